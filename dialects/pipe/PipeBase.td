@@ -1,0 +1,151 @@
+//===- PipeBase.td - Dialect, enums, types, attributes -----*- tablegen -*-===//
+
+#ifndef PIPEWRIGHT_DIALECTS_PIPE_PIPEBASE_TD
+#define PIPEWRIGHT_DIALECTS_PIPE_PIPEBASE_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Pipe_Dialect : Dialect {
+  let name = "pipe";
+  let summary = "Which part of a model runs where, in which order, and in which bytes";
+  let cppNamespace = "::pipewright::pipe";
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// Module attributes that the driver sets and every level reads.
+    static constexpr llvm::StringLiteral kMicroBatches = "pipe.micro_batches";
+    static constexpr llvm::StringLiteral kMicroBatchSize =
+        "pipe.micro_batch_size";
+    static constexpr llvm::StringLiteral kRanks = "pipe.ranks";
+    static constexpr llvm::StringLiteral kSchedule = "pipe.schedule";
+    static constexpr llvm::StringLiteral kOptimizer = "pipe.optimizer";
+    /// On ops of stage bodies: an array of `#pipe.buffer`, one per result.
+    static constexpr llvm::StringLiteral kBuffers = "pipe.buffers";
+  }];
+}
+
+class Pipe_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Pipe_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// Enums
+//===----------------------------------------------------------------------===//
+
+def Pipe_TaskKind : I32Enum<"TaskKind", "what a task does", [
+    I32EnumCase<"forward", 0>, I32EnumCase<"backward", 1>,
+    I32EnumCase<"input_gradient", 2>, I32EnumCase<"weight_gradient", 3>,
+    I32EnumCase<"recompute", 4>, I32EnumCase<"update", 5>,
+    I32EnumCase<"evaluate", 6>]> {
+  let cppNamespace = "::pipewright::pipe";
+}
+def Pipe_TaskKindAttr : EnumAttr<Pipe_Dialect, Pipe_TaskKind, "task_kind"> {
+  let assemblyFormat = "$value";
+}
+
+def Pipe_StepMode : I32Enum<"StepMode", "training step or held-out evaluation", [
+    I32EnumCase<"train", 0>, I32EnumCase<"evaluate", 1>]> {
+  let cppNamespace = "::pipewright::pipe";
+}
+def Pipe_StepModeAttr : EnumAttr<Pipe_Dialect, Pipe_StepMode, "step_mode"> {
+  let assemblyFormat = "$value";
+}
+
+def Pipe_BufferSpace : I32Enum<"BufferSpace", "what a buffer's offset counts from", [
+    I32EnumCase<"arena", 0>, I32EnumCase<"stash", 1>,
+    I32EnumCase<"input", 2>, I32EnumCase<"output", 3>]> {
+  let cppNamespace = "::pipewright::pipe";
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+class Pipe_Type<string name, string typeMnemonic>
+    : TypeDef<Pipe_Dialect, name> {
+  let mnemonic = typeMnemonic;
+}
+
+class Pipe_StageType<string name, string typeMnemonic>
+    : Pipe_Type<name, typeMnemonic> {
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$stage);
+  let assemblyFormat = "`<` $stage `>`";
+}
+
+def Pipe_StashType : Pipe_StageType<"Stash", "stash"> {
+  let summary = "What one forward task of a stage keeps for its backward task";
+  let description = [{
+    One contiguous piece of the arena; its fields are the stash operands of the
+    stage's forward `pipe.return`, in order.
+  }];
+}
+
+def Pipe_GradientType : Pipe_StageType<"Gradient", "gradient"> {
+  let summary = "The weight gradients of a stage, summed so far";
+  let description = [{
+    Threads the backward tasks of a stage: the order in which micro-batches are
+    added, and so the rounding, is a use-def chain.
+  }];
+}
+
+def Pipe_UpdatedType : Pipe_StageType<"Updated", "updated"> {
+  let summary = "The state of a stage after its optimizer update";
+}
+
+def Pipe_PendingType : Pipe_Type<"Pending", "pending"> {
+  let summary = "A transfer that was posted and not yet waited for";
+  let parameters = (ins "::mlir::RankedTensorType":$tensor);
+  let assemblyFormat = "`<` $tensor `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+class Pipe_Attr<string name, string attrMnemonic>
+    : AttrDef<Pipe_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Pipe_InputAttr : Pipe_Attr<"Input", "input"> {
+  let summary = "A stage argument that is a model input, by name";
+  let parameters = (ins "::mlir::StringAttr":$name);
+  let assemblyFormat = "`<` $name `>`";
+}
+
+def Pipe_OutputAttr : Pipe_Attr<"Output", "output"> {
+  let summary = "A stage argument that is a result of another stage's forward";
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$stage, "int64_t":$index);
+  let assemblyFormat = "`<` $stage `,` $index `>`";
+}
+
+def Pipe_BufferAttr : Pipe_Attr<"Buffer", "buffer"> {
+  let summary = "A range of bytes: space, index within the space, offset, size";
+  let description = [{
+    `index` is the number of the task's operand or result for the spaces
+    `input` and `output`, and 0 otherwise. Offsets and sizes are in bytes.
+  }];
+  let parameters = (ins
+    EnumParameter<Pipe_BufferSpace>:$space,
+    "int64_t":$index, "int64_t":$offset, "int64_t":$bytes);
+  let assemblyFormat =
+      "`<` $space $index `at` $offset `bytes` $bytes `>`";
+  let genVerifyDecl = 1;
+  let builders = [
+    AttrBuilderWithInferredContext<(ins "::mlir::MLIRContext *":$context,
+        "BufferSpace":$space, "int64_t":$offset, "int64_t":$bytes), [{
+      return $_get(context, space, 0, offset, bytes);
+    }]>
+  ];
+}
+
+def Pipe_BufferArrayAttr : TypedArrayAttrBase<Pipe_BufferAttr, "buffers">;
+def Pipe_OptionalBuffers : OptionalAttr<Pipe_BufferArrayAttr>;
+
+#endif // PIPEWRIGHT_DIALECTS_PIPE_PIPEBASE_TD
