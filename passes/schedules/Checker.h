@@ -1,0 +1,53 @@
+//===- Checker.h - Proves or refuses what others made -----------*- C++ -*-===//
+//
+// Three questions, for orders and instruction lists of any origin: is each
+// task run once and where its stage is, can it run at all, and does it run
+// even if no send is ever buffered. A refusal tells a story: which rank waits
+// where, for what, from whom, and why that never comes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_SCHEDULES_CHECKER_H
+#define PIPEWRIGHT_PASSES_SCHEDULES_CHECKER_H
+
+#include "passes/schedules/Instruction.h"
+#include "passes/schedules/Schedule.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace pipewright::schedules {
+
+/// Each stage has a rank; each rank runs exactly the tasks of its stages: F
+/// once, B once or I and W once, R at most once, U once; and the order can run
+/// to its end. An empty list of edges means that stage s feeds stage s+1.
+llvm::Error checkSchedule(const Schedule &schedule,
+                          llvm::ArrayRef<StageEdge> edges = {});
+
+using NameOfTransfer = llvm::function_ref<std::string(const Transfer &)>;
+
+/// On each directed link, sends and receives are the same transfers in the
+/// same order with the same sizes; each is waited for once at either end; and
+/// every list runs to its end even if a send never completes before its
+/// receive is posted. Knows nothing of stages, so extra transfers are fine.
+llvm::Error checkInstructions(const InstructionLists &lists,
+                              NameOfTransfer nameOfTransfer);
+/// The same with `defaultTransferName`.
+llvm::Error checkInstructions(const InstructionLists &lists);
+
+/// The lists run the schedule's tasks in the schedule's order; what a task
+/// needs from another rank has been waited for before it starts, and what is
+/// sent has been computed. Extra transfers are ignored.
+llvm::Error checkDataFlow(const Schedule &schedule,
+                          const InstructionLists &lists,
+                          llvm::ArrayRef<StageEdge> edges = {});
+
+/// `forward of edge 2, micro-batch 0`
+std::string defaultTransferName(const Transfer &transfer);
+
+} // namespace pipewright::schedules
+
+#endif // PIPEWRIGHT_PASSES_SCHEDULES_CHECKER_H

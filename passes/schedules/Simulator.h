@@ -1,0 +1,105 @@
+//===- Simulator.h - When each task runs ------------------------*- C++ -*-===//
+//
+// Given an order and a cost model, the timeline: a task starts when its rank
+// is free and its data is there. A directed link carries one message at a
+// time, in production order. Linear in the number of tasks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_SCHEDULES_SIMULATOR_H
+#define PIPEWRIGHT_PASSES_SCHEDULES_SIMULATOR_H
+
+#include "passes/schedules/Schedule.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+#include <limits>
+#include <string>
+
+namespace pipewright::schedules {
+
+/// Seconds per task of one stage. `recompute` is the time of an R task; a
+/// backward that recomputes inside itself has that time in `backward`.
+struct StageCosts {
+  double forward = 1;
+  double backward = 1;
+  double inputGradient = 0.5;
+  double weightGradient = 0.5;
+  double recompute = 1;
+  double update = 0;
+  /// What one forward keeps for its backward.
+  int64_t stashBytes = 0;
+};
+
+struct TaskCosts {
+  /// Indexed by stage.
+  std::vector<StageCosts> stages;
+  /// Seconds between the last byte leaving and its arrival.
+  double linkLatency = 0;
+  /// Bytes per second of one directed link.
+  double linkBandwidth = std::numeric_limits<double>::infinity();
+
+  /// Every stage alike; the two halves of the backward are equal.
+  static TaskCosts uniform(int64_t stages, double forward = 1,
+                           double backward = 1);
+
+  double secondsOf(const Task &task) const;
+};
+
+struct TaskTime {
+  double start = 0;
+  double end = 0;
+};
+
+/// A rank that does nothing, and why: `next`, the task that ends the interval,
+/// waited for `cause` on `causeRank`. At the end of the step there is no next
+/// task: the rank waits for `causeRank`, which ends last.
+struct IdleInterval {
+  int32_t rank = 0;
+  int32_t causeRank = 0;
+  double start = 0;
+  double end = 0;
+  bool atEndOfStep = false;
+  Task next;
+  Task cause;
+  /// The part of the interval in which `cause` was done, but its message was
+  /// queued or on its way.
+  double transferSeconds = 0;
+
+  /// `rank 1 waits at B1.0 for B2.0 on rank 2`
+  std::string describe() const;
+};
+
+struct RankSummary {
+  double busySeconds = 0;
+  /// Idle share of the global step time.
+  double bubbleFraction = 0;
+  int64_t peakStashBytes = 0;
+  /// Peak number of (stage, micro-batch) pairs between the start of the
+  /// forward and the end of the backward (of W, where it is split).
+  int64_t peakInFlight = 0;
+};
+
+struct Simulation {
+  /// Parallel to `Schedule::order`.
+  std::vector<std::vector<TaskTime>> times;
+  /// Last end minus first start over all ranks.
+  double globalStepTime = 0;
+  /// The longest rank, from its own first start to its own last end.
+  double spanStepTime = 0;
+  std::vector<RankSummary> ranks;
+  /// By rank, then by time.
+  std::vector<IdleInterval> idle;
+};
+
+/// Fails, with the checker's story, on a schedule that cannot run, and on
+/// costs that are negative, not a number or of another number of stages. An
+/// empty list of edges means that stage s feeds stage s+1.
+llvm::Expected<Simulation> simulate(const Schedule &schedule,
+                                    const TaskCosts &costs,
+                                    llvm::ArrayRef<StageEdge> edges = {});
+
+} // namespace pipewright::schedules
+
+#endif // PIPEWRIGHT_PASSES_SCHEDULES_SIMULATOR_H
