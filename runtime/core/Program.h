@@ -1,0 +1,116 @@
+//===- Program.h - What the compiler tells the runtime ---------*- C++ -*-===//
+//
+// The generated main.cpp fills one constant Program and calls runProgram.
+// All structs are aggregates for designated initializers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_CORE_PROGRAM_H
+#define PIPEWRIGHT_RUNTIME_CORE_PROGRAM_H
+
+#include "runtime/core/Arena.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace pipewright::runtime {
+
+class Rank;
+
+enum class ElementType { F32, I64, I1, I8 };
+enum class Role { Parameter, State, Constant };
+
+/// Bytes of one element (booleans take a byte).
+constexpr int64_t byteWidth(ElementType type) {
+  return type == ElementType::F32 ? 4 : type == ElementType::I64 ? 8 : 1;
+}
+
+/// A weight as one rank holds it.
+struct WeightInfo {
+  /// Its name in weights.safetensors.
+  const char *name = "";
+  Buffer buffer;
+  /// Dimensions joined by 'x', such as "768x3072"; "" is a scalar.
+  const char *shape = "";
+  Role role = Role::Parameter;
+  /// Saved from here; the replicas of a tied weight on other ranks are not.
+  bool owner = true;
+  /// Where a step collects the gradient (sum over micro-batches); whole when
+  /// the rank's first "U" task begins. Zero bytes: none.
+  Buffer gradient = {};
+  ElementType type = ElementType::F32;
+};
+
+/// An input of the model, as one micro-batch has it.
+struct InputInfo {
+  const char *name = "";
+  ElementType type = ElementType::F32;
+  /// Dimension 0 is the samples, or a multiple of them (flattened labels).
+  std::vector<int64_t> shape;
+  /// Values must be in [0, limit); 0 means no limit.
+  int64_t limit = 0;
+};
+
+/// An output of the model, as one micro-batch has it.
+struct OutputInfo {
+  const char *name = "";
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> shape;
+};
+
+/// One line of the memory report: what the planned bytes are for.
+struct MemoryLine {
+  const char *what = "";
+  int64_t bytes = 0;
+};
+
+struct RankProgram {
+  int64_t arenaBytes = 0;
+  std::vector<WeightInfo> weights;
+  /// The inputs (by number) that this rank loads.
+  std::vector<int64_t> inputs;
+  /// One optimizer step over all micro-batches.
+  void (*step)(Rank &) = nullptr;
+  /// Forward only, all micro-batches; reports the loss, stores the outputs.
+  /// Null: the program was compiled without evaluation.
+  void (*evaluate)(Rank &) = nullptr;
+  /// Creates library primitives and scratch; called once. May be null.
+  void (*setUp)(Rank &) = nullptr;
+  std::vector<MemoryLine> memory;
+  double predictedStepSeconds = 0;
+};
+
+/// Those that change while training are floats for kernels (Rank::hyper);
+/// the rest was compiled in.
+struct HyperParameters {
+  float learningRate = 0.01f;
+  /// 0 where the optimizer has none.
+  float beta1 = 0;
+  float beta2 = 0;
+  /// What a summed gradient is multiplied by: 1 / microBatches, unless the
+  /// loss gradient was scaled already.
+  float gradientScale = 1;
+};
+
+struct Program {
+  const char *name = "model";
+  int64_t microBatches = 1;
+  int64_t microBatchSize = 1;
+  const char *optimizer = "sgd";
+  HyperParameters defaults;
+  std::vector<InputInfo> inputs;
+  std::vector<OutputInfo> outputs;
+  std::vector<RankProgram> ranks;
+  /// Printed by --timetable.
+  const char *timetable = "";
+  /// Printed by --plan.
+  const char *planJson = "";
+};
+
+/// The whole main() of a generated program: options, ranks as threads or MPI
+/// processes, training, report. Returns the exit code.
+int runProgram(int argc, char **argv, const Program &program);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_CORE_PROGRAM_H

@@ -1,0 +1,176 @@
+//===- Rank.h - One worker of the pipeline ---------------------*- C++ -*-===//
+//
+// What the generated code of a rank talks to: its arena, its links to other
+// ranks, its inputs and its loss. One thread uses a Rank, and only one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_CORE_RANK_H
+#define PIPEWRIGHT_RUNTIME_CORE_RANK_H
+
+#include "runtime/core/Arena.h"
+#include "runtime/core/Program.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pipewright::runtime {
+
+class Trace;
+class Transport;
+
+/// Fills and takes what crosses the border of a step.
+class BatchIo {
+public:
+  virtual ~BatchIo() = default;
+  /// Writes the input's values of one micro-batch to `destination`.
+  virtual void load(int64_t input, int64_t microBatch, void *destination,
+                    int64_t bytes) = 0;
+  /// Takes the output's values of one micro-batch.
+  virtual void store(int64_t output, int64_t microBatch, const void *source,
+                     int64_t bytes) = 0;
+};
+
+/// State that a kernel library keeps in a rank: primitives, packed weights.
+class LibraryState {
+public:
+  virtual ~LibraryState() = default;
+};
+
+class Rank {
+public:
+  Rank(const Program &program, int64_t number, Transport &transport);
+  ~Rank();
+
+  // --- What generated code calls -------------------------------------------
+
+  /// The memory of a buffer; null for an absent one.
+  template <class T>
+  T *data(Buffer buffer) {
+    return buffer ? reinterpret_cast<T *>(arena.resolve(buffer)) : nullptr;
+  }
+
+  /// Input `input` of the micro-batch, as Program::inputs numbers them.
+  void loadInput(int64_t input, int64_t microBatch, Buffer destination);
+  void storeOutput(int64_t output, int64_t microBatch, Buffer source);
+  /// The scalar f32 loss of one micro-batch.
+  void reportLoss(int64_t microBatch, Buffer loss);
+
+  /// Never block. Each directed link is one FIFO.
+  void postSend(int64_t peer, Buffer buffer);
+  void postReceive(int64_t peer, Buffer buffer);
+  /// Complete the oldest outstanding one of the link.
+  void waitSend(int64_t peer);
+  void waitReceive(int64_t peer);
+
+  /// Marks the begin of a task ("F", "B", "I", "W", "R", "U") for the trace;
+  /// it ends where the next begins.
+  void task(const char *kind, int64_t stage, int64_t microBatch) {
+    if (observed)
+      observeTask(kind, stage, microBatch);
+  }
+
+  /// Lets transfers make progress; cheap, called between kernels.
+  void poll();
+
+  /// (learning rate, 1/(1-beta1^t), 1/(1-beta2^t), gradient scale) of this
+  /// step, for optimizer kernels.
+  const float *hyper() const { return hyperValues; }
+  /// The same, copied into the arena.
+  void loadHyper(Buffer destination);
+
+  /// Counts from 0; part of the random numbers' counter.
+  int64_t step() const { return stepNumber; }
+  uint64_t seed() const { return seedValue; }
+  int64_t number() const { return rankNumber; }
+
+  // --- What kernels call ---------------------------------------------------
+
+  /// Threads that a kernel may use.
+  int64_t threads() const { return threadCount; }
+  /// Grows when weights may have changed, so that packed ones are stale.
+  int64_t weightVersion() const { return version; }
+  /// Bytes that a library holds for this rank beside the arena.
+  void countScratch(int64_t bytes) { scratch += bytes; }
+  /// The rank's own state of a kernel library, made at the first call.
+  template <class T>
+  T &library() {
+    static const char key = 0;
+    LibraryState *&slot = librarySlot(&key);
+    if (!slot)
+      slot = new T();
+    return *static_cast<T *>(slot);
+  }
+
+  // --- What the training loop calls ----------------------------------------
+
+  const RankProgram &program() const { return whole.ranks[rankNumber]; }
+  const Program &wholeProgram() const { return whole; }
+  Transport &transport() { return link; }
+  void setBatchIo(BatchIo *newIo) { io = newIo; }
+  void setSeed(uint64_t seed) { seedValue = seed; }
+  void setThreads(int64_t count) { threadCount = count; }
+  /// Records the following tasks; null stops it.
+  void setTrace(Trace *newTrace);
+  /// Begins step `step`, with all that changes from step to step.
+  void beginStep(int64_t step, float learningRate);
+  /// Sum and count of the losses reported since the last call.
+  std::pair<double, int64_t> takeLoss();
+  /// Keep a copy of all gradients at the next "U" task.
+  void captureGradients();
+  /// What was captured, one per weight of the rank (empty: no gradient),
+  /// scaled to the mean over the batch.
+  const std::vector<std::vector<float>> &gradients() const { return captured; }
+  int64_t arenaPeak() const { return arena.peak(); }
+  int64_t arenaBytes() const { return arena.bytes(); }
+  int64_t scratchBytes() const { return scratch; }
+
+private:
+  void observeTask(const char *kind, int64_t stage, int64_t microBatch);
+  void copyGradients();
+  LibraryState *&librarySlot(const void *key);
+
+  const Program &whole;
+  const int64_t rankNumber;
+  Transport &link;
+  Arena arena;
+  BatchIo *io = nullptr;
+  Trace *trace = nullptr;
+  bool observed = false;
+  bool capturing = false;
+  float hyperValues[4] = {0, 1, 1, 1};
+  int64_t stepNumber = 0;
+  uint64_t seedValue = 0;
+  int64_t threadCount = 1;
+  int64_t version = 0;
+  int64_t scratch = 0;
+  double lossSum = 0;
+  int64_t lossCount = 0;
+  std::vector<std::vector<float>> captured;
+  std::vector<std::pair<const void *, LibraryState *>> libraries;
+};
+
+/// The pointer that a compiled kernel gets for an argument of `launch`.
+inline void *kernelArgument(Rank &rank, Buffer buffer) {
+  return rank.data<void>(buffer);
+}
+inline void *kernelArgument(Rank &, const float *pointer) {
+  return const_cast<float *>(pointer);
+}
+
+/// Calls a compiled kernel on buffers (or on rank.hyper()).
+template <class Kernel, class... Arguments>
+void launch(Rank &rank, const char *name, Kernel *kernel,
+            Arguments... arguments) {
+  (void)name;
+  kernel(kernelArgument(rank, arguments)...);
+  rank.poll();
+}
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_CORE_RANK_H

@@ -1,0 +1,46 @@
+//===- Attention.h - Attention in row blocks -------------------*- C++ -*-===//
+//
+// Forward keeps one number per row (the log of the softmax sum); backward
+// recomputes the probabilities from it, so nothing of size rows x columns
+// exists beyond a block.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_KERNELS_ATTENTION_H
+#define PIPEWRIGHT_RUNTIME_KERNELS_ATTENTION_H
+
+#include "runtime/core/Rank.h"
+
+namespace pipewright::runtime {
+
+/// q, o [batch, heads, rows, depth]; k, v [batch, heads, columns, depth];
+/// lse [batch, heads, rows]; all f32 and dense.
+struct AttentionShape {
+  int64_t batch = 0, heads = 0, rows = 0;
+  /// Number of keys; 0 means as many as rows.
+  int64_t columns = 0;
+  int64_t depth = 0;
+  float scale = 1;
+  /// Row i sees columns 0..i.
+  bool causal = false;
+  float dropoutRate = 0;
+  int64_t dropoutId = 0;
+  /// Sizes of the additive mask: each 1 (stretched) or the full size.
+  int64_t maskBatch = 1, maskHeads = 1, maskRows = 1, maskColumns = 1;
+};
+
+/// Called in setUp, once per shape used in a step: the scratch of a block.
+void prepareAttention(Rank &rank, const AttentionShape &shape);
+
+/// `mask` has zero bytes where there is none.
+void attention(Rank &rank, const AttentionShape &shape, int64_t microBatch,
+               Buffer q, Buffer k, Buffer v, Buffer mask, Buffer o, Buffer lse);
+/// `dO` is the gradient of `o`.
+void attentionBackward(Rank &rank, const AttentionShape &shape,
+                       int64_t microBatch, Buffer dO, Buffer q, Buffer k,
+                       Buffer v, Buffer o, Buffer lse, Buffer mask, Buffer dq,
+                       Buffer dk, Buffer dv);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_KERNELS_ATTENTION_H
