@@ -1,0 +1,45 @@
+//===- PipeBuffer.cpp - Verifiers of buffers and arenas -------------------===//
+//
+// A buffer lies within its arena. That live buffers do not overlap is proved by
+// `pipe-verify-allocated`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/pipe/PipeDialect.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace pipewright::pipe;
+
+LogicalResult BufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 BufferSpace space, int64_t index,
+                                 int64_t offset, int64_t bytes) {
+  if (index < 0 || offset < 0 || bytes < 0)
+    return emitError() << "expects index, offset and bytes that are not "
+                          "negative, but got "
+                       << index << ", " << offset << " and " << bytes;
+  bool numbered = space == BufferSpace::input || space == BufferSpace::output;
+  if (!numbered && index != 0)
+    return emitError() << "expects index 0 in space '"
+                       << stringifyBufferSpace(space) << "', but got "
+                       << index;
+  return success();
+}
+
+LogicalResult ArenaOp::verifyRegions() {
+  for (Operation &op : *getBody()) {
+    // (C1)
+    if (!isa<PlaceOp, OptimizerOp, RegionOp>(op))
+      return op.emitOpError("is not allowed in an arena");
+    bool inside = true;
+    op.getAttrDictionary().walk([&](BufferAttr buffer) {
+      inside &= buffer.getSpace() == BufferSpace::arena &&
+                buffer.getOffset() + buffer.getBytes() <=
+                    static_cast<int64_t>(getBytes());
+    });
+    if (!inside)
+      return op.emitOpError("has a buffer outside the arena of ")
+             << getBytes() << " bytes";
+  }
+  return success();
+}

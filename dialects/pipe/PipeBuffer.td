@@ -1,0 +1,90 @@
+//===- PipeBuffer.td - The planned arena of a rank ---------*- tablegen -*-===//
+
+#ifndef PIPEWRIGHT_DIALECTS_PIPE_PIPEBUFFER_TD
+#define PIPEWRIGHT_DIALECTS_PIPE_PIPEBUFFER_TD
+
+include "dialects/pipe/PipeBase.td"
+
+def Pipe_ArenaOp : Pipe_Op<"arena", [
+    HasParent<"::mlir::ModuleOp">, SingleBlock, NoTerminator,
+    NoRegionArguments]> {
+  let summary = "The bytes of one rank: their number and their fixed part";
+  let description = [{
+    Constraints:
+    - (C1) holds only `pipe.place`, `pipe.optimizer` and `pipe.region`, all of
+      whose buffers lie in the arena and end within `bytes`.
+
+    Example:
+    ```mlir
+    pipe.arena rank 0 bytes 4096 {
+      pipe.place @w in @s0 weight #pipe.buffer<arena 0 at 0 bytes 64> owner
+    }
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$rank,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$bytes);
+  let regions = (region SizedRegion<1>:$bodyRegion);
+  let assemblyFormat = [{
+    `rank` $rank `bytes` $bytes attr-dict-with-keyword $bodyRegion
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
+  let summary = "Where a stage's copy of a weight and its gradient live";
+  let description = [{
+    `owner` marks the copy that the optimizer updates and that is saved.
+
+    Example:
+    ```mlir
+    pipe.place @w in @s0 weight #pipe.buffer<arena 0 at 0 bytes 64>
+        gradient #pipe.buffer<arena 0 at 64 bytes 64> owner
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight, FlatSymbolRefAttr:$stage,
+    Pipe_BufferAttr:$buffer, OptionalAttr<Pipe_BufferAttr>:$gradient,
+    UnitAttr:$owner);
+  let assemblyFormat = [{
+    $weight `in` $stage `weight` $buffer (`gradient` $gradient^)?
+    (`owner` $owner^)? attr-dict
+  }];
+}
+
+def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
+  let summary = "The flat ranges that a stage's update works on";
+  let description = [{
+    Weights, gradients and each optimizer state have the same size and the same
+    layout; `hyper` holds four 32-bit floats that the runtime fills each step.
+
+    Example:
+    ```mlir
+    pipe.optimizer @s0 kernel @kernels::@adamw_16
+        weights #pipe.buffer<arena 0 at 0 bytes 64>
+        gradients #pipe.buffer<arena 0 at 64 bytes 64>
+        states [#pipe.buffer<arena 0 at 128 bytes 64>]
+        hyper #pipe.buffer<arena 0 at 192 bytes 16>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$stage,
+    OptionalAttr<SymbolRefAttr>:$kernel,
+    Pipe_BufferAttr:$weights, Pipe_BufferAttr:$gradients,
+    Pipe_BufferArrayAttr:$states, Pipe_BufferAttr:$hyper);
+  let assemblyFormat = [{
+    $stage (`kernel` $kernel^)? `weights` $weights `gradients` $gradients
+    `states` $states `hyper` $hyper attr-dict
+  }];
+}
+
+def Pipe_RegionOp : Pipe_Op<"region", [HasParent<"ArenaOp">]> {
+  let summary = "What a range of the arena is for, as people are told";
+  let description = [{
+    Example:
+    ```mlir
+    pipe.region "activations" #pipe.buffer<arena 0 at 256 bytes 1024>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, Pipe_BufferAttr:$buffer);
+  let assemblyFormat = "$name $buffer attr-dict";
+}
+
+#endif // PIPEWRIGHT_DIALECTS_PIPE_PIPEBUFFER_TD

@@ -1,0 +1,71 @@
+//===- PipeDialect.cpp - Registration of the pipe dialect -----------------===//
+//
+// Registers ops, types and attributes, and refuses misspelt discardable
+// attributes, which MLIR would otherwise keep silently.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/pipe/PipeDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace pipewright::pipe;
+
+#include "dialects/pipe/PipeDialect.cpp.inc"
+#include "dialects/pipe/PipeEnums.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/pipe/PipeTypes.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/pipe/PipeAttributes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/pipe/PipeOps.cpp.inc"
+
+void PipeDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/pipe/PipeTypes.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/pipe/PipeAttributes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/pipe/PipeOps.cpp.inc"
+      >();
+}
+
+LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (name == kBuffers) {
+    auto buffers = dyn_cast<ArrayAttr>(attribute.getValue());
+    if (!buffers || !llvm::all_of(buffers, llvm::IsaPred<BufferAttr>))
+      return op->emitOpError("expects '")
+             << name << "' to be an array of #pipe.buffer";
+    return success();
+  }
+  if (name == kMicroBatches || name == kMicroBatchSize || name == kRanks) {
+    auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (!number || number.getInt() < 1)
+      return op->emitOpError("expects '")
+             << name << "' to be a positive integer, but got "
+             << attribute.getValue();
+    return success();
+  }
+  if (name == kSchedule || name == kOptimizer)
+    return success();
+  return op->emitOpError("has an unknown attribute '") << name << "'";
+}
+
+int64_t pipewright::pipe::byteSize(RankedTensorType type) {
+  unsigned bits = type.getElementType().isIndex()
+                      ? 64
+                      : type.getElementTypeBitWidth();
+  return type.getNumElements() * std::max<int64_t>(1, bits / 8);
+}

@@ -1,0 +1,53 @@
+//===- PipeDialect.h - The pipe dialect: ops, types, attributes -*- C++ -*-===//
+//
+// Everything that names the pipe dialect. The rationale is in README.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_DIALECTS_PIPE_PIPEDIALECT_H
+#define PIPEWRIGHT_DIALECTS_PIPE_PIPEDIALECT_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/pipe/PipeDialect.h.inc"
+#include "dialects/pipe/PipeEnums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/pipe/PipeTypes.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/pipe/PipeAttributes.h.inc"
+
+namespace pipewright::pipe {
+
+class ForwardOp;
+class BackwardOp;
+class EvaluateOp;
+class ReturnOp;
+class RankOp;
+
+/// Bytes of a ranked tensor of static shape (i1 takes one byte an element).
+int64_t byteSize(mlir::RankedTensorType type);
+
+/// Alignment of every planned buffer, in bytes.
+constexpr int64_t kBufferAlignment = 64;
+
+/// `bytes` rounded up to `kBufferAlignment`.
+inline int64_t alignedSize(int64_t bytes) {
+  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
+} // namespace pipewright::pipe
+
+#define GET_OP_CLASSES
+#include "dialects/pipe/PipeOps.h.inc"
+
+#endif // PIPEWRIGHT_DIALECTS_PIPE_PIPEDIALECT_H

@@ -1,0 +1,6 @@
+//===- PipeOps.td - All ops of the pipe dialect ------------*- tablegen -*-===//
+
+include "dialects/pipe/PipeStructure.td"
+include "dialects/pipe/PipeTask.td"
+include "dialects/pipe/PipeTransfer.td"
+include "dialects/pipe/PipeBuffer.td"

@@ -1,0 +1,160 @@
+//===- PipeTask.td - Steps and tasks -----------------------*- tablegen -*-===//
+
+#ifndef PIPEWRIGHT_DIALECTS_PIPE_PIPETASK_TD
+#define PIPEWRIGHT_DIALECTS_PIPE_PIPETASK_TD
+
+include "dialects/pipe/PipeBase.td"
+
+def Pipe_StepOp : Pipe_Op<"step", [
+    HasParent<"::mlir::ModuleOp">, SingleBlock, NoTerminator,
+    NoRegionArguments]> {
+  let summary = "All tasks of one step as a dataflow graph";
+  let description = [{
+    Every dependence is a use of a value: what a task needs stands in its
+    operands, and nothing else orders it.
+
+    Life span: made by `pipe-unroll-microbatches`, ordered by `pipe-schedule`,
+    split into `pipe.rank` by `pipe-insert-transfers`.
+  }];
+  let arguments = (ins Pipe_StepModeAttr:$mode);
+  let regions = (region SizedRegion<1>:$bodyRegion);
+  let assemblyFormat = "$mode attr-dict-with-keyword $bodyRegion";
+}
+
+class Pipe_ScheduledOp<string mnemonic, list<Trait> traits = []>
+    : Pipe_Op<mnemonic, [ParentOneOf<["StepOp", "RankOp"]>,
+      DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]
+      # traits>;
+
+def Pipe_InputOp : Pipe_ScheduledOp<"input"> {
+  let summary = "Load one micro-batch of a model input for a stage";
+  let description = [{
+    Constraints:
+    - (C1) `micro_batch` is not negative.
+
+    Example:
+    ```mlir
+    %t = pipe.input "tokens" micro_batch 0 for @s0 : tensor<4x128xi64>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name,
+    ConfinedAttr<I64Attr, [IntNonNegative]>:$micro_batch,
+    FlatSymbolRefAttr:$stage, Pipe_OptionalBuffers:$buffers);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = [{
+    $name `micro_batch` $micro_batch `for` $stage (`buffers` $buffers^)?
+    attr-dict `:` type($result)
+  }];
+}
+
+def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "One stage at work on one micro-batch";
+  let description = [{
+    Operands by kind: `forward`, `evaluate`: one per source of the stage.
+    `backward`: saved inputs, saved outputs, the stash (if there is one), the
+    gradients of the outputs, and the gradients summed so far (absent on the
+    first backward task of a stage, and on stages without parameters).
+    `update`: the summed gradients.
+    Results by kind: `forward`: the stage's results and its stash (if there is
+    one). `evaluate`: the stage's results. `backward`: the input gradients and
+    the summed gradients. `update`: `!pipe.updated`.
+
+    Constraints:
+    - (C1) `micro_batch` is present on every kind but `update`.
+    - (C2) `stage` names a `pipe.stage` of the module.
+    - (C3) operand and result types are those listed above.
+
+    Example:
+    ```mlir
+    %h, %st = pipe.task forward @s0 micro_batch 0 (%t)
+        : (tensor<4x128xi64>) -> (tensor<4x128x256xf32>, !pipe.stash<@s0>)
+    ```
+  }];
+  let arguments = (ins Pipe_TaskKindAttr:$kind, FlatSymbolRefAttr:$stage,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$micro_batch,
+    Variadic<AnyType>:$operands_, Pipe_OptionalBuffers:$buffers);
+  let results = (outs Variadic<AnyType>:$results_);
+  let assemblyFormat = [{
+    $kind $stage (`micro_batch` $micro_batch^)? `(` $operands_ `)`
+    (`buffers` $buffers^)? attr-dict
+    `:` functional-type($operands_, $results_)
+  }];
+  let hasVerifier = 1;
+}
+
+def Pipe_GradientOfOp : Pipe_ScheduledOp<"gradient_of"> {
+  let summary = "A replica's gradient of a tied weight, as a view";
+  let description = [{
+    Example:
+    ```mlir
+    %t = pipe.gradient_of @wte in @s3 (%g)
+        : (!pipe.gradient<@s3>) -> tensor<512x64xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight, FlatSymbolRefAttr:$stage,
+    Pipe_GradientType:$gradient, Pipe_OptionalBuffers:$buffers);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = [{
+    $weight `in` $stage `(` $gradient `)` (`buffers` $buffers^)? attr-dict
+    `:` functional-type($gradient, $result)
+  }];
+}
+
+def Pipe_AddGradientOp : Pipe_ScheduledOp<"add_gradient", [
+    AllTypesMatch<["gradient", "result"]>]> {
+  let summary = "Add a replica's gradient to the owner's";
+  let description = [{
+    Example:
+    ```mlir
+    %g2 = pipe.add_gradient @wte in @s0 (%g, %t)
+        : !pipe.gradient<@s0>, tensor<512x64xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight, FlatSymbolRefAttr:$stage,
+    Pipe_GradientType:$gradient, AnyStaticShapeTensor:$addend);
+  let results = (outs Pipe_GradientType:$result);
+  let assemblyFormat = [{
+    $weight `in` $stage `(` $gradient `,` $addend `)` attr-dict
+    `:` type($gradient) `,` type($addend)
+  }];
+}
+
+def Pipe_WeightOfOp : Pipe_ScheduledOp<"weight_of"> {
+  let summary = "The owner's new value of a tied weight, as a view";
+  let description = [{
+    Example:
+    ```mlir
+    %w = pipe.weight_of @wte in @s0 (%u)
+        : (!pipe.updated<@s0>) -> tensor<512x64xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight, FlatSymbolRefAttr:$stage,
+    Pipe_UpdatedType:$updated, Pipe_OptionalBuffers:$buffers);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = [{
+    $weight `in` $stage `(` $updated `)` (`buffers` $buffers^)? attr-dict
+    `:` functional-type($updated, $result)
+  }];
+}
+
+def Pipe_SetWeightOp : Pipe_ScheduledOp<"set_weight"> {
+  let summary = "Copy a tied weight into a replica and clear its gradient";
+  let description = [{
+    The gradient operand orders this after the replica's last use in the step.
+
+    Example:
+    ```mlir
+    pipe.set_weight @wte in @s3 (%w, %g)
+        : tensor<512x64xf32>, !pipe.gradient<@s3>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight, FlatSymbolRefAttr:$stage,
+    AnyStaticShapeTensor:$value, Pipe_GradientType:$gradient);
+  let assemblyFormat = [{
+    $weight `in` $stage `(` $value `,` $gradient `)` attr-dict
+    `:` type($value) `,` type($gradient)
+  }];
+}
+
+#endif // PIPEWRIGHT_DIALECTS_PIPE_PIPETASK_TD

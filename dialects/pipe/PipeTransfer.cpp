@@ -1,0 +1,53 @@
+//===- PipeTransfer.cpp - Verifiers and names of transfers ----------------===//
+//
+// What one op can know: its peer and its post. Pairing across ranks belongs to
+// `pipe-verify-schedule`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/pipe/PipeDialect.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace pipewright::pipe;
+
+template <typename OpTy>
+static LogicalResult verifyPeer(OpTy op) {
+  // (C1)
+  if (cast<RankOp>(op->getParentOp()).getRank() == op.getPeer())
+    return op.emitOpError("expects another rank as peer, but got its own, ")
+           << op.getPeer();
+  return success();
+}
+
+LogicalResult PostSendOp::verify() { return verifyPeer(*this); }
+LogicalResult PostReceiveOp::verify() { return verifyPeer(*this); }
+
+template <typename PostOp, typename WaitOp>
+static LogicalResult verifyWait(WaitOp op, StringRef post) {
+  // (C1)
+  auto posted = op.getPending().template getDefiningOp<PostOp>();
+  if (!posted)
+    return op.emitOpError("expects the result of a '") << post << "'";
+  if (posted.getPeer() != op.getPeer())
+    return op.emitOpError("expects the peer of its post, ")
+           << posted.getPeer() << ", but got " << op.getPeer();
+  return success();
+}
+
+LogicalResult WaitSendOp::verify() {
+  return verifyWait<PostSendOp>(*this, "pipe.post_send");
+}
+LogicalResult WaitReceiveOp::verify() {
+  return verifyWait<PostReceiveOp>(*this, "pipe.post_receive");
+}
+
+void PostSendOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "sending");
+}
+void PostReceiveOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "receiving");
+}
+void WaitReceiveOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "received");
+}
