@@ -1,0 +1,54 @@
+# How Pipewright's tests are found and run: FileCheck tests (.mlir, .test),
+# unit tests (gtest) and transport conformance, all by one lit call.
+
+import os
+import shutil
+
+import lit.formats
+from lit.llvm import llvm_config
+
+config.name = "Pipewright"
+config.test_format = lit.formats.ShTest(True)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "unit", "conformance"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.pipewright_obj_root, "test")
+
+config.environment["FILECHECK_OPTS"] = "--enable-var-scope"
+# Open MPI refuses root and too many ranks unless told otherwise.
+for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
+    config.environment[name] = "1"
+config.environment["OMPI_MCA_rmaps_base_oversubscribe"] = "1"
+# Every rank of a test runs one thread, whatever the machine has.
+config.environment["OMP_NUM_THREADS"] = "1"
+if "LLVM_PROFILE_FILE" in os.environ:
+    config.environment["LLVM_PROFILE_FILE"] = os.environ["LLVM_PROFILE_FILE"]
+# PIPEWRIGHT_OPT_ARGS=--verify-roundtrip makes every test a round trip.
+opt_arguments = os.environ.get("PIPEWRIGHT_OPT_ARGS", "").split()
+
+for directory in [
+    config.llvm_tools_dir,
+    os.path.join(config.pipewright_obj_root, "tools", "pipewright"),
+    os.path.join(config.pipewright_obj_root, "tools", "pipewright-opt"),
+    os.path.join(config.pipewright_obj_root, "tools", "pipewright-import"),
+    os.path.join(config.pipewright_src_root, "test", "tools"),
+]:
+    config.environment["PATH"] = os.path.pathsep.join(
+        (directory, config.environment["PATH"])
+    )
+
+config.substitutions.append(("%inputs", os.path.join(config.test_source_root, "Inputs")))
+config.substitutions.append(("%models", os.path.join(config.test_source_root, "Inputs", "models")))
+if opt_arguments:
+    config.substitutions.append(
+        (r"\bpipewright-opt\b", "pipewright-opt " + " ".join(opt_arguments))
+    )
+
+if shutil.which("mpirun"):
+    config.available_features.add("mpi")
+# The ONNX project's own models are not ours to copy: tests that read them run
+# only where a checkout has them.
+light = os.path.join(config.pipewright_src_root, "..", "shared", "onnx", "light")
+if os.path.isdir(light):
+    config.available_features.add("light-models")
+    config.substitutions.append(("%light", os.path.realpath(light)))
