@@ -1,0 +1,93 @@
+//===- NNAttention.td - Scaled dot-product attention -------*- tablegen -*-===//
+//
+// Attention in row blocks: what is kept for the backward op is one number per
+// row (lse), never a T x T buffer.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_DIALECTS_NN_NNATTENTION_TD
+#define PIPEWRIGHT_DIALECTS_NN_NNATTENTION_TD
+
+include "dialects/nn/NNEnums.td"
+
+def NN_AttentionOp : NN_InferredOp<"attention", [
+    NN_Differentiable, NN_Cost, LibraryOpInterface,
+    DeclareOpInterfaceMethods<StatefulOpInterface>]> {
+  let summary = "Attend: softmax(scale * q k^T + mask) v";
+  let description = [{
+    `q`, `k`, `v` and `o` are `[B, H, T, D]`. The additive mask broadcasts to
+    `[B, H, T, T]`. With `causal` a row sees only columns up to its own.
+    `lse[B, H, T]` is the logarithm of each row's sum of exponentials. With a
+    dropout rate above 0, elements of the softmax are dropped as `nn.dropout`
+    does, by their position in `[B, H, T, T]` and `dropout_id`. The mask gets
+    no gradient.
+
+    Constraints:
+    - (C1) `q`, `k` and `v` have rank 4 and one type.
+    - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
+    - (C3) `dropout_rate` is at least 0 and less than 1.
+
+    Example:
+
+    ```mlir
+    %o, %lse = nn.attention %q, %k, %v scale = 1.250000e-01 causal
+        dropout_rate = 0.000000e+00 dropout_id = 0
+      : (tensor<4x8x128x64xf32>, tensor<4x8x128x64xf32>,
+         tensor<4x8x128x64xf32>)
+        -> (tensor<4x8x128x64xf32>, tensor<4x8x128xf32>)
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$q, NN_FloatTensor:$k,
+                       NN_FloatTensor:$v, Optional<NN_FloatTensor>:$mask,
+                       F32Attr:$scale, UnitAttr:$causal,
+                       F32Attr:$dropout_rate, I64Attr:$dropout_id);
+  let results = (outs NN_FloatTensor:$o, NN_FloatTensor:$lse);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v (`mask` $mask^)? `scale` `=` $scale (`causal` $causal^)?
+    `dropout_rate` `=` $dropout_rate `dropout_id` `=` $dropout_id attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_AttentionBackwardOp : NN_InferredOp<"attention_backward", [
+    NN_Cost, LibraryOpInterface]> {
+  let summary = "Gradients of attention with respect to q, k and v";
+  let description = [{
+    `grad` is the gradient of `o`. The softmax is recomputed from `lse`, block
+    by block.
+
+    Constraints:
+    - (C1) `grad`, `q`, `k`, `v` and `o` have rank 4 and one type.
+    - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
+    - (C3) `dropout_rate` is at least 0 and less than 1.
+    - (C4) `lse` is `[B, H, T]`.
+
+    Example:
+
+    ```mlir
+    %dq, %dk, %dv = nn.attention_backward %grad, %q, %k, %v, %o, %lse
+        scale = 1.250000e-01 causal dropout_rate = 0.000000e+00 dropout_id = 0
+      : (tensor<4x8x128x64xf32>, tensor<4x8x128x64xf32>,
+         tensor<4x8x128x64xf32>, tensor<4x8x128x64xf32>,
+         tensor<4x8x128x64xf32>, tensor<4x8x128xf32>)
+        -> (tensor<4x8x128x64xf32>, tensor<4x8x128x64xf32>,
+            tensor<4x8x128x64xf32>)
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$grad, NN_FloatTensor:$q,
+                       NN_FloatTensor:$k, NN_FloatTensor:$v,
+                       NN_FloatTensor:$o, NN_FloatTensor:$lse,
+                       Optional<NN_FloatTensor>:$mask, F32Attr:$scale,
+                       UnitAttr:$causal, F32Attr:$dropout_rate,
+                       I64Attr:$dropout_id);
+  let results = (outs NN_FloatTensor:$dq, NN_FloatTensor:$dk,
+                      NN_FloatTensor:$dv);
+  let assemblyFormat = [{
+    $grad `,` $q `,` $k `,` $v `,` $o `,` $lse (`mask` $mask^)?
+    `scale` `=` $scale (`causal` $causal^)?
+    `dropout_rate` `=` $dropout_rate `dropout_id` `=` $dropout_id attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+#endif // PIPEWRIGHT_DIALECTS_NN_NNATTENTION_TD

@@ -1,0 +1,46 @@
+//===- NNEnums.td - Enums of the nn dialect ----------------*- tablegen -*-===//
+//
+// Each enum is one list: its words, parser and printer come from here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_DIALECTS_NN_NNENUMS_TD
+#define PIPEWRIGHT_DIALECTS_NN_NNENUMS_TD
+
+include "dialects/nn/NNBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def NN_WeightRole : I32Enum<"WeightRole", "what a weight is for", [
+    I32EnumCase<"Parameter", 0, "parameter">,
+    I32EnumCase<"State", 1, "state">,
+    I32EnumCase<"Constant", 2, "constant">
+  ]> {
+  let cppNamespace = "::pipewright::nn";
+}
+def NN_WeightRoleAttr : EnumAttr<NN_Dialect, NN_WeightRole, "role">;
+
+def NN_GeluApproximation
+    : I32Enum<"GeluApproximation", "which formula gelu uses", [
+    I32EnumCase<"None", 0, "none">,
+    I32EnumCase<"Tanh", 1, "tanh">
+  ]> {
+  let cppNamespace = "::pipewright::nn";
+}
+def NN_GeluApproximationAttr
+    : EnumAttr<NN_Dialect, NN_GeluApproximation, "gelu">;
+
+def NN_ComparePredicate
+    : I32Enum<"ComparePredicate", "which relation compare tests", [
+    I32EnumCase<"Eq", 0, "eq">,
+    I32EnumCase<"Ne", 1, "ne">,
+    I32EnumCase<"Lt", 2, "lt">,
+    I32EnumCase<"Le", 3, "le">,
+    I32EnumCase<"Gt", 4, "gt">,
+    I32EnumCase<"Ge", 5, "ge">
+  ]> {
+  let cppNamespace = "::pipewright::nn";
+}
+def NN_ComparePredicateAttr
+    : EnumAttr<NN_Dialect, NN_ComparePredicate, "predicate">;
+
+#endif // PIPEWRIGHT_DIALECTS_NN_NNENUMS_TD

@@ -1,0 +1,69 @@
+//===- NNInference.h - Result types from operands ---------------*- C++ -*-===//
+//
+// What the ops of several families share when they infer result types. Every
+// function reports what is wrong at a location, so that verifiers and
+// importers give the same message.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_DIALECTS_NN_NNINFERENCE_H
+#define PIPEWRIGHT_DIALECTS_NN_NNINFERENCE_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/ValueRange.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/LogicalResult.h"
+#include <optional>
+
+namespace pipewright::nn {
+
+/// Where an inference error goes: said as the verifier says it.
+struct InferenceSite {
+  std::optional<mlir::Location> location;
+  llvm::StringRef opName;
+
+  template <typename... Args>
+  llvm::LogicalResult error(Args &&...args) const {
+    return mlir::emitOptionalError(location, "'", opName, "' op ",
+                                   std::forward<Args>(args)...);
+  }
+};
+
+/// `value`'s type; nn operands are always ranked tensors.
+inline mlir::RankedTensorType tensorOf(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType());
+}
+
+/// A list as a message shows it, `[1, 2]`.
+std::string formatList(llvm::ArrayRef<int64_t> list);
+
+/// Broadcast operands of one element type: the type of an elementwise result.
+llvm::LogicalResult inferElementwise(InferenceSite site, mlir::Value lhs,
+                                     mlir::Value rhs,
+                                     llvm::SmallVectorImpl<mlir::Type> &types);
+
+llvm::LogicalResult inferReduction(InferenceSite site, mlir::Value x,
+                                   llvm::ArrayRef<int64_t> axes, bool keepDims,
+                                   llvm::SmallVectorImpl<mlir::Type> &types);
+
+/// Every operand between the gradient and the last one has a result.
+llvm::LogicalResult inferOptimizer(InferenceSite site,
+                                   mlir::ValueRange operands,
+                                   llvm::SmallVectorImpl<mlir::Type> &types);
+
+/// The multiply-adds and roots of an update, by a count per element.
+int64_t optimizerFlops(mlir::Operation *op);
+
+/// Height and width after a window has slid over an image. Kernel, strides and
+/// dilations have 2 entries of at least 1, pads 4 of at least 0, else it says
+/// so.
+llvm::FailureOr<llvm::SmallVector<int64_t>>
+inferWindows(InferenceSite site, llvm::ArrayRef<int64_t> image,
+             llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> strides,
+             llvm::ArrayRef<int64_t> pads, llvm::ArrayRef<int64_t> dilations);
+
+} // namespace pipewright::nn
+
+#endif // PIPEWRIGHT_DIALECTS_NN_NNINFERENCE_H

@@ -1,0 +1,89 @@
+//===- NNInterfaces.td - Interfaces of nn ops --------------*- tablegen -*-===//
+//
+// Passes ask these instead of keeping lists of ops: how an op is
+// differentiated, what it costs, and which way it is lowered.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_DIALECTS_NN_NNINTERFACES_TD
+#define PIPEWRIGHT_DIALECTS_NN_NNINTERFACES_TD
+
+include "mlir/IR/Interfaces.td"
+
+def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
+  let cppNamespace = "::pipewright::nn";
+  let description = [{
+    An op that can build its vector-Jacobian product from other nn ops.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Builds the vector-Jacobian product at the builder's insertion point.
+        `resultGrads[i]` is null where no gradient flows into result `i`.
+        Fills `operandGrads` with one value per operand, null where none flows
+        on. The op may use its own operands and results: what it uses is what
+        gets stashed.
+      }],
+      "::llvm::LogicalResult", "buildVjp",
+      (ins "::mlir::OpBuilder &":$builder,
+           "::mlir::ValueRange":$resultGrads,
+           "::llvm::SmallVectorImpl<::mlir::Value> &":$operandGrads)>
+  ];
+}
+
+def CostOpInterface : OpInterface<"CostOpInterface"> {
+  let cppNamespace = "::pipewright::nn";
+  let description = [{
+    An op that knows how much arithmetic it does.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Floating point operations of one execution: a multiply-add counts 2, a
+        pointwise op 1 per element and arithmetic operation.
+      }],
+      "int64_t", "getFlops", (ins), /*methodBody=*/[{}],
+      /*defaultImplementation=*/[{
+        return ::llvm::cast<::mlir::ShapedType>(
+            $_op->getResult(0).getType()).getNumElements();
+      }]>
+  ];
+}
+
+def LibraryOpInterface : OpInterface<"LibraryOpInterface"> {
+  let cppNamespace = "::pipewright::nn";
+  let description = [{
+    Marks an op that is lowered to a call of the runtime library. Every other
+    op with arithmetic is compiled through linalg.
+  }];
+}
+
+def ViewOpInterface : OpInterface<"ViewOpInterface"> {
+  let cppNamespace = "::pipewright::nn";
+  let description = [{
+    Marks an op whose result is its operand's bytes under another shape: it
+    needs no code and no buffer.
+  }];
+}
+
+def StatefulOpInterface : OpInterface<"StatefulOpInterface"> {
+  let cppNamespace = "::pipewright::nn";
+  let description = [{
+    An op that behaves differently in evaluation, or that leaves something
+    behind which must happen once however often the op is recomputed.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Removes the effect on state, and nothing else: the results stay the
+        same bits. Recompute calls this on its copy of the op.
+      }],
+      "void", "dropEffects", (ins)>,
+    InterfaceMethod<[{
+        Builds what replaces the op in evaluation. Fills `results` with one
+        value per result, null where evaluation has none.
+      }],
+      "::llvm::LogicalResult", "buildInference",
+      (ins "::mlir::OpBuilder &":$builder,
+           "::llvm::SmallVectorImpl<::mlir::Value> &":$results)>
+  ];
+}
+
+#endif // PIPEWRIGHT_DIALECTS_NN_NNINTERFACES_TD

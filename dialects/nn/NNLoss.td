@@ -1,0 +1,72 @@
+//===- NNLoss.td - Losses ----------------------------------*- tablegen -*-===//
+//
+// Losses that are more than a few pointwise ops. Mean squared error is
+// composed from pointwise ops and reduce_mean.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_DIALECTS_NN_NNLOSS_TD
+#define PIPEWRIGHT_DIALECTS_NN_NNLOSS_TD
+
+include "dialects/nn/NNEnums.td"
+
+def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [
+    NN_Differentiable, NN_Cost]> {
+  let summary = "Mean negative log-likelihood of the labels under softmax";
+  let description = [{
+    `loss` is the mean of `lse[n] - logits[n, labels[n]]` over the rows whose
+    label is not `ignore_index`; `lse[n]` is the logarithm of the row's sum of
+    exponentials. The labels that are not ignored must lie in `[0, C)`.
+
+    Constraints:
+    - (C1) the logits have rank 2.
+    - (C2) the labels are `[N]`.
+
+    Example:
+
+    ```mlir
+    %loss, %lse = nn.softmax_cross_entropy %logits, %labels ignore_index = -100
+      : (tensor<512x256xf32>, tensor<512xi64>) -> (tensor<f32>, tensor<512xf32>)
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$logits, NN_IndexTensor:$labels,
+                       I64Attr:$ignore_index);
+  let results = (outs NN_FloatTensor:$loss, NN_FloatTensor:$lse);
+  let assemblyFormat = [{
+    $logits `,` $labels `ignore_index` `=` $ignore_index attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_SoftmaxCrossEntropyBackwardOp
+    : NN_InferredOp<"softmax_cross_entropy_backward", [NN_Cost]> {
+  let summary = "Gradient of softmax_cross_entropy with respect to the logits";
+  let description = [{
+    `dloss / count * (e^(logits - lse) - onehot(labels))`, zero in ignored
+    rows; `count` is the number of rows that are not ignored.
+
+    Constraints:
+    - (C1) the logits have rank 2.
+    - (C2) the labels are `[N]`.
+    - (C3) `lse` is `[N]`, and `dloss` has rank 0.
+
+    Example:
+
+    ```mlir
+    %dlogits = nn.softmax_cross_entropy_backward %dloss, %logits, %labels, %lse
+        ignore_index = -100
+      : (tensor<f32>, tensor<512x256xf32>, tensor<512xi64>, tensor<512xf32>)
+        -> tensor<512x256xf32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$dloss, NN_FloatTensor:$logits,
+                       NN_IndexTensor:$labels, NN_FloatTensor:$lse,
+                       I64Attr:$ignore_index);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = [{
+    $dloss `,` $logits `,` $labels `,` $lse `ignore_index` `=` $ignore_index
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+#endif // PIPEWRIGHT_DIALECTS_NN_NNLOSS_TD

@@ -1,0 +1,252 @@
+//===- NNNormalization.td - Normalizations and softmax -----*- tablegen -*-===//
+//
+// Row statistics and what is computed from them. Each op keeps the statistics
+// as results, because its backward op needs them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_DIALECTS_NN_NNNORMALIZATION_TD
+#define PIPEWRIGHT_DIALECTS_NN_NNNORMALIZATION_TD
+
+include "dialects/nn/NNEnums.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+def NN_LayerNormOp : NN_InferredOp<"layer_norm", [
+    NN_Differentiable, NN_Cost]> {
+  let summary = "Normalize the last dimension to mean 0 and variance 1";
+  let description = [{
+    `y = (x - mean) * rstd * scale + bias` with the biased variance and
+    `rstd = 1 / sqrt(variance + epsilon)`. `mean` and `rstd` have the shape of
+    `x` without its last dimension.
+
+    Constraints:
+    - (C1) `x` has rank 1 or more.
+    - (C2) `scale` and `bias` have the shape of the last dimension of `x`.
+
+    Example:
+
+    ```mlir
+    %y, %mean, %rstd = nn.layer_norm %x, %scale, %bias epsilon = 1.0e-5
+      : (tensor<4x128x64xf32>, tensor<64xf32>, tensor<64xf32>)
+        -> (tensor<4x128x64xf32>, tensor<4x128xf32>, tensor<4x128xf32>)
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$scale,
+                       NN_FloatTensor:$bias, F32Attr:$epsilon);
+  let results = (outs NN_FloatTensor:$y, NN_FloatTensor:$mean,
+                      NN_FloatTensor:$rstd);
+  let assemblyFormat = [{
+    $x `,` $scale `,` $bias `epsilon` `=` $epsilon attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_LayerNormBackwardOp : NN_InferredOp<"layer_norm_backward", [NN_Cost]> {
+  let summary = "Gradients of layer_norm with respect to its operands";
+  let description = [{
+    Constraints:
+    - (C1) `dy` has the type of `x`, which has rank 1 or more.
+    - (C2) `scale` has the shape of the last dimension of `x`.
+    - (C3) `mean` and `rstd` have the shape of `x` without its last dimension.
+
+    Example:
+
+    ```mlir
+    %dx, %dscale, %dbias = nn.layer_norm_backward %dy, %x, %scale, %mean, %rstd
+      : (tensor<4x64xf32>, tensor<4x64xf32>, tensor<64xf32>, tensor<4xf32>,
+         tensor<4xf32>) -> (tensor<4x64xf32>, tensor<64xf32>, tensor<64xf32>)
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x,
+                       NN_FloatTensor:$scale, NN_FloatTensor:$mean,
+                       NN_FloatTensor:$rstd);
+  let results = (outs NN_FloatTensor:$dx, NN_FloatTensor:$dscale,
+                      NN_FloatTensor:$dbias);
+  let assemblyFormat = [{
+    $dy `,` $x `,` $scale `,` $mean `,` $rstd attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_BatchNormOp : NN_Op<"batch_norm", [
+    InferTypeOpAdaptor, NN_Differentiable, NN_Cost,
+    DeclareOpInterfaceMethods<StatefulOpInterface>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Normalize each channel over the micro-batch";
+  let description = [{
+    Dimension 1 is the channel. `y = (x - mean) / sqrt(variance + epsilon) *
+    scale + bias` with mean and biased variance over all other dimensions.
+
+    With the two symbols it also updates the running statistics,
+    `running = momentum * running + (1 - momentum) * batch`, and has an effect
+    on state; without them it is pure. In evaluation it uses the running
+    statistics instead of the batch's.
+
+    Constraints:
+    - (C1) `x` has rank 2 or more.
+    - (C2) `scale` and `bias` have the shape of dimension 1 of `x`.
+    - (C3) both running statistics are given or none is.
+    - (C4) a running statistic names an `nn.weight` whose role is `state` and
+      whose type is that of `mean`.
+
+    Example:
+
+    ```mlir
+    %y, %mean, %variance = nn.batch_norm %x, %scale, %bias epsilon = 1.0e-5
+        momentum = 0.9 running_mean = @bn.mean running_variance = @bn.variance
+      : (tensor<8x64x16x16xf32>, tensor<64xf32>, tensor<64xf32>)
+        -> (tensor<8x64x16x16xf32>, tensor<64xf32>, tensor<64xf32>)
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$scale,
+                       NN_FloatTensor:$bias, F32Attr:$epsilon,
+                       F32Attr:$momentum,
+                       OptionalAttr<FlatSymbolRefAttr>:$running_mean,
+                       OptionalAttr<FlatSymbolRefAttr>:$running_variance);
+  let results = (outs NN_FloatTensor:$y, NN_FloatTensor:$mean,
+                      NN_FloatTensor:$variance);
+  let assemblyFormat = [{
+    $x `,` $scale `,` $bias `epsilon` `=` $epsilon `momentum` `=` $momentum
+    (`running_mean` `=` $running_mean^)?
+    (`running_variance` `=` $running_variance^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def NN_BatchNormBackwardOp : NN_InferredOp<"batch_norm_backward", [NN_Cost]> {
+  let summary = "Gradients of batch_norm with respect to its operands";
+  let description = [{
+    `mean` and `variance` are those of the micro-batch.
+
+    Constraints:
+    - (C1) `dy` has the type of `x`, which has rank 2 or more.
+    - (C2) `scale`, `mean` and `variance` have the shape of dimension 1 of `x`.
+
+    Example:
+
+    ```mlir
+    %dx, %dscale, %dbias = nn.batch_norm_backward %dy, %x, %scale, %mean,
+        %variance epsilon = 1.0e-5
+      : (tensor<8x64xf32>, tensor<8x64xf32>, tensor<64xf32>, tensor<64xf32>,
+         tensor<64xf32>) -> (tensor<8x64xf32>, tensor<64xf32>, tensor<64xf32>)
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x,
+                       NN_FloatTensor:$scale, NN_FloatTensor:$mean,
+                       NN_FloatTensor:$variance, F32Attr:$epsilon);
+  let results = (outs NN_FloatTensor:$dx, NN_FloatTensor:$dscale,
+                      NN_FloatTensor:$dbias);
+  let assemblyFormat = [{
+    $dy `,` $x `,` $scale `,` $mean `,` $variance `epsilon` `=` $epsilon
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+class NN_SoftmaxOpBase<string mnemonic>
+    : NN_Op<mnemonic, [
+          Pure, SameOperandsAndResultType, NN_Differentiable, NN_Cost]> {
+  let arguments = (ins NN_FloatTensor:$x);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$x attr-dict `:` type($result)";
+  let hasVerifier = 1;
+  let extraClassDefinition = [{
+    // Maximum, subtraction, exponential, sum, and one op with the sum.
+    int64_t $cppClass::getFlops() {
+      return 5 * getX().getType().getNumElements();
+    }
+    ::llvm::LogicalResult $cppClass::verify() {
+      // (C1)
+      if (getX().getType().getRank() == 0)
+        return emitOpError("expects rank 1 or more, but got rank 0");
+      return ::mlir::success();
+    }
+  }];
+}
+
+def NN_SoftmaxOp : NN_SoftmaxOpBase<"softmax"> {
+  let summary = "Make each row of the last dimension positive with sum 1";
+  let description = [{
+    `e^(x - max) / sum(e^(x - max))` over the last dimension.
+
+    Constraints:
+    - (C1) the operand has rank 1 or more.
+
+    Example:
+
+    ```mlir
+    %y = nn.softmax %x : tensor<4x128xf32>
+    ```
+  }];
+}
+
+def NN_LogSoftmaxOp : NN_SoftmaxOpBase<"log_softmax"> {
+  let summary = "Logarithm of softmax over the last dimension";
+  let description = [{
+    `x - max - ln sum(e^(x - max))` over the last dimension.
+
+    Constraints:
+    - (C1) the operand has rank 1 or more.
+
+    Example:
+
+    ```mlir
+    %y = nn.log_softmax %x : tensor<4x128xf32>
+    ```
+  }];
+}
+
+class NN_SoftmaxBackwardOpBase<string mnemonic>
+    : NN_Op<mnemonic, [Pure, SameOperandsAndResultType, NN_Cost]> {
+  let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$y);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$dy `,` $y attr-dict `:` type($result)";
+  let hasVerifier = 1;
+  let extraClassDefinition = [{
+    int64_t $cppClass::getFlops() {
+      return 4 * getY().getType().getNumElements();
+    }
+    ::llvm::LogicalResult $cppClass::verify() {
+      // (C1)
+      if (getY().getType().getRank() == 0)
+        return emitOpError("expects rank 1 or more, but got rank 0");
+      return ::mlir::success();
+    }
+  }];
+}
+
+def NN_SoftmaxBackwardOp : NN_SoftmaxBackwardOpBase<"softmax_backward"> {
+  let summary = "Gradient of softmax from its result";
+  let description = [{
+    `y * (dy - sum(dy * y))` over the last dimension.
+
+    Constraints:
+    - (C1) the operands have rank 1 or more.
+
+    Example:
+
+    ```mlir
+    %dx = nn.softmax_backward %dy, %y : tensor<4x128xf32>
+    ```
+  }];
+}
+
+def NN_LogSoftmaxBackwardOp
+    : NN_SoftmaxBackwardOpBase<"log_softmax_backward"> {
+  let summary = "Gradient of log_softmax from its result";
+  let description = [{
+    `dy - e^y * sum(dy)` over the last dimension.
+
+    Constraints:
+    - (C1) the operands have rank 1 or more.
+
+    Example:
+
+    ```mlir
+    %dx = nn.log_softmax_backward %dy, %y : tensor<4x128xf32>
+    ```
+  }];
+}
+
+#endif // PIPEWRIGHT_DIALECTS_NN_NNNORMALIZATION_TD

@@ -1,0 +1,154 @@
+//===- NNStructure.td - Weights and constants -------------*- tablegen -*-===//
+//
+// Weights are symbols whose bytes lie in a side file; these ops declare, read
+// and write them. Constants that shape the computation stand in the text.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_DIALECTS_NN_NNSTRUCTURE_TD
+#define PIPEWRIGHT_DIALECTS_NN_NNSTRUCTURE_TD
+
+include "dialects/nn/NNEnums.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+def NN_WeightOp : NN_Op<"weight", [Symbol]> {
+  let summary = "Declare a tensor whose bytes lie in the weights file";
+  let description = [{
+    The symbol is the tensor's key in the weights file. The role says how it
+    lives: a `parameter` is trained, a `state` is written by the model and
+    saved but not trained (running statistics), a `constant` is frozen data.
+
+    Constraints:
+    - (C1) a `parameter` or `state` has element type f32.
+
+    Example:
+
+    ```mlir
+    nn.weight @fc.bias role = parameter : tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    TypeAttrOf<NN_Tensor>:$type,
+    NN_WeightRoleAttr:$role
+  );
+  let assemblyFormat = "$sym_name `role` `=` $role attr-dict `:` $type";
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() {
+      return ::llvm::cast<::mlir::RankedTensorType>(getType());
+    }
+  }];
+  let hasVerifier = 1;
+}
+
+def NN_ParameterOp : NN_Op<"parameter", [
+    Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "Read a weight of any role";
+  let description = [{
+    The value is that at the start of the task: optimizer updates happen
+    between steps, and what `nn.assign_state` writes is seen by later tasks.
+
+    Constraints:
+    - (C1) the symbol names an `nn.weight`.
+    - (C2) the result type is the weight's type.
+
+    Example:
+
+    ```mlir
+    %w = nn.parameter @fc.weight : tensor<64x32xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = "$weight attr-dict `:` type($result)";
+}
+
+def NN_ConstantOp : NN_InferredOp<"constant", [ConstantLike]> {
+  let summary = "A small constant or a splat";
+  let description = [{
+    Constants that are data rather than shape belong into the weights file.
+
+    Constraints:
+    - (C1) the value is a splat or has at most 4096 elements.
+
+    Example:
+
+    ```mlir
+    %half = nn.constant dense<5.000000e-01> : tensor<f32>
+    ```
+  }];
+  let arguments = (ins NN_DenseElementsAttr:$value);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = "attr-dict $value";
+  let extraClassDeclaration = [{
+    /// The largest number of elements of a constant that is not a splat.
+    static constexpr int64_t kMaxElements = 4096;
+  }];
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def NN_CausalMaskOp : NN_Op<"causal_mask", [Pure]> {
+  let summary = "True where the column is at most the row";
+  let description = [{
+    Rows and columns are the last two dimensions; the others repeat the mask.
+
+    Constraints:
+    - (C1) the result has rank 2 or more.
+    - (C2) the last two dimensions are equal.
+
+    Example:
+
+    ```mlir
+    %mask = nn.causal_mask : tensor<1x1x128x128xi1>
+    ```
+  }];
+  let results = (outs NN_BoolTensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def NN_AssignStateOp : NN_Op<"assign_state", [
+    MemoryEffects<[MemWrite<NN_StateResource>]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Write a weight whose role is `state`";
+  let description = [{
+    Constraints:
+    - (C1) the symbol names an `nn.weight` whose role is `state`.
+    - (C2) the value's type is the weight's type.
+
+    Example:
+
+    ```mlir
+    nn.assign_state @steps, %v : tensor<1xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight, NN_FloatTensor:$value);
+  let assemblyFormat = "$weight `,` $value attr-dict `:` type($value)";
+}
+
+def NN_AccumulateGradientOp : NN_Op<"accumulate_gradient", [
+    MemoryEffects<[MemRead<NN_GradientResource>,
+                   MemWrite<NN_GradientResource>]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Add to the gradient of a weight whose role is `parameter`";
+  let description = [{
+    The gradient of a step starts at zero; every backward task adds to it.
+
+    Constraints:
+    - (C1) the symbol names an `nn.weight` whose role is `parameter`.
+    - (C2) the gradient's type is the weight's type.
+
+    Example:
+
+    ```mlir
+    nn.accumulate_gradient @fc.bias, %db : tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight, NN_FloatTensor:$gradient);
+  let assemblyFormat = "$weight `,` $gradient attr-dict `:` type($gradient)";
+}
+
+#endif // PIPEWRIGHT_DIALECTS_NN_NNSTRUCTURE_TD
