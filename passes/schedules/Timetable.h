@@ -3,7 +3,8 @@
 // One line per rank, one column per slot, after a line that says how to read
 // it:
 //
-//   2 ranks, 2 micro-batches, 6 slots; F1 = forward of micro-batch 1, B1 = ...
+//   2 ranks, 2 micro-batches, 6 slots; cells: F forward, B backward, then the
+//   micro-batch
 //   rank 0 | F0 F1    B0    B1
 //   rank 1 |    F0 B0 F1 B1
 //

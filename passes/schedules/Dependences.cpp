@@ -1,0 +1,292 @@
+//===- Dependences.cpp - What each task waits for ---------------*- C++ -*-===//
+//
+// See Dependences.h. `run` is an abstract execution: each rank advances until
+// its next task lacks something, and is woken by the task that makes it. As
+// no rank ever has a choice, one execution stands for all of them: if this
+// one gets stuck, every one does.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/Dependences.h"
+
+#include "passes/schedules/Story.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+
+using namespace pipewright::schedules;
+using llvm::formatv;
+
+static uint8_t bitOf(TaskKind kind) {
+  return 1u << static_cast<unsigned>(kind);
+}
+
+//===----------------------------------------------------------------------===//
+// EdgeIndex, LinkIndex
+//===----------------------------------------------------------------------===//
+
+EdgeIndex::EdgeIndex(int64_t stages, llvm::ArrayRef<StageEdge> edges)
+    : incoming(edges.size()), incomingBegin(stages + 1), outgoing(edges.size()),
+      outgoingBegin(stages + 1) {
+  for (const StageEdge &edge : edges) {
+    ++incomingBegin[edge.to + 1];
+    ++outgoingBegin[edge.from + 1];
+  }
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    incomingBegin[stage + 1] += incomingBegin[stage];
+    outgoingBegin[stage + 1] += outgoingBegin[stage];
+  }
+  std::vector<int32_t> nextIn = incomingBegin, nextOut = outgoingBegin;
+  for (int32_t i = 0; i < static_cast<int32_t>(edges.size()); ++i) {
+    incoming[nextIn[edges[i].to]++] = i;
+    outgoing[nextOut[edges[i].from]++] = i;
+  }
+}
+
+LinkIndex::LinkIndex(const Schedule &schedule,
+                     llvm::ArrayRef<StageEdge> edges) {
+  auto linkBetween = [&](int32_t from, int32_t to) {
+    return Link{schedule.rankOfStage[from], schedule.rankOfStage[to]};
+  };
+  for (const StageEdge &edge : edges) {
+    Link link = linkBetween(edge.from, edge.to);
+    if (link.from == link.to)
+      continue;
+    all.push_back(link);
+    if (edge.hasGradient)
+      all.push_back({link.to, link.from});
+  }
+  llvm::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+
+  auto indexOf = [&](Link link) {
+    return static_cast<int32_t>(llvm::lower_bound(all, link) - all.begin());
+  };
+  for (const StageEdge &edge : edges) {
+    Link link = linkBetween(edge.from, edge.to);
+    bool isLocal = link.from == link.to;
+    forward.push_back(isLocal ? -1 : indexOf(link));
+    gradient.push_back(
+        isLocal || !edge.hasGradient ? -1 : indexOf({link.to, link.from}));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Well-formedness
+//===----------------------------------------------------------------------===//
+
+static llvm::Error checkShape(const Schedule &schedule,
+                              llvm::ArrayRef<StageEdge> edges) {
+  if (schedule.ranks < 1 || schedule.stages < 1 || schedule.microBatches < 1)
+    return refuse("a schedule needs at least 1 rank, 1 stage and 1 "
+                  "micro-batch, but got {0}, {1} and {2}",
+                  schedule.ranks, schedule.stages, schedule.microBatches);
+  if (static_cast<int64_t>(schedule.rankOfStage.size()) != schedule.stages)
+    return refuse("expects a rank for each of {0} stages, but got {1}",
+                  schedule.stages, schedule.rankOfStage.size());
+  if (static_cast<int64_t>(schedule.order.size()) != schedule.ranks)
+    return refuse("expects an order for each of {0} ranks, but got {1}",
+                  schedule.ranks, schedule.order.size());
+  for (auto [stage, rank] : llvm::enumerate(schedule.rankOfStage))
+    if (rank < 0 || rank >= schedule.ranks)
+      return refuse("stage {0} is on rank {1}, but there are {2} ranks", stage,
+                    rank, schedule.ranks);
+  for (auto [i, edge] : llvm::enumerate(edges))
+    if (edge.from < 0 || edge.to >= schedule.stages || edge.from >= edge.to ||
+        edge.bytes < 0)
+      return refuse("edge {0} goes from stage {1} to stage {2} with {3} bytes, "
+                    "but expects a later one of {4} stages and no negative "
+                    "size",
+                    i, edge.from, edge.to, edge.bytes, schedule.stages);
+  return llvm::Error::success();
+}
+
+llvm::Error Dependences::registerTask(int32_t rank, const Task &task) {
+  if (static_cast<unsigned>(task.kind) >= numTaskKinds || task.stage < 0 ||
+      task.stage >= schedule->stages || task.microBatch < 0 ||
+      task.microBatch >= schedule->microBatches)
+    return refuse("rank {0} runs {1}, but there are {2} stages and {3} "
+                  "micro-batches",
+                  rank, task.name(), schedule->stages, schedule->microBatches);
+  if (task.kind == TaskKind::Update && task.microBatch != 0)
+    return refuse("rank {0} runs {1} for micro-batch {2}, but an update "
+                  "belongs to none",
+                  rank, task.name(), task.microBatch);
+  int32_t home = schedule->rankOfStage[task.stage];
+  if (home != rank)
+    return refuse("rank {0} runs {1}, but stage {2} is on rank {3}", rank,
+                  task.name(), task.stage, home);
+  uint8_t &bits =
+      present[task.stage * schedule->microBatches + task.microBatch];
+  if (bits & bitOf(task.kind))
+    return refuse("rank {0} runs {1} twice", rank, task.name());
+  bits |= bitOf(task.kind);
+  return llvm::Error::success();
+}
+
+llvm::Error Dependences::findMissingTasks() const {
+  auto isMissing = [&](TaskKind kind, int32_t stage, int32_t microBatch) {
+    return refuse("rank {0} never runs {1}", schedule->rankOfStage[stage],
+                  Task{kind, stage, microBatch}.name());
+  };
+  for (int32_t stage = 0; stage < schedule->stages; ++stage) {
+    for (int32_t m = 0; m < schedule->microBatches; ++m) {
+      bool isWhole = hasKind(TaskKind::Backward, stage, m);
+      bool hasInput = hasKind(TaskKind::InputGradient, stage, m);
+      bool hasWeight = hasKind(TaskKind::WeightGradient, stage, m);
+      if (!hasKind(TaskKind::Forward, stage, m))
+        return isMissing(TaskKind::Forward, stage, m);
+      if (isWhole && (hasInput || hasWeight))
+        return refuse(
+            "rank {0} runs both {1} and {2}, which is part of it",
+            schedule->rankOfStage[stage], Task::backward(stage, m).name(),
+            Task{hasInput ? TaskKind::InputGradient : TaskKind::WeightGradient,
+                 stage, m}
+                .name());
+      if (!isWhole && !hasInput)
+        return isMissing(
+            hasWeight ? TaskKind::InputGradient : TaskKind::Backward, stage, m);
+      if (!isWhole && !hasWeight)
+        return isMissing(TaskKind::WeightGradient, stage, m);
+    }
+    if (!hasKind(TaskKind::Update, stage, 0))
+      return isMissing(TaskKind::Update, stage, 0);
+  }
+  return llvm::Error::success();
+}
+
+Dependences::Dependences(const Schedule &schedule,
+                         llvm::ArrayRef<StageEdge> edges)
+    : schedule(&schedule),
+      edgeList(edges.empty() ? linearEdges(schedule.stages) : edges.vec()),
+      index(schedule.stages, edgeList),
+      present(schedule.stages * schedule.microBatches) {}
+
+llvm::Expected<Dependences>
+Dependences::build(const Schedule &schedule, llvm::ArrayRef<StageEdge> edges) {
+  if (llvm::Error error = checkShape(schedule, edges))
+    return error;
+  Dependences result(schedule, edges);
+  for (int32_t rank = 0; rank < schedule.ranks; ++rank)
+    for (const Task &task : schedule.order[rank])
+      if (llvm::Error error = result.registerTask(rank, task))
+        return error;
+  if (llvm::Error error = result.findMissingTasks())
+    return error;
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Execution
+//===----------------------------------------------------------------------===//
+
+/// Whether the result that `need` names is among the finished tasks.
+static bool isMet(const Dependences::Need &need, uint8_t finished) {
+  uint8_t wanted = bitOf(need.kind);
+  if (need.kind == TaskKind::Backward)
+    wanted |= bitOf(TaskKind::InputGradient);
+  return finished & wanted;
+}
+
+bool Dependences::findUnmet(const Task &task, llvm::ArrayRef<uint8_t> done,
+                            Need &unmet) const {
+  bool found = false;
+  forEachNeed(task, [&](const Need &need) {
+    if (isMet(need,
+              done[need.stage * schedule->microBatches + need.microBatch]))
+      return true;
+    unmet = need;
+    found = true;
+    return false;
+  });
+  return found;
+}
+
+llvm::Error Dependences::run(
+    llvm::function_ref<void(int32_t rank, int64_t position)> visit) const {
+  int64_t ranks = schedule->ranks, microBatches = schedule->microBatches;
+  std::vector<uint8_t> done(present.size());
+  std::vector<int64_t> position(ranks);
+  // Ranks that wait for any task of a (stage, micro-batch) pair, as one
+  // linked list per pair: a rank waits for one thing at a time.
+  std::vector<int32_t> firstWaiter(present.size(), -1), nextWaiter(ranks, -1);
+  std::vector<int32_t> ready;
+  for (int32_t rank = ranks - 1; rank >= 0; --rank)
+    ready.push_back(rank);
+
+  int64_t finishedRanks = 0;
+  while (!ready.empty()) {
+    int32_t rank = ready.back();
+    ready.pop_back();
+    const std::vector<Task> &tasks = schedule->order[rank];
+    int64_t &at = position[rank];
+    for (; at < static_cast<int64_t>(tasks.size()); ++at) {
+      const Task &task = tasks[at];
+      Need unmet;
+      if (findUnmet(task, done, unmet)) {
+        int32_t &first =
+            firstWaiter[unmet.stage * microBatches + unmet.microBatch];
+        nextWaiter[rank] = first;
+        first = rank;
+        break;
+      }
+      visit(rank, at);
+      int64_t pair = task.stage * microBatches + task.microBatch;
+      done[pair] |= bitOf(task.kind);
+      for (int32_t waiter = firstWaiter[pair]; waiter >= 0;
+           waiter = nextWaiter[waiter])
+        ready.push_back(waiter);
+      firstWaiter[pair] = -1;
+    }
+    finishedRanks += at == static_cast<int64_t>(tasks.size());
+  }
+  if (finishedRanks == ranks)
+    return llvm::Error::success();
+  return llvm::createStringError(deadlockStory(position, done));
+}
+
+static std::string describe(const Dependences::Need &need) {
+  const char *what = need.kind == TaskKind::Forward     ? "output"
+                     : need.kind == TaskKind::Backward  ? "gradient"
+                     : need.kind == TaskKind::Recompute ? "recomputed values"
+                                                        : "weight gradient";
+  return formatv("the {0} of stage {1}, micro-batch {2}", what, need.stage,
+                 need.microBatch);
+}
+
+std::string Dependences::deadlockStory(llvm::ArrayRef<int64_t> position,
+                                       llvm::ArrayRef<uint8_t> done) const {
+  std::vector<Need> need(schedule->ranks);
+  std::vector<int32_t> waitsFor(schedule->ranks, -1);
+  for (int32_t rank = 0; rank < schedule->ranks; ++rank)
+    if (position[rank] < static_cast<int64_t>(schedule->order[rank].size())) {
+      findUnmet(schedule->order[rank][position[rank]], done, need[rank]);
+      waitsFor[rank] = schedule->rankOfStage[need[rank].stage];
+    }
+  std::vector<int32_t> cycle = findWaitCycle(waitsFor);
+  auto taskOf = [&](int32_t rank) {
+    return schedule->order[rank][position[rank]];
+  };
+
+  if (cycle.size() == 1) {
+    const Need &missing = need[cycle[0]];
+    bool isSplit =
+        missing.kind == TaskKind::Backward &&
+        hasKind(TaskKind::InputGradient, missing.stage, missing.microBatch);
+    Task producer{isSplit ? TaskKind::InputGradient : missing.kind,
+                  missing.stage, missing.microBatch};
+    return formatv("rank {0} runs {1} before {2}, which it needs", cycle[0],
+                   taskOf(cycle[0]).name(), producer.name());
+  }
+  auto tell = [&](size_t i) -> std::string {
+    int32_t rank = cycle[i], other = cycle[(i + 1) % cycle.size()];
+    std::string waits = i == 0 ? formatv("rank {0} waits at {1} for ", rank,
+                                         taskOf(rank).name())
+                                     .str()
+                               : std::string("which waits for ");
+    return formatv("{0}{1}, which rank {2} computes after {3}", waits,
+                   describe(need[rank]), other, taskOf(other).name());
+  };
+  return "deadlock: " + joinStory(cycle.size(), ", ", tell);
+}

@@ -1,0 +1,79 @@
+//===- GPipe.cpp - All forwards, then all backwards -------------*- C++ -*-===//
+//
+// Huang et al., "GPipe: Efficient Training of Giant Neural Networks using
+// Pipeline Parallelism", NeurIPS 2019 (arXiv 1811.06965). 4 ranks, 4
+// micro-batches:
+//
+//   rank 0 | F0 F1 F2 F3                   B0 B1 B2 B3
+//   rank 1 |    F0 F1 F2 F3             B0 B1 B2 B3
+//   rank 2 |       F0 F1 F2 F3       B0 B1 B2 B3
+//   rank 3 |          F0 F1 F2 F3 B0 B1 B2 B3
+//
+// The paper runs backwards in descending micro-batch order, which takes the
+// same time. Ascending, as here, gradients are summed in the same order as in
+// every other schedule, so the rounding is the same too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/Policy.h"
+
+using namespace pipewright::schedules;
+
+namespace {
+
+class GPipe final : public Policy {
+public:
+  llvm::StringRef name() const override { return "gpipe"; }
+  llvm::StringRef summary() const override {
+    return "all forwards, then all backwards; simplest, keeps all stashes";
+  }
+  llvm::StringRef paper() const override {
+    return "Huang et al., NeurIPS 2019 (arXiv 1811.06965)";
+  }
+  llvm::StringRef bubbleFormula() const override { return "(P-1)(tF+tB)"; }
+  llvm::StringRef memoryFormula() const override {
+    return "M stashes on every rank";
+  }
+
+  double stepTime(const ScheduleOptions &options, double forward,
+                  double backward) const override {
+    int64_t slots = options.ranks == 1
+                        ? options.microBatches * options.stages
+                        : options.microBatches + options.ranks - 1;
+    return slots * (forward + backward);
+  }
+
+  int64_t maxInFlight(const ScheduleOptions &options,
+                      int64_t rank) const override {
+    return options.microBatches * options.stages / options.ranks;
+  }
+
+protected:
+  llvm::Expected<Placement>
+  placeStages(const ScheduleOptions &options) const override {
+    return placeOneStagePerRank(options);
+  }
+
+  std::vector<Task> orderOfRank(const Schedule &schedule,
+                                int32_t rank) const override {
+    int32_t microBatches = schedule.microBatches;
+    int32_t perRank = schedule.stages / schedule.ranks;
+    int32_t first = rank * perRank, last = first + perRank - 1;
+    std::vector<Task> order;
+    order.reserve(2 * int64_t(perRank) * microBatches + perRank);
+    for (int32_t stage = first; stage <= last; ++stage)
+      for (int32_t m = 0; m < microBatches; ++m)
+        order.push_back(Task::forward(stage, m));
+    for (int32_t stage = last; stage >= first; --stage)
+      for (int32_t m = 0; m < microBatches; ++m)
+        order.push_back(Task::backward(stage, m));
+    return order;
+  }
+};
+
+} // namespace
+
+const Policy &pipewright::schedules::gpipePolicy() {
+  static const GPipe policy;
+  return policy;
+}

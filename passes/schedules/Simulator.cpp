@@ -1,0 +1,292 @@
+//===- Simulator.cpp - When each task runs ----------------------*- C++ -*-===//
+//
+// Runs through the schedule in any order that respects dependences and fills
+// in times. That is enough, without an event queue: all messages of a directed
+// link come from tasks of one rank, so they queue in that rank's own order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/Simulator.h"
+
+#include "passes/schedules/Dependences.h"
+#include "passes/schedules/Story.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+using namespace pipewright::schedules;
+using llvm::formatv;
+
+TaskCosts TaskCosts::uniform(int64_t stages, double forward, double backward) {
+  StageCosts each;
+  each.forward = each.recompute = forward;
+  each.backward = backward;
+  each.inputGradient = each.weightGradient = backward / 2;
+  TaskCosts costs;
+  costs.stages.assign(stages, each);
+  return costs;
+}
+
+double TaskCosts::secondsOf(const Task &task) const {
+  const StageCosts &stage = stages[task.stage];
+  switch (task.kind) {
+  case TaskKind::Forward:
+    return stage.forward;
+  case TaskKind::Backward:
+    return stage.backward;
+  case TaskKind::InputGradient:
+    return stage.inputGradient;
+  case TaskKind::WeightGradient:
+    return stage.weightGradient;
+  case TaskKind::Recompute:
+    return stage.recompute;
+  case TaskKind::Update:
+    return stage.update;
+  }
+  return 0;
+}
+
+std::string IdleInterval::describe() const {
+  if (atEndOfStep)
+    return formatv("rank {0} waits for rank {1} to end the step", rank,
+                   causeRank);
+  return formatv("rank {0} waits at {1} for {2} on rank {3}", rank, next.name(),
+                 cause.name(), causeRank);
+}
+
+static llvm::Error checkCosts(const Schedule &schedule,
+                              const TaskCosts &costs) {
+  if (static_cast<int64_t>(costs.stages.size()) != schedule.stages)
+    return refuse("expects the costs of {0} stages, but got {1}",
+                  schedule.stages, costs.stages.size());
+  auto isTime = [](double value) { return std::isfinite(value) && value >= 0; };
+  for (auto [stage, cost] : llvm::enumerate(costs.stages)) {
+    for (double seconds : {cost.forward, cost.backward, cost.inputGradient,
+                           cost.weightGradient, cost.recompute, cost.update})
+      if (!isTime(seconds))
+        return refuse("expects task times of at least 0, but got {0} for stage "
+                      "{1}",
+                      seconds, stage);
+    if (cost.stashBytes < 0)
+      return refuse(
+          "expects a stash of at least 0 bytes, but got {0} for stage "
+          "{1}",
+          cost.stashBytes, stage);
+  }
+  if (!isTime(costs.linkLatency))
+    return refuse("expects a link latency of at least 0, but got {0}",
+                  costs.linkLatency);
+  if (!(costs.linkBandwidth > 0))
+    return refuse("expects a link bandwidth above 0, but got {0}",
+                  costs.linkBandwidth);
+  return llvm::Error::success();
+}
+
+namespace {
+
+/// Fills a `Simulation` task by task.
+class Timeline {
+public:
+  Timeline(const Schedule &schedule, const TaskCosts &costs,
+           const Dependences &dependences);
+
+  void visit(int32_t rank, int64_t position);
+  Simulation finish();
+
+private:
+  /// When a result is there, and what it came from.
+  struct Arrival {
+    double ready = 0;
+    double produced = 0;
+    Task producer;
+  };
+
+  int64_t pairOf(int32_t stage, int32_t microBatch) const {
+    return stage * schedule.microBatches + microBatch;
+  }
+  Arrival arrivalOf(const Dependences::Need &need) const;
+  void publish(const Task &task, double end);
+  void send(TransferKind kind, int32_t edge, int32_t microBatch, double end);
+  void account(int32_t rank, const Task &task, const TaskTime &time);
+
+  const Schedule &schedule;
+  const TaskCosts &costs;
+  const Dependences &dependences;
+  LinkIndex links;
+  Simulation result;
+
+  // End times by stage and micro-batch.
+  std::vector<double> forwardEnd, gradientEnd;
+  // Arrival times of messages by edge and micro-batch; empty rows for edges
+  // that stay on their rank.
+  std::vector<std::vector<double>> forwardArrival, gradientArrival;
+  std::vector<double> linkFree, rankFree;
+  std::vector<int64_t> stashBytes, inFlight;
+};
+
+} // namespace
+
+Timeline::Timeline(const Schedule &schedule, const TaskCosts &costs,
+                   const Dependences &dependences)
+    : schedule(schedule), costs(costs), dependences(dependences),
+      links(schedule, dependences.edges()),
+      forwardEnd(schedule.stages * schedule.microBatches),
+      gradientEnd(forwardEnd.size()),
+      forwardArrival(dependences.edges().size()),
+      gradientArrival(dependences.edges().size()),
+      linkFree(links.links().size()), rankFree(schedule.ranks),
+      stashBytes(schedule.ranks), inFlight(schedule.ranks) {
+  result.ranks.resize(schedule.ranks);
+  result.times.resize(schedule.ranks);
+  for (int64_t rank = 0; rank < schedule.ranks; ++rank)
+    result.times[rank].resize(schedule.order[rank].size());
+  for (int32_t edge = 0;
+       edge < static_cast<int32_t>(dependences.edges().size()); ++edge) {
+    if (links.linkOf(TransferKind::Forward, edge) >= 0)
+      forwardArrival[edge].resize(schedule.microBatches);
+    if (links.linkOf(TransferKind::Gradient, edge) >= 0)
+      gradientArrival[edge].resize(schedule.microBatches);
+  }
+}
+
+Timeline::Arrival Timeline::arrivalOf(const Dependences::Need &need) const {
+  Arrival arrival;
+  arrival.producer = {need.kind, need.stage, need.microBatch};
+  bool isForward = need.kind == TaskKind::Forward;
+  if (!isForward &&
+      dependences.hasKind(TaskKind::InputGradient, need.stage, need.microBatch))
+    arrival.producer.kind = TaskKind::InputGradient;
+  arrival.produced =
+      (isForward ? forwardEnd
+                 : gradientEnd)[pairOf(need.stage, need.microBatch)];
+  const std::vector<double> &arrivals =
+      (isForward ? forwardArrival : gradientArrival)[need.edge];
+  arrival.ready =
+      arrivals.empty() ? arrival.produced : arrivals[need.microBatch];
+  return arrival;
+}
+
+void Timeline::send(TransferKind kind, int32_t edge, int32_t microBatch,
+                    double end) {
+  int32_t link = links.linkOf(kind, edge);
+  if (link < 0)
+    return;
+  double &free = linkFree[link];
+  free = std::max(free, end) +
+         dependences.edges()[edge].bytes / costs.linkBandwidth;
+  (kind == TransferKind::Forward ? forwardArrival
+                                 : gradientArrival)[edge][microBatch] =
+      free + costs.linkLatency;
+}
+
+/// Makes the results of a finished task known to those that need them.
+void Timeline::publish(const Task &task, double end) {
+  int64_t pair = pairOf(task.stage, task.microBatch);
+  const EdgeIndex &index = dependences.edgeIndex();
+  if (task.kind == TaskKind::Forward) {
+    forwardEnd[pair] = end;
+    for (int32_t edge : index.outOf(task.stage))
+      send(TransferKind::Forward, edge, task.microBatch, end);
+  } else if (task.producesGradient()) {
+    gradientEnd[pair] = end;
+    for (int32_t edge : index.into(task.stage))
+      send(TransferKind::Gradient, edge, task.microBatch, end);
+  }
+}
+
+void Timeline::account(int32_t rank, const Task &task, const TaskTime &time) {
+  RankSummary &summary = result.ranks[rank];
+  summary.busySeconds += time.end - time.start;
+  int64_t bytes = costs.stages[task.stage].stashBytes;
+  if (task.kind == TaskKind::Forward) {
+    stashBytes[rank] += bytes;
+    ++inFlight[rank];
+    summary.peakStashBytes = std::max(summary.peakStashBytes, stashBytes[rank]);
+    summary.peakInFlight = std::max(summary.peakInFlight, inFlight[rank]);
+  } else if (task.kind == TaskKind::Backward ||
+             task.kind == TaskKind::WeightGradient) {
+    stashBytes[rank] -= bytes;
+    --inFlight[rank];
+  }
+}
+
+void Timeline::visit(int32_t rank, int64_t position) {
+  const Task &task = schedule.order[rank][position];
+  Arrival latest;
+  dependences.forEachNeed(task, [&](const Dependences::Need &need) {
+    // What comes from the own rank is ready when the rank is free.
+    if (need.edge < 0)
+      return true;
+    Arrival arrival = arrivalOf(need);
+    if (arrival.ready > latest.ready)
+      latest = arrival;
+    return true;
+  });
+
+  double free = rankFree[rank];
+  TaskTime &time = result.times[rank][position];
+  time.start = std::max(free, latest.ready);
+  time.end = time.start + costs.secondsOf(task);
+  rankFree[rank] = time.end;
+  if (time.start > free) {
+    IdleInterval idle;
+    idle.rank = rank;
+    idle.causeRank = schedule.rankOfStage[latest.producer.stage];
+    idle.start = free;
+    idle.end = time.start;
+    idle.next = task;
+    idle.cause = latest.producer;
+    idle.transferSeconds = latest.ready - std::max(latest.produced, free);
+    result.idle.push_back(idle);
+  }
+  account(rank, task, time);
+  publish(task, time.end);
+}
+
+Simulation Timeline::finish() {
+  // Some task needs nothing, so the step always begins at time 0.
+  auto last = std::max_element(rankFree.begin(), rankFree.end());
+  result.globalStepTime = *last;
+  for (int32_t rank = 0; rank < schedule.ranks; ++rank) {
+    const std::vector<TaskTime> &times = result.times[rank];
+    if (!times.empty())
+      result.spanStepTime =
+          std::max(result.spanStepTime, times.back().end - times[0].start);
+    RankSummary &summary = result.ranks[rank];
+    if (*last > 0)
+      summary.bubbleFraction = 1 - summary.busySeconds / *last;
+    if (rankFree[rank] < *last) {
+      IdleInterval idle;
+      idle.rank = rank;
+      idle.causeRank = static_cast<int32_t>(last - rankFree.begin());
+      idle.start = rankFree[rank];
+      idle.end = *last;
+      idle.atEndOfStep = true;
+      result.idle.push_back(idle);
+    }
+  }
+  llvm::sort(result.idle, [](const IdleInterval &a, const IdleInterval &b) {
+    return std::tie(a.rank, a.start) < std::tie(b.rank, b.start);
+  });
+  return std::move(result);
+}
+
+llvm::Expected<Simulation>
+pipewright::schedules::simulate(const Schedule &schedule,
+                                const TaskCosts &costs,
+                                llvm::ArrayRef<StageEdge> edges) {
+  llvm::Expected<Dependences> dependences = Dependences::build(schedule, edges);
+  if (!dependences)
+    return dependences.takeError();
+  if (llvm::Error error = checkCosts(schedule, costs))
+    return error;
+  Timeline timeline(schedule, costs, *dependences);
+  if (llvm::Error error = dependences->run([&](int32_t rank, int64_t position) {
+        timeline.visit(rank, position);
+      }))
+    return error;
+  return timeline.finish();
+}
