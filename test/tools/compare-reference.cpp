@@ -1,0 +1,136 @@
+//===- compare-reference.cpp - Training against PyTorch's numbers ---------===//
+//
+// Compares a run's losses (the JSONL log) and the gradients of its first step
+// (safetensors) with a file of tools/reference/make_reference.py, and prints
+// how much of the tolerance was used. Exit code 1 when something is outside.
+//
+// Tolerances, float32 against PyTorch in float64:
+// - a gradient: 1e-4 of its norm, estimated by 16 random projections; or four
+//   times what PyTorch's own float32 is off by, where that is more (batch
+//   normalization over few samples amplifies rounding); plus 1e-6 of the norm
+//   of all gradients together, for those that are zero in exact arithmetic
+//   (the bias of a key projection, a convolution's bias before a
+//   normalization).
+// - a loss: 1e-4 relative, or four times PyTorch's own float32 error.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/io/Safetensors.h"
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+using nlohmann::json;
+using namespace pipewright::runtime;
+
+/// +1 or -1 by splitmix64 of the index, as `signs` in make_reference.py.
+static double sign(uint64_t index, uint64_t projection) {
+  uint64_t z = (index + (projection << 40) + 1) * 0x9E3779B97F4A7C15ull;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return (z ^ (z >> 31)) & 1 ? 1.0 : -1.0;
+}
+
+static std::vector<double> readLosses(const char *path) {
+  std::ifstream file(path);
+  std::vector<double> losses;
+  for (std::string line; std::getline(file, line);) {
+    json record = json::parse(line);
+    if (record.contains("step") && record.contains("loss"))
+      losses.push_back(record["loss"]);
+  }
+  return losses;
+}
+
+static bool compareLosses(const json &expected, const std::vector<double> &got,
+                          double tolerance) {
+  if (got.size() < expected.size()) {
+    std::printf("expects %zu losses, but got %zu\n", expected.size(),
+                got.size());
+    return false;
+  }
+  double worst = 0;
+  for (size_t step = 0; step < expected.size(); ++step) {
+    double reference = expected[step];
+    worst = std::max(worst, std::abs(got[step] - reference) /
+                                std::max(1e-30, std::abs(reference)));
+  }
+  std::printf("losses: worst relative error %.1e of %.1e\n", worst, tolerance);
+  return worst <= tolerance;
+}
+
+static bool compareGradients(const json &expected, const char *path) {
+  SafetensorsFile file(path);
+  double total = 0;
+  for (const auto &[name, entry] : expected.items())
+    total += std::pow(entry["norm"].get<double>(), 2);
+  total = std::sqrt(total);
+  double worst = 0;
+  std::string worstName;
+  bool inside = true;
+  for (const auto &[name, entry] : expected.items()) {
+    const SafetensorsFile::Entry *tensor = file.find(name);
+    if (!tensor) {
+      std::printf("gradient '%s' is missing\n", name.c_str());
+      inside = false;
+      continue;
+    }
+    const float *data = reinterpret_cast<const float *>(tensor->data);
+    size_t count = tensor->bytes / sizeof(float);
+    double squares = 0;
+    const json &projections = entry["projections"];
+    for (size_t k = 0; k < projections.size(); ++k) {
+      double dot = 0;
+      for (size_t i = 0; i < count; ++i)
+        dot += data[i] * sign(i, k);
+      squares += std::pow(dot - projections[k].get<double>(), 2);
+    }
+    double error = std::sqrt(squares / projections.size());
+    double norm = entry["norm"];
+    double relative =
+        std::max(1e-4, 4 * entry["float32_error"].get<double>());
+    double allowed = std::min(relative, 1.0) * norm + 1e-6 * total;
+    if (error / allowed > worst || std::isnan(error)) {
+      worst = error / allowed;
+      worstName = name;
+    }
+    if (!(error <= allowed)) {
+      std::printf("gradient '%s': error %.3e, allowed %.3e, norm %.3e\n",
+                  name.c_str(), error, allowed, norm);
+      inside = false;
+    }
+  }
+  std::printf("gradients: %zu tensors, worst uses %.1f %% of its tolerance "
+              "('%s')\n",
+              expected.size(), 100 * worst, worstName.c_str());
+  return inside;
+}
+
+int main(int argc, char **argv) {
+  if (argc != 4 && argc != 5) {
+    std::fprintf(stderr, "usage: compare-reference REFERENCE.json LOG.jsonl "
+                         "GRADIENTS.safetensors|- [OPTIMIZER]\n");
+    return 2;
+  }
+  try {
+    std::ifstream stream(argv[1]);
+    json reference = json::parse(stream);
+    json losses = reference["losses"];
+    if (argc == 5)
+      losses = reference["optimizers"].at(argv[4])["losses"];
+    double tolerance =
+        std::max(1e-4, 4 * reference["float32_loss_error"].get<double>());
+    bool same = compareLosses(losses, readLosses(argv[2]), tolerance);
+    if (std::string(argv[3]) != "-")
+      same &= compareGradients(reference["gradients"], argv[3]);
+    return same ? 0 : 1;
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Exports the decoders of the demo and the benchmarks with PyTorch.
+
+    /usr/bin/python3 tools/reference/export_models.py byte-gpt OUT.onnx
+
+byte-gpt: 4 layers, width 128, 4 heads, 128 positions, 256 tokens: the demo.
+gpt-s:    4 layers, width 256, 4 heads, 128 positions, 8192 tokens: the benchmark.
+gpt2:     12 layers, width 768, 12 heads, 128 positions, 50257 tokens: GPT-2 124M's
+          shape with a short context, for compile times.
+vgg19:    VGG19 for 32x32 images, 10 classes: the benchmark.
+
+Weights are drawn from seed 0. The batch is symbolic. Needs Debian's
+python3-torch and python3-onnx; using Pipewright does not.
+"""
+
+import math
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Block(nn.Module):
+    """Pre-norm decoder block: causal attention, then a GELU perceptron."""
+
+    def __init__(self, width, heads, positions):
+        super().__init__()
+        self.heads = heads
+        self.ln1 = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.proj = nn.Linear(width, width)
+        self.ln2 = nn.LayerNorm(width)
+        self.fc1 = nn.Linear(width, 4 * width)
+        self.fc2 = nn.Linear(4 * width, width)
+        mask = torch.ones(positions, positions, dtype=torch.bool).tril()
+        self.register_buffer("mask", mask.view(1, 1, positions, positions), persistent=False)
+
+    def forward(self, x):
+        batch, time, width = x.shape
+        split = lambda t: t.view(-1, time, self.heads, width // self.heads).transpose(1, 2)
+        q, k, v = map(split, self.qkv(self.ln1(x)).split(width, dim=2))
+        scores = q @ k.transpose(-2, -1) * (1.0 / math.sqrt(width // self.heads))
+        weights = F.softmax(scores.masked_fill(~self.mask, float("-inf")), dim=-1)
+        x = x + self.proj((weights @ v).transpose(1, 2).reshape(-1, time, width))
+        return x + self.fc2(F.gelu(self.fc1(self.ln2(x))))
+
+
+class Decoder(nn.Module):
+    """GPT-2's shape: learned positions, tied embedding."""
+
+    def __init__(self, layers, width, heads, positions, vocabulary):
+        super().__init__()
+        self.wte = nn.Embedding(vocabulary, width)
+        self.wpe = nn.Embedding(positions, width)
+        self.h = nn.ModuleList(Block(width, heads, positions) for _ in range(layers))
+        self.ln_f = nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.wte.weight
+        self.positions = positions
+        for name, parameter in self.named_parameters():
+            if parameter.dim() == 2:
+                scale = 0.02 / math.sqrt(2 * layers) if "proj" in name or "fc2" in name else 0.02
+                nn.init.normal_(parameter, std=scale)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+
+    def forward(self, tokens):
+        x = self.wte(tokens) + self.wpe(torch.arange(self.positions))
+        for block in self.h:
+            x = block(x)
+        return self.head(self.ln_f(x))
+
+
+def vgg19():
+    layers, channels = [], 3
+    for width in [64, 64, 0, 128, 128, 0] + [256] * 4 + [0] + [512] * 4 + [0] + [512] * 4 + [0]:
+        if width == 0:
+            layers.append(nn.MaxPool2d(2))
+            continue
+        layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
+        channels = width
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512, 10))
+
+
+MODELS = {
+    "byte-gpt": (lambda: Decoder(4, 128, 4, 128, 256), "tokens"),
+    "gpt-s": (lambda: Decoder(4, 256, 4, 128, 8192), "tokens"),
+    "gpt2": (lambda: Decoder(12, 768, 12, 128, 50257), "tokens"),
+    "vgg19": (vgg19, "image"),
+}
+
+
+def main():
+    name, path = sys.argv[1], sys.argv[2]
+    torch.manual_seed(0)
+    build, kind = MODELS[name]
+    model = build().train()
+    example = (
+        torch.zeros(2, model.positions, dtype=torch.int64)
+        if kind == "tokens" else torch.zeros(2, 3, 32, 32))
+    torch.onnx.export(
+        model, (example,), path, opset_version=17, input_names=[kind],
+        output_names=["logits"],
+        dynamic_axes={kind: {0: "batch"}, "logits": {0: "batch"}},
+        training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+
+
+if __name__ == "__main__":
+    main()
