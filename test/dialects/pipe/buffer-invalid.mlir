@@ -1,0 +1,30 @@
+// RUN: pipewright-opt %s --split-input-file --verify-diagnostics
+
+// arena (C1): every buffer ends within the arena.
+pipe.arena rank 0 bytes 64 {
+  // expected-error @below {{has a buffer outside the arena of 64 bytes}}
+  pipe.region "activations" <arena 0 at 32 bytes 64>
+}
+
+// -----
+
+// arena (C1): tasks do not stand here.
+pipe.arena rank 0 bytes 64 {
+  // expected-error @below {{is not allowed in an arena}}
+  func.func private @f()
+}
+
+// -----
+
+// Only operands and results are numbered.
+pipe.arena rank 0 bytes 64 {
+  // expected-error @below {{expects index 0 in space 'arena', but got 1}}
+  pipe.region "activations" <arena 1 at 0 bytes 64>
+}
+
+// -----
+
+pipe.arena rank 0 bytes 64 {
+  // expected-error @below {{expects index, offset and bytes that are not negative, but got 0, -8 and 64}}
+  pipe.region "activations" <arena 0 at -8 bytes 64>
+}

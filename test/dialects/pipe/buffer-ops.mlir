@@ -1,0 +1,20 @@
+// RUN: pipewright-opt %s --verify-roundtrip | FileCheck %s
+// RUN: pipewright-opt %s --mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
+// RUN: pipewright-opt %s --emit-bytecode | pipewright-opt | FileCheck %s
+
+// The fixed part of one rank's arena.
+
+// CHECK-LABEL: pipe.arena rank 0 bytes 4096
+pipe.arena rank 0 bytes 4096 {
+  // CHECK: pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> owner
+  // GENERIC: "pipe.place"() <{buffer = #pipe.buffer<arena 0 at 0 bytes 64>, gradient = #pipe.buffer<arena 0 at 64 bytes 64>, owner, stage = @s0, weight = @w}>
+  pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> owner
+  // CHECK: pipe.place @running_mean in @s0 weight <arena 0 at 128 bytes 64>{{$}}
+  pipe.place @running_mean in @s0 weight <arena 0 at 128 bytes 64>
+  // CHECK: pipe.optimizer @s0 kernel @kernels::@adamw_16
+  pipe.optimizer @s0 kernel @kernels::@adamw_16
+      weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>
+      states [#pipe.buffer<arena 0 at 192 bytes 64>] hyper <arena 0 at 256 bytes 16>
+  // CHECK: pipe.region "activations" <arena 0 at 320 bytes 1024>
+  pipe.region "activations" <arena 0 at 320 bytes 1024>
+}

@@ -1,0 +1,149 @@
+// RUN: pipewright-opt %s --split-input-file --verify-diagnostics
+
+// stage (C1): only the three bodies may stand in a stage.
+pipe.stage @stage_c1_foreign_op {
+  // expected-error @below {{is not allowed in a stage}}
+  func.func private @f()
+}
+
+// -----
+
+// stage (C1): the forward is there once.
+// expected-error @below {{expects one 'pipe.forward' and at most one 'pipe.backward' and 'pipe.evaluate', but got 0, 0 and 0}}
+pipe.stage @stage_c1_no_forward {
+}
+
+// -----
+
+// stage (C2): ranks are not negative.
+// expected-error @below {{expects a rank that is not negative, but got -1}}
+pipe.stage @stage_c2 on rank -1 {
+  pipe.forward sources [] {
+  }
+}
+
+// -----
+
+// forward (C1): one source per argument.
+pipe.stage @forward_c1 {
+  // expected-error @below {{expects one source per argument, but got 0 sources for 1 arguments}}
+  pipe.forward sources [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+}
+
+// -----
+
+// forward (C1): a source is a model input or another stage's result.
+pipe.stage @forward_c1_kind {
+  // expected-error @below {{expects source 0 to be #pipe.input or #pipe.output, but got 7 : i64}}
+  pipe.forward sources [7] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+}
+
+// -----
+
+// forward (C2): shapes are static.
+pipe.stage @forward_c2 {
+  // expected-error @below {{expects arguments of static shape, but argument 0 is 'tensor<?xf32>'}}
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<?xf32>):
+    pipe.return
+  }
+}
+
+// -----
+
+// evaluate (C2): nothing is stashed.
+pipe.stage @evaluate_c2 {
+  pipe.forward sources [] {
+  }
+  // expected-error @below {{expects no stash, but got 1 values}}
+  pipe.evaluate sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+}
+
+// -----
+
+// backward (C1): the arguments follow from the forward.
+pipe.stage @backward_c1 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return %x : tensor<4xf32>
+  }
+  // expected-error @below {{expects arguments}}
+  pipe.backward inputs [0] outputs [] gradients_of [0] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+}
+
+// -----
+
+// backward (C1): indices name what the forward has.
+pipe.stage @backward_c1_index {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return %x : tensor<4xf32>
+  }
+  // expected-error @below {{names forward result 3, but the forward has 1}}
+  pipe.backward inputs [] outputs [3] gradients_of [] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+}
+
+// -----
+
+// backward (C2): it returns the gradients that it promises.
+pipe.stage @backward_c2 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return %x : tensor<4xf32>
+  }
+  // expected-error @below {{expects to return}}
+  pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [0] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+}
+
+// -----
+
+// backward (C3): nothing is stashed.
+pipe.stage @backward_c3 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+  // expected-error @below {{expects no stash, but got 1 values}}
+  pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+}
+
+// -----
+
+// A misspelt attribute of the dialect is refused.
+// expected-error @below {{has an unknown attribute 'pipe.micro_bathces'}}
+module attributes {pipe.micro_bathces = 4 : i64} {
+}
+
+// -----
+
+// Counts are positive.
+// expected-error @below {{expects 'pipe.micro_batches' to be a positive integer, but got 0 : i64}}
+module attributes {pipe.micro_batches = 0 : i64} {
+}
+
+// -----
+
+// expected-error @below {{expects 'pipe.buffers' to be an array of #pipe.buffer}}
+module attributes {pipe.buffers = [1]} {
+}

@@ -1,0 +1,80 @@
+// RUN: pipewright-opt %s --split-input-file --verify-diagnostics
+
+// task (C1): a forward belongs to a micro-batch.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+}
+pipe.step train {
+  // expected-error @below {{expects a micro-batch on every kind but 'update'}}
+  pipe.task forward @s0 () : () -> ()
+}
+
+// -----
+
+// task (C2): the stage exists.
+pipe.step train {
+  // expected-error @below {{names 's9', which is no stage of the module}}
+  pipe.task forward @s9 micro_batch 0 () : () -> ()
+}
+
+// -----
+
+// task (C3): operands are the stage's arguments.
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+}
+pipe.step train {
+  // expected-error @below {{expects operands}}
+  pipe.task forward @s0 micro_batch 0 () : () -> ()
+}
+
+// -----
+
+// task (C3): results are the stage's results and its stash.
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+}
+pipe.step train {
+  %x = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+  // expected-error @below {{expects results}}
+  pipe.task forward @s0 micro_batch 0 (%x) : (tensor<4xf32>) -> ()
+}
+
+// -----
+
+// A backward task needs a backward body.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+}
+pipe.step train {
+  // expected-error @below {{needs a 'pipe.backward' in stage 's0'}}
+  pipe.task backward @s0 micro_batch 0 () : () -> ()
+}
+
+// -----
+
+// An evaluation task needs an evaluation body.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+}
+pipe.step evaluate {
+  // expected-error @below {{needs a 'pipe.evaluate' in stage 's0'}}
+  pipe.task evaluate @s0 micro_batch 0 () : () -> ()
+}
+
+// -----
+
+// input (C1)
+pipe.step train {
+  // expected-error @below {{attribute 'micro_batch' failed to satisfy constraint}}
+  %x = pipe.input "x" micro_batch -1 for @s0 : tensor<4xf32>
+}

@@ -1,0 +1,53 @@
+// RUN: pipewright-opt %s --verify-roundtrip | FileCheck %s
+// RUN: pipewright-opt %s --mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
+// RUN: pipewright-opt %s --emit-bytecode | pipewright-opt | FileCheck %s
+
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4x8xf32>):
+    pipe.return %x : tensor<4x8xf32> stash %x : tensor<4x8xf32>
+  }
+  pipe.backward inputs [0] outputs [] gradients_of [0] input_gradients [] {
+  ^bb0(%x: tensor<4x8xf32>, %s: tensor<4x8xf32>, %d: tensor<4x8xf32>):
+    pipe.return
+  }
+  pipe.evaluate sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4x8xf32>):
+    pipe.return %x : tensor<4x8xf32>
+  }
+}
+
+// Two micro-batches of one stage: the gradient chain orders the backwards.
+
+// CHECK-LABEL: pipe.step train
+pipe.step train {
+  // CHECK: %[[X0:.*]] = pipe.input "x" micro_batch 0 for @s0 : tensor<4x8xf32>
+  // GENERIC: "pipe.input"() <{micro_batch = 0 : i64, name = "x", stage = @s0}>
+  %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4x8xf32>
+  %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4x8xf32>
+  // CHECK: %[[H0:.*]], %[[S0:.*]] = pipe.task forward @s0 micro_batch 0(%[[X0]]) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
+  // GENERIC: kind = #pipe.task_kind<forward>
+  %h0, %st0 = pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
+  %h1, %st1 = pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
+  // CHECK: %[[G0:.*]] = pipe.task backward @s0 micro_batch 0(%[[X0]], %[[S0]], %[[H0]])
+  %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %st0, %h0) : (tensor<4x8xf32>, !pipe.stash<@s0>, tensor<4x8xf32>) -> !pipe.gradient<@s0>
+  // CHECK: pipe.task backward @s0 micro_batch 1({{.*}}, %[[G0]])
+  %g1 = pipe.task backward @s0 micro_batch 1 (%x1, %st1, %h1, %g0) : (tensor<4x8xf32>, !pipe.stash<@s0>, tensor<4x8xf32>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  // CHECK: pipe.gradient_of @w in @s0
+  %t = pipe.gradient_of @w in @s0 (%g1) : (!pipe.gradient<@s0>) -> tensor<8x8xf32>
+  // CHECK: pipe.add_gradient @w in @s0
+  %g2 = pipe.add_gradient @w in @s0 (%g1, %t) : !pipe.gradient<@s0>, tensor<8x8xf32>
+  // CHECK: pipe.task update @s0(%{{.*}}) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  %u = pipe.task update @s0 (%g2) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  // CHECK: pipe.weight_of @w in @s0
+  %w = pipe.weight_of @w in @s0 (%u) : (!pipe.updated<@s0>) -> tensor<8x8xf32>
+  // CHECK: pipe.set_weight @w in @s0
+  pipe.set_weight @w in @s0 (%w, %g2) : tensor<8x8xf32>, !pipe.gradient<@s0>
+}
+
+// CHECK-LABEL: pipe.step evaluate
+pipe.step evaluate {
+  %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4x8xf32>
+  // CHECK: pipe.task evaluate @s0 micro_batch 0
+  %h0 = pipe.task evaluate @s0 micro_batch 0 (%x0) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+}
