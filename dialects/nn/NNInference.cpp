@@ -1,0 +1,153 @@
+//===- NNInference.cpp - Result types from operands -----------------------===//
+//
+// Broadcasting, reductions, windows and optimizer buffers: the inference that
+// several families share.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/nn/NNInference.h"
+#include "dialects/nn/NNOps.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace pipewright::nn;
+
+std::string pipewright::nn::formatList(ArrayRef<int64_t> list) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << '[';
+  llvm::interleaveComma(list, os);
+  os << ']';
+  return text;
+}
+
+FailureOr<SmallVector<int64_t>>
+pipewright::nn::broadcastShapes(ArrayRef<int64_t> lhs, ArrayRef<int64_t> rhs) {
+  if (lhs.size() < rhs.size())
+    std::swap(lhs, rhs);
+  SmallVector<int64_t> shape(lhs);
+  for (auto [dim, other] : llvm::zip(
+           MutableArrayRef<int64_t>(shape).take_back(rhs.size()), rhs)) {
+    if (dim != other && dim != 1 && other != 1)
+      return failure();
+    // Not the maximum: a dimension of 0 beats the 1 that stretches to it.
+    dim = dim == 1 ? other : dim;
+  }
+  return shape;
+}
+
+LogicalResult pipewright::nn::inferElementwise(InferenceSite site, Value lhs,
+                                               Value rhs,
+                                               SmallVectorImpl<Type> &types) {
+  RankedTensorType lhsType = tensorOf(lhs), rhsType = tensorOf(rhs);
+  // (C1)
+  FailureOr<SmallVector<int64_t>> shape =
+      broadcastShapes(lhsType.getShape(), rhsType.getShape());
+  if (failed(shape))
+    return site.error("expects shapes that broadcast, but got ", lhsType,
+                      " and ", rhsType);
+  // (C2)
+  if (lhsType.getElementType() != rhsType.getElementType())
+    return site.error("expects operands of one element type, but got ",
+                      lhsType, " and ", rhsType);
+  types.push_back(RankedTensorType::get(*shape, lhsType.getElementType()));
+  return success();
+}
+
+LogicalResult pipewright::nn::inferReduction(InferenceSite site, Value x,
+                                             ArrayRef<int64_t> axes,
+                                             bool keepDims,
+                                             SmallVectorImpl<Type> &types) {
+  RankedTensorType type = tensorOf(x);
+  // (C1)
+  for (auto [index, axis] : llvm::enumerate(axes)) {
+    if (axis < 0 || axis >= type.getRank())
+      return site.error("expects axes in [0, ", type.getRank(), "), but got ",
+                        axis);
+    if (index > 0 && axis <= axes[index - 1])
+      return site.error("expects ascending axes, but got ", formatList(axes));
+  }
+  SmallVector<int64_t> shape;
+  for (auto [index, size] : llvm::enumerate(type.getShape())) {
+    if (!llvm::is_contained(axes, static_cast<int64_t>(index)))
+      shape.push_back(size);
+    else if (keepDims)
+      shape.push_back(1);
+  }
+  types.push_back(RankedTensorType::get(shape, type.getElementType()));
+  return success();
+}
+
+LogicalResult pipewright::nn::inferOptimizer(InferenceSite site,
+                                             ValueRange operands,
+                                             SmallVectorImpl<Type> &types) {
+  RankedTensorType weightType = tensorOf(operands.front());
+  // (C1)
+  for (Value operand : operands.drop_back())
+    if (operand.getType() != weightType)
+      return site.error("expects buffers of the weights' type ", weightType,
+                        ", but got ", operand.getType());
+  // (C2)
+  RankedTensorType hyperType = tensorOf(operands.back());
+  if (hyperType.getShape() != ArrayRef<int64_t>{4})
+    return site.error("expects 'tensor<4xf32>' for the step's values, but got ",
+                      hyperType);
+  // The gradient is the one buffer that is not updated.
+  types.append(operands.size() - 2, weightType);
+  return success();
+}
+
+int64_t pipewright::nn::optimizerFlops(Operation *op) {
+  // Decay, one to two running averages, a root and a division: about 12
+  // operations an element, less without averages.
+  int64_t perElement = op->getNumOperands() > 4 ? 12 : 5;
+  return perElement * tensorOf(op->getOperand(0)).getNumElements();
+}
+
+FailureOr<SmallVector<int64_t>> pipewright::nn::inferWindows(
+    InferenceSite site, ArrayRef<int64_t> image, ArrayRef<int64_t> kernel,
+    ArrayRef<int64_t> strides, ArrayRef<int64_t> pads,
+    ArrayRef<int64_t> dilations) {
+  auto checkList = [&](StringRef name, ArrayRef<int64_t> list, size_t size,
+                       int64_t least) -> LogicalResult {
+    if (list.size() == size &&
+        llvm::all_of(list, [&](int64_t entry) { return entry >= least; }))
+      return success();
+    return site.error("expects ", size, " ", name, " of at least ", least,
+                      ", but got ", formatList(list));
+  };
+  if (failed(checkList("kernel sizes", kernel, 2, 1)) ||
+      failed(checkList("strides", strides, 2, 1)) ||
+      failed(checkList("pads", pads, 4, 0)) ||
+      failed(checkList("dilations", dilations, 2, 1)))
+    return failure();
+  SmallVector<int64_t> result;
+  for (size_t dim : {0, 1}) {
+    int64_t window = (kernel[dim] - 1) * dilations[dim] + 1;
+    int64_t padded = image[dim] + pads[dim] + pads[dim + 2];
+    if (window > padded)
+      return site.error("expects a window of at most the padded image's size ",
+                        padded, ", but got ", window, " along ",
+                        dim == 0 ? "height" : "width");
+    result.push_back((padded - window) / strides[dim] + 1);
+  }
+  return result;
+}
+
+Value pipewright::nn::createSplat(OpBuilder &builder, Location location,
+                                  RankedTensorType type, double value) {
+  Type elementType = type.getElementType();
+  TypedAttr element = isa<FloatType>(elementType)
+                          ? TypedAttr(FloatAttr::get(elementType, value))
+                          : TypedAttr(IntegerAttr::get(
+                                elementType, static_cast<int64_t>(value)));
+  return ConstantOp::create(builder, location,
+                            DenseElementsAttr::get(type, Attribute(element)));
+}
+
+Value pipewright::nn::createScalar(OpBuilder &builder, Location location,
+                                   double value) {
+  return createSplat(builder, location,
+                     RankedTensorType::get({}, builder.getF32Type()), value);
+}

@@ -1,0 +1,232 @@
+//===- NNLinear.cpp - Matrix products and convolutions --------------------===//
+//
+// Inference, cost and gradients of the ops where the arithmetic is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/nn/NNGradient.h"
+#include "dialects/nn/NNInference.h"
+#include "dialects/nn/NNOps.h"
+
+using namespace mlir;
+using namespace pipewright::nn;
+
+//===----------------------------------------------------------------------===//
+// MatmulOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context,
+                                         std::optional<Location> location,
+                                         Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType a = tensorOf(adaptor.getA()), b = tensorOf(adaptor.getB());
+  // (C1)
+  if (a.getRank() < 2 || b.getRank() < 2)
+    return site.error("expects operands of rank 2 or more, but got ", a,
+                      " and ", b);
+  // (C2)
+  if (b.getRank() != 2 &&
+      a.getShape().drop_back(2) != b.getShape().drop_back(2))
+    return site.error("expects the right operand to have rank 2 or the batch "
+                      "dimensions of the left, but got ",
+                      a, " and ", b);
+  auto [m, k] = std::pair(a.getShape().end()[-2], a.getShape().end()[-1]);
+  if (adaptor.getTransposeA())
+    std::swap(m, k);
+  auto [k2, n] = std::pair(b.getShape().end()[-2], b.getShape().end()[-1]);
+  if (adaptor.getTransposeB())
+    std::swap(k2, n);
+  // (C3)
+  if (k != k2)
+    return site.error("expects equal contracted dimensions, but got ", k,
+                      " in ", a, " and ", k2, " in ", b);
+  SmallVector<int64_t> shape(a.getShape());
+  shape.end()[-2] = m;
+  shape.end()[-1] = n;
+  types.push_back(a.clone(shape));
+  return success();
+}
+
+int64_t MatmulOp::getFlops() {
+  int64_t contracted = getA().getType().getShape().end()[
+      getTransposeA() ? -2 : -1];
+  return 2 * contracted * getResult().getType().getNumElements();
+}
+
+/// The gradient of `a` in `a * b`.
+static Value leftGradient(GradientBuilder &g, MatmulOp op, Value dy) {
+  bool isShared = tensorOf(op.getA()).getRank() != tensorOf(op.getB()).getRank();
+  // A batch of dy cannot be the right operand of a single matrix b.
+  if (op.getTransposeA() && !isShared)
+    return MatmulOp::create(g.builder(), op.getB(), dy, op.getTransposeB(),
+                            /*transpose_b=*/true);
+  Value da = MatmulOp::create(g.builder(), dy, op.getB(),
+                              /*transpose_a=*/false, !op.getTransposeB());
+  return op.getTransposeA() ? g.transposeLast(da) : da;
+}
+
+/// The gradient of `b` in `a * b`.
+static Value rightGradient(GradientBuilder &g, MatmulOp op, Value dy) {
+  Value a = op.getA();
+  bool transposeA = op.getTransposeA();
+  bool isShared = tensorOf(a).getRank() != tensorOf(op.getB()).getRank();
+  if (isShared) {
+    // One product over all batches: their rows are one long matrix.
+    if (transposeA)
+      a = g.transposeLast(a);
+    transposeA = false;
+    auto flatten = [&](Value x) {
+      int64_t columns = tensorOf(x).getShape().back();
+      int64_t rows =
+          ShapedType::getNumElements(tensorOf(x).getShape().drop_back());
+      return g.reshape(x, {rows, columns});
+    };
+    a = flatten(a);
+    dy = flatten(dy);
+  }
+  if (op.getTransposeB())
+    return MatmulOp::create(g.builder(), dy, a, /*transpose_a=*/true,
+                            transposeA);
+  return MatmulOp::create(g.builder(), a, dy, !transposeA,
+                          /*transpose_b=*/false);
+}
+
+LogicalResult MatmulOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                 SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  GradientBuilder g(builder, getLoc());
+  operandGrads[0] = leftGradient(g, *this, resultGrads[0]);
+  operandGrads[1] = rightGradient(g, *this, resultGrads[0]);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ConvOp and its gradients
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The attributes of a convolution, from an op or an adaptor of one.
+struct ConvAttributes {
+  ArrayRef<int64_t> strides, pads, dilations;
+  int64_t groups;
+
+  template <typename T>
+  static ConvAttributes of(T op) {
+    return {op.getStrides(), op.getPads(), op.getDilations(),
+            static_cast<int64_t>(op.getGroups())};
+  }
+};
+} // namespace
+
+/// The type of a convolution without its bias.
+static FailureOr<RankedTensorType> inferConv(InferenceSite site,
+                                             RankedTensorType x,
+                                             RankedTensorType w,
+                                             const ConvAttributes &attributes) {
+  // (C1)
+  if (x.getRank() != 4 || w.getRank() != 4)
+    return site.error("expects images and filters of rank 4, but got ", x,
+                      " and ", w);
+  // (C3)
+  int64_t groups = attributes.groups;
+  if (groups < 1 || x.getDimSize(1) % groups != 0 ||
+      w.getDimSize(0) % groups != 0)
+    return site.error("expects groups that divide ", x.getDimSize(1),
+                      " input and ", w.getDimSize(0),
+                      " output channels, but got ", groups);
+  // (C4)
+  if (w.getDimSize(1) != x.getDimSize(1) / groups)
+    return site.error("expects filters with ", x.getDimSize(1) / groups,
+                      " input channels, but got ", w);
+  // (C2), (C5)
+  FailureOr<SmallVector<int64_t>> image = inferWindows(
+      site, x.getShape().drop_front(2), w.getShape().drop_front(2),
+      attributes.strides, attributes.pads, attributes.dilations);
+  if (failed(image))
+    return failure();
+  return x.clone({x.getDimSize(0), w.getDimSize(0), (*image)[0], (*image)[1]});
+}
+
+LogicalResult ConvOp::inferReturnTypes(MLIRContext *context,
+                                       std::optional<Location> location,
+                                       Adaptor adaptor,
+                                       SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  FailureOr<RankedTensorType> type =
+      inferConv(site, tensorOf(adaptor.getX()), tensorOf(adaptor.getW()),
+                ConvAttributes::of(adaptor));
+  if (failed(type))
+    return failure();
+  // (C1)
+  if (Value bias = adaptor.getBias())
+    if (tensorOf(bias).getShape() != ArrayRef<int64_t>{type->getDimSize(1)})
+      return site.error("expects a bias of ", type->getDimSize(1),
+                        " elements, but got ", tensorOf(bias));
+  types.push_back(*type);
+  return success();
+}
+
+/// Multiply-adds of a convolution with results `y`, counted 2 each.
+static int64_t convFlops(RankedTensorType y, RankedTensorType w) {
+  return 2 * y.getNumElements() *
+         ShapedType::getNumElements(w.getShape().drop_front());
+}
+
+int64_t ConvOp::getFlops() {
+  RankedTensorType y = getResult().getType();
+  return convFlops(y, getW().getType()) + (getBias() ? y.getNumElements() : 0);
+}
+
+int64_t ConvBackwardDataOp::getFlops() {
+  return convFlops(getDy().getType(), getW().getType());
+}
+
+int64_t ConvBackwardWeightOp::getFlops() {
+  return convFlops(getDy().getType(), getResult().getType());
+}
+
+LogicalResult ConvOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                               SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  Value dy = resultGrads[0];
+  operandGrads[0] = ConvBackwardDataOp::create(
+      builder, getLoc(), getX().getType(), dy, getW(), getStrides(), getPads(),
+      getDilations(), getGroups());
+  operandGrads[1] = ConvBackwardWeightOp::create(
+      builder, getLoc(), getW().getType(), dy, getX(), getStrides(), getPads(),
+      getDilations(), getGroups());
+  if (getBias())
+    operandGrads[2] =
+        ReduceSumOp::create(builder, getLoc(), dy,
+                            ArrayRef<int64_t>{0, 2, 3}, /*keep_dims=*/false);
+  return success();
+}
+
+/// Checks that the convolution of `x` and `w` has the type of `dy`.
+template <typename OpTy>
+static LogicalResult verifyConvGradient(OpTy op, RankedTensorType x,
+                                        RankedTensorType w) {
+  FailureOr<RankedTensorType> type =
+      inferConv({op.getLoc(), OpTy::getOperationName()}, x, w,
+                ConvAttributes::of(op));
+  if (failed(type))
+    return failure();
+  // (C1)
+  if (*type != op.getDy().getType())
+    return op.emitOpError("expects a gradient of type ")
+           << *type << ", but got " << op.getDy().getType();
+  return success();
+}
+
+LogicalResult ConvBackwardDataOp::verify() {
+  return verifyConvGradient(*this, getResult().getType(), getW().getType());
+}
+
+LogicalResult ConvBackwardWeightOp::verify() {
+  return verifyConvGradient(*this, getX().getType(), getResult().getType());
+}

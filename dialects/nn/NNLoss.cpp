@@ -1,0 +1,75 @@
+//===- NNLoss.cpp - Losses ------------------------------------------------===//
+//
+// Inference, cost and gradient of softmax cross entropy.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/nn/NNGradient.h"
+#include "dialects/nn/NNInference.h"
+#include "dialects/nn/NNOps.h"
+
+using namespace mlir;
+using namespace pipewright::nn;
+
+/// What the loss and its gradient check alike.
+static LogicalResult checkLoss(InferenceSite site, Value logits, Value labels) {
+  RankedTensorType type = tensorOf(logits);
+  // (C1)
+  if (type.getRank() != 2)
+    return site.error("expects logits of rank 2, but got ", type);
+  // (C2)
+  if (tensorOf(labels).getShape() != type.getShape().take_front())
+    return site.error("expects ", type.getDimSize(0), " labels, but got ",
+                      tensorOf(labels));
+  return success();
+}
+
+LogicalResult SoftmaxCrossEntropyOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  if (failed(checkLoss({location, getOperationName()}, adaptor.getLogits(),
+                       adaptor.getLabels())))
+    return failure();
+  RankedTensorType logits = tensorOf(adaptor.getLogits());
+  types.append({RankedTensorType::get({}, logits.getElementType()),
+                logits.clone(logits.getShape().take_front())});
+  return success();
+}
+
+int64_t SoftmaxCrossEntropyOp::getFlops() {
+  return 5 * getLogits().getType().getNumElements();
+}
+
+LogicalResult
+SoftmaxCrossEntropyOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  operandGrads[0] = SoftmaxCrossEntropyBackwardOp::create(
+      builder, getLoc(), resultGrads[0], getLogits(), getLabels(), getLse(),
+      getIgnoreIndex());
+  return success();
+}
+
+LogicalResult SoftmaxCrossEntropyBackwardOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  if (failed(checkLoss(site, adaptor.getLogits(), adaptor.getLabels())))
+    return failure();
+  // (C3)
+  RankedTensorType logits = tensorOf(adaptor.getLogits());
+  RankedTensorType lse = tensorOf(adaptor.getLse());
+  RankedTensorType dloss = tensorOf(adaptor.getDloss());
+  if (lse.getShape() != logits.getShape().take_front() || dloss.getRank() != 0)
+    return site.error("expects a scalar gradient and an lse of ",
+                      logits.getDimSize(0), " elements, but got ", dloss,
+                      " and ", lse);
+  types.push_back(logits);
+  return success();
+}
+
+int64_t SoftmaxCrossEntropyBackwardOp::getFlops() {
+  return 4 * getLogits().getType().getNumElements();
+}

@@ -1,0 +1,243 @@
+//===- NNNormalization.cpp - Normalizations and softmax -------------------===//
+//
+// Inference, gradients, and what batch normalization leaves behind.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/nn/NNGradient.h"
+#include "dialects/nn/NNInference.h"
+#include "dialects/nn/NNOps.h"
+#include "dialects/nn/NNWeights.h"
+
+using namespace mlir;
+using namespace pipewright::nn;
+
+/// Checks that each of the named values is one number per channel (or column).
+static LogicalResult
+checkVectors(InferenceSite site, int64_t size,
+             ArrayRef<std::pair<StringRef, Value>> vectors) {
+  for (auto [name, value] : vectors)
+    if (tensorOf(value).getShape() != ArrayRef<int64_t>{size})
+      return site.error("expects a ", name, " of ", size,
+                        " elements, but got ", tensorOf(value));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// LayerNormOp, LayerNormBackwardOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> location,
+                                            Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType x = tensorOf(adaptor.getX());
+  // (C1)
+  if (x.getRank() == 0)
+    return site.error("expects rank 1 or more, but got rank 0");
+  // (C2)
+  if (failed(checkVectors(site, x.getShape().back(),
+                          {{"scale", adaptor.getScale()},
+                           {"bias", adaptor.getBias()}})))
+    return failure();
+  RankedTensorType rows = x.clone(x.getShape().drop_back());
+  types.append({x, rows, rows});
+  return success();
+}
+
+int64_t LayerNormOp::getFlops() {
+  return 8 * getX().getType().getNumElements();
+}
+
+LogicalResult LayerNormOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                    SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  auto backward =
+      LayerNormBackwardOp::create(builder, getLoc(), resultGrads[0], getX(),
+                                  getScale(), getMean(), getRstd());
+  operandGrads.assign(backward->result_begin(), backward->result_end());
+  return success();
+}
+
+LogicalResult
+LayerNormBackwardOp::inferReturnTypes(MLIRContext *context,
+                                      std::optional<Location> location,
+                                      Adaptor adaptor,
+                                      SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType x = tensorOf(adaptor.getX());
+  // (C1)
+  if (x.getRank() == 0 || tensorOf(adaptor.getDy()) != x)
+    return site.error("expects a gradient of the type of x and rank 1 or more, "
+                      "but got ",
+                      tensorOf(adaptor.getDy()), " and ", x);
+  // (C2)
+  if (failed(checkVectors(site, x.getShape().back(),
+                          {{"scale", adaptor.getScale()}})))
+    return failure();
+  // (C3)
+  RankedTensorType rows = x.clone(x.getShape().drop_back());
+  for (Value statistic : {adaptor.getMean(), adaptor.getRstd()})
+    if (tensorOf(statistic) != rows)
+      return site.error("expects mean and rstd of type ", rows, ", but got ",
+                        tensorOf(statistic));
+  Type column = adaptor.getScale().getType();
+  types.append({x, column, column});
+  return success();
+}
+
+int64_t LayerNormBackwardOp::getFlops() {
+  return 12 * getX().getType().getNumElements();
+}
+
+//===----------------------------------------------------------------------===//
+// BatchNormOp, BatchNormBackwardOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> location,
+                                            Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType x = tensorOf(adaptor.getX());
+  // (C1)
+  if (x.getRank() < 2)
+    return site.error("expects rank 2 or more, but got ", x);
+  // (C2)
+  if (failed(checkVectors(site, x.getDimSize(1),
+                          {{"scale", adaptor.getScale()},
+                           {"bias", adaptor.getBias()}})))
+    return failure();
+  Type channels = adaptor.getScale().getType();
+  types.append({x, channels, channels});
+  return success();
+}
+
+LogicalResult BatchNormOp::verify() {
+  // (C3)
+  if (getRunningMeanAttr() && !getRunningVarianceAttr())
+    return emitOpError("expects both running statistics or none, but got "
+                       "running_mean only");
+  if (!getRunningMeanAttr() && getRunningVarianceAttr())
+    return emitOpError("expects both running statistics or none, but got "
+                       "running_variance only");
+  return success();
+}
+
+LogicalResult
+BatchNormOp::verifySymbolUses(SymbolTableCollection &symbolTables) {
+  // (C4)
+  for (FlatSymbolRefAttr name : {getRunningMeanAttr(), getRunningVarianceAttr()})
+    if (name && failed(verifyWeightUse(*this, name, getMean().getType(),
+                                       WeightRole::State, symbolTables)))
+      return failure();
+  return success();
+}
+
+void BatchNormOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  if (!getRunningMeanAttr())
+    return;
+  effects.emplace_back(MemoryEffects::Read::get(), StateResource::get());
+  effects.emplace_back(MemoryEffects::Write::get(), StateResource::get());
+}
+
+int64_t BatchNormOp::getFlops() {
+  return 8 * getX().getType().getNumElements();
+}
+
+LogicalResult BatchNormOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                    SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  auto backward = BatchNormBackwardOp::create(
+      builder, getLoc(), resultGrads[0], getX(), getScale(), getMean(),
+      getVariance(), getEpsilon());
+  operandGrads.assign(backward->result_begin(), backward->result_end());
+  return success();
+}
+
+void BatchNormOp::dropEffects() {
+  removeRunningMeanAttr();
+  removeRunningVarianceAttr();
+}
+
+LogicalResult BatchNormOp::buildInference(OpBuilder &builder,
+                                          SmallVectorImpl<Value> &results) {
+  // Nothing was remembered: evaluation has only the batch's own statistics.
+  if (!getRunningMeanAttr()) {
+    llvm::append_range(results, builder.clone(*getOperation())->getResults());
+    return success();
+  }
+  GradientBuilder g(builder, getLoc());
+  Type type = getMean().getType();
+  Value mean =
+      ParameterOp::create(g.builder(), type, getRunningMeanAttr().getValue());
+  Value variance = ParameterOp::create(g.builder(), type,
+                                       getRunningVarianceAttr().getValue());
+  SmallVector<int64_t> perChannel(getX().getType().getRank(), 1);
+  perChannel[1] = getX().getType().getDimSize(1);
+  Value epsilon = g.scalar(getEpsilon().convertToDouble());
+  Value rstd = RsqrtOp::create(g.builder(), g.add(variance, epsilon));
+  // One multiplication per element: the channel's factors come first.
+  Value factor = g.reshape(g.mul(rstd, getScale()), perChannel);
+  Value centered = g.sub(getX(), g.reshape(mean, perChannel));
+  Value y = g.add(g.mul(centered, factor), g.reshape(getBias(), perChannel));
+  results.assign({y, mean, variance});
+  return success();
+}
+
+LogicalResult
+BatchNormBackwardOp::inferReturnTypes(MLIRContext *context,
+                                      std::optional<Location> location,
+                                      Adaptor adaptor,
+                                      SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType x = tensorOf(adaptor.getX());
+  // (C1)
+  if (x.getRank() < 2 || tensorOf(adaptor.getDy()) != x)
+    return site.error("expects a gradient of the type of x and rank 2 or more, "
+                      "but got ",
+                      tensorOf(adaptor.getDy()), " and ", x);
+  // (C2)
+  if (failed(checkVectors(site, x.getDimSize(1),
+                          {{"scale", adaptor.getScale()},
+                           {"mean", adaptor.getMean()},
+                           {"variance", adaptor.getVariance()}})))
+    return failure();
+  Type channels = adaptor.getScale().getType();
+  types.append({x, channels, channels});
+  return success();
+}
+
+int64_t BatchNormBackwardOp::getFlops() {
+  return 10 * getX().getType().getNumElements();
+}
+
+//===----------------------------------------------------------------------===//
+// SoftmaxOp, LogSoftmaxOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult SoftmaxOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                  SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  operandGrads[0] =
+      SoftmaxBackwardOp::create(builder, getLoc(), resultGrads[0], getResult());
+  return success();
+}
+
+LogicalResult LogSoftmaxOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                     SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  operandGrads[0] = LogSoftmaxBackwardOp::create(builder, getLoc(),
+                                                 resultGrads[0], getResult());
+  return success();
+}

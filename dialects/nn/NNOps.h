@@ -47,23 +47,30 @@ WeightOp lookupWeight(mlir::Operation *from, mlir::FlatSymbolRefAttr name,
                       mlir::SymbolTableCollection &symbolTables);
 
 /// Builds an op whose result types are inferred, as `OpTy::create` does, but
-/// with operands that may not fit together: then it reports a diagnostic at
-/// `location` and fails, where `create` would abort. For importers.
-mlir::FailureOr<mlir::Operation *>
-createInferred(mlir::OpBuilder &builder, mlir::Location location,
-               llvm::StringRef opName, mlir::ValueRange operands,
-               llvm::ArrayRef<mlir::NamedAttribute> attributes = {});
-
+/// from operands that may not fit together: then it reports a diagnostic at
+/// `location` and fails, where `create` would abort. For importers. All of the
+/// op's mandatory attributes must be there.
 template <typename OpTy>
 mlir::FailureOr<OpTy>
 createInferred(mlir::OpBuilder &builder, mlir::Location location,
                mlir::ValueRange operands,
                llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
-  mlir::FailureOr<mlir::Operation *> op = createInferred(
-      builder, location, OpTy::getOperationName(), operands, attributes);
-  if (mlir::failed(op))
+  mlir::OperationState state(location, OpTy::getOperationName());
+  state.addOperands(operands);
+  auto dictionary = builder.getDictionaryAttr(attributes);
+  using Properties =
+      typename OpTy::template InferredProperties<OpTy>;
+  if constexpr (!std::is_same_v<Properties, mlir::EmptyProperties>) {
+    if (mlir::failed(OpTy::setPropertiesFromAttr(
+            state.getOrAddProperties<Properties>(), dictionary,
+            [&] { return mlir::emitError(location); })))
+      return mlir::failure();
+  }
+  if (mlir::failed(OpTy::inferReturnTypes(
+          builder.getContext(), location, operands, dictionary,
+          state.getRawProperties(), {}, state.types)))
     return mlir::failure();
-  return mlir::cast<OpTy>(*op);
+  return mlir::cast<OpTy>(builder.create(state));
 }
 
 /// The shape that both broadcast to, or failure.

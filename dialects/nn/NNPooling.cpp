@@ -1,0 +1,168 @@
+//===- NNPooling.cpp - Pooling over windows -------------------------------===//
+//
+// Inference and gradients of pooling.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/nn/NNGradient.h"
+#include "dialects/nn/NNInference.h"
+#include "dialects/nn/NNOps.h"
+
+using namespace mlir;
+using namespace pipewright::nn;
+
+/// Whether some window along one dimension covers nothing but padding.
+static bool hasEmptyWindow(int64_t image, int64_t low, int64_t outputs,
+                           int64_t kernel, int64_t stride, int64_t dilation) {
+  for (int64_t output = 0; output < outputs; ++output) {
+    bool isEmpty = true;
+    for (int64_t k = 0; k < kernel && isEmpty; ++k) {
+      int64_t position = output * stride + k * dilation - low;
+      isEmpty = position < 0 || position >= image;
+    }
+    if (isEmpty)
+      return true;
+  }
+  return false;
+}
+
+/// The type of a pooled image.
+static FailureOr<RankedTensorType>
+inferPool(InferenceSite site, RankedTensorType x, ArrayRef<int64_t> kernel,
+          ArrayRef<int64_t> strides, ArrayRef<int64_t> pads,
+          ArrayRef<int64_t> dilations) {
+  // (C1)
+  if (x.getRank() != 4)
+    return site.error("expects images of rank 4, but got ", x);
+  // (C2), (C3)
+  ArrayRef<int64_t> image = x.getShape().drop_front(2);
+  FailureOr<SmallVector<int64_t>> pooled =
+      inferWindows(site, image, kernel, strides, pads, dilations);
+  if (failed(pooled))
+    return failure();
+  // (C5) of max_pool, (C4) of average_pool
+  for (size_t dim : {0, 1})
+    if (hasEmptyWindow(image[dim], pads[dim], (*pooled)[dim], kernel[dim],
+                       strides[dim], dilations[dim]))
+      return site.error("expects an element that is not padding in every "
+                        "window, but got pads ",
+                        formatList(pads), " for a kernel of ",
+                        formatList(kernel));
+  return x.clone(
+      {x.getDimSize(0), x.getDimSize(1), (*pooled)[0], (*pooled)[1]});
+}
+
+static constexpr int64_t kNoDilation[] = {1, 1};
+
+//===----------------------------------------------------------------------===//
+// MaxPoolOp, MaxPoolBackwardOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult MaxPoolOp::inferReturnTypes(MLIRContext *context,
+                                          std::optional<Location> location,
+                                          Adaptor adaptor,
+                                          SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  FailureOr<RankedTensorType> type = inferPool(
+      site, tensorOf(adaptor.getX()), adaptor.getKernel(),
+      adaptor.getStrides(), adaptor.getPads(), adaptor.getDilations());
+  if (failed(type))
+    return failure();
+  // (C4)
+  int64_t positions = ShapedType::getNumElements(adaptor.getKernel());
+  if (positions > 127)
+    return site.error("expects at most 127 positions in a window, but got ",
+                      positions);
+  types.append({*type, type->clone(IntegerType::get(context, 8))});
+  return success();
+}
+
+int64_t MaxPoolOp::getFlops() {
+  return getY().getType().getNumElements() *
+         ShapedType::getNumElements(getKernel());
+}
+
+LogicalResult MaxPoolOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                  SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  operandGrads[0] = MaxPoolBackwardOp::create(
+      builder, getLoc(), getX().getType(), resultGrads[0], getWindow(),
+      getKernel(), getStrides(), getPads(), getDilations());
+  return success();
+}
+
+LogicalResult MaxPoolBackwardOp::verify() {
+  // (C1)
+  if (getDy().getType().getShape() != getWindow().getType().getShape())
+    return emitOpError("expects a gradient and windows of one shape, but got ")
+           << getDy().getType() << " and " << getWindow().getType();
+  FailureOr<RankedTensorType> type =
+      inferPool({getLoc(), getOperationName()}, getResult().getType(),
+                getKernel(), getStrides(), getPads(), getDilations());
+  if (failed(type))
+    return failure();
+  // (C2)
+  if (*type != getDy().getType())
+    return emitOpError("expects a gradient of type ")
+           << *type << ", but got " << getDy().getType();
+  return success();
+}
+
+int64_t MaxPoolBackwardOp::getFlops() {
+  return getDy().getType().getNumElements();
+}
+
+//===----------------------------------------------------------------------===//
+// AveragePoolOp, AveragePoolBackwardOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult AveragePoolOp::inferReturnTypes(MLIRContext *context,
+                                              std::optional<Location> location,
+                                              Adaptor adaptor,
+                                              SmallVectorImpl<Type> &types) {
+  FailureOr<RankedTensorType> type =
+      inferPool({location, getOperationName()}, tensorOf(adaptor.getX()),
+                adaptor.getKernel(), adaptor.getStrides(), adaptor.getPads(),
+                kNoDilation);
+  if (failed(type))
+    return failure();
+  types.push_back(*type);
+  return success();
+}
+
+int64_t AveragePoolOp::getFlops() {
+  return getResult().getType().getNumElements() *
+         (ShapedType::getNumElements(getKernel()) + 1);
+}
+
+LogicalResult AveragePoolOp::buildVjp(OpBuilder &builder,
+                                      ValueRange resultGrads,
+                                      SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  operandGrads[0] = AveragePoolBackwardOp::create(
+      builder, getLoc(), getX().getType(), resultGrads[0], getKernel(),
+      getStrides(), getPads(), getCountIncludePad());
+  return success();
+}
+
+LogicalResult AveragePoolBackwardOp::verify() {
+  FailureOr<RankedTensorType> type =
+      inferPool({getLoc(), getOperationName()}, getResult().getType(),
+                getKernel(), getStrides(), getPads(), kNoDilation);
+  if (failed(type))
+    return failure();
+  // (C1)
+  if (*type != getDy().getType())
+    return emitOpError("expects a gradient of type ")
+           << *type << ", but got " << getDy().getType();
+  return success();
+}
+
+int64_t AveragePoolBackwardOp::getFlops() {
+  return getDy().getType().getNumElements() *
+         (ShapedType::getNumElements(getKernel()) + 1);
+}

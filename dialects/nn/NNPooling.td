@@ -24,7 +24,7 @@ def NN_MaxPoolOp : NN_InferredOp<"max_pool", [
       4 pads, none negative.
     - (C3) the dilated window is not larger than the padded image.
     - (C4) the window has at most 127 positions.
-    - (C5) pads are smaller than the dilated window, so that no window is empty.
+    - (C5) every window has an element that is not padding.
 
     Example:
 
@@ -89,7 +89,7 @@ def NN_AveragePoolOp : NN_InferredOp<"average_pool", [
     - (C2) there are 2 kernel sizes and strides, all at least 1, and 4 pads,
       none negative.
     - (C3) the window is not larger than the padded image.
-    - (C4) pads are smaller than the window, so that no window is empty.
+    - (C4) every window has an element that is not padding.
 
     Example:
 

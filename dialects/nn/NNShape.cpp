@@ -1,0 +1,345 @@
+//===- NNShape.cpp - Ops that move elements -------------------------------===//
+//
+// Each of these has another of them as its gradient.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/nn/NNGradient.h"
+#include "dialects/nn/NNInference.h"
+#include "dialects/nn/NNOps.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace mlir;
+using namespace pipewright::nn;
+
+//===----------------------------------------------------------------------===//
+// ReshapeOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReshapeOp::verify() {
+  RankedTensorType from = getX().getType(), to = getResult().getType();
+  // (C1)
+  if (from.getNumElements() != to.getNumElements())
+    return emitOpError("expects as many elements after as before, but got ")
+           << from.getNumElements() << " in " << from << " and "
+           << to.getNumElements() << " in " << to;
+  // (C2)
+  if (from.getElementType() != to.getElementType())
+    return emitOpError("expects one element type, but got ")
+           << from << " and " << to;
+  return success();
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+  if (getX().getType() == getResult().getType())
+    return getX();
+  if (auto producer = getX().getDefiningOp<ReshapeOp>()) {
+    getXMutable().assign(producer.getX());
+    return getResult();
+  }
+  return {};
+}
+
+LogicalResult ReshapeOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                  SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  operandGrads[0] =
+      ReshapeOp::create(builder, getLoc(), getX().getType(), resultGrads[0]);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// TransposeOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult TransposeOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> location,
+                                            Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType type = tensorOf(adaptor.getX());
+  ArrayRef<int64_t> permutation = adaptor.getPermutation();
+  // (C1)
+  llvm::BitVector seen(type.getRank());
+  SmallVector<int64_t> shape;
+  for (int64_t dim : permutation) {
+    if (dim < 0 || dim >= type.getRank() || seen.test(dim))
+      break;
+    seen.set(dim);
+    shape.push_back(type.getDimSize(dim));
+  }
+  if (!seen.all() || permutation.size() != seen.size())
+    return site.error("expects a permutation of ", type.getRank(),
+                      " dimensions, but got ", formatList(permutation));
+  types.push_back(type.clone(shape));
+  return success();
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor) {
+  ArrayRef<int64_t> permutation = getPermutation();
+  if (llvm::equal(permutation,
+                  llvm::seq<int64_t>(0, getX().getType().getRank())))
+    return getX();
+  if (auto producer = getX().getDefiningOp<TransposeOp>()) {
+    SmallVector<int64_t> composed;
+    for (int64_t dim : permutation)
+      composed.push_back(producer.getPermutation()[dim]);
+    setPermutation(composed);
+    getXMutable().assign(producer.getX());
+    return getResult();
+  }
+  return {};
+}
+
+LogicalResult TransposeOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                    SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  SmallVector<int64_t> inverse(getPermutation().size());
+  for (auto [index, dim] : llvm::enumerate(getPermutation()))
+    inverse[dim] = index;
+  operandGrads[0] =
+      TransposeOp::create(builder, getLoc(), resultGrads[0], inverse);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// SliceOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult SliceOp::inferReturnTypes(MLIRContext *context,
+                                        std::optional<Location> location,
+                                        Adaptor adaptor,
+                                        SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType type = tensorOf(adaptor.getX());
+  size_t rank = type.getRank();
+  // (C1)
+  for (ArrayRef<int64_t> list :
+       {adaptor.getStarts(), adaptor.getSizes(), adaptor.getSteps()})
+    if (list.size() != rank)
+      return site.error("expects starts, sizes and steps of ", rank,
+                        " entries, but got ", formatList(list));
+  for (auto [dim, start, size, step] :
+       llvm::zip(type.getShape(), adaptor.getStarts(), adaptor.getSizes(),
+                 adaptor.getSteps())) {
+    // (C2)
+    if (size < 1 || step == 0)
+      return site.error("expects sizes of at least 1 and steps that are not 0, "
+                        "but got size ",
+                        size, " and step ", step);
+    // (C3)
+    int64_t last = start + (size - 1) * step;
+    if (std::min(start, last) < 0 || std::max(start, last) >= dim)
+      return site.error("expects elements in [0, ", dim, "), but got ", start,
+                        " to ", last);
+  }
+  types.push_back(type.clone(adaptor.getSizes()));
+  return success();
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor) {
+  bool isWhole = llvm::all_of(getSteps(), [](int64_t s) { return s == 1; });
+  return isWhole && getX().getType() == getResult().getType() ? getX()
+                                                              : OpFoldResult();
+}
+
+LogicalResult SliceOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  if (llvm::any_of(getSteps(), [](int64_t step) { return step != 1; }))
+    return emitOpError("expects steps of 1 to be differentiated, but got ")
+           << formatList(getSteps());
+  SmallVector<int64_t> high;
+  for (auto [dim, start, size] :
+       llvm::zip(getX().getType().getShape(), getStarts(), getSizes()))
+    high.push_back(dim - start - size);
+  operandGrads[0] =
+      PadOp::create(builder, getLoc(), resultGrads[0], getStarts(), high);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// PadOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult PadOp::inferReturnTypes(MLIRContext *context,
+                                      std::optional<Location> location,
+                                      Adaptor adaptor,
+                                      SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType type = tensorOf(adaptor.getX());
+  // (C1)
+  for (ArrayRef<int64_t> list : {adaptor.getLow(), adaptor.getHigh()})
+    if (list.size() != static_cast<size_t>(type.getRank()) ||
+        llvm::any_of(list, [](int64_t entry) { return entry < 0; }))
+      return site.error("expects low and high of ", type.getRank(),
+                        " entries of at least 0, but got ", formatList(list));
+  SmallVector<int64_t> shape;
+  for (auto [dim, low, high] :
+       llvm::zip(type.getShape(), adaptor.getLow(), adaptor.getHigh()))
+    shape.push_back(low + dim + high);
+  types.push_back(type.clone(shape));
+  return success();
+}
+
+OpFoldResult PadOp::fold(FoldAdaptor) {
+  return getX().getType() == getResult().getType() ? getX() : OpFoldResult();
+}
+
+LogicalResult PadOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                              SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  SmallVector<int64_t> steps(getLow().size(), 1);
+  operandGrads[0] = SliceOp::create(builder, getLoc(), resultGrads[0],
+                                    getLow(), getX().getType().getShape(),
+                                    steps);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ConcatOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context,
+                                         std::optional<Location> location,
+                                         Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  // (C1)
+  if (adaptor.getInputs().empty())
+    return site.error("expects at least 1 operand, but got 0");
+  RankedTensorType first = tensorOf(adaptor.getInputs().front());
+  // (C2)
+  int64_t axis = adaptor.getAxis();
+  if (axis < 0 || axis >= first.getRank())
+    return site.error("expects an axis in [0, ", first.getRank(), "), but got ",
+                      axis);
+  SmallVector<int64_t> shape(first.getShape());
+  for (Value input : adaptor.getInputs().drop_front()) {
+    RankedTensorType type = tensorOf(input);
+    if (type.getElementType() != first.getElementType())
+      return site.error("expects operands of one element type, but got ", first,
+                        " and ", type);
+    // (C3)
+    SmallVector<int64_t> aligned(type.getShape());
+    if (type.getRank() == first.getRank())
+      aligned[axis] = first.getDimSize(axis);
+    if (ArrayRef<int64_t>(aligned) != first.getShape())
+      return site.error("expects operands that differ along axis ", axis,
+                        " only, but got ", first, " and ", type);
+    shape[axis] += type.getDimSize(axis);
+  }
+  types.push_back(first.clone(shape));
+  return success();
+}
+
+OpFoldResult ConcatOp::fold(FoldAdaptor) {
+  return getInputs().size() == 1 ? getInputs().front() : OpFoldResult();
+}
+
+LogicalResult ConcatOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                 SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  int64_t rank = getResult().getType().getRank();
+  SmallVector<int64_t> starts(rank, 0), steps(rank, 1);
+  for (auto [index, input] : llvm::enumerate(getInputs())) {
+    ArrayRef<int64_t> sizes = tensorOf(input).getShape();
+    operandGrads[index] = SliceOp::create(builder, getLoc(), resultGrads[0],
+                                          starts, sizes, steps);
+    starts[getAxis()] += sizes[getAxis()];
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// BroadcastToOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult BroadcastToOp::verify() {
+  RankedTensorType from = getX().getType(), to = getResult().getType();
+  // (C1)
+  FailureOr<SmallVector<int64_t>> shape =
+      broadcastShapes(from.getShape(), to.getShape());
+  if (failed(shape) || ArrayRef<int64_t>(*shape) != to.getShape())
+    return emitOpError("expects a shape that broadcasts to ")
+           << to << ", but got " << from;
+  // (C2)
+  if (from.getElementType() != to.getElementType())
+    return emitOpError("expects one element type, but got ")
+           << from << " and " << to;
+  return success();
+}
+
+OpFoldResult BroadcastToOp::fold(FoldAdaptor) {
+  return getX().getType() == getResult().getType() ? getX() : OpFoldResult();
+}
+
+LogicalResult BroadcastToOp::buildVjp(OpBuilder &builder,
+                                      ValueRange resultGrads,
+                                      SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  GradientBuilder g(builder, getLoc());
+  operandGrads[0] = g.unbroadcast(resultGrads[0], getX().getType());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// EmbeddingOp, EmbeddingBackwardOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> location,
+                                            Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  RankedTensorType table = tensorOf(adaptor.getTable());
+  // (C1)
+  if (table.getRank() != 2)
+    return InferenceSite{location, getOperationName()}.error(
+        "expects a table of rank 2, but got ", table);
+  SmallVector<int64_t> shape(tensorOf(adaptor.getIndices()).getShape());
+  shape.push_back(table.getDimSize(1));
+  types.push_back(table.clone(shape));
+  return success();
+}
+
+LogicalResult EmbeddingOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                    SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  operandGrads[0] =
+      EmbeddingBackwardOp::create(builder, getLoc(), getTable().getType(),
+                                  resultGrads[0], getIndices());
+  return success();
+}
+
+LogicalResult EmbeddingBackwardOp::verify() {
+  RankedTensorType table = getResult().getType();
+  // (C1)
+  if (table.getRank() != 2)
+    return emitOpError("expects a result of rank 2, but got ") << table;
+  // (C2)
+  SmallVector<int64_t> shape(getIndices().getType().getShape());
+  shape.push_back(table.getDimSize(1));
+  if (getDy().getType().getShape() != ArrayRef<int64_t>(shape))
+    return emitOpError("expects a gradient of shape ")
+           << formatList(shape) << ", but got " << getDy().getType();
+  return success();
+}
+
+int64_t EmbeddingBackwardOp::getFlops() {
+  return getDy().getType().getNumElements();
+}

@@ -28,7 +28,6 @@ def NN_ReshapeOp : NN_Op<"reshape", [
   let results = (outs NN_Tensor:$result);
   let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";
   let hasFolder = 1;
-  let hasCanonicalizer = 1;
   let hasVerifier = 1;
 }
 
@@ -54,7 +53,6 @@ def NN_TransposeOp : NN_InferredOp<"transpose", [NN_Differentiable]> {
     `:` type($x) `->` type($result)
   }];
   let hasFolder = 1;
-  let hasCanonicalizer = 1;
 }
 
 def NN_SliceOp : NN_InferredOp<"slice", [NN_Differentiable]> {
