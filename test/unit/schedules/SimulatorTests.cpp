@@ -1,0 +1,173 @@
+//===- SimulatorTests.cpp - Times, bubbles and their causes -----*- C++ -*-===//
+//
+// Against closed formulas and against figures of an independent event
+// simulation.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/unit/schedules/ScheduleTesting.h"
+
+using namespace pipewright::schedules;
+using namespace pipewright::schedules::testing;
+
+namespace {
+
+/// 8 ranks, 32 micro-batches; a rank's whole share takes 1 forward and 2
+/// backward. Overhead is what exceeds 32 * 3.
+struct Reference {
+  const char *policy;
+  int64_t loops;
+  double latency;
+  double overhead;
+  double peakUnits;
+};
+
+class ReferenceTable : public ::testing::TestWithParam<Reference> {};
+
+} // namespace
+
+TEST_P(ReferenceTable, IsReproduced) {
+  const Reference &row = GetParam();
+  int64_t stages = 8 * row.loops;
+  Schedule schedule = buildSchedule(row.policy, 8, stages, 32);
+  TaskCosts costs = TaskCosts::uniform(stages, 1. / row.loops, 2. / row.loops);
+  costs.linkLatency = row.latency;
+  Simulation simulation = valueOf(simulate(schedule, costs));
+  EXPECT_NEAR(row.overhead, simulation.globalStepTime - 32 * 3, 1e-9);
+  int64_t peak = 0;
+  for (const RankSummary &rank : simulation.ranks)
+    peak = std::max(peak, rank.peakInFlight);
+  EXPECT_EQ(row.peakUnits, static_cast<double>(peak) / row.loops);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EightRanks, ReferenceTable,
+    ::testing::Values(
+        Reference{"gpipe", 1, 0, 21, 32}, Reference{"gpipe", 1, 0.10, 22.4, 32},
+        Reference{"gpipe", 1, 0.25, 24.5, 32}, Reference{"1f1b", 1, 0, 21, 8},
+        Reference{"1f1b", 1, 0.10, 27.8, 8}, Reference{"1f1b", 1, 0.25, 38, 8},
+        Reference{"breadth-first", 2, 0, 10.5, 32},
+        Reference{"breadth-first", 2, 0.10, 11.9, 32},
+        Reference{"breadth-first", 2, 0.25, 14, 32},
+        Reference{"breadth-first", 4, 0, 5.25, 32},
+        Reference{"breadth-first", 4, 0.10, 6.65, 32},
+        Reference{"breadth-first", 4, 0.25, 8.75, 32}));
+
+TEST(Simulator, SpanIsTheLongestRank) {
+  Simulation simulation =
+      valueOf(simulate(buildSchedule("gpipe", 2, 2, 1), TaskCosts::uniform(2)));
+  // rank 0 | F0       B0
+  // rank 1 |    F0 B0
+  EXPECT_EQ(4, simulation.globalStepTime);
+  EXPECT_EQ(4, simulation.spanStepTime);
+  EXPECT_EQ(0.5, simulation.ranks[1].bubbleFraction);
+  EXPECT_EQ(2, simulation.ranks[0].busySeconds);
+
+  TaskCosts late = TaskCosts::uniform(2);
+  late.stages[1].update = 5;
+  simulation = valueOf(simulate(buildSchedule("gpipe", 2, 2, 1), late));
+  EXPECT_EQ(8, simulation.globalStepTime);
+  EXPECT_EQ(7, simulation.spanStepTime);
+}
+
+TEST(Simulator, IdleIntervalsNameTheirCause) {
+  TaskCosts costs = TaskCosts::uniform(2);
+  costs.linkLatency = 0.5;
+  Simulation simulation =
+      valueOf(simulate(buildSchedule("gpipe", 2, 2, 1), costs));
+  ASSERT_EQ(3u, simulation.idle.size());
+
+  // The gradient is computed from 2.5 to 3.5 and is there at 4.
+  const IdleInterval &backward = simulation.idle[0];
+  EXPECT_EQ("rank 0 waits at B0.0 for B1.0 on rank 1", backward.describe());
+  EXPECT_EQ(1, backward.start);
+  EXPECT_EQ(4, backward.end);
+  EXPECT_EQ(0.5, backward.transferSeconds);
+
+  const IdleInterval &forward = simulation.idle[1];
+  EXPECT_EQ("rank 1 waits at F1.0 for F0.0 on rank 0", forward.describe());
+  EXPECT_EQ(1.5, forward.end);
+
+  EXPECT_EQ("rank 1 waits for rank 0 to end the step",
+            simulation.idle[2].describe());
+  EXPECT_EQ(3.5, simulation.idle[2].start);
+  EXPECT_EQ(5, simulation.idle[2].end);
+}
+
+TEST(Simulator, IdleAndBusyFillTheStep) {
+  forEachCase([](const Policy &policy, const ScheduleOptions &options) {
+    TaskCosts costs = TaskCosts::uniform(options.stages, 1, 1.7);
+    costs.linkLatency = 0.3;
+    costs.stages[0].forward = 2;
+    Simulation simulation =
+        valueOf(simulate(valueOf(policy.build(options)), costs));
+    std::vector<double> filled(options.ranks);
+    for (int64_t rank = 0; rank < options.ranks; ++rank)
+      filled[rank] = simulation.ranks[rank].busySeconds;
+    for (const IdleInterval &idle : simulation.idle) {
+      EXPECT_GT(idle.end, idle.start);
+      filled[idle.rank] += idle.end - idle.start;
+    }
+    for (double seconds : filled)
+      EXPECT_NEAR(simulation.globalStepTime, seconds, 1e-9);
+  });
+}
+
+TEST(Simulator, LinkCarriesOneMessageAtATime) {
+  TaskCosts costs = TaskCosts::uniform(2);
+  costs.linkBandwidth = 10;
+  std::vector<StageEdge> edges = {{0, 1, 20}, {0, 1, 10, false}};
+  Simulation simulation =
+      valueOf(simulate(buildSchedule("gpipe", 2, 2, 1), costs, edges));
+  // F0.0 ends at 1; 2 s and 1 s one after the other; one gradient of 2 s.
+  EXPECT_EQ(4, simulation.times[1][0].start);
+  EXPECT_EQ(8, simulation.times[0][1].start);
+}
+
+TEST(Simulator, SkipConnectionsAreWaitedFor) {
+  Schedule schedule = buildSchedule("1f1b", 3, 3, 1);
+  // Only stage 0 feeds stage 2, so stages 1 and 2 run side by side.
+  std::vector<StageEdge> edges = {{0, 1, 0}, {0, 2, 0}};
+  Simulation simulation =
+      valueOf(simulate(schedule, TaskCosts::uniform(3), edges));
+  EXPECT_EQ(1, simulation.times[2][0].start);
+  EXPECT_EQ(4, simulation.globalStepTime);
+}
+
+TEST(Simulator, SplitBackwardKeepsItsStashUntilW) {
+  Schedule schedule;
+  schedule.ranks = schedule.stages = 1;
+  schedule.microBatches = 2;
+  schedule.rankOfStage = {0};
+  auto task = [](TaskKind kind, int32_t m) { return Task{kind, 0, m}; };
+  schedule.order = {
+      {task(TaskKind::Forward, 0), task(TaskKind::Recompute, 0),
+       task(TaskKind::InputGradient, 0), task(TaskKind::Forward, 1),
+       task(TaskKind::InputGradient, 1), task(TaskKind::WeightGradient, 0),
+       task(TaskKind::WeightGradient, 1), Task::update(0)}};
+  TaskCosts costs = TaskCosts::uniform(1, 1, 2);
+  costs.stages[0].stashBytes = 100;
+  Simulation simulation = valueOf(simulate(schedule, costs));
+  EXPECT_EQ(7, simulation.globalStepTime);
+  EXPECT_EQ(200, simulation.ranks[0].peakStashBytes);
+  EXPECT_EQ(2, simulation.ranks[0].peakInFlight);
+}
+
+TEST(Simulator, RefusesWrongCosts) {
+  Schedule schedule = buildSchedule("gpipe", 2, 2, 1);
+  auto refusal = [&](auto change) {
+    TaskCosts costs = TaskCosts::uniform(2);
+    change(costs);
+    return messageOf(simulate(schedule, costs));
+  };
+  EXPECT_EQ("expects the costs of 2 stages, but got 3",
+            refusal([](TaskCosts &costs) { costs.stages.resize(3); }));
+  EXPECT_EQ("expects task times of at least 0, but got -1.00 for stage 1",
+            refusal([](TaskCosts &costs) { costs.stages[1].backward = -1; }));
+  EXPECT_EQ("expects a stash of at least 0 bytes, but got -5 for stage 0",
+            refusal([](TaskCosts &costs) { costs.stages[0].stashBytes = -5; }));
+  EXPECT_EQ("expects a link latency of at least 0, but got -0.50",
+            refusal([](TaskCosts &costs) { costs.linkLatency = -0.5; }));
+  EXPECT_EQ("expects a link bandwidth above 0, but got 0.00",
+            refusal([](TaskCosts &costs) { costs.linkBandwidth = 0; }));
+}
