@@ -1,0 +1,280 @@
+//===- BodyWriter.cpp - Ops of a stage body, one line each ----------------===//
+//
+// Everything about a body but the library calls: where values are, launches
+// of compiled kernels, effects, and what happens at the end of a body.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/StageFunctions.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+/// Gradients are called `d_` and the name of what they are the gradient of,
+/// which is the name that the op which made them has from its forward op.
+std::string BodyWriter::nameFor(Value value) {
+  std::string name = identifierFor(value);
+  unsigned index = 0;
+  if (auto result = dyn_cast<OpResult>(value))
+    index = result.getResultNumber();
+  if (index > 0)
+    name += "_" + std::to_string(index);
+  if (direction != Direction::Backward)
+    return name;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return name;
+  bool isGradient =
+      op->getName().getStringRef().contains("backward") ||
+      (isa<nn::LaunchOp>(op) && cast<nn::LaunchOp>(op)
+                                    .getKernel()
+                                    .getLeafReference()
+                                    .getValue()
+                                    .contains("backward")) ||
+      llvm::any_of(op->getOperands(), [&](Value operand) {
+        return gradientValues.contains(behindViews(operand));
+      });
+  if (!isGradient || isa<nn::ParameterOp>(op))
+    return name;
+  for (Value result : op->getResults())
+    gradientValues.insert(result);
+  return StringRef(name).starts_with("d_") ? name : "d_" + name;
+}
+
+Value BodyWriter::bufferAt(Value value, pipe::BufferAttr planned) {
+  auto partOf = [&](ArrayRef<Value> whole) -> Value {
+    size_t index = planned.getIndex();
+    if (index >= whole.size())
+      return {};
+    return whole[index];
+  };
+  switch (planned.getSpace()) {
+  case pipe::BufferSpace::arena:
+    return writer.buffer(nameFor(value), planned.getOffset(),
+                         planned.getBytes());
+  case pipe::BufferSpace::stash:
+    return stash ? writer.part(nameFor(value), stash, planned.getOffset(),
+                               planned.getBytes())
+                 : Value();
+  case pipe::BufferSpace::input:
+    return partOf(inputs);
+  case pipe::BufferSpace::output:
+    return partOf(outputs);
+  }
+  llvm_unreachable("all spaces are listed");
+}
+
+Value BodyWriter::bufferOf(Value value) {
+  value = behindViews(value);
+  if (Value known = buffers.lookup(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return {};
+  Value buffer;
+  if (pipe::BufferAttr planned = plannedBuffer(value)) {
+    buffer = bufferAt(value, planned);
+  } else if (auto parameter = dyn_cast<nn::ParameterOp>(op)) {
+    if (pipe::PlaceOp place = placeOf(op, parameter.getWeightAttr()))
+      buffer = bufferAt(value, place.getBuffer());
+    else
+      return {};
+  }
+  if (!buffer) {
+    op->emitOpError() << "expects a planned buffer for result "
+                      << cast<OpResult>(value).getResultNumber();
+    return {};
+  }
+  buffers[value] = buffer;
+  return buffer;
+}
+
+pipe::PlaceOp BodyWriter::placeOf(Operation *op, FlatSymbolRefAttr weight) {
+  pipe::PlaceOp place = stage.places.lookup(weight.getAttr());
+  if (!place)
+    op->emitOpError() << "expects weight @" << weight.getValue()
+                      << " to have a pipe.place in stage " << stage.number;
+  return place;
+}
+
+Value BodyWriter::gradientOf(Operation *op, FlatSymbolRefAttr weight) {
+  if (Value known = gradients.lookup(weight))
+    return known;
+  pipe::PlaceOp place = placeOf(op, weight);
+  if (!place)
+    return {};
+  std::optional<pipe::BufferAttr> planned = place.getGradient();
+  if (!planned) {
+    op->emitOpError() << "expects weight @" << weight.getValue()
+                      << " to have a place for its gradient";
+    return {};
+  }
+  return gradients[weight] =
+             writer.buffer("d_" + makeIdentifier(weight.getValue()),
+                           planned->getOffset(), planned->getBytes());
+}
+
+Value BodyWriter::destinationOf(Value result, bool &accumulates) {
+  accumulates = false;
+  // Through views as well: the weight gradient of a flattened operand.
+  Value value = result;
+  while (value.hasOneUse()) {
+    Operation *user = *value.user_begin();
+    if (isa<nn::ViewOpInterface>(user)) {
+      value = user->getResult(0);
+      continue;
+    }
+    if (auto accumulate = dyn_cast<nn::AccumulateGradientOp>(user)) {
+      accumulates = true;
+      return gradientOf(accumulate, accumulate.getWeightAttr());
+    }
+    break;
+  }
+  return bufferOf(result);
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+void BodyWriter::writeLayerComment(Operation *op) {
+  std::string current = layerOfLocation(op->getLoc());
+  if (current.empty() || current == layer)
+    return;
+  layer = current;
+  writer.comment(layer);
+}
+
+LogicalResult BodyWriter::writeLaunch(nn::LaunchOp op) {
+  SmallVector<CallArgument> arguments;
+  for (Value value : op->getOperands()) {
+    Value buffer = bufferOf(value);
+    if (!buffer)
+      return failure();
+    arguments.push_back(buffer);
+  }
+  for (Value value : op->getResults()) {
+    Value buffer = bufferOf(value);
+    if (!buffer)
+      return failure();
+    arguments.push_back(buffer);
+  }
+  writer.launch(op.getKernel().getLeafReference().getValue(), arguments);
+  return success();
+}
+
+LogicalResult BodyWriter::writeConstant(nn::ConstantOp op) {
+  if (op->use_empty())
+    return success();
+  auto elements = op.getValue();
+  if (!elements.isSplat())
+    return op.emitOpError("expects a splat outside of kernels");
+  Value buffer = bufferOf(op.getResult());
+  if (!buffer)
+    return failure();
+  if (elements.getElementType().isF32()) {
+    writer.fill(elements.getSplatValue<APFloat>().convertToFloat(), buffer);
+    return success();
+  }
+  if (!elements.getSplatValue<APInt>().isZero())
+    return op.emitOpError("expects f32 or zeros outside of kernels");
+  writer.zero(buffer);
+  return success();
+}
+
+LogicalResult BodyWriter::writeReport(pipe::ReportOp op) {
+  Value buffer = bufferOf(op.getValue());
+  if (!buffer)
+    return failure();
+  if (op.getName() == "loss") {
+    auto type = cast<RankedTensorType>(op.getValue().getType());
+    if (type.getNumElements() != 1 || !type.getElementType().isF32())
+      return op.emitOpError() << "expects the loss to be one f32, but got "
+                              << type;
+    writer.reportLoss(buffer);
+  } else {
+    writer.storeOutput(layout.outputNumber(op.getName()), buffer);
+  }
+  return success();
+}
+
+LogicalResult BodyWriter::writeAccumulate(nn::AccumulateGradientOp op) {
+  // Library calls that add by themselves have done so.
+  Value source = behindViews(op.getGradient());
+  if (isa_and_present<nn::MatmulOp, nn::ConvBackwardWeightOp,
+                      nn::EmbeddingBackwardOp>(source.getDefiningOp())) {
+    bool accumulates = false;
+    if (!destinationOf(source, accumulates))
+      return failure();
+    if (accumulates)
+      return success();
+  }
+  Value buffer = bufferOf(source);
+  Value gradient = gradientOf(op, op.getWeightAttr());
+  if (!buffer || !gradient)
+    return failure();
+  writer.accumulate(buffer, gradient);
+  return success();
+}
+
+LogicalResult BodyWriter::writeReturn(pipe::ReturnOp op) {
+  for (auto [index, value] : llvm::enumerate(op.getValues())) {
+    Value buffer = bufferOf(value);
+    if (!buffer)
+      return failure();
+    if (buffer != outputs[index])
+      writer.copy(buffer, outputs[index]);
+  }
+  return success();
+}
+
+LogicalResult BodyWriter::write(Operation *op) {
+  if (isa<nn::ViewOpInterface, nn::ParameterOp>(op))
+    return success();
+  if (!isa<pipe::ReturnOp, nn::ConstantOp>(op))
+    writeLayerComment(op);
+  if (isa<nn::LibraryOpInterface>(op))
+    return writeLibraryCall(op);
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](nn::LaunchOp launch) { return writeLaunch(launch); })
+      .Case([&](nn::ConstantOp constant) { return writeConstant(constant); })
+      .Case([&](nn::AccumulateGradientOp accumulate) {
+        return writeAccumulate(accumulate);
+      })
+      .Case([&](nn::AssignStateOp assign) -> LogicalResult {
+        Value source = bufferOf(assign.getValue());
+        pipe::PlaceOp place = placeOf(assign, assign.getWeightAttr());
+        if (!source || !place)
+          return failure();
+        writer.copy(source,
+                    writer.buffer(makeIdentifier(assign.getWeight()),
+                                  place.getBuffer().getOffset(),
+                                  place.getBuffer().getBytes()));
+        return success();
+      })
+      .Case([&](pipe::ReportOp report) { return writeReport(report); })
+      .Case([&](pipe::CopyOp copy) -> LogicalResult {
+        Value source = bufferOf(copy.getValue());
+        Value destination = bufferOf(copy.getResult());
+        if (!source || !destination)
+          return failure();
+        writer.copy(source, destination);
+        return success();
+      })
+      .Case([&](pipe::ReturnOp end) { return writeReturn(end); })
+      .Default([](Operation *other) {
+        return other->emitOpError(
+            "is neither a library call nor in a kernel; expects a module "
+            "after nn-form-kernels");
+      });
+}
+
+} // namespace pipewright::codegen

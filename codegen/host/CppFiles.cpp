@@ -1,0 +1,155 @@
+//===- CppFiles.cpp - EmitC files as C++ text -----------------------------===//
+//
+// MLIR's emitter calls every value v1, v2, ... and knows neither comments at
+// the end of a line nor calls of a value's methods. Markers that
+// RuntimeCalls.cpp leaves in the text say what is meant; they are worked in
+// here, function by function, and removed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/EmitHost.h"
+
+#include "mlir/Dialect/EmitC/IR/EmitC.h"
+#include "mlir/Target/Cpp/CppEmitter.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+static bool isWord(char c) { return llvm::isAlnum(c) || c == '_'; }
+
+/// Replaces every `v<N>` that has a name, outside of string literals.
+static std::string rename(StringRef line,
+                          const llvm::StringMap<std::string> &names) {
+  std::string result;
+  bool inString = false;
+  for (size_t i = 0; i < line.size();) {
+    char c = line[i];
+    if (inString && c == '\\' && i + 1 < line.size()) {
+      result += line.substr(i, 2);
+      i += 2;
+      continue;
+    }
+    if (c == '"')
+      inString = !inString;
+    if (inString || !isWord(c)) {
+      result += c;
+      ++i;
+      continue;
+    }
+    size_t end = i;
+    while (end < line.size() && isWord(line[end]))
+      ++end;
+    StringRef word = line.slice(i, end);
+    auto it = names.find(word);
+    result += it == names.end() ? word.str() : it->second;
+    i = end;
+  }
+  return result;
+}
+
+/// `Rank & rank` -> `Rank &rank`; `char** argv` -> `char **argv`.
+static void joinDeclarators(std::string &line) {
+  if (size_t at = line.find(" & "); at != std::string::npos)
+    line.erase(at + 2, 1);
+  if (size_t at = line.find("** "); at != std::string::npos)
+    line.replace(at, 3, " **");
+}
+
+/// `@method_at(x, 1, 2)` -> `x.at(1, 2)`.
+static void makeMethodCalls(std::string &line) {
+  constexpr StringLiteral marker = "@method_";
+  size_t at = line.find(marker.data());
+  if (at == std::string::npos)
+    return;
+  size_t open = line.find('(', at);
+  size_t comma = line.find(", ", open);
+  std::string method = line.substr(at + marker.size(), open - at - marker.size());
+  std::string object = line.substr(open + 1, comma - open - 1);
+  line = line.substr(0, at) + object + "." + method + "(" +
+         line.substr(comma + 2);
+}
+
+/// Works in the markers of one function, given as its lines.
+static void finishFunction(ArrayRef<StringRef> lines, std::string &out) {
+  constexpr StringLiteral nameMarker = "//@name ", behindMarker = "//@behind ";
+  llvm::StringMap<std::string> names;
+  for (StringRef line : lines) {
+    StringRef text = line.trim();
+    if (!text.consume_front(nameMarker))
+      continue;
+    auto [value, name] = text.split(' ');
+    names[value] = name.str();
+  }
+  SmallVector<std::string> finished;
+  for (StringRef line : lines) {
+    StringRef text = line.trim();
+    if (text.starts_with(nameMarker))
+      continue;
+    // Every function of ours that ends so returns nothing.
+    if (text == "return;")
+      continue;
+    if (text.consume_front(behindMarker)) {
+      std::string &before = finished.back();
+      constexpr size_t column = 48;
+      before.append(before.size() < column ? column - before.size() : 2, ' ');
+      before += "// " + text.str();
+      continue;
+    }
+    if (text.starts_with("//") || text.starts_with("#")) {
+      finished.push_back(line.rtrim().str());
+      continue;
+    }
+    std::string renamed = rename(line, names);
+    makeMethodCalls(renamed);
+    if (line.ends_with(") {"))
+      joinDeclarators(renamed);
+    finished.push_back(StringRef(renamed).rtrim().str());
+  }
+  for (const std::string &line : finished)
+    out += line + "\n";
+}
+
+/// A function's text begins at an unindented line that opens a brace and ends
+/// at the next unindented closing one.
+static std::string finishFile(StringRef text) {
+  SmallVector<StringRef> lines, function;
+  text.split(lines, '\n');
+  std::string out;
+  bool inFunction = false;
+  for (StringRef line : lines) {
+    if (!inFunction && line.ends_with(") {") && !line.starts_with(" "))
+      inFunction = true;
+    if (!inFunction) {
+      out += line.rtrim().str() + "\n";
+      continue;
+    }
+    function.push_back(line);
+    if (line == "}") {
+      finishFunction(function, out);
+      function.clear();
+      inFunction = false;
+    }
+  }
+  StringRef result(out);
+  return result.rtrim('\n').str() + "\n";
+}
+
+FailureOr<std::map<std::string, std::string>> translateHost(ModuleOp emitted) {
+  std::map<std::string, std::string> files;
+  for (auto file : emitted.getOps<emitc::FileOp>()) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    if (failed(emitc::translateToCpp(emitted, os,
+                                     /*declareVariablesAtTop=*/false,
+                                     file.getId())))
+      return file.emitError("cannot be translated to C++");
+    files[file.getId().str()] = finishFile(os.str());
+  }
+  return files;
+}
+
+} // namespace pipewright::codegen

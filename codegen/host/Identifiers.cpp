@@ -1,0 +1,134 @@
+//===- Identifiers.cpp - Names from the model for generated code ---------===//
+//
+// What counts as a meaningful part of an exporter's name, and how the parts
+// are joined, is decided here and nowhere else.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/Identifiers.h"
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cctype>
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+StringRef nameOfLocation(Location loc) {
+  if (auto named = dyn_cast<NameLoc>(loc))
+    return named.getName().getValue();
+  if (auto fused = dyn_cast<FusedLoc>(loc)) {
+    for (Location part : llvm::reverse(fused.getLocations()))
+      if (StringRef name = nameOfLocation(part); !name.empty())
+        return name;
+  }
+  if (auto call = dyn_cast<CallSiteLoc>(loc))
+    return nameOfLocation(call.getCallee());
+  return {};
+}
+
+/// Exporters add `_output_0` to the name of a node's first result, and
+/// namespaces with slashes, dots or double colons.
+static SmallVector<StringRef> partsOf(StringRef name) {
+  if (size_t at = name.rfind("_output_"); at != StringRef::npos) {
+    StringRef digits = name.drop_front(at + strlen("_output_"));
+    if (!digits.empty() && llvm::all_of(digits, llvm::isDigit))
+      name = name.take_front(at);
+  }
+  SmallVector<StringRef> parts;
+  while (!name.empty()) {
+    size_t end = name.find_first_of("/.:");
+    if (StringRef part = name.take_front(end); !part.empty())
+      parts.push_back(part);
+    name = end == StringRef::npos ? StringRef() : name.drop_front(end + 1);
+  }
+  return parts;
+}
+
+static bool isNumber(StringRef text) {
+  return !text.empty() && llvm::all_of(text, llvm::isDigit);
+}
+
+/// Keywords and names that generated code uses itself.
+static bool isReserved(StringRef name) {
+  static constexpr StringRef words[] = {
+      "and",    "auto",   "bool",     "break",    "case",   "char",  "class",
+      "const",  "copy",   "continue", "default",  "delete", "do",    "double",
+      "else",   "enum",   "explicit", "extern",   "fill",   "float", "for",
+      "goto",   "if",     "inline",   "int",      "long",   "main",  "new",
+      "not",    "or",     "private",  "register", "return", "short", "signed",
+      "sizeof", "static", "struct",   "switch",   "this",   "true",  "union",
+      "void",   "while",  "zero",     "matmul",   "launch", "std",   "xor",
+      "dropout", "attention", "embedding", "accumulate", "false", "operator",
+      "template", "typename", "using", "namespace", "try", "catch", "throw"};
+  return llvm::is_contained(words, name);
+}
+
+std::string makeIdentifier(StringRef name) {
+  constexpr size_t maxParts = 4, maxLength = 40;
+  SmallVector<StringRef> parts = partsOf(name);
+  size_t begin = parts.size() > maxParts ? parts.size() - maxParts : 0;
+  // A number means something only beside what it numbers.
+  if (begin > 0 && isNumber(parts[begin]))
+    --begin;
+  std::string joined;
+  for (StringRef part : ArrayRef(parts).drop_front(begin)) {
+    if (!joined.empty())
+      joined += '_';
+    for (char c : part)
+      joined += llvm::isAlnum(c) ? static_cast<char>(std::tolower(c)) : '_';
+  }
+  while (joined.size() > maxLength) {
+    size_t cut = joined.find('_');
+    if (cut == std::string::npos || joined.size() - cut - 1 == 0)
+      cut = joined.size() - maxLength - 1;
+    joined.erase(0, cut + 1);
+  }
+  if (joined.empty() || llvm::isDigit(joined.front()) ||
+      joined.front() == '_' || isReserved(joined))
+    joined.insert(0, joined.empty() || joined.front() != '_' ? "x_" : "x");
+  return joined;
+}
+
+std::string layerOfLocation(Location loc) {
+  SmallVector<StringRef> parts = partsOf(nameOfLocation(loc));
+  if (parts.size() < 2)
+    return {};
+  parts.pop_back();
+  return llvm::join(parts, ".");
+}
+
+std::string identifierFor(Value value) {
+  if (StringRef name = nameOfLocation(value.getLoc()); !name.empty())
+    return makeIdentifier(name);
+  if (Operation *op = value.getDefiningOp()) {
+    if (auto weight = op->getAttrOfType<FlatSymbolRefAttr>("weight"))
+      return makeIdentifier(weight.getValue());
+    return makeIdentifier(op->getName().stripDialect());
+  }
+  return "argument" + std::to_string(cast<BlockArgument>(value).getArgNumber());
+}
+
+NameScope::NameScope() {
+  for (StringRef name : {"rank", "microBatch", "stash"})
+    taken[name] = 1;
+}
+
+std::string NameScope::unique(StringRef base) {
+  unsigned &count = taken[base];
+  if (++count == 1)
+    return base.str();
+  // `x_2` may be a name of the model as well.
+  std::string name;
+  do
+    name = (base + "_" + std::to_string(count)).str();
+  while (taken.contains(name) && ++taken[base]);
+  taken[name] = 1;
+  return name;
+}
+
+} // namespace pipewright::codegen

@@ -1,0 +1,48 @@
+//===- Identifiers.h - Names from the model for generated code --*- C++ -*-===//
+//
+// Generated code is meant to be read, so its values are called what the model
+// calls them: the last parts of an op's location, made into C identifiers that
+// are unique within a function.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_CODEGEN_HOST_IDENTIFIERS_H
+#define PIPEWRIGHT_CODEGEN_HOST_IDENTIFIERS_H
+
+#include "mlir/IR/Location.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+
+namespace pipewright::codegen {
+
+/// The name that a location carries, empty where it has none: of several
+/// fused ones the last, which is the op that the fused code ends with.
+llvm::StringRef nameOfLocation(mlir::Location loc);
+
+/// `/transformer/h.0/ln_1/Add_output_0` -> `h_0_ln_1_add`.
+std::string makeIdentifier(llvm::StringRef name);
+
+/// What people call the part of the model that a location is in: its name
+/// without the last part, such as `transformer.h.0.ln_1`.
+std::string layerOfLocation(mlir::Location loc);
+
+/// A C identifier for a value: its location's, else its op's, name.
+std::string identifierFor(mlir::Value value);
+
+/// Names that are taken in one function.
+class NameScope {
+public:
+  NameScope();
+  /// `base`, or `base_2`, `base_3`, ... when it is taken.
+  std::string unique(llvm::StringRef base);
+
+private:
+  llvm::StringMap<unsigned> taken;
+};
+
+} // namespace pipewright::codegen
+
+#endif // PIPEWRIGHT_CODEGEN_HOST_IDENTIFIERS_H

@@ -1,0 +1,327 @@
+//===- LibraryCalls.cpp - nn library ops as calls of the runtime ----------===//
+//
+// One runtime call for each op that carries LibraryOpInterface, with its shape
+// spelt out, so that a reader of the generated code sees sizes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/StageFunctions.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+static int64_t product(ArrayRef<int64_t> sizes) {
+  int64_t result = 1;
+  for (int64_t size : sizes)
+    result *= size;
+  return result;
+}
+
+static ShapeText matmulShape(nn::MatmulOp op, bool accumulates) {
+  ArrayRef<int64_t> a = shapeOf(op.getA()), b = shapeOf(op.getB());
+  int64_t m = a[a.size() - (op.getTransposeA() ? 1 : 2)];
+  int64_t k = a[a.size() - (op.getTransposeA() ? 2 : 1)];
+  int64_t n = b[b.size() - (op.getTransposeB() ? 2 : 1)];
+  int64_t batch = product(a.drop_back(2));
+  bool broadcast = b.size() == 2;
+  // Rows of all matrices of a batch are rows of one matrix.
+  if (broadcast && !op.getTransposeA()) {
+    m *= batch;
+    batch = 1;
+  }
+  ShapeText text;
+  text.field("batch", batch, 1).field("m", m).field("n", n).field("k", k);
+  text.field("transposeA", op.getTransposeA())
+      .field("transposeB", op.getTransposeB())
+      .field("broadcastB", broadcast && batch > 1);
+  return text.field("beta", accumulates ? 1.0f : 0.0f, 0.0f);
+}
+
+/// The shape of a convolution, as all of its directions share it.
+template <class ConvOp>
+static ShapeText convolutionShape(ConvOp op, ArrayRef<int64_t> x,
+                                  ArrayRef<int64_t> w, bool hasWeight) {
+  auto strides = op.getStrides(), pads = op.getPads();
+  auto dilations = op.getDilations();
+  ShapeText text;
+  text.field("n", x[0]).field("c", x[1]).field("h", x[2]).field("w", x[3]);
+  text.field("o", w[0]).field("kh", w[2]).field("kw", w[3]);
+  text.field("strideH", strides[0], 1).field("strideW", strides[1], 1);
+  text.field("padTop", pads[0]).field("padLeft", pads[1]);
+  text.field("padBottom", pads[2]).field("padRight", pads[3]);
+  text.field("dilationH", dilations[0], 1).field("dilationW", dilations[1], 1);
+  text.field("groups", static_cast<int64_t>(op.getGroups()), 1);
+  return text.field("keepPackedWeight", hasWeight);
+}
+
+template <class PoolOp>
+static ShapeText poolShape(PoolOp op, ArrayRef<int64_t> x,
+                           ArrayRef<int64_t> y) {
+  auto kernel = op.getKernel(), strides = op.getStrides(), pads = op.getPads();
+  ShapeText text;
+  text.field("n", x[0]).field("c", x[1]).field("h", x[2]).field("w", x[3]);
+  text.field("oh", y[2]).field("ow", y[3]);
+  text.field("kh", kernel[0], 1).field("kw", kernel[1], 1);
+  text.field("strideH", strides[0], 1).field("strideW", strides[1], 1);
+  text.field("padTop", pads[0]).field("padLeft", pads[1]);
+  return text.field("padBottom", pads[2]).field("padRight", pads[3]);
+}
+
+template <class AttentionOp>
+static ShapeText attentionShape(AttentionOp op) {
+  ArrayRef<int64_t> q = shapeOf(op.getQ()), k = shapeOf(op.getK());
+  ShapeText text;
+  text.field("batch", q[0]).field("heads", q[1]).field("rows", q[2]);
+  text.field("columns", k[2] == q[2] ? 0 : k[2]).field("depth", q[3]);
+  text.field("scale", op.getScale().convertToFloat(), 1.0f);
+  text.field("causal", op.getCausal());
+  float rate = op.getDropoutRate().convertToFloat();
+  text.field("dropoutRate", rate, 0.0f);
+  if (rate != 0)
+    text.field("dropoutId", static_cast<int64_t>(op.getDropoutId()));
+  if (Value mask = op.getMask()) {
+    SmallVector<int64_t> sizes(4, 1);
+    ArrayRef<int64_t> shape = shapeOf(mask);
+    llvm::copy(shape, sizes.end() - shape.size());
+    text.field("maskBatch", sizes[0], 1).field("maskHeads", sizes[1], 1);
+    text.field("maskRows", sizes[2], 1).field("maskColumns", sizes[3], 1);
+  }
+  return text;
+}
+
+/// The weight behind a value, empty where it is none.
+static StringRef weightOf(Value value) {
+  if (auto parameter =
+          behindViews(value).template getDefiningOp<nn::ParameterOp>())
+    return parameter.getWeight();
+  return {};
+}
+
+/// The weight whose gradient a value is.
+static StringRef weightOfGradient(Value value) {
+  while (value.hasOneUse()) {
+    Operation *user = *value.user_begin();
+    if (auto accumulate = dyn_cast<nn::AccumulateGradientOp>(user))
+      return accumulate.getWeight();
+    if (!isa<nn::ViewOpInterface>(user))
+      break;
+    value = user->getResult(0);
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+LogicalResult BodyWriter::writeConvolution(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](nn::ConvOp conv) -> LogicalResult {
+        StringRef weight = weightOf(conv.getW());
+        std::string shape =
+            convolutionShape(conv, shapeOf(conv.getX()), shapeOf(conv.getW()),
+                             !weight.empty())
+                .str();
+        int64_t number = preparations.convolution(shape, weight);
+        bool hasBias = conv.getBias() != nullptr;
+        // Primitives with and without a bias differ; never seen in one model.
+        auto &prepared = preparations[number].forwardHasBias;
+        if (prepared && *prepared != hasBias)
+          return op->emitOpError("shares its weight with a convolution of the "
+                                 "same shape, but only one has a bias");
+        prepared = hasBias;
+        Value x = bufferOf(conv.getX()), w = bufferOf(conv.getW());
+        CallArgument bias = FunctionWriter::absent();
+        if (hasBias)
+          bias = bufferOf(conv.getBias());
+        Value y = bufferOf(conv.getResult());
+        if (!x || !w || !y || (hasBias && !std::get<Value>(bias)))
+          return failure();
+        writer.convolutionForward(number, x, w, bias, y);
+        return success();
+      })
+      .Case([&](nn::ConvBackwardDataOp conv) -> LogicalResult {
+        StringRef weight = weightOf(conv.getW());
+        std::string shape =
+            convolutionShape(conv, shapeOf(conv.getResult()),
+                             shapeOf(conv.getW()), !weight.empty())
+                .str();
+        int64_t number = preparations.convolution(shape, weight);
+        preparations[number].backwardData = true;
+        Value dy = bufferOf(conv.getDy()), w = bufferOf(conv.getW());
+        Value dx = bufferOf(conv.getResult());
+        if (!dy || !w || !dx)
+          return failure();
+        writer.convolutionBackwardData(number, dy, w, dx);
+        return success();
+      })
+      .Case([&](nn::ConvBackwardWeightOp conv) -> LogicalResult {
+        StringRef weight = weightOfGradient(conv.getResult());
+        std::string shape =
+            convolutionShape(conv, shapeOf(conv.getX()),
+                             shapeOf(conv.getResult()), !weight.empty())
+                .str();
+        int64_t number = preparations.convolution(shape, weight);
+        preparations[number].backwardWeight = true;
+        bool accumulates;
+        Value dw = destinationOf(conv.getResult(), accumulates);
+        Value dy = bufferOf(conv.getDy()), x = bufferOf(conv.getX());
+        if (!dy || !x || !dw)
+          return failure();
+        writer.convolutionBackwardWeight(number, dy, x, dw, accumulates);
+        return success();
+      })
+      .Default([](Operation *) { return failure(); });
+}
+
+LogicalResult BodyWriter::writePooling(Operation *op) {
+  SmallVector<Value> operands, results;
+  for (Value operand : op->getOperands())
+    operands.push_back(bufferOf(operand));
+  for (Value result : op->getResults())
+    results.push_back(bufferOf(result));
+  if (llvm::is_contained(operands, Value()) ||
+      llvm::is_contained(results, Value()))
+    return failure();
+  auto dilated = [](auto pool, ShapeText text) {
+    auto dilations = pool.getDilations();
+    return text.field("dilationH", dilations[0], 1)
+        .field("dilationW", dilations[1], 1);
+  };
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](nn::MaxPoolOp pool) {
+        ShapeText shape =
+            poolShape(pool, shapeOf(pool.getX()), shapeOf(pool.getY()));
+        writer.maxPool(dilated(pool, shape), operands[0], results[0],
+                       results[1]);
+      })
+      .Case([&](nn::MaxPoolBackwardOp pool) {
+        ShapeText shape =
+            poolShape(pool, shapeOf(pool.getResult()), shapeOf(pool.getDy()));
+        writer.maxPoolBackward(dilated(pool, shape), operands[0], operands[1],
+                               results[0]);
+      })
+      .Case([&](nn::AveragePoolOp pool) {
+        ShapeText shape =
+            poolShape(pool, shapeOf(pool.getX()), shapeOf(pool.getResult()));
+        writer.averagePool(
+            shape.field("countIncludePad", pool.getCountIncludePad()),
+            operands[0], results[0]);
+      })
+      .Case([&](nn::AveragePoolBackwardOp pool) {
+        ShapeText shape =
+            poolShape(pool, shapeOf(pool.getResult()), shapeOf(pool.getDy()));
+        writer.averagePoolBackward(
+            shape.field("countIncludePad", pool.getCountIncludePad()),
+            operands[0], results[0]);
+      });
+  return success();
+}
+
+LogicalResult BodyWriter::writeAttention(Operation *op) {
+  auto forward = dyn_cast<nn::AttentionOp>(op);
+  auto backward = dyn_cast<nn::AttentionBackwardOp>(op);
+  Value mask = forward ? forward.getMask() : backward.getMask();
+  SmallVector<Value> values;
+  if (forward)
+    values = {forward.getQ(), forward.getK(), forward.getV(), mask,
+              forward.getO(), forward.getLse()};
+  else
+    values = {backward.getGrad(), backward.getQ(),  backward.getK(),
+              backward.getV(),    backward.getO(),  backward.getLse(),
+              mask,               backward.getDq(), backward.getDk(),
+              backward.getDv()};
+  SmallVector<CallArgument> buffers;
+  for (Value value : values) {
+    if (!value) {
+      buffers.push_back(FunctionWriter::absent());
+      continue;
+    }
+    Value buffer = bufferOf(value);
+    if (!buffer)
+      return failure();
+    buffers.push_back(buffer);
+  }
+  ShapeText shape =
+      forward ? attentionShape(forward) : attentionShape(backward);
+  preparations.attention(shape.str());
+  if (forward)
+    writer.attention(shape, buffers);
+  else
+    writer.attentionBackward(shape, buffers);
+  return success();
+}
+
+LogicalResult BodyWriter::writeLibraryCall(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](nn::MatmulOp matmul) -> LogicalResult {
+        bool accumulates;
+        Value a = bufferOf(matmul.getA()), b = bufferOf(matmul.getB());
+        Value y = destinationOf(matmul.getResult(), accumulates);
+        if (!a || !b || !y)
+          return failure();
+        writer.matmul(matmulShape(matmul, accumulates), a, b, y);
+        return success();
+      })
+      .Case<nn::ConvOp, nn::ConvBackwardDataOp, nn::ConvBackwardWeightOp>(
+          [&](Operation *conv) { return writeConvolution(conv); })
+      .Case<nn::MaxPoolOp, nn::MaxPoolBackwardOp, nn::AveragePoolOp,
+            nn::AveragePoolBackwardOp>(
+          [&](Operation *pool) { return writePooling(pool); })
+      .Case<nn::AttentionOp, nn::AttentionBackwardOp>(
+          [&](Operation *attention) { return writeAttention(attention); })
+      .Case([&](nn::DropoutOp dropout) -> LogicalResult {
+        Value x = bufferOf(dropout.getX()), y = bufferOf(dropout.getResult());
+        if (!x || !y)
+          return failure();
+        ShapeText shape;
+        shape.field("elements", product(shapeOf(dropout.getX())));
+        shape.field("rate", dropout.getRate().convertToFloat(), 0.0f);
+        shape.field("id", static_cast<int64_t>(dropout.getId()));
+        writer.dropout(shape, x, y);
+        return success();
+      })
+      .Case([&](nn::EmbeddingOp embedding) -> LogicalResult {
+        Value table = bufferOf(embedding.getTable());
+        Value indices = bufferOf(embedding.getIndices());
+        Value y = bufferOf(embedding.getResult());
+        if (!table || !indices || !y)
+          return failure();
+        ArrayRef<int64_t> sizes = shapeOf(embedding.getTable());
+        ShapeText shape;
+        shape.field("rows", sizes[0]).field("width", sizes[1]);
+        shape.field("count", product(shapeOf(embedding.getIndices())));
+        writer.embedding(shape, table, indices, y);
+        return success();
+      })
+      .Case([&](nn::EmbeddingBackwardOp embedding) -> LogicalResult {
+        bool accumulates;
+        Value dy = bufferOf(embedding.getDy());
+        Value indices = bufferOf(embedding.getIndices());
+        Value dtable = destinationOf(embedding.getResult(), accumulates);
+        if (!dy || !indices || !dtable)
+          return failure();
+        ArrayRef<int64_t> sizes = shapeOf(embedding.getResult());
+        ShapeText shape;
+        shape.field("rows", sizes[0]).field("width", sizes[1]);
+        shape.field("count", product(shapeOf(embedding.getIndices())));
+        writer.embeddingBackward(shape, dy, indices, dtable, accumulates);
+        return success();
+      })
+      .Default([](Operation *other) {
+        return other->emitOpError("is a library op without a runtime call");
+      });
+}
+
+} // namespace pipewright::codegen

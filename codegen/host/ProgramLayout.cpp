@@ -1,0 +1,219 @@
+//===- ProgramLayout.cpp - An allocated module, indexed -------------------===//
+//
+// One walk over the module's top level, so that the writers of functions and
+// tables need no searches of their own.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/ProgramLayout.h"
+
+#include "codegen/host/Identifiers.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+Value behindViews(Value value) {
+  while (auto view = value.getDefiningOp<nn::ViewOpInterface>())
+    value = view->getOperand(0);
+  return value;
+}
+
+pipe::BufferAttr plannedBuffer(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return {};
+  auto buffers = op->getDiscardableAttr(pipe::PipeDialect::kBuffers);
+  auto array = dyn_cast_if_present<ArrayAttr>(buffers);
+  unsigned index = cast<OpResult>(value).getResultNumber();
+  if (!array || index >= array.size())
+    return {};
+  return dyn_cast<pipe::BufferAttr>(array[index]);
+}
+
+/// The tighter one of two bounds, where 0 is none.
+static int64_t tighter(int64_t a, int64_t b) {
+  return a == 0 ? b : b == 0 ? a : std::min(a, b);
+}
+
+int64_t indexLimit(ModuleOp module, Value value) {
+  int64_t limit = 0;
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    int64_t bound = 0;
+    if (isa<nn::ViewOpInterface>(user) || isa<nn::SliceOp, nn::TransposeOp>(user)) {
+      bound = indexLimit(module, user->getResult(0));
+    } else if (auto embedding = dyn_cast<nn::EmbeddingOp>(user)) {
+      if (embedding.getIndices() == value)
+        bound = embedding.getTable().getType().getDimSize(0);
+    } else if (auto loss = dyn_cast<nn::SoftmaxCrossEntropyOp>(user)) {
+      if (loss.getLabels() == value)
+        bound = loss.getLogits().getType().getDimSize(1);
+    } else if (auto launch = dyn_cast<nn::LaunchOp>(user)) {
+      auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+          launch, launch.getKernel());
+      if (kernel && !kernel.isExternal() &&
+          use.getOperandNumber() < kernel.getNumArguments())
+        bound = indexLimit(module, kernel.getArgument(use.getOperandNumber()));
+    }
+    limit = tighter(limit, bound);
+  }
+  return limit;
+}
+
+FailureOr<ProgramLayout> ProgramLayout::of(ModuleOp module) {
+  ProgramLayout layout;
+  layout.module = module;
+  for (auto weight : module.getOps<nn::WeightOp>())
+    layout.weights[weight.getSymNameAttr()] = weight;
+  if (failed(layout.indexStages()) || failed(layout.indexRanks()))
+    return failure();
+  return layout;
+}
+
+const StageLayout *ProgramLayout::findStage(StringRef name) const {
+  for (const StageLayout &stage : stages)
+    if (const_cast<pipe::StageOp &>(stage.op).getSymName() == name)
+      return &stage;
+  return nullptr;
+}
+
+static int64_t numberOf(ArrayRef<Port> ports, StringRef name) {
+  for (auto [number, port] : llvm::enumerate(ports))
+    if (port.name == name)
+      return number;
+  return -1;
+}
+int64_t ProgramLayout::inputNumber(StringRef name) const {
+  return numberOf(inputs, name);
+}
+int64_t ProgramLayout::outputNumber(StringRef name) const {
+  return numberOf(outputs, name);
+}
+
+std::string ProgramLayout::nameOfOutput(const StageLayout &stage,
+                                        unsigned index) const {
+  auto values = const_cast<pipe::StageOp &>(stage.op)
+                    .getForward()
+                    .getReturn()
+                    .getValues();
+  if (index >= values.size())
+    return "output" + std::to_string(index);
+  Value value = values[index];
+  if (auto copy = value.getDefiningOp<pipe::CopyOp>())
+    value = copy.getValue();
+  if (isa<BlockArgument>(value) && nameOfLocation(value.getLoc()).empty())
+    return "s" + std::to_string(stage.number) + "_out" + std::to_string(index);
+  return identifierFor(value);
+}
+
+LogicalResult ProgramLayout::indexPorts(Region &body, ArrayAttr sources) {
+  for (auto [argument, source] :
+       llvm::zip_equal(body.getArguments(), sources)) {
+    auto input = dyn_cast<pipe::InputAttr>(source);
+    if (!input)
+      continue;
+    auto type = cast<RankedTensorType>(argument.getType());
+    int64_t limit =
+        type.getElementType().isInteger(64) ? indexLimit(module, argument) : 0;
+    int64_t number = inputNumber(input.getName().getValue());
+    if (number < 0)
+      inputs.push_back({input.getName().str(), type, limit});
+    else
+      inputs[number].limit = tighter(inputs[number].limit, limit);
+  }
+  for (auto report : body.getOps<pipe::ReportOp>()) {
+    if (report.getName() == "loss" || outputNumber(report.getName()) >= 0)
+      continue;
+    outputs.push_back({report.getName().str(),
+                       cast<RankedTensorType>(report.getValue().getType())});
+  }
+  return success();
+}
+
+LogicalResult ProgramLayout::indexStages() {
+  for (auto op : module.getOps<pipe::StageOp>()) {
+    StageLayout stage;
+    stage.op = op;
+    stage.number = stages.size();
+    if (!op.getRank())
+      return op.emitOpError("has no rank; expects a module after pipe-schedule");
+    stage.rank = *op.getRank();
+    stages.push_back(std::move(stage));
+  }
+  if (stages.empty())
+    return module.emitError("has no pipe.stage; expects a module after "
+                            "pipe-plan-memory");
+  for (StageLayout &stage : stages) {
+    pipe::ForwardOp forward = stage.op.getForward();
+    if (failed(indexPorts(forward.getBodyRegion(), forward.getSources())))
+      return failure();
+    if (pipe::EvaluateOp evaluate = stage.op.getEvaluate())
+      if (failed(indexPorts(evaluate.getBodyRegion(), evaluate.getSources())))
+        return failure();
+  }
+  return success();
+}
+
+LogicalResult ProgramLayout::indexArena(pipe::ArenaOp arena) {
+  for (Operation &op : arena.getBodyRegion().front()) {
+    StringRef stageName;
+    if (auto place = dyn_cast<pipe::PlaceOp>(op))
+      stageName = place.getStage();
+    else if (auto optimizer = dyn_cast<pipe::OptimizerOp>(op))
+      stageName = optimizer.getStage();
+    else
+      continue;
+    auto *stage = const_cast<StageLayout *>(findStage(stageName));
+    if (!stage)
+      return op.emitOpError() << "names stage @" << stageName
+                              << ", which does not exist";
+    if (auto place = dyn_cast<pipe::PlaceOp>(op)) {
+      if (!weights.contains(place.getWeightAttr().getAttr()))
+        return place.emitOpError() << "names weight @" << place.getWeight()
+                                   << ", which does not exist";
+      stage->places[place.getWeightAttr().getAttr()] = place;
+    } else {
+      stage->optimizer = cast<pipe::OptimizerOp>(op);
+    }
+  }
+  return success();
+}
+
+LogicalResult ProgramLayout::indexRanks() {
+  for (auto arena : module.getOps<pipe::ArenaOp>()) {
+    RankLayout rank;
+    rank.number = arena.getRank();
+    rank.arena = arena;
+    ranks.push_back(rank);
+    if (failed(indexArena(arena)))
+      return failure();
+  }
+  llvm::sort(ranks, [](const RankLayout &a, const RankLayout &b) {
+    return a.number < b.number;
+  });
+  for (auto [number, rank] : llvm::enumerate(ranks))
+    if (rank.number != static_cast<int64_t>(number))
+      return rank.arena.emitOpError()
+             << "expects ranks 0, 1, 2, ... to have one arena each, but rank "
+             << number << " has none or several";
+  for (auto op : module.getOps<pipe::RankOp>()) {
+    int64_t number = op.getRank();
+    if (number >= static_cast<int64_t>(ranks.size()))
+      return op.emitOpError() << "has no pipe.arena; expects a module after "
+                                 "pipe-plan-memory";
+    bool trains = op.getMode() == pipe::StepMode::train;
+    (trains ? ranks[number].train : ranks[number].evaluate) = op;
+  }
+  if (ranks.empty())
+    return module.emitError("has no pipe.arena; expects a module after "
+                            "pipe-plan-memory");
+  for (RankLayout &rank : ranks)
+    if (!rank.train)
+      return rank.arena.emitOpError("has no pipe.rank for training");
+  return success();
+}
+
+} // namespace pipewright::codegen

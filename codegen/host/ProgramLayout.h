@@ -1,0 +1,87 @@
+//===- ProgramLayout.h - An allocated module, indexed -----------*- C++ -*-===//
+//
+// What every part of host code generation looks up: stages in order, ranks
+// with their arenas, where weights live, and the numbers of model inputs and
+// outputs. Refuses a module that is not at the allocated level.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_CODEGEN_HOST_PROGRAMLAYOUT_H
+#define PIPEWRIGHT_CODEGEN_HOST_PROGRAMLAYOUT_H
+
+#include "dialects/nn/NNOps.h"
+#include "dialects/pipe/PipeDialect.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <string>
+
+namespace pipewright::codegen {
+
+/// A model input or output, as one micro-batch has it.
+struct Port {
+  std::string name;
+  mlir::RankedTensorType type;
+  /// Of inputs: values are below it; 0 means that any value will do.
+  int64_t limit = 0;
+};
+
+struct StageLayout {
+  pipe::StageOp op;
+  int64_t number = 0;
+  int64_t rank = 0;
+  /// Where the stage's copies of weights live.
+  llvm::DenseMap<mlir::StringAttr, pipe::PlaceOp> places;
+  /// Null where the stage has nothing to train.
+  pipe::OptimizerOp optimizer;
+};
+
+struct RankLayout {
+  int64_t number = 0;
+  pipe::ArenaOp arena;
+  pipe::RankOp train;
+  /// Null without evaluation.
+  pipe::RankOp evaluate;
+};
+
+class ProgramLayout {
+public:
+  static mlir::FailureOr<ProgramLayout> of(mlir::ModuleOp module);
+
+  mlir::ModuleOp module;
+  std::vector<StageLayout> stages;
+  std::vector<RankLayout> ranks;
+  llvm::MapVector<mlir::StringAttr, nn::WeightOp> weights;
+  std::vector<Port> inputs;
+  std::vector<Port> outputs;
+
+  const StageLayout *findStage(llvm::StringRef name) const;
+  /// -1 where there is none.
+  int64_t inputNumber(llvm::StringRef name) const;
+  int64_t outputNumber(llvm::StringRef name) const;
+  /// An identifier for result `index` of a stage's forward.
+  std::string nameOfOutput(const StageLayout &stage, unsigned index) const;
+
+private:
+  mlir::LogicalResult indexStages();
+  mlir::LogicalResult indexRanks();
+  mlir::LogicalResult indexArena(pipe::ArenaOp arena);
+  mlir::LogicalResult indexPorts(mlir::Region &body, mlir::ArrayAttr sources);
+};
+
+/// The value behind views: what a reshape of a reshape looks at.
+mlir::Value behindViews(mlir::Value value);
+
+/// The buffer that the plan gives to an op's result, in stage bodies; null
+/// where there is none.
+pipe::BufferAttr plannedBuffer(mlir::Value value);
+
+/// The least upper bound of what users of an index tensor accept: rows of an
+/// embedding table, classes of a loss. 0 where no use bounds it.
+int64_t indexLimit(mlir::ModuleOp module, mlir::Value value);
+
+} // namespace pipewright::codegen
+
+#endif // PIPEWRIGHT_CODEGEN_HOST_PROGRAMLAYOUT_H

@@ -1,0 +1,228 @@
+//===- ProgramTable.cpp - The constant Program of main.cpp ----------------===//
+//
+// A table is data, so its initializers are written as text, one line for each
+// weight, input and region.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/ProgramTable.h"
+
+#include "codegen/host/RankFunctions.h"
+#include "codegen/host/RuntimeCalls.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+static FailureOr<StringRef> wordFor(Operation *op, Type type) {
+  if (type.isF32())
+    return StringRef("ElementType::F32");
+  if (type.isInteger(64))
+    return StringRef("ElementType::I64");
+  if (type.isInteger(1))
+    return StringRef("ElementType::I1");
+  if (type.isInteger(8))
+    return StringRef("ElementType::I8");
+  return op->emitError() << "expects element type f32, i64, i1 or i8, but got "
+                         << type;
+}
+
+static std::string joinSizes(ArrayRef<int64_t> sizes, StringRef separator) {
+  std::string text;
+  for (int64_t size : sizes)
+    text += (text.empty() ? "" : separator.str()) + std::to_string(size);
+  return text;
+}
+
+static std::string bufferText(pipe::BufferAttr buffer) {
+  return "{" + std::to_string(buffer.getOffset()) + ", " +
+         std::to_string(buffer.getBytes()) + "}";
+}
+
+static StringRef wordFor(nn::WeightRole role) {
+  switch (role) {
+  case nn::WeightRole::Parameter:
+    return "Role::Parameter";
+  case nn::WeightRole::State:
+    return "Role::State";
+  case nn::WeightRole::Constant:
+    return "Role::Constant";
+  }
+  llvm_unreachable("all roles are listed");
+}
+
+/// One line of a rank's list of weights.
+static LogicalResult writeWeight(llvm::raw_ostream &os,
+                                 const ProgramLayout &layout,
+                                 pipe::PlaceOp place) {
+  nn::WeightOp weight =
+      layout.weights.find(place.getWeightAttr().getAttr())->second;
+  RankedTensorType type = weight.getTensorType();
+  auto element = wordFor(weight, type.getElementType());
+  if (failed(element))
+    return failure();
+  os << "      {.name = " << stringLiteral(place.getWeight())
+     << ", .buffer = " << bufferText(place.getBuffer()) << ", .shape = \""
+     << joinSizes(type.getShape(), "x") << "\"";
+  if (weight.getRole() != nn::WeightRole::Parameter)
+    os << ", .role = " << wordFor(weight.getRole());
+  if (!place.getOwner())
+    os << ", .owner = false";
+  if (place.getOwner() && place.getGradient())
+    os << ", .gradient = " << bufferText(*place.getGradient());
+  if (!type.getElementType().isF32())
+    os << ", .type = " << *element;
+  os << "},\n";
+  return success();
+}
+
+static LogicalResult writeRank(llvm::raw_ostream &os,
+                               const ProgramLayout &layout,
+                               const RankLayout &rank,
+                               const HostOptions &options) {
+  pipe::ArenaOp arena = rank.arena;
+  os << "    {.arenaBytes = " << arena.getBytes() << ",\n     .weights = {\n";
+  for (auto place : arena.getOps<pipe::PlaceOp>())
+    if (failed(writeWeight(os, layout, place)))
+      return failure();
+  os << "     },\n";
+
+  llvm::SetVector<int64_t> inputs;
+  for (pipe::RankOp list : {rank.train, rank.evaluate})
+    if (list)
+      for (auto input : list.getOps<pipe::InputOp>())
+        inputs.insert(layout.inputNumber(input.getName()));
+  SmallVector<int64_t> sorted(inputs.begin(), inputs.end());
+  llvm::sort(sorted);
+  os << "     .inputs = {" << joinSizes(sorted, ", ") << "},\n";
+
+  os << "     .step = " << rankFunctionName(rank.number, RankFunction::Step)
+     << ",\n";
+  if (rank.evaluate)
+    os << "     .evaluate = "
+       << rankFunctionName(rank.number, RankFunction::Evaluate) << ",\n";
+  os << "     .setUp = " << rankFunctionName(rank.number, RankFunction::SetUp)
+     << ",\n     .memory = {\n";
+  for (auto region : arena.getOps<pipe::RegionOp>())
+    os << "      {" << stringLiteral(region.getName()) << ", "
+       << region.getBuffer().getBytes() << "},\n";
+  os << "     },\n     .predictedStepSeconds = "
+     << llvm::format("%.6g", options.predictedStepSeconds) << "},\n";
+  return success();
+}
+
+static LogicalResult writePorts(llvm::raw_ostream &os, Operation *op,
+                                ArrayRef<Port> ports) {
+  for (const Port &port : ports) {
+    auto element = wordFor(op, port.type.getElementType());
+    if (failed(element))
+      return failure();
+    os << "    {.name = " << stringLiteral(port.name) << ", .type = "
+       << *element << ", .shape = {" << joinSizes(port.type.getShape(), ", ")
+       << "}";
+    if (port.limit)
+      os << ", .limit = " << port.limit;
+    os << "},\n";
+  }
+  return success();
+}
+
+/// Text in a raw literal; none of ours ends with the delimiter.
+static std::string rawLiteral(StringRef text) {
+  return ("R\"text(" + text + ")text\"").str();
+}
+
+static int64_t integerAttribute(ModuleOp module, StringRef name,
+                                int64_t standard) {
+  if (auto attr = module->getAttrOfType<IntegerAttr>(name))
+    return attr.getInt();
+  return standard;
+}
+
+static void writeOptimizer(llvm::raw_ostream &os, ModuleOp module) {
+  auto optimizer =
+      module->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kOptimizer);
+  if (!optimizer)
+    return;
+  if (auto name = optimizer.getAs<StringAttr>("name"))
+    os << "  .optimizer = " << stringLiteral(name) << ",\n";
+  std::string fields;
+  auto field = [&](StringRef member, StringRef key) {
+    if (auto value = optimizer.getAs<FloatAttr>(key))
+      fields += (fields.empty() ? "." : ", .") + member.str() + " = " +
+                floatLiteral(static_cast<float>(value.getValueAsDouble()));
+  };
+  field("learningRate", "lr");
+  field("beta1", "beta1");
+  field("beta2", "beta2");
+  if (!fields.empty())
+    os << "  .defaults = {" << fields << "},\n";
+}
+
+LogicalResult writeProgramTable(OpBuilder &builder, const ProgramLayout &layout,
+                                const HostOptions &options) {
+  ModuleOp module = layout.module;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "{\n  .name = " << stringLiteral(options.modelName) << ",\n";
+  os << "  .microBatches = "
+     << integerAttribute(module, pipe::PipeDialect::kMicroBatches, 1)
+     << ",\n  .microBatchSize = "
+     << integerAttribute(module, pipe::PipeDialect::kMicroBatchSize, 1)
+     << ",\n";
+  writeOptimizer(os, module);
+  os << "  .inputs = {\n";
+  if (failed(writePorts(os, module, layout.inputs)))
+    return failure();
+  os << "  },\n  .outputs = {\n";
+  if (failed(writePorts(os, module, layout.outputs)))
+    return failure();
+  os << "  },\n  .ranks = {\n";
+  for (const RankLayout &rank : layout.ranks)
+    if (failed(writeRank(os, layout, rank, options)))
+      return failure();
+  os << "  },\n  .timetable = " << rawLiteral(options.timetable)
+     << ",\n  .planJson = " << rawLiteral(options.planJson) << ",\n}";
+
+  MLIRContext *context = builder.getContext();
+  Location loc = module.getLoc();
+  emitc::GlobalOp::create(
+      builder, loc, builder.getStringAttr("program"),
+      TypeAttr::get(emitc::OpaqueType::get(context, "Program")),
+      emitc::OpaqueAttr::get(context, os.str()), UnitAttr(),
+      builder.getUnitAttr(), builder.getUnitAttr());
+  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(""),
+                            ValueRange());
+
+  auto function = emitc::FuncOp::create(
+      builder, loc, "main",
+      FunctionType::get(
+          context, {emitc::OpaqueType::get(context, "int"),
+                    emitc::PointerType::get(emitc::PointerType::get(
+                        emitc::OpaqueType::get(context, "char")))},
+          {emitc::OpaqueType::get(context, "int")}));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  static constexpr StringRef names[] = {"argc", "argv"};
+  for (auto [argument, name] :
+       llvm::zip_equal(function.getArguments(), names))
+    emitc::VerbatimOp::create(builder, loc,
+                              builder.getStringAttr("//@name {} " + name),
+                              ValueRange(argument));
+  auto call = emitc::CallOpaqueOp::create(
+      builder, loc, TypeRange(emitc::OpaqueType::get(context, "int")),
+      "runProgram", function.getArguments(),
+      builder.getArrayAttr({builder.getIndexAttr(0), builder.getIndexAttr(1),
+                            emitc::OpaqueAttr::get(context, "program")}));
+  emitc::VerbatimOp::create(builder, loc,
+                            builder.getStringAttr("//@name {} exitCode"),
+                            call.getResults());
+  emitc::ReturnOp::create(builder, loc, call.getResult(0));
+  return success();
+}
+
+} // namespace pipewright::codegen

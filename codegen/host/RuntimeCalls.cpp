@@ -1,0 +1,388 @@
+//===- RuntimeCalls.cpp - Calls of the runtime in EmitC -------------------===//
+//
+// The names of runtime/ functions as generated code spells them, and the
+// markers (`//@name`, `//@behind`) that CppFiles.cpp turns into value names
+// and comments at the end of a line, which EmitC cannot say itself.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/RuntimeCalls.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+std::string floatLiteral(float value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.9g", value);
+  // The shortest text that reads back as the same float.
+  for (int digits = 1; digits < 9; ++digits) {
+    std::string shorter;
+    llvm::raw_string_ostream(shorter) << llvm::format("%.*g", digits, value);
+    if (std::strtof(shorter.c_str(), nullptr) == value) {
+      text = shorter;
+      break;
+    }
+  }
+  if (text.find_first_of(".e") == std::string::npos)
+    text += ".0";
+  return text + "f";
+}
+
+std::string stringLiteral(StringRef text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '\n') {
+      result += "\\n\"\n    \"";
+    } else if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+void ShapeText::add(StringRef name, StringRef value) {
+  if (!text.empty())
+    text += ", ";
+  text += ("." + name + " = " + value).str();
+}
+
+ShapeText &ShapeText::field(StringRef name, int64_t value, int64_t standard) {
+  if (value != standard)
+    add(name, std::to_string(value));
+  return *this;
+}
+
+ShapeText &ShapeText::field(StringRef name, bool value) {
+  if (value)
+    add(name, "true");
+  return *this;
+}
+
+ShapeText &ShapeText::field(StringRef name, float value, float standard) {
+  if (value != standard)
+    add(name, floatLiteral(value));
+  return *this;
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+static Type rankType(MLIRContext *context) {
+  return emitc::OpaqueType::get(context, "Rank &");
+}
+static Type bufferType(MLIRContext *context) {
+  return emitc::OpaqueType::get(context, "Buffer");
+}
+static Type localBufferType(MLIRContext *context) {
+  return emitc::OpaqueType::get(context, "const Buffer");
+}
+
+static FunctionType functionType(MLIRContext *context, bool hasMicroBatch,
+                                 size_t numBuffers) {
+  SmallVector<Type> types = {rankType(context)};
+  if (hasMicroBatch)
+    types.push_back(IntegerType::get(context, 64));
+  types.append(numBuffers, bufferType(context));
+  return FunctionType::get(context, types, {});
+}
+
+FunctionWriter::FunctionWriter(OpBuilder &builder, Location loc, StringRef name,
+                               bool hasMicroBatch,
+                               ArrayRef<std::string> parameters, bool isStatic)
+    : builder(builder), loc(loc), hasMicroBatch(hasMicroBatch) {
+  MLIRContext *context = builder.getContext();
+  function = emitc::FuncOp::create(
+      builder, loc, name,
+      functionType(context, hasMicroBatch, parameters.size()));
+  if (isStatic)
+    function.setSpecifiersAttr(builder.getStrArrayAttr({"static"}));
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  setName(function.getArgument(0), "rank");
+  if (hasMicroBatch)
+    setName(function.getArgument(1), "microBatch");
+  for (auto [index, parameter] : llvm::enumerate(parameters))
+    setName(this->parameter(index), names.unique(parameter));
+}
+
+void FunctionWriter::finish() {
+  emitc::ReturnOp::create(builder, loc, Value());
+  builder.setInsertionPointAfter(function);
+}
+
+Value FunctionWriter::parameter(size_t index) const {
+  return const_cast<emitc::FuncOp &>(function).getArgument(
+      index + (hasMicroBatch ? 2 : 1));
+}
+
+void FunctionWriter::setName(Value value, StringRef name) {
+  emitc::VerbatimOp::create(
+      builder, loc, builder.getStringAttr("//@name {} " + name),
+      ValueRange(value));
+}
+
+Value FunctionWriter::buffer(StringRef name, int64_t offset, int64_t bytes) {
+  std::string text =
+      "{" + std::to_string(offset) + ", " + std::to_string(bytes) + "}";
+  Value value = emitc::ConstantOp::create(
+      builder, loc, localBufferType(builder.getContext()),
+      emitc::OpaqueAttr::get(builder.getContext(), text));
+  setName(value, names.unique(name));
+  return value;
+}
+
+Value FunctionWriter::part(StringRef name, Value whole, int64_t offset,
+                           int64_t bytes) {
+  // EmitC has no call of a method of a value; a marker makes it one.
+  MLIRContext *context = builder.getContext();
+  auto arguments = builder.getArrayAttr(
+      {builder.getIndexAttr(0), builder.getI64IntegerAttr(offset),
+       builder.getI64IntegerAttr(bytes)});
+  auto call = emitc::CallOpaqueOp::create(
+      builder, loc, TypeRange(localBufferType(context)), "@method_at",
+      ValueRange(whole), arguments);
+  setName(call.getResult(0), names.unique(name));
+  return call.getResult(0);
+}
+
+void FunctionWriter::comment(StringRef text) {
+  emitc::VerbatimOp::create(builder, loc,
+                            builder.getStringAttr("// " + text), ValueRange());
+}
+
+void FunctionWriter::commentBehind(StringRef text) {
+  emitc::VerbatimOp::create(builder, loc,
+                            builder.getStringAttr("//@behind " + text),
+                            ValueRange());
+}
+
+void FunctionWriter::blankLine() {
+  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(""),
+                            ValueRange());
+}
+
+void FunctionWriter::call(StringRef callee, ArrayRef<CallArgument> arguments) {
+  SmallVector<Value> operands = {function.getArgument(0)};
+  SmallVector<Attribute> order = {builder.getIndexAttr(0)};
+  for (const CallArgument &argument : arguments) {
+    if (const Value *value = std::get_if<Value>(&argument)) {
+      order.push_back(builder.getIndexAttr(operands.size()));
+      operands.push_back(*value);
+      continue;
+    }
+    order.push_back(emitc::OpaqueAttr::get(builder.getContext(),
+                                           std::get<std::string>(argument)));
+  }
+  emitc::CallOpaqueOp::create(builder, loc, TypeRange(), callee, operands,
+                              builder.getArrayAttr(order));
+}
+
+void FunctionWriter::callMember(StringRef member,
+                                ArrayRef<CallArgument> arguments) {
+  SmallVector<Value> operands;
+  SmallVector<Attribute> order;
+  for (const CallArgument &argument : arguments) {
+    if (const Value *value = std::get_if<Value>(&argument)) {
+      order.push_back(builder.getIndexAttr(operands.size()));
+      operands.push_back(*value);
+      continue;
+    }
+    order.push_back(emitc::OpaqueAttr::get(builder.getContext(),
+                                           std::get<std::string>(argument)));
+  }
+  emitc::CallOpaqueOp::create(builder, loc, TypeRange(),
+                              ("rank." + member).str(), operands,
+                              builder.getArrayAttr(order));
+}
+
+//===----------------------------------------------------------------------===//
+// Rank's members
+//===----------------------------------------------------------------------===//
+
+static const char microBatchName[] = "microBatch";
+
+void FunctionWriter::task(StringRef kind, int64_t stage, bool hasMicroBatch) {
+  callMember("task", {stringLiteral(kind), std::to_string(stage),
+                      std::string(hasMicroBatch ? microBatchName : "0")});
+}
+void FunctionWriter::loadInput(int64_t input, int64_t microBatch,
+                               Value destination) {
+  callMember("loadInput",
+             {std::to_string(input), std::to_string(microBatch), destination});
+}
+void FunctionWriter::storeOutput(int64_t output, Value source) {
+  callMember("storeOutput",
+             {std::to_string(output), std::string(microBatchName), source});
+}
+void FunctionWriter::reportLoss(Value loss) {
+  callMember("reportLoss", {std::string(microBatchName), loss});
+}
+void FunctionWriter::postSend(int64_t peer, Value buffer) {
+  callMember("postSend", {std::to_string(peer), buffer});
+}
+void FunctionWriter::postReceive(int64_t peer, Value buffer) {
+  callMember("postReceive", {std::to_string(peer), buffer});
+}
+void FunctionWriter::waitSend(int64_t peer) {
+  callMember("waitSend", {std::to_string(peer)});
+}
+void FunctionWriter::waitReceive(int64_t peer) {
+  callMember("waitReceive", {std::to_string(peer)});
+}
+void FunctionWriter::loadHyper(Value destination) {
+  callMember("loadHyper", {destination});
+}
+
+void FunctionWriter::callStage(StringRef function,
+                               std::optional<int64_t> microBatch,
+                               ArrayRef<CallArgument> buffers) {
+  SmallVector<CallArgument> arguments;
+  if (microBatch)
+    arguments.push_back(std::to_string(*microBatch));
+  llvm::append_range(arguments, buffers);
+  call(function, arguments);
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+void FunctionWriter::launch(StringRef kernel, ArrayRef<CallArgument> buffers) {
+  SmallVector<CallArgument> arguments = {stringLiteral(kernel), kernel.str()};
+  llvm::append_range(arguments, buffers);
+  call("launch", arguments);
+}
+void FunctionWriter::zero(Value buffer) { call("zero", {buffer}); }
+void FunctionWriter::copy(Value source, Value destination) {
+  call("copy", {source, destination});
+}
+void FunctionWriter::accumulate(Value source, Value destination) {
+  call("accumulate", {source, destination});
+}
+void FunctionWriter::fill(float value, Value destination) {
+  call("fill", {floatLiteral(value), destination});
+}
+void FunctionWriter::matmul(const ShapeText &shape, Value a, Value b, Value y) {
+  call("matmul", {shape.str(), a, b, y});
+}
+
+void FunctionWriter::prepareConvolution(StringRef direction, int64_t number,
+                                        const std::string &shape,
+                                        std::optional<bool> hasBias) {
+  SmallVector<CallArgument> arguments = {std::to_string(number), shape};
+  if (hasBias)
+    arguments.push_back(std::string(*hasBias ? "true" : "false"));
+  call(("prepareConvolution" + direction).str(), arguments);
+}
+void FunctionWriter::convolutionForward(int64_t number, Value x, Value w,
+                                        CallArgument bias, Value y) {
+  call("convolutionForward", {std::to_string(number), x, w, bias, y});
+}
+void FunctionWriter::convolutionBackwardData(int64_t number, Value dy, Value w,
+                                             Value dx) {
+  call("convolutionBackwardData", {std::to_string(number), dy, w, dx});
+}
+void FunctionWriter::convolutionBackwardWeight(int64_t number, Value dy,
+                                               Value x, Value dw,
+                                               bool accumulate) {
+  call("convolutionBackwardWeight",
+       {std::to_string(number), dy, x, dw,
+        std::string(accumulate ? "true" : "false")});
+}
+
+void FunctionWriter::maxPool(const ShapeText &shape, Value x, Value y,
+                             CallArgument window) {
+  call("maxPool", {shape.str(), x, y, window});
+}
+void FunctionWriter::maxPoolBackward(const ShapeText &shape, Value dy,
+                                     Value window, Value dx) {
+  call("maxPoolBackward", {shape.str(), dy, window, dx});
+}
+void FunctionWriter::averagePool(const ShapeText &shape, Value x, Value y) {
+  call("averagePool", {shape.str(), x, y});
+}
+void FunctionWriter::averagePoolBackward(const ShapeText &shape, Value dy,
+                                         Value dx) {
+  call("averagePoolBackward", {shape.str(), dy, dx});
+}
+
+void FunctionWriter::prepareAttention(const std::string &shape) {
+  call("prepareAttention", {shape});
+}
+void FunctionWriter::attention(const ShapeText &shape,
+                               ArrayRef<CallArgument> buffers) {
+  SmallVector<CallArgument> arguments = {shape.str(),
+                                         std::string(microBatchName)};
+  llvm::append_range(arguments, buffers);
+  call("attention", arguments);
+}
+void FunctionWriter::attentionBackward(const ShapeText &shape,
+                                       ArrayRef<CallArgument> buffers) {
+  SmallVector<CallArgument> arguments = {shape.str(),
+                                         std::string(microBatchName)};
+  llvm::append_range(arguments, buffers);
+  call("attentionBackward", arguments);
+}
+
+void FunctionWriter::dropout(const ShapeText &shape, Value x, Value y) {
+  call("dropout", {shape.str(), std::string(microBatchName), x, y});
+}
+void FunctionWriter::embedding(const ShapeText &shape, Value table,
+                               Value indices, Value y) {
+  call("embedding", {shape.str(), table, indices, y});
+}
+void FunctionWriter::embeddingBackward(const ShapeText &shape, Value dy,
+                                       Value indices, Value dtable,
+                                       bool accumulate) {
+  call("embeddingBackward", {shape.str(), dy, indices, dtable,
+                             std::string(accumulate ? "true" : "false")});
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+void declareFunction(OpBuilder &builder, Location loc, StringRef name,
+                     bool hasMicroBatch, size_t numBuffers) {
+  auto function = emitc::FuncOp::create(
+      builder, loc, name,
+      functionType(builder.getContext(), hasMicroBatch, numBuffers));
+  function.setPrivate();
+}
+
+void writeFileHead(OpBuilder &builder, Location loc,
+                   ArrayRef<std::string> comment, ArrayRef<StringRef> includes,
+                   bool isHeader) {
+  auto line = [&](const Twine &text) {
+    emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(text),
+                              ValueRange());
+  };
+  for (const std::string &text : comment)
+    line("// " + text);
+  line("");
+  if (isHeader) {
+    line("#pragma once");
+    line("");
+  }
+  emitc::IncludeOp::create(builder, loc, "runtime/Runtime.h",
+                           /*is_standard_include=*/false);
+  for (StringRef include : includes)
+    emitc::IncludeOp::create(builder, loc, include,
+                             /*is_standard_include=*/false);
+  line("");
+  line("using namespace pipewright::runtime;");
+  line("");
+}
+
+} // namespace pipewright::codegen

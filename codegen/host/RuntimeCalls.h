@@ -1,0 +1,146 @@
+//===- RuntimeCalls.h - Calls of the runtime in EmitC -----------*- C++ -*-===//
+//
+// Builds the body of one generated function. Every name of the runtime that
+// generated code uses is spelt in RuntimeCalls.cpp, so a change of its
+// interface is a change of one file.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_CODEGEN_HOST_RUNTIMECALLS_H
+#define PIPEWRIGHT_CODEGEN_HOST_RUNTIMECALLS_H
+
+#include "codegen/host/Identifiers.h"
+
+#include "mlir/Dialect/EmitC/IR/EmitC.h"
+#include "mlir/IR/Builders.h"
+
+#include <string>
+#include <variant>
+
+namespace pipewright::codegen {
+
+/// An argument of a generated call: a value, or text that stands for itself.
+using CallArgument = std::variant<mlir::Value, std::string>;
+
+/// The text of a braced list of designated initializers; fields that have
+/// their default are left out.
+class ShapeText {
+public:
+  ShapeText &field(llvm::StringRef name, int64_t value, int64_t standard = 0);
+  ShapeText &field(llvm::StringRef name, bool value);
+  ShapeText &field(llvm::StringRef name, float value, float standard);
+  std::string str() const { return "{" + text + "}"; }
+
+private:
+  void add(llvm::StringRef name, llvm::StringRef value);
+  std::string text;
+};
+
+/// `0.1f`: exactly this float, in C++.
+std::string floatLiteral(float value);
+/// Text in quotes, escaped.
+std::string stringLiteral(llvm::StringRef text);
+
+/// A function of generated code while it is written.
+class FunctionWriter {
+public:
+  /// Starts a function with a body at the builder's insertion point.
+  /// `parameters` are names of Buffer parameters; `rank` comes before them,
+  /// and `microBatch` too where asked for. Comment lines come first.
+  FunctionWriter(mlir::OpBuilder &builder, mlir::Location loc,
+                 llvm::StringRef name, bool hasMicroBatch,
+                 llvm::ArrayRef<std::string> parameters,
+                 bool isStatic = false);
+  /// Ends the body.
+  void finish();
+
+  mlir::Value parameter(size_t index) const;
+  /// A local buffer of the arena, or a part of another buffer.
+  mlir::Value buffer(llvm::StringRef name, int64_t offset, int64_t bytes);
+  mlir::Value part(llvm::StringRef name, mlir::Value whole, int64_t offset,
+                   int64_t bytes);
+  /// What stands for an operand that is not there.
+  static CallArgument absent() { return std::string("Buffer()"); }
+
+  void comment(llvm::StringRef text);
+  /// Puts a comment behind the statement before.
+  void commentBehind(llvm::StringRef text);
+  void blankLine();
+
+  // --- Rank's members ------------------------------------------------------
+  void task(llvm::StringRef kind, int64_t stage, bool hasMicroBatch);
+  void loadInput(int64_t input, int64_t microBatch, mlir::Value destination);
+  void storeOutput(int64_t output, mlir::Value source);
+  void reportLoss(mlir::Value loss);
+  void postSend(int64_t peer, mlir::Value buffer);
+  void postReceive(int64_t peer, mlir::Value buffer);
+  void waitSend(int64_t peer);
+  void waitReceive(int64_t peer);
+  void loadHyper(mlir::Value destination);
+
+  // --- Functions of the generated program itself ---------------------------
+  void callStage(llvm::StringRef function, std::optional<int64_t> microBatch,
+                 llvm::ArrayRef<CallArgument> buffers);
+
+  // --- Kernels -------------------------------------------------------------
+  void launch(llvm::StringRef kernel, llvm::ArrayRef<CallArgument> buffers);
+  void zero(mlir::Value buffer);
+  void copy(mlir::Value source, mlir::Value destination);
+  void accumulate(mlir::Value source, mlir::Value destination);
+  void fill(float value, mlir::Value destination);
+  void matmul(const ShapeText &shape, mlir::Value a, mlir::Value b,
+              mlir::Value y);
+  void prepareConvolution(llvm::StringRef direction, int64_t number,
+                          const std::string &shape,
+                          std::optional<bool> hasBias);
+  void convolutionForward(int64_t number, mlir::Value x, mlir::Value w,
+                          CallArgument bias, mlir::Value y);
+  void convolutionBackwardData(int64_t number, mlir::Value dy, mlir::Value w,
+                               mlir::Value dx);
+  void convolutionBackwardWeight(int64_t number, mlir::Value dy, mlir::Value x,
+                                 mlir::Value dw, bool accumulate);
+  void maxPool(const ShapeText &shape, mlir::Value x, mlir::Value y,
+               CallArgument window);
+  void maxPoolBackward(const ShapeText &shape, mlir::Value dy,
+                       mlir::Value window, mlir::Value dx);
+  void averagePool(const ShapeText &shape, mlir::Value x, mlir::Value y);
+  void averagePoolBackward(const ShapeText &shape, mlir::Value dy,
+                           mlir::Value dx);
+  void prepareAttention(const std::string &shape);
+  /// Both take the buffers in the order of the runtime's function.
+  void attention(const ShapeText &shape, llvm::ArrayRef<CallArgument> buffers);
+  void attentionBackward(const ShapeText &shape,
+                         llvm::ArrayRef<CallArgument> buffers);
+  void dropout(const ShapeText &shape, mlir::Value x, mlir::Value y);
+  void embedding(const ShapeText &shape, mlir::Value table, mlir::Value indices,
+                 mlir::Value y);
+  void embeddingBackward(const ShapeText &shape, mlir::Value dy,
+                         mlir::Value indices, mlir::Value dtable,
+                         bool accumulate);
+
+private:
+  void call(llvm::StringRef callee, llvm::ArrayRef<CallArgument> arguments);
+  void callMember(llvm::StringRef member,
+                  llvm::ArrayRef<CallArgument> arguments);
+  void setName(mlir::Value value, llvm::StringRef name);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  mlir::emitc::FuncOp function;
+  NameScope names;
+  bool hasMicroBatch;
+};
+
+/// Declares a function that another file defines.
+void declareFunction(mlir::OpBuilder &builder, mlir::Location loc,
+                     llvm::StringRef name, bool hasMicroBatch,
+                     size_t numBuffers);
+
+/// The lines at the top of a generated file.
+void writeFileHead(mlir::OpBuilder &builder, mlir::Location loc,
+                   llvm::ArrayRef<std::string> comment,
+                   llvm::ArrayRef<llvm::StringRef> includes, bool isHeader);
+
+} // namespace pipewright::codegen
+
+#endif // PIPEWRIGHT_CODEGEN_HOST_RUNTIMECALLS_H

@@ -1,0 +1,120 @@
+//===- StageFunctions.h - One function per stage and direction --*- C++ -*-===//
+//
+// Turns the bodies of stages into functions of generated code: one line for
+// each library call and each kernel. Collects on the way what each rank has to
+// prepare before its first step.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_CODEGEN_HOST_STAGEFUNCTIONS_H
+#define PIPEWRIGHT_CODEGEN_HOST_STAGEFUNCTIONS_H
+
+#include "codegen/host/ProgramLayout.h"
+#include "codegen/host/RuntimeCalls.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <map>
+
+namespace pipewright::codegen {
+
+/// What one rank prepares before its first step.
+class Preparations {
+public:
+  struct Convolution {
+    std::string shape;
+    std::optional<bool> forwardHasBias;
+    bool backwardData = false;
+    bool backwardWeight = false;
+  };
+
+  /// The number of a convolution: one for each shape and weight, because the
+  /// runtime keeps a packed weight under it.
+  int64_t convolution(const std::string &shape, llvm::StringRef weight);
+  Convolution &operator[](int64_t number) { return convolutions[number]; }
+  void attention(const std::string &shape) {
+    if (!llvm::is_contained(attentions, shape))
+      attentions.push_back(shape);
+  }
+
+  /// Writes the body of the rank's setUp.
+  void write(FunctionWriter &writer) const;
+
+private:
+  std::vector<Convolution> convolutions;
+  std::map<std::pair<std::string, std::string>, int64_t> numbers;
+  std::vector<std::string> attentions;
+};
+
+enum class Direction { Forward, Backward, Evaluate, Update };
+
+/// `stage0_forward`.
+std::string stageFunctionName(int64_t stage, Direction direction);
+/// The number of Buffer parameters of a stage's function.
+size_t countStageParameters(const StageLayout &stage, Direction direction);
+/// Whether the stage has such a function.
+bool hasStageFunction(const StageLayout &stage, Direction direction);
+
+/// Writes the functions of one stage at the builder's insertion point.
+mlir::LogicalResult writeStageFunctions(mlir::OpBuilder &builder,
+                                        const ProgramLayout &layout,
+                                        const StageLayout &stage,
+                                        Preparations &preparations);
+
+/// Where values of one stage body are, while its function is written.
+class BodyWriter {
+public:
+  BodyWriter(FunctionWriter &writer, const ProgramLayout &layout,
+             const StageLayout &stage, Preparations &preparations,
+             Direction direction)
+      : writer(writer), layout(layout), stage(stage),
+        preparations(preparations), direction(direction) {}
+
+  /// The value is in this buffer of the function.
+  void bind(mlir::Value value, mlir::Value buffer) { buffers[value] = buffer; }
+  /// Parameters in the order of the task's results, for the space `output`.
+  llvm::SmallVector<mlir::Value> outputs;
+  /// Parameters by number of the task's operand, for the space `input`.
+  llvm::SmallVector<mlir::Value> inputs;
+  /// Null where nothing is stashed.
+  mlir::Value stash;
+
+  /// The buffer of a value, declared at its first use. Null after an error.
+  mlir::Value bufferOf(mlir::Value value);
+  /// Writes the call of one op.
+  mlir::LogicalResult write(mlir::Operation *op);
+
+private:
+  mlir::LogicalResult writeLibraryCall(mlir::Operation *op);
+  mlir::LogicalResult writeConvolution(mlir::Operation *op);
+  mlir::LogicalResult writeAttention(mlir::Operation *op);
+  mlir::LogicalResult writePooling(mlir::Operation *op);
+  mlir::LogicalResult writeLaunch(nn::LaunchOp op);
+  mlir::LogicalResult writeConstant(nn::ConstantOp op);
+  mlir::LogicalResult writeReport(pipe::ReportOp op);
+  mlir::LogicalResult writeReturn(pipe::ReturnOp op);
+  mlir::LogicalResult writeAccumulate(nn::AccumulateGradientOp op);
+  void writeLayerComment(mlir::Operation *op);
+  std::string nameFor(mlir::Value value);
+  mlir::Value bufferAt(mlir::Value value, pipe::BufferAttr planned);
+  pipe::PlaceOp placeOf(mlir::Operation *op, mlir::FlatSymbolRefAttr weight);
+  mlir::Value gradientOf(mlir::Operation *op, mlir::FlatSymbolRefAttr weight);
+  /// Where a product goes whose only use adds it to a gradient: that gradient.
+  /// `accumulates` says which it is.
+  mlir::Value destinationOf(mlir::Value result, bool &accumulates);
+
+  FunctionWriter &writer;
+  const ProgramLayout &layout;
+  const StageLayout &stage;
+  Preparations &preparations;
+  Direction direction;
+  llvm::DenseMap<mlir::Value, mlir::Value> buffers;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> gradients;
+  llvm::DenseSet<mlir::Value> gradientValues;
+  std::string layer;
+};
+
+} // namespace pipewright::codegen
+
+#endif // PIPEWRIGHT_CODEGEN_HOST_STAGEFUNCTIONS_H
