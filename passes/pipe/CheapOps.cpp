@@ -1,0 +1,36 @@
+//===- CheapOps.cpp - Ops that are better repeated than kept --------------===//
+
+#include "passes/pipe/CheapOps.h"
+
+#include "dialects/nn/NNOps.h"
+
+using namespace mlir;
+
+namespace pipewright::pipe {
+
+bool isElementOp(Operation *op) {
+  if (!isa<nn::NNDialect>(op->getDialect()) || !isPure(op))
+    return false;
+  // What is left after these is pointwise or moves elements.
+  return !isa<nn::LibraryOpInterface, nn::LaunchOp, nn::ReduceSumOp,
+              nn::ReduceMeanOp, nn::ReduceMaxOp, nn::SoftmaxOp,
+              nn::LogSoftmaxOp, nn::SoftmaxBackwardOp,
+              nn::LogSoftmaxBackwardOp, nn::LayerNormOp,
+              nn::LayerNormBackwardOp, nn::BatchNormBackwardOp,
+              nn::SoftmaxCrossEntropyOp, nn::SoftmaxCrossEntropyBackwardOp>(op);
+}
+
+bool isView(Operation *op) {
+  return isa<nn::ViewOpInterface, nn::BroadcastToOp>(op);
+}
+
+bool readsTrainedWeight(Operation *op, SymbolTableCollection &symbolTables) {
+  auto parameter = dyn_cast<nn::ParameterOp>(op);
+  if (!parameter)
+    return false;
+  nn::WeightOp weight =
+      nn::lookupWeight(op, parameter.getWeightAttr(), symbolTables);
+  return weight && weight.getRole() == nn::WeightRole::Parameter;
+}
+
+} // namespace pipewright::pipe

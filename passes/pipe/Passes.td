@@ -1,0 +1,254 @@
+//===- Passes.td - passes over pipe ops --------------------*- tablegen -*-===//
+//
+// One entry per pass. The flag pipe-x-y is implemented in XY.cpp and tested in
+// test/passes/pipe/x-y.mlir.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_PIPE_PASSES_TD
+#define PIPEWRIGHT_PASSES_PIPE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// Import level -> staged level
+//===----------------------------------------------------------------------===//
+
+def PipePartitionStages : Pass<"pipe-partition-stages", "::mlir::ModuleOp"> {
+  let summary = "Cut the model into stages";
+  let description = [{
+    Turns `func.func @model`, whose first result is the loss, into `stages`
+    stages, each with a `pipe.forward` and a `pipe.evaluate`, and erases it.
+
+    *What is cut.* The function's ops in their order, without those that every
+    stage repeats for itself: reads of weights, constants, pointwise and shape
+    ops that depend only on these and on model inputs (mask arithmetic), and
+    views. A cut goes between two of the remaining ops; every stage gets at
+    least one *layer*, that is a library op that combines two tensors.
+
+    *Where.* Among all cuts whose most expensive stage is at most 5 % above the
+    least possible, the one that sends the fewest bytes. The cost of a stage is
+    its number of layers (`uniform`), its trained parameters (`parameters`) or
+    its floating point operations (`flops`).
+
+    *What is sent.* A value that several stages use is returned once for each of
+    them. Only what the loss and the updates of state need stands in
+    `pipe.forward`; ops that only other model outputs need stand in
+    `pipe.evaluate`, which reports these outputs too. Results that only
+    evaluation sends follow after those of the forward.
+
+    Not idempotent: there is no function left to cut.
+
+    ```mlir
+    func.func @model(%x: tensor<4x8xf32> {nn.name = "x"}, ...)
+        -> (tensor<f32> {nn.name = "loss"}) { ... }
+    // becomes
+    pipe.stage @s0 {
+      pipe.forward sources [#pipe.input<"x">] { ... }
+      pipe.evaluate sources [#pipe.input<"x">] { ... }
+    }
+    pipe.stage @s1 {
+      pipe.forward sources [#pipe.output<@s0, 0>, #pipe.input<"targets">] ...
+    ```
+  }];
+  let options = [
+    Option<"stages", "stages", "int64_t", "1", "Number of stages">,
+    Option<"balance", "balance", "std::string", "\"flops\"",
+           "What stages get equal shares of: uniform (layers), parameters or "
+           "flops">
+  ];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
+def PipeDifferentiate : Pass<"pipe-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Build the backward of each stage";
+  let description = [{
+    Builds `pipe.backward` from the vector-Jacobian products of the forward's
+    ops, in reverse order, beginning with `1 / M` at the loss (M is the module's
+    `pipe.micro_batches`) and with the gradients of the results that later
+    stages send back. Gradients of a value with several uses are added in that
+    same order. What the backward needs of the forward becomes a saved input,
+    a saved output or a stash value; weights, constants, views, and masks and
+    permutations of what is saved anyway are repeated instead.
+
+    A stage gets a backward if and only if a gradient reaches it that one of its
+    parameters or one of the stages before it needs.
+
+    Idempotent: stages that have a backward are left alone.
+
+    ```mlir
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4x8xf32>):
+      %w = nn.parameter @w : tensor<8x2xf32>
+      %y = nn.matmul %x, %w : ...
+      pipe.return %y : tensor<4x2xf32>
+    }
+    // gets
+    pipe.backward inputs [0] outputs [] gradients_of [0] input_gradients [] {
+    ^bb0(%in0: tensor<4x8xf32>, %d_out0: tensor<4x2xf32>):
+      %dw = nn.matmul %in0, %d_out0 transpose_a : ...
+      nn.accumulate_gradient @w, %dw : tensor<8x2xf32>
+      pipe.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::pipewright::nn::NNDialect",
+                           "::pipewright::pipe::PipeDialect"];
+}
+
+def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
+  let summary = "Recompute in the backward what is too large to keep";
+  let description = [{
+    `full` puts a copy of the forward's body, without its effects on state, at
+    the beginning of each backward; only the inputs that the copy reads stay
+    saved, and the stash is empty. The copied ops are the same ops in the same
+    order, so all numbers stay the same bits. `none` changes nothing.
+
+    Idempotent: a backward that keeps nothing but inputs is left alone.
+
+    ```mlir
+    pipe.return %y : tensor<4x8xf32> stash %h : tensor<4x32xf32>
+    // becomes
+    pipe.return %y : tensor<4x8xf32>
+    ```
+  }];
+  let options = [
+    Option<"mode", "mode", "std::string", "\"full\"",
+           "What is recomputed: none, or full (all but the stage's inputs)">
+  ];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
+def PipeVerifyStaged : Pass<"pipe-verify-staged", "::mlir::ModuleOp"> {
+  let summary = "Check the contract of the staged level";
+  let description = [{
+    Contract: the model is a list of stages whose bodies hold nn ops only, whose
+    sources are model inputs or results of earlier stages, each result with
+    exactly one use of the same type; exactly one stage reports the loss; and
+    every gradient that a backward returns is one that the producing stage's
+    backward takes.
+
+    Reports every violation, not only the first.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Staged level -> unrolled level
+//===----------------------------------------------------------------------===//
+
+def PipeUnrollMicrobatches
+    : Pass<"pipe-unroll-microbatches", "::mlir::ModuleOp"> {
+  let summary = "Write out the tasks of every micro-batch";
+  let description = [{
+    Makes `pipe.step train` and, where stages can be evaluated, `pipe.step
+    evaluate`, with one task per stage, direction and micro-batch (the module's
+    `pipe.micro_batches`). Every dependence is an operand. The gradients of a
+    stage go through its backward tasks in ascending order of micro-batches.
+    Gradients of tied weights are summed at the owner in the order of the
+    stages; after the updates the new weights go back to the replicas.
+
+    Idempotent: a module that has steps is left alone.
+
+    ```mlir
+    pipe.step train {
+      %x = pipe.input "x" micro_batch 0 for @s0 : tensor<4x8xf32>
+      %h, %st = pipe.task forward @s0 micro_batch 0 (%x) : ...
+      %g = pipe.task backward @s0 micro_batch 0 (%x, %st, %dh) : ...
+      %u = pipe.task update @s0 (%g) : ...
+    }
+    ```
+  }];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
+def PipeVerifyUnrolled : Pass<"pipe-verify-unrolled", "::mlir::ModuleOp"> {
+  let summary = "Check the contract of the unrolled level";
+  let description = [{
+    Contract: a step holds every task of every micro-batch once, each reads
+    exactly what its stage's body says, and gradients are summed in ascending
+    order of micro-batches.
+
+    Reports every violation, not only the first.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Unrolled level -> scheduled level
+//===----------------------------------------------------------------------===//
+
+def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
+  let summary = "Place the stages and order the tasks of each rank";
+  let description = [{
+    Asks the policy for the rank of each stage and the order of each rank's
+    tasks. Writes `on rank` of the stages and sorts the ops of each step: those
+    of one rank stand in the order in which that rank runs them. Evaluation
+    runs micro-batch by micro-batch where a rank has one stage, else stage by
+    stage.
+
+    Idempotent. Refuses modules whose steps are split into ranks already.
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", "\"\"",
+           "Name of the schedule (default: the module's pipe.schedule, else "
+           "1f1b)">,
+    Option<"ranks", "ranks", "int64_t", "0",
+           "Number of ranks (default: the module's pipe.ranks, else 1)">
+  ];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
+def PipePrintTimetable : Pass<"pipe-print-timetable", "::mlir::ModuleOp"> {
+  let summary = "Draw the order of a training step";
+  let description = [{
+    Prints one comment line per rank, with one column per slot, all forwards
+    and backwards taking one slot. Changes nothing.
+
+    ```
+    // rank 0 | F0 F1    B0    B1
+    // rank 1 |    F0 B0 F1 B1
+    ```
+  }];
+}
+
+def PipeInsertTransfers : Pass<"pipe-insert-transfers", "::mlir::ModuleOp"> {
+  let summary = "Split steps into one program per rank, with transfers";
+  let description = [{
+    Replaces each `pipe.step` by `pipe.rank` ops. A value that another rank
+    needs is posted, received and waited for in the order of
+    `schedules::orderMessages`. At the end of a step the gradients of tied
+    weights are summed before any update, and new weights sent after all of
+    them; these messages follow one global order, so they cannot deadlock.
+
+    Idempotent: without steps there is nothing to do.
+
+    ```mlir
+    %h = pipe.task forward @s0 micro_batch 0 (%x) : ...
+    %g = pipe.task forward @s1 micro_batch 0 (%h) : ...
+    // becomes
+    pipe.rank 0 train {
+      %h = pipe.task forward @s0 micro_batch 0 (%x) : ...
+      %p = pipe.post_send %h to 1 : ...
+      pipe.wait_send %p to 1 : ...
+    }
+    pipe.rank 1 train {
+      %p = pipe.post_receive from 0 : ...
+      %h = pipe.wait_receive %p from 0 : ...
+      %g = pipe.task forward @s1 micro_batch 0 (%h) : ...
+    }
+    ```
+  }];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
+def PipeVerifySchedule : Pass<"pipe-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "Check the contract of the scheduled level";
+  let description = [{
+    Contract: every task is run once, on the rank of its stage; on each
+    directed link sends and receives are the same tensors in the same order;
+    and all ranks reach their end even if no send is ever buffered.
+
+    A refusal tells which rank waits where, for what, from whom.
+  }];
+}
+
+#endif // PIPEWRIGHT_PASSES_PIPE_PASSES_TD

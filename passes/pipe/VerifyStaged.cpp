@@ -1,0 +1,218 @@
+//===- VerifyStaged.cpp - pipe-verify-staged ------------------------------===//
+//
+// The contract between the passes that make stages and those that unroll them:
+// who feeds whom, and that every gradient has one sender and one receiver.
+// What one op alone can check stands in the dialect's verifiers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/Passes.h"
+
+#include "dialects/nn/NNOps.h"
+#include "dialects/pipe/PipeDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace pipewright::pipe {
+#define GEN_PASS_DEF_PIPEVERIFYSTAGED
+#include "passes/pipe/Passes.h.inc"
+
+namespace {
+
+/// Checks all stages of a module and remembers whether anything was wrong.
+class StagedVerifier {
+public:
+  explicit StagedVerifier(ModuleOp module) : module(module) {
+    for (StageOp stage : module.getOps<StageOp>())
+      stages.insert({stage.getSymNameAttr(), stage});
+  }
+
+  LogicalResult run();
+
+private:
+  InFlightDiagnostic error(Operation *op) {
+    valid = false;
+    return op->emitOpError();
+  }
+  void checkModule();
+  void checkBody(Operation *body);
+  template <typename BodyOp> void checkSources();
+  void checkGradients(StageOp stage);
+  void checkLoss();
+
+  /// The body of the same kind (forward or evaluate) of another stage.
+  template <typename BodyOp> BodyOp bodyOf(StageOp stage) {
+    if constexpr (std::is_same_v<BodyOp, ForwardOp>)
+      return stage.getForward();
+    else
+      return stage.getEvaluate();
+  }
+
+  ModuleOp module;
+  llvm::MapVector<StringAttr, StageOp> stages;
+  /// By stage and forward result: the stage and argument that consume it.
+  DenseMap<std::pair<StringAttr, int64_t>, std::pair<StageOp, int64_t>>
+      consumers;
+  bool valid = true;
+};
+
+void StagedVerifier::checkModule() {
+  if (stages.empty())
+    error(module) << "holds no 'pipe.stage'";
+  for (auto function : module.getOps<func::FuncOp>())
+    error(function) << "is left beside the stages; run "
+                       "'pipe-partition-stages'";
+}
+
+void StagedVerifier::checkBody(Operation *body) {
+  Block &block = body->getRegion(0).front();
+  for (Operation &op : block) {
+    if (!isa<nn::NNDialect>(op.getDialect()) && !isa<ReturnOp, ReportOp>(op))
+      error(&op) << "is not allowed in '" << body->getName()
+                 << "', which holds nn ops, 'pipe.report' and 'pipe.return'";
+    if (isa<nn::AccumulateGradientOp>(op) && !isa<BackwardOp>(body))
+      error(&op) << "is only allowed in 'pipe.backward'";
+    if (isa<nn::AssignStateOp>(op) && !isa<ForwardOp>(body))
+      error(&op) << "is only allowed in 'pipe.forward'";
+    for (Value operand : op.getOperands())
+      if (operand.getParentBlock() != &block)
+        error(&op) << "uses a value that is defined outside of its '"
+                   << body->getName() << "'";
+  }
+}
+
+template <typename BodyOp> void StagedVerifier::checkSources() {
+  DenseMap<std::pair<StringAttr, int64_t>, Operation *> users;
+  SmallVector<StringAttr> earlier;
+  for (auto [name, stage] : stages) {
+    BodyOp body = bodyOf<BodyOp>(stage);
+    if (!body)
+      continue;
+    for (auto [number, source] : llvm::enumerate(body.getSources())) {
+      auto output = dyn_cast<OutputAttr>(source);
+      if (!output)
+        continue;
+      StringAttr producer = output.getStage().getAttr();
+      if (!llvm::is_contained(earlier, producer)) {
+        error(body) << "expects source " << number
+                    << " to be an earlier stage's result, but got " << source;
+        continue;
+      }
+      BodyOp producing = bodyOf<BodyOp>(stages[producer]);
+      auto values = producing ? producing.getReturn().getValues()
+                              : OperandRange(nullptr, 0);
+      if (output.getIndex() < 0 ||
+          output.getIndex() >= static_cast<int64_t>(values.size())) {
+        error(body) << "expects source " << number << " to exist, but "
+                    << output.getStage() << " has " << values.size()
+                    << " results";
+        continue;
+      }
+      Type type = body.getBody()->getArgument(number).getType();
+      Type sent = values[output.getIndex()].getType();
+      if (type != sent)
+        error(body) << "expects argument " << number << " to be " << sent
+                    << " as " << source << " is, but got " << type;
+      auto [it, isFirst] =
+          users.insert({{producer, output.getIndex()}, body.getOperation()});
+      if (!isFirst) {
+        InFlightDiagnostic diagnostic = error(body);
+        diagnostic << "uses " << source << ", which has a consumer already";
+        diagnostic.attachNote(it->second->getLoc()) << "this is the consumer";
+        continue;
+      }
+      if constexpr (std::is_same_v<BodyOp, ForwardOp>)
+        consumers[{producer, output.getIndex()}] = {stage, number};
+    }
+    earlier.push_back(name);
+  }
+  for (auto [name, stage] : stages)
+    if (BodyOp body = bodyOf<BodyOp>(stage))
+      for (size_t i = 0; i < body.getReturn().getValues().size(); ++i)
+        if (!users.contains({name, static_cast<int64_t>(i)}))
+          error(body) << "returns result " << i << ", which no stage consumes";
+}
+
+void StagedVerifier::checkGradients(StageOp stage) {
+  BackwardOp backward = stage.getBackward();
+  ForwardOp forward = stage.getForward();
+  if (!backward) {
+    if (!forward.getReturn().getStash().empty())
+      error(forward) << "stashes " << forward.getReturn().getStash().size()
+                     << " values, but there is no 'pipe.backward'";
+    return;
+  }
+  for (int64_t index : backward.getInputGradients()) {
+    auto output = dyn_cast<OutputAttr>(forward.getSources()[index]);
+    if (!output) {
+      error(backward) << "returns a gradient of "
+                      << forward.getSources()[index]
+                      << ", which is a model input";
+      continue;
+    }
+    StageOp producer = stages.lookup(output.getStage().getAttr());
+    BackwardOp sink = producer ? producer.getBackward() : BackwardOp();
+    if (!sink || !llvm::is_contained(sink.getGradientsOf(), output.getIndex()))
+      error(backward) << "returns a gradient of " << Attribute(output)
+                      << ", but that stage's backward does not take it";
+  }
+  for (int64_t index : backward.getGradientsOf()) {
+    auto it = consumers.find({stage.getSymNameAttr(), index});
+    if (it == consumers.end())
+      continue; // Reported with the sources.
+    auto [consumer, argument] = it->second;
+    BackwardOp origin = consumer.getBackward();
+    if (!origin || !llvm::is_contained(origin.getInputGradients(), argument))
+      error(backward) << "takes the gradient of result " << index
+                      << ", but stage @" << consumer.getSymName()
+                      << " does not return it";
+  }
+}
+
+void StagedVerifier::checkLoss() {
+  ReportOp loss;
+  for (auto [name, stage] : stages)
+    for (ReportOp report : stage.getForward().getBody()->getOps<ReportOp>()) {
+      if (report.getName() != "loss")
+        continue;
+      auto type = cast<RankedTensorType>(report.getValue().getType());
+      if (type.getRank() != 0 || !type.getElementType().isF32())
+        error(report) << "expects the loss to be 'tensor<f32>', but got "
+                      << type;
+      if (loss) {
+        InFlightDiagnostic diagnostic = error(report);
+        diagnostic << "reports a second loss";
+        diagnostic.attachNote(loss.getLoc()) << "this is the first";
+      }
+      loss = report;
+    }
+  if (!loss && !stages.empty())
+    error(module) << "expects one stage to report the loss, but none does";
+}
+
+LogicalResult StagedVerifier::run() {
+  checkModule();
+  for (auto [name, stage] : stages)
+    for (Operation &body : *stage.getBody())
+      checkBody(&body);
+  checkSources<ForwardOp>();
+  checkSources<EvaluateOp>();
+  for (auto [name, stage] : stages)
+    checkGradients(stage);
+  checkLoss();
+  return success(valid);
+}
+
+struct VerifyStaged : impl::PipeVerifyStagedBase<VerifyStaged> {
+  void runOnOperation() override {
+    if (failed(StagedVerifier(getOperation()).run()))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
+} // namespace pipewright::pipe
