@@ -49,6 +49,8 @@ struct InputInfo {
   std::vector<int64_t> shape;
   /// Values must be in [0, limit); 0 means no limit.
   int64_t limit = 0;
+  /// The one value that is allowed beside these (a loss's ignore_index).
+  int64_t ignored = INT64_MIN;
 };
 
 /// An output of the model, as one micro-batch has it.

@@ -1,0 +1,123 @@
+//===- Rank.cpp - One worker of the pipeline ------------------------------===//
+
+#include "runtime/core/Rank.h"
+#include "runtime/core/Error.h"
+#include "runtime/trace/Trace.h"
+#include "runtime/transport/Transport.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace pipewright::runtime;
+
+Rank::Rank(const Program &program, int64_t number, Transport &transport)
+    : whole(program), rankNumber(number), link(transport),
+      arena(program.ranks.at(number).arenaBytes) {}
+
+Rank::~Rank() {
+  for (auto &[key, state] : libraries)
+    delete state;
+}
+
+void Rank::loadInput(int64_t input, int64_t microBatch, Buffer destination) {
+  io->load(input, microBatch, data<void>(destination), destination.bytes);
+}
+
+void Rank::storeOutput(int64_t output, int64_t microBatch, Buffer source) {
+  io->store(output, microBatch, data<void>(source), source.bytes);
+}
+
+void Rank::reportLoss(int64_t, Buffer loss) {
+  lossSum += *data<float>(loss);
+  ++lossCount;
+}
+
+std::pair<double, int64_t> Rank::takeLoss() {
+  const std::pair<double, int64_t> taken = {lossSum, lossCount};
+  lossSum = 0;
+  lossCount = 0;
+  return taken;
+}
+
+void Rank::postSend(int64_t peer, Buffer buffer) {
+  link.postSend(peer, data<void>(buffer), buffer.bytes);
+}
+
+void Rank::postReceive(int64_t peer, Buffer buffer) {
+  link.postReceive(peer, data<void>(buffer), buffer.bytes);
+}
+
+void Rank::waitSend(int64_t peer) {
+  const auto since = trace ? Trace::Clock::now() : Trace::Clock::time_point();
+  link.waitSend(peer);
+  if (trace)
+    trace->wait("send", peer, since);
+}
+
+void Rank::waitReceive(int64_t peer) {
+  const auto since = trace ? Trace::Clock::now() : Trace::Clock::time_point();
+  link.waitReceive(peer);
+  if (trace)
+    trace->wait("receive", peer, since);
+}
+
+void Rank::poll() { link.poll(); }
+
+void Rank::loadHyper(Buffer destination) {
+  std::memcpy(data<float>(destination), hyperValues, sizeof hyperValues);
+}
+
+void Rank::setTrace(Trace *newTrace) {
+  trace = newTrace;
+  observed = trace || capturing;
+}
+
+void Rank::beginStep(int64_t step, float learningRate) {
+  stepNumber = step;
+  ++version;
+  const HyperParameters &defaults = whole.defaults;
+  auto correction = [&](float beta) {
+    return beta == 0
+               ? 1.0f
+               : static_cast<float>(
+                     1 / (1 - std::pow(static_cast<double>(beta), step + 1)));
+  };
+  hyperValues[0] = learningRate;
+  hyperValues[1] = correction(defaults.beta1);
+  hyperValues[2] = correction(defaults.beta2);
+  hyperValues[3] = defaults.gradientScale;
+}
+
+void Rank::captureGradients() {
+  capturing = true;
+  observed = true;
+}
+
+void Rank::observeTask(const char *kind, int64_t stage, int64_t microBatch) {
+  if (capturing && kind[0] == 'U')
+    copyGradients();
+  if (trace)
+    trace->task(kind, stage, microBatch);
+}
+
+void Rank::copyGradients() {
+  captured.clear();
+  for (const WeightInfo &weight : program().weights) {
+    std::vector<float> &values = captured.emplace_back();
+    const float *gradient = data<float>(weight.gradient);
+    if (!gradient)
+      continue;
+    values.assign(gradient, gradient + weight.gradient.bytes / 4);
+    for (float &value : values)
+      value *= whole.defaults.gradientScale;
+  }
+  capturing = false;
+  observed = trace != nullptr;
+}
+
+LibraryState *&Rank::librarySlot(const void *key) {
+  for (auto &[known, state] : libraries)
+    if (known == key)
+      return state;
+  return libraries.emplace_back(key, nullptr).second;
+}

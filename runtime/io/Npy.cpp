@@ -1,0 +1,173 @@
+//===- Npy.cpp - NumPy's array files --------------------------------------===//
+
+#include "runtime/io/Npy.h"
+#include "runtime/core/Error.h"
+#include "runtime/io/AtomicFile.h"
+#include "runtime/io/Source.h"
+
+#include <cstring>
+
+using namespace pipewright::runtime;
+
+/// The text after "'key':" in the header, which is a Python dictionary.
+static std::string headerField(const std::string &header, const char *key,
+                               const std::string &path) {
+  const size_t at = header.find("'" + std::string(key) + "'");
+  const size_t colon =
+      at == std::string::npos ? at : header.find(':', at);
+  if (colon == std::string::npos)
+    fail("'", path, "' is no .npy file: its header has no '", key, "'");
+  const size_t begin = header.find_first_not_of(' ', colon + 1);
+  return begin == std::string::npos ? "" : header.substr(begin);
+}
+
+NpyArray pipewright::runtime::readNpy(const std::string &path) {
+  NpyArray array;
+  array.file = std::make_shared<MappedFile>(path);
+  const unsigned char *data = array.file->data();
+  const int64_t bytes = array.file->bytes();
+  if (bytes < 12 || std::memcmp(data, "\x93NUMPY", 6) != 0)
+    fail("'", path, "' is no .npy file: it does not begin with NumPy's mark");
+  const int64_t prefix = data[6] == 1 ? 10 : 12;
+  int64_t length = data[8] | data[9] << 8;
+  if (prefix == 12)
+    length |= int64_t{data[10]} << 16 | int64_t{data[11]} << 24;
+  if (prefix + length > bytes)
+    fail("'", path, "' is truncated: its header has ", length,
+         " bytes, but the file only ", bytes);
+  const std::string header(reinterpret_cast<const char *>(data) + prefix,
+                           length);
+
+  const std::string type = headerField(header, "descr", path);
+  const size_t quote = type.size() > 1 ? type.find(type[0], 1) : 0;
+  if (type.empty() || (type[0] != '\'' && type[0] != '"') ||
+      quote == std::string::npos || quote < 3)
+    fail("'", path, "' has a structured type, but expects one number each");
+  if (type[1] == '>')
+    fail("'", path, "' is big-endian, which is not supported");
+  array.type = type.substr(2, quote - 2);
+  if (headerField(header, "fortran_order", path).rfind("True", 0) == 0)
+    fail("'", path, "' is in Fortran order: save numpy.ascontiguousarray(x)");
+
+  const std::string shape = headerField(header, "shape", path);
+  for (size_t i = 1; i < shape.size() && shape[i] != ')';) {
+    if (shape[i] < '0' || shape[i] > '9') {
+      ++i;
+      continue;
+    }
+    size_t used = 0;
+    array.shape.push_back(std::stoll(shape.substr(i), &used));
+    i += used;
+  }
+  const int64_t width = std::atoi(array.type.c_str() + 1);
+  const int64_t expected = elementCount(array.shape) * width;
+  if (bytes - prefix - length < expected)
+    fail("'", path, "' is truncated: shape ", shapeText(array.shape), " of '",
+         array.type, "' needs ", expected, " bytes, but it has ",
+         bytes - prefix - length);
+  array.values = data + prefix + length;
+  return array;
+}
+
+void pipewright::runtime::writeNpy(const std::string &path, ElementType type,
+                                   const std::vector<int64_t> &shape,
+                                   const void *values) {
+  std::string header = "{'descr': '";
+  header += type == ElementType::F32   ? "<f4"
+            : type == ElementType::I64 ? "<i8"
+            : type == ElementType::I1  ? "|b1"
+                                       : "|i1";
+  header += "', 'fortran_order': False, 'shape': (";
+  for (int64_t size : shape)
+    header += std::to_string(size) + ", ";
+  header += "), }";
+  // NumPy wants the values to begin at a multiple of 64.
+  while ((10 + header.size() + 1) % 64 != 0)
+    header += ' ';
+  header += '\n';
+  unsigned char prefix[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
+  prefix[8] = header.size() & 255;
+  prefix[9] = header.size() >> 8;
+  AtomicFile file(path);
+  file.write(prefix, sizeof prefix);
+  file.write(header.data(), header.size());
+  file.write(values, elementCount(shape) * byteWidth(type));
+  file.commit();
+}
+
+/// Copies `count` numbers of NumPy type From into To.
+template <class From, class To>
+static void convert(const unsigned char *from, void *to, int64_t count) {
+  To *out = static_cast<To *>(to);
+  for (int64_t i = 0; i < count; ++i) {
+    From value;
+    std::memcpy(&value, from + i * sizeof(From), sizeof(From));
+    out[i] = static_cast<To>(value);
+  }
+}
+
+using Converter = void (*)(const unsigned char *, void *, int64_t);
+
+/// How to read NumPy type `from` as an input of type `to`; null: never, since
+/// it would lose what the file says.
+static Converter findConverter(const std::string &from, ElementType to) {
+  struct Row {
+    const char *from;
+    ElementType to;
+    Converter convert;
+  };
+  static const Row rows[] = {
+      {"f4", ElementType::F32, convert<float, float>},
+      {"f8", ElementType::F32, convert<double, float>},
+      {"u1", ElementType::F32, convert<uint8_t, float>},
+      {"i8", ElementType::I64, convert<int64_t, int64_t>},
+      {"i4", ElementType::I64, convert<int32_t, int64_t>},
+      {"i2", ElementType::I64, convert<int16_t, int64_t>},
+      {"i1", ElementType::I64, convert<int8_t, int64_t>},
+      {"u1", ElementType::I64, convert<uint8_t, int64_t>},
+      {"u2", ElementType::I64, convert<uint16_t, int64_t>},
+      {"u4", ElementType::I64, convert<uint32_t, int64_t>},
+      {"b1", ElementType::I1, convert<uint8_t, uint8_t>},
+      {"b1", ElementType::F32, convert<uint8_t, float>},
+      {"b1", ElementType::I64, convert<uint8_t, int64_t>},
+      {"i1", ElementType::I8, convert<int8_t, int8_t>},
+  };
+  for (const Row &row : rows)
+    if (from == row.from && to == row.to)
+      return row.convert;
+  return nullptr;
+}
+
+SourcePair pipewright::runtime::openNpy(const std::string &path,
+                                        const InputSlot &slot) {
+  const NpyArray array = readNpy(path);
+  const Converter convert = findConverter(array.type, slot.info.type);
+  if (!convert)
+    fail("input '", slot.info.name, "' expects ", typeText(slot.info.type),
+         ", but '", path, "' has NumPy type '", array.type, "'");
+  Source source;
+  source.description = "'" + path + "'";
+  std::vector<int64_t> sample = array.shape;
+  if (slot.batched) {
+    if (sample.empty())
+      fail("input '", slot.info.name, "' expects an array of samples, but '",
+           path, "' is a scalar");
+    source.samples = sample.front();
+    sample.erase(sample.begin());
+  } else {
+    source.samples = Source::endless;
+  }
+  if (sample != slot.sampleShape)
+    fail("input '", slot.info.name, "' expects ",
+         slot.batched ? "samples of " : "", "shape ",
+         shapeText(slot.sampleShape), ", but '", path, "' has ",
+         shapeText(sample), slot.batched ? " after its first dimension" : "");
+  const int64_t elements = slot.sampleElements;
+  const int64_t width = std::atoi(array.type.c_str() + 1);
+  source.read = [=, file = array.file, values = array.values,
+                 batched = slot.batched](int64_t index, void *destination) {
+    const int64_t at = batched ? index * elements * width : 0;
+    convert(values + at, destination, elements);
+  };
+  return {std::move(source), {}, {}};
+}

@@ -1,0 +1,71 @@
+//===- Safetensors.h - Named tensors in one file ---------------*- C++ -*-===//
+//
+// The format of huggingface/safetensors: 8 bytes of header length, a JSON
+// header, then the values.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_IO_SAFETENSORS_H
+#define PIPEWRIGHT_RUNTIME_IO_SAFETENSORS_H
+
+#include "runtime/core/Program.h"
+#include "runtime/io/AtomicFile.h"
+#include "runtime/io/MappedFile.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pipewright::runtime {
+
+/// A tensor of a file that is being read.
+struct TensorView {
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> shape;
+  const unsigned char *data = nullptr;
+  int64_t bytes = 0;
+};
+
+class SafetensorsReader {
+public:
+  /// Throws an Error that names the file when it is damaged.
+  explicit SafetensorsReader(const std::string &path);
+
+  /// Throws an Error when there is no such tensor, or when its type or shape
+  /// is not the expected one.
+  TensorView find(const std::string &name, ElementType type,
+                  const std::vector<int64_t> &shape) const;
+
+private:
+  struct Entry {
+    std::string type;
+    std::vector<int64_t> shape;
+    int64_t begin = 0, end = 0;
+  };
+  MappedFile file;
+  std::map<std::string, Entry> entries;
+  const unsigned char *values = nullptr;
+};
+
+/// What a file will hold, in order.
+struct TensorHeader {
+  std::string name;
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> shape;
+};
+
+/// Writes all values in the header's order, then `commit`.
+class SafetensorsWriter {
+public:
+  SafetensorsWriter(const std::string &path,
+                    const std::vector<TensorHeader> &tensors);
+  void write(const void *data, int64_t bytes) { file.write(data, bytes); }
+  void commit() { file.commit(); }
+
+private:
+  AtomicFile file;
+};
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_IO_SAFETENSORS_H

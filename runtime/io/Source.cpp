@@ -1,0 +1,78 @@
+//===- Source.cpp - What all data formats share ---------------------------===//
+
+#include "runtime/io/Source.h"
+#include "runtime/core/Error.h"
+
+#include <cstdlib>
+
+using namespace pipewright::runtime;
+
+std::string
+pipewright::runtime::shapeText(const std::vector<int64_t> &shape) {
+  if (shape.empty())
+    return "scalar";
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text;
+}
+
+std::vector<int64_t> pipewright::runtime::parseShape(const char *text) {
+  std::vector<int64_t> shape;
+  while (*text) {
+    char *end = nullptr;
+    shape.push_back(std::strtoll(text, &end, 10));
+    if (end == text)
+      fail("'", text, "' is not a shape");
+    text = *end ? end + 1 : end;
+  }
+  return shape;
+}
+
+const char *pipewright::runtime::typeText(ElementType type) {
+  switch (type) {
+  case ElementType::F32:
+    return "f32";
+  case ElementType::I64:
+    return "i64";
+  case ElementType::I1:
+    return "bool";
+  case ElementType::I8:
+    return "i8";
+  }
+  return "?";
+}
+
+int64_t
+pipewright::runtime::elementCount(const std::vector<int64_t> &shape) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+std::vector<std::string>
+pipewright::runtime::splitCommas(const std::string &text) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  while (begin <= text.size()) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin)
+      parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+InputSlot::InputSlot(const Program &program, int64_t number)
+    : info(program.inputs.at(number)), number(number),
+      sampleShape(info.shape) {
+  const int64_t size = program.microBatchSize;
+  batched = !sampleShape.empty() && sampleShape[0] % size == 0;
+  if (batched) {
+    sampleShape[0] /= size;
+    if (sampleShape[0] == 1)
+      sampleShape.erase(sampleShape.begin());
+  }
+  sampleElements = elementCount(sampleShape);
+}

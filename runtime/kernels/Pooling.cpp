@@ -1,0 +1,202 @@
+//===- Pooling.cpp - Max and average pooling over NCHW --------------------===//
+
+#include "runtime/kernels/Pooling.h"
+#include "runtime/kernels/Parallel.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+using namespace pipewright::runtime;
+
+namespace {
+
+/// Output columns handled at once: their maxima stay in registers and L1.
+constexpr int64_t columnChunk = 64;
+
+/// Outputs [begin, end) whose input position o * stride + offset lies inside
+/// [0, size).
+struct Range {
+  int64_t begin, end;
+};
+
+} // namespace
+
+static Range insideRange(int64_t outputs, int64_t stride, int64_t offset,
+                         int64_t size) {
+  const int64_t begin = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
+  const int64_t end =
+      offset >= size ? 0 : std::min(outputs, (size - 1 - offset) / stride + 1);
+  return {std::min(begin, end), end};
+}
+
+/// One output row of max pooling.
+static void maxPoolRow(const PoolingShape &s, const float *plane, int64_t row,
+                       float *y, uint8_t *window) {
+  for (int64_t base = 0; base < s.ow; base += columnChunk) {
+    const int64_t count = std::min(columnChunk, s.ow - base);
+    float best[columnChunk];
+    int32_t position[columnChunk];
+    bool first = true;
+    for (int64_t i = 0; i < count; ++i)
+      best[i] = -std::numeric_limits<float>::infinity();
+    for (int64_t i = 0; i < s.kh; ++i) {
+      const int64_t inputRow = row * s.strideH - s.padTop + i * s.dilationH;
+      if (inputRow < 0 || inputRow >= s.h)
+        continue;
+      if (first) {
+        // A window of -inf only still points at an element that exists.
+        for (int64_t o = 0; o < count; ++o) {
+          const int64_t outside = s.padLeft - (base + o) * s.strideW;
+          const int64_t j =
+              outside > 0 ? (outside + s.dilationW - 1) / s.dilationW : 0;
+          position[o] = static_cast<int32_t>(i * s.kw + j);
+        }
+        first = false;
+      }
+      for (int64_t j = 0; j < s.kw; ++j) {
+        const int64_t offset =
+            base * s.strideW - s.padLeft + j * s.dilationW;
+        const Range inside = insideRange(count, s.strideW, offset, s.w);
+        const float *input = plane + inputRow * s.w + offset;
+        const int32_t here = static_cast<int32_t>(i * s.kw + j);
+        auto update = [&](int64_t stride) {
+          for (int64_t o = inside.begin; o < inside.end; ++o) {
+            const float value = input[o * stride];
+            const bool better = value > best[o];
+            best[o] = better ? value : best[o];
+            position[o] = better ? here : position[o];
+          }
+        };
+        if (s.strideW == 2)
+          update(2);
+        else if (s.strideW == 1)
+          update(1);
+        else
+          update(s.strideW);
+      }
+    }
+    std::memcpy(y + base, best, count * sizeof(float));
+    if (window)
+      for (int64_t o = 0; o < count; ++o)
+        window[base + o] = static_cast<uint8_t>(position[o]);
+  }
+}
+
+/// Calls body(plane) for all planes (sample and channel).
+template <class Body>
+static void forPlanes(Rank &rank, const PoolingShape &s, const Body &body) {
+  const int64_t planes = s.n * s.c;
+  parallelFor(threadsFor(rank.threads(), planes * s.h * s.w), planes,
+              [&](int64_t begin, int64_t end, int64_t) {
+                for (int64_t plane = begin; plane < end; ++plane)
+                  body(plane);
+              });
+  rank.poll();
+}
+
+void pipewright::runtime::maxPool(Rank &rank, const PoolingShape &s, Buffer x,
+                                  Buffer y, Buffer window) {
+  const float *from = rank.data<float>(x);
+  float *to = rank.data<float>(y);
+  uint8_t *positions = rank.data<uint8_t>(window);
+  forPlanes(rank, s, [&](int64_t plane) {
+    for (int64_t row = 0; row < s.oh; ++row) {
+      const int64_t at = (plane * s.oh + row) * s.ow;
+      maxPoolRow(s, from + plane * s.h * s.w, row, to + at,
+                 positions ? positions + at : nullptr);
+    }
+  });
+}
+
+void pipewright::runtime::maxPoolBackward(Rank &rank, const PoolingShape &s,
+                                          Buffer dy, Buffer window,
+                                          Buffer dx) {
+  const float *from = rank.data<float>(dy);
+  const uint8_t *positions = rank.data<uint8_t>(window);
+  float *to = rank.data<float>(dx);
+  // Where in the input a position of the window lies, from its corner.
+  int64_t offsets[256];
+  for (int64_t i = 0; i < std::min<int64_t>(s.kh * s.kw, 256); ++i)
+    offsets[i] = i / s.kw * s.dilationH * s.w + i % s.kw * s.dilationW;
+  forPlanes(rank, s, [&](int64_t plane) {
+    float *out = to + plane * s.h * s.w;
+    std::memset(out, 0, s.h * s.w * sizeof(float));
+    for (int64_t row = 0; row < s.oh; ++row) {
+      const int64_t at = (plane * s.oh + row) * s.ow;
+      const int64_t corner = (row * s.strideH - s.padTop) * s.w - s.padLeft;
+      for (int64_t o = 0; o < s.ow; ++o)
+        out[corner + o * s.strideW + offsets[positions[at + o]]] +=
+            from[at + o];
+    }
+  });
+}
+
+/// What an output of average pooling is divided by.
+static float averageDivisor(const PoolingShape &s, int64_t row,
+                            int64_t column) {
+  if (s.countIncludePad)
+    return static_cast<float>(s.kh * s.kw);
+  auto inside = [](int64_t start, int64_t kernel, int64_t dilation,
+                   int64_t size) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < kernel; ++i) {
+      const int64_t at = start + i * dilation;
+      count += at >= 0 && at < size;
+    }
+    return count;
+  };
+  const int64_t rows =
+      inside(row * s.strideH - s.padTop, s.kh, s.dilationH, s.h);
+  const int64_t columns =
+      inside(column * s.strideW - s.padLeft, s.kw, s.dilationW, s.w);
+  return static_cast<float>(std::max<int64_t>(1, rows * columns));
+}
+
+/// Calls body(output index, input index) for each element of each window of a
+/// plane, windows in order.
+template <class Body>
+static void forWindows(const PoolingShape &s, const Body &body) {
+  for (int64_t row = 0; row < s.oh; ++row)
+    for (int64_t i = 0; i < s.kh; ++i) {
+      const int64_t inputRow = row * s.strideH - s.padTop + i * s.dilationH;
+      if (inputRow < 0 || inputRow >= s.h)
+        continue;
+      for (int64_t j = 0; j < s.kw; ++j) {
+        const int64_t offset = j * s.dilationW - s.padLeft;
+        const Range inside = insideRange(s.ow, s.strideW, offset, s.w);
+        for (int64_t o = inside.begin; o < inside.end; ++o)
+          body(row * s.ow + o, inputRow * s.w + o * s.strideW + offset);
+      }
+    }
+}
+
+void pipewright::runtime::averagePool(Rank &rank, const PoolingShape &s,
+                                      Buffer x, Buffer y) {
+  const float *from = rank.data<float>(x);
+  float *to = rank.data<float>(y);
+  forPlanes(rank, s, [&](int64_t plane) {
+    const float *in = from + plane * s.h * s.w;
+    float *out = to + plane * s.oh * s.ow;
+    std::memset(out, 0, s.oh * s.ow * sizeof(float));
+    forWindows(s, [&](int64_t o, int64_t i) { out[o] += in[i]; });
+    for (int64_t row = 0; row < s.oh; ++row)
+      for (int64_t column = 0; column < s.ow; ++column)
+        out[row * s.ow + column] /= averageDivisor(s, row, column);
+  });
+}
+
+void pipewright::runtime::averagePoolBackward(Rank &rank,
+                                              const PoolingShape &s, Buffer dy,
+                                              Buffer dx) {
+  const float *from = rank.data<float>(dy);
+  float *to = rank.data<float>(dx);
+  forPlanes(rank, s, [&](int64_t plane) {
+    const float *in = from + plane * s.oh * s.ow;
+    float *out = to + plane * s.h * s.w;
+    std::memset(out, 0, s.h * s.w * sizeof(float));
+    forWindows(s, [&](int64_t o, int64_t i) {
+      out[i] += in[o] / averageDivisor(s, o / s.ow, o % s.ow);
+    });
+  });
+}

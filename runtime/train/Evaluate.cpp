@@ -1,0 +1,270 @@
+//===- Evaluate.cpp - Forward-only runs of the model ----------------------===//
+
+#include "runtime/train/Evaluate.h"
+#include "runtime/core/Error.h"
+#include "runtime/io/AtomicFile.h"
+#include "runtime/io/Npy.h"
+#include "runtime/train/Batches.h"
+#include "runtime/train/Gather.h"
+#include "runtime/transport/Transport.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace pipewright::runtime;
+
+/// One forward-only step on whatever the rank's BatchIo gives.
+static void runForward(Rank &rank) {
+  // Weights may have changed since packed copies were made.
+  rank.beginStep(rank.step(), 0);
+  rank.program().evaluate(rank);
+}
+
+double pipewright::runtime::evaluateLoss(Rank &rank, const Dataset &dataset,
+                                         int64_t mostBatches) {
+  const Program &program = rank.wholeProgram();
+  Batches batches(program, dataset);
+  const int64_t size = batches.batchSamples();
+  const int64_t samples = dataset.disjointSamples();
+  const int64_t count =
+      std::clamp<int64_t>(samples == Source::endless ? 1 : samples / size, 1,
+                          mostBatches);
+  rank.setBatchIo(&batches);
+  rank.takeLoss();
+  for (int64_t batch = 0; batch < count; ++batch) {
+    batches.order = [&](int64_t position) {
+      return dataset.inOrder(batch * size + position);
+    };
+    runForward(rank);
+  }
+  const auto [sum, number] = rank.takeLoss();
+  double totals[2] = {sum, static_cast<double>(number)};
+  rank.transport().sumToAll(totals, 2);
+  return totals[0] / totals[1];
+}
+
+static int64_t findOutput(const Program &program, const std::string &name) {
+  std::string known;
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    if (program.outputs[i].name == name)
+      return i;
+    known += (known.empty() ? "'" : ", '") +
+             std::string(program.outputs[i].name) + "'";
+  }
+  fail("--output: the program has no output '", name, "'; its outputs are ",
+       known.empty() ? "none" : known);
+}
+
+/// Inputs that are generated in training are so in a prediction as well.
+static std::vector<DataSpec> withGenerated(const Options &options,
+                                           std::vector<DataSpec> specs) {
+  for (const DataSpec &spec : options.data)
+    for (const char *kind : {"ones", "range", "zeros"})
+      if (spec.second == kind &&
+          std::none_of(specs.begin(), specs.end(), [&](const DataSpec &s) {
+            return s.first == spec.first;
+          }))
+        specs.push_back(spec);
+  return specs;
+}
+
+std::string pipewright::runtime::predict(Rank &rank, const Options &options) {
+  const Program &program = rank.wholeProgram();
+  const Dataset dataset(program, withGenerated(options, options.predict),
+                        "--predict", Dataset::Missing::Zeros);
+  const int64_t size = program.microBatches * program.microBatchSize;
+  const int64_t samples = dataset.samples() == Source::endless
+                              ? size
+                              : dataset.disjointSamples();
+  Batches batches(program, dataset);
+  rank.setBatchIo(&batches);
+  rank.takeLoss();
+  std::vector<std::vector<char>> all(program.outputs.size());
+  for (int64_t first = 0; first < samples; first += size) {
+    batches.outputs.assign(program.outputs.size(), {});
+    // The last step is filled up with the last sample.
+    batches.order = [&](int64_t position) {
+      return dataset.inOrder(std::min(first + position, samples - 1));
+    };
+    runForward(rank);
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i].insert(all[i].end(), batches.outputs[i].begin(),
+                    batches.outputs[i].end());
+  }
+  for (const auto &[name, path] : options.outputs) {
+    const int64_t number = findOutput(program, name);
+    const OutputInfo &output = program.outputs[number];
+    std::vector<char> &values = all[number];
+    // Only the rank that computes an output has it.
+    if (values.empty())
+      continue;
+    std::vector<int64_t> shape = output.shape;
+    const int64_t microBatches = (samples + size - 1) / size *
+                                 program.microBatches;
+    if (shape.empty())
+      shape = {microBatches};
+    else if (shape[0] % program.microBatchSize == 0)
+      shape[0] = shape[0] / program.microBatchSize * samples;
+    else
+      shape.insert(shape.begin(), microBatches);
+    writeNpy(path, output.type, shape, values.data());
+  }
+  rank.transport().barrier();
+  return "evaluated " + std::to_string(samples) + " samples";
+}
+
+namespace {
+
+/// What --guess works on: the token input and the logits.
+struct LanguageModel {
+  int64_t input = -1;
+  int64_t output = -1;
+  int64_t length = 0;
+  int64_t vocabulary = 0;
+};
+
+/// Puts the text into the first sample and keeps the logits of it.
+class GuessIo : public BatchIo {
+public:
+  GuessIo(const Program &program, const Dataset &dataset,
+          const LanguageModel &model, const std::string &text)
+      : others(program, dataset), model(model), text(text) {
+    others.order = [](int64_t) { return int64_t{0}; };
+  }
+
+  std::vector<float> logits;
+
+  void load(int64_t input, int64_t microBatch, void *destination,
+            int64_t bytes) override {
+    if (input != model.input) {
+      others.load(input, microBatch, destination, bytes);
+      return;
+    }
+    std::memset(destination, 0, bytes);
+    int64_t *tokens = static_cast<int64_t *>(destination);
+    if (microBatch == 0)
+      for (size_t i = 0; i < text.size(); ++i)
+        tokens[i] = static_cast<unsigned char>(text[i]);
+  }
+
+  void store(int64_t output, int64_t microBatch, const void *source,
+             int64_t) override {
+    if (output != model.output || microBatch != 0)
+      return;
+    const float *values = static_cast<const float *>(source);
+    logits.assign(values, values + text.size() * model.vocabulary);
+  }
+
+private:
+  Batches others;
+  const LanguageModel &model;
+  const std::string &text;
+};
+
+} // namespace
+
+/// Finds i64 tokens [samples, length] and f32 logits over them.
+static LanguageModel findLanguageModel(const Program &program) {
+  LanguageModel model;
+  const int64_t size = program.microBatchSize;
+  for (size_t i = 0; i < program.inputs.size() && model.input < 0; ++i) {
+    const InputSlot slot(program, i);
+    if (slot.info.type != ElementType::I64 || !slot.batched ||
+        slot.sampleElements < 2)
+      continue;
+    for (size_t o = 0; o < program.outputs.size(); ++o) {
+      const OutputInfo &output = program.outputs[o];
+      if (output.type != ElementType::F32 || output.shape.size() < 2 ||
+          elementCount(output.shape) !=
+              size * slot.sampleElements * output.shape.back() ||
+          output.shape.back() < 2)
+        continue;
+      model = {static_cast<int64_t>(i), static_cast<int64_t>(o),
+               slot.sampleElements, output.shape.back()};
+      break;
+    }
+  }
+  if (model.input < 0)
+    fail("--guess expects a model from tokens [samples, length] to an output "
+         "of logits [samples, length, vocabulary]");
+  return model;
+}
+
+static std::string legible(int64_t byte) {
+  if (byte >= 32 && byte < 127)
+    return std::string(1, static_cast<char>(byte));
+  return byte == '\n' ? "\u21b5" : "\u00b7";
+}
+
+/// Two rows of equal length, a guess below the byte that it is about.
+static std::string drawGuesses(const std::string &text,
+                               const std::vector<int64_t> &guesses) {
+  constexpr size_t width = 72;
+  std::string drawn;
+  for (size_t begin = 0; begin < text.size(); begin += width) {
+    std::string above = "  text   ", below = "  guess  ";
+    for (size_t i = begin; i < std::min(text.size(), begin + width); ++i) {
+      above += legible(static_cast<unsigned char>(text[i]));
+      below += i ? legible(guesses[i - 1]) : " ";
+    }
+    drawn += above + "\n" + below + "\n";
+  }
+  int64_t right = 0;
+  for (size_t i = 1; i < text.size(); ++i)
+    right += guesses[i - 1] == static_cast<unsigned char>(text[i]);
+  drawn += "  " + std::to_string(right) + " of " +
+           std::to_string(text.size() - 1) + " bytes guessed; then comes '" +
+           legible(guesses.back()) + "'\n";
+  return drawn;
+}
+
+std::string pipewright::runtime::guess(Rank &rank, const Options &options) {
+  const Program &program = rank.wholeProgram();
+  const LanguageModel model = findLanguageModel(program);
+  const std::string text =
+      options.guess.substr(0, static_cast<size_t>(model.length));
+  const Dataset dataset(program, withGenerated(options, {}), "--data",
+                        Dataset::Missing::Zeros);
+  GuessIo io(program, dataset, model, text);
+  rank.setBatchIo(&io);
+  runForward(rank);
+  rank.takeLoss();
+  std::string drawn;
+  if (!io.logits.empty()) {
+    std::vector<int64_t> guesses;
+    for (size_t i = 0; i < text.size(); ++i) {
+      const float *row = io.logits.data() + i * model.vocabulary;
+      guesses.push_back(std::max_element(row, row + model.vocabulary) - row);
+    }
+    drawn = drawGuesses(text, guesses);
+  }
+  std::string joined;
+  for (const std::string &part : gatherTexts(rank.transport(), drawn))
+    joined += part;
+  return joined;
+}
+
+void pipewright::runtime::checkEvaluation(const Program &program,
+                                          const Options &options) {
+  const char *wanted = !options.evalData.empty()  ? "--eval-data"
+                       : !options.predict.empty() ? "--predict"
+                       : !options.guess.empty()   ? "--guess"
+                                                  : nullptr;
+  if (wanted)
+    for (const RankProgram &rank : program.ranks)
+      if (!rank.evaluate)
+        fail(wanted, ": the program was compiled without evaluation");
+  if (!options.guess.empty()) {
+    const LanguageModel model = findLanguageModel(program);
+    const int64_t limit = program.inputs[model.input].limit;
+    for (unsigned char byte : options.guess)
+      if (limit > 0 && byte >= limit)
+        fail("--guess: byte ", int{byte}, " is outside of the ", limit,
+             " tokens of the model");
+  }
+  for (const auto &[name, path] : options.outputs) {
+    findOutput(program, name);
+    // Fails now, not after the work, when the folder cannot be written to.
+    AtomicFile probe(path);
+  }
+}

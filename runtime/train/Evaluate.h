@@ -1,0 +1,33 @@
+//===- Evaluate.h - Forward-only runs of the model -------------*- C++ -*-===//
+//
+// Held-out loss, predictions and guesses. Every rank calls these together.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_TRAIN_EVALUATE_H
+#define PIPEWRIGHT_RUNTIME_TRAIN_EVALUATE_H
+
+#include "runtime/core/Rank.h"
+#include "runtime/io/Dataset.h"
+#include "runtime/train/Options.h"
+
+#include <string>
+
+namespace pipewright::runtime {
+
+/// The mean loss over the held-out data, on every rank.
+double evaluateLoss(Rank &rank, const Dataset &dataset, int64_t mostBatches);
+
+/// Runs the model over all samples of --predict and writes --output files.
+/// Returns a line about it, on rank 0.
+std::string predict(Rank &rank, const Options &options);
+
+/// The line `text` and the model's most likely byte for each place, on rank 0.
+std::string guess(Rank &rank, const Options &options);
+
+/// Throws an Error when program and options do not go together.
+void checkEvaluation(const Program &program, const Options &options);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_TRAIN_EVALUATE_H

@@ -1,0 +1,155 @@
+//===- Gather.cpp - What all ranks tell rank 0 ----------------------------===//
+
+#include "runtime/train/Gather.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Rank.h"
+#include "runtime/io/Safetensors.h"
+#include "runtime/io/Source.h"
+#include "runtime/transport/Transport.h"
+
+#include <cstring>
+#include <memory>
+
+using namespace pipewright::runtime;
+
+/// What rank 0 holds of another rank's tensor at a time.
+static constexpr int64_t pieceBytes = 32 << 20;
+
+std::vector<std::vector<double>>
+pipewright::runtime::gatherNumbers(Transport &transport,
+                                   const std::vector<double> &row) {
+  const int64_t width = row.size();
+  std::vector<double> all(width * transport.size());
+  std::copy(row.begin(), row.end(), all.begin() + width * transport.rank());
+  transport.sumToAll(all.data(), all.size());
+  std::vector<std::vector<double>> rows;
+  for (int64_t r = 0; r < transport.size(); ++r)
+    rows.emplace_back(all.begin() + r * width, all.begin() + (r + 1) * width);
+  return rows;
+}
+
+std::vector<std::string>
+pipewright::runtime::gatherTexts(Transport &transport,
+                                 const std::string &text) {
+  const auto sizes =
+      gatherNumbers(transport, {static_cast<double>(text.size())});
+  std::vector<std::string> texts;
+  if (transport.rank() != 0) {
+    transport.postSend(0, text.data(), text.size());
+    transport.waitSend(0);
+    return texts;
+  }
+  texts.push_back(text);
+  for (int64_t r = 1; r < transport.size(); ++r) {
+    std::string &other = texts.emplace_back(
+        static_cast<size_t>(sizes[r][0]), '\0');
+    transport.postReceive(r, other.data(), other.size());
+    transport.waitReceive(r);
+  }
+  return texts;
+}
+
+void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {
+  if (rank.program().weights.empty())
+    return;
+  const SafetensorsReader file(path);
+  for (const WeightInfo &weight : rank.program().weights) {
+    const TensorView tensor =
+        file.find(weight.name, weight.type, parseShape(weight.shape));
+    if (tensor.bytes != weight.buffer.bytes)
+      fail("weight '", weight.name, "' has ", tensor.bytes,
+           " bytes, but its buffer ", weight.buffer.bytes);
+    std::memcpy(rank.data<void>(weight.buffer), tensor.data, tensor.bytes);
+  }
+}
+
+void pipewright::runtime::checkWeights(const Program &program,
+                                       const std::string &path) {
+  std::unique_ptr<SafetensorsReader> file;
+  for (const RankProgram &rank : program.ranks)
+    for (const WeightInfo &weight : rank.weights) {
+      if (!file)
+        file = std::make_unique<SafetensorsReader>(path);
+      file->find(weight.name, weight.type, parseShape(weight.shape));
+    }
+}
+
+/// Sends one tensor's bytes to rank 0, which writes them.
+static void passTensor(Transport &transport, int64_t owner, const void *data,
+                       int64_t bytes, SafetensorsWriter *writer) {
+  if (owner == 0) {
+    if (writer)
+      writer->write(data, bytes);
+    return;
+  }
+  if (transport.rank() != 0 && transport.rank() != owner)
+    return;
+  std::vector<char> piece;
+  for (int64_t at = 0; at < bytes; at += pieceBytes) {
+    const int64_t now = std::min(pieceBytes, bytes - at);
+    if (!writer) {
+      transport.postSend(0, static_cast<const char *>(data) + at, now);
+      transport.waitSend(0);
+      continue;
+    }
+    piece.resize(now);
+    transport.postReceive(owner, piece.data(), now);
+    transport.waitReceive(owner);
+    writer->write(piece.data(), now);
+  }
+}
+
+/// Writes one tensor for each weight that `selects`; `find` gives the values
+/// of a weight (by its index) of the calling rank.
+static void
+saveTensors(Rank &rank, const std::string &path,
+            const std::function<bool(const WeightInfo &)> &selects,
+            const std::function<const void *(size_t)> &find) {
+  Transport &transport = rank.transport();
+  const Program &program = rank.wholeProgram();
+  std::vector<TensorHeader> headers;
+  for (const RankProgram &part : program.ranks)
+    for (const WeightInfo &weight : part.weights)
+      if (selects(weight))
+        headers.push_back(
+            {weight.name, weight.type, parseShape(weight.shape)});
+  std::unique_ptr<SafetensorsWriter> writer;
+  if (rank.number() == 0)
+    writer = std::make_unique<SafetensorsWriter>(path, headers);
+  for (size_t owner = 0; owner < program.ranks.size(); ++owner) {
+    const auto &weights = program.ranks[owner].weights;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (!selects(weights[i]))
+        continue;
+      const bool mine = static_cast<int64_t>(owner) == rank.number();
+      const int64_t bytes = elementCount(parseShape(weights[i].shape)) *
+                            byteWidth(weights[i].type);
+      passTensor(transport, owner, mine ? find(i) : nullptr, bytes,
+                 writer.get());
+    }
+  }
+  if (writer)
+    writer->commit();
+}
+
+void pipewright::runtime::saveWeights(Rank &rank, const std::string &path) {
+  saveTensors(
+      rank, path, [](const WeightInfo &weight) { return weight.owner; },
+      [&](size_t i) {
+        return rank.data<void>(rank.program().weights[i].buffer);
+      });
+}
+
+void pipewright::runtime::saveGradients(Rank &rank, const std::string &path) {
+  saveTensors(
+      rank, path,
+      [](const WeightInfo &weight) {
+        return weight.owner && weight.gradient.bytes != 0;
+      },
+      [&](size_t i) -> const void * {
+        if (rank.gradients().size() <= i)
+          fail("rank ", rank.number(),
+               " had no update task to take gradients at");
+        return rank.gradients()[i].data();
+      });
+}

@@ -1,0 +1,215 @@
+//===- Options.cpp - The command line of a generated program --------------===//
+
+#include "runtime/train/Options.h"
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <unistd.h>
+
+using namespace pipewright::runtime;
+
+namespace {
+
+/// One option: `name` begins with "--"; `argument` is empty for a flag.
+struct Row {
+  const char *name;
+  const char *argument;
+  const char *help;
+  std::function<void(Options &, const std::string &)> apply;
+};
+
+} // namespace
+
+static int64_t parseInteger(const char *option, const std::string &text,
+                            int64_t least) {
+  char *end = nullptr;
+  errno = 0;
+  const int64_t value = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end || errno || value < least)
+    fail(option, " expects a whole number of at least ", least, ", but got '",
+         text, "'");
+  return value;
+}
+
+static double parseNumber(const char *option, const std::string &text) {
+  char *end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end || !(value >= 0) || !std::isfinite(value))
+    fail(option, " expects a number of at least 0, but got '", text, "'");
+  return value;
+}
+
+static DataSpec parsePair(const char *option, const std::string &text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    fail(option, " expects NAME=FILE, but got '", text, "'");
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+static const std::vector<Row> &rows() {
+  using O = Options;
+  using Text = std::string;
+  static const std::vector<Row> table = {
+      {"--data", "NAME=FILE", "training data of an input (see below)",
+       [](O &o, const Text &t) { o.data.push_back(parsePair("--data", t)); }},
+      {"--eval-data", "NAME=FILE", "held-out data, never trained on",
+       [](O &o, const Text &t) {
+         o.evalData.push_back(parsePair("--eval-data", t));
+       }},
+      {"--eval-every", "N", "held-out loss every N steps (a fifth of them)",
+       [](O &o, const Text &t) {
+         o.evalEvery = parseInteger("--eval-every", t, 1);
+       }},
+      {"--eval-batches", "N", "batches of held-out data at most (16)",
+       [](O &o, const Text &t) {
+         o.evalBatches = parseInteger("--eval-batches", t, 1);
+       }},
+      {"--steps", "N", "optimizer steps (100)",
+       [](O &o, const Text &t) { o.steps = parseInteger("--steps", t, 0); }},
+      {"--lr", "X", "learning rate",
+       [](O &o, const Text &t) { o.learningRate = parseNumber("--lr", t); }},
+      {"--warmup", "N", "steps until the full learning rate (0)",
+       [](O &o, const Text &t) { o.warmup = parseInteger("--warmup", t, 0); }},
+      {"--schedule", "NAME", "constant, or cosine (falls to a tenth)",
+       [](O &o, const Text &t) {
+         if (t != "constant" && t != "cosine")
+           fail("--schedule expects constant or cosine, but got '", t, "'");
+         o.schedule = t == "cosine" ? O::Schedule::Cosine
+                                    : O::Schedule::Constant;
+       }},
+      {"--seed", "N", "of sampling and dropout (0)",
+       [](O &o, const Text &t) { o.seed = parseInteger("--seed", t, 0); }},
+      {"--no-shuffle", "", "take samples in the order of the file",
+       [](O &o, const Text &) { o.shuffle = false; }},
+      {"--threads-per-rank", "N", "compute threads (cores / ranks)",
+       [](O &o, const Text &t) {
+         o.threadsPerRank = parseInteger("--threads-per-rank", t, 1);
+       }},
+      {"--timeout", "S", "seconds until a wait for another rank fails (60)",
+       [](O &o, const Text &t) { o.timeout = parseNumber("--timeout", t); }},
+      {"--weights", "FILE", "initial weights (weights.safetensors)",
+       [](O &o, const Text &t) { o.weights = t; }},
+      {"--save", "FILE", "final weights (trained.safetensors; none: nowhere)",
+       [](O &o, const Text &t) { o.save = t; }},
+      {"--log", "FILE", "one JSON object per step",
+       [](O &o, const Text &t) { o.log = t; }},
+      {"--trace", "FILE", "Chrome trace of the last step",
+       [](O &o, const Text &t) { o.trace = t; }},
+      {"--dump-gradients", "FILE", "gradients of the first step, safetensors",
+       [](O &o, const Text &t) { o.dumpGradients = t; }},
+      {"--predict", "NAME=FILE", "evaluate these inputs instead of training",
+       [](O &o, const Text &t) {
+         o.predict.push_back(parsePair("--predict", t));
+       }},
+      {"--output", "NAME=FILE", "write an output of --predict as .npy",
+       [](O &o, const Text &t) {
+         o.outputs.push_back(parsePair("--output", t));
+       }},
+      {"--guess", "TEXT", "show the model's next-byte guesses on a line",
+       [](O &o, const Text &t) { o.guess = t; }},
+      {"--timetable", "", "print the schedule and end",
+       [](O &o, const Text &) { o.timetable = true; }},
+      {"--plan", "", "print the compiler's plan (JSON) and end",
+       [](O &o, const Text &) { o.plan = true; }},
+      {"--help", "", "print this and end",
+       [](O &o, const Text &) { o.help = true; }},
+  };
+  return table;
+}
+
+/// The folder that the executable lies in.
+static std::string executableFolder() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  const std::string text(path, std::max<ssize_t>(length, 0));
+  const size_t slash = text.rfind('/');
+  return slash == std::string::npos ? "." : text.substr(0, slash);
+}
+
+Options Options::parse(int argc, char **argv, const Program &program) {
+  Options options;
+  options.learningRate = program.defaults.learningRate;
+  for (int i = 1; i < argc; ++i) {
+    std::string name = argv[i];
+    std::string value;
+    const size_t equals = name.find('=');
+    const bool joined =
+        name.rfind("--", 0) == 0 && equals != std::string::npos;
+    if (joined) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    }
+    const auto row = std::find_if(rows().begin(), rows().end(),
+                                  [&](const Row &r) { return name == r.name; });
+    if (row == rows().end())
+      fail("unknown option '", argv[i], "' (--help lists them)");
+    if (!*row->argument && joined)
+      fail(row->name, " takes no value");
+    if (*row->argument && !joined) {
+      if (i + 1 == argc)
+        fail(row->name, " expects ", row->argument, ", but nothing follows");
+      value = argv[++i];
+    }
+    row->apply(options, value);
+  }
+  if (options.weights.empty())
+    options.weights = executableFolder() + "/weights.safetensors";
+  if (options.save.empty())
+    options.save = executableFolder() + "/trained.safetensors";
+  if (options.save == "none")
+    options.save.clear();
+  if (!options.evalEvery)
+    options.evalEvery = std::max<int64_t>(1, (options.steps + 4) / 5);
+  if (!options.predict.empty())
+    options.steps = 0;
+  if (!options.outputs.empty() && options.predict.empty())
+    fail("--output expects --predict NAME=FILE beside it");
+  return options;
+}
+
+float Options::learningRateAt(int64_t step) const {
+  if (step < warmup)
+    return static_cast<float>(learningRate * (step + 1) / warmup);
+  if (schedule == Schedule::Constant)
+    return static_cast<float>(learningRate);
+  const double done = static_cast<double>(step - warmup) /
+                      std::max<int64_t>(1, steps - warmup);
+  return static_cast<float>(learningRate *
+                            (0.1 + 0.45 * (1 + std::cos(M_PI * done))));
+}
+
+std::string pipewright::runtime::helpText(const Program &program) {
+  std::string text = "trains '" + std::string(program.name) + "' on " +
+                     std::to_string(program.ranks.size()) +
+                     " ranks: threads of one process, or processes of "
+                     "mpirun\n\noptions:\n";
+  for (const Row &row : rows()) {
+    char line[160];
+    const std::string left = std::string(row.name) +
+                             (*row.argument ? " " : "") + row.argument;
+    std::snprintf(line, sizeof line, "  %-28s %s\n", left.c_str(), row.help);
+    text += line;
+  }
+  text += "\ninputs of the model (shape of one micro-batch of " +
+          std::to_string(program.microBatchSize) + "):\n";
+  for (const InputInfo &input : program.inputs)
+    text += "  " + std::string(input.name) + "  " + typeText(input.type) +
+            " " + shapeText(input.shape) + "\n";
+  return text + R"(
+data (--data, --eval-data, --predict) of an input:
+  FILE.npy                       an array, dimension 0 = samples
+  bytes:FILE[,FILE...]           text, a byte is a token; also u16:, i32: (raw
+                                 tokens), tokens: (shards as llm.c writes them)
+  cifar10:FILE[,FILE...]         images of the binary version; also cifar100:
+  random[:N], zeros, ones, range
+  from:NAME                      what lies beside the data of input NAME: the
+                                 next tokens, the labels; taken by itself for
+                                 the one input that fits and has no data
+  same:NAME                      the same values as input NAME
+)";
+}

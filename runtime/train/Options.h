@@ -1,0 +1,57 @@
+//===- Options.h - The command line of a generated program -----*- C++ -*-===//
+
+#ifndef PIPEWRIGHT_RUNTIME_TRAIN_OPTIONS_H
+#define PIPEWRIGHT_RUNTIME_TRAIN_OPTIONS_H
+
+#include "runtime/core/Program.h"
+#include "runtime/io/Dataset.h"
+
+#include <string>
+#include <vector>
+
+namespace pipewright::runtime {
+
+struct Options {
+  enum class Schedule { Constant, Cosine };
+
+  std::vector<DataSpec> data;
+  std::vector<DataSpec> evalData;
+  int64_t steps = 100;
+  int64_t evalEvery = 0;
+  int64_t evalBatches = 16;
+  double learningRate = 0;
+  int64_t warmup = 0;
+  Schedule schedule = Schedule::Constant;
+  uint64_t seed = 0;
+  bool shuffle = true;
+  /// 0: the cores shared out evenly.
+  int64_t threadsPerRank = 0;
+  double timeout = 60;
+  std::string log;
+  std::string weights;
+  std::string save;
+  std::string trace;
+  std::string dumpGradients;
+  std::string guess;
+  std::vector<DataSpec> predict;
+  std::vector<DataSpec> outputs;
+
+  // Print something and end.
+  bool help = false;
+  bool timetable = false;
+  bool plan = false;
+
+  /// Throws an Error that names the option.
+  static Options parse(int argc, char **argv, const Program &program);
+
+  /// The learning rate of a step: warm-up rises in a line, cosine falls to a
+  /// tenth.
+  float learningRateAt(int64_t step) const;
+};
+
+/// The text of --help.
+std::string helpText(const Program &program);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_TRAIN_OPTIONS_H

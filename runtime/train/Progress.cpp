@@ -1,0 +1,95 @@
+//===- Progress.cpp - What a person sees while training -------------------===//
+
+#include "runtime/train/Progress.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <unistd.h>
+
+using namespace pipewright::runtime;
+
+std::string pipewright::runtime::durationText(double seconds) {
+  const long long whole = std::llround(std::max(0.0, seconds));
+  char text[48];
+  if (whole >= 3600)
+    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600,
+                  whole / 60 % 60, whole % 60);
+  else
+    std::snprintf(text, sizeof text, "%lld:%02lld", whole / 60, whole % 60);
+  return text;
+}
+
+std::string pipewright::runtime::groupedText(int64_t number) {
+  std::string text = std::to_string(number);
+  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(at, ",");
+  return text;
+}
+
+std::string pipewright::runtime::bytesText(double bytes) {
+  const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 4) {
+    bytes /= 1024;
+    ++unit;
+  }
+  char text[48];
+  std::snprintf(text, sizeof text, unit ? "%.1f %s" : "%.0f %s", bytes,
+                units[unit]);
+  return text;
+}
+
+Progress::Progress(int64_t steps, int64_t samples, int64_t tokens)
+    : steps(steps), samples(samples), tokens(tokens),
+      terminal(isatty(STDOUT_FILENO) != 0) {}
+
+void Progress::clear() {
+  if (open)
+    std::fputs("\r\033[K", stdout);
+  open = false;
+}
+
+void Progress::step(int64_t number, double loss, double seconds) {
+  // The first step warms up caches and says little about the others.
+  smoothSeconds = number <= 2 ? seconds : 0.9 * smoothSeconds + 0.1 * seconds;
+  const auto now = std::chrono::steady_clock::now();
+  const bool last = number == steps;
+  if (terminal) {
+    if (!last && now - shown < std::chrono::milliseconds(100))
+      return;
+  } else {
+    const int64_t interval = std::max<int64_t>(1, steps / 20);
+    if (!last && number != 1 && number % interval != 0)
+      return;
+  }
+  shown = now;
+  const int width = static_cast<int>(std::to_string(steps).size());
+  const double perSecond =
+      samples * std::max<int64_t>(tokens, 1) / smoothSeconds;
+  clear();
+  std::printf("step %*lld/%lld   loss %.4f   %s %s/s   %s left", width,
+              (long long)number, (long long)steps, loss,
+              perSecond < 10 ? std::to_string(perSecond).substr(0, 4).c_str()
+                             : groupedText(std::llround(perSecond)).c_str(),
+              tokens ? "tokens" : "samples",
+              durationText((steps - number) * smoothSeconds).c_str());
+  open = terminal && !last;
+  if (!open)
+    std::fputc('\n', stdout);
+  std::fflush(stdout);
+}
+
+void Progress::evaluation(int64_t number, double loss) {
+  char text[96];
+  const int width = static_cast<int>(std::to_string(steps).size());
+  std::snprintf(text, sizeof text, "step %*lld/%lld   held-out loss %.4f",
+                width, (long long)number, (long long)steps, loss);
+  line(text);
+}
+
+void Progress::line(const std::string &text) {
+  clear();
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
+}

@@ -1,0 +1,46 @@
+//===- Progress.h - What a person sees while training ----------*- C++ -*-===//
+//
+// On a terminal one line that rewrites itself; elsewhere about twenty lines
+// over the whole run.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_TRAIN_PROGRESS_H
+#define PIPEWRIGHT_RUNTIME_TRAIN_PROGRESS_H
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace pipewright::runtime {
+
+class Progress {
+public:
+  /// A step is `samples` samples of `tokens` tokens each (0: not a text).
+  Progress(int64_t steps, int64_t samples, int64_t tokens);
+
+  void step(int64_t number, double loss, double seconds);
+  void evaluation(int64_t number, double loss);
+  /// A line of its own, below whatever stands there.
+  void line(const std::string &text);
+
+private:
+  void clear();
+
+  const int64_t steps, samples, tokens;
+  const bool terminal;
+  bool open = false;
+  double smoothSeconds = 0;
+  std::chrono::steady_clock::time_point shown;
+};
+
+/// "1:07:09" or "0:31".
+std::string durationText(double seconds);
+/// "12,345".
+std::string groupedText(int64_t number);
+/// "12.3 MiB".
+std::string bytesText(double bytes);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_TRAIN_PROGRESS_H

@@ -1,0 +1,137 @@
+//===- Report.cpp - Predicted beside measured -----------------------------===//
+
+#include "runtime/train/Report.h"
+#include "runtime/train/Gather.h"
+#include "runtime/train/Progress.h"
+#include "runtime/transport/Transport.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+using namespace pipewright::runtime;
+
+static std::string format(const char *pattern, auto... values) {
+  char text[512];
+  std::snprintf(text, sizeof text, pattern, values...);
+  return text;
+}
+
+static double predictedSeconds(const Program &program) {
+  double seconds = 0;
+  for (const RankProgram &rank : program.ranks)
+    seconds = std::max(seconds, rank.predictedStepSeconds);
+  return seconds;
+}
+
+static std::string secondsText(double seconds) {
+  return seconds < 1 ? format("%.1f ms", seconds * 1e3)
+                     : format("%.2f s", seconds);
+}
+
+std::string pipewright::runtime::headerText(const Program &program,
+                                            const Options &options,
+                                            const Launch &launch) {
+  const long long ranks = program.ranks.size();
+  std::string text = format(
+      "%s: %lld rank%s (%s), %lld thread%s each%s; a step is %lld micro-batch"
+      "%s of %lld; %s, lr %g",
+      program.name, ranks, ranks == 1 ? "" : "s",
+      launch.processes ? "MPI processes" : "threads",
+      (long long)launch.threadsPerRank, launch.threadsPerRank == 1 ? "" : "s",
+      launch.pinned ? "" : " (not pinned: more threads than cores)",
+      (long long)program.microBatches, program.microBatches == 1 ? "" : "es",
+      (long long)program.microBatchSize, program.optimizer,
+      options.learningRate);
+  text += "\npredicted: ";
+  if (const double seconds = predictedSeconds(program))
+    text += secondsText(seconds) + " per step; ";
+  text += "memory";
+  const char *separator = " ";
+  for (const RankProgram &rank : program.ranks) {
+    text += separator + bytesText(static_cast<double>(rank.arenaBytes));
+    separator = " + ";
+  }
+  return text;
+}
+
+namespace {
+/// Resident memory of a process in bytes.
+struct Resident {
+  double all = 0, files = 0;
+};
+} // namespace
+
+static Resident readResident() {
+  Resident resident;
+  std::FILE *file = std::fopen("/proc/self/status", "r");
+  if (!file)
+    return resident;
+  char line[256];
+  while (std::fgets(line, sizeof line, file)) {
+    double kilobytes = 0;
+    if (std::sscanf(line, "VmRSS: %lf", &kilobytes) == 1)
+      resident.all = kilobytes * 1024;
+    else if (std::sscanf(line, "RssFile: %lf", &kilobytes) == 1 ||
+             std::sscanf(line, "RssShmem: %lf", &kilobytes) == 1)
+      resident.files += kilobytes * 1024;
+  }
+  std::fclose(file);
+  return resident;
+}
+
+static std::string residentText(const std::string &who,
+                                const Resident &resident, double arenas,
+                                double scratch) {
+  const double rest = resident.all - resident.files - arenas - scratch;
+  return "resident   " + who + bytesText(resident.all) + " = arenas " +
+         bytesText(arenas) + " + library scratch " + bytesText(scratch) +
+         " + program, libraries and data files " + bytesText(resident.files) +
+         " + heap, stacks and generated code " +
+         bytesText(std::max(0.0, rest));
+}
+
+std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
+                                             std::vector<double> stepSeconds) {
+  const Resident own = readResident();
+  const auto rows = gatherNumbers(
+      rank.transport(),
+      {static_cast<double>(rank.arenaBytes()),
+       static_cast<double>(rank.arenaPeak()),
+       static_cast<double>(rank.scratchBytes()), own.all, own.files});
+  const Program &program = rank.wholeProgram();
+  std::string text;
+  // The first step also warms caches up.
+  if (stepSeconds.size() > 1)
+    stepSeconds.erase(stepSeconds.begin());
+  if (!stepSeconds.empty()) {
+    std::nth_element(stepSeconds.begin(),
+                     stepSeconds.begin() + stepSeconds.size() / 2,
+                     stepSeconds.end());
+    const double measured = stepSeconds[stepSeconds.size() / 2];
+    text += "step time  measured " + secondsText(measured) + " (median)";
+    if (const double predicted = predictedSeconds(program))
+      text += ", predicted " + secondsText(predicted);
+    text += "\n";
+  }
+  double arenas = 0, scratch = 0;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const int64_t planned = rows[r][0], peak = rows[r][1];
+    text += format("memory     rank %zu: measured %s bytes, planned %s%s\n", r,
+                   groupedText(peak).c_str(), groupedText(planned).c_str(),
+                   peak == planned ? " (as planned)" : "");
+    arenas += rows[r][0];
+    scratch += rows[r][2];
+    for (const MemoryLine &line : program.ranks[r].memory)
+      text += format("             %-28s %s\n", line.what,
+                     bytesText(static_cast<double>(line.bytes)).c_str());
+    if (launch.processes)
+      text += residentText(format("rank %zu: ", r), {rows[r][3], rows[r][4]},
+                           rows[r][0], rows[r][2]) +
+              "\n";
+  }
+  if (!launch.processes)
+    text += residentText("", own, arenas, scratch) + "\n";
+  text.pop_back();
+  return text;
+}

@@ -1,0 +1,32 @@
+//===- Report.h - Predicted beside measured --------------------*- C++ -*-===//
+
+#ifndef PIPEWRIGHT_RUNTIME_TRAIN_REPORT_H
+#define PIPEWRIGHT_RUNTIME_TRAIN_REPORT_H
+
+#include "runtime/core/Rank.h"
+#include "runtime/train/Options.h"
+
+#include <string>
+#include <vector>
+
+namespace pipewright::runtime {
+
+/// How the ranks of this run were started.
+struct Launch {
+  bool processes = false;
+  int64_t threadsPerRank = 1;
+  bool pinned = false;
+};
+
+/// What is known before the first step.
+std::string headerText(const Program &program, const Options &options,
+                       const Launch &launch);
+
+/// Step time and memory, measured beside predicted. Every rank calls it; the
+/// text is for rank 0.
+std::string summaryText(Rank &rank, const Launch &launch,
+                        std::vector<double> stepSeconds);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_TRAIN_REPORT_H

@@ -1,0 +1,41 @@
+//===- Threads.cpp - Which cores a rank computes on -----------------------===//
+
+#include "runtime/train/Threads.h"
+#include "runtime/kernels/Parallel.h"
+
+#include <algorithm>
+#include <sched.h>
+#include <unistd.h>
+
+using namespace pipewright::runtime;
+
+Placement::Placement(int64_t ranksOnHost, int64_t threads, bool launched)
+    : ranksOnHost(ranksOnHost) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const bool known =
+      !launched && sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  const int64_t online = std::clamp<int64_t>(sysconf(_SC_NPROCESSORS_ONLN), 1,
+                                             CPU_SETSIZE);
+  for (int core = 0; core < (known ? CPU_SETSIZE : online); ++core)
+    if (!known || CPU_ISSET(core, &allowed))
+      cores.push_back(core);
+  threadsPerRank = threads ? threads
+                           : std::max<int64_t>(1, static_cast<int64_t>(
+                                                      cores.size()) /
+                                                      ranksOnHost);
+}
+
+void Placement::apply(int64_t indexOnHost) const {
+  // Per thread: oneDNN asks the calling thread's setting.
+  omp_set_num_threads(static_cast<int>(threadsPerRank));
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int64_t first = pinned() ? indexOnHost * threadsPerRank : 0;
+  const int64_t count =
+      pinned() ? threadsPerRank : static_cast<int64_t>(cores.size());
+  for (int64_t i = first; i < first + count; ++i)
+    CPU_SET(cores[i], &set);
+  // Not allowed everywhere; slower, but right, without.
+  sched_setaffinity(0, sizeof set, &set);
+}

@@ -1,0 +1,225 @@
+//===- Trainer.cpp - The life of one rank ---------------------------------===//
+
+#include "runtime/train/Trainer.h"
+#include "runtime/core/Error.h"
+#include "runtime/io/AtomicFile.h"
+#include "runtime/io/JsonLines.h"
+#include "runtime/trace/Trace.h"
+#include "runtime/train/Batches.h"
+#include "runtime/train/Evaluate.h"
+#include "runtime/train/Gather.h"
+#include "runtime/train/Progress.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+using namespace pipewright::runtime;
+
+using Clock = std::chrono::steady_clock;
+
+/// Reading weights or writing them to a slow disk takes longer than a step.
+static constexpr double patientSeconds = 3600;
+
+static void checkAmount(const Program &program, const Dataset &dataset,
+                        const char *option) {
+  const int64_t needed = program.microBatches * program.microBatchSize;
+  if (dataset.samples() < needed)
+    fail(option, ": the data has ", dataset.samples(),
+         " samples, but one step takes ", needed);
+}
+
+void pipewright::runtime::checkRun(const Program &program,
+                                   const Options &options) {
+  checkEvaluation(program, options);
+  checkWeights(program, options.weights);
+  if (options.steps > 0) {
+    const Dataset dataset(program, options.data, "--data");
+    checkAmount(program, dataset, "--data");
+    dataset.validate();
+  }
+  if (!options.evalData.empty()) {
+    const Dataset dataset(program, options.evalData, "--eval-data");
+    checkAmount(program, dataset, "--eval-data");
+    dataset.validate();
+  }
+  if (!options.predict.empty())
+    Dataset(program, options.predict, "--predict", Dataset::Missing::Zeros)
+        .validate();
+  for (const std::string &path :
+       {options.save, options.trace, options.dumpGradients})
+    if (!path.empty() && options.steps > 0)
+      AtomicFile probe(path);
+}
+
+namespace {
+
+/// What the training of one rank goes through, in order.
+class Trainer {
+public:
+  Trainer(const Options &options, Rank &rank, const Launch &launch)
+      : options(options), rank(rank), launch(launch),
+        program(rank.wholeProgram()), speaks(rank.number() == 0),
+        log(speaks ? options.log : "") {}
+
+  void run();
+
+private:
+  void train();
+  void step(int64_t number, Batches &batches, Progress &progress);
+  void evaluateAt(int64_t number, Progress &progress);
+  void finish();
+  void say(const std::string &text) {
+    if (!speaks)
+      return;
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+  }
+
+  const Options &options;
+  Rank &rank;
+  const Launch launch;
+  const Program &program;
+  const bool speaks;
+  JsonLines log;
+  std::unique_ptr<Dataset> data, evalData;
+  Trace trace;
+  std::vector<double> stepSeconds;
+};
+
+} // namespace
+
+void Trainer::run() {
+  if (options.steps > 0)
+    data = std::make_unique<Dataset>(program, options.data, "--data");
+  if (!options.evalData.empty())
+    evalData =
+        std::make_unique<Dataset>(program, options.evalData, "--eval-data");
+  say(headerText(program, options, launch));
+  if (!options.predict.empty()) {
+    say(predict(rank, options));
+    return;
+  }
+  if (!options.guess.empty()) {
+    const std::string drawn = guess(rank, options);
+    say((options.steps ? "guesses before training\n" : "guesses\n") + drawn);
+  }
+  if (options.steps > 0)
+    train();
+  else if (evalData) {
+    Progress progress(0, 0, 0);
+    evaluateAt(0, progress);
+  }
+  if (!options.guess.empty() && options.steps) {
+    const std::string drawn = guess(rank, options);
+    say("guesses after training\n" + drawn);
+  }
+  finish();
+}
+
+void Trainer::evaluateAt(int64_t number, Progress &progress) {
+  const double loss = evaluateLoss(rank, *evalData, options.evalBatches);
+  if (!speaks)
+    return;
+  progress.evaluation(number, loss);
+  log.write({{"step", static_cast<double>(number)}, {"eval_loss", loss}});
+}
+
+void Trainer::train() {
+  Batches batches(program, *data);
+  Progress progress(options.steps, batches.batchSamples(),
+                    data->tokensPerSample());
+  for (int64_t number = 0; number < options.steps; ++number) {
+    if (evalData && number % options.evalEvery == 0)
+      evaluateAt(number, progress);
+    step(number, batches, progress);
+    if (number == 0 && !options.dumpGradients.empty())
+      saveGradients(rank, options.dumpGradients);
+  }
+  if (evalData)
+    evaluateAt(options.steps, progress);
+}
+
+void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
+  const int64_t first = number * batches.batchSamples();
+  batches.order = [&, first](int64_t position) {
+    return options.shuffle ? data->shuffled(first + position, options.seed)
+                           : data->inOrder(first + position);
+  };
+  rank.setBatchIo(&batches);
+  const float learningRate = options.learningRateAt(number);
+  const bool traced = !options.trace.empty() && number + 1 == options.steps;
+  if (number == 0 && !options.dumpGradients.empty())
+    rank.captureGradients();
+  if (traced) {
+    trace.start();
+    rank.setTrace(&trace);
+  }
+
+  const auto start = Clock::now();
+  rank.beginStep(number, learningRate);
+  rank.program().step(rank);
+  if (traced) {
+    trace.stop();
+    rank.setTrace(nullptr);
+  }
+  const auto [sum, count] = rank.takeLoss();
+  double totals[2] = {sum, static_cast<double>(count)};
+  rank.transport().sumToAll(totals, 2);
+  const double seconds =
+      std::chrono::duration<double>(Clock::now() - start).count();
+
+  const double loss = totals[0] / totals[1];
+  stepSeconds.push_back(seconds);
+  if (!speaks)
+    return;
+  progress.step(number + 1, loss, seconds);
+  log.write({{"step", static_cast<double>(number + 1)},
+             {"loss", loss},
+             {"learning_rate", learningRate},
+             {"seconds", seconds},
+             {"samples_per_second", batches.batchSamples() / seconds}});
+  if (totals[1] > 0 && !std::isfinite(loss))
+    fail("the loss is ", loss, " at step ", number + 1,
+         ": try a smaller --lr than ", options.learningRate);
+}
+
+void Trainer::finish() {
+  Transport &transport = rank.transport();
+  const std::string summary = summaryText(rank, launch, stepSeconds);
+  if (options.steps > 0)
+    say(summary);
+  transport.setDeadline(patientSeconds);
+  if (!options.trace.empty() && options.steps > 0) {
+    const auto rows = gatherTexts(transport, trace.toJson(rank.number()));
+    if (speaks)
+      writeTrace(options.trace, rows);
+  }
+  if (!options.save.empty() && options.steps > 0) {
+    saveWeights(rank, options.save);
+    say("saved      " + options.save);
+  }
+  transport.barrier();
+}
+
+void pipewright::runtime::runRank(const Program &program,
+                                  const Options &options,
+                                  const Placement &placement, bool processes,
+                                  Transport &transport) {
+  const int64_t number = transport.rank();
+  placement.apply(number % placement.ranksOnHost);
+  transport.setDeadline(std::max(options.timeout, patientSeconds));
+  Rank rank(program, number, transport);
+  rank.setSeed(options.seed);
+  rank.setThreads(placement.threadsPerRank);
+  loadWeights(rank, options.weights);
+  if (rank.program().setUp)
+    rank.program().setUp(rank);
+  transport.barrier();
+  transport.setDeadline(options.timeout);
+  const Launch launch = {processes, placement.threadsPerRank,
+                         placement.pinned()};
+  Trainer(options, rank, launch).run();
+}
