@@ -56,8 +56,9 @@ TEST(Policy, BackwardsOfAStageAscend) {
     std::vector<int32_t> next(options.stages);
     for (const std::vector<Task> &tasks : schedule.order)
       for (const Task &task : tasks)
-        if (task.kind == TaskKind::Backward)
+        if (task.kind == TaskKind::Backward) {
           EXPECT_EQ(next[task.stage]++, task.microBatch);
+        }
   });
 }
 
@@ -151,6 +152,61 @@ TEST(Registry, UnknownNamesGetNearMatches) {
             message("chimera"));
   EXPECT_EQ("unknown schedule ''; expects one of gpipe, 1f1b, breadth-first",
             message(""));
+}
+
+namespace {
+
+/// Everything on one rank, one micro-batch after the other; as small as a
+/// policy from outside can be.
+class Sequential : public Policy {
+public:
+  explicit Sequential(llvm::StringRef name) : ownName(name) {}
+  llvm::StringRef name() const override { return ownName; }
+  llvm::StringRef summary() const override { return "no pipeline"; }
+  llvm::StringRef paper() const override { return "none"; }
+  llvm::StringRef bubbleFormula() const override { return "0"; }
+  llvm::StringRef memoryFormula() const override { return "1 stash"; }
+  double stepTime(const ScheduleOptions &options, double forward,
+                  double backward) const override {
+    return options.microBatches * (forward + backward);
+  }
+  int64_t maxInFlight(const ScheduleOptions &, int64_t) const override {
+    return 1;
+  }
+
+protected:
+  llvm::Expected<Placement>
+  placeStages(const ScheduleOptions &options) const override {
+    if (options.stages == 1 && options.ranks == 1)
+      return Placement{0};
+    return llvm::createStringError("sequential needs 1 stage on 1 rank");
+  }
+  std::vector<Task> orderOfRank(const Schedule &schedule,
+                                int32_t rank) const override {
+    std::vector<Task> order;
+    for (int32_t m = 0; m < schedule.microBatches; ++m) {
+      order.push_back(Task::forward(0, m));
+      order.push_back(Task::backward(0, m));
+    }
+    return order;
+  }
+
+private:
+  llvm::StringRef ownName;
+};
+
+} // namespace
+
+TEST(Registry, APolicyFromOutsideIsFoundAndMayHideAnother) {
+  static const Sequential added("sequential"), replacement("gpipe");
+  registerPolicy(added);
+  EXPECT_EQ("", messageOf(findPolicy("sequential")));
+  size_t count = allPolicies().size();
+  registerPolicy(replacement);
+  EXPECT_EQ(&replacement, valueOf(findPolicy("gpipe")));
+  EXPECT_EQ(count, allPolicies().size());
+  registerPolicy(gpipePolicy());
+  EXPECT_EQ(&gpipePolicy(), valueOf(findPolicy("gpipe")));
 }
 
 TEST(Placement, LinearKeepsNeighboursTogether) {
