@@ -1,0 +1,235 @@
+//===- ApproximateMath.cpp - functions as vectorizable formulas -----------===//
+//
+// exp and log after Cephes, erf and tanh as ratios of polynomials with the
+// coefficients that Eigen uses. None of them branches or calls: comparisons
+// become selects, and a select on x < low keeps a NaN where a minimum would
+// lose it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/kernels/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+#define GEN_PASS_DEF_KERNELAPPROXIMATEMATH
+#include "codegen/kernels/Passes.h.inc"
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Builds f32 arithmetic, on scalars or vectors.
+class Formula {
+public:
+  Formula(PatternRewriter &rewriter, Operation *op)
+      : b(rewriter), loc(op->getLoc()), type(op->getResult(0).getType()) {}
+
+  Value constant(float value) {
+    TypedAttr attribute = b.getF32FloatAttr(value);
+    if (auto vector = dyn_cast<VectorType>(type))
+      attribute = DenseElementsAttr::get(vector, value);
+    return arith::ConstantOp::create(b, loc, attribute);
+  }
+  Value integer(int32_t value) {
+    TypedAttr attribute = b.getI32IntegerAttr(value);
+    if (auto vector = dyn_cast<VectorType>(integerType()))
+      attribute = DenseElementsAttr::get(vector, value);
+    return arith::ConstantOp::create(b, loc, attribute);
+  }
+  Type integerType() {
+    if (auto vector = dyn_cast<VectorType>(type))
+      return vector.cloneWith(std::nullopt, b.getI32Type());
+    return b.getI32Type();
+  }
+  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
+  Value sub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
+  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
+  Value div(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
+  Value fma(Value x, Value y, Value z) {
+    return math::FmaOp::create(b, loc, x, y, z);
+  }
+  Value less(Value x, Value y) {
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, y);
+  }
+  Value equal(Value x, Value y) {
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, y);
+  }
+  Value select(Value condition, Value x, Value y) {
+    return arith::SelectOp::create(b, loc, condition, x, y);
+  }
+  Value clamp(Value x, float low, float high) {
+    x = select(less(x, constant(low)), constant(low), x);
+    return select(less(constant(high), x), constant(high), x);
+  }
+  Value bits(Value x) {
+    return arith::BitcastOp::create(b, loc, integerType(), x);
+  }
+  Value fromBits(Value x) {
+    return arith::BitcastOp::create(b, loc, type, x);
+  }
+  Value addInt(Value x, Value y) {
+    return arith::AddIOp::create(b, loc, x, y);
+  }
+  /// The polynomial with the coefficients of falling powers of `x`.
+  Value polynomial(Value x, ArrayRef<float> coefficients) {
+    Value value = constant(coefficients.front());
+    for (float coefficient : coefficients.drop_front())
+      value = fma(value, x, constant(coefficient));
+    return value;
+  }
+
+  PatternRewriter &b;
+  Location loc;
+  Type type;
+};
+
+bool isF32(Operation *op) {
+  return getElementTypeOrSelf(op->getResult(0).getType()).isF32();
+}
+
+/// 2^n p(f) with x = n ln 2 + f.
+struct ApproximateExp : OpRewritePattern<math::ExpOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::ExpOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isF32(op))
+      return failure();
+    Formula f(rewriter, op);
+    constexpr float kLowest = -86.6f;
+    Value input = op.getOperand();
+    Value x = f.clamp(input, kLowest, 89.0f);
+    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
+    // These two ops must not be reassociated.
+    Value magic = f.constant(12582912.0f);
+    Value shifted = f.fma(x, f.constant(1.44269504088896341f), magic);
+    Value n = f.sub(shifted, magic);
+    Value r = f.fma(n, f.constant(-0.693359375f), x);
+    r = f.fma(n, f.constant(2.12194440e-4f), r);
+    Value p = f.polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f,
+                               8.3334519073e-3f, 4.1665795894e-2f,
+                               1.6666665459e-1f, 5.0000001201e-1f});
+    p = f.add(f.fma(f.mul(r, r), p, r), f.constant(1.0f));
+    // Times 2^(n-1), then times 2: 2^128 itself is not a number.
+    Value exponent = f.addInt(
+        arith::ShLIOp::create(rewriter, f.loc, f.bits(shifted), f.integer(23)),
+        f.integer(126 << 23));
+    Value result =
+        f.mul(f.mul(p, f.fromBits(exponent)), f.constant(2.0f));
+    result = f.select(f.less(input, f.constant(kLowest)), f.constant(0.0f),
+                      result);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+/// ln x = e ln 2 + ln m with m in [sqrt(1/2), sqrt(2)).
+struct ApproximateLog : OpRewritePattern<math::LogOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::LogOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isF32(op))
+      return failure();
+    Formula f(rewriter, op);
+    Value input = op.getOperand();
+    // Denormals count as the smallest normal number.
+    Value smallest = f.constant(std::numeric_limits<float>::min());
+    Value x = f.select(f.less(input, smallest), smallest, input);
+    Value bits = f.bits(x);
+    Value e = arith::SIToFPOp::create(
+        rewriter, f.loc, f.type,
+        f.addInt(arith::ShRUIOp::create(rewriter, f.loc, bits, f.integer(23)),
+                 f.integer(-126)));
+    Value m = f.fromBits(arith::OrIOp::create(
+        rewriter, f.loc,
+        arith::AndIOp::create(rewriter, f.loc, bits, f.integer(0x007fffff)),
+        f.integer(0x3f000000)));
+    Value low = f.less(m, f.constant(0.707106781186547524f));
+    e = f.select(low, f.sub(e, f.constant(1.0f)), e);
+    m = f.sub(f.select(low, f.add(m, m), m), f.constant(1.0f));
+    Value z = f.mul(m, m);
+    Value p = f.polynomial(
+        m, {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f,
+            -1.2420140846e-1f, 1.4249322787e-1f, -1.6668057665e-1f,
+            2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f});
+    p = f.mul(f.mul(p, m), z);
+    p = f.fma(e, f.constant(-2.12194440e-4f), p);
+    p = f.fma(z, f.constant(-0.5f), p);
+    Value result = f.fma(e, f.constant(0.693359375f), f.add(m, p));
+    Value zero = f.constant(0.0f);
+    result = f.select(f.equal(input, f.constant(kInfinity)), input, result);
+    result = f.select(f.equal(input, zero), f.constant(-kInfinity), result);
+    result = f.select(f.less(input, zero),
+                      f.constant(std::numeric_limits<float>::quiet_NaN()),
+                      result);
+    // A NaN fails every comparison above; its bits make no sense as a number.
+    Value ordered = f.equal(input, input);
+    rewriter.replaceOp(op, f.select(ordered, result, input));
+    return success();
+  }
+};
+
+struct ApproximateErf : OpRewritePattern<math::ErfOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::ErfOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isF32(op))
+      return failure();
+    Formula f(rewriter, op);
+    Value x = f.clamp(op.getOperand(), -4.0f, 4.0f);
+    Value x2 = f.mul(x, x);
+    Value p = f.polynomial(
+        x2, {-2.72614225801306e-10f, 2.77068142495902e-08f,
+             -2.10102402082508e-06f, -5.69250639462346e-05f,
+             -7.34990630326855e-04f, -2.95459980854025e-03f,
+             -1.60960333262415e-02f});
+    Value q = f.polynomial(
+        x2, {-1.45660718464996e-05f, -2.13374055278905e-04f,
+             -1.68282697438203e-03f, -7.37332916720468e-03f,
+             -1.42647390514189e-02f});
+    rewriter.replaceOp(op, f.div(f.mul(x, p), q));
+    return success();
+  }
+};
+
+struct ApproximateTanh : OpRewritePattern<math::TanhOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::TanhOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isF32(op))
+      return failure();
+    Formula f(rewriter, op);
+    Value x = f.clamp(op.getOperand(), -7.90531110763549805f,
+                      7.90531110763549805f);
+    Value x2 = f.mul(x, x);
+    Value p = f.polynomial(
+        x2, {-2.76076847742355e-16f, 2.00018790482477e-13f,
+             -8.60467152213735e-11f, 5.12229709037114e-08f,
+             1.48572235717979e-05f, 6.37261928875436e-04f,
+             4.89352455891786e-03f});
+    Value q = f.polynomial(
+        x2, {1.19825839466702e-06f, 1.18534705686654e-04f,
+             2.26843463243900e-03f, 4.89352518554385e-03f});
+    rewriter.replaceOp(op, f.div(f.mul(x, p), q));
+    return success();
+  }
+};
+
+struct ApproximateMath
+    : impl::KernelApproximateMathBase<ApproximateMath> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<ApproximateExp, ApproximateLog, ApproximateErf,
+                 ApproximateTanh>(&getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace pipewright::codegen

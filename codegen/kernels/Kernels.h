@@ -1,0 +1,76 @@
+//===- Kernels.h - compile kernels to an object file ------------*- C++ -*-===//
+//
+// What the driver calls: a module of kernel functions of nn ops becomes one
+// object file and a header. README.md of codegen/ has the calling convention.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_CODEGEN_KERNELS_KERNELS_H
+#define PIPEWRIGHT_CODEGEN_KERNELS_KERNELS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <string>
+
+namespace pipewright::codegen {
+
+struct KernelOptions {
+  /// A CPU as LLVM names it; "native" is the machine that compiles.
+  std::string cpu = "native";
+  /// Further LLVM features, such as "-avx512f".
+  std::string features;
+  /// LLVM's optimization level, 0 to 3.
+  unsigned optimization = 3;
+  /// Also write LLVM IR and assembly beside the object file.
+  bool keepIntermediates = false;
+};
+
+/// Compiles all functions of `kernels` (left unchanged) to an object file.
+/// Reports a diagnostic on failure.
+mlir::LogicalResult compileKernels(mlir::ModuleOp kernels,
+                                   llvm::StringRef objectPath,
+                                   const KernelOptions &options = {});
+
+/// The second half of compileKernels: `module` is in the LLVM dialect.
+mlir::LogicalResult emitObject(mlir::ModuleOp module,
+                               llvm::StringRef objectPath,
+                               const KernelOptions &options);
+
+/// Writes the C declarations of the kernels, with a comment on each.
+void writeKernelHeader(mlir::ModuleOp kernels, llvm::raw_ostream &os);
+
+/// The C declaration of one kernel, without semicolon.
+std::string kernelDeclaration(mlir::func::FuncOp kernel);
+
+/// An optimizer as the command line names it, with its constants under the
+/// names of torch.optim; those that an optimizer lacks are ignored.
+struct OptimizerSpec {
+  /// sgd, adam, adamw or rmsprop.
+  std::string name = "sgd";
+  double momentum = 0.0;
+  bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999, alpha = 0.99;
+  double epsilon = 1e-8;
+  double weightDecay = 0.0;
+
+  /// How many state buffers of the size of the weights it keeps.
+  unsigned numStates() const;
+};
+
+/// Adds the kernel `<name>_<size>` that updates `size` weights in place and
+/// zeroes the gradient: (weights, gradient, states..., const hyper). An equal
+/// kernel that is there already is returned instead. Reports a diagnostic for
+/// an unknown name.
+mlir::FailureOr<mlir::func::FuncOp>
+buildOptimizerKernel(mlir::ModuleOp kernels, const OptimizerSpec &spec,
+                     int64_t size);
+
+/// Adds the kernel `accumulate_<size>`: (gradient, const x), gradient += x.
+mlir::func::FuncOp buildAccumulateKernel(mlir::ModuleOp kernels, int64_t size);
+
+} // namespace pipewright::codegen
+
+#endif // PIPEWRIGHT_CODEGEN_KERNELS_KERNELS_H
