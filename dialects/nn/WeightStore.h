@@ -66,6 +66,8 @@ public:
     return entry.bytes;
   }
 
+  void remove(llvm::StringRef name) { entries.erase(name.str()); }
+
   size_t size() const { return entries.size(); }
 
 private:

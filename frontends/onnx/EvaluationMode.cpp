@@ -1,0 +1,146 @@
+//===- EvaluationMode.cpp - What an export lost for training --------------===//
+//
+// Each sign has a function; the last warning names the way out.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/EvaluationMode.h"
+
+using namespace mlir;
+
+namespace pipewright::frontend {
+
+bool isTrainingExport(const ModelFile &file) {
+  llvm::StringSet<> initializers;
+  for (const auto &tensor : file.graph().initializer())
+    initializers.insert(tensor.name());
+  for (const auto &node : file.graph().node()) {
+    if (node.op_type() == "Dropout" && node.input_size() == 3)
+      return true;
+    // Evaluation mode transposes weights once and for all.
+    if (node.op_type() == "Transpose" && node.input_size() == 1 &&
+        initializers.contains(node.input(0)))
+      return true;
+    if (node.op_type() != "BatchNormalization")
+      continue;
+    for (const auto &attribute : node.attribute())
+      if (attribute.name() == "training_mode" && attribute.i() == 1)
+        return true;
+  }
+  return false;
+}
+
+static bool isTransposed(const FloatBytes &a, const FloatBytes &b) {
+  int64_t rows = a.shape[0], columns = a.shape[1];
+  auto at = [](const FloatBytes &m, int64_t i) {
+    return m.bytes.slice(i * 4, 4);
+  };
+  bool uniform = true;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) {
+      if (at(a, r * columns + c) != at(b, c * rows + r))
+        return false;
+      uniform &= at(a, r * columns + c) == at(a, 0);
+    }
+  }
+  return !uniform;
+}
+
+/// Weights that are another weight transposed: a tie that was cut.
+static LogicalResult warnAboutLostTies(GraphImporter &graph, bool &found) {
+  std::vector<std::pair<std::string, FloatBytes>> matrices;
+  for (const auto &tensor : graph.file.graph().initializer()) {
+    if (tensor.dims_size() != 2 || !graph.isRead(tensor.name()) ||
+        elementKindOf(tensor.data_type()) != ElementKind::Float)
+      continue;
+    FailureOr<FloatBytes> bytes = graph.reader.readFloats(
+        tensor, "initializer '" + tensor.name() + "'");
+    if (failed(bytes))
+      return failure();
+    matrices.push_back({tensor.name(), std::move(*bytes)});
+  }
+  for (const auto &[name, a] : matrices) {
+    if (!StringRef(name).starts_with("onnx::MatMul_"))
+      continue;
+    for (const auto &[other, b] : matrices) {
+      if (name == other || a.shape[0] != b.shape[1] ||
+          a.shape[1] != b.shape[0] || elementCount(a.shape) < 2 ||
+          !isTransposed(a, b))
+        continue;
+      found = true;
+      graph.warn("initializer '" + name + "' is '" + other +
+                 "' transposed: the export cut the tie between them, and they "
+                 "will be trained apart");
+    }
+  }
+  return success();
+}
+
+/// Every convolution has a bias, none is normalized, and the weights' names
+/// are made up: batch norm was there once.
+static bool hasFoldedBatchNorm(const ModelFile &file) {
+  int64_t convolutions = 0;
+  bool renamed = false;
+  for (const auto &node : file.graph().node()) {
+    if (node.op_type() == "BatchNormalization")
+      return false;
+    if (node.op_type() != "Conv")
+      continue;
+    if (node.input_size() < 3)
+      return false;
+    ++convolutions;
+    renamed |= StringRef(node.input(1)).starts_with("onnx::Conv_");
+  }
+  return convolutions > 0 && renamed;
+}
+
+static void warnAboutUntied(GraphImporter &graph) {
+  ArrayRef<std::string> names = graph.untied;
+  std::string list;
+  for (const std::string &name : names.take_front(3))
+    list += (list.empty() ? "'" : ", '") + name + "'";
+  if (names.size() > 3)
+    list += ", ...";
+  graph.warn(std::to_string(names.size()) +
+             " weights (" + list +
+             ") are read through Identity: the export merged initializers "
+             "because their values are equal; each is trained as a weight of "
+             "its own again");
+}
+
+LogicalResult warnAboutEvaluationMode(GraphImporter &graph) {
+  bool evaluation = false;
+  if (!graph.untied.empty()) {
+    evaluation = true;
+    warnAboutUntied(graph);
+  }
+  if (failed(warnAboutLostTies(graph, evaluation)))
+    return failure();
+  if (hasFoldedBatchNorm(graph.file)) {
+    evaluation = true;
+    graph.warn("no convolution is followed by batch normalization, but the "
+               "weights' names show that it was folded into them: training "
+               "goes on without it");
+  }
+  if (graph.inferenceBatchNorms) {
+    graph.warn(std::to_string(graph.inferenceBatchNorms) +
+               " BatchNormalization nodes are in inference form: they are "
+               "trained with the statistics of each micro-batch, and keep "
+               "running statistics");
+  }
+  if (graph.inferenceDropouts) {
+    evaluation = true;
+    graph.warn(std::to_string(graph.inferenceDropouts) +
+               " Dropout nodes are in inference form: training goes on "
+               "without them");
+  }
+  if (evaluation)
+    graph.warn(
+        std::string("the model was exported in evaluation mode") +
+        (graph.activeDropouts ? "" : ", where dropout is gone") +
+        ": to train the model that was written, export it with "
+        "training=TrainingMode.TRAINING and do_constant_folding=False");
+  return success();
+}
+
+} // namespace pipewright::frontend

@@ -1,0 +1,345 @@
+//===- GraphImporter.cpp - Names of a graph and what they stand for -------===//
+//
+// Initializers become weights or constants here, and values of every kind
+// become op results. What single ops mean is in ops/.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/GraphImporter.h"
+
+#include "frontends/onnx/GraphOrder.h"
+#include "frontends/onnx/NodeContext.h"
+#include "frontends/onnx/OpRegistry.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace pipewright::frontend {
+
+GraphImporter::GraphImporter(const ModelFile &file, MLIRContext &context,
+                             TensorReader &reader)
+    : file(file), context(context), reader(reader), builder(&context) {
+  for (const auto &tensor : file.graph().initializer())
+    initializers[tensor.name()] = &tensor;
+}
+
+void GraphImporter::createModule(ArrayRef<InputBinding> inputs) {
+  const std::string &name = file.graph().name();
+  Location loc = NameLoc::get(builder.getStringAttr(file.path));
+  module = name.empty() ? ModuleOp::create(loc) : ModuleOp::create(loc, name);
+  builder.setInsertionPointToEnd(module->getBody());
+
+  SmallVector<Type> types;
+  for (const InputBinding &input : inputs)
+    types.push_back(RankedTensorType::get(input.shape,
+                                          elementType(input.kind, &context)));
+  function = func::FuncOp::create(builder, loc, "model",
+                                  builder.getFunctionType(types, {}));
+  symbols.insert("model");
+  Block *body = function.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  for (auto [i, input] : llvm::enumerate(inputs)) {
+    function.setArgAttr(i, "nn.name", builder.getStringAttr(input.name));
+    body->getArgument(i).setLoc(
+        NameLoc::get(builder.getStringAttr(input.name)));
+    define(input.name, body->getArgument(i));
+  }
+}
+
+LogicalResult
+GraphImporter::importNodes(ArrayRef<InputBinding> inputs,
+                           ArrayRef<const onnx::NodeProto *> nodes) {
+  createModule(inputs);
+  for (const onnx::NodeProto *node : nodes)
+    for (const std::string &input : node->input())
+      readNames.insert(input);
+  for (const auto &output : file.graph().output())
+    readNames.insert(output.name());
+  for (const onnx::NodeProto *node : nodes)
+    if (failed(importNode(*node)))
+      return failure();
+  return success();
+}
+
+LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
+  NodeContext context(*this, node);
+  if (!node.domain().empty() && node.domain() != "ai.onnx")
+    return context.error() << "operator domain '" << node.domain()
+                           << "' is not supported";
+  const OpRow *row = findOp(node.op_type());
+  if (!row)
+    return context.error() << "this operator is not supported";
+  if (file.opset < row->since)
+    return context.error() << "expects opset " << row->since
+                           << " or newer for this operator";
+  for (const auto &attribute : node.attribute())
+    if (attribute.has_g() || attribute.graphs_size())
+      return context.error() << "subgraph '" << attribute.name()
+                             << "' is not supported";
+  if (failed(context.resolveInputs()))
+    return failure();
+  bool fold = row->fold && context.allConstant();
+  if (failed(fold ? row->fold(context) : row->import(context)) ||
+      failed(context.checkAttributes()))
+    return failure();
+  for (const std::string &output : node.output())
+    if (isRead(output) && !output.empty() && !values.contains(output))
+      return context.error() << "output '" << output << "' is not supported";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+FailureOr<ImportedValue> GraphImporter::lookup(StringRef name) {
+  if (name.empty())
+    return ImportedValue();
+  auto it = values.find(name);
+  if (it != values.end())
+    return it->second;
+  FailureOr<ImportedValue> value =
+      importInitializer(*initializers.lookup(name));
+  if (succeeded(value))
+    values[name] = *value;
+  return value;
+}
+
+void GraphImporter::define(StringRef name, ImportedValue value) {
+  values[name] = std::move(value);
+}
+
+void GraphImporter::define(StringRef name, Value value) {
+  ImportedValue imported;
+  imported.kind = ImportedValue::Computed;
+  imported.value = value;
+  imported.shape = Shape(shapeOf(value));
+  imported.element = kindOf(value);
+  define(name, std::move(imported));
+}
+
+static ImportedValue constantValue(ConstantTensor tensor) {
+  ImportedValue imported;
+  imported.kind = ImportedValue::Constant;
+  imported.shape = Shape(tensor.shape());
+  imported.element = tensor.kind();
+  imported.constant = std::make_shared<ConstantTensor>(std::move(tensor));
+  return imported;
+}
+
+void GraphImporter::define(StringRef name, ConstantTensor tensor) {
+  define(name, constantValue(std::move(tensor)));
+}
+
+void GraphImporter::recordShapes(llvm::StringMap<Shape> &shapes) const {
+  for (const auto &entry : values)
+    shapes[entry.getKey()] = entry.getValue().shape;
+}
+
+//===----------------------------------------------------------------------===//
+// Initializers
+//===----------------------------------------------------------------------===//
+
+/// Names that exporters make up for constants that had none in the model.
+static bool isGeneratedName(StringRef name) {
+  return name.starts_with("onnx::") || name.starts_with("val_") ||
+         name.starts_with("scalar_tensor") || name.starts_with("_") ||
+         name.contains("Constant") ||
+         name.find_first_not_of("0123456789") == StringRef::npos;
+}
+
+/// Values that no parameter has: masks, padding.
+static bool looksLikeMask(ArrayRef<char> bytes) {
+  ArrayRef<float> floats(reinterpret_cast<const float *>(bytes.data()),
+                         bytes.size() / sizeof(float));
+  return llvm::any_of(floats, [](float value) {
+    return !std::isfinite(value) || value <= -1e30f;
+  });
+}
+
+FailureOr<ImportedValue>
+GraphImporter::importInitializer(const onnx::TensorProto &tensor) {
+  std::string what = "initializer '" + tensor.name() + "'";
+  FailureOr<Shape> shape = reader.readShape(tensor, what);
+  if (failed(shape))
+    return failure();
+  int64_t count = elementCount(*shape);
+  auto asConstant = [&]() -> FailureOr<ImportedValue> {
+    FailureOr<ConstantTensor> constant = reader.readConstant(tensor, what);
+    if (failed(constant))
+      return failure();
+    return constantValue(std::move(*constant));
+  };
+  bool isFloat = elementKindOf(tensor.data_type()) == ElementKind::Float;
+  bool generated = isGeneratedName(tensor.name());
+  if (!isFloat || shape->empty() || (count <= 1 && generated)) {
+    if (isFloat && !generated)
+      warn(what + " has a single value and is taken for a constant, which is "
+                  "not trained");
+    return asConstant();
+  }
+
+  FailureOr<FloatBytes> bytes = reader.readFloats(tensor, what);
+  if (failed(bytes))
+    return failure();
+  WeightRecord record;
+  record.bytes = std::move(*bytes);
+  if (looksLikeMask(record.bytes.bytes)) {
+    FailureOr<ImportedValue> constant = asConstant();
+    if (failed(constant) || count <= nn::ConstantOp::kMaxElements ||
+        matchCausal(*constant->constant).kind != CausalPattern::NotCausal)
+      return constant;
+    record.role = nn::WeightRole::Constant;
+  }
+  return addWeight(tensor.name(), std::move(record));
+}
+
+ImportedValue GraphImporter::addWeight(StringRef key, WeightRecord record) {
+  ImportedValue imported;
+  imported.kind = ImportedValue::Weight;
+  imported.weight = key.str();
+  imported.shape = record.bytes.shape;
+  imported.element = record.element;
+  weightRecords[key.str()] = std::move(record);
+  return imported;
+}
+
+ImportedValue
+GraphImporter::addConstantAsWeight(StringRef key,
+                                   const ConstantTensor::Ptr &constant,
+                                   nn::WeightRole role) {
+  WeightRecord record;
+  record.role = role;
+  record.element = constant->kind();
+  record.bytes.shape = Shape(constant->shape());
+  if (constant->isSplat())
+    record.splat = constant;
+  record.bytes.bytes = constant->rawBytes();
+  record.bytes.owner = constant;
+  return addWeight(key, std::move(record));
+}
+
+LogicalResult GraphImporter::copyWeight(StringRef name,
+                                        const ImportedValue &from) {
+  WeightRecord record = weightRecords[from.weight];
+  record.symbol.clear();
+  record.parameter = Value();
+  values[name] = addWeight(name, std::move(record));
+  return success();
+}
+
+std::string GraphImporter::newSymbol(StringRef name) {
+  std::string symbol = name.str();
+  for (int i = 1; !symbols.insert(symbol).second; ++i)
+    symbol = (name + "_" + Twine(i)).str();
+  return symbol;
+}
+
+void GraphImporter::declareWeight(WeightRecord &record, StringRef key) {
+  record.symbol = newSymbol(key);
+  auto type = RankedTensorType::get(record.bytes.shape,
+                                    elementType(record.element, &context));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(function);
+  nn::WeightOp::create(builder, NameLoc::get(builder.getStringAttr(key)),
+                       builder.getStringAttr(record.symbol),
+                       TypeAttr::get(type),
+                       nn::WeightRoleAttr::get(&context, record.role));
+  if (record.splat)
+    weights.addSplat(record.symbol, record.bytes.bytes, type.getNumElements());
+  else
+    weights.addBorrowed(record.symbol, record.bytes.bytes, record.bytes.owner);
+}
+
+static StringRef roleName(nn::WeightRole role) {
+  return nn::stringifyWeightRole(role);
+}
+
+FailureOr<std::string> GraphImporter::weightSymbol(StringRef name,
+                                                   nn::WeightRole role) {
+  FailureOr<ImportedValue> value = lookup(name);
+  if (failed(value))
+    return failure();
+  if (value->isConstant()) {
+    values[name] = addConstantAsWeight(name, value->constant, role);
+    value = values[name];
+  }
+  if (!value->isWeight())
+    return error() << "'" << name
+                   << "' is computed, but a weight is expected here";
+  WeightRecord &record = weightRecords[value->weight];
+  if (record.symbol.empty()) {
+    record.role = role;
+    declareWeight(record, value->weight);
+  } else if (record.role != role) {
+    return error() << "initializer '" << name << "' is used as "
+                   << roleName(record.role) << " and as " << roleName(role);
+  }
+  return record.symbol;
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Value GraphImporter::readWeight(StringRef key) {
+  WeightRecord &record = weightRecords[key.str()];
+  if (record.symbol.empty())
+    declareWeight(record, key);
+  if (!record.parameter) {
+    auto type = RankedTensorType::get(record.bytes.shape,
+                                      elementType(record.element, &context));
+    record.parameter = nn::ParameterOp::create(
+        builder, NameLoc::get(builder.getStringAttr(key)), type,
+        FlatSymbolRefAttr::get(&context, record.symbol));
+  }
+  return record.parameter;
+}
+
+Value GraphImporter::materializeConstant(const ConstantTensor::Ptr &constant,
+                                         StringRef name) {
+  Value &cached = constantValues.try_emplace(constant.get(), constant, Value())
+                      .first->second.second;
+  if (cached)
+    return cached;
+  Location loc = NameLoc::get(builder.getStringAttr(name));
+  TensorBuilder b(builder, loc, [this] { return error(); });
+  CausalPattern causal = matchCausal(*constant);
+  if (causal.kind != CausalPattern::NotCausal) {
+    auto type =
+        RankedTensorType::get(constant->shape(), builder.getI1Type());
+    Value mask = b.create<nn::CausalMaskOp>({}, {}, type);
+    if (causal.kind == CausalPattern::NotLower)
+      mask = b.create<nn::LogicalNotOp>(mask);
+    else if (causal.kind == CausalPattern::Additive)
+      mask = b.create<nn::WhereOp>(
+          {mask, b.splat(0), b.splat(causal.masked)});
+    return cached = mask;
+  }
+  if (constant->size() > nn::ConstantOp::kMaxElements &&
+      !constant->isUniform()) {
+    ImportedValue weight =
+        addConstantAsWeight(name, constant, nn::WeightRole::Constant);
+    return cached = readWeight(weight.weight);
+  }
+  DenseElementsAttr attr = constant->toAttr(&context);
+  return cached = b.create<nn::ConstantOp>(
+             {}, builder.getNamedAttr("value", attr), attr.getType());
+}
+
+Value GraphImporter::materialize(const ImportedValue &value, StringRef name) {
+  switch (value.kind) {
+  case ImportedValue::Missing:
+    return Value();
+  case ImportedValue::Computed:
+    return value.value;
+  case ImportedValue::Constant:
+    return materializeConstant(value.constant, name);
+  case ImportedValue::Weight:
+    return readWeight(value.weight);
+  }
+  llvm_unreachable("covered switch");
+}
+
+} // namespace pipewright::frontend

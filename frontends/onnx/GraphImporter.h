@@ -1,0 +1,149 @@
+//===- GraphImporter.h - Names of a graph and what they stand for -*- C++ -*-===//
+//
+// Holds the module that is being built, and for each ONNX name what it stands
+// for: a computed value, a constant, or a weight. Weights enter the module
+// when they are first read, so unused ones never do.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_FRONTENDS_ONNX_GRAPHIMPORTER_H
+#define PIPEWRIGHT_FRONTENDS_ONNX_GRAPHIMPORTER_H
+
+#include "dialects/nn/NNOps.h"
+#include "dialects/nn/WeightStore.h"
+#include "frontends/onnx/TensorReader.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <map>
+
+namespace pipewright::frontend {
+
+/// Size of dimension 0 in the file and in the program, when they differ.
+struct BatchChange {
+  int64_t original;
+  int64_t wanted;
+};
+
+struct InputBinding {
+  std::string name;
+  Shape shape;
+  ElementKind kind;
+};
+
+/// What an ONNX name stands for.
+struct ImportedValue {
+  enum Kind { Missing, Computed, Constant, Weight } kind = Missing;
+  mlir::Value value;
+  ConstantTensor::Ptr constant;
+  /// The key of a weight: the name of the initializer that it came from.
+  std::string weight;
+  Shape shape;
+  ElementKind element = ElementKind::Float;
+
+  explicit operator bool() const { return kind != Missing; }
+  bool isConstant() const { return kind == Constant; }
+  bool isWeight() const { return kind == Weight; }
+};
+
+class GraphImporter {
+public:
+  GraphImporter(const ModelFile &file, mlir::MLIRContext &context,
+                TensorReader &reader);
+
+  /// Builds the function's body for `nodes`, which come producers first.
+  llvm::LogicalResult
+  importNodes(llvm::ArrayRef<InputBinding> inputs,
+              llvm::ArrayRef<const onnx::NodeProto *> nodes);
+
+  /// What a name stands for; fails on an initializer that cannot be read.
+  llvm::FailureOr<ImportedValue> lookup(llvm::StringRef name);
+  void define(llvm::StringRef name, ImportedValue value);
+  void define(llvm::StringRef name, mlir::Value value);
+  void define(llvm::StringRef name, ConstantTensor tensor);
+  /// Whether some node or the graph's outputs read a name.
+  bool isRead(llvm::StringRef name) const { return readNames.contains(name); }
+
+  /// The op result for a value of any kind. `name` is what a large constant
+  /// is called when it becomes a weight.
+  mlir::Value materialize(const ImportedValue &value, llvm::StringRef name);
+
+  /// The symbol of a weight with a role. Constants become weights of that
+  /// name; fails if the weight already has another role.
+  llvm::FailureOr<std::string> weightSymbol(llvm::StringRef name,
+                                            nn::WeightRole role);
+  /// A new weight `name` with the bytes of another.
+  llvm::LogicalResult copyWeight(llvm::StringRef name,
+                                 const ImportedValue &from);
+  /// Adds the shape of every name to `shapes`.
+  void recordShapes(llvm::StringMap<Shape> &shapes) const;
+
+  mlir::InFlightDiagnostic error() { return file.error(context); }
+  void warn(std::string message) { warnings.push_back(std::move(message)); }
+
+  const ModelFile &file;
+  mlir::MLIRContext &context;
+  TensorReader &reader;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::func::FuncOp function;
+  mlir::OpBuilder builder;
+  nn::WeightStore weights;
+  std::vector<std::string> warnings;
+
+  /// Set when the batch size differs from the file's; `originalShapes` then
+  /// has the shape of every name at the file's batch size.
+  std::optional<BatchChange> batchChange;
+  llvm::StringMap<Shape> originalShapes;
+  /// The export was made in training mode, so weights read through Identity
+  /// are tied on purpose.
+  bool trainingExport = false;
+
+  // What nodes leave for the warnings at the end.
+  int64_t nextDropoutId = 0;
+  int64_t activeDropouts = 0;
+  std::vector<std::string> untied;
+  /// Symbols of running statistics that a node writes.
+  llvm::StringSet<> statesInUse;
+  int64_t inferenceBatchNorms = 0;
+  int64_t inferenceDropouts = 0;
+
+private:
+  struct WeightRecord {
+    /// Empty bytes and a constant for a splat.
+    FloatBytes bytes;
+    ConstantTensor::Ptr splat;
+    ElementKind element = ElementKind::Float;
+    nn::WeightRole role = nn::WeightRole::Parameter;
+    std::string symbol;
+    mlir::Value parameter;
+  };
+
+  void createModule(llvm::ArrayRef<InputBinding> inputs);
+  llvm::LogicalResult importNode(const onnx::NodeProto &node);
+  llvm::FailureOr<ImportedValue>
+  importInitializer(const onnx::TensorProto &tensor);
+  ImportedValue addWeight(llvm::StringRef key, WeightRecord record);
+  ImportedValue addConstantAsWeight(llvm::StringRef key,
+                                    const ConstantTensor::Ptr &constant,
+                                    nn::WeightRole role);
+  std::string newSymbol(llvm::StringRef name);
+  void declareWeight(WeightRecord &record, llvm::StringRef key);
+  mlir::Value readWeight(llvm::StringRef key);
+  mlir::Value materializeConstant(const ConstantTensor::Ptr &constant,
+                                  llvm::StringRef name);
+
+  llvm::StringMap<const onnx::TensorProto *> initializers;
+  llvm::StringMap<ImportedValue> values;
+  std::map<std::string, WeightRecord> weightRecords;
+  llvm::StringSet<> readNames;
+  llvm::StringSet<> symbols;
+  /// Keeps the constants alive, so that an address means one constant.
+  llvm::DenseMap<const ConstantTensor *,
+                 std::pair<ConstantTensor::Ptr, mlir::Value>>
+      constantValues;
+};
+
+} // namespace pipewright::frontend
+
+#endif // PIPEWRIGHT_FRONTENDS_ONNX_GRAPHIMPORTER_H

@@ -1,0 +1,117 @@
+//===- Importer.cpp - ONNX model to nn dialect ----------------------------===//
+//
+// The order of the import: read, bind the inputs, import the nodes (twice when
+// the batch size changes: once as the file has it, to learn which dimensions
+// follow the batch), attach the loss, tidy up, warn.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/Importer.h"
+
+#include "frontends/onnx/EvaluationMode.h"
+#include "frontends/onnx/FunctionResults.h"
+#include "frontends/onnx/GraphOrder.h"
+#include "frontends/onnx/InputBinding.h"
+
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+
+namespace pipewright::frontend {
+
+/// Compares what the file says about its outputs with what was inferred.
+static LogicalResult checkDeclaredOutputs(GraphImporter &graph) {
+  for (const auto &output : graph.file.graph().output()) {
+    FailureOr<ImportedValue> value = graph.lookup(output.name());
+    if (failed(value))
+      return failure();
+    if (!output.type().has_tensor_type())
+      continue;
+    const auto &type = output.type().tensor_type();
+    auto kind = elementKindOf(type.elem_type());
+    if (type.elem_type() && kind != value->element)
+      return graph.error() << "output '" << output.name()
+                           << "' is declared as "
+                           << elementTypeName(type.elem_type())
+                           << ", but the graph computes another type";
+    if (!type.has_shape())
+      continue;
+    bool fits = type.shape().dim_size() == int(value->shape.size());
+    for (int i = 0; fits && i < type.shape().dim_size(); ++i) {
+      const auto &dim = type.shape().dim(i);
+      fits = !dim.has_dim_value() || dim.dim_value() == value->shape[i];
+    }
+    if (fits)
+      continue;
+    auto diag = graph.error() << "output '" << output.name()
+                              << "' is declared as [";
+    llvm::interleaveComma(type.shape().dim(), diag, [&](const auto &dim) {
+      if (dim.has_dim_value())
+        diag << dim.dim_value();
+      else
+        diag << (dim.dim_param().empty() ? "?" : dim.dim_param());
+    });
+    diag << "], but the graph computes [";
+    llvm::interleaveComma(value->shape, diag);
+    return diag << "]";
+  }
+  return success();
+}
+
+/// Erases ops without uses, and weights that nothing reads any more.
+static void eraseDead(GraphImporter &graph) {
+  Block &body = graph.function.getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  llvm::DenseSet<StringAttr> used;
+  body.walk([&](Operation *op) {
+    op->getAttrDictionary().walk(
+        [&](FlatSymbolRefAttr symbol) { used.insert(symbol.getAttr()); });
+  });
+  for (auto weight : llvm::make_early_inc_range(
+           graph.module->getBody()->getOps<nn::WeightOp>())) {
+    if (used.contains(weight.getSymNameAttr()))
+      continue;
+    graph.weights.remove(weight.getSymName());
+    weight.erase();
+  }
+}
+
+FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
+                                    MLIRContext &context) {
+  context.loadDialect<nn::NNDialect, func::FuncDialect>();
+  FailureOr<ModelFile> file = readModelFile(options.modelPath, context);
+  if (failed(file))
+    return failure();
+  auto nodes = orderNodes(*file, context);
+  if (failed(nodes))
+    return failure();
+  FailureOr<BoundInputs> bound = bindInputs(*file, options, context);
+  if (failed(bound))
+    return failure();
+
+  TensorReader reader(*file, context);
+  GraphImporter graph(*file, context, reader);
+  graph.trainingExport = isTrainingExport(*file);
+  if (bound->batchChange) {
+    GraphImporter original(*file, context, reader);
+    original.trainingExport = graph.trainingExport;
+    if (failed(original.importNodes(bound->originalInputs, *nodes)) ||
+        failed(checkDeclaredOutputs(original)))
+      return failure();
+    original.recordShapes(graph.originalShapes);
+    graph.batchChange = bound->batchChange;
+  }
+  if (failed(graph.importNodes(bound->inputs, *nodes)) ||
+      (!bound->batchChange && failed(checkDeclaredOutputs(graph))) ||
+      failed(buildResults(graph, options)))
+    return failure();
+  eraseDead(graph);
+  if (failed(verify(*graph.module)) || failed(warnAboutEvaluationMode(graph)))
+    return failure();
+  return ImportedModel{std::move(graph.module), std::move(graph.weights),
+                       std::move(graph.warnings)};
+}
+
+} // namespace pipewright::frontend

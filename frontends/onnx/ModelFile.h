@@ -1,0 +1,37 @@
+//===- ModelFile.h - Reading an ONNX file ----------------------*- C++ -*-===//
+//
+// From a path to a parsed model whose overall form is sound: it has a graph,
+// an opset that we know, and none of the features that have no place in a
+// training program. What single nodes mean is not looked at here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_FRONTENDS_ONNX_MODELFILE_H
+#define PIPEWRIGHT_FRONTENDS_ONNX_MODELFILE_H
+
+#include "mlir/IR/Diagnostics.h"
+#include "onnx/onnx_pb.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <memory>
+#include <string>
+
+namespace pipewright::frontend {
+
+struct ModelFile {
+  std::string path;
+  std::string folder;
+  std::shared_ptr<onnx::ModelProto> proto;
+  int64_t opset = 0;
+
+  const onnx::GraphProto &graph() const { return proto->graph(); }
+  /// Starts an error about the file as a whole.
+  mlir::InFlightDiagnostic error(mlir::MLIRContext &context) const;
+};
+
+llvm::FailureOr<ModelFile> readModelFile(llvm::StringRef path,
+                                         mlir::MLIRContext &context);
+
+} // namespace pipewright::frontend
+
+#endif // PIPEWRIGHT_FRONTENDS_ONNX_MODELFILE_H

@@ -1,0 +1,231 @@
+//===- NodeContext.cpp - One ONNX node while it is imported ---------------===//
+//
+// Access to a node's inputs, attributes and results, with errors that name it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/NodeContext.h"
+
+#include "frontends/onnx/GraphOrder.h"
+
+using namespace mlir;
+using onnx::AttributeProto;
+
+namespace pipewright::frontend {
+
+NodeContext::NodeContext(GraphImporter &graph, const onnx::NodeProto &node)
+    : node(node), graph(graph), opset(graph.file.opset),
+      b(graph.builder,
+        NameLoc::get(graph.builder.getStringAttr(nodeLabel(node))),
+        [this] { return error(); }) {}
+
+InFlightDiagnostic NodeContext::error() {
+  InFlightDiagnostic diag = graph.error();
+  diag << "node '" << nodeLabel(node) << "' (" << node.op_type() << ", opset "
+       << opset << "): ";
+  if (graph.batchChange)
+    diag.attachNote() << "the model was written for batch size "
+                      << graph.batchChange->original << " and is compiled for "
+                      << graph.batchChange->wanted
+                      << ": export it with a symbolic batch dimension, or use "
+                         "--micro-batch-size "
+                      << graph.batchChange->original;
+  return diag;
+}
+
+LogicalResult NodeContext::resolveInputs() {
+  for (const std::string &name : node.input()) {
+    FailureOr<ImportedValue> value = graph.lookup(name);
+    if (failed(value))
+      return failure();
+    inputs.push_back(std::move(*value));
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+const AttributeProto *NodeContext::attribute(StringRef name) {
+  readAttributes.insert(name);
+  for (const AttributeProto &attribute : node.attribute())
+    if (attribute.name() == name)
+      return &attribute;
+  return nullptr;
+}
+
+bool NodeContext::hasAttribute(StringRef name) const {
+  return llvm::any_of(node.attribute(), [&](const AttributeProto &attribute) {
+    return attribute.name() == name;
+  });
+}
+
+int64_t NodeContext::intAttribute(StringRef name, int64_t defaultValue) {
+  const AttributeProto *found = attribute(name);
+  if (found && !found->has_i())
+    wrongAttribute = name.str() + " is not an integer";
+  return found && found->has_i() ? found->i() : defaultValue;
+}
+
+float NodeContext::floatAttribute(StringRef name, float defaultValue) {
+  const AttributeProto *found = attribute(name);
+  if (found && !found->has_f())
+    wrongAttribute = name.str() + " is not a float";
+  return found && found->has_f() ? found->f() : defaultValue;
+}
+
+std::string NodeContext::stringAttribute(StringRef name,
+                                         StringRef defaultValue) {
+  const AttributeProto *found = attribute(name);
+  if (found && !found->has_s())
+    wrongAttribute = name.str() + " is not a string";
+  return found && found->has_s() ? found->s() : defaultValue.str();
+}
+
+std::optional<Shape> NodeContext::intsAttribute(StringRef name) {
+  const AttributeProto *found = attribute(name);
+  if (!found)
+    return std::nullopt;
+  if (found->type() != AttributeProto::INTS)
+    wrongAttribute = name.str() + " is not a list of integers";
+  return Shape(found->ints().begin(), found->ints().end());
+}
+
+LogicalResult NodeContext::checkAttributes() {
+  if (!wrongAttribute.empty())
+    return error() << "attribute " << wrongAttribute;
+  for (const AttributeProto &attribute : node.attribute())
+    if (!readAttributes.contains(attribute.name()))
+      return error() << "attribute '" << attribute.name()
+                     << "' is not supported";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+Value NodeContext::value(unsigned i) {
+  if (!hasInput(i)) {
+    error() << "expects input " << i;
+    return Value();
+  }
+  return graph.materialize(inputs[i], inputName(i));
+}
+
+Value NodeContext::weight(unsigned i) {
+  if (!hasInput(i) || !inputs[i].isConstant() ||
+      !inputs[i].constant->weightLike)
+    return value(i);
+  FailureOr<std::string> symbol =
+      graph.weightSymbol(inputName(i), nn::WeightRole::Parameter);
+  if (failed(symbol))
+    return Value();
+  inputs[i] = *graph.lookup(inputName(i));
+  return value(i);
+}
+
+bool NodeContext::allConstant() const {
+  return llvm::all_of(inputs, [](const ImportedValue &input) {
+    return !input || input.isConstant();
+  });
+}
+
+FailureOr<Shape> NodeContext::constantInts(unsigned i, StringRef what) {
+  const ConstantTensor *tensor = constant(i);
+  if (!tensor)
+    return error() << "expects constant " << what
+                   << ", but it depends on the model's inputs or weights";
+  if (tensor->kind() != ElementKind::Int || tensor->rank() > 1)
+    return error() << "expects " << what << " to be a list of int64";
+  Shape result;
+  for (int64_t k = 0, e = tensor->size(); k < e; ++k)
+    result.push_back(tensor->intAt(k));
+  return result;
+}
+
+LogicalResult NodeContext::expectInputs(unsigned atLeast, unsigned atMost) {
+  if (node.input_size() < int(atLeast) || node.input_size() > int(atMost)) {
+    auto diag = error() << "expects " << atLeast;
+    if (atMost != atLeast)
+      diag << " to " << atMost;
+    return diag << " inputs, but got " << node.input_size();
+  }
+  for (unsigned i = 0; i < atLeast; ++i)
+    if (!hasInput(i))
+      return error() << "expects input " << i << ", but it is left out";
+  return success();
+}
+
+FailureOr<int64_t> NodeContext::normalizeAxis(int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank)
+    return error() << "axis " << axis << " is out of range for rank " << rank;
+  return axis < 0 ? axis + rank : axis;
+}
+
+FailureOr<Shape> NodeContext::normalizeAxes(ArrayRef<int64_t> axes,
+                                            int64_t rank) {
+  Shape result;
+  for (int64_t axis : axes) {
+    FailureOr<int64_t> normal = normalizeAxis(axis, rank);
+    if (failed(normal))
+      return failure();
+    if (llvm::is_contained(result, *normal))
+      return error() << "axis " << axis << " is given twice";
+    result.push_back(*normal);
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+bool NodeContext::isOutputRead(unsigned i) const {
+  return i < numOutputs() && !outputName(i).empty() &&
+         graph.isRead(outputName(i));
+}
+
+LogicalResult NodeContext::setResult(unsigned i, Value value) {
+  if (!value)
+    return failure();
+  if (i < numOutputs() && !outputName(i).empty())
+    graph.define(outputName(i), value);
+  return success();
+}
+
+LogicalResult NodeContext::setResult(unsigned i, ConstantTensor tensor) {
+  if (i < numOutputs() && !outputName(i).empty())
+    graph.define(outputName(i), std::move(tensor));
+  return success();
+}
+
+LogicalResult NodeContext::forward(unsigned result, unsigned input) {
+  graph.define(outputName(result), inputs[input]);
+  return success();
+}
+
+LogicalResult NodeContext::expectUnread(unsigned i) {
+  for (; i < numOutputs(); ++i)
+    if (isOutputRead(i))
+      return error() << "output " << i << " ('" << outputName(i)
+                     << "') is used, but is not supported";
+  return success();
+}
+
+const Shape *NodeContext::originalResult(unsigned i) const {
+  if (!graph.batchChange)
+    return nullptr;
+  auto it = graph.originalShapes.find(outputName(i));
+  return it == graph.originalShapes.end() ? nullptr : &it->second;
+}
+
+const Shape *NodeContext::originalInput(unsigned i) const {
+  if (!graph.batchChange)
+    return nullptr;
+  auto it = graph.originalShapes.find(inputName(i));
+  return it == graph.originalShapes.end() ? nullptr : &it->second;
+}
+
+} // namespace pipewright::frontend

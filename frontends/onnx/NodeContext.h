@@ -1,0 +1,91 @@
+//===- NodeContext.h - One ONNX node while it is imported ------*- C++ -*-===//
+//
+// What an op's import function sees: inputs as values or constants, attributes
+// with defaults, results to set, and errors that name the node. Attributes
+// that the function does not read are an error, so that none is ignored.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_FRONTENDS_ONNX_NODECONTEXT_H
+#define PIPEWRIGHT_FRONTENDS_ONNX_NODECONTEXT_H
+
+#include "frontends/onnx/GraphImporter.h"
+#include "frontends/onnx/TensorBuilder.h"
+
+namespace pipewright::frontend {
+
+class NodeContext {
+public:
+  NodeContext(GraphImporter &graph, const onnx::NodeProto &node);
+
+  /// Reads the inputs; fails on initializers that cannot be read.
+  llvm::LogicalResult resolveInputs();
+
+  // Attributes.
+  bool hasAttribute(llvm::StringRef name) const;
+  int64_t intAttribute(llvm::StringRef name, int64_t defaultValue);
+  float floatAttribute(llvm::StringRef name, float defaultValue);
+  std::string stringAttribute(llvm::StringRef name,
+                              llvm::StringRef defaultValue);
+  std::optional<Shape> intsAttribute(llvm::StringRef name);
+  const onnx::AttributeProto *attribute(llvm::StringRef name);
+  /// Fails with an error if an attribute was not asked for, or had another
+  /// type than it was asked for.
+  llvm::LogicalResult checkAttributes();
+
+  // Inputs.
+  unsigned numInputs() const { return inputs.size(); }
+  bool hasInput(unsigned i) const { return i < inputs.size() && inputs[i]; }
+  const ImportedValue &input(unsigned i) const { return inputs[i]; }
+  llvm::StringRef inputName(unsigned i) const { return node.input(i); }
+  llvm::ArrayRef<int64_t> shape(unsigned i) const { return inputs[i].shape; }
+  int64_t rank(unsigned i) const { return inputs[i].shape.size(); }
+  /// Input `i` as an op result; null after an error.
+  mlir::Value value(unsigned i);
+  /// The same where ONNX expects a trained weight.
+  mlir::Value weight(unsigned i);
+  const ConstantTensor *constant(unsigned i) const {
+    return hasInput(i) ? inputs[i].constant.get() : nullptr;
+  }
+  bool allConstant() const;
+  /// The elements of an integer input that must be constant.
+  llvm::FailureOr<Shape> constantInts(unsigned i, llvm::StringRef what);
+  /// Checks the number of inputs; the first `atLeast` must be there.
+  llvm::LogicalResult expectInputs(unsigned atLeast, unsigned atMost);
+  /// Counts from the end if negative; fails unless within [0, rank).
+  llvm::FailureOr<int64_t> normalizeAxis(int64_t axis, int64_t rank);
+  llvm::FailureOr<Shape> normalizeAxes(llvm::ArrayRef<int64_t> axes,
+                                       int64_t rank);
+
+  // Results.
+  unsigned numOutputs() const { return node.output_size(); }
+  bool isOutputRead(unsigned i) const;
+  llvm::StringRef outputName(unsigned i) const { return node.output(i); }
+  /// Fails if the value is null, which follows an error.
+  llvm::LogicalResult setResult(unsigned i, mlir::Value value);
+  llvm::LogicalResult setResult(unsigned i, ConstantTensor tensor);
+  /// The result is the same thing as an input.
+  llvm::LogicalResult forward(unsigned result, unsigned input);
+  /// Fails with an error if an output from `i` on is read.
+  llvm::LogicalResult expectUnread(unsigned i);
+  /// The shape of result `i` at the file's batch size, if that is another.
+  const Shape *originalResult(unsigned i) const;
+  const Shape *originalInput(unsigned i) const;
+
+  /// Starts "model.onnx: node 'X' (Conv, opset 17): ".
+  mlir::InFlightDiagnostic error();
+
+  const onnx::NodeProto &node;
+  GraphImporter &graph;
+  int64_t opset;
+  TensorBuilder b;
+
+private:
+  llvm::SmallVector<ImportedValue, 4> inputs;
+  llvm::StringSet<> readAttributes;
+  std::string wrongAttribute;
+};
+
+} // namespace pipewright::frontend
+
+#endif // PIPEWRIGHT_FRONTENDS_ONNX_NODECONTEXT_H

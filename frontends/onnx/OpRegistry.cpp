@@ -1,0 +1,27 @@
+//===- OpRegistry.cpp - The ONNX ops that can be imported -----------------===//
+//
+// Gathers the families' rows into one table.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/OpRegistry.h"
+
+#include "llvm/ADT/StringMap.h"
+
+namespace pipewright::frontend {
+
+const OpRow *findOp(llvm::StringRef name) {
+  static const llvm::StringMap<const OpRow *> table = [] {
+    llvm::StringMap<const OpRow *> result;
+    for (auto family :
+         {elementwiseOps, activationOps, shapeOps, indexingOps, generatorOps,
+          linearOps, attentionOps, normalizationOps, reductionOps, poolingOps, lossOps,
+          randomOps})
+      for (const OpRow &row : family())
+        result.try_emplace(row.name, &row);
+    return result;
+  }();
+  return table.lookup(name);
+}
+
+} // namespace pipewright::frontend

@@ -1,0 +1,51 @@
+//===- OpRegistry.h - The ONNX ops that can be imported --------*- C++ -*-===//
+//
+// One row per ONNX op. The rows stand beside the functions that they name, in
+// ops/, one file per family.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_FRONTENDS_ONNX_OPREGISTRY_H
+#define PIPEWRIGHT_FRONTENDS_ONNX_OPREGISTRY_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/LogicalResult.h"
+
+#include <cstdint>
+
+namespace pipewright::frontend {
+
+class NodeContext;
+
+struct OpRow {
+  using Function = llvm::LogicalResult (*)(NodeContext &);
+
+  llvm::StringRef name;
+  /// The first opset that has the op in a form that the functions know.
+  int64_t since;
+  /// Builds nn ops.
+  Function import;
+  /// Computes the results when every input is constant; may be null.
+  Function fold = nullptr;
+};
+
+llvm::ArrayRef<OpRow> elementwiseOps();
+llvm::ArrayRef<OpRow> activationOps();
+llvm::ArrayRef<OpRow> shapeOps();
+llvm::ArrayRef<OpRow> indexingOps();
+llvm::ArrayRef<OpRow> generatorOps();
+llvm::ArrayRef<OpRow> linearOps();
+llvm::ArrayRef<OpRow> attentionOps();
+llvm::ArrayRef<OpRow> normalizationOps();
+llvm::ArrayRef<OpRow> reductionOps();
+llvm::ArrayRef<OpRow> poolingOps();
+llvm::ArrayRef<OpRow> lossOps();
+llvm::ArrayRef<OpRow> randomOps();
+
+/// The row of an op; null if it is not supported.
+const OpRow *findOp(llvm::StringRef name);
+
+} // namespace pipewright::frontend
+
+#endif // PIPEWRIGHT_FRONTENDS_ONNX_OPREGISTRY_H

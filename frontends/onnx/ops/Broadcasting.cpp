@@ -1,0 +1,53 @@
+//===- Broadcasting.cpp - NumPy broadcasting of constants -----------------===//
+//
+// Index arithmetic for folding elementwise ops at import.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/ops/Broadcasting.h"
+
+namespace pipewright::frontend {
+
+std::optional<Shape> broadcastShape(llvm::ArrayRef<int64_t> a,
+                                    llvm::ArrayRef<int64_t> b) {
+  if (a.size() < b.size())
+    std::swap(a, b);
+  Shape result(a);
+  size_t offset = a.size() - b.size();
+  for (size_t i = 0; i < b.size(); ++i) {
+    int64_t &dim = result[offset + i];
+    if (dim != b[i] && dim != 1 && b[i] != 1)
+      return std::nullopt;
+    if (dim == 1)
+      dim = b[i];
+  }
+  return result;
+}
+
+Shape stridesOf(llvm::ArrayRef<int64_t> shape) {
+  Shape strides(shape.size(), 1);
+  for (int64_t i = int64_t(shape.size()) - 2; i >= 0; --i)
+    strides[i] = strides[i + 1] * shape[i + 1];
+  return strides;
+}
+
+ConstantTensor broadcastTensor(const ConstantTensor &tensor,
+                               llvm::ArrayRef<int64_t> shape) {
+  if (tensor.shape() == shape)
+    return tensor;
+  Shape resultStrides = stridesOf(shape);
+  Shape sourceStrides = stridesOf(tensor.shape());
+  size_t offset = shape.size() - tensor.rank();
+  return tensor.remapped(shape, [&](int64_t index) {
+    int64_t source = 0;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      int64_t coordinate = index / resultStrides[d];
+      index %= resultStrides[d];
+      if (d >= offset && tensor.shape()[d - offset] != 1)
+        source += coordinate * sourceStrides[d - offset];
+    }
+    return source;
+  });
+}
+
+} // namespace pipewright::frontend

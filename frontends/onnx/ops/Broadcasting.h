@@ -1,0 +1,29 @@
+//===- Broadcasting.h - NumPy broadcasting of constants --------*- C++ -*-===//
+//
+// Index arithmetic for folding elementwise ops at import.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_FRONTENDS_ONNX_OPS_BROADCASTING_H
+#define PIPEWRIGHT_FRONTENDS_ONNX_OPS_BROADCASTING_H
+
+#include "frontends/onnx/ConstantTensor.h"
+
+#include <optional>
+
+namespace pipewright::frontend {
+
+/// The shape that both broadcast to; none if they do not.
+std::optional<Shape> broadcastShape(llvm::ArrayRef<int64_t> a,
+                                    llvm::ArrayRef<int64_t> b);
+
+/// `tensor` repeated up to `shape`, which its own shape broadcasts to.
+ConstantTensor broadcastTensor(const ConstantTensor &tensor,
+                               llvm::ArrayRef<int64_t> shape);
+
+/// Row-major strides of a shape.
+Shape stridesOf(llvm::ArrayRef<int64_t> shape);
+
+} // namespace pipewright::frontend
+
+#endif // PIPEWRIGHT_FRONTENDS_ONNX_OPS_BROADCASTING_H

@@ -1,0 +1,395 @@
+//===- Elementwise.cpp - Arithmetic, comparison and logic -----------------===//
+//
+// Binary and variadic ops with broadcasting, where and cast. Each has a fold:
+// shape arithmetic is made of these.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/NodeContext.h"
+#include "frontends/onnx/OpRegistry.h"
+#include "frontends/onnx/ops/Broadcasting.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace pipewright::frontend {
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+namespace {
+enum class Arithmetic { Add, Sub, Mul, Div, Mod, Pow, Max, Min };
+} // namespace
+
+static int64_t apply(Arithmetic op, int64_t a, int64_t b) {
+  // Wraps like the hardware; overflow in shape arithmetic shows as a bad size.
+  auto wrap = [](uint64_t v) { return int64_t(v); };
+  switch (op) {
+  case Arithmetic::Add:
+    return wrap(uint64_t(a) + uint64_t(b));
+  case Arithmetic::Sub:
+    return wrap(uint64_t(a) - uint64_t(b));
+  case Arithmetic::Mul:
+    return wrap(uint64_t(a) * uint64_t(b));
+  case Arithmetic::Div:
+    return b == -1 ? wrap(-uint64_t(a)) : a / b;
+  case Arithmetic::Mod:
+    return b == -1 ? 0 : ((a % b) + b) % b;
+  case Arithmetic::Pow:
+    return int64_t(std::pow(double(a), double(b)));
+  case Arithmetic::Max:
+    return std::max(a, b);
+  case Arithmetic::Min:
+    return std::min(a, b);
+  }
+  llvm_unreachable("covered switch");
+}
+
+static float apply(Arithmetic op, float a, float b) {
+  switch (op) {
+  case Arithmetic::Add:
+    return a + b;
+  case Arithmetic::Sub:
+    return a - b;
+  case Arithmetic::Mul:
+    return a * b;
+  case Arithmetic::Div:
+    return a / b;
+  case Arithmetic::Mod:
+    return std::fmod(a, b);
+  case Arithmetic::Pow:
+    return std::pow(a, b);
+  case Arithmetic::Max:
+    return std::fmax(a, b);
+  case Arithmetic::Min:
+    return std::fmin(a, b);
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// Brings constant operands to one shape; fails if they do not broadcast.
+static FailureOr<SmallVector<ConstantTensor>>
+broadcastConstants(NodeContext &n) {
+  Shape shape;
+  for (unsigned i = 0; i < n.numInputs(); ++i) {
+    std::optional<Shape> joined = broadcastShape(shape, n.shape(i));
+    if (!joined)
+      return n.error() << "the shapes of the operands do not broadcast";
+    shape = *joined;
+  }
+  SmallVector<ConstantTensor> result;
+  for (unsigned i = 0; i < n.numInputs(); ++i)
+    result.push_back(broadcastTensor(*n.constant(i), shape));
+  return result;
+}
+
+static LogicalResult checkSameKind(NodeContext &n, unsigned a, unsigned b) {
+  if (n.input(a).element != n.input(b).element)
+    return n.error() << "expects operands of one element type";
+  return success();
+}
+
+template <Arithmetic op>
+static LogicalResult foldArithmetic(NodeContext &n) {
+  if (failed(n.expectInputs(1, op == Arithmetic::Sub ? 2 : ~0u)))
+    return failure();
+  FailureOr<SmallVector<ConstantTensor>> operands = broadcastConstants(n);
+  if (failed(operands))
+    return failure();
+  ConstantTensor result = operands->front();
+  for (unsigned i = 1; i < n.numInputs(); ++i) {
+    ConstantTensor rhs = (*operands)[i];
+    // Only the exponent of a power may be of another type.
+    if (op == Arithmetic::Pow)
+      rhs = rhs.convertTo(result.kind());
+    else if (failed(checkSameKind(n, 0, i)))
+      return failure();
+    if (result.kind() == ElementKind::Bool)
+      return n.error() << "expects numbers, but got bool";
+    ConstantTensor next(result.kind(), result.shape(),
+                        result.isSplat() && rhs.isSplat());
+    for (int64_t k = 0, e = next.storedSize(); k < e; ++k) {
+      if (result.kind() == ElementKind::Float) {
+        next.setFloat(k, apply(op, result.floatAt(k), rhs.floatAt(k)));
+        continue;
+      }
+      if ((op == Arithmetic::Div || op == Arithmetic::Mod) && !rhs.intAt(k))
+        return n.error() << "divides by zero";
+      next.setInt(k, apply(op, result.intAt(k), rhs.intAt(k)));
+    }
+    result = std::move(next);
+  }
+  return n.setResult(0, std::move(result));
+}
+
+template <typename OpTy>
+static LogicalResult importBinary(NodeContext &n) {
+  if (failed(n.expectInputs(2, 2)))
+    return failure();
+  return n.setResult(0, n.b.create<OpTy>({n.value(0), n.value(1)}));
+}
+
+/// Sum, Max and Min take any number of operands.
+template <typename OpTy>
+static LogicalResult importVariadic(NodeContext &n) {
+  if (failed(n.expectInputs(1, ~0u)))
+    return failure();
+  Value result = n.value(0);
+  for (unsigned i = 1; i < n.numInputs(); ++i)
+    result = n.b.create<OpTy>({result, n.value(i)});
+  return n.setResult(0, result);
+}
+
+static LogicalResult importMean(NodeContext &n) {
+  if (failed(n.expectInputs(1, ~0u)))
+    return failure();
+  Value sum = n.value(0);
+  for (unsigned i = 1; i < n.numInputs(); ++i)
+    sum = n.b.create<nn::AddOp>({sum, n.value(i)});
+  return n.setResult(
+      0, n.b.create<nn::MulOp>({sum, n.b.splat(1.0f / n.numInputs())}));
+}
+
+/// Small constant powers become products and roots, the form that fusion
+/// knows and that has the cheaper gradient.
+static LogicalResult importPow(NodeContext &n) {
+  if (failed(n.expectInputs(2, 2)))
+    return failure();
+  Value x = n.value(0);
+  const ConstantTensor *exponent = n.constant(1);
+  if (x && exponent && exponent->size() == 1 && exponent->rank() <= n.rank(0)) {
+    float power = exponent->convertTo(ElementKind::Float).floatAt(0);
+    auto square = [&] { return n.b.create<nn::MulOp>({x, x}); };
+    if (power == 1)
+      return n.forward(0, 0);
+    if (power == 2)
+      return n.setResult(0, square());
+    if (power == 3)
+      return n.setResult(0, n.b.create<nn::MulOp>({square(), x}));
+    if (power == 0.5f)
+      return n.setResult(0, n.b.create<nn::SqrtOp>(x));
+    if (power == -0.5f)
+      return n.setResult(0, n.b.create<nn::RsqrtOp>(x));
+    if (power == -1)
+      return n.setResult(0, n.b.create<nn::ReciprocalOp>(x));
+  }
+  Value y = n.b.cast(n.value(1), ElementKind::Float);
+  return n.setResult(0, n.b.create<nn::PowOp>({x, y}));
+}
+
+static LogicalResult importMod(NodeContext &n) {
+  return n.error() << "expects constant operands";
+}
+
+static LogicalResult foldMod(NodeContext &n) {
+  n.intAttribute("fmod", 0);
+  return foldArithmetic<Arithmetic::Mod>(n);
+}
+
+//===----------------------------------------------------------------------===//
+// Comparison and logic
+//===----------------------------------------------------------------------===//
+
+template <nn::ComparePredicate predicate, typename T>
+static bool compareValues(T a, T b) {
+  switch (predicate) {
+  case nn::ComparePredicate::Eq:
+    return a == b;
+  case nn::ComparePredicate::Ne:
+    return a != b;
+  case nn::ComparePredicate::Lt:
+    return a < b;
+  case nn::ComparePredicate::Le:
+    return a <= b;
+  case nn::ComparePredicate::Gt:
+    return a > b;
+  case nn::ComparePredicate::Ge:
+    return a >= b;
+  }
+  llvm_unreachable("covered switch");
+}
+
+template <nn::ComparePredicate predicate>
+static LogicalResult foldCompare(NodeContext &n) {
+  if (failed(n.expectInputs(2, 2)) || failed(checkSameKind(n, 0, 1)))
+    return failure();
+  FailureOr<SmallVector<ConstantTensor>> operands = broadcastConstants(n);
+  if (failed(operands))
+    return failure();
+  const ConstantTensor &a = (*operands)[0], &b = (*operands)[1];
+  ConstantTensor result(ElementKind::Bool, a.shape(),
+                        a.isSplat() && b.isSplat());
+  for (int64_t k = 0, e = result.storedSize(); k < e; ++k) {
+    if (a.kind() == ElementKind::Float)
+      result.setBool(k, compareValues<predicate>(a.floatAt(k), b.floatAt(k)));
+    else if (a.kind() == ElementKind::Int)
+      result.setBool(k, compareValues<predicate>(a.intAt(k), b.intAt(k)));
+    else
+      result.setBool(k, compareValues<predicate>(a.boolAt(k), b.boolAt(k)));
+  }
+  return n.setResult(0, std::move(result));
+}
+
+template <nn::ComparePredicate predicate>
+static LogicalResult importCompare(NodeContext &n) {
+  if (failed(n.expectInputs(2, 2)))
+    return failure();
+  auto attr = nn::ComparePredicateAttr::get(&n.graph.context, predicate);
+  return n.setResult(
+      0, n.b.create<nn::CompareOp>(
+             {n.value(0), n.value(1)},
+             n.b.getBuilder().getNamedAttr("predicate", attr)));
+}
+
+template <char op>
+static LogicalResult foldLogic(NodeContext &n) {
+  if (failed(n.expectInputs(2, 2)) || failed(checkSameKind(n, 0, 1)))
+    return failure();
+  FailureOr<SmallVector<ConstantTensor>> operands = broadcastConstants(n);
+  if (failed(operands))
+    return failure();
+  if (operands->front().kind() != ElementKind::Bool)
+    return n.error() << "expects bool operands";
+  const ConstantTensor &a = (*operands)[0], &b = (*operands)[1];
+  ConstantTensor result(ElementKind::Bool, a.shape());
+  for (int64_t k = 0, e = result.size(); k < e; ++k) {
+    bool x = a.boolAt(k), y = b.boolAt(k);
+    result.setBool(k, op == '&' ? x && y : op == '|' ? x || y : x != y);
+  }
+  return n.setResult(0, std::move(result));
+}
+
+static LogicalResult importXor(NodeContext &n) {
+  if (failed(n.expectInputs(2, 2)))
+    return failure();
+  auto attr = nn::ComparePredicateAttr::get(&n.graph.context,
+                                            nn::ComparePredicate::Ne);
+  return n.setResult(
+      0, n.b.create<nn::CompareOp>(
+             {n.value(0), n.value(1)},
+             n.b.getBuilder().getNamedAttr("predicate", attr)));
+}
+
+static LogicalResult foldNot(NodeContext &n) {
+  if (failed(n.expectInputs(1, 1)))
+    return failure();
+  ConstantTensor result = *n.constant(0);
+  if (result.kind() != ElementKind::Bool)
+    return n.error() << "expects a bool operand";
+  for (int64_t k = 0, e = result.storedSize(); k < e; ++k)
+    result.setBool(k, !result.boolAt(k));
+  return n.setResult(0, std::move(result));
+}
+
+static LogicalResult importNot(NodeContext &n) {
+  if (failed(n.expectInputs(1, 1)))
+    return failure();
+  return n.setResult(0, n.b.create<nn::LogicalNotOp>(n.value(0)));
+}
+
+static LogicalResult foldWhere(NodeContext &n) {
+  if (failed(n.expectInputs(3, 3)) || failed(checkSameKind(n, 1, 2)))
+    return failure();
+  FailureOr<SmallVector<ConstantTensor>> operands = broadcastConstants(n);
+  if (failed(operands))
+    return failure();
+  const ConstantTensor &condition = operands->front();
+  if (condition.kind() != ElementKind::Bool)
+    return n.error() << "expects a bool condition";
+  ConstantTensor result((*operands)[1].kind(), condition.shape());
+  for (int64_t k = 0, e = result.size(); k < e; ++k)
+    result.copyElement(k, (*operands)[condition.boolAt(k) ? 1 : 2], k);
+  return n.setResult(0, std::move(result));
+}
+
+/// A mask that is true above the diagonal is turned around, so that attention
+/// always reads where(causal, scores, -inf).
+static LogicalResult importWhere(NodeContext &n) {
+  if (failed(n.expectInputs(3, 3)))
+    return failure();
+  if (const ConstantTensor *condition = n.constant(0)) {
+    if (matchCausal(*condition).kind == CausalPattern::NotLower) {
+      ConstantTensor turned = *condition;
+      for (int64_t k = 0, e = turned.storedSize(); k < e; ++k)
+        turned.setBool(k, !turned.boolAt(k));
+      auto type = RankedTensorType::get(turned.shape(),
+                                        n.b.getBuilder().getI1Type());
+      Value mask = n.b.create<nn::CausalMaskOp>({}, {}, type);
+      return n.setResult(
+          0, n.b.create<nn::WhereOp>({mask, n.value(2), n.value(1)}));
+    }
+  }
+  return n.setResult(
+      0, n.b.create<nn::WhereOp>({n.value(0), n.value(1), n.value(2)}));
+}
+
+//===----------------------------------------------------------------------===//
+// Cast
+//===----------------------------------------------------------------------===//
+
+static FailureOr<ElementKind> castTarget(NodeContext &n) {
+  int64_t to = n.intAttribute("to", 0);
+  n.intAttribute("saturate", 1);
+  if (std::optional<ElementKind> kind = elementKindOf(int32_t(to)))
+    return *kind;
+  return n.error() << "to=" << elementTypeName(int32_t(to)) << " (" << to
+                   << ") is not supported";
+}
+
+static LogicalResult castTo(NodeContext &n, ElementKind kind) {
+  if (const ConstantTensor *constant = n.constant(0))
+    return n.setResult(0, constant->convertTo(kind));
+  if (n.input(0).element == kind)
+    return n.forward(0, 0);
+  return n.setResult(0, n.b.cast(n.value(0), kind));
+}
+
+static LogicalResult importCast(NodeContext &n) {
+  if (failed(n.expectInputs(1, 1)))
+    return failure();
+  FailureOr<ElementKind> kind = castTarget(n);
+  if (failed(kind))
+    return failure();
+  return castTo(n, *kind);
+}
+
+static LogicalResult importCastLike(NodeContext &n) {
+  n.intAttribute("saturate", 1);
+  if (failed(n.expectInputs(2, 2)))
+    return failure();
+  return castTo(n, n.input(1).element);
+}
+
+ArrayRef<OpRow> elementwiseOps() {
+  using P = nn::ComparePredicate;
+  using A = Arithmetic;
+  static const OpRow rows[] = {
+      {"Add", 7, importBinary<nn::AddOp>, foldArithmetic<A::Add>},
+      {"Sub", 7, importBinary<nn::SubOp>, foldArithmetic<A::Sub>},
+      {"Mul", 7, importBinary<nn::MulOp>, foldArithmetic<A::Mul>},
+      {"Div", 7, importBinary<nn::DivOp>, foldArithmetic<A::Div>},
+      {"Mod", 10, importMod, foldMod},
+      {"Pow", 7, importPow, foldArithmetic<A::Pow>},
+      {"Sum", 8, importVariadic<nn::AddOp>, foldArithmetic<A::Add>},
+      {"Max", 8, importVariadic<nn::MaximumOp>, foldArithmetic<A::Max>},
+      {"Min", 8, importVariadic<nn::MinimumOp>, foldArithmetic<A::Min>},
+      {"Mean", 8, importMean},
+      {"Equal", 7, importCompare<P::Eq>, foldCompare<P::Eq>},
+      {"Less", 7, importCompare<P::Lt>, foldCompare<P::Lt>},
+      {"LessOrEqual", 12, importCompare<P::Le>, foldCompare<P::Le>},
+      {"Greater", 7, importCompare<P::Gt>, foldCompare<P::Gt>},
+      {"GreaterOrEqual", 12, importCompare<P::Ge>, foldCompare<P::Ge>},
+      {"And", 7, importBinary<nn::LogicalAndOp>, foldLogic<'&'>},
+      {"Or", 7, importBinary<nn::LogicalOrOp>, foldLogic<'|'>},
+      {"Xor", 7, importXor, foldLogic<'^'>},
+      {"Not", 7, importNot, foldNot},
+      {"Where", 9, importWhere, foldWhere},
+      {"Cast", 7, importCast, importCast},
+      {"CastLike", 15, importCastLike, importCastLike},
+  };
+  return rows;
+}
+
+} // namespace pipewright::frontend

@@ -1,0 +1,383 @@
+//===- Indexing.cpp - Slices, lookups and concatenation -------------------===//
+//
+// Ops that pick or join parts of tensors. Bounds are constants, so each is a
+// static slice; only a lookup by computed indices stays one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/NodeContext.h"
+#include "frontends/onnx/OpRegistry.h"
+#include "frontends/onnx/ops/Broadcasting.h"
+
+using namespace mlir;
+
+namespace pipewright::frontend {
+
+/// Elements start, start + step, ... of one axis of a constant.
+static ConstantTensor sliceConstant(const ConstantTensor &tensor, int64_t axis,
+                                    int64_t start, int64_t size,
+                                    int64_t step = 1) {
+  Shape shape(tensor.shape());
+  int64_t length = shape[axis];
+  shape[axis] = size;
+  int64_t inner = elementCount(ArrayRef<int64_t>(shape).drop_front(axis + 1));
+  return tensor.remapped(shape, [&](int64_t index) {
+    int64_t outer = index / (inner * size), k = index / inner % size;
+    return (outer * length + start + k * step) * inner + index % inner;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Slice
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct SliceBounds {
+  Shape starts, ends, axes, steps;
+};
+} // namespace
+
+/// Bounds are attributes up to opset 9 and inputs after.
+static FailureOr<SliceBounds> readBounds(NodeContext &n) {
+  SliceBounds bounds;
+  auto read = [&](unsigned i, StringRef name, Shape &into) -> LogicalResult {
+    if (n.opset < 10) {
+      into = n.intsAttribute(name).value_or(Shape());
+      return success();
+    }
+    if (!n.hasInput(i))
+      return success();
+    FailureOr<Shape> given = n.constantInts(i, name);
+    if (failed(given))
+      return failure();
+    into = *given;
+    return success();
+  };
+  if (failed(read(1, "starts", bounds.starts)) ||
+      failed(read(2, "ends", bounds.ends)) ||
+      failed(read(3, "axes", bounds.axes)) ||
+      (n.opset >= 10 && failed(read(4, "steps", bounds.steps))))
+    return failure();
+  size_t count = bounds.starts.size();
+  if (bounds.axes.empty())
+    bounds.axes = llvm::to_vector<4>(llvm::seq<int64_t>(0, count));
+  if (bounds.steps.empty())
+    bounds.steps.assign(count, 1);
+  if (bounds.ends.size() != count || bounds.axes.size() != count ||
+      bounds.steps.size() != count)
+    return n.error() << "expects starts, ends, axes and steps of one length";
+  FailureOr<Shape> axes = n.normalizeAxes(bounds.axes, n.rank(0));
+  if (failed(axes))
+    return failure();
+  bounds.axes = *axes;
+  return bounds;
+}
+
+static LogicalResult importSlice(NodeContext &n) {
+  if (failed(n.expectInputs(n.opset < 10 ? 1 : 3, 5)))
+    return failure();
+  FailureOr<SliceBounds> bounds = readBounds(n);
+  if (failed(bounds))
+    return failure();
+  int64_t rank = n.rank(0);
+  Shape starts(rank, 0), sizes(n.shape(0)), steps(rank, 1);
+  for (size_t i = 0; i < bounds->axes.size(); ++i) {
+    int64_t axis = bounds->axes[i], dim = n.shape(0)[axis];
+    int64_t step = bounds->steps[i];
+    if (step == 0)
+      return n.error() << "expects steps other than 0";
+    auto clamp = [&](int64_t at) {
+      if (at < 0)
+        at = std::max(at, -dim - 1) + dim;
+      return step > 0 ? std::clamp<int64_t>(at, 0, dim)
+                      : std::clamp<int64_t>(at, -1, dim - 1);
+    };
+    int64_t start = clamp(bounds->starts[i]), end = clamp(bounds->ends[i]);
+    int64_t span = step > 0 ? end - start : start - end;
+    int64_t stride = step > 0 ? step : -step;
+    starts[axis] = start;
+    sizes[axis] = span > 0 ? (span + stride - 1) / stride : 0;
+    steps[axis] = step;
+  }
+  if (const ConstantTensor *constant = n.constant(0)) {
+    ConstantTensor result = *constant;
+    for (int64_t axis = 0; axis < rank; ++axis)
+      if (sizes[axis] != result.shape()[axis] || steps[axis] != 1)
+        result = sliceConstant(result, axis, starts[axis], sizes[axis],
+                               steps[axis]);
+    return n.setResult(0, std::move(result));
+  }
+  if (elementCount(sizes) == 0)
+    return n.error() << "the slice is empty";
+  if (ArrayRef<int64_t>(sizes) == n.shape(0) &&
+      llvm::all_of(steps, [](int64_t s) { return s == 1; }))
+    return n.forward(0, 0);
+  return n.setResult(
+      0, n.b.create<nn::SliceOp>(n.value(0), {n.b.ints("starts", starts),
+                                              n.b.ints("sizes", sizes),
+                                              n.b.ints("steps", steps)}));
+}
+
+//===----------------------------------------------------------------------===//
+// Split and Concat
+//===----------------------------------------------------------------------===//
+
+static LogicalResult importSplit(NodeContext &n) {
+  if (failed(n.expectInputs(1, 2)))
+    return failure();
+  FailureOr<int64_t> axis =
+      n.normalizeAxis(n.intAttribute("axis", 0), n.rank(0));
+  int64_t parts = n.intAttribute("num_outputs", n.numOutputs());
+  if (failed(axis))
+    return failure();
+  int64_t dim = n.shape(0)[*axis];
+  Shape sizes;
+  if (n.opset < 13) {
+    sizes = n.intsAttribute("split").value_or(Shape());
+  } else if (n.hasInput(1)) {
+    FailureOr<Shape> given = n.constantInts(1, "sizes");
+    if (failed(given))
+      return failure();
+    sizes = *given;
+  }
+  if (sizes.empty()) {
+    // Since opset 18 the last part may be smaller.
+    int64_t size = parts > 0 ? (dim + parts - 1) / parts : 0;
+    for (int64_t i = 0, left = dim; i < parts; ++i, left -= size)
+      sizes.push_back(std::min(size, left));
+  }
+  int64_t sum = 0;
+  for (int64_t size : sizes)
+    sum += size > 0 ? size : dim + 1;
+  if (sum != dim || sizes.size() != n.numOutputs()) {
+    auto diag = n.error() << "cannot split dimension " << *axis << " of size "
+                          << dim << " into [";
+    llvm::interleaveComma(sizes, diag);
+    return diag << "] for " << n.numOutputs() << " outputs";
+  }
+  int64_t start = 0;
+  for (auto [i, size] : llvm::enumerate(sizes)) {
+    LogicalResult result =
+        n.constant(0)
+            ? n.setResult(i, sliceConstant(*n.constant(0), *axis, start, size))
+            : n.setResult(i, n.b.sliceAxis(n.value(0), *axis, start, size));
+    if (failed(result))
+      return failure();
+    start += size;
+  }
+  return success();
+}
+
+static LogicalResult importConcat(NodeContext &n) {
+  if (failed(n.expectInputs(1, ~0u)))
+    return failure();
+  FailureOr<int64_t> axis =
+      n.normalizeAxis(n.intAttribute("axis", 1), n.rank(0));
+  if (failed(axis))
+    return failure();
+  SmallVector<Value> operands;
+  for (unsigned i = 0; i < n.numInputs(); ++i) {
+    // Exporters concatenate with empty tensors; those have no value here.
+    if (elementCount(n.shape(i)) == 0 && n.numInputs() > 1)
+      continue;
+    operands.push_back(n.value(i));
+  }
+  return n.setResult(0, n.b.create<nn::ConcatOp>(operands,
+                                                 n.b.integer("axis", *axis)));
+}
+
+static LogicalResult foldConcat(NodeContext &n) {
+  if (failed(n.expectInputs(1, ~0u)))
+    return failure();
+  FailureOr<int64_t> axis =
+      n.normalizeAxis(n.intAttribute("axis", 1), n.rank(0));
+  if (failed(axis))
+    return failure();
+  Shape shape(n.shape(0));
+  shape[*axis] = 0;
+  for (unsigned i = 0; i < n.numInputs(); ++i) {
+    Shape other(n.shape(i)), expected(shape);
+    if (n.rank(i) == n.rank(0))
+      expected[*axis] = other[*axis];
+    if (other != expected || n.input(i).element != n.input(0).element)
+      return n.error() << "the operands do not fit together";
+    shape[*axis] += other[*axis];
+  }
+  ConstantTensor result(n.input(0).element, shape);
+  ArrayRef<int64_t> dims = shape;
+  int64_t inner = elementCount(dims.drop_front(*axis + 1));
+  int64_t outer = elementCount(dims.take_front(*axis)), at = 0;
+  for (int64_t o = 0; o < outer; ++o)
+    for (unsigned i = 0; i < n.numInputs(); ++i)
+      for (int64_t k = 0, run = n.shape(i)[*axis] * inner; k < run; ++k)
+        result.copyElement(at++, *n.constant(i), o * run + k);
+  return n.setResult(0, std::move(result));
+}
+
+//===----------------------------------------------------------------------===//
+// Gather
+//===----------------------------------------------------------------------===//
+
+/// Constant indices, counted from 0; fails if one is out of range.
+static FailureOr<Shape> readIndices(NodeContext &n, int64_t dim) {
+  const ConstantTensor &indices = *n.constant(1);
+  if (indices.kind() != ElementKind::Int)
+    return n.error() << "expects integer indices";
+  Shape result;
+  for (int64_t i = 0, e = indices.size(); i < e; ++i) {
+    int64_t index = indices.intAt(i);
+    if (index < -dim || index >= dim)
+      return n.error() << "index " << index
+                       << " is out of range for a dimension of size " << dim;
+    result.push_back(index < 0 ? index + dim : index);
+  }
+  return result;
+}
+
+static Shape gatheredShape(NodeContext &n, int64_t axis) {
+  Shape shape(n.shape(0).take_front(axis));
+  llvm::append_range(shape, n.shape(1));
+  llvm::append_range(shape, n.shape(0).drop_front(axis + 1));
+  return shape;
+}
+
+static LogicalResult foldGather(NodeContext &n) {
+  if (failed(n.expectInputs(2, 2)))
+    return failure();
+  FailureOr<int64_t> axis =
+      n.normalizeAxis(n.intAttribute("axis", 0), n.rank(0));
+  if (failed(axis))
+    return failure();
+  int64_t dim = n.shape(0)[*axis];
+  FailureOr<Shape> indices = readIndices(n, dim);
+  if (failed(indices))
+    return failure();
+  int64_t inner = elementCount(n.shape(0).drop_front(*axis + 1));
+  int64_t count = indices->size();
+  return n.setResult(
+      0, n.constant(0)->remapped(gatheredShape(n, *axis), [&](int64_t index) {
+        int64_t outer = index / (inner * count);
+        int64_t row = (*indices)[index / inner % count];
+        return (outer * dim + row) * inner + index % inner;
+      }));
+}
+
+/// Rows of a table by computed indices; a table of higher rank is looked up
+/// as one of rank 2.
+static Value lookUp(NodeContext &n) {
+  Value table = n.weight(0);
+  if (!table)
+    return Value();
+  int64_t rows = n.shape(0)[0];
+  if (n.rank(0) != 2)
+    table = n.b.reshape(
+        table, {rows, elementCount(n.shape(0).drop_front())});
+  Value found = n.b.create<nn::EmbeddingOp>({table, n.value(1)});
+  return n.b.reshape(found, gatheredShape(n, 0));
+}
+
+static LogicalResult importGather(NodeContext &n) {
+  if (failed(n.expectInputs(2, 2)))
+    return failure();
+  FailureOr<int64_t> axis =
+      n.normalizeAxis(n.intAttribute("axis", 0), n.rank(0));
+  if (failed(axis))
+    return failure();
+  if (!n.constant(1)) {
+    if (*axis != 0)
+      return n.error() << "axis=" << *axis
+                       << " with computed indices is not supported, only 0 is";
+    return n.setResult(0, lookUp(n));
+  }
+  FailureOr<Shape> indices = readIndices(n, n.shape(0)[*axis]);
+  if (failed(indices))
+    return failure();
+  if (indices->empty())
+    return n.error() << "expects at least one index";
+  // Runs of consecutive indices are slices: positions, the first token.
+  SmallVector<Value> runs;
+  for (size_t i = 0; i < indices->size();) {
+    size_t begin = i++;
+    while (i < indices->size() && (*indices)[i] == (*indices)[i - 1] + 1)
+      ++i;
+    runs.push_back(n.b.sliceAxis(n.weight(0), *axis, (*indices)[begin],
+                                 int64_t(i - begin)));
+    if (runs.size() > 64)
+      break;
+  }
+  Value result;
+  if (runs.size() > 64) {
+    if (*axis != 0)
+      return n.error() << "too many separate indices along axis " << *axis;
+    return n.setResult(0, lookUp(n));
+  }
+  result = runs.size() == 1
+               ? runs.front()
+               : n.b.create<nn::ConcatOp>(runs, n.b.integer("axis", *axis));
+  return n.setResult(0, n.b.reshape(result, gatheredShape(n, *axis)));
+}
+
+//===----------------------------------------------------------------------===//
+// Pad
+//===----------------------------------------------------------------------===//
+
+/// Pads are an attribute up to opset 10 and an input after.
+static LogicalResult importPad(NodeContext &n) {
+  std::string mode = n.stringAttribute("mode", "constant");
+  if (failed(n.expectInputs(n.opset < 11 ? 1 : 2, 4)))
+    return failure();
+  Shape pads;
+  if (n.opset < 11) {
+    pads = n.intsAttribute("pads").value_or(Shape());
+  } else {
+    FailureOr<Shape> given = n.constantInts(1, "pads");
+    if (failed(given))
+      return failure();
+    pads = *given;
+  }
+  float value = n.opset < 11 ? n.floatAttribute("value", 0) : 0;
+  if (n.hasInput(2) && n.constant(2) && n.constant(2)->size() == 1)
+    value = n.constant(2)->convertTo(ElementKind::Float).floatAt(0);
+  else if (n.hasInput(2) && !n.constant(2))
+    return n.error() << "expects a constant padding value";
+  if (mode != "constant" || value != 0)
+    return n.error() << "mode=" << mode << " with value "
+                     << std::to_string(value)
+                     << " is not supported, only zeros are";
+  Shape axes = llvm::to_vector<4>(llvm::seq<int64_t>(0, n.rank(0)));
+  if (n.hasInput(3)) {
+    FailureOr<Shape> given = n.constantInts(3, "axes");
+    FailureOr<Shape> normal = failed(given)
+                                  ? given
+                                  : n.normalizeAxes(*given, n.rank(0));
+    if (failed(normal))
+      return failure();
+    axes = *normal;
+  }
+  if (pads.size() != 2 * axes.size() ||
+      llvm::any_of(pads, [](int64_t p) { return p < 0; }))
+    return n.error() << "expects two pads of 0 or more per dimension";
+  Shape low(n.rank(0), 0), high(n.rank(0), 0);
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    low[axis] = pads[i];
+    high[axis] = pads[i + axes.size()];
+  }
+  if (llvm::all_of(pads, [](int64_t p) { return p == 0; }))
+    return n.forward(0, 0);
+  return n.setResult(
+      0, n.b.create<nn::PadOp>(n.value(0), {n.b.ints("low", low),
+                                            n.b.ints("high", high)}));
+}
+
+ArrayRef<OpRow> indexingOps() {
+  static const OpRow rows[] = {
+      {"Slice", 7, importSlice, importSlice},
+      {"Split", 7, importSplit, importSplit},
+      {"Concat", 7, importConcat, foldConcat},
+      {"Gather", 7, importGather, foldGather},
+      {"Pad", 7, importPad},
+  };
+  return rows;
+}
+
+} // namespace pipewright::frontend

@@ -1,0 +1,181 @@
+//===- Normalization.cpp - Normalizations and softmax ---------------------===//
+//
+// Batch normalization always trains here: running statistics become state.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/NodeContext.h"
+#include "frontends/onnx/OpRegistry.h"
+
+using namespace mlir;
+
+namespace pipewright::frontend {
+
+/// The state that input `i` names. Two nodes that share one initializer get a
+/// copy each: both would write it.
+static FailureOr<FlatSymbolRefAttr> runningStatistic(NodeContext &n,
+                                                     unsigned i) {
+  StringRef name = n.inputName(i);
+  FailureOr<std::string> symbol =
+      n.graph.weightSymbol(name, nn::WeightRole::State);
+  if (failed(symbol))
+    return failure();
+  if (!n.graph.statesInUse.insert(*symbol).second) {
+    std::string copy = (n.outputName(0) + "." + name).str();
+    FailureOr<ImportedValue> original = n.graph.lookup(name);
+    if (failed(original) || failed(n.graph.copyWeight(copy, *original)))
+      return failure();
+    symbol = n.graph.weightSymbol(copy, nn::WeightRole::State);
+    if (failed(symbol))
+      return failure();
+  }
+  return FlatSymbolRefAttr::get(&n.graph.context, *symbol);
+}
+
+static LogicalResult importBatchNormalization(NodeContext &n) {
+  float epsilon = n.floatAttribute("epsilon", 1e-5f);
+  float momentum = n.floatAttribute("momentum", 0.9f);
+  bool training = n.opset < 14 ? n.numOutputs() > 1
+                               : n.intAttribute("training_mode", 0) != 0;
+  if (n.opset < 9 && n.intAttribute("spatial", 1) != 1)
+    return n.error() << "spatial=0 is not supported";
+  if (failed(n.expectInputs(5, 5)) || failed(n.expectUnread(1)))
+    return failure();
+  if (!training)
+    ++n.graph.inferenceBatchNorms;
+  if (n.rank(0) < 2)
+    return n.error() << "expects rank 2 or more, but got " << n.rank(0);
+  for (unsigned i = 3; i < 5; ++i)
+    if (n.shape(i) != n.shape(0).slice(1, 1))
+      return n.error() << "expects running statistics for " << n.shape(0)[1]
+                       << " channels";
+  FailureOr<FlatSymbolRefAttr> mean = runningStatistic(n, 3);
+  if (failed(mean))
+    return failure();
+  FailureOr<FlatSymbolRefAttr> variance = runningStatistic(n, 4);
+  if (failed(variance))
+    return failure();
+  OpBuilder &builder = n.b.getBuilder();
+  return n.setResult(
+      0, n.b.create<nn::BatchNormOp>(
+             {n.value(0), n.weight(1), n.weight(2)},
+             {n.b.real("epsilon", epsilon), n.b.real("momentum", momentum),
+              builder.getNamedAttr("running_mean", *mean),
+              builder.getNamedAttr("running_variance", *variance)}));
+}
+
+/// Several normalized dimensions are flattened to one and restored.
+static LogicalResult importLayerNormalization(NodeContext &n) {
+  float epsilon = n.floatAttribute("epsilon", 1e-5f);
+  n.intAttribute("stash_type", 1);
+  if (failed(n.expectInputs(2, 3)) || failed(n.expectUnread(1)))
+    return failure();
+  FailureOr<int64_t> axis =
+      n.normalizeAxis(n.intAttribute("axis", -1), n.rank(0));
+  if (failed(axis))
+    return failure();
+  ArrayRef<int64_t> shape = n.shape(0), inner = shape.drop_front(*axis);
+  int64_t width = elementCount(inner);
+  for (unsigned i = 1; i < n.numInputs(); ++i)
+    if (n.hasInput(i) && n.shape(i) != inner)
+      return n.error() << "expects scale and bias in the shape of the "
+                          "normalized dimensions";
+  Shape flat(shape.take_front(*axis));
+  flat.push_back(width);
+  Value x = n.b.reshape(n.value(0), flat);
+  Value scale = n.b.reshape(n.weight(1), width);
+  Value bias = n.hasInput(2) ? n.b.reshape(n.weight(2), width)
+                             : n.b.splat(0, width);
+  Value y = n.b.create<nn::LayerNormOp>({x, scale, bias},
+                                        n.b.real("epsilon", epsilon));
+  return n.setResult(0, n.b.reshape(y, shape));
+}
+
+/// x / sqrt(mean(x^2) + epsilon) * scale
+static LogicalResult importRmsNormalization(NodeContext &n) {
+  float epsilon = n.floatAttribute("epsilon", 1e-5f);
+  n.intAttribute("stash_type", 1);
+  if (failed(n.expectInputs(2, 2)))
+    return failure();
+  FailureOr<int64_t> axis =
+      n.normalizeAxis(n.intAttribute("axis", -1), n.rank(0));
+  if (failed(axis))
+    return failure();
+  Value x = n.value(0);
+  Value square = n.b.create<nn::MulOp>({x, x});
+  Shape axes = llvm::to_vector<4>(llvm::seq<int64_t>(*axis, n.rank(0)));
+  Value mean = n.b.reduce<nn::ReduceMeanOp>(square, axes, /*keepDims=*/true);
+  Value scale = n.b.create<nn::RsqrtOp>(
+      n.b.create<nn::AddOp>({mean, n.b.splat(epsilon)}));
+  Value normal = n.b.create<nn::MulOp>({x, scale});
+  return n.setResult(0, n.b.create<nn::MulOp>({normal, n.weight(1)}));
+}
+
+/// Up to opset 12 the dimensions from `axis` on are one; since 13 `axis` is a
+/// single dimension.
+template <typename OpTy>
+static LogicalResult importSoftmax(NodeContext &n) {
+  if (failed(n.expectInputs(1, 1)))
+    return failure();
+  bool flattens = n.opset < 13;
+  int64_t rank = n.rank(0);
+  FailureOr<int64_t> axis =
+      n.normalizeAxis(n.intAttribute("axis", flattens ? 1 : -1), rank);
+  if (failed(axis))
+    return failure();
+  Value x = n.value(0);
+  if (*axis == rank - 1)
+    return n.setResult(0, n.b.create<OpTy>(x));
+  ArrayRef<int64_t> shape = n.shape(0);
+  if (flattens) {
+    x = n.b.reshape(x, {elementCount(shape.take_front(*axis)),
+                        elementCount(shape.drop_front(*axis))});
+    return n.setResult(0, n.b.reshape(n.b.create<OpTy>(x), shape));
+  }
+  Shape swap = llvm::to_vector<4>(llvm::seq<int64_t>(0, rank));
+  std::swap(swap[*axis], swap[rank - 1]);
+  x = n.b.create<OpTy>(n.b.transpose(x, swap));
+  return n.setResult(0, n.b.transpose(x, swap));
+}
+
+/// x / (bias + alpha / size * sum of squares over `size` channels)^beta
+static LogicalResult importLrn(NodeContext &n) {
+  int64_t size = n.intAttribute("size", 0);
+  float alpha = n.floatAttribute("alpha", 1e-4f);
+  float beta = n.floatAttribute("beta", 0.75f);
+  float bias = n.floatAttribute("bias", 1);
+  if (failed(n.expectInputs(1, 1)))
+    return failure();
+  if (size < 1 || n.rank(0) < 2)
+    return n.error() << "expects size of 1 or more and rank 2 or more";
+  Value x = n.value(0);
+  Shape low(n.rank(0), 0), high(n.rank(0), 0);
+  low[1] = (size - 1) / 2;
+  high[1] = size - 1 - low[1];
+  Value square = n.b.create<nn::PadOp>(
+      n.b.create<nn::MulOp>({x, x}),
+      {n.b.ints("low", low), n.b.ints("high", high)});
+  Value sum = n.b.sliceAxis(square, 1, 0, n.shape(0)[1]);
+  for (int64_t i = 1; i < size; ++i)
+    sum = n.b.create<nn::AddOp>(
+        {sum, n.b.sliceAxis(square, 1, i, n.shape(0)[1])});
+  Value base = n.b.create<nn::AddOp>(
+      {n.b.create<nn::MulOp>({sum, n.b.splat(alpha / float(size))}),
+       n.b.splat(bias)});
+  Value divisor = n.b.create<nn::PowOp>({base, n.b.splat(beta)});
+  return n.setResult(0, n.b.create<nn::DivOp>({x, divisor}));
+}
+
+ArrayRef<OpRow> normalizationOps() {
+  static const OpRow rows[] = {
+      {"BatchNormalization", 7, importBatchNormalization},
+      {"LayerNormalization", 17, importLayerNormalization},
+      {"RMSNormalization", 23, importRmsNormalization},
+      {"Softmax", 7, importSoftmax<nn::SoftmaxOp>},
+      {"LogSoftmax", 7, importSoftmax<nn::LogSoftmaxOp>},
+      {"LRN", 7, importLrn},
+  };
+  return rows;
+}
+
+} // namespace pipewright::frontend

@@ -1,0 +1,106 @@
+//===- Window.cpp - Sliding windows of Conv and pooling -------------------===//
+//
+// Turns ONNX's spellings of a window into explicit pads in two dimensions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/ops/Window.h"
+
+using namespace mlir;
+
+namespace pipewright::frontend {
+
+Value asImage(NodeContext &n, Value x) {
+  if (!x || shapeOf(x).size() != 3)
+    return x;
+  Shape shape(shapeOf(x));
+  shape.insert(shape.begin() + 2, 1);
+  return n.b.reshape(x, shape);
+}
+
+Value fromImage(NodeContext &n, Value x) {
+  if (!x || n.rank(0) != 3)
+    return x;
+  Shape shape(shapeOf(x));
+  shape.erase(shape.begin() + 2);
+  return n.b.reshape(x, shape);
+}
+
+/// Pads that give ceil(input / stride) results; `upper` puts an odd one last.
+static void padToSame(int64_t input, int64_t extent, int64_t stride, bool upper,
+                      int64_t &low, int64_t &high) {
+  int64_t output = (input + stride - 1) / stride;
+  int64_t total = std::max<int64_t>((output - 1) * stride + extent - input, 0);
+  low = upper ? total / 2 : total - total / 2;
+  high = total - low;
+}
+
+/// The end pad with which rounding down gives what rounding up would. A window
+/// that starts beyond the input and its front pad is dropped.
+static int64_t padForCeil(int64_t input, int64_t extent, int64_t stride,
+                          int64_t low, int64_t high) {
+  int64_t span = input + low + high - extent;
+  int64_t output = (span + stride - 1) / stride + 1;
+  if ((output - 1) * stride >= input + low)
+    --output;
+  return std::max(high, (output - 1) * stride + extent - input - low);
+}
+
+FailureOr<Window> readWindow(NodeContext &n, Shape kernel) {
+  int64_t rank = n.rank(0);
+  if (rank != 3 && rank != 4)
+    return n.error() << "expects an input of rank 3 or 4, but got rank "
+                     << rank;
+  size_t count = rank - 2;
+  Window window;
+  std::optional<Shape> given = n.intsAttribute("kernel_shape");
+  if (!kernel.empty() && given && *given != kernel)
+    return n.error() << "kernel_shape differs from the filter's shape";
+  window.kernel = kernel.empty() ? given.value_or(Shape()) : kernel;
+  window.strides = n.intsAttribute("strides").value_or(Shape(count, 1));
+  window.dilations = n.intsAttribute("dilations").value_or(Shape(count, 1));
+  Shape pads = n.intsAttribute("pads").value_or(Shape(2 * count, 0));
+  if (window.kernel.size() != count || window.strides.size() != count ||
+      window.dilations.size() != count || pads.size() != 2 * count)
+    return n.error() << "expects kernel_shape, strides, dilations and pads for "
+                     << count << " dimensions";
+  auto atLeastOne = [](int64_t v) { return v >= 1; };
+  if (!llvm::all_of(window.kernel, atLeastOne) ||
+      !llvm::all_of(window.strides, atLeastOne) ||
+      !llvm::all_of(window.dilations, atLeastOne) ||
+      llvm::any_of(pads, [](int64_t p) { return p < 0; }))
+    return n.error() << "expects kernel_shape, strides and dilations of 1 or "
+                        "more and pads of 0 or more";
+
+  std::string autoPad = n.stringAttribute("auto_pad", "NOTSET");
+  bool ceil = n.intAttribute("ceil_mode", 0);
+  if (autoPad != "NOTSET" && autoPad != "VALID" && autoPad != "SAME_UPPER" &&
+      autoPad != "SAME_LOWER")
+    return n.error() << "auto_pad=" << autoPad << " is not supported";
+  for (size_t i = 0; i < count; ++i) {
+    int64_t input = n.shape(0)[i + 2];
+    int64_t extent = (window.kernel[i] - 1) * window.dilations[i] + 1;
+    int64_t &low = pads[i], &high = pads[i + count];
+    if (autoPad == "VALID")
+      low = high = 0;
+    else if (autoPad != "NOTSET")
+      padToSame(input, extent, window.strides[i], autoPad == "SAME_UPPER", low,
+                high);
+    if (ceil && input + low + high >= extent) {
+      int64_t wanted =
+          padForCeil(input, extent, window.strides[i], low, high);
+      window.enlarged |= wanted != high;
+      high = wanted;
+    }
+  }
+  if (count == 1) {
+    window.kernel.insert(window.kernel.begin(), 1);
+    window.strides.insert(window.strides.begin(), 1);
+    window.dilations.insert(window.dilations.begin(), 1);
+    pads = {0, pads[0], 0, pads[1]};
+  }
+  window.pads = pads;
+  return window;
+}
+
+} // namespace pipewright::frontend
