@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/host/Passes.h"
+#include "codegen/kernels/Passes.h"
 #include "dialects/nn/NNDialect.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -18,6 +20,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "passes/conversion/Passes.h"
+#include "passes/nn/Passes.h"
+#include "passes/pipe/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -37,6 +42,12 @@ static void registerPasses() {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   mlir::registerSymbolDCEPass();
+  pipewright::codegen::registerHostPasses();
+  pipewright::codegen::registerKernelPipelines();
+  pipewright::codegen::registerKernelsPasses();
+  pipewright::nn::registerConversionPasses();
+  pipewright::nn::registerNNPasses();
+  pipewright::pipe::registerPipePasses();
 }
 
 int main(int argc, char **argv) {

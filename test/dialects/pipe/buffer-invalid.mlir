@@ -11,7 +11,8 @@ pipe.arena rank 0 bytes 64 {
 // arena (C1): tasks do not stand here.
 pipe.arena rank 0 bytes 64 {
   // expected-error @below {{is not allowed in an arena}}
-  func.func private @f()
+  builtin.module {
+  }
 }
 
 // -----

@@ -3,7 +3,8 @@
 // stage (C1): only the three bodies may stand in a stage.
 pipe.stage @stage_c1_foreign_op {
   // expected-error @below {{is not allowed in a stage}}
-  func.func private @f()
+  builtin.module {
+  }
 }
 
 // -----

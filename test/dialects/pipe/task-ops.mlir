@@ -26,7 +26,7 @@ pipe.step train {
   %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4x8xf32>
   %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4x8xf32>
   // CHECK: %[[H0:.*]], %[[S0:.*]] = pipe.task forward @s0 micro_batch 0(%[[X0]]) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
-  // GENERIC: kind = #pipe.task_kind<forward>
+  // GENERIC: kind = #pipe<task_kind forward>
   %h0, %st0 = pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
   %h1, %st1 = pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
   // CHECK: %[[G0:.*]] = pipe.task backward @s0 micro_batch 0(%[[X0]], %[[S0]], %[[H0]])
