@@ -1,0 +1,53 @@
+// RUN: pipewright-opt %s --split-input-file --verify-diagnostics
+
+// Every constraint of attention, one violation each.
+
+func.func @attention_c1_types_differ(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x32x8xf32>) {
+  // expected-error @below {{expects rank 4 and one type, but got 'tensor<2x4x16x8xf32>' and 'tensor<2x4x32x8xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %o, %lse = nn.attention %q, %k, %k scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+    : (tensor<2x4x16x8xf32>, tensor<2x4x32x8xf32>, tensor<2x4x32x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2_mask_does_not_broadcast(%q: tensor<2x4x16x8xf32>, %m: tensor<16x8xf32>) {
+  // expected-error @below {{expects a mask that broadcasts to [2, 4, 16, 16], but got 'tensor<16x8xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %o, %lse = nn.attention %q, %q, %q mask %m scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+    : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3_rate_of_one(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{expects a dropout rate in [0, 1), but got 1.000000}}
+  // expected-error @below {{failed to infer returned types}}
+  %o, %lse = nn.attention %q, %q, %q scale = 0.5 dropout_rate = 1.0 dropout_id = 0
+    : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_backward_c1_rank(%q: tensor<4x16x8xf32>, %l: tensor<4x16xf32>) {
+  // expected-error @below {{expects rank 4 and one type, but got 'tensor<4x16x8xf32>' and 'tensor<4x16x8xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0, %1, %2 = nn.attention_backward %q, %q, %q, %q, %q, %l scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+    : (tensor<4x16x8xf32>, tensor<4x16x8xf32>, tensor<4x16x8xf32>, tensor<4x16x8xf32>, tensor<4x16x8xf32>, tensor<4x16xf32>)
+    -> (tensor<4x16x8xf32>, tensor<4x16x8xf32>, tensor<4x16x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_backward_c4_lse_shape(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x8xf32>) {
+  // expected-error @below {{expects lse of type 'tensor<2x4x16xf32>', but got 'tensor<2x4x8xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0, %1, %2 = nn.attention_backward %q, %q, %q, %q, %q, %l scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+    : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x8xf32>)
+    -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
+  return
+}

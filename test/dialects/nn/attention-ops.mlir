@@ -1,0 +1,25 @@
+// RUN: pipewright-opt %s --verify-roundtrip | FileCheck %s
+// RUN: pipewright-opt %s --mlir-print-op-generic | pipewright-opt | FileCheck %s
+
+// Attention is printed as it is parsed, in both forms.
+
+// Causal without mask, and masked with dropout.
+// CHECK-LABEL: func @attention
+func.func @attention(%q: tensor<2x4x16x8xf32>, %mask: tensor<2x1x1x16xf32>) {
+  // CHECK: nn.attention %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} scale = 3.535530e-01 causal dropout_rate = 0.000000e+00 dropout_id = 0 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  %o, %lse = nn.attention %q, %q, %q scale = 3.535530e-01 causal dropout_rate = 0.000000e+00 dropout_id = 0
+      : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  // CHECK: nn.attention %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} mask %{{[a-z0-9_]+}} scale = 3.535530e-01 dropout_rate = 1.000000e-01 dropout_id = 7 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x1x1x16xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  %p, %lse1 = nn.attention %q, %q, %q mask %mask scale = 3.535530e-01 dropout_rate = 1.000000e-01 dropout_id = 7
+      : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x1x1x16xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// The gradient has the same attributes.
+// CHECK-LABEL: func @attention_backward
+func.func @attention_backward(%g: tensor<2x4x16x8xf32>, %lse: tensor<2x4x16xf32>, %mask: tensor<16x16xf32>) {
+  // CHECK: nn.attention_backward %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} mask %{{[a-z0-9_]+}} scale = 3.535530e-01 causal dropout_rate = 1.000000e-01 dropout_id = 7 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<16x16xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
+  %dq, %dk, %dv = nn.attention_backward %g, %g, %g, %g, %g, %lse mask %mask scale = 3.535530e-01 causal dropout_rate = 1.000000e-01 dropout_id = 7
+      : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<16x16xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
+  return
+}
