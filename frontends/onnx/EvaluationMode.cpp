@@ -137,7 +137,7 @@ LogicalResult warnAboutEvaluationMode(GraphImporter &graph) {
   if (evaluation)
     graph.warn(
         std::string("the model was exported in evaluation mode") +
-        (graph.activeDropouts ? "" : ", where dropout is gone") +
+        (graph.activeDropouts ? "" : ", where any dropout is gone") +
         ": to train the model that was written, export it with "
         "training=TrainingMode.TRAINING and do_constant_folding=False");
   return success();

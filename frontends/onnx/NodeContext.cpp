@@ -146,11 +146,13 @@ FailureOr<Shape> NodeContext::constantInts(unsigned i, StringRef what) {
 }
 
 LogicalResult NodeContext::expectInputs(unsigned atLeast, unsigned atMost) {
-  if (node.input_size() < int(atLeast) || node.input_size() > int(atMost)) {
+  if (numInputs() < atLeast || numInputs() > atMost) {
     auto diag = error() << "expects " << atLeast;
-    if (atMost != atLeast)
+    if (atMost == ~0u)
+      diag << " or more";
+    else if (atMost != atLeast)
       diag << " to " << atMost;
-    return diag << " inputs, but got " << node.input_size();
+    return diag << " inputs, but got " << numInputs();
   }
   for (unsigned i = 0; i < atLeast; ++i)
     if (!hasInput(i))
