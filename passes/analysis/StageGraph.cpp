@@ -82,7 +82,7 @@ cutIntoStages(const StageGraph &graph, int64_t stages, double slack) {
     return llvm::createStringError(
         "expects at most " + std::to_string(layers) +
         (layers == 1 ? " stage" : " stages") +
-        ", one for each layer of the model, but got " +
+        ", one for each operation or layer of the model, but got " +
         std::to_string(stages));
 
   size_t size = graph.nodes.size();

@@ -116,6 +116,11 @@ LogicalResult PartitionStages::partition() {
     return failure();
   SmallVector<Operation *> nodes;
   StageGraph graph = buildGraph(model, *method, nodes);
+  // A stage without a layer balances badly, but it trains: better than refusing
+  // a small model on many ranks.
+  if (graph.countLayers() < stages)
+    for (StageGraph::Node &node : graph.nodes)
+      node.isLayer = true;
   auto begins = cutIntoStages(graph, stages);
   if (!begins)
     return module.emitError("pipe-partition-stages: ")
