@@ -1,0 +1,378 @@
+//===- KernelGroups.cpp - which ops become one kernel ---------------------===//
+
+#include "passes/nn/KernelGroups.h"
+
+#include "dialects/nn/NNOps.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace pipewright::nn {
+
+//===----------------------------------------------------------------------===//
+// Single ops
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+static int64_t elementsOf(Value value) {
+  return llvm::product_of(shapeOf(value));
+}
+
+bool isLeaf(Operation *op) { return isa<ConstantOp, CausalMaskOp>(op); }
+
+bool isCompiled(Operation *op) {
+  return isa_and_present<NNDialect>(op->getDialect()) &&
+         op->getNumResults() > 0 &&
+         !isa<LibraryOpInterface, ViewOpInterface>(op) &&
+         !isa<ParameterOp, LaunchOp>(op);
+}
+
+Value stripReshapes(Value value) {
+  while (auto view = value.getDefiningOp<ViewOpInterface>())
+    value = view->getOperand(0);
+  return value;
+}
+
+/// Row lengths at those cuts of `shape` that `fits(cut)` accepts.
+template <typename Fits>
+static SmallVector<int64_t> cutsOf(ArrayRef<int64_t> shape, Fits fits) {
+  SmallVector<int64_t> columns;
+  int64_t behind = 1;
+  for (size_t cut = shape.size(); cut-- > 0;) {
+    behind *= shape[cut];
+    if (fits(cut) && !llvm::is_contained(columns, behind))
+      columns.push_back(behind);
+  }
+  if (shape.empty())
+    columns.push_back(1);
+  return columns;
+}
+
+/// True if behind the cut the operand is repeated either everywhere or nowhere.
+static bool broadcastsEvenly(Value operand, ArrayRef<int64_t> shape,
+                             size_t cut) {
+  ArrayRef<int64_t> from = shapeOf(operand);
+  size_t missing = shape.size() - from.size();
+  bool repeated = false, walked = false;
+  for (size_t i = cut; i < shape.size(); ++i) {
+    if (shape[i] == 1)
+      continue;
+    (i < missing || from[i - missing] == 1 ? repeated : walked) = true;
+  }
+  return !(repeated && walked);
+}
+
+static SmallVector<int64_t> pointwiseCuts(Operation *op) {
+  ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
+  return cutsOf(shape, [&](size_t cut) {
+    return llvm::all_of(op->getOperands(), [&](Value operand) {
+      return broadcastsEvenly(operand, shape, cut);
+    });
+  });
+}
+
+static OpSpace reductionSpace(Value x, ArrayRef<int64_t> axes) {
+  ArrayRef<int64_t> shape = shapeOf(x);
+  auto reduced = [&](size_t i) {
+    return llvm::is_contained(axes, static_cast<int64_t>(i));
+  };
+  // The trailing dimensions that are reduced, and whether others are too.
+  size_t first = shape.size();
+  while (first > 0 && (shape[first - 1] == 1 || reduced(first - 1)))
+    --first;
+  bool outer = false, any = false;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1 || !reduced(i))
+      continue;
+    any = true;
+    outer |= i < first;
+  }
+  if (any && !outer) {
+    int64_t columns = llvm::product_of(shape.drop_front(first));
+    return {OpShape::Rows, elementsOf(x), {columns}};
+  }
+  bool inner = first < shape.size();
+  return {OpShape::Columns, elementsOf(x), cutsOf(shape, [&](size_t cut) {
+            for (size_t i = cut; i < shape.size(); ++i)
+              if (shape[i] != 1 && reduced(i) != inner)
+                return false;
+            return true;
+          })};
+}
+
+/// Row lengths that leave a move's last dimensions in one piece.
+static SmallVector<int64_t> movementCuts(Operation *op) {
+  ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
+  size_t last = shape.empty() ? 0 : shape.size() - 1;
+  return cutsOf(shape, [&](size_t cut) {
+    if (cut == last)
+      return true;
+    for (size_t i = cut; i < shape.size(); ++i) {
+      if (auto transpose = dyn_cast<TransposeOp>(op)) {
+        if (transpose.getPermutation()[i] != static_cast<int64_t>(i))
+          return false;
+      } else if (shapeOf(op->getOperand(0))[i] != shape[i] ||
+                 (isa<SliceOp>(op) && cast<SliceOp>(op).getSteps()[i] != 1)) {
+        return false;
+      }
+    }
+    return true;
+  });
+}
+
+static OpSpace spaceOf(Operation *op) {
+  Value result = op->getResult(0);
+  int64_t elements = elementsOf(result);
+  return llvm::TypeSwitch<Operation *, OpSpace>(op)
+      .Case<ReduceSumOp, ReduceMeanOp, ReduceMaxOp>([](auto reduction) {
+        return reductionSpace(reduction.getX(), reduction.getAxes());
+      })
+      .Case<SoftmaxOp, LogSoftmaxOp, SoftmaxBackwardOp, LogSoftmaxBackwardOp,
+            LayerNormOp, LayerNormBackwardOp>([&](auto) {
+        return OpSpace{OpShape::Rows, elements, {shapeOf(result).back()}};
+      })
+      .Case<BatchNormOp, BatchNormBackwardOp>([&](auto) {
+        ArrayRef<int64_t> shape = shapeOf(result);
+        size_t cut = shape.size() > 2 ? 2 : 1;
+        return OpSpace{OpShape::Several, elements,
+                       {llvm::product_of(shape.drop_front(cut))}};
+      })
+      .Case([&](SoftmaxCrossEntropyOp loss) {
+        return OpSpace{OpShape::Several, elementsOf(loss.getLogits()), {}};
+      })
+      .Case([&](SoftmaxCrossEntropyBackwardOp) {
+        return OpSpace{OpShape::Several, elements, {shapeOf(result).back()}};
+      })
+      .Case<TransposeOp, SliceOp, PadOp, ConcatOp>([&](auto) {
+        return OpSpace{OpShape::Movement, elements, movementCuts(op)};
+      })
+      .Default([&](Operation *) {
+        return OpSpace{OpShape::Pointwise, elements, pointwiseCuts(op)};
+      });
+}
+
+static ResultShape resultShapeOf(OpResult result) {
+  Operation *op = result.getOwner();
+  unsigned number = result.getResultNumber();
+  if (isa<LayerNormOp>(op))
+    return number == 0 ? ResultShape::Element : ResultShape::Row;
+  if (isa<SoftmaxCrossEntropyOp>(op))
+    return ResultShape::Final;
+  if (number > 0)
+    return ResultShape::Final;
+  OpSpace space = spaceOf(op);
+  if (space.shape == OpShape::Columns)
+    return ResultShape::Final;
+  if (isa<ReduceSumOp, ReduceMeanOp, ReduceMaxOp>(op))
+    return ResultShape::Row;
+  return ResultShape::Element;
+}
+
+/// Ops that may be computed again for every element that repeats their result.
+static bool isCheap(Operation *op) {
+  return isa<CastOp, CompareOp, LogicalNotOp, LogicalAndOp, LogicalOrOp,
+             WhereOp, NegOp, AddOp, SubOp, MulOp, BroadcastToOp>(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Grouping
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class Grouping {
+public:
+  explicit Grouping(Block &block) : block(block) {}
+
+  SmallVector<KernelGroup> run();
+
+private:
+  /// May `consumer` use `value`, a result of another op of its kernel?
+  bool canFeed(OpResult value, bool throughView, Operation *consumer) const;
+  bool edgesFit(const KernelGroup &from, const KernelGroup &to) const;
+  bool staysInside(const KernelGroup &group, const KernelGroup &other) const;
+  bool findSpace(const KernelGroup &producer, const KernelGroup &consumer,
+                 KernelGroup &merged) const;
+  bool createsCycle(const KernelGroup &merged) const;
+  bool contains(const KernelGroup &group, Operation *op) const {
+    return llvm::is_contained(group.ops, op);
+  }
+  bool tryMerge(unsigned producer, unsigned consumer);
+
+  Block &block;
+  SmallVector<KernelGroup> groups;
+  DenseMap<Operation *, unsigned> groupOf;
+};
+
+} // namespace
+
+bool Grouping::canFeed(OpResult value, bool throughView,
+                       Operation *consumer) const {
+  if (resultShapeOf(value) == ResultShape::Final)
+    return false;
+  OpShape from = spaceOf(value.getOwner()).shape;
+  OpShape to = spaceOf(consumer).shape;
+  // Several nests would compute the producer several times.
+  if (to == OpShape::Several)
+    return false;
+  if (to == OpShape::Movement) {
+    // Moving what was just moved is only another address.
+    if (from != OpShape::Movement || !value.hasOneUse())
+      return false;
+    auto transpose = dyn_cast<TransposeOp>(consumer);
+    return !transpose || transpose.getPermutation().back() ==
+                             static_cast<int64_t>(
+                                 transpose.getPermutation().size()) -
+                                 1;
+  }
+  return true;
+}
+
+/// Checks all direct uses of results of `from` in `to`.
+bool Grouping::edgesFit(const KernelGroup &from, const KernelGroup &to) const {
+  for (Operation *op : to.ops)
+    for (Value operand : op->getOperands()) {
+      Value source = stripReshapes(operand);
+      Operation *producer = source.getDefiningOp();
+      if (producer && contains(from, producer) &&
+          !canFeed(cast<OpResult>(source), source != operand, op))
+        return false;
+    }
+  return true;
+}
+
+/// True if no op outside of the two groups uses a result of `group`.
+bool Grouping::staysInside(const KernelGroup &group,
+                           const KernelGroup &other) const {
+  SmallVector<Operation *> users;
+  for (Operation *op : group.ops)
+    llvm::append_range(users, op->getUsers());
+  while (!users.empty()) {
+    Operation *user = users.pop_back_val();
+    if (isa<ViewOpInterface>(user))
+      llvm::append_range(users, user->getUsers());
+    else if (!contains(group, user) && !contains(other, user))
+      return false;
+  }
+  return true;
+}
+
+bool Grouping::findSpace(const KernelGroup &producer,
+                         const KernelGroup &consumer,
+                         KernelGroup &merged) const {
+  if (producer.elements == consumer.elements) {
+    merged.elements = producer.elements;
+    for (int64_t columns : producer.columns)
+      if (llvm::is_contained(consumer.columns, columns))
+        merged.columns.push_back(columns);
+    return !merged.columns.empty();
+  }
+  // One value per row, from or for the rows of the other group.
+  const KernelGroup &large =
+      producer.elements > consumer.elements ? producer : consumer;
+  const KernelGroup &small =
+      producer.elements > consumer.elements ? consumer : producer;
+  bool rowReduced = llvm::any_of(large.ops, [](Operation *op) {
+    return spaceOf(op).shape == OpShape::Rows;
+  });
+  merged.elements = large.elements;
+  bool pointwise = llvm::all_of(small.ops, [](Operation *op) {
+    return spaceOf(op).shape == OpShape::Pointwise;
+  });
+  if (&small == &consumer) {
+    for (int64_t columns : large.columns)
+      if (small.elements * columns == large.elements)
+        merged.columns.push_back(columns);
+    return pointwise && rowReduced && !merged.columns.empty();
+  }
+  // What is small enough, or cheap, is computed again for every element.
+  merged.columns = large.columns;
+  bool cheap = small.elements == 1 || llvm::all_of(small.ops, isCheap);
+  return pointwise && cheap && staysInside(small, large);
+}
+
+/// True if a path leaves the merged group and comes back to it.
+bool Grouping::createsCycle(const KernelGroup &merged) const {
+  llvm::SmallSetVector<Operation *, 32> reached;
+  Operation *first = merged.ops.front();
+  auto push = [&](Operation *op) {
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        Operation *producer = operand.getDefiningOp();
+        if (producer && producer->getBlock() == &block &&
+            !producer->isBeforeInBlock(first))
+          reached.insert(producer);
+      }
+    });
+  };
+  for (Operation *op : merged.ops)
+    for (Value operand : op->getOperands()) {
+      Value source = stripReshapes(operand);
+      Operation *producer = source.getDefiningOp();
+      if (producer && producer->getBlock() == &block &&
+          !contains(merged, producer) && !producer->isBeforeInBlock(first))
+        reached.insert(producer);
+    }
+  for (size_t i = 0; i < reached.size(); ++i) {
+    Operation *op = reached[i];
+    if (contains(merged, op))
+      return true;
+    push(op);
+    // Groups are executed as one op.
+    auto group = groupOf.find(op);
+    if (group != groupOf.end())
+      for (Operation *member : groups[group->second].ops)
+        push(member);
+  }
+  return false;
+}
+
+bool Grouping::tryMerge(unsigned producer, unsigned consumer) {
+  KernelGroup &from = groups[producer], &to = groups[consumer];
+  KernelGroup merged;
+  if (!edgesFit(from, to) || !edgesFit(to, from) ||
+      !findSpace(from, to, merged))
+    return false;
+  merged.ops = from.ops;
+  llvm::append_range(merged.ops, to.ops);
+  llvm::sort(merged.ops, [](Operation *a, Operation *b) {
+    return a->isBeforeInBlock(b);
+  });
+  if (createsCycle(merged))
+    return false;
+  for (Operation *op : from.ops)
+    groupOf[op] = consumer;
+  from.ops.clear();
+  to = std::move(merged);
+  return true;
+}
+
+SmallVector<KernelGroup> Grouping::run() {
+  for (Operation &op : block) {
+    if (!isCompiled(&op) || isLeaf(&op))
+      continue;
+    OpSpace space = spaceOf(&op);
+    unsigned number = groups.size();
+    groups.push_back({{&op}, space.elements, space.columns});
+    groupOf[&op] = number;
+    for (Value operand : op.getOperands()) {
+      Operation *producer = stripReshapes(operand).getDefiningOp();
+      auto group = producer ? groupOf.find(producer) : groupOf.end();
+      if (group != groupOf.end() && group->second != number)
+        tryMerge(group->second, number);
+    }
+  }
+  llvm::erase_if(groups,
+                 [](const KernelGroup &group) { return group.ops.empty(); });
+  return std::move(groups);
+}
+
+SmallVector<KernelGroup> groupOps(Block &block) {
+  return Grouping(block).run();
+}
+
+} // namespace pipewright::nn
