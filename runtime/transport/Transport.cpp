@@ -6,7 +6,8 @@
 using namespace pipewright::runtime;
 
 void Transport::failDeadline(int64_t peer, const std::string &what) const {
-  fail("rank ", rank(), " waits for rank ", peer, ": ", what,
+  fail("rank ", rank(), " waits for ",
+       peer < 0 ? "another rank" : "rank " + std::to_string(peer), ": ", what,
        " (nothing came within ", deadlineSeconds, " s; --timeout changes it)");
 }
 

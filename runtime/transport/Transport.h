@@ -45,6 +45,7 @@ public:
 
 protected:
   /// Throws what a wait says when it gives up: who waits for whom, for what.
+  /// A peer of -1 is not known.
   [[noreturn]] void failDeadline(int64_t peer, const std::string &what) const;
   /// Throws what both ends of a link say when their sizes differ.
   [[noreturn]] static void failSizes(int64_t from, int64_t to, int64_t sent,

@@ -1,0 +1,108 @@
+//===- MpiConformanceTests.cpp - MPI keeps the contract -------------------===//
+//
+// The test starts itself again under mpirun, once for each scenario and
+// number of ranks; there it is one rank.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/conformance/Scenarios.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/transport/MpiTransport.h"
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace pipewright::runtime;
+
+static std::string executable() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  return std::string(path, std::max<ssize_t>(length, 0));
+}
+
+/// Exit status and output of `ranks` processes in the named scenario.
+static std::pair<int, std::string> runUnderMpi(int64_t ranks,
+                                               const char *scenario) {
+  const std::string command =
+      "timeout 60 mpirun --allow-run-as-root --oversubscribe --bind-to none "
+      "-n " +
+      std::to_string(ranks) + " '" + executable() + "' --scenario " +
+      scenario + " 2>&1";
+  std::FILE *pipe = popen(command.c_str(), "r");
+  std::string output;
+  std::array<char, 512> piece;
+  while (std::fgets(piece.data(), piece.size(), pipe))
+    output += piece.data();
+  return {pclose(pipe), output};
+}
+
+static bool haveMpi() { return std::system("command -v mpirun >/dev/null") == 0; }
+
+class MpiConformance
+    : public ::testing::TestWithParam<std::tuple<int64_t, Scenario>> {};
+
+TEST_P(MpiConformance, Holds) {
+  if (!haveMpi())
+    GTEST_SKIP() << "no mpirun";
+  const auto &[ranks, scenario] = GetParam();
+  const auto [status, output] = runUnderMpi(ranks, scenario.name);
+  EXPECT_EQ(status, 0) << output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MpiConformance,
+    ::testing::Combine(::testing::Values(2, 4),
+                       ::testing::ValuesIn(scenarios())),
+    [](const auto &info) {
+      return std::string(std::get<1>(info.param).name) +
+             std::to_string(std::get<0>(info.param));
+    });
+
+TEST(MpiTransport, AbortEndsAllWithinSeconds) {
+  if (!haveMpi())
+    GTEST_SKIP() << "no mpirun";
+  const auto start = std::chrono::steady_clock::now();
+  const auto [status, output] = runUnderMpi(2, "abort");
+  EXPECT_NE(status, 0);
+  EXPECT_NE(output.find("error: rank 1: it broke"), std::string::npos)
+      << output;
+  EXPECT_LT(std::chrono::steady_clock::now() - start,
+            std::chrono::seconds(20));
+}
+
+/// One rank, started by runUnderMpi.
+static int runScenario(const char *name) {
+  auto transport = createMpiTransport();
+  transport->setDeadline(30);
+  try {
+    if (!std::strcmp(name, "abort")) {
+      if (transport->rank() == 1)
+        transport->abort("rank 1: it broke");
+      char byte;
+      transport->postReceive(1, &byte, 1);
+      transport->waitReceive(1);
+    }
+    for (const Scenario &scenario : scenarios())
+      if (!std::strcmp(name, scenario.name))
+        scenario.run(*transport);
+    transport->barrier();
+  } catch (const std::exception &error) {
+    transport->abort("rank " + std::to_string(transport->rank()) + ": " +
+                     error.what());
+  }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc == 3 && !std::strcmp(argv[1], "--scenario"))
+    return runScenario(argv[2]);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

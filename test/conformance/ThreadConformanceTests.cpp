@@ -1,0 +1,91 @@
+//===- ThreadConformanceTests.cpp - Threads keep the contract -------------===//
+
+#include "test/conformance/Scenarios.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/transport/ThreadTransport.h"
+
+#include <chrono>
+#include <functional>
+#include <gtest/gtest.h>
+#include <thread>
+
+using namespace pipewright::runtime;
+
+/// What each rank's body threw; "" when it ended well.
+static std::vector<std::string>
+runRanks(int64_t ranks, const std::function<void(Transport &)> &body) {
+  ThreadWorld world(ranks);
+  std::vector<std::string> errors(ranks);
+  std::vector<std::thread> threads;
+  for (int64_t r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] {
+      ThreadTransport transport(world, r);
+      transport.setDeadline(20);
+      try {
+        body(transport);
+      } catch (const std::exception &error) {
+        errors[r] = error.what();
+        transport.abort(error.what());
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return errors;
+}
+
+class ThreadConformance
+    : public ::testing::TestWithParam<std::tuple<int64_t, Scenario>> {};
+
+TEST_P(ThreadConformance, Holds) {
+  const auto &[ranks, scenario] = GetParam();
+  EXPECT_EQ(runRanks(ranks, scenario.run), std::vector<std::string>(ranks));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ThreadConformance,
+    ::testing::Combine(::testing::Values(2, 4),
+                       ::testing::ValuesIn(scenarios())),
+    [](const auto &info) {
+      return std::string(std::get<1>(info.param).name) +
+             std::to_string(std::get<0>(info.param));
+    });
+
+TEST(ThreadTransport, AbortWakesWhoWaitsAndKeepsTheFirstMessage) {
+  ThreadWorld world(3);
+  std::vector<std::thread> threads;
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t r = 0; r < 3; ++r)
+    threads.emplace_back([&, r] {
+      ThreadTransport transport(world, r);
+      char byte = 0;
+      if (r == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        transport.abort("the first");
+        transport.abort("the second");
+        return;
+      }
+      if (r == 1) {
+        transport.postReceive(0, &byte, 1);
+        EXPECT_THROW(transport.waitReceive(0), Aborted);
+      } else {
+        EXPECT_THROW(transport.barrier(), Aborted);
+      }
+      EXPECT_THROW(transport.poll(), Aborted);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_EQ(world.failure(), "the first");
+}
+
+TEST(ThreadTransport, BarrierDeadlineNamesWhoIsMissing) {
+  const auto errors = runRanks(3, [](Transport &t) {
+    t.setDeadline(0.2);
+    if (t.rank() != 1)
+      t.barrier();
+  });
+  const std::string both = errors[0] + errors[2];
+  EXPECT_NE(both.find("waits for rank 1: end of the step"), std::string::npos)
+      << both;
+}

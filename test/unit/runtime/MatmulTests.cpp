@@ -1,0 +1,115 @@
+//===- MatmulTests.cpp - Matrix products against plain loops --------------===//
+
+#include "test/unit/runtime/OneRank.h"
+
+using namespace pipewright::runtime;
+
+static std::vector<float> naiveMatmul(const MatmulShape &s,
+                                      const std::vector<float> &a,
+                                      const std::vector<float> &b,
+                                      std::vector<float> y) {
+  for (int64_t n = 0; n < s.batch; ++n)
+    for (int64_t i = 0; i < s.m; ++i)
+      for (int64_t j = 0; j < s.n; ++j) {
+        double sum = 0;
+        for (int64_t k = 0; k < s.k; ++k) {
+          const float av = a[n * s.m * s.k +
+                             (s.transposeA ? k * s.m + i : i * s.k + k)];
+          const float bv = b[(s.broadcastB ? 0 : n * s.k * s.n) +
+                             (s.transposeB ? j * s.k + k : k * s.n + j)];
+          sum += static_cast<double>(av) * bv;
+        }
+        float &out = y[(n * s.m + i) * s.n + j];
+        out = static_cast<float>(s.alpha * sum + s.beta * out);
+      }
+  return y;
+}
+
+static void checkMatmul(const MatmulShape &s) {
+  OneRank test;
+  const Buffer a = test.randomFloats(s.batch * s.m * s.k);
+  const Buffer b = test.randomFloats((s.broadcastB ? 1 : s.batch) * s.k * s.n);
+  const Buffer y = test.randomFloats(s.batch * s.m * s.n);
+  const auto expected =
+      naiveMatmul(s, test.read(a), test.read(b), test.read(y));
+  matmul(test.rank, s, a, b, y);
+  EXPECT_TRUE(agree(test.read(y), expected, 1e-5));
+}
+
+TEST(Matmul, AllTranspositionsOfOddSizes) {
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true})
+      checkMatmul(
+          {.m = 13, .n = 37, .k = 29, .transposeA = ta, .transposeB = tb});
+}
+
+TEST(Matmul, BatchHasOwnOperands) {
+  checkMatmul({.batch = 5, .m = 7, .n = 17, .k = 9, .transposeB = true});
+}
+
+TEST(Matmul, BatchSharesTheSecondOperand) {
+  checkMatmul({.batch = 3, .m = 7, .n = 5, .k = 11, .broadcastB = true});
+  checkMatmul({.batch = 3,
+               .m = 7,
+               .n = 5,
+               .k = 11,
+               .transposeA = true,
+               .broadcastB = true});
+}
+
+TEST(Matmul, AddsToTheResultScaled) {
+  checkMatmul({.m = 33, .n = 20, .k = 64, .alpha = 0.5f, .beta = 1});
+}
+
+TEST(Matmul, ThreadsDoNotChangeBits) {
+  const MatmulShape s = {.batch = 6, .m = 40, .n = 50, .k = 60};
+  OneRank test;
+  const Buffer a = test.randomFloats(6 * 40 * 60);
+  const Buffer b = test.randomFloats(6 * 60 * 50);
+  const Buffer y = test.floats(6 * 40 * 50);
+  matmul(test.rank, s, a, b, y);
+  const auto alone = test.read(y);
+  test.rank.setThreads(2);
+  matmul(test.rank, s, a, b, y);
+  EXPECT_EQ(alone, test.read(y));
+}
+
+TEST(Memory, ZeroCopyAccumulateFill) {
+  OneRank test;
+  const Buffer a = test.randomFloats(1001);
+  const Buffer b = test.floats(1001);
+  fill(test.rank, 2, b);
+  EXPECT_EQ(test.read(b), std::vector<float>(1001, 2));
+  accumulate(test.rank, a, b);
+  EXPECT_EQ(test.at(b)[77], test.at(a)[77] + 2);
+  copy(test.rank, a, b);
+  EXPECT_EQ(test.read(b), test.read(a));
+  zero(test.rank, b);
+  EXPECT_EQ(test.read(b), std::vector<float>(1001, 0));
+}
+
+TEST(Embedding, GathersRowsAndScattersGradients) {
+  OneRank test;
+  const EmbeddingShape shape = {.rows = 7, .width = 19, .count = 5};
+  const Buffer table = test.randomFloats(7 * 19);
+  const Buffer indices = test.bytes(5 * 8);
+  const int64_t index[5] = {3, 0, 3, 6, 3};
+  std::copy(index, index + 5, test.rank.data<int64_t>(indices));
+  const Buffer y = test.floats(5 * 19);
+  embedding(test.rank, shape, table, indices, y);
+  for (int i = 0; i < 5; ++i)
+    for (int c = 0; c < 19; ++c)
+      EXPECT_EQ(test.at(y)[i * 19 + c], test.at(table)[index[i] * 19 + c]);
+
+  const Buffer dTable = test.randomFloats(7 * 19);
+  embeddingBackward(test.rank, shape, y, indices, dTable);
+  std::vector<float> expected(7 * 19, 0);
+  for (int i = 0; i < 5; ++i)
+    for (int c = 0; c < 19; ++c)
+      expected[index[i] * 19 + c] += test.at(y)[i * 19 + c];
+  EXPECT_EQ(test.read(dTable), expected);
+  embeddingBackward(test.rank, shape, y, indices, dTable, true);
+  for (float &value : expected)
+    value *= 2;
+  EXPECT_TRUE(agree(test.read(dTable), expected, 1e-6));
+}
