@@ -1,0 +1,37 @@
+//===- FuseComposites.cpp - nn-fuse-composites ----------------------------===//
+//
+// Recognises what exporters spell out in several ops and nn has one op for.
+// Each composite has a file of its own in the folder beside this one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/nn/Passes.h"
+
+#include "passes/nn/FuseComposites/Matching.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace pipewright::nn {
+#define GEN_PASS_DEF_NNFUSECOMPOSITES
+#include "passes/nn/Passes.h.inc"
+
+namespace {
+
+struct FuseComposites : impl::NNFuseCompositesBase<FuseComposites> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    populateGeluPatterns(patterns);
+    populateLayerNormPatterns(patterns);
+    populateSoftmaxPatterns(patterns);
+    populateAttentionPatterns(patterns);
+    FrozenRewritePatternSet frozen(std::move(patterns));
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (failed(applyPatternsGreedily(function, frozen)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace pipewright::nn
