@@ -251,4 +251,38 @@ def PipeVerifySchedule : Pass<"pipe-verify-schedule", "::mlir::ModuleOp"> {
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// Scheduled level -> allocated level
+//===----------------------------------------------------------------------===//
+
+def PipePlanMemory : Pass<"pipe-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Give every value its bytes in the arena of its rank";
+  let description = [{
+    Makes one `pipe.arena` per rank. Its fixed part holds weights, gradients and
+    optimizer state; what the optimizer of a stage updates is one flat range in
+    each. Then come the values of the rank's programs, packed by their lives
+    (training and evaluation share the space), then the workspace, which the
+    bodies of all stages share. Every buffer is aligned to 64 bytes.
+
+    A value of a body that leaves it is written where it leaves to: the task's
+    result or its stash. Where one value would need two places, `pipe.copy` is
+    inserted.
+
+    Idempotent. The same module gives the same plan.
+  }];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
+def PipeVerifyAllocated : Pass<"pipe-verify-allocated", "::mlir::ModuleOp"> {
+  let summary = "Check the contract of the allocated level";
+  let description = [{
+    Contract: every value has a buffer of its size inside the arena, and every
+    read finds what was written for it; what an op writes touches neither what
+    it reads nor what a transfer reads or writes meanwhile, nor a weight.
+
+    Runs each program symbolically, and so knows nothing of how the plan was
+    made. The first violation of each rank is reported.
+  }];
+}
+
 #endif // PIPEWRIGHT_PASSES_PIPE_PASSES_TD

@@ -1,0 +1,112 @@
+//===- CostModel.cpp - How long tasks take on this machine ----------------===//
+//
+// A roofline per call: matrix work at the rate of its library, everything else
+// at the rate at which memory is read and written.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/analysis/CostModel.h"
+
+#include "dialects/nn/NNOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace pipewright {
+
+static int64_t bytesOf(ValueRange values) {
+  int64_t bytes = 0;
+  for (Value value : values)
+    if (auto type = dyn_cast<RankedTensorType>(value.getType()))
+      bytes += pipe::byteSize(type);
+  return bytes;
+}
+
+static int64_t flopsOf(Operation *op) {
+  if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
+    auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+        launch, launch.getKernel());
+    int64_t flops = 0;
+    if (kernel)
+      kernel.walk([&](nn::CostOpInterface inner) { flops += inner.getFlops(); });
+    return flops;
+  }
+  if (auto cost = dyn_cast<nn::CostOpInterface>(op))
+    return cost.getFlops();
+  return 0;
+}
+
+/// Seconds of the arithmetic of one library call, beside its memory traffic.
+static double arithmeticSeconds(Operation *op, int64_t flops,
+                                const MachineModel &machine) {
+  return llvm::TypeSwitch<Operation *, double>(op)
+      .Case<nn::MatmulOp>(
+          [&](Operation *) { return flops / machine.matmulFlops; })
+      .Case<nn::ConvOp, nn::ConvBackwardDataOp, nn::ConvBackwardWeightOp>(
+          [&](Operation *) { return flops / machine.convolutionFlops; })
+      .Case<nn::AttentionOp, nn::AttentionBackwardOp>(
+          [&](Operation *) { return flops / machine.attentionFlops; })
+      .Case<nn::DropoutOp>([&](nn::DropoutOp dropout) {
+        return dropout.getResult().getType().getNumElements() *
+               machine.secondsPerRandom;
+      })
+      .Default([&](Operation *) {
+        // Compiled code does some dozen operations for each element it loads.
+        return flops / (machine.bandwidth * 2);
+      });
+}
+
+BodyWork workOf(Region &body, const MachineModel &machine) {
+  BodyWork work;
+  for (Operation &op : body.getOps()) {
+    if (isa<nn::ViewOpInterface, nn::ParameterOp, nn::ConstantOp>(op) ||
+        op.hasTrait<OpTrait::IsTerminator>())
+      continue;
+    int64_t flops = flopsOf(&op);
+    work.flops += flops;
+    double traffic =
+        (bytesOf(op.getOperands()) + bytesOf(op.getResults())) /
+        machine.bandwidth;
+    work.seconds += std::max(arithmeticSeconds(&op, flops, machine), traffic) +
+                    machine.secondsPerCall;
+  }
+  return work;
+}
+
+schedules::TaskCosts predictCosts(ModuleOp module,
+                                  const MachineModel &machine) {
+  schedules::TaskCosts costs;
+  costs.linkLatency = machine.linkLatency;
+  costs.linkBandwidth = machine.linkBandwidth;
+  llvm::StringMap<int64_t> optimized;
+  for (auto arena : module.getOps<pipe::ArenaOp>())
+    for (auto optimizer : arena.getOps<pipe::OptimizerOp>())
+      optimized[optimizer.getStage()] =
+          optimizer.getWeights().getBytes() *
+          (4 + 2 * static_cast<int64_t>(optimizer.getStates().size()));
+  for (auto stage : module.getOps<pipe::StageOp>()) {
+    schedules::StageCosts cost;
+    cost.forward = workOf(stage.getForward().getBodyRegion(), machine).seconds;
+    cost.recompute = cost.forward;
+    cost.backward = 0;
+    if (pipe::BackwardOp backward = stage.getBackward())
+      cost.backward = workOf(backward.getBodyRegion(), machine).seconds;
+    cost.inputGradient = cost.weightGradient = cost.backward / 2;
+    cost.update = optimized.lookup(stage.getSymName()) / machine.bandwidth;
+    cost.stashBytes = bytesOf(stage.getForward().getReturn().getStash());
+    costs.stages.push_back(cost);
+  }
+  return costs;
+}
+
+double predictStepSeconds(const schedules::Simulation &simulation,
+                          const MachineModel &machine) {
+  double busy = 0;
+  for (const schedules::RankSummary &rank : simulation.ranks)
+    busy += rank.busySeconds;
+  return std::max(simulation.globalStepTime, busy / machine.cores);
+}
+
+} // namespace pipewright

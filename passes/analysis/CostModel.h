@@ -1,0 +1,63 @@
+//===- CostModel.h - How long tasks take on this machine --------*- C++ -*-===//
+//
+// Times from operation counts and bytes, for predictions only: no choice that
+// changes numbers depends on them, so a program is the same whoever compiles
+// it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_ANALYSIS_COSTMODEL_H
+#define PIPEWRIGHT_PASSES_ANALYSIS_COSTMODEL_H
+
+#include "dialects/pipe/PipeDialect.h"
+#include "passes/schedules/Simulator.h"
+
+namespace pipewright {
+
+/// What one rank computes with.
+struct MachineModel {
+  /// Operations per second of large matrix products and of convolutions.
+  double matmulFlops = 60e9;
+  double convolutionFlops = 60e9;
+  /// Of attention's small products with a softmax between them.
+  double attentionFlops = 25e9;
+  /// Bytes per second that a pointwise kernel reads and writes.
+  double bandwidth = 12e9;
+  /// Seconds per random number of a dropout.
+  double secondsPerRandom = 0.6e-9;
+  /// Seconds that a call takes whatever it does.
+  double secondsPerCall = 2e-6;
+  /// Between ranks: a copy in memory.
+  double linkLatency = 5e-6;
+  double linkBandwidth = 8e9;
+  /// Cores that the ranks share.
+  int64_t cores = 1;
+
+  /// Measures this machine for some 30 ms, with the matrix product of the
+  /// library that programs will use where it can be loaded.
+  static MachineModel measure();
+};
+
+/// Counts of one body of a stage.
+struct BodyWork {
+  int64_t flops = 0;
+  double seconds = 0;
+};
+
+/// The work of a body: nn ops, or launches of kernels whose bodies are in the
+/// module.
+BodyWork workOf(mlir::Region &body, const MachineModel &machine);
+
+/// Times of each stage's tasks; `stashBytes` is the plain sum of the stashed
+/// values.
+schedules::TaskCosts predictCosts(mlir::ModuleOp module,
+                                  const MachineModel &machine);
+
+/// The step time of a simulation on a machine that may have fewer cores than
+/// the plan has ranks.
+double predictStepSeconds(const schedules::Simulation &simulation,
+                          const MachineModel &machine);
+
+} // namespace pipewright
+
+#endif // PIPEWRIGHT_PASSES_ANALYSIS_COSTMODEL_H

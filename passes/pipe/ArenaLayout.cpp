@@ -1,0 +1,156 @@
+//===- ArenaLayout.cpp - The fixed part of a rank's arena -----------------===//
+//
+// Weights of all stages, then gradients, then optimizer state, then what the
+// runtime tells the optimizer: people read the report in these terms.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/ArenaLayout.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+FailureOr<int64_t> pipewright::pipe::optimizerStates(ModuleOp module) {
+  auto optimizer =
+      module->getAttrOfType<DictionaryAttr>(PipeDialect::kOptimizer);
+  auto name = optimizer ? optimizer.getAs<StringAttr>("name") : StringAttr();
+  if (!name)
+    return module.emitError("expects the attribute '")
+           << PipeDialect::kOptimizer << "' to name an optimizer";
+  auto momentum = optimizer.getAs<FloatAttr>("momentum");
+  int64_t withMomentum = momentum && momentum.getValueAsDouble() != 0;
+  if (name == "sgd")
+    return withMomentum;
+  if (name == "adam" || name == "adamw")
+    return 2;
+  if (name == "rmsprop")
+    return 1 + withMomentum;
+  return module.emitError("expects the optimizer to be sgd, adam, adamw or "
+                          "rmsprop, but got '")
+         << name.getValue() << "'";
+}
+
+ArenaLayout::Range ArenaLayout::allocate(int64_t bytes) {
+  Range range{alignedSize(end), bytes};
+  end = range.offset + bytes;
+  return range;
+}
+
+/// Padding between weights is part of the flat range: it starts as zero, gets
+/// no gradient, and stays zero under every optimizer.
+static ArenaLayout::Range around(ArenaLayout::Range first,
+                                 ArenaLayout::Range last) {
+  return {first.offset,
+          alignedSize(last.offset + last.bytes) - first.offset};
+}
+
+ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
+                         int64_t numStates) {
+  for (int32_t stage : onRank)
+    for (const WeightCopies &copies : stages.weights())
+      if (llvm::is_contained(copies.stages, stage))
+        allPlaces.push_back(
+            {&copies, stage, copies.owner() == stage, {}, std::nullopt});
+
+  // What each stage's optimizer works on comes first, in one piece.
+  std::vector<std::vector<Place *>> updated;
+  std::vector<Place *> others;
+  for (int32_t stage : onRank) {
+    updated.emplace_back();
+    for (Place &place : allPlaces)
+      if (place.stage == stage)
+        (place.copies->isTrained() && place.isOwner ? updated.back() : others)
+            .push_back(&place);
+  }
+  auto bytesOf = [](const Place &place) {
+    return byteSize(place.copies->weight.getTensorType());
+  };
+  auto finishRange = [&] { end = alignedSize(end); };
+
+  int64_t begin = end;
+  for (ArrayRef<Place *> group : updated) {
+    for (Place *place : group)
+      place->weight = allocate(bytesOf(*place));
+    finishRange();
+  }
+  for (Place *place : others)
+    place->weight = allocate(bytesOf(*place));
+  addRegion("weights", begin, end);
+
+  begin = end = alignedSize(end);
+  for (ArrayRef<Place *> group : updated) {
+    for (Place *place : group)
+      place->gradient = allocate(bytesOf(*place));
+    finishRange();
+  }
+  for (Place *place : others)
+    if (place->copies->isTrained())
+      place->gradient = allocate(bytesOf(*place));
+  addRegion("gradients", begin, end);
+
+  begin = end = alignedSize(end);
+  for (ArrayRef<Place *> group : updated) {
+    if (group.empty())
+      continue;
+    Optimizer optimizer;
+    optimizer.stage = group.front()->stage;
+    optimizer.weights = around(group.front()->weight, group.back()->weight);
+    optimizer.gradients =
+        around(*group.front()->gradient, *group.back()->gradient);
+    for (int64_t state = 0; state < numStates; ++state)
+      optimizer.states.push_back(allocate(optimizer.weights.bytes));
+    optimizers.push_back(std::move(optimizer));
+  }
+  addRegion("optimizer state", begin, end);
+
+  begin = end = alignedSize(end);
+  for (Optimizer &optimizer : optimizers)
+    optimizer.hyper = allocate(4 * sizeof(float));
+  addRegion("hyper-parameters", begin, end);
+}
+
+void ArenaLayout::addRegion(StringRef name, int64_t regionBegin,
+                            int64_t regionEnd) {
+  if (regionEnd == regionBegin)
+    return;
+  end = std::max(end, regionEnd);
+  regions.push_back({name, {regionBegin, regionEnd - regionBegin}});
+}
+
+const ArenaLayout::Place &ArenaLayout::placeOf(int32_t stage,
+                                               StringRef weight) const {
+  for (const Place &place : allPlaces)
+    if (place.stage == stage && place.copies->weight.getSymName() == weight)
+      return place;
+  llvm_unreachable("every weight that a stage names has a place");
+}
+
+void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
+  MLIRContext *context = builder.getContext();
+  Location location = builder.getUnknownLoc();
+  auto buffer = [&](Range range) {
+    return BufferAttr::get(context, BufferSpace::arena, range.offset,
+                           range.bytes);
+  };
+  for (const Place &place : allPlaces)
+    PlaceOp::create(
+        builder, place.copies->weight.getLoc(),
+        FlatSymbolRefAttr::get(place.copies->weight.getSymNameAttr()),
+        stages.nameOf(place.stage), buffer(place.weight),
+        place.gradient ? buffer(*place.gradient) : BufferAttr(),
+        place.isOwner ? builder.getUnitAttr() : UnitAttr());
+  for (const Optimizer &optimizer : optimizers) {
+    SmallVector<Attribute> states;
+    for (Range state : optimizer.states)
+      states.push_back(buffer(state));
+    OptimizerOp::create(builder, location, stages.nameOf(optimizer.stage),
+                        /*kernel=*/SymbolRefAttr(), buffer(optimizer.weights),
+                        buffer(optimizer.gradients),
+                        builder.getArrayAttr(states), buffer(optimizer.hyper));
+  }
+  for (const Region &region : regions)
+    RegionOp::create(builder, location, region.name, buffer(region.range));
+}

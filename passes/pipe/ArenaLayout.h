@@ -1,0 +1,73 @@
+//===- ArenaLayout.h - The fixed part of a rank's arena ---------*- C++ -*-===//
+//
+// Where weights, gradients and optimizer state of a rank's stages live from
+// the first step to the last. What an optimizer updates together is one flat
+// range per stage, with the same layout in each of its buffers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_PIPE_ARENALAYOUT_H
+#define PIPEWRIGHT_PASSES_PIPE_ARENALAYOUT_H
+
+#include "passes/pipe/Stages.h"
+
+#include <optional>
+
+namespace pipewright::pipe {
+
+/// The number of state buffers of the optimizer in the module's
+/// `pipe.optimizer`; fails on optimizers that are not known.
+mlir::FailureOr<int64_t> optimizerStates(mlir::ModuleOp module);
+
+class ArenaLayout {
+public:
+  struct Range {
+    int64_t offset = 0;
+    int64_t bytes = 0;
+  };
+  /// A copy of a weight.
+  struct Place {
+    const WeightCopies *copies;
+    int32_t stage;
+    bool isOwner;
+    Range weight;
+    std::optional<Range> gradient;
+  };
+  struct Optimizer {
+    int32_t stage;
+    Range weights, gradients;
+    llvm::SmallVector<Range> states;
+    Range hyper;
+  };
+  struct Region {
+    llvm::StringRef name;
+    Range range;
+  };
+
+  /// Of the stages on one rank, ascending.
+  ArenaLayout(const Stages &stages, llvm::ArrayRef<int32_t> onRank,
+              int64_t numStates);
+
+  /// The end of the last buffer.
+  int64_t bytes() const { return end; }
+  llvm::ArrayRef<Place> places() const { return allPlaces; }
+  const Place &placeOf(int32_t stage, llvm::StringRef weight) const;
+
+  /// Names a range, which may enlarge the arena; nothing where it is empty.
+  void addRegion(llvm::StringRef name, int64_t begin, int64_t end);
+
+  /// Writes `pipe.place`, `pipe.optimizer` and `pipe.region` ops.
+  void emit(mlir::OpBuilder &builder, const Stages &stages) const;
+
+private:
+  Range allocate(int64_t bytes);
+
+  std::vector<Place> allPlaces;
+  std::vector<Optimizer> optimizers;
+  std::vector<Region> regions;
+  int64_t end = 0;
+};
+
+} // namespace pipewright::pipe
+
+#endif // PIPEWRIGHT_PASSES_PIPE_ARENALAYOUT_H

@@ -1,0 +1,54 @@
+//===- BodyBuffers.h - Where a stage body finds its values ------*- C++ -*-===//
+//
+// The conventions between a task and the body that it runs: which argument is
+// which operand, where the fields of a stash lie, and what a planned value's
+// buffer is. Shared by planning, verification and code generation.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_PIPE_BODYBUFFERS_H
+#define PIPEWRIGHT_PASSES_PIPE_BODYBUFFERS_H
+
+#include "dialects/nn/NNOps.h"
+#include "dialects/pipe/PipeDialect.h"
+
+namespace pipewright::pipe {
+
+/// The fields of a stage's stash, one after the other, each aligned.
+struct StashLayout {
+  llvm::SmallVector<int64_t> offsets;
+  /// The end of the last field; 0 where nothing is stashed.
+  int64_t bytes = 0;
+
+  explicit StashLayout(StageOp stage);
+};
+
+/// The `pipe.forward`, `pipe.backward` and `pipe.evaluate` that there are.
+llvm::SmallVector<mlir::Operation *> bodiesOf(StageOp stage);
+
+inline mlir::Block &blockOf(mlir::Operation *body) {
+  return body->getRegion(0).front();
+}
+inline ReturnOp returnOf(mlir::Operation *body) {
+  return llvm::cast<ReturnOp>(blockOf(body).getTerminator());
+}
+
+/// Bytes of a value of tensor type.
+inline int64_t bytesOf(mlir::Value value) {
+  return byteSize(llvm::cast<mlir::RankedTensorType>(value.getType()));
+}
+
+/// One buffer per argument of a body, in space `input` (the number of the
+/// task's operand) or `stash`.
+llvm::SmallVector<BufferAttr> argumentBuffers(mlir::Operation *body);
+
+/// Where a value of a planned body lies: an argument by convention, a result
+/// by its op's `pipe.buffers`. Null where the body is not planned.
+BufferAttr bufferOf(mlir::Value value);
+
+/// The value whose bytes `value` is: views are seen through.
+mlir::Value rootOf(mlir::Value value);
+
+} // namespace pipewright::pipe
+
+#endif // PIPEWRIGHT_PASSES_PIPE_BODYBUFFERS_H

@@ -1,0 +1,199 @@
+//===- PlanMemory.cpp - Where each byte lives -----------------------------===//
+//
+// One arena per rank: what lives for ever, then the values of the rank's
+// programs, packed by their lives (training and evaluation share the space),
+// then one workspace that the bodies of all its stages share.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/BodyPlan.h"
+#include "passes/pipe/Passes.h"
+#include "passes/pipe/StepOrder.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipewright::pipe {
+#define GEN_PASS_DEF_PIPEPLANMEMORY
+#include "passes/pipe/Passes.h.inc"
+} // namespace pipewright::pipe
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+namespace {
+
+/// The values of one `pipe.rank`.
+class ProgramPlan {
+public:
+  ProgramPlan(const Stages &stages, RankOp program);
+
+  int64_t bytes() const { return plan.bytes; }
+
+  /// Sets the buffers of all ops, the values beginning at `base`.
+  void write(const Stages &stages, const ArenaLayout &layout, int64_t base);
+
+private:
+  int64_t lastUse(Value value) const;
+  void add(int64_t point, Value value, int64_t bytes);
+
+  RankOp program;
+  llvm::DenseMap<Operation *, int64_t> pointOf;
+  /// The index of each value that has bytes of its own.
+  llvm::DenseMap<Value, size_t> indices;
+  std::vector<BufferLife> lives;
+  MemoryPlan plan;
+};
+
+} // namespace
+
+/// A value that is sent is in use until the send is complete; one that is
+/// received, from the post on.
+int64_t ProgramPlan::lastUse(Value value) const {
+  int64_t last = pointOf.at(value.getDefiningOp());
+  for (Operation *user : value.getUsers()) {
+    last = std::max(last, pointOf.at(user));
+    if (isa<PostSendOp, WaitReceiveOp>(user))
+      last = std::max(last, lastUse(user->getResult(0)));
+  }
+  return last;
+}
+
+void ProgramPlan::add(int64_t point, Value value, int64_t bytes) {
+  indices[value] = lives.size();
+  lives.push_back({point, lastUse(value), bytes});
+}
+
+ProgramPlan::ProgramPlan(const Stages &stages, RankOp program)
+    : program(program) {
+  for (auto [point, op] : llvm::enumerate(*program.getBody()))
+    pointOf[&op] = point;
+  for (auto [number, op] : llvm::enumerate(*program.getBody())) {
+    auto point = static_cast<int64_t>(number);
+    if (auto post = dyn_cast<PostReceiveOp>(op)) {
+      auto type = cast<PendingType>(post.getResult().getType());
+      add(point, post.getResult(), byteSize(type.getTensor()));
+    } else if (auto input = dyn_cast<InputOp>(op)) {
+      add(point, input.getResult(), bytesOf(input.getResult()));
+    } else if (auto task = dyn_cast<TaskOp>(op)) {
+      for (Value result : task.getResults()) {
+        if (isa<RankedTensorType>(result.getType()))
+          add(point, result, bytesOf(result));
+        else if (auto stash = dyn_cast<StashType>(result.getType()))
+          add(point, result,
+              StashLayout(stages[stages.numberOf(stash.getStage())]).bytes);
+      }
+    }
+  }
+  plan = planMemory(lives, kBufferAlignment);
+}
+
+void ProgramPlan::write(const Stages &stages, const ArenaLayout &layout,
+                        int64_t base) {
+  MLIRContext *context = program.getContext();
+  auto planned = [&](Value value) -> Attribute {
+    size_t index = indices.at(value);
+    return BufferAttr::get(context, BufferSpace::arena,
+                           base + plan.offsets[index], lives[index].bytes);
+  };
+  auto fixed = [&](ArenaLayout::Range range) {
+    Attribute buffer = BufferAttr::get(context, BufferSpace::arena,
+                                       range.offset, range.bytes);
+    return ArrayAttr::get(context, buffer);
+  };
+  for (Operation &op : *program.getBody()) {
+    if (auto post = dyn_cast<PostReceiveOp>(op)) {
+      post.setBuffersAttr(ArrayAttr::get(context, planned(post.getResult())));
+    } else if (auto input = dyn_cast<InputOp>(op)) {
+      input.setBuffersAttr(
+          ArrayAttr::get(context, planned(input.getResult())));
+    } else if (auto task = dyn_cast<TaskOp>(op)) {
+      SmallVector<Attribute> buffers;
+      for (Value result : task.getResults())
+        if (indices.contains(result))
+          buffers.push_back(planned(result));
+      task.setBuffersAttr(ArrayAttr::get(context, buffers));
+    } else if (auto view = dyn_cast<GradientOfOp>(op)) {
+      int32_t stage = stages.numberOf(view.getStage());
+      view.setBuffersAttr(
+          fixed(*layout.placeOf(stage, view.getWeight()).gradient));
+    } else if (auto view = dyn_cast<WeightOfOp>(op)) {
+      int32_t stage = stages.numberOf(view.getStage());
+      view.setBuffersAttr(
+          fixed(layout.placeOf(stage, view.getWeight()).weight));
+    }
+  }
+}
+
+/// Plans all programs of one rank and emits its arena.
+static void planRank(ModuleOp module, const Stages &stages, int64_t rank,
+                     ArrayRef<int32_t> onRank, int64_t numStates,
+                     OpBuilder &builder) {
+  ArenaLayout layout(stages, onRank, numStates);
+
+  std::vector<ProgramPlan> programs;
+  int64_t valueBytes = 0;
+  for (RankOp program : module.getOps<RankOp>())
+    if (static_cast<int64_t>(program.getRank()) == rank) {
+      programs.emplace_back(stages, program);
+      valueBytes = std::max(valueBytes, programs.back().bytes());
+    }
+  std::vector<std::pair<int32_t, BodyPlan>> bodies;
+  int64_t workspaceBytes = 0;
+  for (int32_t stage : onRank)
+    for (Operation *body : bodiesOf(stages[stage])) {
+      bodies.emplace_back(stage, BodyPlan(body));
+      workspaceBytes =
+          std::max(workspaceBytes, bodies.back().second.workspaceBytes());
+    }
+
+  int64_t values = alignedSize(layout.bytes());
+  layout.addRegion("activations", values, values + valueBytes);
+  int64_t workspace = alignedSize(values + valueBytes);
+  layout.addRegion("workspace", workspace, workspace + workspaceBytes);
+  for (ProgramPlan &program : programs)
+    program.write(stages, layout, values);
+  for (auto &[stage, body] : bodies)
+    body.write(layout, stage, workspace);
+
+  auto arena = ArenaOp::create(builder, module.getLoc(), rank, layout.bytes());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&arena.getBodyRegion().emplaceBlock());
+  layout.emit(builder, stages);
+}
+
+namespace {
+
+class PlanMemory : public pipe::impl::PipePlanMemoryBase<PlanMemory> {
+public:
+  using PipePlanMemoryBase::PipePlanMemoryBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (ArenaOp arena : llvm::make_early_inc_range(module.getOps<ArenaOp>()))
+      arena.erase();
+    if (module.getOps<RankOp>().empty()) {
+      module.emitError(
+          "expects a program for every rank; run pipe-insert-transfers");
+      return signalPassFailure();
+    }
+    FailureOr<Stages> stages = Stages::read(module);
+    if (failed(stages))
+      return signalPassFailure();
+    FailureOr<SmallVector<int32_t>> ranks = stages->ranks();
+    FailureOr<int64_t> numStates = optimizerStates(module);
+    if (failed(ranks) || failed(numStates))
+      return signalPassFailure();
+
+    OpBuilder builder(*module.getOps<RankOp>().begin());
+    for (int64_t rank = 0, e = numRanks(module, *ranks); rank < e; ++rank) {
+      SmallVector<int32_t> onRank;
+      for (auto [stage, place] : llvm::enumerate(*ranks))
+        if (place == rank)
+          onRank.push_back(stage);
+      planRank(module, *stages, rank, onRank, *numStates, builder);
+    }
+  }
+};
+
+} // namespace

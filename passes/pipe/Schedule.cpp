@@ -1,0 +1,192 @@
+//===- Schedule.cpp - Where stages go and in which order tasks run --------===//
+//
+// Asks a policy of passes/schedules for placement and order and writes them
+// into the IR: the rank of each stage, and the block order of the steps. What
+// is computed from what does not change.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/Passes.h"
+#include "passes/pipe/StepOrder.h"
+#include "passes/schedules/Checker.h"
+#include "passes/schedules/Policy.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipewright::pipe {
+#define GEN_PASS_DEF_PIPESCHEDULE
+#include "passes/pipe/Passes.h.inc"
+} // namespace pipewright::pipe
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+/// Micro-batch by micro-batch where a rank has one stage or all; otherwise
+/// stage by stage, as the first micro-batch would have to come round before
+/// the second could start.
+static void orderEvaluation(schedules::Schedule &schedule) {
+  std::vector<SmallVector<int32_t>> stagesOf(schedule.ranks);
+  for (auto [stage, rank] : llvm::enumerate(schedule.rankOfStage))
+    stagesOf[rank].push_back(stage);
+  for (int64_t rank = 0; rank < schedule.ranks; ++rank) {
+    std::vector<schedules::Task> &order = schedule.order[rank];
+    order.clear();
+    if (schedule.ranks == 1 || stagesOf[rank].size() <= 1) {
+      for (int32_t m = 0; m < schedule.microBatches; ++m)
+        for (int32_t stage : stagesOf[rank])
+          order.push_back(schedules::Task::forward(stage, m));
+      continue;
+    }
+    for (int32_t stage : stagesOf[rank])
+      for (int32_t m = 0; m < schedule.microBatches; ++m)
+        order.push_back(schedules::Task::forward(stage, m));
+  }
+}
+
+/// Moves the ops of `step` so that each rank's tasks stand in its order, all
+/// ranks advancing together. Updates and what belongs to tied weights stay at
+/// the end, as they are.
+static LogicalResult orderStep(StepOp step, const Stages &stages,
+                               const schedules::Schedule &schedule) {
+  TaskIndex index;
+  SmallVector<Operation *> rest;
+  int64_t tasks = 0;
+  for (Operation &op : *step.getBody()) {
+    auto task = dyn_cast<TaskOp>(op);
+    if (task && task.getKind() != TaskKind::update) {
+      index.add(stages, task);
+      ++tasks;
+    } else if (!isa<InputOp>(op)) {
+      rest.push_back(&op);
+    }
+  }
+  std::vector<std::vector<TaskOp>> queues(schedule.ranks);
+  int64_t queued = 0;
+  for (auto [queue, order] : llvm::zip(queues, schedule.order))
+    for (const schedules::Task &task : order)
+      if (TaskOp op = index.lookup(task);
+          op && task.kind != schedules::TaskKind::Update) {
+        queue.push_back(op);
+        ++queued;
+      }
+  if (queued != tasks)
+    return step.emitOpError("has ") << tasks << " tasks, but the schedule "
+                                    << "orders " << queued << " of them";
+
+  llvm::DenseSet<Operation *> placed;
+  Block *body = step.getBody();
+  auto isReady = [&](TaskOp task) {
+    return llvm::all_of(task.getOperands(), [&](Value operand) {
+      Operation *definition = operand.getDefiningOp();
+      return isa<InputOp>(definition) || placed.contains(definition);
+    });
+  };
+  std::vector<size_t> next(schedule.ranks);
+  for (int64_t done = 0; done < tasks;) {
+    int64_t before = done;
+    // One task of every rank at a time: the text reads like the timetable.
+    SmallVector<TaskOp> row;
+    for (auto [queue, position] : llvm::zip(queues, next))
+      if (position < queue.size() && isReady(queue[position]))
+        row.push_back(queue[position++]);
+    for (TaskOp task : row) {
+      for (Value operand : task.getOperands())
+        if (Operation *input = operand.getDefiningOp();
+            isa<InputOp>(input) && placed.insert(input).second)
+          input->moveBefore(body, body->end());
+      task->moveBefore(body, body->end());
+      placed.insert(task);
+      ++done;
+    }
+    if (done != before)
+      continue;
+    auto stuck = llvm::find_if(llvm::seq<size_t>(0, queues.size()),
+                               [&](size_t r) {
+                                 return next[r] < queues[r].size();
+                               });
+    return queues[*stuck][next[*stuck]].emitOpError(
+        "can never run in the order of this schedule: what it needs comes "
+        "later");
+  }
+  for (Operation *op : rest)
+    op->moveBefore(body, body->end());
+  return success();
+}
+
+namespace {
+
+class Schedule : public pipe::impl::PipeScheduleBase<Schedule> {
+public:
+  using PipeScheduleBase::PipeScheduleBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<Stages> stages = Stages::read(module);
+    FailureOr<int64_t> microBatches = microBatchesOf(module);
+    if (failed(stages) || failed(microBatches))
+      return signalPassFailure();
+    if (!module.getOps<RankOp>().empty()) {
+      module.emitError("has transfers already, so its order is fixed");
+      return signalPassFailure();
+    }
+    readDefaults(module);
+
+    schedules::ScheduleOptions options{ranks, stages->size(), *microBatches};
+    llvm::Expected<schedules::Schedule> schedule = build(options);
+    if (!schedule)
+      return fail(schedule.takeError());
+    if (llvm::Error error = schedules::checkSchedule(
+            *schedule, stages->edges(StepMode::train)))
+      return fail(std::move(error));
+
+    Builder builder(module.getContext());
+    module->setAttr(PipeDialect::kSchedule, builder.getStringAttr(policy));
+    module->setAttr(PipeDialect::kRanks, builder.getI64IntegerAttr(ranks));
+    for (int32_t stage = 0; stage < stages->size(); ++stage)
+      (*stages)[stage].setRank(schedule->rankOfStage[stage]);
+
+    for (StepOp step : module.getOps<StepOp>()) {
+      if (step.getMode() == StepMode::evaluate)
+        orderEvaluation(*schedule);
+      if (failed(orderStep(step, *stages, *schedule)))
+        return signalPassFailure();
+    }
+  }
+
+private:
+  /// Options that are not given come from the module.
+  void readDefaults(ModuleOp module) {
+    if (policy.empty()) {
+      auto given =
+          module->getAttrOfType<StringAttr>(PipeDialect::kSchedule);
+      policy = given ? given.str() : "1f1b";
+    }
+    if (ranks == 0) {
+      auto given = module->getAttrOfType<IntegerAttr>(PipeDialect::kRanks);
+      ranks = given ? given.getInt() : 1;
+    }
+  }
+
+  llvm::Expected<schedules::Schedule>
+  build(const schedules::ScheduleOptions &options) {
+    llvm::Expected<const schedules::Policy *> found =
+        schedules::findPolicy(policy);
+    if (!found)
+      return found.takeError();
+    if ((*found)->splitsBackward())
+      return llvm::createStringError(
+          "schedule '" + policy +
+          "' needs backward tasks that are split in two, which this version "
+          "does not make");
+    return (*found)->build(options);
+  }
+
+  void fail(llvm::Error error) {
+    getOperation().emitError(llvm::toString(std::move(error)));
+    signalPassFailure();
+  }
+};
+
+} // namespace

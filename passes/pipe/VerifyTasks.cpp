@@ -1,0 +1,204 @@
+//===- VerifyTasks.cpp - Every task once, with the right operands ---------===//
+//
+// What `pipe-verify-unrolled` and `pipe-verify-schedule` have in common.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/Contents.h"
+#include "passes/pipe/StepOrder.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+namespace {
+
+class TaskVerifier {
+public:
+  TaskVerifier(const Stages &stages, StepMode mode, int64_t microBatches,
+               Operation *where, ArrayRef<Operation *> ops)
+      : stages(stages), mode(mode), microBatches(microBatches), where(where),
+        ops(ops) {}
+
+  LogicalResult verify() {
+    for (Operation *op : ops)
+      collect(op);
+    if (failed(result))
+      return result;
+    for (Operation *op : ops)
+      for (OpOperand &operand : op->getOpOperands())
+        verifyOperand(operand);
+    for (int32_t stage = 0; stage < stages.size(); ++stage) {
+      verifyStage(stage);
+      if (mode == StepMode::train)
+        verifyChain(stage);
+    }
+    if (mode == StepMode::train)
+      verifyTiedWeights();
+    return result;
+  }
+
+private:
+  InFlightDiagnostic report(Operation *op) {
+    result = failure();
+    return op->emitOpError();
+  }
+  void collect(Operation *op);
+  void verifyOperand(OpOperand &operand);
+  void verifyStage(int32_t stage);
+  void verifyChain(int32_t stage);
+  void verifyTiedWeights();
+  void expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
+                  bool expected);
+
+  const Stages &stages;
+  StepMode mode;
+  int64_t microBatches;
+  Operation *where;
+  ArrayRef<Operation *> ops;
+  std::map<std::tuple<TaskKind, int32_t, int64_t>, TaskOp> tasks;
+  LogicalResult result = success();
+};
+
+} // namespace
+
+void TaskVerifier::collect(Operation *op) {
+  auto stage = op->getAttrOfType<FlatSymbolRefAttr>("stage");
+  if (stage && stages.numberOf(stage) < 0) {
+    report(op) << "names '" << stage.getValue()
+               << "', which is no stage of the module";
+    return;
+  }
+  auto task = dyn_cast<TaskOp>(op);
+  if (!task)
+    return;
+  int64_t batch = task.getMicroBatch().value_or(0);
+  if (batch >= microBatches) {
+    report(op) << "is for micro-batch " << batch << ", but the step has "
+               << microBatches;
+    return;
+  }
+  auto [known, isNew] =
+      tasks.insert({{task.getKind(), stages.numberOf(stage), batch}, task});
+  if (!isNew)
+    report(op).attachNote(known->second.getLoc())
+        << "is run here already; expects each task once";
+}
+
+void TaskVerifier::verifyOperand(OpOperand &operand) {
+  if (isa<WaitReceiveOp>(operand.get().getDefiningOp()))
+    return; // Transfers are compared at both ends.
+  std::optional<Content> wanted = contentWantedBy(stages, mode, operand);
+  if (!wanted)
+    return;
+  std::optional<Content> got = contentOf(stages, mode, operand.get());
+  if (got == wanted)
+    return;
+  report(operand.getOwner())
+      << "expects " << wanted->describe(stages) << " as operand "
+      << operand.getOperandNumber() << ", but got "
+      << (got ? got->describe(stages) : "a value that means nothing here");
+}
+
+void TaskVerifier::expectTask(TaskKind kind, int32_t stage,
+                              int64_t microBatch, bool expected) {
+  bool found = tasks.count({kind, stage, microBatch});
+  if (found == expected)
+    return;
+  InFlightDiagnostic diagnostic = report(where);
+  diagnostic << (expected ? "has no" : "has a needless") << " task '"
+             << stringifyTaskKind(kind) << "' of stage '@"
+             << stages[stage].getSymName() << "'";
+  if (kind != TaskKind::update)
+    diagnostic << ", micro-batch " << microBatch;
+}
+
+void TaskVerifier::verifyStage(int32_t stage) {
+  StageOp op = stages[stage];
+  bool isTraining = mode == StepMode::train;
+  for (int64_t m = 0; m < microBatches; ++m) {
+    expectTask(TaskKind::forward, stage, m, isTraining);
+    expectTask(TaskKind::backward, stage, m, isTraining && op.getBackward());
+    expectTask(TaskKind::evaluate, stage, m, !isTraining && op.getEvaluate());
+  }
+  expectTask(TaskKind::update, stage, 0,
+             isTraining && stages.hasUpdate(stage));
+}
+
+/// The gradients of a stage pass through all its backward tasks, ascending.
+void TaskVerifier::verifyChain(int32_t stage) {
+  if (!stages.hasGradients(stage))
+    return;
+  TaskOp previous;
+  for (int64_t m = 0; m < microBatches; ++m) {
+    auto found = tasks.find({TaskKind::backward, stage, m});
+    if (found == tasks.end())
+      return; // Reported already.
+    TaskOp task = found->second;
+    Value sum;
+    if (task.getNumOperands() > 0 &&
+        isa<GradientType>(task.getOperands().back().getType()))
+      sum = task.getOperands().back();
+    if (task.getNumResults() == 0 ||
+        !isa<GradientType>(task.getResults().back().getType())) {
+      report(task) << "expects a result with the stage's summed gradients";
+      return;
+    }
+    Value expected = previous ? previous.getResults().back() : Value();
+    if (sum != expected) {
+      if (previous)
+        report(task) << "expects the gradients summed up to micro-batch "
+                     << m - 1;
+      else
+        report(task) << "is the first of its stage, and expects no gradients";
+      return;
+    }
+    previous = task;
+  }
+  auto update = tasks.find({TaskKind::update, stage, 0});
+  if (!previous || update == tasks.end())
+    return;
+  Value last = update->second.getOperand(0);
+  while (auto add = last.getDefiningOp<AddGradientOp>())
+    last = add.getGradient();
+  if (last != previous.getResults().back())
+    report(update->second) << "expects the gradients of all micro-batches";
+}
+
+void TaskVerifier::verifyTiedWeights() {
+  for (const WeightCopies &copies : stages.weights()) {
+    if (!copies.isTied())
+      continue;
+    llvm::StringRef name = copies.weight.getSymName();
+    size_t added = 0;
+    for (Operation *op : ops)
+      if (auto add = dyn_cast<AddGradientOp>(op))
+        added += add.getWeight() == name;
+    if (added + 1 != copies.stages.size())
+      report(where) << "adds " << added << " gradients of the tied weight '"
+                    << name << "' to the owner's, but "
+                    << copies.stages.size() - 1 << " replicas have one";
+    for (int32_t stage : ArrayRef(copies.stages).drop_front()) {
+      bool isSet = llvm::any_of(ops, [&](Operation *op) {
+        auto set = dyn_cast<SetWeightOp>(op);
+        return set && set.getWeight() == name &&
+               stages.numberOf(set.getStage()) == stage;
+      });
+      if (!isSet)
+        report(where) << "never sets the tied weight '" << name
+                      << "' in stage '@" << stages[stage].getSymName() << "'";
+    }
+  }
+}
+
+LogicalResult pipewright::pipe::verifyTasks(const Stages &stages,
+                                            StepMode mode,
+                                            int64_t microBatches,
+                                            Operation *where,
+                                            ArrayRef<Operation *> ops) {
+  return TaskVerifier(stages, mode, microBatches, where, ops).verify();
+}
