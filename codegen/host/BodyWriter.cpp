@@ -18,9 +18,26 @@ namespace pipewright::codegen {
 // Buffers
 //===----------------------------------------------------------------------===//
 
+/// The value of the forward that an argument of the backward is the stashed
+/// copy of.
+Value BodyWriter::stashedValue(BlockArgument argument) const {
+  auto op = stage.op;
+  auto values = op.getForward().getReturn().getStash();
+  pipe::BackwardOp backward = op.getBackward();
+  if (!backward || argument.getOwner() != backward.getBody())
+    return argument;
+  size_t first = backward.getInputs().size() + backward.getOutputs().size();
+  size_t index = argument.getArgNumber() - first;
+  if (argument.getArgNumber() < first || index >= values.size())
+    return argument;
+  return behindViews(values[index]);
+}
+
 /// Gradients are called `d_` and the name of what they are the gradient of,
 /// which is the name that the op which made them has from its forward op.
 std::string BodyWriter::nameFor(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    value = stashedValue(argument);
   std::string name = identifierFor(value);
   unsigned index = 0;
   if (auto result = dyn_cast<OpResult>(value))
@@ -76,9 +93,13 @@ Value BodyWriter::bufferOf(Value value) {
   value = behindViews(value);
   if (Value known = buffers.lookup(value))
     return known;
+  if (pipe::BufferAttr place = argumentPlaces.lookup(value))
+    return buffers[value] = bufferAt(value, place);
   Operation *op = value.getDefiningOp();
-  if (!op)
+  if (!op) {
+    emitError(value.getLoc()) << "expects a buffer for argument " << value;
     return {};
+  }
   Value buffer;
   if (pipe::BufferAttr planned = plannedBuffer(value)) {
     buffer = bufferAt(value, planned);

@@ -7,7 +7,9 @@
 #ifndef PIPEWRIGHT_CODEGEN_HOST_PASSES_H
 #define PIPEWRIGHT_CODEGEN_HOST_PASSES_H
 
+#include "dialects/nn/NNDialect.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -38,29 +38,29 @@ static int64_t tighter(int64_t a, int64_t b) {
   return a == 0 ? b : b == 0 ? a : std::min(a, b);
 }
 
-int64_t indexLimit(ModuleOp module, Value value) {
-  int64_t limit = 0;
+void boundIndices(Value value, Port &port) {
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    int64_t bound = 0;
-    if (isa<nn::ViewOpInterface>(user) || isa<nn::SliceOp, nn::TransposeOp>(user)) {
-      bound = indexLimit(module, user->getResult(0));
+    if (isa<nn::ViewOpInterface, nn::SliceOp, nn::TransposeOp>(user)) {
+      boundIndices(user->getResult(0), port);
     } else if (auto embedding = dyn_cast<nn::EmbeddingOp>(user)) {
       if (embedding.getIndices() == value)
-        bound = embedding.getTable().getType().getDimSize(0);
+        port.limit = tighter(port.limit,
+                             embedding.getTable().getType().getDimSize(0));
     } else if (auto loss = dyn_cast<nn::SoftmaxCrossEntropyOp>(user)) {
-      if (loss.getLabels() == value)
-        bound = loss.getLogits().getType().getDimSize(1);
+      if (loss.getLabels() != value)
+        continue;
+      port.limit =
+          tighter(port.limit, loss.getLogits().getType().getDimSize(1));
+      port.ignored = static_cast<int64_t>(loss.getIgnoreIndex());
     } else if (auto launch = dyn_cast<nn::LaunchOp>(user)) {
       auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
           launch, launch.getKernel());
       if (kernel && !kernel.isExternal() &&
           use.getOperandNumber() < kernel.getNumArguments())
-        bound = indexLimit(module, kernel.getArgument(use.getOperandNumber()));
+        boundIndices(kernel.getArgument(use.getOperandNumber()), port);
     }
-    limit = tighter(limit, bound);
   }
-  return limit;
 }
 
 FailureOr<ProgramLayout> ProgramLayout::of(ModuleOp module) {
@@ -116,19 +116,20 @@ LogicalResult ProgramLayout::indexPorts(Region &body, ArrayAttr sources) {
     if (!input)
       continue;
     auto type = cast<RankedTensorType>(argument.getType());
-    int64_t limit =
-        type.getElementType().isInteger(64) ? indexLimit(module, argument) : 0;
     int64_t number = inputNumber(input.getName().getValue());
-    if (number < 0)
-      inputs.push_back({input.getName().str(), type, limit});
-    else
-      inputs[number].limit = tighter(inputs[number].limit, limit);
+    if (number < 0) {
+      number = inputs.size();
+      inputs.push_back({input.getName().str(), type, 0, std::nullopt});
+    }
+    if (type.getElementType().isInteger(64))
+      boundIndices(argument, inputs[number]);
   }
   for (auto report : body.getOps<pipe::ReportOp>()) {
     if (report.getName() == "loss" || outputNumber(report.getName()) >= 0)
       continue;
     outputs.push_back({report.getName().str(),
-                       cast<RankedTensorType>(report.getValue().getType())});
+                       cast<RankedTensorType>(report.getValue().getType()),
+                       0, std::nullopt});
   }
   return success();
 }

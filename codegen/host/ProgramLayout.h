@@ -16,6 +16,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 
+#include <optional>
 #include <string>
 
 namespace pipewright::codegen {
@@ -26,6 +27,8 @@ struct Port {
   mlir::RankedTensorType type;
   /// Of inputs: values are below it; 0 means that any value will do.
   int64_t limit = 0;
+  /// The one value that is allowed beside these.
+  std::optional<int64_t> ignored;
 };
 
 struct StageLayout {
@@ -78,9 +81,9 @@ mlir::Value behindViews(mlir::Value value);
 /// where there is none.
 pipe::BufferAttr plannedBuffer(mlir::Value value);
 
-/// The least upper bound of what users of an index tensor accept: rows of an
-/// embedding table, classes of a loss. 0 where no use bounds it.
-int64_t indexLimit(mlir::ModuleOp module, mlir::Value value);
+/// Narrows `port.limit` to what the users of an index tensor accept: rows of
+/// an embedding table, classes of a loss, whose ignored label is noted.
+void boundIndices(mlir::Value value, Port &port);
 
 } // namespace pipewright::codegen
 

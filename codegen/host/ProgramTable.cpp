@@ -126,6 +126,8 @@ static LogicalResult writePorts(llvm::raw_ostream &os, Operation *op,
        << "}";
     if (port.limit)
       os << ", .limit = " << port.limit;
+    if (port.ignored)
+      os << ", .ignored = " << *port.ignored;
     os << "},\n";
   }
   return success();

@@ -8,6 +8,8 @@
 
 #include "codegen/host/StageFunctions.h"
 
+#include "passes/pipe/BodyBuffers.h"
+
 using namespace mlir;
 
 namespace pipewright::codegen {
@@ -191,27 +193,6 @@ static LogicalResult writeForward(OpBuilder &builder,
   return success();
 }
 
-/// Binds the stash arguments of a backward to the fields that the forward's
-/// values have in the stash.
-static LogicalResult bindStash(const StageLayout &stage, BodyWriter &body,
-                               FunctionWriter &writer,
-                               ArrayRef<BlockArgument> arguments) {
-  auto op = stage.op;
-  for (auto [argument, value] :
-       llvm::zip_equal(arguments, op.getForward().getReturn().getStash())) {
-    Value source = behindViews(value);
-    pipe::BufferAttr planned = plannedBuffer(source);
-    if (!planned || planned.getSpace() != pipe::BufferSpace::stash)
-      return op.emitOpError()
-             << "expects every stashed value to lie in the stash, but got "
-             << value << (planned ? " elsewhere" : " without a buffer");
-    body.bind(argument,
-              writer.part(identifierFor(source), body.stash,
-                          planned.getOffset(), planned.getBytes()));
-  }
-  return success();
-}
-
 static LogicalResult writeBackward(OpBuilder &builder,
                                    const ProgramLayout &layout,
                                    const StageLayout &stage,
@@ -246,37 +227,30 @@ static LogicalResult writeBackward(OpBuilder &builder,
   BodyWriter body(writer, layout, stage, preparations, Direction::Backward);
   size_t numSaved = op.getInputs().size() + op.getOutputs().size();
   size_t numGradients = op.getGradientsOf().size();
-  size_t numStashed = forward.getReturn().getStash().size();
   if (stashes)
     body.stash = writer.parameter(parameters.size() - 1);
   writer.task("B", stage.number, true);
 
-  // Block arguments: saved values, the stash's fields, gradients. Task
-  // operands: the same with one stash in the middle.
-  auto arguments = llvm::to_vector(region.getArguments());
-  for (size_t i = 0; i < numSaved; ++i) {
+  // Operands of the task: saved values, one stash, gradients.
+  for (size_t i = 0; i < numSaved; ++i)
     body.inputs.push_back(writer.parameter(i));
-    body.bind(arguments[i], writer.parameter(i));
-  }
   if (stashes)
     body.inputs.push_back(body.stash);
-  for (size_t i = 0; i < numGradients; ++i) {
+  for (size_t i = 0; i < numGradients; ++i)
     body.inputs.push_back(writer.parameter(numSaved + i));
-    body.bind(arguments[numSaved + numStashed + i],
-              writer.parameter(numSaved + i));
-  }
   for (size_t i = 0; i < op.getInputGradients().size(); ++i)
     body.outputs.push_back(writer.parameter(numSaved + numGradients + i));
-  if (failed(bindStash(stage, body, writer,
-                       ArrayRef(arguments).slice(numSaved, numStashed))) ||
-      failed(writeOps(writer, body, region)))
+  for (auto [argument, buffer] : llvm::zip_equal(
+           region.getArguments(), pipe::argumentBuffers(op.getOperation())))
+    body.bindTo(argument, buffer);
+  if (failed(writeOps(writer, body, region)))
     return failure();
   writer.finish();
   return success();
 }
 
-/// One kernel over the flat buffers of all the stage's weights; afterwards the
-/// gradients are zero, as the first backward of the next step expects.
+/// One kernel over the flat buffers of all the stage's weights, in place; it
+/// leaves zero gradients, as the first backward of the next step expects.
 static void writeUpdate(OpBuilder &builder, const StageLayout &stage) {
   pipe::OptimizerOp optimizer = stage.optimizer;
   writeComment(builder, optimizer.getLoc(),
@@ -295,16 +269,11 @@ static void writeUpdate(OpBuilder &builder, const StageLayout &stage) {
     states.push_back(buffer("state", cast<pipe::BufferAttr>(state)));
   Value hyper = buffer("hyper", optimizer.getHyper());
   writer.loadHyper(hyper);
-  // A kernel's pointers: its operands, then its results. The update is in
-  // place.
   SmallVector<CallArgument> arguments = {weights, gradients};
   llvm::append_range(arguments, states);
   arguments.push_back(hyper);
-  arguments.push_back(weights);
-  llvm::append_range(arguments, states);
   writer.launch(optimizer.getKernelAttr().getLeafReference().getValue(),
                 arguments);
-  writer.zero(gradients);
   writer.finish();
 }
 
@@ -333,10 +302,10 @@ LogicalResult writeStageFunctions(OpBuilder &builder,
     separate();
   }
   if (stage.optimizer) {
-    if (!stage.optimizer->hasAttr("kernel") &&
-        !const_cast<pipe::OptimizerOp &>(stage.optimizer).getKernelAttr())
-      return const_cast<pipe::OptimizerOp &>(stage.optimizer)
-          .emitOpError("has no kernel to call");
+    pipe::OptimizerOp optimizer = stage.optimizer;
+    if (!optimizer.getKernelAttr())
+      return optimizer.emitOpError("has no kernel; expects a module after "
+                                   "attach-optimizer-kernels");
     writeUpdate(builder, stage);
     separate();
   }

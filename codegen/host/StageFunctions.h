@@ -73,6 +73,10 @@ public:
 
   /// The value is in this buffer of the function.
   void bind(mlir::Value value, mlir::Value buffer) { buffers[value] = buffer; }
+  /// The value is where the plan says; declared at its first use.
+  void bindTo(mlir::Value value, pipe::BufferAttr planned) {
+    argumentPlaces[value] = planned;
+  }
   /// Parameters in the order of the task's results, for the space `output`.
   llvm::SmallVector<mlir::Value> outputs;
   /// Parameters by number of the task's operand, for the space `input`.
@@ -96,6 +100,7 @@ private:
   mlir::LogicalResult writeReturn(pipe::ReturnOp op);
   mlir::LogicalResult writeAccumulate(nn::AccumulateGradientOp op);
   void writeLayerComment(mlir::Operation *op);
+  mlir::Value stashedValue(mlir::BlockArgument argument) const;
   std::string nameFor(mlir::Value value);
   mlir::Value bufferAt(mlir::Value value, pipe::BufferAttr planned);
   pipe::PlaceOp placeOf(mlir::Operation *op, mlir::FlatSymbolRefAttr weight);
@@ -110,6 +115,8 @@ private:
   Preparations &preparations;
   Direction direction;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
+  /// Of block arguments.
+  llvm::DenseMap<mlir::Value, pipe::BufferAttr> argumentPlaces;
   llvm::DenseMap<mlir::Attribute, mlir::Value> gradients;
   llvm::DenseSet<mlir::Value> gradientValues;
   std::string layer;

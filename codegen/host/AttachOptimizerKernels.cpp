@@ -1,0 +1,83 @@
+//===- AttachOptimizerKernels.cpp - The kernel of each stage's update -----===//
+//
+// The memory plan says how large the flat ranges of a stage are; only then is
+// it known which kernel updates them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/Passes.h"
+#include "codegen/kernels/Kernels.h"
+#include "dialects/pipe/PipeDialect.h"
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+#define GEN_PASS_DEF_ATTACHOPTIMIZERKERNELS
+#include "codegen/host/Passes.h.inc"
+
+/// The hyper-parameters of `pipe.optimizer`, under the names of torch.optim.
+static FailureOr<OptimizerSpec> readSpec(ModuleOp module) {
+  auto attribute =
+      module->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kOptimizer);
+  OptimizerSpec spec;
+  if (!attribute)
+    return spec;
+  if (auto name = attribute.getAs<StringAttr>("name"))
+    spec.name = name.str();
+  auto number = [&](StringRef key, double &field) {
+    if (auto value = attribute.getAs<FloatAttr>(key))
+      field = value.getValueAsDouble();
+  };
+  number("momentum", spec.momentum);
+  number("beta1", spec.beta1);
+  number("beta2", spec.beta2);
+  number("alpha", spec.alpha);
+  number("eps", spec.epsilon);
+  number("weight_decay", spec.weightDecay);
+  if (auto nesterov = attribute.getAs<BoolAttr>("nesterov"))
+    spec.nesterov = nesterov.getValue();
+  return spec;
+}
+
+namespace {
+
+struct AttachOptimizerKernels
+    : impl::AttachOptimizerKernelsBase<AttachOptimizerKernels> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<OptimizerSpec> spec = readSpec(module);
+    if (failed(spec))
+      return signalPassFailure();
+    for (auto arena : module.getOps<pipe::ArenaOp>())
+      for (auto optimizer : arena.getOps<pipe::OptimizerOp>())
+        if (failed(attach(module, optimizer, *spec)))
+          return signalPassFailure();
+  }
+
+  LogicalResult attach(ModuleOp module, pipe::OptimizerOp optimizer,
+                       const OptimizerSpec &spec) {
+    if (optimizer.getKernelAttr())
+      return success();
+    if (optimizer.getStates().size() != spec.numStates())
+      return optimizer.emitOpError()
+             << "expects " << spec.numStates() << " states for " << spec.name
+             << ", but got " << optimizer.getStates().size();
+    ModuleOp kernels = module.lookupSymbol<ModuleOp>("kernels");
+    if (!kernels) {
+      OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+      kernels = ModuleOp::create(builder, module.getLoc(), "kernels");
+    }
+    int64_t size = optimizer.getWeights().getBytes() / 4;
+    FailureOr<func::FuncOp> kernel = buildOptimizerKernel(kernels, spec, size);
+    if (failed(kernel))
+      return failure();
+    optimizer.setKernelAttr(SymbolRefAttr::get(
+        StringAttr::get(&getContext(), "kernels"),
+        {FlatSymbolRefAttr::get(kernel->getSymNameAttr())}));
+    return success();
+  }
+};
+
+} // namespace
+} // namespace pipewright::codegen
