@@ -1,0 +1,187 @@
+//===- BuildProgram.cpp - Compile and link a generated program ------------===//
+//
+// Three small files against one header: a compiler call each, side by side,
+// and a link. What the tools print is shown only when they fail.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/package/BuildProgram.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+
+#include <optional>
+
+// CMakeLists.txt of this folder defines PIPEWRIGHT_HOST_COMPILER,
+// PIPEWRIGHT_RUNTIME_SOURCES, PIPEWRIGHT_RUNTIME_LIBRARY and
+// PIPEWRIGHT_RUNTIME_LINK (separated by colons).
+
+namespace pipewright::codegen {
+
+static const char *const sourceNames[] = {"stages", "ranks", "main"};
+
+static llvm::Expected<std::string> findTool(llvm::StringRef configured,
+                                            llvm::StringRef fallback) {
+  if (llvm::sys::fs::can_execute(configured))
+    return configured.str();
+  auto found = llvm::sys::findProgramByName(fallback);
+  if (!found)
+    return llvm::createStringError("cannot find '" + fallback +
+                                   "', which is needed to build the program");
+  return *found;
+}
+
+/// The last lines of what a tool printed.
+static std::string tailOf(llvm::StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return {};
+  llvm::StringRef text = (*buffer)->getBuffer().rtrim();
+  constexpr size_t limit = 2000;
+  return (text.size() > limit ? text.take_back(limit) : text).str();
+}
+
+static llvm::Error toolError(llvm::StringRef what, llvm::StringRef log) {
+  return llvm::createStringError("cannot " + what + ":\n" + tailOf(log));
+}
+
+/// Runs a tool to its end.
+static llvm::Error run(llvm::ArrayRef<std::string> command,
+                       llvm::StringRef what, const std::string &log) {
+  llvm::SmallVector<llvm::StringRef> arguments(command.begin(), command.end());
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(),
+                                                llvm::StringRef(log),
+                                                llvm::StringRef(log)};
+  int code = llvm::sys::ExecuteAndWait(command.front(), arguments,
+                                       std::nullopt, redirects);
+  return code == 0 ? llvm::Error::success() : toolError(what, log);
+}
+
+static llvm::Error buildDirectly(const std::string &folder,
+                                 const std::string &runtimeSources) {
+  auto compiler = findTool(PIPEWRIGHT_HOST_COMPILER, "c++");
+  if (!compiler)
+    return compiler.takeError();
+  std::string src = folder + "/src";
+  std::string include =
+      llvm::sys::path::parent_path(runtimeSources).str();
+
+  // One compiler per file at a time: there are few.
+  struct Job {
+    llvm::sys::ProcessInfo process;
+    std::string log;
+  };
+  std::vector<Job> jobs;
+  std::vector<std::string> objects;
+  for (const char *name : sourceNames) {
+    std::string object = src + "/" + name + ".o";
+    objects.push_back(object);
+    std::string log = src + "/" + std::string(name) + ".log";
+    std::vector<std::string> command = {
+        *compiler, "-std=c++20", "-O1", "-I" + include,
+        "-I" + src, "-c", src + "/" + name + ".cpp", "-o", object};
+    llvm::SmallVector<llvm::StringRef> arguments(command.begin(),
+                                                 command.end());
+    std::optional<llvm::StringRef> redirects[] = {
+        llvm::StringRef(), llvm::StringRef(log), llvm::StringRef(log)};
+    std::string message;
+    bool failed = false;
+    llvm::sys::ProcessInfo process =
+        llvm::sys::ExecuteNoWait(*compiler, arguments, std::nullopt, redirects,
+                                 0, &message, &failed);
+    if (failed)
+      return llvm::createStringError("cannot run '" + *compiler +
+                                     "': " + message);
+    jobs.push_back({process, log});
+  }
+  std::string firstFailure;
+  for (Job &job : jobs) {
+    llvm::sys::ProcessInfo result = llvm::sys::Wait(job.process, std::nullopt);
+    if (result.ReturnCode != 0 && firstFailure.empty())
+      firstFailure = job.log;
+  }
+  if (!firstFailure.empty())
+    return toolError("compile the generated program", firstFailure);
+
+  std::vector<std::string> link = {*compiler};
+  llvm::append_range(link, objects);
+  llvm::append_values(link, src + "/kernels.o",
+                      std::string(PIPEWRIGHT_RUNTIME_LIBRARY));
+  llvm::SmallVector<llvm::StringRef> libraries;
+  llvm::StringRef(PIPEWRIGHT_RUNTIME_LINK).split(libraries, ':', -1, false);
+  for (llvm::StringRef library : libraries)
+    link.push_back(library.str());
+  llvm::append_values(link, std::string("-pthread"), std::string("-o"),
+                      folder + "/train");
+  if (llvm::Error error =
+          run(link, "link the generated program", src + "/link.log"))
+    return error;
+  for (const std::string &object : objects)
+    llvm::sys::fs::remove(object);
+  for (const Job &job : jobs)
+    llvm::sys::fs::remove(job.log);
+  llvm::sys::fs::remove(src + "/link.log");
+  return llvm::Error::success();
+}
+
+static llvm::Error buildWithCMake(const std::string &folder) {
+  auto cmake = findTool("", "cmake");
+  if (!cmake)
+    return cmake.takeError();
+  std::string build = folder + "/src/build", log = folder + "/src/build.log";
+  if (llvm::Error error = run({*cmake, "-S", folder + "/src", "-B", build,
+                               "-DCMAKE_BUILD_TYPE=Release"},
+                              "configure the generated program", log))
+    return error;
+  if (llvm::Error error = run({*cmake, "--build", build, "--parallel"},
+                              "build the generated program", log))
+    return error;
+  if (std::error_code error =
+          llvm::sys::fs::rename(build + "/train", folder + "/train"))
+    return llvm::createStringError("cannot move the built program: " +
+                                   error.message());
+  llvm::sys::fs::remove_directories(build);
+  llvm::sys::fs::remove(log);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::string> findRuntimeSources() {
+  std::string folder = PIPEWRIGHT_RUNTIME_SOURCES;
+  if (llvm::sys::fs::exists(folder + "/Runtime.h"))
+    return folder;
+  return llvm::createStringError("cannot find the sources of the runtime in '" +
+                                 folder + "'");
+}
+
+llvm::Error buildProgram(llvm::StringRef folder) {
+  auto sources = findRuntimeSources();
+  if (!sources)
+    return sources.takeError();
+  if (llvm::sys::fs::exists(PIPEWRIGHT_RUNTIME_LIBRARY))
+    return buildDirectly(folder.str(), *sources);
+  return buildWithCMake(folder.str());
+}
+
+std::string programCMakeLists() {
+  return R"cmake(# Builds the program by itself:
+#   cmake -S . -B build && cmake --build build
+cmake_minimum_required(VERSION 3.25)
+project(train LANGUAGES CXX)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+add_subdirectory(runtime)
+add_executable(train main.cpp ranks.cpp stages.cpp kernels.o)
+set_target_properties(train PROPERTIES
+  CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON POSITION_INDEPENDENT_CODE ON)
+set_source_files_properties(kernels.o PROPERTIES EXTERNAL_OBJECT ON)
+target_link_libraries(train PRIVATE pipewright_runtime)
+)cmake";
+}
+
+} // namespace pipewright::codegen

@@ -1,0 +1,33 @@
+//===- Package.h - The folder that a compilation writes ---------*- C++ -*-===//
+//
+// The last step of `pipewright compile`: from an allocated module to a folder
+// with sources, kernels, weights, plan and the executable.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_CODEGEN_PACKAGE_PACKAGE_H
+#define PIPEWRIGHT_CODEGEN_PACKAGE_PACKAGE_H
+
+#include "codegen/package/PlanFile.h"
+#include "dialects/nn/WeightStore.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace pipewright::codegen {
+
+struct PackageOptions {
+  std::string outputPath;
+  /// Off: sources only.
+  bool buildExecutable = true;
+};
+
+/// Writes the folder, whole or not at all; an error is reported through the
+/// module's context.
+mlir::LogicalResult writePackage(mlir::ModuleOp allocated,
+                                 const nn::WeightStore &weights,
+                                 const Plan &plan,
+                                 const PackageOptions &options);
+
+} // namespace pipewright::codegen
+
+#endif // PIPEWRIGHT_CODEGEN_PACKAGE_PACKAGE_H

@@ -1,0 +1,207 @@
+//===- PlanFile.cpp - What was decided and predicted ----------------------===//
+//
+// Decisions are read from the IR, so that the file cannot say anything else
+// than what was compiled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/package/PlanFile.h"
+
+#include "codegen/host/Identifiers.h"
+#include "passes/analysis/CostModel.h"
+#include "passes/pipe/StepOrder.h"
+#include "passes/schedules/Timetable.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+std::string formatBytes(int64_t bytes) {
+  static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+  double value = bytes;
+  unsigned unit = 0;
+  for (; value >= 1000 && unit < 4; ++unit)
+    value /= 1000;
+  return llvm::formatv(unit == 0 ? "{0:F0} {1}" : "{0:F1} {1}", value,
+                       units[unit])
+      .str();
+}
+
+std::string formatSeconds(double seconds) {
+  if (seconds >= 1)
+    return llvm::formatv("{0:F2} s", seconds).str();
+  if (seconds >= 1e-3)
+    return llvm::formatv("{0:F2} ms", seconds * 1e3).str();
+  return llvm::formatv("{0:F1} us", seconds * 1e6).str();
+}
+
+/// `h.0.attn .. h.5.mlp`
+static std::string layersOf(Region &body) {
+  std::string first, last;
+  for (Operation &op : body.getOps()) {
+    std::string layer = layerOfLocation(op.getLoc());
+    if (layer.empty())
+      layer = nameOfLocation(op.getLoc()).str();
+    if (layer.empty())
+      continue;
+    if (first.empty())
+      first = layer;
+    last = layer;
+  }
+  return first == last ? first : first + " .. " + last;
+}
+
+static StagePlan planOfStage(const pipe::Stages &stages, int32_t number,
+                             const MachineModel &machine) {
+  pipe::StageOp op = stages[number];
+  StagePlan plan;
+  plan.rank = op.getRank().value_or(0);
+  plan.layers = layersOf(op.getForward().getBodyRegion());
+  for (const pipe::WeightCopies &weight : stages.weights())
+    if (weight.isTrained() && weight.owner() == number)
+      plan.parameters += weight.weight.getTensorType().getNumElements();
+  plan.forwardFlops =
+      workOf(op.getForward().getBodyRegion(), machine).flops;
+  if (pipe::BackwardOp backward = op.getBackward())
+    plan.backwardFlops = workOf(backward.getBodyRegion(), machine).flops;
+  for (const pipe::StageLink &link : stages.links())
+    if (link.from == number)
+      plan.outputBytes += link.bytes;
+  for (Value value : op.getForward().getReturn().getStash())
+    plan.stashBytes += pipe::byteSize(cast<RankedTensorType>(value.getType()));
+  return plan;
+}
+
+FailureOr<Plan> Plan::of(ModuleOp module, StringRef model) {
+  Plan plan;
+  plan.model = model.str();
+  FailureOr<pipe::Stages> stages = pipe::Stages::read(module);
+  if (failed(stages))
+    return failure();
+  FailureOr<schedules::Schedule> order =
+      pipe::readSchedule(module, *stages, pipe::StepMode::train);
+  FailureOr<int64_t> microBatches = pipe::microBatchesOf(module);
+  if (failed(order) || failed(microBatches))
+    return failure();
+  pipe::completeSchedule(*order);
+  plan.order = *order;
+  plan.microBatches = *microBatches;
+  auto integer = [&](StringRef name) -> int64_t {
+    auto attr = module->getAttrOfType<IntegerAttr>(name);
+    return attr ? attr.getInt() : 1;
+  };
+  plan.microBatchSize = integer(pipe::PipeDialect::kMicroBatchSize);
+  if (auto name = module->getAttrOfType<StringAttr>(pipe::PipeDialect::kSchedule))
+    plan.schedule = name.str();
+  if (auto optimizer =
+          module->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kOptimizer))
+    if (auto name = optimizer.getAs<StringAttr>("name"))
+      plan.optimizer = name.str();
+
+  MachineModel machine = MachineModel::measure();
+  for (int32_t number = 0; number < stages->size(); ++number)
+    plan.stages.push_back(planOfStage(*stages, number, machine));
+  llvm::Expected<schedules::Simulation> simulation =
+      schedules::simulate(*order, predictCosts(module, machine),
+                          stages->edges(pipe::StepMode::train));
+  if (!simulation)
+    return module.emitError(llvm::toString(simulation.takeError()));
+  plan.predictedStepSeconds = predictStepSeconds(*simulation, machine);
+  plan.timetable = schedules::printTimetable(*order);
+
+  plan.ranks.resize(order->ranks);
+  for (auto [rank, summary] : llvm::zip(plan.ranks, simulation->ranks)) {
+    rank.busySeconds = summary.busySeconds;
+    rank.bubbleFraction = summary.bubbleFraction;
+  }
+  for (auto arena : module.getOps<pipe::ArenaOp>()) {
+    if (arena.getRank() >= plan.ranks.size())
+      continue;
+    RankPlan &rank = plan.ranks[arena.getRank()];
+    rank.arenaBytes = arena.getBytes();
+    for (auto region : arena.getOps<pipe::RegionOp>())
+      rank.regions.push_back(
+          {region.getName().str(), region.getBuffer().getBytes()});
+  }
+  return plan;
+}
+
+llvm::json::Value Plan::toJson() const {
+  using llvm::json::Array;
+  using llvm::json::Object;
+  Array stageList, rankList, orderList;
+  for (auto [number, stage] : llvm::enumerate(stages))
+    stageList.push_back(Object{{"stage", static_cast<int64_t>(number)},
+                               {"rank", stage.rank},
+                               {"layers", stage.layers},
+                               {"parameters", stage.parameters},
+                               {"forward_flops", stage.forwardFlops},
+                               {"backward_flops", stage.backwardFlops},
+                               {"output_bytes", stage.outputBytes},
+                               {"stash_bytes", stage.stashBytes}});
+  for (auto [number, rank] : llvm::enumerate(ranks)) {
+    Object regions;
+    for (const auto &[name, bytes] : rank.regions)
+      regions[name] = bytes;
+    rankList.push_back(Object{{"rank", static_cast<int64_t>(number)},
+                              {"arena_bytes", rank.arenaBytes},
+                              {"memory", std::move(regions)},
+                              {"predicted_busy_seconds", rank.busySeconds},
+                              {"predicted_bubble", rank.bubbleFraction}});
+  }
+  for (const auto &tasks : order.order) {
+    Array names;
+    for (const schedules::Task &task : tasks)
+      names.push_back(task.name());
+    orderList.push_back(std::move(names));
+  }
+  return Object{{"compiler", "pipewright 0.1.0"},
+                {"model", model},
+                {"options", Object(options)},
+                {"schedule", schedule},
+                {"optimizer", optimizer},
+                {"micro_batches", microBatches},
+                {"micro_batch_size", microBatchSize},
+                {"stages", std::move(stageList)},
+                {"ranks", std::move(rankList)},
+                {"order", std::move(orderList)},
+                {"timetable", timetable},
+                {"predicted_step_seconds", predictedStepSeconds}};
+}
+
+void Plan::print(llvm::raw_ostream &os) const {
+  os << "model " << model << ": " << stages.size() << " stages on "
+     << ranks.size() << " ranks, " << microBatches << " micro-batches of "
+     << microBatchSize << ", schedule " << schedule << ", optimizer "
+     << optimizer << "\n\n";
+  os << "stage  rank  parameters  forward  backward    sends   stashes  "
+        "layers\n";
+  auto giga = [](int64_t flops) {
+    return llvm::formatv("{0:F2} GF", flops * 1e-9).str();
+  };
+  for (auto [number, stage] : llvm::enumerate(stages))
+    os << llvm::formatv("{0,5} {1,5} {2,11} {3,8} {4,9} {5,8} {6,9}  {7}\n",
+                        number, stage.rank, stage.parameters,
+                        giga(stage.forwardFlops), giga(stage.backwardFlops),
+                        formatBytes(stage.outputBytes),
+                        formatBytes(stage.stashBytes), stage.layers);
+  os << "\n" << StringRef(timetable).rtrim() << "\n\n";
+  for (auto [number, rank] : llvm::enumerate(ranks)) {
+    os << llvm::formatv("rank {0}: busy {1}, idle {2:F1} %, arena {3}", number,
+                        formatSeconds(rank.busySeconds),
+                        rank.bubbleFraction * 100,
+                        formatBytes(rank.arenaBytes));
+    const char *separator = " (";
+    for (const auto &[name, bytes] : rank.regions) {
+      os << separator << name << " " << formatBytes(bytes);
+      separator = ", ";
+    }
+    os << (rank.regions.empty() ? "\n" : ")\n");
+  }
+  os << "predicted step time: " << formatSeconds(predictedStepSeconds) << "\n";
+}
+
+} // namespace pipewright::codegen

@@ -1,0 +1,67 @@
+//===- PlanFile.h - What was decided and predicted --------------*- C++ -*-===//
+//
+// The plan of a program as data: for plan.json, for the tables that
+// `pipewright plan` prints, and for the program itself to show.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_CODEGEN_PACKAGE_PLANFILE_H
+#define PIPEWRIGHT_CODEGEN_PACKAGE_PLANFILE_H
+
+#include "passes/schedules/Schedule.h"
+#include "passes/schedules/Simulator.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+#include <string>
+#include <vector>
+
+namespace pipewright::codegen {
+
+struct StagePlan {
+  int64_t rank = 0;
+  /// The first and the last part of the model in it.
+  std::string layers;
+  int64_t parameters = 0;
+  int64_t forwardFlops = 0, backwardFlops = 0;
+  /// Sent to other stages and kept for the backward, per micro-batch.
+  int64_t outputBytes = 0, stashBytes = 0;
+};
+
+struct RankPlan {
+  int64_t arenaBytes = 0;
+  std::vector<std::pair<std::string, int64_t>> regions;
+  double busySeconds = 0, bubbleFraction = 0;
+};
+
+struct Plan {
+  std::string model;
+  std::string schedule, optimizer;
+  int64_t microBatches = 1, microBatchSize = 1;
+  /// As the user gave them.
+  llvm::json::Object options;
+  std::vector<StagePlan> stages;
+  std::vector<RankPlan> ranks;
+  schedules::Schedule order;
+  std::string timetable;
+  double predictedStepSeconds = 0;
+
+  /// Reads the decisions out of an allocated module and predicts times for
+  /// this machine.
+  static mlir::FailureOr<Plan> of(mlir::ModuleOp allocated,
+                                  llvm::StringRef model);
+
+  llvm::json::Value toJson() const;
+  /// The tables of `pipewright plan`.
+  void print(llvm::raw_ostream &os) const;
+};
+
+/// `12.3 MB`
+std::string formatBytes(int64_t bytes);
+/// `12.3 ms`
+std::string formatSeconds(double seconds);
+
+} // namespace pipewright::codegen
+
+#endif // PIPEWRIGHT_CODEGEN_PACKAGE_PLANFILE_H

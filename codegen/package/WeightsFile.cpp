@@ -1,0 +1,73 @@
+//===- WeightsFile.cpp - Initial weights as safetensors -------------------===//
+//
+// Names and shapes come from the module, bytes from the store.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/package/WeightsFile.h"
+
+#include "dialects/nn/NNOps.h"
+#include "dialects/pipe/PipeDialect.h"
+#include "llvm/Support/Endian.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+/// The word of the format for an element type.
+static const char *wordFor(Type type) {
+  if (type.isF32())
+    return "F32";
+  if (type.isInteger(64))
+    return "I64";
+  return type.isInteger(1) ? "BOOL" : "I8";
+}
+
+llvm::Error writeWeights(ModuleOp module, const nn::WeightStore &weights,
+                         llvm::raw_ostream &os) {
+  std::string header;
+  llvm::raw_string_ostream text(header);
+  llvm::json::OStream json(text);
+  json.objectBegin();
+  int64_t offset = 0;
+  for (auto weight : module.getOps<nn::WeightOp>()) {
+    RankedTensorType type = weight.getTensorType();
+    int64_t expected = pipe::byteSize(type);
+    int64_t found = weights.lookup(weight.getSymName()).size();
+    if (found != expected)
+      return llvm::createStringError(
+          "weight '" + weight.getSymName().str() + "' expects " +
+          std::to_string(expected) + " bytes, but got " +
+          std::to_string(found));
+    json.attributeBegin(weight.getSymName());
+    json.objectBegin();
+    json.attribute("dtype", wordFor(type.getElementType()));
+    json.attributeArray("shape", [&] {
+      for (int64_t size : type.getShape())
+        json.value(size);
+    });
+    json.attributeArray("data_offsets", [&] {
+      json.value(offset);
+      json.value(offset + expected);
+    });
+    json.objectEnd();
+    json.attributeEnd();
+    offset += expected;
+  }
+  json.objectEnd();
+  json.flush();
+  // Tensors begin aligned, as readers that map the file like it.
+  header.append((8 - header.size() % 8) % 8, ' ');
+  char length[8];
+  llvm::support::endian::write64le(length, header.size());
+  os.write(length, sizeof(length));
+  os << header;
+  for (auto weight : module.getOps<nn::WeightOp>()) {
+    llvm::ArrayRef<char> bytes = weights.lookup(weight.getSymName());
+    os.write(bytes.data(), bytes.size());
+  }
+  return llvm::Error::success();
+}
+
+} // namespace pipewright::codegen
