@@ -1,0 +1,295 @@
+//===- ReferenceRows.cpp - Normalizations, softmax, losses, attention -----===//
+//
+// Ops that need statistics of rows or channels.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/unit/nn/Reference.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace pipewright::nn;
+using namespace pipewright::nn::reference;
+
+static double logSumExp(const double *row, int64_t size) {
+  double largest = *std::max_element(row, row + size), sum = 0.0;
+  for (int64_t i = 0; i < size; ++i)
+    sum += std::exp(row[i] - largest);
+  return largest + std::log(sum);
+}
+
+/// Normalization over groups: `group(i)` says which mean and variance element
+/// `i` of x has, `channel(i)` which scale and bias.
+struct Grouping {
+  int64_t groups;
+  std::function<int64_t(int64_t)> group, channel;
+};
+
+static void statistics(const Tensor &x, const Grouping &by,
+                       std::vector<double> &mean,
+                       std::vector<double> &variance) {
+  double count = static_cast<double>(x.size()) / by.groups;
+  mean.assign(by.groups, 0.0);
+  variance.assign(by.groups, 0.0);
+  for (int64_t i = 0; i < x.size(); ++i)
+    mean[by.group(i)] += x.data[i] / count;
+  for (int64_t i = 0; i < x.size(); ++i)
+    variance[by.group(i)] +=
+        std::pow(x.data[i] - mean[by.group(i)], 2.0) / count;
+}
+
+static Tensor normalize(const Tensor &x, const Grouping &by,
+                        const std::vector<double> &mean,
+                        const std::vector<double> &rstd, const Tensor &scale,
+                        const Tensor &bias) {
+  Tensor y(x.shape);
+  for (int64_t i = 0; i < x.size(); ++i)
+    y.data[i] = (x.data[i] - mean[by.group(i)]) * rstd[by.group(i)] *
+                    scale.data[by.channel(i)] +
+                bias.data[by.channel(i)];
+  return y;
+}
+
+/// dx, dscale and dbias of a normalization.
+static std::array<Tensor, 3>
+normalizeBackward(const Tensor &dy, const Tensor &x, const Grouping &by,
+                  const std::vector<double> &mean,
+                  const std::vector<double> &rstd, const Tensor &scale) {
+  Tensor dx(x.shape), dscale(scale.shape), dbias(scale.shape);
+  std::vector<double> sum(by.groups, 0.0), product(by.groups, 0.0);
+  auto normal = [&](int64_t i) {
+    return (x.data[i] - mean[by.group(i)]) * rstd[by.group(i)];
+  };
+  double count = static_cast<double>(x.size()) / by.groups;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    double scaled = dy.data[i] * scale.data[by.channel(i)];
+    sum[by.group(i)] += scaled / count;
+    product[by.group(i)] += scaled * normal(i) / count;
+    dscale.data[by.channel(i)] += dy.data[i] * normal(i);
+    dbias.data[by.channel(i)] += dy.data[i];
+  }
+  for (int64_t i = 0; i < x.size(); ++i)
+    dx.data[i] = rstd[by.group(i)] *
+                 (dy.data[i] * scale.data[by.channel(i)] - sum[by.group(i)] -
+                  normal(i) * product[by.group(i)]);
+  return {dx, dscale, dbias};
+}
+
+static Grouping byRow(const Tensor &x) {
+  int64_t columns = x.shape.back();
+  return {x.size() / columns, [=](int64_t i) { return i / columns; },
+          [=](int64_t i) { return i % columns; }};
+}
+
+static Grouping byChannel(const Tensor &x) {
+  int64_t channels = x.dim(1), inner = x.size() / x.dim(0) / channels;
+  auto channel = [=](int64_t i) { return i / inner % channels; };
+  return {channels, channel, channel};
+}
+
+static std::vector<double> rootsOf(const std::vector<double> &variance,
+                                   double epsilon) {
+  std::vector<double> rstd;
+  for (double v : variance)
+    rstd.push_back(1.0 / std::sqrt(v + epsilon));
+  return rstd;
+}
+
+using Results = std::vector<Tensor>;
+using Operands = std::function<const Tensor &(unsigned)>;
+
+static Tensor like(ArrayRef<int64_t> shape, const std::vector<double> &data) {
+  Tensor result(shape);
+  result.data = data;
+  return result;
+}
+
+static Results layerNorm(LayerNormOp op, const Operands &x) {
+  Grouping by = byRow(x(0));
+  std::vector<double> mean, variance;
+  statistics(x(0), by, mean, variance);
+  std::vector<double> rstd =
+      rootsOf(variance, op.getEpsilon().convertToDouble());
+  ArrayRef<int64_t> rows = ArrayRef(x(0).shape).drop_back();
+  return {normalize(x(0), by, mean, rstd, x(1), x(2)), like(rows, mean),
+          like(rows, rstd)};
+}
+
+static Results batchNorm(BatchNormOp op, const Operands &x) {
+  Grouping by = byChannel(x(0));
+  std::vector<double> mean, variance;
+  statistics(x(0), by, mean, variance);
+  std::vector<double> rstd =
+      rootsOf(variance, op.getEpsilon().convertToDouble());
+  return {normalize(x(0), by, mean, rstd, x(1), x(2)), like(x(1).shape, mean),
+          like(x(1).shape, variance)};
+}
+
+/// `fn(y, x, other)` on every row.
+static Results
+onRows(const Tensor &x, const Tensor &other,
+       const std::function<void(MutableArrayRef<double>, ArrayRef<double>,
+                                ArrayRef<double>)> &fn) {
+  Tensor y(x.shape);
+  int64_t columns = x.shape.back();
+  for (int64_t i = 0; i < x.size(); i += columns)
+    fn(MutableArrayRef(&y.data[i], columns), ArrayRef(&x.data[i], columns),
+       ArrayRef(&other.data[i], columns));
+  return {y};
+}
+
+static Results crossEntropy(SoftmaxCrossEntropyOp op, const Operands &x) {
+  int64_t rows = x(0).dim(0), columns = x(0).dim(1), count = 0;
+  Tensor loss(ArrayRef<int64_t>{}), lse({rows});
+  for (int64_t n = 0; n < rows; ++n) {
+    lse.data[n] = logSumExp(&x(0).data[n * columns], columns);
+    auto label = static_cast<int64_t>(x(1).data[n]);
+    if (label == static_cast<int64_t>(op.getIgnoreIndex()))
+      continue;
+    loss.data[0] += lse.data[n] - x(0).data[n * columns + label];
+    ++count;
+  }
+  loss.data[0] /= count;
+  return {loss, lse};
+}
+
+static Results crossEntropyBackward(SoftmaxCrossEntropyBackwardOp op,
+                                    const Operands &x) {
+  int64_t columns = x(1).dim(1);
+  auto ignored = static_cast<double>(static_cast<int64_t>(op.getIgnoreIndex()));
+  double count = x(2).size() - llvm::count(x(2).data, ignored);
+  Tensor result(x(1).shape);
+  for (int64_t i = 0; i < result.size(); ++i) {
+    int64_t row = i / columns;
+    if (x(2).data[row] != ignored)
+      result.data[i] = x(0).data[0] / count *
+                       (std::exp(x(1).data[i] - x(3).data[row]) -
+                        (x(2).data[row] == i % columns));
+  }
+  return {result};
+}
+
+/// The scores of one row of attention, `-inf` where it may not look.
+template <typename OpTy>
+static std::vector<double> scores(OpTy op, const Tensor &q, const Tensor &k,
+                                  const Tensor *mask, int64_t b, int64_t h,
+                                  int64_t row) {
+  std::vector<double> result;
+  for (int64_t column = 0; column < q.dim(2); ++column) {
+    double sum = 0.0;
+    for (int64_t d = 0; d < q.dim(3); ++d)
+      sum += q.at({b, h, row, d}) * k.at({b, h, column, d});
+    sum *= op.getScale().convertToDouble();
+    if (mask)
+      sum += mask->at({b, h, row, column});
+    result.push_back(op.getCausal() && column > row ? -INFINITY : sum);
+  }
+  return result;
+}
+
+static Results attention(AttentionOp op, const Operands &x) {
+  const Tensor &q = x(0), &k = x(1), &v = x(2);
+  const Tensor *mask = op.getMask() ? &x(3) : nullptr;
+  Tensor o(q.shape), lse(ArrayRef(q.shape).drop_back());
+  forEach(lse.shape, [&](ArrayRef<int64_t> at) {
+    auto [b, h, row] = std::tuple(at[0], at[1], at[2]);
+    std::vector<double> s = scores(op, q, k, mask, b, h, row);
+    lse.at(at) = logSumExp(s.data(), s.size());
+    for (int64_t column = 0; column < q.dim(2); ++column)
+      for (int64_t d = 0; d < q.dim(3); ++d)
+        o.at({b, h, row, d}) +=
+            std::exp(s[column] - lse.at(at)) * v.at({b, h, column, d});
+  });
+  return {o, lse};
+}
+
+static Results attentionBackward(AttentionBackwardOp op, const Operands &x) {
+  const Tensor &grad = x(0), &q = x(1), &k = x(2), &v = x(3), &o = x(4),
+               &lse = x(5);
+  const Tensor *mask = op.getMask() ? &x(6) : nullptr;
+  Tensor dq(q.shape), dk(q.shape), dv(q.shape);
+  double scale = op.getScale().convertToDouble();
+  forEach(lse.shape, [&](ArrayRef<int64_t> at) {
+    auto [b, h, row] = std::tuple(at[0], at[1], at[2]);
+    std::vector<double> s = scores(op, q, k, mask, b, h, row);
+    double delta = 0.0;
+    for (int64_t d = 0; d < q.dim(3); ++d)
+      delta += grad.at({b, h, row, d}) * o.at({b, h, row, d});
+    for (int64_t column = 0; column < q.dim(2); ++column) {
+      double p = std::exp(s[column] - lse.at(at)), dp = 0.0;
+      for (int64_t d = 0; d < q.dim(3); ++d) {
+        dp += grad.at({b, h, row, d}) * v.at({b, h, column, d});
+        dv.at({b, h, column, d}) += p * grad.at({b, h, row, d});
+      }
+      double ds = p * (dp - delta) * scale;
+      for (int64_t d = 0; d < q.dim(3); ++d) {
+        dq.at({b, h, row, d}) += ds * k.at({b, h, column, d});
+        dk.at({b, h, column, d}) += ds * q.at({b, h, row, d});
+      }
+    }
+  });
+  return {dq, dk, dv};
+}
+
+bool reference::evaluateRows(Operation *op, Values &values) {
+  Operands x = [&](unsigned index) -> const Tensor & {
+    return values[op->getOperand(index)];
+  };
+  Results results =
+      llvm::TypeSwitch<Operation *, Results>(op)
+          .Case<LayerNormOp>([&](auto op) { return layerNorm(op, x); })
+          .Case<LayerNormBackwardOp>([&](auto) {
+            auto grads = normalizeBackward(x(0), x(1), byRow(x(1)), x(3).data,
+                                           x(4).data, x(2));
+            return Results(grads.begin(), grads.end());
+          })
+          .Case<BatchNormOp>([&](auto op) { return batchNorm(op, x); })
+          .Case<BatchNormBackwardOp>([&](BatchNormBackwardOp op) {
+            auto grads = normalizeBackward(
+                x(0), x(1), byChannel(x(1)), x(3).data,
+                rootsOf(x(4).data, op.getEpsilon().convertToDouble()), x(2));
+            return Results(grads.begin(), grads.end());
+          })
+          .Case<SoftmaxOp>([&](auto) {
+            return onRows(x(0), x(0), [](auto y, auto x, auto) {
+              for (size_t i = 0; i < x.size(); ++i)
+                y[i] = std::exp(x[i] - logSumExp(x.data(), x.size()));
+            });
+          })
+          .Case<LogSoftmaxOp>([&](auto) {
+            return onRows(x(0), x(0), [](auto y, auto x, auto) {
+              for (size_t i = 0; i < x.size(); ++i)
+                y[i] = x[i] - logSumExp(x.data(), x.size());
+            });
+          })
+          .Case<SoftmaxBackwardOp>([&](auto) {
+            return onRows(x(0), x(1), [](auto dx, auto dy, auto y) {
+              double sum = 0.0;
+              for (size_t i = 0; i < y.size(); ++i)
+                sum += dy[i] * y[i];
+              for (size_t i = 0; i < y.size(); ++i)
+                dx[i] = y[i] * (dy[i] - sum);
+            });
+          })
+          .Case<LogSoftmaxBackwardOp>([&](auto) {
+            return onRows(x(0), x(1), [](auto dx, auto dy, auto y) {
+              double sum = 0.0;
+              for (double element : dy)
+                sum += element;
+              for (size_t i = 0; i < y.size(); ++i)
+                dx[i] = dy[i] - std::exp(y[i]) * sum;
+            });
+          })
+          .Case<SoftmaxCrossEntropyOp>(
+              [&](auto op) { return crossEntropy(op, x); })
+          .Case<SoftmaxCrossEntropyBackwardOp>(
+              [&](auto op) { return crossEntropyBackward(op, x); })
+          .Case<AttentionOp>([&](auto op) { return attention(op, x); })
+          .Case<AttentionBackwardOp>(
+              [&](auto op) { return attentionBackward(op, x); })
+          .Default([](Operation *) { return Results(); });
+  for (auto [value, result] : llvm::zip(op->getResults(), results))
+    values[value] = result;
+  return !results.empty();
+}
