@@ -8,6 +8,7 @@
 #include "dialects/pipe/PipeDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FoldInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -25,7 +26,20 @@ using namespace pipewright::pipe;
 #define GET_OP_CLASSES
 #include "dialects/pipe/PipeOps.cpp.inc"
 
+namespace {
+/// Constants stay in the body that uses them: bodies of stages are not isolated
+/// from above, so folding would move them out of the stage otherwise.
+struct BodyFoldInterface : DialectFoldInterface {
+  using DialectFoldInterface::DialectFoldInterface;
+
+  bool shouldMaterializeInto(Region *region) const final {
+    return isa<ForwardOp, BackwardOp, EvaluateOp>(region->getParentOp());
+  }
+};
+} // namespace
+
 void PipeDialect::initialize() {
+  addInterfaces<BodyFoldInterface>();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "dialects/pipe/PipeTypes.cpp.inc"
