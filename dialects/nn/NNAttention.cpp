@@ -94,11 +94,9 @@ LogicalResult AttentionOp::buildInference(OpBuilder &builder,
   return success();
 }
 
-LogicalResult
-AttentionBackwardOp::inferReturnTypes(MLIRContext *context,
-                                      std::optional<Location> location,
-                                      Adaptor adaptor,
-                                      SmallVectorImpl<Type> &types) {
+LogicalResult AttentionBackwardOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
   InferenceSite site{location, getOperationName()};
   if (failed(checkAttention(site,
                             {adaptor.getGrad(), adaptor.getQ(), adaptor.getK(),

@@ -106,10 +106,9 @@ LogicalResult NegOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
 
 LogicalResult ExpOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
                               SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) {
-                    return g.mul(dy, getResult());
-                  });
+  return unaryVjp(
+      *this, builder, resultGrads, operandGrads,
+      [&](GradientBuilder &g, Value dy) { return g.mul(dy, getResult()); });
 }
 
 LogicalResult LogOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
@@ -142,8 +141,7 @@ LogicalResult ReciprocalOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
                                      SmallVectorImpl<Value> &operandGrads) {
   return unaryVjp(*this, builder, resultGrads, operandGrads,
                   [&](GradientBuilder &g, Value dy) {
-                    return g.neg(
-                        g.mul(dy, g.mul(getResult(), getResult())));
+                    return g.neg(g.mul(dy, g.mul(getResult(), getResult())));
                   });
 }
 
@@ -161,13 +159,12 @@ LogicalResult AbsOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
 
 LogicalResult ErfOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
                               SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(
-      *this, builder, resultGrads, operandGrads,
-      [&](GradientBuilder &g, Value dy) {
-        Value bell = g.exp(g.neg(g.mul(getX(), getX())));
-        Value scale = g.scalar(2.0 * std::numbers::inv_sqrtpi);
-        return g.mul(dy, g.mul(bell, scale));
-      });
+  return unaryVjp(*this, builder, resultGrads, operandGrads,
+                  [&](GradientBuilder &g, Value dy) {
+                    Value bell = g.exp(g.neg(g.mul(getX(), getX())));
+                    Value scale = g.scalar(2.0 * std::numbers::inv_sqrtpi);
+                    return g.mul(dy, g.mul(bell, scale));
+                  });
 }
 
 LogicalResult TanhOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,

@@ -47,9 +47,8 @@ Value GradientBuilder::keepDims(Value reduced, RankedTensorType type,
   return reshape(reduced, shape);
 }
 
-FailureOr<bool>
-pipewright::nn::beginVjp(Operation *op, ValueRange resultGrads,
-                         SmallVectorImpl<Value> &operandGrads) {
+FailureOr<bool> pipewright::nn::beginVjp(Operation *op, ValueRange resultGrads,
+                                         SmallVectorImpl<Value> &operandGrads) {
   operandGrads.assign(op->getNumOperands(), Value());
   for (auto [index, grad] : llvm::enumerate(resultGrads.drop_front()))
     if (grad)

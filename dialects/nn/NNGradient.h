@@ -38,7 +38,8 @@ public:
   mlir::Value pow(mlir::Value x, mlir::Value y) {
     return PowOp::create(b, x, y);
   }
-  mlir::Value compare(mlir::Value x, mlir::Value y, ComparePredicate predicate) {
+  mlir::Value compare(mlir::Value x, mlir::Value y,
+                      ComparePredicate predicate) {
     return CompareOp::create(b, x, y, predicate);
   }
   mlir::Value where(mlir::Value cond, mlir::Value x, mlir::Value y) {

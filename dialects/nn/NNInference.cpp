@@ -27,8 +27,8 @@ pipewright::nn::broadcastShapes(ArrayRef<int64_t> lhs, ArrayRef<int64_t> rhs) {
   if (lhs.size() < rhs.size())
     std::swap(lhs, rhs);
   SmallVector<int64_t> shape(lhs);
-  for (auto [dim, other] : llvm::zip(
-           MutableArrayRef<int64_t>(shape).take_back(rhs.size()), rhs)) {
+  for (auto [dim, other] :
+       llvm::zip(MutableArrayRef<int64_t>(shape).take_back(rhs.size()), rhs)) {
     if (dim != other && dim != 1 && other != 1)
       return failure();
     // Not the maximum: a dimension of 0 beats the 1 that stretches to it.
@@ -49,8 +49,8 @@ LogicalResult pipewright::nn::inferElementwise(InferenceSite site, Value lhs,
                       " and ", rhsType);
   // (C2)
   if (lhsType.getElementType() != rhsType.getElementType())
-    return site.error("expects operands of one element type, but got ",
-                      lhsType, " and ", rhsType);
+    return site.error("expects operands of one element type, but got ", lhsType,
+                      " and ", rhsType);
   types.push_back(RankedTensorType::get(*shape, lhsType.getElementType()));
   return success();
 }
@@ -105,10 +105,11 @@ int64_t pipewright::nn::optimizerFlops(Operation *op) {
   return perElement * tensorOf(op->getOperand(0)).getNumElements();
 }
 
-FailureOr<SmallVector<int64_t>> pipewright::nn::inferWindows(
-    InferenceSite site, ArrayRef<int64_t> image, ArrayRef<int64_t> kernel,
-    ArrayRef<int64_t> strides, ArrayRef<int64_t> pads,
-    ArrayRef<int64_t> dilations) {
+FailureOr<SmallVector<int64_t>>
+pipewright::nn::inferWindows(InferenceSite site, ArrayRef<int64_t> image,
+                             ArrayRef<int64_t> kernel,
+                             ArrayRef<int64_t> strides, ArrayRef<int64_t> pads,
+                             ArrayRef<int64_t> dilations) {
   auto checkList = [&](StringRef name, ArrayRef<int64_t> list, size_t size,
                        int64_t least) -> LogicalResult {
     if (list.size() == size &&

@@ -29,11 +29,10 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTables) {
     return success();
   if (!llvm::equal(function.getArgumentTypes(), getOperandTypes()) ||
       !llvm::equal(function.getResultTypes(), getResultTypes())) {
-    InFlightDiagnostic error = emitOpError("expects operands and results of ")
-                               << function.getFunctionType() << ", but got "
-                               << FunctionType::get(getContext(),
-                                                    getOperandTypes(),
-                                                    getResultTypes());
+    InFlightDiagnostic error =
+        emitOpError("expects operands and results of ")
+        << function.getFunctionType() << ", but got "
+        << FunctionType::get(getContext(), getOperandTypes(), getResultTypes());
     error.attachNote(function.getLoc()) << "the kernel is here";
     return error;
   }

@@ -49,14 +49,15 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context,
 }
 
 int64_t MatmulOp::getFlops() {
-  int64_t contracted = getA().getType().getShape().end()[
-      getTransposeA() ? -2 : -1];
+  int64_t contracted =
+      getA().getType().getShape().end()[getTransposeA() ? -2 : -1];
   return 2 * contracted * getResult().getType().getNumElements();
 }
 
 /// The gradient of `a` in `a * b`.
 static Value leftGradient(GradientBuilder &g, MatmulOp op, Value dy) {
-  bool isShared = tensorOf(op.getA()).getRank() != tensorOf(op.getB()).getRank();
+  bool isShared =
+      tensorOf(op.getA()).getRank() != tensorOf(op.getB()).getRank();
   // A batch of dy cannot be the right operand of a single matrix b.
   if (op.getTransposeA() && !isShared)
     return MatmulOp::create(g.builder(), op.getB(), dy, op.getTransposeB(),
@@ -142,9 +143,9 @@ static FailureOr<RankedTensorType> inferConv(InferenceSite site,
     return site.error("expects filters with ", x.getDimSize(1) / groups,
                       " input channels, but got ", w);
   // (C2), (C5)
-  FailureOr<SmallVector<int64_t>> image = inferWindows(
-      site, x.getShape().drop_front(2), w.getShape().drop_front(2),
-      attributes.strides, attributes.pads, attributes.dilations);
+  FailureOr<SmallVector<int64_t>> image =
+      inferWindows(site, x.getShape().drop_front(2), w.getShape().drop_front(2),
+                   attributes.strides, attributes.pads, attributes.dilations);
   if (failed(image))
     return failure();
   return x.clone({x.getDimSize(0), w.getDimSize(0), (*image)[0], (*image)[1]});
@@ -201,9 +202,8 @@ LogicalResult ConvOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
       builder, getLoc(), getW().getType(), dy, getX(), getStrides(), getPads(),
       getDilations(), getGroups());
   if (getBias())
-    operandGrads[2] =
-        ReduceSumOp::create(builder, getLoc(), dy,
-                            ArrayRef<int64_t>{0, 2, 3}, /*keep_dims=*/false);
+    operandGrads[2] = ReduceSumOp::create(
+        builder, getLoc(), dy, ArrayRef<int64_t>{0, 2, 3}, /*keep_dims=*/false);
   return success();
 }
 
@@ -211,9 +211,8 @@ LogicalResult ConvOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
 template <typename OpTy>
 static LogicalResult verifyConvGradient(OpTy op, RankedTensorType x,
                                         RankedTensorType w) {
-  FailureOr<RankedTensorType> type =
-      inferConv({op.getLoc(), OpTy::getOperationName()}, x, w,
-                ConvAttributes::of(op));
+  FailureOr<RankedTensorType> type = inferConv(
+      {op.getLoc(), OpTy::getOperationName()}, x, w, ConvAttributes::of(op));
   if (failed(type))
     return failure();
   // (C1)

@@ -18,8 +18,8 @@ checkVectors(InferenceSite site, int64_t size,
              ArrayRef<std::pair<StringRef, Value>> vectors) {
   for (auto [name, value] : vectors)
     if (tensorOf(value).getShape() != ArrayRef<int64_t>{size})
-      return site.error("expects a ", name, " of ", size,
-                        " elements, but got ", tensorOf(value));
+      return site.error("expects a ", name, " of ", size, " elements, but got ",
+                        tensorOf(value));
   return success();
 }
 
@@ -37,9 +37,9 @@ LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *context,
   if (x.getRank() == 0)
     return site.error("expects rank 1 or more, but got rank 0");
   // (C2)
-  if (failed(checkVectors(site, x.getShape().back(),
-                          {{"scale", adaptor.getScale()},
-                           {"bias", adaptor.getBias()}})))
+  if (failed(checkVectors(
+          site, x.getShape().back(),
+          {{"scale", adaptor.getScale()}, {"bias", adaptor.getBias()}})))
     return failure();
   RankedTensorType rows = x.clone(x.getShape().drop_back());
   types.append({x, rows, rows});
@@ -62,11 +62,9 @@ LogicalResult LayerNormOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   return success();
 }
 
-LogicalResult
-LayerNormBackwardOp::inferReturnTypes(MLIRContext *context,
-                                      std::optional<Location> location,
-                                      Adaptor adaptor,
-                                      SmallVectorImpl<Type> &types) {
+LogicalResult LayerNormBackwardOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
   InferenceSite site{location, getOperationName()};
   RankedTensorType x = tensorOf(adaptor.getX());
   // (C1)
@@ -107,9 +105,9 @@ LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *context,
   if (x.getRank() < 2)
     return site.error("expects rank 2 or more, but got ", x);
   // (C2)
-  if (failed(checkVectors(site, x.getDimSize(1),
-                          {{"scale", adaptor.getScale()},
-                           {"bias", adaptor.getBias()}})))
+  if (failed(checkVectors(
+          site, x.getDimSize(1),
+          {{"scale", adaptor.getScale()}, {"bias", adaptor.getBias()}})))
     return failure();
   Type channels = adaptor.getScale().getType();
   types.append({x, channels, channels});
@@ -130,7 +128,8 @@ LogicalResult BatchNormOp::verify() {
 LogicalResult
 BatchNormOp::verifySymbolUses(SymbolTableCollection &symbolTables) {
   // (C4)
-  for (FlatSymbolRefAttr name : {getRunningMeanAttr(), getRunningVarianceAttr()})
+  for (FlatSymbolRefAttr name :
+       {getRunningMeanAttr(), getRunningVarianceAttr()})
     if (name && failed(verifyWeightUse(*this, name, getMean().getType(),
                                        WeightRole::State, symbolTables)))
       return failure();
@@ -154,9 +153,9 @@ LogicalResult BatchNormOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
   if (failed(flows) || !*flows)
     return failure(failed(flows));
-  auto backward = BatchNormBackwardOp::create(
-      builder, getLoc(), resultGrads[0], getX(), getScale(), getMean(),
-      getVariance(), getEpsilon());
+  auto backward = BatchNormBackwardOp::create(builder, getLoc(), resultGrads[0],
+                                              getX(), getScale(), getMean(),
+                                              getVariance(), getEpsilon());
   operandGrads.assign(backward->result_begin(), backward->result_end());
   return success();
 }
@@ -191,11 +190,9 @@ LogicalResult BatchNormOp::buildInference(OpBuilder &builder,
   return success();
 }
 
-LogicalResult
-BatchNormBackwardOp::inferReturnTypes(MLIRContext *context,
-                                      std::optional<Location> location,
-                                      Adaptor adaptor,
-                                      SmallVectorImpl<Type> &types) {
+LogicalResult BatchNormBackwardOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
   InferenceSite site{location, getOperationName()};
   RankedTensorType x = tensorOf(adaptor.getX());
   // (C1)

@@ -22,8 +22,7 @@
 namespace pipewright::nn {
 
 /// The weights whose role is `state`.
-struct StateResource
-    : public mlir::SideEffects::Resource::Base<StateResource> {
+struct StateResource : public mlir::SideEffects::Resource::Base<StateResource> {
   llvm::StringRef getName() final { return "nn.state"; }
 };
 
@@ -58,8 +57,7 @@ createInferred(mlir::OpBuilder &builder, mlir::Location location,
   mlir::OperationState state(location, OpTy::getOperationName());
   state.addOperands(operands);
   auto dictionary = builder.getDictionaryAttr(attributes);
-  using Properties =
-      typename OpTy::template InferredProperties<OpTy>;
+  using Properties = typename OpTy::template InferredProperties<OpTy>;
   if constexpr (!std::is_same_v<Properties, mlir::EmptyProperties>) {
     if (mlir::failed(OpTy::setPropertiesFromAttr(
             state.getOrAddProperties<Properties>(), dictionary,

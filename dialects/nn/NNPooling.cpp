@@ -64,8 +64,8 @@ LogicalResult MaxPoolOp::inferReturnTypes(MLIRContext *context,
                                           SmallVectorImpl<Type> &types) {
   InferenceSite site{location, getOperationName()};
   FailureOr<RankedTensorType> type = inferPool(
-      site, tensorOf(adaptor.getX()), adaptor.getKernel(),
-      adaptor.getStrides(), adaptor.getPads(), adaptor.getDilations());
+      site, tensorOf(adaptor.getX()), adaptor.getKernel(), adaptor.getStrides(),
+      adaptor.getPads(), adaptor.getDilations());
   if (failed(type))
     return failure();
   // (C4)

@@ -30,8 +30,8 @@ LogicalResult DropoutOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
   if (failed(flows) || !*flows)
     return failure(failed(flows));
-  operandGrads[0] = DropoutOp::create(builder, getLoc(), resultGrads[0],
-                                      getRate(), getId());
+  operandGrads[0] =
+      DropoutOp::create(builder, getLoc(), resultGrads[0], getRate(), getId());
   return success();
 }
 

@@ -35,8 +35,8 @@ LogicalResult ReduceMeanOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
     count *= type.getDimSize(axis);
   // Divided while it is small.
   Value share = g.div(resultGrads[0], g.scalar(count));
-  operandGrads[0] = BroadcastToOp::create(
-      g.builder(), type, g.keepDims(share, type, getAxes()));
+  operandGrads[0] = BroadcastToOp::create(g.builder(), type,
+                                          g.keepDims(share, type, getAxes()));
   return success();
 }
 

@@ -199,9 +199,8 @@ LogicalResult PadOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   if (failed(flows) || !*flows)
     return failure(failed(flows));
   SmallVector<int64_t> steps(getLow().size(), 1);
-  operandGrads[0] = SliceOp::create(builder, getLoc(), resultGrads[0],
-                                    getLow(), getX().getType().getShape(),
-                                    steps);
+  operandGrads[0] = SliceOp::create(builder, getLoc(), resultGrads[0], getLow(),
+                                    getX().getType().getShape(), steps);
   return success();
 }
 
@@ -320,9 +319,8 @@ LogicalResult EmbeddingOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
   if (failed(flows) || !*flows)
     return failure(failed(flows));
-  operandGrads[0] =
-      EmbeddingBackwardOp::create(builder, getLoc(), getTable().getType(),
-                                  resultGrads[0], getIndices());
+  operandGrads[0] = EmbeddingBackwardOp::create(
+      builder, getLoc(), getTable().getType(), resultGrads[0], getIndices());
   return success();
 }
 

@@ -21,16 +21,16 @@ WeightOp pipewright::nn::lookupWeight(Operation *from, FlatSymbolRefAttr name,
   for (Operation *table = from; table; table = table->getParentOp()) {
     if (!table->hasTrait<OpTrait::SymbolTable>())
       continue;
-    if (Operation *symbol =
-            symbolTables.lookupSymbolIn(table, name.getAttr()))
+    if (Operation *symbol = symbolTables.lookupSymbolIn(table, name.getAttr()))
       return dyn_cast<WeightOp>(symbol);
   }
   return nullptr;
 }
 
-LogicalResult pipewright::nn::verifyWeightUse(
-    Operation *user, FlatSymbolRefAttr name, Type type,
-    std::optional<WeightRole> role, SymbolTableCollection &symbolTables) {
+LogicalResult
+pipewright::nn::verifyWeightUse(Operation *user, FlatSymbolRefAttr name,
+                                Type type, std::optional<WeightRole> role,
+                                SymbolTableCollection &symbolTables) {
   WeightOp weight = lookupWeight(user, name, symbolTables);
   if (!weight)
     return user->emitOpError("expects '")

@@ -39,8 +39,7 @@ void reference::forEach(ArrayRef<int64_t> shape,
 static double gelu(double x, bool isTanh) {
   if (!isTanh)
     return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
-  double inner = std::sqrt(2.0 / std::numbers::pi) *
-                 (x + 0.044715 * x * x * x);
+  double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
   return 0.5 * x * (1.0 + std::tanh(inner));
 }
 
@@ -121,9 +120,8 @@ bool reference::evaluateElementwise(Operation *op, Values &values) {
             ComparePredicate predicate = compare.getPredicate();
             return [=](auto x) { return holds(predicate, x[0], x[1]); };
           })
-          .Case<WhereOp>([](auto) {
-            return [](auto x) { return x[0] ? x[1] : x[2]; };
-          })
+          .Case<WhereOp>(
+              [](auto) { return [](auto x) { return x[0] ? x[1] : x[2]; }; })
           .Default([](Operation *) { return Fn(); });
   if (!fn)
     return false;

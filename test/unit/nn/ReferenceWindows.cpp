@@ -38,8 +38,8 @@ static void slide(Index output, Index image, Index kernel, Index strides,
 template <typename OpTy>
 static void convolve(OpTy op, Index y, Index x, Index w,
                      const std::function<void(Index, Index, Index)> &body) {
-  slide(y, x, w.drop_front(2), op.getStrides(), op.getPads(),
-        op.getDilations(), [&](Index out, Index at, Index in) {
+  slide(y, x, w.drop_front(2), op.getStrides(), op.getPads(), op.getDilations(),
+        [&](Index out, Index at, Index in) {
           int64_t perGroup = y[1] / static_cast<int64_t>(op.getGroups());
           for (int64_t c = 0; c < w[1]; ++c)
             body(out, {in[0], out[1] / perGroup * w[1] + c, in[2], in[3]},
@@ -91,9 +91,8 @@ bool reference::evaluateWindows(Operation *op, Values &values) {
                        y.at(out) += x(0).at(in) * x(1).at(w);
                      });
             if (op.getBias())
-              forEach(y.shape, [&](Index out) {
-                y.at(out) += x(2).at({out[1]});
-              });
+              forEach(y.shape,
+                      [&](Index out) { y.at(out) += x(2).at({out[1]}); });
             return true;
           })
           .Case<ConvBackwardDataOp>([&](ConvBackwardDataOp op) {

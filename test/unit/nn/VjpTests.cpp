@@ -66,7 +66,8 @@ protected:
     for (Operation &each : function.front()) {
       if (&each == end)
         break;
-      EXPECT_TRUE(evaluate(&each, values)) << each.getName().getStringRef().str();
+      EXPECT_TRUE(evaluate(&each, values))
+          << each.getName().getStringRef().str();
     }
     return values;
   }
@@ -82,15 +83,15 @@ TEST_P(Vjp, AgreesWithFiniteDifferences) {
   Value result = op->getResult(0);
   Operation *terminator = function.front().getTerminator();
   // A gradient of the result: another argument.
-  BlockArgument dy = function.front().addArgument(result.getType(),
-                                                  op->getLoc());
+  BlockArgument dy =
+      function.front().addArgument(result.getType(), op->getLoc());
   OpBuilder builder(terminator);
   SmallVector<Value> resultGrads(op->getNumResults()), operandGrads;
   resultGrads[0] = dy;
   auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
   ASSERT_TRUE(differentiable);
-  ASSERT_TRUE(succeeded(
-      differentiable.buildVjp(builder, resultGrads, operandGrads)));
+  ASSERT_TRUE(
+      succeeded(differentiable.buildVjp(builder, resultGrads, operandGrads)));
   ASSERT_EQ(operandGrads.size(), op->getNumOperands());
   for (Operation &each : function.front())
     if (&each != terminator)
@@ -102,8 +103,7 @@ TEST_P(Vjp, AgreesWithFiniteDifferences) {
   Values values = run(start, terminator);
   auto project = [&](const Values &at) {
     double sum = 0.0;
-    for (auto [y, weight] :
-         llvm::zip(at.at(result).data, start[dy].data))
+    for (auto [y, weight] : llvm::zip(at.at(result).data, start[dy].data))
       sum += y * weight;
     return sum;
   };
@@ -134,19 +134,26 @@ TEST_P(Vjp, AgreesWithFiniteDifferences) {
 }
 
 #define X "%x: tensor<2x3xf32>"
-#define UNARY(op)                                                              \
-  Case { #op, X, "%0 = nn." #op " %x : tensor<2x3xf32>" }
+#define UNARY(op) Case{#op, X, "%0 = nn." #op " %x : tensor<2x3xf32>"}
 #define BINARY(name, op, a, b, r)                                              \
-  Case {                                                                       \
-    name, "%a: tensor<" a ">, %b: tensor<" b ">",                              \
-        "%0 = nn." op " %a, %b : (tensor<" a ">, tensor<" b                    \
-        ">) -> tensor<" r ">"                                                  \
-  }
+  Case{name, "%a: tensor<" a ">, %b: tensor<" b ">",                           \
+       "%0 = nn." op " %a, %b : (tensor<" a ">, tensor<" b ">) -> tensor<" r   \
+       ">"}
 
 const Case kElementwise[] = {
-    UNARY(neg), UNARY(exp), UNARY(log), UNARY(sqrt), UNARY(rsqrt),
-    UNARY(reciprocal), UNARY(abs), UNARY(erf), UNARY(tanh), UNARY(sigmoid),
-    UNARY(relu), UNARY(softmax), UNARY(log_softmax),
+    UNARY(neg),
+    UNARY(exp),
+    UNARY(log),
+    UNARY(sqrt),
+    UNARY(rsqrt),
+    UNARY(reciprocal),
+    UNARY(abs),
+    UNARY(erf),
+    UNARY(tanh),
+    UNARY(sigmoid),
+    UNARY(relu),
+    UNARY(softmax),
+    UNARY(log_softmax),
     {"gelu_erf", X, "%0 = nn.gelu %x approximate = none : tensor<2x3xf32>"},
     {"gelu_tanh", X, "%0 = nn.gelu %x approximate = tanh : tensor<2x3xf32>"},
     BINARY("add", "add", "2x3xf32", "3xf32", "2x3xf32"),
@@ -156,15 +163,18 @@ const Case kElementwise[] = {
     BINARY("pow", "pow", "2x3xf32", "2x1xf32", "2x3xf32"),
     BINARY("maximum", "maximum", "2x3xf32", "2x3xf32", "2x3xf32"),
     BINARY("minimum", "minimum", "2x3xf32", "3xf32", "2x3xf32"),
-    {"pow_square", X, "%e = nn.constant dense<2.0> : tensor<f32>\n"
-                      "%0 = nn.pow %x, %e : (tensor<2x3xf32>, tensor<f32>) "
-                      "-> tensor<2x3xf32>"},
-    {"pow_root", X, "%e = nn.constant dense<0.5> : tensor<f32>\n"
-                    "%0 = nn.pow %x, %e : (tensor<2x3xf32>, tensor<f32>) "
-                    "-> tensor<2x3xf32>"},
-    {"pow_constants", X, "%e = nn.constant dense<[1.0, 2.0, 3.0]> : "
-                         "tensor<3xf32>\n%0 = nn.pow %x, %e : "
-                         "(tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>"},
+    {"pow_square", X,
+     "%e = nn.constant dense<2.0> : tensor<f32>\n"
+     "%0 = nn.pow %x, %e : (tensor<2x3xf32>, tensor<f32>) "
+     "-> tensor<2x3xf32>"},
+    {"pow_root", X,
+     "%e = nn.constant dense<0.5> : tensor<f32>\n"
+     "%0 = nn.pow %x, %e : (tensor<2x3xf32>, tensor<f32>) "
+     "-> tensor<2x3xf32>"},
+    {"pow_constants", X,
+     "%e = nn.constant dense<[1.0, 2.0, 3.0]> : "
+     "tensor<3xf32>\n%0 = nn.pow %x, %e : "
+     "(tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>"},
     {"where", "%p: tensor<2x1xi1>, %a: tensor<3xf32>, %b: tensor<2x3xf32>",
      "%0 = nn.where %p, %a, %b : (tensor<2x1xi1>, tensor<3xf32>, "
      "tensor<2x3xf32>) -> tensor<2x3xf32>"},
@@ -180,8 +190,9 @@ const Case kShape[] = {
     {"slice", "%x: tensor<4x5xf32>",
      "%0 = nn.slice %x starts = [1, 2] sizes = [2, 3] steps = [1, 1] : "
      "tensor<4x5xf32> -> tensor<2x3xf32>"},
-    {"pad", X, "%0 = nn.pad %x low = [1, 0] high = [0, 2] : tensor<2x3xf32> -> "
-               "tensor<3x5xf32>"},
+    {"pad", X,
+     "%0 = nn.pad %x low = [1, 0] high = [0, 2] : tensor<2x3xf32> -> "
+     "tensor<3x5xf32>"},
     {"concat", "%x: tensor<2x3xf32>, %y: tensor<2x1xf32>",
      "%0 = nn.concat %x, %y axis = 1 : (tensor<2x3xf32>, tensor<2x1xf32>) -> "
      "tensor<2x4xf32>"},
@@ -190,21 +201,22 @@ const Case kShape[] = {
     {"embedding", "%t: tensor<3x2xf32>, %i: tensor<2x2xi64>",
      "%0 = nn.embedding %t, %i : (tensor<3x2xf32>, tensor<2x2xi64>) -> "
      "tensor<2x2x2xf32>"},
-    {"reduce_sum", X, "%0 = nn.reduce_sum %x axes = [0] : tensor<2x3xf32> -> "
-                      "tensor<3xf32>"},
-    {"reduce_mean", X, "%0 = nn.reduce_mean %x axes = [0, 1] : "
-                       "tensor<2x3xf32> -> tensor<f32>"},
-    {"reduce_max", X, "%0 = nn.reduce_max %x axes = [1] keep_dims : "
-                      "tensor<2x3xf32> -> tensor<2x1xf32>"},
+    {"reduce_sum", X,
+     "%0 = nn.reduce_sum %x axes = [0] : tensor<2x3xf32> -> "
+     "tensor<3xf32>"},
+    {"reduce_mean", X,
+     "%0 = nn.reduce_mean %x axes = [0, 1] : "
+     "tensor<2x3xf32> -> tensor<f32>"},
+    {"reduce_max", X,
+     "%0 = nn.reduce_max %x axes = [1] keep_dims : "
+     "tensor<2x3xf32> -> tensor<2x1xf32>"},
 };
 INSTANTIATE_TEST_SUITE_P(Shape, Vjp, testing::ValuesIn(kShape), nameOf);
 
 #define MATMUL(name, flags, a, b, r)                                           \
-  Case {                                                                       \
-    name, "%a: tensor<" a ">, %b: tensor<" b ">",                              \
-        "%0 = nn.matmul %a, %b " flags " : (tensor<" a ">, tensor<" b          \
-        ">) -> tensor<" r ">"                                                  \
-  }
+  Case{name, "%a: tensor<" a ">, %b: tensor<" b ">",                           \
+       "%0 = nn.matmul %a, %b " flags " : (tensor<" a ">, tensor<" b           \
+       ">) -> tensor<" r ">"}
 #define CONV "strides = [2, 1] pads = [1, 0, 1, 2] dilations = [1, 2] "
 const Case kLinear[] = {
     MATMUL("matmul", "", "2x3xf32", "3x4xf32", "2x4xf32"),
@@ -213,15 +225,16 @@ const Case kLinear[] = {
     MATMUL("matmul_ta_tb", "transpose_a transpose_b", "3x2xf32", "4x3xf32",
            "2x4xf32"),
     MATMUL("batched", "", "2x2x3xf32", "2x3x4xf32", "2x2x4xf32"),
-    MATMUL("batched_ta_tb", "transpose_a transpose_b", "2x3x2xf32",
-           "2x4x3xf32", "2x2x4xf32"),
+    MATMUL("batched_ta_tb", "transpose_a transpose_b", "2x3x2xf32", "2x4x3xf32",
+           "2x2x4xf32"),
     MATMUL("shared", "", "2x5x3xf32", "3x4xf32", "2x5x4xf32"),
     MATMUL("shared_ta", "transpose_a", "2x3x5xf32", "3x4xf32", "2x5x4xf32"),
     MATMUL("shared_tb", "transpose_b", "2x5x3xf32", "4x3xf32", "2x5x4xf32"),
     MATMUL("shared_ta_tb", "transpose_a transpose_b", "2x3x5xf32", "4x3xf32",
            "2x5x4xf32"),
-    {"conv", "%x: tensor<2x2x4x5xf32>, %w: tensor<3x2x2x2xf32>, "
-             "%b: tensor<3xf32>",
+    {"conv",
+     "%x: tensor<2x2x4x5xf32>, %w: tensor<3x2x2x2xf32>, "
+     "%b: tensor<3xf32>",
      "%0 = nn.conv %x, %w bias %b " CONV "groups = 1 : (tensor<2x2x4x5xf32>, "
      "tensor<3x2x2x2xf32>, tensor<3xf32>) -> tensor<2x3x3x5xf32>"},
     {"conv_groups", "%x: tensor<1x4x4x5xf32>, %w: tensor<2x2x2x2xf32>",
@@ -245,13 +258,15 @@ INSTANTIATE_TEST_SUITE_P(Linear, Vjp, testing::ValuesIn(kLinear), nameOf);
 #define QKV_ARGUMENTS                                                          \
   "%q: tensor<2x2x3x2xf32>, %k: tensor<2x2x3x2xf32>, %v: tensor<2x2x3x2xf32>"
 const Case kRows[] = {
-    {"layer_norm", "%x: tensor<2x2x4xf32>, %s: tensor<4xf32>, %b: "
-                   "tensor<4xf32>",
+    {"layer_norm",
+     "%x: tensor<2x2x4xf32>, %s: tensor<4xf32>, %b: "
+     "tensor<4xf32>",
      "%y, %m, %r = nn.layer_norm %x, %s, %b epsilon = 0.001 : "
      "(tensor<2x2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> "
      "(tensor<2x2x4xf32>, tensor<2x2xf32>, tensor<2x2xf32>)"},
-    {"batch_norm", "%x: tensor<3x2x2x2xf32>, %s: tensor<2xf32>, %b: "
-                   "tensor<2xf32>",
+    {"batch_norm",
+     "%x: tensor<3x2x2x2xf32>, %s: tensor<2xf32>, %b: "
+     "tensor<2xf32>",
      "%y, %m, %v = nn.batch_norm %x, %s, %b epsilon = 0.001 momentum = 0.9 : "
      "(tensor<3x2x2x2xf32>, tensor<2xf32>, tensor<2xf32>) -> "
      "(tensor<3x2x2x2xf32>, tensor<2xf32>, tensor<2xf32>)"},

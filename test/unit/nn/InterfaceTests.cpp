@@ -1,0 +1,205 @@
+//===- InterfaceTests.cpp - Costs, evaluation and refusals ----------------===//
+//
+// What the interfaces of nn ops say that no other test sees: FLOPs, what
+// stands in for an op in evaluation, and which gradients are refused.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+#include "test/unit/nn/Reference.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace pipewright::nn;
+
+namespace {
+
+class Interfaces : public testing::Test {
+protected:
+  Interfaces() { context.loadDialect<NNDialect, func::FuncDialect>(); }
+
+  /// The last op of the function with this text.
+  Operation *parse(StringRef text) {
+    module = parseSourceString<ModuleOp>(text, &context);
+    if (!module)
+      return nullptr;
+    function = *module->getOps<func::FuncOp>().begin();
+    return function.front().getTerminator()->getPrevNode();
+  }
+
+  /// The message of the first diagnostic that `body` causes.
+  std::string messageOf(const std::function<void()> &body) {
+    std::string message;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      if (message.empty())
+        message = diagnostic.str();
+    });
+    body();
+    return message;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp function;
+};
+
+TEST_F(Interfaces, FlopsOfMatmulCountMultiplyAddsTwice) {
+  Operation *op =
+      parse(R"(func.func @f(%a: tensor<2x5x3xf32>, %b: tensor<3x4xf32>) {
+    %0 = nn.matmul %a, %b : (tensor<2x5x3xf32>, tensor<3x4xf32>) -> tensor<2x5x4xf32>
+    return })");
+  EXPECT_EQ(cast<CostOpInterface>(op).getFlops(), 2 * 2 * 5 * 3 * 4);
+}
+
+TEST_F(Interfaces, FlopsOfTransposedMatmulAreTheSame) {
+  Operation *op =
+      parse(R"(func.func @f(%a: tensor<3x5xf32>, %b: tensor<4x3xf32>) {
+    %0 = nn.matmul %a, %b transpose_a transpose_b : (tensor<3x5xf32>, tensor<4x3xf32>) -> tensor<5x4xf32>
+    return })");
+  EXPECT_EQ(cast<CostOpInterface>(op).getFlops(), 2 * 5 * 3 * 4);
+}
+
+TEST_F(Interfaces, FlopsOfGroupedConvCountOneGroupPerOutput) {
+  Operation *op =
+      parse(R"(func.func @f(%x: tensor<1x4x8x8xf32>, %w: tensor<6x2x3x3xf32>) {
+    %0 = nn.conv %x, %w strides = [1, 1] pads = [1, 1, 1, 1] dilations = [1, 1] groups = 2
+      : (tensor<1x4x8x8xf32>, tensor<6x2x3x3xf32>) -> tensor<1x6x8x8xf32>
+    return })");
+  EXPECT_EQ(cast<CostOpInterface>(op).getFlops(), 2 * 6 * 8 * 8 * 2 * 3 * 3);
+}
+
+TEST_F(Interfaces, DropoutIsTheIdentityInEvaluation) {
+  Operation *op = parse(R"(func.func @f(%x: tensor<4xf32>) {
+    %0 = nn.dropout %x rate = 0.5 id = 1 : tensor<4xf32>
+    return })");
+  OpBuilder builder(op);
+  SmallVector<Value> results;
+  ASSERT_TRUE(succeeded(
+      cast<StatefulOpInterface>(op).buildInference(builder, results)));
+  EXPECT_EQ(results, SmallVector<Value>{op->getOperand(0)});
+}
+
+TEST_F(Interfaces, AttentionDropsNothingInEvaluation) {
+  Operation *op = parse(R"(func.func @f(%q: tensor<1x1x2x4xf32>) {
+    %o, %lse = nn.attention %q, %q, %q scale = 0.5 dropout_rate = 0.5 dropout_id = 1
+      : (tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>)
+        -> (tensor<1x1x2x4xf32>, tensor<1x1x2xf32>)
+    return })");
+  OpBuilder builder(op);
+  SmallVector<Value> results;
+  ASSERT_TRUE(succeeded(
+      cast<StatefulOpInterface>(op).buildInference(builder, results)));
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_TRUE(
+      results[0].getDefiningOp<AttentionOp>().getDropoutRate().isZero());
+}
+
+constexpr const char *kBatchNorm = R"(
+  nn.weight @mean role = state : tensor<2xf32>
+  nn.weight @variance role = state : tensor<2xf32>
+  func.func @f(%x: tensor<3x2xf32>, %s: tensor<2xf32>, %b: tensor<2xf32>) {
+    %y, %m, %v = nn.batch_norm %x, %s, %b epsilon = 0.25 momentum = 0.5
+        running_mean = @mean running_variance = @variance
+      : (tensor<3x2xf32>, tensor<2xf32>, tensor<2xf32>)
+        -> (tensor<3x2xf32>, tensor<2xf32>, tensor<2xf32>)
+    return })";
+
+TEST_F(Interfaces, BatchNormUsesRunningStatisticsInEvaluation) {
+  Operation *op = parse(kBatchNorm);
+  OpBuilder builder(function.front().getTerminator());
+  SmallVector<Value> results;
+  ASSERT_TRUE(succeeded(
+      cast<StatefulOpInterface>(op).buildInference(builder, results)));
+  ASSERT_EQ(results.size(), 3u);
+  reference::Values values;
+  auto set = [&](Value value, ArrayRef<double> data) {
+    values[value] =
+        reference::Tensor(cast<ShapedType>(value.getType()).getShape());
+    values[value].data.assign(data.begin(), data.end());
+  };
+  set(function.getArgument(0), {1, 2, 3, 4, 5, 6});
+  set(function.getArgument(1), {2, 3});
+  set(function.getArgument(2), {10, 20});
+  set(results[1], {1, 2});
+  // With epsilon these have roots of 1 and 2.
+  set(results[2], {0.75, 3.75});
+  for (Operation &each : llvm::make_range(std::next(Block::iterator(op)),
+                                          std::prev(function.front().end())))
+    if (!isa<ParameterOp>(each)) {
+      ASSERT_TRUE(reference::evaluate(&each, values));
+    }
+  EXPECT_EQ(values[results[0]].data,
+            (std::vector<double>{10, 20, 14, 23, 18, 26}));
+}
+
+TEST_F(Interfaces, DroppingEffectsOfBatchNormKeepsItsResults) {
+  Operation *op = parse(kBatchNorm);
+  EXPECT_FALSE(isMemoryEffectFree(op));
+  cast<StatefulOpInterface>(op).dropEffects();
+  EXPECT_TRUE(isMemoryEffectFree(op));
+  EXPECT_EQ(cast<BatchNormOp>(op).getEpsilon().convertToDouble(), 0.25);
+}
+
+TEST_F(Interfaces, SteppedSliceHasNoGradient) {
+  Operation *op = parse(R"(func.func @f(%x: tensor<4xf32>, %dy: tensor<2xf32>) {
+    %0 = nn.slice %x starts = [0] sizes = [2] steps = [2] : tensor<4xf32> -> tensor<2xf32>
+    return })");
+  OpBuilder builder(op);
+  SmallVector<Value> grads;
+  EXPECT_EQ(messageOf([&] {
+              EXPECT_TRUE(failed(cast<DifferentiableOpInterface>(op).buildVjp(
+                  builder, {function.getArgument(1)}, grads)));
+            }),
+            "'nn.slice' op expects steps of 1 to be differentiated, but got "
+            "[2]");
+}
+
+TEST_F(Interfaces, ByProductsHaveNoGradient) {
+  Operation *op = parse(
+      R"(func.func @f(%x: tensor<4x3xf32>, %l: tensor<4xi64>, %d: tensor<4xf32>) {
+    %loss, %lse = nn.softmax_cross_entropy %x, %l ignore_index = 1
+      : (tensor<4x3xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+    return })");
+  OpBuilder builder(op);
+  SmallVector<Value> grads;
+  EXPECT_EQ(messageOf([&] {
+              EXPECT_TRUE(failed(cast<DifferentiableOpInterface>(op).buildVjp(
+                  builder, {Value(), function.getArgument(2)}, grads)));
+            }),
+            "'nn.softmax_cross_entropy' op expects a gradient of its first "
+            "result only, but got one of result 1");
+}
+
+TEST_F(Interfaces, NothingFlowsWithoutAResultGradient) {
+  Operation *op = parse(R"(func.func @f(%x: tensor<4xf32>) {
+    %0 = nn.mul %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return })");
+  OpBuilder builder(op);
+  SmallVector<Value> grads;
+  EXPECT_TRUE(succeeded(
+      cast<DifferentiableOpInterface>(op).buildVjp(builder, {Value()}, grads)));
+  EXPECT_EQ(grads, SmallVector<Value>(2));
+  EXPECT_EQ(function.front().getOperations().size(), 2u);
+}
+
+TEST_F(Interfaces, CreateInferredReportsWhatCreateWouldAbortOn) {
+  Operation *op = parse(R"(func.func @f(%a: tensor<4xf32>, %b: tensor<3xf32>) {
+    %0 = nn.exp %a : tensor<4xf32>
+    return })");
+  OpBuilder builder(op);
+  EXPECT_EQ(messageOf([&] {
+              EXPECT_TRUE(failed(createInferred<AddOp>(
+                  builder, op->getLoc(), function.getArguments())));
+            }),
+            "'nn.add' op expects shapes that broadcast, but got "
+            "'tensor<4xf32>' and 'tensor<3xf32>'");
+  Value a = function.getArgument(0);
+  EXPECT_TRUE(succeeded(createInferred<AddOp>(builder, op->getLoc(), {a, a})));
+  EXPECT_TRUE(succeeded(createInferred<ReduceSumOp>(
+      builder, op->getLoc(), a,
+      {builder.getNamedAttr("axes", builder.getDenseI64ArrayAttr({0}))})));
+}
+
+} // namespace
