@@ -84,9 +84,11 @@ void TaskVerifier::collect(Operation *op) {
   }
   auto [known, isNew] =
       tasks.insert({{task.getKind(), stages.numberOf(stage), batch}, task});
-  if (!isNew)
-    report(op).attachNote(known->second.getLoc())
-        << "is run here already; expects each task once";
+  if (isNew)
+    return;
+  InFlightDiagnostic diagnostic = report(op);
+  diagnostic << "runs a task for the second time";
+  diagnostic.attachNote(known->second.getLoc()) << "first run here";
 }
 
 void TaskVerifier::verifyOperand(OpOperand &operand) {

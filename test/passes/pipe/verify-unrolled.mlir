@@ -1,0 +1,286 @@
+// RUN: pipewright-opt %s --pipe-verify-unrolled --split-input-file --verify-diagnostics
+
+// A step that is right.
+module attributes {pipe.micro_batches = 2 : i64} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return stash %y : tensor<4xf32>
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      nn.accumulate_gradient @w, %y : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    %st0 = pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.stash<@s0>
+    %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %st0) : (tensor<4xf32>, !pipe.stash<@s0>) -> !pipe.gradient<@s0>
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
+    %st1 = pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> !pipe.stash<@s0>
+    %g1 = pipe.task backward @s0 micro_batch 1 (%x1, %st1, %g0) : (tensor<4xf32>, !pipe.stash<@s0>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+    %u = pipe.task update @s0 (%g1) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// A task that reads what belongs to another micro-batch.
+module attributes {pipe.micro_batches = 2 : i64} {
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %y = nn.relu %x : tensor<4xf32>
+      pipe.return %y : tensor<4xf32>
+    }
+  }
+  pipe.stage @s1 {
+    pipe.forward sources [#pipe.output<@s0, 0>] {
+    ^bb0(%x: tensor<4xf32>):
+      %y = nn.relu %x : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    %h0 = pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> tensor<4xf32>
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
+    %h1 = pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> tensor<4xf32>
+    // expected-error @below {{'pipe.task' op expects output 0 of stage '@s0', micro-batch 0 as operand 0, but got output 0 of stage '@s0', micro-batch 1}}
+    pipe.task forward @s1 micro_batch 0 (%h1) : (tensor<4xf32>) -> ()
+    // expected-error @below {{'pipe.task' op expects output 0 of stage '@s0', micro-batch 1 as operand 0, but got output 0 of stage '@s0', micro-batch 0}}
+    pipe.task forward @s1 micro_batch 1 (%h0) : (tensor<4xf32>) -> ()
+  }
+}
+
+// -----
+
+// A task that is missing.
+module attributes {pipe.micro_batches = 2 : i64} {
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %y = nn.relu %x : tensor<4xf32>
+      pipe.return
+    }
+  }
+    // expected-error @below {{'pipe.step' op has no task 'forward' of stage '@s0', micro-batch 1}}
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> ()
+  }
+}
+
+// -----
+
+// A micro-batch beyond the last.
+module attributes {pipe.micro_batches = 1 : i64} {
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %y = nn.relu %x : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> ()
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
+    // expected-error @below {{'pipe.task' op is for micro-batch 1, but the step has 1}}
+    pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> ()
+  }
+}
+
+// -----
+
+// Gradients are summed in ascending order.
+module attributes {pipe.micro_batches = 2 : i64} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return stash %y : tensor<4xf32>
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      nn.accumulate_gradient @w, %y : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    %st0 = pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.stash<@s0>
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
+    %st1 = pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> !pipe.stash<@s0>
+    %g1 = pipe.task backward @s0 micro_batch 1 (%x1, %st1) : (tensor<4xf32>, !pipe.stash<@s0>) -> !pipe.gradient<@s0>
+    // expected-error @below {{'pipe.task' op is the first of its stage, and expects no gradients}}
+    %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %st0, %g1) : (tensor<4xf32>, !pipe.stash<@s0>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+    %u = pipe.task update @s0 (%g0) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// A backward task that forgets the gradients before it.
+module attributes {pipe.micro_batches = 2 : i64} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return stash %y : tensor<4xf32>
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      nn.accumulate_gradient @w, %y : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    %st0 = pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.stash<@s0>
+    %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %st0) : (tensor<4xf32>, !pipe.stash<@s0>) -> !pipe.gradient<@s0>
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
+    %st1 = pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> !pipe.stash<@s0>
+    // expected-error @below {{'pipe.task' op expects the gradients summed up to micro-batch 0}}
+    %g1 = pipe.task backward @s0 micro_batch 1 (%x1, %st1) : (tensor<4xf32>, !pipe.stash<@s0>) -> !pipe.gradient<@s0>
+    %u = pipe.task update @s0 (%g1) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// An update that does not wait for all gradients.
+module attributes {pipe.micro_batches = 2 : i64} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return stash %y : tensor<4xf32>
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      nn.accumulate_gradient @w, %y : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    %st0 = pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.stash<@s0>
+    %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %st0) : (tensor<4xf32>, !pipe.stash<@s0>) -> !pipe.gradient<@s0>
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
+    %st1 = pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> !pipe.stash<@s0>
+    %g1 = pipe.task backward @s0 micro_batch 1 (%x1, %st1, %g0) : (tensor<4xf32>, !pipe.stash<@s0>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+    // expected-error @below {{'pipe.task' op expects the gradients of all micro-batches}}
+    %u = pipe.task update @s0 (%g0) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// An update that is missing.
+module attributes {pipe.micro_batches = 1 : i64} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return stash %y : tensor<4xf32>
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      nn.accumulate_gradient @w, %y : tensor<4xf32>
+      pipe.return
+    }
+  }
+    // expected-error @below {{'pipe.step' op has no task 'update' of stage '@s0'}}
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    %st0 = pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.stash<@s0>
+    %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %st0) : (tensor<4xf32>, !pipe.stash<@s0>) -> !pipe.gradient<@s0>
+  }
+}
+
+// -----
+
+// A stash of another micro-batch.
+module attributes {pipe.micro_batches = 2 : i64} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return stash %y : tensor<4xf32>
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      nn.accumulate_gradient @w, %y : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    %st0 = pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.stash<@s0>
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
+    %st1 = pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> !pipe.stash<@s0>
+    // expected-error @below {{'pipe.task' op expects stash of stage '@s0', micro-batch 0 as operand 1, but got stash of stage '@s0', micro-batch 1}}
+    %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %st1) : (tensor<4xf32>, !pipe.stash<@s0>) -> !pipe.gradient<@s0>
+    %g1 = pipe.task backward @s0 micro_batch 1 (%x1, %st1, %g0) : (tensor<4xf32>, !pipe.stash<@s0>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+    %u = pipe.task update @s0 (%g1) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// A replica of a tied weight whose gradient is forgotten, and which never gets the new weight.
+module attributes {pipe.micro_batches = 1 : i64} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return stash %y : tensor<4xf32>
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      nn.accumulate_gradient @w, %y : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.stage @s1 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return stash %y : tensor<4xf32>
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      nn.accumulate_gradient @w, %y : tensor<4xf32>
+      pipe.return
+    }
+  }
+    // expected-error @below {{'pipe.step' op adds 0 gradients of the tied weight 'w' to the owner's, but 1 replicas have one}}
+    // expected-error @below {{'pipe.step' op never sets the tied weight 'w' in stage '@s1'}}
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    %st0 = pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.stash<@s0>
+    %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %st0) : (tensor<4xf32>, !pipe.stash<@s0>) -> !pipe.gradient<@s0>
+    %y = pipe.input "x" micro_batch 0 for @s1 : tensor<4xf32>
+    %t = pipe.task forward @s1 micro_batch 0 (%y) : (tensor<4xf32>) -> !pipe.stash<@s1>
+    %k = pipe.task backward @s1 micro_batch 0 (%y, %t) : (tensor<4xf32>, !pipe.stash<@s1>) -> !pipe.gradient<@s1>
+    %u = pipe.task update @s0 (%g0) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}
