@@ -174,10 +174,10 @@ GraphImporter::importInitializer(const onnx::TensorProto &tensor) {
   bool isFloat = elementKindOf(tensor.data_type()) == ElementKind::Float;
   bool generated = isGeneratedName(tensor.name());
   if (!isFloat || shape->empty() || (count <= 1 && generated)) {
-    if (isFloat && !generated)
-      warn(what + " has a single value and is taken for a constant, which is "
-                  "not trained");
-    return asConstant();
+    FailureOr<ImportedValue> constant = asConstant();
+    if (succeeded(constant) && isFloat && !generated)
+      untrainedScalars.insert(constant->constant.get());
+    return constant;
   }
 
   FailureOr<FloatBytes> bytes = reader.readFloats(tensor, what);
@@ -303,6 +303,10 @@ Value GraphImporter::materializeConstant(const ConstantTensor::Ptr &constant,
                       .first->second.second;
   if (cached)
     return cached;
+  if (untrainedScalars.contains(constant.get()))
+    warn("initializer '" + name.str() +
+         "' has a single value and is taken for a constant, which is not "
+         "trained");
   Location loc = NameLoc::get(builder.getStringAttr(name));
   TensorBuilder b(builder, loc, [this] { return error(); });
   CausalPattern causal = matchCausal(*constant);

@@ -134,6 +134,8 @@ private:
                                   llvm::StringRef name);
 
   llvm::StringMap<const onnx::TensorProto *> initializers;
+  /// Scalars that may have been parameters; warned about where they are read.
+  llvm::DenseSet<const ConstantTensor *> untrainedScalars;
   llvm::StringMap<ImportedValue> values;
   std::map<std::string, WeightRecord> weightRecords;
   llvm::StringSet<> readNames;

@@ -103,6 +103,15 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
     original.recordShapes(graph.originalShapes);
     graph.batchChange = bound->batchChange;
   }
+  ScopedDiagnosticHandler explain(&context, [&](Diagnostic &diagnostic) {
+    if (bound->batchChange)
+      diagnostic << " (the model was written for batch size "
+                 << bound->batchChange->original
+                 << ": export it with a symbolic batch dimension, or pass "
+                    "--micro-batch-size "
+                 << bound->batchChange->original << ")";
+    return failure();
+  });
   if (failed(graph.importNodes(bound->inputs, *nodes)) ||
       (!bound->batchChange && failed(checkDeclaredOutputs(graph))) ||
       failed(buildResults(graph, options)))

@@ -23,13 +23,6 @@ InFlightDiagnostic NodeContext::error() {
   InFlightDiagnostic diag = graph.error();
   diag << "node '" << nodeLabel(node) << "' (" << node.op_type() << ", opset "
        << opset << "): ";
-  if (graph.batchChange)
-    diag.attachNote() << "the model was written for batch size "
-                      << graph.batchChange->original << " and is compiled for "
-                      << graph.batchChange->wanted
-                      << ": export it with a symbolic batch dimension, or use "
-                         "--micro-batch-size "
-                      << graph.batchChange->original;
   return diag;
 }
 

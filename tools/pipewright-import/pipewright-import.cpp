@@ -58,6 +58,7 @@ int main(int argc, char **argv) {
   if (locations)
     flags.enableDebugInfo();
   imported->module->print(outs(), flags);
+  outs() << "\n";
   if (weightSizes)
     for (auto weight :
          imported->module->getOps<pipewright::nn::WeightOp>())
