@@ -94,6 +94,7 @@ def NNFormKernels : Pass<"nn-form-kernels", "::mlir::ModuleOp"> {
     %1 = nn.launch @kernels::@bias_gelu_8x16 (%x, %b) : ...
     ```
   }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
 }
 
 #endif // PIPEWRIGHT_PASSES_NN_PASSES_TD
