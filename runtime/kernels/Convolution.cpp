@@ -20,28 +20,34 @@ using dnnl::memory;
 
 /// Winograd or direct, for 3x3 convolutions of stride 1.
 ///
-/// Measured, one thread, AVX-512, milliseconds direct / Winograd (forward):
-///   channels @ size (batch)   tiles of 4x4
-///    64 @ 32 (32)                  2048     13.5 /  6.7
-///   128 @ 16 (32)                   512     14.0 /  6.1
-///   256 @  8 (32)                   128     13.4 /  7.0
-///   256 @ 14 (4)                     64      5.3 /  4.2
-///   512 @  4 (32)                    32     13.5 / 12.2  (data: 11.8 / 12.4)
-///   512 @ 14 (2)                     32     11.4 / 11.7
-///   512 @  7 (4)                     16      5   /  9
-///   512 @  2 (32)                    32      3.5 / 12.2  (tiles mostly empty)
-/// So Winograd pays from 48 tiles on, if at least half of a tile is filled.
-static bool prefersWinograd(const ConvolutionShape &s) {
+/// Measured, one thread, AVX-512, milliseconds direct / Winograd:
+///   channels @ size (batch)   tiles of 4x4   forward      weight gradient
+///    64 @ 32 (32)                  2048     13.5 /  6.7    17.1 / 7.7
+///   128 @ 16 (32)                   512     14.0 /  6.1    14.4 / 7.3
+///   256 @  8 (32)                   128     13.4 /  7.0    15.1 / 6.5
+///   256 @ 14 (4)                     64      5.3 /  4.2     5.5 / 3.2
+///   512 @  4 (32)                    32     10.9 / 10.6    18.2 / 9.4
+///   256 @  8 (8)                     32      2.6 /  2.8     3.6 / 2.5
+///   128 @ 16 (2)                     32      0.7 /  0.8     0.8 / 0.7
+///   512 @  2 (32), mostly empty      32      3.6 / 10.6    13.1 / 9.5
+///   256 @  8 (4)                     16      1.3 /  3.2     2.0 / 1.9
+///   512 @  4 (8)                      8      2.9 /  8.0     6.0 / 7.4
+/// The data gradient behaves as forward does. So Winograd pays from 48 tiles
+/// on if at least half of a tile is filled; weight gradients from 32 on.
+static bool prefersWinograd(const ConvolutionShape &s, bool weightGradient) {
   if (s.kh != 3 || s.kw != 3 || s.strideH != 1 || s.strideW != 1 ||
       s.dilationH != 1 || s.dilationW != 1 || s.groups != 1)
     return false;
   if (s.c < 32 || s.o < 32)
     return false;
-  const int64_t rows = (s.outputHeight() + 3) / 4;
-  const int64_t columns = (s.outputWidth() + 3) / 4;
+  const int64_t perSample =
+      (s.outputHeight() + 3) / 4 * ((s.outputWidth() + 3) / 4);
+  const int64_t tiles = s.n * perSample;
+  if (weightGradient)
+    return tiles >= 32;
   const bool filled =
-      2 * s.outputHeight() * s.outputWidth() >= 16 * rows * columns;
-  return filled && s.n * rows * columns >= 48;
+      2 * s.outputHeight() * s.outputWidth() >= 16 * perSample;
+  return filled && tiles >= 48;
 }
 
 namespace {
@@ -130,8 +136,9 @@ struct Descs {
 
 /// Calls make(algorithm): Winograd where the rule says so and oneDNN has it.
 template <class Make>
-static auto withAlgorithm(const ConvolutionShape &s, const Make &make) {
-  if (prefersWinograd(s)) {
+static auto withAlgorithm(const ConvolutionShape &s, bool weightGradient,
+                          const Make &make) {
+  if (prefersWinograd(s, weightGradient)) {
     try {
       return make(dnnl::algorithm::convolution_winograd);
     } catch (const dnnl::error &) {
@@ -149,22 +156,20 @@ static dnnl::primitive_attr userScratchpad() {
 
 static dnnl::convolution_forward::primitive_desc
 forwardDesc(const ConvolutionShape &s, const dnnl::engine &engine,
-            bool hasBias) {
+            bool hasBias, dnnl::algorithm algorithm) {
   const Descs any(s, memory::format_tag::any);
   const memory::dims strides = {s.strideH, s.strideW};
   const memory::dims dilates = {s.dilationH - 1, s.dilationW - 1};
   const memory::dims low = {s.padTop, s.padLeft};
   const memory::dims high = {s.padBottom, s.padRight};
-  return withAlgorithm(s, [&](dnnl::algorithm algorithm) {
-    using Forward = dnnl::convolution_forward;
-    const auto kind = dnnl::prop_kind::forward_training;
-    const auto desc =
-        hasBias ? Forward::desc(kind, algorithm, any.x, any.w, any.bias, any.y,
-                                strides, dilates, low, high)
-                : Forward::desc(kind, algorithm, any.x, any.w, any.y, strides,
-                                dilates, low, high);
-    return Forward::primitive_desc(desc, userScratchpad(), engine);
-  });
+  using Forward = dnnl::convolution_forward;
+  const auto kind = dnnl::prop_kind::forward_training;
+  const auto desc =
+      hasBias ? Forward::desc(kind, algorithm, any.x, any.w, any.bias, any.y,
+                              strides, dilates, low, high)
+              : Forward::desc(kind, algorithm, any.x, any.w, any.y, strides,
+                              dilates, low, high);
+  return Forward::primitive_desc(desc, userScratchpad(), engine);
 }
 
 /// Makes an operand whose data flows from the arena into the primitive
@@ -277,7 +282,10 @@ void pipewright::runtime::prepareConvolutionForward(
     Convolutions &state = rank.library<Convolutions>();
     Direction &d = state.forward[number];
     const Descs plain(s, memory::format_tag::nchw);
-    const auto desc = forwardDesc(s, state.engine, hasBias);
+    const auto desc =
+        withAlgorithm(s, false, [&](dnnl::algorithm algorithm) {
+          return forwardDesc(s, state.engine, hasBias, algorithm);
+        });
     d.primitive = dnnl::convolution_forward(desc);
     d.inputArguments[0] = DNNL_ARG_SRC;
     d.inputArguments[1] = DNNL_ARG_WEIGHTS;
@@ -301,7 +309,6 @@ void pipewright::runtime::prepareConvolutionBackwardData(
     Direction &d = state.backwardData[number];
     const Descs plain(s, memory::format_tag::nchw);
     const Descs any(s, memory::format_tag::any);
-    const auto hint = forwardDesc(s, state.engine, false);
     using Backward = dnnl::convolution_backward_data;
     const auto make = [&](dnnl::algorithm algorithm) {
       return Backward::primitive_desc(
@@ -309,9 +316,10 @@ void pipewright::runtime::prepareConvolutionBackwardData(
                          {s.strideH, s.strideW},
                          {s.dilationH - 1, s.dilationW - 1},
                          {s.padTop, s.padLeft}, {s.padBottom, s.padRight}),
-          userScratchpad(), state.engine, hint);
+          userScratchpad(), state.engine,
+          forwardDesc(s, state.engine, false, algorithm));
     };
-    const auto desc = withAlgorithm(s, make);
+    const auto desc = withAlgorithm(s, false, make);
     d.primitive = Backward(desc);
     d.inputArguments[0] = DNNL_ARG_DIFF_DST;
     d.inputArguments[1] = DNNL_ARG_WEIGHTS;
@@ -333,7 +341,6 @@ void pipewright::runtime::prepareConvolutionBackwardWeight(
     Direction &d = state.backwardWeight[number];
     const Descs plain(s, memory::format_tag::nchw);
     const Descs any(s, memory::format_tag::any);
-    const auto hint = forwardDesc(s, state.engine, false);
     using Backward = dnnl::convolution_backward_weights;
     const auto make = [&](dnnl::algorithm algorithm) {
       return Backward::primitive_desc(
@@ -341,9 +348,10 @@ void pipewright::runtime::prepareConvolutionBackwardWeight(
                          {s.strideH, s.strideW},
                          {s.dilationH - 1, s.dilationW - 1},
                          {s.padTop, s.padLeft}, {s.padBottom, s.padRight}),
-          userScratchpad(), state.engine, hint);
+          userScratchpad(), state.engine,
+          forwardDesc(s, state.engine, false, algorithm));
     };
-    const auto desc = withAlgorithm(s, make);
+    const auto desc = withAlgorithm(s, true, make);
     d.primitive = Backward(desc);
     d.inputArguments[0] = DNNL_ARG_DIFF_DST;
     d.inputArguments[1] = DNNL_ARG_SRC;

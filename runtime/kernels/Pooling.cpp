@@ -2,6 +2,7 @@
 
 #include "runtime/kernels/Pooling.h"
 #include "runtime/kernels/Parallel.h"
+#include "runtime/kernels/VectorMath.h"
 
 #include <algorithm>
 #include <cstring>
@@ -83,6 +84,61 @@ static void maxPoolRow(const PoolingShape &s, const float *plane, int64_t row,
   }
 }
 
+/// Whether a window is two by two, apart from its neighbours and inside.
+static bool isTwoByTwo(const PoolingShape &s) {
+  return s.kh == 2 && s.kw == 2 && s.strideH == 2 && s.strideW == 2 &&
+         s.padTop == 0 && s.padLeft == 0 && s.dilationH == 1 &&
+         s.dilationW == 1 && 2 * s.oh <= s.h && 2 * s.ow <= s.w;
+}
+
+/// One output row of two by two windows: the case of most networks.
+static void maxPoolRowTwoByTwo(const PoolingShape &s, const float *upper,
+                               float *y, uint8_t *window) {
+  typedef uint8_t Bytes __attribute__((vector_size(vectorLanes)));
+  const float *lower = upper + s.w;
+  int64_t o = 0;
+  for (; o + vectorLanes <= s.ow; o += vectorLanes) {
+    Floats best = {};
+    Ints position = {};
+    for (int row = 0; row < 2; ++row) {
+      const float *input = (row ? lower : upper) + 2 * o;
+      const Floats first = loadFloats(input);
+      const Floats second = loadFloats(input + vectorLanes);
+      const Floats even = __builtin_shufflevector(
+          first, second, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28,
+          30);
+      const Floats odd = __builtin_shufflevector(
+          first, second, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29,
+          31);
+      if (row == 0) {
+        best = even;
+      } else {
+        const Ints better = even > best;
+        best = better ? even : best;
+        position = better ? Ints{} + 2 : position;
+      }
+      const Ints better = odd > best;
+      best = better ? odd : best;
+      position = better ? Ints{} + 2 * row + 1 : position;
+    }
+    storeFloats(y + o, best);
+    if (window) {
+      const Bytes bytes = __builtin_convertvector(position, Bytes);
+      std::memcpy(window + o, &bytes, sizeof bytes);
+    }
+  }
+  for (; o < s.ow; ++o) {
+    const float values[4] = {upper[2 * o], upper[2 * o + 1], lower[2 * o],
+                             lower[2 * o + 1]};
+    int best = 0;
+    for (int i = 1; i < 4; ++i)
+      best = values[i] > values[best] ? i : best;
+    y[o] = values[best];
+    if (window)
+      window[o] = static_cast<uint8_t>(best);
+  }
+}
+
 /// Calls body(plane) for all planes (sample and channel).
 template <class Body>
 static void forPlanes(Rank &rank, const PoolingShape &s, const Body &body) {
@@ -100,11 +156,16 @@ void pipewright::runtime::maxPool(Rank &rank, const PoolingShape &s, Buffer x,
   const float *from = rank.data<float>(x);
   float *to = rank.data<float>(y);
   uint8_t *positions = rank.data<uint8_t>(window);
+  const bool twoByTwo = isTwoByTwo(s);
   forPlanes(rank, s, [&](int64_t plane) {
+    const float *input = from + plane * s.h * s.w;
     for (int64_t row = 0; row < s.oh; ++row) {
       const int64_t at = (plane * s.oh + row) * s.ow;
-      maxPoolRow(s, from + plane * s.h * s.w, row, to + at,
-                 positions ? positions + at : nullptr);
+      uint8_t *window = positions ? positions + at : nullptr;
+      if (twoByTwo)
+        maxPoolRowTwoByTwo(s, input + 2 * row * s.w, to + at, window);
+      else
+        maxPoolRow(s, input, row, to + at, window);
     }
   });
 }

@@ -51,6 +51,11 @@ TEST(MaxPool, TwoByTwo) {
                 .kw = 2, .strideH = 2, .strideW = 2});
 }
 
+TEST(MaxPool, TwoByTwoInVectorsWithRest) {
+  checkMaxPool({.n = 1, .c = 3, .h = 7, .w = 75, .oh = 3, .ow = 37, .kh = 2,
+                .kw = 2, .strideH = 2, .strideW = 2});
+}
+
 TEST(MaxPool, OverlappingWithPadding) {
   checkMaxPool({.n = 2, .c = 2, .h = 13, .w = 150, .oh = 7, .ow = 75, .kh = 3,
                 .kw = 3, .strideH = 2, .strideW = 2, .padTop = 1, .padLeft = 1,
