@@ -1,6 +1,7 @@
 //===- Progress.cpp - What a person sees while training -------------------===//
 
 #include "runtime/train/Progress.h"
+#include "runtime/transport/MpiTransport.h"
 
 #include <algorithm>
 #include <cmath>
@@ -42,7 +43,9 @@ std::string pipewright::runtime::bytesText(double bytes) {
 
 Progress::Progress(int64_t steps, int64_t samples, int64_t tokens)
     : steps(steps), samples(samples), tokens(tokens),
-      terminal(isatty(STDOUT_FILENO) != 0) {}
+      // mpirun gives its processes a terminal of its own, whatever it writes
+      // to itself.
+      terminal(isatty(STDOUT_FILENO) != 0 && !startedByMpi()) {}
 
 void Progress::clear() {
   if (open)
