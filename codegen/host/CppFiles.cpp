@@ -135,7 +135,7 @@ static std::string finishFile(StringRef text) {
     }
   }
   StringRef result(out);
-  return result.rtrim('\n').str() + "\n";
+  return result.trim('\n').str() + "\n";
 }
 
 FailureOr<std::map<std::string, std::string>> translateHost(ModuleOp emitted) {

@@ -114,7 +114,7 @@ std::string identifierFor(Value value) {
 }
 
 NameScope::NameScope() {
-  for (StringRef name : {"rank", "microBatch", "stash"})
+  for (StringRef name : {"rank", "microBatch"})
     taken[name] = 1;
 }
 

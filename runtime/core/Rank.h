@@ -154,12 +154,21 @@ private:
   std::vector<std::pair<const void *, LibraryState *>> libraries;
 };
 
+/// Becomes a pointer of the type that a kernel's parameter has.
+struct KernelPointer {
+  void *address;
+  template <class T>
+  operator T *() const {
+    return static_cast<T *>(address);
+  }
+};
+
 /// The pointer that a compiled kernel gets for an argument of `launch`.
-inline void *kernelArgument(Rank &rank, Buffer buffer) {
-  return rank.data<void>(buffer);
+inline KernelPointer kernelArgument(Rank &rank, Buffer buffer) {
+  return {rank.data<void>(buffer)};
 }
-inline void *kernelArgument(Rank &, const float *pointer) {
-  return const_cast<float *>(pointer);
+inline const float *kernelArgument(Rank &, const float *pointer) {
+  return pointer;
 }
 
 /// Calls a compiled kernel on buffers (or on rank.hyper()).

@@ -1,0 +1,66 @@
+//===- Pipelines.cpp - From one level to the next -------------------------===//
+//
+// Why this order stands at the declarations.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipelines/Pipelines.h"
+
+#include "passes/nn/Passes.h"
+#include "passes/pipe/Passes.h"
+
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace pipewright {
+
+void buildImportPipeline(OpPassManager &pm,
+                         const ImportPipelineOptions &options) {
+  nn::NNSimplifyOptions simplify;
+  simplify.noDropout = options.noDropout;
+  pm.addPass(nn::createNNVerifyImported());
+  pm.addPass(nn::createNNSimplify(simplify));
+  pm.addPass(nn::createNNFuseComposites());
+  pm.addPass(nn::createNNSimplify(simplify));
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void buildStagedPipeline(OpPassManager &pm,
+                         const StagedPipelineOptions &options) {
+  pipe::PipePartitionStagesOptions partition;
+  partition.stages = options.stages;
+  partition.balance = options.balance;
+  pipe::PipeRematerializeOptions rematerialize;
+  rematerialize.mode = options.remat;
+  pm.addPass(pipe::createPipePartitionStages(partition));
+  pm.addPass(pipe::createPipeDifferentiate());
+  pm.addPass(pipe::createPipeRematerialize(rematerialize));
+  // No canonicalizer here: it would move constants out of the stages.
+  pm.addPass(createCSEPass());
+  pm.addPass(pipe::createPipeVerifyStaged());
+}
+
+void buildUnrolledPipeline(OpPassManager &pm) {
+  pm.addPass(nn::createNNFormKernels());
+  pm.addPass(pipe::createPipeUnrollMicrobatches());
+  pm.addPass(pipe::createPipeVerifyUnrolled());
+}
+
+void buildScheduledPipeline(OpPassManager &pm,
+                            const ScheduledPipelineOptions &options) {
+  pipe::PipeScheduleOptions schedule;
+  schedule.policy = options.policy;
+  schedule.ranks = options.ranks;
+  pm.addPass(pipe::createPipeSchedule(schedule));
+  pm.addPass(pipe::createPipeInsertTransfers());
+  pm.addPass(pipe::createPipeVerifySchedule());
+}
+
+void buildAllocatedPipeline(OpPassManager &pm) {
+  pm.addPass(pipe::createPipePlanMemory());
+  pm.addPass(pipe::createPipeVerifyAllocated());
+}
+
+} // namespace pipewright

@@ -1,0 +1,63 @@
+//===- Pipelines.h - From one level to the next -----------------*- C++ -*-===//
+//
+// One function for each level of DESIGN's picture. Each ends with the pass that
+// verifies the level it makes, so a mistake is found where it was made.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_PIPELINES_PIPELINES_H
+#define PIPEWRIGHT_PASSES_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+
+#include <string>
+
+namespace pipewright {
+
+struct ImportPipelineOptions {
+  bool noDropout = false;
+};
+
+/// What the frontend made -> the import level, simplified. The contract is
+/// checked first, because what follows relies on it; composites are searched
+/// between two simplifications, the first to bring exporters' spellings to one
+/// form, the second to clear away what the composites replaced.
+void buildImportPipeline(mlir::OpPassManager &pm,
+                         const ImportPipelineOptions &options);
+
+struct StagedPipelineOptions {
+  int64_t stages = 1;
+  std::string balance = "flops";
+  std::string remat = "none";
+};
+
+/// Import level -> staged level. Cutting comes before differentiation, so that
+/// each stage is differentiated by itself and what crosses a cut is a forward
+/// value; rematerialization comes after it, because only then it is known what
+/// the backward needs. Repeated code is merged where nothing can move between
+/// stages.
+void buildStagedPipeline(mlir::OpPassManager &pm,
+                         const StagedPipelineOptions &options);
+
+/// Staged level -> unrolled level. Kernels are formed in the stage bodies
+/// first: after this point nobody changes what a task computes, only when and
+/// where.
+void buildUnrolledPipeline(mlir::OpPassManager &pm);
+
+struct ScheduledPipelineOptions {
+  std::string policy = "1f1b";
+  int64_t ranks = 1;
+};
+
+/// Unrolled level -> scheduled level. Transfers follow from the order of
+/// tasks, so they come after it.
+void buildScheduledPipeline(mlir::OpPassManager &pm,
+                            const ScheduledPipelineOptions &options);
+
+/// Scheduled level -> allocated level. Lives of buffers are known only now
+/// that each rank's list is final.
+void buildAllocatedPipeline(mlir::OpPassManager &pm);
+
+} // namespace pipewright
+
+#endif // PIPEWRIGHT_PASSES_PIPELINES_PIPELINES_H

@@ -1,0 +1,280 @@
+//===- Compile.cpp - From a model to a plan or a program ------------------===//
+//
+// The way of the data, level by level, and where it may stop.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/pipewright/Compile.h"
+
+#include "codegen/host/EmitHost.h"
+#include "codegen/host/Identifiers.h"
+#include "codegen/host/Passes.h"
+#include "codegen/package/Package.h"
+#include "dialects/nn/NNOps.h"
+#include "dialects/pipe/PipeDialect.h"
+#include "passes/pipelines/Pipelines.h"
+
+#include "mlir/Dialect/EmitC/IR/EmitC.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+#include <chrono>
+
+using namespace mlir;
+
+namespace pipewright::tool {
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+/// Prints each diagnostic as one line, with the name of the node it is at.
+static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Note)
+    return success();
+  llvm::errs() << (diagnostic.getSeverity() == DiagnosticSeverity::Error
+                       ? "error: "
+                       : diagnostic.getSeverity() == DiagnosticSeverity::Warning
+                             ? "warning: "
+                             : "remark: ");
+  std::string text = diagnostic.str();
+  StringRef name = codegen::nameOfLocation(diagnostic.getLocation());
+  if (!name.empty() && !StringRef(text).contains(name))
+    llvm::errs() << "at '" << name << "': ";
+  llvm::errs() << text << "\n";
+  return success();
+}
+
+static int fail(const Twine &message) {
+  llvm::errs() << "error: " << message << "\n";
+  return 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Levels
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options) : options(options) {
+    context.getDiagEngine().registerHandler(printDiagnostic);
+    context.loadDialect<nn::NNDialect, pipe::PipeDialect, func::FuncDialect,
+                        emitc::EmitCDialect>();
+  }
+
+  /// Runs up to a level; `Program` means the allocated level, kernels of
+  /// optimizers included.
+  LogicalResult runTo(Level level);
+
+  ModuleOp module() { return *model.module; }
+  const nn::WeightStore &weights() const { return model.weights; }
+  std::string modelName() const {
+    return llvm::sys::path::filename(options.import.modelPath).str();
+  }
+
+private:
+  LogicalResult import();
+  void setAttributes();
+  template <class Build>
+  LogicalResult run(Build build) {
+    PassManager pm(&context);
+    build(pm);
+    return pm.run(module());
+  }
+
+  const CompileOptions &options;
+  MLIRContext context;
+  frontend::ImportedModel model;
+};
+
+} // namespace
+
+LogicalResult Compilation::import() {
+  auto imported = frontend::importOnnx(options.import, context);
+  if (failed(imported))
+    return failure();
+  model = std::move(*imported);
+  for (const std::string &warning : model.warnings)
+    llvm::errs() << "warning: " << warning << "\n";
+  setAttributes();
+  return success();
+}
+
+/// What the user decided, for all passes to read.
+void Compilation::setAttributes() {
+  Builder builder(&context);
+  auto setNumber = [&](StringRef name, int64_t value) {
+    module()->setAttr(name, builder.getI64IntegerAttr(value));
+  };
+  setNumber(pipe::PipeDialect::kMicroBatches, options.microBatches);
+  setNumber(pipe::PipeDialect::kRanks, options.ranks);
+  module()->setAttr(pipe::PipeDialect::kSchedule,
+                    builder.getStringAttr(options.schedule));
+  int64_t size = options.import.microBatchSize.value_or(1);
+  if (!options.import.microBatchSize)
+    if (auto function = module().lookupSymbol<func::FuncOp>("model"))
+      if (function.getNumArguments() > 0)
+        if (auto type = dyn_cast<RankedTensorType>(
+                function.getArgument(0).getType());
+            type && type.getRank() > 0)
+          size = type.getDimSize(0);
+  setNumber(pipe::PipeDialect::kMicroBatchSize, size);
+
+  SmallVector<NamedAttribute> optimizer = {builder.getNamedAttr(
+      "name", builder.getStringAttr(options.optimizer.name))};
+  for (const auto &[name, value] : options.optimizer.numbers)
+    optimizer.push_back(
+        builder.getNamedAttr(name, builder.getF64FloatAttr(value)));
+  if (options.optimizer.nesterov)
+    optimizer.push_back(
+        builder.getNamedAttr("nesterov", builder.getBoolAttr(true)));
+  module()->setAttr(pipe::PipeDialect::kOptimizer,
+                    builder.getDictionaryAttr(optimizer));
+}
+
+LogicalResult Compilation::runTo(Level level) {
+  auto reached = [&](Level here) { return level == here; };
+  if (failed(import()) || failed(run([&](OpPassManager &pm) {
+        buildImportPipeline(pm, {options.noDropout});
+      })))
+    return failure();
+  if (reached(Level::Import))
+    return success();
+  if (failed(run([&](OpPassManager &pm) {
+        buildStagedPipeline(
+            pm, {options.stages, options.balance, options.remat});
+      })))
+    return failure();
+  if (reached(Level::Staged))
+    return success();
+  if (failed(run(buildUnrolledPipeline)))
+    return failure();
+  if (reached(Level::Unrolled))
+    return success();
+  if (failed(run([&](OpPassManager &pm) {
+        buildScheduledPipeline(pm, {options.schedule, options.ranks});
+      })))
+    return failure();
+  if (reached(Level::Scheduled))
+    return success();
+  return run([](OpPassManager &pm) {
+    buildAllocatedPipeline(pm);
+    pm.addPass(codegen::createAttachOptimizerKernels());
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Commands
+//===----------------------------------------------------------------------===//
+
+/// Prints to `-o`, or to the standard output.
+static int print(StringRef path,
+                 llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  std::error_code error;
+  llvm::ToolOutputFile file(path.empty() ? "-" : path, error,
+                            llvm::sys::fs::OF_None);
+  if (error)
+    return fail("cannot write '" + path + "': " + error.message());
+  write(file.os());
+  file.os().flush();
+  if (file.os().has_error()) {
+    error = file.os().error();
+    file.os().clear_error();
+    return fail("cannot write '" + path + "': " + error.message());
+  }
+  file.keep();
+  return 0;
+}
+
+static int emitLevel(Compilation &compilation, const CompileOptions &options) {
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(false).useLocalScope();
+  if (options.level < Level::EmitC)
+    return print(options.output, [&](llvm::raw_ostream &os) {
+      compilation.module()->print(os, flags);
+      os << "\n";
+    });
+  codegen::HostOptions host;
+  host.modelName = compilation.modelName();
+  auto emitted = codegen::emitHost(compilation.module(), host);
+  if (failed(emitted))
+    return 1;
+  if (options.level == Level::EmitC)
+    return print(options.output, [&](llvm::raw_ostream &os) {
+      (**emitted)->print(os, flags);
+      os << "\n";
+    });
+  auto files = codegen::translateHost(**emitted);
+  if (failed(files))
+    return 1;
+  return print(options.output, [&](llvm::raw_ostream &os) {
+    for (const auto &[name, text] : *files)
+      os << "// ===== " << name << " =====\n" << text;
+  });
+}
+
+static FailureOr<codegen::Plan> makePlan(Compilation &compilation,
+                                         const CompileOptions &options) {
+  auto plan =
+      codegen::Plan::of(compilation.module(), compilation.modelName());
+  if (succeeded(plan))
+    plan->options = options.given;
+  return plan;
+}
+
+int compileModel(const CompileOptions &options) {
+  auto begin = std::chrono::steady_clock::now();
+  if (options.level == Level::Program && options.output.empty())
+    return fail("expects a folder for the program (-o OUT)");
+  Compilation compilation(options);
+  if (failed(compilation.runTo(options.level)))
+    return 1;
+  if (options.level != Level::Program)
+    return emitLevel(compilation, options);
+  auto plan = makePlan(compilation, options);
+  if (failed(plan) ||
+      failed(codegen::writePackage(compilation.module(), compilation.weights(),
+                                   *plan, {options.output})))
+    return 1;
+  std::chrono::duration<double> time =
+      std::chrono::steady_clock::now() - begin;
+  llvm::outs() << "compiled " << plan->model << ": " << plan->stages.size()
+               << " stages on " << plan->ranks.size() << " ranks, "
+               << plan->microBatches << " micro-batches of "
+               << plan->microBatchSize << ", schedule " << plan->schedule
+               << "\n";
+  for (auto [number, rank] : llvm::enumerate(plan->ranks))
+    llvm::outs() << "  rank " << number << ": arena "
+                 << codegen::formatBytes(rank.arenaBytes) << ", busy "
+                 << codegen::formatSeconds(rank.busySeconds)
+                 << " of a predicted step of "
+                 << codegen::formatSeconds(plan->predictedStepSeconds) << "\n";
+  llvm::outs() << "wrote " << options.output << " in "
+               << codegen::formatSeconds(time.count()) << "; run "
+               << options.output << "/train --help\n";
+  return 0;
+}
+
+int planModel(const CompileOptions &options, bool asJson) {
+  if (options.level != Level::Program)
+    return fail("--emit goes with compile, not with plan");
+  Compilation compilation(options);
+  if (failed(compilation.runTo(Level::Program)))
+    return 1;
+  auto plan = makePlan(compilation, options);
+  if (failed(plan))
+    return 1;
+  return print(options.output, [&](llvm::raw_ostream &os) {
+    if (asJson)
+      os << llvm::formatv("{0:2}", plan->toJson()) << "\n";
+    else
+      plan->print(os);
+  });
+}
+
+} // namespace pipewright::tool

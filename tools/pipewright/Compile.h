@@ -1,0 +1,23 @@
+//===- Compile.h - From a model to a plan or a program ----------*- C++ -*-===//
+//
+// What compile, plan and train do with their options.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_COMPILE_H
+#define PIPEWRIGHT_TOOLS_PIPEWRIGHT_COMPILE_H
+
+#include "tools/pipewright/Options.h"
+
+namespace pipewright::tool {
+
+/// Writes the program, or prints the level that was asked for. Returns an exit
+/// code; what went wrong has been said.
+int compileModel(const CompileOptions &options);
+
+/// Prints what would be compiled.
+int planModel(const CompileOptions &options, bool asJson);
+
+} // namespace pipewright::tool
+
+#endif // PIPEWRIGHT_TOOLS_PIPEWRIGHT_COMPILE_H

@@ -1,0 +1,344 @@
+//===- Options.cpp - What the user asked for ------------------------------===//
+//
+// Every value is checked here, before the model is even opened, and a bad one
+// is named together with what would be right.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/pipewright/Options.h"
+
+#include "passes/schedules/Policy.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+namespace cl = llvm::cl;
+
+namespace pipewright::tool {
+
+llvm::cl::OptionCategory &compileCategory() {
+  static cl::OptionCategory category("Compilation");
+  return category;
+}
+
+//===----------------------------------------------------------------------===//
+// The options
+//===----------------------------------------------------------------------===//
+
+/// Registers an option for several subcommands.
+struct InCommands {
+  llvm::ArrayRef<cl::SubCommand *> commands;
+  template <class Option>
+  void apply(Option &option) const {
+    for (cl::SubCommand *command : commands)
+      option.addSubCommand(*command);
+  }
+};
+
+struct OptionSet::Storage {
+  explicit Storage(const InCommands &in)
+      : model(cl::Positional, cl::desc("MODEL.onnx"), in,
+              cl::cat(compileCategory())),
+        output("o", cl::desc("Folder (or file, with --emit) to write"),
+               cl::value_desc("OUT"), in, cl::cat(compileCategory())),
+        target("target", cl::desc("What the program runs on: cpu"),
+               cl::init("cpu"), in, cl::cat(compileCategory())),
+        ranks("ranks", cl::desc("Workers of the pipeline"),
+              cl::value_desc("P"), cl::init("1"), in,
+              cl::cat(compileCategory())),
+        loops("loops", cl::desc("Stages per rank"), cl::value_desc("V"),
+              cl::init("1"), in, cl::cat(compileCategory())),
+        stages("stages", cl::desc("Stages; ranks x loops unless given"),
+               cl::value_desc("S"), in, cl::cat(compileCategory())),
+        microBatches("micro-batches", cl::desc("Micro-batches per step"),
+                     cl::value_desc("M"), cl::init("4"), in,
+                     cl::cat(compileCategory())),
+        microBatchSize("micro-batch-size",
+                       cl::desc("Samples per micro-batch; what the model says "
+                                "unless given"),
+                       cl::value_desc("B"), in, cl::cat(compileCategory())),
+        dims("dim", cl::desc("Size of a symbolic dimension"),
+             cl::value_desc("NAME=N"), in, cl::cat(compileCategory())),
+        schedule("schedule",
+                 cl::desc("Order of tasks; see `pipewright schedules`"),
+                 cl::value_desc("NAME"), cl::init("1f1b"), in,
+                 cl::cat(compileCategory())),
+        balance("balance",
+                cl::desc("What stages share equally: uniform, parameters or "
+                         "flops"),
+                cl::value_desc("METHOD"), cl::init("flops"), in,
+                cl::cat(compileCategory())),
+        remat("remat", cl::desc("What the backward recomputes: none or full"),
+              cl::value_desc("MODE"), cl::init("none"), in,
+              cl::cat(compileCategory())),
+        loss("loss",
+             cl::desc("softmax-cross-entropy or mse; the model's own scalar "
+                      "output unless given"),
+             cl::value_desc("NAME"), in, cl::cat(compileCategory())),
+        lossOutput("loss-output",
+                   cl::desc("The model output that --loss is computed from"),
+                   cl::value_desc("NAME"), in, cl::cat(compileCategory())),
+        optimizer("optimizer",
+                  cl::desc("sgd, adam, adamw or rmsprop, with options as in "
+                           "torch.optim: sgd,lr=0.1,momentum=0.9"),
+                  cl::value_desc("NAME[,KEY=VALUE...]"), cl::init("sgd"), in,
+                  cl::cat(compileCategory())),
+        noDropout("no-dropout", cl::desc("Remove all dropout"), in,
+                  cl::cat(compileCategory())),
+        emit("emit",
+             cl::desc("Print a level instead: import, staged, unrolled, "
+                      "scheduled, allocated, emitc or cpp"),
+             cl::value_desc("LEVEL"), in, cl::cat(compileCategory())) {}
+
+  cl::opt<std::string> model, output, target, ranks, loops, stages,
+      microBatches, microBatchSize;
+  cl::list<std::string> dims;
+  cl::opt<std::string> schedule, balance, remat, loss, lossOutput, optimizer;
+  cl::opt<bool> noDropout;
+  cl::opt<std::string> emit;
+};
+
+OptionSet::OptionSet(llvm::ArrayRef<cl::SubCommand *> commands)
+    : storage(std::make_unique<Storage>(InCommands{commands})) {}
+OptionSet::~OptionSet() = default;
+
+bool isCompileOption(llvm::StringRef word, bool &takesNext) {
+  static constexpr llvm::StringRef withValue[] = {
+      "o",        "target",  "ranks", "loops", "stages",      "micro-batches",
+      "dim",      "balance", "remat", "loss",  "loss-output", "schedule",
+      "optimizer", "micro-batch-size"};
+  takesNext = false;
+  if (!word.consume_front("-"))
+    return false;
+  word.consume_front("-");
+  auto [name, value] = word.split('=');
+  if (name == "no-dropout")
+    return true;
+  if (!llvm::is_contained(withValue, name))
+    return false;
+  takesNext = !word.contains('=');
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+template <class... Parts>
+static llvm::Error fail(const Parts &...parts) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  (os << ... << parts);
+  return llvm::createStringError(text);
+}
+
+static llvm::Error readCount(llvm::StringRef option, llvm::StringRef text,
+                             int64_t &count) {
+  constexpr int64_t most = 1 << 20;
+  if (text.getAsInteger(10, count) || count < 1 || count > most)
+    return fail("--", option, " expects a whole number from 1 to ", most,
+                ", but got '", text, "'");
+  return llvm::Error::success();
+}
+
+static llvm::Error readChoice(llvm::StringRef option, llvm::StringRef text,
+                              llvm::ArrayRef<llvm::StringRef> choices) {
+  if (llvm::is_contained(choices, text))
+    return llvm::Error::success();
+  std::string list;
+  for (auto [index, choice] : llvm::enumerate(choices)) {
+    if (index > 0)
+      list += index + 1 == choices.size() ? " or " : ", ";
+    list += choice;
+  }
+  return fail("--", option, " expects ", list, ", but got '", text, "'");
+}
+
+namespace {
+struct OptimizerDefaults {
+  llvm::StringRef name;
+  std::vector<std::pair<std::string, double>> numbers;
+};
+} // namespace
+
+/// Names and defaults of torch.optim; SGD has no default learning rate there.
+static const std::vector<OptimizerDefaults> &optimizers() {
+  static const std::vector<OptimizerDefaults> list = {
+      {"sgd", {{"lr", 0.01}, {"momentum", 0}, {"weight_decay", 0}}},
+      {"adam",
+       {{"lr", 1e-3},
+        {"beta1", 0.9},
+        {"beta2", 0.999},
+        {"eps", 1e-8},
+        {"weight_decay", 0}}},
+      {"adamw",
+       {{"lr", 1e-3},
+        {"beta1", 0.9},
+        {"beta2", 0.999},
+        {"eps", 1e-8},
+        {"weight_decay", 0.01}}},
+      {"rmsprop",
+       {{"lr", 0.01},
+        {"alpha", 0.99},
+        {"eps", 1e-8},
+        {"momentum", 0},
+        {"weight_decay", 0}}}};
+  return list;
+}
+
+/// Whether a hyper-parameter may have a value.
+static bool isInRange(llvm::StringRef key, double value) {
+  if (key == "beta1" || key == "beta2" || key == "alpha")
+    return value >= 0 && value < 1;
+  return value >= 0 && value < 1e30;
+}
+
+llvm::Expected<OptimizerChoice> parseOptimizer(llvm::StringRef text) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  text.split(parts, ',');
+  OptimizerChoice choice;
+  choice.name = parts.front().trim().str();
+  auto found = llvm::find_if(optimizers(), [&](const OptimizerDefaults &known) {
+    return known.name == choice.name;
+  });
+  if (found == optimizers().end())
+    return fail("--optimizer expects sgd, adam, adamw or rmsprop, but got '",
+                choice.name, "'");
+  choice.numbers = found->numbers;
+  for (llvm::StringRef part : llvm::drop_begin(parts)) {
+    auto [key, value] = part.trim().split('=');
+    if (key == "nesterov" && choice.name == "sgd") {
+      if (!value.empty() && value != "true" && value != "false")
+        return fail("--optimizer expects nesterov to be true or false, but "
+                    "got '", value, "'");
+      choice.nesterov = value != "false";
+      continue;
+    }
+    auto number = llvm::find_if(choice.numbers, [&](const auto &known) {
+      return known.first == key;
+    });
+    if (number == choice.numbers.end()) {
+      std::string known;
+      for (const auto &[name, standard] : choice.numbers)
+        known += (known.empty() ? "" : ", ") + name;
+      if (choice.name == "sgd")
+        known += ", nesterov";
+      return fail("optimizer ", choice.name, " has no '", key, "'; it has ",
+                  known);
+    }
+    if (value.getAsDouble(number->second) ||
+        !isInRange(key, number->second))
+      return fail("--optimizer expects ", key, " to be a number ",
+                  isInRange(key, 1.0) ? "of at least 0" : "from 0 to below 1",
+                  ", but got '", value, "'");
+  }
+  auto numberOf = [&](llvm::StringRef key) {
+    for (const auto &[name, value] : choice.numbers)
+      if (name == key)
+        return value;
+    return 0.0;
+  };
+  if (choice.nesterov && numberOf("momentum") == 0)
+    return fail("--optimizer expects momentum above 0 with nesterov");
+  return choice;
+}
+
+static llvm::Expected<Level> parseLevel(llvm::StringRef text) {
+  if (text.empty())
+    return Level::Program;
+  static constexpr llvm::StringRef names[] = {
+      "import", "staged", "unrolled", "scheduled", "allocated", "emitc", "cpp"};
+  if (llvm::Error error = readChoice("emit", text, names))
+    return error;
+  return llvm::StringSwitch<Level>(text)
+      .Case("import", Level::Import)
+      .Case("staged", Level::Staged)
+      .Case("unrolled", Level::Unrolled)
+      .Case("scheduled", Level::Scheduled)
+      .Case("allocated", Level::Allocated)
+      .Case("emitc", Level::EmitC)
+      .Default(Level::Cpp);
+}
+
+llvm::Expected<CompileOptions> OptionSet::check() const {
+  const Storage &s = *storage;
+  CompileOptions options;
+  if (s.model.empty())
+    return fail("expects a model: pipewright COMMAND MODEL.onnx ...");
+  options.import.modelPath = s.model;
+  options.output = s.output;
+  if (llvm::Error error = readChoice("target", s.target, {"cpu"}))
+    return std::move(error);
+  int64_t loops = 1, size = 0;
+  if (llvm::Error error = readCount("ranks", s.ranks, options.ranks))
+    return std::move(error);
+  if (llvm::Error error = readCount("loops", s.loops, loops))
+    return std::move(error);
+  options.stages = options.ranks * loops;
+  if (!s.stages.empty())
+    if (llvm::Error error = readCount("stages", s.stages, options.stages))
+      return std::move(error);
+  if (llvm::Error error =
+          readCount("micro-batches", s.microBatches, options.microBatches))
+    return std::move(error);
+  if (!s.microBatchSize.empty()) {
+    if (llvm::Error error =
+            readCount("micro-batch-size", s.microBatchSize, size))
+      return std::move(error);
+    options.import.microBatchSize = size;
+  }
+  for (const std::string &dim : s.dims) {
+    auto [name, text] = llvm::StringRef(dim).rsplit('=');
+    if (name.empty() || text.empty() || !llvm::StringRef(dim).contains('='))
+      return fail("--dim expects NAME=N, but got '", dim, "'");
+    if (llvm::Error error = readCount(("dim " + name).str(), text, size))
+      return std::move(error);
+    if (!options.import.dims.try_emplace(name, size).second)
+      return fail("--dim gives dimension '", name, "' twice");
+  }
+  if (llvm::Error error =
+          readChoice("balance", s.balance, {"uniform", "parameters", "flops"}))
+    return std::move(error);
+  if (llvm::Error error = readChoice("remat", s.remat, {"none", "full"}))
+    return std::move(error);
+  if (!s.loss.empty())
+    if (llvm::Error error =
+            readChoice("loss", s.loss, {"softmax-cross-entropy", "mse"}))
+      return std::move(error);
+  if (!s.lossOutput.empty() && s.loss.empty())
+    return fail("--loss-output expects --loss beside it");
+  options.balance = s.balance;
+  options.remat = s.remat;
+  options.import.loss = s.loss;
+  options.import.lossOutput = s.lossOutput;
+  options.noDropout = s.noDropout;
+
+  llvm::Expected<const schedules::Policy *> policy =
+      schedules::findPolicy(s.schedule);
+  if (!policy)
+    return policy.takeError();
+  if (llvm::Error error =
+          (*policy)
+              ->place({options.ranks, options.stages, options.microBatches})
+              .takeError())
+    return std::move(error);
+  options.schedule = s.schedule;
+  auto optimizer = parseOptimizer(s.optimizer);
+  if (!optimizer)
+    return optimizer.takeError();
+  options.optimizer = *optimizer;
+  auto level = parseLevel(s.emit);
+  if (!level)
+    return level.takeError();
+  options.level = *level;
+
+  options.given = llvm::json::Object{
+      {"target", s.target.getValue()},       {"ranks", options.ranks},
+      {"stages", options.stages},            {"micro_batches", options.microBatches},
+      {"schedule", options.schedule},        {"balance", options.balance},
+      {"remat", options.remat},              {"loss", s.loss.getValue()},
+      {"optimizer", s.optimizer.getValue()}, {"no_dropout", options.noDropout}};
+  return options;
+}
+
+} // namespace pipewright::tool

@@ -1,0 +1,79 @@
+//===- Options.h - What the user asked for ----------------------*- C++ -*-===//
+//
+// The options that compile, plan and train share, checked: whoever gets a
+// CompileOptions need not doubt a number in it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_OPTIONS_H
+#define PIPEWRIGHT_TOOLS_PIPEWRIGHT_OPTIONS_H
+
+#include "frontends/onnx/Importer.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+
+#include <string>
+#include <vector>
+
+namespace pipewright::tool {
+
+/// How far a compilation goes when it prints IR instead of a program.
+enum class Level {
+  Program,
+  Import,
+  Staged,
+  Unrolled,
+  Scheduled,
+  Allocated,
+  EmitC,
+  Cpp,
+};
+
+struct OptimizerChoice {
+  std::string name;
+  /// Under the names of torch.optim; defaults filled in.
+  std::vector<std::pair<std::string, double>> numbers;
+  bool nesterov = false;
+};
+
+struct CompileOptions {
+  frontend::ImportOptions import;
+  std::string output;
+  int64_t ranks = 1, stages = 1, microBatches = 1;
+  std::string schedule, balance, remat;
+  OptimizerChoice optimizer;
+  bool noDropout = false;
+  Level level = Level::Program;
+  /// What plan.json repeats.
+  llvm::json::Object given;
+};
+
+/// The command-line options, registered for some subcommands.
+class OptionSet {
+public:
+  explicit OptionSet(llvm::ArrayRef<llvm::cl::SubCommand *> commands);
+  ~OptionSet();
+
+  /// Checks everything that can be checked without the model.
+  llvm::Expected<CompileOptions> check() const;
+
+private:
+  struct Storage;
+  std::unique_ptr<Storage> storage;
+};
+
+/// Whether a word of the command line is one of our options, and whether the
+/// next word is its value.
+bool isCompileOption(llvm::StringRef word, bool &takesNext);
+
+/// `sgd,lr=0.1,momentum=0.9`
+llvm::Expected<OptimizerChoice> parseOptimizer(llvm::StringRef text);
+
+llvm::cl::OptionCategory &compileCategory();
+
+} // namespace pipewright::tool
+
+#endif // PIPEWRIGHT_TOOLS_PIPEWRIGHT_OPTIONS_H
