@@ -69,7 +69,7 @@ static const std::vector<Row> &rows() {
        [](O &o, const Text &t) {
          o.evalBatches = parseInteger("--eval-batches", t, 1);
        }},
-      {"--steps", "N", "optimizer steps (100)",
+      {"--steps", "N", "optimizer steps (100; without --data 0)",
        [](O &o, const Text &t) { o.steps = parseInteger("--steps", t, 0); }},
       {"--lr", "X", "learning rate",
        [](O &o, const Text &t) { o.learningRate = parseNumber("--lr", t); }},
@@ -163,6 +163,11 @@ Options Options::parse(int argc, char **argv, const Program &program) {
     options.save = executableFolder() + "/trained.safetensors";
   if (options.save == "none")
     options.save.clear();
+  // Asked for a look at the model only.
+  const bool looks = !options.guess.empty() || !options.predict.empty() ||
+                     !options.evalData.empty();
+  if (options.steps < 0)
+    options.steps = options.data.empty() && looks ? 0 : 100;
   if (!options.evalEvery)
     options.evalEvery = std::max<int64_t>(1, (options.steps + 4) / 5);
   if (!options.predict.empty())

@@ -16,7 +16,8 @@ struct Options {
 
   std::vector<DataSpec> data;
   std::vector<DataSpec> evalData;
-  int64_t steps = 100;
+  /// -1: not given.
+  int64_t steps = -1;
   int64_t evalEvery = 0;
   int64_t evalBatches = 16;
   double learningRate = 0;

@@ -170,6 +170,18 @@ TEST_F(TinyProgram, PredictsWithoutTraining) {
   EXPECT_FALSE(folder.exists("out.safetensors"));
 }
 
+TEST_F(TinyProgram, LooksWithoutData) {
+  const auto guessed = run("--guess 'the fox'");
+  EXPECT_EQ(guessed.first, 0) << guessed.second;
+  EXPECT_TRUE(contains(guessed.second, "guesses\n  text   the fox\n"))
+      << guessed.second;
+  const auto evaluated = run("--eval-data tokens=bytes:text");
+  EXPECT_EQ(evaluated.first, 0) << evaluated.second;
+  EXPECT_TRUE(contains(evaluated.second, "held-out loss 5."))
+      << evaluated.second;
+  EXPECT_FALSE(folder.exists("out.safetensors"));
+}
+
 TEST_F(TinyProgram, EachMistakeIsOneLine) {
   const std::pair<const char *, const char *> mistakes[] = {
       {"", "input 'tokens' (i64, 2x8) has no data: give --data tokens=FILE"},
