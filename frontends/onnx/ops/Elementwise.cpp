@@ -20,7 +20,7 @@ namespace pipewright::frontend {
 //===----------------------------------------------------------------------===//
 
 namespace {
-enum class Arithmetic { Add, Sub, Mul, Div, Mod, Pow, Max, Min };
+enum class Arithmetic { Add, Sub, Mul, Div, Mod, Fmod, Pow, Max, Min };
 } // namespace
 
 static int64_t apply(Arithmetic op, int64_t a, int64_t b) {
@@ -36,7 +36,10 @@ static int64_t apply(Arithmetic op, int64_t a, int64_t b) {
   case Arithmetic::Div:
     return b == -1 ? wrap(-uint64_t(a)) : a / b;
   case Arithmetic::Mod:
+    // The sign is the divisor's, as in Python.
     return b == -1 ? 0 : ((a % b) + b) % b;
+  case Arithmetic::Fmod:
+    return b == -1 ? 0 : a % b;
   case Arithmetic::Pow:
     return int64_t(std::pow(double(a), double(b)));
   case Arithmetic::Max:
@@ -58,6 +61,7 @@ static float apply(Arithmetic op, float a, float b) {
   case Arithmetic::Div:
     return a / b;
   case Arithmetic::Mod:
+  case Arithmetic::Fmod:
     return std::fmod(a, b);
   case Arithmetic::Pow:
     return std::pow(a, b);
@@ -115,7 +119,9 @@ static LogicalResult foldArithmetic(NodeContext &n) {
         next.setFloat(k, apply(op, result.floatAt(k), rhs.floatAt(k)));
         continue;
       }
-      if ((op == Arithmetic::Div || op == Arithmetic::Mod) && !rhs.intAt(k))
+      bool divides = op == Arithmetic::Div || op == Arithmetic::Mod ||
+                     op == Arithmetic::Fmod;
+      if (divides && !rhs.intAt(k))
         return n.error() << "divides by zero";
       next.setInt(k, apply(op, result.intAt(k), rhs.intAt(k)));
     }
@@ -184,8 +190,8 @@ static LogicalResult importMod(NodeContext &n) {
 }
 
 static LogicalResult foldMod(NodeContext &n) {
-  n.intAttribute("fmod", 0);
-  return foldArithmetic<Arithmetic::Mod>(n);
+  return n.intAttribute("fmod", 0) ? foldArithmetic<Arithmetic::Fmod>(n)
+                                   : foldArithmetic<Arithmetic::Mod>(n);
 }
 
 //===----------------------------------------------------------------------===//
