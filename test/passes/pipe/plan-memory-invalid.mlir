@@ -1,0 +1,54 @@
+// RUN: pipewright-opt %s --pipe-plan-memory --split-input-file --verify-diagnostics
+
+// The optimizer says how many states there are.
+// expected-error @below {{expects the attribute 'pipe.optimizer' to name an optimizer}}
+module attributes {pipe.micro_batches = 1 : i64} {
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+    }
+  }
+  pipe.rank 0 train {
+    pipe.task forward @s0 micro_batch 0 () : () -> ()
+  }
+}
+
+// -----
+
+// expected-error @below {{expects the optimizer to be sgd, adam, adamw or rmsprop, but got 'lion'}}
+module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = {name = "lion"}} {
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+    }
+  }
+  pipe.rank 0 train {
+    pipe.task forward @s0 micro_batch 0 () : () -> ()
+  }
+}
+
+// -----
+
+// expected-error @below {{expects a program for every rank; run pipe-insert-transfers}}
+module attributes {pipe.micro_batches = 1 : i64} {
+}
+
+// -----
+
+// A running statistic has one writer.
+module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = {name = "sgd"}} {
+  // expected-error @below {{is a state that 2 stages use, but only one stage can write it}}
+  nn.weight @count role = state : tensor<1xf32>
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+      %a = nn.parameter @count : tensor<1xf32>
+      pipe.return
+    }
+  }
+  pipe.stage @s1 on rank 0 {
+    pipe.forward sources [] {
+      %a = nn.parameter @count : tensor<1xf32>
+      pipe.return
+    }
+  }
+  pipe.rank 0 train {
+  }
+}
