@@ -7,6 +7,8 @@
 
 #include "codegen/host/StageFunctions.h"
 
+#include "passes/pipe/BodyBuffers.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -144,22 +146,9 @@ Value BodyWriter::gradientOf(Operation *op, FlatSymbolRefAttr weight) {
 }
 
 Value BodyWriter::destinationOf(Value result, bool &accumulates) {
-  accumulates = false;
-  // Through views as well: the weight gradient of a flattened operand.
-  Value value = result;
-  while (value.hasOneUse()) {
-    Operation *user = *value.user_begin();
-    if (isa<nn::ViewOpInterface>(user)) {
-      value = user->getResult(0);
-      continue;
-    }
-    if (auto accumulate = dyn_cast<nn::AccumulateGradientOp>(user)) {
-      accumulates = true;
-      return gradientOf(accumulate, accumulate.getWeightAttr());
-    }
-    break;
-  }
-  return bufferOf(result);
+  nn::AccumulateGradientOp sum = pipe::addedInPlace(result);
+  accumulates = sum != nullptr;
+  return sum ? gradientOf(sum, sum.getWeightAttr()) : bufferOf(result);
 }
 
 //===----------------------------------------------------------------------===//
@@ -230,14 +219,8 @@ LogicalResult BodyWriter::writeReport(pipe::ReportOp op) {
 LogicalResult BodyWriter::writeAccumulate(nn::AccumulateGradientOp op) {
   // Library calls that add by themselves have done so.
   Value source = behindViews(op.getGradient());
-  if (isa_and_present<nn::MatmulOp, nn::ConvBackwardWeightOp,
-                      nn::EmbeddingBackwardOp>(source.getDefiningOp())) {
-    bool accumulates = false;
-    if (!destinationOf(source, accumulates))
-      return failure();
-    if (accumulates)
-      return success();
-  }
+  if (pipe::addedInPlace(source))
+    return success();
   Value buffer = bufferOf(source);
   Value gradient = gradientOf(op, op.getWeightAttr());
   if (!buffer || !gradient)

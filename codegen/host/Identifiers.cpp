@@ -19,8 +19,14 @@ using namespace mlir;
 namespace pipewright::codegen {
 
 StringRef nameOfLocation(Location loc) {
-  if (auto named = dyn_cast<NameLoc>(loc))
-    return named.getName().getValue();
+  if (auto named = dyn_cast<NameLoc>(loc)) {
+    StringRef name = named.getName().getValue();
+    // The module is called after its file, and so are ops without a node.
+    return name.ends_with(".onnx") || name.ends_with(".onnxtxt") ||
+                   name.ends_with(".onnxtext")
+               ? StringRef()
+               : name;
+  }
   if (auto fused = dyn_cast<FusedLoc>(loc)) {
     for (Location part : llvm::reverse(fused.getLocations()))
       if (StringRef name = nameOfLocation(part); !name.empty())

@@ -7,6 +7,8 @@
 
 #include "codegen/host/StageFunctions.h"
 
+#include "passes/pipe/BodyBuffers.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -108,16 +110,10 @@ static StringRef weightOf(Value value) {
   return {};
 }
 
-/// The weight whose gradient a value is.
-static StringRef weightOfGradient(Value value) {
-  while (value.hasOneUse()) {
-    Operation *user = *value.user_begin();
-    if (auto accumulate = dyn_cast<nn::AccumulateGradientOp>(user))
-      return accumulate.getWeight();
-    if (!isa<nn::ViewOpInterface>(user))
-      break;
-    value = user->getResult(0);
-  }
+/// The weight whose gradient a product is added to in place.
+static StringRef weightOfGradient(Value product) {
+  if (nn::AccumulateGradientOp sum = pipe::addedInPlace(product))
+    return sum.getWeight();
   return {};
 }
 

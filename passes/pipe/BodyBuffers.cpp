@@ -79,3 +79,18 @@ Value pipewright::pipe::rootOf(Value value) {
   }
   return value;
 }
+
+nn::AccumulateGradientOp pipewright::pipe::addedInPlace(Value product) {
+  if (!isa_and_present<nn::MatmulOp, nn::ConvBackwardWeightOp,
+                       nn::EmbeddingBackwardOp>(product.getDefiningOp()))
+    return {};
+  while (product.hasOneUse()) {
+    Operation *user = *product.user_begin();
+    if (auto sum = dyn_cast<nn::AccumulateGradientOp>(user))
+      return sum;
+    if (!isa<nn::ViewOpInterface>(user))
+      return {};
+    product = user->getResult(0);
+  }
+  return {};
+}

@@ -101,7 +101,7 @@ void BodyPlan::planTemporaries() {
     if (isa<nn::ParameterOp, nn::ViewOpInterface>(op))
       continue;
     for (Value result : op.getResults()) {
-      if (leaving.contains(result))
+      if (leaving.contains(result) || addedInPlace(result))
         continue;
       temporaries[result] = lives.size();
       auto at = static_cast<int64_t>(point);
@@ -123,6 +123,12 @@ BufferAttr BodyPlan::bufferOfRoot(Value root, const ArenaLayout &layout,
   }
   if (BufferAttr buffer = leaving.lookup(root))
     return buffer;
+  if (nn::AccumulateGradientOp sum = addedInPlace(root)) {
+    ArenaLayout::Range range =
+        *layout.placeOf(stage, sum.getWeight()).gradient;
+    return BufferAttr::get(context, BufferSpace::arena, range.offset,
+                           range.bytes);
+  }
   int64_t offset = workspace + plan.offsets[temporaries.at(root)];
   return BufferAttr::get(context, BufferSpace::arena, offset, bytesOf(root));
 }

@@ -119,6 +119,13 @@ struct RankArena {
         return place.getBuffer();
     return BufferAttr();
   }
+
+  BufferAttr gradientOf(FlatSymbolRefAttr weight, StringRef stage) {
+    for (auto place : op.getBody()->getOps<PlaceOp>())
+      if (place.getWeightAttr() == weight && place.getStage() == stage)
+        return place.getGradient().value_or(BufferAttr());
+    return BufferAttr();
+  }
 };
 
 class BodyVerifier {
@@ -194,6 +201,9 @@ LogicalResult BodyVerifier::verifyBounds(Operation &op, Value result,
 LogicalResult BodyVerifier::verifyOp(Operation &op) {
   SmallVector<BufferAttr> reads, writes;
   for (Value operand : op.getOperands()) {
+    // What was added in place is part of the gradient already.
+    if (addedInPlace(rootOf(operand)))
+      continue;
     if (failed(memory.read(&op, operand)))
       return failure();
     reads.push_back(memory.bufferOf(operand));
@@ -212,6 +222,15 @@ LogicalResult BodyVerifier::verifyOp(Operation &op) {
         return op.emitOpError("expects the weight's place, but got ")
                << buffer;
       memory.write(result, buffer);
+      continue;
+    }
+    if (nn::AccumulateGradientOp sum = addedInPlace(rootOf(result))) {
+      BufferAttr place =
+          arena.gradientOf(sum.getWeightAttr(), stage.getSymName());
+      if (buffer != place)
+        return op.emitOpError("expects the place of the gradient that it adds "
+                              "to, but got ")
+               << buffer;
       continue;
     }
     if (isa<nn::ViewOpInterface>(op)) {
