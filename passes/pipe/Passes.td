@@ -24,7 +24,8 @@ def PipePartitionStages : Pass<"pipe-partition-stages", "::mlir::ModuleOp"> {
     stage repeats for itself: reads of weights, constants, pointwise and shape
     ops that depend only on these and on model inputs (mask arithmetic), and
     views. A cut goes between two of the remaining ops; every stage gets at
-    least one *layer*, that is a library op that combines two tensors.
+    least one *layer*, that is a library op that combines two tensors, unless
+    there are more stages than layers.
 
     *Where.* Among all cuts whose most expensive stage is at most 5 % above the
     least possible, the one that sends the fewest bytes. The cost of a stage is

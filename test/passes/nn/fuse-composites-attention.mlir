@@ -1,0 +1,153 @@
+// RUN: pipewright-opt %s --split-input-file --nn-fuse-composites | FileCheck %s
+
+// The scale is a factor of the scores, the mask is chosen, k comes transposed.
+// CHECK-LABEL: func.func @causal
+// CHECK-SAME: %[[Q:.*]]: tensor<2x4x8x16xf32>, %[[K:.*]]: tensor<2x8x4x16xf32>, %[[V:.*]]: tensor<2x4x8x16xf32>
+func.func @causal(%q: tensor<2x4x8x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32> {
+  %scale = nn.constant dense<0.25> : tensor<f32>
+  %low = nn.constant dense<0xFF800000> : tensor<f32>
+  %mask = nn.causal_mask : tensor<1x1x8x8xi1>
+  %kt = nn.transpose %k permutation = [0, 2, 3, 1] : tensor<2x8x4x16xf32> -> tensor<2x4x16x8xf32>
+  %0 = nn.matmul %q, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %1 = nn.mul %0, %scale : (tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+  %2 = nn.where %mask, %1, %low : (tensor<1x1x8x8xi1>, tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+  %3 = nn.softmax %2 : tensor<2x4x8x8xf32>
+  %4 = nn.matmul %3, %v : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  // CHECK-NEXT: %[[KT:.*]] = nn.transpose %[[K]] permutation = [0, 2, 1, 3]
+  // CHECK-NEXT: nn.attention %[[Q]], %[[KT]], %[[V]] scale = 2.500000e-01 causal dropout_rate = 0.000000e+00
+  // CHECK-NEXT: return
+  return %4 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+// The scores are divided, a mask made from an input is added, and weights are
+// dropped.
+// CHECK-LABEL: func.func @padding_mask_and_dropout
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<2x4x8x16xf32>, %[[K:[^:]*]]: {{.*}}, %[[V:[^:]*]]: {{.*}}, %[[M:[^:]*]]: tensor<2x1x1x8xf32>
+func.func @padding_mask_and_dropout(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x8x16xf32>, %v: tensor<2x4x8x16xf32>, %m: tensor<2x1x1x8xf32>) -> tensor<2x4x8x16xf32> {
+  %scale = nn.constant dense<4.0> : tensor<f32>
+  %0 = nn.matmul %q, %k transpose_b : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x8xf32>
+  %1 = nn.div %0, %scale : (tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+  %2 = nn.add %m, %1 : (tensor<2x1x1x8xf32>, tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %3 = nn.softmax %2 : tensor<2x4x8x8xf32>
+  %4 = nn.dropout %3 rate = 0.1 id = 5 : tensor<2x4x8x8xf32>
+  %5 = nn.matmul %4, %v : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  // CHECK-NEXT: nn.attention %[[Q]], %[[K]], %[[V]] mask %[[M]] scale = 2.500000e-01 dropout_rate = 1.000000e-01 dropout_id = 5
+  // CHECK-NEXT: return
+  return %5 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+// The new exporter scales q and k by the square root each, adds a causal mask.
+// CHECK-LABEL: func.func @scaled_operands
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<1x2x8x4xf32>, %[[K:[^:]*]]: tensor<1x2x8x4xf32>, %[[V:[^:]*]]:
+func.func @scaled_operands(%q: tensor<1x2x8x4xf32>, %k: tensor<1x2x8x4xf32>, %v: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
+  %scale = nn.constant dense<0.5> : tensor<f32>
+  %zero = nn.constant dense<0.0> : tensor<f32>
+  %low = nn.constant dense<-3.40282347E+38> : tensor<f32>
+  %causal = nn.causal_mask : tensor<8x8xi1>
+  %mask = nn.where %causal, %zero, %low : (tensor<8x8xi1>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+  %0 = nn.mul %q, %scale : (tensor<1x2x8x4xf32>, tensor<f32>) -> tensor<1x2x8x4xf32>
+  %1 = nn.transpose %k permutation = [0, 1, 3, 2] : tensor<1x2x8x4xf32> -> tensor<1x2x4x8xf32>
+  %2 = nn.mul %1, %scale : (tensor<1x2x4x8xf32>, tensor<f32>) -> tensor<1x2x4x8xf32>
+  %3 = nn.matmul %0, %2 : (tensor<1x2x8x4xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+  %4 = nn.add %3, %mask : (tensor<1x2x8x8xf32>, tensor<8x8xf32>) -> tensor<1x2x8x8xf32>
+  %5 = nn.softmax %4 : tensor<1x2x8x8xf32>
+  %6 = nn.matmul %5, %v : (tensor<1x2x8x8xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
+  // CHECK-NEXT: nn.attention %[[Q]], %[[K]], %[[V]] scale = 2.500000e-01 causal
+  return %6 : tensor<1x2x8x4xf32>
+}
+
+// -----
+
+// Causal and padding in one condition: the causal half becomes the flag, the
+// other an additive mask.
+// CHECK-LABEL: func.func @causal_and_padding
+// CHECK-SAME: %[[P:[^:]*]]: tensor<1x1x1x8xi1>
+func.func @causal_and_padding(%p: tensor<1x1x1x8xi1>, %q: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
+  %low = nn.constant dense<-1.0e9> : tensor<f32>
+  %causal = nn.causal_mask : tensor<1x1x8x8xi1>
+  %both = nn.logical_and %causal, %p : (tensor<1x1x8x8xi1>, tensor<1x1x1x8xi1>) -> tensor<1x1x8x8xi1>
+  %0 = nn.matmul %q, %q transpose_b : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x8xf32>
+  %1 = nn.where %both, %0, %low : (tensor<1x1x8x8xi1>, tensor<1x2x8x8xf32>, tensor<f32>) -> tensor<1x2x8x8xf32>
+  %2 = nn.softmax %1 : tensor<1x2x8x8xf32>
+  %3 = nn.matmul %2, %q : (tensor<1x2x8x8xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
+  // CHECK: %[[ZERO:.*]] = nn.constant dense<0.000000e+00>
+  // CHECK: %[[LOW:.*]] = nn.constant dense<-1.000000e+09>
+  // CHECK: %[[M:.*]] = nn.where %[[P]], %[[ZERO]], %[[LOW]]
+  // CHECK: nn.attention {{.*}} mask %[[M]] scale = 1.000000e+00 causal
+  return %3 : tensor<1x2x8x4xf32>
+}
+
+// -----
+
+// Heads folded into the batch: three dimensions get a fourth.
+// CHECK-LABEL: func.func @three_dims
+func.func @three_dims(%q: tensor<8x16x4xf32>) -> tensor<8x16x4xf32> {
+  %0 = nn.matmul %q, %q transpose_b : (tensor<8x16x4xf32>, tensor<8x16x4xf32>) -> tensor<8x16x16xf32>
+  %1 = nn.softmax %0 : tensor<8x16x16xf32>
+  %2 = nn.matmul %1, %q : (tensor<8x16x16xf32>, tensor<8x16x4xf32>) -> tensor<8x16x4xf32>
+  // CHECK: %[[O:.*]], %{{.*}} = nn.attention {{.*}} : (tensor<1x8x16x4xf32>
+  // CHECK: nn.reshape %[[O]] : tensor<1x8x16x4xf32> -> tensor<8x16x4xf32>
+  return %2 : tensor<8x16x4xf32>
+}
+
+// -----
+
+// The weights are a result of the model: nothing is left out.
+// CHECK-LABEL: func.func @weights_are_used
+func.func @weights_are_used(%q: tensor<1x2x8x4xf32>) -> (tensor<1x2x8x4xf32>, tensor<1x2x8x8xf32>) {
+  %0 = nn.matmul %q, %q transpose_b : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x8xf32>
+  // CHECK: nn.softmax
+  %1 = nn.softmax %0 : tensor<1x2x8x8xf32>
+  // CHECK-NOT: nn.attention
+  %2 = nn.matmul %1, %q : (tensor<1x2x8x8xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
+  return %2, %1 : tensor<1x2x8x4xf32>, tensor<1x2x8x8xf32>
+}
+
+// -----
+
+// A trained bias on the scores needs a gradient, which attention's mask has not.
+nn.weight @bias role = parameter : tensor<1x2x8x8xf32>
+// CHECK-LABEL: func.func @trained_bias
+func.func @trained_bias(%q: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
+  %bias = nn.parameter @bias : tensor<1x2x8x8xf32>
+  %0 = nn.matmul %q, %q transpose_b : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x8xf32>
+  %1 = nn.add %0, %bias : (tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x8x8xf32>
+  // CHECK: nn.softmax
+  %2 = nn.softmax %1 : tensor<1x2x8x8xf32>
+  // CHECK-NOT: nn.attention
+  %3 = nn.matmul %2, %q : (tensor<1x2x8x8xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
+  return %3 : tensor<1x2x8x4xf32>
+}
+
+// -----
+
+// Cross attention: q has another length than k and v.
+// CHECK-LABEL: func.func @cross_attention
+func.func @cross_attention(%q: tensor<1x2x8x4xf32>, %k: tensor<1x2x6x4xf32>) -> tensor<1x2x8x4xf32> {
+  %0 = nn.matmul %q, %k transpose_b : (tensor<1x2x8x4xf32>, tensor<1x2x6x4xf32>) -> tensor<1x2x8x6xf32>
+  // CHECK: nn.softmax
+  %1 = nn.softmax %0 : tensor<1x2x8x6xf32>
+  // CHECK-NOT: nn.attention
+  %2 = nn.matmul %1, %k : (tensor<1x2x8x6xf32>, tensor<1x2x6x4xf32>) -> tensor<1x2x8x4xf32>
+  return %2 : tensor<1x2x8x4xf32>
+}
+
+// -----
+
+// A scale outside of the mask would scale the mask as well.
+// CHECK-LABEL: func.func @scaled_mask
+func.func @scaled_mask(%q: tensor<1x2x8x4xf32>, %m: tensor<8x8xf32>) -> tensor<1x2x8x4xf32> {
+  %scale = nn.constant dense<0.5> : tensor<f32>
+  %0 = nn.matmul %q, %q transpose_b : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x8xf32>
+  %1 = nn.add %0, %m : (tensor<1x2x8x8xf32>, tensor<8x8xf32>) -> tensor<1x2x8x8xf32>
+  %2 = nn.mul %1, %scale : (tensor<1x2x8x8xf32>, tensor<f32>) -> tensor<1x2x8x8xf32>
+  // CHECK: nn.softmax
+  %3 = nn.softmax %2 : tensor<1x2x8x8xf32>
+  // CHECK-NOT: nn.attention
+  %4 = nn.matmul %3, %q : (tensor<1x2x8x8xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
+  return %4 : tensor<1x2x8x4xf32>
+}

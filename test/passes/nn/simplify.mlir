@@ -1,0 +1,192 @@
+// RUN: pipewright-opt %s --split-input-file --nn-simplify | FileCheck %s
+// RUN: pipewright-opt %s --split-input-file --nn-simplify --nn-simplify | FileCheck %s
+// RUN: pipewright-opt %s --split-input-file --nn-simplify=no-dropout | FileCheck %s --check-prefix=NO-DROPOUT
+
+// Mask arithmetic on constants is computed, in f32.
+// CHECK-LABEL: func.func @pointwise_constants
+func.func @pointwise_constants() -> tensor<3xf32> {
+  %0 = nn.constant dense<[1.0, 2.0, 4.0]> : tensor<3xf32>
+  %1 = nn.constant dense<3.0> : tensor<f32>
+  %2 = nn.div %0, %1 : (tensor<3xf32>, tensor<f32>) -> tensor<3xf32>
+  %3 = nn.sqrt %2 : tensor<3xf32>
+  // CHECK-NEXT: %[[C:.*]] = nn.constant dense<[0.577350259, 0.816496611, 1.15470052]>
+  // CHECK-NEXT: return %[[C]]
+  return %3 : tensor<3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @moved_constants
+func.func @moved_constants() -> (tensor<2x3xi64>, tensor<4xi64>, tensor<2x2xi64>) {
+  %0 = nn.constant dense<[[0, 1], [2, 3], [4, 5]]> : tensor<3x2xi64>
+  %1 = nn.transpose %0 permutation = [1, 0] : tensor<3x2xi64> -> tensor<2x3xi64>
+  %2 = nn.reshape %1 : tensor<2x3xi64> -> tensor<6xi64>
+  %3 = nn.slice %2 starts = [4] sizes = [2] steps = [-3] : tensor<6xi64> -> tensor<2xi64>
+  %4 = nn.constant dense<7> : tensor<2xi64>
+  %5 = nn.concat %3, %4 axis = 0 : (tensor<2xi64>, tensor<2xi64>) -> tensor<4xi64>
+  %6 = nn.pad %3 low = [0] high = [2] : tensor<2xi64> -> tensor<4xi64>
+  %7 = nn.reshape %6 : tensor<4xi64> -> tensor<2x2xi64>
+  // CHECK-DAG: nn.constant dense<{{\[}}[0, 2, 4], [1, 3, 5]]>
+  // CHECK-DAG: nn.constant dense<[3, 2, 7, 7]>
+  // CHECK-DAG: nn.constant dense<{{\[}}[3, 2], [0, 0]]>
+  // CHECK: return
+  return %1, %5, %7 : tensor<2x3xi64>, tensor<4xi64>, tensor<2x2xi64>
+}
+
+// -----
+
+// A splat stays one number however large it is.
+// CHECK-LABEL: func.func @large_splat
+func.func @large_splat() -> tensor<1024x1024xf32> {
+  %0 = nn.constant dense<2.0> : tensor<f32>
+  %1 = nn.broadcast_to %0 : tensor<f32> -> tensor<1024x1024xf32>
+  %2 = nn.mul %1, %1 : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  // CHECK-NEXT: nn.constant dense<4.000000e+00> : tensor<1024x1024xf32>
+  return %2 : tensor<1024x1024xf32>
+}
+
+// -----
+
+// Undefined arithmetic is left for run time.
+// CHECK-LABEL: func.func @division_by_zero
+func.func @division_by_zero() -> tensor<i64> {
+  %0 = nn.constant dense<1> : tensor<i64>
+  %1 = nn.constant dense<0> : tensor<i64>
+  // CHECK: nn.div
+  %2 = nn.div %0, %1 : (tensor<i64>, tensor<i64>) -> tensor<i64>
+  return %2 : tensor<i64>
+}
+
+// -----
+
+// row >= column, computed from two ranges, is the causal mask at any size.
+// CHECK-LABEL: func.func @causal_mask_from_ranges
+func.func @causal_mask_from_ranges() -> (tensor<4x4xi1>, tensor<4x4xi1>) {
+  %0 = nn.constant dense<[0, 1, 2, 3]> : tensor<4xi64>
+  %1 = nn.reshape %0 : tensor<4xi64> -> tensor<4x1xi64>
+  %2 = nn.compare %1, %0 predicate = ge : (tensor<4x1xi64>, tensor<4xi64>) -> tensor<4x4xi1>
+  %3 = nn.compare %1, %0 predicate = lt : (tensor<4x1xi64>, tensor<4xi64>) -> tensor<4x4xi1>
+  // CHECK: %[[MASK:.*]] = nn.causal_mask : tensor<4x4xi1>
+  // CHECK: %[[NOT:.*]] = nn.logical_not %[[MASK]]
+  // CHECK: return %[[MASK]], %[[NOT]]
+  return %2, %3 : tensor<4x4xi1>, tensor<4x4xi1>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @neutral_operands
+// CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>
+func.func @neutral_operands(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %zero = nn.constant dense<0.0> : tensor<f32>
+  %one = nn.constant dense<1.0> : tensor<8xf32>
+  %0 = nn.add %zero, %x : (tensor<f32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = nn.mul %0, %one : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %2 = nn.sub %1, %zero : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %3 = nn.div %2, %one : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %4 = nn.pow %3, %one : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  // CHECK-NEXT: return %[[X]]
+  return %4 : tensor<4x8xf32>
+}
+
+// -----
+
+// An operand that is broadcast does not equal the result.
+// CHECK-LABEL: func.func @neutral_but_broadcast
+func.func @neutral_but_broadcast(%x: tensor<8xf32>) -> tensor<4x8xf32> {
+  %one = nn.constant dense<1.0> : tensor<4x8xf32>
+  // CHECK: nn.mul
+  %0 = nn.mul %x, %one : (tensor<8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @powers
+// CHECK-SAME: %[[X:.*]]: tensor<4xf32>
+func.func @powers(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %two = nn.constant dense<2.0> : tensor<f32>
+  %half = nn.constant dense<0.5> : tensor<f32>
+  %three = nn.constant dense<3.0> : tensor<f32>
+  // CHECK: nn.mul %[[X]], %[[X]]
+  %0 = nn.pow %x, %two : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  // CHECK: nn.sqrt %[[X]]
+  %1 = nn.pow %x, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  // CHECK: nn.pow %[[X]]
+  %2 = nn.pow %x, %three : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @conditions
+// CHECK-SAME: %[[C:.*]]: tensor<4xi1>, %[[A:.*]]: tensor<4xf32>, %[[B:.*]]: tensor<4xf32>
+func.func @conditions(%c: tensor<4xi1>, %a: tensor<4xf32>, %b: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xi1>) {
+  %true = nn.constant dense<true> : tensor<4xi1>
+  %and = nn.logical_and %c, %true : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+  %as_number = nn.cast %and : tensor<4xi1> -> tensor<4xi64>
+  %again = nn.cast %as_number : tensor<4xi64> -> tensor<4xi1>
+  %not = nn.logical_not %again : tensor<4xi1>
+  %not_not = nn.logical_not %not : tensor<4xi1>
+  %0 = nn.where %true, %a, %b : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = nn.where %c, %b, %b : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK-NEXT: %[[W:.*]] = nn.where %[[C]], %[[B]], %[[A]]
+  %2 = nn.where %not, %a, %b : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK-NEXT: return %[[A]], %[[B]], %[[W]], %[[C]]
+  return %0, %1, %2, %not_not : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xi1>
+}
+
+// -----
+
+// What exporters wrap around a weight becomes a flag of the product.
+// CHECK-LABEL: func.func @transposed_weight
+// CHECK-SAME: %[[X:.*]]: tensor<2x4xf32>, %[[W:.*]]: tensor<8x4xf32>
+func.func @transposed_weight(%x: tensor<2x4xf32>, %w: tensor<8x4xf32>) -> tensor<2x8xf32> {
+  %0 = nn.transpose %w permutation = [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
+  // CHECK-NEXT: nn.matmul %[[X]], %[[W]] transpose_b
+  %1 = nn.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  return %1 : tensor<2x8xf32>
+}
+
+// -----
+
+// A permutation of the batch dimensions too is not a flag.
+// CHECK-LABEL: func.func @permuted_batch
+func.func @permuted_batch(%x: tensor<2x4x8xf32>, %w: tensor<4x8x2xf32>) -> tensor<2x4x4xf32> {
+  // CHECK: nn.transpose
+  %0 = nn.transpose %w permutation = [2, 1, 0] : tensor<4x8x2xf32> -> tensor<2x8x4xf32>
+  // CHECK: nn.matmul %{{.*}}, %{{.*}} : (
+  %1 = nn.matmul %x, %0 : (tensor<2x4x8xf32>, tensor<2x8x4xf32>) -> tensor<2x4x4xf32>
+  return %1 : tensor<2x4x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @repeated_and_dead_code
+func.func @repeated_and_dead_code(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %dead = nn.exp %x : tensor<4xf32>
+  %0 = nn.tanh %x : tensor<4xf32>
+  %1 = nn.tanh %x : tensor<4xf32>
+  // CHECK-NEXT: %[[T:.*]] = nn.tanh
+  // CHECK-NEXT: nn.mul %[[T]], %[[T]]
+  // CHECK-NEXT: return
+  %2 = nn.mul %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
+// -----
+
+// Only dropout of rate 0 goes, unless no dropout is wanted.
+// CHECK-LABEL: func.func @dropout
+// NO-DROPOUT-LABEL: func.func @dropout
+func.func @dropout(%x: tensor<1x1x4x8xf32>) -> tensor<1x1x4x8xf32> {
+  // CHECK-NEXT: nn.dropout %{{.*}} rate = 1.000000e-01 id = 0
+  // CHECK-NEXT: nn.attention {{.*}} dropout_rate = 5.000000e-01
+  // NO-DROPOUT-NEXT: nn.attention {{.*}} dropout_rate = 0.000000e+00
+  // NO-DROPOUT-NEXT: return
+  %0 = nn.dropout %x rate = 0.1 id = 0 : tensor<1x1x4x8xf32>
+  %1 = nn.dropout %0 rate = 0.0 id = 1 : tensor<1x1x4x8xf32>
+  %o, %lse = nn.attention %1, %1, %1 scale = 1.0 dropout_rate = 0.5 dropout_id = 2
+    : (tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>) -> (tensor<1x1x4x8xf32>, tensor<1x1x4xf32>)
+  return %o : tensor<1x1x4x8xf32>
+}
