@@ -14,6 +14,9 @@ namespace pipewright::codegen {
 /// Kernels run on the threads of ranks, whose stacks have a few megabytes.
 static constexpr int64_t kMaxStackBytes = 512 * 1024;
 
+/// Columns of a strip in which a transpose is done.
+static constexpr int64_t kTileColumns = 8;
+
 Type storageType(Type element) {
   return element.isInteger(1) ? IntegerType::get(element.getContext(), 8)
                               : element;
@@ -343,7 +346,8 @@ LogicalResult RowEmitter::emitPass(unsigned number, unsigned pass) {
   Value zero = arith::ConstantIndexOp::create(row, loc, 0);
   Value one = arith::ConstantIndexOp::create(row, loc, 1);
   Value columns = arith::ConstantIndexOp::create(row, loc, nest.columns);
-  auto loop = scf::ForOp::create(row, loc, zero, columns, one, inits);
+  auto loop = scf::ForOp::create(row, loc, tileBegin ? tileBegin : zero,
+                                 tileEnd ? tileEnd : columns, one, inits);
   // Row values that the loop needs are emitted in front of it.
   row.setInsertionPoint(loop);
   columnScope.emplace(OpBuilder::atBlockBegin(loop.getBody()));
@@ -407,6 +411,17 @@ LogicalResult RowEmitter::emitPass(unsigned number, unsigned pass) {
   return success();
 }
 
+/// Transposes walk columns that lie far apart: a narrow strip of columns keeps
+/// their cache lines until the following rows have used them too.
+bool RowEmitter::needsTiles(unsigned number) const {
+  const Nest &nest = plan.nests[number];
+  return nest.strided && nest.passes == 1 && nest.rows > 1 &&
+         nest.columns > kTileColumns &&
+         llvm::all_of(plan.roots, [&](const Root &root) {
+           return root.nest != number || root.kind == RootKind::Element;
+         });
+}
+
 LogicalResult RowEmitter::emitNest(unsigned number) {
   const Nest &nest = plan.nests[number];
   currentNest = number;
@@ -415,7 +430,19 @@ LogicalResult RowEmitter::emitNest(unsigned number) {
   for (const Root &root : plan.roots)
     if (root.nest == number && mlir::failed(prepareAccumulator(root)))
       return failure();
-  scf::ForOp loop;
+  scf::ForOp loop, tiles;
+  OpBuilder::InsertionGuard guard(entry);
+  if (needsTiles(number)) {
+    Value zero = arith::ConstantIndexOp::create(entry, loc, 0);
+    Value step = arith::ConstantIndexOp::create(entry, loc, kTileColumns);
+    Value columns = arith::ConstantIndexOp::create(entry, loc, nest.columns);
+    tiles = scf::ForOp::create(entry, loc, zero, columns, step);
+    entry.setInsertionPointToStart(tiles.getBody());
+    tileBegin = tiles.getInductionVar();
+    tileEnd = arith::MinUIOp::create(
+        entry, loc, arith::AddIOp::create(entry, loc, tileBegin, step),
+        columns);
+  }
   rowScope.emplace(entry);
   if (nest.rows != 1) {
     Value zero = arith::ConstantIndexOp::create(entry, loc, 0);
@@ -428,10 +455,7 @@ LogicalResult RowEmitter::emitNest(unsigned number) {
   for (unsigned pass = 0; pass < nest.passes; ++pass)
     if (mlir::failed(emitPass(number, pass)))
       return failure();
-  if (loop)
-    entry.setInsertionPointAfter(loop);
-  else
-    entry = rowScope->builder;
+  tileBegin = tileEnd = Value();
   rowScope.reset();
   return success();
 }

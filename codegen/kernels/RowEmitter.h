@@ -39,6 +39,7 @@ private:
   };
 
   mlir::LogicalResult emitNest(unsigned number);
+  bool needsTiles(unsigned number) const;
   mlir::LogicalResult emitPass(unsigned number, unsigned pass);
   mlir::LogicalResult prepareAccumulator(const Root &root);
 
@@ -70,6 +71,8 @@ private:
   /// Reductions of the current row that are already known.
   llvm::DenseMap<mlir::Value, mlir::Value> rowValues;
   unsigned currentNest = 0, currentPass = 0;
+  /// The columns of the tile that is open, or null for all columns.
+  mlir::Value tileBegin, tileEnd;
   bool columnOpen = false;
   bool failed = false;
   int64_t stackBytes = 0;

@@ -159,17 +159,32 @@ struct RowPlan::Walk {
   const Nest &shape;
   unsigned pass = 0;
   unsigned symbols = 0;
+  bool strided = false;
   /// Stop at tensors stored by a pass before this one.
-  std::optional<unsigned> currentPass;
-  DenseSet<std::pair<Value, AffineExpr>> seen;
+  std::optional<unsigned> currentPass = {};
+  DenseSet<std::pair<Value, AffineExpr>> seen = {};
   SmallVector<Value> elements = {};
 };
+
+/// True if neighbouring columns are more than one element apart.
+static bool jumps(AffineExpr offset) {
+  MLIRContext *context = offset.getContext();
+  auto at = [&](int64_t column) {
+    return offset.replace(getAffineDimExpr(1, context),
+                          getAffineConstantExpr(column, context));
+  };
+  auto step = dyn_cast<AffineConstantExpr>(
+      simplifyAffineExpr(at(1) - at(0), 2, /*numSymbols=*/0));
+  return step && std::abs(step.getValue()) > 1;
+}
 
 bool RowPlan::visit(Walk &walk, Value tensor, ArrayRef<Index> indices) {
   AffineExpr offset = linearize(indices, shapeOf(tensor), context);
   if (!walk.seen.insert({tensor, offset}).second)
     return true;
   Operation *op = tensor.getDefiningOp();
+  if (!op)
+    walk.strided |= jumps(offset);
   if (op && isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op)) {
     Value source = op->getOperand(0);
     return visit(walk, source,
@@ -244,13 +259,15 @@ std::optional<unsigned> RowPlan::probe(const Root &root, unsigned nest,
   std::optional<SmallVector<Index>> indices = indicesOf(root, shape);
   if (!indices || !classify(root, shape))
     return std::nullopt;
-  Walk local{nest, shape, 0, 0, std::nullopt, {}};
+  Walk local{nest, shape};
   Walk &walk = touched ? *touched : local;
   auto generic = root.tensor.getDefiningOp<linalg::GenericOp>();
   // Look through the root itself, unless it is to be counted too.
   bool fits = generic && (root.reduction() || !touched)
                   ? visitBody(walk, generic, *indices)
                   : visit(walk, root.tensor, *indices);
+  if (nest < nests.size() && walk.strided)
+    nests[nest].strided = true;
   return fits ? std::optional(walk.pass) : std::nullopt;
 }
 
@@ -317,6 +334,8 @@ void RowPlan::chooseColumns() {
     nest.rows = nest.elements / nest.columns;
   }
   readLater.clear();
+  for (Nest &nest : nests)
+    nest.strided = false;
   for (Root &root : roots) {
     Nest &nest = nests[root.nest];
     root.kind = *classify(root, nest);
@@ -346,7 +365,8 @@ void RowPlan::addRowTemporaries() {
       for (const Root &root : roots) {
         if (root.nest != n || root.kind == RootKind::RowScalar)
           continue;
-        Walk walk{n, nests[n], 0, 0, root.pass, {}};
+        Walk walk{n, nests[n]};
+        walk.currentPass = root.pass;
         probe(root, n, nests[n], &walk);
         for (Value tensor : walk.elements) {
           Operation *op = tensor.getDefiningOp();

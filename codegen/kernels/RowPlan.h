@@ -56,6 +56,8 @@ struct Nest {
   int64_t rows = 1;
   int64_t columns = 1;
   unsigned passes = 1;
+  /// Whether a step along the columns jumps in memory: a transpose.
+  bool strided = false;
 };
 
 /// True if the op is a generic without reduction loops.

@@ -138,9 +138,13 @@ std::string KernelFormer::fingerprint(func::FuncOp kernel) {
   return text;
 }
 
-/// Whether a kernel needs memory of its own where a result is not asked for.
-static bool returnsAllResults(Operation *op) {
-  return isa<SoftmaxCrossEntropyOp, BatchNormOp, BatchNormBackwardOp>(op);
+/// Results that a kernel needs memory for, whether they are asked for or not:
+/// later loop nests of the op read them again.
+static bool isAlwaysReturned(OpResult result) {
+  Operation *op = result.getOwner();
+  return isa<SoftmaxCrossEntropyOp>(op) ||
+         (isa<BatchNormOp, BatchNormBackwardOp>(op) &&
+          result.getResultNumber() > 0);
 }
 
 /// True if an op that is not `inside` the kernel uses the value, also through
@@ -189,11 +193,9 @@ void KernelFormer::form(ArrayRef<Operation *> ops) {
 
   SmallVector<Value> outputs;
   for (Operation *op : ops)
-    for (Value result : op->getResults()) {
-      bool escapes = returnsAllResults(op) || usedOutside(result, inside);
-      if (escapes)
+    for (OpResult result : op->getResults())
+      if (isAlwaysReturned(result) || usedOutside(result, inside))
         outputs.push_back(result);
-    }
   if (outputs.empty())
     outputs.push_back(ops.back()->getResult(0));
 

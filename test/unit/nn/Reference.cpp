@@ -140,8 +140,13 @@ bool reference::evaluate(Operation *op, Values &values) {
   if (auto constant = dyn_cast<ConstantOp>(op)) {
     Tensor result(constant.getResult().getType().getShape());
     for (auto [out, value] :
-         llvm::zip(result.data, constant.getValue().getValues<APFloat>()))
-      out = value.convertToDouble();
+         llvm::zip(result.data, constant.getValue().getValues<Attribute>()))
+      if (auto number = dyn_cast<FloatAttr>(value))
+        out = number.getValueAsDouble();
+      else if (auto truth = dyn_cast<BoolAttr>(value))
+        out = truth.getValue();
+      else
+        out = cast<IntegerAttr>(value).getInt();
     values[constant] = std::move(result);
     return true;
   }

@@ -1,0 +1,94 @@
+// RUN: pipewright-opt %s --split-input-file --convert-nn-to-linalg --kernel-fuse-rows --canonicalize --cse | FileCheck %s
+
+// Rows are merged as far as the bias permits.
+// CHECK-LABEL: func.func @bias_relu
+// CHECK-SAME: (%[[X:.*]]: memref<1024xf32> {llvm.noalias}, %[[B:.*]]: memref<16xf32> {llvm.noalias}, %[[Y:.*]]: memref<1024xf32> {llvm.noalias})
+func.func @bias_relu(%x: tensor<4x16x16xf32>, %b: tensor<16xf32>) -> tensor<4x16x16xf32> {
+  // CHECK: scf.for %[[R:.*]] = %c0 to %c64
+  // CHECK: %[[START:.*]] = arith.muli %[[R]], %c16
+  // CHECK: scf.for %[[C:.*]] = %c0 to %c16
+  // CHECK: %[[AT:.*]] = arith.addi %[[START]], %[[C]]
+  // CHECK: memref.load %[[X]][%[[AT]]]
+  // CHECK: memref.load %[[B]][%[[C]]]
+  // CHECK: memref.store %{{.*}}, %[[Y]][%[[AT]]]
+  %0 = nn.add %x, %b : (tensor<4x16x16xf32>, tensor<16xf32>) -> tensor<4x16x16xf32>
+  %1 = nn.relu %0 : tensor<4x16x16xf32>
+  return %1 : tensor<4x16x16xf32>
+}
+
+// -----
+
+// Without a broadcast there is one flat loop.
+// CHECK-LABEL: func.func @flat
+func.func @flat(%x: tensor<4x16x16xf32>) -> tensor<4x16x16xf32> {
+  // CHECK: scf.for %{{.*}} = %c0 to %c1024
+  // CHECK-NOT: scf.for
+  %0 = nn.relu %x : tensor<4x16x16xf32>
+  return %0 : tensor<4x16x16xf32>
+}
+
+// -----
+
+// Three passes over a row; the powers of one row are kept on the stack.
+// CHECK-LABEL: func.func @softmax
+func.func @softmax(%x: tensor<8x40xf32>) -> tensor<8x40xf32> {
+  // CHECK: %[[ROW:.*]] = memref.alloca() : memref<40xf32>
+  // CHECK: scf.for
+  // CHECK: %[[MAX:.*]] = scf.for {{.*}} iter_args
+  // CHECK: arith.maximumf
+  // CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args
+  // CHECK: math.exp
+  // CHECK: memref.store %{{.*}}, %[[ROW]]
+  // CHECK: arith.divf %{{.*}}, %[[SUM]]
+  // CHECK: scf.for
+  // CHECK: memref.load %[[ROW]]
+  // CHECK-NOT: math.exp
+  %0 = nn.softmax %x : tensor<8x40xf32>
+  return %0 : tensor<8x40xf32>
+}
+
+// -----
+
+// Reductions over rows are accumulated in the pass that reads the rows anyway.
+// CHECK-LABEL: func.func @layer_norm_backward
+func.func @layer_norm_backward(%dy: tensor<8x40xf32>, %x: tensor<8x40xf32>, %s: tensor<40xf32>, %mean: tensor<8xf32>, %rstd: tensor<8xf32>)
+    -> (tensor<8x40xf32>, tensor<40xf32>, tensor<40xf32>) {
+  // CHECK: scf.for %{{.*}} = %c0 to %c40
+  // CHECK: scf.for %{{.*}} = %c0 to %c40
+  // CHECK: scf.for %{{.*}} = %c0 to %c8
+  // CHECK: %{{.*}}:2 = scf.for %{{.*}} = %c0 to %c40
+  // CHECK: scf.yield
+  // CHECK: scf.for %{{.*}} = %c0 to %c40
+  // CHECK-NOT: scf.for
+  %dx, %ds, %db = nn.layer_norm_backward %dy, %x, %s, %mean, %rstd
+    : (tensor<8x40xf32>, tensor<8x40xf32>, tensor<40xf32>, tensor<8xf32>, tensor<8xf32>)
+    -> (tensor<8x40xf32>, tensor<40xf32>, tensor<40xf32>)
+  return %dx, %ds, %db : tensor<8x40xf32>, tensor<40xf32>, tensor<40xf32>
+}
+
+// -----
+
+// Splitting heads copies whole rows: positions are divided once per row.
+// CHECK-LABEL: func.func @heads
+func.func @heads(%x: tensor<2x8x12xf32>) -> tensor<2x3x8x4xf32> {
+  // CHECK: scf.for %{{.*}} = %c0 to %c48
+  // CHECK: arith.remui
+  // CHECK: scf.for %{{.*}} = %c0 to %c4
+  // CHECK-NOT: arith.remui
+  // CHECK-NOT: arith.divui
+  // CHECK: return
+  %0 = nn.reshape %x : tensor<2x8x12xf32> -> tensor<2x8x3x4xf32>
+  %1 = nn.transpose %0 permutation = [0, 2, 1, 3] : tensor<2x8x3x4xf32> -> tensor<2x3x8x4xf32>
+  return %1 : tensor<2x3x8x4xf32>
+}
+
+// -----
+
+// A result that overwrites an argument has no argument of its own.
+// CHECK-LABEL: func.func @update
+// CHECK-SAME: (%[[W:.*]]: memref<8xf32> {llvm.noalias}, %[[G:.*]]: memref<8xf32> {llvm.noalias})
+func.func @update(%w: tensor<8xf32>, %g: tensor<8xf32>) -> (tensor<8xf32> {nn.in_place = 0 : i64}) {
+  // CHECK: memref.store %{{.*}}, %[[W]]
+  %0 = nn.sub %w, %g : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

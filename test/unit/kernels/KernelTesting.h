@@ -1,0 +1,61 @@
+//===- KernelTesting.h - compile kernels and run them -----------*- C++ -*-===//
+//
+// Compiles kernels given as text into a shared object in a temporary folder,
+// calls them, and compares with the reference interpreter of nn ops.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_TEST_UNIT_KERNELS_KERNELTESTING_H
+#define PIPEWRIGHT_TEST_UNIT_KERNELS_KERNELTESTING_H
+
+#include "codegen/kernels/Kernels.h"
+#include "test/unit/nn/Reference.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <string>
+#include <vector>
+
+namespace pipewright::codegen::testing {
+
+/// One argument of a kernel in memory.
+struct Buffer {
+  mlir::RankedTensorType type;
+  std::vector<char> bytes;
+
+  explicit Buffer(mlir::RankedTensorType type);
+  double get(int64_t i) const;
+  void set(int64_t i, double value);
+  int64_t size() const { return type.getNumElements(); }
+};
+
+class Program {
+public:
+  /// Parses `text`, or takes a module, and compiles it; `ok` tells whether that
+  /// worked.
+  explicit Program(llvm::StringRef text);
+  ~Program();
+
+  bool ok = false;
+  mlir::ModuleOp module() { return *kernels; }
+  mlir::MLIRContext &getContext() { return context; }
+  /// Compiles the module once more, after it was changed.
+  bool compile();
+  void call(llvm::StringRef name, std::vector<Buffer> &arguments);
+
+private:
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> kernels;
+  std::string folder;
+  void *library = nullptr;
+};
+
+/// Runs every kernel of `text` on random numbers and compares all results with
+/// the reference. Arguments may have the attributes `test.positive` and
+/// `test.below = n` (integers from 0 to n - 1).
+void expectLikeReference(llvm::StringRef text, double tolerance = 2e-6);
+
+} // namespace pipewright::codegen::testing
+
+#endif // PIPEWRIGHT_TEST_UNIT_KERNELS_KERNELTESTING_H
