@@ -6,14 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/analysis/ShadowMemory.h"
-#include "passes/pipe/BodyBuffers.h"
+#include "passes/pipe/AllocatedBodies.h"
 #include "passes/pipe/Passes.h"
 #include "passes/pipe/Stages.h"
 
 #include "llvm/ADT/STLExtras.h"
-
-#include <array>
 
 namespace pipewright::pipe {
 #define GEN_PASS_DEF_PIPEVERIFYALLOCATED
@@ -24,268 +21,6 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
 
-namespace {
-
-/// Values by number, each with the place it was written to.
-class SymbolicMemory {
-public:
-  /// `where` gets the diagnostics of reads that find something else.
-  void write(Value value, BufferAttr buffer) {
-    auto [known, isNew] = numbers.insert({value, values.size()});
-    if (isNew)
-      values.push_back(value);
-    buffers[value] = buffer;
-    spaceOf(buffer).write(buffer.getOffset(), buffer.getBytes(),
-                          known->second);
-  }
-
-  /// The value is that of `source`, and in the same bytes.
-  void alias(Value value, Value source) {
-    numbers[value] = numbers.at(source);
-    buffers[value] = buffers.at(source);
-  }
-
-  bool isKnown(Value value) const { return buffers.contains(value); }
-  BufferAttr bufferOf(Value value) const { return buffers.lookup(value); }
-
-  LogicalResult read(Operation *reader, Value value) {
-    BufferAttr buffer = buffers.at(value);
-    int64_t number = numbers.at(value);
-    int64_t found = spaceOf(buffer).read(buffer.getOffset(),
-                                         buffer.getBytes(), number);
-    if (found == number)
-      return success();
-    InFlightDiagnostic diagnostic = reader->emitOpError("reads ")
-                                    << buffer << " after other data was "
-                                    << "written there";
-    if (found != ShadowMemory::kNothing && values[found])
-      if (Operation *writer = values[found].getDefiningOp())
-        diagnostic.attachNote(writer->getLoc()) << "by this op";
-    return failure();
-  }
-
-private:
-  ShadowMemory &spaceOf(BufferAttr buffer) {
-    return spaces[{buffer.getSpace(), buffer.getIndex()}];
-  }
-
-  std::map<std::pair<BufferSpace, int64_t>, ShadowMemory> spaces;
-  llvm::DenseMap<Value, int64_t> numbers;
-  llvm::DenseMap<Value, BufferAttr> buffers;
-  std::vector<Value> values;
-};
-
-} // namespace
-
-static bool overlap(BufferAttr a, BufferAttr b) {
-  return a.getSpace() == b.getSpace() && a.getIndex() == b.getIndex() &&
-         a.getOffset() < b.getOffset() + b.getBytes() &&
-         b.getOffset() < a.getOffset() + a.getBytes();
-}
-
-/// What an op writes must not touch what it reads, nor the rest of what it
-/// writes: it reads and writes at the same time.
-static LogicalResult verifyDisjoint(Operation *op,
-                                    ArrayRef<BufferAttr> reads,
-                                    ArrayRef<BufferAttr> writes) {
-  for (auto [number, write] : llvm::enumerate(writes)) {
-    for (BufferAttr read : reads)
-      if (overlap(read, write))
-        return op->emitOpError("writes ")
-               << write << ", which overlaps " << read << " that it reads";
-    for (BufferAttr other : writes.take_front(number))
-      if (overlap(other, write))
-        return op->emitOpError("writes ")
-               << write << " and " << other << ", which overlap";
-  }
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Bodies
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// One rank's arena as the ops in it describe it.
-struct RankArena {
-  ArenaOp op;
-  /// What no task may write: weights, gradients, states.
-  std::vector<std::pair<Operation *, BufferAttr>> fixed;
-
-  BufferAttr weightOf(FlatSymbolRefAttr weight, StringRef stage) {
-    for (auto place : op.getBody()->getOps<PlaceOp>())
-      if (place.getWeightAttr() == weight && place.getStage() == stage)
-        return place.getBuffer();
-    return BufferAttr();
-  }
-
-  BufferAttr gradientOf(FlatSymbolRefAttr weight, StringRef stage) {
-    for (auto place : op.getBody()->getOps<PlaceOp>())
-      if (place.getWeightAttr() == weight && place.getStage() == stage)
-        return place.getGradient().value_or(BufferAttr());
-    return BufferAttr();
-  }
-};
-
-class BodyVerifier {
-public:
-  BodyVerifier(StageOp stage, Operation *body, RankArena &arena)
-      : stage(stage), body(body), arena(arena) {}
-
-  LogicalResult verify();
-  /// The ranges of the arena that the body writes, joined where they touch.
-  std::vector<BufferAttr> arenaWrites() const;
-
-private:
-  LogicalResult verifyOp(Operation &op);
-  LogicalResult verifyBounds(Operation &op, Value result, BufferAttr buffer);
-  LogicalResult verifyReturn();
-
-  StageOp stage;
-  Operation *body;
-  RankArena &arena;
-  SymbolicMemory memory;
-  std::vector<BufferAttr> written;
-};
-
-} // namespace
-
-LogicalResult BodyVerifier::verify() {
-  for (auto [argument, buffer] :
-       llvm::zip(blockOf(body).getArguments(), argumentBuffers(body)))
-    memory.write(argument, buffer);
-  for (Operation &op : blockOf(body))
-    if (failed(verifyOp(op)))
-      return failure();
-  return verifyReturn();
-}
-
-std::vector<BufferAttr> BodyVerifier::arenaWrites() const {
-  std::vector<BufferAttr> sorted = written, joined;
-  llvm::sort(sorted, [](BufferAttr a, BufferAttr b) {
-    return a.getOffset() < b.getOffset();
-  });
-  for (BufferAttr next : sorted) {
-    int64_t end = next.getOffset() + next.getBytes();
-    int64_t begin = next.getOffset();
-    if (!joined.empty()) {
-      BufferAttr last = joined.back();
-      if (begin <= alignedSize(last.getOffset() + last.getBytes())) {
-        begin = last.getOffset();
-        end = std::max(end, last.getOffset() + last.getBytes());
-        joined.pop_back();
-      }
-    }
-    joined.push_back(BufferAttr::get(next.getContext(), BufferSpace::arena,
-                                     begin, end - begin));
-  }
-  return joined;
-}
-
-LogicalResult BodyVerifier::verifyBounds(Operation &op, Value result,
-                                         BufferAttr buffer) {
-  if (buffer.getBytes() != bytesOf(result))
-    return op.emitOpError("expects a buffer of ")
-           << bytesOf(result) << " bytes, but got " << buffer;
-  if (buffer.getSpace() != BufferSpace::arena)
-    return success();
-  if (buffer.getOffset() + buffer.getBytes() >
-      static_cast<int64_t>(arena.op.getBytes()))
-    return op.emitOpError("has ")
-           << buffer << ", which ends beyond the arena of "
-           << arena.op.getBytes() << " bytes";
-  return success();
-}
-
-LogicalResult BodyVerifier::verifyOp(Operation &op) {
-  SmallVector<BufferAttr> reads, writes;
-  for (Value operand : op.getOperands()) {
-    // What was added in place is part of the gradient already.
-    if (addedInPlace(rootOf(operand)))
-      continue;
-    if (failed(memory.read(&op, operand)))
-      return failure();
-    reads.push_back(memory.bufferOf(operand));
-  }
-  for (Value result : op.getResults()) {
-    BufferAttr buffer = bufferOf(result);
-    if (!buffer)
-      return op.emitOpError("expects '") << PipeDialect::kBuffers
-                                         << "' with one buffer per result";
-    if (failed(verifyBounds(op, result, buffer)))
-      return failure();
-    if (auto read = dyn_cast<nn::ParameterOp>(op)) {
-      BufferAttr place =
-          arena.weightOf(read.getWeightAttr(), stage.getSymName());
-      if (buffer != place)
-        return op.emitOpError("expects the weight's place, but got ")
-               << buffer;
-      memory.write(result, buffer);
-      continue;
-    }
-    if (nn::AccumulateGradientOp sum = addedInPlace(rootOf(result))) {
-      BufferAttr place =
-          arena.gradientOf(sum.getWeightAttr(), stage.getSymName());
-      if (buffer != place)
-        return op.emitOpError("expects the place of the gradient that it adds "
-                              "to, but got ")
-               << buffer;
-      continue;
-    }
-    if (isa<nn::ViewOpInterface>(op)) {
-      if (buffer != reads.front())
-        return op.emitOpError("expects the buffer of what it views, ")
-               << reads.front() << ", but got " << buffer;
-      memory.alias(result, op.getOperand(0));
-      continue;
-    }
-    if (buffer.getSpace() == BufferSpace::input)
-      return op.emitOpError("writes ") << buffer << ", an operand of its task";
-    if (buffer.getSpace() == BufferSpace::arena) {
-      for (auto [owner, range] : arena.fixed)
-        if (overlap(buffer, range)) {
-          InFlightDiagnostic diagnostic =
-              op.emitOpError("writes ") << buffer
-                                        << ", which overlaps the fixed part";
-          diagnostic.attachNote(owner->getLoc()) << "here: " << range;
-          return failure();
-        }
-      written.push_back(buffer);
-    }
-    writes.push_back(buffer);
-    memory.write(result, buffer);
-  }
-  return verifyDisjoint(&op, reads, writes);
-}
-
-/// Whatever the task's consumers read must be there when the body ends.
-LogicalResult BodyVerifier::verifyReturn() {
-  ReturnOp results = returnOf(body);
-  MLIRContext *context = body->getContext();
-  for (auto [number, value] : llvm::enumerate(results.getValues())) {
-    auto expected = BufferAttr::get(context, BufferSpace::output, number, 0,
-                                    bytesOf(value));
-    if (memory.bufferOf(value) != expected)
-      return results.emitOpError("expects result ")
-             << number << " in " << expected << ", but it is in "
-             << memory.bufferOf(value);
-  }
-  if (results.getStash().empty())
-    return success();
-  StashLayout layout(stage);
-  for (auto [number, value] : llvm::enumerate(results.getStash())) {
-    auto expected =
-        BufferAttr::get(context, BufferSpace::stash, 0,
-                        layout.offsets[number], bytesOf(value));
-    if (memory.bufferOf(value) != expected)
-      return results.emitOpError("expects stash value ")
-             << number << " in " << expected << ", but it is in "
-             << memory.bufferOf(value);
-  }
-  return success();
-}
-
 //===----------------------------------------------------------------------===//
 // Programs
 //===----------------------------------------------------------------------===//
@@ -293,8 +28,8 @@ LogicalResult BodyVerifier::verifyReturn() {
 namespace {
 
 /// Arena ranges that the bodies of a stage write, by kind of task.
-using BodyWrites = std::map<std::pair<std::string, TaskKind>,
-                            std::vector<BufferAttr>>;
+using BodyWrites =
+    std::map<std::pair<std::string, TaskKind>, std::vector<BufferAttr>>;
 
 class ProgramBuffersVerifier {
 public:
@@ -355,18 +90,18 @@ ProgramBuffersVerifier::writesOf(Operation &op) {
     sizes.push_back(bytesOf(input.getResult()));
   } else if (auto post = dyn_cast<PostReceiveOp>(op)) {
     given = post.getBuffersAttr();
-    sizes.push_back(byteSize(
-        cast<PendingType>(post.getResult().getType()).getTensor()));
+    sizes.push_back(
+        byteSize(cast<PendingType>(post.getResult().getType()).getTensor()));
   } else if (auto task = dyn_cast<TaskOp>(op)) {
     given = task.getBuffersAttr();
     for (Value result : task.getResults()) {
       if (isa<RankedTensorType>(result.getType()))
         sizes.push_back(bytesOf(result));
       else if (isa<StashType>(result.getType()))
-        sizes.push_back(StashLayout(SymbolTable::lookupNearestSymbolFrom<
-                                        StageOp>(op.getParentOp(),
-                                                 task.getStageAttr()))
-                            .bytes);
+        sizes.push_back(
+            StashLayout(SymbolTable::lookupNearestSymbolFrom<StageOp>(
+                            op.getParentOp(), task.getStageAttr()))
+                .bytes);
     }
   } else if (isa<GradientOfOp, WeightOfOp>(op)) {
     given = op.getAttrOfType<ArrayAttr>("buffers");
@@ -441,9 +176,9 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
   for (auto &[pending, target] : receiving)
     for (BufferAttr buffer : llvm::concat<BufferAttr>(reads, all))
       if (overlap(target, buffer)) {
-        InFlightDiagnostic diagnostic =
-            op.emitOpError("uses ")
-            << buffer << " while a transfer writes " << target;
+        InFlightDiagnostic diagnostic = op.emitOpError("uses ")
+                                        << buffer << " while a transfer writes "
+                                        << target;
         diagnostic.attachNote(pending.getLoc()) << "posted here";
         return failure();
       }
