@@ -1,4 +1,5 @@
-//===- MemoryPlanner.h - Offsets for buffers that live for a while *- C++ -*-===//
+//===- MemoryPlanner.h - Offsets for buffers that live for a while *- C++
+//-*-===//
 //
 // Packs buffers whose lives are known intervals into one block of memory, as
 // pure code over plain data.

@@ -43,8 +43,7 @@ ArenaLayout::Range ArenaLayout::allocate(int64_t bytes) {
 /// no gradient, and stays zero under every optimizer.
 static ArenaLayout::Range around(ArenaLayout::Range first,
                                  ArenaLayout::Range last) {
-  return {first.offset,
-          alignedSize(last.offset + last.bytes) - first.offset};
+  return {first.offset, alignedSize(last.offset + last.bytes) - first.offset};
 }
 
 ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,

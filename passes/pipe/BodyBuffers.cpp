@@ -49,10 +49,9 @@ SmallVector<BufferAttr> pipewright::pipe::argumentBuffers(Operation *body) {
     if (number < saved)
       addInput(number, argument);
     else if (number < saved + fields)
-      buffers.push_back(BufferAttr::get(context, BufferSpace::stash,
-                                        /*index=*/0,
-                                        layout.offsets[number - saved],
-                                        bytesOf(argument)));
+      buffers.push_back(BufferAttr::get(
+          context, BufferSpace::stash,
+          /*index=*/0, layout.offsets[number - saved], bytesOf(argument)));
     else
       addInput(number - fields + (fields > 0), argument);
   }
@@ -64,8 +63,8 @@ BufferAttr pipewright::pipe::bufferOf(Value value) {
     return argumentBuffers(
         argument.getOwner()->getParentOp())[argument.getArgNumber()];
   auto result = cast<OpResult>(value);
-  auto buffers = result.getOwner()->getAttrOfType<ArrayAttr>(
-      PipeDialect::kBuffers);
+  auto buffers =
+      result.getOwner()->getAttrOfType<ArrayAttr>(PipeDialect::kBuffers);
   if (!buffers || buffers.size() <= result.getResultNumber())
     return BufferAttr();
   return cast<BufferAttr>(buffers[result.getResultNumber()]);

@@ -86,8 +86,7 @@ void BodyPlan::assignResults() {
   StashLayout layout(cast<StageOp>(body->getParentOp()));
   for (auto [value, offset] : llvm::zip(results.getStash(), layout.offsets))
     leaving[rootOf(value)] =
-        BufferAttr::get(context, BufferSpace::stash, 0, offset,
-                        bytesOf(value));
+        BufferAttr::get(context, BufferSpace::stash, 0, offset, bytesOf(value));
 }
 
 void BodyPlan::planTemporaries() {
@@ -124,8 +123,7 @@ BufferAttr BodyPlan::bufferOfRoot(Value root, const ArenaLayout &layout,
   if (BufferAttr buffer = leaving.lookup(root))
     return buffer;
   if (nn::AccumulateGradientOp sum = addedInPlace(root)) {
-    ArenaLayout::Range range =
-        *layout.placeOf(stage, sum.getWeight()).gradient;
+    ArenaLayout::Range range = *layout.placeOf(stage, sum.getWeight()).gradient;
     return BufferAttr::get(context, BufferSpace::arena, range.offset,
                            range.bytes);
   }
@@ -140,8 +138,7 @@ void BodyPlan::write(const ArenaLayout &layout, int32_t stage,
       continue;
     SmallVector<Attribute> buffers;
     for (Value result : op.getResults())
-      buffers.push_back(
-          bufferOfRoot(rootOf(result), layout, stage, workspace));
+      buffers.push_back(bufferOfRoot(rootOf(result), layout, stage, workspace));
     op.setDiscardableAttr(PipeDialect::kBuffers,
                           ArrayAttr::get(body->getContext(), buffers));
   }

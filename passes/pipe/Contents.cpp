@@ -69,8 +69,7 @@ static std::optional<Content> resultOfTask(const Stages &stages, TaskOp task,
 }
 
 std::optional<Content> pipewright::pipe::contentOf(const Stages &stages,
-                                                   StepMode mode,
-                                                   Value value) {
+                                                   StepMode mode, Value value) {
   Operation *op = value.getDefiningOp();
   if (auto input = dyn_cast<InputOp>(op))
     return Content{Kind::Input, stages.numberOf(input.getStage()), 0,
@@ -79,8 +78,8 @@ std::optional<Content> pipewright::pipe::contentOf(const Stages &stages,
   if (auto task = dyn_cast<TaskOp>(op))
     return resultOfTask(stages, task, cast<OpResult>(value));
   if (auto view = dyn_cast<GradientOfOp>(op))
-    return Content{Kind::WeightGradient, stages.numberOf(view.getStage()), 0,
-                   0, view.getWeight()};
+    return Content{Kind::WeightGradient, stages.numberOf(view.getStage()), 0, 0,
+                   view.getWeight()};
   if (auto add = dyn_cast<AddGradientOp>(op))
     return Content{Kind::Sum, stages.numberOf(add.getStage()), 0, 0, {}};
   if (auto view = dyn_cast<WeightOfOp>(op))
@@ -93,8 +92,11 @@ static Content sourceContent(const Stages &stages, int32_t stage,
   if (auto input = dyn_cast<InputAttr>(source))
     return {Kind::Input, stage, 0, batch, input.getName().getValue()};
   auto output = cast<OutputAttr>(source);
-  return {Kind::Result, stages.numberOf(output.getStage()), output.getIndex(),
-          batch, {}};
+  return {Kind::Result,
+          stages.numberOf(output.getStage()),
+          output.getIndex(),
+          batch,
+          {}};
 }
 
 static std::optional<Content> operandOfBackward(const Stages &stages,
@@ -128,8 +130,8 @@ static std::optional<Content> addendOf(const Stages &stages,
     if (copies.weight.getSymName() != add.getWeight())
       continue;
     size_t number = 1;
-    for (auto before = add.getGradient().getDefiningOp<AddGradientOp>();
-         before; before = before.getGradient().getDefiningOp<AddGradientOp>())
+    for (auto before = add.getGradient().getDefiningOp<AddGradientOp>(); before;
+         before = before.getGradient().getDefiningOp<AddGradientOp>())
       number += before.getWeight() == add.getWeight();
     if (number < copies.stages.size())
       return Content{Kind::WeightGradient, copies.stages[number], 0, 0,
@@ -138,9 +140,9 @@ static std::optional<Content> addendOf(const Stages &stages,
   return std::nullopt;
 }
 
-std::optional<Content>
-pipewright::pipe::contentWantedBy(const Stages &stages, StepMode mode,
-                                  OpOperand &operand) {
+std::optional<Content> pipewright::pipe::contentWantedBy(const Stages &stages,
+                                                         StepMode mode,
+                                                         OpOperand &operand) {
   Operation *op = operand.getOwner();
   int64_t number = operand.getOperandNumber();
   if (auto task = dyn_cast<TaskOp>(op)) {
@@ -165,9 +167,9 @@ pipewright::pipe::contentWantedBy(const Stages &stages, StepMode mode,
   if (auto view = dyn_cast<GradientOfOp>(op))
     return Content{Kind::Sum, stages.numberOf(view.getStage()), 0, 0, {}};
   if (auto add = dyn_cast<AddGradientOp>(op))
-    return number == 0 ? Content{Kind::Sum, stages.numberOf(add.getStage()),
-                                 0, 0, {}}
-                       : addendOf(stages, add);
+    return number == 0
+               ? Content{Kind::Sum, stages.numberOf(add.getStage()), 0, 0, {}}
+               : addendOf(stages, add);
   if (auto view = dyn_cast<WeightOfOp>(op))
     return Content{Kind::Updated, stages.numberOf(view.getStage()), 0, 0, {}};
   if (auto set = dyn_cast<SetWeightOp>(op)) {

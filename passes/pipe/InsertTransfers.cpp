@@ -131,10 +131,9 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
         postSend(rank, valueOf(instruction.transfer), instruction.peer);
     return;
   case InstructionKind::WaitSend:
-    WaitSendOp::create(
-        builder, step.getLoc(),
-        ranks[rank].sending.at(valueOf(instruction.transfer)),
-        instruction.peer);
+    WaitSendOp::create(builder, step.getLoc(),
+                       ranks[rank].sending.at(valueOf(instruction.transfer)),
+                       instruction.peer);
     return;
   case InstructionKind::PostReceive:
     return postReceive(rank, valueOf(instruction.transfer), instruction.peer);
@@ -215,7 +214,8 @@ void StepSplitter::endStep() {
   waitLateSends();
 }
 
-class InsertTransfers : public pipe::impl::PipeInsertTransfersBase<InsertTransfers> {
+class InsertTransfers
+    : public pipe::impl::PipeInsertTransfersBase<InsertTransfers> {
 public:
   using PipeInsertTransfersBase::PipeInsertTransfersBase;
 
@@ -224,8 +224,7 @@ public:
     FailureOr<Stages> stages = Stages::read(module);
     if (failed(stages))
       return signalPassFailure();
-    for (StepOp step :
-         llvm::make_early_inc_range(module.getOps<StepOp>())) {
+    for (StepOp step : llvm::make_early_inc_range(module.getOps<StepOp>())) {
       FailureOr<schedules::Schedule> schedule =
           readSchedule(module, *stages, step.getMode());
       if (failed(schedule))

@@ -97,16 +97,15 @@ void ProgramPlan::write(const Stages &stages, const ArenaLayout &layout,
                            base + plan.offsets[index], lives[index].bytes);
   };
   auto fixed = [&](ArenaLayout::Range range) {
-    Attribute buffer = BufferAttr::get(context, BufferSpace::arena,
-                                       range.offset, range.bytes);
+    Attribute buffer =
+        BufferAttr::get(context, BufferSpace::arena, range.offset, range.bytes);
     return ArrayAttr::get(context, buffer);
   };
   for (Operation &op : *program.getBody()) {
     if (auto post = dyn_cast<PostReceiveOp>(op)) {
       post.setBuffersAttr(ArrayAttr::get(context, planned(post.getResult())));
     } else if (auto input = dyn_cast<InputOp>(op)) {
-      input.setBuffersAttr(
-          ArrayAttr::get(context, planned(input.getResult())));
+      input.setBuffersAttr(ArrayAttr::get(context, planned(input.getResult())));
     } else if (auto task = dyn_cast<TaskOp>(op)) {
       SmallVector<Attribute> buffers;
       for (Value result : task.getResults())

@@ -23,7 +23,8 @@ using namespace pipewright::pipe;
 
 namespace {
 
-class PrintTimetable : public pipe::impl::PipePrintTimetableBase<PrintTimetable> {
+class PrintTimetable
+    : public pipe::impl::PipePrintTimetableBase<PrintTimetable> {
 public:
   using PipePrintTimetableBase::PipePrintTimetableBase;
 
@@ -38,7 +39,8 @@ public:
       return signalPassFailure();
     completeSchedule(*schedule);
     std::string text = pipewright::schedules::printTimetable(*schedule);
-    for (llvm::StringRef line : llvm::split(llvm::StringRef(text).rtrim(), '\n'))
+    for (llvm::StringRef line :
+         llvm::split(llvm::StringRef(text).rtrim(), '\n'))
       llvm::outs() << "// " << line << "\n";
     llvm::outs().flush();
   }

@@ -102,10 +102,9 @@ static LogicalResult orderStep(StepOp step, const Stages &stages,
     }
     if (done != before)
       continue;
-    auto stuck = llvm::find_if(llvm::seq<size_t>(0, queues.size()),
-                               [&](size_t r) {
-                                 return next[r] < queues[r].size();
-                               });
+    auto stuck =
+        llvm::find_if(llvm::seq<size_t>(0, queues.size()),
+                      [&](size_t r) { return next[r] < queues[r].size(); });
     return queues[*stuck][next[*stuck]].emitOpError(
         "can never run in the order of this schedule: what it needs comes "
         "later");
@@ -137,8 +136,8 @@ public:
     llvm::Expected<schedules::Schedule> schedule = build(options);
     if (!schedule)
       return fail(schedule.takeError());
-    if (llvm::Error error = schedules::checkSchedule(
-            *schedule, stages->edges(StepMode::train)))
+    if (llvm::Error error =
+            schedules::checkSchedule(*schedule, stages->edges(StepMode::train)))
       return fail(std::move(error));
 
     Builder builder(module.getContext());
@@ -159,8 +158,7 @@ private:
   /// Options that are not given come from the module.
   void readDefaults(ModuleOp module) {
     if (policy.empty()) {
-      auto given =
-          module->getAttrOfType<StringAttr>(PipeDialect::kSchedule);
+      auto given = module->getAttrOfType<StringAttr>(PipeDialect::kSchedule);
       policy = given ? given.str() : "1f1b";
     }
     if (ranks == 0) {

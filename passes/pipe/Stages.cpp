@@ -31,8 +31,7 @@ int32_t Stages::numberOf(StringRef name) const {
   return found == numbers.end() ? -1 : found->second;
 }
 
-int64_t Stages::linkInto(int32_t stage, int64_t argument,
-                         StepMode mode) const {
+int64_t Stages::linkInto(int32_t stage, int64_t argument, StepMode mode) const {
   for (auto [number, link] : llvm::enumerate(links(mode)))
     if (link.to == stage && link.argument == argument)
       return number;
@@ -155,8 +154,7 @@ LogicalResult Stages::readWeights(ModuleOp module) {
 std::vector<schedules::StageEdge> Stages::edges(StepMode mode) const {
   std::vector<schedules::StageEdge> edges;
   for (const StageLink &link : links(mode))
-    edges.push_back(
-        {link.from, link.to, link.bytes, link.gradientResult >= 0});
+    edges.push_back({link.from, link.to, link.bytes, link.gradientResult >= 0});
   return edges;
 }
 
@@ -211,8 +209,7 @@ FailureOr<SmallVector<int32_t>> Stages::ranks() const {
 }
 
 FailureOr<int64_t> pipewright::pipe::microBatchesOf(ModuleOp module) {
-  auto number =
-      module->getAttrOfType<IntegerAttr>(PipeDialect::kMicroBatches);
+  auto number = module->getAttrOfType<IntegerAttr>(PipeDialect::kMicroBatches);
   if (!number)
     return module.emitError("expects the module to have the attribute '")
            << PipeDialect::kMicroBatches << "'";

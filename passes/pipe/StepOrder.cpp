@@ -12,8 +12,7 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
 
-schedules::Task pipewright::pipe::plainTask(const Stages &stages,
-                                            TaskOp task) {
+schedules::Task pipewright::pipe::plainTask(const Stages &stages, TaskOp task) {
   return {scheduleKindOf(task.getKind()), stages.numberOf(task.getStage()),
           static_cast<int32_t>(task.getMicroBatch().value_or(0))};
 }

@@ -156,8 +156,7 @@ void StepBuilder::addUpdates() {
   SmallVector<Value> updated(stages.size());
   for (int32_t stage = 0; stage < stages.size(); ++stage)
     if (stages.hasUpdate(stage)) {
-      Type type =
-          UpdatedType::get(builder.getContext(), stages.nameOf(stage));
+      Type type = UpdatedType::get(builder.getContext(), stages.nameOf(stage));
       updated[stage] = createTask(TaskKind::update, stage, std::nullopt,
                                   gradients[stage], type)
                            .getResult(0);
@@ -202,8 +201,7 @@ public:
   }
 
 private:
-  static StepOp createStep(ModuleOp module, StepMode mode,
-                           OpBuilder &builder) {
+  static StepOp createStep(ModuleOp module, StepMode mode, OpBuilder &builder) {
     builder.setInsertionPointToEnd(module.getBody());
     auto step = StepOp::create(builder, module.getLoc(), mode);
     builder.setInsertionPointToEnd(&step.getBodyRegion().emplaceBlock());

@@ -86,8 +86,7 @@ FailureOr<schedules::Transfer> ProgramVerifier::sentBy(PostSendOp post) {
   return numbered(*content);
 }
 
-FailureOr<schedules::Transfer>
-ProgramVerifier::receivedBy(PostReceiveOp post) {
+FailureOr<schedules::Transfer> ProgramVerifier::receivedBy(PostReceiveOp post) {
   std::optional<Content> wanted;
   for (Operation *user : post.getResult().getUsers()) {
     auto wait = dyn_cast<WaitReceiveOp>(user);
@@ -174,7 +173,8 @@ LogicalResult ProgramVerifier::verify(int64_t microBatches,
 
 namespace {
 
-class VerifySchedule : public pipe::impl::PipeVerifyScheduleBase<VerifySchedule> {
+class VerifySchedule
+    : public pipe::impl::PipeVerifyScheduleBase<VerifySchedule> {
 public:
   using PipeVerifyScheduleBase::PipeVerifyScheduleBase;
 

@@ -106,8 +106,8 @@ void TaskVerifier::verifyOperand(OpOperand &operand) {
       << (got ? got->describe(stages) : "a value that means nothing here");
 }
 
-void TaskVerifier::expectTask(TaskKind kind, int32_t stage,
-                              int64_t microBatch, bool expected) {
+void TaskVerifier::expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
+                              bool expected) {
   bool found = tasks.count({kind, stage, microBatch});
   if (found == expected)
     return;
@@ -127,8 +127,7 @@ void TaskVerifier::verifyStage(int32_t stage) {
     expectTask(TaskKind::backward, stage, m, isTraining && op.getBackward());
     expectTask(TaskKind::evaluate, stage, m, !isTraining && op.getEvaluate());
   }
-  expectTask(TaskKind::update, stage, 0,
-             isTraining && stages.hasUpdate(stage));
+  expectTask(TaskKind::update, stage, 0, isTraining && stages.hasUpdate(stage));
 }
 
 /// The gradients of a stage pass through all its backward tasks, ascending.
@@ -197,8 +196,7 @@ void TaskVerifier::verifyTiedWeights() {
   }
 }
 
-LogicalResult pipewright::pipe::verifyTasks(const Stages &stages,
-                                            StepMode mode,
+LogicalResult pipewright::pipe::verifyTasks(const Stages &stages, StepMode mode,
                                             int64_t microBatches,
                                             Operation *where,
                                             ArrayRef<Operation *> ops) {

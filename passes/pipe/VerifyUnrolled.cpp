@@ -19,7 +19,8 @@ using namespace pipewright::pipe;
 
 namespace {
 
-class VerifyUnrolled : public pipe::impl::PipeVerifyUnrolledBase<VerifyUnrolled> {
+class VerifyUnrolled
+    : public pipe::impl::PipeVerifyUnrolledBase<VerifyUnrolled> {
 public:
   using PipeVerifyUnrolledBase::PipeVerifyUnrolledBase;
 
@@ -35,8 +36,8 @@ public:
       SmallVector<Operation *> ops;
       for (Operation &op : *step.getBody())
         ops.push_back(&op);
-      if (failed(verifyTasks(*stages, step.getMode(), *microBatches, step,
-                             ops)))
+      if (failed(
+              verifyTasks(*stages, step.getMode(), *microBatches, step, ops)))
         signalPassFailure();
     }
     if (trainingSteps != 1) {

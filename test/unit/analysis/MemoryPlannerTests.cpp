@@ -76,8 +76,8 @@ TEST(MemoryPlanner, NoOverlapAlignedAndRepeatable) {
         continue;
       end = std::max(end, plan.offsets[i] + lives[i].bytes);
       for (size_t j = 0; j < i; ++j) {
-        bool inTime = lives[i].begin <= lives[j].end &&
-                      lives[j].begin <= lives[i].end;
+        bool inTime =
+            lives[i].begin <= lives[j].end && lives[j].begin <= lives[i].end;
         bool inSpace = plan.offsets[i] < plan.offsets[j] + lives[j].bytes &&
                        plan.offsets[j] < plan.offsets[i] + lives[i].bytes;
         EXPECT_FALSE(inTime && inSpace && lives[j].bytes > 0);
