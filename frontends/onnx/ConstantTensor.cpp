@@ -134,9 +134,9 @@ ConstantTensor ConstantTensor::reshaped(ArrayRef<int64_t> shape) const {
   return result;
 }
 
-ConstantTensor ConstantTensor::remapped(
-    ArrayRef<int64_t> shape,
-    llvm::function_ref<int64_t(int64_t)> source) const {
+ConstantTensor
+ConstantTensor::remapped(ArrayRef<int64_t> shape,
+                         llvm::function_ref<int64_t(int64_t)> source) const {
   if (splat)
     return reshaped(shape);
   ConstantTensor result(elementKind, shape);

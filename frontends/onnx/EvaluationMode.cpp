@@ -53,8 +53,8 @@ static LogicalResult warnAboutLostTies(GraphImporter &graph, bool &found) {
     if (tensor.dims_size() != 2 || !graph.isRead(tensor.name()) ||
         elementKindOf(tensor.data_type()) != ElementKind::Float)
       continue;
-    FailureOr<FloatBytes> bytes = graph.reader.readFloats(
-        tensor, "initializer '" + tensor.name() + "'");
+    FailureOr<FloatBytes> bytes =
+        graph.reader.readFloats(tensor, "initializer '" + tensor.name() + "'");
     if (failed(bytes))
       return failure();
     matrices.push_back({tensor.name(), std::move(*bytes)});
@@ -101,8 +101,7 @@ static void warnAboutUntied(GraphImporter &graph) {
     list += (list.empty() ? "'" : ", '") + name + "'";
   if (names.size() > 3)
     list += ", ...";
-  graph.warn(std::to_string(names.size()) +
-             " weights (" + list +
+  graph.warn(std::to_string(names.size()) + " weights (" + list +
              ") are read through Identity: the export merged initializers "
              "because their values are equal; each is trained as a weight of "
              "its own again");
@@ -135,11 +134,10 @@ LogicalResult warnAboutEvaluationMode(GraphImporter &graph) {
                "without them");
   }
   if (evaluation)
-    graph.warn(
-        std::string("the model was exported in evaluation mode") +
-        (graph.activeDropouts ? "" : ", where any dropout is gone") +
-        ": to train the model that was written, export it with "
-        "training=TrainingMode.TRAINING and do_constant_folding=False");
+    graph.warn(std::string("the model was exported in evaluation mode") +
+               (graph.activeDropouts ? "" : ", where any dropout is gone") +
+               ": to train the model that was written, export it with "
+               "training=TrainingMode.TRAINING and do_constant_folding=False");
   return success();
 }
 

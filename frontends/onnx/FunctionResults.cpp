@@ -127,8 +127,7 @@ Value ResultBuilder::addTarget(ArrayRef<int64_t> shape, ElementKind kind) {
       return Value();
     }
   }
-  auto type =
-      RankedTensorType::get(shape, elementType(kind, &graph.context));
+  auto type = RankedTensorType::get(shape, elementType(kind, &graph.context));
   StringAttr name = builder.getStringAttr(options.targetInput);
   unsigned index = function.getNumArguments();
   auto attrs = builder.getDictionaryAttr(builder.getNamedAttr("nn.name", name));

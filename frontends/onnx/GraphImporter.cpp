@@ -32,8 +32,8 @@ void GraphImporter::createModule(ArrayRef<InputBinding> inputs) {
 
   SmallVector<Type> types;
   for (const InputBinding &input : inputs)
-    types.push_back(RankedTensorType::get(input.shape,
-                                          elementType(input.kind, &context)));
+    types.push_back(
+        RankedTensorType::get(input.shape, elementType(input.kind, &context)));
   function = func::FuncOp::create(builder, loc, "model",
                                   builder.getFunctionType(types, {}));
   symbols.insert("model");
@@ -75,8 +75,8 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
                            << " or newer for this operator";
   for (const auto &attribute : node.attribute())
     if (attribute.has_g() || attribute.graphs_size())
-      return context.error() << "subgraph '" << attribute.name()
-                             << "' is not supported";
+      return context.error()
+             << "subgraph '" << attribute.name() << "' is not supported";
   if (failed(context.resolveInputs()))
     return failure();
   bool fold = row->fold && context.allConstant();
@@ -205,10 +205,8 @@ ImportedValue GraphImporter::addWeight(StringRef key, WeightRecord record) {
   return imported;
 }
 
-ImportedValue
-GraphImporter::addConstantAsWeight(StringRef key,
-                                   const ConstantTensor::Ptr &constant,
-                                   nn::WeightRole role) {
+ImportedValue GraphImporter::addConstantAsWeight(
+    StringRef key, const ConstantTensor::Ptr &constant, nn::WeightRole role) {
   WeightRecord record;
   record.role = role;
   record.element = constant->kind();
@@ -311,14 +309,12 @@ Value GraphImporter::materializeConstant(const ConstantTensor::Ptr &constant,
   TensorBuilder b(builder, loc, [this] { return error(); });
   CausalPattern causal = matchCausal(*constant);
   if (causal.kind != CausalPattern::NotCausal) {
-    auto type =
-        RankedTensorType::get(constant->shape(), builder.getI1Type());
+    auto type = RankedTensorType::get(constant->shape(), builder.getI1Type());
     Value mask = b.create<nn::CausalMaskOp>({}, {}, type);
     if (causal.kind == CausalPattern::NotLower)
       mask = b.create<nn::LogicalNotOp>(mask);
     else if (causal.kind == CausalPattern::Additive)
-      mask = b.create<nn::WhereOp>(
-          {mask, b.splat(0), b.splat(causal.masked)});
+      mask = b.create<nn::WhereOp>({mask, b.splat(0), b.splat(causal.masked)});
     return cached = mask;
   }
   if (constant->size() > nn::ConstantOp::kMaxElements &&

@@ -1,4 +1,5 @@
-//===- GraphImporter.h - Names of a graph and what they stand for -*- C++ -*-===//
+//===- GraphImporter.h - Names of a graph and what they stand for -*- C++
+//-*-===//
 //
 // Holds the module that is being built, and for each ONNX name what it stands
 // for: a computed value, a constant, or a weight. Weights enter the module

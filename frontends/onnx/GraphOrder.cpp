@@ -67,8 +67,7 @@ LogicalResult NodeSorter::collectDefinitions() {
   llvm::StringSet<> inputs;
   for (const auto &input : graph.input()) {
     if (!inputs.insert(input.name()).second)
-      return file.error(context)
-             << "'" << input.name() << "' is defined twice";
+      return file.error(context) << "'" << input.name() << "' is defined twice";
     // Up to IR version 3 initializers are inputs as well.
     definedBy.try_emplace(input.name(), -1);
   }
@@ -79,8 +78,8 @@ LogicalResult NodeSorter::collectDefinitions() {
   return success();
 }
 
-LogicalResult
-NodeSorter::reportCycle(ArrayRef<std::pair<int, int>> stack, int back) {
+LogicalResult NodeSorter::reportCycle(ArrayRef<std::pair<int, int>> stack,
+                                      int back) {
   auto first = llvm::find_if(stack, [&](auto e) { return e.first == back; });
   auto diag = file.error(context) << "the graph has a cycle: ";
   // The stack goes from consumer to producer; data flows the other way.

@@ -30,8 +30,7 @@ static LogicalResult checkDeclaredOutputs(GraphImporter &graph) {
     const auto &type = output.type().tensor_type();
     auto kind = elementKindOf(type.elem_type());
     if (type.elem_type() && kind != value->element)
-      return graph.error() << "output '" << output.name()
-                           << "' is declared as "
+      return graph.error() << "output '" << output.name() << "' is declared as "
                            << elementTypeName(type.elem_type())
                            << ", but the graph computes another type";
     if (!type.has_shape())
@@ -43,8 +42,8 @@ static LogicalResult checkDeclaredOutputs(GraphImporter &graph) {
     }
     if (fits)
       continue;
-    auto diag = graph.error() << "output '" << output.name()
-                              << "' is declared as [";
+    auto diag = graph.error()
+                << "output '" << output.name() << "' is declared as [";
     llvm::interleaveComma(type.shape().dim(), diag, [&](const auto &dim) {
       if (dim.has_dim_value())
         diag << dim.dim_value();

@@ -31,7 +31,8 @@ private:
   FailureOr<int64_t> bindDimension(const onnx::ValueInfoProto &input,
                                    int index);
   LogicalResult checkUnusedOptions();
-  FailureOr<std::optional<BatchChange>> findBatchChange(const BoundInputs &bound);
+  FailureOr<std::optional<BatchChange>>
+  findBatchChange(const BoundInputs &bound);
 
   const TensorShapeProto::Dimension &dimension(const onnx::ValueInfoProto &v,
                                                int i) {
@@ -106,8 +107,8 @@ LogicalResult InputBinder::bindBatchNames() {
   return success();
 }
 
-FailureOr<int64_t>
-InputBinder::bindDimension(const onnx::ValueInfoProto &input, int index) {
+FailureOr<int64_t> InputBinder::bindDimension(const onnx::ValueInfoProto &input,
+                                              int index) {
   const auto &dim = dimension(input, index);
   if (dim.has_dim_value()) {
     if (dim.dim_value() < 1)
@@ -160,8 +161,7 @@ InputBinder::findBatchChange(const BoundInputs &bound) {
       (!differ && *fixed == *options.microBatchSize))
     return std::optional<BatchChange>();
   if (differ)
-    return error() << "--micro-batch-size "
-                   << *options.microBatchSize
+    return error() << "--micro-batch-size " << *options.microBatchSize
                    << " cannot be applied: the inputs differ in dimension 0, "
                       "which the model fixes";
   return std::optional<BatchChange>(

@@ -52,7 +52,8 @@ static LogicalResult parseBinary(ModelFile &file, StringRef bytes,
               "with external data";
   google::protobuf::io::CodedInputStream stream(
       reinterpret_cast<const uint8_t *>(bytes.data()), int(bytes.size()));
-  if (file.proto->ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage())
+  if (file.proto->ParseFromCodedStream(&stream) &&
+      stream.ConsumedEntireMessage())
     return success();
   return file.error(context)
          << "is not an ONNX model, or is truncated: it does not parse";
@@ -84,10 +85,9 @@ static LogicalResult checkForm(ModelFile &file, MLIRContext &context) {
            << "model-local functions ('" << file.proto->functions(0).name()
            << "') are not supported: inline them before import";
   if (graph.sparse_initializer_size())
-    return file.error(context)
-           << "sparse initializers ('"
-           << graph.sparse_initializer(0).values().name()
-           << "') are not supported: store them dense";
+    return file.error(context) << "sparse initializers ('"
+                               << graph.sparse_initializer(0).values().name()
+                               << "') are not supported: store them dense";
   if (graph.node_size() == 0)
     return file.error(context) << "the graph has no nodes";
   if (graph.output_size() == 0)

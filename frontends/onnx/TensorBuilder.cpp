@@ -33,8 +33,8 @@ static LogicalResult inferTypes(OperationState &state) {
   MLIRContext *context = state.getContext();
   DictionaryAttr attrs = state.attributes.getDictionary(context);
   size_t size = state.name.getOpPropertyByteSize();
-  auto storage = std::make_unique<std::max_align_t[]>(
-      size / sizeof(std::max_align_t) + 1);
+  auto storage =
+      std::make_unique<std::max_align_t[]>(size / sizeof(std::max_align_t) + 1);
   OpaqueProperties properties(size ? storage.get() : nullptr);
   if (size) {
     state.name.initOpProperties(properties, OpaqueProperties(nullptr));
@@ -44,8 +44,8 @@ static LogicalResult inferTypes(OperationState &state) {
       return failure();
   }
   LogicalResult result = interface->inferReturnTypes(
-      context, state.location, state.operands, attrs, properties,
-      state.regions, state.types);
+      context, state.location, state.operands, attrs, properties, state.regions,
+      state.types);
   if (size)
     state.name.destroyOpProperties(properties);
   return result;
@@ -61,12 +61,12 @@ Operation *TensorBuilder::createChecked(StringRef name, ValueRange operands,
   Operation *op = nullptr;
   std::string problem;
   {
-    ScopedDiagnosticHandler capture(
-        builder.getContext(), [&](Diagnostic &diagnostic) {
-          if (problem.empty())
-            problem = diagnostic.str();
-          return success();
-        });
+    ScopedDiagnosticHandler capture(builder.getContext(),
+                                    [&](Diagnostic &diagnostic) {
+                                      if (problem.empty())
+                                        problem = diagnostic.str();
+                                      return success();
+                                    });
     if (resultType)
       state.addTypes(resultType);
     if (resultType || succeeded(inferTypes(state))) {

@@ -72,9 +72,8 @@ InFlightDiagnostic TensorReader::error(StringRef what) {
 FailureOr<Shape> TensorReader::readShape(const TensorProto &tensor,
                                          StringRef what) {
   if (!findType(tensor.data_type()))
-    return error(what) << "element type "
-                       << elementTypeName(tensor.data_type()) << " ("
-                       << tensor.data_type() << ") is not supported";
+    return error(what) << "element type " << elementTypeName(tensor.data_type())
+                       << " (" << tensor.data_type() << ") is not supported";
   if (tensor.has_segment())
     return error(what) << "segmented tensors are not supported";
   Shape shape;
@@ -125,9 +124,9 @@ TensorReader::readExternal(const TensorProto &tensor, StringRef what) {
   namespace path = llvm::sys::path;
   bool leaves = path::is_absolute(location) ||
                 StringRef(location).contains('\\') ||
-                llvm::is_contained(
-                    llvm::make_range(path::begin(location), path::end(location)),
-                    StringRef(".."));
+                llvm::is_contained(llvm::make_range(path::begin(location),
+                                                    path::end(location)),
+                                   StringRef(".."));
   if (leaves)
     return error(what) << "external data path '" << location
                        << "' leads out of the model's folder";
@@ -172,9 +171,9 @@ TensorReader::readStored(const TensorProto &tensor, StringRef what) {
       return failure();
     stored = *external;
   } else if (tensor.has_raw_data()) {
-    stored = {ArrayRef<char>(tensor.raw_data().data(),
-                             tensor.raw_data().size()),
-              file.proto};
+    stored = {
+        ArrayRef<char>(tensor.raw_data().data(), tensor.raw_data().size()),
+        file.proto};
   } else if (tensor.data_type() == TensorProto::FLOAT) {
     stored = view(tensor.float_data());
   } else if (tensor.data_type() == TensorProto::DOUBLE) {
@@ -197,8 +196,8 @@ TensorReader::readStored(const TensorProto &tensor, StringRef what) {
 
   uint64_t expected = elementCount(*shape) * type.width;
   if (stored.bytes.size() != expected) {
-    auto diag = error(what) << "expects " << expected << " bytes for "
-                            << type.name << " [";
+    auto diag = error(what)
+                << "expects " << expected << " bytes for " << type.name << " [";
     llvm::interleaveComma(*shape, diag);
     return diag << "], but got " << stored.bytes.size();
   }

@@ -26,8 +26,9 @@ static cl::opt<std::string> target("target-input", cl::init("targets"),
 static cl::opt<bool> noLoss("no-loss", cl::desc("do not ask for a loss"));
 static cl::opt<bool> locations("print-locations",
                                cl::desc("print each op's location"));
-static cl::opt<bool> weightSizes("print-weights",
-                                 cl::desc("print name and size of each weight"));
+static cl::opt<bool>
+    weightSizes("print-weights",
+                cl::desc("print name and size of each weight"));
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
@@ -60,8 +61,7 @@ int main(int argc, char **argv) {
   imported->module->print(outs(), flags);
   outs() << "\n";
   if (weightSizes)
-    for (auto weight :
-         imported->module->getOps<pipewright::nn::WeightOp>())
+    for (auto weight : imported->module->getOps<pipewright::nn::WeightOp>())
       outs() << weight.getSymName() << ": "
              << imported->weights.lookup(weight.getSymName()).size()
              << " bytes\n";

@@ -93,6 +93,44 @@ static LogicalResult importLeakyRelu(NodeContext &n) {
   return n.setResult(0, n.b.create<nn::MaximumOp>({x, small}));
 }
 
+/// x where positive, else slope * x; the slope is a weight that broadcasts to
+/// the input from the right.
+static LogicalResult importPRelu(NodeContext &n) {
+  if (failed(n.expectInputs(2, 2)))
+    return failure();
+  Value x = n.value(0);
+  Value above = n.b.create<nn::ReluOp>(x);
+  Value below = n.b.create<nn::MinimumOp>({x, n.b.splat(0)});
+  below = n.b.create<nn::MulOp>({below, n.weight(1)});
+  return n.setResult(0, n.b.create<nn::AddOp>({above, below}));
+}
+
+/// x where positive, else alpha * (e^x - 1); the exponent is capped at 0, so
+/// that the side not taken does not overflow.
+static LogicalResult importElu(NodeContext &n) {
+  if (failed(n.expectInputs(1, 1)))
+    return failure();
+  float alpha = n.floatAttribute("alpha", 1);
+  Value x = n.value(0);
+  Value above = n.b.create<nn::ReluOp>(x);
+  Value power =
+      n.b.create<nn::ExpOp>(n.b.create<nn::MinimumOp>({x, n.b.splat(0)}));
+  Value below = n.b.create<nn::MulOp>(
+      {n.b.create<nn::SubOp>({power, n.b.splat(1)}), n.b.splat(alpha)});
+  return n.setResult(0, n.b.create<nn::AddOp>({above, below}));
+}
+
+/// A NaN is what differs from itself.
+static LogicalResult importIsNaN(NodeContext &n) {
+  if (failed(n.expectInputs(1, 1)))
+    return failure();
+  auto attr =
+      nn::ComparePredicateAttr::get(&n.graph.context, nn::ComparePredicate::Ne);
+  return n.setResult(0, n.b.create<nn::CompareOp>(
+                            {n.value(0), n.value(0)},
+                            n.b.getBuilder().getNamedAttr("predicate", attr)));
+}
+
 /// max(0, min(1, alpha x + beta))
 static Value hardSigmoid(NodeContext &n, Value x, float alpha, float beta) {
   Value line = n.b.create<nn::AddOp>(
@@ -148,8 +186,8 @@ static LogicalResult importSoftplus(NodeContext &n) {
       n.b.create<nn::ExpOp>(n.b.create<nn::NegOp>(n.b.create<nn::AbsOp>(x)));
   Value log =
       n.b.create<nn::LogOp>(n.b.create<nn::AddOp>({tail, n.b.splat(1)}));
-  return n.setResult(
-      0, n.b.create<nn::AddOp>({n.b.create<nn::ReluOp>(x), log}));
+  return n.setResult(0,
+                     n.b.create<nn::AddOp>({n.b.create<nn::ReluOp>(x), log}));
 }
 
 /// An initializer that is read under a second name: exporters in evaluation
@@ -184,6 +222,9 @@ ArrayRef<OpRow> activationOps() {
       {"Gelu", 20, importGelu},
       {"Swish", 24, importSwish},
       {"LeakyRelu", 7, importLeakyRelu},
+      {"PRelu", 7, importPRelu},
+      {"Elu", 7, importElu},
+      {"IsNaN", 9, importIsNaN},
       {"HardSigmoid", 7, importHardSigmoid},
       {"HardSwish", 14, importHardSwish},
       {"Clip", 7, importClip},

@@ -243,10 +243,9 @@ static LogicalResult importCompare(NodeContext &n) {
   if (failed(n.expectInputs(2, 2)))
     return failure();
   auto attr = nn::ComparePredicateAttr::get(&n.graph.context, predicate);
-  return n.setResult(
-      0, n.b.create<nn::CompareOp>(
-             {n.value(0), n.value(1)},
-             n.b.getBuilder().getNamedAttr("predicate", attr)));
+  return n.setResult(0, n.b.create<nn::CompareOp>(
+                            {n.value(0), n.value(1)},
+                            n.b.getBuilder().getNamedAttr("predicate", attr)));
 }
 
 template <char op>
@@ -270,12 +269,11 @@ static LogicalResult foldLogic(NodeContext &n) {
 static LogicalResult importXor(NodeContext &n) {
   if (failed(n.expectInputs(2, 2)))
     return failure();
-  auto attr = nn::ComparePredicateAttr::get(&n.graph.context,
-                                            nn::ComparePredicate::Ne);
-  return n.setResult(
-      0, n.b.create<nn::CompareOp>(
-             {n.value(0), n.value(1)},
-             n.b.getBuilder().getNamedAttr("predicate", attr)));
+  auto attr =
+      nn::ComparePredicateAttr::get(&n.graph.context, nn::ComparePredicate::Ne);
+  return n.setResult(0, n.b.create<nn::CompareOp>(
+                            {n.value(0), n.value(1)},
+                            n.b.getBuilder().getNamedAttr("predicate", attr)));
 }
 
 static LogicalResult foldNot(NodeContext &n) {
@@ -320,8 +318,8 @@ static LogicalResult importWhere(NodeContext &n) {
       ConstantTensor turned = *condition;
       for (int64_t k = 0, e = turned.storedSize(); k < e; ++k)
         turned.setBool(k, !turned.boolAt(k));
-      auto type = RankedTensorType::get(turned.shape(),
-                                        n.b.getBuilder().getI1Type());
+      auto type =
+          RankedTensorType::get(turned.shape(), n.b.getBuilder().getI1Type());
       Value mask = n.b.create<nn::CausalMaskOp>({}, {}, type);
       return n.setResult(
           0, n.b.create<nn::WhereOp>({mask, n.value(2), n.value(1)}));

@@ -24,10 +24,11 @@ static LogicalResult importConstant(NodeContext &n) {
     return n.setResult(0, std::move(*tensor));
   }
   if (n.hasAttribute("value_int"))
-    return n.setResult(0, ConstantTensor::scalar(n.intAttribute("value_int", 0)));
-  if (n.hasAttribute("value_float"))
     return n.setResult(0,
-                       ConstantTensor::scalar(n.floatAttribute("value_float", 0)));
+                       ConstantTensor::scalar(n.intAttribute("value_int", 0)));
+  if (n.hasAttribute("value_float"))
+    return n.setResult(
+        0, ConstantTensor::scalar(n.floatAttribute("value_float", 0)));
   if (std::optional<Shape> values = n.intsAttribute("value_ints"))
     return n.setResult(0, ConstantTensor::ofInts(*values));
   if (const auto *floats = n.attribute("value_floats")) {
@@ -159,8 +160,8 @@ static LogicalResult importTrilu(NodeContext &n) {
   auto type =
       RankedTensorType::get({rows, columns}, n.b.getBuilder().getI1Type());
   Value mask = n.b.create<nn::CausalMaskOp>({}, {}, type);
-  return n.setResult(
-      0, n.b.create<nn::WhereOp>({mask, n.value(0), n.b.splat(0)}));
+  return n.setResult(0,
+                     n.b.create<nn::WhereOp>({mask, n.value(0), n.b.splat(0)}));
 }
 
 static LogicalResult importEyeLike(NodeContext &n) {

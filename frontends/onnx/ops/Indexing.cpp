@@ -103,8 +103,8 @@ static LogicalResult importSlice(NodeContext &n) {
     ConstantTensor result = *constant;
     for (int64_t axis = 0; axis < rank; ++axis)
       if (sizes[axis] != result.shape()[axis] || steps[axis] != 1)
-        result = sliceConstant(result, axis, starts[axis], sizes[axis],
-                               steps[axis]);
+        result =
+            sliceConstant(result, axis, starts[axis], sizes[axis], steps[axis]);
     return n.setResult(0, std::move(result));
   }
   if (elementCount(sizes) == 0)
@@ -182,8 +182,8 @@ static LogicalResult importConcat(NodeContext &n) {
       continue;
     operands.push_back(n.value(i));
   }
-  return n.setResult(0, n.b.create<nn::ConcatOp>(operands,
-                                                 n.b.integer("axis", *axis)));
+  return n.setResult(
+      0, n.b.create<nn::ConcatOp>(operands, n.b.integer("axis", *axis)));
 }
 
 static LogicalResult foldConcat(NodeContext &n) {
@@ -270,8 +270,7 @@ static Value lookUp(NodeContext &n) {
     return Value();
   int64_t rows = n.shape(0)[0];
   if (n.rank(0) != 2)
-    table = n.b.reshape(
-        table, {rows, elementCount(n.shape(0).drop_front())});
+    table = n.b.reshape(table, {rows, elementCount(n.shape(0).drop_front())});
   Value found = n.b.create<nn::EmbeddingOp>({table, n.value(1)});
   return n.b.reshape(found, gatheredShape(n, 0));
 }
@@ -347,9 +346,8 @@ static LogicalResult importPad(NodeContext &n) {
   Shape axes = llvm::to_vector<4>(llvm::seq<int64_t>(0, n.rank(0)));
   if (n.hasInput(3)) {
     FailureOr<Shape> given = n.constantInts(3, "axes");
-    FailureOr<Shape> normal = failed(given)
-                                  ? given
-                                  : n.normalizeAxes(*given, n.rank(0));
+    FailureOr<Shape> normal =
+        failed(given) ? given : n.normalizeAxes(*given, n.rank(0));
     if (failed(normal))
       return failure();
     axes = *normal;
@@ -365,8 +363,8 @@ static LogicalResult importPad(NodeContext &n) {
   if (llvm::all_of(pads, [](int64_t p) { return p == 0; }))
     return n.forward(0, 0);
   return n.setResult(
-      0, n.b.create<nn::PadOp>(n.value(0), {n.b.ints("low", low),
-                                            n.b.ints("high", high)}));
+      0, n.b.create<nn::PadOp>(n.value(0),
+                               {n.b.ints("low", low), n.b.ints("high", high)}));
 }
 
 ArrayRef<OpRow> indexingOps() {

@@ -87,7 +87,8 @@ static LogicalResult importMatMul(NodeContext &n) {
 static LogicalResult importGemm(NodeContext &n) {
   bool transposeA = n.intAttribute("transA", 0);
   bool transposeB = n.intAttribute("transB", 0);
-  float alpha = n.floatAttribute("alpha", 1), beta = n.floatAttribute("beta", 1);
+  float alpha = n.floatAttribute("alpha", 1),
+        beta = n.floatAttribute("beta", 1);
   if (failed(n.expectInputs(2, 3)))
     return failure();
   if (n.rank(0) != 2 || n.rank(1) != 2)
@@ -116,8 +117,8 @@ static LogicalResult importConv(NodeContext &n) {
   if (n.rank(1) != n.rank(0))
     return n.error() << "expects a filter of the input's rank " << n.rank(0)
                      << ", but got rank " << n.rank(1);
-  FailureOr<Window> window =
-      readWindow(n, Shape(n.shape(1).drop_front(std::min<int64_t>(2, n.rank(1)))));
+  FailureOr<Window> window = readWindow(
+      n, Shape(n.shape(1).drop_front(std::min<int64_t>(2, n.rank(1)))));
   if (failed(window))
     return failure();
   SmallVector<Value> operands = {asImage(n, n.value(0)),
@@ -125,10 +126,10 @@ static LogicalResult importConv(NodeContext &n) {
   if (n.hasInput(2))
     operands.push_back(n.weight(2));
   Value result = n.b.create<nn::ConvOp>(
-      operands, {n.b.ints("strides", window->strides),
-                 n.b.ints("pads", window->pads),
-                 n.b.ints("dilations", window->dilations),
-                 n.b.integer("groups", groups)});
+      operands,
+      {n.b.ints("strides", window->strides), n.b.ints("pads", window->pads),
+       n.b.ints("dilations", window->dilations),
+       n.b.integer("groups", groups)});
   return n.setResult(0, fromImage(n, result));
 }
 

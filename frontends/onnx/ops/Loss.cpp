@@ -30,8 +30,8 @@ static LogicalResult importCrossEntropy(NodeContext &n, Value logits) {
   if (reduction != "mean")
     return n.error() << "reduction=" << reduction
                      << " is not supported, only mean is";
-  return n.setResult(0, buildCrossEntropy(n.b, classesLast(n, logits),
-                                          n.value(1), ignored));
+  return n.setResult(
+      0, buildCrossEntropy(n.b, classesLast(n, logits), n.value(1), ignored));
 }
 
 static LogicalResult importSoftmaxCrossEntropyLoss(NodeContext &n) {

@@ -84,8 +84,8 @@ static LogicalResult importLayerNormalization(NodeContext &n) {
   flat.push_back(width);
   Value x = n.b.reshape(n.value(0), flat);
   Value scale = n.b.reshape(n.weight(1), width);
-  Value bias = n.hasInput(2) ? n.b.reshape(n.weight(2), width)
-                             : n.b.splat(0, width);
+  Value bias =
+      n.hasInput(2) ? n.b.reshape(n.weight(2), width) : n.b.splat(0, width);
   Value y = n.b.create<nn::LayerNormOp>({x, scale, bias},
                                         n.b.real("epsilon", epsilon));
   return n.setResult(0, n.b.reshape(y, shape));
@@ -152,9 +152,9 @@ static LogicalResult importLrn(NodeContext &n) {
   Shape low(n.rank(0), 0), high(n.rank(0), 0);
   low[1] = (size - 1) / 2;
   high[1] = size - 1 - low[1];
-  Value square = n.b.create<nn::PadOp>(
-      n.b.create<nn::MulOp>({x, x}),
-      {n.b.ints("low", low), n.b.ints("high", high)});
+  Value square =
+      n.b.create<nn::PadOp>(n.b.create<nn::MulOp>({x, x}),
+                            {n.b.ints("low", low), n.b.ints("high", high)});
   Value sum = n.b.sliceAxis(square, 1, 0, n.shape(0)[1]);
   for (int64_t i = 1; i < size; ++i)
     sum = n.b.create<nn::AddOp>(

@@ -21,10 +21,10 @@ static LogicalResult importMaxPool(NodeContext &n) {
   if (failed(window))
     return failure();
   Value y = n.b.create<nn::MaxPoolOp>(
-      asImage(n, n.value(0)), {n.b.ints("kernel", window->kernel),
-                               n.b.ints("strides", window->strides),
-                               n.b.ints("pads", window->pads),
-                               n.b.ints("dilations", window->dilations)});
+      asImage(n, n.value(0)),
+      {n.b.ints("kernel", window->kernel), n.b.ints("strides", window->strides),
+       n.b.ints("pads", window->pads),
+       n.b.ints("dilations", window->dilations)});
   return n.setResult(0, fromImage(n, y));
 }
 

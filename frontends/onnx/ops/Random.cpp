@@ -39,9 +39,8 @@ static LogicalResult importDropout(NodeContext &n) {
     return n.forward(0, 0);
   return n.setResult(
       0, n.b.create<nn::DropoutOp>(
-             n.value(0),
-             {n.b.real("rate", rate),
-              n.b.integer("id", n.graph.nextDropoutId++)}));
+             n.value(0), {n.b.real("rate", rate),
+                          n.b.integer("id", n.graph.nextDropoutId++)}));
 }
 
 ArrayRef<OpRow> randomOps() {

@@ -71,13 +71,13 @@ static Value reduceValue(NodeContext &n, Reduction kind, Value x,
   case Reduction::Max:
     return n.b.reduce<nn::ReduceMaxOp>(x, form.axes, form.keepDims);
   case Reduction::Min:
-    return negated(n.b.reduce<nn::ReduceMaxOp>(negated(x), form.axes,
-                                               form.keepDims));
+    return negated(
+        n.b.reduce<nn::ReduceMaxOp>(negated(x), form.axes, form.keepDims));
   case Reduction::SumSquare:
     return n.b.reduce<nn::ReduceSumOp>(square(x), form.axes, form.keepDims);
   case Reduction::L2:
-    return n.b.create<nn::SqrtOp>(n.b.reduce<nn::ReduceSumOp>(
-        square(x), form.axes, form.keepDims));
+    return n.b.create<nn::SqrtOp>(
+        n.b.reduce<nn::ReduceSumOp>(square(x), form.axes, form.keepDims));
   case Reduction::Prod:
     n.error() << "this operator is not supported on computed values";
     return Value();

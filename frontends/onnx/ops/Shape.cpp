@@ -44,8 +44,8 @@ static std::optional<Shape> rescaleTarget(ArrayRef<int64_t> oldIn,
   if (!changed)
     return Shape(oldOut);
   // The batch is the outermost part of its dimension.
-  int64_t stride = stridesOf(oldIn)[*changed] * oldIn[*changed] /
-                   batch.original;
+  int64_t stride =
+      stridesOf(oldIn)[*changed] * oldIn[*changed] / batch.original;
   Shape strides = stridesOf(oldOut);
   auto holdsBatch = [&](size_t j) {
     return strides[j] <= stride &&
@@ -127,8 +127,7 @@ static LogicalResult importFlatten(NodeContext &n) {
     return failure();
   int64_t rank = n.rank(0);
   if (axis < -rank || axis > rank)
-    return n.error() << "axis " << axis << " is out of range for rank "
-                     << rank;
+    return n.error() << "axis " << axis << " is out of range for rank " << rank;
   if (axis < 0)
     axis += rank;
   ArrayRef<int64_t> shape = n.shape(0);

@@ -87,8 +87,7 @@ FailureOr<Window> readWindow(NodeContext &n, Shape kernel) {
       padToSame(input, extent, window.strides[i], autoPad == "SAME_UPPER", low,
                 high);
     if (ceil && input + low + high >= extent) {
-      int64_t wanted =
-          padForCeil(input, extent, window.strides[i], low, high);
+      int64_t wanted = padForCeil(input, extent, window.strides[i], low, high);
       window.enlarged |= wanted != high;
       high = wanted;
     }

@@ -27,8 +27,7 @@ using nn::reference::Tensor;
 
 namespace {
 
-constexpr llvm::StringLiteral kFolder =
-    "/usr/share/libonnx-testdata/data/node";
+constexpr llvm::StringLiteral kFolder = "/usr/share/libonnx-testdata/data/node";
 
 /// Tests whose models import, but whose outputs a program need not give.
 bool isLeftOut(llvm::StringRef name) {
@@ -42,7 +41,8 @@ bool isLeftOut(llvm::StringRef name) {
          name == "test_div_uint8";
 }
 
-template <typename T> bool parse(const std::string &path, T &message) {
+template <typename T>
+bool parse(const std::string &path, T &message) {
   std::ifstream stream(path, std::ios::binary);
   return stream && message.ParseFromIstream(&stream);
 }
@@ -69,8 +69,8 @@ private:
                    std::vector<onnx::TensorProto> &into) {
     for (int i = 0; i < count; ++i) {
       onnx::TensorProto &tensor = into.emplace_back();
-      if (!parse(folder + "/test_data_set_0/" + kind + "_" +
-                     std::to_string(i) + ".pb",
+      if (!parse(folder + "/test_data_set_0/" + kind + "_" + std::to_string(i) +
+                     ".pb",
                  tensor))
         return false;
     }
@@ -97,11 +97,10 @@ std::optional<Tensor> NodeTest::convert(const onnx::TensorProto &proto) {
     return std::nullopt;
   Tensor result(read->shape());
   for (int64_t i = 0; i < read->size(); ++i)
-    result.data[i] = read->kind() == frontend::ElementKind::Float
-                         ? read->floatAt(i)
-                     : read->kind() == frontend::ElementKind::Int
-                         ? double(read->intAt(i))
-                         : read->boolAt(i);
+    result.data[i] =
+        read->kind() == frontend::ElementKind::Float ? read->floatAt(i)
+        : read->kind() == frontend::ElementKind::Int ? double(read->intAt(i))
+                                                     : read->boolAt(i);
   return result;
 }
 
@@ -187,7 +186,8 @@ void NodeTest::evaluate(frontend::ImportedModel &imported, int firstConstant) {
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
     auto name = function.getResultAttrOfType<mlir::StringAttr>(i, "nn.name");
     for (int k = 0; k < model.graph().output_size(); ++k) {
-      bool isLoss = name.getValue() == "loss" && model.graph().output_size() == 1;
+      bool isLoss =
+          name.getValue() == "loss" && model.graph().output_size() == 1;
       if (name.getValue() == model.graph().output(k).name() || isLoss)
         compare(model.graph().output(k).name(),
                 values[terminator->getOperand(i)], outputs[k]);
