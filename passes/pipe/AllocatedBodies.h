@@ -31,8 +31,11 @@ public:
 
   /// The value is that of `source`, and in the same bytes.
   void alias(mlir::Value value, mlir::Value source) {
-    numbers[value] = numbers.at(source);
-    buffers[value] = buffers.at(source);
+    // Copies: an insertion moves what the maps refer to.
+    int64_t number = numbers.at(source);
+    BufferAttr buffer = buffers.at(source);
+    numbers[value] = number;
+    buffers[value] = buffer;
   }
 
   bool isKnown(mlir::Value value) const { return buffers.contains(value); }

@@ -128,6 +128,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = {name = "sgd"}
       pipe.return %y : tensor<16xf32>
     }
   }
+  // CHECK-LABEL: pipe.stage @s2
   pipe.stage @s2 on rank 0 {
     pipe.forward sources [#pipe.output<@s1, 0>] {
     ^bb0(%x: tensor<16xf32>):
@@ -154,5 +155,37 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = {name = "sgd"}
     %y = pipe.task forward @s1 micro_batch 0 (%x) : (tensor<16xf32>) -> tensor<16xf32>
     %p = pipe.post_send %y to 0 : tensor<16xf32>
     pipe.wait_send %p to 0 : <tensor<16xf32>>
+  }
+}
+
+// -----
+
+// A product that goes nowhere but into a gradient is added there in place, seen
+// through views.
+module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = {name = "sgd"}} {
+  nn.weight @w role = parameter : tensor<64xf32>
+  // CHECK-LABEL: pipe.stage @s0
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4x8xf32>):
+      pipe.return
+    }
+    // CHECK: pipe.backward
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4x8xf32>):
+      // CHECK: nn.matmul {{.*}} {pipe.buffers = [#pipe.buffer<arena 0 at 256 bytes 256>]}
+      %g = nn.matmul %x, %x transpose_a : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+      // CHECK: nn.reshape {{.*}} {pipe.buffers = [#pipe.buffer<arena 0 at 256 bytes 256>]}
+      %v = nn.reshape %g : tensor<8x8xf32> -> tensor<64xf32>
+      nn.accumulate_gradient @w, %v : tensor<64xf32>
+      pipe.return
+    }
+  }
+  // CHECK: pipe.place @w in @s0 weight <arena 0 at 0 bytes 256> gradient <arena 0 at 256 bytes 256> owner
+  pipe.rank 0 train {
+    %x = pipe.input "x" micro_batch 0 for @s0 : tensor<4x8xf32>
+    pipe.task forward @s0 micro_batch 0 (%x) : (tensor<4x8xf32>) -> ()
+    %g = pipe.task backward @s0 micro_batch 0 (%x) : (tensor<4x8xf32>) -> !pipe.gradient<@s0>
+    %u = pipe.task update @s0 (%g) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
   }
 }
