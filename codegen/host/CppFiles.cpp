@@ -73,6 +73,42 @@ static void makeMethodCalls(std::string &line) {
          line.substr(comma + 2);
 }
 
+/// Breaks a long statement after commas that are not inside of braces or
+/// strings; continued lines are indented by four more.
+static std::string wrap(StringRef line) {
+  constexpr size_t width = 80;
+  if (line.size() <= width)
+    return line.str();
+  size_t indent = line.find_first_not_of(' ');
+  std::string result, current;
+  bool inString = false;
+  int braces = 0;
+  size_t partBegin = 0;
+  auto addPart = [&](StringRef part) {
+    if (!current.empty() && current.size() + part.rtrim().size() > width &&
+        StringRef(current).trim().size() > 0) {
+      result += StringRef(current).rtrim().str() + "\n";
+      current = std::string(indent + 4, ' ') + part.ltrim().str();
+    } else {
+      current += part;
+    }
+  };
+  for (size_t i = 0; i < line.size(); ++i) {
+    char c = line[i];
+    if (c == '"' && (i == 0 || line[i - 1] != '\\'))
+      inString = !inString;
+    if (inString)
+      continue;
+    braces += c == '{' ? 1 : c == '}' ? -1 : 0;
+    if (c == ',' && braces == 0) {
+      addPart(line.slice(partBegin, i + 2));
+      partBegin = i + 2;
+    }
+  }
+  addPart(line.substr(partBegin));
+  return result + current;
+}
+
 /// Works in the markers of one function, given as its lines.
 static void finishFunction(ArrayRef<StringRef> lines, std::string &out) {
   constexpr StringLiteral nameMarker = "//@name ", behindMarker = "//@behind ";
@@ -94,8 +130,9 @@ static void finishFunction(ArrayRef<StringRef> lines, std::string &out) {
       continue;
     if (text.consume_front(behindMarker)) {
       std::string &before = finished.back();
-      constexpr size_t column = 48;
-      before.append(before.size() < column ? column - before.size() : 2, ' ');
+      constexpr size_t column = 56;
+      size_t length = before.size() - (before.rfind('\n') + 1);
+      before.append(length < column ? column - length : 2, ' ');
       before += "// " + text.str();
       continue;
     }
@@ -107,7 +144,7 @@ static void finishFunction(ArrayRef<StringRef> lines, std::string &out) {
     makeMethodCalls(renamed);
     if (line.ends_with(") {"))
       joinDeclarators(renamed);
-    finished.push_back(StringRef(renamed).rtrim().str());
+    finished.push_back(wrap(StringRef(renamed).rtrim()));
   }
   for (const std::string &line : finished)
     out += line + "\n";

@@ -1,7 +1,6 @@
 //===- Package.cpp - The folder that a compilation writes -----------------===//
 //
-// Each file of the folder in turn. Cheap checks (can the folder be written at
-// all) come before the expensive steps.
+// Each file of the folder in turn, the executable last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +9,6 @@
 #include "codegen/host/EmitHost.h"
 #include "codegen/kernels/Kernels.h"
 #include "codegen/package/BuildProgram.h"
-#include "codegen/package/OutputFolder.h"
 #include "codegen/package/WeightsFile.h"
 
 #include "llvm/Support/Path.h"
@@ -68,21 +66,17 @@ static llvm::Error writeKernels(OutputFolder &folder, ModuleOp module) {
 }
 
 static llvm::Error write(ModuleOp module, const nn::WeightStore &weights,
-                         const Plan &plan, const PackageOptions &options) {
-  llvm::Expected<OutputFolder> folder =
-      OutputFolder::create(options.outputPath);
-  if (!folder)
-    return folder.takeError();
+                         const Plan &plan, OutputFolder &folder) {
   std::string planText = llvm::formatv("{0:2}", plan.toJson()).str() + "\n";
-  if (llvm::Error error = folder->write("plan.json", planText))
+  if (llvm::Error error = folder.write("plan.json", planText))
     return error;
-  if (llvm::Error error = folder->write("timetable.txt", plan.timetable))
+  if (llvm::Error error = folder.write("timetable.txt", plan.timetable))
     return error;
-  if (llvm::Error error = writeHostCode(*folder, module, plan, planText))
+  if (llvm::Error error = writeHostCode(folder, module, plan, planText))
     return error;
   llvm::Error inWeights = llvm::Error::success();
   llvm::Error error =
-      folder->write("weights.safetensors", [&](llvm::raw_ostream &os) {
+      folder.write("weights.safetensors", [&](llvm::raw_ostream &os) {
         inWeights = llvm::joinErrors(std::move(inWeights),
                                      writeWeights(module, weights, os));
       });
@@ -92,27 +86,26 @@ static llvm::Error write(ModuleOp module, const nn::WeightStore &weights,
   }
   if (error)
     return error;
-  if (llvm::Error error = writeKernels(*folder, module))
+  if (llvm::Error error = writeKernels(folder, module))
     return error;
 
   llvm::Expected<std::string> runtime = findRuntimeSources();
   if (!runtime)
     return runtime.takeError();
   if (llvm::Error error =
-          folder->copyFolder(*runtime, "src/runtime", isRuntimeSource))
+          folder.copyFolder(*runtime, "src/runtime", isRuntimeSource))
     return error;
   if (llvm::Error error =
-          folder->write("src/CMakeLists.txt", programCMakeLists()))
+          folder.write("src/CMakeLists.txt", programCMakeLists()))
     return error;
-  if (options.buildExecutable)
-    if (llvm::Error error = buildProgram(folder->temporary()))
-      return error;
-  return folder->commit();
+  if (llvm::Error error = buildProgram(folder.temporary()))
+    return error;
+  return folder.commit();
 }
 
 LogicalResult writePackage(ModuleOp allocated, const nn::WeightStore &weights,
-                           const Plan &plan, const PackageOptions &options) {
-  if (llvm::Error error = write(allocated, weights, plan, options)) {
+                           const Plan &plan, OutputFolder &folder) {
+  if (llvm::Error error = write(allocated, weights, plan, folder)) {
     std::string message = llvm::toString(std::move(error));
     // Empty: said already, through the module's diagnostics.
     if (!message.empty())

@@ -8,6 +8,7 @@
 #ifndef PIPEWRIGHT_CODEGEN_PACKAGE_PACKAGE_H
 #define PIPEWRIGHT_CODEGEN_PACKAGE_PACKAGE_H
 
+#include "codegen/package/OutputFolder.h"
 #include "codegen/package/PlanFile.h"
 #include "dialects/nn/WeightStore.h"
 
@@ -15,18 +16,11 @@
 
 namespace pipewright::codegen {
 
-struct PackageOptions {
-  std::string outputPath;
-  /// Off: sources only.
-  bool buildExecutable = true;
-};
-
-/// Writes the folder, whole or not at all; an error is reported through the
-/// module's context.
+/// Writes all files of the folder and lets it take its place; an error is
+/// reported through the module's context.
 mlir::LogicalResult writePackage(mlir::ModuleOp allocated,
                                  const nn::WeightStore &weights,
-                                 const Plan &plan,
-                                 const PackageOptions &options);
+                                 const Plan &plan, OutputFolder &folder);
 
 } // namespace pipewright::codegen
 

@@ -146,8 +146,8 @@ LogicalResult Compilation::runTo(Level level) {
   if (reached(Level::Import))
     return success();
   if (failed(run([&](OpPassManager &pm) {
-        buildStagedPipeline(
-            pm, {options.stages, options.balance, options.remat});
+        buildStagedPipeline(pm, {options.stages, options.balance,
+                                 options.remat, level != Level::Staged});
       })))
     return failure();
   if (reached(Level::Staged))
@@ -227,19 +227,31 @@ static FailureOr<codegen::Plan> makePlan(Compilation &compilation,
   return plan;
 }
 
-int compileModel(const CompileOptions &options) {
-  auto begin = std::chrono::steady_clock::now();
-  if (options.level == Level::Program && options.output.empty())
-    return fail("expects a folder for the program (-o OUT)");
+static int emit(const CompileOptions &options) {
   Compilation compilation(options);
   if (failed(compilation.runTo(options.level)))
     return 1;
+  return emitLevel(compilation, options);
+}
+
+int compileModel(const CompileOptions &options) {
   if (options.level != Level::Program)
-    return emitLevel(compilation, options);
+    return emit(options);
+  auto begin = std::chrono::steady_clock::now();
+  if (options.output.empty())
+    return fail("expects a folder for the program (-o OUT)");
+  // Before the work: a folder that cannot be written is said at once.
+  llvm::Expected<codegen::OutputFolder> folder =
+      codegen::OutputFolder::create(options.output);
+  if (!folder)
+    return fail(llvm::toString(folder.takeError()));
+  Compilation compilation(options);
+  if (failed(compilation.runTo(Level::Program)))
+    return 1;
   auto plan = makePlan(compilation, options);
   if (failed(plan) ||
       failed(codegen::writePackage(compilation.module(), compilation.weights(),
-                                   *plan, {options.output})))
+                                   *plan, *folder)))
     return 1;
   std::chrono::duration<double> time =
       std::chrono::steady_clock::now() - begin;

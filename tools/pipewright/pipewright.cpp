@@ -16,6 +16,8 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Program.h"
 
+#include <csignal>
+
 using namespace pipewright;
 namespace cl = llvm::cl;
 
@@ -98,6 +100,8 @@ static void splitArguments(int argc, char **argv,
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  // A limit on file sizes is a failed write like any other.
+  std::signal(SIGXFSZ, SIG_IGN);
   cl::SubCommand compile("compile", "Make a training program of a model");
   cl::SubCommand plan("plan", "Show what would be decided, without code");
   cl::SubCommand train("train",
