@@ -262,7 +262,7 @@ void StageGradient::handOver() {
       modelInputs.insert(map.lookup(argument));
   for (auto [original, copy] : map.getValueMap())
     originals[copy] = original;
-  StashPlan plan(copies, std::move(modelInputs));
+  StashPlan plan(*block, copies, std::move(modelInputs));
 
   auto results = forward.getReturn().getValues();
   SmallVector<int64_t> inputs, outputs;

@@ -76,20 +76,28 @@ LogicalResult ModelOps::analyze() {
   return success();
 }
 
+/// Adds all ops that `roots` are made from.
+static void addProducers(SmallVector<Operation *> roots,
+                         DenseSet<Operation *> &ops) {
+  while (!roots.empty()) {
+    Operation *op = roots.pop_back_val();
+    if (!ops.insert(op).second)
+      continue;
+    for (Value operand : op->getOperands())
+      if (Operation *producer = operand.getDefiningOp())
+        roots.push_back(producer);
+  }
+}
+
 void ModelOps::findNeeded() {
-  SmallVector<Operation *> worklist;
-  auto need = [&](Value value) {
-    if (Operation *op = value.getDefiningOp())
-      if (needed.insert(op).second)
-        worklist.push_back(op);
-  };
-  need(getLoss());
+  SmallVector<Operation *> roots;
+  if (Operation *loss = getLoss().getDefiningOp())
+    roots.push_back(loss);
   for (Operation *op : placedOps)
-    if (isa<nn::AssignStateOp>(op) && needed.insert(op).second)
-      worklist.push_back(op);
-  while (!worklist.empty())
-    for (Value operand : worklist.pop_back_val()->getOperands())
-      need(operand);
+    if (isa<nn::AssignStateOp>(op))
+      roots.push_back(op);
+  addProducers(std::move(roots), needed);
+  addProducers({function.getBody().front().getTerminator()}, alive);
 }
 
 } // namespace pipewright::pipe

@@ -46,6 +46,11 @@ public:
     return needed.contains(op);
   }
 
+  /// Whether any output of the model or any state depends on the op.
+  bool isAlive(mlir::Operation *op) const {
+    return alive.contains(op) || needed.contains(op);
+  }
+
   const ValueOrigin &originOf(mlir::Value value) const {
     return origins.find(value)->second;
   }
@@ -60,6 +65,7 @@ private:
   llvm::SmallVector<mlir::Operation *> placedOps;
   llvm::DenseSet<mlir::Operation *> repeated;
   llvm::DenseSet<mlir::Operation *> needed;
+  llvm::DenseSet<mlir::Operation *> alive;
 };
 
 } // namespace pipewright::pipe

@@ -246,7 +246,7 @@ LogicalResult buildStages(const ModelOps &model,
   evaluate.open<EvaluateOp>();
   evaluate.adoptInterface(forward);
   for (Operation *op : model.placed())
-    if (failed(evaluate.place(op)))
+    if (model.isAlive(op) && failed(evaluate.place(op)))
       return failure();
   Operation *terminator = function.getBody().front().getTerminator();
   for (auto [number, output] : llvm::enumerate(terminator->getOperands())) {

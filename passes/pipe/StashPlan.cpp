@@ -19,19 +19,17 @@ static bool isTrivial(Operation *op) {
          isa<nn::TransposeOp, nn::SliceOp, nn::CastOp>(op);
 }
 
-StashPlan::StashPlan(ArrayRef<Operation *> copies,
+StashPlan::StashPlan(Block &block, ArrayRef<Operation *> copies,
                      DenseSet<Value> modelInputs)
     : copySet(copies.begin(), copies.end()),
       modelInputs(std::move(modelInputs)) {
-  if (copies.empty())
-    return;
   auto needIfUsed = [&](Value value) {
     if (llvm::any_of(value.getUsers(), [&](Operation *user) {
           return !copySet.contains(user);
         }))
       need(value);
   };
-  for (BlockArgument argument : copies.front()->getBlock()->getArguments())
+  for (BlockArgument argument : block.getArguments())
     needIfUsed(argument);
   for (Operation *copy : copies)
     for (Value result : copy->getResults())
@@ -77,20 +75,31 @@ void StashPlan::need(Value value) {
   }
 }
 
-/// Made from weights, constants and model inputs by element ops.
-bool StashPlan::isFree(Value value) {
-  auto [it, isNew] = freeness.insert({value, false});
+StashPlan::Leaves StashPlan::leavesOf(Value value) {
+  auto [it, isNew] = leaves.insert({value, Leaves()});
   if (!isNew)
     return it->second;
-  Operation *op = value.getDefiningOp();
-  bool free =
-      op ? isElementOp(op) && llvm::all_of(op->getOperands(),
-                                           [&](Value operand) {
-                                             return isFree(operand);
-                                           })
-         : modelInputs.contains(value);
-  freeness[value] = free;
-  return free;
+  Leaves found;
+  if (Operation *op = value.getDefiningOp()) {
+    found.areKnown = isElementOp(op);
+    found.hasWeight = isa<nn::ParameterOp>(op);
+    for (Value operand : op->getOperands()) {
+      Leaves from = leavesOf(operand);
+      found.areKnown &= from.areKnown;
+      found.hasInput |= from.hasInput;
+      found.hasWeight |= from.hasWeight;
+    }
+  } else {
+    found.areKnown = found.hasInput = modelInputs.contains(value);
+  }
+  return leaves[value] = found;
+}
+
+/// Made from weights and constants, or from model inputs and constants, which
+/// is mask arithmetic; weights and inputs together are the model proper.
+bool StashPlan::isFree(Value value) {
+  Leaves from = leavesOf(value);
+  return from.areKnown && !(from.hasInput && from.hasWeight);
 }
 
 bool StashPlan::isAvailable(Value value) {

@@ -18,9 +18,9 @@ namespace pipewright::pipe {
 
 class StashPlan {
 public:
-  /// `copies` are the forward's ops in the backward's block, in order;
-  /// `isModelInput(argument)` says which arguments every rank can load again.
-  StashPlan(llvm::ArrayRef<mlir::Operation *> copies,
+  /// `block` is the backward's; `copies` are the forward's ops in it, in order;
+  /// `modelInputs` are the arguments that every rank can load.
+  StashPlan(mlir::Block &block, llvm::ArrayRef<mlir::Operation *> copies,
             llvm::DenseSet<mlir::Value> modelInputs);
 
   /// What is handed over: arguments and results of copies, in the order in
@@ -34,13 +34,18 @@ public:
 
 private:
   void need(mlir::Value value);
+  /// What a value is made from by element ops alone.
+  struct Leaves {
+    bool areKnown = false, hasInput = false, hasWeight = false;
+  };
+  Leaves leavesOf(mlir::Value value);
   bool isFree(mlir::Value value);
   bool isAvailable(mlir::Value value);
   void repeat(mlir::Value value);
 
   llvm::DenseSet<mlir::Operation *> copySet;
   llvm::DenseSet<mlir::Value> modelInputs;
-  llvm::DenseMap<mlir::Value, bool> freeness;
+  llvm::DenseMap<mlir::Value, Leaves> leaves;
   llvm::SetVector<mlir::Value> savedValues;
   /// Needed values that are repeated if what they are made from is there.
   llvm::SetVector<mlir::Value> candidates;

@@ -1,0 +1,60 @@
+// RUN: pipewright-opt %s --split-input-file --verify-diagnostics --pipe-differentiate
+
+// The number of micro-batches scales the loss.
+// expected-error @below {{pipe-differentiate: expects the module attribute 'pipe.micro_batches'}}
+module {
+}
+
+// -----
+
+// A backward op has no derivative of its own.
+module attributes {pipe.micro_batches = 1 : i64} {
+nn.weight @w role = parameter : tensor<4x8xf32>
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4x8xf32>):
+    %w = nn.parameter @w : tensor<4x8xf32>
+    // expected-error @below {{'nn.gelu_backward' op has no derivative, but stands between a trained weight and the loss}}
+    %0 = nn.gelu_backward %x, %w approximate = none : tensor<4x8xf32>
+    %1 = nn.reduce_mean %0 axes = [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    pipe.report "loss" %1 : tensor<f32>
+    pipe.return
+  }
+}
+}
+
+// -----
+
+// The same op beside the gradient's path does no harm.
+module attributes {pipe.micro_batches = 1 : i64} {
+nn.weight @w role = parameter : tensor<4x8xf32>
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4x8xf32>):
+    %w = nn.parameter @w : tensor<4x8xf32>
+    %0 = nn.gelu_backward %x, %x approximate = none : tensor<4x8xf32>
+    %1 = nn.mul %0, %w : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %2 = nn.reduce_mean %1 axes = [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    pipe.report "loss" %2 : tensor<f32>
+    pipe.return
+  }
+}
+}
+
+// -----
+
+// What an op cannot do is said by the op and where it stands.
+module attributes {pipe.micro_batches = 1 : i64} {
+nn.weight @w role = parameter : tensor<8xf32>
+pipe.stage @s0 {
+  pipe.forward sources [] {
+    %w = nn.parameter @w : tensor<8xf32>
+    // expected-error @below {{expects steps of 1 to be differentiated}}
+    // expected-error @below {{could not be differentiated}}
+    %0 = nn.slice %w starts = [0] sizes = [4] steps = [2] : tensor<8xf32> -> tensor<4xf32>
+    %1 = nn.reduce_mean %0 axes = [0] : tensor<4xf32> -> tensor<f32>
+    pipe.report "loss" %1 : tensor<f32>
+    pipe.return
+  }
+}
+}

@@ -1,0 +1,13 @@
+// RUN: not pipewright-opt %s --pipe-partition-stages=balance=luck 2>&1 | FileCheck %s --check-prefix=BALANCE
+// BALANCE: pipe-partition-stages: expects balance to be 'uniform', 'parameters' or 'flops', but got 'luck'
+
+// RUN: not pipewright-opt %s --pipe-partition-stages=stages=0 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE: pipe-partition-stages: expects at least 1 stage, but got 0
+
+nn.weight @w role = parameter : tensor<8x8xf32>
+func.func @model(%x: tensor<4x8xf32> {nn.name = "x"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %w = nn.parameter @w : tensor<8x8xf32>
+  %0 = nn.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %1 = nn.reduce_mean %0 axes = [0, 1] : tensor<4x8xf32> -> tensor<f32>
+  return %1 : tensor<f32>
+}

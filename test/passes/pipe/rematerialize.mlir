@@ -1,0 +1,80 @@
+// RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize --pipe-verify-staged | FileCheck %s
+// RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=full --pipe-rematerialize=mode=full | FileCheck %s
+// RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=none | FileCheck %s --check-prefix=NONE
+// RUN: not pipewright-opt %s --split-input-file --pipe-rematerialize=mode=half 2>&1 | FileCheck %s --check-prefix=MODE
+// MODE: pipe-rematerialize: expects mode to be 'none' or 'full', but got 'half'
+
+// The whole forward is done again, effects left out: the running statistics
+// advance once, and dropout draws the same numbers.
+module attributes {pipe.micro_batches = 1 : i64} {
+nn.weight @w role = parameter : tensor<8x8xf32>
+nn.weight @scale role = parameter : tensor<8xf32>
+nn.weight @bias role = parameter : tensor<8xf32>
+nn.weight @mean role = state : tensor<8xf32>
+nn.weight @variance role = state : tensor<8xf32>
+// CHECK-LABEL: pipe.stage @s0 {
+// CHECK:         nn.batch_norm {{.*}} running_mean = @mean
+// CHECK:         pipe.return %{{[^,]*}} : tensor<4x8xf32>{{$}}
+// CHECK:       pipe.backward inputs [0] outputs [] gradients_of [0] input_gradients [] {
+// CHECK-NEXT:  ^bb0(%[[X:[^:]*]]: tensor<4x8xf32>, %{{[^:]*}}: tensor<4x8xf32>):
+// CHECK:         %[[H:.*]] = nn.matmul %[[X]]
+// CHECK:         %[[Y:.*]], %[[M:.*]], %[[V:.*]] = nn.batch_norm %[[H]], %{{.*}}, %{{.*}} epsilon = 9.99999974E-6 momentum = {{[0-9.]*}} :
+// CHECK:         %[[D:.*]] = nn.dropout %[[Y]] rate = 5.000000e-01 id = 3
+// CHECK:         nn.tanh %[[D]]
+// CHECK:         nn.dropout %{{.*}} rate = 5.000000e-01 id = 3
+// CHECK:         nn.batch_norm_backward %{{.*}}, %[[H]], %{{.*}}, %[[M]], %[[V]]
+// CHECK:         nn.accumulate_gradient @w
+// CHECK-LABEL: pipe.stage @s1 {
+
+// NONE-LABEL: pipe.stage @s0 {
+// NONE:         pipe.return {{.*}} stash
+// NONE:       pipe.backward inputs [0] outputs [0]
+// NONE-NOT:     nn.batch_norm %
+// NONE:         pipe.return
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4x8xf32>):
+    %w = nn.parameter @w : tensor<8x8xf32>
+    %scale = nn.parameter @scale : tensor<8xf32>
+    %bias = nn.parameter @bias : tensor<8xf32>
+    %0 = nn.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %y, %mean, %variance = nn.batch_norm %0, %scale, %bias epsilon = 1.0e-5 momentum = 0.9
+        running_mean = @mean running_variance = @variance
+      : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>)
+    %1 = nn.dropout %y rate = 0.5 id = 3 : tensor<4x8xf32>
+    %2 = nn.tanh %1 : tensor<4x8xf32>
+    pipe.return %2 : tensor<4x8xf32>
+  }
+}
+pipe.stage @s1 {
+  pipe.forward sources [#pipe.output<@s0, 0>] {
+  ^bb0(%h: tensor<4x8xf32>):
+    %0 = nn.reduce_mean %h axes = [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    pipe.report "loss" %0 : tensor<f32>
+    pipe.return
+  }
+}
+}
+
+// -----
+
+// What the backward does not need is not done again.
+module attributes {pipe.micro_batches = 1 : i64} {
+nn.weight @w role = parameter : tensor<8xf32>
+// CHECK-LABEL: pipe.stage @last {
+// CHECK:       pipe.backward inputs [0] outputs []
+// CHECK:         nn.exp
+// CHECK-NOT:     nn.reduce_mean
+// CHECK:         nn.accumulate_gradient
+pipe.stage @last {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<8xf32>):
+    %w = nn.parameter @w : tensor<8xf32>
+    %0 = nn.mul %x, %w : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %1 = nn.exp %0 : tensor<8xf32>
+    %2 = nn.reduce_mean %1 axes = [0] : tensor<8xf32> -> tensor<f32>
+    pipe.report "loss" %2 : tensor<f32>
+    pipe.return
+  }
+}
+}

@@ -1,0 +1,180 @@
+// RUN: pipewright-opt %s --split-input-file --verify-diagnostics --pipe-verify-staged
+
+// Two stages and their gradient: nothing to say.
+nn.weight @w role = parameter : tensor<4xf32>
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    %w = nn.parameter @w : tensor<4xf32>
+    %0 = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    pipe.return %0 : tensor<4xf32>
+  }
+  pipe.backward inputs [0] outputs [] gradients_of [0] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>, %d: tensor<4xf32>):
+    %0 = nn.mul %d, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    nn.accumulate_gradient @w, %0 : tensor<4xf32>
+    pipe.return
+  }
+}
+pipe.stage @s1 {
+  pipe.forward sources [#pipe.output<@s0, 0>] {
+  ^bb0(%h: tensor<4xf32>):
+    %0 = nn.reduce_mean %h axes = [0] : tensor<4xf32> -> tensor<f32>
+    pipe.report "loss" %0 : tensor<f32>
+    pipe.return
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [0] {
+    %0 = nn.constant dense<0.25> : tensor<4xf32>
+    pipe.return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{holds no 'pipe.stage'}}
+module {
+  // expected-error @below {{is left beside the stages; run 'pipe-partition-stages'}}
+  func.func private @model()
+}
+
+// -----
+
+// expected-error @below {{expects one stage to report the loss, but none does}}
+module {
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      // expected-error @below {{'arith.addf' op is not allowed in 'pipe.forward', which holds nn ops, 'pipe.report' and 'pipe.return'}}
+      %0 = arith.addf %x, %x : tensor<4xf32>
+      pipe.return
+    }
+  }
+}
+
+// -----
+
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<f32>):
+    // expected-note @below {{this is the first}}
+    pipe.report "loss" %x : tensor<f32>
+    // expected-error @below {{reports a second loss}}
+    pipe.report "loss" %x : tensor<f32>
+    pipe.return
+  }
+}
+
+// -----
+
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<2xf32>):
+    // expected-error @below {{expects the loss to be 'tensor<f32>', but got 'tensor<2xf32>'}}
+    pipe.report "loss" %x : tensor<2xf32>
+    pipe.return
+  }
+}
+
+// -----
+
+// Stages are listed in the order of the model.
+pipe.stage @s0 {
+  // expected-error @below {{expects source 0 to be an earlier stage's result, but got #pipe.output<@s1, 0>}}
+  pipe.forward sources [#pipe.output<@s1, 0>] {
+  ^bb0(%x: tensor<f32>):
+    pipe.report "loss" %x : tensor<f32>
+    pipe.return
+  }
+}
+pipe.stage @s1 {
+  // expected-error @below {{returns result 0, which no stage consumes}}
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<f32>):
+    pipe.return %x : tensor<f32>
+  }
+}
+
+// -----
+
+// All that is wrong with one stage's sources.
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<f32>):
+    pipe.return %x : tensor<f32>
+  }
+}
+pipe.stage @s1 {
+  // expected-note @below {{this is the consumer}}
+  // expected-error @below {{expects argument 0 to be 'tensor<f32>' as #pipe.output<@s0, 0> is, but got 'tensor<2xf32>'}}
+  // expected-error @below {{uses #pipe.output<@s0, 0>, which has a consumer already}}
+  // expected-error @below {{expects source 2 to exist, but @s0 has 1 results}}
+  pipe.forward sources [#pipe.output<@s0, 0>, #pipe.output<@s0, 0>, #pipe.output<@s0, 1>] {
+  ^bb0(%a: tensor<2xf32>, %b: tensor<f32>, %c: tensor<f32>):
+    pipe.report "loss" %b : tensor<f32>
+    pipe.return
+  }
+}
+
+// -----
+
+nn.weight @w role = parameter : tensor<4xf32>
+nn.weight @state role = state : tensor<4xf32>
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    // expected-error @below {{is only allowed in 'pipe.backward'}}
+    nn.accumulate_gradient @w, %x : tensor<4xf32>
+    %0 = nn.reduce_mean %x axes = [0] : tensor<4xf32> -> tensor<f32>
+    pipe.report "loss" %0 : tensor<f32>
+    pipe.return
+  }
+  pipe.evaluate sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    // expected-error @below {{is only allowed in 'pipe.forward'}}
+    nn.assign_state @state, %x : tensor<4xf32>
+    pipe.return
+  }
+}
+
+// -----
+
+// A stash without anyone who reads it.
+pipe.stage @s0 {
+  // expected-error @below {{stashes 1 values, but there is no 'pipe.backward'}}
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<f32>):
+    pipe.report "loss" %x : tensor<f32>
+    pipe.return stash %x : tensor<f32>
+  }
+}
+
+// -----
+
+// Gradients that have only one end.
+nn.weight @w role = parameter : tensor<f32>
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<f32>):
+    %w = nn.parameter @w : tensor<f32>
+    pipe.return %w, %x : tensor<f32>, tensor<f32>
+  }
+  // expected-error @below {{takes the gradient of result 0, but stage @s1 does not return it}}
+  pipe.backward inputs [] outputs [] gradients_of [0] input_gradients [] {
+  ^bb0(%d: tensor<f32>):
+    nn.accumulate_gradient @w, %d : tensor<f32>
+    pipe.return
+  }
+}
+pipe.stage @s1 {
+  pipe.forward sources [#pipe.output<@s0, 0>, #pipe.output<@s0, 1>, #pipe.input<"x">] {
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>, %x: tensor<f32>):
+    pipe.report "loss" %a : tensor<f32>
+    pipe.return
+  }
+  // expected-error @below {{returns a gradient of #pipe.output<@s0, 1>, but that stage's backward does not take it}}
+  // expected-error @below {{returns a gradient of #pipe.input<"x">, which is a model input}}
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [1, 2] {
+    %0 = nn.constant dense<1.0> : tensor<f32>
+    pipe.return %0, %0 : tensor<f32>, tensor<f32>
+  }
+}
