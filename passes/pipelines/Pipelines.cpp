@@ -36,14 +36,15 @@ void buildStagedPipeline(OpPassManager &pm,
   rematerialize.mode = options.remat;
   pm.addPass(pipe::createPipePartitionStages(partition));
   pm.addPass(pipe::createPipeDifferentiate());
-  pm.addPass(pipe::createPipeRematerialize(rematerialize));
   // No canonicalizer here: it would move constants out of the stages.
   pm.addPass(createCSEPass());
+  if (options.formKernels)
+    pm.addPass(nn::createNNFormKernels());
+  pm.addPass(pipe::createPipeRematerialize(rematerialize));
   pm.addPass(pipe::createPipeVerifyStaged());
 }
 
 void buildUnrolledPipeline(OpPassManager &pm) {
-  pm.addPass(nn::createNNFormKernels());
   pm.addPass(pipe::createPipeUnrollMicrobatches());
   pm.addPass(pipe::createPipeVerifyUnrolled());
 }

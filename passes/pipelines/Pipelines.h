@@ -29,19 +29,21 @@ struct StagedPipelineOptions {
   int64_t stages = 1;
   std::string balance = "flops";
   std::string remat = "none";
+  /// Off: the level reads as nn ops, for people; nothing can follow it.
+  bool formKernels = true;
 };
 
 /// Import level -> staged level. Cutting comes before differentiation, so that
 /// each stage is differentiated by itself and what crosses a cut is a forward
-/// value; rematerialization comes after it, because only then it is known what
-/// the backward needs. Repeated code is merged where nothing can move between
-/// stages.
+/// value. Kernels are formed before rematerialization, so that a recomputed
+/// value comes from the very kernel that made it first, to the bit;
+/// rematerialization needs to know what the backward uses. Repeated code is
+/// merged where nothing can move between stages.
 void buildStagedPipeline(mlir::OpPassManager &pm,
                          const StagedPipelineOptions &options);
 
-/// Staged level -> unrolled level. Kernels are formed in the stage bodies
-/// first: after this point nobody changes what a task computes, only when and
-/// where.
+/// Staged level -> unrolled level. From here on nobody changes what a task
+/// computes, only when and where.
 void buildUnrolledPipeline(mlir::OpPassManager &pm);
 
 struct ScheduledPipelineOptions {

@@ -7,6 +7,7 @@
 #include "runtime/io/Source.h"
 #include "runtime/transport/Transport.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -107,26 +108,39 @@ saveTensors(Rank &rank, const std::string &path,
             const std::function<const void *(size_t)> &find) {
   Transport &transport = rank.transport();
   const Program &program = rank.wholeProgram();
-  std::vector<TensorHeader> headers;
-  for (const RankProgram &part : program.ranks)
-    for (const WeightInfo &weight : part.weights)
-      if (selects(weight))
-        headers.push_back(
-            {weight.name, weight.type, parseShape(weight.shape)});
-  std::unique_ptr<SafetensorsWriter> writer;
-  if (rank.number() == 0)
-    writer = std::make_unique<SafetensorsWriter>(path, headers);
+  // By name, so that the file does not tell which rank holds what: equal
+  // weights give equal files.
+  struct Piece {
+    TensorHeader header;
+    int64_t owner;
+    size_t index;
+  };
+  std::vector<Piece> pieces;
   for (size_t owner = 0; owner < program.ranks.size(); ++owner) {
     const auto &weights = program.ranks[owner].weights;
-    for (size_t i = 0; i < weights.size(); ++i) {
-      if (!selects(weights[i]))
-        continue;
-      const bool mine = static_cast<int64_t>(owner) == rank.number();
-      const int64_t bytes = elementCount(parseShape(weights[i].shape)) *
-                            byteWidth(weights[i].type);
-      passTensor(transport, owner, mine ? find(i) : nullptr, bytes,
-                 writer.get());
-    }
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (selects(weights[i]))
+        pieces.push_back({{weights[i].name, weights[i].type,
+                           parseShape(weights[i].shape)},
+                          static_cast<int64_t>(owner),
+                          i});
+  }
+  std::sort(pieces.begin(), pieces.end(), [](const Piece &a, const Piece &b) {
+    return a.header.name < b.header.name;
+  });
+  std::unique_ptr<SafetensorsWriter> writer;
+  if (rank.number() == 0) {
+    std::vector<TensorHeader> headers;
+    for (const Piece &piece : pieces)
+      headers.push_back(piece.header);
+    writer = std::make_unique<SafetensorsWriter>(path, headers);
+  }
+  for (const Piece &piece : pieces) {
+    const int64_t bytes =
+        elementCount(piece.header.shape) * byteWidth(piece.header.type);
+    passTensor(transport, piece.owner,
+               piece.owner == rank.number() ? find(piece.index) : nullptr,
+               bytes, writer.get());
   }
   if (writer)
     writer->commit();

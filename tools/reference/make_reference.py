@@ -149,7 +149,8 @@ def main():
             norm = float(np.linalg.norm(flat))
             error = float(np.linalg.norm(gradients32[key].reshape(-1) - flat))
             record["gradients"][key] = {
-                "norm": norm, "float32_error": error / norm if norm else 0.0,
+                "shape": list(value.shape), "norm": norm,
+                "float32_error": error / norm if norm else 0.0,
                 "projections": [float(flat @ signs(flat.size, k)) for k in range(PROJECTIONS)]}
         if name == "mlp.train":
             for spelling, optimizer in OPTIMIZERS.items():
