@@ -178,6 +178,23 @@ static bool isCheap(Operation *op) {
              WhereOp, NegOp, AddOp, SubOp, MulOp, BroadcastToOp>(op);
 }
 
+/// True if neighbours along the last dimension stay neighbours.
+static bool movesWholeRows(Operation *op) {
+  auto transpose = dyn_cast<TransposeOp>(op);
+  if (!transpose)
+    return true;
+  ArrayRef<int64_t> permutation = transpose.getPermutation();
+  return permutation.empty() ||
+         permutation.back() == static_cast<int64_t>(permutation.size()) - 1;
+}
+
+/// True if all ops can be computed again wherever their results are used.
+static bool isInlinable(const KernelGroup &group) {
+  return llvm::all_of(group.ops, [](Operation *op) {
+    return isCheap(op) || spaceOf(op).shape == OpShape::Movement;
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Grouping
 //===----------------------------------------------------------------------===//
@@ -219,16 +236,15 @@ bool Grouping::canFeed(OpResult value, bool throughView,
   // Several nests would compute the producer several times.
   if (to == OpShape::Several)
     return false;
-  if (to == OpShape::Movement) {
-    // Moving what was just moved is only another address.
-    if (from != OpShape::Movement || !value.hasOneUse())
-      return false;
-    auto transpose = dyn_cast<TransposeOp>(consumer);
-    return !transpose || transpose.getPermutation().back() ==
-                             static_cast<int64_t>(
-                                 transpose.getPermutation().size()) -
-                                 1;
-  }
+  bool keepsRows = movesWholeRows(consumer);
+  // Moving what was just moved is only another address; what is cheap can be
+  // computed where its result goes.
+  if (to == OpShape::Movement)
+    return keepsRows && value.hasOneUse() &&
+           (from == OpShape::Movement || isCheap(value.getOwner()));
+  // A pass over strided rows costs too much to be repeated.
+  if (from == OpShape::Movement && !movesWholeRows(value.getOwner()))
+    return to == OpShape::Pointwise;
   return true;
 }
 
@@ -269,30 +285,34 @@ bool Grouping::findSpace(const KernelGroup &producer,
     for (int64_t columns : producer.columns)
       if (llvm::is_contained(consumer.columns, columns))
         merged.columns.push_back(columns);
-    return !merged.columns.empty();
+    if (!merged.columns.empty())
+      return true;
   }
-  // One value per row, from or for the rows of the other group.
-  const KernelGroup &large =
-      producer.elements > consumer.elements ? producer : consumer;
-  const KernelGroup &small =
-      producer.elements > consumer.elements ? consumer : producer;
-  bool rowReduced = llvm::any_of(large.ops, [](Operation *op) {
-    return spaceOf(op).shape == OpShape::Rows;
-  });
-  merged.elements = large.elements;
-  bool pointwise = llvm::all_of(small.ops, [](Operation *op) {
-    return spaceOf(op).shape == OpShape::Pointwise;
-  });
-  if (&small == &consumer) {
-    for (int64_t columns : large.columns)
-      if (small.elements * columns == large.elements)
-        merged.columns.push_back(columns);
-    return pointwise && rowReduced && !merged.columns.empty();
+  // One value per row that the producer has reduced.
+  if (producer.elements > consumer.elements) {
+    bool reduces = llvm::any_of(producer.ops, [](Operation *op) {
+      return spaceOf(op).shape == OpShape::Rows;
+    });
+    bool pointwise = llvm::all_of(consumer.ops, [](Operation *op) {
+      return spaceOf(op).shape == OpShape::Pointwise;
+    });
+    merged.elements = producer.elements;
+    if (reduces && pointwise)
+      for (int64_t columns : producer.columns)
+        if (consumer.elements * columns == producer.elements)
+          merged.columns.push_back(columns);
+    if (!merged.columns.empty())
+      return true;
   }
-  // What is small enough, or cheap, is computed again for every element.
-  merged.columns = large.columns;
-  bool cheap = small.elements == 1 || llvm::all_of(small.ops, isCheap);
-  return pointwise && cheap && staysInside(small, large);
+  // What is cheap, or only one number, is computed where it is used.
+  merged.elements = consumer.elements;
+  merged.columns = consumer.columns;
+  bool single = producer.elements == 1 &&
+                llvm::all_of(producer.ops, [](Operation *op) {
+                  return spaceOf(op).shape == OpShape::Pointwise;
+                });
+  return !merged.columns.empty() && (single || isInlinable(producer)) &&
+         staysInside(producer, consumer);
 }
 
 /// True if a path leaves the merged group and comes back to it.
@@ -371,7 +391,33 @@ SmallVector<KernelGroup> Grouping::run() {
   return std::move(groups);
 }
 
+/// Copies a cheap op for every slice of its result, if the slices do not
+/// overlap much: each kernel then computes just what it needs, and the whole is
+/// never stored.
+static void copyForSlices(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!isCompiled(&op) || !isCheap(&op) || op.hasOneUse() || op.use_empty())
+      continue;
+    int64_t sliced = 0;
+    bool onlySlices = llvm::all_of(op.getUsers(), [&](Operation *user) {
+      auto slice = dyn_cast<SliceOp>(user);
+      if (slice)
+        sliced += elementsOf(slice.getResult());
+      return slice != nullptr;
+    });
+    if (!onlySlices || sliced > elementsOf(op.getResult(0)))
+      continue;
+    SmallVector<OpOperand *> uses = llvm::map_to_vector(
+        op.getUses(), [](OpOperand &use) { return &use; });
+    for (OpOperand *use : ArrayRef(uses).drop_front()) {
+      OpBuilder builder(&op);
+      use->set(builder.clone(op)->getResult(0));
+    }
+  }
+}
+
 SmallVector<KernelGroup> groupOps(Block &block) {
+  copyForSlices(block);
   return Grouping(block).run();
 }
 

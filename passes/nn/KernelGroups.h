@@ -57,7 +57,7 @@ bool isLeaf(mlir::Operation *op);
 /// The value that `value` is a view of (itself when it is none).
 mlir::Value stripReshapes(mlir::Value value);
 
-/// Groups the compiled ops of `block`, except leaves.
+/// Groups the compiled ops of `block`, except leaves. May copy cheap ops.
 llvm::SmallVector<KernelGroup> groupOps(mlir::Block &block);
 
 } // namespace pipewright::nn

@@ -113,6 +113,13 @@ TEST(Kernels, MovingElements) {
       %1 = nn.transpose %0 permutation = [0, 2, 1, 3] : tensor<2x5x3x4xf32> -> tensor<2x3x5x4xf32>
       return %1 : tensor<2x3x5x4xf32>
     }
+    func.func @query(%x: tensor<2x5x36xf32>, %b: tensor<36xf32>) -> tensor<2x3x5x4xf32> {
+      %a = nn.add %x, %b : (tensor<2x5x36xf32>, tensor<36xf32>) -> tensor<2x5x36xf32>
+      %s = nn.slice %a starts = [0, 0, 12] sizes = [2, 5, 12] steps = [1, 1, 1] : tensor<2x5x36xf32> -> tensor<2x5x12xf32>
+      %0 = nn.reshape %s : tensor<2x5x12xf32> -> tensor<2x5x3x4xf32>
+      %1 = nn.transpose %0 permutation = [0, 2, 1, 3] : tensor<2x5x3x4xf32> -> tensor<2x3x5x4xf32>
+      return %1 : tensor<2x3x5x4xf32>
+    }
     func.func @last(%x: tensor<7x33xf32>) -> tensor<33x7xf32> {
       %1 = nn.transpose %x permutation = [1, 0] : tensor<7x33xf32> -> tensor<33x7xf32>
       return %1 : tensor<33x7xf32>
@@ -132,6 +139,13 @@ TEST(Kernels, MovingElements) {
       %0 = nn.concat %a, %b axis = 1 : (tensor<3x5xf32>, tensor<3x2xf32>) -> tensor<3x7xf32>
       %1 = nn.concat %0, %c axis = 0 : (tensor<3x7xf32>, tensor<2x7xf32>) -> tensor<5x7xf32>
       return %1 : tensor<5x7xf32>
+    }
+    func.func @thirds(%a: tensor<2x3x5x4xf32>, %b: tensor<2x5x12xf32>, %c: tensor<2x5x12xf32>) -> (tensor<2x5x36xf32>, tensor<36xf32>) {
+      %t = nn.transpose %a permutation = [0, 2, 1, 3] : tensor<2x3x5x4xf32> -> tensor<2x5x3x4xf32>
+      %r = nn.reshape %t : tensor<2x5x3x4xf32> -> tensor<2x5x12xf32>
+      %0 = nn.concat %r, %b, %c axis = 2 : (tensor<2x5x12xf32>, tensor<2x5x12xf32>, tensor<2x5x12xf32>) -> tensor<2x5x36xf32>
+      %1 = nn.reduce_sum %0 axes = [0, 1] : tensor<2x5x36xf32> -> tensor<36xf32>
+      return %0, %1 : tensor<2x5x36xf32>, tensor<36xf32>
     }
     func.func @channels(%a: tensor<2x3x4x4xf32>, %b: tensor<2x1x4x4xf32>) -> (tensor<2x4x4x4xf32>) {
       %0 = nn.concat %a, %b axis = 1 : (tensor<2x3x4x4xf32>, tensor<2x1x4x4xf32>) -> tensor<2x4x4x4xf32>
