@@ -261,9 +261,9 @@ def PipePlanMemory : Pass<"pipe-plan-memory", "::mlir::ModuleOp"> {
   let description = [{
     Makes one `pipe.arena` per rank. Its fixed part holds weights, gradients and
     optimizer state; what the optimizer of a stage updates is one flat range in
-    each. Then come the values of the rank's programs, packed by their lives
-    (training and evaluation share the space), then the workspace, which the
-    bodies of all stages share. Every buffer is aligned to 64 bytes.
+    each. Then come the values of the rank's program, packed by their lives,
+    then the workspace, which the bodies of all stages share. Evaluation uses
+    the space of training. Every buffer is aligned to 64 bytes.
 
     A value of a body that leaves it is written where it leaves to: the task's
     result or its stash. Where one value would need two places, `pipe.copy` is

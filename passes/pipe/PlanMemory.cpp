@@ -1,8 +1,9 @@
 //===- PlanMemory.cpp - Where each byte lives -----------------------------===//
 //
 // One arena per rank: what lives for ever, then the values of the rank's
-// programs, packed by their lives (training and evaluation share the space),
-// then one workspace that the bodies of all its stages share.
+// program, packed by their lives, then one workspace that the bodies of all its
+// stages share. Training and evaluation use the same space behind the fixed
+// part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -124,36 +125,69 @@ void ProgramPlan::write(const Stages &stages, const ArenaLayout &layout,
   }
 }
 
-/// Plans all programs of one rank and emits its arena.
+namespace {
+
+/// What one mode needs beside the fixed part: the values of its program, then
+/// the workspace that its bodies share.
+struct ModePlan {
+  std::vector<ProgramPlan> programs;
+  std::vector<std::pair<int32_t, BodyPlan>> bodies;
+  int64_t valueBytes = 0, workspaceBytes = 0;
+
+  int64_t workspaceAfter(int64_t values) const {
+    return alignedSize(values + valueBytes);
+  }
+  int64_t endAfter(int64_t values) const {
+    return workspaceBytes ? workspaceAfter(values) + workspaceBytes
+                          : values + valueBytes;
+  }
+};
+
+} // namespace
+
+static ModePlan planMode(ModuleOp module, const Stages &stages, StepMode mode,
+                         int64_t rank, ArrayRef<int32_t> onRank) {
+  ModePlan plan;
+  for (RankOp program : module.getOps<RankOp>())
+    if (program.getMode() == mode &&
+        static_cast<int64_t>(program.getRank()) == rank) {
+      plan.programs.emplace_back(stages, program);
+      plan.valueBytes = std::max(plan.valueBytes, plan.programs.back().bytes());
+    }
+  for (int32_t stage : onRank)
+    for (Operation *body : bodiesOf(stages[stage])) {
+      if (isa<EvaluateOp>(body) != (mode == StepMode::evaluate))
+        continue;
+      plan.bodies.emplace_back(stage, BodyPlan(body));
+      plan.workspaceBytes = std::max(
+          plan.workspaceBytes, plan.bodies.back().second.workspaceBytes());
+    }
+  return plan;
+}
+
+/// Plans all programs of one rank and emits its arena. Training and evaluation
+/// never run at once: both begin behind the fixed part.
 static void planRank(ModuleOp module, const Stages &stages, int64_t rank,
                      ArrayRef<int32_t> onRank, int64_t numStates,
                      OpBuilder &builder) {
   ArenaLayout layout(stages, onRank, numStates);
-
-  std::vector<ProgramPlan> programs;
-  int64_t valueBytes = 0;
-  for (RankOp program : module.getOps<RankOp>())
-    if (static_cast<int64_t>(program.getRank()) == rank) {
-      programs.emplace_back(stages, program);
-      valueBytes = std::max(valueBytes, programs.back().bytes());
-    }
-  std::vector<std::pair<int32_t, BodyPlan>> bodies;
-  int64_t workspaceBytes = 0;
-  for (int32_t stage : onRank)
-    for (Operation *body : bodiesOf(stages[stage])) {
-      bodies.emplace_back(stage, BodyPlan(body));
-      workspaceBytes =
-          std::max(workspaceBytes, bodies.back().second.workspaceBytes());
-    }
-
   int64_t values = alignedSize(layout.bytes());
-  layout.addRegion("activations", values, values + valueBytes);
-  int64_t workspace = alignedSize(values + valueBytes);
-  layout.addRegion("workspace", workspace, workspace + workspaceBytes);
-  for (ProgramPlan &program : programs)
-    program.write(stages, layout, values);
-  for (auto &[stage, body] : bodies)
-    body.write(layout, stage, workspace);
+  ModePlan train = planMode(module, stages, StepMode::train, rank, onRank);
+  ModePlan evaluate =
+      planMode(module, stages, StepMode::evaluate, rank, onRank);
+  int64_t workspace = train.workspaceAfter(values);
+  layout.addRegion("activations", values, values + train.valueBytes);
+  layout.addRegion("workspace", workspace, workspace + train.workspaceBytes);
+  int64_t trainEnd = train.endAfter(values);
+  layout.addRegion("evaluation", trainEnd,
+                   std::max(trainEnd, evaluate.endAfter(values)));
+
+  for (ModePlan *plan : {&train, &evaluate}) {
+    for (ProgramPlan &program : plan->programs)
+      program.write(stages, layout, values);
+    for (auto &[stage, body] : plan->bodies)
+      body.write(layout, stage, plan->workspaceAfter(values));
+  }
 
   auto arena = ArenaOp::create(builder, module.getLoc(), rank, layout.bytes());
   OpBuilder::InsertionGuard guard(builder);
