@@ -92,7 +92,8 @@ static std::string residentText(const std::string &who,
 }
 
 std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
-                                             std::vector<double> stepSeconds) {
+                                             std::vector<double> stepSeconds,
+                                             bool evaluated, JsonLines &log) {
   const Resident own = readResident();
   const auto rows = gatherNumbers(
       rank.transport(),
@@ -113,13 +114,21 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
     if (const double predicted = predictedSeconds(program))
       text += ", predicted " + secondsText(predicted);
     text += "\n";
+    log.write({{"measured_step_seconds", measured},
+               {"predicted_step_seconds", predictedSeconds(program)}});
   }
   double arenas = 0, scratch = 0;
   for (size_t r = 0; r < rows.size(); ++r) {
     const int64_t planned = rows[r][0], peak = rows[r][1];
     text += format("memory     rank %zu: measured %s bytes, planned %s%s\n", r,
                    groupedText(peak).c_str(), groupedText(planned).c_str(),
-                   peak == planned ? " (as planned)" : "");
+                   peak == planned ? " (as planned)"
+                   : evaluated     ? ""
+                                   : " (with evaluation, which did not run)");
+    log.write({{"rank", static_cast<double>(r)},
+               {"planned_bytes", rows[r][0]},
+               {"measured_bytes", rows[r][1]},
+               {"scratch_bytes", rows[r][2]}});
     arenas += rows[r][0];
     scratch += rows[r][2];
     for (const MemoryLine &line : program.ranks[r].memory)

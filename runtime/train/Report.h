@@ -4,6 +4,7 @@
 #define PIPEWRIGHT_RUNTIME_TRAIN_REPORT_H
 
 #include "runtime/core/Rank.h"
+#include "runtime/io/JsonLines.h"
 #include "runtime/train/Options.h"
 
 #include <string>
@@ -23,9 +24,11 @@ std::string headerText(const Program &program, const Options &options,
                        const Launch &launch);
 
 /// Step time and memory, measured beside predicted. Every rank calls it; the
-/// text is for rank 0.
+/// text is for rank 0, which also logs the numbers. `evaluated`: the plan
+/// covers evaluation, but only what ran can be measured.
 std::string summaryText(Rank &rank, const Launch &launch,
-                        std::vector<double> stepSeconds);
+                        std::vector<double> stepSeconds, bool evaluated,
+                        JsonLines &log);
 
 } // namespace pipewright::runtime
 

@@ -87,6 +87,7 @@ private:
   std::unique_ptr<Dataset> data, evalData;
   Trace trace;
   std::vector<double> stepSeconds;
+  bool evaluated = false;
 };
 
 } // namespace
@@ -103,6 +104,7 @@ void Trainer::run() {
     return;
   }
   if (!options.guess.empty()) {
+    evaluated = true;
     const std::string drawn = guess(rank, options);
     say((options.steps ? "guesses before training\n" : "guesses\n") + drawn);
   }
@@ -120,6 +122,7 @@ void Trainer::run() {
 }
 
 void Trainer::evaluateAt(int64_t number, Progress &progress) {
+  evaluated = true;
   const double loss = evaluateLoss(rank, *evalData, options.evalBatches);
   if (!speaks)
     return;
@@ -188,7 +191,8 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
 
 void Trainer::finish() {
   Transport &transport = rank.transport();
-  const std::string summary = summaryText(rank, launch, stepSeconds);
+  const std::string summary =
+      summaryText(rank, launch, stepSeconds, evaluated, log);
   if (options.steps > 0)
     say(summary);
   transport.setDeadline(patientSeconds);
