@@ -87,9 +87,9 @@ SourcePair pipewright::runtime::openCifar(const std::string &kind,
   };
   pair.companion = [data, source, fits = pair.fits](const InputSlot &other) {
     if (!fits(other))
-      fail("input '", other.info.name, "' expects ",
-           typeText(other.info.type), " samples of shape ",
-           shapeText(other.sampleShape), ", but a label is one i64");
+      fail("input '", other.info.name, "' expects ", typeText(other.info.type),
+           " samples of shape ", shapeText(other.sampleShape),
+           ", but a label is one i64");
     Source labels = source;
     labels.description = "labels of " + source.description;
     labels.read = [data](int64_t sample, void *out) {

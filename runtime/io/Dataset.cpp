@@ -20,10 +20,9 @@ int64_t pipewright::runtime::permute(int64_t position, int64_t count,
   do {
     uint64_t left = value >> half, right = value & mask;
     for (uint32_t round = 0; round < 4; ++round) {
-      const uint64_t mixed =
-          left ^ (philox(key, static_cast<uint32_t>(right), round, 0,
-                         0x5a17)[0] &
-                  mask);
+      const uint64_t mixed = left ^ (philox(key, static_cast<uint32_t>(right),
+                                            round, 0, 0x5a17)[0] &
+                                     mask);
       left = right;
       right = mixed;
     }
@@ -41,8 +40,7 @@ static int64_t findInput(const Program &program, const std::string &name,
     known += (known.empty() ? "'" : ", '") +
              std::string(program.inputs[i].name) + "'";
   }
-  fail(option, ": the model has no input '", name, "'; its inputs are ",
-       known);
+  fail(option, ": the model has no input '", name, "'; its inputs are ", known);
 }
 
 Dataset::Dataset(const Program &program, const std::vector<DataSpec> &specs,
@@ -95,10 +93,10 @@ void Dataset::open(const Program &program, const DataSpec &spec,
     sources[input] = pairs[other].companion(slot);
     return;
   }
-  const bool isText = kind == "tokens" || kind == "bytes" || kind == "u16" ||
-                      kind == "i32";
-  const bool generated = kind == "random" || kind == "zeros" ||
-                         kind == "ones" || kind == "range";
+  const bool isText =
+      kind == "tokens" || kind == "bytes" || kind == "u16" || kind == "i32";
+  const bool generated =
+      kind == "random" || kind == "zeros" || kind == "ones" || kind == "range";
   // A file may be named as a format is; with a colon it is the format.
   if (isText && colon != std::string::npos) {
     pairs[input] = openTokens(kind, rest, slot);
@@ -140,9 +138,8 @@ void Dataset::wireCompanions(const Program &program, const char *option,
     else
       fail("input '", program.inputs[input].name, "' (",
            typeText(program.inputs[input].type), ", ",
-           shapeText(program.inputs[input].shape),
-           ") has no data: give ", option, " ", program.inputs[input].name,
-           "=FILE");
+           shapeText(program.inputs[input].shape), ") has no data: give ",
+           option, " ", program.inputs[input].name, "=FILE");
   }
 }
 
@@ -158,8 +155,8 @@ void Dataset::checkCounts(const Program &program) {
       first = i;
     }
     if (source.samples != count)
-      fail("input '", program.inputs[first].name, "' has ", count,
-           " samples (", sources[first]->description, "), but input '",
+      fail("input '", program.inputs[first].name, "' has ", count, " samples (",
+           sources[first]->description, "), but input '",
            program.inputs[i].name, "' has ", source.samples, " (",
            source.description, ")");
     stride = std::max(stride, source.stride);

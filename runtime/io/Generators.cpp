@@ -39,10 +39,9 @@ static void writeValues(ElementType type, int64_t count, void *out,
 /// coin flips for booleans; a function of input, sample and element alone.
 static double randomValue(const InputSlot &slot, int64_t limit, int64_t sample,
                           int64_t element) {
-  const auto words = philox(0x70697065, static_cast<uint32_t>(element),
-                            static_cast<uint32_t>(sample),
-                            static_cast<uint32_t>(sample >> 32),
-                            static_cast<uint32_t>(slot.number));
+  const auto words = philox(
+      0x70697065, static_cast<uint32_t>(element), static_cast<uint32_t>(sample),
+      static_cast<uint32_t>(sample >> 32), static_cast<uint32_t>(slot.number));
   if (slot.info.type != ElementType::F32)
     return static_cast<double>(
         (words[0] | static_cast<uint64_t>(words[1]) << 32) % limit);
@@ -66,8 +65,7 @@ SourcePair pipewright::runtime::openGenerator(const std::string &kind,
       if (*end || source.samples <= 0)
         fail("'random:", argument, "' expects a number of samples");
     }
-    const int64_t limit =
-        type == ElementType::I64 ? slot.info.limit : 2;
+    const int64_t limit = type == ElementType::I64 ? slot.info.limit : 2;
     if (limit <= 0)
       fail("input '", slot.info.name,
            "' has no known limit, so random integers cannot be drawn for it");
@@ -77,8 +75,7 @@ SourcePair pipewright::runtime::openGenerator(const std::string &kind,
       });
     };
   } else if (kind == "range") {
-    const int64_t last =
-        slot.sampleShape.empty() ? 1 : slot.sampleShape.back();
+    const int64_t last = slot.sampleShape.empty() ? 1 : slot.sampleShape.back();
     source.read = [=](int64_t, void *out) {
       writeValues(type, count, out,
                   [&](int64_t i) { return static_cast<double>(i % last); });

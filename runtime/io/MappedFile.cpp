@@ -34,6 +34,4 @@ MappedFile::MappedFile(const std::string &path) : name(path) {
   begin = static_cast<const unsigned char *>(memory);
 }
 
-MappedFile::~MappedFile() {
-  munmap(const_cast<unsigned char *>(begin), size);
-}
+MappedFile::~MappedFile() { munmap(const_cast<unsigned char *>(begin), size); }

@@ -13,8 +13,7 @@ using namespace pipewright::runtime;
 static std::string headerField(const std::string &header, const char *key,
                                const std::string &path) {
   const size_t at = header.find("'" + std::string(key) + "'");
-  const size_t colon =
-      at == std::string::npos ? at : header.find(':', at);
+  const size_t colon = at == std::string::npos ? at : header.find(':', at);
   if (colon == std::string::npos)
     fail("'", path, "' is no .npy file: its header has no '", key, "'");
   const size_t begin = header.find_first_not_of(' ', colon + 1);

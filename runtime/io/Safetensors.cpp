@@ -58,8 +58,8 @@ TensorView SafetensorsReader::find(const std::string &name, ElementType type,
   const Entry &entry = found->second;
   if (entry.shape != shape || entry.type != formatName(type))
     fail("tensor '", name, "' in '", file.path(), "' is ", entry.type, " ",
-         shapeText(entry.shape), ", but the program expects ",
-         formatName(type), " ", shapeText(shape));
+         shapeText(entry.shape), ", but the program expects ", formatName(type),
+         " ", shapeText(shape));
   const int64_t bytes = entry.end - entry.begin;
   if (bytes != elementCount(shape) * byteWidth(type))
     fail("tensor '", name, "' in '", file.path(), "' has ", bytes,

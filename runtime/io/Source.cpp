@@ -7,8 +7,7 @@
 
 using namespace pipewright::runtime;
 
-std::string
-pipewright::runtime::shapeText(const std::vector<int64_t> &shape) {
+std::string pipewright::runtime::shapeText(const std::vector<int64_t> &shape) {
   if (shape.empty())
     return "scalar";
   std::string text;
@@ -43,8 +42,7 @@ const char *pipewright::runtime::typeText(ElementType type) {
   return "?";
 }
 
-int64_t
-pipewright::runtime::elementCount(const std::vector<int64_t> &shape) {
+int64_t pipewright::runtime::elementCount(const std::vector<int64_t> &shape) {
   int64_t count = 1;
   for (int64_t size : shape)
     count *= size;
@@ -65,8 +63,7 @@ pipewright::runtime::splitCommas(const std::string &text) {
 }
 
 InputSlot::InputSlot(const Program &program, int64_t number)
-    : info(program.inputs.at(number)), number(number),
-      sampleShape(info.shape) {
+    : info(program.inputs.at(number)), number(number), sampleShape(info.shape) {
   const int64_t size = program.microBatchSize;
   batched = !sampleShape.empty() && sampleShape[0] % size == 0;
   if (batched) {

@@ -124,10 +124,9 @@ SourcePair pipewright::runtime::openTokens(const std::string &kind,
   };
   pair.companion = [text, source, fits = pair.fits](const InputSlot &other) {
     if (!fits(other))
-      fail("input '", other.info.name, "' expects ",
-           typeText(other.info.type), " samples of shape ",
-           shapeText(other.sampleShape), ", but next tokens are i64 of ",
-           text->length);
+      fail("input '", other.info.name, "' expects ", typeText(other.info.type),
+           " samples of shape ", shapeText(other.sampleShape),
+           ", but next tokens are i64 of ", text->length);
     Source next = source;
     next.description = "next tokens of " + source.description;
     next.read = [text](int64_t sample, void *out) {

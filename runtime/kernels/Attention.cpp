@@ -88,9 +88,8 @@ static void product(char ta, char tb, int64_t m, int64_t n, int64_t k,
 static void computeScores(const Head &head, int64_t first, int64_t rows,
                           int64_t visible) {
   const AttentionShape &s = head.shape;
-  product('N', 'T', rows, visible, s.depth, s.scale,
-          head.q + first * s.depth, s.depth, head.k, s.depth, 0, head.scores,
-          head.leading);
+  product('N', 'T', rows, visible, s.depth, s.scale, head.q + first * s.depth,
+          s.depth, head.k, s.depth, 0, head.scores, head.leading);
   const int64_t padded =
       (visible + vectorLanes - 1) / vectorLanes * vectorLanes;
   for (int64_t r = 0; r < rows; ++r) {
@@ -113,8 +112,7 @@ static void computeScores(const Head &head, int64_t first, int64_t rows,
 
 /// Dropout factors of one row of scores.
 static void rowFactors(const Head &head, int64_t row, int64_t visible) {
-  const int64_t element =
-      (head.number * head.shape.rows + row) * head.columns;
+  const int64_t element = (head.number * head.shape.rows + row) * head.columns;
   randomFactors(head.random, head.shape.dropoutRate, element, visible,
                 head.factors);
 }
@@ -122,8 +120,7 @@ static void rowFactors(const Head &head, int64_t row, int64_t visible) {
 /// Turns scores into exp(score - max), with dropout applied; returns the sum
 /// before dropout and the max.
 static std::pair<float, float> exponentiateRow(const Head &head, float *row,
-                                               int64_t index,
-                                               int64_t visible) {
+                                               int64_t index, int64_t visible) {
   Floats best = loadFloats(row);
   for (int64_t c = vectorLanes; c < visible; c += vectorLanes) {
     const Floats v = loadFloats(row + c);
@@ -216,15 +213,14 @@ static void backwardHead(const Head &head, const float *dO, const float *o,
         (visible + vectorLanes - 1) / vectorLanes * vectorLanes;
     const float *dOut = dO + first * s.depth;
     computeScores(head, first, rows, visible);
-    product('N', 'T', rows, visible, s.depth, 1, dOut, s.depth, head.v,
-            s.depth, 0, head.gradients, head.leading);
+    product('N', 'T', rows, visible, s.depth, 1, dOut, s.depth, head.v, s.depth,
+            0, head.gradients, head.leading);
     for (int64_t r = 0; r < rows; ++r) {
       float *gradient = head.gradients + r * head.leading;
       for (int64_t c = visible; c < padded; ++c)
         gradient[c] = 0;
       const int64_t row = first + r;
-      const float mean =
-          dot(dO + row * s.depth, o + row * s.depth, s.depth);
+      const float mean = dot(dO + row * s.depth, o + row * s.depth, s.depth);
       differentiateRow(head, row, visible, head.scores + r * head.leading,
                        gradient, lse[row], mean);
     }
@@ -255,35 +251,35 @@ static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
   const int64_t columns = columnsOf(s);
   const int64_t leading = leadingOf(s);
   float *scratch = rank.library<AttentionScratch>().blocks(rank, leading);
-  const RandomStream random = {
-      rank.seed(), static_cast<uint32_t>(s.dropoutId),
-      static_cast<uint32_t>(microBatch), static_cast<uint32_t>(rank.step())};
-  parallelFor(
-      rank.threads(), s.batch * s.heads,
-      [&](int64_t begin, int64_t end, int64_t thread) {
-        float *blocks = scratch + thread * (2 * blockRows + 1) * leading;
-        for (int64_t n = begin; n < end; ++n) {
-          const int64_t maskBatch = s.maskBatch == 1 ? 0 : n / s.heads;
-          const int64_t maskHead = s.maskHeads == 1 ? 0 : n % s.heads;
-          const int64_t maskAt = (maskBatch * s.maskHeads + maskHead) *
-                                 s.maskRows * s.maskColumns;
-          const int64_t rowsAt = n * s.rows * s.depth;
-          const int64_t keysAt = n * columns * s.depth;
-          const Head head = {s,
-                             columns,
-                             leading,
-                             random,
-                             n,
-                             qData + rowsAt,
-                             kData + keysAt,
-                             vData + keysAt,
-                             maskData ? maskData + maskAt : nullptr,
-                             blocks,
-                             blocks + blockRows * leading,
-                             blocks + 2 * blockRows * leading};
-          body(head, rowsAt, keysAt);
-        }
-      });
+  const RandomStream random = {rank.seed(), static_cast<uint32_t>(s.dropoutId),
+                               static_cast<uint32_t>(microBatch),
+                               static_cast<uint32_t>(rank.step())};
+  parallelFor(rank.threads(), s.batch * s.heads,
+              [&](int64_t begin, int64_t end, int64_t thread) {
+                float *blocks =
+                    scratch + thread * (2 * blockRows + 1) * leading;
+                for (int64_t n = begin; n < end; ++n) {
+                  const int64_t maskBatch = s.maskBatch == 1 ? 0 : n / s.heads;
+                  const int64_t maskHead = s.maskHeads == 1 ? 0 : n % s.heads;
+                  const int64_t maskAt = (maskBatch * s.maskHeads + maskHead) *
+                                         s.maskRows * s.maskColumns;
+                  const int64_t rowsAt = n * s.rows * s.depth;
+                  const int64_t keysAt = n * columns * s.depth;
+                  const Head head = {s,
+                                     columns,
+                                     leading,
+                                     random,
+                                     n,
+                                     qData + rowsAt,
+                                     kData + keysAt,
+                                     vData + keysAt,
+                                     maskData ? maskData + maskAt : nullptr,
+                                     blocks,
+                                     blocks + blockRows * leading,
+                                     blocks + 2 * blockRows * leading};
+                  body(head, rowsAt, keysAt);
+                }
+              });
   rank.poll();
 }
 
@@ -299,10 +295,11 @@ void pipewright::runtime::attention(Rank &rank, const AttentionShape &s,
            });
 }
 
-void pipewright::runtime::attentionBackward(
-    Rank &rank, const AttentionShape &s, int64_t microBatch, Buffer dO,
-    Buffer q, Buffer k, Buffer v, Buffer o, Buffer lse, Buffer mask, Buffer dq,
-    Buffer dk, Buffer dv) {
+void pipewright::runtime::attentionBackward(Rank &rank, const AttentionShape &s,
+                                            int64_t microBatch, Buffer dO,
+                                            Buffer q, Buffer k, Buffer v,
+                                            Buffer o, Buffer lse, Buffer mask,
+                                            Buffer dq, Buffer dk, Buffer dv) {
   const float *dOut = rank.data<float>(dO);
   const float *out = rank.data<float>(o);
   const float *sums = rank.data<float>(lse);

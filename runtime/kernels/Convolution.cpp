@@ -45,8 +45,7 @@ static bool prefersWinograd(const ConvolutionShape &s, bool weightGradient) {
   const int64_t tiles = s.n * perSample;
   if (weightGradient)
     return tiles >= 32;
-  const bool filled =
-      2 * s.outputHeight() * s.outputWidth() >= 16 * perSample;
+  const bool filled = 2 * s.outputHeight() * s.outputWidth() >= 16 * perSample;
   return filled && tiles >= 48;
 }
 
@@ -120,14 +119,10 @@ struct Descs {
   explicit Descs(const ConvolutionShape &s, memory::format_tag tag)
       : x({s.n, s.c, s.h, s.w}, memory::data_type::f32,
           tag == memory::format_tag::any ? tag : memory::format_tag::nchw),
-        w(weightDesc(s, tag == memory::format_tag::any
-                            ? tag
-                            : memory::format_tag::goihw,
-                     tag == memory::format_tag::any
-                         ? tag
-                         : memory::format_tag::oihw)),
-        y({s.n, s.o, s.outputHeight(), s.outputWidth()},
-          memory::data_type::f32,
+        w(weightDesc(
+            s, tag == memory::format_tag::any ? tag : memory::format_tag::goihw,
+            tag == memory::format_tag::any ? tag : memory::format_tag::oihw)),
+        y({s.n, s.o, s.outputHeight(), s.outputWidth()}, memory::data_type::f32,
           tag == memory::format_tag::any ? tag : memory::format_tag::nchw),
         bias({s.o}, memory::data_type::f32, memory::format_tag::x) {}
   memory::desc x, w, y, bias;
@@ -155,8 +150,8 @@ static dnnl::primitive_attr userScratchpad() {
 }
 
 static dnnl::convolution_forward::primitive_desc
-forwardDesc(const ConvolutionShape &s, const dnnl::engine &engine,
-            bool hasBias, dnnl::algorithm algorithm) {
+forwardDesc(const ConvolutionShape &s, const dnnl::engine &engine, bool hasBias,
+            dnnl::algorithm algorithm) {
   const Descs any(s, memory::format_tag::any);
   const memory::dims strides = {s.strideH, s.strideW};
   const memory::dims dilates = {s.dilationH - 1, s.dilationW - 1};
@@ -164,11 +159,11 @@ forwardDesc(const ConvolutionShape &s, const dnnl::engine &engine,
   const memory::dims high = {s.padBottom, s.padRight};
   using Forward = dnnl::convolution_forward;
   const auto kind = dnnl::prop_kind::forward_training;
-  const auto desc =
-      hasBias ? Forward::desc(kind, algorithm, any.x, any.w, any.bias, any.y,
-                              strides, dilates, low, high)
-              : Forward::desc(kind, algorithm, any.x, any.w, any.y, strides,
-                              dilates, low, high);
+  const auto desc = hasBias
+                        ? Forward::desc(kind, algorithm, any.x, any.w, any.bias,
+                                        any.y, strides, dilates, low, high)
+                        : Forward::desc(kind, algorithm, any.x, any.w, any.y,
+                                        strides, dilates, low, high);
   return Forward::primitive_desc(desc, userScratchpad(), engine);
 }
 
@@ -201,8 +196,7 @@ static void finish(Rank &rank, Convolutions &state, Direction &direction,
     const size_t bytes = direction.inputScratch[weightInput];
     direction.keptMemory = allocate(bytes);
     rank.countScratch(bytes);
-    direction.inputs[weightInput].blocked.set_data_handle(
-        direction.keptMemory);
+    direction.inputs[weightInput].blocked.set_data_handle(direction.keptMemory);
     direction.inputScratch[weightInput] = 0;
   }
   const size_t total = direction.inputScratch[0] + direction.inputScratch[1] +
@@ -276,26 +270,26 @@ static void guarded(const char *what, int64_t number, const Body &body) {
   }
 }
 
-void pipewright::runtime::prepareConvolutionForward(
-    Rank &rank, int64_t number, const ConvolutionShape &s, bool hasBias) {
+void pipewright::runtime::prepareConvolutionForward(Rank &rank, int64_t number,
+                                                    const ConvolutionShape &s,
+                                                    bool hasBias) {
   guarded("forward set-up", number, [&] {
     Convolutions &state = rank.library<Convolutions>();
     Direction &d = state.forward[number];
     const Descs plain(s, memory::format_tag::nchw);
-    const auto desc =
-        withAlgorithm(s, false, [&](dnnl::algorithm algorithm) {
-          return forwardDesc(s, state.engine, hasBias, algorithm);
-        });
+    const auto desc = withAlgorithm(s, false, [&](dnnl::algorithm algorithm) {
+      return forwardDesc(s, state.engine, hasBias, algorithm);
+    });
     d.primitive = dnnl::convolution_forward(desc);
     d.inputArguments[0] = DNNL_ARG_SRC;
     d.inputArguments[1] = DNNL_ARG_WEIGHTS;
     d.outputArgument = DNNL_ARG_DST;
-    d.inputs[0] = makeOperand(state, plain.x, desc.src_desc(), true,
-                              d.inputScratch[0]);
+    d.inputs[0] =
+        makeOperand(state, plain.x, desc.src_desc(), true, d.inputScratch[0]);
     d.inputs[1] = makeOperand(state, plain.w, desc.weights_desc(), true,
                               d.inputScratch[1]);
-    d.output = makeOperand(state, plain.y, desc.dst_desc(), false,
-                           d.outputScratch);
+    d.output =
+        makeOperand(state, plain.y, desc.dst_desc(), false, d.outputScratch);
     if (hasBias)
       d.bias = memory(plain.bias, state.engine, nullptr);
     finish(rank, state, d, desc.scratchpad_desc(), s.keepPackedWeight, 1);
@@ -312,8 +306,7 @@ void pipewright::runtime::prepareConvolutionBackwardData(
     using Backward = dnnl::convolution_backward_data;
     const auto make = [&](dnnl::algorithm algorithm) {
       return Backward::primitive_desc(
-          Backward::desc(algorithm, any.x, any.w, any.y,
-                         {s.strideH, s.strideW},
+          Backward::desc(algorithm, any.x, any.w, any.y, {s.strideH, s.strideW},
                          {s.dilationH - 1, s.dilationW - 1},
                          {s.padTop, s.padLeft}, {s.padBottom, s.padRight}),
           userScratchpad(), state.engine,
@@ -344,8 +337,7 @@ void pipewright::runtime::prepareConvolutionBackwardWeight(
     using Backward = dnnl::convolution_backward_weights;
     const auto make = [&](dnnl::algorithm algorithm) {
       return Backward::primitive_desc(
-          Backward::desc(algorithm, any.x, any.w, any.y,
-                         {s.strideH, s.strideW},
+          Backward::desc(algorithm, any.x, any.w, any.y, {s.strideH, s.strideW},
                          {s.dilationH - 1, s.dilationW - 1},
                          {s.padTop, s.padLeft}, {s.padBottom, s.padRight}),
           userScratchpad(), state.engine,
@@ -358,11 +350,10 @@ void pipewright::runtime::prepareConvolutionBackwardWeight(
     d.outputArgument = DNNL_ARG_DIFF_WEIGHTS;
     d.inputs[0] = makeOperand(state, plain.y, desc.diff_dst_desc(), true,
                               d.inputScratch[0]);
-    d.inputs[1] = makeOperand(state, plain.x, desc.src_desc(), true,
-                              d.inputScratch[1]);
+    d.inputs[1] =
+        makeOperand(state, plain.x, desc.src_desc(), true, d.inputScratch[1]);
     const memory::desc wanted = desc.diff_weights_desc();
-    d.output =
-        makeOperand(state, plain.w, wanted, false, d.outputScratch);
+    d.output = makeOperand(state, plain.w, wanted, false, d.outputScratch);
     // Accumulation always goes through scratch, whatever the layout.
     d.output.blocked = memory(wanted, state.engine, nullptr);
     d.outputScratch = (wanted.get_size() + 63) / 64 * 64;

@@ -20,8 +20,7 @@ void pipewright::runtime::dropout(Rank &rank, const DropoutShape &shape,
                 float factors[chunk];
                 for (int64_t c = begin; c < end; ++c) {
                   const int64_t first = c * chunk;
-                  const int64_t count =
-                      std::min(chunk, shape.elements - first);
+                  const int64_t count = std::min(chunk, shape.elements - first);
                   randomFactors(stream, shape.rate, first, count, factors);
                   for (int64_t i = 0; i < count; ++i)
                     to[first + i] = from[first + i] * factors[i];

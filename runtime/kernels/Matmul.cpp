@@ -15,17 +15,17 @@ using namespace pipewright::runtime;
 
 static void multiply(const MatmulShape &s, const float *a, const float *b,
                      float *y) {
-  const dnnl_status_t status = dnnl_sgemm(
-      s.transposeA ? 'T' : 'N', s.transposeB ? 'T' : 'N', s.m, s.n, s.k,
-      s.alpha, a, s.transposeA ? s.m : s.k, b, s.transposeB ? s.k : s.n,
-      s.beta, y, s.n);
+  const dnnl_status_t status =
+      dnnl_sgemm(s.transposeA ? 'T' : 'N', s.transposeB ? 'T' : 'N', s.m, s.n,
+                 s.k, s.alpha, a, s.transposeA ? s.m : s.k, b,
+                 s.transposeB ? s.k : s.n, s.beta, y, s.n);
   if (status != dnnl_success)
     fail("dnnl_sgemm(", s.m, " x ", s.n, " x ", s.k, ") failed with status ",
          static_cast<int>(status));
 }
 
-void pipewright::runtime::matmul(Rank &rank, const MatmulShape &shape,
-                                 Buffer a, Buffer b, Buffer y) {
+void pipewright::runtime::matmul(Rank &rank, const MatmulShape &shape, Buffer a,
+                                 Buffer b, Buffer y) {
   const float *aData = rank.data<float>(a);
   const float *bData = rank.data<float>(b);
   float *yData = rank.data<float>(y);

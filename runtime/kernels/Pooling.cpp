@@ -56,8 +56,7 @@ static void maxPoolRow(const PoolingShape &s, const float *plane, int64_t row,
         first = false;
       }
       for (int64_t j = 0; j < s.kw; ++j) {
-        const int64_t offset =
-            base * s.strideW - s.padLeft + j * s.dilationW;
+        const int64_t offset = base * s.strideW - s.padLeft + j * s.dilationW;
         const Range inside = insideRange(count, s.strideW, offset, s.w);
         const float *input = plane + inputRow * s.w + offset;
         const int32_t here = static_cast<int32_t>(i * s.kw + j);
@@ -104,12 +103,12 @@ static void maxPoolRowTwoByTwo(const PoolingShape &s, const float *upper,
       const float *input = (row ? lower : upper) + 2 * o;
       const Floats first = loadFloats(input);
       const Floats second = loadFloats(input + vectorLanes);
-      const Floats even = __builtin_shufflevector(
-          first, second, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28,
-          30);
-      const Floats odd = __builtin_shufflevector(
-          first, second, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29,
-          31);
+      const Floats even =
+          __builtin_shufflevector(first, second, 0, 2, 4, 6, 8, 10, 12, 14, 16,
+                                  18, 20, 22, 24, 26, 28, 30);
+      const Floats odd =
+          __builtin_shufflevector(first, second, 1, 3, 5, 7, 9, 11, 13, 15, 17,
+                                  19, 21, 23, 25, 27, 29, 31);
       if (row == 0) {
         best = even;
       } else {
@@ -171,8 +170,7 @@ void pipewright::runtime::maxPool(Rank &rank, const PoolingShape &s, Buffer x,
 }
 
 void pipewright::runtime::maxPoolBackward(Rank &rank, const PoolingShape &s,
-                                          Buffer dy, Buffer window,
-                                          Buffer dx) {
+                                          Buffer dy, Buffer window, Buffer dx) {
   const float *from = rank.data<float>(dy);
   const uint8_t *positions = rank.data<uint8_t>(window);
   float *to = rank.data<float>(dx);
@@ -247,9 +245,8 @@ void pipewright::runtime::averagePool(Rank &rank, const PoolingShape &s,
   });
 }
 
-void pipewright::runtime::averagePoolBackward(Rank &rank,
-                                              const PoolingShape &s, Buffer dy,
-                                              Buffer dx) {
+void pipewright::runtime::averagePoolBackward(Rank &rank, const PoolingShape &s,
+                                              Buffer dy, Buffer dx) {
   const float *from = rank.data<float>(dy);
   float *to = rank.data<float>(dx);
   forPlanes(rank, s, [&](int64_t plane) {

@@ -15,8 +15,7 @@ void Batches::load(int64_t input, int64_t microBatch, void *destination,
     fail("input '", slot.info.name, "' has ", copies * slot.sampleBytes(),
          " bytes in a micro-batch, but its buffer ", bytes);
   for (int64_t i = 0; i < copies; ++i)
-    dataset.read(input,
-                 order(microBatch * program.microBatchSize + i),
+    dataset.read(input, order(microBatch * program.microBatchSize + i),
                  static_cast<char *>(destination) + i * slot.sampleBytes());
 }
 

@@ -26,9 +26,8 @@ double pipewright::runtime::evaluateLoss(Rank &rank, const Dataset &dataset,
   Batches batches(program, dataset);
   const int64_t size = batches.batchSamples();
   const int64_t samples = dataset.disjointSamples();
-  const int64_t count =
-      std::clamp<int64_t>(samples == Source::endless ? 1 : samples / size, 1,
-                          mostBatches);
+  const int64_t count = std::clamp<int64_t>(
+      samples == Source::endless ? 1 : samples / size, 1, mostBatches);
   rank.setBatchIo(&batches);
   rank.takeLoss();
   for (int64_t batch = 0; batch < count; ++batch) {
@@ -73,9 +72,8 @@ std::string pipewright::runtime::predict(Rank &rank, const Options &options) {
   const Dataset dataset(program, withGenerated(options, options.predict),
                         "--predict", Dataset::Missing::Zeros);
   const int64_t size = program.microBatches * program.microBatchSize;
-  const int64_t samples = dataset.samples() == Source::endless
-                              ? size
-                              : dataset.disjointSamples();
+  const int64_t samples =
+      dataset.samples() == Source::endless ? size : dataset.disjointSamples();
   Batches batches(program, dataset);
   rank.setBatchIo(&batches);
   rank.takeLoss();
@@ -99,8 +97,8 @@ std::string pipewright::runtime::predict(Rank &rank, const Options &options) {
     if (values.empty())
       continue;
     std::vector<int64_t> shape = output.shape;
-    const int64_t microBatches = (samples + size - 1) / size *
-                                 program.microBatches;
+    const int64_t microBatches =
+        (samples + size - 1) / size * program.microBatches;
     if (shape.empty())
       shape = {microBatches};
     else if (shape[0] % program.microBatchSize == 0)

@@ -42,8 +42,8 @@ pipewright::runtime::gatherTexts(Transport &transport,
   }
   texts.push_back(text);
   for (int64_t r = 1; r < transport.size(); ++r) {
-    std::string &other = texts.emplace_back(
-        static_cast<size_t>(sizes[r][0]), '\0');
+    std::string &other =
+        texts.emplace_back(static_cast<size_t>(sizes[r][0]), '\0');
     transport.postReceive(r, other.data(), other.size());
     transport.waitReceive(r);
   }
@@ -102,10 +102,9 @@ static void passTensor(Transport &transport, int64_t owner, const void *data,
 
 /// Writes one tensor for each weight that `selects`; `find` gives the values
 /// of a weight (by its index) of the calling rank.
-static void
-saveTensors(Rank &rank, const std::string &path,
-            const std::function<bool(const WeightInfo &)> &selects,
-            const std::function<const void *(size_t)> &find) {
+static void saveTensors(Rank &rank, const std::string &path,
+                        const std::function<bool(const WeightInfo &)> &selects,
+                        const std::function<const void *(size_t)> &find) {
   Transport &transport = rank.transport();
   const Program &program = rank.wholeProgram();
   // By name, so that the file does not tell which rank holds what: equal
@@ -120,10 +119,10 @@ saveTensors(Rank &rank, const std::string &path,
     const auto &weights = program.ranks[owner].weights;
     for (size_t i = 0; i < weights.size(); ++i)
       if (selects(weights[i]))
-        pieces.push_back({{weights[i].name, weights[i].type,
-                           parseShape(weights[i].shape)},
-                          static_cast<int64_t>(owner),
-                          i});
+        pieces.push_back(
+            {{weights[i].name, weights[i].type, parseShape(weights[i].shape)},
+             static_cast<int64_t>(owner),
+             i});
   }
   std::sort(pieces.begin(), pieces.end(), [](const Piece &a, const Piece &b) {
     return a.header.name < b.header.name;

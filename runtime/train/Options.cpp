@@ -79,8 +79,8 @@ static const std::vector<Row> &rows() {
        [](O &o, const Text &t) {
          if (t != "constant" && t != "cosine")
            fail("--schedule expects constant or cosine, but got '", t, "'");
-         o.schedule = t == "cosine" ? O::Schedule::Cosine
-                                    : O::Schedule::Constant;
+         o.schedule =
+             t == "cosine" ? O::Schedule::Cosine : O::Schedule::Constant;
        }},
       {"--seed", "N", "of sampling and dropout (0)",
        [](O &o, const Text &t) { o.seed = parseInteger("--seed", t, 0); }},
@@ -138,8 +138,7 @@ Options Options::parse(int argc, char **argv, const Program &program) {
     std::string name = argv[i];
     std::string value;
     const size_t equals = name.find('=');
-    const bool joined =
-        name.rfind("--", 0) == 0 && equals != std::string::npos;
+    const bool joined = name.rfind("--", 0) == 0 && equals != std::string::npos;
     if (joined) {
       value = name.substr(equals + 1);
       name.resize(equals);
@@ -182,8 +181,8 @@ float Options::learningRateAt(int64_t step) const {
     return static_cast<float>(learningRate * (step + 1) / warmup);
   if (schedule == Schedule::Constant)
     return static_cast<float>(learningRate);
-  const double done = static_cast<double>(step - warmup) /
-                      std::max<int64_t>(1, steps - warmup);
+  const double done =
+      static_cast<double>(step - warmup) / std::max<int64_t>(1, steps - warmup);
   return static_cast<float>(learningRate *
                             (0.1 + 0.45 * (1 + std::cos(M_PI * done))));
 }
@@ -195,16 +194,16 @@ std::string pipewright::runtime::helpText(const Program &program) {
                      "mpirun\n\noptions:\n";
   for (const Row &row : rows()) {
     char line[160];
-    const std::string left = std::string(row.name) +
-                             (*row.argument ? " " : "") + row.argument;
+    const std::string left =
+        std::string(row.name) + (*row.argument ? " " : "") + row.argument;
     std::snprintf(line, sizeof line, "  %-28s %s\n", left.c_str(), row.help);
     text += line;
   }
   text += "\ninputs of the model (shape of one micro-batch of " +
           std::to_string(program.microBatchSize) + "):\n";
   for (const InputInfo &input : program.inputs)
-    text += "  " + std::string(input.name) + "  " + typeText(input.type) +
-            " " + shapeText(input.shape) + "\n";
+    text += "  " + std::string(input.name) + "  " + typeText(input.type) + " " +
+            shapeText(input.shape) + "\n";
   return text + R"(
 data (--data, --eval-data, --predict) of an input:
   FILE.npy                       an array, dimension 0 = samples

@@ -87,19 +87,18 @@ static std::string residentText(const std::string &who,
   return "resident   " + who + bytesText(resident.all) + " = arenas " +
          bytesText(arenas) + " + library scratch " + bytesText(scratch) +
          " + program, libraries and data files " + bytesText(resident.files) +
-         " + heap, stacks and generated code " +
-         bytesText(std::max(0.0, rest));
+         " + heap, stacks and generated code " + bytesText(std::max(0.0, rest));
 }
 
 std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
                                              std::vector<double> stepSeconds,
                                              bool evaluated, JsonLines &log) {
   const Resident own = readResident();
-  const auto rows = gatherNumbers(
-      rank.transport(),
-      {static_cast<double>(rank.arenaBytes()),
-       static_cast<double>(rank.arenaPeak()),
-       static_cast<double>(rank.scratchBytes()), own.all, own.files});
+  const auto rows =
+      gatherNumbers(rank.transport(), {static_cast<double>(rank.arenaBytes()),
+                                       static_cast<double>(rank.arenaPeak()),
+                                       static_cast<double>(rank.scratchBytes()),
+                                       own.all, own.files});
   const Program &program = rank.wholeProgram();
   std::string text;
   // The first step also warms caches up.

@@ -15,15 +15,15 @@ Placement::Placement(int64_t ranksOnHost, int64_t threads, bool launched)
   CPU_ZERO(&allowed);
   const bool known =
       !launched && sched_getaffinity(0, sizeof allowed, &allowed) == 0;
-  const int64_t online = std::clamp<int64_t>(sysconf(_SC_NPROCESSORS_ONLN), 1,
-                                             CPU_SETSIZE);
+  const int64_t online =
+      std::clamp<int64_t>(sysconf(_SC_NPROCESSORS_ONLN), 1, CPU_SETSIZE);
   for (int core = 0; core < (known ? CPU_SETSIZE : online); ++core)
     if (!known || CPU_ISSET(core, &allowed))
       cores.push_back(core);
-  threadsPerRank = threads ? threads
-                           : std::max<int64_t>(1, static_cast<int64_t>(
-                                                      cores.size()) /
-                                                      ranksOnHost);
+  threadsPerRank =
+      threads ? threads
+              : std::max<int64_t>(1, static_cast<int64_t>(cores.size()) /
+                                         ranksOnHost);
 }
 
 void Placement::apply(int64_t indexOnHost) const {

@@ -155,16 +155,14 @@ void MpiTransport::waitSend(int64_t peer) {
   // The notice first: when it tells another size, the data may never leave.
   waitFor(peer, what, [&] {
     int done = 0;
-    PIPEWRIGHT_MPI_CHECK(
-        MPI_Test(&post.requests[1], &done, MPI_STATUS_IGNORE));
+    PIPEWRIGHT_MPI_CHECK(MPI_Test(&post.requests[1], &done, MPI_STATUS_IGNORE));
     return done != 0;
   });
   if (post.notice != post.bytes)
     failSizes(self, peer, post.bytes, post.notice);
   waitFor(peer, what, [&] {
     int done = 0;
-    PIPEWRIGHT_MPI_CHECK(
-        MPI_Test(&post.requests[0], &done, MPI_STATUS_IGNORE));
+    PIPEWRIGHT_MPI_CHECK(MPI_Test(&post.requests[0], &done, MPI_STATUS_IGNORE));
     return done != 0;
   });
   sends[peer].pop_front();
@@ -197,8 +195,7 @@ void MpiTransport::waitReceive(int64_t peer) {
   });
   waitFor(peer, what, [&] {
     int done = 0;
-    PIPEWRIGHT_MPI_CHECK(
-        MPI_Test(&post.requests[1], &done, MPI_STATUS_IGNORE));
+    PIPEWRIGHT_MPI_CHECK(MPI_Test(&post.requests[1], &done, MPI_STATUS_IGNORE));
     return done != 0;
   });
   receives[peer].pop_front();

@@ -33,8 +33,8 @@ static std::pair<int, std::string> runUnderMpi(int64_t ranks,
   const std::string command =
       "timeout 60 mpirun --allow-run-as-root --oversubscribe --bind-to none "
       "-n " +
-      std::to_string(ranks) + " '" + executable() + "' --scenario " +
-      scenario + " 2>&1";
+      std::to_string(ranks) + " '" + executable() + "' --scenario " + scenario +
+      " 2>&1";
   std::FILE *pipe = popen(command.c_str(), "r");
   std::string output;
   std::array<char, 512> piece;
@@ -43,7 +43,9 @@ static std::pair<int, std::string> runUnderMpi(int64_t ranks,
   return {pclose(pipe), output};
 }
 
-static bool haveMpi() { return std::system("command -v mpirun >/dev/null") == 0; }
+static bool haveMpi() {
+  return std::system("command -v mpirun >/dev/null") == 0;
+}
 
 class MpiConformance
     : public ::testing::TestWithParam<std::tuple<int64_t, Scenario>> {};
@@ -56,14 +58,13 @@ TEST_P(MpiConformance, Holds) {
   EXPECT_EQ(status, 0) << output;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, MpiConformance,
-    ::testing::Combine(::testing::Values(2, 4),
-                       ::testing::ValuesIn(scenarios())),
-    [](const auto &info) {
-      return std::string(std::get<1>(info.param).name) +
-             std::to_string(std::get<0>(info.param));
-    });
+INSTANTIATE_TEST_SUITE_P(All, MpiConformance,
+                         ::testing::Combine(::testing::Values(2, 4),
+                                            ::testing::ValuesIn(scenarios())),
+                         [](const auto &info) {
+                           return std::string(std::get<1>(info.param).name) +
+                                  std::to_string(std::get<0>(info.param));
+                         });
 
 TEST(MpiTransport, AbortEndsAllWithinSeconds) {
   if (!haveMpi())
@@ -73,8 +74,7 @@ TEST(MpiTransport, AbortEndsAllWithinSeconds) {
   EXPECT_NE(status, 0);
   EXPECT_NE(output.find("error: rank 1: it broke"), std::string::npos)
       << output;
-  EXPECT_LT(std::chrono::steady_clock::now() - start,
-            std::chrono::seconds(20));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 /// One rank, started by runUnderMpi.

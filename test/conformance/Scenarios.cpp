@@ -54,8 +54,7 @@ static void ring(Transport &t) {
   for (int64_t round = 0; round < 8; ++round) {
     t.waitReceive(last);
     t.waitSend(next);
-    check(received[round] ==
-              pattern(1 << (2 * round), 1000 * last + round),
+    check(received[round] == pattern(1 << (2 * round), 1000 * last + round),
           "what arrives is what the last rank sent");
   }
 }
@@ -170,8 +169,7 @@ static void deadline(Transport &t) {
     t.setDeadline(0.3);
     const auto start = std::chrono::steady_clock::now();
     const std::string error = errorOf([&] { t.waitReceive(1); });
-    check(error.rfind("rank 0 waits for rank 1: receive of 4096 bytes", 0) ==
-              0,
+    check(error.rfind("rank 0 waits for rank 1: receive of 4096 bytes", 0) == 0,
           "a deadline says who waits for whom, but: " + error);
     check(std::chrono::steady_clock::now() - start < std::chrono::seconds(3),
           "the deadline is kept");
@@ -202,8 +200,8 @@ static void sums(Transport &t) {
 }
 
 static void waitWithoutPost(Transport &t) {
-  check(errorOf([&] { t.waitReceive(t.rank()); })
-                .find("has not posted") != std::string::npos,
+  check(errorOf([&] { t.waitReceive(t.rank()); }).find("has not posted") !=
+            std::string::npos,
         "a wait for nothing is an error, not a hang");
 }
 

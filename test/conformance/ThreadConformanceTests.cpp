@@ -42,14 +42,13 @@ TEST_P(ThreadConformance, Holds) {
   EXPECT_EQ(runRanks(ranks, scenario.run), std::vector<std::string>(ranks));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, ThreadConformance,
-    ::testing::Combine(::testing::Values(2, 4),
-                       ::testing::ValuesIn(scenarios())),
-    [](const auto &info) {
-      return std::string(std::get<1>(info.param).name) +
-             std::to_string(std::get<0>(info.param));
-    });
+INSTANTIATE_TEST_SUITE_P(All, ThreadConformance,
+                         ::testing::Combine(::testing::Values(2, 4),
+                                            ::testing::ValuesIn(scenarios())),
+                         [](const auto &info) {
+                           return std::string(std::get<1>(info.param).name) +
+                                  std::to_string(std::get<0>(info.param));
+                         });
 
 TEST(ThreadTransport, AbortWakesWhoWaitsAndKeepsTheFirstMessage) {
   ThreadWorld world(3);

@@ -60,9 +60,9 @@ struct Case {
             const int64_t h = s.maskHeads == 1 ? 0 : n % s.heads;
             const int64_t i = s.maskRows == 1 ? 0 : r;
             const int64_t j = s.maskColumns == 1 ? 0 : c;
-            score += test.at(mask)[((b * s.maskHeads + h) * s.maskRows + i) *
-                                       s.maskColumns +
-                                   j];
+            score += test.at(
+                mask)[((b * s.maskHeads + h) * s.maskRows + i) * s.maskColumns +
+                      j];
           }
           p[c] = std::exp(score);
           sum += p[c];
@@ -100,35 +100,57 @@ static void checkForward(AttentionShape s, bool masked = false) {
 }
 
 TEST(Attention, OddSizes) {
-  checkForward({.batch = 2, .heads = 3, .rows = 37, .depth = 11,
-                .scale = 0.3f});
+  checkForward(
+      {.batch = 2, .heads = 3, .rows = 37, .depth = 11, .scale = 0.3f});
 }
 
 TEST(Attention, CausalOverSeveralBlocks) {
-  checkForward({.batch = 1, .heads = 2, .rows = 200, .depth = 16,
-                .scale = 0.25f, .causal = true});
+  checkForward({.batch = 1,
+                .heads = 2,
+                .rows = 200,
+                .depth = 16,
+                .scale = 0.25f,
+                .causal = true});
 }
 
 TEST(Attention, MoreKeysThanRows) {
-  checkForward({.batch = 1, .heads = 2, .rows = 70, .columns = 129,
-                .depth = 8});
+  checkForward(
+      {.batch = 1, .heads = 2, .rows = 70, .columns = 129, .depth = 8});
 }
 
 TEST(Attention, MaskOfAnyStretch) {
-  checkForward({.batch = 2, .heads = 2, .rows = 20, .depth = 8, .maskBatch = 2,
+  checkForward({.batch = 2,
+                .heads = 2,
+                .rows = 20,
+                .depth = 8,
+                .maskBatch = 2,
                 .maskColumns = 20},
                true);
-  checkForward({.batch = 2, .heads = 2, .rows = 20, .depth = 8, .maskHeads = 2,
-                .maskRows = 20, .maskColumns = 20},
+  checkForward({.batch = 2,
+                .heads = 2,
+                .rows = 20,
+                .depth = 8,
+                .maskHeads = 2,
+                .maskRows = 20,
+                .maskColumns = 20},
                true);
-  checkForward({.batch = 2, .heads = 2, .rows = 20, .depth = 8,
-                .causal = true, .maskRows = 20},
+  checkForward({.batch = 2,
+                .heads = 2,
+                .rows = 20,
+                .depth = 8,
+                .causal = true,
+                .maskRows = 20},
                true);
 }
 
 TEST(Attention, Dropout) {
-  checkForward({.batch = 1, .heads = 2, .rows = 70, .depth = 8, .causal = true,
-                .dropoutRate = 0.3f, .dropoutId = 4});
+  checkForward({.batch = 1,
+                .heads = 2,
+                .rows = 70,
+                .depth = 8,
+                .causal = true,
+                .dropoutRate = 0.3f,
+                .dropoutId = 4});
 }
 
 /// Every gradient against central differences of the definition, in some
@@ -165,29 +187,43 @@ static void checkBackward(AttentionShape s, bool masked = false) {
 }
 
 TEST(AttentionBackward, OddSizes) {
-  checkBackward({.batch = 2, .heads = 2, .rows = 19, .depth = 5,
-                 .scale = 0.4f});
+  checkBackward(
+      {.batch = 2, .heads = 2, .rows = 19, .depth = 5, .scale = 0.4f});
 }
 
 TEST(AttentionBackward, CausalOverSeveralBlocks) {
-  checkBackward({.batch = 1, .heads = 1, .rows = 150, .depth = 8,
-                 .scale = 0.3f, .causal = true});
+  checkBackward({.batch = 1,
+                 .heads = 1,
+                 .rows = 150,
+                 .depth = 8,
+                 .scale = 0.3f,
+                 .causal = true});
 }
 
 TEST(AttentionBackward, FewerKeysAndMask) {
-  checkBackward({.batch = 2, .heads = 1, .rows = 30, .columns = 18, .depth = 8,
-                 .maskBatch = 2, .maskColumns = 18},
+  checkBackward({.batch = 2,
+                 .heads = 1,
+                 .rows = 30,
+                 .columns = 18,
+                 .depth = 8,
+                 .maskBatch = 2,
+                 .maskColumns = 18},
                 true);
 }
 
 TEST(AttentionBackward, Dropout) {
-  checkBackward({.batch = 1, .heads = 2, .rows = 33, .depth = 8,
-                 .causal = true, .dropoutRate = 0.25f, .dropoutId = 7});
+  checkBackward({.batch = 1,
+                 .heads = 2,
+                 .rows = 33,
+                 .depth = 8,
+                 .causal = true,
+                 .dropoutRate = 0.25f,
+                 .dropoutId = 7});
 }
 
 TEST(AttentionBackward, ThreadsDoNotChangeBits) {
-  const AttentionShape s = {.batch = 2, .heads = 3, .rows = 70, .depth = 8,
-                            .causal = true};
+  const AttentionShape s = {
+      .batch = 2, .heads = 3, .rows = 70, .depth = 8, .causal = true};
   Case c(s);
   c.forward();
   const auto alone = c.test.read(c.o);

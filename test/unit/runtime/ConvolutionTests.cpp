@@ -17,8 +17,7 @@ static void forProducts(const ConvolutionShape &s, const Body &body) {
             for (int64_t i = 0; i < s.kh; ++i)
               for (int64_t j = 0; j < s.kw; ++j) {
                 const int64_t row = y * s.strideH - s.padTop + i * s.dilationH;
-                const int64_t col =
-                    x * s.strideW - s.padLeft + j * s.dilationW;
+                const int64_t col = x * s.strideW - s.padLeft + j * s.dilationW;
                 if (row < 0 || row >= s.h || col < 0 || col >= s.w)
                   continue;
                 const int64_t channel = o / og * cg + c;
@@ -72,28 +71,66 @@ static void checkConvolution(const ConvolutionShape &s, double tolerance) {
 }
 
 TEST(Convolution, FewChannelsOddSize) {
-  checkConvolution({.n = 2, .c = 3, .h = 11, .w = 9, .o = 7, .kh = 3, .kw = 3,
-                    .padTop = 1, .padLeft = 1, .padBottom = 1, .padRight = 1},
+  checkConvolution({.n = 2,
+                    .c = 3,
+                    .h = 11,
+                    .w = 9,
+                    .o = 7,
+                    .kh = 3,
+                    .kw = 3,
+                    .padTop = 1,
+                    .padLeft = 1,
+                    .padBottom = 1,
+                    .padRight = 1},
                    1e-5);
 }
 
 TEST(Convolution, StrideAndUnevenPadding) {
-  checkConvolution({.n = 2, .c = 3, .h = 15, .w = 15, .o = 16, .kh = 7,
-                    .kw = 7, .strideH = 2, .strideW = 2, .padTop = 3,
-                    .padLeft = 2, .padBottom = 3, .padRight = 4},
+  checkConvolution({.n = 2,
+                    .c = 3,
+                    .h = 15,
+                    .w = 15,
+                    .o = 16,
+                    .kh = 7,
+                    .kw = 7,
+                    .strideH = 2,
+                    .strideW = 2,
+                    .padTop = 3,
+                    .padLeft = 2,
+                    .padBottom = 3,
+                    .padRight = 4},
                    1e-5);
 }
 
 TEST(Convolution, Dilation) {
-  checkConvolution({.n = 1, .c = 16, .h = 12, .w = 13, .o = 16, .kh = 3,
-                    .kw = 3, .padTop = 2, .padLeft = 2, .padBottom = 2,
-                    .padRight = 2, .dilationH = 2, .dilationW = 2},
+  checkConvolution({.n = 1,
+                    .c = 16,
+                    .h = 12,
+                    .w = 13,
+                    .o = 16,
+                    .kh = 3,
+                    .kw = 3,
+                    .padTop = 2,
+                    .padLeft = 2,
+                    .padBottom = 2,
+                    .padRight = 2,
+                    .dilationH = 2,
+                    .dilationW = 2},
                    1e-5);
 }
 
 TEST(Convolution, Groups) {
-  checkConvolution({.n = 2, .c = 8, .h = 6, .w = 6, .o = 12, .kh = 3, .kw = 3,
-                    .padTop = 1, .padLeft = 1, .padBottom = 1, .padRight = 1,
+  checkConvolution({.n = 2,
+                    .c = 8,
+                    .h = 6,
+                    .w = 6,
+                    .o = 12,
+                    .kh = 3,
+                    .kw = 3,
+                    .padTop = 1,
+                    .padLeft = 1,
+                    .padBottom = 1,
+                    .padRight = 1,
                     .groups = 4},
                    1e-5);
 }
@@ -106,17 +143,33 @@ TEST(Convolution, OneByOne) {
 // 64 tiles of 4 x 4 and more than 32 channels: the rule picks Winograd, whose
 // rounding is some times larger.
 TEST(Convolution, WinogradAgreesToo) {
-  checkConvolution({.n = 4, .c = 32, .h = 16, .w = 16, .o = 48, .kh = 3,
-                    .kw = 3, .padTop = 1, .padLeft = 1, .padBottom = 1,
+  checkConvolution({.n = 4,
+                    .c = 32,
+                    .h = 16,
+                    .w = 16,
+                    .o = 48,
+                    .kh = 3,
+                    .kw = 3,
+                    .padTop = 1,
+                    .padLeft = 1,
+                    .padBottom = 1,
                     .padRight = 1},
                    2e-5);
 }
 
 TEST(Convolution, KeptPackedWeightFollowsAnUpdate) {
   OneRank test;
-  const ConvolutionShape s = {.n = 1, .c = 16, .h = 6, .w = 6, .o = 32,
-                              .kh = 3, .kw = 3, .padTop = 1, .padLeft = 1,
-                              .padBottom = 1, .padRight = 1,
+  const ConvolutionShape s = {.n = 1,
+                              .c = 16,
+                              .h = 6,
+                              .w = 6,
+                              .o = 32,
+                              .kh = 3,
+                              .kw = 3,
+                              .padTop = 1,
+                              .padLeft = 1,
+                              .padBottom = 1,
+                              .padRight = 1,
                               .keepPackedWeight = true};
   const Buffer x = test.randomFloats(16 * 36), y = test.floats(32 * 36);
   const Buffer w = test.randomFloats(32 * 16 * 9);
@@ -134,7 +187,6 @@ TEST(Convolution, KeptPackedWeightFollowsAnUpdate) {
 TEST(Convolution, NotSetUpIsAnError) {
   OneRank test;
   const Buffer x = test.floats(16);
-  EXPECT_EQ(
-      errorOf([&] { convolutionForward(test.rank, 9, x, x, {}, x); }),
-      "the forward of convolution 9 was not set up");
+  EXPECT_EQ(errorOf([&] { convolutionForward(test.rank, 9, x, x, {}, x); }),
+            "the forward of convolution 9 was not set up");
 }

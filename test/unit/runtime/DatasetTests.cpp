@@ -120,20 +120,19 @@ TEST(Dataset, CifarImagesAndLabels) {
   const InputInfo image = {"x", ElementType::F32, {2, 3, 32, 32}};
   const InputInfo label = {"y", ElementType::I64, {2}, 10};
   const Program program = programOf({image, label});
-  const Dataset data(program, {{"x", "cifar10:" + folder.path("c")}},
-                     "--data");
+  const Dataset data(program, {{"x", "cifar10:" + folder.path("c")}}, "--data");
   std::vector<float> pixels(3072);
   data.read(0, 2, pixels.data());
   EXPECT_NEAR(pixels[0], (1 - 0.4914) / 0.2470, 1e-5);
   EXPECT_EQ(readInts(data, 1, 2), std::vector<int64_t>{2});
 
   folder.write("c", records + "x");
-  EXPECT_TRUE(contains(openError(program, {{"x", "cifar10:" +
-                                                     folder.path("c")}}),
-                       "is no cifar10 file"));
-  EXPECT_TRUE(contains(openError(programOf({tokenInput}),
-                                 {{"tokens", "cifar10:c"}}),
-                       "gives f32 images of 3x32x32"));
+  EXPECT_TRUE(
+      contains(openError(program, {{"x", "cifar10:" + folder.path("c")}}),
+               "is no cifar10 file"));
+  EXPECT_TRUE(
+      contains(openError(programOf({tokenInput}), {{"tokens", "cifar10:c"}}),
+               "gives f32 images of 3x32x32"));
 }
 
 TEST(Dataset, Cifar100TakesTheFineLabel) {
@@ -143,9 +142,8 @@ TEST(Dataset, Cifar100TakesTheFineLabel) {
     records += std::string(1, '\x09') + static_cast<char>(90 + r) +
                std::string(3072, '\0');
   folder.write("c", records);
-  const Program program =
-      programOf({{"x", ElementType::F32, {2, 3, 32, 32}},
-                 {"y", ElementType::I64, {2}, 100}});
+  const Program program = programOf({{"x", ElementType::F32, {2, 3, 32, 32}},
+                                     {"y", ElementType::I64, {2}, 100}});
   const Dataset data(program, {{"x", "cifar100:" + folder.path("c")}},
                      "--data");
   EXPECT_EQ(readInts(data, 1, 3), std::vector<int64_t>{93});
@@ -162,11 +160,11 @@ TEST(Dataset, ArraysAreConvertedAndChecked) {
   const InputInfo input = {"x", ElementType::F32, {2, 3}};
   const std::vector<DataSpec> specs = {{"x", folder.path("x.npy")},
                                        {"y", folder.path("y.npy")}};
-  EXPECT_TRUE(contains(
-      errorOf([&] {
-        Dataset(programOf({input, label}), specs, "--data").validate();
-      }),
-      "expects values in [0, 5), but sample 5 of"));
+  EXPECT_TRUE(
+      contains(errorOf([&] {
+                 Dataset(programOf({input, label}), specs, "--data").validate();
+               }),
+               "expects values in [0, 5), but sample 5 of"));
   label.ignored = -100;
   Dataset(programOf({input, label}), specs, "--data").validate();
 
@@ -177,10 +175,9 @@ TEST(Dataset, ArraysAreConvertedAndChecked) {
   EXPECT_TRUE(contains(openError(program, {{"x", folder.path("y.npy")},
                                            {"y", folder.path("y.npy")}}),
                        "input 'x' expects f32, but"));
-  EXPECT_TRUE(contains(
-      openError(programOf({{"x", ElementType::F32, {2, 4}}}),
-                {{"x", folder.path("x.npy")}}),
-      "expects samples of shape 4, but"));
+  EXPECT_TRUE(contains(openError(programOf({{"x", ElementType::F32, {2, 4}}}),
+                                 {{"x", folder.path("x.npy")}}),
+                       "expects samples of shape 4, but"));
   EXPECT_TRUE(contains(openError(program, {specs[0], specs[1], specs[0]}),
                        "gives input 'x' twice"));
   EXPECT_TRUE(contains(openError(program, {specs[0], {"y", "from:x"}}),
@@ -190,15 +187,17 @@ TEST(Dataset, ArraysAreConvertedAndChecked) {
 }
 
 TEST(Dataset, GeneratedInputs) {
-  const Program program =
-      programOf({{"r", ElementType::F32, {2, 1000}},
-                 {"i", ElementType::I64, {2, 1000}, 7},
-                 {"p", ElementType::I64, {2, 4}},
-                 {"o", ElementType::F32, {2, 4}},
-                 {"c", ElementType::F32, {3}}});
+  const Program program = programOf({{"r", ElementType::F32, {2, 1000}},
+                                     {"i", ElementType::I64, {2, 1000}, 7},
+                                     {"p", ElementType::I64, {2, 4}},
+                                     {"o", ElementType::F32, {2, 4}},
+                                     {"c", ElementType::F32, {3}}});
   const Dataset data(program,
-                     {{"r", "random:8"}, {"i", "random"}, {"p", "range"},
-                      {"o", "ones"}, {"c", "zeros"}},
+                     {{"r", "random:8"},
+                      {"i", "random"},
+                      {"p", "range"},
+                      {"o", "ones"},
+                      {"c", "zeros"}},
                      "--data");
   EXPECT_EQ(data.samples(), 8);
   std::vector<float> values(1000), again(1000);

@@ -15,8 +15,9 @@ namespace pipewright::runtime {
 class Folder {
 public:
   Folder() {
-    std::string name =
-        (std::filesystem::temp_directory_path() / "pipewrightXXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() /
+                        ("pipewright-" + std::string(6, 'X')))
+                           .string();
     root = mkdtemp(name.data());
   }
   ~Folder() { std::filesystem::remove_all(root); }

@@ -62,10 +62,10 @@ TEST(Npy, DamagedFilesAreNamed) {
     EXPECT_TRUE(contains(error, "x.npy")) << error;
   }
   folder.write("x.npy", "");
-  EXPECT_TRUE(contains(errorOf([&] { readNpy(folder.path("x.npy")); }),
-                       "is empty"));
-  EXPECT_TRUE(contains(errorOf([&] { readNpy(folder.path("")); }),
-                       "it is not a file"));
+  EXPECT_TRUE(
+      contains(errorOf([&] { readNpy(folder.path("x.npy")); }), "is empty"));
+  EXPECT_TRUE(
+      contains(errorOf([&] { readNpy(folder.path("")); }), "it is not a file"));
 }
 
 TEST(Safetensors, RoundTripOfAllTypes) {
@@ -73,9 +73,9 @@ TEST(Safetensors, RoundTripOfAllTypes) {
   const float a[2] = {1.5f, -2};
   const int64_t b = 77;
   {
-    SafetensorsWriter file(folder.path("w"),
-                           {{"a \"quoted\"", ElementType::F32, {2}},
-                            {"b", ElementType::I64, {}}});
+    SafetensorsWriter file(
+        folder.path("w"),
+        {{"a \"quoted\"", ElementType::F32, {2}}, {"b", ElementType::I64, {}}});
     file.write(a, sizeof a);
     file.write(&b, sizeof b);
     file.commit();
@@ -84,41 +84,33 @@ TEST(Safetensors, RoundTripOfAllTypes) {
   const TensorView view = file.find("a \"quoted\"", ElementType::F32, {2});
   EXPECT_EQ(reinterpret_cast<const float *>(view.data)[1], -2);
   EXPECT_EQ(view.bytes, 8);
+  EXPECT_TRUE(contains(errorOf([&] { file.find("c", ElementType::F32, {2}); }),
+                       "has no tensor 'c'"));
+  EXPECT_TRUE(contains(errorOf([&] { file.find("b", ElementType::F32, {}); }),
+                       "is I64 scalar, but the program expects F32 scalar"));
   EXPECT_TRUE(contains(
-      errorOf([&] { file.find("c", ElementType::F32, {2}); }),
-      "has no tensor 'c'"));
-  EXPECT_TRUE(contains(
-      errorOf([&] { file.find("b", ElementType::F32, {}); }),
-      "is I64 scalar, but the program expects F32 scalar"));
-  EXPECT_TRUE(contains(
-      errorOf([&] {
-        file.find("a \"quoted\"", ElementType::F32, {2, 1});
-      }),
+      errorOf([&] { file.find("a \"quoted\"", ElementType::F32, {2, 1}); }),
       "is F32 2, but the program expects F32 2x1"));
 }
 
 TEST(Safetensors, TruncatedFileIsRefused) {
   Folder folder;
   {
-    SafetensorsWriter file(folder.path("w"),
-                           {{"a", ElementType::F32, {1000}}});
+    SafetensorsWriter file(folder.path("w"), {{"a", ElementType::F32, {1000}}});
     const std::vector<float> values(1000);
     file.write(values.data(), 4000);
     file.commit();
   }
   const std::string whole = folder.read("w");
   folder.write("w", whole.substr(0, whole.size() - 100));
-  EXPECT_TRUE(contains(
-      errorOf([&] { SafetensorsReader(folder.path("w")); }),
-      "is truncated: tensor 'a' ends at byte 4000"));
+  EXPECT_TRUE(contains(errorOf([&] { SafetensorsReader(folder.path("w")); }),
+                       "is truncated: tensor 'a' ends at byte 4000"));
   folder.write("w", whole.substr(0, 20));
-  EXPECT_TRUE(contains(
-      errorOf([&] { SafetensorsReader(folder.path("w")); }),
-      "is no safetensors file"));
+  EXPECT_TRUE(contains(errorOf([&] { SafetensorsReader(folder.path("w")); }),
+                       "is no safetensors file"));
   folder.write("w", std::string("\x08\0\0\0\0\0\0\0{broken}", 16));
-  EXPECT_TRUE(contains(
-      errorOf([&] { SafetensorsReader(folder.path("w")); }),
-      "is no safetensors file"));
+  EXPECT_TRUE(contains(errorOf([&] { SafetensorsReader(folder.path("w")); }),
+                       "is no safetensors file"));
 }
 
 TEST(AtomicFile, NothingStaysWithoutCommit) {

@@ -13,8 +13,8 @@ static std::vector<float> naiveMatmul(const MatmulShape &s,
       for (int64_t j = 0; j < s.n; ++j) {
         double sum = 0;
         for (int64_t k = 0; k < s.k; ++k) {
-          const float av = a[n * s.m * s.k +
-                             (s.transposeA ? k * s.m + i : i * s.k + k)];
+          const float av =
+              a[n * s.m * s.k + (s.transposeA ? k * s.m + i : i * s.k + k)];
           const float bv = b[(s.broadcastB ? 0 : n * s.k * s.n) +
                              (s.transposeB ? j * s.k + k : k * s.n + j)];
           sum += static_cast<double>(av) * bv;

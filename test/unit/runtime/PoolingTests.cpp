@@ -47,33 +47,81 @@ static void checkMaxPool(const PoolingShape &s) {
 }
 
 TEST(MaxPool, TwoByTwo) {
-  checkMaxPool({.n = 2, .c = 3, .h = 8, .w = 10, .oh = 4, .ow = 5, .kh = 2,
-                .kw = 2, .strideH = 2, .strideW = 2});
+  checkMaxPool({.n = 2,
+                .c = 3,
+                .h = 8,
+                .w = 10,
+                .oh = 4,
+                .ow = 5,
+                .kh = 2,
+                .kw = 2,
+                .strideH = 2,
+                .strideW = 2});
 }
 
 TEST(MaxPool, TwoByTwoInVectorsWithRest) {
-  checkMaxPool({.n = 1, .c = 3, .h = 7, .w = 75, .oh = 3, .ow = 37, .kh = 2,
-                .kw = 2, .strideH = 2, .strideW = 2});
+  checkMaxPool({.n = 1,
+                .c = 3,
+                .h = 7,
+                .w = 75,
+                .oh = 3,
+                .ow = 37,
+                .kh = 2,
+                .kw = 2,
+                .strideH = 2,
+                .strideW = 2});
 }
 
 TEST(MaxPool, OverlappingWithPadding) {
-  checkMaxPool({.n = 2, .c = 2, .h = 13, .w = 150, .oh = 7, .ow = 75, .kh = 3,
-                .kw = 3, .strideH = 2, .strideW = 2, .padTop = 1, .padLeft = 1,
-                .padBottom = 1, .padRight = 1});
+  checkMaxPool({.n = 2,
+                .c = 2,
+                .h = 13,
+                .w = 150,
+                .oh = 7,
+                .ow = 75,
+                .kh = 3,
+                .kw = 3,
+                .strideH = 2,
+                .strideW = 2,
+                .padTop = 1,
+                .padLeft = 1,
+                .padBottom = 1,
+                .padRight = 1});
 }
 
 TEST(MaxPool, StrideThreeAndDilation) {
-  checkMaxPool({.n = 1, .c = 2, .h = 14, .w = 14, .oh = 4, .ow = 4, .kh = 2,
-                .kw = 3, .strideH = 3, .strideW = 3, .padTop = 1, .padLeft = 1,
-                .padBottom = 1, .padRight = 1, .dilationH = 2,
+  checkMaxPool({.n = 1,
+                .c = 2,
+                .h = 14,
+                .w = 14,
+                .oh = 4,
+                .ow = 4,
+                .kh = 2,
+                .kw = 3,
+                .strideH = 3,
+                .strideW = 3,
+                .padTop = 1,
+                .padLeft = 1,
+                .padBottom = 1,
+                .padRight = 1,
+                .dilationH = 2,
                 .dilationW = 2});
 }
 
 TEST(MaxPool, MinusInfinityPointsAtARealElement) {
   OneRank test;
-  const PoolingShape s = {.n = 1, .c = 1, .h = 2, .w = 2, .oh = 1, .ow = 1,
-                          .kh = 3, .kw = 3, .strideH = 1, .strideW = 1,
-                          .padTop = 1, .padLeft = 1};
+  const PoolingShape s = {.n = 1,
+                          .c = 1,
+                          .h = 2,
+                          .w = 2,
+                          .oh = 1,
+                          .ow = 1,
+                          .kh = 3,
+                          .kw = 3,
+                          .strideH = 1,
+                          .strideW = 1,
+                          .padTop = 1,
+                          .padLeft = 1};
   const Buffer x = test.floats(4), y = test.floats(1), window = test.bytes(1);
   fill(test.rank, -std::numeric_limits<float>::infinity(), x);
   maxPool(test.rank, s, x, y, window);
@@ -112,8 +160,19 @@ static void checkAveragePool(const PoolingShape &s) {
 
 TEST(AveragePool, PaddingCountsOrNot) {
   for (const bool include : {false, true})
-    checkAveragePool({.n = 2, .c = 3, .h = 9, .w = 7, .oh = 5, .ow = 4,
-                      .kh = 3, .kw = 3, .strideH = 2, .strideW = 2,
-                      .padTop = 1, .padLeft = 1, .padBottom = 1,
-                      .padRight = 1, .countIncludePad = include});
+    checkAveragePool({.n = 2,
+                      .c = 3,
+                      .h = 9,
+                      .w = 7,
+                      .oh = 5,
+                      .ow = 4,
+                      .kh = 3,
+                      .kw = 3,
+                      .strideH = 2,
+                      .strideW = 2,
+                      .padTop = 1,
+                      .padLeft = 1,
+                      .padBottom = 1,
+                      .padRight = 1,
+                      .countIncludePad = include});
 }

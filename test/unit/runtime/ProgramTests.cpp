@@ -22,10 +22,9 @@ protected:
     std::vector<float> values(2 * 256 * 16);
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<int32_t>(philox(1, i, 0, 0, 0)[0]) * 0x1p-32f;
-    SafetensorsWriter weights(
-        folder.path("weights.safetensors"),
-        {{"table", ElementType::F32, {256, 16}},
-         {"head", ElementType::F32, {16, 256}}});
+    SafetensorsWriter weights(folder.path("weights.safetensors"),
+                              {{"table", ElementType::F32, {256, 16}},
+                               {"head", ElementType::F32, {16, 256}}});
     weights.write(values.data(), values.size() * 4);
     weights.commit();
     std::string text;
@@ -85,8 +84,8 @@ TEST_F(TinyProgram, LearnsAText) {
         "saved      out.safetensors"})
     EXPECT_TRUE(contains(output, part)) << part << " in\n" << output;
   const std::string trace = folder.read("trace.json");
-  for (const char *part : {"\"rank 1\"", "F0 stage 1", "B1 stage 0",
-                           "wait receive rank 1", "U0"})
+  for (const char *part :
+       {"\"rank 1\"", "F0 stage 1", "B1 stage 0", "wait receive rank 1", "U0"})
     EXPECT_TRUE(contains(trace, part)) << part;
 }
 
@@ -98,8 +97,8 @@ TEST_F(TinyProgram, SameBitsAsProcesses) {
   const auto threads = run(options);
   ASSERT_EQ(threads.first, 0) << threads.second;
   const std::string weights = folder.read("out.safetensors");
-  const auto processes = run(
-      options, "mpirun --allow-run-as-root --oversubscribe -n 2");
+  const auto processes =
+      run(options, "mpirun --allow-run-as-root --oversubscribe -n 2");
   ASSERT_EQ(processes.first, 0) << processes.second;
   EXPECT_TRUE(contains(processes.second, "2 ranks (MPI processes)"));
   EXPECT_EQ(weights, folder.read("out.safetensors"));

@@ -28,8 +28,7 @@ TEST(Dropout, FollowsItsDefinition) {
   dropout(test.rank, {.elements = 1237, .rate = 0.25f, .id = 9}, 6, x, y);
   for (uint32_t e = 0; e < 1237; ++e) {
     const uint32_t word = philox(42, e / 4, 9, 6, 3)[e % 4];
-    const float expected =
-        word < 0x40000000u ? 0 : test.at(x)[e] * (1 / 0.75f);
+    const float expected = word < 0x40000000u ? 0 : test.at(x)[e] * (1 / 0.75f);
     ASSERT_EQ(test.at(y)[e], expected) << e;
   }
 }

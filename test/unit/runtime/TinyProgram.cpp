@@ -55,8 +55,7 @@ static void crossEntropy(void *logits, const void *labels, void *loss) {
     total += std::log(sum) - x[label[r]];
     for (int64_t c = 0; c < vocabulary; ++c)
       x[c] = static_cast<float>(
-          (std::exp(static_cast<double>(x[c])) / sum - (c == label[r])) /
-          rows);
+          (std::exp(static_cast<double>(x[c])) / sum - (c == label[r])) / rows);
   }
   *static_cast<float *>(loss) = static_cast<float>(total / rows);
 }
@@ -91,8 +90,8 @@ static void rank0Step(Rank &rank) {
     rank.waitReceive(1);
     rank.task("B", 0, m);
     dropout(rank, dropoutShape, m, hidden[m], hidden[m]);
-    embeddingBackward(rank, embeddingShape, hidden[m], tokens[m],
-                      tableGradient, true);
+    embeddingBackward(rank, embeddingShape, hidden[m], tokens[m], tableGradient,
+                      true);
   }
   rank.task("U", 0, 0);
   launch(rank, "sgd", sgd, table, tableGradient, rank.hyper());
@@ -114,12 +113,11 @@ static void rank1Step(Rank &rank) {
     launch(rank, "cross_entropy", crossEntropy, logits, targets, loss);
     rank.reportLoss(m, loss.at(0, 4));
     rank.task("B", 1, m);
-    matmul(rank,
-           {.m = width, .n = vocabulary, .k = rows, .transposeA = true,
-            .beta = 1},
-           received[m], logits, headGradient);
-    matmul(rank,
-           {.m = rows, .n = width, .k = vocabulary, .transposeB = true},
+    matmul(
+        rank,
+        {.m = width, .n = vocabulary, .k = rows, .transposeA = true, .beta = 1},
+        received[m], logits, headGradient);
+    matmul(rank, {.m = rows, .n = width, .k = vocabulary, .transposeB = true},
            logits, head, received[m]);
     rank.postSend(0, received[m]);
   }
@@ -158,29 +156,31 @@ int main(int argc, char **argv) {
   program.microBatches = 2;
   program.microBatchSize = samples;
   program.defaults = {.learningRate = 0.5f, .gradientScale = 0.5f};
-  program.inputs = {
-      {.name = "tokens", .type = ElementType::I64, .shape = {samples, length},
-       .limit = vocabulary},
-      {.name = "targets", .type = ElementType::I64, .shape = {samples, length},
-       .limit = vocabulary}};
-  program.outputs = {{"logits", ElementType::F32,
-                      {samples, length, vocabulary}}};
-  program.ranks = {
-      {.arenaBytes = rank0Bytes,
-       .weights = {{"table", table, "256x16", Role::Parameter, true,
-                    tableGradient}},
-       .inputs = {0},
-       .step = rank0Step,
-       .evaluate = rank0Evaluate,
-       .predictedStepSeconds = 1e-4},
-      {.arenaBytes = rank1Bytes,
-       .weights = {{"head", head, "16x256", Role::Parameter, true,
-                    headGradient}},
-       .inputs = {1},
-       .step = rank1Step,
-       .evaluate = rank1Evaluate,
-       .memory = {{"weights and gradients", 2 * weightBytes}},
-       .predictedStepSeconds = 2e-4}};
+  program.inputs = {{.name = "tokens",
+                     .type = ElementType::I64,
+                     .shape = {samples, length},
+                     .limit = vocabulary},
+                    {.name = "targets",
+                     .type = ElementType::I64,
+                     .shape = {samples, length},
+                     .limit = vocabulary}};
+  program.outputs = {
+      {"logits", ElementType::F32, {samples, length, vocabulary}}};
+  program.ranks = {{.arenaBytes = rank0Bytes,
+                    .weights = {{"table", table, "256x16", Role::Parameter,
+                                 true, tableGradient}},
+                    .inputs = {0},
+                    .step = rank0Step,
+                    .evaluate = rank0Evaluate,
+                    .predictedStepSeconds = 1e-4},
+                   {.arenaBytes = rank1Bytes,
+                    .weights = {{"head", head, "16x256", Role::Parameter, true,
+                                 headGradient}},
+                    .inputs = {1},
+                    .step = rank1Step,
+                    .evaluate = rank1Evaluate,
+                    .memory = {{"weights and gradients", 2 * weightBytes}},
+                    .predictedStepSeconds = 2e-4}};
   program.timetable = "F0 F1 B0 B1\n";
   program.planJson = "{}\n";
   return runProgram(argc, argv, program);
