@@ -7,12 +7,18 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace pipewright::codegen {
 
 /// Kernels run on the threads of ranks, whose stacks have a few megabytes.
 static constexpr int64_t kMaxStackBytes = 512 * 1024;
+
+/// Partial sums of a reduction: four vectors of sixteen floats, so that the
+/// additions of one lane do not wait for each other.
+static constexpr int64_t kLanes = 64;
 
 /// Columns of a strip in which a transpose is done.
 static constexpr int64_t kTileColumns = 8;
@@ -33,20 +39,20 @@ static RankedTensorType typeOf(Value tensor) {
 
 RowEmitter::RowEmitter(const RowPlan &plan, OpBuilder &builder, Location loc,
                        DenseMap<Value, Value> buffers, ArrayRef<Value> results)
-    : plan(plan), entry(builder), loc(loc), context(builder.getContext()),
+    : plan(plan), entry(builder), entryBlock(builder.getBlock()), loc(loc),
+      context(builder.getContext()),
       buffers(std::move(buffers)), results(results) {}
 
 Value RowEmitter::allocate(Type element, int64_t size) {
   element = storageType(element);
   stackBytes += size * ((element.getIntOrFloatBitWidth() + 7) / 8);
-  if (stackBytes > kMaxStackBytes) {
-    if (!failed)
-      emitError(loc) << "kernel needs more than " << kMaxStackBytes
-                     << " bytes of temporary storage";
-    failed = true;
-  }
-  return memref::AllocaOp::create(entry, loc,
-                                  MemRefType::get({size}, element));
+  auto type = MemRefType::get({size}, element);
+  if (stackBytes <= kMaxStackBytes)
+    return memref::AllocaOp::create(entry, loc, type);
+  emitWarning(loc) << "kernel takes " << type << " from the heap";
+  Value buffer = memref::AllocOp::create(entry, loc, type);
+  heapBuffers.push_back(buffer);
+  return buffer;
 }
 
 bool RowEmitter::needsColumn(AffineExpr expr) const {
@@ -317,98 +323,190 @@ LogicalResult RowEmitter::emitPass(unsigned number, unsigned pass) {
   if (columnRoots.empty())
     return success();
 
-  SmallVector<const Root *> carried;
-  SmallVector<Value> inits;
-  for (const Root *root : columnRoots) {
-    if (root->kind == RootKind::RowReduction) {
-      Value init = root->reduction().getDpsInits()[0];
-      SmallVector<Index> indices = *plan.indicesOf(*root, nest);
-      SmallVector<Index> outputs = llvm::map_to_vector(
-          root->reduction()
-              .getMatchingIndexingMap(
-                  root->reduction().getDpsInitOperand(0))
-              .getResults(),
-          [&](AffineExpr expr) { return mapIndex(expr, indices); });
-      inits.push_back(emitElement(init, outputs));
-    } else if (root->kind == RootKind::RowAccumulation) {
-      Value offset =
-          rootOffset(*root, *plan.indicesOf(*root, nest), *rowScope);
-      inits.push_back(memref::LoadOp::create(
-          rowScope->builder, loc, buffers.lookup(root->tensor), offset));
-    } else {
-      continue;
-    }
-    if (failed)
-      return failure();
-    carried.push_back(root);
-  }
   OpBuilder &row = rowScope->builder;
   Value zero = arith::ConstantIndexOp::create(row, loc, 0);
   Value one = arith::ConstantIndexOp::create(row, loc, 1);
-  Value columns = arith::ConstantIndexOp::create(row, loc, nest.columns);
-  auto loop = scf::ForOp::create(row, loc, tileBegin ? tileBegin : zero,
-                                 tileEnd ? tileEnd : columns, one, inits);
+  SmallVector<const Root *> reductions;
+  for (const Root *root : columnRoots)
+    if (root->kind == RootKind::RowReduction ||
+        root->kind == RootKind::RowAccumulation)
+      reductions.push_back(root);
+  if (reductions.empty()) {
+    Value columns = arith::ConstantIndexOp::create(row, loc, nest.columns);
+    auto loop = scf::ForOp::create(row, loc, tileBegin ? tileBegin : zero,
+                                   tileEnd ? tileEnd : columns, one);
+    return emitColumns(number, columnRoots, loop, loop, Value());
+  }
+
+  if (mlir::failed(openLanes(reductions)))
+    return failure();
+  // Column j adds to lane j % kLanes, in ascending order: the result does not
+  // depend on what else the loop computes, nor on how it is vectorized.
+  int64_t blocks = nest.columns / kLanes, rest = nest.columns % kLanes;
+  Value lanes = arith::ConstantIndexOp::create(row, loc, kLanes);
+  if (blocks > 0) {
+    Value count = arith::ConstantIndexOp::create(row, loc, blocks);
+    auto outer = scf::ForOp::create(row, loc, zero, count, one);
+    OpBuilder inside = OpBuilder::atBlockBegin(outer.getBody());
+    Value base = arith::MulIOp::create(inside, loc, outer.getInductionVar(),
+                                       lanes);
+    auto inner = scf::ForOp::create(inside, loc, zero, lanes, one);
+    if (mlir::failed(emitColumns(number, columnRoots, outer, inner, base)))
+      return failure();
+  }
+  if (rest > 0) {
+    Value count = arith::ConstantIndexOp::create(row, loc, rest);
+    Value base =
+        arith::ConstantIndexOp::create(row, loc, blocks * kLanes);
+    auto loop = scf::ForOp::create(row, loc, zero, count, one);
+    if (mlir::failed(emitColumns(number, columnRoots, loop, loop, base)))
+      return failure();
+  }
+  for (const Root *root : reductions)
+    closeLanes(*root, nest);
+  return success();
+}
+
+LogicalResult RowEmitter::emitColumns(unsigned number,
+                                      ArrayRef<const Root *> roots,
+                                      scf::ForOp outer, scf::ForOp inner,
+                                      Value base) {
+  const Nest &nest = plan.nests[number];
+  OpBuilder &row = rowScope->builder;
   // Row values that the loop needs are emitted in front of it.
-  row.setInsertionPoint(loop);
-  columnScope.emplace(OpBuilder::atBlockBegin(loop.getBody()));
-  if (!inits.empty())
-    columnScope->builder.setInsertionPointToEnd(loop.getBody());
+  row.setInsertionPoint(outer);
+  columnScope.emplace(OpBuilder::atBlockBegin(inner.getBody()));
+  Value lane = inner.getInductionVar(), column = lane;
+  if (base)
+    column =
+        arith::AddIOp::create(columnScope->builder, loc, base, lane);
   if (nest.columns != 1)
-    columnScope->exprs[getAffineDimExpr(1, context)] = loop.getInductionVar();
+    columnScope->exprs[getAffineDimExpr(1, context)] = column;
   columnOpen = true;
 
   // All values first, then all stores: a result may overwrite an argument.
   SmallVector<PendingStore> stores;
-  SmallVector<Value> yields;
-  for (const Root *root : columnRoots) {
+  for (const Root *root : roots) {
     SmallVector<Index> indices = *plan.indicesOf(*root, nest);
+    Value buffer = buffers.lookup(root->tensor), offset, value;
     if (linalg::GenericOp op = root->reduction()) {
-      Value offset, accumulator;
-      auto it = llvm::find(carried, root);
-      if (it != carried.end()) {
-        accumulator = loop.getRegionIterArg(it - carried.begin());
-      } else {
-        offset = rootOffset(*root, indices, *columnScope);
-        accumulator = memref::LoadOp::create(columnScope->builder, loc,
-                                             buffers.lookup(root->tensor),
-                                             offset);
-      }
-      Value value = emitBody(op, indices, accumulator, *columnScope);
+      bool inLanes = root->kind != RootKind::ElementAccumulation;
+      if (inLanes)
+        buffer = laneBuffers.lookup(root->tensor);
+      offset = inLanes ? lane : rootOffset(*root, indices, *columnScope);
+      Value accumulator = memref::LoadOp::create(columnScope->builder, loc,
+                                                 buffer, offset);
+      value = emitBody(op, indices, accumulator, *columnScope);
+    } else {
+      value = emitElement(root->tensor, indices);
       if (failed)
         return failure();
-      if (it != carried.end())
-        yields.push_back(value);
-      else
-        stores.push_back({value, buffers.lookup(root->tensor), offset});
-      continue;
+      offset = root->rowTemporary
+                   ? emitExpr(plan.column(nest), *columnScope)
+                   : rootOffset(*root, indices, *columnScope);
+      if (root->result >= 0)
+        buffer = results[root->result];
     }
-    Value value = emitElement(root->tensor, indices);
     if (failed)
       return failure();
-    Value offset =
-        root->rowTemporary
-            ? emitExpr(plan.column(nest), *columnScope)
-            : rootOffset(*root, indices, *columnScope);
-    Value buffer = root->result >= 0 ? results[root->result]
-                                     : buffers.lookup(root->tensor);
     stores.push_back({value, buffer, offset});
   }
   for (const PendingStore &pending : stores)
     store(pending.value, pending.buffer, pending.offset,
           columnScope->builder);
-  if (!inits.empty())
-    scf::YieldOp::create(columnScope->builder, loc, yields);
   columnOpen = false;
   columnScope.reset();
-  row.setInsertionPointAfter(loop);
-  for (auto [root, value] : llvm::zip_equal(carried, loop.getResults())) {
-    if (root->kind == RootKind::RowReduction)
-      rowValues[root->tensor] = value;
-    if (root->stored)
-      store(value, buffers.lookup(root->tensor),
-            rootOffset(*root, *plan.indicesOf(*root, nest), *rowScope), row);
+  row.setInsertionPointAfter(outer);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+/// The op that adds an element to a sum or a maximum, or null.
+static Operation *combinerOf(linalg::GenericOp op) {
+  Operation *combiner =
+      op.getRegion().front().getTerminator()->getOperand(0).getDefiningOp();
+  BlockArgument total = op.getRegion().front().getArguments().back();
+  if (!isa_and_present<arith::AddFOp, arith::MaximumFOp>(combiner) ||
+      combiner->getOperand(0) != total)
+    return nullptr;
+  return combiner;
+}
+
+Value RowEmitter::combine(const Root &root, Value x, Value y,
+                          OpBuilder &builder) {
+  Operation *combiner = combinerOf(root.reduction());
+  IRMapping mapping;
+  mapping.map(combiner->getOperand(0), x);
+  mapping.map(combiner->getOperand(1), y);
+  return builder.clone(*combiner, mapping)->getResult(0);
+}
+
+void RowEmitter::forEachLane(int64_t count,
+                             llvm::function_ref<void(OpBuilder &, Value)> body) {
+  OpBuilder &row = rowScope->builder;
+  Value zero = arith::ConstantIndexOp::create(row, loc, 0);
+  Value one = arith::ConstantIndexOp::create(row, loc, 1);
+  Value end = arith::ConstantIndexOp::create(row, loc, count);
+  auto loop = scf::ForOp::create(row, loc, zero, end, one);
+  OpBuilder inner = OpBuilder::atBlockBegin(loop.getBody());
+  body(inner, loop.getInductionVar());
+}
+
+LogicalResult RowEmitter::openLanes(ArrayRef<const Root *> reductions) {
+  for (const Root *root : reductions) {
+    linalg::GenericOp op = root->reduction();
+    Operation *combiner = combinerOf(op);
+    if (!combiner)
+      return op.emitOpError("expects a sum or a maximum over rows");
+    Value &buffer = laneBuffers[root->tensor];
+    Type type = typeOf(root->tensor).getElementType();
+    if (!buffer) {
+      OpBuilder::InsertionGuard guard(entry);
+      entry.setInsertionPointToStart(entryBlock);
+      buffer = allocate(type, kLanes);
+    }
+    double neutral = isa<arith::AddFOp>(combiner)
+                         ? 0.0
+                         : -std::numeric_limits<double>::infinity();
+    Value start = arith::ConstantOp::create(
+        rowScope->builder, loc, FloatAttr::get(type, neutral));
+    forEachLane(kLanes, [&](OpBuilder &b, Value lane) {
+      memref::StoreOp::create(b, loc, start, buffer, lane);
+    });
   }
   return success();
+}
+
+void RowEmitter::closeLanes(const Root &root, const Nest &nest) {
+  Value buffer = laneBuffers.lookup(root.tensor);
+  OpBuilder &row = rowScope->builder;
+  // A tree, so that it takes few steps.
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    Value distance = arith::ConstantIndexOp::create(row, loc, half);
+    forEachLane(half, [&](OpBuilder &b, Value lane) {
+      Value x = memref::LoadOp::create(b, loc, buffer, lane);
+      Value y = memref::LoadOp::create(
+          b, loc, buffer, arith::AddIOp::create(b, loc, lane, distance)
+                              .getResult());
+      memref::StoreOp::create(b, loc, combine(root, x, y, b), buffer, lane);
+    });
+  }
+  Value zero = arith::ConstantIndexOp::create(row, loc, 0);
+  Value total = memref::LoadOp::create(row, loc, buffer, zero);
+  if (root.kind == RootKind::RowReduction)
+    rowValues[root.tensor] = total;
+  if (!root.stored)
+    return;
+  Value storage = buffers.lookup(root.tensor);
+  Value offset = rootOffset(root, *plan.indicesOf(root, nest), *rowScope);
+  if (root.kind == RootKind::RowAccumulation) {
+    Value before = memref::LoadOp::create(row, loc, storage, offset);
+    total = combine(root, before, total, row);
+  }
+  store(total, storage, offset, row);
 }
 
 /// Transposes walk columns that lie far apart: a narrow strip of columns keeps
@@ -476,6 +574,8 @@ LogicalResult RowEmitter::emit() {
   for (unsigned number = 0; number < plan.nests.size(); ++number)
     if (failed || mlir::failed(emitNest(number)))
       return failure();
+  for (Value buffer : heapBuffers)
+    memref::DeallocOp::create(entry, loc, buffer);
   return success();
 }
 

@@ -41,6 +41,20 @@ private:
   mlir::LogicalResult emitNest(unsigned number);
   bool needsTiles(unsigned number) const;
   mlir::LogicalResult emitPass(unsigned number, unsigned pass);
+  /// Emits what `roots` compute at one column into `inner`, which is or lies in
+  /// `outer`. Its counter is the column, less `base` if there is one, and then
+  /// also the lane of reductions.
+  mlir::LogicalResult emitColumns(unsigned number,
+                                  llvm::ArrayRef<const Root *> roots,
+                                  mlir::scf::ForOp outer,
+                                  mlir::scf::ForOp inner, mlir::Value base);
+  mlir::LogicalResult openLanes(llvm::ArrayRef<const Root *> reductions);
+  void closeLanes(const Root &root, const Nest &nest);
+  void forEachLane(
+      int64_t count,
+      llvm::function_ref<void(mlir::OpBuilder &, mlir::Value)> body);
+  mlir::Value combine(const Root &root, mlir::Value x, mlir::Value y,
+                      mlir::OpBuilder &builder);
   mlir::LogicalResult prepareAccumulator(const Root &root);
 
   mlir::Value emitElement(mlir::Value tensor, llvm::ArrayRef<Index> indices);
@@ -61,11 +75,15 @@ private:
 
   const RowPlan &plan;
   mlir::OpBuilder &entry;
+  mlir::Block *entryBlock;
   mlir::Location loc;
   mlir::MLIRContext *context;
   /// Storage of arguments, stored roots, row temporaries, constants.
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
   llvm::SmallVector<mlir::Value> results;
+  /// Partial results of each reduction over the columns of a row.
+  llvm::DenseMap<mlir::Value, mlir::Value> laneBuffers;
+  llvm::SmallVector<mlir::Value> heapBuffers;
   /// Run-time numbers in index expressions; those set need the column.
   llvm::SmallVector<std::pair<mlir::Value, bool>> symbols;
   /// Reductions of the current row that are already known.

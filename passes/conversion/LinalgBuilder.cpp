@@ -42,7 +42,10 @@ Value Scalars::erf(Value x) { return math::ErfOp::create(b, loc, x, flags); }
 Value Scalars::tanh(Value x) { return math::TanhOp::create(b, loc, x, flags); }
 Value Scalars::sqrt(Value x) { return math::SqrtOp::create(b, loc, x, flags); }
 Value Scalars::max(Value x, Value y) {
-  return arith::MaximumFOp::create(b, loc, x, y, flags);
+  return arith::MaximumFOp::create(
+      b, loc, x, y,
+      arith::FastMathFlagsAttr::get(b.getContext(),
+                                    arith::FastMathFlags::nsz));
 }
 Value Scalars::select(Value condition, Value x, Value y) {
   return arith::SelectOp::create(b, loc, condition, x, y);
@@ -109,11 +112,6 @@ Value LinalgBuilder::reduce(Reduction kind, ArrayRef<int64_t> domain,
   Value init = linalg::FillOp::create(b, loc, start, empty).getResult(0);
   AffineMap output =
       AffineMap::get(domain.size(), 0, kept, b.getContext());
-  // The order of a sum is free, so that it can be vectorized.
-  auto flags = arith::FastMathFlagsAttr::get(
-      b.getContext(), arith::FastMathFlags::contract |
-                          arith::FastMathFlags::reassoc |
-                          arith::FastMathFlags::nsz);
   return linalg::GenericOp::create(
              b, loc, init.getType(), tensorsOf(inputs), init,
              mapsOf(inputs, output), loops,
@@ -122,10 +120,9 @@ Value LinalgBuilder::reduce(Reduction kind, ArrayRef<int64_t> domain,
                Value value = body(scalars, arguments.drop_back());
                Value total = arguments.back();
                if (sum)
-                 total = arith::AddFOp::create(inner, at, total, value, flags);
+                 total = arith::AddFOp::create(inner, at, total, value);
                else
-                 total =
-                     arith::MaximumFOp::create(inner, at, total, value, flags);
+                 total = scalars.max(total, value);
                linalg::YieldOp::create(inner, at, total);
              })
       .getResult(0);

@@ -1,7 +1,7 @@
 //===- LinalgBuilder.h - short ways to write linalg.generic -----*- C++ -*-===//
 //
-// What the lowerings of nn ops share: scalar arithmetic with the fast-math
-// flags that keep infinities and NaNs, and generics with one result.
+// What the lowerings of nn ops share: scalar arithmetic that keeps infinities,
+// NaNs and every bit, and generics with one result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,13 +14,15 @@
 
 namespace pipewright::nn {
 
-/// Scalar f32 arithmetic inside a generic.
+/// Scalar f32 arithmetic inside a generic. No flag lets a result depend on what
+/// an op is fused with: recomputed values must be the same bits. Only a maximum
+/// does not care for the sign of zero, which makes it cheap.
 class Scalars {
 public:
   Scalars(mlir::OpBuilder &builder, mlir::Location loc)
       : b(builder), loc(loc),
         flags(mlir::arith::FastMathFlagsAttr::get(
-            builder.getContext(), mlir::arith::FastMathFlags::contract)) {}
+            builder.getContext(), mlir::arith::FastMathFlags::none)) {}
 
   mlir::Value constant(double value);
   mlir::Value integer(int64_t value);

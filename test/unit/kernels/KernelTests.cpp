@@ -311,6 +311,41 @@ TEST(Kernels, MaskedSoftmaxHasNoNans) {
   }
 }
 
+TEST(Kernels, ResultsDoNotDependOnFusion) {
+  // The same norm alone, and amid ops that share its loops.
+  Program program(R"mlir(
+    func.func @alone(%x: tensor<5x200xf32>, %r: tensor<5x200xf32>, %s: tensor<200xf32>) -> tensor<5x200xf32> {
+      %h = nn.mul %x, %r : (tensor<5x200xf32>, tensor<5x200xf32>) -> tensor<5x200xf32>
+      %y, %mean, %rstd = nn.layer_norm %h, %s, %s epsilon = 1.0e-5
+        : (tensor<5x200xf32>, tensor<200xf32>, tensor<200xf32>) -> (tensor<5x200xf32>, tensor<5xf32>, tensor<5xf32>)
+      return %y : tensor<5x200xf32>
+    }
+    func.func @fused(%x: tensor<5x200xf32>, %r: tensor<5x200xf32>, %s: tensor<200xf32>)
+        -> (tensor<5x200xf32>, tensor<5x200xf32>, tensor<5x200xf32>, tensor<200xf32>, tensor<5xf32>) {
+      %h = nn.mul %x, %r : (tensor<5x200xf32>, tensor<5x200xf32>) -> tensor<5x200xf32>
+      %y, %mean, %rstd = nn.layer_norm %h, %s, %s epsilon = 1.0e-5
+        : (tensor<5x200xf32>, tensor<200xf32>, tensor<200xf32>) -> (tensor<5x200xf32>, tensor<5xf32>, tensor<5xf32>)
+      %e = nn.softmax %h : tensor<5x200xf32>
+      %c = nn.reduce_sum %e axes = [0] : tensor<5x200xf32> -> tensor<200xf32>
+      return %y, %h, %e, %c, %mean : tensor<5x200xf32>, tensor<5x200xf32>, tensor<5x200xf32>, tensor<200xf32>, tensor<5xf32>
+    })mlir");
+  ASSERT_TRUE(program.ok);
+  Type f32 = Float32Type::get(&program.getContext());
+  auto full = RankedTensorType::get({5, 200}, f32);
+  auto columns = RankedTensorType::get({200}, f32);
+  std::vector<Buffer> alone{Buffer(full), Buffer(full), Buffer(columns),
+                            Buffer(full)};
+  for (int b = 0; b < 3; ++b)
+    for (int64_t i = 0; i < alone[b].size(); ++i)
+      alone[b].set(i, std::sin(1.7 * i + b));
+  std::vector<Buffer> fused = alone;
+  fused.insert(fused.end(), {Buffer(full), Buffer(full), Buffer(columns),
+                             Buffer(RankedTensorType::get({5}, f32))});
+  program.call("alone", alone);
+  program.call("fused", fused);
+  EXPECT_EQ(alone[3].bytes, fused[3].bytes);
+}
+
 TEST(Kernels, FunctionsKnowInfinitiesAndNans) {
   Program program(R"mlir(
     func.func @exp(%x: tensor<8xf32>) -> tensor<8xf32> {
