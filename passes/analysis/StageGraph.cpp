@@ -89,8 +89,8 @@ cutIntoStages(const StageGraph &graph, int64_t stages, double slack) {
   // least[k][j]: how cheap the most expensive of k stages made from the first
   // j nodes can be.
   std::vector<std::vector<double>> least(
-      stages + 1, std::vector<double>(
-                      size + 1, std::numeric_limits<double>::infinity()));
+      stages + 1,
+      std::vector<double>(size + 1, std::numeric_limits<double>::infinity()));
   least[0][0] = 0;
   forEachStage(graph, [&](int32_t begin, int32_t end, double cost) {
     for (int64_t k = 1; k <= stages; ++k)

@@ -56,8 +56,7 @@ struct Elements {
   std::vector<Number> numbers;
 };
 
-DenseElementsAttr toAttribute(RankedTensorType type,
-                              ArrayRef<Number> numbers) {
+DenseElementsAttr toAttribute(RankedTensorType type, ArrayRef<Number> numbers) {
   if (type.getElementType().isF32()) {
     SmallVector<float> values;
     for (Number number : numbers)
@@ -86,8 +85,10 @@ Function realUnary(float (*function)(float)) {
 
 Function unaryFunction(Operation *op, bool isReal) {
   return llvm::TypeSwitch<Operation *, Function>(op)
-      .Case([](ExpOp) { return realUnary([](float x) { return std::exp(x); }); })
-      .Case([](LogOp) { return realUnary([](float x) { return std::log(x); }); })
+      .Case(
+          [](ExpOp) { return realUnary([](float x) { return std::exp(x); }); })
+      .Case(
+          [](LogOp) { return realUnary([](float x) { return std::log(x); }); })
       .Case([](SqrtOp) {
         return realUnary([](float x) { return std::sqrt(x); });
       })
@@ -97,7 +98,8 @@ Function unaryFunction(Operation *op, bool isReal) {
       .Case([](ReciprocalOp) {
         return realUnary([](float x) { return 1.0f / x; });
       })
-      .Case([](ErfOp) { return realUnary([](float x) { return std::erf(x); }); })
+      .Case(
+          [](ErfOp) { return realUnary([](float x) { return std::erf(x); }); })
       .Case([](TanhOp) {
         return realUnary([](float x) { return std::tanh(x); });
       })
@@ -139,7 +141,8 @@ Function unaryFunction(Operation *op, bool isReal) {
       .Default(Function());
 }
 
-template <typename T> bool holds(ComparePredicate predicate, T a, T b) {
+template <typename T>
+bool holds(ComparePredicate predicate, T a, T b) {
   switch (predicate) {
   case ComparePredicate::Eq:
     return a == b;
@@ -218,9 +221,9 @@ Function manyFunction(Operation *op, bool isReal) {
       .Case([&](CompareOp compare) -> Function {
         ComparePredicate predicate = compare.getPredicate();
         return [=](ArrayRef<Number> x) -> std::optional<Number> {
-          return Number{0, isReal ? holds(predicate, x[0].real, x[1].real)
-                                  : holds(predicate, x[0].integer,
-                                          x[1].integer)};
+          return Number{0, isReal
+                               ? holds(predicate, x[0].real, x[1].real)
+                               : holds(predicate, x[0].integer, x[1].integer)};
         };
       })
       .Case([](WhereOp) -> Function {
@@ -351,10 +354,10 @@ DenseElementsAttr evaluateOnConstants(Operation *op,
   SmallVector<Elements> inputs;
   for (DenseElementsAttr operand : operands)
     inputs.emplace_back(operand);
-  bool allSplats = llvm::all_of(
-      inputs, [](const Elements &input) { return input.isSplat; });
-  bool isSplat = allSplats && (function || inputs.size() == 1) &&
-                 !isa<PadOp>(op);
+  bool allSplats =
+      llvm::all_of(inputs, [](const Elements &input) { return input.isSplat; });
+  bool isSplat =
+      allSplats && (function || inputs.size() == 1) && !isa<PadOp>(op);
   int64_t count = isSplat ? 1 : result.getNumElements();
   if (count > maxElements)
     return {};
@@ -373,8 +376,7 @@ DenseElementsAttr evaluateOnConstants(Operation *op,
       at = coordinatesOf(place, result.getShape());
     for (const Elements &input : inputs)
       arguments.push_back(
-          input[input.isSplat ? 0
-                              : broadcastPlace(at, input.type.getShape())]);
+          input[input.isSplat ? 0 : broadcastPlace(at, input.type.getShape())]);
     std::optional<Number> number = function(arguments);
     if (!number)
       return {};

@@ -7,9 +7,9 @@
 
 #include "passes/nn/Passes.h"
 
-#include "passes/nn/FuseComposites/Matching.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "passes/nn/FuseComposites/Matching.h"
 
 using namespace mlir;
 
@@ -27,8 +27,11 @@ struct FuseComposites : impl::NNFuseCompositesBase<FuseComposites> {
     populateSoftmaxPatterns(patterns);
     populateAttentionPatterns(patterns);
     FrozenRewritePatternSet frozen(std::move(patterns));
+    // No pattern undoes what another does, so this ends by itself.
+    GreedyRewriteConfig config;
+    config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(applyPatternsGreedily(function, frozen)))
+      if (failed(applyPatternsGreedily(function, frozen, config)))
         return signalPassFailure();
   }
 };

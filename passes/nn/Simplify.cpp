@@ -9,12 +9,12 @@
 #include "passes/nn/Passes.h"
 
 #include "dialects/nn/NNOps.h"
-#include "passes/nn/ConstantFolding.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "passes/nn/ConstantFolding.h"
 
 using namespace mlir;
 
@@ -264,20 +264,24 @@ struct Simplify : impl::NNSimplifyBase<Simplify> {
 
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<FoldConstants, RecognizeCausalMask, ExpandPower,
-                 SimplifyWhere, RemoveDoubleNot, RemoveCastOfBool,
-                 TransposeIntoMatmul>(&getContext());
+    patterns.add<FoldConstants, RecognizeCausalMask, ExpandPower, SimplifyWhere,
+                 RemoveDoubleNot, RemoveCastOfBool, TransposeIntoMatmul>(
+        &getContext());
     patterns.add<RemoveNeutral<AddOp, true>, RemoveNeutral<SubOp, false>>(
         &getContext(), 0.0);
-    patterns.add<RemoveNeutral<MulOp, true>, RemoveNeutral<DivOp, false>,
-                 RemoveNeutral<PowOp, false>,
-                 RemoveNeutral<LogicalAndOp, true>>(&getContext(), 1.0);
+    patterns
+        .add<RemoveNeutral<MulOp, true>, RemoveNeutral<DivOp, false>,
+             RemoveNeutral<PowOp, false>, RemoveNeutral<LogicalAndOp, true>>(
+            &getContext(), 1.0);
     patterns.add<RemoveNeutral<LogicalOrOp, true>>(&getContext(), 0.0);
     FrozenRewritePatternSet frozen(std::move(patterns));
+    // No pattern undoes what another does, so this ends by itself.
+    GreedyRewriteConfig config;
+    config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (noDropout)
         removeDropout(function);
-      if (failed(applyPatternsGreedily(function, frozen)))
+      if (failed(applyPatternsGreedily(function, frozen, config)))
         return signalPassFailure();
       IRRewriter rewriter(&getContext());
       DominanceInfo dominance(function);

@@ -41,9 +41,9 @@ void ImportedVerifier::checkNames(func::FuncOp model) {
     llvm::StringSet<> names;
     StringRef what = isArgument ? "argument" : "result";
     for (size_t i = 0; i < count; ++i) {
-      auto name =
-          isArgument ? model.getArgAttrOfType<StringAttr>(i, "nn.name")
-                     : model.getResultAttrOfType<StringAttr>(i, "nn.name");
+      auto name = isArgument
+                      ? model.getArgAttrOfType<StringAttr>(i, "nn.name")
+                      : model.getResultAttrOfType<StringAttr>(i, "nn.name");
       if (!name)
         error(model) << "expects " << what << " " << i
                      << " to have an 'nn.name'";

@@ -14,9 +14,8 @@ bool isElementOp(Operation *op) {
   // What is left after these is pointwise or moves elements.
   return !isa<nn::LibraryOpInterface, nn::LaunchOp, nn::ReduceSumOp,
               nn::ReduceMeanOp, nn::ReduceMaxOp, nn::SoftmaxOp,
-              nn::LogSoftmaxOp, nn::SoftmaxBackwardOp,
-              nn::LogSoftmaxBackwardOp, nn::LayerNormOp,
-              nn::LayerNormBackwardOp, nn::BatchNormBackwardOp,
+              nn::LogSoftmaxOp, nn::SoftmaxBackwardOp, nn::LogSoftmaxBackwardOp,
+              nn::LayerNormOp, nn::LayerNormBackwardOp, nn::BatchNormBackwardOp,
               nn::SoftmaxCrossEntropyOp, nn::SoftmaxCrossEntropyBackwardOp>(op);
 }
 

@@ -10,14 +10,14 @@
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
-#include "passes/pipe/CheapOps.h"
-#include "passes/pipe/StashPlan.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "passes/pipe/CheapOps.h"
+#include "passes/pipe/StashPlan.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -174,10 +174,10 @@ void StageGradient::seed() {
       continue;
     // The loss is the mean over the batch, that is over M micro-batches.
     auto type = cast<RankedTensorType>(report.getValue().getType());
-    addGradient(map.lookup(report.getValue()),
-                nn::createSplat(builder, report.getLoc(), type,
-                                1.0 / microBatches),
-                report.getLoc());
+    addGradient(
+        map.lookup(report.getValue()),
+        nn::createSplat(builder, report.getLoc(), type, 1.0 / microBatches),
+        report.getLoc());
   }
   auto values = forward.getReturn().getValues();
   for (int64_t index : gradientsOf) {
@@ -196,9 +196,8 @@ LogicalResult StageGradient::differentiate(Operation *op, Operation *copy) {
     return success();
   if (auto parameter = dyn_cast<nn::ParameterOp>(copy)) {
     if (active.contains(op->getResult(0)))
-      nn::AccumulateGradientOp::create(builder, op->getLoc(),
-                                       parameter.getWeightAttr(),
-                                       resultGradients[0]);
+      nn::AccumulateGradientOp::create(
+          builder, op->getLoc(), parameter.getWeightAttr(), resultGradients[0]);
     return success();
   }
   if (llvm::none_of(op->getOperands(),
@@ -209,8 +208,8 @@ LogicalResult StageGradient::differentiate(Operation *op, Operation *copy) {
     return op->emitOpError("has no derivative, but stands between a trained "
                            "weight and the loss");
   SmallVector<Value> operandGradients;
-  if (failed(differentiable.buildVjp(builder, resultGradients,
-                                     operandGradients)))
+  if (failed(
+          differentiable.buildVjp(builder, resultGradients, operandGradients)))
     return op->emitOpError("could not be differentiated");
   for (auto [operand, copied, gradient] : llvm::zip_equal(
            op->getOperands(), copy->getOperands(), operandGradients)) {
@@ -244,11 +243,9 @@ bool StageGradient::finish() {
     inputs.push_back(argument.getArgNumber());
     values.push_back(gradient);
   }
-  ReturnOp::create(builder, forward.getReturn().getLoc(), values,
-                   ValueRange());
+  ReturnOp::create(builder, forward.getReturn().getLoc(), values, ValueRange());
   backward.setInputGradients(inputs);
-  return !inputs.empty() ||
-         !block->getOps<nn::AccumulateGradientOp>().empty();
+  return !inputs.empty() || !block->getOps<nn::AccumulateGradientOp>().empty();
 }
 
 /// Replaces the copy of the forward by what is saved and what is repeated.
@@ -256,8 +253,8 @@ void StageGradient::handOver() {
   size_t inputCount = forward.getBody()->getNumArguments();
   DenseSet<Value> modelInputs;
   DenseMap<Value, Value> originals;
-  for (auto [argument, source] : llvm::zip_equal(
-           forward.getBody()->getArguments(), forward.getSources()))
+  for (auto [argument, source] :
+       llvm::zip_equal(forward.getBody()->getArguments(), forward.getSources()))
     if (isa<InputAttr>(source))
       modelInputs.insert(map.lookup(argument));
   for (auto [original, copy] : map.getValueMap())
@@ -286,8 +283,8 @@ void StageGradient::handOver() {
 
   size_t position = inputCount;
   auto replace = [&](Value value) {
-    value.replaceAllUsesWith(block->insertArgument(
-        position++, value.getType(), value.getLoc()));
+    value.replaceAllUsesWith(
+        block->insertArgument(position++, value.getType(), value.getLoc()));
   };
   for (int64_t index : outputs)
     replace(savedOutputs[index]);
@@ -345,7 +342,10 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
   LogicalResult cleanUp() {
     RewritePatternSet patterns(&getContext());
     patterns.add<ConcatenatePads>(&getContext());
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    GreedyRewriteConfig config;
+    config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
+    if (failed(
+            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       return failure();
     for (StageOp stage : getOperation().getOps<StageOp>())
       if (BackwardOp backward = stage.getBackward()) {
@@ -380,7 +380,8 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
 
     // Last stage first: what a backward returns is what its producers take.
     DenseMap<StringAttr, SmallVector<int64_t>> gradientsOf;
-    for (auto [stage, values] : llvm::reverse(llvm::zip_equal(stages, active))) {
+    for (auto [stage, values] :
+         llvm::reverse(llvm::zip_equal(stages, active))) {
       SmallVector<int64_t> indices = gradientsOf[stage.getSymNameAttr()];
       llvm::sort(indices);
       if (!stage.getBackward() &&
@@ -393,8 +394,7 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
       for (int64_t index : backward.getInputGradients())
         if (auto output =
                 dyn_cast<OutputAttr>(stage.getForward().getSources()[index]))
-          gradientsOf[output.getStage().getAttr()].push_back(
-              output.getIndex());
+          gradientsOf[output.getStage().getAttr()].push_back(output.getIndex());
     }
     return success();
   }

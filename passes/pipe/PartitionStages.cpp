@@ -10,10 +10,10 @@
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/analysis/StageGraph.h"
 #include "passes/pipe/ModelOps.h"
 #include "passes/pipe/StageBodies.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -77,9 +77,8 @@ StageGraph buildGraph(const ModelOps &model, Balance balance,
         }
     }
     for (Value result : op->getResults())
-      values[result] = {
-          number, number,
-          byteSize(cast<RankedTensorType>(result.getType()))};
+      values[result] = {number, number,
+                        byteSize(cast<RankedTensorType>(result.getType()))};
     graph.nodes.push_back(std::move(node));
   }
   for (auto &[value, flow] : values)

@@ -38,7 +38,8 @@ public:
       : model(model), stages(stages), stageOf(stageOf), evaluates(evaluates),
         builder(model.getFunction().getContext()), bodies(stages.size()) {}
 
-  template <typename BodyOp> void open();
+  template <typename BodyOp>
+  void open();
 
   /// Takes over arguments and results, so that indices mean the same here as
   /// in `forward`.
@@ -51,7 +52,8 @@ public:
   LogicalResult report(Value output, StringRef name, int32_t stage);
 
   /// Ends the bodies.
-  template <typename BodyOp> LogicalResult close();
+  template <typename BodyOp>
+  LogicalResult close();
 
 private:
   /// The copy of a value in a stage, made if need be; null after an error.
@@ -66,11 +68,11 @@ private:
   SmallVector<Body> bodies;
 };
 
-template <typename BodyOp> void BodyBuilder::open() {
+template <typename BodyOp>
+void BodyBuilder::open() {
   for (auto [number, stage] : llvm::enumerate(stages)) {
     builder.setInsertionPointToEnd(stage.getBody());
-    auto op = BodyOp::create(builder, stage.getLoc(),
-                             builder.getArrayAttr({}));
+    auto op = BodyOp::create(builder, stage.getLoc(), builder.getArrayAttr({}));
     bodies[number].block = &op.getBodyRegion().emplaceBlock();
   }
 }
@@ -121,8 +123,8 @@ Value BodyBuilder::fetch(Value value, int32_t stage) {
     return Value();
   }
   auto &results = bodies[producer].results;
-  auto [it, isNew] = results.insert(
-      {{value, stage}, static_cast<int64_t>(results.size())});
+  auto [it, isNew] =
+      results.insert({{value, stage}, static_cast<int64_t>(results.size())});
   auto name = FlatSymbolRefAttr::get(stages[producer].getSymNameAttr());
   return addArgument(
       value, OutputAttr::get(builder.getContext(), name, it->second), stage);
@@ -155,8 +157,7 @@ LogicalResult BodyBuilder::place(Operation *op) {
   return success();
 }
 
-LogicalResult BodyBuilder::report(Value output, StringRef name,
-                                  int32_t stage) {
+LogicalResult BodyBuilder::report(Value output, StringRef name, int32_t stage) {
   Value value = fetch(output, stage);
   if (!value)
     return failure();
@@ -165,7 +166,8 @@ LogicalResult BodyBuilder::report(Value output, StringRef name,
   return success();
 }
 
-template <typename BodyOp> LogicalResult BodyBuilder::close() {
+template <typename BodyOp>
+LogicalResult BodyBuilder::close() {
   for (auto [number, body] : llvm::enumerate(bodies)) {
     auto op = cast<BodyOp>(body.block->getParentOp());
     SmallVector<Value> values;
@@ -197,8 +199,7 @@ int32_t lastProducer(const ValueOrigin &origin,
 } // namespace
 
 /// Makes empty stages whose names differ from those of the weights.
-static SmallVector<StageOp> createStages(func::FuncOp function,
-                                         int64_t count) {
+static SmallVector<StageOp> createStages(func::FuncOp function, int64_t count) {
   auto module = cast<ModuleOp>(function->getParentOp());
   SymbolTable symbols(module);
   OpBuilder builder(function);
@@ -223,8 +224,8 @@ LogicalResult buildStages(const ModelOps &model,
       continue;
     int32_t stage = 0;
     for (Value operand : op->getOperands())
-      stage = std::max(stage,
-                       lastProducer(model.originOf(operand), stageOf, 0));
+      stage =
+          std::max(stage, lastProducer(model.originOf(operand), stageOf, 0));
     stageOf[op] = stage;
   }
   auto stageOfOutput = [&](Value output) {
@@ -250,8 +251,7 @@ LogicalResult buildStages(const ModelOps &model,
       return failure();
   Operation *terminator = function.getBody().front().getTerminator();
   for (auto [number, output] : llvm::enumerate(terminator->getOperands())) {
-    auto name =
-        function.getResultAttrOfType<StringAttr>(number, "nn.name");
+    auto name = function.getResultAttrOfType<StringAttr>(number, "nn.name");
     std::string label = number == 0 ? "loss"
                         : name      ? name.getValue().str()
                                     : "output" + std::to_string(number);

@@ -17,8 +17,7 @@ namespace pipewright::pipe {
 /// that has what they read.
 llvm::LogicalResult
 buildStages(const ModelOps &model,
-            llvm::DenseMap<mlir::Operation *, int32_t> stageOf,
-            int64_t stages);
+            llvm::DenseMap<mlir::Operation *, int32_t> stageOf, int64_t stages);
 
 } // namespace pipewright::pipe
 

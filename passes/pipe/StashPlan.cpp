@@ -24,9 +24,8 @@ StashPlan::StashPlan(Block &block, ArrayRef<Operation *> copies,
     : copySet(copies.begin(), copies.end()),
       modelInputs(std::move(modelInputs)) {
   auto needIfUsed = [&](Value value) {
-    if (llvm::any_of(value.getUsers(), [&](Operation *user) {
-          return !copySet.contains(user);
-        }))
+    if (llvm::any_of(value.getUsers(),
+                     [&](Operation *user) { return !copySet.contains(user); }))
       need(value);
   };
   for (BlockArgument argument : block.getArguments())

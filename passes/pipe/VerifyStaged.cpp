@@ -39,12 +39,14 @@ private:
   }
   void checkModule();
   void checkBody(Operation *body);
-  template <typename BodyOp> void checkSources();
+  template <typename BodyOp>
+  void checkSources();
   void checkGradients(StageOp stage);
   void checkLoss();
 
   /// The body of the same kind (forward or evaluate) of another stage.
-  template <typename BodyOp> BodyOp bodyOf(StageOp stage) {
+  template <typename BodyOp>
+  BodyOp bodyOf(StageOp stage) {
     if constexpr (std::is_same_v<BodyOp, ForwardOp>)
       return stage.getForward();
     else
@@ -84,7 +86,8 @@ void StagedVerifier::checkBody(Operation *body) {
   }
 }
 
-template <typename BodyOp> void StagedVerifier::checkSources() {
+template <typename BodyOp>
+void StagedVerifier::checkSources() {
   DenseMap<std::pair<StringAttr, int64_t>, Operation *> users;
   SmallVector<StringAttr> earlier;
   for (auto [name, stage] : stages) {
@@ -148,8 +151,7 @@ void StagedVerifier::checkGradients(StageOp stage) {
   for (int64_t index : backward.getInputGradients()) {
     auto output = dyn_cast<OutputAttr>(forward.getSources()[index]);
     if (!output) {
-      error(backward) << "returns a gradient of "
-                      << forward.getSources()[index]
+      error(backward) << "returns a gradient of " << forward.getSources()[index]
                       << ", which is a model input";
       continue;
     }

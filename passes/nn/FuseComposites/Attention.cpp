@@ -19,6 +19,9 @@ namespace {
 /// What is chosen instead of a masked score is at most this.
 constexpr double kMaskedScore = -9e3;
 
+/// Masks and scales between the softmax and the product are at most so many.
+constexpr int kMaxDepth = 8;
+
 /// A condition that a score is kept under: `value` must be `expected`.
 struct Condition {
   Value value;
@@ -85,8 +88,9 @@ bool addChosenMask(Value mask, Scores &scores) {
 
 /// Takes masks and scales off `value` down to a product. The ops keep the
 /// product's type, so masks only ever broadcast into it.
-bool matchScores(Value value, Type type, Scores &scores) {
-  if (value.getType() != type)
+bool matchScores(Value value, Type type, Scores &scores, int depth = 0) {
+  // Both operands of a sum are tried: deep sums are not attention anyway.
+  if (value.getType() != type || depth++ > kMaxDepth)
     return false;
   if (auto product = value.getDefiningOp<MatmulOp>()) {
     scores.product = product;
@@ -97,14 +101,15 @@ bool matchScores(Value value, Type type, Scores &scores) {
   if (Value inner = unscaled(value, factor)) {
     scores.scale *= factor;
     // A mask below the scale would be scaled as well.
-    return matchScores(inner, type, scores) && scores.masks == saved.masks &&
+    return matchScores(inner, type, scores, depth) &&
+           scores.masks == saved.masks &&
            scores.conditions.size() == saved.conditions.size();
   }
   for (auto [inner, mask] : operandOrders<AddOp>(value)) {
     scores = saved;
     if (!addChosenMask(mask, scores))
       scores.masks.push_back(mask);
-    if (matchScores(inner, type, scores))
+    if (matchScores(inner, type, scores, depth))
       return true;
   }
   if (auto where = value.getDefiningOp<WhereOp>()) {
@@ -113,11 +118,11 @@ bool matchScores(Value value, Type type, Scores &scores) {
     std::optional<double> b = scalarOf(where.getB());
     if (b && *b <= kMaskedScore) {
       addCondition(where.getCond(), true, *b, scores);
-      return matchScores(where.getA(), type, scores);
+      return matchScores(where.getA(), type, scores, depth);
     }
     if (a && *a <= kMaskedScore) {
       addCondition(where.getCond(), false, *a, scores);
-      return matchScores(where.getB(), type, scores);
+      return matchScores(where.getB(), type, scores, depth);
     }
   }
   return false;
@@ -188,8 +193,8 @@ struct FuseAttention : OpRewritePattern<MatmulOp> {
                                 PatternRewriter &rewriter) const override;
 };
 
-LogicalResult
-FuseAttention::matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const {
+LogicalResult FuseAttention::matchAndRewrite(MatmulOp op,
+                                             PatternRewriter &rewriter) const {
   auto type = op.getResult().getType();
   if ((type.getRank() != 3 && type.getRank() != 4) || op.getTransposeA())
     return failure();
@@ -216,8 +221,8 @@ FuseAttention::matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const {
   Value q = fullyUnscaled(scores.product.getA(), scale);
   Value k = fullyUnscaled(scores.product.getB(), scale);
   auto rowsOf = [](Value value, bool transposed) {
-    auto shape = llvm::to_vector(
-        cast<RankedTensorType>(value.getType()).getShape());
+    auto shape =
+        llvm::to_vector(cast<RankedTensorType>(value.getType()).getShape());
     if (transposed)
       std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
     return shape;

@@ -133,7 +133,8 @@ Value findGate(Value value, Value &x, GeluApproximation &approximation) {
 
 /// Tried on every product, so that the last multiplication or division is
 /// found whatever it is.
-template <typename OpTy> struct FuseGelu : OpRewritePattern<OpTy> {
+template <typename OpTy>
+struct FuseGelu : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
   LogicalResult matchAndRewrite(OpTy op,
                                 PatternRewriter &rewriter) const override {

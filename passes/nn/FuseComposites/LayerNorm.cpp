@@ -87,8 +87,8 @@ Value asVector(PatternRewriter &rewriter, Value row) {
   auto type = cast<RankedTensorType>(row.getType());
   if (type.getRank() == 1)
     return row;
-  auto vector = RankedTensorType::get({type.getNumElements()},
-                                      type.getElementType());
+  auto vector =
+      RankedTensorType::get({type.getNumElements()}, type.getElementType());
   return ReshapeOp::create(rewriter, row.getLoc(), vector, row);
 }
 

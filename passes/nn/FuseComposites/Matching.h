@@ -58,7 +58,8 @@ inline mlir::Value fullyUnscaled(mlir::Value value, double &factor) {
 }
 
 /// Whether a reduction goes over the last dimension only.
-template <typename ReductionOp> bool isOverLastDim(ReductionOp op) {
+template <typename ReductionOp>
+bool isOverLastDim(ReductionOp op) {
   int64_t rank = op.getX().getType().getRank();
   return op.getAxes().size() == 1 && op.getAxes()[0] == rank - 1;
 }

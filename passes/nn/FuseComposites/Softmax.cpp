@@ -71,8 +71,7 @@ struct FuseLogSoftmax : OpRewritePattern<SubOp> {
     if (!exponential || !isSumOf(log.getX(), exponential) ||
         exponential.getX() != op.getLhs())
       return failure();
-    rewriter.replaceOpWithNewOp<LogSoftmaxOp>(op,
-                                              withoutMaximum(op.getLhs()));
+    rewriter.replaceOpWithNewOp<LogSoftmaxOp>(op, withoutMaximum(op.getLhs()));
     return success();
   }
 };

@@ -72,8 +72,7 @@ TEST(StageGraph, ValuesCrossEveryCutUpToTheirLastUse) {
   StageGraph graph = chain({1, 1, 1, 1}, {8, 8, 8});
   graph.values.push_back({0, 3, 100});
   graph.values.push_back({1, 1, 1000}); // never read
-  EXPECT_EQ(graph.crossingBytes(),
-            (std::vector<int64_t>{0, 108, 108, 108, 0}));
+  EXPECT_EQ(graph.crossingBytes(), (std::vector<int64_t>{0, 108, 108, 108, 0}));
 }
 
 TEST(StageGraph, SharedWeightsArePaidOncePerStage) {
@@ -116,8 +115,7 @@ double bruteForce(const std::vector<double> &costs, size_t begin,
   double best = 1e30;
   for (size_t end = begin + 1; end + stages - 1 <= costs.size(); ++end) {
     sum += costs[end - 1];
-    best = std::min(best,
-                    std::max(sum, bruteForce(costs, end, stages - 1)));
+    best = std::min(best, std::max(sum, bruteForce(costs, end, stages - 1)));
   }
   return best;
 }
