@@ -19,6 +19,10 @@ using namespace mlir;
 
 namespace pipewright::codegen {
 
+std::string count(int64_t number, StringRef what) {
+  return (Twine(number) + " " + what + (number == 1 ? "" : "s")).str();
+}
+
 std::string formatBytes(int64_t bytes) {
   static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
   double value = bytes;
@@ -173,14 +177,16 @@ llvm::json::Value Plan::toJson() const {
 }
 
 void Plan::print(llvm::raw_ostream &os) const {
-  os << "model " << model << ": " << stages.size() << " stages on "
-     << ranks.size() << " ranks, " << microBatches << " micro-batches of "
+  os << "model " << model << ": " << count(stages.size(), "stage") << " on "
+     << count(ranks.size(), "rank") << ", " << microBatches
+     << " micro-batches of "
      << microBatchSize << ", schedule " << schedule << ", optimizer "
      << optimizer << "\n\n";
   os << "stage  rank  parameters  forward  backward    sends   stashes  "
         "layers\n";
   auto giga = [](int64_t flops) {
-    return llvm::formatv("{0:F2} GF", flops * 1e-9).str();
+    return flops < 100'000'000 ? llvm::formatv("{0:F2} MF", flops * 1e-6).str()
+                               : llvm::formatv("{0:F2} GF", flops * 1e-9).str();
   };
   for (auto [number, stage] : llvm::enumerate(stages))
     os << llvm::formatv("{0,5} {1,5} {2,11} {3,8} {4,9} {5,8} {6,9}  {7}\n",

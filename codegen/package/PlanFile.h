@@ -57,6 +57,8 @@ struct Plan {
   void print(llvm::raw_ostream &os) const;
 };
 
+/// `1 stage`, `2 stages`
+std::string count(int64_t number, llvm::StringRef what);
 /// `12.3 MB`
 std::string formatBytes(int64_t bytes);
 /// `12.3 ms`

@@ -234,7 +234,7 @@ static int emit(const CompileOptions &options) {
   return emitLevel(compilation, options);
 }
 
-int compileModel(const CompileOptions &options) {
+int compileModel(const CompileOptions &options, bool isTemporary) {
   if (options.level != Level::Program)
     return emit(options);
   auto begin = std::chrono::steady_clock::now();
@@ -255,8 +255,9 @@ int compileModel(const CompileOptions &options) {
     return 1;
   std::chrono::duration<double> time =
       std::chrono::steady_clock::now() - begin;
-  llvm::outs() << "compiled " << plan->model << ": " << plan->stages.size()
-               << " stages on " << plan->ranks.size() << " ranks, "
+  llvm::outs() << "compiled " << plan->model << ": "
+               << codegen::count(plan->stages.size(), "stage") << " on "
+               << codegen::count(plan->ranks.size(), "rank") << ", "
                << plan->microBatches << " micro-batches of "
                << plan->microBatchSize << ", schedule " << plan->schedule
                << "\n";
@@ -266,9 +267,11 @@ int compileModel(const CompileOptions &options) {
                  << codegen::formatSeconds(rank.busySeconds)
                  << " of a predicted step of "
                  << codegen::formatSeconds(plan->predictedStepSeconds) << "\n";
-  llvm::outs() << "wrote " << options.output << " in "
-               << codegen::formatSeconds(time.count()) << "; run "
-               << options.output << "/train --help\n";
+  if (!isTemporary)
+    llvm::outs() << "wrote " << options.output << " in "
+                 << codegen::formatSeconds(time.count()) << "; run "
+                 << options.output << "/train --help\n";
+  llvm::outs().flush();
   return 0;
 }
 

@@ -12,8 +12,9 @@
 namespace pipewright::tool {
 
 /// Writes the program, or prints the level that was asked for. Returns an exit
-/// code; what went wrong has been said.
-int compileModel(const CompileOptions &options);
+/// code; what went wrong has been said. A temporary program's folder is not
+/// worth mentioning.
+int compileModel(const CompileOptions &options, bool isTemporary = false);
 
 /// Prints what would be compiled.
 int planModel(const CompileOptions &options, bool asJson);

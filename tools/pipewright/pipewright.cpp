@@ -55,7 +55,7 @@ static int trainModel(tool::CompileOptions options,
           llvm::sys::fs::createUniqueDirectory("pipewright", folder))
     return fail("cannot make a temporary folder: " + error.message());
   options.output = (folder + "/program").str();
-  int code = tool::compileModel(options);
+  int code = tool::compileModel(options, /*isTemporary=*/true);
   if (code == 0) {
     std::string program = options.output + "/train";
     std::vector<llvm::StringRef> arguments = {program};
