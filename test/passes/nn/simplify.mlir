@@ -35,6 +35,79 @@ func.func @moved_constants() -> (tensor<2x3xi64>, tensor<4xi64>, tensor<2x2xi64>
 
 // -----
 
+// Every pointwise op that is known, on numbers that show which one it was.
+// CHECK-LABEL: func.func @every_float_op
+func.func @every_float_op() -> tensor<17xf32> {
+  %x = nn.constant dense<4.0> : tensor<1xf32>
+  %y = nn.constant dense<-2.0> : tensor<1xf32>
+  %z = nn.constant dense<0.0> : tensor<1xf32>
+  %0 = nn.neg %x : tensor<1xf32>
+  %1 = nn.exp %z : tensor<1xf32>
+  %2 = nn.log %x : tensor<1xf32>
+  %3 = nn.rsqrt %x : tensor<1xf32>
+  %4 = nn.reciprocal %x : tensor<1xf32>
+  %5 = nn.abs %y : tensor<1xf32>
+  %6 = nn.erf %z : tensor<1xf32>
+  %7 = nn.tanh %z : tensor<1xf32>
+  %8 = nn.sigmoid %z : tensor<1xf32>
+  %9 = nn.relu %y : tensor<1xf32>
+  %10 = nn.add %x, %y : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %11 = nn.sub %x, %y : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %12 = nn.mul %x, %y : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %13 = nn.pow %x, %y : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %14 = nn.maximum %x, %y : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %15 = nn.minimum %x, %y : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %16 = nn.broadcast_to %z : tensor<1xf32> -> tensor<1xf32>
+  %17 = nn.concat %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16 axis = 0
+    : (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>,
+       tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>,
+       tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<17xf32>
+  // CHECK-NEXT: nn.constant dense<[-4.000000e+00, 1.000000e+00, 1.38629436, 5.000000e-01, 2.500000e-01, 2.000000e+00, 0.000000e+00, 0.000000e+00, 5.000000e-01, 0.000000e+00, 2.000000e+00, 6.000000e+00, -8.000000e+00, 6.250000e-02, 4.000000e+00, -2.000000e+00, 0.000000e+00]>
+  // CHECK-NEXT: return
+  return %17 : tensor<17xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @integer_and_truth_ops
+func.func @integer_and_truth_ops() -> (tensor<3xi64>, tensor<3xi1>, tensor<3xf32>, tensor<3xi1>, tensor<3xi1>) {
+  %a = nn.constant dense<[7, -7, 0]> : tensor<3xi64>
+  %b = nn.constant dense<2> : tensor<i64>
+  %zero = nn.constant dense<0> : tensor<i64>
+  %0 = nn.div %a, %b : (tensor<3xi64>, tensor<i64>) -> tensor<3xi64>
+  %1 = nn.compare %a, %zero predicate = gt : (tensor<3xi64>, tensor<i64>) -> tensor<3xi1>
+  %2 = nn.compare %a, %zero predicate = le : (tensor<3xi64>, tensor<i64>) -> tensor<3xi1>
+  %3 = nn.compare %a, %zero predicate = ne : (tensor<3xi64>, tensor<i64>) -> tensor<3xi1>
+  %4 = nn.compare %a, %zero predicate = eq : (tensor<3xi64>, tensor<i64>) -> tensor<3xi1>
+  %5 = nn.logical_and %1, %3 : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
+  %6 = nn.logical_or %5, %4 : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
+  %7 = nn.where %2, %a, %b : (tensor<3xi1>, tensor<3xi64>, tensor<i64>) -> tensor<3xi64>
+  %8 = nn.cast %7 : tensor<3xi64> -> tensor<3xf32>
+  %9 = nn.cast %8 : tensor<3xf32> -> tensor<3xi1>
+  %10 = nn.logical_not %9 : tensor<3xi1>
+  %11 = nn.neg %0 : tensor<3xi64>
+  // CHECK-DAG: %[[A:.*]] = nn.constant dense<[-3, 3, 0]> : tensor<3xi64>
+  // CHECK-DAG: %[[B:.*]] = nn.constant dense<[true, false, true]>
+  // CHECK-DAG: %[[C:.*]] = nn.constant dense<[2.000000e+00, -7.000000e+00, 0.000000e+00]>
+  // CHECK-DAG: %[[D:.*]] = nn.constant dense<[false, false, true]>
+  // CHECK-DAG: %[[E:.*]] = nn.constant dense<[true, true, false]>
+  // CHECK: return %[[A]], %[[B]], %[[C]], %[[D]], %[[E]]
+  return %11, %6, %8, %10, %9 : tensor<3xi64>, tensor<3xi1>, tensor<3xf32>, tensor<3xi1>, tensor<3xi1>
+}
+
+// -----
+
+// A number without an integer is left for run time.
+// CHECK-LABEL: func.func @cast_out_of_range
+func.func @cast_out_of_range() -> tensor<i64> {
+  %0 = nn.constant dense<1.0e30> : tensor<f32>
+  // CHECK: nn.cast
+  %1 = nn.cast %0 : tensor<f32> -> tensor<i64>
+  return %1 : tensor<i64>
+}
+
+// -----
+
 // A splat stays one number however large it is.
 // CHECK-LABEL: func.func @large_splat
 func.func @large_splat() -> tensor<1024x1024xf32> {
