@@ -16,9 +16,12 @@ namespace pipewright::codegen {
 /// Kernels run on the threads of ranks, whose stacks have a few megabytes.
 static constexpr int64_t kMaxStackBytes = 512 * 1024;
 
-/// Partial sums of a reduction: four vectors of sixteen floats, so that the
-/// additions of one lane do not wait for each other.
-static constexpr int64_t kLanes = 64;
+/// Partial sums of a reduction over rows of a length: up to four vectors of
+/// sixteen floats, so that the additions of one lane do not wait for each
+/// other. Depends on nothing else, or sums would.
+static int64_t lanesFor(int64_t columns) {
+  return columns < 32 ? 1 : columns < 256 ? 16 : 64;
+}
 
 /// Columns of a strip in which a transpose is done.
 static constexpr int64_t kTileColumns = 8;
@@ -338,12 +341,13 @@ LogicalResult RowEmitter::emitPass(unsigned number, unsigned pass) {
     return emitColumns(number, columnRoots, loop, loop, Value());
   }
 
-  if (mlir::failed(openLanes(reductions)))
+  int64_t width = lanesFor(nest.columns);
+  if (mlir::failed(openLanes(reductions, width)))
     return failure();
-  // Column j adds to lane j % kLanes, in ascending order: the result does not
+  // Column j adds to lane j % width, in ascending order: the result does not
   // depend on what else the loop computes, nor on how it is vectorized.
-  int64_t blocks = nest.columns / kLanes, rest = nest.columns % kLanes;
-  Value lanes = arith::ConstantIndexOp::create(row, loc, kLanes);
+  int64_t blocks = nest.columns / width, rest = nest.columns % width;
+  Value lanes = arith::ConstantIndexOp::create(row, loc, width);
   if (blocks > 0) {
     Value count = arith::ConstantIndexOp::create(row, loc, blocks);
     auto outer = scf::ForOp::create(row, loc, zero, count, one);
@@ -357,7 +361,7 @@ LogicalResult RowEmitter::emitPass(unsigned number, unsigned pass) {
   if (rest > 0) {
     Value count = arith::ConstantIndexOp::create(row, loc, rest);
     Value base =
-        arith::ConstantIndexOp::create(row, loc, blocks * kLanes);
+        arith::ConstantIndexOp::create(row, loc, blocks * width);
     auto loop = scf::ForOp::create(row, loc, zero, count, one);
     if (mlir::failed(emitColumns(number, columnRoots, loop, loop, base)))
       return failure();
@@ -455,7 +459,8 @@ void RowEmitter::forEachLane(int64_t count,
   body(inner, loop.getInductionVar());
 }
 
-LogicalResult RowEmitter::openLanes(ArrayRef<const Root *> reductions) {
+LogicalResult RowEmitter::openLanes(ArrayRef<const Root *> reductions,
+                                    int64_t width) {
   for (const Root *root : reductions) {
     linalg::GenericOp op = root->reduction();
     Operation *combiner = combinerOf(op);
@@ -466,14 +471,14 @@ LogicalResult RowEmitter::openLanes(ArrayRef<const Root *> reductions) {
     if (!buffer) {
       OpBuilder::InsertionGuard guard(entry);
       entry.setInsertionPointToStart(entryBlock);
-      buffer = allocate(type, kLanes);
+      buffer = allocate(type, width);
     }
     double neutral = isa<arith::AddFOp>(combiner)
                          ? 0.0
                          : -std::numeric_limits<double>::infinity();
     Value start = arith::ConstantOp::create(
         rowScope->builder, loc, FloatAttr::get(type, neutral));
-    forEachLane(kLanes, [&](OpBuilder &b, Value lane) {
+    forEachLane(width, [&](OpBuilder &b, Value lane) {
       memref::StoreOp::create(b, loc, start, buffer, lane);
     });
   }
@@ -484,7 +489,7 @@ void RowEmitter::closeLanes(const Root &root, const Nest &nest) {
   Value buffer = laneBuffers.lookup(root.tensor);
   OpBuilder &row = rowScope->builder;
   // A tree, so that it takes few steps.
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+  for (int64_t half = lanesFor(nest.columns) / 2; half > 0; half /= 2) {
     Value distance = arith::ConstantIndexOp::create(row, loc, half);
     forEachLane(half, [&](OpBuilder &b, Value lane) {
       Value x = memref::LoadOp::create(b, loc, buffer, lane);

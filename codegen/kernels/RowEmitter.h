@@ -48,7 +48,8 @@ private:
                                   llvm::ArrayRef<const Root *> roots,
                                   mlir::scf::ForOp outer,
                                   mlir::scf::ForOp inner, mlir::Value base);
-  mlir::LogicalResult openLanes(llvm::ArrayRef<const Root *> reductions);
+  mlir::LogicalResult openLanes(llvm::ArrayRef<const Root *> reductions,
+                                int64_t width);
   void closeLanes(const Root &root, const Nest &nest);
   void forEachLane(
       int64_t count,
