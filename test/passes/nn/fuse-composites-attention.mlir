@@ -1,4 +1,5 @@
 // RUN: pipewright-opt %s --split-input-file --nn-fuse-composites | FileCheck %s
+// RUN: pipewright-opt %s --split-input-file --nn-fuse-composites --nn-fuse-composites | FileCheck %s
 
 // The scale is a factor of the scores, the mask is chosen, k comes transposed.
 // CHECK-LABEL: func.func @causal

@@ -1,4 +1,5 @@
 // RUN: pipewright-opt %s --split-input-file --nn-fuse-composites | FileCheck %s
+// RUN: pipewright-opt %s --split-input-file --nn-fuse-composites --nn-fuse-composites | FileCheck %s
 
 //===----------------------------------------------------------------------===//
 // GELU
