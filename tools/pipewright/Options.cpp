@@ -106,7 +106,7 @@ bool isCompileOption(llvm::StringRef word, bool &takesNext) {
   static constexpr llvm::StringRef withValue[] = {
       "o",        "target",  "ranks", "loops", "stages",      "micro-batches",
       "dim",      "balance", "remat", "loss",  "loss-output", "schedule",
-      "optimizer", "micro-batch-size"};
+      "optimizer", "micro-batch-size", "emit"};
   takesNext = false;
   if (!word.consume_front("-"))
     return false;
