@@ -5,17 +5,19 @@
 // how much of the tolerance was used. Exit code 1 when something is outside.
 //
 // Tolerances, float32 against PyTorch in float64:
-// - a gradient: 1e-4 of its norm, estimated by 16 random projections; or four
-//   times what PyTorch's own float32 is off by, where that is more (batch
-//   normalization over few samples amplifies rounding); plus 1e-6 of the norm
-//   of all gradients together, for those that are zero in exact arithmetic
-//   (the bias of a key projection, a convolution's bias before a
-//   normalization).
+// - a gradient: 1e-4 of its norm, estimated by 16 random projections; or, where
+//   batch normalization over few samples amplifies rounding more than that,
+//   what PyTorch's own float32 is off by: four times its error in this tensor
+//   or twice that in its worst one, since such errors are samples of chaos;
+//   plus 1e-6 of the norm of all gradients together, for those that are zero
+//   in exact arithmetic (the bias of a key projection, a convolution's bias
+//   before a normalization).
 // - a loss: 1e-4 relative, or four times PyTorch's own float32 error.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/io/Safetensors.h"
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -67,8 +69,13 @@ static bool compareLosses(const json &expected, const std::vector<double> &got,
 static bool compareGradients(const json &expected, const char *path) {
   SafetensorsReader file(path);
   double total = 0;
-  for (const auto &[name, entry] : expected.items())
+  double worstOfPyTorch = 0;
+  for (const auto &[name, entry] : expected.items()) {
     total += std::pow(entry["norm"].get<double>(), 2);
+    double own = entry["float32_error"];
+    if (own < 1) // More: zero in exact arithmetic.
+      worstOfPyTorch = std::max(worstOfPyTorch, own);
+  }
   total = std::sqrt(total);
   double worst = 0;
   std::string worstName;
@@ -88,7 +95,8 @@ static bool compareGradients(const json &expected, const char *path) {
     double error = std::sqrt(squares / projections.size());
     double norm = entry["norm"];
     double relative =
-        std::max(1e-4, 4 * entry["float32_error"].get<double>());
+        std::max({1e-4, 4 * entry["float32_error"].get<double>(),
+                  2 * worstOfPyTorch});
     double allowed = std::min(relative, 1.0) * norm + 1e-6 * total;
     if (error / allowed > worst || std::isnan(error)) {
       worst = error / allowed;

@@ -8,6 +8,7 @@ gpt-s:    4 layers, width 256, 4 heads, 128 positions, 8192 tokens: the benchmar
 gpt2:     12 layers, width 768, 12 heads, 128 positions, 50257 tokens: GPT-2 124M's
           shape with a short context, for compile times.
 vgg19:    VGG19 for 32x32 images, 10 classes: the benchmark.
+resnet18: ResNet-18 for 32x32 images, narrow: the tests.
 
 Weights are drawn from seed 0. The batch is symbolic. Needs Debian's
 python3-torch and python3-onnx; using Pipewright does not.
@@ -83,11 +84,39 @@ def vgg19():
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512, 10))
 
 
+class BasicBlock(nn.Module):
+    """Two 3x3 convolutions around a skip connection, each normalized."""
+
+    def __init__(self, channels, width, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, width, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.down = nn.Sequential() if stride == 1 and channels == width else nn.Sequential(
+            nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + self.down(x))
+
+
+def resnet18():
+    """ResNet-18 for 32x32 images at a quarter of the usual width."""
+    layers = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
+    channels = 16
+    for width, stride in [(16, 1), (32, 2), (64, 2), (128, 2)]:
+        layers += [BasicBlock(channels, width, stride), BasicBlock(width, width, 1)]
+        channels = width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10))
+
+
 MODELS = {
     "byte-gpt": (lambda: Decoder(4, 128, 4, 128, 256), "tokens"),
     "gpt-s": (lambda: Decoder(4, 256, 4, 128, 8192), "tokens"),
     "gpt2": (lambda: Decoder(12, 768, 12, 128, 50257), "tokens"),
     "vgg19": (vgg19, "image"),
+    "resnet18": (resnet18, "image"),
 }
 
 

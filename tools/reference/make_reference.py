@@ -32,6 +32,7 @@ MODELS = {
     # Batch normalization over few samples is ill-conditioned: with 2 images of
     # 64x64 PyTorch's own float32 gradients are off by 5 %, hence 16. Bytes,
     # because the first normalization takes their scale away.
+    "resnet18.train": (["bytes3x32x32"], "class10", 0.01, 16),
     "resnet50.train": (["bytes3x64x64"], "class10", 0.01, 16),
     "resnet50.eval": (["image3x64x64"], "class10", 0.001, 2),
     "gpt2.train": (["tokens512"], "tokens512", 0.05, 2),
