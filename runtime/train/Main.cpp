@@ -27,6 +27,13 @@ static int64_t environmentNumber(const char *name, int64_t otherwise) {
   return text ? std::atoll(text) : otherwise;
 }
 
+/// The message with the rank that failed in front, once.
+static std::string ranked(int64_t rank, const std::string &message) {
+  return message.rfind("rank ", 0) == 0
+             ? message
+             : "rank " + std::to_string(rank) + ": " + message;
+}
+
 /// All ranks as threads of this process.
 static int runThreads(const Program &program, const Options &options) {
   try {
@@ -46,7 +53,7 @@ static int runThreads(const Program &program, const Options &options) {
       } catch (const Aborted &) {
         // Woken by the rank that failed; its message is the one to show.
       } catch (const std::exception &error) {
-        transport.abort("rank " + std::to_string(r) + ": " + error.what());
+        transport.abort(ranked(r, error.what()));
       }
     });
   for (std::thread &thread : threads)
@@ -83,8 +90,7 @@ static int runProcess(const Program &program, const Options &options) {
     const Placement placement(onHost, options.threadsPerRank, true);
     runRank(program, options, placement, true, *transport);
   } catch (const std::exception &error) {
-    transport->abort("rank " + std::to_string(transport->rank()) + ": " +
-                     error.what());
+    transport->abort(ranked(transport->rank(), error.what()));
   }
   return 0;
 }

@@ -26,6 +26,7 @@ std::unique_ptr<Transport> pipewright::runtime::createMpiTransport() {
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <deque>
@@ -245,6 +246,10 @@ void MpiTransport::sumToAll(double *values, int64_t count) {
 }
 
 void MpiTransport::abort(const std::string &message) {
+  // Two ends of a broken link fail at the same moment, but one message is
+  // enough: the others are gone before their turn comes.
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(std::min(200 * self, 1000)));
   // The only place that can still speak: MPI_Abort does not return.
   std::fflush(stdout);
   std::fprintf(stderr, "error: %s\n", message.c_str());
