@@ -70,12 +70,8 @@ public:
   Value bits(Value x) {
     return arith::BitcastOp::create(b, loc, integerType(), x);
   }
-  Value fromBits(Value x) {
-    return arith::BitcastOp::create(b, loc, type, x);
-  }
-  Value addInt(Value x, Value y) {
-    return arith::AddIOp::create(b, loc, x, y);
-  }
+  Value fromBits(Value x) { return arith::BitcastOp::create(b, loc, type, x); }
+  Value addInt(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
   /// The polynomial with the coefficients of falling powers of `x`.
   Value polynomial(Value x, ArrayRef<float> coefficients) {
     Value value = constant(coefficients.front());
@@ -111,18 +107,17 @@ struct ApproximateExp : OpRewritePattern<math::ExpOp> {
     Value n = f.sub(shifted, magic);
     Value r = f.fma(n, f.constant(-0.693359375f), x);
     r = f.fma(n, f.constant(2.12194440e-4f), r);
-    Value p = f.polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f,
-                               8.3334519073e-3f, 4.1665795894e-2f,
-                               1.6666665459e-1f, 5.0000001201e-1f});
+    Value p =
+        f.polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
+                         4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f});
     p = f.add(f.fma(f.mul(r, r), p, r), f.constant(1.0f));
     // Times 2^(n-1), then times 2: 2^128 itself is not a number.
     Value exponent = f.addInt(
         arith::ShLIOp::create(rewriter, f.loc, f.bits(shifted), f.integer(23)),
         f.integer(126 << 23));
-    Value result =
-        f.mul(f.mul(p, f.fromBits(exponent)), f.constant(2.0f));
-    result = f.select(f.less(input, f.constant(kLowest)), f.constant(0.0f),
-                      result);
+    Value result = f.mul(f.mul(p, f.fromBits(exponent)), f.constant(2.0f));
+    result =
+        f.select(f.less(input, f.constant(kLowest)), f.constant(0.0f), result);
     rewriter.replaceOp(op, result);
     return success();
   }
@@ -164,9 +159,9 @@ struct ApproximateLog : OpRewritePattern<math::LogOp> {
     Value zero = f.constant(0.0f);
     result = f.select(f.equal(input, f.constant(kInfinity)), input, result);
     result = f.select(f.equal(input, zero), f.constant(-kInfinity), result);
-    result = f.select(f.less(input, zero),
-                      f.constant(std::numeric_limits<float>::quiet_NaN()),
-                      result);
+    result =
+        f.select(f.less(input, zero),
+                 f.constant(std::numeric_limits<float>::quiet_NaN()), result);
     // A NaN fails every comparison above; its bits make no sense as a number.
     Value ordered = f.equal(input, input);
     rewriter.replaceOp(op, f.select(ordered, result, input));
@@ -183,15 +178,13 @@ struct ApproximateErf : OpRewritePattern<math::ErfOp> {
     Formula f(rewriter, op);
     Value x = f.clamp(op.getOperand(), -4.0f, 4.0f);
     Value x2 = f.mul(x, x);
-    Value p = f.polynomial(
-        x2, {-2.72614225801306e-10f, 2.77068142495902e-08f,
-             -2.10102402082508e-06f, -5.69250639462346e-05f,
-             -7.34990630326855e-04f, -2.95459980854025e-03f,
-             -1.60960333262415e-02f});
-    Value q = f.polynomial(
-        x2, {-1.45660718464996e-05f, -2.13374055278905e-04f,
-             -1.68282697438203e-03f, -7.37332916720468e-03f,
-             -1.42647390514189e-02f});
+    Value p = f.polynomial(x2, {-2.72614225801306e-10f, 2.77068142495902e-08f,
+                                -2.10102402082508e-06f, -5.69250639462346e-05f,
+                                -7.34990630326855e-04f, -2.95459980854025e-03f,
+                                -1.60960333262415e-02f});
+    Value q = f.polynomial(x2, {-1.45660718464996e-05f, -2.13374055278905e-04f,
+                                -1.68282697438203e-03f, -7.37332916720468e-03f,
+                                -1.42647390514189e-02f});
     rewriter.replaceOp(op, f.div(f.mul(x, p), q));
     return success();
   }
@@ -204,28 +197,26 @@ struct ApproximateTanh : OpRewritePattern<math::TanhOp> {
     if (!isF32(op))
       return failure();
     Formula f(rewriter, op);
-    Value x = f.clamp(op.getOperand(), -7.90531110763549805f,
-                      7.90531110763549805f);
+    Value x =
+        f.clamp(op.getOperand(), -7.90531110763549805f, 7.90531110763549805f);
     Value x2 = f.mul(x, x);
-    Value p = f.polynomial(
-        x2, {-2.76076847742355e-16f, 2.00018790482477e-13f,
-             -8.60467152213735e-11f, 5.12229709037114e-08f,
-             1.48572235717979e-05f, 6.37261928875436e-04f,
-             4.89352455891786e-03f});
-    Value q = f.polynomial(
-        x2, {1.19825839466702e-06f, 1.18534705686654e-04f,
-             2.26843463243900e-03f, 4.89352518554385e-03f});
+    Value p = f.polynomial(x2, {-2.76076847742355e-16f, 2.00018790482477e-13f,
+                                -8.60467152213735e-11f, 5.12229709037114e-08f,
+                                1.48572235717979e-05f, 6.37261928875436e-04f,
+                                4.89352455891786e-03f});
+    Value q = f.polynomial(x2, {1.19825839466702e-06f, 1.18534705686654e-04f,
+                                2.26843463243900e-03f, 4.89352518554385e-03f});
     rewriter.replaceOp(op, f.div(f.mul(x, p), q));
     return success();
   }
 };
 
-struct ApproximateMath
-    : impl::KernelApproximateMathBase<ApproximateMath> {
+struct ApproximateMath : impl::KernelApproximateMathBase<ApproximateMath> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ApproximateExp, ApproximateLog, ApproximateErf,
-                 ApproximateTanh>(&getContext());
+    patterns
+        .add<ApproximateExp, ApproximateLog, ApproximateErf, ApproximateTanh>(
+            &getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -1,7 +1,7 @@
 //===- EmitObject.cpp - LLVM dialect to object file -----------------------===//
 //
-// Translates to LLVM IR, optimizes for the target CPU and writes the object, all
-// in this process.
+// Translates to LLVM IR, optimizes for the target CPU and writes the object,
+// all in this process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,12 +51,12 @@ createTargetMachine(const KernelOptions &options, Location loc) {
   StringRef cpu = options.cpu;
   if (cpu == "native")
     cpu = llvm::sys::getHostCPUName();
-  auto level = options.optimization >= 3 ? llvm::CodeGenOptLevel::Aggressive
+  auto level = options.optimization >= 3   ? llvm::CodeGenOptLevel::Aggressive
                : options.optimization == 0 ? llvm::CodeGenOptLevel::None
                                            : llvm::CodeGenOptLevel::Default;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, cpu, targetFeatures(options), {}, llvm::Reloc::PIC_,
-      std::nullopt, level));
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, cpu, targetFeatures(options), {},
+                                  llvm::Reloc::PIC_, std::nullopt, level));
 }
 
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
@@ -136,8 +136,8 @@ LogicalResult emitObject(ModuleOp module, StringRef objectPath,
                          llvm::CodeGenFileType::AssemblyFile, loc)))
       return failure();
   }
-  return writeCode(*ir, *machine, objectPath,
-                   llvm::CodeGenFileType::ObjectFile, loc);
+  return writeCode(*ir, *machine, objectPath, llvm::CodeGenFileType::ObjectFile,
+                   loc);
 }
 
 } // namespace pipewright::codegen

@@ -39,8 +39,7 @@ Value createGlobal(OpBuilder &builder, Location loc, ModuleOp module,
       bytes.push_back(value);
     values = DenseElementsAttr::get(flat, ArrayRef<int8_t>(bytes));
   }
-  std::string name =
-      (kernel + "_constant_" + std::to_string(number)).str();
+  std::string name = (kernel + "_constant_" + std::to_string(number)).str();
   OpBuilder top = OpBuilder::atBlockEnd(module.getBody());
   memref::GlobalOp::create(top, loc, name, top.getStringAttr("private"), type,
                            values, /*constant=*/true,
@@ -70,9 +69,9 @@ LogicalResult fuse(func::FuncOp func) {
       types.push_back(flatBufferType(cast<RankedTensorType>(type)));
 
   OpBuilder builder(func);
-  auto fused = func::FuncOp::create(
-      builder, loc, func.getName(),
-      FunctionType::get(context, types, TypeRange()));
+  auto fused =
+      func::FuncOp::create(builder, loc, func.getName(),
+                           FunctionType::get(context, types, TypeRange()));
   for (unsigned i = 0; i < types.size(); ++i)
     fused.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
                      builder.getUnitAttr());

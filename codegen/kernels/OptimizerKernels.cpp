@@ -26,9 +26,8 @@ static func::FuncOp createInPlace(ModuleOp kernels, StringRef name,
   OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
   SmallVector<Type> results = llvm::map_to_vector(
       inPlace, [&](int64_t argument) { return arguments[argument]; });
-  auto func = func::FuncOp::create(
-      builder, kernels.getLoc(), name,
-      builder.getFunctionType(arguments, results));
+  auto func = func::FuncOp::create(builder, kernels.getLoc(), name,
+                                   builder.getFunctionType(arguments, results));
   func.setPrivate();
   for (auto [i, argument] : llvm::enumerate(inPlace))
     func.setResultAttr(i, "nn.in_place", builder.getI64IntegerAttr(argument));
@@ -116,8 +115,8 @@ func::FuncOp buildAccumulateKernel(ModuleOp kernels, int64_t size) {
     return known;
   OpBuilder builder(kernels.getContext());
   Type flat = RankedTensorType::get({size}, builder.getF32Type());
-  func::FuncOp func = createInPlace(kernels, name, {flat, flat},
-                                    {"gradient", "x"}, 0);
+  func::FuncOp func =
+      createInPlace(kernels, name, {flat, flat}, {"gradient", "x"}, 0);
   builder.setInsertionPointToEnd(&func.getBody().front());
   Value sum = nn::AddOp::create(builder, func.getLoc(), func.getArgument(0),
                                 func.getArgument(1));

@@ -51,9 +51,9 @@ private:
   mlir::LogicalResult openLanes(llvm::ArrayRef<const Root *> reductions,
                                 int64_t width);
   void closeLanes(const Root &root, const Nest &nest);
-  void forEachLane(
-      int64_t count,
-      llvm::function_ref<void(mlir::OpBuilder &, mlir::Value)> body);
+  void
+  forEachLane(int64_t count,
+              llvm::function_ref<void(mlir::OpBuilder &, mlir::Value)> body);
   mlir::Value combine(const Root &root, mlir::Value x, mlir::Value y,
                       mlir::OpBuilder &builder);
   mlir::LogicalResult prepareAccumulator(const Root &root);
@@ -64,8 +64,8 @@ private:
   mlir::Value emitExpr(mlir::AffineExpr expr, Scope &scope);
   mlir::Value emitConstant(mlir::Attribute element, mlir::Type type,
                            Scope &scope);
-  mlir::Value load(mlir::Value buffer, mlir::AffineExpr offset,
-                   mlir::Type type, Scope &scope);
+  mlir::Value load(mlir::Value buffer, mlir::AffineExpr offset, mlir::Type type,
+                   Scope &scope);
   void store(mlir::Value value, mlir::Value buffer, mlir::Value offset,
              mlir::OpBuilder &builder);
   mlir::Value rootOffset(const Root &root, llvm::ArrayRef<Index> indices,

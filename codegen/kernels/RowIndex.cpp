@@ -37,7 +37,10 @@ SmallVector<Index> split(AffineExpr whole, ArrayRef<int64_t> shape) {
       result.push_back({zero, {}, 0});
     else if (sizes.size() == 1 || isa<AffineConstantExpr>(whole))
       // A constant has digits that need no division at run time either.
-      result.push_back({sizes.size() == 1 ? whole : Index{whole, sizes, part}.expr(), {}, 0});
+      result.push_back(
+          {sizes.size() == 1 ? whole : Index{whole, sizes, part}.expr(),
+           {},
+           0});
     else
       result.push_back({whole, sizes, part});
     part += size != 1;
@@ -97,14 +100,12 @@ SmallVector<Index> reshape(ArrayRef<Index> indices, ArrayRef<int64_t> from,
     ArrayRef<int64_t> fromPart = from.slice(fromBegin, fromEnd - fromBegin);
     ArrayRef<int64_t> toPart = to.slice(toBegin, toEnd - toBegin);
     if (fromPart == toPart)
-      llvm::append_range(result,
-                         indices.slice(fromBegin, fromEnd - fromBegin));
+      llvm::append_range(result, indices.slice(fromBegin, fromEnd - fromBegin));
     else
       llvm::append_range(
-          result,
-          split(linearize(indices.slice(fromBegin, fromEnd - fromBegin),
-                          fromPart, context),
-                toPart));
+          result, split(linearize(indices.slice(fromBegin, fromEnd - fromBegin),
+                                  fromPart, context),
+                        toPart));
     fromBegin = fromEnd;
     toBegin = toEnd;
   }

@@ -97,7 +97,20 @@ public:
                                                     const Nest &nest) const;
 
 private:
-  struct Walk;
+  /// One look at everything that a root needs, without emitting anything.
+  struct Walk {
+    unsigned nest;
+    const Nest &shape;
+    unsigned pass = 0;
+    unsigned symbols = 0;
+    bool strided = false;
+    /// Stop at tensors stored by a pass before this one.
+    std::optional<unsigned> currentPass = {};
+    llvm::DenseSet<std::pair<mlir::Value, mlir::AffineExpr>> seen = {};
+    /// Pointwise results that are needed at the row and column themselves.
+    llvm::SmallVector<mlir::Value> elements = {};
+  };
+
   std::optional<RootKind> classify(const Root &root, const Nest &nest) const;
   /// The pass in which `root` can be computed, or nothing if it cannot.
   std::optional<unsigned> probe(const Root &root, unsigned nest,

@@ -23,9 +23,9 @@ static constexpr double kGeluCubic = 0.044715;
 /// The tanh form's tanh(sqrt(2/pi) (x + 0.044715 x^3)).
 static Value geluTanh(Scalars &s, Value x) {
   Value x2 = s.mul(x, x);
-  Value inner = s.mul(
-      s.mul(s.constant(kSqrtTwoOverPi), x),
-      s.add(s.mul(s.constant(kGeluCubic), x2), s.constant(1.0)));
+  Value inner =
+      s.mul(s.mul(s.constant(kSqrtTwoOverPi), x),
+            s.add(s.mul(s.constant(kGeluCubic), x2), s.constant(1.0)));
   return s.tanh(inner);
 }
 
@@ -42,17 +42,14 @@ static Value geluDerivative(Scalars &s, Value x,
   Value x2 = s.mul(x, x);
   if (approximation == GeluApproximation::Tanh) {
     Value t = geluTanh(s, x);
-    Value slope =
-        s.mul(s.constant(kSqrtTwoOverPi),
-              s.add(s.mul(s.constant(3.0 * kGeluCubic), x2), one));
-    Value tail =
-        s.mul(s.mul(s.mul(half, x), s.sub(one, s.mul(t, t))), slope);
+    Value slope = s.mul(s.constant(kSqrtTwoOverPi),
+                        s.add(s.mul(s.constant(3.0 * kGeluCubic), x2), one));
+    Value tail = s.mul(s.mul(s.mul(half, x), s.sub(one, s.mul(t, t))), slope);
     return s.add(s.mul(half, s.add(one, t)), tail);
   }
-  Value cdf = s.mul(
-      half, s.add(one, s.erf(s.mul(x, s.constant(kSqrtHalf)))));
-  Value density = s.mul(s.constant(kInverseSqrtTwoPi),
-                        s.exp(s.mul(x2, s.constant(-0.5))));
+  Value cdf = s.mul(half, s.add(one, s.erf(s.mul(x, s.constant(kSqrtHalf)))));
+  Value density =
+      s.mul(s.constant(kInverseSqrtTwoPi), s.exp(s.mul(x2, s.constant(-0.5))));
   return s.add(cdf, s.mul(x, density));
 }
 
@@ -74,8 +71,7 @@ static Value pickSmaller(Scalars &s, Value x, Value y) {
   return arith::MinSIOp::create(s.b, s.loc, x, y);
 }
 
-static Value compare(Scalars &s, Value x, Value y,
-                     ComparePredicate predicate) {
+static Value compare(Scalars &s, Value x, Value y, ComparePredicate predicate) {
   if (isFloat(x)) {
     arith::CmpFPredicate p = [&] {
       switch (predicate) {
@@ -105,17 +101,13 @@ static Value compare(Scalars &s, Value x, Value y,
     case ComparePredicate::Ne:
       return arith::CmpIPredicate::ne;
     case ComparePredicate::Lt:
-      return isUnsigned ? arith::CmpIPredicate::ult
-                        : arith::CmpIPredicate::slt;
+      return isUnsigned ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
     case ComparePredicate::Le:
-      return isUnsigned ? arith::CmpIPredicate::ule
-                        : arith::CmpIPredicate::sle;
+      return isUnsigned ? arith::CmpIPredicate::ule : arith::CmpIPredicate::sle;
     case ComparePredicate::Gt:
-      return isUnsigned ? arith::CmpIPredicate::ugt
-                        : arith::CmpIPredicate::sgt;
+      return isUnsigned ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::sgt;
     case ComparePredicate::Ge:
-      return isUnsigned ? arith::CmpIPredicate::uge
-                        : arith::CmpIPredicate::sge;
+      return isUnsigned ? arith::CmpIPredicate::uge : arith::CmpIPredicate::sge;
     }
     llvm_unreachable("all predicates are listed");
   }();
@@ -196,9 +188,8 @@ static Value scalarOf(Operation *op, Scalars &s, ValueRange a,
         return s.div(one, s.add(one, s.exp(s.neg(a[0]))));
       })
       .Case([&](ReluOp) { return s.max(a[0], s.constant(0.0)); })
-      .Case([&](GeluOp gelu) {
-        return nn::gelu(s, a[0], gelu.getApproximate());
-      })
+      .Case(
+          [&](GeluOp gelu) { return nn::gelu(s, a[0], gelu.getApproximate()); })
       .Case([&](GeluBackwardOp gelu) {
         return s.mul(a[0], geluDerivative(s, a[1], gelu.getApproximate()));
       })

@@ -33,9 +33,7 @@ Value Scalars::mul(Value x, Value y) {
 Value Scalars::div(Value x, Value y) {
   return arith::DivFOp::create(b, loc, x, y, flags);
 }
-Value Scalars::neg(Value x) {
-  return arith::NegFOp::create(b, loc, x, flags);
-}
+Value Scalars::neg(Value x) { return arith::NegFOp::create(b, loc, x, flags); }
 Value Scalars::exp(Value x) { return math::ExpOp::create(b, loc, x, flags); }
 Value Scalars::log(Value x) { return math::LogOp::create(b, loc, x, flags); }
 Value Scalars::erf(Value x) { return math::ErfOp::create(b, loc, x, flags); }
@@ -44,8 +42,7 @@ Value Scalars::sqrt(Value x) { return math::SqrtOp::create(b, loc, x, flags); }
 Value Scalars::max(Value x, Value y) {
   return arith::MaximumFOp::create(
       b, loc, x, y,
-      arith::FastMathFlagsAttr::get(b.getContext(),
-                                    arith::FastMathFlags::nsz));
+      arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::nsz));
 }
 Value Scalars::select(Value condition, Value x, Value y) {
   return arith::SelectOp::create(b, loc, condition, x, y);
@@ -57,8 +54,7 @@ Value Scalars::select(Value condition, Value x, Value y) {
 
 using Input = LinalgBuilder::Input;
 
-static SmallVector<AffineMap> mapsOf(ArrayRef<Input> inputs,
-                                     AffineMap output) {
+static SmallVector<AffineMap> mapsOf(ArrayRef<Input> inputs, AffineMap output) {
   SmallVector<AffineMap> maps;
   for (const Input &input : inputs)
     maps.push_back(input.map);
@@ -82,8 +78,8 @@ Value LinalgBuilder::pointwise(ArrayRef<int64_t> shape, Type element,
              mapsOf(inputs, output), loops,
              [&](OpBuilder &inner, Location at, ValueRange arguments) {
                Scalars scalars(inner, at);
-               linalg::YieldOp::create(
-                   inner, at, body(scalars, arguments.drop_back()));
+               linalg::YieldOp::create(inner, at,
+                                       body(scalars, arguments.drop_back()));
              })
       .getResult(0);
 }
@@ -106,12 +102,10 @@ Value LinalgBuilder::reduce(Reduction kind, ArrayRef<int64_t> domain,
   bool sum = kind == Reduction::Sum;
   Value start = arith::ConstantOp::create(
       b, loc,
-      b.getF32FloatAttr(sum ? 0.0f
-                            : -std::numeric_limits<float>::infinity()));
+      b.getF32FloatAttr(sum ? 0.0f : -std::numeric_limits<float>::infinity()));
   Value empty = tensor::EmptyOp::create(b, loc, shape, b.getF32Type());
   Value init = linalg::FillOp::create(b, loc, start, empty).getResult(0);
-  AffineMap output =
-      AffineMap::get(domain.size(), 0, kept, b.getContext());
+  AffineMap output = AffineMap::get(domain.size(), 0, kept, b.getContext());
   return linalg::GenericOp::create(
              b, loc, init.getType(), tensorsOf(inputs), init,
              mapsOf(inputs, output), loops,
@@ -148,22 +142,19 @@ Input LinalgBuilder::same(Value tensor) {
   return {tensor, b.getMultiDimIdentityMap(tensorType(tensor).getRank())};
 }
 
-Input LinalgBuilder::at(Value tensor, unsigned rank,
-                        ArrayRef<unsigned> loops) {
+Input LinalgBuilder::at(Value tensor, unsigned rank, ArrayRef<unsigned> loops) {
   SmallVector<AffineExpr> exprs = llvm::map_to_vector(
       loops, [&](unsigned loop) { return b.getAffineDimExpr(loop); });
   return {tensor, AffineMap::get(rank, 0, exprs, b.getContext())};
 }
 
 Input LinalgBuilder::rows(Value tensor, unsigned rank) {
-  return at(tensor, rank,
-            llvm::to_vector(llvm::seq<unsigned>(0, rank - 1)));
+  return at(tensor, rank, llvm::to_vector(llvm::seq<unsigned>(0, rank - 1)));
 }
 
 Input LinalgBuilder::element(Value tensor, unsigned rank, int64_t position) {
-  return {tensor,
-          AffineMap::get(rank, 0, b.getAffineConstantExpr(position),
-                         b.getContext())};
+  return {tensor, AffineMap::get(rank, 0, b.getAffineConstantExpr(position),
+                                 b.getContext())};
 }
 
 //===----------------------------------------------------------------------===//

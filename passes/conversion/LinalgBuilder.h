@@ -53,8 +53,7 @@ public:
     /// From the loops to the tensor's dimensions.
     mlir::AffineMap map;
   };
-  using Body =
-      llvm::function_ref<mlir::Value(Scalars &, mlir::ValueRange)>;
+  using Body = llvm::function_ref<mlir::Value(Scalars &, mlir::ValueRange)>;
 
   LinalgBuilder(mlir::OpBuilder &builder, mlir::Location loc)
       : b(builder), loc(loc) {}
@@ -70,8 +69,8 @@ public:
   /// Reduces the f32 values of `body` over the loops `axes` of `domain`. The
   /// reduced dimensions vanish.
   mlir::Value reduce(Reduction kind, llvm::ArrayRef<int64_t> domain,
-                     llvm::ArrayRef<int64_t> axes,
-                     llvm::ArrayRef<Input> inputs, Body body);
+                     llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<Input> inputs,
+                     Body body);
 
   /// The tensor as it broadcasts to loops over `shape`, as in NumPy.
   Input broadcast(mlir::Value tensor, llvm::ArrayRef<int64_t> shape);

@@ -19,12 +19,12 @@ static Value counts(Scalars &s, Value label, int64_t ignored) {
 /// How many labels are not ignored, at least one: no row divides by zero.
 static Value countLabels(Value labels, int64_t ignored,
                          LinalgBuilder &builder) {
-  Value count = builder.reduce(
-      Reduction::Sum, tensorType(labels).getShape(), 0, builder.same(labels),
-      [&](Scalars &s, ValueRange a) {
-        return s.select(counts(s, a[0], ignored), s.constant(1.0),
-                        s.constant(0.0));
-      });
+  Value count =
+      builder.reduce(Reduction::Sum, tensorType(labels).getShape(), 0,
+                     builder.same(labels), [&](Scalars &s, ValueRange a) {
+                       return s.select(counts(s, a[0], ignored),
+                                       s.constant(1.0), s.constant(0.0));
+                     });
   return builder.pointwise(
       {}, builder.b.getF32Type(), builder.same(count),
       [](Scalars &s, ValueRange a) { return s.max(a[0], s.constant(1.0)); });
@@ -36,9 +36,8 @@ static SmallVector<Value> lowerForward(SoftmaxCrossEntropyOp op,
   int64_t ignored = op.getIgnoreIndex();
   Type f32 = builder.b.getF32Type();
   Input logits = builder.same(op.getLogits());
-  Value largest =
-      builder.reduce(Reduction::Max, shape, 1, logits,
-                     [](Scalars &, ValueRange a) { return a[0]; });
+  Value largest = builder.reduce(Reduction::Max, shape, 1, logits,
+                                 [](Scalars &, ValueRange a) { return a[0]; });
   Value sum = builder.reduce(
       Reduction::Sum, shape, 1, {logits, builder.rows(largest, 2)},
       [](Scalars &s, ValueRange a) { return s.exp(s.sub(a[0], a[1])); });
@@ -51,11 +50,11 @@ static SmallVector<Value> lowerForward(SoftmaxCrossEntropyOp op,
       [&](Scalars &s, ValueRange a) {
         Value valid = counts(s, a[1], ignored);
         Value label = s.select(valid, a[1], s.integer(0));
-        Value column = arith::IndexCastOp::create(
-            s.b, s.loc, s.b.getIndexType(), label);
+        Value column =
+            arith::IndexCastOp::create(s.b, s.loc, s.b.getIndexType(), label);
         Value row = linalg::IndexOp::create(s.b, s.loc, 0);
-        Value picked = tensor::ExtractOp::create(
-            s.b, s.loc, op.getLogits(), ValueRange{row, column});
+        Value picked = tensor::ExtractOp::create(s.b, s.loc, op.getLogits(),
+                                                 ValueRange{row, column});
         return s.select(valid, s.sub(a[0], picked), s.constant(0.0));
       });
   Value count = countLabels(op.getLabels(), ignored, builder);
@@ -76,16 +75,16 @@ static Value lowerBackward(SoftmaxCrossEntropyBackwardOp op,
        builder.rows(op.getLse(), 2), builder.at(op.getDloss(), 2, {}),
        builder.at(count, 2, {})},
       [&](Scalars &s, ValueRange a) {
-        Value column = arith::IndexCastOp::create(
-            s.b, s.loc, s.b.getI64Type(),
-            linalg::IndexOp::create(s.b, s.loc, 1));
-        Value hit = arith::CmpIOp::create(
-            s.b, s.loc, arith::CmpIPredicate::eq, column, a[1]);
+        Value column =
+            arith::IndexCastOp::create(s.b, s.loc, s.b.getI64Type(),
+                                       linalg::IndexOp::create(s.b, s.loc, 1));
+        Value hit = arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::eq,
+                                          column, a[1]);
         Value softmax = s.exp(s.sub(a[0], a[2]));
         Value onehot = s.select(hit, s.constant(1.0), s.constant(0.0));
         Value zero = s.constant(0.0);
-        Value factor = s.select(counts(s, a[1], ignored),
-                                s.div(a[3], a[4]), zero);
+        Value factor =
+            s.select(counts(s, a[1], ignored), s.div(a[3], a[4]), zero);
         return s.mul(s.sub(softmax, onehot), factor);
       });
 }

@@ -35,11 +35,10 @@ static SmallVector<Value> lowerLayerNorm(LayerNormOp op,
   double epsilon = op.getEpsilon().convertToDouble();
   RankedTensorType rows = tensorType(op.getMean());
   Input x = builder.same(op.getX());
-  Value sum = builder.reduce(
-      Reduction::Sum, shape, rank - 1, x,
-      [](Scalars &, ValueRange a) { return a[0]; });
-  Value mean = builder.pointwise(
-      rows, builder.same(sum), [&](Scalars &s, ValueRange a) {
+  Value sum = builder.reduce(Reduction::Sum, shape, rank - 1, x,
+                             [](Scalars &, ValueRange a) { return a[0]; });
+  Value mean =
+      builder.pointwise(rows, builder.same(sum), [&](Scalars &s, ValueRange a) {
         return s.mul(a[0], s.constant(inverse));
       });
   Value squares = builder.reduce(
@@ -49,15 +48,15 @@ static SmallVector<Value> lowerLayerNorm(LayerNormOp op,
       rows, builder.same(squares), [&](Scalars &s, ValueRange a) {
         return inverseSqrt(s, s.mul(a[0], s.constant(inverse)), epsilon);
       });
-  Value y = builder.pointwise(
-      type,
-      {x, builder.rows(mean, rank), builder.rows(rstd, rank),
-       builder.broadcast(op.getScale(), shape),
-       builder.broadcast(op.getBias(), shape)},
-      [](Scalars &s, ValueRange a) {
-        Value normal = s.mul(s.sub(a[0], a[1]), a[2]);
-        return s.add(s.mul(normal, a[3]), a[4]);
-      });
+  Value y =
+      builder.pointwise(type,
+                        {x, builder.rows(mean, rank), builder.rows(rstd, rank),
+                         builder.broadcast(op.getScale(), shape),
+                         builder.broadcast(op.getBias(), shape)},
+                        [](Scalars &s, ValueRange a) {
+                          Value normal = s.mul(s.sub(a[0], a[1]), a[2]);
+                          return s.add(s.mul(normal, a[3]), a[4]);
+                        });
   return {y, mean, rstd};
 }
 
@@ -74,29 +73,28 @@ static SmallVector<Value> lowerLayerNormBackward(LayerNormBackwardOp op,
   Value sum = builder.reduce(
       Reduction::Sum, shape, rank - 1, {dy, scale},
       [](Scalars &s, ValueRange a) { return s.mul(a[0], a[1]); });
-  Value dot = builder.reduce(
-      Reduction::Sum, shape, rank - 1, {dy, scale, x, mean, rstd},
-      [](Scalars &s, ValueRange a) {
-        Value normal = s.mul(s.sub(a[2], a[3]), a[4]);
-        return s.mul(s.mul(a[0], a[1]), normal);
-      });
-  Value dx = builder.pointwise(
-      type,
-      {dy, scale, x, mean, rstd, builder.rows(sum, rank),
-       builder.rows(dot, rank)},
-      [&](Scalars &s, ValueRange a) {
-        Value normal = s.mul(s.sub(a[2], a[3]), a[4]);
-        Value shared = s.mul(s.add(a[5], s.mul(normal, a[6])),
-                             s.constant(inverse));
-        return s.mul(s.sub(s.mul(a[0], a[1]), shared), a[4]);
-      });
-  SmallVector<int64_t> outer =
-      llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
-  Value dscale = builder.reduce(
-      Reduction::Sum, shape, outer, {dy, x, mean, rstd},
-      [](Scalars &s, ValueRange a) {
-        return s.mul(a[0], s.mul(s.sub(a[1], a[2]), a[3]));
-      });
+  Value dot =
+      builder.reduce(Reduction::Sum, shape, rank - 1,
+                     {dy, scale, x, mean, rstd}, [](Scalars &s, ValueRange a) {
+                       Value normal = s.mul(s.sub(a[2], a[3]), a[4]);
+                       return s.mul(s.mul(a[0], a[1]), normal);
+                     });
+  Value dx =
+      builder.pointwise(type,
+                        {dy, scale, x, mean, rstd, builder.rows(sum, rank),
+                         builder.rows(dot, rank)},
+                        [&](Scalars &s, ValueRange a) {
+                          Value normal = s.mul(s.sub(a[2], a[3]), a[4]);
+                          Value shared = s.mul(s.add(a[5], s.mul(normal, a[6])),
+                                               s.constant(inverse));
+                          return s.mul(s.sub(s.mul(a[0], a[1]), shared), a[4]);
+                        });
+  SmallVector<int64_t> outer = llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
+  Value dscale =
+      builder.reduce(Reduction::Sum, shape, outer, {dy, x, mean, rstd},
+                     [](Scalars &s, ValueRange a) {
+                       return s.mul(a[0], s.mul(s.sub(a[1], a[2]), a[3]));
+                     });
   Value dbias = builder.reduce(Reduction::Sum, shape, outer, dy,
                                [](Scalars &, ValueRange a) { return a[0]; });
   return {dx, dscale, dbias};
@@ -139,14 +137,15 @@ static SmallVector<Value> lowerBatchNorm(BatchNormOp op,
         return s.mul(square(s, s.sub(a[0], a[1])), s.constant(inverse));
       });
   // Scalar work per channel is cheap enough to do again for every row.
-  Value y = builder.pointwise(
-      type,
-      {x, channel(mean), channel(variance), channel(op.getScale()),
-       channel(op.getBias())},
-      [&](Scalars &s, ValueRange a) {
-        Value factor = s.mul(inverseSqrt(s, a[2], epsilon), a[3]);
-        return s.add(s.mul(s.sub(a[0], a[1]), factor), a[4]);
-      });
+  Value y =
+      builder.pointwise(type,
+                        {x, channel(mean), channel(variance),
+                         channel(op.getScale()), channel(op.getBias())},
+                        [&](Scalars &s, ValueRange a) {
+                          Value factor =
+                              s.mul(inverseSqrt(s, a[2], epsilon), a[3]);
+                          return s.add(s.mul(s.sub(a[0], a[1]), factor), a[4]);
+                        });
   return {y, mean, variance};
 }
 
@@ -161,12 +160,12 @@ static SmallVector<Value> lowerBatchNormBackward(BatchNormBackwardOp op,
   Input dy = builder.same(op.getDy()), x = builder.same(op.getX());
   auto channel = [&](Value tensor) { return builder.at(tensor, rank, 1); };
   Input mean = channel(op.getMean()), variance = channel(op.getVariance());
-  Value dscale = builder.reduce(
-      Reduction::Sum, shape, axes, {dy, x, mean, variance},
-      [&](Scalars &s, ValueRange a) {
-        return s.mul(a[0], s.mul(s.sub(a[1], a[2]),
-                                 inverseSqrt(s, a[3], epsilon)));
-      });
+  Value dscale =
+      builder.reduce(Reduction::Sum, shape, axes, {dy, x, mean, variance},
+                     [&](Scalars &s, ValueRange a) {
+                       return s.mul(a[0], s.mul(s.sub(a[1], a[2]),
+                                                inverseSqrt(s, a[3], epsilon)));
+                     });
   Value dbias = builder.reduce(Reduction::Sum, shape, axes, dy,
                                [](Scalars &, ValueRange a) { return a[0]; });
   Value dx = builder.pointwise(
@@ -197,15 +196,14 @@ static Value lowerSoftmax(Operation *op, LinalgBuilder &builder) {
   int64_t rank = type.getRank();
   ArrayRef<int64_t> rowShape = shape.drop_back();
   Input x = builder.same(op->getOperand(0));
-  Value largest =
-      builder.reduce(Reduction::Max, shape, rank - 1, x,
-                     [](Scalars &, ValueRange a) { return a[0]; });
+  Value largest = builder.reduce(Reduction::Max, shape, rank - 1, x,
+                                 [](Scalars &, ValueRange a) { return a[0]; });
   Value exponential = builder.pointwise(
       type, {x, builder.rows(largest, rank)},
       [](Scalars &s, ValueRange a) { return s.exp(s.sub(a[0], a[1])); });
-  Value sum = builder.reduce(Reduction::Sum, shape, rank - 1,
-                             builder.same(exponential),
-                             [](Scalars &, ValueRange a) { return a[0]; });
+  Value sum =
+      builder.reduce(Reduction::Sum, shape, rank - 1, builder.same(exponential),
+                     [](Scalars &, ValueRange a) { return a[0]; });
   if (logarithm) {
     Value shift = builder.pointwise(
         rowShape, type.getElementType(),
@@ -229,17 +227,17 @@ static Value lowerSoftmaxBackward(Operation *op, LinalgBuilder &builder) {
   int64_t rank = type.getRank();
   Input dy = builder.same(op->getOperand(0));
   Input y = builder.same(op->getOperand(1));
-  Value sum = builder.reduce(
-      Reduction::Sum, type.getShape(), rank - 1, {dy, y},
-      [&](Scalars &s, ValueRange a) {
-        return logarithm ? Value(a[0]) : s.mul(a[0], a[1]);
-      });
-  return builder.pointwise(
-      type, {dy, y, builder.rows(sum, rank)}, [&](Scalars &s, ValueRange a) {
-        if (logarithm)
-          return s.sub(a[0], s.mul(s.exp(a[1]), a[2]));
-        return s.mul(a[1], s.sub(a[0], a[2]));
-      });
+  Value sum =
+      builder.reduce(Reduction::Sum, type.getShape(), rank - 1, {dy, y},
+                     [&](Scalars &s, ValueRange a) {
+                       return logarithm ? Value(a[0]) : s.mul(a[0], a[1]);
+                     });
+  return builder.pointwise(type, {dy, y, builder.rows(sum, rank)},
+                           [&](Scalars &s, ValueRange a) {
+                             if (logarithm)
+                               return s.sub(a[0], s.mul(s.exp(a[1]), a[2]));
+                             return s.mul(a[1], s.sub(a[0], a[2]));
+                           });
 }
 
 Lowered lowerNormalization(Operation *op, LinalgBuilder &builder) {

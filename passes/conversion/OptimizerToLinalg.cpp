@@ -34,40 +34,37 @@ static Value gradient(Value w, Value g, Input scale, double decay,
       tensorType(w), {builder.same(w), builder.same(g), scale},
       [&](Scalars &s, ValueRange a) {
         Value scaled = s.mul(a[1], a[2]);
-        return decay == 0.0
-                   ? scaled
-                   : s.add(scaled, s.mul(s.constant(decay), a[0]));
+        return decay == 0.0 ? scaled
+                            : s.add(scaled, s.mul(s.constant(decay), a[0]));
       });
 }
 
 /// beta * x + (1 - beta) * y, or of y squared.
 static Value average(Value x, Value y, double beta, bool squared,
                      LinalgBuilder &builder) {
-  return builder.pointwise(
-      tensorType(x), {builder.same(x), builder.same(y)},
-      [&](Scalars &s, ValueRange a) {
-        Value fresh = squared ? s.mul(a[1], a[1]) : Value(a[1]);
-        return s.add(s.mul(s.constant(beta), a[0]),
-                     s.mul(s.constant(1.0 - beta), fresh));
-      });
+  return builder.pointwise(tensorType(x), {builder.same(x), builder.same(y)},
+                           [&](Scalars &s, ValueRange a) {
+                             Value fresh =
+                                 squared ? s.mul(a[1], a[1]) : Value(a[1]);
+                             return s.add(s.mul(s.constant(beta), a[0]),
+                                          s.mul(s.constant(1.0 - beta), fresh));
+                           });
 }
 
 /// w - rate * d
 static Value step(Value w, Value d, Input rate, LinalgBuilder &builder) {
   return builder.pointwise(
       tensorType(w), {builder.same(w), builder.same(d), rate},
-      [](Scalars &s, ValueRange a) {
-        return s.sub(a[0], s.mul(a[2], a[1]));
-      });
+      [](Scalars &s, ValueRange a) { return s.sub(a[0], s.mul(a[2], a[1])); });
 }
 
 /// factor * x + y
 static Value blend(Value x, Value y, double factor, LinalgBuilder &builder) {
-  return builder.pointwise(
-      tensorType(x), {builder.same(x), builder.same(y)},
-      [&](Scalars &s, ValueRange a) {
-        return s.add(s.mul(s.constant(factor), a[0]), a[1]);
-      });
+  return builder.pointwise(tensorType(x), {builder.same(x), builder.same(y)},
+                           [&](Scalars &s, ValueRange a) {
+                             return s.add(s.mul(s.constant(factor), a[0]),
+                                          a[1]);
+                           });
 }
 
 static SmallVector<Value> lowerSgd(SgdOp op, LinalgBuilder &builder) {
@@ -92,10 +89,10 @@ static SmallVector<Value> lowerAdam(AdamLike op, LinalgBuilder &builder) {
   double epsilon = op.getEps().convertToDouble();
   Value g = gradient(op.getW(), op.getG(), h.gradientScale,
                      decoupled ? 0.0 : decay, builder);
-  Value m = average(op.getM(), g, op.getBeta1().convertToDouble(), false,
-                    builder);
-  Value v = average(op.getV(), g, op.getBeta2().convertToDouble(), true,
-                    builder);
+  Value m =
+      average(op.getM(), g, op.getBeta1().convertToDouble(), false, builder);
+  Value v =
+      average(op.getV(), g, op.getBeta2().convertToDouble(), true, builder);
   Value w = builder.pointwise(
       tensorType(op.getW()),
       {builder.same(op.getW()), builder.same(m), builder.same(v), h.rate,
@@ -103,12 +100,10 @@ static SmallVector<Value> lowerAdam(AdamLike op, LinalgBuilder &builder) {
       [&](Scalars &s, ValueRange a) {
         Value weight = a[0];
         if (decoupled && decay != 0.0)
-          weight = s.mul(weight, s.sub(s.constant(1.0),
-                                       s.mul(a[3], s.constant(decay))));
-        Value root =
-            s.add(s.sqrt(s.mul(a[2], a[5])), s.constant(epsilon));
-        return s.sub(weight,
-                     s.div(s.mul(s.mul(a[3], a[4]), a[1]), root));
+          weight = s.mul(
+              weight, s.sub(s.constant(1.0), s.mul(a[3], s.constant(decay))));
+        Value root = s.add(s.sqrt(s.mul(a[2], a[5])), s.constant(epsilon));
+        return s.sub(weight, s.div(s.mul(s.mul(a[3], a[4]), a[1]), root));
       });
   return {w, m, v};
 }
@@ -119,8 +114,8 @@ static SmallVector<Value> lowerRmsprop(RmspropOp op, LinalgBuilder &builder) {
   double epsilon = op.getEps().convertToDouble();
   Value g = gradient(op.getW(), op.getG(), h.gradientScale,
                      op.getWeightDecay().convertToDouble(), builder);
-  Value v = average(op.getV(), g, op.getAlpha().convertToDouble(), true,
-                    builder);
+  Value v =
+      average(op.getV(), g, op.getAlpha().convertToDouble(), true, builder);
   Value d = builder.pointwise(
       tensorType(g), {builder.same(g), builder.same(v)},
       [&](Scalars &s, ValueRange a) {

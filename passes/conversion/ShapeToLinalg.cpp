@@ -68,8 +68,8 @@ static Value lowerPad(PadOp op, LinalgBuilder &builder) {
     Value value = tensor::ExtractOp::create(s.b, s.loc, op.getX(), position);
     if (!inside)
       return value;
-    Value zero = arith::ConstantOp::create(s.b, s.loc,
-                                           s.b.getZeroAttr(value.getType()));
+    Value zero =
+        arith::ConstantOp::create(s.b, s.loc, s.b.getZeroAttr(value.getType()));
     return s.select(inside, value, zero);
   });
 }
@@ -91,8 +91,7 @@ static Value lowerEvenConcat(ConcatOp op, LinalgBuilder &builder) {
             position.push_back(loopIndex(s, i));
         Value part = loopIndex(s, axis), result;
         for (auto [k, input] : llvm::enumerate(op.getInputs())) {
-          Value value =
-              tensor::ExtractOp::create(s.b, s.loc, input, position);
+          Value value = tensor::ExtractOp::create(s.b, s.loc, input, position);
           Value here = arith::CmpIOp::create(
               s.b, s.loc, arith::CmpIPredicate::eq, part, index(s, k));
           result = result ? s.select(here, value, result) : value;
@@ -134,8 +133,8 @@ static Value lowerTranspose(TransposeOp op, LinalgBuilder &builder) {
     exprs[source] = builder.b.getAffineDimExpr(i);
   AffineMap map =
       AffineMap::get(exprs.size(), 0, exprs, builder.b.getContext());
-  return builder.pointwise(tensorType(op.getResult()),
-                           Input{op.getX(), map}, identity);
+  return builder.pointwise(tensorType(op.getResult()), Input{op.getX(), map},
+                           identity);
 }
 
 static Value lowerCausalMask(CausalMaskOp op, LinalgBuilder &builder) {
@@ -171,9 +170,8 @@ Lowered lowerShape(Operation *op, LinalgBuilder &builder) {
             return arith::ConstantOp::create(builder.b, builder.loc,
                                              constant.getValue());
           })
-          .Case([&](CausalMaskOp mask) {
-            return lowerCausalMask(mask, builder);
-          })
+          .Case(
+              [&](CausalMaskOp mask) { return lowerCausalMask(mask, builder); })
           .Case([&](ReshapeOp reshape) {
             return builder.reshape(reshape.getX(),
                                    tensorType(reshape.getResult()).getShape());

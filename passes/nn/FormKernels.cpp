@@ -30,8 +30,7 @@ namespace pipewright::nn {
 static void updateRunning(OpBuilder &b, Location loc, FlatSymbolRefAttr weight,
                           Value batch, double momentum) {
   Value running = ParameterOp::create(b, loc, batch.getType(), weight);
-  Value kept =
-      MulOp::create(b, loc, running, createScalar(b, loc, momentum));
+  Value kept = MulOp::create(b, loc, running, createScalar(b, loc, momentum));
   Value fresh =
       MulOp::create(b, loc, batch, createScalar(b, loc, 1.0 - momentum));
   Value sum = AddOp::create(b, loc, kept, fresh);
@@ -201,10 +200,10 @@ void KernelFormer::form(ArrayRef<Operation *> ops) {
 
   OpBuilder builder(kernels.getContext());
   Location loc = ops.back()->getLoc();
-  SmallVector<Type> inputTypes = llvm::map_to_vector(
-      inputs, [](Value value) { return value.getType(); });
-  SmallVector<Type> outputTypes = llvm::map_to_vector(
-      outputs, [](Value value) { return value.getType(); });
+  SmallVector<Type> inputTypes =
+      llvm::map_to_vector(inputs, [](Value value) { return value.getType(); });
+  SmallVector<Type> outputTypes =
+      llvm::map_to_vector(outputs, [](Value value) { return value.getType(); });
   auto kernel = func::FuncOp::create(
       loc, nameKernel(ops), builder.getFunctionType(inputTypes, outputTypes));
   kernel.setPrivate();
@@ -227,8 +226,9 @@ void KernelFormer::form(ArrayRef<Operation *> ops) {
     kernel = slot->second;
   }
   builder.setInsertionPoint(ops.back());
-  auto reference = SymbolRefAttr::get(
-      kernels.getSymNameAttr(), FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
+  auto reference =
+      SymbolRefAttr::get(kernels.getSymNameAttr(),
+                         FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
   auto launch = LaunchOp::create(builder, loc, outputTypes, reference,
                                  inputs.getArrayRef());
   for (auto [from, to] : llvm::zip(outputs, launch.getResults()))
@@ -262,8 +262,7 @@ static SmallVector<Operation *> leavesInMemory(Block &body) {
   return leaves;
 }
 
-LogicalResult formKernels(Block &body, ModuleOp kernels,
-                          SymbolTable &symbols) {
+LogicalResult formKernels(Block &body, ModuleOp kernels, SymbolTable &symbols) {
   eraseDead(body);
   splitRunningStatistics(body);
   KernelFormer former(kernels, symbols);
@@ -286,8 +285,7 @@ struct FormKernels : impl::NNFormKernelsBase<FormKernels> {
     ModuleOp module = getOperation();
     SmallVector<Block *> bodies;
     module.walk<WalkOrder::PreOrder>([&](Block *block) {
-      if (isa<ModuleOp>(block->getParentOp()) &&
-          block->getParentOp() != module)
+      if (isa<ModuleOp>(block->getParentOp()) && block->getParentOp() != module)
         return WalkResult::skip();
       if (llvm::any_of(*block, [](Operation &op) { return isCompiled(&op); }))
         bodies.push_back(block);

@@ -57,6 +57,19 @@ bool isLeaf(mlir::Operation *op);
 /// The value that `value` is a view of (itself when it is none).
 mlir::Value stripReshapes(mlir::Value value);
 
+/// How a compiled op walks its rows, and what a nest may do with a result.
+OpSpace spaceOf(mlir::Operation *op);
+ResultShape resultShapeOf(mlir::OpResult result);
+
+/// Ops that may be computed again for every element that repeats their result.
+bool isCheap(mlir::Operation *op);
+
+/// True if neighbours along the last dimension stay neighbours.
+bool movesWholeRows(mlir::Operation *op);
+
+/// The number of elements of a tensor.
+int64_t elementsOf(mlir::Value tensor);
+
 /// Groups the compiled ops of `block`, except leaves. May copy cheap ops.
 llvm::SmallVector<KernelGroup> groupOps(mlir::Block &block);
 

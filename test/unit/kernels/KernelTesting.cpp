@@ -135,8 +135,7 @@ static void expectKernelLikeReference(Program &program, func::FuncOp kernel,
     for (double x : expected.data)
       scale = std::max(scale, std::isfinite(x) ? std::fabs(x) : 0.0);
     for (int64_t i = 0; i < actual.size(); ++i)
-      if (!(std::fabs(expected.data[i] - actual.get(i)) <=
-            tolerance * scale)) {
+      if (!(std::fabs(expected.data[i] - actual.get(i)) <= tolerance * scale)) {
         ADD_FAILURE() << kernel.getName().str() << " result " << r << " at "
                       << i << ": expects " << expected.data[i] << ", but got "
                       << actual.get(i);

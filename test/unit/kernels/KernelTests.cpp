@@ -55,20 +55,26 @@ TEST(Kernels, Gelu) {
         %1 = nn.gelu_backward %dy, %x approximate = tanh : tensor<3x$Nxf32>
         %2 = nn.reduce_sum %0 axes = [0] : tensor<3x$Nxf32> -> tensor<$Nxf32>
         return %0, %1, %2 : tensor<3x$Nxf32>, tensor<3x$Nxf32>, tensor<$Nxf32>
-      })mlir", size));
+      })mlir",
+                                 size));
 }
 
 TEST(Kernels, BinaryOpsBroadcast) {
   std::string text;
-  for (const char *op : {"add", "sub", "mul", "div", "maximum", "minimum",
-                         "pow"})
-    text += std::string("func.func @") + op + R"mlir((
+  for (const char *op :
+       {"add", "sub", "mul", "div", "maximum", "minimum", "pow"})
+    text +=
+        std::string("func.func @") + op + R"mlir((
         %a: tensor<2x1x$Nxf32> {test.positive},
         %b: tensor<3x1xf32> {test.positive},
         %c: tensor<f32> {test.positive})
         -> (tensor<2x3x$Nxf32>, tensor<2x1x$Nxf32>) {
-      %0 = nn.)mlir" + op + R"mlir( %a, %b : (tensor<2x1x$Nxf32>, tensor<3x1xf32>) -> tensor<2x3x$Nxf32>
-      %1 = nn.)mlir" + op + R"mlir( %c, %a : (tensor<f32>, tensor<2x1x$Nxf32>) -> tensor<2x1x$Nxf32>
+      %0 = nn.)mlir" +
+        op +
+        R"mlir( %a, %b : (tensor<2x1x$Nxf32>, tensor<3x1xf32>) -> tensor<2x3x$Nxf32>
+      %1 = nn.)mlir" +
+        op +
+        R"mlir( %c, %a : (tensor<f32>, tensor<2x1x$Nxf32>) -> tensor<2x1x$Nxf32>
       return %0, %1 : tensor<2x3x$Nxf32>, tensor<2x1x$Nxf32>
     })mlir";
   for (int64_t size : {1, 5, 33})
@@ -169,8 +175,12 @@ TEST(Kernels, Reductions) {
   for (const char *op : {"sum", "mean", "max"})
     for (auto [axes, shape] :
          std::initializer_list<std::pair<const char *, const char *>>{
-             {"0", "1x4x$N"}, {"1", "3x1x$N"}, {"2", "3x4x1"},
-             {"0, 1", "1x1x$N"}, {"0, 2", "1x4x1"}, {"1, 2", "3x1x1"},
+             {"0", "1x4x$N"},
+             {"1", "3x1x$N"},
+             {"2", "3x4x1"},
+             {"0, 1", "1x1x$N"},
+             {"0, 2", "1x4x1"},
+             {"1, 2", "3x1x1"},
              {"0, 1, 2", "1x1x1"}})
       text += "func.func @r" + std::to_string(number++) +
               "(%x: tensor<3x4x$Nxf32>) -> tensor<" + shape +
@@ -197,7 +207,8 @@ TEST(Kernels, Softmax) {
         %0 = nn.softmax_backward %dy, %y : tensor<2x3x$Nxf32>
         %1 = nn.log_softmax_backward %dy, %y : tensor<2x3x$Nxf32>
         return %0, %1 : tensor<2x3x$Nxf32>, tensor<2x3x$Nxf32>
-      })mlir", size));
+      })mlir",
+                                 size));
 }
 
 TEST(Kernels, LayerNorm) {
@@ -216,7 +227,9 @@ TEST(Kernels, LayerNorm) {
           : (tensor<2x3x$Nxf32>, tensor<2x3x$Nxf32>, tensor<$Nxf32>, tensor<2x3xf32>, tensor<2x3xf32>)
           -> (tensor<2x3x$Nxf32>, tensor<$Nxf32>, tensor<$Nxf32>)
         return %dx, %ds, %db : tensor<2x3x$Nxf32>, tensor<$Nxf32>, tensor<$Nxf32>
-      })mlir", size), 4e-6);
+      })mlir",
+                                 size),
+                        4e-6);
 }
 
 TEST(Kernels, BatchNorm) {
@@ -254,7 +267,8 @@ TEST(Kernels, CrossEntropyIgnoresRows) {
         %dx = nn.softmax_cross_entropy_backward %d, %x, %l, %lse ignore_index = 3
           : (tensor<f32>, tensor<37x$Nxf32>, tensor<37xi64>, tensor<37xf32>) -> tensor<37x$Nxf32>
         return %dx : tensor<37x$Nxf32>
-      })mlir", size));
+      })mlir",
+                                 size));
 }
 
 //===----------------------------------------------------------------------===//
@@ -271,8 +285,8 @@ TEST(Kernels, CausalMaskIsTrueUpToTheDiagonal) {
       return %0 : tensor<2x3x35x35xf32>
     })mlir");
   ASSERT_TRUE(program.ok);
-  auto type = RankedTensorType::get(
-      {2, 3, 35, 35}, Float32Type::get(&program.getContext()));
+  auto type = RankedTensorType::get({2, 3, 35, 35},
+                                    Float32Type::get(&program.getContext()));
   std::vector<Buffer> buffers(2, Buffer(type));
   for (int64_t i = 0; i < type.getNumElements(); ++i)
     buffers[0].set(i, 1.0);
@@ -370,10 +384,9 @@ TEST(Kernels, FunctionsKnowInfinitiesAndNans) {
     })mlir");
   ASSERT_TRUE(program.ok);
   const float inf = std::numeric_limits<float>::infinity();
-  const float inputs[8] = {0.0f, inf,   -inf, NAN,
-                           88.5f, -80.0f, 100.0f, 3e38f};
-  auto type = RankedTensorType::get(
-      {8}, Float32Type::get(&program.getContext()));
+  const float inputs[8] = {0.0f, inf, -inf, NAN, 88.5f, -80.0f, 100.0f, 3e38f};
+  auto type =
+      RankedTensorType::get({8}, Float32Type::get(&program.getContext()));
   auto check = [&](const char *name, auto function) {
     std::vector<Buffer> buffers(2, Buffer(type));
     for (int i = 0; i < 8; ++i)
@@ -395,9 +408,7 @@ TEST(Kernels, FunctionsKnowInfinitiesAndNans) {
   check("log", [](float x) { return std::log(x); });
   check("tanh", [](float x) { return std::tanh(x); });
   check("erf", [](float x) { return std::erf(x); });
-  check("relu", [](float x) {
-    return std::isnan(x) ? x : std::fmax(x, 0.0f);
-  });
+  check("relu", [](float x) { return std::isnan(x) ? x : std::fmax(x, 0.0f); });
 }
 
 TEST(Kernels, LongSumsAreAccurate) {
@@ -454,8 +465,8 @@ void stepLikeTorch(const OptimizerSpec &spec, double &w, double g, double *s,
 
 TEST(Kernels, OptimizersUpdateInPlace) {
   constexpr int64_t kSize = 37;
-  for (const char *name : {"sgd", "sgd+", "adam", "adamw", "rmsprop",
-                           "rmsprop+"}) {
+  for (const char *name :
+       {"sgd", "sgd+", "adam", "adamw", "rmsprop", "rmsprop+"}) {
     OptimizerSpec spec;
     spec.name = name;
     spec.weightDecay = 0.1;
