@@ -24,8 +24,24 @@ static const char *wordFor(Type type) {
   return type.isInteger(1) ? "BOOL" : "I8";
 }
 
+static llvm::Error checkSizes(ModuleOp module,
+                              const nn::WeightStore &weights) {
+  for (auto weight : module.getOps<nn::WeightOp>()) {
+    int64_t expected = pipe::byteSize(weight.getTensorType());
+    int64_t found = weights.lookup(weight.getSymName()).size();
+    if (found != expected)
+      return llvm::createStringError(
+          "weight '" + weight.getSymName().str() + "' expects " +
+          std::to_string(expected) + " bytes, but got " +
+          std::to_string(found));
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error writeWeights(ModuleOp module, const nn::WeightStore &weights,
                          llvm::raw_ostream &os) {
+  if (llvm::Error error = checkSizes(module, weights))
+    return error;
   std::string header;
   llvm::raw_string_ostream text(header);
   llvm::json::OStream json(text);
@@ -33,13 +49,7 @@ llvm::Error writeWeights(ModuleOp module, const nn::WeightStore &weights,
   int64_t offset = 0;
   for (auto weight : module.getOps<nn::WeightOp>()) {
     RankedTensorType type = weight.getTensorType();
-    int64_t expected = pipe::byteSize(type);
-    int64_t found = weights.lookup(weight.getSymName()).size();
-    if (found != expected)
-      return llvm::createStringError(
-          "weight '" + weight.getSymName().str() + "' expects " +
-          std::to_string(expected) + " bytes, but got " +
-          std::to_string(found));
+    int64_t bytes = pipe::byteSize(type);
     json.attributeBegin(weight.getSymName());
     json.objectBegin();
     json.attribute("dtype", wordFor(type.getElementType()));
@@ -49,11 +59,11 @@ llvm::Error writeWeights(ModuleOp module, const nn::WeightStore &weights,
     });
     json.attributeArray("data_offsets", [&] {
       json.value(offset);
-      json.value(offset + expected);
+      json.value(offset + bytes);
     });
     json.objectEnd();
     json.attributeEnd();
-    offset += expected;
+    offset += bytes;
   }
   json.objectEnd();
   json.flush();

@@ -1,0 +1,71 @@
+//===- IdentifierTests.cpp - Names from models as C identifiers -----------===//
+
+#include "codegen/host/Identifiers.h"
+#include "codegen/host/RuntimeCalls.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/MLIRContext.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace pipewright::codegen;
+
+TEST(Identifiers, KeepTheLastPartsOfAName) {
+  EXPECT_EQ(makeIdentifier("/transformer/h.0/ln_1/Add_output_0"),
+            "h_0_ln_1_add");
+  EXPECT_EQ(makeIdentifier("transformer.wte.weight"), "transformer_wte_weight");
+  EXPECT_EQ(makeIdentifier("onnx::Gemm_12"), "onnx_gemm_12");
+  // The first part would be a number without what it numbers.
+  EXPECT_EQ(makeIdentifier("model.layers.3.mlp.fc1.weight"),
+            "layers_3_mlp_fc1_weight");
+}
+
+TEST(Identifiers, AreAlwaysValid) {
+  EXPECT_EQ(makeIdentifier(""), "x_");
+  EXPECT_EQ(makeIdentifier("12"), "x_12");
+  EXPECT_EQ(makeIdentifier("while"), "x_while");
+  EXPECT_EQ(makeIdentifier("gpu 0/a-b"), "gpu_0_a_b");
+  EXPECT_LE(makeIdentifier(std::string(200, 'q')).size(), 42u);
+}
+
+TEST(Identifiers, AreUniqueInAFunction) {
+  NameScope scope;
+  EXPECT_EQ(scope.unique("x"), "x");
+  EXPECT_EQ(scope.unique("x_2"), "x_2");
+  EXPECT_EQ(scope.unique("x"), "x_3");
+  EXPECT_EQ(scope.unique("rank"), "rank_2");
+}
+
+TEST(Identifiers, ComeFromTheLastOfFusedLocations) {
+  MLIRContext context;
+  Location first = NameLoc::get(StringAttr::get(&context, "/h.0/MatMul"));
+  Location second = NameLoc::get(StringAttr::get(&context, "/h.0/act/Gelu"));
+  Location fused = FusedLoc::get(&context, {first, second});
+  EXPECT_EQ(nameOfLocation(fused), "/h.0/act/Gelu");
+  EXPECT_EQ(layerOfLocation(fused), "h.0.act");
+  EXPECT_EQ(nameOfLocation(UnknownLoc::get(&context)), "");
+  // The file is not a layer.
+  EXPECT_EQ(nameOfLocation(
+                NameLoc::get(StringAttr::get(&context, "dir/model.onnx"))),
+            "");
+}
+
+TEST(RuntimeCalls, WriteFloatsThatReadBackTheSame) {
+  EXPECT_EQ(floatLiteral(0.1f), "0.1f");
+  EXPECT_EQ(floatLiteral(2.0f), "2.0f");
+  EXPECT_EQ(floatLiteral(1e-5f), "1e-05f");
+  for (float value : {1.0f / 3, 3.4e38f, 1.17549435e-38f, -7.25f})
+    EXPECT_EQ(std::strtof(floatLiteral(value).c_str(), nullptr), value);
+}
+
+TEST(RuntimeCalls, LeaveOutFieldsThatHaveTheirDefault) {
+  ShapeText shape;
+  shape.field("m", int64_t{4}).field("batch", int64_t{1}, 1);
+  shape.field("causal", false).field("transposeA", true);
+  shape.field("beta", 0.0f, 0.0f);
+  EXPECT_EQ(shape.str(), "{.m = 4, .transposeA = true}");
+}
+
+TEST(RuntimeCalls, EscapeStrings) {
+  EXPECT_EQ(stringLiteral("a\"b\\c"), "\"a\\\"b\\\\c\"");
+}
