@@ -507,6 +507,45 @@ TEST(Kernels, OptimizersUpdateInPlace) {
   }
 }
 
+TEST(Kernels, HeaderDeclaresParameters) {
+  Program program(R"mlir(
+    func.func private @positive_2x3(%x: tensor<2x3xf32>, %l: tensor<i64>) -> tensor<2x3xi1> {
+      %zero = nn.constant dense<0.0> : tensor<f32>
+      %0 = nn.compare %x, %zero predicate = gt : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xi1>
+      return %0 : tensor<2x3xi1>
+    })mlir");
+  ASSERT_TRUE(program.ok);
+  OptimizerSpec spec;
+  spec.name = "adam";
+  ASSERT_TRUE(succeeded(buildOptimizerKernel(program.module(), spec, 8)));
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeKernelHeader(program.module(), os);
+  EXPECT_NE(text.find("void positive_2x3(const float *x0, const int64_t *x1, "
+                      "uint8_t *y0);"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("void adam_8(float *weights, float *gradient, float *m, "
+                      "float *v, const float *hyper);"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Kernels, UnknownOptimizerIsAnError) {
+  Program program("module {}");
+  OptimizerSpec spec;
+  spec.name = "newton";
+  std::string message;
+  ScopedDiagnosticHandler handler(&program.getContext(),
+                                  [&](Diagnostic &diagnostic) {
+                                    message = diagnostic.str();
+                                    return success();
+                                  });
+  EXPECT_TRUE(failed(buildOptimizerKernel(program.module(), spec, 8)));
+  EXPECT_EQ(message, "expects optimizer sgd, adam, adamw or rmsprop, but got "
+                     "'newton'");
+}
+
 TEST(Kernels, AccumulateAdds) {
   Program program("module {}");
   func::FuncOp kernel = buildAccumulateKernel(program.module(), 33);
