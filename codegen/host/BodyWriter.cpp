@@ -181,22 +181,47 @@ LogicalResult BodyWriter::writeLaunch(nn::LaunchOp op) {
   return success();
 }
 
+/// The C type and the elements of a constant.
+static std::pair<StringRef, std::vector<std::string>>
+textOf(DenseElementsAttr elements) {
+  std::vector<std::string> values;
+  Type type = elements.getElementType();
+  if (type.isF32()) {
+    for (const APFloat &value : elements.getValues<APFloat>())
+      values.push_back(floatLiteral(value.convertToFloat()));
+    return {"float", values};
+  }
+  for (const APInt &value : elements.getValues<APInt>())
+    values.push_back(type.isInteger(1) ? (value.isZero() ? "0" : "1")
+                                       : std::to_string(value.getSExtValue()));
+  return {type.isInteger(64)  ? "int64_t"
+          : type.isInteger(1) ? "uint8_t"
+                              : "int8_t",
+          values};
+}
+
 LogicalResult BodyWriter::writeConstant(nn::ConstantOp op) {
   if (op->use_empty())
     return success();
-  auto elements = op.getValue();
-  if (!elements.isSplat())
-    return op.emitOpError("expects a splat outside of kernels");
   Value buffer = bufferOf(op.getResult());
   if (!buffer)
     return failure();
-  if (elements.getElementType().isF32()) {
+  DenseElementsAttr elements = op.getValue();
+  bool isFloat = elements.getElementType().isF32();
+  if (elements.isSplat() && isFloat) {
     writer.fill(elements.getSplatValue<APFloat>().convertToFloat(), buffer);
     return success();
   }
-  if (!elements.getSplatValue<APInt>().isZero())
-    return op.emitOpError("expects f32 or zeros outside of kernels");
-  writer.zero(buffer);
+  if (elements.isSplat() && elements.getSplatValue<APInt>().isZero()) {
+    writer.zero(buffer);
+    return success();
+  }
+  if (elements.getNumElements() > nn::ConstantOp::kMaxElements)
+    return op.emitOpError() << "expects zeros, f32 or at most "
+                            << nn::ConstantOp::kMaxElements
+                            << " elements outside of kernels";
+  auto [type, values] = textOf(elements);
+  writer.setValues(type, values, nameFor(op.getResult()), buffer);
   return success();
 }
 

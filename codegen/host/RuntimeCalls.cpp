@@ -273,6 +273,29 @@ void FunctionWriter::accumulate(Value source, Value destination) {
 void FunctionWriter::fill(float value, Value destination) {
   call("fill", {floatLiteral(value), destination});
 }
+
+void FunctionWriter::setValues(StringRef elementType,
+                               ArrayRef<std::string> values, StringRef name,
+                               Value destination) {
+  auto line = [&](const Twine &text) {
+    emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(text),
+                              ValueRange());
+  };
+  std::string table = names.unique((name + "_values").str());
+  line("static const " + elementType + " " + table + "[] = {");
+  std::string current;
+  for (const std::string &value : values) {
+    constexpr size_t width = 72;
+    if (!current.empty() && current.size() + value.size() > width) {
+      line("    " + StringRef(current).rtrim());
+      current.clear();
+    }
+    current += value + ", ";
+  }
+  line("    " + StringRef(current).rtrim(", ") + "};");
+  call("setValues", {table, destination});
+}
+
 void FunctionWriter::matmul(const ShapeText &shape, Value a, Value b, Value y) {
   call("matmul", {shape.str(), a, b, y});
 }

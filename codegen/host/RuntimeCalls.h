@@ -88,6 +88,10 @@ public:
   void copy(mlir::Value source, mlir::Value destination);
   void accumulate(mlir::Value source, mlir::Value destination);
   void fill(float value, mlir::Value destination);
+  /// Copies a table of values, which is declared in front of the call.
+  void setValues(llvm::StringRef elementType,
+                 llvm::ArrayRef<std::string> values, llvm::StringRef name,
+                 mlir::Value destination);
   void matmul(const ShapeText &shape, mlir::Value a, mlir::Value b,
               mlir::Value y);
   void prepareConvolution(llvm::StringRef direction, int64_t number,

@@ -30,6 +30,12 @@ void pipewright::runtime::copy(Rank &rank, Buffer source, Buffer destination) {
   rank.poll();
 }
 
+void pipewright::runtime::setValues(Rank &rank, const void *values,
+                                    Buffer destination) {
+  if (destination)
+    std::memcpy(rank.data<char>(destination), values, destination.bytes);
+}
+
 void pipewright::runtime::accumulate(Rank &rank, Buffer source,
                                      Buffer destination) {
   const float *from = rank.data<float>(source);

@@ -14,6 +14,8 @@ namespace pipewright::runtime {
 void zero(Rank &rank, Buffer buffer);
 /// All of `source`, to the begin of `destination`.
 void copy(Rank &rank, Buffer source, Buffer destination);
+/// The values of a table of the program.
+void setValues(Rank &rank, const void *values, Buffer destination);
 /// f32: destination += source.
 void accumulate(Rank &rank, Buffer source, Buffer destination);
 /// f32: every element becomes `value`.

@@ -63,6 +63,13 @@ pipe.stage @s0 on rank 0 {
       : (tensor<3x4x8xf32>, tensor<3x4x8xf32>) -> tensor<3x8x8xf32>
     // CHECK:      fill(rank, 0.25f, constant);
     %c = nn.constant {pipe.buffers = [#pipe.buffer<arena 0 at 6656 bytes 16>]} dense<2.500000e-01> : tensor<4xf32>
+    // CHECK:      static const int64_t constant_values[] = {
+    // CHECK-NEXT:     3, -1, 7};
+    // CHECK-NEXT: setValues(rank, constant_values, constant_2);
+    // CHECK:      embedding(rank, {.rows = 16, .width = 8, .count = 3}, table, constant_2,
+    %i = nn.constant {pipe.buffers = [#pipe.buffer<arena 0 at 6720 bytes 24>]} dense<[3, -1, 7]> : tensor<3xi64>
+    %f = nn.embedding %table, %i {pipe.buffers = [#pipe.buffer<arena 0 at 6784 bytes 96>]}
+      : (tensor<16x8xf32>, tensor<3xi64>) -> tensor<3x8xf32>
     // CHECK:      copy(rank, constant, mean);
     nn.assign_state @mean, %c : tensor<4xf32>
     // CHECK:      rank.storeOutput(0, microBatch, average_pool);
