@@ -72,9 +72,9 @@ struct AttachOptimizerKernels
     FailureOr<func::FuncOp> kernel = buildOptimizerKernel(kernels, spec, size);
     if (failed(kernel))
       return failure();
-    optimizer.setKernelAttr(SymbolRefAttr::get(
-        StringAttr::get(&getContext(), "kernels"),
-        {FlatSymbolRefAttr::get(kernel->getSymNameAttr())}));
+    optimizer.setKernelAttr(
+        SymbolRefAttr::get(StringAttr::get(&getContext(), "kernels"),
+                           {FlatSymbolRefAttr::get(kernel->getSymNameAttr())}));
     return success();
   }
 };

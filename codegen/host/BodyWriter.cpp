@@ -51,16 +51,15 @@ std::string BodyWriter::nameFor(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return name;
-  bool isGradient =
-      op->getName().getStringRef().contains("backward") ||
-      (isa<nn::LaunchOp>(op) && cast<nn::LaunchOp>(op)
-                                    .getKernel()
-                                    .getLeafReference()
-                                    .getValue()
-                                    .contains("backward")) ||
-      llvm::any_of(op->getOperands(), [&](Value operand) {
-        return gradientValues.contains(behindViews(operand));
-      });
+  bool isGradient = op->getName().getStringRef().contains("backward") ||
+                    (isa<nn::LaunchOp>(op) && cast<nn::LaunchOp>(op)
+                                                  .getKernel()
+                                                  .getLeafReference()
+                                                  .getValue()
+                                                  .contains("backward")) ||
+                    llvm::any_of(op->getOperands(), [&](Value operand) {
+                      return gradientValues.contains(behindViews(operand));
+                    });
   if (!isGradient || isa<nn::ParameterOp>(op))
     return name;
   for (Value result : op->getResults())
@@ -217,9 +216,9 @@ LogicalResult BodyWriter::writeConstant(nn::ConstantOp op) {
     return success();
   }
   if (elements.getNumElements() > nn::ConstantOp::kMaxElements)
-    return op.emitOpError() << "expects zeros, f32 or at most "
-                            << nn::ConstantOp::kMaxElements
-                            << " elements outside of kernels";
+    return op.emitOpError()
+           << "expects zeros, f32 or at most " << nn::ConstantOp::kMaxElements
+           << " elements outside of kernels";
   auto [type, values] = textOf(elements);
   writer.setValues(type, values, nameFor(op.getResult()), buffer);
   return success();
@@ -232,8 +231,8 @@ LogicalResult BodyWriter::writeReport(pipe::ReportOp op) {
   if (op.getName() == "loss") {
     auto type = cast<RankedTensorType>(op.getValue().getType());
     if (type.getNumElements() != 1 || !type.getElementType().isF32())
-      return op.emitOpError() << "expects the loss to be one f32, but got "
-                              << type;
+      return op.emitOpError()
+             << "expects the loss to be one f32, but got " << type;
     writer.reportLoss(buffer);
   } else {
     writer.storeOutput(layout.outputNumber(op.getName()), buffer);
@@ -283,10 +282,9 @@ LogicalResult BodyWriter::write(Operation *op) {
         pipe::PlaceOp place = placeOf(assign, assign.getWeightAttr());
         if (!source || !place)
           return failure();
-        writer.copy(source,
-                    writer.buffer(makeIdentifier(assign.getWeight()),
-                                  place.getBuffer().getOffset(),
-                                  place.getBuffer().getBytes()));
+        writer.copy(source, writer.buffer(makeIdentifier(assign.getWeight()),
+                                          place.getBuffer().getOffset(),
+                                          place.getBuffer().getBytes()));
         return success();
       })
       .Case([&](pipe::ReportOp report) { return writeReport(report); })

@@ -67,10 +67,11 @@ static void makeMethodCalls(std::string &line) {
     return;
   size_t open = line.find('(', at);
   size_t comma = line.find(", ", open);
-  std::string method = line.substr(at + marker.size(), open - at - marker.size());
+  std::string method =
+      line.substr(at + marker.size(), open - at - marker.size());
   std::string object = line.substr(open + 1, comma - open - 1);
-  line = line.substr(0, at) + object + "." + method + "(" +
-         line.substr(comma + 2);
+  line =
+      line.substr(0, at) + object + "." + method + "(" + line.substr(comma + 2);
 }
 
 /// Breaks a long statement after commas that are not inside of braces or

@@ -62,15 +62,17 @@ static bool isNumber(StringRef text) {
 /// Keywords and names that generated code uses itself.
 static bool isReserved(StringRef name) {
   static constexpr StringRef words[] = {
-      "and",    "auto",   "bool",     "break",    "case",   "char",  "class",
-      "const",  "copy",   "continue", "default",  "delete", "do",    "double",
-      "else",   "enum",   "explicit", "extern",   "fill",   "float", "for",
-      "goto",   "if",     "inline",   "int",      "long",   "main",  "new",
-      "not",    "or",     "private",  "register", "return", "short", "signed",
-      "sizeof", "static", "struct",   "switch",   "this",   "true",  "union",
-      "void",   "while",  "zero",     "matmul",   "launch", "std",   "xor",
-      "dropout", "attention", "embedding", "accumulate", "false", "operator",
-      "template", "typename", "using", "namespace", "try", "catch", "throw"};
+      "and",      "auto",     "bool",      "break",     "case",       "char",
+      "class",    "const",    "copy",      "continue",  "default",    "delete",
+      "do",       "double",   "else",      "enum",      "explicit",   "extern",
+      "fill",     "float",    "for",       "goto",      "if",         "inline",
+      "int",      "long",     "main",      "new",       "not",        "or",
+      "private",  "register", "return",    "short",     "signed",     "sizeof",
+      "static",   "struct",   "switch",    "this",      "true",       "union",
+      "void",     "while",    "zero",      "matmul",    "launch",     "std",
+      "xor",      "dropout",  "attention", "embedding", "accumulate", "false",
+      "operator", "template", "typename",  "using",     "namespace",  "try",
+      "catch",    "throw"};
   return llvm::is_contained(words, name);
 }
 
@@ -114,6 +116,8 @@ std::string identifierFor(Value value) {
   if (Operation *op = value.getDefiningOp()) {
     if (auto weight = op->getAttrOfType<FlatSymbolRefAttr>("weight"))
       return makeIdentifier(weight.getValue());
+    if (auto kernel = op->getAttrOfType<SymbolRefAttr>("kernel"))
+      return makeIdentifier(kernel.getLeafReference().getValue());
     return makeIdentifier(op->getName().stripDialect());
   }
   return "argument" + std::to_string(cast<BlockArgument>(value).getArgNumber());

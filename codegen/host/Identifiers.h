@@ -38,6 +38,7 @@ public:
   NameScope();
   /// `base`, or `base_2`, `base_3`, ... when it is taken.
   std::string unique(llvm::StringRef base);
+  bool contains(llvm::StringRef name) const { return taken.contains(name); }
 
 private:
   llvm::StringMap<unsigned> taken;

@@ -231,12 +231,18 @@ LogicalResult BodyWriter::writeAttention(Operation *op) {
   Value mask = forward ? forward.getMask() : backward.getMask();
   SmallVector<Value> values;
   if (forward)
-    values = {forward.getQ(), forward.getK(), forward.getV(), mask,
-              forward.getO(), forward.getLse()};
+    values = {forward.getQ(), forward.getK(), forward.getV(),
+              mask,           forward.getO(), forward.getLse()};
   else
-    values = {backward.getGrad(), backward.getQ(),  backward.getK(),
-              backward.getV(),    backward.getO(),  backward.getLse(),
-              mask,               backward.getDq(), backward.getDk(),
+    values = {backward.getGrad(),
+              backward.getQ(),
+              backward.getK(),
+              backward.getV(),
+              backward.getO(),
+              backward.getLse(),
+              mask,
+              backward.getDq(),
+              backward.getDk(),
               backward.getDv()};
   SmallVector<CallArgument> buffers;
   for (Value value : values) {

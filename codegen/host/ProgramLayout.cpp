@@ -45,8 +45,8 @@ void boundIndices(Value value, Port &port) {
       boundIndices(user->getResult(0), port);
     } else if (auto embedding = dyn_cast<nn::EmbeddingOp>(user)) {
       if (embedding.getIndices() == value)
-        port.limit = tighter(port.limit,
-                             embedding.getTable().getType().getDimSize(0));
+        port.limit =
+            tighter(port.limit, embedding.getTable().getType().getDimSize(0));
     } else if (auto loss = dyn_cast<nn::SoftmaxCrossEntropyOp>(user)) {
       if (loss.getLabels() != value)
         continue;
@@ -128,8 +128,8 @@ LogicalResult ProgramLayout::indexPorts(Region &body, ArrayAttr sources) {
     if (report.getName() == "loss" || outputNumber(report.getName()) >= 0)
       continue;
     outputs.push_back({report.getName().str(),
-                       cast<RankedTensorType>(report.getValue().getType()),
-                       0, std::nullopt});
+                       cast<RankedTensorType>(report.getValue().getType()), 0,
+                       std::nullopt});
   }
   return success();
 }
@@ -140,7 +140,8 @@ LogicalResult ProgramLayout::indexStages() {
     stage.op = op;
     stage.number = stages.size();
     if (!op.getRank())
-      return op.emitOpError("has no rank; expects a module after pipe-schedule");
+      return op.emitOpError(
+          "has no rank; expects a module after pipe-schedule");
     stage.rank = *op.getRank();
     stages.push_back(std::move(stage));
   }
@@ -169,8 +170,8 @@ LogicalResult ProgramLayout::indexArena(pipe::ArenaOp arena) {
       continue;
     auto *stage = const_cast<StageLayout *>(findStage(stageName));
     if (!stage)
-      return op.emitOpError() << "names stage @" << stageName
-                              << ", which does not exist";
+      return op.emitOpError()
+             << "names stage @" << stageName << ", which does not exist";
     if (auto place = dyn_cast<pipe::PlaceOp>(op)) {
       if (!weights.contains(place.getWeightAttr().getAttr()))
         return place.emitOpError() << "names weight @" << place.getWeight()

@@ -121,9 +121,9 @@ static LogicalResult writePorts(llvm::raw_ostream &os, Operation *op,
     auto element = wordFor(op, port.type.getElementType());
     if (failed(element))
       return failure();
-    os << "    {.name = " << stringLiteral(port.name) << ", .type = "
-       << *element << ", .shape = {" << joinSizes(port.type.getShape(), ", ")
-       << "}";
+    os << "    {.name = " << stringLiteral(port.name)
+       << ", .type = " << *element << ", .shape = {"
+       << joinSizes(port.type.getShape(), ", ") << "}";
     if (port.limit)
       os << ", .limit = " << port.limit;
     if (port.ignored)
@@ -202,16 +202,15 @@ LogicalResult writeProgramTable(OpBuilder &builder, const ProgramLayout &layout,
 
   auto function = emitc::FuncOp::create(
       builder, loc, "main",
-      FunctionType::get(
-          context, {emitc::OpaqueType::get(context, "int"),
-                    emitc::PointerType::get(emitc::PointerType::get(
-                        emitc::OpaqueType::get(context, "char")))},
-          {emitc::OpaqueType::get(context, "int")}));
+      FunctionType::get(context,
+                        {emitc::OpaqueType::get(context, "int"),
+                         emitc::PointerType::get(emitc::PointerType::get(
+                             emitc::OpaqueType::get(context, "char")))},
+                        {emitc::OpaqueType::get(context, "int")}));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(function.addEntryBlock());
   static constexpr StringRef names[] = {"argc", "argv"};
-  for (auto [argument, name] :
-       llvm::zip_equal(function.getArguments(), names))
+  for (auto [argument, name] : llvm::zip_equal(function.getArguments(), names))
     emitc::VerbatimOp::create(builder, loc,
                               builder.getStringAttr("//@name {} " + name),
                               ValueRange(argument));

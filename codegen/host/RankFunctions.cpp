@@ -110,9 +110,8 @@ std::string RankWriter::nameFor(Value value) {
   Operation *op = value.getDefiningOp();
   unsigned index = cast<OpResult>(value).getResultNumber();
   return llvm::TypeSwitch<Operation *, std::string>(op)
-      .Case([&](pipe::InputOp input) {
-        return makeIdentifier(input.getName());
-      })
+      .Case(
+          [&](pipe::InputOp input) { return makeIdentifier(input.getName()); })
       .Case([&](pipe::TaskOp task) { return nameOfTaskResult(task, index); })
       .Case([&](pipe::GradientOfOp view) {
         return "d_" + makeIdentifier(view.getWeight());
@@ -145,8 +144,8 @@ std::string RankWriter::nameFor(Value value) {
 //===----------------------------------------------------------------------===//
 
 Value RankWriter::declare(StringRef base, pipe::BufferAttr planned) {
-  auto key = std::make_tuple(base.str(), planned.getOffset(),
-                             planned.getBytes());
+  auto key =
+      std::make_tuple(base.str(), planned.getOffset(), planned.getBytes());
   Value &value = declared[key];
   if (!value)
     value = writer.buffer((base + "_" + Twine(counts[base]++)).str(),
@@ -170,16 +169,16 @@ LogicalResult RankWriter::nameBuffers(Operation *op) {
     return success();
   if (planned.size() < op->getNumResults() &&
       llvm::any_of(op->getResults().drop_front(planned.size()), hasBytes))
-    return op->emitOpError() << "expects a buffer for each of its "
-                             << op->getNumResults() << " results, but got "
-                             << planned.size();
+    return op->emitOpError()
+           << "expects a buffer for each of its " << op->getNumResults()
+           << " results, but got " << planned.size();
   for (auto [result, attribute] : llvm::zip(op->getResults(), planned)) {
     auto buffer = cast<pipe::BufferAttr>(attribute);
     if (!hasBytes(result))
       continue;
     if (buffer.getSpace() != pipe::BufferSpace::arena)
-      return op->emitOpError() << "expects buffers in the arena, but got "
-                               << buffer;
+      return op->emitOpError()
+             << "expects buffers in the arena, but got " << buffer;
     buffers[result] = declare(nameFor(result), buffer);
   }
   return success();
@@ -197,9 +196,9 @@ Value RankWriter::bufferOf(Operation *user, Value value) {
 Value RankWriter::placed(Operation *op, FlatSymbolRefAttr stage,
                          FlatSymbolRefAttr weight, bool gradient) {
   const StageLayout *layoutOfStage = layout.findStage(stage.getValue());
-  pipe::PlaceOp place =
-      layoutOfStage ? layoutOfStage->places.lookup(weight.getAttr())
-                    : pipe::PlaceOp();
+  pipe::PlaceOp place = layoutOfStage
+                            ? layoutOfStage->places.lookup(weight.getAttr())
+                            : pipe::PlaceOp();
   if (!place || (gradient && !place.getGradient())) {
     op->emitOpError() << "expects a place for "
                       << (gradient ? "the gradient of " : "") << "weight @"
@@ -251,9 +250,9 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
     direction = Direction::Update, letter = 'U';
     break;
   default:
-    return task.emitOpError() << "of kind "
-                              << pipe::stringifyTaskKind(task.getKind())
-                              << " has no generated function yet";
+    return task.emitOpError()
+           << "of kind " << pipe::stringifyTaskKind(task.getKind())
+           << " has no generated function yet";
   }
   if (!hasStageFunction(*stage, direction))
     return task.emitOpError("has no body in its stage");
@@ -357,8 +356,7 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         writer.copy(source,
                     placed(op, set.getStageAttr(), set.getWeightAttr(), false));
         behind("tied weight");
-        writer.zero(
-            placed(op, set.getStageAttr(), set.getWeightAttr(), true));
+        writer.zero(placed(op, set.getStageAttr(), set.getWeightAttr(), true));
         return success();
       })
       .Default([](Operation *other) {
@@ -376,8 +374,8 @@ LogicalResult RankWriter::writeLines() {
 } // namespace
 
 static void writeComment(OpBuilder &builder, Location loc, const Twine &text) {
-  emitc::VerbatimOp::create(builder, loc,
-                            builder.getStringAttr("// " + text), ValueRange());
+  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr("// " + text),
+                            ValueRange());
 }
 
 static LogicalResult writeProgram(OpBuilder &builder,
@@ -420,8 +418,7 @@ LogicalResult writeRankFunctions(OpBuilder &builder,
   if (failed(writeProgram(builder, layout, rank.train, RankFunction::Step)))
     return failure();
   if (rank.evaluate)
-    return writeProgram(builder, layout, rank.evaluate,
-                        RankFunction::Evaluate);
+    return writeProgram(builder, layout, rank.evaluate, RankFunction::Evaluate);
   return success();
 }
 

@@ -127,9 +127,9 @@ Value FunctionWriter::parameter(size_t index) const {
 }
 
 void FunctionWriter::setName(Value value, StringRef name) {
-  emitc::VerbatimOp::create(
-      builder, loc, builder.getStringAttr("//@name {} " + name),
-      ValueRange(value));
+  emitc::VerbatimOp::create(builder, loc,
+                            builder.getStringAttr("//@name {} " + name),
+                            ValueRange(value));
 }
 
 Value FunctionWriter::buffer(StringRef name, int64_t offset, int64_t bytes) {
@@ -146,9 +146,9 @@ Value FunctionWriter::part(StringRef name, Value whole, int64_t offset,
                            int64_t bytes) {
   // EmitC has no call of a method of a value; a marker makes it one.
   MLIRContext *context = builder.getContext();
-  auto arguments = builder.getArrayAttr(
-      {builder.getIndexAttr(0), builder.getI64IntegerAttr(offset),
-       builder.getI64IntegerAttr(bytes)});
+  auto arguments = builder.getArrayAttr({builder.getIndexAttr(0),
+                                         builder.getI64IntegerAttr(offset),
+                                         builder.getI64IntegerAttr(bytes)});
   auto call = emitc::CallOpaqueOp::create(
       builder, loc, TypeRange(localBufferType(context)), "@method_at",
       ValueRange(whole), arguments);
@@ -157,14 +157,13 @@ Value FunctionWriter::part(StringRef name, Value whole, int64_t offset,
 }
 
 void FunctionWriter::comment(StringRef text) {
-  emitc::VerbatimOp::create(builder, loc,
-                            builder.getStringAttr("// " + text), ValueRange());
+  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr("// " + text),
+                            ValueRange());
 }
 
 void FunctionWriter::commentBehind(StringRef text) {
-  emitc::VerbatimOp::create(builder, loc,
-                            builder.getStringAttr("//@behind " + text),
-                            ValueRange());
+  emitc::VerbatimOp::create(
+      builder, loc, builder.getStringAttr("//@behind " + text), ValueRange());
 }
 
 void FunctionWriter::blankLine() {
@@ -259,7 +258,9 @@ void FunctionWriter::callStage(StringRef function,
 //===----------------------------------------------------------------------===//
 
 void FunctionWriter::launch(StringRef kernel, ArrayRef<CallArgument> buffers) {
-  SmallVector<CallArgument> arguments = {stringLiteral(kernel), kernel.str()};
+  // A buffer may be called like the kernel that fills it.
+  std::string function = (names.contains(kernel) ? "::" : "") + kernel.str();
+  SmallVector<CallArgument> arguments = {stringLiteral(kernel), function};
   llvm::append_range(arguments, buffers);
   call("launch", arguments);
 }

@@ -49,8 +49,7 @@ public:
   /// and `microBatch` too where asked for. Comment lines come first.
   FunctionWriter(mlir::OpBuilder &builder, mlir::Location loc,
                  llvm::StringRef name, bool hasMicroBatch,
-                 llvm::ArrayRef<std::string> parameters,
-                 bool isStatic = false);
+                 llvm::ArrayRef<std::string> parameters, bool isStatic = false);
   /// Ends the body.
   void finish();
 

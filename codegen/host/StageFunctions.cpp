@@ -110,8 +110,7 @@ static std::string nameOfSource(const ProgramLayout &layout, Attribute source) {
   if (auto input = dyn_cast<pipe::InputAttr>(source))
     return makeIdentifier(input.getName().getValue());
   auto output = cast<pipe::OutputAttr>(source);
-  if (const StageLayout *from =
-          layout.findStage(output.getStage().getValue()))
+  if (const StageLayout *from = layout.findStage(output.getStage().getValue()))
     return layout.nameOfOutput(*from, output.getIndex());
   return "input";
 }
@@ -132,17 +131,16 @@ static std::string describe(const StageLayout &stage, Direction direction,
       first = layer;
     last = layer;
   }
-  std::string text = ("Stage " + Twine(stage.number) + ", " +
-                      wordFor(direction))
-                         .str();
+  std::string text =
+      ("Stage " + Twine(stage.number) + ", " + wordFor(direction)).str();
   if (!first.empty())
     text += ": " + first + (first == last ? "" : " .. " + last);
   return text;
 }
 
 static void writeComment(OpBuilder &builder, Location loc, const Twine &text) {
-  emitc::VerbatimOp::create(builder, loc,
-                            builder.getStringAttr("// " + text), ValueRange());
+  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr("// " + text),
+                            ValueRange());
 }
 
 static LogicalResult writeOps(FunctionWriter &writer, BodyWriter &body,
@@ -155,11 +153,10 @@ static LogicalResult writeOps(FunctionWriter &writer, BodyWriter &body,
 
 /// Forward and evaluate differ only in what is stashed.
 template <class BodyOp>
-static LogicalResult writeForward(OpBuilder &builder,
-                                  const ProgramLayout &layout,
-                                  const StageLayout &stage, BodyOp op,
-                                  Direction direction,
-                                  Preparations &preparations) {
+static LogicalResult
+writeForward(OpBuilder &builder, const ProgramLayout &layout,
+             const StageLayout &stage, BodyOp op, Direction direction,
+             Preparations &preparations) {
   Region &region = op.getBodyRegion();
   pipe::ReturnOp end = op.getReturn();
   bool stashes = !end.getStash().empty();

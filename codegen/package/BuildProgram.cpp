@@ -53,11 +53,10 @@ static llvm::Error toolError(llvm::StringRef what, llvm::StringRef log) {
 static llvm::Error run(llvm::ArrayRef<std::string> command,
                        llvm::StringRef what, const std::string &log) {
   llvm::SmallVector<llvm::StringRef> arguments(command.begin(), command.end());
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(),
-                                                llvm::StringRef(log),
-                                                llvm::StringRef(log)};
-  int code = llvm::sys::ExecuteAndWait(command.front(), arguments,
-                                       std::nullopt, redirects);
+  std::optional<llvm::StringRef> redirects[] = {
+      llvm::StringRef(), llvm::StringRef(log), llvm::StringRef(log)};
+  int code = llvm::sys::ExecuteAndWait(command.front(), arguments, std::nullopt,
+                                       redirects);
   return code == 0 ? llvm::Error::success() : toolError(what, log);
 }
 
@@ -67,8 +66,7 @@ static llvm::Error buildDirectly(const std::string &folder,
   if (!compiler)
     return compiler.takeError();
   std::string src = folder + "/src";
-  std::string include =
-      llvm::sys::path::parent_path(runtimeSources).str();
+  std::string include = llvm::sys::path::parent_path(runtimeSources).str();
 
   // One compiler per file at a time: there are few.
   struct Job {
@@ -81,18 +79,23 @@ static llvm::Error buildDirectly(const std::string &folder,
     std::string object = src + "/" + name + ".o";
     objects.push_back(object);
     std::string log = src + "/" + std::string(name) + ".log";
-    std::vector<std::string> command = {
-        *compiler, "-std=c++20", "-O1", "-I" + include,
-        "-I" + src, "-c", src + "/" + name + ".cpp", "-o", object};
+    std::vector<std::string> command = {*compiler,
+                                        "-std=c++20",
+                                        "-O1",
+                                        "-I" + include,
+                                        "-I" + src,
+                                        "-c",
+                                        src + "/" + name + ".cpp",
+                                        "-o",
+                                        object};
     llvm::SmallVector<llvm::StringRef> arguments(command.begin(),
                                                  command.end());
     std::optional<llvm::StringRef> redirects[] = {
         llvm::StringRef(), llvm::StringRef(log), llvm::StringRef(log)};
     std::string message;
     bool failed = false;
-    llvm::sys::ProcessInfo process =
-        llvm::sys::ExecuteNoWait(*compiler, arguments, std::nullopt, redirects,
-                                 0, &message, &failed);
+    llvm::sys::ProcessInfo process = llvm::sys::ExecuteNoWait(
+        *compiler, arguments, std::nullopt, redirects, 0, &message, &failed);
     if (failed)
       return llvm::createStringError("cannot run '" + *compiler +
                                      "': " + message);

@@ -39,8 +39,8 @@ llvm::Expected<OutputFolder> OutputFolder::create(llvm::StringRef path) {
                      "' exists and was not made by pipewright (it has no "
                      "plan.json); remove it or choose another name");
   }
-  std::string work = wanted + ".partial-" +
-                     std::to_string(llvm::sys::Process::getProcessId());
+  std::string work =
+      wanted + ".partial-" + std::to_string(llvm::sys::Process::getProcessId());
   fs::create_directories(work, error);
   if (error)
     return failure("cannot create output folder '" + path +
@@ -113,8 +113,8 @@ OutputFolder::copyFolder(llvm::StringRef source, llvm::StringRef name,
 
 llvm::Error OutputFolder::commit() {
   std::error_code error, ignored;
-  std::string old = wanted + ".old-" +
-                    std::to_string(llvm::sys::Process::getProcessId());
+  std::string old =
+      wanted + ".old-" + std::to_string(llvm::sys::Process::getProcessId());
   bool replaces = fs::exists(wanted, error);
   if (replaces)
     fs::rename(wanted, old, error);

@@ -67,8 +67,7 @@ static StagePlan planOfStage(const pipe::Stages &stages, int32_t number,
   for (const pipe::WeightCopies &weight : stages.weights())
     if (weight.isTrained() && weight.owner() == number)
       plan.parameters += weight.weight.getTensorType().getNumElements();
-  plan.forwardFlops =
-      workOf(op.getForward().getBodyRegion(), machine).flops;
+  plan.forwardFlops = workOf(op.getForward().getBodyRegion(), machine).flops;
   if (pipe::BackwardOp backward = op.getBackward())
     plan.backwardFlops = workOf(backward.getBodyRegion(), machine).flops;
   for (const pipe::StageLink &link : stages.links())
@@ -98,7 +97,8 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model) {
     return attr ? attr.getInt() : 1;
   };
   plan.microBatchSize = integer(pipe::PipeDialect::kMicroBatchSize);
-  if (auto name = module->getAttrOfType<StringAttr>(pipe::PipeDialect::kSchedule))
+  if (auto name =
+          module->getAttrOfType<StringAttr>(pipe::PipeDialect::kSchedule))
     plan.schedule = name.str();
   if (auto optimizer =
           module->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kOptimizer))
@@ -179,9 +179,8 @@ llvm::json::Value Plan::toJson() const {
 void Plan::print(llvm::raw_ostream &os) const {
   os << "model " << model << ": " << count(stages.size(), "stage") << " on "
      << count(ranks.size(), "rank") << ", " << microBatches
-     << " micro-batches of "
-     << microBatchSize << ", schedule " << schedule << ", optimizer "
-     << optimizer << "\n\n";
+     << " micro-batches of " << microBatchSize << ", schedule " << schedule
+     << ", optimizer " << optimizer << "\n\n";
   os << "stage  rank  parameters  forward  backward    sends   stashes  "
         "layers\n";
   auto giga = [](int64_t flops) {

@@ -24,16 +24,15 @@ static const char *wordFor(Type type) {
   return type.isInteger(1) ? "BOOL" : "I8";
 }
 
-static llvm::Error checkSizes(ModuleOp module,
-                              const nn::WeightStore &weights) {
+static llvm::Error checkSizes(ModuleOp module, const nn::WeightStore &weights) {
   for (auto weight : module.getOps<nn::WeightOp>()) {
     int64_t expected = pipe::byteSize(weight.getTensorType());
     int64_t found = weights.lookup(weight.getSymName()).size();
     if (found != expected)
-      return llvm::createStringError(
-          "weight '" + weight.getSymName().str() + "' expects " +
-          std::to_string(expected) + " bytes, but got " +
-          std::to_string(found));
+      return llvm::createStringError("weight '" + weight.getSymName().str() +
+                                     "' expects " + std::to_string(expected) +
+                                     " bytes, but got " +
+                                     std::to_string(found));
   }
   return llvm::Error::success();
 }

@@ -30,7 +30,8 @@ static int64_t flopsOf(Operation *op) {
         launch, launch.getKernel());
     int64_t flops = 0;
     if (kernel)
-      kernel.walk([&](nn::CostOpInterface inner) { flops += inner.getFlops(); });
+      kernel.walk(
+          [&](nn::CostOpInterface inner) { flops += inner.getFlops(); });
     return flops;
   }
   if (auto cost = dyn_cast<nn::CostOpInterface>(op))
@@ -66,9 +67,8 @@ BodyWork workOf(Region &body, const MachineModel &machine) {
       continue;
     int64_t flops = flopsOf(&op);
     work.flops += flops;
-    double traffic =
-        (bytesOf(op.getOperands()) + bytesOf(op.getResults())) /
-        machine.bandwidth;
+    double traffic = (bytesOf(op.getOperands()) + bytesOf(op.getResults())) /
+                     machine.bandwidth;
     work.seconds += std::max(arithmeticSeconds(&op, flops, machine), traffic) +
                     machine.secondsPerCall;
   }

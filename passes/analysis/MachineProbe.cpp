@@ -30,9 +30,9 @@ static double bestSeconds(int runs, Body body) {
 
 /// Operations per second of one thread, 0 where the library is not found.
 static double matmulRate() {
-  using Sgemm = int (*)(char, char, int64_t, int64_t, int64_t, float,
-                        const float *, int64_t, const float *, int64_t, float,
-                        float *, int64_t);
+  using Sgemm =
+      int (*)(char, char, int64_t, int64_t, int64_t, float, const float *,
+              int64_t, const float *, int64_t, float, float *, int64_t);
   using SetThreads = void (*)(int);
   void *library = nullptr;
   for (const char *name : {"libdnnl.so", "libdnnl.so.3", "libdnnl.so.2"})
@@ -47,8 +47,8 @@ static double matmulRate() {
           dlsym(RTLD_DEFAULT, "omp_set_num_threads")))
     setThreads(1);
   else if (void *openmp = dlopen("libgomp.so.1", RTLD_NOW | RTLD_LOCAL))
-    if (auto inOpenmp = reinterpret_cast<SetThreads>(
-            dlsym(openmp, "omp_set_num_threads")))
+    if (auto inOpenmp =
+            reinterpret_cast<SetThreads>(dlsym(openmp, "omp_set_num_threads")))
       inOpenmp(1);
   constexpr int64_t m = 256, n = 512, k = 512;
   std::vector<float> a(m * k, 1.0f), b(k * n, 0.5f), c(m * n, 0.0f);

@@ -37,9 +37,9 @@ static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
     return success();
   llvm::errs() << (diagnostic.getSeverity() == DiagnosticSeverity::Error
                        ? "error: "
-                       : diagnostic.getSeverity() == DiagnosticSeverity::Warning
-                             ? "warning: "
-                             : "remark: ");
+                   : diagnostic.getSeverity() == DiagnosticSeverity::Warning
+                       ? "warning: "
+                       : "remark: ");
   std::string text = diagnostic.str();
   StringRef name = codegen::nameOfLocation(diagnostic.getLocation());
   if (!name.empty() && !StringRef(text).contains(name))
@@ -119,8 +119,8 @@ void Compilation::setAttributes() {
   if (!options.import.microBatchSize)
     if (auto function = module().lookupSymbol<func::FuncOp>("model"))
       if (function.getNumArguments() > 0)
-        if (auto type = dyn_cast<RankedTensorType>(
-                function.getArgument(0).getType());
+        if (auto type =
+                dyn_cast<RankedTensorType>(function.getArgument(0).getType());
             type && type.getRank() > 0)
           size = type.getDimSize(0);
   setNumber(pipe::PipeDialect::kMicroBatchSize, size);
@@ -146,8 +146,8 @@ LogicalResult Compilation::runTo(Level level) {
   if (reached(Level::Import))
     return success();
   if (failed(run([&](OpPassManager &pm) {
-        buildStagedPipeline(pm, {options.stages, options.balance,
-                                 options.remat, level != Level::Staged});
+        buildStagedPipeline(pm, {options.stages, options.balance, options.remat,
+                                 level != Level::Staged});
       })))
     return failure();
   if (reached(Level::Staged))
@@ -220,8 +220,7 @@ static int emitLevel(Compilation &compilation, const CompileOptions &options) {
 
 static FailureOr<codegen::Plan> makePlan(Compilation &compilation,
                                          const CompileOptions &options) {
-  auto plan =
-      codegen::Plan::of(compilation.module(), compilation.modelName());
+  auto plan = codegen::Plan::of(compilation.module(), compilation.modelName());
   if (succeeded(plan))
     plan->options = options.given;
   return plan;
@@ -253,8 +252,7 @@ int compileModel(const CompileOptions &options, bool isTemporary) {
       failed(codegen::writePackage(compilation.module(), compilation.weights(),
                                    *plan, *folder)))
     return 1;
-  std::chrono::duration<double> time =
-      std::chrono::steady_clock::now() - begin;
+  std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   llvm::outs() << "compiled " << plan->model << ": "
                << codegen::count(plan->stages.size(), "stage") << " on "
                << codegen::count(plan->ranks.size(), "rank") << ", "

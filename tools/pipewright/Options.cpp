@@ -43,9 +43,8 @@ struct OptionSet::Storage {
                cl::value_desc("OUT"), in, cl::cat(compileCategory())),
         target("target", cl::desc("What the program runs on: cpu"),
                cl::init("cpu"), in, cl::cat(compileCategory())),
-        ranks("ranks", cl::desc("Workers of the pipeline"),
-              cl::value_desc("P"), cl::init("1"), in,
-              cl::cat(compileCategory())),
+        ranks("ranks", cl::desc("Workers of the pipeline"), cl::value_desc("P"),
+              cl::init("1"), in, cl::cat(compileCategory())),
         loops("loops", cl::desc("Stages per rank"), cl::value_desc("V"),
               cl::init("1"), in, cl::cat(compileCategory())),
         stages("stages", cl::desc("Stages; ranks x loops unless given"),
@@ -104,8 +103,10 @@ OptionSet::~OptionSet() = default;
 
 bool isCompileOption(llvm::StringRef word, bool &takesNext) {
   static constexpr llvm::StringRef withValue[] = {
-      "o",        "target",  "ranks", "loops", "stages",      "micro-batches",
-      "dim",      "balance", "remat", "loss",  "loss-output", "schedule",
+      "o",         "target",           "ranks",
+      "loops",     "stages",           "micro-batches",
+      "dim",       "balance",          "remat",
+      "loss",      "loss-output",      "schedule",
       "optimizer", "micro-batch-size", "emit"};
   takesNext = false;
   if (!word.consume_front("-"))
@@ -210,13 +211,13 @@ llvm::Expected<OptimizerChoice> parseOptimizer(llvm::StringRef text) {
     if (key == "nesterov" && choice.name == "sgd") {
       if (!value.empty() && value != "true" && value != "false")
         return fail("--optimizer expects nesterov to be true or false, but "
-                    "got '", value, "'");
+                    "got '",
+                    value, "'");
       choice.nesterov = value != "false";
       continue;
     }
-    auto number = llvm::find_if(choice.numbers, [&](const auto &known) {
-      return known.first == key;
-    });
+    auto number = llvm::find_if(
+        choice.numbers, [&](const auto &known) { return known.first == key; });
     if (number == choice.numbers.end()) {
       std::string known;
       for (const auto &[name, standard] : choice.numbers)
@@ -226,8 +227,7 @@ llvm::Expected<OptimizerChoice> parseOptimizer(llvm::StringRef text) {
       return fail("optimizer ", choice.name, " has no '", key, "'; it has ",
                   known);
     }
-    if (value.getAsDouble(number->second) ||
-        !isInRange(key, number->second))
+    if (value.getAsDouble(number->second) || !isInRange(key, number->second))
       return fail("--optimizer expects ", key, " to be a number ",
                   isInRange(key, 1.0) ? "of at least 0" : "from 0 to below 1",
                   ", but got '", value, "'");
@@ -332,12 +332,16 @@ llvm::Expected<CompileOptions> OptionSet::check() const {
     return level.takeError();
   options.level = *level;
 
-  options.given = llvm::json::Object{
-      {"target", s.target.getValue()},       {"ranks", options.ranks},
-      {"stages", options.stages},            {"micro_batches", options.microBatches},
-      {"schedule", options.schedule},        {"balance", options.balance},
-      {"remat", options.remat},              {"loss", s.loss.getValue()},
-      {"optimizer", s.optimizer.getValue()}, {"no_dropout", options.noDropout}};
+  options.given = llvm::json::Object{{"target", s.target.getValue()},
+                                     {"ranks", options.ranks},
+                                     {"stages", options.stages},
+                                     {"micro_batches", options.microBatches},
+                                     {"schedule", options.schedule},
+                                     {"balance", options.balance},
+                                     {"remat", options.remat},
+                                     {"loss", s.loss.getValue()},
+                                     {"optimizer", s.optimizer.getValue()},
+                                     {"no_dropout", options.noDropout}};
   return options;
 }
 

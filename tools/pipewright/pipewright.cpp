@@ -114,8 +114,8 @@ int main(int argc, char **argv) {
   cl::opt<std::string> checkFile(cl::Positional, cl::desc("FILE"),
                                  cl::sub(check),
                                  cl::cat(tool::compileCategory()));
-  for (cl::SubCommand *command : {&compile, &plan, &train, &list, &check,
-                                  &cl::SubCommand::getTopLevel()})
+  for (cl::SubCommand *command :
+       {&compile, &plan, &train, &list, &check, &cl::SubCommand::getTopLevel()})
     cl::HideUnrelatedOptions(tool::compileCategory(), *command);
 
   std::vector<const char *> ours(argv, argv + argc);

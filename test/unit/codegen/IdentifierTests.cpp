@@ -45,9 +45,9 @@ TEST(Identifiers, ComeFromTheLastOfFusedLocations) {
   EXPECT_EQ(layerOfLocation(fused), "h.0.act");
   EXPECT_EQ(nameOfLocation(UnknownLoc::get(&context)), "");
   // The file is not a layer.
-  EXPECT_EQ(nameOfLocation(
-                NameLoc::get(StringAttr::get(&context, "dir/model.onnx"))),
-            "");
+  EXPECT_EQ(
+      nameOfLocation(NameLoc::get(StringAttr::get(&context, "dir/model.onnx"))),
+      "");
 }
 
 TEST(RuntimeCalls, WriteFloatsThatReadBackTheSame) {
