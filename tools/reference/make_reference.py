@@ -49,7 +49,7 @@ MODELS = {
 OPTIMIZERS = {
     "sgd,momentum=0": lambda p, lr: torch.optim.SGD(p, lr),
     "sgd,momentum=0.9": lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9),
-    "sgd,momentum=0.9,nesterov=true,weight-decay=0.01": lambda p, lr: torch.optim.SGD(
+    "sgd,momentum=0.9,nesterov=true,weight_decay=0.01": lambda p, lr: torch.optim.SGD(
         p, lr, momentum=0.9, nesterov=True, weight_decay=0.01),
     "adam": lambda p, lr: torch.optim.Adam(p, lr),
     "adamw": lambda p, lr: torch.optim.AdamW(p, lr),
