@@ -6,16 +6,25 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
 using namespace pipewright::runtime;
 
+/// A device or a pipe: renaming a file over it would destroy it.
+static bool isSpecial(const std::string &path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) &&
+         !S_ISDIR(status.st_mode);
+}
+
 AtomicFile::AtomicFile(std::string path)
-    : target(std::move(path)),
-      temporary(target + ".tmp" + std::to_string(getpid())) {
-  descriptor =
-      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    : target(std::move(path)), inPlace(isSpecial(target)),
+      temporary(inPlace ? target : target + ".tmp" + std::to_string(getpid())) {
+  descriptor = open(temporary.c_str(),
+                    O_WRONLY | O_CLOEXEC | (inPlace ? 0 : O_CREAT | O_TRUNC),
+                    0666);
   if (descriptor < 0)
     fail("cannot write '", target, "': ", strerror(errno));
 }
@@ -24,7 +33,8 @@ AtomicFile::~AtomicFile() {
   if (descriptor < 0)
     return;
   close(descriptor);
-  unlink(temporary.c_str());
+  if (!inPlace)
+    unlink(temporary.c_str());
 }
 
 void AtomicFile::failNow(const char *what) {
@@ -49,9 +59,10 @@ void AtomicFile::commit() {
   if (fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS)
     failNow("cannot write");
   if (close(std::exchange(descriptor, -1)) != 0 ||
-      rename(temporary.c_str(), target.c_str()) != 0) {
+      (!inPlace && rename(temporary.c_str(), target.c_str()) != 0)) {
     const int reason = errno;
-    unlink(temporary.c_str());
+    if (!inPlace)
+      unlink(temporary.c_str());
     errno = reason;
     failNow("cannot write");
   }

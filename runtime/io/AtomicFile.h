@@ -30,6 +30,8 @@ private:
   [[noreturn]] void failNow(const char *what);
 
   std::string target;
+  /// Devices and pipes are written to directly.
+  bool inPlace;
   std::string temporary;
   int descriptor = -1;
 };
