@@ -21,8 +21,7 @@ LogicalResult BufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   bool numbered = space == BufferSpace::input || space == BufferSpace::output;
   if (!numbered && index != 0)
     return emitError() << "expects index 0 in space '"
-                       << stringifyBufferSpace(space) << "', but got "
-                       << index;
+                       << stringifyBufferSpace(space) << "', but got " << index;
   return success();
 }
 

@@ -78,8 +78,7 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
 }
 
 int64_t pipewright::pipe::byteSize(RankedTensorType type) {
-  unsigned bits = type.getElementType().isIndex()
-                      ? 64
-                      : type.getElementTypeBitWidth();
+  unsigned bits =
+      type.getElementType().isIndex() ? 64 : type.getElementTypeBitWidth();
   return type.getNumElements() * std::max<int64_t>(1, bits / 8);
 }

@@ -88,8 +88,7 @@ static LogicalResult verifySources(Operation *op, ArrayAttr sources,
 
 static void nameSources(ArrayAttr sources, Region &region,
                         OpAsmSetValueNameFn setName) {
-  for (auto [argument, source] :
-       llvm::zip(region.getArguments(), sources)) {
+  for (auto [argument, source] : llvm::zip(region.getArguments(), sources)) {
     if (auto input = dyn_cast<InputAttr>(source))
       setName(argument, input.getName().getValue());
     else if (auto output = dyn_cast<OutputAttr>(source))
@@ -184,12 +183,14 @@ void BackwardOp::getAsmBlockArgumentNames(Region &region,
     if (number < getInputs().size())
       setName(argument, "in" + std::to_string(getInputs()[number]));
     else if (number < saved)
-      setName(argument,
-              "out" + std::to_string(getOutputs()[number - getInputs().size()]));
+      setName(argument, "out" + std::to_string(
+                                    getOutputs()[number - getInputs().size()]));
     else if (number + gradients < region.getNumArguments())
       setName(argument, "stash" + std::to_string(number - saved));
     else
-      setName(argument, "d_out" + std::to_string(getGradientsOf()[
-                            number + gradients - region.getNumArguments()]));
+      setName(argument,
+              "d_out" +
+                  std::to_string(getGradientsOf()[number + gradients -
+                                                  region.getNumArguments()]));
   }
 }

@@ -68,9 +68,8 @@ static void forwardSignature(Body body, StringRef stage, bool withStash,
   llvm::append_range(operands, body.getBody()->getArgumentTypes());
   llvm::append_range(results, body.getReturn().getValues().getTypes());
   if (withStash && !body.getReturn().getStash().empty())
-    results.push_back(
-        StashType::get(body.getContext(), FlatSymbolRefAttr::get(
-                                              body.getContext(), stage)));
+    results.push_back(StashType::get(
+        body.getContext(), FlatSymbolRefAttr::get(body.getContext(), stage)));
 }
 
 LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -90,8 +89,7 @@ LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (!stage.getEvaluate())
       return emitOpError("needs a 'pipe.evaluate' in stage '")
              << getStage() << "'";
-    forwardSignature(stage.getEvaluate(), getStage(), false, operands,
-                     results);
+    forwardSignature(stage.getEvaluate(), getStage(), false, operands, results);
     break;
   case TaskKind::backward: {
     BackwardOp backward = stage.getBackward();

@@ -22,9 +22,9 @@ static bool isSpecial(const std::string &path) {
 AtomicFile::AtomicFile(std::string path)
     : target(std::move(path)), inPlace(isSpecial(target)),
       temporary(inPlace ? target : target + ".tmp" + std::to_string(getpid())) {
-  descriptor = open(temporary.c_str(),
-                    O_WRONLY | O_CLOEXEC | (inPlace ? 0 : O_CREAT | O_TRUNC),
-                    0666);
+  descriptor =
+      open(temporary.c_str(),
+           O_WRONLY | O_CLOEXEC | (inPlace ? 0 : O_CREAT | O_TRUNC), 0666);
   if (descriptor < 0)
     fail("cannot write '", target, "': ", strerror(errno));
 }

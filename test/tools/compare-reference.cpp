@@ -94,9 +94,8 @@ static bool compareGradients(const json &expected, const char *path) {
     }
     double error = std::sqrt(squares / projections.size());
     double norm = entry["norm"];
-    double relative =
-        std::max({1e-4, 4 * entry["float32_error"].get<double>(),
-                  2 * worstOfPyTorch});
+    double relative = std::max(
+        {1e-4, 4 * entry["float32_error"].get<double>(), 2 * worstOfPyTorch});
     double allowed = std::min(relative, 1.0) * norm + 1e-6 * total;
     if (error / allowed > worst || std::isnan(error)) {
       worst = error / allowed;

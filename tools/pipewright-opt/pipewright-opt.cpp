@@ -20,11 +20,11 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
 #include "passes/conversion/Passes.h"
 #include "passes/nn/Passes.h"
 #include "passes/pipe/Passes.h"
-#include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "mlir/Transforms/Passes.h"
 
 /// The dialects that some level of the compiler is made of.
 static void registerDialects(mlir::DialectRegistry &registry) {
