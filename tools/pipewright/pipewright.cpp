@@ -59,6 +59,10 @@ static int trainModel(tool::CompileOptions options,
   if (code == 0) {
     std::string program = options.output + "/train";
     std::vector<llvm::StringRef> arguments = {program};
+    // The folder goes away; what was learned must not go with it. A later
+    // --save of the user's own wins.
+    for (llvm::StringRef word : {"--save", "trained.safetensors"})
+      arguments.push_back(word);
     llvm::append_range(arguments, programArguments);
     std::string message;
     code = llvm::sys::ExecuteAndWait(program, arguments, std::nullopt, {}, 0, 0,
