@@ -76,8 +76,10 @@ static LogicalResult warnAboutLostTies(GraphImporter &graph, bool &found) {
   return success();
 }
 
-/// Every convolution has a bias, none is normalized, and the weights' names
-/// are made up: batch norm was there once.
+/// No convolution is normalized, and names tell that batch norm was there once:
+/// the older exporter makes up names for the folded weights and gives every
+/// convolution a bias; with the newer one a convolution's result keeps the
+/// name of batch norm's first result.
 static bool hasFoldedBatchNorm(const ModelFile &file) {
   int64_t convolutions = 0;
   bool renamed = false;
@@ -86,6 +88,11 @@ static bool hasFoldedBatchNorm(const ModelFile &file) {
       return false;
     if (node.op_type() != "Conv")
       continue;
+    if (StringRef(node.output(0)).starts_with("getitem")) {
+      ++convolutions;
+      renamed = true;
+      continue;
+    }
     if (node.input_size() < 3)
       return false;
     ++convolutions;
@@ -107,8 +114,51 @@ static void warnAboutUntied(GraphImporter &graph) {
              "its own again");
 }
 
+/// Vectors of one value (the ones and zeros that scales and biases begin with)
+/// which several nodes read: PyTorch's newer exporter merges those that are
+/// equal and keeps one name. A tie that was meant looks the same, so nothing
+/// is untied here.
+static LogicalResult warnAboutMergedVectors(GraphImporter &graph) {
+  // The older exporter (it ends at IR 9) keeps every weight in training mode.
+  if (graph.file.proto->ir_version() < 10 && isTrainingExport(graph.file))
+    return success();
+  llvm::StringMap<int64_t> readers;
+  for (const auto &node : graph.file.graph().node())
+    if (node.op_type() != "Identity")
+      for (const std::string &name : node.input())
+        ++readers[name];
+  int64_t merged = 0;
+  std::string example;
+  for (const auto &tensor : graph.file.graph().initializer()) {
+    int64_t count = readers.lookup(tensor.name());
+    if (count < 2 || tensor.dims_size() != 1 || tensor.dims(0) < 2 ||
+        elementKindOf(tensor.data_type()) != ElementKind::Float)
+      continue;
+    FailureOr<FloatBytes> values =
+        graph.reader.readFloats(tensor, "initializer '" + tensor.name() + "'");
+    if (failed(values))
+      return failure();
+    bool uniform = true;
+    for (int64_t i = 1; i < tensor.dims(0); ++i)
+      uniform &= values->bytes.slice(4 * i, 4) == values->bytes.slice(0, 4);
+    if (!uniform)
+      continue;
+    if (!merged++)
+      example = "'" + tensor.name() + "' by " + std::to_string(count);
+  }
+  if (merged)
+    graph.warn(std::to_string(merged) + (merged == 1 ? " vector" : " vectors") +
+               " of equal values read by several nodes (" + example +
+               "): if the model has a weight for each, the export merged them "
+               "and they are trained as one; export after a first step of "
+               "training, or with optimize=False");
+  return success();
+}
+
 LogicalResult warnAboutEvaluationMode(GraphImporter &graph) {
   bool evaluation = false;
+  if (failed(warnAboutMergedVectors(graph)))
+    return failure();
   if (!graph.untied.empty()) {
     evaluation = true;
     warnAboutUntied(graph);
@@ -117,9 +167,9 @@ LogicalResult warnAboutEvaluationMode(GraphImporter &graph) {
     return failure();
   if (hasFoldedBatchNorm(graph.file)) {
     evaluation = true;
-    graph.warn("no convolution is followed by batch normalization, but the "
-               "weights' names show that it was folded into them: training "
-               "goes on without it");
+    graph.warn("no convolution is followed by batch normalization, but "
+               "names show that it was folded into the weights: training goes "
+               "on without it");
   }
   if (graph.inferenceBatchNorms) {
     graph.warn(std::to_string(graph.inferenceBatchNorms) +
