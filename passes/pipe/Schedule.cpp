@@ -169,8 +169,8 @@ private:
 
   llvm::Expected<schedules::Schedule>
   build(const schedules::ScheduleOptions &options) {
-    llvm::Expected<const schedules::Policy *> found =
-        schedules::findPolicy(policy);
+    llvm::Expected<schedules::PolicyChoice> found =
+        schedules::choosePolicy(policy);
     if (!found)
       return found.takeError();
     if ((*found)->splitsBackward())
@@ -178,7 +178,7 @@ private:
           "schedule '" + policy +
           "' needs backward tasks that are split in two, which this version "
           "does not make");
-    return (*found)->build(options);
+    return (*found)->build(found->with(options));
   }
 
   void fail(llvm::Error error) {

@@ -139,9 +139,13 @@ llvm::Error DataFlow::checkRank(int32_t rank,
                     rank, task.name(), next,
                     next == expected.size() ? "that it ends there"
                                             : expected[next].name());
-    ++next;
     if (llvm::Error error = checkNeeds(rank, task))
       return error;
+    // The first of a pair does not start without what the second needs.
+    if (expected[next].overlapsNext)
+      if (llvm::Error error = checkNeeds(rank, expected[next + 1]))
+        return error;
+    ++next;
     if (task.kind == TaskKind::Forward)
       computed[slotOf(TransferKind::Forward, task.stage, task.microBatch)] =
           true;

@@ -92,6 +92,20 @@ static llvm::Error checkShape(const Schedule &schedule,
     if (rank < 0 || rank >= schedule.ranks)
       return refuse("stage {0} is on rank {1}, but there are {2} ranks", stage,
                     rank, schedule.ranks);
+  if (schedule.copies < 1 || schedule.copies > 2 || schedule.updates < 1 ||
+      schedule.stages % schedule.copies != 0 ||
+      schedule.microBatches % (schedule.copies * schedule.updates) != 0)
+    return refuse("{0} copies of the model and {1} updates need to divide {2} "
+                  "stages and {3} micro-batches",
+                  schedule.copies, schedule.updates, schedule.stages,
+                  schedule.microBatches);
+  for (auto [rank, tasks] : llvm::enumerate(schedule.order))
+    for (size_t i = 0; i < tasks.size(); ++i)
+      if (tasks[i].overlapsNext &&
+          (i + 1 == tasks.size() || tasks[i + 1].overlapsNext))
+        return refuse("rank {0} overlaps {1} with {2}, but expects pairs", rank,
+                      tasks[i].name(),
+                      i + 1 == tasks.size() ? "nothing" : "a chain of tasks");
   for (auto [i, edge] : llvm::enumerate(edges))
     if (edge.from < 0 || edge.to >= schedule.stages || edge.from >= edge.to ||
         edge.bytes < 0)
@@ -109,10 +123,19 @@ llvm::Error Dependences::registerTask(int32_t rank, const Task &task) {
     return refuse("rank {0} runs {1}, but there are {2} stages and {3} "
                   "micro-batches",
                   rank, task.name(), schedule->stages, schedule->microBatches);
-  if (task.kind == TaskKind::Update && task.microBatch != 0)
-    return refuse("rank {0} runs {1} for micro-batch {2}, but an update "
-                  "belongs to none",
-                  rank, task.name(), task.microBatch);
+  if (task.kind == TaskKind::Update && task.microBatch >= schedule->updates)
+    return refuse("rank {0} runs {1}, but each stage has {2} update{3} in a "
+                  "step",
+                  rank, task.name(), schedule->updates,
+                  schedule->updates == 1 ? "" : "s");
+  if (schedule->forwardOnly && task.kind != TaskKind::Forward)
+    return refuse("rank {0} runs {1}, but this schedule has forwards only",
+                  rank, task.name());
+  if (task.kind != TaskKind::Update &&
+      !schedule->runs(task.stage, task.microBatch))
+    return refuse("rank {0} runs {1}, but that micro-batch goes through the "
+                  "other copy of the model",
+                  rank, task.name());
   int32_t home = schedule->rankOfStage[task.stage];
   if (home != rank)
     return refuse("rank {0} runs {1}, but stage {2} is on rank {3}", rank,
@@ -132,6 +155,13 @@ llvm::Error Dependences::findMissingTasks() const {
   };
   for (int32_t stage = 0; stage < schedule->stages; ++stage) {
     for (int32_t m = 0; m < schedule->microBatches; ++m) {
+      if (!schedule->runs(stage, m))
+        continue;
+      if (schedule->forwardOnly) {
+        if (!hasKind(TaskKind::Forward, stage, m))
+          return isMissing(TaskKind::Forward, stage, m);
+        continue;
+      }
       bool isWhole = hasKind(TaskKind::Backward, stage, m);
       bool hasInput = hasKind(TaskKind::InputGradient, stage, m);
       bool hasWeight = hasKind(TaskKind::WeightGradient, stage, m);
@@ -150,8 +180,9 @@ llvm::Error Dependences::findMissingTasks() const {
       if (!isWhole && !hasWeight)
         return isMissing(TaskKind::WeightGradient, stage, m);
     }
-    if (!hasKind(TaskKind::Update, stage, 0))
-      return isMissing(TaskKind::Update, stage, 0);
+    for (int32_t number = 0; number < schedule->updates; ++number)
+      if (!schedule->forwardOnly && !hasKind(TaskKind::Update, stage, number))
+        return isMissing(TaskKind::Update, stage, number);
   }
   return llvm::Error::success();
 }
@@ -159,7 +190,8 @@ llvm::Error Dependences::findMissingTasks() const {
 Dependences::Dependences(const Schedule &schedule,
                          llvm::ArrayRef<StageEdge> edges)
     : schedule(&schedule),
-      edgeList(edges.empty() ? linearEdges(schedule.stages) : edges.vec()),
+      edgeList(edges.empty() ? linearEdges(schedule.stages, 0, schedule.copies)
+                             : edges.vec()),
       index(schedule.stages, edgeList),
       present(schedule.stages * schedule.microBatches) {}
 
@@ -224,7 +256,10 @@ llvm::Error Dependences::run(
     for (; at < static_cast<int64_t>(tasks.size()); ++at) {
       const Task &task = tasks[at];
       Need unmet;
-      if (findUnmet(task, done, unmet)) {
+      bool isBlocked =
+          findUnmet(task, done, unmet) ||
+          (task.overlapsNext && findUnmet(tasks[at + 1], done, unmet));
+      if (isBlocked) {
         int32_t &first =
             firstWaiter[unmet.stage * microBatches + unmet.microBatch];
         nextWaiter[rank] = first;
@@ -250,8 +285,10 @@ static std::string describe(const Dependences::Need &need) {
   const char *what = need.kind == TaskKind::Forward     ? "output"
                      : need.kind == TaskKind::Backward  ? "gradient"
                      : need.kind == TaskKind::Recompute ? "recomputed values"
+                     : need.kind == TaskKind::Update    ? "updated weights"
                                                         : "weight gradient";
-  return formatv("the {0} of stage {1}, micro-batch {2}", what, need.stage,
+  return formatv("the {0} of stage {1}, {2} {3}", what, need.stage,
+                 need.kind == TaskKind::Update ? "update" : "micro-batch",
                  need.microBatch);
 }
 
@@ -261,7 +298,9 @@ std::string Dependences::deadlockStory(llvm::ArrayRef<int64_t> position,
   std::vector<int32_t> waitsFor(schedule->ranks, -1);
   for (int32_t rank = 0; rank < schedule->ranks; ++rank)
     if (position[rank] < static_cast<int64_t>(schedule->order[rank].size())) {
-      findUnmet(schedule->order[rank][position[rank]], done, need[rank]);
+      const Task *task = &schedule->order[rank][position[rank]];
+      if (!findUnmet(*task, done, need[rank]) && task->overlapsNext)
+        findUnmet(task[1], done, need[rank]);
       waitsFor[rank] = schedule->rankOfStage[need[rank].stage];
     }
   std::vector<int32_t> cycle = findWaitCycle(waitsFor);

@@ -78,7 +78,8 @@ public:
 
   /// Something that a task waits for: a kind of result of one stage for one
   /// micro-batch, over an edge or (-1) on the own stage. A gradient result is
-  /// named Backward, whether B or I makes it.
+  /// named Backward, whether B or I makes it; `microBatch` of an update is its
+  /// number.
   struct Need {
     TaskKind kind;
     int32_t stage;
@@ -91,7 +92,8 @@ public:
   void forEachNeed(const Task &task, Visit visit) const;
 
   /// Calls `visit(rank, position)` for every task, each after its needs and
-  /// after its rank's earlier tasks; fails with a story where that cannot be.
+  /// after its rank's earlier tasks, the first of an overlapped pair after the
+  /// needs of both; fails with a story where that cannot be.
   llvm::Error
   run(llvm::function_ref<void(int32_t rank, int64_t position)> visit) const;
 
@@ -124,6 +126,9 @@ void Dependences::forEachNeed(const Task &task, Visit visit) const {
     for (int32_t edge : index.into(stage))
       if (!visit(Need{TaskKind::Forward, edgeList[edge].from, m, edge}))
         return;
+    if (schedule->weightRule == WeightRule::DelayedByOne &&
+        schedule->updateOf(m) >= 2)
+      visit(Need{TaskKind::Update, stage, schedule->updateOf(m) - 2, -1});
     return;
   case TaskKind::Recompute:
     visit(Need{TaskKind::Forward, stage, m, -1});
@@ -143,14 +148,22 @@ void Dependences::forEachNeed(const Task &task, Visit visit) const {
   case TaskKind::WeightGradient:
     visit(Need{TaskKind::Backward, stage, m, -1});
     return;
-  case TaskKind::Update:
-    for (int32_t each = 0; each < schedule->microBatches; ++each) {
-      bool isSplit = hasKind(TaskKind::WeightGradient, stage, each);
+  case TaskKind::Update: {
+    // Its own micro-batches: `m` is the number of the update.
+    int64_t each = schedule->microBatches / schedule->updates;
+    for (int32_t of = m * each; of < (m + 1) * each; ++of) {
+      if (!schedule->runs(stage, of))
+        continue;
+      bool isSplit = hasKind(TaskKind::WeightGradient, stage, of);
       if (!visit(Need{isSplit ? TaskKind::WeightGradient : TaskKind::Backward,
-                      stage, each, -1}))
+                      stage, of, -1}))
         return;
     }
+    // Updates of a stage stand on each other.
+    if (m > 0)
+      visit(Need{TaskKind::Update, stage, m - 1, -1});
     return;
+  }
   }
 }
 

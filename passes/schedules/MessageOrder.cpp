@@ -83,7 +83,8 @@ private:
   LinkIndex links;
   std::vector<std::vector<Message>> messages;
   std::vector<std::vector<int32_t>> linksFrom, linksTo;
-  /// Positions of F and of B or I, by stage and micro-batch.
+  /// Positions of F and of B or I (of the first of their pair), by stage and
+  /// micro-batch.
   std::vector<int32_t> forwardPosition, gradientPosition;
 };
 
@@ -95,10 +96,13 @@ void MessageOrder::findConsumers() {
   for (const std::vector<Task> &tasks : schedule.order)
     for (auto [position, task] : llvm::enumerate(tasks)) {
       int64_t pair = task.stage * schedule.microBatches + task.microBatch;
+      // An overlapped pair starts with the needs of both.
+      bool isSecond = position > 0 && tasks[position - 1].overlapsNext;
+      int32_t start = static_cast<int32_t>(position) - isSecond;
       if (task.kind == TaskKind::Forward)
-        forwardPosition[pair] = static_cast<int32_t>(position);
+        forwardPosition[pair] = start;
       else if (task.producesGradient())
-        gradientPosition[pair] = static_cast<int32_t>(position);
+        gradientPosition[pair] = start;
     }
 }
 
@@ -122,7 +126,8 @@ void MessageOrder::collectMessages(int32_t rank) {
       message.transfer = {kind, edge, task.microBatch};
       message.bytes = ends.bytes;
       message.produced = simulation.times[rank][position].end;
-      message.producer = static_cast<int32_t>(position);
+      // What a pair makes is there when both are done.
+      message.producer = static_cast<int32_t>(position) + task.overlapsNext;
       message.wait =
           (isForward ? forwardPosition
                      : gradientPosition)[consumer * schedule.microBatches +

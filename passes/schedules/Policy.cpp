@@ -1,7 +1,7 @@
 //===- Policy.cpp - What all policies share, and their list -----*- C++ -*-===//
 //
 // The checks that every policy needs, and the registry: a new policy is one
-// file and one line in `allPolicies`' list below.
+// file and one line in policies/Policies.def.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,9 @@ using namespace pipewright::schedules;
 
 static std::vector<const Policy *> &registry() {
   static std::vector<const Policy *> policies = {
-      &gpipePolicy(),
-      &oneFOneBPolicy(),
-      &breadthFirstPolicy(),
+#define POLICY(function) &function(),
+#include "passes/schedules/policies/Policies.def"
+#undef POLICY
   };
   return policies;
 }
@@ -65,6 +65,50 @@ pipewright::schedules::findPolicy(llvm::StringRef name) {
                 llvm::join(all, ", "));
 }
 
+static std::string namesOfParameters(const Policy &policy) {
+  std::vector<std::string> names;
+  for (const PolicyParameter &parameter : policy.parameters())
+    names.push_back(parameter.name.str());
+  return names.empty() ? "it has none" : "it has " + llvm::join(names, ", ");
+}
+
+llvm::Expected<PolicyChoice>
+pipewright::schedules::choosePolicy(llvm::StringRef text) {
+  auto [name, rest] = text.split(':');
+  llvm::Expected<const Policy *> policy = findPolicy(name);
+  if (!policy)
+    return policy.takeError();
+  PolicyChoice choice{*policy, {}, {}};
+  if (name.size() < text.size()) {
+    llvm::SmallVector<llvm::StringRef> words;
+    rest.split(words, ':');
+    for (llvm::StringRef word : words) {
+      auto [parameter, number] = word.split('=');
+      bool isKnown = llvm::any_of((*policy)->parameters(), [&](const auto &p) {
+        return p.name == parameter;
+      });
+      if (!isKnown)
+        return refuse("schedule '{0}' has no parameter '{1}'; {2}", name,
+                      parameter, namesOfParameters(**policy));
+      int64_t value = 1;
+      if (parameter.size() < word.size() && number.getAsInteger(10, value))
+        return refuse("parameter '{0}' of schedule '{1}' expects a whole "
+                      "number, but got '{2}'",
+                      parameter, name, number);
+      choice.parameters.emplace_back(parameter.str(), value);
+    }
+  }
+  return choice;
+}
+
+int64_t ScheduleOptions::parameter(llvm::StringRef name,
+                                   int64_t otherwise) const {
+  for (const auto &[given, value] : parameters)
+    if (given == name)
+      return value;
+  return otherwise;
+}
+
 llvm::Expected<Placement> Policy::place(const ScheduleOptions &options) const {
   struct Count {
     llvm::StringRef what;
@@ -84,7 +128,19 @@ llvm::Expected<Placement> Policy::place(const ScheduleOptions &options) const {
     return refuse("{0} stages and {1} micro-batches make a schedule too "
                   "large to write out",
                   options.stages, options.microBatches);
+  for (const auto &[given, value] : options.parameters)
+    if (llvm::none_of(parameters(),
+                      [&](const auto &known) { return known.name == given; }))
+      return refuse("schedule '{0}' has no parameter '{1}'; {2}", name(), given,
+                    namesOfParameters(*this));
   return placeStages(options);
+}
+
+llvm::Error Policy::orderRanks(Schedule &schedule,
+                               const ScheduleOptions &options) const {
+  for (int32_t rank = 0; rank < schedule.ranks; ++rank)
+    schedule.order[rank] = orderOfRank(schedule, options, rank);
+  return llvm::Error::success();
 }
 
 llvm::Expected<Schedule> Policy::build(const ScheduleOptions &options) const {
@@ -94,15 +150,40 @@ llvm::Expected<Schedule> Policy::build(const ScheduleOptions &options) const {
 
   Schedule schedule;
   schedule.ranks = options.ranks;
-  schedule.stages = options.stages;
+  schedule.stages = static_cast<int64_t>(placement->size());
   schedule.microBatches = options.microBatches;
   schedule.rankOfStage = std::move(*placement);
+  schedule.copies = copies();
+  schedule.updates = updates(options);
+  schedule.weightRule = weightRule();
+  schedule.forwardOnly = !trains();
+  if (schedule.microBatches % (schedule.copies * schedule.updates) != 0)
+    return refuse("{0} needs micro-batches that {1} divides, but got {2}",
+                  name(), schedule.copies * schedule.updates,
+                  schedule.microBatches);
   schedule.order.resize(options.ranks);
-  for (int32_t rank = 0; rank < options.ranks; ++rank)
-    schedule.order[rank] = orderOfRank(schedule, rank);
-  for (int32_t stage = 0; stage < options.stages; ++stage)
-    schedule.order[schedule.rankOfStage[stage]].push_back(Task::update(stage));
+  if (llvm::Error error = orderRanks(schedule, options))
+    return error;
+  if (trains() && weightRule() == WeightRule::Synchronous)
+    for (int32_t stage = 0; stage < schedule.stages; ++stage)
+      schedule.order[schedule.rankOfStage[stage]].push_back(
+          Task::update(stage));
   return schedule;
+}
+
+llvm::Error Policy::checkLoops(const ScheduleOptions &options,
+                               int64_t loops) const {
+  if (loops > 0 ? options.stages == loops * options.ranks
+                : options.stages % options.ranks == 0)
+    return llvm::Error::success();
+  if (options.stages % options.ranks == 0)
+    return refuse("{0} needs exactly {1} stage{2} per rank, but got {3}; use "
+                  "--loops {1}",
+                  name(), loops, loops == 1 ? "" : "s",
+                  options.stages / options.ranks);
+  return refuse("{0} needs ranks x loops stages, but got {1} stages on {2} "
+                "ranks",
+                name(), options.stages, options.ranks);
 }
 
 llvm::Expected<Placement>

@@ -12,17 +12,51 @@
 
 #include "passes/schedules/Placement.h"
 #include "passes/schedules/Schedule.h"
+#include "passes/schedules/Simulator.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace pipewright::schedules {
+
+/// A number that the user may give a policy: `interleaved:group=8`. The default
+/// is what the policy's own description says; a parameter named alone, as in
+/// `gpipe:descending`, is 1.
+struct PolicyParameter {
+  llvm::StringLiteral name;
+  llvm::StringLiteral summary;
+};
 
 struct ScheduleOptions {
   int64_t ranks = 1;
+  /// Of the model, that is of one copy of it.
   int64_t stages = 1;
   int64_t microBatches = 1;
+  /// What the user gave, by name.
+  std::vector<std::pair<std::string, int64_t>> parameters = {};
+  /// For policies that plan with times: predicted or measured costs of the
+  /// placed stages (null: every task takes the same time) and the tensors
+  /// between them (empty: a chain).
+  const TaskCosts *costs = nullptr;
+  llvm::ArrayRef<StageEdge> edges = {};
+
+  int64_t parameter(llvm::StringRef name, int64_t otherwise) const;
+};
+
+/// Seconds per task when all stages are alike.
+struct UnitTimes {
+  double forward = 1;
+  double inputGradient = 1;
+  double weightGradient = 1;
+
+  double backward() const { return inputGradient + weightGradient; }
 };
 
 class Policy {
@@ -33,22 +67,46 @@ public:
   virtual llvm::StringRef name() const = 0;
   virtual llvm::StringRef summary() const = 0;
   virtual llvm::StringRef paper() const = 0;
-  /// In terms of P ranks, M micro-batches, v stages per rank, tF and tB.
+  /// In terms of P ranks, M micro-batches, v stages per rank, and the times tF,
+  /// tB, tI, tW of one rank's whole share of the model.
   virtual llvm::StringRef bubbleFormula() const = 0;
   virtual llvm::StringRef memoryFormula() const = 0;
   /// The options whose timetable shows the idea best.
   virtual ScheduleOptions example() const { return {4, 4, 4}; }
+  virtual llvm::ArrayRef<PolicyParameter> parameters() const { return {}; }
+  /// Stages per rank when the user says nothing.
+  virtual int64_t defaultLoops() const { return 1; }
 
-  /// Whether the order holds I and W tasks instead of B.
+  /// Whether some backwards are I and W tasks instead of B.
   virtual bool splitsBackward() const { return false; }
+  /// Whether B (and W) of each stage run in ascending order of micro-batches,
+  /// so that gradients round as under every other such policy.
+  virtual bool sumsAscending(const ScheduleOptions &options) const {
+    return true;
+  }
+  /// Copies of the model's weights.
+  virtual int64_t copies() const { return 1; }
+  virtual WeightRule weightRule() const { return WeightRule::Synchronous; }
+  /// Updates per step.
+  virtual int64_t updates(const ScheduleOptions &options) const { return 1; }
+  /// False for policies that only evaluate.
+  virtual bool trains() const { return true; }
 
-  /// Step time when every forward of a stage takes `forward` and every
-  /// backward `backward`, and links take no time. Updates not counted.
-  virtual double stepTime(const ScheduleOptions &options, double forward,
-                          double backward) const = 0;
-  /// An upper bound, reached when links take no time, of the number of (stage,
-  /// micro-batch) pairs whose forward is done or running and whose backward
-  /// is not done, on one rank at one time.
+  /// The global step time when every stage takes `times` and links take no
+  /// time, updates not counted; none where no formula is stated for these
+  /// options. A formula is exact.
+  virtual std::optional<double> stepTime(const ScheduleOptions &options,
+                                         const UnitTimes &times) const {
+    return std::nullopt;
+  }
+  /// The same of the span: the longest rank from its own first start.
+  virtual std::optional<double> spanTime(const ScheduleOptions &options,
+                                         const UnitTimes &times) const {
+    return std::nullopt;
+  }
+  /// An upper bound of the number of (stage, micro-batch) pairs on one rank
+  /// between the start of the forward and the end of the backward (of W, where
+  /// it is split), whatever tasks and links take.
   virtual int64_t maxInFlight(const ScheduleOptions &options,
                               int64_t rank) const = 0;
 
@@ -56,24 +114,55 @@ public:
   /// allow, so the partition pass can ask before any task exists.
   llvm::Expected<Placement> place(const ScheduleOptions &options) const;
 
-  /// The whole schedule: placement, order, and one update per stage at the
-  /// end of its rank's order.
+  /// The whole schedule: placement, order, and, unless the policy puts updates
+  /// into its order itself, one update per stage at the end of its rank's.
   llvm::Expected<Schedule> build(const ScheduleOptions &options) const;
 
 protected:
-  /// What `place` and `build` call once counts are known to be positive.
+  /// What `place` and `build` call once counts are known to be positive and
+  /// parameters to be the policy's own. Counts all copies.
   virtual llvm::Expected<Placement>
   placeStages(const ScheduleOptions &options) const = 0;
-  /// The tasks of one rank in order, without updates.
+
+  /// The tasks of one rank in order. A policy overrides this one, or the next
+  /// if it cannot say the order of a rank by itself. `schedule` has everything
+  /// but the order.
   virtual std::vector<Task> orderOfRank(const Schedule &schedule,
-                                        int32_t rank) const = 0;
+                                        const ScheduleOptions &options,
+                                        int32_t rank) const {
+    return {};
+  }
+  /// Fills `schedule.order`, which has an empty list for each rank.
+  virtual llvm::Error orderRanks(Schedule &schedule,
+                                 const ScheduleOptions &options) const;
 
   /// For policies with one stage per rank: also accepts any number of stages
   /// on a single rank, which is how a cut is compared with its unpipelined
   /// run.
   llvm::Expected<Placement>
   placeOneStagePerRank(const ScheduleOptions &options) const;
+  /// For policies with exactly `loops` stages per rank, or with any number if
+  /// `loops` is 0; fails with what the policy needs.
+  llvm::Error checkLoops(const ScheduleOptions &options, int64_t loops) const;
 };
+
+/// A policy as the user chose it: `interleaved:group=8`.
+struct PolicyChoice {
+  const Policy *policy = nullptr;
+  std::vector<std::pair<std::string, int64_t>> parameters;
+  /// Of a schedule read from a file, nobody else's.
+  std::shared_ptr<const Policy> owned;
+
+  const Policy *operator->() const { return policy; }
+  ScheduleOptions with(ScheduleOptions options) const {
+    options.parameters = parameters;
+    return options;
+  }
+};
+
+/// `NAME[:PARAMETER[=NUMBER]]...`; fails with near matches of names, or with
+/// the parameters there are.
+llvm::Expected<PolicyChoice> choosePolicy(llvm::StringRef text);
 
 /// All policies, built in ones first.
 llvm::ArrayRef<const Policy *> allPolicies();
@@ -85,10 +174,10 @@ void registerPolicy(const Policy &policy);
 /// Fails with the near matches, or with all names when none is near.
 llvm::Expected<const Policy *> findPolicy(llvm::StringRef name);
 
-/// The built-in policies, one per file.
-const Policy &gpipePolicy();
-const Policy &oneFOneBPolicy();
-const Policy &breadthFirstPolicy();
+/// The built-in policies, listed in policies/Policies.def.
+#define POLICY(function) const Policy &function();
+#include "passes/schedules/policies/Policies.def"
+#undef POLICY
 
 } // namespace pipewright::schedules
 

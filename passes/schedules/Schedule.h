@@ -18,15 +18,56 @@
 
 namespace pipewright::schedules {
 
+/// Which version of its weights a forward reads. A backward reads the version
+/// that its forward read.
+enum class WeightRule : uint8_t {
+  /// One update ends the step; all forwards read what the last step left.
+  Synchronous,
+  /// The newest there is (PipeDream's weight stashing).
+  Newest,
+  /// One update behind: forwards of the step's update u read what update u-2
+  /// left, or the one before it across the step's begin (PipeDream-2BW).
+  DelayedByOne,
+};
+
 struct Schedule {
   int64_t ranks = 0;
+  /// All copies counted: with two copies of the model, stage s + stages/2 is
+  /// the same part of it as stage s.
   int64_t stages = 0;
   int64_t microBatches = 0;
   /// Indexed by stage.
   llvm::SmallVector<int32_t> rankOfStage;
   /// Indexed by rank: its tasks, run one after the other.
   std::vector<std::vector<Task>> order;
+
+  /// Copies of the model's weights, 1 or 2. The first half of the micro-batches
+  /// goes through the first copy.
+  int64_t copies = 1;
+  /// Updates of each stage in a step; they divide the micro-batches evenly.
+  int64_t updates = 1;
+  WeightRule weightRule = WeightRule::Synchronous;
+  /// No backwards and no updates: evaluation.
+  bool forwardOnly = false;
+
+  /// Whether a stage works on a micro-batch: always, with one copy.
+  bool runs(int32_t stage, int32_t microBatch) const {
+    return copies == 1 ||
+           microBatch * copies / microBatches == stage * copies / stages;
+  }
+  /// The update that a micro-batch's gradients go into.
+  int32_t updateOf(int32_t microBatch) const {
+    return static_cast<int32_t>(microBatch * updates / microBatches);
+  }
 };
+
+/// For each micro-batch, the number of updates of `stage` in this step that
+/// the version read by its forward has seen; -1 is the version before the one
+/// that the last step left.
+std::vector<int32_t> weightVersions(const Schedule &schedule, int32_t stage);
+
+/// How many versions of its weights a stage has to keep at one time.
+int64_t keptVersions(const Schedule &schedule, int32_t stage);
 
 /// A tensor that the forward of stage `from` hands to the forward of stage
 /// `to`. `from` is always smaller than `to`, but not always its neighbour:
@@ -41,8 +82,10 @@ struct StageEdge {
   bool hasGradient = true;
 };
 
-/// Stage s feeds stage s+1 and no other, with `bytes` each.
-std::vector<StageEdge> linearEdges(int64_t stages, int64_t bytes = 0);
+/// Stage s feeds stage s+1 and no other, with `bytes` each; no edge leads from
+/// one copy of the model to another.
+std::vector<StageEdge> linearEdges(int64_t stages, int64_t bytes = 0,
+                                   int64_t copies = 1);
 
 } // namespace pipewright::schedules
 

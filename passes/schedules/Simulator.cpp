@@ -49,6 +49,12 @@ double TaskCosts::secondsOf(const Task &task) const {
   return 0;
 }
 
+LinkCosts TaskCosts::linkBetween(int32_t from, int32_t to) const {
+  auto own = links.find({from, to});
+  return own != links.end() ? own->second
+                            : LinkCosts{linkLatency, linkBandwidth};
+}
+
 std::string IdleInterval::describe() const {
   if (atEndOfStep)
     return formatv("rank {0} waits for rank {1} to end the step", rank,
@@ -76,13 +82,22 @@ static llvm::Error checkCosts(const Schedule &schedule,
           "{1}",
           cost.stashBytes, stage);
   }
-  if (!isTime(costs.linkLatency))
-    return refuse("expects a link latency of at least 0, but got {0}",
-                  costs.linkLatency);
-  if (!(costs.linkBandwidth > 0))
-    return refuse("expects a link bandwidth above 0, but got {0}",
-                  costs.linkBandwidth);
-  return llvm::Error::success();
+  auto checkLink = [&](const LinkCosts &link) -> llvm::Error {
+    if (!isTime(link.latency))
+      return refuse("expects a link latency of at least 0, but got {0}",
+                    link.latency);
+    if (!(link.bandwidth > 0))
+      return refuse("expects a link bandwidth above 0, but got {0}",
+                    link.bandwidth);
+    return llvm::Error::success();
+  };
+  for (const auto &[ends, link] : costs.links)
+    if (llvm::Error error = checkLink(link))
+      return error;
+  if (!isTime(costs.pairFactor))
+    return refuse("expects a pair factor of at least 0, but got {0}",
+                  costs.pairFactor);
+  return checkLink({costs.linkLatency, costs.linkBandwidth});
 }
 
 namespace {
@@ -108,6 +123,7 @@ private:
     return stage * schedule.microBatches + microBatch;
   }
   Arrival arrivalOf(const Dependences::Need &need) const;
+  Arrival latestArrival(const Task &task) const;
   void publish(const Task &task, double end);
   void send(TransferKind kind, int32_t edge, int32_t microBatch, double end);
   void account(int32_t rank, const Task &task, const TaskTime &time);
@@ -124,6 +140,7 @@ private:
   // that stay on their rank.
   std::vector<std::vector<double>> forwardArrival, gradientArrival;
   std::vector<double> linkFree, rankFree;
+  std::vector<LinkCosts> linkCosts;
   std::vector<int64_t> stashBytes, inFlight;
 };
 
@@ -139,6 +156,8 @@ Timeline::Timeline(const Schedule &schedule, const TaskCosts &costs,
       gradientArrival(dependences.edges().size()),
       linkFree(links.links().size()), rankFree(schedule.ranks),
       stashBytes(schedule.ranks), inFlight(schedule.ranks) {
+  for (const LinkIndex::Link &link : links.links())
+    linkCosts.push_back(costs.linkBetween(link.from, link.to));
   result.ranks.resize(schedule.ranks);
   result.times.resize(schedule.ranks);
   for (int64_t rank = 0; rank < schedule.ranks; ++rank)
@@ -175,11 +194,11 @@ void Timeline::send(TransferKind kind, int32_t edge, int32_t microBatch,
   if (link < 0)
     return;
   double &free = linkFree[link];
-  free = std::max(free, end) +
-         dependences.edges()[edge].bytes / costs.linkBandwidth;
+  const LinkCosts &cost = linkCosts[link];
+  free = std::max(free, end) + dependences.edges()[edge].bytes / cost.bandwidth;
   (kind == TransferKind::Forward ? forwardArrival
                                  : gradientArrival)[edge][microBatch] =
-      free + costs.linkLatency;
+      free + cost.latency;
 }
 
 /// Makes the results of a finished task known to those that need them.
@@ -200,21 +219,26 @@ void Timeline::publish(const Task &task, double end) {
 void Timeline::account(int32_t rank, const Task &task, const TaskTime &time) {
   RankSummary &summary = result.ranks[rank];
   summary.busySeconds += time.end - time.start;
-  int64_t bytes = costs.stages[task.stage].stashBytes;
-  if (task.kind == TaskKind::Forward) {
-    stashBytes[rank] += bytes;
+  const StageCosts &stage = costs.stages[task.stage];
+  int64_t kept =
+      stage.weightStashBytes < 0 ? stage.stashBytes : stage.weightStashBytes;
+  if (task.kind == TaskKind::Forward && !schedule.forwardOnly) {
+    stashBytes[rank] += stage.stashBytes;
     ++inFlight[rank];
-    summary.peakStashBytes = std::max(summary.peakStashBytes, stashBytes[rank]);
-    summary.peakInFlight = std::max(summary.peakInFlight, inFlight[rank]);
-  } else if (task.kind == TaskKind::Backward ||
-             task.kind == TaskKind::WeightGradient) {
-    stashBytes[rank] -= bytes;
-    --inFlight[rank];
+  } else if (task.kind == TaskKind::Backward) {
+    stashBytes[rank] -= stage.stashBytes;
+  } else if (task.kind == TaskKind::InputGradient) {
+    stashBytes[rank] += kept - stage.stashBytes;
+  } else if (task.kind == TaskKind::WeightGradient) {
+    stashBytes[rank] -= kept;
   }
+  summary.peakStashBytes = std::max(summary.peakStashBytes, stashBytes[rank]);
+  summary.peakInFlight = std::max(summary.peakInFlight, inFlight[rank]);
+  inFlight[rank] -= task.endsStash();
 }
 
-void Timeline::visit(int32_t rank, int64_t position) {
-  const Task &task = schedule.order[rank][position];
+/// The arrival that a task waits for longest.
+Timeline::Arrival Timeline::latestArrival(const Task &task) const {
   Arrival latest;
   dependences.forEachNeed(task, [&](const Dependences::Need &need) {
     // What comes from the own rank is ready when the rank is free.
@@ -225,11 +249,38 @@ void Timeline::visit(int32_t rank, int64_t position) {
       latest = arrival;
     return true;
   });
+  return latest;
+}
 
-  double free = rankFree[rank];
+void Timeline::visit(int32_t rank, int64_t position) {
+  const std::vector<Task> &tasks = schedule.order[rank];
+  const Task &task = tasks[position];
   TaskTime &time = result.times[rank][position];
+  // The second of a pair has run with the first.
+  bool isSecond = position > 0 && tasks[position - 1].overlapsNext;
+  if (isSecond) {
+    time = result.times[rank][position - 1];
+    result.ranks[rank].busySeconds -= time.end - time.start;
+    account(rank, task, time);
+    publish(task, time.end);
+    return;
+  }
+
+  Arrival latest = latestArrival(task);
+  Task next = task;
+  double seconds = costs.secondsOf(task);
+  if (task.overlapsNext) {
+    const Task &partner = tasks[position + 1];
+    Arrival other = latestArrival(partner);
+    if (other.ready > latest.ready) {
+      latest = other;
+      next = partner;
+    }
+    seconds = (seconds + costs.secondsOf(partner)) * costs.pairFactor;
+  }
+  double free = rankFree[rank];
   time.start = std::max(free, latest.ready);
-  time.end = time.start + costs.secondsOf(task);
+  time.end = time.start + seconds;
   rankFree[rank] = time.end;
   if (time.start > free) {
     IdleInterval idle;
@@ -237,7 +288,7 @@ void Timeline::visit(int32_t rank, int64_t position) {
     idle.causeRank = schedule.rankOfStage[latest.producer.stage];
     idle.start = free;
     idle.end = time.start;
-    idle.next = task;
+    idle.next = next;
     idle.cause = latest.producer;
     idle.transferSeconds = latest.ready - std::max(latest.produced, free);
     result.idle.push_back(idle);

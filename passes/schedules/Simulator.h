@@ -15,7 +15,9 @@
 #include "llvm/Support/Error.h"
 
 #include <limits>
+#include <map>
 #include <string>
+#include <utility>
 
 namespace pipewright::schedules {
 
@@ -30,21 +32,35 @@ struct StageCosts {
   double update = 0;
   /// What one forward keeps for its backward.
   int64_t stashBytes = 0;
+  /// What of that, and of the gradients that I received and made, W still needs
+  /// after I; -1: all of the stash and nothing else.
+  int64_t weightStashBytes = -1;
+};
+
+struct LinkCosts {
+  /// Seconds between the last byte leaving and its arrival.
+  double latency = 0;
+  /// Bytes per second of one directed link.
+  double bandwidth = std::numeric_limits<double>::infinity();
 };
 
 struct TaskCosts {
   /// Indexed by stage.
   std::vector<StageCosts> stages;
-  /// Seconds between the last byte leaving and its arrival.
+  /// Of every directed link that `links` does not name.
   double linkLatency = 0;
-  /// Bytes per second of one directed link.
   double linkBandwidth = std::numeric_limits<double>::infinity();
+  /// By ranks, from and to.
+  std::map<std::pair<int32_t, int32_t>, LinkCosts> links;
+  /// The time of an overlapped pair, as a share of the sum of its two tasks.
+  double pairFactor = 1;
 
   /// Every stage alike; the two halves of the backward are equal.
   static TaskCosts uniform(int64_t stages, double forward = 1,
                            double backward = 1);
 
   double secondsOf(const Task &task) const;
+  LinkCosts linkBetween(int32_t from, int32_t to) const;
 };
 
 struct TaskTime {

@@ -32,8 +32,13 @@ char letterOf(TaskKind kind);
 struct Task {
   TaskKind kind = TaskKind::Forward;
   int32_t stage = 0;
-  /// Zero for an update, which belongs to no micro-batch.
+  /// Of an update: which of the step's updates (Schedule::updates), zero where
+  /// there is one.
   int32_t microBatch = 0;
+  /// Runs together with the next task of its rank, as one overlapped pair: both
+  /// start when the needs of both are met, and end together. A target that
+  /// cannot overlap runs them one after the other.
+  bool overlapsNext = false;
 
   static Task forward(int32_t stage, int32_t microBatch) {
     return {TaskKind::Forward, stage, microBatch};
@@ -41,16 +46,37 @@ struct Task {
   static Task backward(int32_t stage, int32_t microBatch) {
     return {TaskKind::Backward, stage, microBatch};
   }
-  static Task update(int32_t stage) { return {TaskKind::Update, stage, 0}; }
+  static Task inputGradient(int32_t stage, int32_t microBatch) {
+    return {TaskKind::InputGradient, stage, microBatch};
+  }
+  static Task weightGradient(int32_t stage, int32_t microBatch) {
+    return {TaskKind::WeightGradient, stage, microBatch};
+  }
+  static Task recompute(int32_t stage, int32_t microBatch) {
+    return {TaskKind::Recompute, stage, microBatch};
+  }
+  static Task update(int32_t stage, int32_t number = 0) {
+    return {TaskKind::Update, stage, number};
+  }
 
-  bool operator==(const Task &other) const = default;
+  /// Whether both are the same work; overlapping is not part of it.
+  bool operator==(const Task &other) const {
+    return kind == other.kind && stage == other.stage &&
+           microBatch == other.microBatch;
+  }
 
   /// True for the kinds that produce the gradient of the stage's inputs.
   bool producesGradient() const {
     return kind == TaskKind::Backward || kind == TaskKind::InputGradient;
   }
 
-  /// `F0.3`: forward of stage 0, micro-batch 3. `U2`: update of stage 2.
+  /// True for the kinds after which nothing needs the forward's stash.
+  bool endsStash() const {
+    return kind == TaskKind::Backward || kind == TaskKind::WeightGradient;
+  }
+
+  /// `F0.3`: forward of stage 0, micro-batch 3. `U2`: the update of stage 2;
+  /// `U2.1` where it is not the step's first.
   std::string name() const;
 };
 

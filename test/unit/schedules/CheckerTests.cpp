@@ -91,8 +91,8 @@ TEST(CheckSchedule, TaskOutOfRange) {
             }));
 }
 
-TEST(CheckSchedule, UpdateOfAMicroBatch) {
-  EXPECT_EQ("rank 0 runs U0 for micro-batch 1, but an update belongs to none",
+TEST(CheckSchedule, UpdateTooMany) {
+  EXPECT_EQ("rank 0 runs U0.1, but each stage has 1 update in a step",
             refusalOf(twoByTwo(),
                       [](Schedule &s) { s.order[0].back().microBatch = 1; }));
 }

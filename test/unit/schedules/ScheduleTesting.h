@@ -36,10 +36,22 @@ T valueOf(llvm::Expected<T> value) {
   return T();
 }
 
+/// `policy` may have parameters: `interleaved:group=8`.
 inline Schedule buildSchedule(llvm::StringRef policy, int64_t ranks,
                               int64_t stages, int64_t microBatches) {
-  const Policy *found = valueOf(findPolicy(policy));
-  return valueOf(found->build({ranks, stages, microBatches}));
+  PolicyChoice choice = valueOf(choosePolicy(policy));
+  return valueOf(choice->build(choice.with({ranks, stages, microBatches})));
+}
+
+/// Every placed stage alike.
+inline TaskCosts costsOf(const Schedule &schedule, const UnitTimes &times) {
+  TaskCosts costs =
+      TaskCosts::uniform(schedule.stages, times.forward, times.backward());
+  for (StageCosts &stage : costs.stages) {
+    stage.inputGradient = times.inputGradient;
+    stage.weightGradient = times.weightGradient;
+  }
+  return costs;
 }
 
 /// Calls `visit(policy, options)` for every policy and all sizes that it
@@ -51,9 +63,9 @@ void forEachCase(Visit visit) {
     for (int64_t ranks : {1, 2, 3, 4, 8})
       for (int64_t loops : {1, 2, 4}) {
         int64_t stages = ranks * loops;
-        if (!messageOf(policy->place({ranks, stages, 1})).empty())
-          continue;
         for (int64_t m = 1; m <= 4 * ranks; ++m) {
+          if (!messageOf(policy->build({ranks, stages, m})).empty())
+            continue;
           SCOPED_TRACE(policy->name().str() + ", " + std::to_string(ranks) +
                        " ranks, " + std::to_string(stages) + " stages, " +
                        std::to_string(m) + " micro-batches");

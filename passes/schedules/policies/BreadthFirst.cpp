@@ -44,13 +44,13 @@ public:
 
   /// With fewer micro-batches than ranks, each loop but the last waits for
   /// the previous loop's first micro-batch to come round.
-  double stepTime(const ScheduleOptions &options, double forward,
-                  double backward) const override {
+  std::optional<double> stepTime(const ScheduleOptions &options,
+                                 const UnitTimes &times) const override {
     int64_t loops = options.stages / options.ranks;
     int64_t slots =
         (loops - 1) * std::max(options.microBatches, options.ranks) +
         options.microBatches + options.ranks - 1;
-    return slots * (forward + backward);
+    return slots * (times.forward + times.backward());
   }
 
   int64_t maxInFlight(const ScheduleOptions &options,
@@ -69,6 +69,7 @@ protected:
   }
 
   std::vector<Task> orderOfRank(const Schedule &schedule,
+                                const ScheduleOptions &options,
                                 int32_t rank) const override {
     int32_t ranks = schedule.ranks, microBatches = schedule.microBatches;
     int32_t loops = schedule.stages / schedule.ranks;

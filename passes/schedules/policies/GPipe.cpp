@@ -35,12 +35,12 @@ public:
     return "M stashes on every rank";
   }
 
-  double stepTime(const ScheduleOptions &options, double forward,
-                  double backward) const override {
+  std::optional<double> stepTime(const ScheduleOptions &options,
+                                 const UnitTimes &times) const override {
     int64_t slots = options.ranks == 1
                         ? options.microBatches * options.stages
                         : options.microBatches + options.ranks - 1;
-    return slots * (forward + backward);
+    return slots * (times.forward + times.backward());
   }
 
   int64_t maxInFlight(const ScheduleOptions &options,
@@ -55,6 +55,7 @@ protected:
   }
 
   std::vector<Task> orderOfRank(const Schedule &schedule,
+                                const ScheduleOptions &options,
                                 int32_t rank) const override {
     int32_t microBatches = schedule.microBatches;
     int32_t perRank = schedule.stages / schedule.ranks;

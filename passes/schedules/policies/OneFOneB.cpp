@@ -38,12 +38,12 @@ public:
     return "min(P-r, M) stashes on rank r";
   }
 
-  double stepTime(const ScheduleOptions &options, double forward,
-                  double backward) const override {
+  std::optional<double> stepTime(const ScheduleOptions &options,
+                                 const UnitTimes &times) const override {
     int64_t slots = options.ranks == 1
                         ? options.microBatches * options.stages
                         : options.microBatches + options.ranks - 1;
-    return slots * (forward + backward);
+    return slots * (times.forward + times.backward());
   }
 
   int64_t maxInFlight(const ScheduleOptions &options,
@@ -60,6 +60,7 @@ protected:
   }
 
   std::vector<Task> orderOfRank(const Schedule &schedule,
+                                const ScheduleOptions &options,
                                 int32_t rank) const override {
     if (schedule.ranks == 1)
       return orderOfOnlyRank(schedule);
