@@ -1,15 +1,15 @@
 //===- Checker.cpp - Proves or refuses instruction lists --------*- C++ -*-===//
 //
-// Pairing is a comparison of queues. Deadlock is found by executing the lists
-// with zero buffering: a wait for the n-th message of a link ends as soon as
-// the other end has posted its n-th. No choice is ever made, so one execution
-// stands for all.
+// Pairing is a comparison of the two ends of each channel. Deadlock is found by
+// executing the lists (ChannelExecution.h says why once is enough).
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/schedules/Checker.h"
 
+#include "passes/schedules/ChannelExecution.h"
 #include "passes/schedules/Dependences.h"
+#include "passes/schedules/StashMeter.h"
 #include "passes/schedules/Story.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -38,69 +38,57 @@ pipewright::schedules::defaultTransferName(const Transfer &transfer) {
                  transfer.microBatch);
 }
 
-static bool isSend(InstructionKind kind) {
-  return kind == InstructionKind::PostSend || kind == InstructionKind::WaitSend;
-}
-
-static bool isPost(InstructionKind kind) {
-  return kind == InstructionKind::PostSend ||
-         kind == InstructionKind::PostReceive;
-}
-
 namespace {
 
-/// One end of a directed link.
-struct LinkEnd {
-  std::vector<const RankInstruction *> posts;
+/// The posts of one end of a channel, in order, and how many were waited for.
+struct Posts {
+  std::vector<const RankInstruction *> all;
   size_t waited = 0;
-  /// Of the execution.
-  size_t executedPosts = 0;
-  size_t executedWaits = 0;
-};
-
-struct DirectedLink {
-  int32_t from, to;
-  LinkEnd sends, receives;
-
-  LinkEnd &end(bool ofSender) { return ofSender ? sends : receives; }
-  std::pair<int32_t, int32_t> ranks() const { return {from, to}; }
 };
 
 class InstructionChecker {
 public:
-  InstructionChecker(const InstructionLists &lists, NameOfTransfer name)
-      : lists(lists), name(name) {}
+  InstructionChecker(const InstructionLists &lists, NameOfTransfer name,
+                     const Channels &channels)
+      : lists(lists), name(name), channels(channels),
+        index(lists, channels.layout), posts(index.numEnds()) {}
 
   llvm::Error check();
 
 private:
-  llvm::Error findLinks();
-  llvm::Error collectPosts(int32_t rank);
-  llvm::Error checkPairs(const DirectedLink &link) const;
-  llvm::Error execute();
-  std::string deadlockStory(llvm::ArrayRef<size_t> position);
+  using Execution = ChannelExecution<>;
 
-  DirectedLink &linkOf(int32_t rank, const RankInstruction &instruction) {
-    bool out = isSend(instruction.kind);
-    std::pair<int32_t, int32_t> ends(out ? rank : instruction.peer,
-                                     out ? instruction.peer : rank);
-    return *llvm::lower_bound(links, ends,
-                              [](const DirectedLink &link, const auto &ends) {
-                                return link.ranks() < ends;
-                              });
-  }
+  /// Where the search for a cycle stands: a rank cannot pass the head of one
+  /// of its queues. It waits for it itself, or (`stuck` >= 0) has posted the
+  /// next message of that end behind it.
+  struct Place {
+    int32_t queue;
+    int32_t stuck;
+  };
+
+  llvm::Error collectPosts(int32_t rank);
+  llvm::Error checkPairs(int32_t channel) const;
+  std::string deadlockStory(const Execution &execution) const;
+  Place nextPlace(const Execution &execution, const Place &place) const;
+  std::string tell(const Execution &execution, const Place &place) const;
+
+  std::string nameOfPost(int32_t end, int64_t message) const;
+  int32_t rankAcross(int32_t end) const { return index.rankOf(end ^ 1); }
 
   const InstructionLists &lists;
   NameOfTransfer name;
-  std::vector<DirectedLink> links;
+  Channels channels;
+  ChannelIndex index;
+  std::vector<Posts> posts;
 };
 
 } // namespace
 
-llvm::Error InstructionChecker::findLinks() {
+/// Messages go to other ranks and have a size.
+static llvm::Error checkMessages(const InstructionLists &lists,
+                                 NameOfTransfer name) {
   int32_t ranks = static_cast<int32_t>(lists.size());
-  for (int32_t rank = 0; rank < ranks; ++rank) {
-    std::vector<uint8_t> seen(2 * ranks);
+  for (int32_t rank = 0; rank < ranks; ++rank)
     for (const RankInstruction &instruction : lists[rank]) {
       if (instruction.kind == InstructionKind::Task)
         continue;
@@ -116,39 +104,27 @@ llvm::Error InstructionChecker::findLinks() {
         return refuse("rank {0} {1} {2} with a size of {3} bytes", rank,
                       out ? "sends" : "receives", name(instruction.transfer),
                       instruction.bytes);
-      if (!std::exchange(seen[2 * peer + out], 1))
-        links.push_back({out ? rank : peer, out ? peer : rank, {}, {}});
     }
-  }
-  llvm::sort(links, [](const DirectedLink &a, const DirectedLink &b) {
-    return a.ranks() < b.ranks();
-  });
-  links.erase(std::unique(links.begin(), links.end(),
-                          [](const DirectedLink &a, const DirectedLink &b) {
-                            return a.ranks() == b.ranks();
-                          }),
-              links.end());
   return llvm::Error::success();
 }
 
-/// Fills the queues of the links that `rank` uses, and checks that its waits
-/// complete what was posted, each once.
+/// Fills in the posts of `rank`, and checks that its waits complete what was
+/// posted, each once.
 llvm::Error InstructionChecker::collectPosts(int32_t rank) {
   for (const RankInstruction &instruction : lists[rank]) {
     if (instruction.kind == InstructionKind::Task)
       continue;
-    bool out = isSend(instruction.kind);
-    LinkEnd &end = linkOf(rank, instruction).end(out);
+    Posts &end = posts[index.endOf(rank, instruction)];
     if (isPost(instruction.kind)) {
-      end.posts.push_back(&instruction);
+      end.all.push_back(&instruction);
       continue;
     }
-    const char *action = out ? "send to" : "receive from";
-    if (end.waited == end.posts.size())
+    const char *action = isSend(instruction.kind) ? "send to" : "receive from";
+    if (end.waited == end.all.size())
       return refuse("rank {0} waits for {1}, but has no outstanding {2} rank "
                     "{3}",
                     rank, name(instruction.transfer), action, instruction.peer);
-    const RankInstruction &oldest = *end.posts[end.waited++];
+    const RankInstruction &oldest = *end.all[end.waited++];
     if (oldest.transfer != instruction.transfer)
       return refuse("rank {0} waits for {1}, but its oldest outstanding {2} "
                     "rank {3} is {4}",
@@ -158,128 +134,191 @@ llvm::Error InstructionChecker::collectPosts(int32_t rank) {
   return llvm::Error::success();
 }
 
-llvm::Error InstructionChecker::checkPairs(const DirectedLink &link) const {
-  for (bool out : {true, false}) {
-    const LinkEnd &end = out ? link.sends : link.receives;
-    if (end.waited < end.posts.size())
+llvm::Error InstructionChecker::checkPairs(int32_t channel) const {
+  auto [from, to, part] = index.channels()[channel];
+  const Posts &sent = posts[2 * channel], &received = posts[2 * channel + 1];
+  for (const Posts *end : {&sent, &received}) {
+    bool out = end == &sent;
+    if (end->waited < end->all.size())
       return refuse("rank {0} never waits for its {1} rank {2} of {3}",
-                    out ? link.from : link.to, out ? "send to" : "receive from",
-                    out ? link.to : link.from,
-                    name(end.posts[end.waited]->transfer));
+                    out ? from : to, out ? "send to" : "receive from",
+                    out ? to : from, name(end->all[end->waited]->transfer));
   }
-  size_t sends = link.sends.posts.size(), receives = link.receives.posts.size();
+  size_t sends = sent.all.size(), receives = received.all.size();
   for (size_t i = 0; i < std::min(sends, receives); ++i) {
-    const RankInstruction &sent = *link.sends.posts[i];
-    const RankInstruction &received = *link.receives.posts[i];
-    if (sent.transfer != received.transfer)
+    const RankInstruction &send = *sent.all[i];
+    const RankInstruction &receive = *received.all[i];
+    if (send.transfer != receive.transfer)
       return refuse("message {0} from rank {1} to rank {2} is sent as {3}, but "
                     "received as {4}",
-                    i, link.from, link.to, name(sent.transfer),
-                    name(received.transfer));
-    if (sent.bytes != received.bytes)
+                    i, from, to, name(send.transfer), name(receive.transfer));
+    if (send.bytes != receive.bytes)
       return refuse("rank {0} sends {1} bytes of {2}, but rank {3} expects {4} "
                     "bytes",
-                    link.from, sent.bytes, name(sent.transfer), link.to,
-                    received.bytes);
+                    from, send.bytes, name(send.transfer), to, receive.bytes);
   }
   if (sends > receives)
     return refuse("rank {0} sends {1} to rank {2}, which never receives it",
-                  link.from, name(link.sends.posts[receives]->transfer),
-                  link.to);
+                  from, name(sent.all[receives]->transfer), to);
   if (receives > sends)
     return refuse("rank {0} receives {1} from rank {2}, which never sends it",
-                  link.to, name(link.receives.posts[sends]->transfer),
-                  link.from);
+                  to, name(received.all[sends]->transfer), from);
   return llvm::Error::success();
 }
 
-llvm::Error InstructionChecker::execute() {
-  int32_t ranks = static_cast<int32_t>(lists.size());
-  std::vector<size_t> position(ranks);
-  std::vector<int32_t> ready;
-  // A blocked rank is always woken by one known peer, so it is enough to
-  // remember which ranks wait for which.
-  std::vector<int32_t> waitsFor(ranks, -1);
-  for (int32_t rank = ranks - 1; rank >= 0; --rank)
-    ready.push_back(rank);
-
-  int32_t finished = 0;
-  while (!ready.empty()) {
-    int32_t rank = ready.back();
-    ready.pop_back();
-    size_t &at = position[rank];
-    for (; at < lists[rank].size(); ++at) {
-      const RankInstruction &instruction = lists[rank][at];
-      if (instruction.kind == InstructionKind::Task)
-        continue;
-      DirectedLink &link = linkOf(rank, instruction);
-      bool out = isSend(instruction.kind);
-      LinkEnd &own = link.end(out);
-      if (isPost(instruction.kind)) {
-        ++own.executedPosts;
-        if (waitsFor[instruction.peer] == rank) {
-          waitsFor[instruction.peer] = -1;
-          ready.push_back(instruction.peer);
-        }
-      } else if (link.end(!out).executedPosts > own.executedWaits) {
-        ++own.executedWaits;
-      } else {
-        waitsFor[rank] = instruction.peer;
-        break;
-      }
-    }
-    finished += at == lists[rank].size();
-  }
-  if (finished == ranks)
-    return llvm::Error::success();
-  return llvm::createStringError(deadlockStory(position));
+/// `send to rank 1 of x0`
+std::string InstructionChecker::nameOfPost(int32_t end, int64_t message) const {
+  return formatv("{0} rank {1} of {2}",
+                 end % 2 == 0 ? "send to" : "receive from", rankAcross(end),
+                 name(posts[end].all[message]->transfer));
 }
 
-std::string InstructionChecker::deadlockStory(llvm::ArrayRef<size_t> position) {
-  int32_t ranks = static_cast<int32_t>(lists.size());
-  std::vector<int32_t> waitsFor(ranks, -1);
-  for (int32_t rank = 0; rank < ranks; ++rank)
-    if (position[rank] < lists[rank].size())
-      waitsFor[rank] = lists[rank][position[rank]].peer;
-  std::vector<int32_t> cycle = findWaitCycle(waitsFor);
+/// What keeps the head of a queue from moving: at the other end, its partner is
+/// not posted, or stuck in a queue.
+InstructionChecker::Place
+InstructionChecker::nextPlace(const Execution &execution,
+                              const Place &place) const {
+  int32_t other = execution.queue(place.queue).front() ^ 1;
+  const EndState &state = execution.end(other);
+  if (state.posts > state.moved)
+    return {index.queueOf(other), other};
+  return {index.queueOf(execution.waitOf(index.rankOf(other))), -1};
+}
 
-  auto placeOf = [&](int32_t rank) -> std::string {
-    for (size_t i = position[rank]; i-- > 0;)
-      if (lists[rank][i].kind == InstructionKind::Task)
-        return "after " + lists[rank][i].task.name();
-    return "at its start";
+std::string InstructionChecker::tell(const Execution &execution,
+                                     const Place &place) const {
+  int32_t head = execution.queue(place.queue).front(), other = head ^ 1;
+  int32_t rank = index.rankOf(head);
+  const EndState &state = execution.end(head), &across = execution.end(other);
+  std::string headName = nameOfPost(head, state.moved);
+  std::string text;
+  if (place.stuck >= 0) {
+    text = formatv("rank {0} has its {1} queued behind its {2}", rank,
+                   nameOfPost(place.stuck, execution.end(place.stuck).moved),
+                   headName);
+  } else {
+    int32_t wait = execution.waitOf(rank);
+    int64_t awaited = execution.end(wait).waits;
+    std::string when = "at its start";
+    for (size_t i = execution.positionOf(rank); i-- > 0;)
+      if (lists[rank][i].kind == InstructionKind::Task) {
+        when = "after " + lists[rank][i].task.name();
+        break;
+      }
+    text = formatv("rank {0} waits {1} for its {2}", rank, when,
+                   nameOfPost(wait, awaited));
+    if (wait != head || awaited != state.moved)
+      text += ", queued behind its " + headName;
+  }
+  // A buffered send waits for an older message to be received.
+  bool isFull = channels.buffering.messages > 0 && head % 2 == 0;
+  if (isFull)
+    text += ", which finds no free buffer";
+  if (across.posts > across.moved)
+    return text;
+  if (!isFull)
+    return text + formatv(", whose {0} rank {1} posts later",
+                          other % 2 == 0 ? "send" : "receive",
+                          index.rankOf(other))
+                      .str();
+  return text + formatv(" as rank {0} posts its {1} later", index.rankOf(other),
+                        nameOfPost(other, across.moved))
+                    .str();
+}
+
+std::string
+InstructionChecker::deadlockStory(const Execution &execution) const {
+  // From the first rank that waits, along whatever holds it up, until a queue
+  // is seen again; from there once around.
+  int32_t rank = 0;
+  while (execution.waitOf(rank) < 0)
+    ++rank;
+  Place place{index.queueOf(execution.waitOf(rank)), -1};
+  std::vector<bool> seen(index.numQueues());
+  while (!seen[place.queue]) {
+    seen[place.queue] = true;
+    place = nextPlace(execution, place);
+  }
+  std::vector<Place> cycle;
+  for (int32_t first = place.queue; cycle.empty() || place.queue != first;) {
+    cycle.push_back(place);
+    place = nextPlace(execution, place);
+  }
+  // Waits are easier to begin with than queues; of those, the lowest rank.
+  auto key = [&](const Place &place) {
+    int32_t rank = index.rankOf(execution.queue(place.queue).front());
+    return std::pair(place.stuck >= 0, rank);
   };
-  auto tell = [&](size_t i) -> std::string {
-    int32_t rank = cycle[i];
-    const RankInstruction &wait = lists[rank][position[rank]];
-    bool out = isSend(wait.kind);
-    return formatv("rank {0} waits {1} for its {2} rank {3} of {4}, whose {5} "
-                   "rank {3} posts later",
-                   rank, placeOf(rank), out ? "send to" : "receive from",
-                   wait.peer, name(wait.transfer), out ? "receive" : "send");
-  };
-  return "deadlock without buffering: " + joinStory(cycle.size(), "; ", tell);
+  auto begin = std::min_element(
+      cycle.begin(), cycle.end(),
+      [&](const Place &a, const Place &b) { return key(a) < key(b); });
+  std::rotate(cycle.begin(), begin, cycle.end());
+  return "deadlock " + describe(channels) + ": " +
+         joinStory(cycle.size(), "; ",
+                   [&](size_t i) { return tell(execution, cycle[i]); });
 }
 
 llvm::Error InstructionChecker::check() {
-  if (llvm::Error error = findLinks())
-    return error;
   for (int32_t rank = 0; rank < static_cast<int32_t>(lists.size()); ++rank)
     if (llvm::Error error = collectPosts(rank))
       return error;
-  for (const DirectedLink &link : links)
-    if (llvm::Error error = checkPairs(link))
+  int32_t numChannels = static_cast<int32_t>(index.channels().size());
+  for (int32_t channel = 0; channel < numChannels; ++channel)
+    if (llvm::Error error = checkPairs(channel))
       return error;
-  return execute();
+  ChannelListener nobody;
+  Execution execution(lists, index, channels.buffering, nobody);
+  if (execution.run())
+    return llvm::Error::success();
+  return llvm::createStringError(deadlockStory(execution));
 }
 
 llvm::Error
 pipewright::schedules::checkInstructions(const InstructionLists &lists,
-                                         NameOfTransfer nameOfTransfer) {
-  return InstructionChecker(lists, nameOfTransfer).check();
+                                         NameOfTransfer nameOfTransfer,
+                                         const Channels &channels) {
+  if (channels.buffering.messages < 0)
+    return refuse("expects buffers for at least 0 messages, but got {0}",
+                  channels.buffering.messages);
+  if (llvm::Error error = checkMessages(lists, nameOfTransfer))
+    return error;
+  return InstructionChecker(lists, nameOfTransfer, channels).check();
 }
 
 llvm::Error
-pipewright::schedules::checkInstructions(const InstructionLists &lists) {
-  return checkInstructions(lists, defaultTransferName);
+pipewright::schedules::checkInstructions(const InstructionLists &lists,
+                                         const Channels &channels) {
+  return checkInstructions(lists, defaultTransferName, channels);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+llvm::Error pipewright::schedules::checkMemory(
+    const Schedule &schedule, const TaskCosts &costs,
+    llvm::ArrayRef<int64_t> limitBytes, llvm::ArrayRef<StageEdge> edges) {
+  if (limitBytes.size() != 1 &&
+      static_cast<int64_t>(limitBytes.size()) != schedule.ranks)
+    return refuse("expects one memory limit, or one for each of {0} ranks, but "
+                  "got {1}",
+                  schedule.ranks, limitBytes.size());
+  if (llvm::Error error = checkSchedule(schedule, edges))
+    return error;
+  if (llvm::Error error = checkCosts(schedule, costs))
+    return error;
+  for (int32_t rank = 0; rank < schedule.ranks; ++rank) {
+    int64_t limit = limitBytes[limitBytes.size() == 1 ? 0 : rank];
+    StashMeter meter(schedule, costs);
+    llvm::ArrayRef<Task> tasks = schedule.order[rank];
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      meter.run(tasks, i);
+      if (meter.peakBytes() > limit)
+        return refuse("rank {0} keeps {1} bytes of stashes in {2}, {3} of them "
+                      "in flight, but its limit is {4} bytes",
+                      rank, meter.peakBytes(), tasks[i].name(),
+                      meter.peakInFlight(), limit);
+    }
+  }
+  return llvm::Error::success();
 }

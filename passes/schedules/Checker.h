@@ -1,17 +1,19 @@
 //===- Checker.h - Proves or refuses what others made -----------*- C++ -*-===//
 //
-// Three questions, for orders and instruction lists of any origin: is each
-// task run once and where its stage is, can it run at all, and does it run
-// even if no send is ever buffered. A refusal tells a story: which rank waits
-// where, for what, from whom, and why that never comes.
+// Four questions, for orders and instruction lists of any origin: is each task
+// run once and where its stage is, can it run at all, does it run with the
+// queues and buffers that messages have, and does it fit into memory. A refusal
+// tells a story: which rank waits where, for what, from whom, and why that
+// never comes.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_PASSES_SCHEDULES_CHECKER_H
 #define PIPEWRIGHT_PASSES_SCHEDULES_CHECKER_H
 
+#include "passes/schedules/Channels.h"
 #include "passes/schedules/Instruction.h"
-#include "passes/schedules/Schedule.h"
+#include "passes/schedules/Simulator.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -29,14 +31,17 @@ llvm::Error checkSchedule(const Schedule &schedule,
 
 using NameOfTransfer = llvm::function_ref<std::string(const Transfer &)>;
 
-/// On each directed link, sends and receives are the same transfers in the
-/// same order with the same sizes; each is waited for once at either end; and
-/// every list runs to its end even if a send never completes before its
-/// receive is posted. Knows nothing of stages, so extra transfers are fine.
+/// On each channel, sends and receives are the same transfers in the same
+/// order with the same sizes; each is waited for once at either end; and every
+/// list runs to its end under the given rules, by default without any
+/// buffering and with a queue for each directed link. Knows nothing of stages,
+/// so extra transfers are fine.
 llvm::Error checkInstructions(const InstructionLists &lists,
-                              NameOfTransfer nameOfTransfer);
+                              NameOfTransfer nameOfTransfer,
+                              const Channels &channels = {});
 /// The same with `defaultTransferName`.
-llvm::Error checkInstructions(const InstructionLists &lists);
+llvm::Error checkInstructions(const InstructionLists &lists,
+                              const Channels &channels = {});
 
 /// The lists run the schedule's tasks in the schedule's order; what a task
 /// needs from another rank has been waited for before it starts, and what is
@@ -45,7 +50,13 @@ llvm::Error checkDataFlow(const Schedule &schedule,
                           const InstructionLists &lists,
                           llvm::ArrayRef<StageEdge> edges = {});
 
-/// `forward of edge 2, micro-batch 0`
+/// No rank ever keeps more stashed than its limit, in the schedule's order at
+/// whatever speed. `limitBytes` has one limit for each rank, or one for all.
+llvm::Error checkMemory(const Schedule &schedule, const TaskCosts &costs,
+                        llvm::ArrayRef<int64_t> limitBytes,
+                        llvm::ArrayRef<StageEdge> edges = {});
+
+/// `output of edge 2, micro-batch 0`
 std::string defaultTransferName(const Transfer &transfer);
 
 } // namespace pipewright::schedules

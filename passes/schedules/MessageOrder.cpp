@@ -15,6 +15,11 @@
 // message that is consumed after a younger one of the same link is waited for
 // early, together with it.
 //
+// Where sends and receives of a rank share a queue, all posts of a rank follow
+// one total order of all messages: by production, then by link. They nearly do
+// anyway, as a receive is posted before the task that runs at its production;
+// messages made at the very same time are what is left to order.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/schedules/MessageOrder.h"
@@ -43,24 +48,30 @@ struct Message {
   int32_t wait;
 };
 
-/// A receive's post or wait, to be put before the task at `position`.
+/// A post or wait, to be put before the task at `position`.
 struct Placed {
   int32_t position;
   double produced;
   int32_t link;
   int32_t message;
 
+  /// The total order of all messages.
+  bool isBefore(const Placed &other) const {
+    return std::tie(produced, link, message) <
+           std::tie(other.produced, other.link, other.message);
+  }
   bool operator<(const Placed &other) const {
-    return std::tie(position, produced, link, message) <
-           std::tie(other.position, other.produced, other.link, other.message);
+    return position < other.position ||
+           (position == other.position && isBefore(other));
   }
 };
 
 class MessageOrder {
 public:
   MessageOrder(const Schedule &schedule, const Dependences &dependences,
-               const Simulation &simulation)
+               const Simulation &simulation, ChannelLayout layout)
       : schedule(schedule), dependences(dependences), simulation(simulation),
+        keepsTotalOrder(layout != ChannelLayout::Link),
         links(schedule, dependences.edges()), messages(links.links().size()),
         linksFrom(schedule.ranks), linksTo(schedule.ranks) {
     for (auto [i, link] : llvm::enumerate(links.links())) {
@@ -80,6 +91,8 @@ private:
   const Schedule &schedule;
   const Dependences &dependences;
   const Simulation &simulation;
+  /// Whether the sends and receives of a rank share queues.
+  bool keepsTotalOrder;
   LinkIndex links;
   std::vector<std::vector<Message>> messages;
   std::vector<std::vector<int32_t>> linksFrom, linksTo;
@@ -162,7 +175,8 @@ void MessageOrder::placeReceives(int32_t link) {
 /// the task before it, receives, then waits; nothing that can be posted is
 /// held up by a wait.
 std::vector<RankInstruction> MessageOrder::assemble(int32_t rank) const {
-  int32_t numTasks = static_cast<int32_t>(schedule.order[rank].size());
+  const std::vector<Task> &tasks = schedule.order[rank];
+  int32_t numTasks = static_cast<int32_t>(tasks.size());
   std::vector<Placed> sends, posts, waits;
   for (int32_t link : linksFrom[rank])
     for (auto [i, message] : llvm::enumerate(messages[link]))
@@ -189,21 +203,29 @@ std::vector<RankInstruction> MessageOrder::assemble(int32_t rank) const {
   };
   size_t sent = 0, sendWaited = 0, posted = 0, waited = 0;
   for (int32_t position = 0; position <= numTasks; ++position) {
-    for (; sent < sends.size() && sends[sent].position == position; ++sent)
-      emit(InstructionKind::PostSend, sends[sent]);
-    for (; posted < posts.size() && posts[posted].position == position;
-         ++posted)
-      emit(InstructionKind::PostReceive, posts[posted]);
+    auto isDue = [&](const std::vector<Placed> &placed, size_t next) {
+      return next < placed.size() && placed[next].position == position;
+    };
+    while (isDue(sends, sent) || isDue(posts, posted)) {
+      bool isSend =
+          isDue(sends, sent) && !(keepsTotalOrder && isDue(posts, posted) &&
+                                  posts[posted].isBefore(sends[sent]));
+      if (isSend)
+        emit(InstructionKind::PostSend, sends[sent++]);
+      else
+        emit(InstructionKind::PostReceive, posts[posted++]);
+    }
     bool isEnd = position == numTasks;
-    for (;
-         sendWaited < sent && (isEnd || sends[sendWaited].position < position);
+    bool isInPair = position > 0 && !isEnd && tasks[position - 1].overlapsNext;
+    for (; !isInPair && sendWaited < sent &&
+           (isEnd || sends[sendWaited].position < position);
          ++sendWaited)
       emit(InstructionKind::WaitSend, sends[sendWaited]);
     for (; waited < waits.size() && waits[waited].position == position;
          ++waited)
       emit(InstructionKind::WaitReceive, waits[waited]);
     if (!isEnd)
-      list.push_back(RankInstruction::compute(schedule.order[rank][position]));
+      list.push_back(RankInstruction::compute(tasks[position]));
   }
   return list;
 }
@@ -238,13 +260,14 @@ static TaskCosts withPositiveTimes(TaskCosts costs) {
     for (double *time : times(stage))
       if (*time >= 0 && *time < floor)
         *time = floor;
+  if (costs.pairFactor >= 0)
+    costs.pairFactor = std::max(costs.pairFactor, 0.01);
   return costs;
 }
 
-llvm::Expected<InstructionLists>
-pipewright::schedules::orderMessages(const Schedule &schedule,
-                                     const TaskCosts &costs,
-                                     llvm::ArrayRef<StageEdge> edges) {
+llvm::Expected<InstructionLists> pipewright::schedules::orderMessages(
+    const Schedule &schedule, const TaskCosts &costs,
+    llvm::ArrayRef<StageEdge> edges, ChannelLayout layout) {
   // This refuses wrong costs and schedules too.
   llvm::Expected<Simulation> simulation =
       simulate(schedule, withPositiveTimes(costs), edges);
@@ -253,5 +276,5 @@ pipewright::schedules::orderMessages(const Schedule &schedule,
   llvm::Expected<Dependences> dependences = Dependences::build(schedule, edges);
   if (!dependences)
     return dependences.takeError();
-  return MessageOrder(schedule, *dependences, *simulation).build();
+  return MessageOrder(schedule, *dependences, *simulation, layout).build();
 }

@@ -11,6 +11,7 @@
 #ifndef PIPEWRIGHT_PASSES_SCHEDULES_MESSAGEORDER_H
 #define PIPEWRIGHT_PASSES_SCHEDULES_MESSAGEORDER_H
 
+#include "passes/schedules/Channels.h"
 #include "passes/schedules/Instruction.h"
 #include "passes/schedules/Simulator.h"
 
@@ -20,10 +21,12 @@ namespace pipewright::schedules {
 /// transfers between ranks. An edge between two stages of one rank makes no
 /// transfer. An empty list of edges means that stage s feeds stage s+1; give
 /// the bytes for everything else. Costs need not be exact: any will do for
-/// safety, good ones for overlap.
+/// safety, good ones for overlap. The lists are safe without buffering on
+/// channels of `layout`, and so with any.
 llvm::Expected<InstructionLists>
 orderMessages(const Schedule &schedule, const TaskCosts &costs,
-              llvm::ArrayRef<StageEdge> edges = {});
+              llvm::ArrayRef<StageEdge> edges = {},
+              ChannelLayout layout = ChannelLayout::Link);
 
 } // namespace pipewright::schedules
 

@@ -9,6 +9,7 @@
 #include "passes/schedules/Simulator.h"
 
 #include "passes/schedules/Dependences.h"
+#include "passes/schedules/StashMeter.h"
 #include "passes/schedules/Story.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -63,8 +64,8 @@ std::string IdleInterval::describe() const {
                  cause.name(), causeRank);
 }
 
-static llvm::Error checkCosts(const Schedule &schedule,
-                              const TaskCosts &costs) {
+llvm::Error pipewright::schedules::checkCosts(const Schedule &schedule,
+                                              const TaskCosts &costs) {
   if (static_cast<int64_t>(costs.stages.size()) != schedule.stages)
     return refuse("expects the costs of {0} stages, but got {1}",
                   schedule.stages, costs.stages.size());
@@ -126,7 +127,6 @@ private:
   Arrival latestArrival(const Task &task) const;
   void publish(const Task &task, double end);
   void send(TransferKind kind, int32_t edge, int32_t microBatch, double end);
-  void account(int32_t rank, const Task &task, const TaskTime &time);
 
   const Schedule &schedule;
   const TaskCosts &costs;
@@ -141,7 +141,7 @@ private:
   std::vector<std::vector<double>> forwardArrival, gradientArrival;
   std::vector<double> linkFree, rankFree;
   std::vector<LinkCosts> linkCosts;
-  std::vector<int64_t> stashBytes, inFlight;
+  std::vector<StashMeter> meters;
 };
 
 } // namespace
@@ -155,7 +155,7 @@ Timeline::Timeline(const Schedule &schedule, const TaskCosts &costs,
       forwardArrival(dependences.edges().size()),
       gradientArrival(dependences.edges().size()),
       linkFree(links.links().size()), rankFree(schedule.ranks),
-      stashBytes(schedule.ranks), inFlight(schedule.ranks) {
+      meters(schedule.ranks, StashMeter(schedule, costs)) {
   for (const LinkIndex::Link &link : links.links())
     linkCosts.push_back(costs.linkBetween(link.from, link.to));
   result.ranks.resize(schedule.ranks);
@@ -216,27 +216,6 @@ void Timeline::publish(const Task &task, double end) {
   }
 }
 
-void Timeline::account(int32_t rank, const Task &task, const TaskTime &time) {
-  RankSummary &summary = result.ranks[rank];
-  summary.busySeconds += time.end - time.start;
-  const StageCosts &stage = costs.stages[task.stage];
-  int64_t kept =
-      stage.weightStashBytes < 0 ? stage.stashBytes : stage.weightStashBytes;
-  if (task.kind == TaskKind::Forward && !schedule.forwardOnly) {
-    stashBytes[rank] += stage.stashBytes;
-    ++inFlight[rank];
-  } else if (task.kind == TaskKind::Backward) {
-    stashBytes[rank] -= stage.stashBytes;
-  } else if (task.kind == TaskKind::InputGradient) {
-    stashBytes[rank] += kept - stage.stashBytes;
-  } else if (task.kind == TaskKind::WeightGradient) {
-    stashBytes[rank] -= kept;
-  }
-  summary.peakStashBytes = std::max(summary.peakStashBytes, stashBytes[rank]);
-  summary.peakInFlight = std::max(summary.peakInFlight, inFlight[rank]);
-  inFlight[rank] -= task.endsStash();
-}
-
 /// The arrival that a task waits for longest.
 Timeline::Arrival Timeline::latestArrival(const Task &task) const {
   Arrival latest;
@@ -260,8 +239,6 @@ void Timeline::visit(int32_t rank, int64_t position) {
   bool isSecond = position > 0 && tasks[position - 1].overlapsNext;
   if (isSecond) {
     time = result.times[rank][position - 1];
-    result.ranks[rank].busySeconds -= time.end - time.start;
-    account(rank, task, time);
     publish(task, time.end);
     return;
   }
@@ -293,7 +270,8 @@ void Timeline::visit(int32_t rank, int64_t position) {
     idle.transferSeconds = latest.ready - std::max(latest.produced, free);
     result.idle.push_back(idle);
   }
-  account(rank, task, time);
+  meters[rank].run(tasks, position);
+  result.ranks[rank].busySeconds += seconds;
   publish(task, time.end);
 }
 
@@ -307,6 +285,8 @@ Simulation Timeline::finish() {
       result.spanStepTime =
           std::max(result.spanStepTime, times.back().end - times[0].start);
     RankSummary &summary = result.ranks[rank];
+    summary.peakStashBytes = meters[rank].peakBytes();
+    summary.peakInFlight = meters[rank].peakInFlight();
     if (*last > 0)
       summary.bubbleFraction = 1 - summary.busySeconds / *last;
     if (rankFree[rank] < *last) {

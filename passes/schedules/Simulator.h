@@ -109,6 +109,10 @@ struct Simulation {
   std::vector<IdleInterval> idle;
 };
 
+/// Fails on costs that are negative, not a number or of another number of
+/// stages.
+llvm::Error checkCosts(const Schedule &schedule, const TaskCosts &costs);
+
 /// Fails, with the checker's story, on a schedule that cannot run, and on
 /// costs that are negative, not a number or of another number of stages. An
 /// empty list of edges means that stage s feeds stage s+1.

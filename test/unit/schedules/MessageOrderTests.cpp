@@ -37,9 +37,13 @@ static std::string textOf(const std::vector<RankInstruction> &list) {
 
 static void expectSafe(const Schedule &schedule, const TaskCosts &costs,
                        llvm::ArrayRef<StageEdge> edges) {
-  InstructionLists lists = valueOf(orderMessages(schedule, costs, edges));
-  EXPECT_EQ("", messageOf(checkInstructions(lists)));
-  EXPECT_EQ("", messageOf(checkDataFlow(schedule, lists, edges)));
+  using enum ChannelLayout;
+  for (ChannelLayout layout : {Link, Direction, Rank}) {
+    InstructionLists lists =
+        valueOf(orderMessages(schedule, costs, edges, layout));
+    EXPECT_EQ("", messageOf(checkInstructions(lists, Channels{layout})));
+    EXPECT_EQ("", messageOf(checkDataFlow(schedule, lists, edges)));
+  }
 }
 
 TEST(MessageOrder, SendsOverlapWithTheNextTask) {

@@ -1,0 +1,87 @@
+//===- StashMeter.h - What one rank keeps, task by task ---------*- C++ -*-===//
+//
+// The one definition of how stashes grow and shrink; simulators and checker
+// stand on it. It needs the order of a rank's tasks and no times.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_SCHEDULES_STASHMETER_H
+#define PIPEWRIGHT_PASSES_SCHEDULES_STASHMETER_H
+
+#include "passes/schedules/Simulator.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <algorithm>
+
+namespace pipewright::schedules {
+
+class StashMeter {
+public:
+  StashMeter(const Schedule &schedule, const TaskCosts &costs)
+      : costs(&costs), keeps(!schedule.forwardOnly) {}
+
+  /// The tasks of the rank, one call for each position in turn.
+  void run(llvm::ArrayRef<Task> tasks, size_t position) {
+    const Task &task = tasks[position];
+    if (position > 0 && tasks[position - 1].overlapsNext)
+      return;
+    if (!task.overlapsNext) {
+      begin(task);
+      end(task);
+      return;
+    }
+    // What one of a pair frees is of no use to the other.
+    const Task &partner = tasks[position + 1];
+    begin(task);
+    begin(partner);
+    end(task);
+    end(partner);
+  }
+
+  int64_t peakBytes() const { return peak; }
+  /// Pairs of stage and micro-batch, see `RankSummary`.
+  int64_t peakInFlight() const { return peakPairs; }
+
+private:
+  void begin(const Task &task) {
+    if (!keeps)
+      return;
+    const StageCosts &stage = costs->stages[task.stage];
+    if (task.kind == TaskKind::Forward) {
+      bytes += stage.stashBytes;
+      ++pairs;
+    } else if (task.kind == TaskKind::InputGradient) {
+      // What W needs is made while the stash is still there, where it is more.
+      bytes += std::max<int64_t>(keptForW(stage) - stage.stashBytes, 0);
+    }
+    peak = std::max(peak, bytes);
+    peakPairs = std::max(peakPairs, pairs);
+  }
+
+  void end(const Task &task) {
+    if (!keeps)
+      return;
+    const StageCosts &stage = costs->stages[task.stage];
+    if (task.kind == TaskKind::Backward)
+      bytes -= stage.stashBytes;
+    else if (task.kind == TaskKind::InputGradient)
+      bytes += std::min<int64_t>(keptForW(stage) - stage.stashBytes, 0);
+    else if (task.kind == TaskKind::WeightGradient)
+      bytes -= keptForW(stage);
+    pairs -= task.endsStash();
+  }
+
+  static int64_t keptForW(const StageCosts &stage) {
+    return stage.weightStashBytes < 0 ? stage.stashBytes
+                                      : stage.weightStashBytes;
+  }
+
+  const TaskCosts *costs;
+  bool keeps;
+  int64_t bytes = 0, peak = 0, pairs = 0, peakPairs = 0;
+};
+
+} // namespace pipewright::schedules
+
+#endif // PIPEWRIGHT_PASSES_SCHEDULES_STASHMETER_H
