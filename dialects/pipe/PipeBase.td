@@ -26,6 +26,10 @@ def Pipe_Dialect : Dialect {
     static constexpr llvm::StringLiteral kRanks = "pipe.ranks";
     static constexpr llvm::StringLiteral kSchedule = "pipe.schedule";
     static constexpr llvm::StringLiteral kOptimizer = "pipe.optimizer";
+    /// There if a schedule adds gradients up in another order than that of the
+    /// micro-batches, so that they round differently.
+    static constexpr llvm::StringLiteral kSumsInScheduleOrder =
+        "pipe.sums_in_schedule_order";
     /// On ops of stage bodies: an array of `#pipe.buffer`, one per result.
     static constexpr llvm::StringLiteral kBuffers = "pipe.buffers";
   }];
@@ -79,18 +83,26 @@ class Pipe_StageType<string name, string typeMnemonic>
 }
 
 def Pipe_StashType : Pipe_StageType<"Stash", "stash"> {
-  let summary = "What one forward task of a stage keeps for its backward task";
+  let summary = "What one forward task of a stage keeps for its backward tasks";
   let description = [{
     One contiguous piece of the arena; its fields are the stash operands of the
     stage's forward `pipe.return`, in order.
   }];
 }
 
+def Pipe_HandoverType : Pipe_StageType<"Handover", "handover"> {
+  let summary = "What one input-gradient task keeps for its weight-gradient task";
+  let description = [{
+    One contiguous piece of the arena; its fields are the stash operands of the
+    `pipe.return` of the stage's `pipe.input_gradient`, in order.
+  }];
+}
+
 def Pipe_GradientType : Pipe_StageType<"Gradient", "gradient"> {
   let summary = "The weight gradients of a stage, summed so far";
   let description = [{
-    Threads the backward tasks of a stage: the order in which micro-batches are
-    added, and so the rounding, is a use-def chain.
+    Threads the backward and weight-gradient tasks of a stage: the order in
+    which micro-batches are added, and so the rounding, is a use-def chain.
   }];
 }
 
@@ -129,7 +141,9 @@ def Pipe_BufferAttr : Pipe_Attr<"Buffer", "buffer"> {
   let summary = "A range of bytes: space, index within the space, offset, size";
   let description = [{
     `index` is the number of the task's operand or result for the spaces
-    `input` and `output`, and 0 otherwise. Offsets and sizes are in bytes.
+    `input` and `output`; in space `stash` it is 0 for the forward's stash and 1
+    for what the input gradient hands over; in the arena it is 0. Offsets and
+    sizes are in bytes.
   }];
   let parameters = (ins
     EnumParameter<Pipe_BufferSpace>:$space,

@@ -23,6 +23,8 @@ using namespace pipewright::pipe;
 #define GET_ATTRDEF_CLASSES
 #include "dialects/pipe/PipeAttributes.cpp.inc"
 
+#include "dialects/pipe/PipeInterfaces.cpp.inc"
+
 #define GET_OP_CLASSES
 #include "dialects/pipe/PipeOps.cpp.inc"
 
@@ -33,7 +35,8 @@ struct BodyFoldInterface : DialectFoldInterface {
   using DialectFoldInterface::DialectFoldInterface;
 
   bool shouldMaterializeInto(Region *region) const final {
-    return isa<ForwardOp, BackwardOp, EvaluateOp>(region->getParentOp());
+    return isa<ForwardOp, GradientBodyInterface, EvaluateOp>(
+        region->getParentOp());
   }
 };
 } // namespace
@@ -69,6 +72,13 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
     if (!number || number.getInt() < 1)
       return op->emitOpError("expects '")
              << name << "' to be a positive integer, but got "
+             << attribute.getValue();
+    return success();
+  }
+  if (name == kSumsInScheduleOrder) {
+    if (!isa<UnitAttr>(attribute.getValue()))
+      return op->emitOpError("expects '")
+             << name << "' to be a unit attribute, but got "
              << attribute.getValue();
     return success();
   }

@@ -31,6 +31,9 @@ namespace pipewright::pipe {
 class ForwardOp;
 class BackwardOp;
 class EvaluateOp;
+class InputGradientOp;
+class WeightGradientOp;
+class GradientBodyInterface;
 class ReturnOp;
 class RankOp;
 
@@ -46,6 +49,8 @@ inline int64_t alignedSize(int64_t bytes) {
 }
 
 } // namespace pipewright::pipe
+
+#include "dialects/pipe/PipeInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialects/pipe/PipeOps.h.inc"

@@ -7,6 +7,7 @@
 
 #include "dialects/pipe/PipeDialect.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -26,27 +27,76 @@ ForwardOp StageOp::getForward() { return onlyOne<ForwardOp>(*this); }
 BackwardOp StageOp::getBackward() { return onlyOne<BackwardOp>(*this); }
 EvaluateOp StageOp::getEvaluate() { return onlyOne<EvaluateOp>(*this); }
 
+InputGradientOp StageOp::getInputGradient() {
+  return onlyOne<InputGradientOp>(*this);
+}
+WeightGradientOp StageOp::getWeightGradient() {
+  return onlyOne<WeightGradientOp>(*this);
+}
+
+Operation *StageOp::bodyOf(TaskKind kind) {
+  switch (kind) {
+  case TaskKind::forward:
+    return getForward();
+  case TaskKind::evaluate:
+    return getEvaluate();
+  case TaskKind::backward:
+  case TaskKind::input_gradient:
+  case TaskKind::weight_gradient:
+    return gradientBodyOf(kind);
+  case TaskKind::recompute:
+  case TaskKind::update:
+    return nullptr;
+  }
+  llvm_unreachable("all kinds of tasks are covered");
+}
+
+GradientBodyInterface StageOp::gradientBodyOf(TaskKind kind) {
+  auto orNull = [](auto body) {
+    return body ? cast<GradientBodyInterface>(body.getOperation())
+                : GradientBodyInterface();
+  };
+  if (kind == TaskKind::backward)
+    return orNull(getBackward());
+  if (kind == TaskKind::input_gradient)
+    return orNull(getInputGradient());
+  if (kind == TaskKind::weight_gradient)
+    return orNull(getWeightGradient());
+  return {};
+}
+
+ValueRange StageOp::getHandover() {
+  InputGradientOp body = getInputGradient();
+  return body ? ValueRange(body.getReturn().getStash()) : ValueRange();
+}
+
 LogicalResult StageOp::verifyRegions() {
-  int64_t forwards = 0, backwards = 0, evaluates = 0;
+  llvm::MapVector<OperationName, int64_t> counts;
   for (Operation &op : *getBody()) {
     // (C1)
-    if (!isa<ForwardOp, BackwardOp, EvaluateOp>(op))
+    if (!isa<ForwardOp, GradientBodyInterface, EvaluateOp>(op))
       return op.emitOpError("is not allowed in a stage, which holds only "
-                            "'pipe.forward', 'pipe.backward' and "
-                            "'pipe.evaluate'");
-    forwards += isa<ForwardOp>(op);
-    backwards += isa<BackwardOp>(op);
-    evaluates += isa<EvaluateOp>(op);
+                            "'pipe.forward', 'pipe.backward' and its halves, "
+                            "and 'pipe.evaluate'");
+    ++counts[op.getName()];
   }
   // (C1)
-  if (forwards != 1 || backwards > 1 || evaluates > 1)
-    return emitOpError("expects one 'pipe.forward' and at most one "
-                       "'pipe.backward' and 'pipe.evaluate', but got ")
-           << forwards << ", " << backwards << " and " << evaluates;
+  if (!getForward())
+    return emitOpError("expects a 'pipe.forward', but got none");
+  for (auto [name, count] : counts)
+    if (count > 1)
+      return emitOpError("expects at most one '")
+             << name << "', but got " << count;
   // (C2)
   if (getRank() && static_cast<int64_t>(*getRank()) < 0)
     return emitOpError("expects a rank that is not negative, but got ")
            << static_cast<int64_t>(*getRank());
+  // (C3)
+  bool hasInput = getInputGradient(), hasWeight = getWeightGradient();
+  if (hasInput != hasWeight || (hasInput && !getBackward()))
+    return emitOpError("expects 'pipe.input_gradient' and "
+                       "'pipe.weight_gradient' together, and beside "
+                       "'pipe.backward'");
   return success();
 }
 
@@ -58,6 +108,12 @@ ReturnOp ForwardOp::getReturn() {
   return cast<ReturnOp>(getBody()->getTerminator());
 }
 ReturnOp BackwardOp::getReturn() {
+  return cast<ReturnOp>(getBody()->getTerminator());
+}
+ReturnOp InputGradientOp::getReturn() {
+  return cast<ReturnOp>(getBody()->getTerminator());
+}
+ReturnOp WeightGradientOp::getReturn() {
   return cast<ReturnOp>(getBody()->getTerminator());
 }
 ReturnOp EvaluateOp::getReturn() {
@@ -124,12 +180,12 @@ void EvaluateOp::getAsmBlockArgumentNames(Region &region,
 }
 
 /// Appends the types that `indices` select from `types`.
-static LogicalResult select(BackwardOp op, ArrayRef<int64_t> indices,
+static LogicalResult select(Operation *op, ArrayRef<int64_t> indices,
                             TypeRange types, StringRef what,
                             SmallVectorImpl<Type> &selected) {
   for (int64_t index : indices) {
     if (index < 0 || index >= static_cast<int64_t>(types.size()))
-      return op.emitOpError("names forward ")
+      return op->emitOpError("names forward ")
              << what << " " << index << ", but the forward has "
              << types.size();
     selected.push_back(types[index]);
@@ -137,60 +193,126 @@ static LogicalResult select(BackwardOp op, ArrayRef<int64_t> indices,
   return success();
 }
 
-LogicalResult BackwardOp::verifyRegions() {
-  ForwardOp forward = cast<StageOp>((*this)->getParentOp()).getForward();
+/// Checks arguments and results, numbered as in `pipe.backward`.
+static LogicalResult verifyGradientBody(GradientBodyInterface op) {
+  auto stage = cast<StageOp>(op->getParentOp());
+  ForwardOp forward = stage.getForward();
   if (!forward)
     return success(); // The stage's own verifier reports this.
+  Block &block = op->getRegion(0).front();
+  auto results = cast<ReturnOp>(block.getTerminator());
   ReturnOp kept = forward.getReturn();
   SmallVector<Type> inputs(forward.getBody()->getArgumentTypes());
   SmallVector<Type> outputs(kept.getValues().getTypes());
+  SmallVector<Type> stash(kept.getStash().getTypes());
   SmallVector<Type> expected, expectedResults;
-  if (failed(select(*this, getInputs(), inputs, "argument", expected)) ||
-      failed(select(*this, getOutputs(), outputs, "result", expected)))
-    return failure();
-  llvm::append_range(expected, kept.getStash().getTypes());
-  if (failed(select(*this, getGradientsOf(), outputs, "result", expected)) ||
-      failed(select(*this, getInputGradients(), inputs, "argument",
+  if (failed(select(op, op.getInputs(), inputs, "argument", expected)) ||
+      failed(select(op, op.getOutputs(), outputs, "result", expected)) ||
+      failed(select(op, op.getStashFields(), stash, "stash value", expected)) ||
+      failed(select(op, op.getGradientsOf(), outputs, "result", expected)) ||
+      failed(select(op, op.getInputGradients(), inputs, "argument",
                     expectedResults)))
     return failure();
+  if (op.takesHandover())
+    llvm::append_range(expected, stage.getHandover().getTypes());
   // (C1)
-  if (!llvm::equal(expected, getBody()->getArgumentTypes()))
-    return emitOpError("expects arguments ")
-           << TypeRange(expected) << ", but got "
-           << getBody()->getArgumentTypes();
+  if (!llvm::equal(expected, block.getArgumentTypes()))
+    return op->emitOpError("expects arguments ")
+           << TypeRange(expected) << ", but got " << block.getArgumentTypes();
   // (C2)
-  if (!llvm::equal(expectedResults, getReturn().getValues().getTypes()))
-    return emitOpError("expects to return ")
+  if (!llvm::equal(expectedResults, results.getValues().getTypes()))
+    return op->emitOpError("expects to return ")
            << TypeRange(expectedResults) << ", but returns "
-           << getReturn().getValues().getTypes();
-  // (C3)
-  if (!getReturn().getStash().empty())
-    return emitOpError("expects no stash, but got ")
-           << getReturn().getStash().size() << " values";
+           << results.getValues().getTypes();
   return success();
+}
+
+static LogicalResult verifyNoStash(Operation *op, ReturnOp results) {
+  if (!results.getStash().empty())
+    return op->emitOpError("expects no stash, but got ")
+           << results.getStash().size() << " values";
+  return success();
+}
+
+static void nameGradientArguments(GradientBodyInterface op, Region &region,
+                                  OpAsmSetValueNameFn setName) {
+  auto stage = dyn_cast_or_null<StageOp>(op->getParentOp());
+  if (!stage || !stage.getForward())
+    return;
+  SmallVector<std::string> names;
+  auto add = [&](StringRef prefix, ArrayRef<int64_t> indices) {
+    for (int64_t index : indices)
+      names.push_back((prefix + Twine(index)).str());
+  };
+  add("in", op.getInputs());
+  add("out", op.getOutputs());
+  add("stash", op.getStashFields());
+  add("d_out", op.getGradientsOf());
+  for (size_t number = 0; names.size() < region.getNumArguments(); ++number)
+    names.push_back("handover" + std::to_string(number));
+  for (auto [argument, name] : llvm::zip(region.getArguments(), names))
+    setName(argument, name);
+}
+
+SmallVector<int64_t> BackwardOp::getStashFields() {
+  ForwardOp forward = cast<StageOp>((*this)->getParentOp()).getForward();
+  size_t count = forward ? forward.getReturn().getStash().size() : 0;
+  return llvm::to_vector(llvm::seq<int64_t>(0, count));
+}
+
+bool BackwardOp::takesHandover() { return false; }
+
+LogicalResult BackwardOp::verifyRegions() {
+  // (C1), (C2)
+  if (failed(verifyGradientBody(cast<GradientBodyInterface>(getOperation()))))
+    return failure();
+  // (C3)
+  return verifyNoStash(*this, getReturn());
 }
 
 void BackwardOp::getAsmBlockArgumentNames(Region &region,
                                           OpAsmSetValueNameFn setName) {
-  auto stage = dyn_cast_or_null<StageOp>((*this)->getParentOp());
-  ForwardOp forward = stage ? stage.getForward() : ForwardOp();
-  if (!forward)
-    return;
-  size_t saved = getInputs().size() + getOutputs().size();
-  size_t gradients = getGradientsOf().size();
-  for (BlockArgument argument : region.getArguments()) {
-    size_t number = argument.getArgNumber();
-    if (number < getInputs().size())
-      setName(argument, "in" + std::to_string(getInputs()[number]));
-    else if (number < saved)
-      setName(argument, "out" + std::to_string(
-                                    getOutputs()[number - getInputs().size()]));
-    else if (number + gradients < region.getNumArguments())
-      setName(argument, "stash" + std::to_string(number - saved));
-    else
-      setName(argument,
-              "d_out" +
-                  std::to_string(getGradientsOf()[number + gradients -
-                                                  region.getNumArguments()]));
-  }
+  nameGradientArguments(cast<GradientBodyInterface>(getOperation()), region,
+                        setName);
+}
+
+SmallVector<int64_t> InputGradientOp::getStashFields() {
+  return SmallVector<int64_t>(getStash());
+}
+
+bool InputGradientOp::takesHandover() { return false; }
+
+LogicalResult InputGradientOp::verifyRegions() {
+  // (C1), (C2)
+  return verifyGradientBody(cast<GradientBodyInterface>(getOperation()));
+}
+
+void InputGradientOp::getAsmBlockArgumentNames(Region &region,
+                                               OpAsmSetValueNameFn setName) {
+  nameGradientArguments(cast<GradientBodyInterface>(getOperation()), region,
+                        setName);
+}
+
+SmallVector<int64_t> WeightGradientOp::getStashFields() {
+  return SmallVector<int64_t>(getStash());
+}
+
+ArrayRef<int64_t> WeightGradientOp::getInputGradients() { return {}; }
+
+bool WeightGradientOp::takesHandover() {
+  return !cast<StageOp>((*this)->getParentOp()).getHandover().empty();
+}
+
+LogicalResult WeightGradientOp::verifyRegions() {
+  // (C1), (C2)
+  if (failed(verifyGradientBody(cast<GradientBodyInterface>(getOperation()))))
+    return failure();
+  // (C2)
+  return verifyNoStash(*this, getReturn());
+}
+
+void WeightGradientOp::getAsmBlockArgumentNames(Region &region,
+                                                OpAsmSetValueNameFn setName) {
+  nameGradientArguments(cast<GradientBodyInterface>(getOperation()), region,
+                        setName);
 }

@@ -4,6 +4,7 @@
 #define PIPEWRIGHT_DIALECTS_PIPE_PIPESTRUCTURE_TD
 
 include "dialects/pipe/PipeBase.td"
+include "dialects/pipe/PipeInterfaces.td"
 
 def Pipe_StageOp : Pipe_Op<"stage", [
     Symbol, HasParent<"::mlir::ModuleOp">, SingleBlock, NoTerminator,
@@ -11,12 +12,15 @@ def Pipe_StageOp : Pipe_Op<"stage", [
   let summary = "A consecutive part of the model";
   let description = [{
     Holds one `pipe.forward`, and once the passes have run one `pipe.backward`
-    and one `pipe.evaluate`. Not isolated: bodies name weights of the module.
+    and one `pipe.evaluate`; where the schedule splits backwards also
+    `pipe.input_gradient` and `pipe.weight_gradient`. Not isolated: bodies name
+    weights of the module.
 
     Constraints:
-    - (C1) exactly one `pipe.forward`, at most one `pipe.backward` and one
-      `pipe.evaluate`, nothing else.
+    - (C1) exactly one `pipe.forward`, at most one of each other body, nothing
+      else.
     - (C2) `rank` is not negative.
+    - (C3) both halves of a backward or none, and only beside the whole.
 
     Life span: made by `pipe-partition-stages`; `pipe-schedule` adds `rank`.
 
@@ -41,6 +45,15 @@ def Pipe_StageOp : Pipe_Op<"stage", [
     BackwardOp getBackward();
     /// Null where nothing is evaluated.
     EvaluateOp getEvaluate();
+    /// Null where the backward is not split.
+    InputGradientOp getInputGradient();
+    WeightGradientOp getWeightGradient();
+    /// The body that tasks of a kind run; null where there is none.
+    ::mlir::Operation *bodyOf(TaskKind kind);
+    /// The same for `backward`, `input_gradient` and `weight_gradient`.
+    GradientBodyInterface gradientBodyOf(TaskKind kind);
+    /// What the input gradient keeps for the weight gradient.
+    ::mlir::ValueRange getHandover();
   }];
   let hasRegionVerifier = 1;
 }
@@ -89,7 +102,8 @@ def Pipe_EvaluateOp : Pipe_BodyOp<"evaluate"> {
   let hasRegionVerifier = 1;
 }
 
-def Pipe_BackwardOp : Pipe_BodyOp<"backward"> {
+def Pipe_BackwardOp : Pipe_BodyOp<"backward", [
+    DeclareOpInterfaceMethods<Pipe_GradientBodyInterface>]> {
   let summary = "The gradients of a stage on one micro-batch";
   let description = [{
     Block arguments, in this order: the forward arguments listed in `inputs`,
@@ -114,10 +128,78 @@ def Pipe_BackwardOp : Pipe_BodyOp<"backward"> {
   let hasRegionVerifier = 1;
 }
 
+def Pipe_InputGradientOp : Pipe_BodyOp<"input_gradient", [
+    DeclareOpInterfaceMethods<Pipe_GradientBodyInterface>]> {
+  let summary = "The half of a backward that other stages wait for";
+  let description = [{
+    Block arguments as in `pipe.backward`, but of the stash only the values
+    listed in `stash`. Returns the gradients of the forward arguments listed in
+    `input_gradients`, and as its own stash what `pipe.weight_gradient` needs of
+    what it computed: the handover.
+
+    Constraints:
+    - (C1), (C2) as those of `pipe.backward`.
+
+    Example:
+    ```mlir
+    pipe.input_gradient inputs [] outputs [] stash [0] gradients_of [0]
+        input_gradients [0] {
+    ^bb0(%stash0: tensor<4x8xf32>, %d_out0: tensor<4x8xf32>):
+      ...
+      pipe.return %dx : tensor<4x8xf32> stash %dh : tensor<4x8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    DenseI64ArrayAttr:$inputs, DenseI64ArrayAttr:$outputs,
+    DenseI64ArrayAttr:$stash, DenseI64ArrayAttr:$gradients_of,
+    DenseI64ArrayAttr:$input_gradients);
+  let assemblyFormat = [{
+    `inputs` $inputs `outputs` $outputs `stash` $stash
+    `gradients_of` $gradients_of `input_gradients` $input_gradients
+    attr-dict-with-keyword $bodyRegion
+  }];
+  let extraClassDeclaration = commonDeclaration;
+  let hasRegionVerifier = 1;
+}
+
+def Pipe_WeightGradientOp : Pipe_BodyOp<"weight_gradient", [
+    DeclareOpInterfaceMethods<Pipe_GradientBodyInterface>]> {
+  let summary = "The half of a backward that nobody waits for but the update";
+  let description = [{
+    Block arguments as in `pipe.input_gradient`, and after them the handover.
+    Returns nothing: weight gradients leave through `nn.accumulate_gradient`.
+
+    Constraints:
+    - (C1) as (C1) of `pipe.backward`.
+    - (C2) nothing is returned or stashed.
+
+    Example:
+    ```mlir
+    pipe.weight_gradient inputs [0] outputs [] stash [] gradients_of [] {
+    ^bb0(%in0: tensor<4x8xf32>, %handover0: tensor<4x8xf32>):
+      %dw = nn.matmul %in0, %handover0 transpose_a : ...
+      nn.accumulate_gradient @w, %dw : tensor<8x8xf32>
+      pipe.return
+    }
+    ```
+  }];
+  let arguments = (ins
+    DenseI64ArrayAttr:$inputs, DenseI64ArrayAttr:$outputs,
+    DenseI64ArrayAttr:$stash, DenseI64ArrayAttr:$gradients_of);
+  let assemblyFormat = [{
+    `inputs` $inputs `outputs` $outputs `stash` $stash
+    `gradients_of` $gradients_of attr-dict-with-keyword $bodyRegion
+  }];
+  let extraClassDeclaration = commonDeclaration;
+  let hasRegionVerifier = 1;
+}
+
 def Pipe_ReturnOp : Pipe_Op<"return", [
-    Pure, Terminator, ParentOneOf<["ForwardOp", "BackwardOp", "EvaluateOp"]>,
+    Pure, Terminator, ParentOneOf<["ForwardOp", "BackwardOp", "InputGradientOp",
+                                 "WeightGradientOp", "EvaluateOp"]>,
     AttrSizedOperandSegments]> {
-  let summary = "End a stage body: results, and what is kept for the backward";
+  let summary = "End a stage body: results, and what is kept for a later body";
   let description = [{
     Example:
     ```mlir

@@ -31,6 +31,8 @@ void TaskOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
     StringRef prefix = tensor;
     if (isa<StashType>(result.getType()))
       prefix = "stash";
+    else if (isa<HandoverType>(result.getType()))
+      prefix = "handover";
     else if (isa<GradientType>(result.getType()))
       prefix = "gradients";
     else if (isa<UpdatedType>(result.getType()))
@@ -72,6 +74,40 @@ static void forwardSignature(Body body, StringRef stage, bool withStash,
         body.getContext(), FlatSymbolRefAttr::get(body.getContext(), stage)));
 }
 
+/// Fills the operand and result types of a task of a backward or of one of its
+/// halves.
+static void gradientSignature(TaskOp task, GradientBodyInterface body,
+                              SmallVectorImpl<Type> &operands,
+                              SmallVectorImpl<Type> &results) {
+  MLIRContext *context = task.getContext();
+  FlatSymbolRefAttr stage = task.getStageAttr();
+  Block &block = body->getRegion(0).front();
+  SmallVector<Type> arguments(block.getArgumentTypes());
+  size_t saved = body.getInputs().size() + body.getOutputs().size();
+  size_t fields = body.getStashFields().size();
+  operands.append(arguments.begin(), arguments.begin() + saved);
+  if (fields > 0)
+    operands.push_back(StashType::get(context, stage));
+  auto gradients = arguments.begin() + saved + fields;
+  operands.append(gradients, gradients + body.getGradientsOf().size());
+  if (body.takesHandover())
+    operands.push_back(HandoverType::get(context, stage));
+
+  auto end = cast<ReturnOp>(block.getTerminator());
+  llvm::append_range(results, end.getValues().getTypes());
+  if (!end.getStash().empty())
+    results.push_back(HandoverType::get(context, stage));
+  if (isa<InputGradientOp>(body))
+    return;
+  // The gradients so far are there from the second task of the stage on.
+  auto sum = GradientType::get(context, stage);
+  if (!task.getOperands().empty() &&
+      isa<GradientType>(task.getOperands().back().getType()))
+    operands.push_back(sum);
+  if (task.getNumResults() > results.size())
+    results.push_back(sum);
+}
+
 LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // (C2)
   auto stage = symbols.lookupNearestSymbolFrom<StageOp>(
@@ -80,7 +116,6 @@ LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("names '")
            << getStage() << "', which is no stage of the module";
   SmallVector<Type> operands, results;
-  auto gradient = GradientType::get(getContext(), getStageAttr());
   switch (getKind()) {
   case TaskKind::forward:
     forwardSignature(stage.getForward(), getStage(), true, operands, results);
@@ -91,35 +126,25 @@ LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
              << getStage() << "'";
     forwardSignature(stage.getEvaluate(), getStage(), false, operands, results);
     break;
-  case TaskKind::backward: {
-    BackwardOp backward = stage.getBackward();
-    if (!backward)
-      return emitOpError("needs a 'pipe.backward' in stage '")
-             << getStage() << "'";
-    SmallVector<Type> body(backward.getBody()->getArgumentTypes());
-    size_t saved = backward.getInputs().size() + backward.getOutputs().size();
-    operands.append(body.begin(), body.begin() + saved);
-    if (!stage.getForward().getReturn().getStash().empty())
-      operands.push_back(StashType::get(getContext(), getStageAttr()));
-    operands.append(body.end() - backward.getGradientsOf().size(), body.end());
-    llvm::append_range(results, backward.getReturn().getValues().getTypes());
-    // The gradients so far are there from the second backward task on.
-    if (!getOperands().empty() &&
-        isa<GradientType>(getOperands().back().getType()))
-      operands.push_back(gradient);
-    if (getNumResults() > results.size())
-      results.push_back(gradient);
+  case TaskKind::backward:
+  case TaskKind::input_gradient:
+  case TaskKind::weight_gradient: {
+    GradientBodyInterface body = stage.gradientBodyOf(getKind());
+    if (!body)
+      return emitOpError("needs a 'pipe.")
+             << stringifyTaskKind(getKind()) << "' in stage '" << getStage()
+             << "'";
+    gradientSignature(*this, body, operands, results);
     break;
   }
   case TaskKind::update:
-    operands.push_back(gradient);
+    operands.push_back(GradientType::get(getContext(), getStageAttr()));
     results.push_back(UpdatedType::get(getContext(), getStageAttr()));
     break;
-  case TaskKind::input_gradient:
-  case TaskKind::weight_gradient:
   case TaskKind::recompute:
-    return emitOpError("of kind '")
-           << stringifyTaskKind(getKind()) << "' needs a split stage body";
+    return emitOpError("of kind 'recompute' is not supported: a backward that "
+                       "keeps too little recomputes inside itself (see "
+                       "pipe-rematerialize)");
   }
   // (C3)
   if (!llvm::equal(operands, getOperandTypes()))

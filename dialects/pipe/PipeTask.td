@@ -55,10 +55,16 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     `backward`: saved inputs, saved outputs, the stash (if there is one), the
     gradients of the outputs, and the gradients summed so far (absent on the
     first backward task of a stage, and on stages without parameters).
-    `update`: the summed gradients.
+    `input_gradient`, `weight_gradient`: the same of the half's own lists, the
+    stash only if the half reads any of it; no gradients summed so far on
+    `input_gradient`; on `weight_gradient` the handover (if there is one) before
+    them. `update`: the summed gradients.
     Results by kind: `forward`: the stage's results and its stash (if there is
     one). `evaluate`: the stage's results. `backward`: the input gradients and
-    the summed gradients. `update`: `!pipe.updated`.
+    the summed gradients. `input_gradient`: the input gradients and the handover
+    (if there is one). `weight_gradient`: the summed gradients. `update`:
+    `!pipe.updated`. There are no tasks of kind `recompute`: backwards recompute
+    inside themselves.
 
     Constraints:
     - (C1) `micro_batch` is present on every kind but `update`.

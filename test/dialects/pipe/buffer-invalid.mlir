@@ -17,7 +17,14 @@ pipe.arena rank 0 bytes 64 {
 
 // -----
 
-// Only operands and results are numbered.
+// There are two stashes: the forward's and the handover.
+// expected-error @below {{expects index 0 or 1 in space 'stash', but got 2}}
+module attributes {pipe.buffers = [#pipe.buffer<stash 2 at 0 bytes 64>]} {
+}
+
+// -----
+
+// Only operands, results and stashes are numbered.
 pipe.arena rank 0 bytes 64 {
   // expected-error @below {{expects index 0 in space 'arena', but got 1}}
   pipe.region "activations" <arena 1 at 0 bytes 64>

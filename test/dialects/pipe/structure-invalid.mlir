@@ -1,6 +1,6 @@
 // RUN: pipewright-opt %s --split-input-file --verify-diagnostics
 
-// stage (C1): only the three bodies may stand in a stage.
+// stage (C1): only bodies may stand in a stage.
 pipe.stage @stage_c1_foreign_op {
   // expected-error @below {{is not allowed in a stage}}
   builtin.module {
@@ -10,8 +10,21 @@ pipe.stage @stage_c1_foreign_op {
 // -----
 
 // stage (C1): the forward is there once.
-// expected-error @below {{expects one 'pipe.forward' and at most one 'pipe.backward' and 'pipe.evaluate', but got 0, 0 and 0}}
+// expected-error @below {{expects a 'pipe.forward', but got none}}
 pipe.stage @stage_c1_no_forward {
+}
+
+// -----
+
+// stage (C1): no body is there twice.
+// expected-error @below {{expects at most one 'pipe.evaluate', but got 2}}
+pipe.stage @stage_c1_twice {
+  pipe.forward sources [] {
+  }
+  pipe.evaluate sources [] {
+  }
+  pipe.evaluate sources [] {
+  }
 }
 
 // -----
@@ -20,6 +33,19 @@ pipe.stage @stage_c1_no_forward {
 // expected-error @below {{expects a rank that is not negative, but got -1}}
 pipe.stage @stage_c2 on rank -1 {
   pipe.forward sources [] {
+  }
+}
+
+// -----
+
+// stage (C3): a backward has both halves or none.
+// expected-error @below {{expects 'pipe.input_gradient' and 'pipe.weight_gradient' together, and beside 'pipe.backward'}}
+pipe.stage @stage_c3 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+  pipe.input_gradient inputs [] outputs [] stash [] gradients_of [] input_gradients [] {
   }
 }
 
@@ -127,6 +153,91 @@ pipe.stage @backward_c3 {
   ^bb0(%x: tensor<4xf32>):
     pipe.return stash %x : tensor<4xf32>
   }
+}
+
+// -----
+
+// input_gradient (C1): fields of the stash are those of the forward.
+pipe.stage @input_gradient_c1 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+  // expected-error @below {{names forward stash value 1, but the forward has 1}}
+  pipe.input_gradient inputs [] outputs [] stash [1] gradients_of [] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+  pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+  }
+}
+
+// -----
+
+// weight_gradient (C1): all that is handed over is read.
+pipe.stage @weight_gradient_c1 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+  pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+  // expected-error @below {{expects arguments 'tensor<4xf32>', but got}}
+  pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+  }
+}
+
+// -----
+
+// weight_gradient (C2): nothing is returned.
+pipe.stage @weight_gradient_c2 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+  pipe.input_gradient inputs [] outputs [] stash [] gradients_of [] input_gradients [] {
+  }
+  // expected-error @below {{expects to return , but returns 'tensor<4xf32>'}}
+  pipe.weight_gradient inputs [0] outputs [] stash [] gradients_of [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return %x : tensor<4xf32>
+  }
+}
+
+// -----
+
+// weight_gradient (C2): nothing is stashed.
+pipe.stage @weight_gradient_c2_stash {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+  pipe.input_gradient inputs [] outputs [] stash [] gradients_of [] input_gradients [] {
+  }
+  // expected-error @below {{expects no stash, but got 1 values}}
+  pipe.weight_gradient inputs [0] outputs [] stash [] gradients_of [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+}
+
+// -----
+
+// A flag has no value.
+// expected-error @below {{expects 'pipe.sums_in_schedule_order' to be a unit attribute, but got true}}
+module attributes {pipe.sums_in_schedule_order = true} {
 }
 
 // -----

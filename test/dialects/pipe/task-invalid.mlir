@@ -61,6 +61,56 @@ pipe.step train {
 
 // -----
 
+// So do its halves.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  // expected-error @below {{needs a 'pipe.weight_gradient' in stage 's0'}}
+  pipe.task weight_gradient @s0 micro_batch 0 () : () -> ()
+}
+
+// -----
+
+// task (C3): the handover is an operand of the second half.
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+  pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+  pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+}
+pipe.step train {
+  // expected-error @below {{expects operands '!pipe.handover<@s0>', but got}}
+  pipe.task weight_gradient @s0 micro_batch 0 () : () -> ()
+}
+
+// -----
+
+// Nothing recomputes in a task of its own.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+}
+pipe.step train {
+  // expected-error @below {{of kind 'recompute' is not supported: a backward that keeps too little recomputes inside itself}}
+  pipe.task recompute @s0 micro_batch 0 () : () -> ()
+}
+
+// -----
+
 // An evaluation task needs an evaluation body.
 pipe.stage @s0 {
   pipe.forward sources [] {

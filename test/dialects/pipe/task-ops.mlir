@@ -11,13 +11,22 @@ pipe.stage @s0 {
   ^bb0(%x: tensor<4x8xf32>, %s: tensor<4x8xf32>, %d: tensor<4x8xf32>):
     pipe.return
   }
+  pipe.input_gradient inputs [] outputs [] stash [0] gradients_of [0] input_gradients [] {
+  ^bb0(%s: tensor<4x8xf32>, %d: tensor<4x8xf32>):
+    pipe.return stash %s : tensor<4x8xf32>
+  }
+  pipe.weight_gradient inputs [0] outputs [] stash [] gradients_of [0] {
+  ^bb0(%x: tensor<4x8xf32>, %d: tensor<4x8xf32>, %held: tensor<4x8xf32>):
+    pipe.return
+  }
   pipe.evaluate sources [#pipe.input<"x">] {
   ^bb0(%x: tensor<4x8xf32>):
     pipe.return %x : tensor<4x8xf32>
   }
 }
 
-// Two micro-batches of one stage: the gradient chain orders the backwards.
+// Three micro-batches of one stage: the gradient chain orders the backwards,
+// and the half of one that adds to gradients.
 
 // CHECK-LABEL: pipe.step train
 pipe.step train {
@@ -33,10 +42,16 @@ pipe.step train {
   %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %st0, %h0) : (tensor<4x8xf32>, !pipe.stash<@s0>, tensor<4x8xf32>) -> !pipe.gradient<@s0>
   // CHECK: pipe.task backward @s0 micro_batch 1({{.*}}, %[[G0]])
   %g1 = pipe.task backward @s0 micro_batch 1 (%x1, %st1, %h1, %g0) : (tensor<4x8xf32>, !pipe.stash<@s0>, tensor<4x8xf32>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  %x2 = pipe.input "x" micro_batch 2 for @s0 : tensor<4x8xf32>
+  %h2, %st2 = pipe.task forward @s0 micro_batch 2 (%x2) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
+  // CHECK: %[[HANDED:.*]] = pipe.task input_gradient @s0 micro_batch 2({{.*}}) : (!pipe.stash<@s0>, tensor<4x8xf32>) -> !pipe.handover<@s0>
+  %ho = pipe.task input_gradient @s0 micro_batch 2 (%st2, %h2) : (!pipe.stash<@s0>, tensor<4x8xf32>) -> !pipe.handover<@s0>
+  // CHECK: pipe.task weight_gradient @s0 micro_batch 2({{.*}}, %[[HANDED]], %{{.*}}) : (tensor<4x8xf32>, tensor<4x8xf32>, !pipe.handover<@s0>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  %g3 = pipe.task weight_gradient @s0 micro_batch 2 (%x2, %h2, %ho, %g1) : (tensor<4x8xf32>, tensor<4x8xf32>, !pipe.handover<@s0>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
   // CHECK: pipe.gradient_of @w in @s0
-  %t = pipe.gradient_of @w in @s0 (%g1) : (!pipe.gradient<@s0>) -> tensor<8x8xf32>
+  %t = pipe.gradient_of @w in @s0 (%g3) : (!pipe.gradient<@s0>) -> tensor<8x8xf32>
   // CHECK: pipe.add_gradient @w in @s0
-  %g2 = pipe.add_gradient @w in @s0 (%g1, %t) : !pipe.gradient<@s0>, tensor<8x8xf32>
+  %g2 = pipe.add_gradient @w in @s0 (%g3, %t) : !pipe.gradient<@s0>, tensor<8x8xf32>
   // CHECK: pipe.task update @s0(%{{.*}}) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
   %u = pipe.task update @s0 (%g2) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
   // CHECK: pipe.weight_of @w in @s0
