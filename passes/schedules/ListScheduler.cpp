@@ -1,0 +1,593 @@
+//===- ListScheduler.cpp - An order out of times, limits, a rule ----------===//
+//
+// Time goes on from event to event: a rank becomes free, or something that it
+// may wait for arrives. On each stage, forwards, backwards and W each go in
+// ascending order of micro-batches, so a rank has at most three candidates per
+// stage, and three counters per stage say all about what it keeps.
+//
+// Why limits never get it stuck. Imagine the rest of the step done one
+// micro-batch after the other, oldest first: pending W, then its forwards
+// upwards, then downwards each backward with its W. A task may start only if
+// on its rank this rest stays possible: with what the younger ones hold by
+// then, each micro-batch must find room for its own way there and back. Tasks
+// of the oldest micro-batch change nothing about that, so one of them is
+// always allowed, and its data is there. At the start no one holds anything,
+// so a limit that one micro-batch fits in is enough; a backward that frees
+// only helps. Each rank looks at its own room only: the way is the same for
+// all of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/ListScheduler.h"
+
+#include "passes/schedules/Dependences.h"
+#include "passes/schedules/Story.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <queue>
+#include <tuple>
+
+using namespace pipewright::schedules;
+
+//===----------------------------------------------------------------------===//
+// Priorities
+//===----------------------------------------------------------------------===//
+
+/// Numbers of micro-batches and stages are below 2^29 in all that a policy
+/// builds.
+static int64_t keyOf(int64_t group, int64_t major, int64_t minor) {
+  constexpr int bits = 29;
+  return (group << (2 * bits)) + (major << bits) + minor;
+}
+static constexpr int32_t deepest = (1 << 29) - 1;
+
+ListPriority pipewright::schedules::preferBackward() {
+  return [](const Task &task) {
+    if (task.producesGradient())
+      return keyOf(0, task.microBatch, deepest - task.stage);
+    if (task.kind == TaskKind::Forward)
+      return keyOf(1, deepest - task.stage, task.microBatch);
+    return keyOf(2, task.microBatch, deepest - task.stage);
+  };
+}
+
+ListPriority
+pipewright::schedules::preferBackwardInGroups(int64_t microBatches) {
+  return [=, base = preferBackward()](const Task &task) {
+    if (task.kind != TaskKind::Forward)
+      return base(task);
+    return keyOf(1, task.microBatch / microBatches, task.stage);
+  };
+}
+
+ListPriority pipewright::schedules::preferForward() {
+  return [base = preferBackward()](const Task &task) {
+    if (task.kind != TaskKind::Forward)
+      return base(task);
+    return keyOf(-1, task.stage, task.microBatch);
+  };
+}
+
+ListPriority pipewright::schedules::preferAsIn(const Schedule &schedule) {
+  struct Positions {
+    int64_t microBatches;
+    std::vector<int32_t> forward, backward, weight;
+  };
+  auto positions = std::make_shared<Positions>();
+  positions->microBatches = schedule.microBatches;
+  auto tableOf = [](Positions &all, TaskKind kind) -> std::vector<int32_t> & {
+    return kind == TaskKind::Forward          ? all.forward
+           : kind == TaskKind::WeightGradient ? all.weight
+                                              : all.backward;
+  };
+  for (TaskKind kind :
+       {TaskKind::Forward, TaskKind::Backward, TaskKind::WeightGradient})
+    tableOf(*positions, kind)
+        .assign(schedule.stages * schedule.microBatches,
+                std::numeric_limits<int32_t>::max());
+  for (const std::vector<Task> &tasks : schedule.order)
+    for (auto [i, task] : llvm::enumerate(tasks))
+      if (task.kind != TaskKind::Update && task.kind != TaskKind::Recompute)
+        tableOf(
+            *positions,
+            task.kind)[task.stage * schedule.microBatches + task.microBatch] =
+            static_cast<int32_t>(i);
+  return [=](const Task &task) -> int64_t {
+    return tableOf(
+        *positions,
+        task.kind)[task.stage * positions->microBatches + task.microBatch];
+  };
+}
+
+namespace {
+
+class PriorityRule final : public ListRule {
+public:
+  explicit PriorityRule(const ListOptions &options) : options(options) {}
+
+  int choose(int32_t rank, double now,
+             llvm::ArrayRef<ListCandidate> candidates) override {
+    keys.clear();
+    for (const ListCandidate &candidate : candidates)
+      keys.push_back(candidate.fits ? options.priority(candidate.task) : 0);
+    int best = bestWithin(candidates, 0);
+    if (best < 0 || options.patience <= 0)
+      return best;
+    return bestWithin(candidates, options.patience * candidates[best].seconds);
+  }
+
+private:
+  int bestWithin(llvm::ArrayRef<ListCandidate> candidates, double wait) const {
+    int best = -1;
+    for (size_t i = 0; i < candidates.size(); ++i)
+      if (candidates[i].fits && candidates[i].wait <= wait &&
+          (best < 0 || keys[i] < keys[best]))
+        best = static_cast<int>(i);
+    return best;
+  }
+
+  const ListOptions &options;
+  std::vector<int64_t> keys;
+};
+
+//===----------------------------------------------------------------------===//
+// Room
+//===----------------------------------------------------------------------===//
+
+/// How far a stage is: its forwards, backwards and W below these numbers have
+/// started. W counts with B where the backward is whole.
+struct Progress {
+  int64_t forwards = 0;
+  int64_t backwards = 0;
+  int64_t weights = 0;
+};
+
+/// What the stages of one rank may keep, in one unit: pairs or bytes.
+class Budget {
+public:
+  struct Stage {
+    /// Kept after the forward, and between I and W.
+    int64_t stash = 0;
+    int64_t weightStash = 0;
+  };
+
+  Budget(int64_t limit, std::vector<Stage> stages)
+      : limit(limit), stages(std::move(stages)),
+        least(peakOfOne([](size_t) { return true; })) {}
+
+  /// The room that one micro-batch takes there and back.
+  int64_t leastLimit() const { return least; }
+  bool isTooSmall() const { return limit >= 0 && limit < least; }
+
+  /// Whether the rest of the step stays possible when a task of the rank's
+  /// `stage`-th stage starts.
+  bool allows(llvm::ArrayRef<Progress> progress, size_t stage,
+              const Task &task) const;
+  void start(size_t stage, const Task &task) {
+    used += change(stage, task.kind);
+  }
+
+private:
+  int64_t change(size_t stage, TaskKind kind) const {
+    const Stage &kept = stages[stage];
+    switch (kind) {
+    case TaskKind::Forward:
+      return kept.stash;
+    case TaskKind::InputGradient:
+      return kept.weightStash - kept.stash;
+    case TaskKind::WeightGradient:
+      return -kept.weightStash;
+    default:
+      return -kept.stash;
+    }
+  }
+
+  /// The most that one micro-batch holds on its way through some stages.
+  template <typename Takes>
+  int64_t peakOfOne(Takes takes) const {
+    int64_t below = 0, peak = 0;
+    for (size_t i = 0; i < stages.size(); ++i)
+      if (takes(i)) {
+        peak = std::max(
+            peak, below + std::max(stages[i].stash, stages[i].weightStash));
+        below += stages[i].stash;
+      }
+    return peak;
+  }
+
+  /// What micro-batches after `microBatch` hold.
+  int64_t heldAfter(llvm::ArrayRef<Progress> progress,
+                    int64_t microBatch) const {
+    int64_t held = 0;
+    for (auto [stage, at] : llvm::zip(stages, progress)) {
+      held += stage.stash *
+              std::max<int64_t>(0, at.forwards -
+                                       std::max(at.backwards, microBatch + 1));
+      held += stage.weightStash *
+              std::max<int64_t>(0, at.backwards -
+                                       std::max(at.weights, microBatch + 1));
+    }
+    return held;
+  }
+
+  int64_t limit;
+  std::vector<Stage> stages;
+  int64_t least;
+  int64_t used = 0;
+};
+
+} // namespace
+
+bool Budget::allows(llvm::ArrayRef<Progress> progress, size_t stage,
+                    const Task &task) const {
+  int64_t more = change(stage, task.kind);
+  if (limit < 0 || more <= 0 || used + more + least <= limit)
+    return true;
+  if (used + more > limit)
+    return false;
+  // An older micro-batch lacks the backwards that have not come to it yet.
+  // The further back it is, the fewer it lacks and the more is held by younger
+  // ones: the first of those that lack the same backwards speaks for all.
+  for (const Progress &at : progress) {
+    int64_t older = at.backwards;
+    if (older >= task.microBatch)
+      continue;
+    int64_t own =
+        peakOfOne([&](size_t i) { return progress[i].backwards <= older; });
+    if (heldAfter(progress, older) + more + own > limit)
+      return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The run through time
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class ListScheduler {
+public:
+  ListScheduler(Schedule &schedule, const TaskCosts &costs,
+                const ListOptions &options, ListRule &rule);
+
+  llvm::Error run();
+
+private:
+  struct Event {
+    double time;
+    int32_t rank;
+    bool operator>(const Event &other) const {
+      return std::tie(time, rank) > std::tie(other.time, other.rank);
+    }
+  };
+  struct Rank {
+    std::vector<int32_t> stages;
+    /// Parallel to `stages`.
+    std::vector<Progress> progress;
+    std::vector<Budget> budgets;
+    double freeAt = 0;
+  };
+  static constexpr double unknown = -1;
+
+  void addBudgets(int32_t rank);
+  llvm::Error checkLimits() const;
+  int64_t countTasks() const;
+
+  double arrivalOf(llvm::ArrayRef<int32_t> edges, TransferKind kind,
+                   int64_t microBatch) const;
+  void collect(int32_t rank, double now);
+  void addCandidate(const Rank &rank, size_t stage, Task task, double ready,
+                    double now);
+  bool dispatch(int32_t rank, double now, bool mustRun);
+  void start(int32_t rank, size_t candidate, double now);
+  void publish(const Task &task, double end);
+  void send(TransferKind kind, int32_t edge, int32_t microBatch, double end);
+  bool runAnyTask();
+
+  Schedule &schedule;
+  const TaskCosts &costs;
+  const ListOptions &options;
+  ListRule &rule;
+  std::vector<StageEdge> edges;
+  EdgeIndex index;
+  LinkIndex links;
+
+  std::vector<Rank> ranks;
+  // By edge and micro-batch.
+  std::vector<double> forwardArrival, gradientArrival;
+  std::vector<double> linkFree;
+  std::vector<LinkCosts> linkCosts;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
+  /// Waits below this come from rounding.
+  double noise = 0;
+  double latest = 0;
+
+  // Of the rank that is being served; `place` is the index of the stage among
+  // the rank's.
+  std::vector<ListCandidate> candidates;
+  std::vector<size_t> place;
+  std::vector<double> readyTime;
+};
+
+} // namespace
+
+ListScheduler::ListScheduler(Schedule &schedule, const TaskCosts &costs,
+                             const ListOptions &options, ListRule &rule)
+    : schedule(schedule), costs(costs), options(options), rule(rule),
+      edges(options.edges.empty() ? linearEdges(schedule.stages)
+                                  : options.edges.vec()),
+      index(schedule.stages, edges), links(schedule, edges),
+      ranks(schedule.ranks),
+      forwardArrival(edges.size() * schedule.microBatches, unknown),
+      gradientArrival(forwardArrival.size(), unknown),
+      linkFree(links.links().size()) {
+  for (const LinkIndex::Link &link : links.links())
+    linkCosts.push_back(costs.linkBetween(link.from, link.to));
+  for (int32_t stage = 0; stage < schedule.stages; ++stage)
+    ranks[schedule.rankOfStage[stage]].stages.push_back(stage);
+  for (int32_t rank = 0; rank < schedule.ranks; ++rank) {
+    ranks[rank].progress.resize(ranks[rank].stages.size());
+    if (!schedule.forwardOnly)
+      addBudgets(rank);
+  }
+  for (const StageCosts &stage : costs.stages)
+    noise = std::max({noise, stage.forward, stage.backward, stage.inputGradient,
+                      stage.weightGradient});
+  noise *= 1e-9;
+}
+
+void ListScheduler::addBudgets(int32_t rank) {
+  std::vector<Budget::Stage> pairs, bytes;
+  for (int32_t stage : ranks[rank].stages) {
+    const StageCosts &cost = costs.stages[stage];
+    int64_t weightStash =
+        cost.weightStashBytes < 0 ? cost.stashBytes : cost.weightStashBytes;
+    pairs.push_back({1, options.splitsBackward ? 1 : 0});
+    bytes.push_back(
+        {cost.stashBytes, options.splitsBackward ? weightStash : 0});
+  }
+  RankLimit limit = options.limits.empty() ? RankLimit() : options.limits[rank];
+  ranks[rank].budgets.emplace_back(limit.inFlight, std::move(pairs));
+  ranks[rank].budgets.emplace_back(limit.stashBytes, std::move(bytes));
+}
+
+llvm::Error ListScheduler::checkLimits() const {
+  for (auto [rank, state] : llvm::enumerate(ranks)) {
+    if (state.budgets.empty())
+      continue;
+    const Budget &pairs = state.budgets[0], &bytes = state.budgets[1];
+    if (pairs.isTooSmall())
+      return refuse("rank {0} may keep {1} stashes in flight, but needs at "
+                    "least {2}, one of each of its stages",
+                    rank, options.limits[rank].inFlight, pairs.leastLimit());
+    if (bytes.isTooSmall())
+      return refuse("rank {0} may keep {1} bytes of stashes, but needs at "
+                    "least {2}, those of one micro-batch",
+                    rank, options.limits[rank].stashBytes, bytes.leastLimit());
+  }
+  return llvm::Error::success();
+}
+
+int64_t ListScheduler::countTasks() const {
+  int64_t each = schedule.forwardOnly ? 1 : options.splitsBackward ? 3 : 2;
+  return each * schedule.stages * schedule.microBatches;
+}
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+/// When the last of some edges has brought its tensor; `unknown` while one
+/// has a producer that has not started.
+double ListScheduler::arrivalOf(llvm::ArrayRef<int32_t> which,
+                                TransferKind kind, int64_t microBatch) const {
+  bool isForward = kind == TransferKind::Forward;
+  double ready = 0;
+  for (int32_t edge : which) {
+    if (!isForward && !edges[edge].hasGradient)
+      continue;
+    double arrival =
+        (isForward
+             ? forwardArrival
+             : gradientArrival)[edge * schedule.microBatches + microBatch];
+    if (arrival == unknown)
+      return unknown;
+    ready = std::max(ready, arrival);
+  }
+  return ready;
+}
+
+void ListScheduler::addCandidate(const Rank &rank, size_t stage, Task task,
+                                 double ready, double now) {
+  if (ready == unknown)
+    return;
+  bool fits = llvm::all_of(rank.budgets, [&](const Budget &budget) {
+    return budget.allows(rank.progress, stage, task);
+  });
+  double wait = ready - now <= noise ? 0 : ready - now;
+  candidates.push_back({task, costs.secondsOf(task), wait, fits});
+  place.push_back(stage);
+  readyTime.push_back(ready);
+}
+
+void ListScheduler::collect(int32_t rankNumber, double now) {
+  const Rank &rank = ranks[rankNumber];
+  candidates.clear();
+  place.clear();
+  readyTime.clear();
+  for (size_t i = 0; i < rank.stages.size(); ++i) {
+    int32_t stage = rank.stages[i];
+    const Progress &at = rank.progress[i];
+    auto task = [&](TaskKind kind, int64_t m) {
+      return Task{kind, stage, static_cast<int32_t>(m)};
+    };
+    if (at.forwards < schedule.microBatches)
+      addCandidate(
+          rank, i, task(TaskKind::Forward, at.forwards),
+          arrivalOf(index.into(stage), TransferKind::Forward, at.forwards),
+          now);
+    if (schedule.forwardOnly)
+      continue;
+    if (at.backwards < at.forwards)
+      addCandidate(
+          rank, i,
+          task(options.splitsBackward ? TaskKind::InputGradient
+                                      : TaskKind::Backward,
+               at.backwards),
+          arrivalOf(index.outOf(stage), TransferKind::Gradient, at.backwards),
+          now);
+    if (options.splitsBackward && at.weights < at.backwards)
+      addCandidate(rank, i, task(TaskKind::WeightGradient, at.weights), 0, now);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Time
+//===----------------------------------------------------------------------===//
+
+/// As the simulator has it: a directed link carries one message at a time.
+void ListScheduler::send(TransferKind kind, int32_t edge, int32_t microBatch,
+                         double end) {
+  bool isForward = kind == TransferKind::Forward;
+  double arrival = end;
+  if (int32_t link = links.linkOf(kind, edge); link >= 0) {
+    double &free = linkFree[link];
+    free = std::max(free, end) + edges[edge].bytes / linkCosts[link].bandwidth;
+    arrival = free + linkCosts[link].latency;
+    events.push({arrival, links.links()[link].to});
+  }
+  (isForward ? forwardArrival
+             : gradientArrival)[edge * schedule.microBatches + microBatch] =
+      arrival;
+}
+
+void ListScheduler::publish(const Task &task, double end) {
+  if (task.kind == TaskKind::Forward)
+    for (int32_t edge : index.outOf(task.stage))
+      send(TransferKind::Forward, edge, task.microBatch, end);
+  else if (task.producesGradient())
+    for (int32_t edge : index.into(task.stage))
+      if (edges[edge].hasGradient)
+        send(TransferKind::Gradient, edge, task.microBatch, end);
+}
+
+void ListScheduler::start(int32_t rankNumber, size_t candidate, double now) {
+  Rank &rank = ranks[rankNumber];
+  const Task task = candidates[candidate].task;
+  size_t stage = place[candidate];
+  double begin = std::max(now, readyTime[candidate]);
+  double end = begin + candidates[candidate].seconds;
+  rank.freeAt = end;
+  latest = std::max(latest, end);
+  schedule.order[rankNumber].push_back(task);
+  for (Budget &budget : rank.budgets)
+    budget.start(stage, task);
+  Progress &at = rank.progress[stage];
+  at.forwards += task.kind == TaskKind::Forward;
+  at.backwards += task.producesGradient();
+  at.weights += task.endsStash();
+  publish(task, end);
+  events.push({end, rankNumber});
+  rule.started(rankNumber, task, begin, end);
+}
+
+bool ListScheduler::dispatch(int32_t rank, double now, bool mustRun) {
+  collect(rank, now);
+  int chosen = candidates.empty() ? -1 : rule.choose(rank, now, candidates);
+  if (chosen < 0 && mustRun) {
+    for (size_t i = 0; i < candidates.size(); ++i)
+      if (candidates[i].fits &&
+          (chosen < 0 || candidates[i].wait < candidates[chosen].wait))
+        chosen = static_cast<int>(i);
+  }
+  if (chosen < 0 || !candidates[chosen].fits)
+    return false;
+  start(rank, chosen, now);
+  return true;
+}
+
+/// For rules that wait for what never comes.
+bool ListScheduler::runAnyTask() {
+  for (int32_t rank = 0; rank < schedule.ranks; ++rank)
+    if (dispatch(rank, std::max(latest, ranks[rank].freeAt), /*mustRun=*/true))
+      return true;
+  return false;
+}
+
+llvm::Error ListScheduler::run() {
+  if (llvm::Error error = checkLimits())
+    return error;
+  schedule.order.assign(schedule.ranks, {});
+  for (int32_t rank = 0; rank < schedule.ranks; ++rank)
+    events.push({0, rank});
+  for (int64_t left = countTasks(); left > 0;) {
+    if (events.empty()) {
+      if (!runAnyTask())
+        return refuse("the list scheduler is stuck with {0} tasks left", left);
+      --left;
+      continue;
+    }
+    Event event = events.top();
+    events.pop();
+    // A rank that is still busy will look for itself when it ends.
+    if (ranks[event.rank].freeAt <= event.time)
+      left -= dispatch(event.rank, event.time, /*mustRun=*/false);
+  }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Entry
+//===----------------------------------------------------------------------===//
+
+static llvm::Error checkFrame(const Schedule &schedule,
+                              const ListOptions &options) {
+  if (schedule.ranks < 1 || schedule.stages < 1 || schedule.microBatches < 1 ||
+      static_cast<int64_t>(schedule.rankOfStage.size()) != schedule.stages)
+    return refuse("expects the ranks of {0} stages, but got {1}",
+                  schedule.stages, schedule.rankOfStage.size());
+  for (int32_t rank : schedule.rankOfStage)
+    if (rank < 0 || rank >= schedule.ranks)
+      return refuse("expects ranks below {0}, but got {1}", schedule.ranks,
+                    rank);
+  if (schedule.copies != 1 || schedule.updates != 1 ||
+      schedule.weightRule != WeightRule::Synchronous)
+    return refuse("the list scheduler expects one copy of the model and one "
+                  "update per step, but got {0} and {1}",
+                  schedule.copies, schedule.updates);
+  if (!options.limits.empty() &&
+      static_cast<int64_t>(options.limits.size()) != schedule.ranks)
+    return refuse("expects limits of {0} ranks, but got {1}", schedule.ranks,
+                  options.limits.size());
+  for (auto [i, edge] : llvm::enumerate(options.edges))
+    if (edge.from < 0 || edge.to >= schedule.stages || edge.from >= edge.to ||
+        edge.bytes < 0)
+      return refuse("edge {0} goes from stage {1} to stage {2} with {3} bytes, "
+                    "but expects a later one of {4} stages and no negative "
+                    "size",
+                    i, edge.from, edge.to, edge.bytes, schedule.stages);
+  return llvm::Error::success();
+}
+
+llvm::Error pipewright::schedules::orderByRule(Schedule &schedule,
+                                               const ListOptions &options,
+                                               ListRule &rule) {
+  if (llvm::Error error = checkFrame(schedule, options))
+    return error;
+  TaskCosts uniform;
+  if (!options.costs)
+    uniform = TaskCosts::uniform(schedule.stages, 1, 2);
+  const TaskCosts &costs = options.costs ? *options.costs : uniform;
+  if (llvm::Error error = checkCosts(schedule, costs))
+    return error;
+  return ListScheduler(schedule, costs, options, rule).run();
+}
+
+llvm::Error pipewright::schedules::orderByList(Schedule &schedule,
+                                               const ListOptions &options) {
+  PriorityRule rule(options);
+  return orderByRule(schedule, options, rule);
+}

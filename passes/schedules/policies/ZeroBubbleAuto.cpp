@@ -1,0 +1,301 @@
+//===- ZeroBubbleAuto.cpp - Zero bubble within a memory limit ---*- C++ -*-===//
+//
+// Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024 (arXiv 2401.10241),
+// the automatic scheduler: given what tasks and messages take and how many
+// stashes fit, an order with split backwards. `zb-1p` has room for P stashes
+// on every rank, as 1F1B on its first; `zb-2p` for twice as many. 3 ranks, 6
+// micro-batches, F, I and W alike, `zb-1p` above `zb-2p`:
+//
+//   rank 0 | F0 F1 F2       I0 W0 F3 I1 W1 F4 I2 W2 F5 I3 W3 I4 W4 I5 W5
+//   rank 1 |    F0 F1 F2 I0 W0 I1 W1 F3 I2 W2 F4 I3 W3 F5 I4 W4 I5 W5
+//   rank 2 |       F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 F4 I4 W2 F5 I5 W3 W4 W5
+//
+//   rank 0 | F0 F1 F2 F3 F4 I0 F5 I1 W0 I2 W1 I3 W2 I4 W3 I5 W4 W5
+//   rank 1 |    F0 F1 F2 I0 F3 I1 F4 I2 F5 I3 W0 I4 W1 I5 W2 W3 W4 W5
+//   rank 2 |       F0 I0 F1 I1 F2 I2 F3 I3 F4 I4 F5 I5 W0 W1 W2 W3 W4 W5
+//
+// Each rank goes by itself, in three phases:
+//  - before its first I, as many forwards as fit;
+//  - then I and F in turn, and a W where the rank would else be idle for at
+//    least as long; in a shorter gap only if that idleness would make its sum
+//    the largest of all ranks; and where a forward waits for room;
+//  - I alone, and at last what W are left.
+// The text leaves three choices open: whether a forward may delay the first I
+// that a small gap separates it from, whether an I goes before a forward
+// whenever both could run, and whether every gap is filled with a W. All eight
+// ways are tried, and the shortest step wins; of equal ones, the one with the
+// shortest span. The paper then improves the result by integer programming,
+// which its authors' program leaves out by default, and so do we. For large
+// schedules the choice is made on fewer micro-batches.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/Policy.h"
+
+#include "passes/schedules/ListScheduler.h"
+#include "passes/schedules/Story.h"
+#include "passes/schedules/policies/OnlyRank.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace pipewright::schedules;
+
+namespace {
+
+/// The choices that the paper leaves open.
+struct Knobs {
+  bool delaysFirstBackward = false;
+  bool prefersBackward = false;
+  bool fillsAllGaps = false;
+};
+
+/// Decides for ranks of one stage each.
+class ZeroBubbleRule final : public ListRule {
+public:
+  ZeroBubbleRule(Knobs knobs, int64_t ranks) : knobs(knobs), ranks(ranks) {}
+
+  int choose(int32_t rank, double now,
+             llvm::ArrayRef<ListCandidate> candidates) override;
+  void started(int32_t rank, const Task &task, double start,
+               double end) override;
+
+private:
+  struct Rank {
+    bool hadBackward = false;
+    TaskKind last = TaskKind::WeightGradient;
+    double busyUntil = 0;
+    double idle = 0;
+    bool hasBegun = false;
+  };
+  struct Offer {
+    int forward = -1, backward = -1, weight = -1;
+  };
+
+  int beforeFirstBackward(const Offer &offer,
+                          llvm::ArrayRef<ListCandidate> candidates) const;
+  bool isWorthFilling(int32_t rank, double gap, double seconds) const;
+
+  Knobs knobs;
+  std::vector<Rank> ranks;
+};
+
+} // namespace
+
+int ZeroBubbleRule::beforeFirstBackward(
+    const Offer &offer, llvm::ArrayRef<ListCandidate> candidates) const {
+  auto isReady = [&](int i) { return i >= 0 && candidates[i].wait == 0; };
+  if (isReady(offer.backward))
+    return offer.backward;
+  if (!isReady(offer.forward) || !candidates[offer.forward].fits)
+    return -1;
+  bool delays = offer.backward >= 0 && candidates[offer.backward].wait <
+                                           candidates[offer.forward].seconds;
+  return delays && !knobs.delaysFirstBackward ? -1 : offer.forward;
+}
+
+bool ZeroBubbleRule::isWorthFilling(int32_t rank, double gap,
+                                    double seconds) const {
+  if (knobs.fillsAllGaps || gap >= seconds)
+    return true;
+  double largest = 0;
+  for (const Rank &other : ranks)
+    largest = std::max(largest, other.idle);
+  return ranks[rank].idle + gap > largest;
+}
+
+int ZeroBubbleRule::choose(int32_t rank, double now,
+                           llvm::ArrayRef<ListCandidate> candidates) {
+  Offer offer;
+  for (auto [i, candidate] : llvm::enumerate(candidates))
+    (candidate.task.kind == TaskKind::Forward ? offer.forward
+     : candidate.task.producesGradient() ? offer.backward
+                                         : offer.weight) = static_cast<int>(i);
+  const Rank &state = ranks[rank];
+  if (!state.hadBackward)
+    return beforeFirstBackward(offer, candidates);
+
+  bool backwardFirst =
+      knobs.prefersBackward || state.last != TaskKind::InputGradient;
+  int first = backwardFirst ? offer.backward : offer.forward;
+  int second = backwardFirst ? offer.forward : offer.backward;
+  double gap = std::numeric_limits<double>::infinity();
+  for (int i : {first, second}) {
+    if (i < 0)
+      continue;
+    const ListCandidate &candidate = candidates[i];
+    if (candidate.fits && candidate.wait == 0)
+      return i;
+    // It has its data, but needs the room of a W.
+    if (!candidate.fits && candidate.wait == 0 && offer.weight >= 0)
+      return offer.weight;
+    if (candidate.fits)
+      gap = std::min(gap, candidate.wait);
+  }
+  if (offer.weight >= 0 &&
+      isWorthFilling(rank, gap, candidates[offer.weight].seconds))
+    return offer.weight;
+  return -1;
+}
+
+void ZeroBubbleRule::started(int32_t rank, const Task &task, double start,
+                             double end) {
+  Rank &state = ranks[rank];
+  if (state.hasBegun)
+    state.idle += start - state.busyUntil;
+  state.hasBegun = true;
+  state.busyUntil = end;
+  state.hadBackward |= task.producesGradient();
+  if (task.kind != TaskKind::WeightGradient)
+    state.last = task.kind;
+}
+
+namespace {
+
+class ZeroBubbleAuto final : public Policy {
+public:
+  /// `share` of P is the limit when the user says nothing.
+  ZeroBubbleAuto(llvm::StringLiteral ownName, llvm::StringLiteral ownSummary,
+                 int64_t share)
+      : ownName(ownName), ownSummary(ownSummary), share(share) {}
+
+  llvm::StringRef name() const override { return ownName; }
+  llvm::StringRef summary() const override { return ownSummary; }
+  llvm::StringRef paper() const override {
+    return "Qi et al., ICLR 2024 (arXiv 2401.10241)";
+  }
+  llvm::StringRef bubbleFormula() const override {
+    return share == 1 ? "planned; no more than (P-1)(tF+tI-tW) if tF = tI = tW"
+                      : "planned; no more than (P-1)tF, and none of the span, "
+                        "if tF = tI = tW and M >= 2P-1";
+  }
+  llvm::StringRef memoryFormula() const override {
+    return share == 1 ? "min(P, M) stashes on every rank"
+                      : "min(2P, M) stashes on every rank";
+  }
+  ScheduleOptions example() const override { return {3, 3, 6}; }
+  bool splitsBackward() const override { return true; }
+  llvm::ArrayRef<PolicyParameter> parameters() const override {
+    static constexpr PolicyParameter all[] = {
+        {"limit", "most stashes of a rank's share of the model at a time"}};
+    return all;
+  }
+
+  int64_t maxInFlight(const ScheduleOptions &options,
+                      int64_t rank) const override {
+    if (options.ranks == 1)
+      return options.stages;
+    return std::min(limitOf(options), options.microBatches);
+  }
+
+protected:
+  llvm::Expected<Placement>
+  placeStages(const ScheduleOptions &options) const override {
+    if (int64_t limit = limitOf(options); limit < 1)
+      return refuse("{0} needs a limit of at least 1 stash, but got {1}",
+                    name(), limit);
+    return placeOneStagePerRank(options);
+  }
+
+  llvm::Error orderRanks(Schedule &schedule,
+                         const ScheduleOptions &options) const override;
+
+private:
+  int64_t limitOf(const ScheduleOptions &options) const {
+    return options.parameter("limit", share * options.ranks);
+  }
+  llvm::Expected<Schedule> orderWith(Knobs knobs, const Schedule &frame,
+                                     const ScheduleOptions &options) const;
+  llvm::Expected<Knobs> chooseKnobs(Schedule frame,
+                                    const ScheduleOptions &options) const;
+
+  llvm::StringLiteral ownName, ownSummary;
+  int64_t share;
+};
+
+} // namespace
+
+llvm::Expected<Schedule>
+ZeroBubbleAuto::orderWith(Knobs knobs, const Schedule &frame,
+                          const ScheduleOptions &options) const {
+  ListOptions list;
+  list.costs = options.costs;
+  list.edges = options.edges;
+  list.splitsBackward = true;
+  list.limits.assign(options.ranks, {limitOf(options)});
+  ZeroBubbleRule rule(knobs, options.ranks);
+  Schedule schedule = frame;
+  if (llvm::Error error = orderByRule(schedule, list, rule))
+    return error;
+  return schedule;
+}
+
+llvm::Expected<Knobs>
+ZeroBubbleAuto::chooseKnobs(Schedule frame,
+                            const ScheduleOptions &options) const {
+  // Warm-up, cool-down and a few periods between them tell the knobs apart.
+  constexpr int64_t enoughPairs = 1 << 14;
+  frame.microBatches =
+      std::min(frame.microBatches,
+               std::max(4 * options.ranks, enoughPairs / options.ranks));
+  TaskCosts uniform = TaskCosts::uniform(frame.stages, 1, 2);
+  const TaskCosts &costs = options.costs ? *options.costs : uniform;
+  Knobs best;
+  std::pair<double, double> least{std::numeric_limits<double>::infinity(), 0};
+  for (int i = 0; i < 8; ++i) {
+    Knobs knobs{(i & 1) != 0, (i & 2) != 0, (i & 4) != 0};
+    llvm::Expected<Schedule> schedule = orderWith(knobs, frame, options);
+    if (!schedule)
+      return schedule.takeError();
+    for (int32_t stage = 0; stage < frame.stages; ++stage)
+      schedule->order[stage].push_back(Task::update(stage));
+    llvm::Expected<Simulation> simulation =
+        simulate(*schedule, costs, options.edges);
+    if (!simulation)
+      return simulation.takeError();
+    std::pair<double, double> time{simulation->globalStepTime,
+                                   simulation->spanStepTime};
+    if (time < least) {
+      least = time;
+      best = knobs;
+    }
+  }
+  return best;
+}
+
+llvm::Error ZeroBubbleAuto::orderRanks(Schedule &schedule,
+                                       const ScheduleOptions &options) const {
+  if (options.ranks == 1) {
+    schedule.order[0] = orderOfOnlyRank(schedule, /*splits=*/true);
+    return llvm::Error::success();
+  }
+  llvm::Expected<Knobs> knobs = chooseKnobs(schedule, options);
+  if (!knobs)
+    return knobs.takeError();
+  llvm::Expected<Schedule> ordered = orderWith(*knobs, schedule, options);
+  if (!ordered)
+    return ordered.takeError();
+  schedule.order = std::move(ordered->order);
+  return llvm::Error::success();
+}
+
+const Policy &pipewright::schedules::zeroBubbleAutoPolicy() {
+  static const ZeroBubbleAuto policy(
+      "zb-auto",
+      "zero bubble planned with the tasks' times, within the stashes that "
+      "'limit' allows",
+      1);
+  return policy;
+}
+
+const Policy &pipewright::schedules::zeroBubble1pPolicy() {
+  static const ZeroBubbleAuto policy(
+      "zb-1p", "zb-auto with as many stashes as the worst rank of 1f1b", 1);
+  return policy;
+}
+
+const Policy &pipewright::schedules::zeroBubble2pPolicy() {
+  static const ZeroBubbleAuto policy(
+      "zb-2p", "zb-auto with twice the stashes of the worst rank of 1f1b", 2);
+  return policy;
+}
