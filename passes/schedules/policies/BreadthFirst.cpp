@@ -9,14 +9,24 @@
 //   rank 1 |      F1.0 F1.1 F1.2 F3.0 F3.1 F3.2 B3.0 B3.1 ... B1.1 B1.2
 //
 // The bubble of GPipe, divided by the number of loops; in return stashes of
-// all micro-batches, and loops times the traffic. Backwards run in ascending
-// order of micro-batches.
+// all micro-batches, and loops times the traffic. Each stage's weights are in
+// use once per direction, which is what sharded weights want.
+//
+// Backwards run in ascending order of micro-batches, as in Fast-LLM. PyTorch's
+// ScheduleLoopedBFS runs them descending, here `breadth-first:descending`; the
+// time is the same, gradients round differently.
+//
+// Fast-LLM also splits the micro-batches in depth-first groups,
+// `breadth-first:groups=2`: each group runs forward and backward before the
+// next begins, which keeps fewer stashes and pays the bubble once per group.
+// With g groups, group i has micro-batches i, g+i, 2g+i, ..., so gradients are
+// summed in another order here as well.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/schedules/Policy.h"
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/policies/Switch.h"
 
 #include <algorithm>
 
@@ -35,10 +45,24 @@ public:
     return "Lamy-Poirier, MLSys 2023 (arXiv 2211.05953)";
   }
   llvm::StringRef bubbleFormula() const override {
-    return "(P-1)(tF+tB)/v, if M >= P";
+    return "(P-1)(tF+tB)/v, if M >= P; once per group";
   }
   llvm::StringRef memoryFormula() const override {
-    return "M stashes of every stage, M*v on every rank";
+    return "M stashes of every stage, M*v on every rank; divided by the number "
+           "of groups";
+  }
+  llvm::ArrayRef<PolicyParameter> parameters() const override {
+    static constexpr PolicyParameter all[] = {
+        {"groups", "parts of the micro-batches, each run forward and backward "
+                   "before the next (default 1); gradients round differently"},
+        {"descending", "backwards from the last micro-batch to the first; "
+                       "gradients round differently"}};
+    return all;
+  }
+  bool sumsAscending(const ScheduleOptions &options) const override {
+    int64_t groups = groupsOf(options);
+    return groups == options.microBatches ||
+           (groups == 1 && !isOn(options, "descending"));
   }
   ScheduleOptions example() const override { return {4, 8, 4}; }
 
@@ -47,41 +71,64 @@ public:
   std::optional<double> stepTime(const ScheduleOptions &options,
                                  const UnitTimes &times) const override {
     int64_t loops = options.stages / options.ranks;
-    int64_t slots =
-        (loops - 1) * std::max(options.microBatches, options.ranks) +
-        options.microBatches + options.ranks - 1;
-    return slots * (times.forward + times.backward());
+    int64_t groups = groupsOf(options);
+    int64_t microBatches = options.microBatches / groups;
+    int64_t slots = (loops - 1) * std::max(microBatches, options.ranks) +
+                    microBatches + options.ranks - 1;
+    return groups * slots * (times.forward + times.backward());
   }
 
   int64_t maxInFlight(const ScheduleOptions &options,
                       int64_t rank) const override {
-    return options.microBatches * options.stages / options.ranks;
+    return options.microBatches / groupsOf(options) * options.stages /
+           options.ranks;
   }
 
 protected:
   llvm::Expected<Placement>
   placeStages(const ScheduleOptions &options) const override {
-    if (options.stages % options.ranks == 0)
-      return loopPlacement(options.stages, options.ranks);
-    return refuse("breadth-first needs ranks x loops stages, but got {0} "
-                  "stages on {1} ranks",
-                  options.stages, options.ranks);
+    if (llvm::Error error = checkLoops(options, 0))
+      return error;
+    if (llvm::Error error = checkSwitch(*this, options, "descending"))
+      return error;
+    int64_t groups = groupsOf(options);
+    if (groups < 1 || options.microBatches % groups != 0)
+      return refuse("breadth-first needs a number of groups that divides the "
+                    "micro-batches, but got {0} groups of {1} micro-batches",
+                    groups, options.microBatches);
+    return loopPlacement(options.stages, options.ranks);
   }
 
   std::vector<Task> orderOfRank(const Schedule &schedule,
                                 const ScheduleOptions &options,
                                 int32_t rank) const override {
-    int32_t ranks = schedule.ranks, microBatches = schedule.microBatches;
-    int32_t loops = schedule.stages / schedule.ranks;
     std::vector<Task> order;
-    order.reserve(2 * int64_t(loops) * microBatches + loops);
-    for (int32_t loop = 0; loop < loops; ++loop)
-      for (int32_t m = 0; m < microBatches; ++m)
-        order.push_back(Task::forward(loop * ranks + rank, m));
-    for (int32_t loop = loops - 1; loop >= 0; --loop)
-      for (int32_t m = 0; m < microBatches; ++m)
-        order.push_back(Task::backward(loop * ranks + rank, m));
+    order.reserve(2 * schedule.stages / schedule.ranks * schedule.microBatches +
+                  schedule.stages / schedule.ranks);
+    for (int32_t group = 0; group < groupsOf(options); ++group)
+      appendGroup(order, schedule, options, rank, group);
     return order;
+  }
+
+private:
+  static int64_t groupsOf(const ScheduleOptions &options) {
+    return options.parameter("groups", 1);
+  }
+
+  static void appendGroup(std::vector<Task> &order, const Schedule &schedule,
+                          const ScheduleOptions &options, int32_t rank,
+                          int32_t group) {
+    int32_t ranks = schedule.ranks, loops = schedule.stages / schedule.ranks;
+    int32_t groups = groupsOf(options), size = schedule.microBatches / groups;
+    bool descends = isOn(options, "descending");
+    for (int32_t loop = 0; loop < loops; ++loop)
+      for (int32_t i = 0; i < size; ++i)
+        order.push_back(Task::forward(loop * ranks + rank, i * groups + group));
+    for (int32_t loop = loops - 1; loop >= 0; --loop)
+      for (int32_t i = 0; i < size; ++i)
+        order.push_back(
+            Task::backward(loop * ranks + rank,
+                           (descends ? size - 1 - i : i) * groups + group));
   }
 };
 

@@ -9,13 +9,18 @@
 //   rank 2 |       F0 F1 F2 F3       B0 B1 B2 B3
 //   rank 3 |          F0 F1 F2 F3 B0 B1 B2 B3
 //
-// The paper runs backwards in descending micro-batch order, which takes the
-// same time. Ascending, as here, gradients are summed in the same order as in
-// every other schedule, so the rounding is the same too.
+// The paper and torchgpipe run backwards in descending micro-batch order, here
+// `gpipe:descending`; the time is the same. Ascending, as by default and in
+// PyTorch's ScheduleGPipe, gradients are summed in the same order as in every
+// other schedule; descending, their sums round differently. The paper also
+// recomputes activations, which here is a matter of the stages, not of the
+// order.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/schedules/Policy.h"
+
+#include "passes/schedules/policies/Switch.h"
 
 using namespace pipewright::schedules;
 
@@ -34,6 +39,15 @@ public:
   llvm::StringRef memoryFormula() const override {
     return "M stashes on every rank";
   }
+  llvm::ArrayRef<PolicyParameter> parameters() const override {
+    static constexpr PolicyParameter all[] = {
+        {"descending", "backwards from the last micro-batch to the first, as "
+                       "in the paper; gradients round differently"}};
+    return all;
+  }
+  bool sumsAscending(const ScheduleOptions &options) const override {
+    return !isOn(options, "descending");
+  }
 
   std::optional<double> stepTime(const ScheduleOptions &options,
                                  const UnitTimes &times) const override {
@@ -51,6 +65,8 @@ public:
 protected:
   llvm::Expected<Placement>
   placeStages(const ScheduleOptions &options) const override {
+    if (llvm::Error error = checkSwitch(*this, options, "descending"))
+      return error;
     return placeOneStagePerRank(options);
   }
 
@@ -60,6 +76,7 @@ protected:
     int32_t microBatches = schedule.microBatches;
     int32_t perRank = schedule.stages / schedule.ranks;
     int32_t first = rank * perRank, last = first + perRank - 1;
+    bool descends = isOn(options, "descending");
     std::vector<Task> order;
     order.reserve(2 * int64_t(perRank) * microBatches + perRank);
     for (int32_t stage = first; stage <= last; ++stage)
@@ -67,7 +84,8 @@ protected:
         order.push_back(Task::forward(stage, m));
     for (int32_t stage = last; stage >= first; --stage)
       for (int32_t m = 0; m < microBatches; ++m)
-        order.push_back(Task::backward(stage, m));
+        order.push_back(
+            Task::backward(stage, descends ? microBatches - 1 - m : m));
     return order;
   }
 };

@@ -10,11 +10,20 @@
 //   rank 3 |          F0 B0 F1 B1 F2 B2 F3 B3
 //
 // As long as GPipe, but rank r keeps at most P-r stashes. There is no slack
-// for latency: each hop costs time in every period.
+// for latency: with c seconds per hop, a micro-batch takes tF+tB+2c(P-1)/P
+// instead of tF+tB, as B(m) on the last rank leads down to F(m+P) on the first
+// and up again, which is P micro-batches of work and 2(P-1) hops. eager-1f1b
+// keeps more stashes and has the slack.
+//
+// Megatron counts min(P-r-1, M) forwards and then pairs (F, B), PyTorch P-r and
+// then pairs (B, F), which is the same order. PyTorch's Schedule1F1B refuses
+// fewer micro-batches than ranks; here they are welcome.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/schedules/Policy.h"
+
+#include "passes/schedules/policies/OnlyRank.h"
 
 #include <algorithm>
 
@@ -63,7 +72,7 @@ protected:
                                 const ScheduleOptions &options,
                                 int32_t rank) const override {
     if (schedule.ranks == 1)
-      return orderOfOnlyRank(schedule);
+      return orderOfOnlyRank(schedule, splitsBackward());
     int32_t microBatches = schedule.microBatches;
     int32_t warmUp = std::min<int64_t>(schedule.ranks - rank, microBatches);
     std::vector<Task> order;
@@ -74,21 +83,6 @@ protected:
       order.push_back(Task::backward(rank, m));
       if (warmUp + m < microBatches)
         order.push_back(Task::forward(rank, warmUp + m));
-    }
-    return order;
-  }
-
-private:
-  /// With nobody to wait for, each micro-batch goes there and back at once.
-  static std::vector<Task> orderOfOnlyRank(const Schedule &schedule) {
-    int32_t stages = schedule.stages;
-    std::vector<Task> order;
-    order.reserve(2 * schedule.stages * schedule.microBatches + stages);
-    for (int32_t m = 0; m < schedule.microBatches; ++m) {
-      for (int32_t stage = 0; stage < stages; ++stage)
-        order.push_back(Task::forward(stage, m));
-      for (int32_t stage = stages - 1; stage >= 0; --stage)
-        order.push_back(Task::backward(stage, m));
     }
     return order;
   }
