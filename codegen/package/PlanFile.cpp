@@ -105,21 +105,25 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model) {
     if (auto name = optimizer.getAs<StringAttr>("name"))
       plan.optimizer = name.str();
 
+  plan.edges = stages->edges(pipe::StepMode::train);
   MachineModel machine = MachineModel::measure();
   for (int32_t number = 0; number < stages->size(); ++number)
     plan.stages.push_back(planOfStage(*stages, number, machine));
   llvm::Expected<schedules::Simulation> simulation =
-      schedules::simulate(*order, predictCosts(module, machine),
-                          stages->edges(pipe::StepMode::train));
+      schedules::simulate(*order, predictCosts(module, machine), plan.edges);
   if (!simulation)
     return module.emitError(llvm::toString(simulation.takeError()));
   plan.predictedStepSeconds = predictStepSeconds(*simulation, machine);
+  plan.predictedSpanSeconds = plan.predictedStepSeconds *
+                              simulation->spanStepTime /
+                              simulation->globalStepTime;
   plan.timetable = schedules::printTimetable(*order);
 
   plan.ranks.resize(order->ranks);
   for (auto [rank, summary] : llvm::zip(plan.ranks, simulation->ranks)) {
     rank.busySeconds = summary.busySeconds;
     rank.bubbleFraction = summary.bubbleFraction;
+    rank.peakStashBytes = summary.peakStashBytes;
   }
   for (auto arena : module.getOps<pipe::ArenaOp>()) {
     if (arena.getRank() >= plan.ranks.size())

@@ -33,6 +33,7 @@ struct RankPlan {
   int64_t arenaBytes = 0;
   std::vector<std::pair<std::string, int64_t>> regions;
   double busySeconds = 0, bubbleFraction = 0;
+  int64_t peakStashBytes = 0;
 };
 
 struct Plan {
@@ -44,8 +45,12 @@ struct Plan {
   std::vector<StagePlan> stages;
   std::vector<RankPlan> ranks;
   schedules::Schedule order;
+  /// The tensors between stages, in training.
+  std::vector<schedules::StageEdge> edges;
   std::string timetable;
   double predictedStepSeconds = 0;
+  /// Of the longest rank, from its own first task.
+  double predictedSpanSeconds = 0;
 
   /// Reads the decisions out of an allocated module and predicts times for
   /// this machine.

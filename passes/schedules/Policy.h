@@ -154,6 +154,7 @@ struct PolicyChoice {
   std::shared_ptr<const Policy> owned;
 
   const Policy *operator->() const { return policy; }
+  const Policy &operator*() const { return *policy; }
   ScheduleOptions with(ScheduleOptions options) const {
     options.parameters = parameters;
     return options;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 using namespace pipewright::schedules;
 using llvm::formatv;
@@ -24,10 +25,11 @@ public:
     for (auto [stage, rank] : llvm::enumerate(schedule.rankOfStage))
       namesStages |= static_cast<int64_t>(stage) != rank;
     findSlotLength();
-    for (const std::vector<Task> &tasks : schedule.order)
-      for (const Task &task : tasks)
+    for (size_t rank = 0; rank < schedule.order.size(); ++rank)
+      for (auto [i, task] : llvm::enumerate(schedule.order[rank]))
         if (task.kind != TaskKind::Update) {
-          cellWidth = std::max(cellWidth, textOf(task).size() + 1);
+          size_t length = slotsOf(rank, i);
+          cellWidth = std::max(cellWidth, textOf(rank, i).size() / length + 1);
           usedKinds |= 1u << static_cast<unsigned>(task.kind);
         }
   }
@@ -39,7 +41,9 @@ private:
   void findSlotLength();
   std::string drawRank(size_t rank);
   std::string legend() const;
-  std::string textOf(const Task &task) const;
+  std::string nameOf(const Task &task) const;
+  std::string textOf(size_t rank, size_t position) const;
+  int64_t slotsOf(size_t rank, size_t position) const;
 
   const Schedule &schedule;
   const Simulation *simulation;
@@ -52,10 +56,25 @@ private:
 
 } // namespace
 
-std::string Grid::textOf(const Task &task) const {
+std::string Grid::nameOf(const Task &task) const {
   if (namesStages)
     return task.name();
   return letterOf(task.kind) + std::to_string(task.microBatch);
+}
+
+/// Of a task, or of the overlapped pair that begins there.
+std::string Grid::textOf(size_t rank, size_t position) const {
+  const Task *task = &schedule.order[rank][position];
+  return task->overlapsNext ? nameOf(task[0]) + "&" + nameOf(task[1])
+                            : nameOf(*task);
+}
+
+int64_t Grid::slotsOf(size_t rank, size_t position) const {
+  if (slotLength <= 0)
+    return 1;
+  const TaskTime &time = simulation->times[rank][position];
+  return std::max<int64_t>(1,
+                           std::llround((time.end - time.start) / slotLength));
 }
 
 /// The shortest task, but not so short that the longest fills the screen.
@@ -79,18 +98,17 @@ void Grid::findSlotLength() {
 std::string Grid::drawRank(size_t rank) {
   std::string line;
   int64_t slot = 0;
+  bool isSecond = false;
   for (auto [i, task] : llvm::enumerate(schedule.order[rank])) {
-    if (task.kind == TaskKind::Update)
+    bool isDrawn = std::exchange(isSecond, task.overlapsNext);
+    if (isDrawn || task.kind == TaskKind::Update)
       continue;
-    int64_t length = 1;
-    if (slotLength > 0) {
-      const TaskTime &time = simulation->times[rank][i];
-      slot = std::max<int64_t>(slot, std::llround(time.start / slotLength));
-      length = std::max<int64_t>(
-          1, std::llround((time.end - time.start) / slotLength));
-    }
+    int64_t length = slotsOf(rank, i);
+    if (slotLength > 0)
+      slot = std::max<int64_t>(
+          slot, std::llround(simulation->times[rank][i].start / slotLength));
     line.resize(slot * cellWidth, ' ');
-    line += textOf(task);
+    line += textOf(rank, i);
     slot += length;
     line.resize(slot * cellWidth - 1, length > 1 ? '-' : ' ');
   }
@@ -132,6 +150,14 @@ std::string Grid::draw() {
   return legend() + "\n" + lines;
 }
 
+static bool isSplit(const Schedule &schedule) {
+  return llvm::any_of(schedule.order, [](const std::vector<Task> &tasks) {
+    return llvm::any_of(tasks, [](const Task &task) {
+      return task.kind == TaskKind::WeightGradient;
+    });
+  });
+}
+
 static std::string secondsText(double seconds) {
   if (seconds >= 1)
     return formatv("{0:F2} s", seconds);
@@ -150,8 +176,11 @@ pipewright::schedules::printTimetable(const Schedule &schedule,
     return text.insert(endOfLegend,
                        "; one slot is " + secondsText(grid.slotSeconds()));
   }
+  // Where some backwards are split, F, I and W take a slot each, as the papers
+  // on them draw it, and what is left of B two.
   llvm::Expected<Simulation> unit =
-      simulate(schedule, TaskCosts::uniform(schedule.stages));
+      simulate(schedule, TaskCosts::uniform(schedule.stages, 1,
+                                            isSplit(schedule) ? 2 : 1));
   if (unit)
     return Grid(schedule, &*unit).draw();
   std::string why = llvm::toString(unit.takeError());

@@ -20,10 +20,12 @@
 namespace pipewright::schedules {
 
 /// Draws `schedule` at the times of `simulation`, a slot being its shortest
-/// task; without one, at the times of unit tasks and stages in a chain. Cells
+/// task; without one, at the times of unit tasks (a B of two units where other
+/// backwards are split) and stages in a chain. Cells
 /// name the micro-batch (`F2`), and the stage first where a rank has several
-/// (`F4.2`). A task of several slots is continued by dashes. Updates are not
-/// drawn. An order that cannot run is drawn without times, and says so.
+/// (`F4.2`). A task of several slots is continued by dashes; an overlapped pair
+/// is one cell (`F1.2&B6.0`). Updates are not drawn. An order that cannot run
+/// is drawn without times, and says so.
 std::string printTimetable(const Schedule &schedule,
                            const Simulation *simulation = nullptr);
 

@@ -22,6 +22,7 @@
 #include "llvm/Support/ToolOutputFile.h"
 
 #include <chrono>
+#include <tuple>
 
 using namespace mlir;
 
@@ -288,6 +289,75 @@ int planModel(const CompileOptions &options, bool asJson) {
     else
       plan->print(os);
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Comparison
+//===----------------------------------------------------------------------===//
+
+/// Bytes that cross between ranks in one training step.
+static int64_t bytesSent(const codegen::Plan &plan) {
+  int64_t bytes = 0;
+  for (const auto &[from, to, size, hasGradient] : plan.edges)
+    if (plan.order.rankOfStage[from] != plan.order.rankOfStage[to])
+      bytes += size * (hasGradient ? 2 : 1) *
+               (plan.microBatches / plan.order.copies);
+  return bytes;
+}
+
+static void printComparison(llvm::raw_ostream &os, StringRef name,
+                            const codegen::Plan &plan) {
+  double bubble = 0;
+  int64_t arena = 0, stashes = 0;
+  for (const codegen::RankPlan &rank : plan.ranks) {
+    bubble = std::max(bubble, rank.bubbleFraction);
+    arena = std::max(arena, rank.arenaBytes);
+    stashes = std::max(stashes, rank.peakStashBytes);
+  }
+  os << llvm::formatv("{0,-18} {1,6} {2,10} {3,10} {4,7:F1} % {5,10} {6,10} "
+                      "{7,10}\n",
+                      name, plan.stages.size(),
+                      codegen::formatSeconds(plan.predictedStepSeconds),
+                      codegen::formatSeconds(plan.predictedSpanSeconds),
+                      bubble * 100, codegen::formatBytes(stashes),
+                      codegen::formatBytes(arena),
+                      codegen::formatBytes(bytesSent(plan)));
+}
+
+int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
+  std::vector<std::pair<std::string, codegen::Plan>> plans;
+  for (PlanCandidate &candidate : candidates) {
+    if (!candidate.options) {
+      llvm::errs() << "warning: " << candidate.schedule
+                   << " is left out: " << candidate.options.takeError() << "\n";
+      continue;
+    }
+    Compilation compilation(*candidate.options);
+    FailureOr<codegen::Plan> plan = failure();
+    if (succeeded(compilation.runTo(Level::Program)))
+      plan = makePlan(compilation, *candidate.options);
+    if (succeeded(plan))
+      plans.emplace_back(candidate.schedule, std::move(*plan));
+    else
+      llvm::errs() << "warning: " << candidate.schedule << " is left out\n";
+  }
+  if (plans.empty())
+    return fail("none of the schedules is possible");
+  llvm::sort(plans, [](const auto &a, const auto &b) {
+    return std::tie(a.second.predictedStepSeconds, a.first) <
+           std::tie(b.second.predictedStepSeconds, b.first);
+  });
+  const codegen::Plan &first = plans.front().second;
+  llvm::outs() << "model " << first.model << ": "
+               << codegen::count(first.ranks.size(), "rank") << ", "
+               << first.microBatches << " micro-batches of "
+               << first.microBatchSize << "; stash and arena of the fullest "
+               << "rank, bubble of the idlest\n\n"
+               << "schedule           stages       step       span    bubble  "
+                  "    stash      arena       sent\n";
+  for (const auto &[name, plan] : plans)
+    printComparison(llvm::outs(), name, plan);
+  return 0;
 }
 
 } // namespace pipewright::tool

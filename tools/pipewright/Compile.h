@@ -19,6 +19,18 @@ int compileModel(const CompileOptions &options, bool isTemporary = false);
 /// Prints what would be compiled.
 int planModel(const CompileOptions &options, bool asJson);
 
+/// A schedule by name, and what it makes of the options: some do not allow
+/// every combination.
+struct PlanCandidate {
+  std::string schedule;
+  llvm::Expected<CompileOptions> options;
+};
+
+/// Plans the model under each schedule and prints one table, the fastest first;
+/// a schedule that is not possible gets its reason instead. Fails only if none
+/// is possible.
+int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates);
+
 } // namespace pipewright::tool
 
 #endif // PIPEWRIGHT_TOOLS_PIPEWRIGHT_COMPILE_H

@@ -45,8 +45,9 @@ struct OptionSet::Storage {
                cl::init("cpu"), in, cl::cat(compileCategory())),
         ranks("ranks", cl::desc("Workers of the pipeline"), cl::value_desc("P"),
               cl::init("1"), in, cl::cat(compileCategory())),
-        loops("loops", cl::desc("Stages per rank"), cl::value_desc("V"),
-              cl::init("1"), in, cl::cat(compileCategory())),
+        loops("loops",
+              cl::desc("Stages per rank; what the schedule needs unless given"),
+              cl::value_desc("V"), in, cl::cat(compileCategory())),
         stages("stages", cl::desc("Stages; ranks x loops unless given"),
                cl::value_desc("S"), in, cl::cat(compileCategory())),
         microBatches("micro-batches", cl::desc("Micro-batches per step"),
@@ -60,7 +61,7 @@ struct OptionSet::Storage {
              cl::value_desc("NAME=N"), in, cl::cat(compileCategory())),
         schedule("schedule",
                  cl::desc("Order of tasks; see `pipewright schedules`"),
-                 cl::value_desc("NAME"), cl::init("1f1b"), in,
+                 cl::value_desc("NAME[:PARAMETER=N]..."), cl::init("1f1b"), in,
                  cl::cat(compileCategory())),
         balance("balance",
                 cl::desc("What stages share equally: uniform, parameters or "
@@ -103,11 +104,14 @@ OptionSet::~OptionSet() = default;
 
 bool isCompileOption(llvm::StringRef word, bool &takesNext) {
   static constexpr llvm::StringRef withValue[] = {
-      "o",         "target",           "ranks",
-      "loops",     "stages",           "micro-batches",
-      "dim",       "balance",          "remat",
-      "loss",      "loss-output",      "schedule",
-      "optimizer", "micro-batch-size", "emit"};
+      "o",           "target",
+      "ranks",       "loops",
+      "stages",      "micro-batches",
+      "dim",         "balance",
+      "remat",       "loss",
+      "loss-output", "schedule",
+      "optimizer",   "micro-batch-size",
+      "emit",        "load-pass-plugin"};
   takesNext = false;
   if (!word.consume_front("-"))
     return false;
@@ -260,7 +264,8 @@ static llvm::Expected<Level> parseLevel(llvm::StringRef text) {
       .Default(Level::Cpp);
 }
 
-llvm::Expected<CompileOptions> OptionSet::check() const {
+llvm::Expected<CompileOptions>
+OptionSet::check(llvm::StringRef schedule) const {
   const Storage &s = *storage;
   CompileOptions options;
   if (s.model.empty())
@@ -269,11 +274,17 @@ llvm::Expected<CompileOptions> OptionSet::check() const {
   options.output = s.output;
   if (llvm::Error error = readChoice("target", s.target, {"cpu"}))
     return std::move(error);
-  int64_t loops = 1, size = 0;
+  options.schedule = schedule.empty() ? s.schedule.getValue() : schedule.str();
+  llvm::Expected<schedules::PolicyChoice> policy =
+      schedules::choosePolicy(options.schedule);
+  if (!policy)
+    return policy.takeError();
+  int64_t loops = (*policy)->defaultLoops(), size = 0;
   if (llvm::Error error = readCount("ranks", s.ranks, options.ranks))
     return std::move(error);
-  if (llvm::Error error = readCount("loops", s.loops, loops))
-    return std::move(error);
+  if (!s.loops.empty())
+    if (llvm::Error error = readCount("loops", s.loops, loops))
+      return std::move(error);
   options.stages = options.ranks * loops;
   if (!s.stages.empty())
     if (llvm::Error error = readCount("stages", s.stages, options.stages))
@@ -313,16 +324,12 @@ llvm::Expected<CompileOptions> OptionSet::check() const {
   options.import.lossOutput = s.lossOutput;
   options.noDropout = s.noDropout;
 
-  llvm::Expected<const schedules::Policy *> policy =
-      schedules::findPolicy(s.schedule);
-  if (!policy)
-    return policy.takeError();
   if (llvm::Error error =
           (*policy)
-              ->place({options.ranks, options.stages, options.microBatches})
+              ->place(policy->with(
+                  {options.ranks, options.stages, options.microBatches}))
               .takeError())
     return std::move(error);
-  options.schedule = s.schedule;
   auto optimizer = parseOptimizer(s.optimizer);
   if (!optimizer)
     return optimizer.takeError();

@@ -57,8 +57,9 @@ public:
   explicit OptionSet(llvm::ArrayRef<llvm::cl::SubCommand *> commands);
   ~OptionSet();
 
-  /// Checks everything that can be checked without the model.
-  llvm::Expected<CompileOptions> check() const;
+  /// Checks everything that can be checked without the model. A `schedule`
+  /// that is not empty stands in place of the user's.
+  llvm::Expected<CompileOptions> check(llvm::StringRef schedule = "") const;
 
 private:
   struct Storage;

@@ -7,16 +7,17 @@
 
 #include "tools/pipewright/Compile.h"
 #include "tools/pipewright/Options.h"
+#include "tools/pipewright/Schedules.h"
 
-#include "passes/schedules/Policy.h"
-#include "passes/schedules/Timetable.h"
-
-#include "llvm/ADT/StringExtras.h"
+#include "mlir/Tools/Plugins/PassPlugin.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Program.h"
 
 #include <csignal>
+#include <memory>
+#include <optional>
 
 using namespace pipewright;
 namespace cl = llvm::cl;
@@ -26,25 +27,26 @@ static int fail(const llvm::Twine &message) {
   return 1;
 }
 
-/// Each policy with its drawing and formulas, as it describes itself.
-static int printSchedules() {
-  for (const schedules::Policy *policy : schedules::allPolicies()) {
-    llvm::outs() << policy->name() << ": " << policy->summary() << "\n"
-                 << "  " << policy->paper() << "\n"
-                 << "  bubble: " << policy->bubbleFormula()
-                 << "; memory: " << policy->memoryFormula() << "\n";
-    if (auto schedule = policy->build(policy->example())) {
-      llvm::SmallVector<llvm::StringRef> lines;
-      std::string text = schedules::printTimetable(*schedule);
-      llvm::StringRef(text).rtrim().split(lines, '\n');
-      for (llvm::StringRef line : lines)
-        llvm::outs() << "    " << line << "\n";
-    } else {
-      llvm::consumeError(schedule.takeError());
-    }
-    llvm::outs() << "\n";
+/// Fails on the first plugin that cannot be loaded: going on without it would
+/// only fail later, and less clearly.
+static llvm::Error loadPlugins(llvm::ArrayRef<std::string> files) {
+  for (const std::string &file : files) {
+    llvm::Expected<mlir::PassPlugin> plugin = mlir::PassPlugin::load(file);
+    if (!plugin)
+      return plugin.takeError();
+    plugin->registerPassRegistryCallbacks();
   }
-  return 0;
+  return llvm::Error::success();
+}
+
+static int comparePlans(const tool::OptionSet &options,
+                        llvm::StringRef schedules) {
+  llvm::SmallVector<llvm::StringRef> names;
+  schedules.split(names, ',');
+  std::vector<tool::PlanCandidate> candidates;
+  for (llvm::StringRef name : names)
+    candidates.push_back({name.trim().str(), options.check(name.trim())});
+  return tool::comparePlans(candidates);
 }
 
 /// Compiles to a temporary folder and runs what came out.
@@ -115,6 +117,24 @@ int main(int argc, char **argv) {
   tool::OptionSet options({&compile, &plan, &train});
   cl::opt<bool> asJson("json", cl::desc("Print the plan as JSON"),
                        cl::sub(plan), cl::cat(tool::compileCategory()));
+  cl::opt<std::string> compare("compare",
+                               cl::desc("One table of these schedules instead"),
+                               cl::value_desc("NAME,NAME,..."), cl::sub(plan),
+                               cl::cat(tool::compileCategory()));
+  cl::list<std::string> plugins(
+      "load-pass-plugin", cl::desc("Shared object with more schedules"),
+      cl::value_desc("FILE"), cl::sub(compile), cl::sub(plan), cl::sub(train),
+      cl::sub(list), cl::sub(check), cl::cat(tool::compileCategory()));
+  cl::list<std::string> names(cl::Positional, cl::desc("[NAME]..."),
+                              cl::sub(list), cl::cat(tool::compileCategory()));
+  auto sizeOption = [&](llvm::StringRef name, llvm::StringRef text) {
+    return std::make_unique<cl::opt<int64_t>>(name, cl::desc(text), cl::init(0),
+                                              cl::sub(list),
+                                              cl::cat(tool::compileCategory()));
+  };
+  auto ranks = sizeOption("ranks", "Draw it for so many ranks");
+  auto loops = sizeOption("loops", "Stages per rank");
+  auto microBatches = sizeOption("micro-batches", "Micro-batches per step");
   cl::opt<std::string> checkFile(cl::Positional, cl::desc("FILE"),
                                  cl::sub(check),
                                  cl::cat(tool::compileCategory()));
@@ -130,14 +150,26 @@ int main(int argc, char **argv) {
       ours.size(), ours.data(),
       "pipewright: pipelined training programs from ONNX models\n");
 
-  if (list)
-    return printSchedules();
+  if (llvm::Error error = loadPlugins(plugins))
+    return fail(llvm::toString(std::move(error)));
+  if (list) {
+    auto given = [](const cl::opt<int64_t> &option) {
+      return option.getNumOccurrences() ? std::optional(option.getValue())
+                                        : std::nullopt;
+    };
+    if (llvm::Error error = tool::printSchedules(
+            names, {given(*ranks), given(*loops), given(*microBatches)}))
+      return fail(llvm::toString(std::move(error)));
+    return 0;
+  }
   if (check)
     return fail("'check' is not available yet: this version checks the "
                 "schedules that it makes itself, in every compilation");
   if (!compile && !plan && !train)
     return fail("expects a command: compile, plan, train, schedules or check "
                 "(see pipewright --help)");
+  if (plan && !compare.empty())
+    return comparePlans(options, compare);
   llvm::Expected<tool::CompileOptions> checked = options.check();
   if (!checked)
     return fail(llvm::toString(checked.takeError()));

@@ -1,0 +1,31 @@
+//===- Schedules.h - The list of schedules, drawn ---------------*- C++ -*-===//
+//
+// `pipewright schedules`: everything here is what the policies say of
+// themselves, and what the simulator finds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_SCHEDULES_H
+#define PIPEWRIGHT_TOOLS_PIPEWRIGHT_SCHEDULES_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+#include <optional>
+#include <string>
+
+namespace pipewright::tool {
+
+/// What to draw instead of the policy's own example.
+struct ScheduleSizes {
+  std::optional<int64_t> ranks, loops, microBatches;
+};
+
+/// Prints the schedules that are named (`zb-v`, `interleaved:group=8`), or all,
+/// each with its drawing, formulas and simulated figures.
+llvm::Error printSchedules(llvm::ArrayRef<std::string> names,
+                           const ScheduleSizes &sizes);
+
+} // namespace pipewright::tool
+
+#endif // PIPEWRIGHT_TOOLS_PIPEWRIGHT_SCHEDULES_H
