@@ -1,0 +1,88 @@
+//===- Picture.h - What all drawings of a schedule share --------*- C++ -*-===//
+//
+// A simulated schedule together with what is derived from it for the eye:
+// what each rank keeps over time, the transfers, the headline, colours.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_SCHEDULES_DRAWING_PICTURE_H
+#define PIPEWRIGHT_PASSES_SCHEDULES_DRAWING_PICTURE_H
+
+#include "passes/schedules/Instruction.h"
+#include "passes/schedules/Simulator.h"
+
+#include <string>
+#include <vector>
+
+namespace pipewright::schedules {
+
+struct MeasuredTrace;
+
+struct Picture {
+  /// As the user typed it: `interleaved:group=8`.
+  std::string name;
+  const Schedule &schedule;
+  /// Of this schedule with these costs and edges.
+  const Simulation &simulation;
+  const TaskCosts &costs;
+  /// Empty: a chain.
+  llvm::ArrayRef<StageEdge> edges = {};
+  /// Times are multiples of a forward, not seconds.
+  bool unitTimes = false;
+  /// What a run of the same schedule took; only pages show it.
+  const MeasuredTrace *measured = nullptr;
+};
+
+/// What a rank keeps for its backwards, as a step function: each value holds
+/// from its time to the next one's.
+struct MemoryCurve {
+  struct Point {
+    double time;
+    int64_t value;
+  };
+  std::vector<Point> points;
+  int64_t peak = 0;
+};
+
+/// By rank; in bytes, or the number of (stage, micro-batch) pairs in flight
+/// where no stage has a stash size (`keepsBytes`).
+std::vector<MemoryCurve> memoryCurves(const Picture &picture);
+bool keepsBytes(const Picture &picture);
+
+/// A message between two ranks, from the end of the task that made it until
+/// it has arrived.
+struct DrawnTransfer {
+  TransferKind kind;
+  int32_t fromRank, toRank, microBatch;
+  double start, end;
+};
+std::vector<DrawnTransfer> transfersOf(const Picture &picture);
+
+int64_t countTasks(const Schedule &schedule);
+
+/// `4 ranks, 1 stage per rank, 16 micro-batches`
+std::string sizesText(const Picture &picture);
+/// `step 57.0, span 48.0, bubble 15.8 %, peak 4 in flight`
+std::string resultsText(const Picture &picture);
+
+/// `1.25 ms`; plain numbers where times are multiples of a forward.
+std::string timeText(const Picture &picture, double time);
+/// `12.3 MB`, or `4 in flight`.
+std::string memoryText(const Picture &picture, int64_t value);
+/// `12.5`: at most `digits` digits after the point, no zeros at the end.
+std::string numberText(double value, int digits = 2);
+
+/// `#rrggbb` of the boxes of a task: the hue says the stage, the lightness the
+/// kind. Alike on light and dark backgrounds.
+std::string colorOf(const Schedule &schedule, TaskKind kind, int32_t stage);
+/// Whether dark text is readable on boxes of this kind; else light text is.
+bool hasDarkText(TaskKind kind);
+/// `forward`, `input gradient` ...
+const char *wordOf(TaskKind kind);
+
+/// For the text and the attributes of XML.
+std::string escapeXml(llvm::StringRef text);
+
+} // namespace pipewright::schedules
+
+#endif // PIPEWRIGHT_PASSES_SCHEDULES_DRAWING_PICTURE_H

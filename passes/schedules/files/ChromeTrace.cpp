@@ -1,0 +1,351 @@
+//===- ChromeTrace.cpp - Predicted and measured runs as events --*- C++ -*-===//
+//
+// One event per line, as the runtime writes them. Everything in a file that
+// is read may be wrong.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/files/ChromeTrace.h"
+
+#include "passes/schedules/Story.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+using namespace pipewright::schedules;
+
+/// The processes of a trace.
+static constexpr int64_t measuredProcess = 0, predictedProcess = 1;
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Puts commas between events.
+class EventWriter {
+public:
+  explicit EventWriter(llvm::raw_ostream &os) : os(os) { os << "[\n"; }
+  ~EventWriter() { os << "\n]\n"; }
+
+  void nameProcess(int64_t process, const char *name, int64_t ranks);
+  void task(int64_t process, int32_t rank, const Task &task, int64_t step,
+            const TaskTime &time);
+  void wait(int64_t process, int32_t rank, int32_t peer, const TaskTime &time);
+
+private:
+  llvm::raw_ostream &next() {
+    if (!isFirst)
+      os << ",\n";
+    isFirst = false;
+    return os;
+  }
+  void complete(int64_t process, int32_t rank, llvm::StringRef name,
+                const char *category, const TaskTime &time);
+
+  llvm::raw_ostream &os;
+  bool isFirst = true;
+};
+
+} // namespace
+
+void EventWriter::nameProcess(int64_t process, const char *name,
+                              int64_t ranks) {
+  next() << "{\"ph\":\"M\",\"pid\":" << process
+         << ",\"name\":\"process_name\",\"args\":{\"name\":\"" << name
+         << "\"}}";
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    next() << "{\"ph\":\"M\",\"pid\":" << process << ",\"tid\":" << rank
+           << ",\"name\":\"thread_name\",\"args\":{\"name\":\"rank " << rank
+           << "\"}}";
+}
+
+void EventWriter::complete(int64_t process, int32_t rank, llvm::StringRef name,
+                           const char *category, const TaskTime &time) {
+  next() << "{\"ph\":\"X\",\"pid\":" << process << ",\"tid\":" << rank
+         << ",\"name\":\"" << name << "\",\"cat\":\"" << category
+         << "\",\"ts\":" << llvm::format("%.3f", time.start * 1e6)
+         << ",\"dur\":" << llvm::format("%.3f", (time.end - time.start) * 1e6);
+}
+
+void EventWriter::task(int64_t process, int32_t rank, const Task &task,
+                       int64_t step, const TaskTime &time) {
+  complete(process, rank, task.name(), "task", time);
+  os << ",\"args\":{\"kind\":\"" << letterOf(task.kind)
+     << "\",\"stage\":" << task.stage << ",\"micro_batch\":" << task.microBatch
+     << ",\"step\":" << step << "}}";
+}
+
+void EventWriter::wait(int64_t process, int32_t rank, int32_t peer,
+                       const TaskTime &time) {
+  complete(process, rank, "wait receive rank " + std::to_string(peer), "wait",
+           time);
+  os << "}";
+}
+
+void pipewright::schedules::writeChromeTrace(llvm::raw_ostream &os,
+                                             const Schedule &schedule,
+                                             const Simulation &simulation,
+                                             const MeasuredTrace *measured) {
+  EventWriter writer(os);
+  if (measured) {
+    writer.nameProcess(measuredProcess, "measured", measured->ranks());
+    for (const MeasuredTask &task : measured->last())
+      writer.task(measuredProcess, task.rank, task.task, task.step, task.time);
+  }
+  writer.nameProcess(predictedProcess, "predicted", schedule.ranks);
+  int64_t step = measured ? measured->lastStep() : 0;
+  for (int32_t rank = 0; rank < schedule.ranks; ++rank)
+    for (auto [task, time] :
+         llvm::zip(schedule.order[rank], simulation.times[rank]))
+      writer.task(predictedProcess, rank, task, step, time);
+  for (const IdleInterval &idle : simulation.idle)
+    if (!idle.atEndOfStep)
+      writer.wait(predictedProcess, idle.rank, idle.causeRank,
+                  {idle.start, idle.end});
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+int32_t MeasuredTrace::ranks() const {
+  int32_t count = 0;
+  for (const MeasuredTask &task : tasks)
+    count = std::max(count, task.rank + 1);
+  return count;
+}
+
+llvm::ArrayRef<MeasuredTask> MeasuredTrace::last() const {
+  auto first = llvm::find_if(
+      tasks, [&](const MeasuredTask &task) { return task.step == lastStep(); });
+  return llvm::ArrayRef<MeasuredTask>(tasks).drop_front(first - tasks.begin());
+}
+
+static bool readKind(llvm::StringRef letter, TaskKind &kind) {
+  for (unsigned i = 0; i < numTaskKinds; ++i)
+    if (letter.size() == 1 && letter[0] == letterOf(static_cast<TaskKind>(i))) {
+      kind = static_cast<TaskKind>(i);
+      return true;
+    }
+  return false;
+}
+
+/// A whole number of an object, within what our types hold.
+static bool readNumber(const llvm::json::Object &object, llvm::StringRef key,
+                       int64_t &number) {
+  std::optional<int64_t> found = object.getInteger(key);
+  if (!found || *found < 0 || *found > std::numeric_limits<int32_t>::max())
+    return false;
+  number = *found;
+  return true;
+}
+
+static llvm::Error readTask(const llvm::json::Object &event, size_t number,
+                            MeasuredTask &task) {
+  const llvm::json::Object *arguments = event.getObject("args");
+  int64_t rank = 0, stage = 0, microBatch = 0;
+  if (!arguments || !readNumber(event, "tid", rank) ||
+      !readKind(arguments->getString("kind").value_or(""), task.task.kind) ||
+      !readNumber(*arguments, "stage", stage) ||
+      !readNumber(*arguments, "micro_batch", microBatch) ||
+      !readNumber(*arguments, "step", task.step))
+    return refuse("event {0} expects a rank (tid) and the arguments kind, "
+                  "stage, micro_batch and step, as a program's --trace writes "
+                  "them",
+                  number);
+  task.rank = static_cast<int32_t>(rank);
+  task.task.stage = static_cast<int32_t>(stage);
+  task.task.microBatch = static_cast<int32_t>(microBatch);
+  std::optional<double> start = event.getNumber("ts"),
+                        length = event.getNumber("dur");
+  if (!start || !length || !std::isfinite(*start) || !std::isfinite(*length) ||
+      *length < 0)
+    return refuse("event {0} expects a time (ts) and a duration (dur) of at "
+                  "least 0",
+                  number);
+  task.time = {*start * 1e-6, (*start + *length) * 1e-6};
+  return llvm::Error::success();
+}
+
+/// Sorts, and lets each step begin at 0.
+static void alignSteps(std::vector<MeasuredTask> &tasks) {
+  std::map<int64_t, double> begin;
+  for (const MeasuredTask &task : tasks) {
+    auto [found, isNew] = begin.try_emplace(task.step, task.time.start);
+    found->second = std::min(found->second, task.time.start);
+  }
+  for (MeasuredTask &task : tasks) {
+    task.time.start -= begin[task.step];
+    task.time.end -= begin[task.step];
+  }
+  llvm::sort(tasks, [](const MeasuredTask &a, const MeasuredTask &b) {
+    return std::tie(a.step, a.rank, a.time.start, a.time.end) <
+           std::tie(b.step, b.rank, b.time.start, b.time.end);
+  });
+}
+
+/// The parser calls itself for each level; a trace needs four.
+static bool isDeep(llvm::StringRef text) {
+  constexpr int mostLevels = 64;
+  int level = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') {
+      // Brackets in strings are text.
+      for (++i; i < text.size() && text[i] != '"'; ++i)
+        i += text[i] == '\\';
+    } else if (text[i] == '[' || text[i] == '{') {
+      if (++level > mostLevels)
+        return true;
+    } else if (text[i] == ']' || text[i] == '}') {
+      --level;
+    }
+  }
+  return false;
+}
+
+llvm::Expected<MeasuredTrace>
+pipewright::schedules::parseChromeTrace(llvm::StringRef text) {
+  if (isDeep(text))
+    return refuse("is not a Chrome trace: its lists are nested too deeply");
+  llvm::Expected<llvm::json::Value> file = llvm::json::parse(text);
+  if (!file)
+    return refuse("is not a Chrome trace: {0}",
+                  llvm::toString(file.takeError()));
+  const llvm::json::Array *events = file->getAsArray();
+  if (const llvm::json::Object *object = file->getAsObject())
+    events = object->getArray("traceEvents");
+  if (!events)
+    return refuse("is not a Chrome trace: expects a list of events");
+
+  // By process; without a measured one, any other will do.
+  std::map<int64_t, MeasuredTrace> traces;
+  for (auto [number, value] : llvm::enumerate(*events)) {
+    const llvm::json::Object *event = value.getAsObject();
+    if (!event)
+      return refuse("is not a Chrome trace: event {0} is not an object",
+                    number);
+    if (event->getString("ph").value_or("") != "X" ||
+        event->getString("cat").value_or("") != "task")
+      continue;
+    MeasuredTask task;
+    if (llvm::Error error = readTask(*event, number, task))
+      return error;
+    traces[event->getInteger("pid").value_or(0)].tasks.push_back(task);
+  }
+  if (traces.empty())
+    return refuse("has no task in it; expects what a program's --trace wrote");
+  MeasuredTrace trace = std::move(traces.begin()->second);
+  alignSteps(trace.tasks);
+  return trace;
+}
+
+llvm::Expected<MeasuredTrace>
+pipewright::schedules::readChromeTrace(llvm::StringRef path) {
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!file)
+    return refuse("cannot read trace '{0}': {1}", path,
+                  file.getError().message());
+  llvm::Expected<MeasuredTrace> trace = parseChromeTrace((*file)->getBuffer());
+  if (!trace)
+    return refuse("trace '{0}' {1}", path, llvm::toString(trace.takeError()));
+  return trace;
+}
+
+//===----------------------------------------------------------------------===//
+// Comparing
+//===----------------------------------------------------------------------===//
+
+llvm::Error pipewright::schedules::checkTrace(const MeasuredTrace &trace,
+                                              const Schedule &schedule) {
+  for (const MeasuredTask &measured : trace.tasks) {
+    const Task &task = measured.task;
+    if (task.stage >= schedule.stages ||
+        schedule.rankOfStage[task.stage] != measured.rank ||
+        task.microBatch >= schedule.microBatches)
+      return refuse("is of another program: it has {0} on rank {1}, but this "
+                    "one has {2} stages on {3} ranks and {4} micro-batches",
+                    task.name(), measured.rank, schedule.stages, schedule.ranks,
+                    schedule.microBatches);
+  }
+  return llvm::Error::success();
+}
+
+namespace {
+/// What was measured of a stage, by kind; negative where nothing was.
+using Medians = std::array<double, numTaskKinds>;
+} // namespace
+
+static double medianOf(std::vector<double> &values) {
+  if (values.empty())
+    return -1;
+  auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1)
+    return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+static void applyMedians(const Medians &medians, StageCosts &costs) {
+  auto take = [&](TaskKind kind, double &seconds) {
+    double median = medians[static_cast<unsigned>(kind)];
+    if (median >= 0)
+      seconds = median;
+    return median >= 0;
+  };
+  double halves = costs.inputGradient + costs.weightGradient;
+  double inputShare = halves > 0 ? costs.inputGradient / halves : 0.5;
+  take(TaskKind::Forward, costs.forward);
+  if (!take(TaskKind::Recompute, costs.recompute))
+    costs.recompute = costs.forward;
+  take(TaskKind::Update, costs.update);
+  bool hasWhole = take(TaskKind::Backward, costs.backward);
+  bool hasInput = take(TaskKind::InputGradient, costs.inputGradient);
+  bool hasWeight = take(TaskKind::WeightGradient, costs.weightGradient);
+  if (hasWhole && !hasInput && !hasWeight) {
+    costs.inputGradient = costs.backward * inputShare;
+    costs.weightGradient = costs.backward - costs.inputGradient;
+  } else if (!hasWhole && (hasInput || hasWeight)) {
+    costs.backward = costs.inputGradient + costs.weightGradient;
+  }
+}
+
+llvm::Expected<TaskCosts>
+pipewright::schedules::costsFromTrace(const MeasuredTrace &trace,
+                                      TaskCosts costs) {
+  size_t stages = costs.stages.size();
+  std::vector<std::array<std::vector<double>, numTaskKinds>> times(stages);
+  for (const MeasuredTask &measured : trace.tasks) {
+    if (measured.task.stage >= static_cast<int64_t>(stages))
+      return refuse("is of another program: it has {0}, but this one has {1} "
+                    "stage{2}",
+                    measured.task.name(), stages, stages == 1 ? "" : "s");
+    times[measured.task.stage][static_cast<unsigned>(measured.task.kind)]
+        .push_back(measured.time.end - measured.time.start);
+  }
+  for (size_t stage = 0; stage < stages; ++stage) {
+    if (times[stage][static_cast<unsigned>(TaskKind::Forward)].empty())
+      return refuse("is of another program: it has no forward of stage {0}",
+                    stage);
+    Medians medians;
+    for (unsigned kind = 0; kind < numTaskKinds; ++kind)
+      medians[kind] = medianOf(times[stage][kind]);
+    applyMedians(medians, costs.stages[stage]);
+  }
+  return costs;
+}
+
+llvm::Expected<TaskCosts>
+pipewright::schedules::costsFromTrace(const MeasuredTrace &trace,
+                                      int64_t stages) {
+  return costsFromTrace(trace, TaskCosts::uniform(stages));
+}

@@ -1,0 +1,77 @@
+//===- ChromeTrace.h - Predicted and measured runs as events ----*- C++ -*-===//
+//
+// The Trace Event Format of chrome://tracing and ui.perfetto.dev, with one
+// convention for what the simulator predicts and what a program measures
+// (runtime/trace), so that one can be laid over the other:
+//
+//   - process 0 is "measured", process 1 is "predicted"; a thread of them is a
+//     rank;
+//   - a task is a complete event of category "task" with the task's name
+//     (F0.3, U1) and the arguments kind, stage, micro_batch (of an update: its
+//     number) and step;
+//   - a wait is a complete event of category "wait", named for whom it waits:
+//     `wait receive rank 1`.
+//
+// A measured trace also says how long tasks take, for predictions and for
+// schedules that plan with times.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_SCHEDULES_FILES_CHROMETRACE_H
+#define PIPEWRIGHT_PASSES_SCHEDULES_FILES_CHROMETRACE_H
+
+#include "passes/schedules/Simulator.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <vector>
+
+namespace pipewright::schedules {
+
+struct MeasuredTask {
+  Task task;
+  int32_t rank = 0;
+  int64_t step = 0;
+  /// Seconds from the first start of the step, over all ranks.
+  TaskTime time;
+};
+
+struct MeasuredTrace {
+  /// By step, then by rank, then by time; never empty.
+  std::vector<MeasuredTask> tasks;
+
+  int32_t ranks() const;
+  int64_t lastStep() const { return tasks.back().step; }
+  /// The tasks of the last step.
+  llvm::ArrayRef<MeasuredTask> last() const;
+};
+
+/// Writes a predicted run, and the last step of a measured one beside it.
+void writeChromeTrace(llvm::raw_ostream &os, const Schedule &schedule,
+                      const Simulation &simulation,
+                      const MeasuredTrace *measured = nullptr);
+
+/// Reads the tasks of the measured process, or of the only one there is.
+llvm::Expected<MeasuredTrace> parseChromeTrace(llvm::StringRef text);
+/// The same, of a file, which errors name.
+llvm::Expected<MeasuredTrace> readChromeTrace(llvm::StringRef path);
+
+/// Fails if tasks run on other ranks than in `schedule`, or are not in it.
+llvm::Error checkTrace(const MeasuredTrace &trace, const Schedule &schedule);
+
+/// `costs` with the median of each stage's measured tasks of each kind. Of the
+/// backward and its two halves, what was not measured follows from what was,
+/// halves in the proportion of `costs`; a recompute that was not measured
+/// takes a forward's time. Fails on a trace of other stages.
+llvm::Expected<TaskCosts> costsFromTrace(const MeasuredTrace &trace,
+                                         TaskCosts costs);
+
+/// The same for stages of which nothing else is known.
+llvm::Expected<TaskCosts> costsFromTrace(const MeasuredTrace &trace,
+                                         int64_t stages);
+
+} // namespace pipewright::schedules
+
+#endif // PIPEWRIGHT_PASSES_SCHEDULES_FILES_CHROMETRACE_H
