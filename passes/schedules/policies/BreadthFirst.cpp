@@ -2,11 +2,11 @@
 //
 // Lamy-Poirier, "Breadth-First Pipeline Parallelism", MLSys 2023 (arXiv
 // 2211.05953): stage s is on rank s mod P, and each rank takes its stages one
-// after the other with all micro-batches. 2 ranks, 2 loops, 3 micro-batches,
+// after the other with all micro-batches. 2 ranks, 2 loops, 2 micro-batches,
 // cells are stage.micro-batch:
 //
-//   rank 0 | F0.0 F0.1 F0.2 F2.0 F2.1 F2.2           B2.0 ... B0.0 B0.1 B0.2
-//   rank 1 |      F1.0 F1.1 F1.2 F3.0 F3.1 F3.2 B3.0 B3.1 ... B1.1 B1.2
+//   rank 0 | F0.0 F0.1 F2.0 F2.1           B2.0 B2.1 B0.0 B0.1
+//   rank 1 |      F1.0 F1.1 F3.0 F3.1 B3.0 B3.1 B1.0 B1.1
 //
 // The bubble of GPipe, divided by the number of loops; in return stashes of
 // all micro-batches, and loops times the traffic. Each stage's weights are in

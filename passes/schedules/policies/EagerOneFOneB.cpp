@@ -1,8 +1,8 @@
 //===- EagerOneFOneB.cpp - 1F1B with twice the warm-up ----------*- C++ -*-===//
 //
 // Zhuang et al., "On Optimizing the Communication of Model Parallelism", MLSys
-// 2023 (arXiv 2211.05322), section 4, in Alpa as `1f1b_overlap_friendly`; JaxPP
-// has it as `Eager1F1B`. 3 ranks, 5 micro-batches:
+// 2023 (arXiv 2211.05322), in Alpa as `1f1b_overlap_friendly`; JaxPP has it as
+// `Eager1F1B`. 3 ranks, 5 micro-batches:
 //
 //   rank 0 | F0 F1 F2 F3 F4 B0    B1    B2    B3    B4
 //   rank 1 |    F0 F1 F2 B0 F3 B1 F4 B2    B3    B4

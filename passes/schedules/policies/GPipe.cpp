@@ -1,8 +1,8 @@
 //===- GPipe.cpp - All forwards, then all backwards -------------*- C++ -*-===//
 //
 // Huang et al., "GPipe: Efficient Training of Giant Neural Networks using
-// Pipeline Parallelism", NeurIPS 2019 (arXiv 1811.06965). 4 ranks, 4
-// micro-batches:
+// Pipeline Parallelism", NeurIPS 2019 (arXiv 1811.06965), section 2.2. 4 ranks,
+// 4 micro-batches:
 //
 //   rank 0 | F0 F1 F2 F3                   B0 B1 B2 B3
 //   rank 1 |    F0 F1 F2 F3             B0 B1 B2 B3
@@ -33,7 +33,7 @@ public:
     return "all forwards, then all backwards; simplest, keeps all stashes";
   }
   llvm::StringRef paper() const override {
-    return "Huang et al., NeurIPS 2019 (arXiv 1811.06965)";
+    return "Huang et al., NeurIPS 2019 (arXiv 1811.06965), section 2.2";
   }
   llvm::StringRef bubbleFormula() const override { return "(P-1)(tF+tB)"; }
   llvm::StringRef memoryFormula() const override {

@@ -40,7 +40,7 @@ public:
     return "1f1b over several loops of stages; smaller bubble, more traffic";
   }
   llvm::StringRef paper() const override {
-    return "Narayanan et al., SC 2021 (arXiv 2104.04473)";
+    return "Narayanan et al., SC 2021 (arXiv 2104.04473), section 2.2.2";
   }
   llvm::StringRef bubbleFormula() const override {
     return "(P-1)(tF+tB)/v, if M >= P";

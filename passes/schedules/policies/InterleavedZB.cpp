@@ -2,7 +2,7 @@
 //
 // PyTorch's ScheduleInterleavedZeroBubble: the split backward of ZB-H1 (Qi et
 // al., "Zero Bubble Pipeline Parallelism", ICLR 2024, arXiv 2401.10241, section
-// 2) in the depth-first order of interleaved 1F1B (Narayanan et al., SC 2021,
+// 2.1) in the depth-first order of interleaved 1F1B (Narayanan et al., SC 2021,
 // arXiv 2104.04473, section 2.2.2). 2 ranks, 2 loops, 4 micro-batches, cells
 // are stage.micro-batch:
 //
@@ -36,7 +36,7 @@ public:
     return "zb-h1 over several loops of stages; smaller bubble, more traffic";
   }
   llvm::StringRef paper() const override {
-    return "Qi et al., ICLR 2024 (arXiv 2401.10241); PyTorch's "
+    return "Qi et al., ICLR 2024 (arXiv 2401.10241), section 2.1; PyTorch's "
            "ScheduleInterleavedZeroBubble";
   }
   llvm::StringRef bubbleFormula() const override {

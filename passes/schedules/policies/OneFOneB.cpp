@@ -1,8 +1,8 @@
 //===- OneFOneB.cpp - A backward as soon as there is one --------*- C++ -*-===//
 //
 // "PipeDream-flush" in Narayanan et al., "Memory-Efficient Pipeline-Parallel
-// DNN Training", ICML 2021 (arXiv 2006.09503); "DAPPLE" in Fan et al., PPoPP
-// 2021. 4 ranks, 4 micro-batches:
+// DNN Training", ICML 2021 (arXiv 2006.09503), section 3.2; "DAPPLE" in Fan et
+// al., PPoPP 2021. 4 ranks, 4 micro-batches:
 //
 //   rank 0 | F0 F1 F2 F3          B0    B1    B2    B3
 //   rank 1 |    F0 F1 F2       B0 F3 B1    B2    B3
@@ -39,8 +39,8 @@ public:
            "stashes";
   }
   llvm::StringRef paper() const override {
-    return "Narayanan et al., ICML 2021 (arXiv 2006.09503); Fan et al., PPoPP "
-           "2021";
+    return "Narayanan et al., ICML 2021 (arXiv 2006.09503), section 3.2; Fan "
+           "et al., PPoPP 2021";
   }
   llvm::StringRef bubbleFormula() const override { return "(P-1)(tF+tB)"; }
   llvm::StringRef memoryFormula() const override {

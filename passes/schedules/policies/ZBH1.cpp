@@ -1,9 +1,9 @@
 //===- ZBH1.cpp - Weight gradients fill the bubble of 1F1B ------*- C++ -*-===//
 //
 // Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024 (arXiv 2401.10241),
-// section 2. The backward is split: I makes the gradient of the stage's inputs,
-// which the stage before waits for, W that of its weights, for which nobody
-// waits. 4 ranks, 6 micro-batches:
+// section 2.1. The backward is split: I makes the gradient of the stage's
+// inputs, which the stage before waits for, W that of its weights, for which
+// nobody waits. 4 ranks, 6 micro-batches:
 //
 //   rank 0 | F0 F1 F2 F3          I0 W0 F4 I1 W1 F5 I2 W2 I3 W3 I4 W4 I5 W5
 //   rank 1 |    F0 F1 F2       I0 F3 I1 W0 F4 I2 W1 F5 I3 W2 I4 W3 I5 W4 W5
@@ -39,7 +39,7 @@ public:
            "memory";
   }
   llvm::StringRef paper() const override {
-    return "Qi et al., ICLR 2024 (arXiv 2401.10241)";
+    return "Qi et al., ICLR 2024 (arXiv 2401.10241), section 2.1";
   }
   llvm::StringRef bubbleFormula() const override {
     return "(P-1)(tF+tI-tW), if M >= P and tW <= tF, tI";

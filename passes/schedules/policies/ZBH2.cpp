@@ -1,7 +1,7 @@
 //===- ZBH2.cpp - No bubble, for twice the stashes --------------*- C++ -*-===//
 //
 // Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024 (arXiv 2401.10241),
-// section 2: as many forwards ahead as keep every rank busy until its first
+// section 2.2: as many forwards ahead as keep every rank busy until its first
 // backward. 3 ranks, 6 micro-batches:
 //
 //   rank 0 | F0 F1 F2 F3 F4 I0 W0 F5 I1 W1 I2 W2 I3 W3 I4 W4 I5 W5
@@ -38,14 +38,14 @@ public:
            "within their span";
   }
   llvm::StringRef paper() const override {
-    return "Qi et al., ICLR 2024 (arXiv 2401.10241)";
+    return "Qi et al., ICLR 2024 (arXiv 2401.10241), section 2.2";
   }
   llvm::StringRef bubbleFormula() const override {
     return "(P-1)max(tF, tF+tI-2tW), in the span (P-1)max(0, tF+tI-2tW), if "
            "M >= 2P-1 and tW <= tF";
   }
   llvm::StringRef memoryFormula() const override {
-    return "min(2P-1, M) stashes, held until W; at most that on every rank";
+    return "min(2P-1, M) stashes on every rank, held until W";
   }
   ScheduleOptions example() const override { return {4, 4, 8}; }
   bool splitsBackward() const override { return true; }

@@ -33,13 +33,6 @@ rank 3 |          F0 F1 F2 F3 B0 B1 B2 B3
       printTimetable(buildSchedule("gpipe", 4, 4, 4)));
 }
 
-/// F, I and W take one slot each.
-static std::string drawnWithEqualHalves(const Schedule &schedule) {
-  Simulation simulation =
-      valueOf(simulate(schedule, costsOf(schedule, {1, 1, 1})));
-  return printTimetable(schedule, &simulation);
-}
-
 TEST(Timetable, EagerOneFOneB) {
   EXPECT_EQ(
       R"(3 ranks, 5 micro-batches, 14 slots; cells: F forward, B backward, then the micro-batch
@@ -61,32 +54,32 @@ rank 1 |      F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 F1.2 B1.0 F1.3 B1.1 F3.2 B3.2 F3.3 B
 
 TEST(Timetable, ZBH1) {
   EXPECT_EQ(
-      R"(4 ranks, 6 micro-batches, 21 slots; cells: F forward, I input gradient, W weight gradient, then the micro-batch; one slot is 1.00 s
+      R"(4 ranks, 6 micro-batches, 21 slots; cells: F forward, I input gradient, W weight gradient, then the micro-batch
 rank 0 | F0 F1 F2 F3          I0 W0 F4 I1 W1 F5 I2 W2 I3 W3 I4 W4 I5 W5
 rank 1 |    F0 F1 F2       I0 F3 I1 W0 F4 I2 W1 F5 I3 W2 I4 W3 I5 W4 W5
 rank 2 |       F0 F1    I0 F2 I1 F3 I2 W0 F4 I3 W1 F5 I4 W2 I5 W3 W4 W5
 rank 3 |          F0 I0 F1 I1 F2 I2 F3 I3 W0 F4 I4 W1 F5 I5 W2 W3 W4 W5
 )",
-      drawnWithEqualHalves(buildSchedule("zb-h1", 4, 4, 6)));
+      printTimetable(buildSchedule("zb-h1", 4, 4, 6)));
 }
 
 TEST(Timetable, ZBH2) {
   EXPECT_EQ(
-      R"(3 ranks, 6 micro-batches, 20 slots; cells: F forward, I input gradient, W weight gradient, then the micro-batch; one slot is 1.00 s
+      R"(3 ranks, 6 micro-batches, 20 slots; cells: F forward, I input gradient, W weight gradient, then the micro-batch
 rank 0 | F0 F1 F2 F3 F4 I0 W0 F5 I1 W1 I2 W2 I3 W3 I4 W4 I5 W5
 rank 1 |    F0 F1 F2 I0 F3 I1 F4 I2 W0 F5 I3 W1 I4 W2 I5 W3 W4 W5
 rank 2 |       F0 I0 F1 I1 F2 I2 F3 I3 F4 I4 W0 F5 I5 W1 W2 W3 W4 W5
 )",
-      drawnWithEqualHalves(buildSchedule("zb-h2", 3, 3, 6)));
+      printTimetable(buildSchedule("zb-h2", 3, 3, 6)));
 }
 
 TEST(Timetable, InterleavedZB) {
   EXPECT_EQ(
-      R"(2 ranks, 4 stages, 4 micro-batches, 25 slots; cells: F forward, I input gradient, W weight gradient, then stage.micro-batch; one slot is 1.00 s
+      R"(2 ranks, 4 stages, 4 micro-batches, 25 slots; cells: F forward, I input gradient, W weight gradient, then stage.micro-batch
 rank 0 | F0.0 F0.1 F2.0 F2.1      I2.0 W2.0 F0.2 I2.1 W2.1 F0.3 I0.0 W0.0 F2.2 I0.1 W0.1 F2.3 I2.2 W2.2 I2.3 W2.3 I0.2 W0.2 I0.3 W0.3
 rank 1 |      F1.0 F1.1 F3.0 I3.0 F3.1 I3.1 W3.0 F1.2 I1.0 W3.1 F1.3 I1.1 W1.0 F3.2 I3.2 W1.1 F3.3 I3.3 W3.2 I1.2 W3.3 I1.3 W1.2 W1.3
 )",
-      drawnWithEqualHalves(buildSchedule("interleaved-zb", 2, 4, 4)));
+      printTimetable(buildSchedule("interleaved-zb", 2, 4, 4)));
 }
 
 TEST(Timetable, ForwardOnly) {
