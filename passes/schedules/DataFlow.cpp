@@ -111,10 +111,11 @@ llvm::Error DataFlow::checkAllSent(int32_t rank) const {
   for (auto [i, edge] : llvm::enumerate(dependences.edges()))
     for (TransferKind kind : {TransferKind::Forward, TransferKind::Gradient}) {
       int32_t link = links.linkOf(kind, i);
-      if (link < 0 || links.links()[link].from != rank)
+      bool isMade = kind == TransferKind::Forward || !schedule.forwardOnly;
+      if (link < 0 || links.links()[link].from != rank || !isMade)
         continue;
       for (int32_t m = 0; m < schedule.microBatches; ++m)
-        if (!sent[slotOf(kind, i, m)])
+        if (!sent[slotOf(kind, i, m)] && schedule.runs(edge.from, m))
           return refuse(
               "rank {0} never sends {1}", rank,
               defaultTransferName({kind, static_cast<int32_t>(i), m}));

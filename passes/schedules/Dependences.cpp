@@ -113,6 +113,11 @@ static llvm::Error checkShape(const Schedule &schedule,
                     "but expects a later one of {4} stages and no negative "
                     "size",
                     i, edge.from, edge.to, edge.bytes, schedule.stages);
+  for (auto [i, edge] : llvm::enumerate(edges))
+    if (schedule.copyOf(edge.from) != schedule.copyOf(edge.to))
+      return refuse("edge {0} goes from stage {1} to stage {2}, which is part "
+                    "of the other copy of the model",
+                    i, edge.from, edge.to);
   return llvm::Error::success();
 }
 

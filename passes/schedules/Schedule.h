@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 
+#include <string>
 #include <vector>
 
 namespace pipewright::schedules {
@@ -49,11 +50,14 @@ struct Schedule {
   WeightRule weightRule = WeightRule::Synchronous;
   /// No backwards and no updates: evaluation.
   bool forwardOnly = false;
+  /// What a policy that had a choice chose, for people to read: "zb-v".
+  std::string origin;
 
+  /// The copy of the model that a stage is part of.
+  int64_t copyOf(int32_t stage) const { return stage * copies / stages; }
   /// Whether a stage works on a micro-batch: always, with one copy.
   bool runs(int32_t stage, int32_t microBatch) const {
-    return copies == 1 ||
-           microBatch * copies / microBatches == stage * copies / stages;
+    return copies == 1 || microBatch * copies / microBatches == copyOf(stage);
   }
   /// The update that a micro-batch's gradients go into.
   int32_t updateOf(int32_t microBatch) const {

@@ -104,8 +104,8 @@ TEST(MessageOrder, CarriesBytes) {
 TEST(MessageOrder, IsSafeForAllPoliciesAndSizes) {
   forEachCase([](const Policy &policy, const ScheduleOptions &options) {
     Schedule schedule = valueOf(policy.build(options));
-    expectSafe(schedule, TaskCosts::uniform(options.stages), {});
-    TaskCosts slowLinks = TaskCosts::uniform(options.stages, 1, 2);
+    expectSafe(schedule, TaskCosts::uniform(schedule.stages), {});
+    TaskCosts slowLinks = TaskCosts::uniform(schedule.stages, 1, 2);
     slowLinks.linkLatency = 3;
     expectSafe(schedule, slowLinks, {});
   });
@@ -118,20 +118,24 @@ TEST(MessageOrder, IsSafeForAnyCostsAndSkipConnections) {
   };
   forEachCase([&](const Policy &policy, const ScheduleOptions &options) {
     Schedule schedule = valueOf(policy.build(options));
-    TaskCosts costs = TaskCosts::uniform(options.stages);
+    TaskCosts costs = TaskCosts::uniform(schedule.stages);
     // Many zeros: equal times are where an order could go wrong.
     for (StageCosts &stage : costs.stages) {
       stage.forward = below(4);
       stage.backward = below(4);
+      stage.inputGradient = below(3);
+      stage.weightGradient = below(3);
       stage.update = below(2);
     }
     costs.linkLatency = below(3);
-    std::vector<StageEdge> edges = linearEdges(options.stages, 8);
-    if (options.stages > 1)
-      for (int i = 0; i < 4; ++i) {
-        int32_t to = 1 + below(options.stages - 1);
-        edges.push_back({below(to), to, below(100), below(2) == 0});
-      }
+    costs.pairFactor = 0.5 * below(3);
+    std::vector<StageEdge> edges =
+        linearEdges(schedule.stages, 8, schedule.copies);
+    int32_t each = static_cast<int32_t>(schedule.stages / schedule.copies);
+    for (int i = 0; each > 1 && i < 4; ++i) {
+      int32_t to = 1 + below(each - 1), copy = below(schedule.copies) * each;
+      edges.push_back({copy + below(to), copy + to, below(100), below(2) == 0});
+    }
     expectSafe(schedule, costs, edges);
   });
 }

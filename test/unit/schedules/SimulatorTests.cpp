@@ -96,11 +96,12 @@ TEST(Simulator, IdleIntervalsNameTheirCause) {
 
 TEST(Simulator, IdleAndBusyFillTheStep) {
   forEachCase([](const Policy &policy, const ScheduleOptions &options) {
-    TaskCosts costs = TaskCosts::uniform(options.stages, 1, 1.7);
+    Schedule schedule = valueOf(policy.build(options));
+    TaskCosts costs = TaskCosts::uniform(schedule.stages, 1, 1.7);
     costs.linkLatency = 0.3;
+    costs.pairFactor = 0.9;
     costs.stages[0].forward = 2;
-    Simulation simulation =
-        valueOf(simulate(valueOf(policy.build(options)), costs));
+    Simulation simulation = valueOf(simulate(schedule, costs));
     std::vector<double> filled(options.ranks);
     for (int64_t rank = 0; rank < options.ranks; ++rank)
       filled[rank] = simulation.ranks[rank].busySeconds;
