@@ -40,6 +40,7 @@ for directory in [
 
 config.substitutions.append(("%inputs", os.path.join(config.test_source_root, "Inputs")))
 config.substitutions.append(("%models", os.path.join(config.test_source_root, "Inputs", "models")))
+config.substitutions.append(("%source", os.path.dirname(config.test_source_root)))
 if opt_arguments:
     config.substitutions.append(
         (r"\bpipewright-opt\b", "pipewright-opt " + " ".join(opt_arguments))

@@ -106,7 +106,9 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model) {
       plan.optimizer = name.str();
 
   plan.edges = stages->edges(pipe::StepMode::train);
-  MachineModel machine = MachineModel::measure();
+  // Once for all plans of a process: a comparison of schedules must not become
+  // one of measurements.
+  static const MachineModel machine = MachineModel::measure();
   for (int32_t number = 0; number < stages->size(); ++number)
     plan.stages.push_back(planOfStage(*stages, number, machine));
   llvm::Expected<schedules::Simulation> simulation =

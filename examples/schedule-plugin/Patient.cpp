@@ -2,7 +2,7 @@
 // hidden, for as many stashes more. 3 ranks, 4 micro-batches, extra=1:
 //
 //   rank 0 | F0 F1 F2 F3       B0    B1    B2 B3
-//   rank 1 |    F0 F1 F2    B0 F3 B1    B2    B3
+//   rank 1 |    F0 F1 F2    B0 F3 B1    B2 B3
 //   rank 2 |       F0 F1 B0 F2 B1 F3 B2 B3
 
 #include "mlir/Tools/Plugins/PassPlugin.h"

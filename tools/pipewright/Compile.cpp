@@ -326,6 +326,13 @@ static void printComparison(llvm::raw_ostream &os, StringRef name,
 
 int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
   std::vector<std::pair<std::string, codegen::Plan>> plans;
+  // What is wrong with the model is said once, not for each schedule.
+  for (PlanCandidate &candidate : candidates)
+    if (candidate.options) {
+      if (failed(Compilation(*candidate.options).runTo(Level::Import)))
+        return 1;
+      break;
+    }
   for (PlanCandidate &candidate : candidates) {
     if (!candidate.options) {
       llvm::errs() << "warning: " << candidate.schedule
