@@ -63,10 +63,11 @@ pipewright::schedules::preferBackwardInGroups(int64_t microBatches) {
 }
 
 ListPriority pipewright::schedules::preferForward() {
-  return [base = preferBackward()](const Task &task) {
-    if (task.kind != TaskKind::Forward)
-      return base(task);
-    return keyOf(-1, task.stage, task.microBatch);
+  return [](const Task &task) {
+    if (task.kind == TaskKind::Forward)
+      return keyOf(0, task.stage, task.microBatch);
+    return keyOf(task.producesGradient() ? 1 : 2, deepest - task.stage,
+                 task.microBatch);
   };
 }
 

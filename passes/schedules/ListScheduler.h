@@ -40,7 +40,7 @@ ListPriority preferBackward();
 /// The same, but forwards by groups of micro-batches, within a group stage by
 /// stage, as interleaved schedules have them.
 ListPriority preferBackwardInGroups(int64_t microBatches);
-/// Forwards of the lowest stage first, before any backward: breadth first.
+/// Breadth first: forwards before backwards, and each stage by stage.
 ListPriority preferForward();
 /// As they stand in another schedule with the same placement, which need not
 /// have all tasks: what it lacks goes last. Its ranks then overtake where the

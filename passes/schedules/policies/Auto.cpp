@@ -1,0 +1,222 @@
+//===- Auto.cpp - The best of all, by the times at hand ---------*- C++ -*-===//
+//
+// Not from a paper. Simulates, with measured or predicted times and links,
+// every schedule of the registry that the sizes and the memory limit allow,
+// and several that the list scheduler makes, and takes the one with the
+// shortest step; of equal ones, the one that keeps least. So it is never worse
+// than the best named schedule with its placement under the same limit. 2
+// ranks, 4 stages, of which the first takes twice as long, 3 micro-batches;
+// cells are stage.micro-batch, and the second half stands below the first. 27
+// slots, where the best named one takes 28:
+//
+//   rank 0 | F0.0----- F0.1----- F2.0 F2.1 F0.2----- I2.0 I2.1 I0.0----- ...
+//   rank 1 |           F1.0      F1.1 F3.0 I3.0 F3.1 I3.1 I1.0 I1.1 F1.2 ...
+//
+//   ... I0.1----- F2.2 W2.0 W0.0----- I2.2 W2.1 I0.2----- W0.1----- W2.2 W0.2
+//   ... W3.0 W1.0 W3.1 F3.2 I3.2 W1.1 W3.2 I1.2 W1.2
+//
+// What it looks at: policies with one copy of the model, one update, and
+// backwards in ascending order, as the user would get them by name. List
+// schedules (PlanSearch.cpp) differ in what goes first, in the stashes they
+// may keep, and in whether the backward is split; one of them follows the best
+// named schedule, but lets ranks overtake where the next task's data is late.
+//
+// Where the stages go has to be known before anything is cut, so before there
+// are times: `place` compares the placements of the registry with all stages
+// alike, and `build` keeps to its answer.
+//
+// What it costs: a simulation, some 0.2 us per task, for each of at most a
+// dozen policies, and a list schedule, some 0.6 us per task, for each recipe.
+// Beyond `fewPairs`, recipes are compared on fewer micro-batches and the best
+// two are made in full. Policies are always compared in full.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/Policy.h"
+
+#include "passes/schedules/Story.h"
+#include "passes/schedules/policies/PlanSearch.h"
+#include "passes/schedules/policies/Switch.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace pipewright::schedules;
+
+/// Pairs of stage and micro-batch that take a fraction of a second.
+static constexpr int64_t fewPairs = 1 << 15;
+
+namespace {
+
+class Auto final : public Policy {
+public:
+  llvm::StringRef name() const override { return "auto"; }
+  llvm::StringRef summary() const override {
+    return "the fastest of all schedules, planned ones too, by measured or "
+           "predicted times and within a memory limit";
+  }
+  llvm::StringRef paper() const override {
+    return "none; the best of the named schedules and of list schedules";
+  }
+  llvm::StringRef bubbleFormula() const override {
+    return "no more than that of any named schedule within the limit";
+  }
+  llvm::StringRef memoryFormula() const override {
+    return "within 'limit' and 'limit-bytes'; else whatever is fastest";
+  }
+  ScheduleOptions example() const override { return {4, 8, 6}; }
+  bool splitsBackward() const override { return true; }
+  llvm::ArrayRef<PolicyParameter> parameters() const override {
+    static constexpr PolicyParameter all[] = {
+        {"limit", "most stashes of a rank's share of the model at a time"},
+        {"limit-bytes", "most bytes of stashes on a rank at a time"},
+        {"unsplit", "whole backwards only"}};
+    return all;
+  }
+
+  int64_t maxInFlight(const ScheduleOptions &options,
+                      int64_t rank) const override {
+    int64_t limit = options.parameter("limit", options.microBatches);
+    return std::min(limit, options.microBatches) * options.stages /
+           options.ranks;
+  }
+
+protected:
+  llvm::Expected<Placement>
+  placeStages(const ScheduleOptions &options) const override;
+  llvm::Error orderRanks(Schedule &schedule,
+                         const ScheduleOptions &options) const override;
+
+private:
+  static PlanLimits limitsOf(const ScheduleOptions &options) {
+    return {options.parameter("limit", -1),
+            options.parameter("limit-bytes", -1), !isOn(options, "unsplit")};
+  }
+  llvm::Error checkParameters(const ScheduleOptions &options) const;
+  std::vector<Placement> placementsFor(const ScheduleOptions &options) const;
+  double uniformStepTime(const Placement &placement,
+                         const ScheduleOptions &options) const;
+};
+
+} // namespace
+
+llvm::Error Auto::checkParameters(const ScheduleOptions &options) const {
+  for (llvm::StringRef each : {"limit", "limit-bytes"})
+    if (int64_t value = options.parameter(each, 1); value < 1)
+      return refuse("parameter '{0}' of schedule 'auto' expects at least 1, "
+                    "but got {1}",
+                    each, value);
+  return checkSwitch(*this, options, "unsplit");
+}
+
+/// Those of all policies that the sizes allow.
+std::vector<Placement>
+Auto::placementsFor(const ScheduleOptions &options) const {
+  std::vector<Placement> all = {loopPlacement(options.stages, options.ranks)};
+  for (const Policy *policy : allPolicies()) {
+    if (policy == this || policy->copies() != 1)
+      continue;
+    ScheduleOptions its = options;
+    its.parameters.clear();
+    llvm::Expected<Placement> placement = policy->place(its);
+    if (!placement)
+      llvm::consumeError(placement.takeError());
+    else if (llvm::find(all, *placement) == all.end())
+      all.push_back(std::move(*placement));
+  }
+  return all;
+}
+
+static Schedule makeFrame(const Placement &placement,
+                          const ScheduleOptions &options) {
+  Schedule frame;
+  frame.ranks = options.ranks;
+  frame.stages = options.stages;
+  frame.microBatches = options.microBatches;
+  frame.rankOfStage = placement;
+  return frame;
+}
+
+/// What a placement is worth before there are costs: a few micro-batches, all
+/// stages alike.
+double Auto::uniformStepTime(const Placement &placement,
+                             const ScheduleOptions &options) const {
+  ScheduleOptions few = options;
+  few.edges = {};
+  few.microBatches =
+      std::clamp<int64_t>(fewPairs / options.stages, 1,
+                          std::min(options.microBatches, 2 * options.ranks));
+  TaskCosts costs = TaskCosts::uniform(options.stages, 1, 2);
+  PlanLimits limits = limitsOf(options);
+  limits.bytes = -1;
+  Schedule frame = makeFrame(placement, few);
+  PlanSearch search(*this, frame, few, costs, limits);
+  search.tryPolicies();
+  search.tryRecipe(allRecipes()[0]);
+  return search.stepTime();
+}
+
+llvm::Expected<Placement>
+Auto::placeStages(const ScheduleOptions &options) const {
+  if (llvm::Error error = checkLoops(options, 0))
+    return error;
+  if (llvm::Error error = checkParameters(options))
+    return error;
+  std::vector<Placement> all = placementsFor(options);
+  if (all.size() == 1)
+    return all[0];
+  size_t best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (auto [i, placement] : llvm::enumerate(all)) {
+    double step = uniformStepTime(placement, options);
+    if (step < least) {
+      least = step;
+      best = i;
+    }
+  }
+  return all[best];
+}
+
+llvm::Error Auto::orderRanks(Schedule &schedule,
+                             const ScheduleOptions &options) const {
+  TaskCosts uniform = TaskCosts::uniform(schedule.stages, 1, 2);
+  const TaskCosts &costs = options.costs ? *options.costs : uniform;
+  if (llvm::Error error = checkCosts(schedule, costs))
+    return error;
+  PlanLimits limits = limitsOf(options);
+  if (limits.bytes >= 0 && !options.costs)
+    return refuse("auto:limit-bytes needs to know how large stashes are; use "
+                  "'limit', which counts micro-batches");
+
+  Schedule frame = makeFrame(schedule.rankOfStage, options);
+  PlanSearch search(*this, frame, options, costs, limits);
+  search.tryPolicies();
+  if (schedule.stages * schedule.microBatches <= fewPairs) {
+    search.tryRecipes(allRecipes());
+  } else {
+    constexpr size_t inFull = 2;
+    Schedule few = frame;
+    few.microBatches = std::clamp(fewPairs / frame.stages,
+                                  std::min(2 * frame.ranks, frame.microBatches),
+                                  frame.microBatches);
+    PlanSearch trial(*this, few, options, costs, limits);
+    trial.tryPolicies();
+    trial.tryRecipes(allRecipes());
+    std::vector<Recipe> best = trial.ranking();
+    search.tryRecipes(llvm::ArrayRef(best).take_front(inFull));
+  }
+  if (!search.hasFound())
+    return search.explain();
+  Schedule best = search.take();
+  schedule.origin = best.origin;
+  schedule.order = std::move(best.order);
+  for (std::vector<Task> &tasks : schedule.order)
+    llvm::erase_if(
+        tasks, [](const Task &task) { return task.kind == TaskKind::Update; });
+  return llvm::Error::success();
+}
+
+const Policy &pipewright::schedules::autoPolicy() {
+  static const Auto policy;
+  return policy;
+}

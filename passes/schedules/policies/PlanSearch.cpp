@@ -1,0 +1,230 @@
+//===- PlanSearch.cpp - Compares schedules of one size --------------------===//
+//
+// See PlanSearch.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/policies/PlanSearch.h"
+
+#include "passes/schedules/Story.h"
+
+#include <algorithm>
+#include <tuple>
+
+using namespace pipewright::schedules;
+
+llvm::ArrayRef<Recipe> pipewright::schedules::allRecipes() {
+  static constexpr Recipe all[] = {
+      {Recipe::First::DeepestForward, true, Recipe::Room::Flat, 0},
+      {Recipe::First::LikeBest, true, Recipe::Room::Flat, 0.5},
+      {Recipe::First::DeepestForward, true, Recipe::Room::Flat, 0.5},
+      {Recipe::First::GroupsOfForwards, true, Recipe::Room::Flat, 0},
+      {Recipe::First::DeepestForward, true, Recipe::Room::Falling, 0},
+      {Recipe::First::DeepestForward, true, Recipe::Room::All, 0},
+      {Recipe::First::DeepestForward, false, Recipe::Room::Flat, 0},
+      {Recipe::First::LikeBest, false, Recipe::Room::Flat, 0.5},
+      {Recipe::First::GroupsOfForwards, false, Recipe::Room::Flat, 0},
+  };
+  return all;
+}
+
+std::string Recipe::describe() const {
+  std::string text = "list schedule, ";
+  text += first == First::DeepestForward     ? "deepest forward first"
+          : first == First::GroupsOfForwards ? "groups of P micro-batches"
+                                             : "after the best named one";
+  if (splits)
+    text += ", I and W";
+  text += room == Room::Flat      ? ", 2P-1 stashes"
+          : room == Room::Falling ? ", fewer stashes on later ranks"
+                                  : "";
+  if (patience > 0)
+    text += ", waits for what it prefers";
+  return text;
+}
+
+PlanSearch::PlanSearch(const Policy &self, const Schedule &frame,
+                       const ScheduleOptions &options, const TaskCosts &costs,
+                       const PlanLimits &limits)
+    : self(self), frame(frame), options(options), costs(costs), limits(limits),
+      stagesOfRank(frame.ranks),
+      hasStashBytes(llvm::any_of(
+          costs.stages, [](const auto &cost) { return cost.stashBytes > 0; })) {
+  for (int32_t rank : frame.rankOfStage)
+    ++stagesOfRank[rank];
+  leastStep = findLeastStep();
+}
+
+/// No step is shorter than the work of a rank and the way to its first
+/// forward.
+double PlanSearch::findLeastStep() const {
+  std::vector<StageEdge> edges =
+      options.edges.empty() ? linearEdges(frame.stages) : options.edges.vec();
+  llvm::sort(edges, [](const StageEdge &a, const StageEdge &b) {
+    return std::tie(a.to, a.from) < std::tie(b.to, b.from);
+  });
+  std::vector<double> begin(frame.stages), work(frame.ranks),
+      first(frame.ranks, infinity);
+  for (const StageEdge &edge : edges)
+    begin[edge.to] = std::max(
+        begin[edge.to], begin[edge.from] + costs.stages[edge.from].forward);
+  for (int32_t stage = 0; stage < frame.stages; ++stage) {
+    const StageCosts &cost = costs.stages[stage];
+    double backward =
+        std::min(cost.backward, cost.inputGradient + cost.weightGradient);
+    int32_t rank = frame.rankOfStage[stage];
+    first[rank] = std::min(first[rank], begin[stage]);
+    work[rank] += frame.microBatches * (cost.forward + backward) *
+                      std::min(1.0, costs.pairFactor) +
+                  cost.update;
+  }
+  double least = 0;
+  for (int64_t rank = 0; rank < frame.ranks; ++rank)
+    if (work[rank] > 0)
+      least = std::max(least, first[rank] + work[rank]);
+  return least;
+}
+
+bool PlanSearch::isAllowed(const Policy &policy,
+                           const ScheduleOptions &its) const {
+  return &policy != &self && policy.copies() == 1 && policy.trains() &&
+         policy.weightRule() == WeightRule::Synchronous &&
+         policy.updates(its) == 1 && policy.sumsAscending(its) &&
+         (limits.splits || !policy.splitsBackward());
+}
+
+void PlanSearch::tryPolicy(const Policy &policy) {
+  ScheduleOptions its = options;
+  its.parameters.clear();
+  its.microBatches = frame.microBatches;
+  its.costs = &costs;
+  bool hasLimit =
+      llvm::any_of(policy.parameters(), [](const PolicyParameter &known) {
+        return known.name == "limit";
+      });
+  if (hasLimit && limits.shares >= 1)
+    its.parameters.emplace_back("limit", limits.shares);
+  if (!isAllowed(policy, its))
+    return;
+  llvm::Expected<Placement> placement = policy.place(its);
+  if (!placement) {
+    llvm::consumeError(placement.takeError());
+    return;
+  }
+  if (*placement != frame.rankOfStage)
+    return;
+  llvm::Expected<Schedule> schedule = policy.build(its);
+  if (!schedule) {
+    llvm::consumeError(schedule.takeError());
+    return;
+  }
+  double before = found.step;
+  offer(std::move(*schedule), policy.name().str());
+  if (found.step < before)
+    namedSplits = policy.splitsBackward();
+}
+
+void PlanSearch::tryPolicies() {
+  for (const Policy *policy : allPolicies())
+    tryPolicy(*policy);
+  named = found.schedule;
+}
+
+/// Keeps a whole schedule if it is the best so far; its step time, if it is
+/// allowed.
+double PlanSearch::offer(Schedule candidate, std::string origin) {
+  llvm::Expected<Simulation> simulation =
+      simulate(candidate, costs, options.edges);
+  if (!simulation) {
+    reason = llvm::toString(simulation.takeError());
+    return infinity;
+  }
+  if (!fits(*simulation))
+    return infinity;
+  double step = simulation->globalStepTime;
+  int64_t peak = peakOf(*simulation);
+  constexpr double rounding = 1e-12;
+  bool isShorter = step < found.step * (1 - rounding);
+  bool isEqual = !isShorter && step <= found.step;
+  if (isShorter || (isEqual && peak < found.peak)) {
+    found = {std::move(candidate), step, peak};
+    found.schedule.origin = std::move(origin);
+  }
+  return step;
+}
+
+bool PlanSearch::fits(const Simulation &simulation) const {
+  for (auto [rank, summary] : llvm::enumerate(simulation.ranks))
+    if ((limits.shares >= 0 &&
+         summary.peakInFlight > limits.shares * stagesOfRank[rank]) ||
+        (limits.bytes >= 0 && summary.peakStashBytes > limits.bytes))
+      return false;
+  return true;
+}
+
+/// Of the rank that keeps most.
+int64_t PlanSearch::peakOf(const Simulation &simulation) const {
+  int64_t peak = 0;
+  for (const RankSummary &rank : simulation.ranks)
+    peak =
+        std::max(peak, hasStashBytes ? rank.peakStashBytes : rank.peakInFlight);
+  return peak;
+}
+
+std::vector<RankLimit> PlanSearch::limitsOf(Recipe::Room room) const {
+  std::vector<RankLimit> all(frame.ranks);
+  for (int64_t rank = 0; rank < frame.ranks; ++rank) {
+    int64_t stages = stagesOfRank[rank];
+    int64_t inFlight = std::numeric_limits<int64_t>::max();
+    if (limits.shares >= 0)
+      inFlight = limits.shares * stages;
+    if (room == Recipe::Room::Flat)
+      inFlight = std::min(inFlight, (2 * frame.ranks - 1) * stages);
+    if (room == Recipe::Room::Falling)
+      inFlight = std::min(inFlight, 2 * (frame.ranks - rank) - 1 +
+                                        2 * (stages - 1) * frame.ranks);
+    if (inFlight < std::numeric_limits<int64_t>::max())
+      all[rank].inFlight = std::max(inFlight, stages);
+    all[rank].stashBytes = limits.bytes;
+  }
+  return all;
+}
+
+void PlanSearch::tryRecipe(const Recipe &recipe) {
+  if (found.step <= leastStep || (recipe.splits && !limits.splits))
+    return;
+  ListOptions list;
+  list.costs = &costs;
+  list.edges = options.edges;
+  list.limits = limitsOf(recipe.room);
+  list.splitsBackward = recipe.splits;
+  list.patience = recipe.patience;
+  if (recipe.first == Recipe::First::GroupsOfForwards)
+    list.priority = preferBackwardInGroups(frame.ranks);
+  if (recipe.first == Recipe::First::LikeBest) {
+    if (named.order.empty() || namedSplits != recipe.splits)
+      return;
+    list.priority = preferAsIn(named);
+  }
+  Schedule schedule = frame;
+  if (llvm::Error error = orderByList(schedule, list)) {
+    reason = llvm::toString(std::move(error));
+    return;
+  }
+  for (int32_t stage = 0; stage < frame.stages; ++stage)
+    schedule.order[frame.rankOfStage[stage]].push_back(Task::update(stage));
+  tried.emplace_back(offer(std::move(schedule), recipe.describe()), recipe);
+}
+
+std::vector<Recipe> PlanSearch::ranking() const {
+  std::vector<std::pair<double, size_t>> order;
+  for (auto [i, each] : llvm::enumerate(tried))
+    order.emplace_back(each.first, i);
+  llvm::sort(order);
+  std::vector<Recipe> best;
+  for (auto [step, i] : order)
+    best.push_back(tried[i].second);
+  return best;
+}
+
+llvm::Error PlanSearch::explain() const { return refuse("{0}", reason); }

@@ -1,0 +1,112 @@
+//===- PlanSearch.h - Compares schedules of one size ------------*- C++ -*-===//
+//
+// What `auto` does once the placement is known: simulates policies and list
+// schedules, and keeps the best that is allowed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_SCHEDULES_POLICIES_PLANSEARCH_H
+#define PIPEWRIGHT_PASSES_SCHEDULES_POLICIES_PLANSEARCH_H
+
+#include "passes/schedules/ListScheduler.h"
+#include "passes/schedules/Policy.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pipewright::schedules {
+
+/// A way to make a list schedule.
+struct Recipe {
+  enum class First : uint8_t { DeepestForward, GroupsOfForwards, LikeBest };
+  /// Stashes of a rank's share: as many as the user allows; 2P-1; or, fewer on
+  /// later ranks, 2(P-r)-1 and what goes round in loops.
+  enum class Room : uint8_t { All, Flat, Falling };
+
+  First first = First::DeepestForward;
+  bool splits = false;
+  Room room = Room::All;
+  double patience = 0;
+
+  /// `list schedule, deepest forward first, I and W`
+  std::string describe() const;
+};
+
+/// Those worth a try, the best first: found by looking at which of many ever
+/// won on stages of random times.
+llvm::ArrayRef<Recipe> allRecipes();
+
+/// What the user allows.
+struct PlanLimits {
+  /// Stashes of a rank's share of the model, and bytes, on every rank; -1 for
+  /// any.
+  int64_t shares = -1;
+  int64_t bytes = -1;
+  bool splits = true;
+};
+
+class PlanSearch {
+public:
+  /// `frame` is a schedule without order; `self` is not asked for one. All
+  /// have to outlive the search.
+  PlanSearch(const Policy &self, const Schedule &frame,
+             const ScheduleOptions &options, const TaskCosts &costs,
+             const PlanLimits &limits);
+
+  /// All policies with one copy of the model, one update per step, the frame's
+  /// placement, and backwards in ascending order.
+  void tryPolicies();
+  /// Nothing is tried if the best so far cannot be beaten.
+  void tryRecipe(const Recipe &recipe);
+  void tryRecipes(llvm::ArrayRef<Recipe> recipes) {
+    for (const Recipe &recipe : recipes)
+      tryRecipe(recipe);
+  }
+  /// The recipes that were tried, shortest step first.
+  std::vector<Recipe> ranking() const;
+
+  bool hasFound() const { return found.step < infinity; }
+  double stepTime() const { return found.step; }
+  /// With updates and origin.
+  Schedule take() { return std::move(found.schedule); }
+  /// Why there is nothing.
+  llvm::Error explain() const;
+
+private:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+  struct Found {
+    Schedule schedule;
+    double step = infinity;
+    int64_t peak = 0;
+  };
+
+  bool isAllowed(const Policy &policy, const ScheduleOptions &options) const;
+  void tryPolicy(const Policy &policy);
+  double offer(Schedule candidate, std::string origin);
+  bool fits(const Simulation &simulation) const;
+  int64_t peakOf(const Simulation &simulation) const;
+  double findLeastStep() const;
+  std::vector<RankLimit> limitsOf(Recipe::Room room) const;
+
+  const Policy &self;
+  const Schedule &frame;
+  const ScheduleOptions &options;
+  const TaskCosts &costs;
+  const PlanLimits &limits;
+  std::vector<int64_t> stagesOfRank;
+  bool hasStashBytes;
+  double leastStep;
+
+  Found found;
+  /// The best that is not a list schedule, for recipes that follow it.
+  Schedule named;
+  bool namedSplits = false;
+  std::vector<std::pair<double, Recipe>> tried;
+  std::string reason;
+};
+
+} // namespace pipewright::schedules
+
+#endif // PIPEWRIGHT_PASSES_SCHEDULES_POLICIES_PLANSEARCH_H
