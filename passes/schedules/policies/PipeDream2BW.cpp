@@ -89,14 +89,13 @@ protected:
                     batches);
     if (options.microBatches % batches != 0 ||
         options.microBatches / batches < options.ranks)
-      return refuse(
-          "pipedream-2bw needs at least as many micro-batches in each batch as "
-          "ranks, and as many in all of them, but got {0} for {1} batch{2} on "
-          "{3} rank{4}; use a multiple of {1} that is at least {5}, or "
-          "pipedream-2bw:batches=N",
-          options.microBatches, batches, batches == 1 ? "" : "es",
-          options.ranks, options.ranks == 1 ? "" : "s",
-          batches * options.ranks);
+      return refuse("pipedream-2bw needs as many micro-batches in each of its "
+                    "{0} batch{1}, at least P, but got {2} micro-batch{3} on "
+                    "{4} rank{5}; use a multiple of {0} from {6} on, or "
+                    "pipedream-2bw:batches=N",
+                    batches, batches == 1 ? "" : "es", options.microBatches,
+                    options.microBatches == 1 ? "" : "es", options.ranks,
+                    options.ranks == 1 ? "" : "s", batches * options.ranks);
     return placeOneStagePerRank(options);
   }
 

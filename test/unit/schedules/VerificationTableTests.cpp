@@ -73,7 +73,13 @@ INSTANTIATE_TEST_SUITE_P(
                       Row{"breadth-first", 4, 5.25, 6.65, 8.75, 32},
                       Row{"zb-h1", 1, 7.00, 9.80, 14.00, 8},
                       Row{"interleaved-zb", 2, 3.50, 7.10, 12.50, 8},
-                      Row{"zb-h2", 1, 7.00, 7.70, 8.75, 15, 0}));
+                      Row{"zb-h2", 1, 7.00, 7.70, 8.75, 15, 0},
+                      Row{"zb-v", 2, 3.50, 6.80, 11.75, 8, 0},
+                      Row{"v-half", 2, 13.00, 16.60, 22.00, 5},
+                      Row{"v-min", 2, 13.50, 32.30, 60.50, 4},
+                      Row{"dualpipev", 2, 7.00, 14.70, 27.00, 8.5},
+                      Row{"dualpipe", 1, 6.00, 9.70, 15.25, 9},
+                      Row{"chimera", 1, 30.00, 35.50, 43.75, 8}));
 
 static double stepTime(const Schedule &schedule, const TaskCosts &costs) {
   return valueOf(simulate(schedule, costs)).globalStepTime;
