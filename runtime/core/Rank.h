@@ -68,7 +68,7 @@ public:
   void waitReceive(int64_t peer);
 
   /// Marks the begin of a task ("F", "B", "I", "W", "R", "U") for the trace;
-  /// it ends where the next begins.
+  /// it ends where the next begins, or a wait for another rank.
   void task(const char *kind, int64_t stage, int64_t microBatch) {
     if (observed)
       observeTask(kind, stage, microBatch);

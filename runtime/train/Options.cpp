@@ -100,6 +100,10 @@ static const std::vector<Row> &rows() {
        [](O &o, const Text &t) { o.log = t; }},
       {"--trace", "FILE", "Chrome trace of the last step",
        [](O &o, const Text &t) { o.trace = t; }},
+      {"--trace-steps", "N", "of the last N steps instead (1)",
+       [](O &o, const Text &t) {
+         o.traceSteps = parseInteger("--trace-steps", t, 1);
+       }},
       {"--dump-gradients", "FILE", "gradients of the first step, safetensors",
        [](O &o, const Text &t) { o.dumpGradients = t; }},
       {"--predict", "NAME=FILE", "evaluate these inputs instead of training",

@@ -32,6 +32,7 @@ struct Options {
   std::string weights;
   std::string save;
   std::string trace;
+  int64_t traceSteps = 1;
   std::string dumpGradients;
   std::string guess;
   std::vector<DataSpec> predict;

@@ -153,11 +153,12 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   };
   rank.setBatchIo(&batches);
   const float learningRate = options.learningRateAt(number);
-  const bool traced = !options.trace.empty() && number + 1 == options.steps;
+  const bool traced =
+      !options.trace.empty() && number + options.traceSteps >= options.steps;
   if (number == 0 && !options.dumpGradients.empty())
     rank.captureGradients();
   if (traced) {
-    trace.start();
+    trace.beginStep(number);
     rank.setTrace(&trace);
   }
 

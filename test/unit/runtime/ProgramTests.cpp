@@ -85,7 +85,9 @@ TEST_F(TinyProgram, LearnsAText) {
     EXPECT_TRUE(contains(output, part)) << part << " in\n" << output;
   const std::string trace = folder.read("trace.json");
   for (const char *part :
-       {"\"rank 1\"", "F0 stage 1", "B1 stage 0", "wait receive rank 1", "U0"})
+       {"\"rank 1\"", "\"measured\"", "\"F1.0\"", "\"B0.1\"",
+        "wait receive rank 1", "\"U0\"",
+        "\"kind\":\"F\",\"stage\":1,\"micro_batch\":0,\"step\":299"})
     EXPECT_TRUE(contains(trace, part)) << part;
 }
 
