@@ -29,6 +29,7 @@ private:
   llvm::Error checkMessage(int32_t rank, const RankInstruction &instruction);
   llvm::Error checkNeeds(int32_t rank, const Task &task) const;
   llvm::Error checkAllSent(int32_t rank) const;
+  void finish(const Task &task);
 
   size_t slotOf(TransferKind kind, int64_t index, int32_t microBatch) const {
     return 2 * (index * schedule.microBatches + microBatch) +
@@ -123,6 +124,14 @@ llvm::Error DataFlow::checkAllSent(int32_t rank) const {
   return llvm::Error::success();
 }
 
+void DataFlow::finish(const Task &task) {
+  if (task.kind == TaskKind::Forward)
+    computed[slotOf(TransferKind::Forward, task.stage, task.microBatch)] = true;
+  else if (task.producesGradient())
+    computed[slotOf(TransferKind::Gradient, task.stage, task.microBatch)] =
+        true;
+}
+
 llvm::Error DataFlow::checkRank(int32_t rank,
                                 llvm::ArrayRef<RankInstruction> list) {
   llvm::ArrayRef<Task> expected = schedule.order[rank];
@@ -142,17 +151,16 @@ llvm::Error DataFlow::checkRank(int32_t rank,
                                             : expected[next].name());
     if (llvm::Error error = checkNeeds(rank, task))
       return error;
-    // The first of a pair does not start without what the second needs.
-    if (expected[next].overlapsNext)
-      if (llvm::Error error = checkNeeds(rank, expected[next + 1]))
+    // The first of a pair does not start without what the second needs, and
+    // its result is there when both end.
+    if (expected[next++].overlapsNext) {
+      if (llvm::Error error = checkNeeds(rank, expected[next]))
         return error;
-    ++next;
-    if (task.kind == TaskKind::Forward)
-      computed[slotOf(TransferKind::Forward, task.stage, task.microBatch)] =
-          true;
-    else if (task.producesGradient())
-      computed[slotOf(TransferKind::Gradient, task.stage, task.microBatch)] =
-          true;
+      continue;
+    }
+    finish(task);
+    if (next > 1 && expected[next - 2].overlapsNext)
+      finish(expected[next - 2]);
   }
   if (next < expected.size())
     return refuse("rank {0} never runs {1}", rank, expected[next].name());
