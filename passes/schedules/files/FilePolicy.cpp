@@ -1,0 +1,187 @@
+//===- FilePolicy.cpp - A schedule out of a file as a policy ----*- C++ -*-===//
+//
+// See FilePolicy.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/files/FilePolicy.h"
+
+#include "passes/schedules/Checker.h"
+#include "passes/schedules/Story.h"
+#include "passes/schedules/files/Csv.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <algorithm>
+
+using namespace pipewright::schedules;
+
+namespace {
+
+class FilePolicy final : public Policy {
+public:
+  FilePolicy(llvm::StringRef path, const Schedule &schedule)
+      : path(path.str()), schedule(schedule) {
+    for (std::vector<Task> &tasks : this->schedule.order) {
+      for (const Task &task : tasks)
+        isSplit |= task.kind == TaskKind::WeightGradient;
+      // Policy::build appends them again.
+      if (schedule.weightRule == WeightRule::Synchronous)
+        llvm::erase_if(tasks, [](const Task &task) {
+          return task.kind == TaskKind::Update;
+        });
+    }
+  }
+
+  llvm::StringRef name() const override { return path; }
+  llvm::StringRef summary() const override { return "the order of a file"; }
+  llvm::StringRef paper() const override { return "none"; }
+  llvm::StringRef bubbleFormula() const override { return "none"; }
+  llvm::StringRef memoryFormula() const override {
+    return "what its order keeps";
+  }
+  ScheduleOptions example() const override {
+    return {schedule.ranks, modelStages(), schedule.microBatches};
+  }
+  int64_t defaultLoops() const override {
+    return std::max<int64_t>(1, modelStages() / schedule.ranks);
+  }
+  bool splitsBackward() const override { return isSplit; }
+  int64_t copies() const override { return schedule.copies; }
+  WeightRule weightRule() const override { return schedule.weightRule; }
+  int64_t updates(const ScheduleOptions &options) const override {
+    return schedule.updates;
+  }
+  bool trains() const override { return !schedule.forwardOnly; }
+
+  bool sumsAscending(const ScheduleOptions &options) const override;
+  int64_t maxInFlight(const ScheduleOptions &options,
+                      int64_t rank) const override;
+
+protected:
+  llvm::Expected<Placement>
+  placeStages(const ScheduleOptions &options) const override;
+  llvm::Error orderRanks(Schedule &result,
+                         const ScheduleOptions &options) const override {
+    result.order = schedule.order;
+    return llvm::Error::success();
+  }
+
+private:
+  int64_t modelStages() const { return schedule.stages / schedule.copies; }
+  /// The options that fit, as the user types them.
+  std::string fittingOptions() const;
+
+  std::string path;
+  Schedule schedule;
+  bool isSplit = false;
+};
+
+} // namespace
+
+bool FilePolicy::sumsAscending(const ScheduleOptions &options) const {
+  std::vector<int32_t> last(schedule.stages, -1);
+  for (const std::vector<Task> &tasks : schedule.order)
+    for (const Task &task : tasks)
+      if (task.endsStash() &&
+          task.microBatch < std::exchange(last[task.stage], task.microBatch))
+        return false;
+  return true;
+}
+
+int64_t FilePolicy::maxInFlight(const ScheduleOptions &options,
+                                int64_t rank) const {
+  int64_t inFlight = 0, most = 0;
+  llvm::ArrayRef<Task> tasks = schedule.order[rank];
+  while (!tasks.empty()) {
+    // A pair begins with both before it ends either.
+    llvm::ArrayRef<Task> together =
+        tasks.take_front(1 + size_t(tasks.front().overlapsNext));
+    for (const Task &task : together)
+      inFlight += task.kind == TaskKind::Forward;
+    most = std::max(most, inFlight);
+    for (const Task &task : together)
+      inFlight -= task.endsStash();
+    tasks = tasks.drop_front(together.size());
+  }
+  return most;
+}
+
+std::string FilePolicy::fittingOptions() const {
+  bool isLoop = modelStages() % schedule.ranks == 0;
+  return llvm::formatv("--ranks {0} --{1} {2} --micro-batches {3}",
+                       schedule.ranks, isLoop ? "loops" : "stages",
+                       isLoop ? modelStages() / schedule.ranks : modelStages(),
+                       schedule.microBatches);
+}
+
+llvm::Expected<Placement>
+FilePolicy::placeStages(const ScheduleOptions &options) const {
+  if (options.ranks != schedule.ranks || options.stages != modelStages() ||
+      options.microBatches != schedule.microBatches)
+    return refuse("{0} is a schedule of {1} ranks, {2} stages and {3} "
+                  "micro-batches, but expects {4} ranks, {5} stages and {6} "
+                  "micro-batches; use {7}",
+                  path, schedule.ranks, modelStages(), schedule.microBatches,
+                  options.ranks, options.stages, options.microBatches,
+                  fittingOptions());
+  return schedule.rankOfStage;
+}
+
+std::shared_ptr<const Policy>
+pipewright::schedules::makeFilePolicy(llvm::StringRef name,
+                                      const Schedule &schedule) {
+  return std::make_shared<FilePolicy>(name, schedule);
+}
+
+bool pipewright::schedules::isScheduleFile(llvm::StringRef text) {
+  return text.ends_with_insensitive(".csv") ||
+         text.ends_with_insensitive(".json");
+}
+
+llvm::Expected<ScheduleFile>
+pipewright::schedules::readScheduleFile(llvm::StringRef path) {
+  ScheduleFile file;
+  file.isCsv = path.ends_with_insensitive(".csv");
+  if (!isScheduleFile(path))
+    return refuse("{0}: expects a file that ends in .csv (PyTorch's schedules) "
+                  "or .json (a plan)",
+                  path);
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return refuse("{0}: cannot be read: {1}", path,
+                  buffer.getError().message());
+  llvm::StringRef text = (*buffer)->getBuffer();
+  if (!file.isCsv) {
+    llvm::Expected<PlanFile> plan = parsePlan(text, path);
+    if (!plan)
+      return plan.takeError();
+    file.plan = std::move(*plan);
+    return file;
+  }
+  llvm::Expected<CsvSchedule> csv = parseCsv(text, path);
+  if (!csv)
+    return csv.takeError();
+  file.plan.schedule = std::move(csv->schedule);
+  file.plan.lists = std::move(csv->lists);
+  file.notes = std::move(csv->notes);
+  return file;
+}
+
+llvm::Expected<PolicyChoice>
+pipewright::schedules::chooseSchedule(llvm::StringRef text) {
+  if (!isScheduleFile(text))
+    return choosePolicy(text);
+  llvm::Expected<ScheduleFile> file = readScheduleFile(text);
+  if (!file)
+    return file.takeError();
+  // Told now, with the name of the file. Whether the order suits the model's
+  // own edges is asked when there is a model.
+  if (llvm::Error error = checkSchedule(file->plan.schedule, file->plan.edges))
+    return refuse("{0}: {1}", text, llvm::toString(std::move(error)));
+  PolicyChoice choice;
+  choice.owned = makeFilePolicy(text, file->plan.schedule);
+  choice.policy = choice.owned.get();
+  return choice;
+}

@@ -1,0 +1,707 @@
+//===- PlanReader.cpp - Reads a plan from JSON ------------------*- C++ -*-===//
+//
+// Every value is checked where it is read, and a wrong one is named by its path
+// in the file. Unknown keys are refused: a misspelt one would be a plan without
+// it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/files/PlanFile.h"
+
+#include "passes/schedules/Story.h"
+#include "passes/schedules/files/PlanFormat.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
+
+using namespace pipewright::schedules;
+using llvm::json::Array;
+using llvm::json::Object;
+using llvm::json::Value;
+
+namespace {
+
+/// A place in the file. Its text is only made when something is wrong there.
+struct Place {
+  const Place *parent = nullptr;
+  llvm::StringRef key;
+  size_t index = 0;
+
+  std::string path() const {
+    if (!parent)
+      return key.str();
+    std::string before = parent->path();
+    if (key.empty())
+      return before + "[" + std::to_string(index) + "]";
+    return before + (parent->parent ? "." : ": ") + key.str();
+  }
+  Place at(llvm::StringRef key) const { return {this, key, 0}; }
+  Place at(size_t index) const { return {this, "", index}; }
+};
+
+struct Range {
+  int64_t least = 0;
+  int64_t most = std::numeric_limits<int32_t>::max();
+};
+constexpr Range anySize = {0, std::numeric_limits<int64_t>::max()};
+
+class Reader {
+public:
+  Reader(PlanFile &plan) : plan(plan), schedule(plan.schedule) {}
+
+  llvm::Error read(const Value &value, const Place &place);
+
+private:
+  llvm::Error readCounts(const Object &object, const Place &place);
+  llvm::Error readWeightRule(const Object &object, const Place &place);
+  llvm::Error readPlacement(const Value &value, const Place &place);
+  llvm::Error readOrder(const Value &value, const Place &place);
+  llvm::Error readTask(llvm::StringRef text, const Place &place, Task &task);
+  llvm::Error readCell(const Value &value, const Place &place,
+                       std::vector<Task> &tasks);
+  llvm::Error readEdges(const Value &value, const Place &place);
+  llvm::Error readCosts(const Value &value, const Place &place);
+  llvm::Error readStageCosts(const Value &value, const Place &place);
+  llvm::Error readLink(const Value &value, const Place &place);
+  llvm::Error readLists(const Value &value, const Place &place);
+  llvm::Error readInstruction(const Value &value, const Place &place,
+                              const PlanMessages &messages, int32_t rank);
+  llvm::Error readTimes(const Value &value, const Place &place);
+
+  PlanFile &plan;
+  Schedule &schedule;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// A value as text, short enough for a message.
+static std::string show(const Value &value) {
+  std::string text = llvm::formatv("{0}", value).str();
+  return text.size() <= 48 ? text : text.substr(0, 45) + "...";
+}
+
+template <typename... Args>
+static llvm::Error refuseAt(const Place &place, const char *format,
+                            Args &&...args) {
+  return refuse("{0}: {1}", place.path(),
+                llvm::formatv(format, std::forward<Args>(args)...).str());
+}
+
+/// Each key of the object is one of `keys`.
+static llvm::Error readObject(const Value &value, const Place &place,
+                              llvm::ArrayRef<llvm::StringRef> keys,
+                              const Object *&object) {
+  object = value.getAsObject();
+  if (!object)
+    return refuseAt(place, "expects an object, found {0}", show(value));
+  for (const auto &[key, unused] : *object)
+    if (!llvm::is_contained(keys, llvm::StringRef(key)))
+      return refuseAt(place, "does not know the key '{0}'; expects {1}",
+                      llvm::StringRef(key), llvm::join(keys, ", "));
+  return llvm::Error::success();
+}
+
+static llvm::Error readArray(const Value &value, const Place &place,
+                             const Array *&array, int64_t size = -1,
+                             llvm::StringRef what = "") {
+  array = value.getAsArray();
+  if (!array)
+    return refuseAt(place, "expects a list, found {0}", show(value));
+  if (size >= 0 && static_cast<int64_t>(array->size()) != size)
+    return refuseAt(place, "expects one entry for each of {0} {1}, found {2}",
+                    size, what, array->size());
+  return llvm::Error::success();
+}
+
+template <typename T>
+static llvm::Error readInteger(const Value &value, const Place &place, T &out,
+                               Range range = {}) {
+  std::optional<int64_t> number = value.getAsInteger();
+  if (!number || *number < range.least || *number > range.most)
+    return refuseAt(place, "expects a whole number from {0} to {1}, found {2}",
+                    range.least, range.most, show(value));
+  out = static_cast<T>(*number);
+  return llvm::Error::success();
+}
+
+static llvm::Error readSeconds(const Value &value, const Place &place,
+                               double &out) {
+  std::optional<double> number = value.getAsNumber();
+  if (!number || !std::isfinite(*number) || *number < 0)
+    return refuseAt(place, "expects a number of at least 0, found {0}",
+                    show(value));
+  out = *number;
+  return llvm::Error::success();
+}
+
+static llvm::Error readBandwidth(const Value &value, const Place &place,
+                                 double &out) {
+  if (value.getAsNull()) {
+    out = std::numeric_limits<double>::infinity();
+    return llvm::Error::success();
+  }
+  std::optional<double> number = value.getAsNumber();
+  if (!number || !std::isfinite(*number) || *number <= 0)
+    return refuseAt(place,
+                    "expects bytes per second above 0, or null for no limit, "
+                    "found {0}",
+                    show(value));
+  out = *number;
+  return llvm::Error::success();
+}
+
+static llvm::Error readFlag(const Value &value, const Place &place, bool &out) {
+  std::optional<bool> flag = value.getAsBoolean();
+  if (!flag)
+    return refuseAt(place, "expects true or false, found {0}", show(value));
+  out = *flag;
+  return llvm::Error::success();
+}
+
+/// `read(value, place)` of a key, if it is there.
+template <typename Read>
+static llvm::Error readIfGiven(const Object &object, const Place &place,
+                               llvm::StringRef key, Read read) {
+  const Value *value = object.get(key);
+  return value ? read(*value, place.at(key)) : llvm::Error::success();
+}
+
+template <typename Read>
+static llvm::Error readRequired(const Object &object, const Place &place,
+                                llvm::StringRef key, Read read) {
+  const Value *value = object.get(key);
+  if (!value)
+    return refuseAt(place, "lacks '{0}'", key);
+  return read(*value, place.at(key));
+}
+
+//===----------------------------------------------------------------------===//
+// The schedule
+//===----------------------------------------------------------------------===//
+
+llvm::Error Reader::readCounts(const Object &object, const Place &place) {
+  int64_t version = 0;
+  if (llvm::Error error =
+          readRequired(object, place, "version", [&](const auto &v, auto at) {
+            return readInteger(v, at, version, anySize);
+          }))
+    return error;
+  if (version != planVersion)
+    return refuseAt(place.at("version"), "expects {0}, found {1}", planVersion,
+                    version);
+  struct Count {
+    llvm::StringRef key;
+    int64_t &value;
+    int64_t most;
+    bool isRequired;
+  };
+  constexpr int64_t most = int64_t(1) << 24;
+  for (auto [key, value, limit, isRequired] :
+       {Count{"ranks", schedule.ranks, most, true},
+        Count{"stages", schedule.stages, most, true},
+        Count{"micro_batches", schedule.microBatches, most, true},
+        Count{"copies", schedule.copies, 2, false},
+        Count{"updates", schedule.updates, most, false}}) {
+    auto read = [&, &value = value, limit = limit](const Value &v,
+                                                   const Place &at) {
+      return readInteger(v, at, value, {1, limit});
+    };
+    if (llvm::Error error = isRequired ? readRequired(object, place, key, read)
+                                       : readIfGiven(object, place, key, read))
+      return error;
+  }
+  if (schedule.stages % schedule.copies != 0 ||
+      schedule.microBatches % (schedule.copies * schedule.updates) != 0)
+    return refuseAt(place,
+                    "expects copies and updates that divide stages and "
+                    "micro-batches, found {0} copies and {1} updates of {2} "
+                    "stages and {3} micro-batches",
+                    schedule.copies, schedule.updates, schedule.stages,
+                    schedule.microBatches);
+  return llvm::Error::success();
+}
+
+llvm::Error Reader::readWeightRule(const Object &object, const Place &place) {
+  return readIfGiven(object, place, "weights",
+                     [&](const Value &value, const Place &at) -> llvm::Error {
+                       for (const auto &[rule, word] : planWeightRules)
+                         if (value.getAsString() == llvm::StringRef(word)) {
+                           schedule.weightRule = rule;
+                           return llvm::Error::success();
+                         }
+                       return refuseAt(at,
+                                       "expects \"synchronous\", \"newest\" or "
+                                       "\"delayed-by-one\", found {0}",
+                                       show(value));
+                     });
+}
+
+llvm::Error Reader::readPlacement(const Value &value, const Place &place) {
+  const Array *list = nullptr;
+  if (llvm::Error error =
+          readArray(value, place, list, schedule.stages, "stages"))
+    return error;
+  for (auto [i, entry] : llvm::enumerate(*list))
+    if (llvm::Error error =
+            readInteger(entry, place.at(i), schedule.rankOfStage.emplace_back(),
+                        {0, schedule.ranks - 1}))
+      return error;
+  return llvm::Error::success();
+}
+
+/// `F0.3`, `U2` or `U2.1`.
+llvm::Error Reader::readTask(llvm::StringRef text, const Place &place,
+                             Task &task) {
+  llvm::StringRef rest = text;
+  task.kind = static_cast<TaskKind>(numTaskKinds);
+  for (unsigned kind = 0; kind < numTaskKinds; ++kind)
+    if (rest.starts_with(
+            llvm::StringRef(std::string(1, letterOf(TaskKind(kind))))))
+      task.kind = TaskKind(kind);
+  auto [stage, microBatch] = rest.drop_front(!rest.empty()).split('.');
+  bool isFirstUpdate = task.kind == TaskKind::Update && !rest.contains('.');
+  bool hasNumbers =
+      !stage.getAsInteger(10, task.stage) &&
+      (isFirstUpdate || !microBatch.getAsInteger(10, task.microBatch));
+  if (static_cast<unsigned>(task.kind) == numTaskKinds || !hasNumbers)
+    return refuseAt(place,
+                    "expects a task such as F0.3 (one of F, B, I, W, R, the "
+                    "stage, the micro-batch) or U0, found '{0}'",
+                    text.take_front(32));
+  int64_t most =
+      task.kind == TaskKind::Update ? schedule.updates : schedule.microBatches;
+  if (task.stage < 0 || task.stage >= schedule.stages || task.microBatch < 0 ||
+      task.microBatch >= most)
+    return refuseAt(place, "'{0}', but there are {1} stages and {2} {3}", text,
+                    schedule.stages, most,
+                    task.kind == TaskKind::Update ? "updates"
+                                                  : "micro-batches");
+  return llvm::Error::success();
+}
+
+llvm::Error Reader::readCell(const Value &value, const Place &place,
+                             std::vector<Task> &tasks) {
+  std::optional<llvm::StringRef> text = value.getAsString();
+  if (!text)
+    return refuseAt(place, "expects a task such as \"F0.3\", found {0}",
+                    show(value));
+  auto [first, second] = text->split(planPairSeparator);
+  bool isPair = first.size() < text->size();
+  if (llvm::Error error = readTask(first, place, tasks.emplace_back()))
+    return error;
+  if (!isPair)
+    return llvm::Error::success();
+  tasks.back().overlapsNext = true;
+  if (llvm::Error error = readTask(second, place, tasks.emplace_back()))
+    return error;
+  for (const Task &task : llvm::ArrayRef<Task>(tasks).take_back(2))
+    if (task.kind == TaskKind::Update)
+      return refuseAt(place,
+                      "'{0}' overlaps an update; expects two tasks of "
+                      "micro-batches",
+                      *text);
+  return llvm::Error::success();
+}
+
+llvm::Error Reader::readOrder(const Value &value, const Place &place) {
+  const Array *ranks = nullptr;
+  if (llvm::Error error =
+          readArray(value, place, ranks, schedule.ranks, "ranks"))
+    return error;
+  // Every pair of stage and micro-batch needs a task, so a file that is much
+  // smaller than its numbers say is wrong before memory is spent on them.
+  int64_t tasks = 0;
+  for (auto [rank, cells] : llvm::enumerate(*ranks)) {
+    const Array *list = nullptr;
+    Place at = place.at(rank);
+    if (llvm::Error error = readArray(cells, at, list))
+      return error;
+    std::vector<Task> &order = schedule.order.emplace_back();
+    order.reserve(list->size());
+    for (auto [i, cell] : llvm::enumerate(*list))
+      if (llvm::Error error = readCell(cell, at.at(i), order))
+        return error;
+    tasks += static_cast<int64_t>(order.size());
+  }
+  if (tasks < schedule.stages * schedule.microBatches / schedule.copies)
+    return refuseAt(place,
+                    "expects a task or more for each of {0} stages and {1} "
+                    "micro-batches, found {2} in all",
+                    schedule.stages, schedule.microBatches, tasks);
+  return llvm::Error::success();
+}
+
+llvm::Error Reader::readEdges(const Value &value, const Place &place) {
+  const Array *list = nullptr;
+  if (llvm::Error error = readArray(value, place, list))
+    return error;
+  for (auto [i, entry] : llvm::enumerate(*list)) {
+    const Object *object = nullptr;
+    Place at = place.at(i);
+    StageEdge &edge = plan.edges.emplace_back();
+    if (llvm::Error error =
+            readObject(entry, at, {"from", "to", "bytes", "gradient"}, object))
+      return error;
+    if (llvm::Error error =
+            readRequired(*object, at, "from", [&](auto &v, auto at) {
+              return readInteger(v, at, edge.from, {0, schedule.stages - 1});
+            }))
+      return error;
+    if (llvm::Error error =
+            readRequired(*object, at, "to", [&](auto &v, auto at) {
+              return readInteger(v, at, edge.to,
+                                 {edge.from + 1, schedule.stages - 1});
+            }))
+      return error;
+    if (llvm::Error error =
+            readIfGiven(*object, at, "bytes", [&](auto &v, auto at) {
+              return readInteger(v, at, edge.bytes, anySize);
+            }))
+      return error;
+    if (llvm::Error error =
+            readIfGiven(*object, at, "gradient", [&](auto &v, auto at) {
+              return readFlag(v, at, edge.hasGradient);
+            }))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Costs and times
+//===----------------------------------------------------------------------===//
+
+llvm::Error Reader::readStageCosts(const Value &value, const Place &place) {
+  StageCosts &stage = plan.costs->stages.emplace_back();
+  struct Seconds {
+    llvm::StringRef key;
+    double &value;
+  };
+  const Object *object = nullptr;
+  if (llvm::Error error = readObject(value, place,
+                                     {"forward", "backward", "input_gradient",
+                                      "weight_gradient", "recompute", "update",
+                                      "stash_bytes", "weight_stash_bytes"},
+                                     object))
+    return error;
+  for (auto [key, seconds] :
+       {Seconds{"forward", stage.forward}, Seconds{"backward", stage.backward},
+        Seconds{"input_gradient", stage.inputGradient},
+        Seconds{"weight_gradient", stage.weightGradient},
+        Seconds{"recompute", stage.recompute},
+        Seconds{"update", stage.update}}) {
+    auto read = [&seconds = seconds](const Value &v, const Place &at) {
+      return readSeconds(v, at, seconds);
+    };
+    if (llvm::Error error = readIfGiven(*object, place, key, read))
+      return error;
+  }
+  if (llvm::Error error =
+          readIfGiven(*object, place, "stash_bytes", [&](auto &v, auto at) {
+            return readInteger(v, at, stage.stashBytes, anySize);
+          }))
+    return error;
+  return readIfGiven(
+      *object, place, "weight_stash_bytes", [&](auto &v, auto at) {
+        return readInteger(v, at, stage.weightStashBytes, {-1, anySize.most});
+      });
+}
+
+llvm::Error Reader::readLink(const Value &value, const Place &place) {
+  const Object *object = nullptr;
+  if (llvm::Error error = readObject(
+          value, place, {"from", "to", "latency", "bandwidth"}, object))
+    return error;
+  std::pair<int32_t, int32_t> ranks;
+  for (auto [key, rank] :
+       {std::pair<llvm::StringRef, int32_t *>{"from", &ranks.first},
+        {"to", &ranks.second}}) {
+    auto read = [&, rank = rank](const Value &v, const Place &at) {
+      return readInteger(v, at, *rank, {0, schedule.ranks - 1});
+    };
+    if (llvm::Error error = readRequired(*object, place, key, read))
+      return error;
+  }
+  LinkCosts &link = plan.costs->links[ranks];
+  if (llvm::Error error =
+          readIfGiven(*object, place, "latency", [&](auto &v, auto at) {
+            return readSeconds(v, at, link.latency);
+          }))
+    return error;
+  return readIfGiven(*object, place, "bandwidth", [&](auto &v, auto at) {
+    return readBandwidth(v, at, link.bandwidth);
+  });
+}
+
+llvm::Error Reader::readCosts(const Value &value, const Place &place) {
+  TaskCosts &costs = plan.costs.emplace();
+  const Object *object = nullptr;
+  if (llvm::Error error = readObject(
+          value, place,
+          {"stages", "link_latency", "link_bandwidth", "links", "pair_factor"},
+          object))
+    return error;
+  auto readStages = [&](const Value &value, const Place &at) -> llvm::Error {
+    const Array *list = nullptr;
+    if (llvm::Error error =
+            readArray(value, at, list, schedule.stages, "stages"))
+      return error;
+    for (auto [i, entry] : llvm::enumerate(*list))
+      if (llvm::Error error = readStageCosts(entry, at.at(i)))
+        return error;
+    return llvm::Error::success();
+  };
+  auto readLinks = [&](const Value &value, const Place &at) -> llvm::Error {
+    const Array *list = nullptr;
+    if (llvm::Error error = readArray(value, at, list))
+      return error;
+    for (auto [i, entry] : llvm::enumerate(*list))
+      if (llvm::Error error = readLink(entry, at.at(i)))
+        return error;
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = readRequired(*object, place, "stages", readStages))
+    return error;
+  if (llvm::Error error = readIfGiven(*object, place, "links", readLinks))
+    return error;
+  if (llvm::Error error =
+          readIfGiven(*object, place, "link_latency", [&](auto &v, auto at) {
+            return readSeconds(v, at, costs.linkLatency);
+          }))
+    return error;
+  if (llvm::Error error =
+          readIfGiven(*object, place, "link_bandwidth", [&](auto &v, auto at) {
+            return readBandwidth(v, at, costs.linkBandwidth);
+          }))
+    return error;
+  return readIfGiven(*object, place, "pair_factor", [&](auto &v, auto at) {
+    return readSeconds(v, at, costs.pairFactor);
+  });
+}
+
+llvm::Error Reader::readTimes(const Value &value, const Place &place) {
+  const Array *ranks = nullptr;
+  if (llvm::Error error =
+          readArray(value, place, ranks, schedule.ranks, "ranks"))
+    return error;
+  for (auto [rank, entry] : llvm::enumerate(*ranks)) {
+    const Array *list = nullptr;
+    Place at = place.at(rank);
+    if (llvm::Error error =
+            readArray(entry, at, list, schedule.order[rank].size(), "tasks"))
+      return error;
+    std::vector<TaskTime> &times = plan.times.emplace_back(list->size());
+    for (auto [i, pair] : llvm::enumerate(*list)) {
+      const Array *ends = nullptr;
+      Place atTask = at.at(i);
+      if (llvm::Error error =
+              readArray(pair, atTask, ends, 2, "times (start and end)"))
+        return error;
+      if (llvm::Error error =
+              readSeconds((*ends)[0], atTask.at(size_t(0)), times[i].start))
+        return error;
+      if (llvm::Error error =
+              readSeconds((*ends)[1], atTask.at(1), times[i].end))
+        return error;
+      if (times[i].end < times[i].start)
+        return refuseAt(atTask, "expects an end after the start, found {0}",
+                        show(pair));
+    }
+  }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+/// `F2.3`, with an optional ` rank 1 bytes 64` behind it.
+static bool readMessage(llvm::StringRef text, RankInstruction &instruction,
+                        bool &isExplicit) {
+  size_t letter =
+      text.empty() ? llvm::StringRef::npos : planLetters.find(text[0]);
+  if (letter == llvm::StringRef::npos)
+    return false;
+  instruction.transfer.kind = static_cast<TransferKind>(letter);
+  auto [name, ends] = text.drop_front().split(planRankWord);
+  isExplicit = name.size() + 1 < text.size();
+  auto [edge, microBatch] = name.split('.');
+  if (edge.getAsInteger(10, instruction.transfer.edge) ||
+      microBatch.getAsInteger(10, instruction.transfer.microBatch))
+    return false;
+  if (!isExplicit)
+    return true;
+  auto [peer, bytes] = ends.split(planBytesWord);
+  return !peer.getAsInteger(10, instruction.peer) &&
+         !bytes.getAsInteger(10, instruction.bytes);
+}
+
+llvm::Error Reader::readInstruction(const Value &value, const Place &place,
+                                    const PlanMessages &messages,
+                                    int32_t rank) {
+  std::vector<RankInstruction> &list = plan.lists[rank];
+  std::optional<llvm::StringRef> text = value.getAsString();
+  auto [word, rest] = text.value_or("").split(' ');
+  const auto *kind = llvm::find_if(planMessageWords, [&](const auto &known) {
+    return known.second == word;
+  });
+  if (text && kind == std::end(planMessageWords)) {
+    Task task;
+    if (llvm::Error error = readTask(*text, place, task))
+      return error;
+    list.push_back(RankInstruction::compute(task));
+    return llvm::Error::success();
+  }
+  RankInstruction instruction;
+  bool isExplicit = false;
+  if (!text || !readMessage(rest, instruction, isExplicit))
+    return refuseAt(place,
+                    "expects a task, or a message such as \"send F2.3\" (send, "
+                    "receive, wait-send or wait-receive; F, G or X, the edge, "
+                    "the micro-batch), found {0}",
+                    show(value));
+  instruction.kind = kind->first;
+  if (isExplicit) {
+    if (instruction.peer < 0 || instruction.peer >= schedule.ranks ||
+        instruction.peer == rank || instruction.bytes < 0)
+      return refuseAt(place,
+                      "expects another of {0} ranks and no negative size, "
+                      "found '{1}'",
+                      schedule.ranks, *text);
+    list.push_back(instruction);
+    return llvm::Error::success();
+  }
+  std::optional<RankInstruction> implied =
+      messages.find(instruction.kind, instruction.transfer, rank);
+  if (!implied)
+    return refuseAt(
+        place, "'{0}', but rank {1} is not at that end of {2} {3}", *text, rank,
+        instruction.transfer.kind == TransferKind::Extra ? "extra transfer"
+                                                         : "edge",
+        instruction.transfer.edge);
+  list.push_back(*implied);
+  return llvm::Error::success();
+}
+
+/// Whether tasks overlap is said in the order; the lists follow it.
+static void markPairs(std::vector<RankInstruction> &list,
+                      llvm::ArrayRef<Task> order) {
+  size_t next = 0;
+  for (RankInstruction &instruction : list)
+    if (instruction.kind == InstructionKind::Task && next < order.size())
+      instruction.task.overlapsNext = order[next++].overlapsNext;
+}
+
+llvm::Error Reader::readLists(const Value &value, const Place &place) {
+  const Array *ranks = nullptr;
+  if (llvm::Error error =
+          readArray(value, place, ranks, schedule.ranks, "ranks"))
+    return error;
+  PlanMessages messages(schedule, plan.edges);
+  plan.lists.resize(schedule.ranks);
+  for (auto [rank, entry] : llvm::enumerate(*ranks)) {
+    const Array *list = nullptr;
+    Place at = place.at(rank);
+    if (llvm::Error error = readArray(entry, at, list))
+      return error;
+    for (auto [i, instruction] : llvm::enumerate(*list))
+      if (llvm::Error error =
+              readInstruction(instruction, at.at(i), messages, rank))
+        return error;
+    markPairs(plan.lists[rank], schedule.order[rank]);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Reader::read(const Value &value, const Place &place) {
+  const Object *object = nullptr;
+  if (llvm::Error error =
+          readObject(value, place,
+                     {"version", "ranks", "stages", "micro_batches", "copies",
+                      "updates", "weights", "forward_only", "placement",
+                      "order", "edges", "costs", "instructions", "times"},
+                     object))
+    return error;
+  if (llvm::Error error = readCounts(*object, place))
+    return error;
+  if (llvm::Error error = readWeightRule(*object, place))
+    return error;
+  if (llvm::Error error =
+          readIfGiven(*object, place, "forward_only", [&](auto &v, auto at) {
+            return readFlag(v, at, schedule.forwardOnly);
+          }))
+    return error;
+  struct Part {
+    llvm::StringRef key;
+    llvm::Error (Reader::*read)(const Value &, const Place &);
+    bool isRequired;
+  };
+  // Each stands on those before it.
+  for (auto [key, read, isRequired] :
+       {Part{"placement", &Reader::readPlacement, true},
+        Part{"order", &Reader::readOrder, true},
+        Part{"edges", &Reader::readEdges, false},
+        Part{"costs", &Reader::readCosts, false},
+        Part{"instructions", &Reader::readLists, false},
+        Part{"times", &Reader::readTimes, false}}) {
+    auto call = [this, read = read](const Value &v, const Place &at) {
+      return (this->*read)(v, at);
+    };
+    if (llvm::Error error = isRequired ? readRequired(*object, place, key, call)
+                                       : readIfGiven(*object, place, key, call))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+/// The parser of JSON recurses, so depth is bounded before it is called.
+static bool isTooDeep(llvm::StringRef text) {
+  constexpr int most = 64;
+  int depth = 0;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (inString) {
+      i += c == '\\';
+      inString = c != '"';
+    } else if (c == '"') {
+      inString = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > most)
+        return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+llvm::Expected<PlanFile>
+pipewright::schedules::parsePlan(llvm::StringRef text,
+                                 llvm::StringRef fileName) {
+  if (isTooDeep(text))
+    return refuse("{0}: expects a plan, found lists nested more than 64 deep",
+                  fileName);
+  llvm::Expected<Value> value = llvm::json::parse(text);
+  if (!value)
+    return refuse("{0}: is not JSON: {1}", fileName,
+                  llvm::toString(value.takeError()));
+  Place root{nullptr, fileName};
+  const Value *schedule = &*value;
+  Place place = root;
+  if (const Object *object = value->getAsObject())
+    if (const Value *inner = object->get(scheduleKey)) {
+      schedule = inner;
+      place = root.at(scheduleKey);
+    }
+  PlanFile plan;
+  if (llvm::Error error = Reader(plan).read(*schedule, place))
+    return error;
+  return plan;
+}

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Writes the schedules of PyTorch's own classes, in PyTorch's own CSV.
+
+    python3 tools/reference/make_pytorch_schedules.py test/Inputs/schedules
+
+For each class and size below two files: `NAME.compute.csv`, the order of tasks
+with its idle steps (`compute_only`), and `NAME.comms.csv`, what PyTorch's
+runtime makes of it with every send and receive (`compute_comms`). A name is
+CLASS_pRANKS_vSTAGES-PER-RANK_mMICRO-BATCHES. Needs torch (made with 2.15); the
+tests do not.
+
+No process group, no model: stages are mocks, and only the classes' planning
+runs. Where each order comes from:
+
+- Classes with several stages per rank plan in their constructor and dump both
+  files themselves.
+- GPipe and 1F1B have no file of their own, so the rank's order is what their
+  step does with a stage that records its calls: that is what trains. (They
+  have a `_get_pipeline_order` too. For the last rank of 1F1B it gives the
+  forwards of micro-batches 1 to M, where the step runs 0 to M-1; elsewhere both
+  agree, which is asserted here.) These files have no idle steps. The second
+  file is the lowering of `_PipelineScheduleRuntime`; the classes themselves
+  fuse a send with the next receive.
+"""
+
+import itertools
+import os
+import sys
+from unittest import mock
+
+from torch.distributed.pipelining import schedules as pt
+
+SINGLE = {"gpipe": pt.ScheduleGPipe, "1f1b": pt.Schedule1F1B}
+# (ranks, micro-batches)
+SINGLE_SIZES = [(1, 3), (2, 4), (3, 5), (4, 4), (4, 8)]
+
+LOOPED = {
+    "looped_bfs": pt.ScheduleLoopedBFS,
+    "interleaved_1f1b": pt.ScheduleInterleaved1F1B,
+    "interleaved_zero_bubble": pt.ScheduleInterleavedZeroBubble,
+}
+# (ranks, stages per rank, micro-batches)
+LOOPED_SIZES = [(2, 2, 4), (2, 3, 6), (3, 2, 6), (4, 2, 4), (4, 2, 8), (4, 2, 12)]
+
+VEE_SIZES = [(2, 2, 4), (2, 2, 5), (3, 2, 6), (4, 2, 8), (4, 2, 10)]
+# DualPipeV needs as many micro-batches as stages.
+ZBV_SIZES = VEE_SIZES + [(4, 2, 4)]
+
+
+def stages_of(ranks, loops):
+    """The stages of rank 0. Planning reads nothing else of them."""
+    stages = []
+    for loop in range(loops):
+        stage = mock.MagicMock()
+        stage.stage_index = loop * ranks
+        stage.num_stages = ranks * loops
+        stage.group_size = ranks
+        stage.group_rank = 0
+        stages.append(stage)
+    return stages
+
+
+def write_multi(folder, name, schedule_class, size):
+    ranks, loops, micro_batches = size
+    schedule = schedule_class(stages_of(ranks, loops), micro_batches)
+    stem = os.path.join(folder, f"{name}_p{ranks}_v{loops}_m{micro_batches}")
+    schedule._dump_csv(stem + ".compute.csv", format="compute_only")
+    schedule._dump_csv(stem + ".comms.csv", format="compute_comms")
+
+
+def executed_order(schedule_class, ranks, rank, micro_batches):
+    """What a rank's step computes, in order."""
+    order = []
+    stage = stages_of(ranks, 1)[0]
+    stage.stage_index = stage.group_rank = rank
+    for method in "get_fwd_recv_ops", "get_fwd_send_ops", "get_bwd_recv_ops", "get_bwd_send_ops":
+        getattr(stage, method).side_effect = lambda micro_batch: []
+    stage.forward_one_chunk.side_effect = lambda micro_batch, *args, **kwargs: order.append(
+        pt._Action(rank, pt.FORWARD, micro_batch)
+    )
+    stage.backward_one_chunk.side_effect = lambda micro_batch, **kwargs: order.append(
+        pt._Action(rank, pt.FULL_BACKWARD, micro_batch)
+    )
+    schedule = schedule_class(stage, micro_batches)
+    inputs = [()] * micro_batches
+    with (
+        mock.patch.object(schedule, "_check_inputs", return_value=(inputs, inputs)),
+        mock.patch.object(schedule, "_initialize_stage"),
+        mock.patch.object(schedule, "_update_losses"),
+    ):
+        schedule._step_microbatches()
+    return schedule, order
+
+
+def write_single(folder, name, schedule_class, size):
+    ranks, micro_batches = size
+    orders = {}
+    for rank in range(ranks):
+        schedule, orders[rank] = executed_order(schedule_class, ranks, rank, micro_batches)
+        stated = [
+            action
+            for action in schedule.pipeline_order[rank]
+            if action is not None and action.is_compute_op
+        ]
+        if name == "gpipe" or rank < ranks - 1:
+            assert stated == orders[rank], (name, size, rank)
+    runtime = pt._PipelineScheduleRuntime(stages_of(ranks, 1), micro_batches)
+    runtime.pipeline_order = orders
+    runtime._prepare_schedule_with_comms(orders)
+    stem = os.path.join(folder, f"{name}_p{ranks}_v1_m{micro_batches}")
+    runtime._dump_csv(stem + ".compute.csv", format="compute_only")
+    runtime._dump_csv(stem + ".comms.csv", format="compute_comms")
+
+
+def main():
+    folder = sys.argv[1]
+    os.makedirs(folder, exist_ok=True)
+    for (name, schedule_class), size in itertools.product(SINGLE.items(), SINGLE_SIZES):
+        write_single(folder, name, schedule_class, size)
+    for (name, schedule_class), size in itertools.product(LOOPED.items(), LOOPED_SIZES):
+        write_multi(folder, name, schedule_class, size)
+    for size in ZBV_SIZES:
+        write_multi(folder, "zbv_zero_bubble", pt.ScheduleZBVZeroBubble, size)
+    for size in VEE_SIZES:
+        write_multi(folder, "dual_pipe_v", pt.ScheduleDualPipeV, size)
+
+
+if __name__ == "__main__":
+    main()
