@@ -312,7 +312,7 @@ llvm::Error pipewright::schedules::checkMemory(
     StashMeter meter(schedule, costs);
     llvm::ArrayRef<Task> tasks = schedule.order[rank];
     for (size_t i = 0; i < tasks.size(); ++i) {
-      meter.run(tasks, i);
+      meter.runAt(tasks, i);
       if (meter.peakBytes() > limit)
         return refuse("rank {0} keeps {1} bytes of stashes in {2}, {3} of them "
                       "in flight, but its limit is {4} bytes",

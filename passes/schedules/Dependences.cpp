@@ -1,8 +1,8 @@
 //===- Dependences.cpp - What each task waits for ---------------*- C++ -*-===//
 //
-// See Dependences.h. `run` is an abstract execution: each rank advances until
-// its next task lacks something, and is woken by the task that makes it. As
-// no rank ever has a choice, one execution stands for all of them: if this
+// See Dependences.h. `runOrders` is an abstract execution: each rank advances
+// until its next task lacks something, and is woken by the task that makes it.
+// As no rank ever has a choice, one execution stands for all of them: if this
 // one gets stuck, every one does.
 //
 //===----------------------------------------------------------------------===//
@@ -17,10 +17,6 @@
 
 using namespace pipewright::schedules;
 using llvm::formatv;
-
-static uint8_t bitOf(TaskKind kind) {
-  return 1u << static_cast<unsigned>(kind);
-}
 
 //===----------------------------------------------------------------------===//
 // EdgeIndex, LinkIndex
@@ -99,13 +95,6 @@ static llvm::Error checkShape(const Schedule &schedule,
                   "stages and {3} micro-batches",
                   schedule.copies, schedule.updates, schedule.stages,
                   schedule.microBatches);
-  for (auto [rank, tasks] : llvm::enumerate(schedule.order))
-    for (size_t i = 0; i < tasks.size(); ++i)
-      if (tasks[i].overlapsNext &&
-          (i + 1 == tasks.size() || tasks[i + 1].overlapsNext))
-        return refuse("rank {0} overlaps {1} with {2}, but expects pairs", rank,
-                      tasks[i].name(),
-                      i + 1 == tasks.size() ? "nothing" : "a chain of tasks");
   for (auto [i, edge] : llvm::enumerate(edges))
     if (edge.from < 0 || edge.to >= schedule.stages || edge.from >= edge.to ||
         edge.bytes < 0)
@@ -201,15 +190,33 @@ Dependences::Dependences(const Schedule &schedule,
       present(schedule.stages * schedule.microBatches) {}
 
 llvm::Expected<Dependences>
-Dependences::build(const Schedule &schedule, llvm::ArrayRef<StageEdge> edges) {
-  if (llvm::Error error = checkShape(schedule, edges))
+Dependences::begin(const Schedule &shape, llvm::ArrayRef<StageEdge> edges) {
+  if (llvm::Error error = checkShape(shape, edges))
     return error;
-  Dependences result(schedule, edges);
+  return Dependences(shape, edges);
+}
+
+llvm::Error Dependences::addRank(int32_t rank, llvm::ArrayRef<Task> tasks) {
+  for (auto [i, task] : llvm::enumerate(tasks)) {
+    bool isLast = i + 1 == tasks.size();
+    if (task.overlapsNext && (isLast || tasks[i + 1].overlapsNext))
+      return refuse("rank {0} overlaps {1} with {2}, but expects pairs", rank,
+                    task.name(), isLast ? "nothing" : "a chain of tasks");
+    if (llvm::Error error = registerTask(rank, task))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Dependences>
+Dependences::build(const Schedule &schedule, llvm::ArrayRef<StageEdge> edges) {
+  llvm::Expected<Dependences> result = begin(schedule, edges);
+  if (!result)
+    return result;
   for (int32_t rank = 0; rank < schedule.ranks; ++rank)
-    for (const Task &task : schedule.order[rank])
-      if (llvm::Error error = result.registerTask(rank, task))
-        return error;
-  if (llvm::Error error = result.findMissingTasks())
+    if (llvm::Error error = result->addRank(rank, schedule.order[rank]))
+      return error;
+  if (llvm::Error error = result->findMissingTasks())
     return error;
   return result;
 }
@@ -218,72 +225,53 @@ Dependences::build(const Schedule &schedule, llvm::ArrayRef<StageEdge> edges) {
 // Execution
 //===----------------------------------------------------------------------===//
 
-/// Whether the result that `need` names is among the finished tasks.
-static bool isMet(const Dependences::Need &need, uint8_t finished) {
-  uint8_t wanted = bitOf(need.kind);
-  if (need.kind == TaskKind::Backward)
-    wanted |= bitOf(TaskKind::InputGradient);
-  return finished & wanted;
-}
-
-bool Dependences::findUnmet(const Task &task, llvm::ArrayRef<uint8_t> done,
-                            Need &unmet) const {
+/// A need of `task`, or of the one that starts with it, that is not among the
+/// finished tasks.
+bool Dependences::findUnmet(const Task &task, const Task *partner,
+                            llvm::ArrayRef<uint8_t> done, Need &unmet) const {
   bool found = false;
-  forEachNeed(task, [&](const Need &need) {
-    if (isMet(need,
-              done[need.stage * schedule->microBatches + need.microBatch]))
+  auto visit = [&](const Need &need) {
+    uint8_t wanted = bitOf(need.kind);
+    if (need.kind == TaskKind::Backward)
+      wanted |= bitOf(TaskKind::InputGradient);
+    if (done[pairOf(need.stage, need.microBatch)] & wanted)
       return true;
     unmet = need;
     found = true;
     return false;
-  });
+  };
+  forEachNeed(task, visit);
+  if (!found && partner)
+    forEachNeed(*partner, visit);
   return found;
 }
 
+namespace {
+
+/// Goes through the orders of a schedule.
+struct ScheduleCursor {
+  const Schedule &schedule;
+  std::vector<size_t> position;
+
+  const Task *at(int32_t rank, size_t position) const {
+    const std::vector<Task> &tasks = schedule.order[rank];
+    return position < tasks.size() ? &tasks[position] : nullptr;
+  }
+  const Task *task(int32_t rank) const { return at(rank, position[rank]); }
+  const Task *partner(int32_t rank) const {
+    return at(rank, position[rank] + 1);
+  }
+  void advance(int32_t rank) { ++position[rank]; }
+};
+
+} // namespace
+
 llvm::Error Dependences::run(
     llvm::function_ref<void(int32_t rank, int64_t position)> visit) const {
-  int64_t ranks = schedule->ranks, microBatches = schedule->microBatches;
-  std::vector<uint8_t> done(present.size());
-  std::vector<int64_t> position(ranks);
-  // Ranks that wait for any task of a (stage, micro-batch) pair, as one
-  // linked list per pair: a rank waits for one thing at a time.
-  std::vector<int32_t> firstWaiter(present.size(), -1), nextWaiter(ranks, -1);
-  std::vector<int32_t> ready;
-  for (int32_t rank = ranks - 1; rank >= 0; --rank)
-    ready.push_back(rank);
-
-  int64_t finishedRanks = 0;
-  while (!ready.empty()) {
-    int32_t rank = ready.back();
-    ready.pop_back();
-    const std::vector<Task> &tasks = schedule->order[rank];
-    int64_t &at = position[rank];
-    for (; at < static_cast<int64_t>(tasks.size()); ++at) {
-      const Task &task = tasks[at];
-      Need unmet;
-      bool isBlocked =
-          findUnmet(task, done, unmet) ||
-          (task.overlapsNext && findUnmet(tasks[at + 1], done, unmet));
-      if (isBlocked) {
-        int32_t &first =
-            firstWaiter[unmet.stage * microBatches + unmet.microBatch];
-        nextWaiter[rank] = first;
-        first = rank;
-        break;
-      }
-      visit(rank, at);
-      int64_t pair = task.stage * microBatches + task.microBatch;
-      done[pair] |= bitOf(task.kind);
-      for (int32_t waiter = firstWaiter[pair]; waiter >= 0;
-           waiter = nextWaiter[waiter])
-        ready.push_back(waiter);
-      firstWaiter[pair] = -1;
-    }
-    finishedRanks += at == static_cast<int64_t>(tasks.size());
-  }
-  if (finishedRanks == ranks)
-    return llvm::Error::success();
-  return llvm::createStringError(deadlockStory(position, done));
+  ScheduleCursor cursor{*schedule, std::vector<size_t>(schedule->ranks)};
+  return runOrders(cursor, [&](int32_t rank) {
+    visit(rank, static_cast<int64_t>(cursor.position[rank]));
+  });
 }
 
 static std::string describe(const Dependences::Need &need) {
@@ -297,20 +285,18 @@ static std::string describe(const Dependences::Need &need) {
                  need.microBatch);
 }
 
-std::string Dependences::deadlockStory(llvm::ArrayRef<int64_t> position,
+std::string Dependences::deadlockStory(llvm::ArrayRef<Blocked> blocked,
                                        llvm::ArrayRef<uint8_t> done) const {
   std::vector<Need> need(schedule->ranks);
   std::vector<int32_t> waitsFor(schedule->ranks, -1);
   for (int32_t rank = 0; rank < schedule->ranks; ++rank)
-    if (position[rank] < static_cast<int64_t>(schedule->order[rank].size())) {
-      const Task *task = &schedule->order[rank][position[rank]];
-      if (!findUnmet(*task, done, need[rank]) && task->overlapsNext)
-        findUnmet(task[1], done, need[rank]);
+    if (blocked[rank].task) {
+      findUnmet(*blocked[rank].task, blocked[rank].partner, done, need[rank]);
       waitsFor[rank] = schedule->rankOfStage[need[rank].stage];
     }
   std::vector<int32_t> cycle = findWaitCycle(waitsFor);
-  auto taskOf = [&](int32_t rank) {
-    return schedule->order[rank][position[rank]];
+  auto taskOf = [&](int32_t rank) -> const Task & {
+    return *blocked[rank].task;
   };
 
   if (cycle.size() == 1) {

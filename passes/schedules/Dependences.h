@@ -17,6 +17,8 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
 
+#include <deque>
+
 namespace pipewright::schedules {
 
 /// Which edges enter and leave each stage.
@@ -72,6 +74,13 @@ public:
   static llvm::Expected<Dependences> build(const Schedule &schedule,
                                            llvm::ArrayRef<StageEdge> edges);
 
+  /// The same in steps, for schedules whose orders are never in memory at one
+  /// time: everything but the orders, then each rank's, then what is missing.
+  static llvm::Expected<Dependences> begin(const Schedule &shape,
+                                           llvm::ArrayRef<StageEdge> edges);
+  llvm::Error addRank(int32_t rank, llvm::ArrayRef<Task> tasks);
+  llvm::Error findMissingTasks() const;
+
   const EdgeIndex &edgeIndex() const { return index; }
   /// The given edges, or a plain chain if none were given.
   llvm::ArrayRef<StageEdge> edges() const { return edgeList; }
@@ -97,19 +106,35 @@ public:
   llvm::Error
   run(llvm::function_ref<void(int32_t rank, int64_t position)> visit) const;
 
+  /// The same for orders of any form: `cursor.task(rank)` is the rank's next
+  /// task and `cursor.partner(rank)` the one after it, null at the end;
+  /// `cursor.advance(rank)` goes on. Calls `visit(rank)` before that.
+  template <typename Cursor, typename Visit>
+  llvm::Error runOrders(Cursor &cursor, Visit visit) const;
+
   bool hasKind(TaskKind kind, int32_t stage, int32_t microBatch) const {
-    return present[stage * schedule->microBatches + microBatch] &
-           (1u << static_cast<unsigned>(kind));
+    return present[pairOf(stage, microBatch)] & bitOf(kind);
   }
 
 private:
   Dependences(const Schedule &schedule, llvm::ArrayRef<StageEdge> edges);
   llvm::Error registerTask(int32_t rank, const Task &task);
-  llvm::Error findMissingTasks() const;
-  std::string deadlockStory(llvm::ArrayRef<int64_t> position,
+  /// A task of a rank that cannot start, and the one that has to start with it.
+  struct Blocked {
+    const Task *task = nullptr;
+    const Task *partner = nullptr;
+  };
+  std::string deadlockStory(llvm::ArrayRef<Blocked> blocked,
                             llvm::ArrayRef<uint8_t> done) const;
-  bool findUnmet(const Task &task, llvm::ArrayRef<uint8_t> done,
-                 Need &unmet) const;
+  bool findUnmet(const Task &task, const Task *partner,
+                 llvm::ArrayRef<uint8_t> done, Need &unmet) const;
+
+  int64_t pairOf(int32_t stage, int32_t microBatch) const {
+    return stage * schedule->microBatches + microBatch;
+  }
+  static uint8_t bitOf(TaskKind kind) {
+    return 1u << static_cast<unsigned>(kind);
+  }
 
   const Schedule *schedule;
   std::vector<StageEdge> edgeList;
@@ -165,6 +190,69 @@ void Dependences::forEachNeed(const Task &task, Visit visit) const {
     return;
   }
   }
+}
+
+template <typename Cursor, typename Visit>
+llvm::Error Dependences::runOrders(Cursor &cursor, Visit visit) const {
+  // Ranks take turns, so that none makes much more than the others have used.
+  constexpr int turn = 64;
+  std::vector<uint8_t> done(present.size());
+  // The pair of stage and micro-batch that a rank waits for, or -1.
+  std::vector<int64_t> waitsFor(schedule->ranks, -1);
+  std::deque<int32_t> ready;
+  for (int32_t rank = 0; rank < schedule->ranks; ++rank)
+    ready.push_back(rank);
+  auto wake = [&](int32_t stage, int64_t pair) {
+    int32_t rank = schedule->rankOfStage[stage];
+    if (waitsFor[rank] == pair) {
+      waitsFor[rank] = -1;
+      ready.push_back(rank);
+    }
+  };
+
+  while (!ready.empty()) {
+    int32_t rank = ready.front();
+    ready.pop_front();
+    for (int steps = 0;; ++steps) {
+      const Task *task = cursor.task(rank);
+      if (!task)
+        break;
+      if (steps >= turn) {
+        ready.push_back(rank);
+        break;
+      }
+      Need unmet;
+      const Task *partner = task->overlapsNext ? cursor.partner(rank) : nullptr;
+      if (findUnmet(*task, partner, done, unmet)) {
+        waitsFor[rank] = pairOf(unmet.stage, unmet.microBatch);
+        break;
+      }
+      visit(rank);
+      int64_t pair = pairOf(task->stage, task->microBatch);
+      done[pair] |= bitOf(task->kind);
+      // Only neighbours wait for what other ranks make.
+      if (task->kind == TaskKind::Forward)
+        for (int32_t edge : index.outOf(task->stage))
+          wake(edgeList[edge].to, pair);
+      else if (task->producesGradient())
+        for (int32_t edge : index.into(task->stage))
+          wake(edgeList[edge].from, pair);
+      cursor.advance(rank);
+    }
+  }
+
+  std::vector<Blocked> blocked(schedule->ranks);
+  bool isStuck = false;
+  for (int32_t rank = 0; rank < schedule->ranks; ++rank)
+    if (const Task *task = cursor.task(rank)) {
+      isStuck = true;
+      blocked[rank].task = task;
+      blocked[rank].partner =
+          task->overlapsNext ? cursor.partner(rank) : nullptr;
+    }
+  if (!isStuck)
+    return llvm::Error::success();
+  return llvm::createStringError(deadlockStory(blocked, done));
 }
 
 } // namespace pipewright::schedules

@@ -143,7 +143,7 @@ llvm::Error Policy::orderRanks(Schedule &schedule,
   return llvm::Error::success();
 }
 
-llvm::Expected<Schedule> Policy::build(const ScheduleOptions &options) const {
+llvm::Expected<Schedule> Policy::shape(const ScheduleOptions &options) const {
   llvm::Expected<Placement> placement = place(options);
   if (!placement)
     return placement.takeError();
@@ -162,13 +162,52 @@ llvm::Expected<Schedule> Policy::build(const ScheduleOptions &options) const {
                   name(), schedule.copies * schedule.updates,
                   schedule.microBatches);
   schedule.order.resize(options.ranks);
-  if (llvm::Error error = orderRanks(schedule, options))
-    return error;
-  if (trains() && weightRule() == WeightRule::Synchronous)
-    for (int32_t stage = 0; stage < schedule.stages; ++stage)
-      schedule.order[schedule.rankOfStage[stage]].push_back(
-          Task::update(stage));
   return schedule;
+}
+
+/// The updates that end the order of each rank.
+static std::vector<std::vector<Task>> finalUpdates(const Schedule &shape) {
+  std::vector<std::vector<Task>> updates(shape.ranks);
+  if (!shape.forwardOnly && shape.weightRule == WeightRule::Synchronous)
+    for (int32_t stage = 0; stage < shape.stages; ++stage)
+      updates[shape.rankOfStage[stage]].push_back(Task::update(stage));
+  return updates;
+}
+
+llvm::Expected<Schedule> Policy::build(const ScheduleOptions &options) const {
+  llvm::Expected<Schedule> schedule = shape(options);
+  if (!schedule)
+    return schedule;
+  if (llvm::Error error = orderRanks(*schedule, options))
+    return error;
+  for (auto [rank, updates] : llvm::enumerate(finalUpdates(*schedule)))
+    llvm::append_range(schedule->order[rank], updates);
+  return schedule;
+}
+
+llvm::Error Policy::forEachRank(
+    const Schedule &shape, const ScheduleOptions &options,
+    llvm::function_ref<llvm::Error(int32_t, llvm::ArrayRef<Task>)> visit)
+    const {
+  std::vector<std::vector<Task>> updates = finalUpdates(shape);
+  Schedule whole;
+  for (int32_t rank = 0; rank < shape.ranks; ++rank) {
+    std::vector<Task> tasks;
+    if (whole.order.empty())
+      tasks = orderOfRank(shape, options, rank);
+    // Not a policy that can say the order of a rank by itself.
+    if (whole.order.empty() && tasks.empty()) {
+      whole = shape;
+      if (llvm::Error error = orderRanks(whole, options))
+        return error;
+    }
+    if (!whole.order.empty())
+      tasks = std::move(whole.order[rank]);
+    llvm::append_range(tasks, updates[rank]);
+    if (llvm::Error error = visit(rank, tasks))
+      return error;
+  }
+  return llvm::Error::success();
 }
 
 llvm::Error Policy::checkLoops(const ScheduleOptions &options,

@@ -15,6 +15,7 @@
 #include "passes/schedules/Simulator.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -117,6 +118,14 @@ public:
   /// The whole schedule: placement, order, and, unless the policy puts updates
   /// into its order itself, one update per stage at the end of its rank's.
   llvm::Expected<Schedule> build(const ScheduleOptions &options) const;
+
+  /// The same in two steps, for schedules too large to hold: everything but
+  /// the order, then the tasks of each rank in turn, until one call fails.
+  llvm::Expected<Schedule> shape(const ScheduleOptions &options) const;
+  llvm::Error
+  forEachRank(const Schedule &shape, const ScheduleOptions &options,
+              llvm::function_ref<llvm::Error(int32_t, llvm::ArrayRef<Task>)>
+                  visit) const;
 
 protected:
   /// What `place` and `build` call once counts are known to be positive and

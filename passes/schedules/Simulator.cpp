@@ -270,7 +270,7 @@ void Timeline::visit(int32_t rank, int64_t position) {
     idle.transferSeconds = latest.ready - std::max(latest.produced, free);
     result.idle.push_back(idle);
   }
-  meters[rank].run(tasks, position);
+  meters[rank].runAt(tasks, position);
   result.ranks[rank].busySeconds += seconds;
   publish(task, time.end);
 }

@@ -21,22 +21,24 @@ public:
   StashMeter(const Schedule &schedule, const TaskCosts &costs)
       : costs(&costs), keeps(!schedule.forwardOnly) {}
 
-  /// The tasks of the rank, one call for each position in turn.
-  void run(llvm::ArrayRef<Task> tasks, size_t position) {
-    const Task &task = tasks[position];
-    if (position > 0 && tasks[position - 1].overlapsNext)
-      return;
-    if (!task.overlapsNext) {
-      begin(task);
-      end(task);
-      return;
-    }
-    // What one of a pair frees is of no use to the other.
-    const Task &partner = tasks[position + 1];
+  /// The tasks of the rank, one call for each in turn.
+  void run(const Task &task) {
     begin(task);
-    begin(partner);
     end(task);
-    end(partner);
+  }
+  /// What one of an overlapped pair frees is of no use to the other.
+  void runPair(const Task &first, const Task &second) {
+    begin(first);
+    begin(second);
+    end(first);
+    end(second);
+  }
+  /// The task at a position, which may be one of a pair.
+  void runAt(llvm::ArrayRef<Task> tasks, size_t position) {
+    if (tasks[position].overlapsNext)
+      runPair(tasks[position], tasks[position + 1]);
+    else if (position == 0 || !tasks[position - 1].overlapsNext)
+      run(tasks[position]);
   }
 
   int64_t peakBytes() const { return peak; }
