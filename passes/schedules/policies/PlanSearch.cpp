@@ -13,6 +13,9 @@
 
 using namespace pipewright::schedules;
 
+/// Shares of a time below which two are the same.
+static constexpr double rounding = 1e-12;
+
 llvm::ArrayRef<Recipe> pipewright::schedules::allRecipes() {
   static constexpr Recipe all[] = {
       {Recipe::First::DeepestForward, true, Recipe::Room::Flat, 0},
@@ -28,11 +31,19 @@ llvm::ArrayRef<Recipe> pipewright::schedules::allRecipes() {
   return all;
 }
 
-std::string Recipe::describe() const {
+std::string Recipe::describe(llvm::StringRef best) const {
   std::string text = "list schedule, ";
-  text += first == First::DeepestForward     ? "deepest forward first"
-          : first == First::GroupsOfForwards ? "groups of P micro-batches"
-                                             : "after the best named one";
+  switch (first) {
+  case First::DeepestForward:
+    text += "deepest forward first";
+    break;
+  case First::GroupsOfForwards:
+    text += "groups of P micro-batches";
+    break;
+  case First::LikeBest:
+    text += ("after " + best).str();
+    break;
+  }
   if (splits)
     text += ", I and W";
   text += room == Room::Flat      ? ", 2P-1 stashes"
@@ -56,7 +67,7 @@ PlanSearch::PlanSearch(const Policy &self, const Schedule &frame,
 }
 
 /// No step is shorter than the work of a rank and the way to its first
-/// forward.
+/// forward. Edges that nobody has checked yet say nothing.
 double PlanSearch::findLeastStep() const {
   std::vector<StageEdge> edges =
       options.edges.empty() ? linearEdges(frame.stages) : options.edges.vec();
@@ -65,9 +76,12 @@ double PlanSearch::findLeastStep() const {
   });
   std::vector<double> begin(frame.stages), work(frame.ranks),
       first(frame.ranks, infinity);
-  for (const StageEdge &edge : edges)
+  for (const StageEdge &edge : edges) {
+    if (edge.from < 0 || edge.from >= edge.to || edge.to >= frame.stages)
+      return 0;
     begin[edge.to] = std::max(
         begin[edge.to], begin[edge.from] + costs.stages[edge.from].forward);
+  }
   for (int32_t stage = 0; stage < frame.stages; ++stage) {
     const StageCosts &cost = costs.stages[stage];
     double backward =
@@ -143,9 +157,8 @@ double PlanSearch::offer(Schedule candidate, std::string origin) {
     return infinity;
   double step = simulation->globalStepTime;
   int64_t peak = peakOf(*simulation);
-  constexpr double rounding = 1e-12;
   bool isShorter = step < found.step * (1 - rounding);
-  bool isEqual = !isShorter && step <= found.step;
+  bool isEqual = !isShorter && step <= found.step * (1 + rounding);
   if (isShorter || (isEqual && peak < found.peak)) {
     found = {std::move(candidate), step, peak};
     found.schedule.origin = std::move(origin);
@@ -191,7 +204,8 @@ std::vector<RankLimit> PlanSearch::limitsOf(Recipe::Room room) const {
 }
 
 void PlanSearch::tryRecipe(const Recipe &recipe) {
-  if (found.step <= leastStep || (recipe.splits && !limits.splits))
+  if (found.step <= leastStep * (1 + rounding) ||
+      (recipe.splits && !limits.splits))
     return;
   ListOptions list;
   list.costs = &costs;
@@ -213,7 +227,8 @@ void PlanSearch::tryRecipe(const Recipe &recipe) {
   }
   for (int32_t stage = 0; stage < frame.stages; ++stage)
     schedule.order[frame.rankOfStage[stage]].push_back(Task::update(stage));
-  tried.emplace_back(offer(std::move(schedule), recipe.describe()), recipe);
+  tried.emplace_back(offer(std::move(schedule), recipe.describe(named.origin)),
+                     recipe);
 }
 
 std::vector<Recipe> PlanSearch::ranking() const {

@@ -30,8 +30,9 @@ struct Recipe {
   Room room = Room::All;
   double patience = 0;
 
-  /// `list schedule, deepest forward first, I and W`
-  std::string describe() const;
+  /// `list schedule, deepest forward first, I and W`; `best` is the named
+  /// schedule that it may follow.
+  std::string describe(llvm::StringRef best) const;
 };
 
 /// Those worth a try, the best first: found by looking at which of many ever

@@ -165,9 +165,9 @@ public:
     return "Qi et al., ICLR 2024 (arXiv 2401.10241)";
   }
   llvm::StringRef bubbleFormula() const override {
-    return share == 1 ? "planned; no more than (P-1)(tF+tI-tW) if tF = tI = tW"
-                      : "planned; no more than (P-1)tF, and none of the span, "
-                        "if tF = tI = tW and M >= 2P-1";
+    return share == 1 ? "planned; (P-1)tF if tF = tI = tW and M >= P"
+                      : "planned; (P-1)tF if tF = tI = tW and M >= P; none of "
+                        "the span if M >= 2P-1";
   }
   llvm::StringRef memoryFormula() const override {
     return share == 1 ? "min(P, M) stashes on every rank"
@@ -179,6 +179,20 @@ public:
     static constexpr PolicyParameter all[] = {
         {"limit", "most stashes of a rank's share of the model at a time"}};
     return all;
+  }
+
+  /// Of the plan without costs. A formula for other times would be the plan.
+  std::optional<double> stepTime(const ScheduleOptions &options,
+                                 const UnitTimes &times) const override {
+    int64_t idle = std::max(options.ranks, options.microBatches) -
+                   options.microBatches + options.ranks - 1;
+    return timeOf(idle, options, times);
+  }
+  std::optional<double> spanTime(const ScheduleOptions &options,
+                                 const UnitTimes &times) const override {
+    int64_t idle = 2 * options.ranks - 1 - options.microBatches;
+    return timeOf(std::max(idle, share == 1 ? options.ranks - 1 : 0), options,
+                  times);
   }
 
   int64_t maxInFlight(const ScheduleOptions &options,
@@ -203,6 +217,17 @@ protected:
 private:
   int64_t limitOf(const ScheduleOptions &options) const {
     return options.parameter("limit", share * options.ranks);
+  }
+  std::optional<double> timeOf(int64_t idleSlots,
+                               const ScheduleOptions &options,
+                               const UnitTimes &times) const {
+    bool isUniform = times.forward == times.inputGradient &&
+                     times.forward == times.weightGradient;
+    if (options.costs || !isUniform ||
+        limitOf(options) != share * options.ranks)
+      return std::nullopt;
+    int64_t perRank = options.stages / options.ranks;
+    return (3 * options.microBatches * perRank + idleSlots) * times.forward;
   }
   llvm::Expected<Schedule> orderWith(Knobs knobs, const Schedule &frame,
                                      const ScheduleOptions &options) const;

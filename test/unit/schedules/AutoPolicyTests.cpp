@@ -250,6 +250,12 @@ TEST(Auto, RefusesWhatCannotBe) {
             messageOf(autoPolicy().build(options)));
   options.parameters[0].second = 1000;
   EXPECT_EQ("", messageOf(autoPolicy().build(options)));
+  StageEdge backwards{3, 1, 0};
+  options.edges = backwards;
+  EXPECT_EQ("edge 0 goes from stage 3 to stage 1 with 0 bytes, but expects a "
+            "later one of 4 stages and no negative size",
+            messageOf(autoPolicy().build(options)));
+  options.edges = {};
   costs.stages.pop_back();
   EXPECT_EQ("expects the costs of 4 stages, but got 3",
             messageOf(autoPolicy().build(options)));
