@@ -28,8 +28,10 @@ struct Row {
   double spanOverhead = -1;
 };
 
-void PrintTo(const Row &row, std::ostream *stream) {
-  *stream << row.policy << ", " << row.stagesPerRank << " stages per rank";
+/// What a failed row is called.
+std::ostream &operator<<(std::ostream &stream, const Row &row) {
+  return stream << row.policy << ", " << row.stagesPerRank
+                << " stages per rank";
 }
 
 class VerificationTable : public ::testing::TestWithParam<Row> {};
