@@ -13,12 +13,14 @@
 //   rank 1 | W4.1 F4.2 W1.0      I1.1 I4.2 W4.2 W1.1      I1.2 W1.2
 //   rank 2 | F3.2 I3.1 W3.1 I2.1 W2.1      I3.2 W3.2 I2.2 W2.2
 //
-// A micro-batch is kept longest where its stage there and its stage back add up
-// to about the same on every rank: half of what 1F1B keeps on rank 0. The price
-// is a bubble of about P/2 micro-batches. It is here as the pattern alone; the
-// authors also reorder the tasks of warm-up and cool-down, which makes the
-// bubble smaller, and their program plans anew from measured times. Best where
-// F, I and W take about the same time.
+// What a micro-batch is kept for in a rank's stage there and its stage back
+// adds up to about the same on every rank: half of what 1F1B keeps on rank 0.
+// The price is a bubble of about P/2 micro-batches, of whatever number, as long
+// as tW + 2tI >= 2tF and tW + 2tF >= 2tI; otherwise each micro-batch pays.
+//
+// It is here as the pattern alone, each task as early as it can; the authors
+// also reorder the tasks of warm-up and cool-down, which makes the bubble
+// smaller, and their program plans anew from measured times.
 //
 //===----------------------------------------------------------------------===//
 

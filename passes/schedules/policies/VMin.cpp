@@ -24,8 +24,9 @@
 // as few as they can be, about a third of what 1F1B keeps on rank 0. The price
 // is a bubble of about 2P/3 micro-batches, and no slack: when F, I and W take
 // different times, or links take any, every micro-batch pays for it. It is
-// here as the pattern alone; the authors also reorder the tasks of warm-up and
-// cool-down, and their program plans anew from measured times.
+// here as the pattern alone, each task as early as it can; the authors also
+// reorder the tasks of warm-up and cool-down, and their program plans anew from
+// measured times.
 //
 //===----------------------------------------------------------------------===//
 

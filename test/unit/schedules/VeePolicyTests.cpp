@@ -13,6 +13,7 @@
 #include "passes/schedules/Timetable.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 using namespace pipewright::schedules;
@@ -420,6 +421,50 @@ TEST(VeePolicies, FormulasHoldForAnyTaskTimes) {
     }
   });
   EXPECT_GT(stated, 500);
+}
+
+/// What one more micro-batch adds to the step.
+static double periodOf(const Policy &policy, ScheduleOptions options,
+                       const UnitTimes &times) {
+  double seconds[2];
+  for (double &time : seconds) {
+    Schedule schedule = valueOf(policy.build(options));
+    time = valueOf(simulate(schedule, costsOf(schedule, times))).globalStepTime;
+    options.microBatches += 2;
+  }
+  return (seconds[1] - seconds[0]) / 2;
+}
+
+TEST(VeePolicies, OneMoreMicroBatchCostsItsWorkAlone) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> seconds(0.1, 3);
+  for (const char *name : {"zb-v", "v-half", "dualpipev", "dualpipe"}) {
+    int cases = 0;
+    const Policy &policy = *valueOf(findPolicy(name));
+    for (int64_t ranks : {2, 4, 8})
+      for (int i = 0; i < 6; ++i) {
+        UnitTimes times = {seconds(random), seconds(random), seconds(random)};
+        // V-Half's condition, as published.
+        bool isHalf = policy.name() == "v-half";
+        if (isHalf && times.weightGradient <
+                          2 * std::abs(times.forward - times.inputGradient))
+          continue;
+        int64_t loops = policy.defaultLoops();
+        EXPECT_NEAR(loops * (times.forward + times.backward()),
+                    periodOf(policy, {ranks, ranks * loops, 4 * ranks}, times),
+                    1e-9)
+            << name;
+        ++cases;
+      }
+    EXPECT_GT(cases, 3) << name;
+  }
+}
+
+TEST(VeePolicies, OneMoreMicroBatchCostsMoreWhereThePatternDoesNotFit) {
+  const Policy &half = *valueOf(findPolicy("v-half"));
+  const Policy &min = *valueOf(findPolicy("v-min"));
+  EXPECT_LT(2 * (1 + 2 + 1) + 0.1, periodOf(half, {4, 8, 16}, {1, 2, 1}));
+  EXPECT_LT(2 * (1 + 1.5 + 1) + 0.1, periodOf(min, {4, 8, 16}, {1, 1.5, 1}));
 }
 
 /// Each stage, task and link takes its own time.
