@@ -491,9 +491,14 @@ TEST(VeePolicies, AreSafeForAnyTaskTimes) {
         linearEdges(schedule.stages, /*bytes=*/1, schedule.copies);
     for (int i = 0; i < 2; ++i) {
       TaskCosts costs = randomCosts(schedule, random);
-      InstructionLists lists = valueOf(orderMessages(schedule, costs, edges));
-      EXPECT_EQ("", messageOf(checkInstructions(lists)));
-      EXPECT_EQ("", messageOf(checkDataFlow(schedule, lists, edges)));
+      for (ChannelLayout layout :
+           {ChannelLayout::Link, ChannelLayout::Direction,
+            ChannelLayout::Rank}) {
+        InstructionLists lists =
+            valueOf(orderMessages(schedule, costs, edges, layout));
+        EXPECT_EQ("", messageOf(checkInstructions(lists, {layout, {}})));
+        EXPECT_EQ("", messageOf(checkDataFlow(schedule, lists, edges)));
+      }
       Simulation simulation = valueOf(simulate(schedule, costs, edges));
       for (int64_t rank = 0; rank < schedule.ranks; ++rank)
         EXPECT_GE(policy.maxInFlight(options, rank),
