@@ -10,6 +10,7 @@
 #include "codegen/kernels/Kernels.h"
 #include "codegen/package/BuildProgram.h"
 #include "codegen/package/WeightsFile.h"
+#include "passes/schedules/drawing/Svg.h"
 
 #include "llvm/Support/Path.h"
 
@@ -71,6 +72,9 @@ static llvm::Error write(ModuleOp module, const nn::WeightStore &weights,
   if (llvm::Error error = folder.write("plan.json", planText))
     return error;
   if (llvm::Error error = folder.write("timetable.txt", plan.timetable))
+    return error;
+  if (llvm::Error error =
+          folder.write("timetable.svg", schedules::drawSvg(plan.picture())))
     return error;
   if (llvm::Error error = writeHostCode(folder, module, plan, planText))
     return error;

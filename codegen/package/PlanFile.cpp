@@ -11,6 +11,7 @@
 #include "passes/analysis/CostModel.h"
 #include "passes/pipe/StepOrder.h"
 #include "passes/schedules/Timetable.h"
+#include "passes/schedules/files/PlanFile.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -111,8 +112,9 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model) {
   static const MachineModel machine = MachineModel::measure();
   for (int32_t number = 0; number < stages->size(); ++number)
     plan.stages.push_back(planOfStage(*stages, number, machine));
+  plan.costs = predictCosts(module, machine);
   llvm::Expected<schedules::Simulation> simulation =
-      schedules::simulate(*order, predictCosts(module, machine), plan.edges);
+      schedules::simulate(*order, plan.costs, plan.edges);
   if (!simulation)
     return module.emitError(llvm::toString(simulation.takeError()));
   plan.predictedStepSeconds = predictStepSeconds(*simulation, machine);
@@ -136,13 +138,18 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model) {
       rank.regions.push_back(
           {region.getName().str(), region.getBuffer().getBytes()});
   }
+  plan.simulation = std::move(*simulation);
   return plan;
+}
+
+schedules::Picture Plan::picture() const {
+  return {model + ": " + schedule, order, simulation, costs, edges};
 }
 
 llvm::json::Value Plan::toJson() const {
   using llvm::json::Array;
   using llvm::json::Object;
-  Array stageList, rankList, orderList;
+  Array stageList, rankList;
   for (auto [number, stage] : llvm::enumerate(stages))
     stageList.push_back(Object{{"stage", static_cast<int64_t>(number)},
                                {"rank", stage.rank},
@@ -162,12 +169,8 @@ llvm::json::Value Plan::toJson() const {
                               {"predicted_busy_seconds", rank.busySeconds},
                               {"predicted_bubble", rank.bubbleFraction}});
   }
-  for (const auto &tasks : order.order) {
-    Array names;
-    for (const schedules::Task &task : tasks)
-      names.push_back(task.name());
-    orderList.push_back(std::move(names));
-  }
+  // All that `pipewright check` needs to prove it again.
+  schedules::PlanFile file{order, edges, costs, {}, simulation.times};
   return Object{{"compiler", "pipewright 0.1.0"},
                 {"model", model},
                 {"options", Object(options)},
@@ -177,7 +180,7 @@ llvm::json::Value Plan::toJson() const {
                 {"micro_batch_size", microBatchSize},
                 {"stages", std::move(stageList)},
                 {"ranks", std::move(rankList)},
-                {"order", std::move(orderList)},
+                {schedules::scheduleKey, schedules::planToJson(file)},
                 {"timetable", timetable},
                 {"predicted_step_seconds", predictedStepSeconds}};
 }

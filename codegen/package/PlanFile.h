@@ -10,6 +10,7 @@
 
 #include "passes/schedules/Schedule.h"
 #include "passes/schedules/Simulator.h"
+#include "passes/schedules/drawing/Picture.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
@@ -47,6 +48,9 @@ struct Plan {
   schedules::Schedule order;
   /// The tensors between stages, in training.
   std::vector<schedules::StageEdge> edges;
+  /// What times and memory were predicted from, and the prediction.
+  schedules::TaskCosts costs;
+  schedules::Simulation simulation;
   std::string timetable;
   double predictedStepSeconds = 0;
   /// Of the longest rank, from its own first task.
@@ -57,6 +61,8 @@ struct Plan {
   static mlir::FailureOr<Plan> of(mlir::ModuleOp allocated,
                                   llvm::StringRef model);
 
+  /// To draw; lives as long as the plan.
+  schedules::Picture picture() const;
   llvm::json::Value toJson() const;
   /// The tables of `pipewright plan`.
   void print(llvm::raw_ostream &os) const;

@@ -13,6 +13,7 @@
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "passes/pipelines/Pipelines.h"
+#include "passes/schedules/Policy.h"
 
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -138,6 +139,16 @@ void Compilation::setAttributes() {
                     builder.getDictionaryAttr(optimizer));
 }
 
+/// Unknown schedules were refused with the other options.
+static bool splitsBackward(StringRef schedule) {
+  llvm::Expected<schedules::PolicyChoice> policy =
+      schedules::choosePolicy(schedule);
+  if (policy)
+    return (*policy)->splitsBackward();
+  llvm::consumeError(policy.takeError());
+  return false;
+}
+
 LogicalResult Compilation::runTo(Level level) {
   auto reached = [&](Level here) { return level == here; };
   if (failed(import()) || failed(run([&](OpPassManager &pm) {
@@ -148,7 +159,8 @@ LogicalResult Compilation::runTo(Level level) {
     return success();
   if (failed(run([&](OpPassManager &pm) {
         buildStagedPipeline(pm, {options.stages, options.balance, options.remat,
-                                 level != Level::Staged});
+                                 level != Level::Staged,
+                                 splitsBackward(options.schedule)});
       })))
     return failure();
   if (reached(Level::Staged))
@@ -274,7 +286,8 @@ int compileModel(const CompileOptions &options, bool isTemporary) {
   return 0;
 }
 
-int planModel(const CompileOptions &options, bool asJson) {
+int planModel(const CompileOptions &options, bool asJson,
+              const DrawOptions &drawings) {
   if (options.level != Level::Program)
     return fail("--emit goes with compile, not with plan");
   Compilation compilation(options);
@@ -283,6 +296,8 @@ int planModel(const CompileOptions &options, bool asJson) {
   auto plan = makePlan(compilation, options);
   if (failed(plan))
     return 1;
+  if (llvm::Error error = writeDrawings(plan->picture(), drawings))
+    return fail(llvm::toString(std::move(error)));
   return print(options.output, [&](llvm::raw_ostream &os) {
     if (asJson)
       os << llvm::formatv("{0:2}", plan->toJson()) << "\n";

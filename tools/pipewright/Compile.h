@@ -7,6 +7,7 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_COMPILE_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_COMPILE_H
 
+#include "tools/pipewright/Draw.h"
 #include "tools/pipewright/Options.h"
 
 namespace pipewright::tool {
@@ -16,8 +17,9 @@ namespace pipewright::tool {
 /// worth mentioning.
 int compileModel(const CompileOptions &options, bool isTemporary = false);
 
-/// Prints what would be compiled.
-int planModel(const CompileOptions &options, bool asJson);
+/// Prints what would be compiled, and draws it.
+int planModel(const CompileOptions &options, bool asJson,
+              const DrawOptions &drawings);
 
 /// A schedule by name, and what it makes of the options: some do not allow
 /// every combination.

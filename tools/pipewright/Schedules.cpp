@@ -6,8 +6,8 @@
 
 #include "tools/pipewright/Schedules.h"
 
-#include "passes/schedules/Policy.h"
 #include "passes/schedules/Timetable.h"
+#include "passes/schedules/files/FilePolicy.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -77,9 +77,8 @@ static void printDrawing(const Schedule &schedule) {
       simulation->globalStepTime, busy, simulation->spanStepTime, stashes);
 }
 
-/// The policy's own example, with what the user asks for in its place.
-static ScheduleOptions sizedOptions(const PolicyChoice &choice,
-                                    const ScheduleSizes &sizes) {
+ScheduleOptions tool::sizedOptions(const PolicyChoice &choice,
+                                   const ScheduleSizes &sizes) {
   ScheduleOptions options = choice.with(choice->example());
   int64_t loops = sizes.loops.value_or(
       std::max<int64_t>(1, options.stages / options.ranks));
@@ -93,7 +92,7 @@ llvm::Error tool::printSchedules(llvm::ArrayRef<std::string> names,
                                  const ScheduleSizes &sizes) {
   std::vector<PolicyChoice> choices;
   for (const std::string &name : names) {
-    llvm::Expected<PolicyChoice> choice = choosePolicy(name);
+    llvm::Expected<PolicyChoice> choice = chooseSchedule(name);
     if (!choice)
       return choice.takeError();
     choices.push_back(*choice);

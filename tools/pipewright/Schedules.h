@@ -8,6 +8,8 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_SCHEDULES_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_SCHEDULES_H
 
+#include "passes/schedules/Policy.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
@@ -20,6 +22,10 @@ namespace pipewright::tool {
 struct ScheduleSizes {
   std::optional<int64_t> ranks, loops, microBatches;
 };
+
+/// The policy's own example, with what the user asks for in its place.
+schedules::ScheduleOptions sizedOptions(const schedules::PolicyChoice &choice,
+                                        const ScheduleSizes &sizes);
 
 /// Prints the schedules that are named (`zb-v`, `interleaved:group=8`), or all,
 /// each with its drawing, formulas and simulated figures.

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tools/pipewright/Check.h"
 #include "tools/pipewright/Compile.h"
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/Schedules.h"
@@ -121,6 +122,7 @@ int main(int argc, char **argv) {
                                cl::desc("One table of these schedules instead"),
                                cl::value_desc("NAME,NAME,..."), cl::sub(plan),
                                cl::cat(tool::compileCategory()));
+  tool::DrawOptionSet drawingOptions(plan, list);
   cl::list<std::string> plugins(
       "load-pass-plugin", cl::desc("Shared object with more schedules"),
       cl::value_desc("FILE"), cl::sub(compile), cl::sub(plan), cl::sub(train),
@@ -135,9 +137,7 @@ int main(int argc, char **argv) {
   auto ranks = sizeOption("ranks", "Draw it for so many ranks");
   auto loops = sizeOption("loops", "Stages per rank");
   auto microBatches = sizeOption("micro-batches", "Micro-batches per step");
-  cl::opt<std::string> checkFile(cl::Positional, cl::desc("FILE"),
-                                 cl::sub(check),
-                                 cl::cat(tool::compileCategory()));
+  tool::CheckCommand checkCommand(check);
   for (cl::SubCommand *command :
        {&compile, &plan, &train, &list, &check, &cl::SubCommand::getTopLevel()})
     cl::HideUnrelatedOptions(tool::compileCategory(), *command);
@@ -152,29 +152,41 @@ int main(int argc, char **argv) {
 
   if (llvm::Error error = loadPlugins(plugins))
     return fail(llvm::toString(std::move(error)));
+  llvm::Expected<tool::DrawOptions> drawings = drawingOptions.check();
+  if (!drawings)
+    return fail(llvm::toString(drawings.takeError()));
   if (list) {
     auto given = [](const cl::opt<int64_t> &option) {
       return option.getNumOccurrences() ? std::optional(option.getValue())
                                         : std::nullopt;
     };
-    if (llvm::Error error = tool::printSchedules(
-            names, {given(*ranks), given(*loops), given(*microBatches)}))
+    tool::ScheduleSizes sizes = {given(*ranks), given(*loops),
+                                 given(*microBatches)};
+    if (drawings->any())
+      if (llvm::Error error = tool::drawSchedule(names, sizes, *drawings))
+        return fail(llvm::toString(std::move(error)));
+    if (llvm::Error error = tool::printSchedules(names, sizes))
       return fail(llvm::toString(std::move(error)));
     return 0;
   }
-  if (check)
-    return fail("'check' is not available yet: this version checks the "
-                "schedules that it makes itself, in every compilation");
+  if (check) {
+    if (llvm::Error error = checkCommand.run())
+      return fail(llvm::toString(std::move(error)));
+    return 0;
+  }
   if (!compile && !plan && !train)
     return fail("expects a command: compile, plan, train, schedules or check "
                 "(see pipewright --help)");
+  if (plan && !compare.empty() && drawings->any())
+    return fail("--svg, --html and --trace draw one plan; --compare makes "
+                "several");
   if (plan && !compare.empty())
     return comparePlans(options, compare);
   llvm::Expected<tool::CompileOptions> checked = options.check();
   if (!checked)
     return fail(llvm::toString(checked.takeError()));
   if (plan)
-    return tool::planModel(*checked, asJson);
+    return tool::planModel(*checked, asJson, *drawings);
   if (train) {
     if (checked->level != tool::Level::Program)
       return fail("--emit goes with compile, not with train");

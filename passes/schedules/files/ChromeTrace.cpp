@@ -265,17 +265,28 @@ pipewright::schedules::readChromeTrace(llvm::StringRef path) {
 // Comparing
 //===----------------------------------------------------------------------===//
 
+static llvm::Error refuseStage(const Task &task, int64_t stages) {
+  return refuse("is of another program: it has {0}, but this one has {1} "
+                "stage{2}",
+                task.name(), stages, stages == 1 ? "" : "s");
+}
+
 llvm::Error pipewright::schedules::checkTrace(const MeasuredTrace &trace,
                                               const Schedule &schedule) {
   for (const MeasuredTask &measured : trace.tasks) {
     const Task &task = measured.task;
-    if (task.stage >= schedule.stages ||
-        schedule.rankOfStage[task.stage] != measured.rank ||
-        task.microBatch >= schedule.microBatches)
+    if (task.stage >= schedule.stages)
+      return refuseStage(task, schedule.stages);
+    if (task.microBatch >= schedule.microBatches)
+      return refuse("is of another program: it has {0}, but this one has {1} "
+                    "micro-batch{2}",
+                    task.name(), schedule.microBatches,
+                    schedule.microBatches == 1 ? "" : "es");
+    if (schedule.rankOfStage[task.stage] != measured.rank)
       return refuse("is of another program: it has {0} on rank {1}, but this "
-                    "one has {2} stages on {3} ranks and {4} micro-batches",
-                    task.name(), measured.rank, schedule.stages, schedule.ranks,
-                    schedule.microBatches);
+                    "one has stage {2} on rank {3}",
+                    task.name(), measured.rank, task.stage,
+                    schedule.rankOfStage[task.stage]);
   }
   return llvm::Error::success();
 }
@@ -326,9 +337,7 @@ pipewright::schedules::costsFromTrace(const MeasuredTrace &trace,
   std::vector<std::array<std::vector<double>, numTaskKinds>> times(stages);
   for (const MeasuredTask &measured : trace.tasks) {
     if (measured.task.stage >= static_cast<int64_t>(stages))
-      return refuse("is of another program: it has {0}, but this one has {1} "
-                    "stage{2}",
-                    measured.task.name(), stages, stages == 1 ? "" : "s");
+      return refuseStage(measured.task, stages);
     times[measured.task.stage][static_cast<unsigned>(measured.task.kind)]
         .push_back(measured.time.end - measured.time.start);
   }

@@ -154,7 +154,12 @@ TEST(ChromeTrace, RefusesATraceOfAnotherProgram) {
   EXPECT_EQ(messageOf(costsFromTrace(trace, 3)),
             "is of another program: it has no forward of stage 2");
   EXPECT_EQ(messageOf(checkTrace(trace, buildSchedule("1f1b", 2, 2, 4))),
-            "is of another program: it has F1.2 on rank 0, but this one has 2 "
-            "stages on 2 ranks and 4 micro-batches");
+            "is of another program: it has F1.2 on rank 0, but this one has "
+            "stage 1 on rank 1");
+  EXPECT_EQ(messageOf(checkTrace(trace, buildSchedule("1f1b", 1, 2, 1))),
+            "is of another program: it has F1.2, but this one has 1 "
+            "micro-batch");
+  EXPECT_EQ(messageOf(checkTrace(trace, buildSchedule("1f1b", 1, 1, 3))),
+            "is of another program: it has F1.2, but this one has 1 stage");
   EXPECT_EQ(messageOf(checkTrace(trace, buildSchedule("1f1b", 1, 2, 4))), "");
 }

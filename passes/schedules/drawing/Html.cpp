@@ -1,0 +1,209 @@
+//===- Html.cpp - A schedule as a page to explore ---------------*- C++ -*-===//
+//
+// Writes the schedule as one JavaScript constant of flat lists of numbers,
+// which stay small and load fast:
+//
+//   tasks      by rank: kind + 8 if it overlaps the next, stage, micro-batch,
+//              start, length
+//   measured   by rank: the same; null without a measured run
+//   idle       by rank: start, end, kind, stage, micro-batch and rank of the
+//              cause (kind -1: waits for that rank to end the step), time that
+//              its message was under way
+//   memory     by rank: time, value
+//   transfers  0 forward or 1 gradient, from, to, micro-batch, start, end
+//
+// Times are microseconds, or multiples of a forward.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/drawing/Html.h"
+
+#include "passes/schedules/Story.h"
+#include "passes/schedules/drawing/HtmlPage.h"
+#include "passes/schedules/files/ChromeTrace.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/JSON.h"
+
+using namespace pipewright::schedules;
+
+/// Some 20 bytes each.
+static constexpr int64_t mostTasks = 1 << 20;
+static constexpr size_t mostTransfers = 1 << 17;
+
+namespace {
+
+class DataWriter {
+public:
+  explicit DataWriter(const Picture &picture)
+      : picture(picture), schedule(picture.schedule) {}
+
+  std::string write();
+
+private:
+  void key(const char *name) { out += (",\n\"" + std::string(name) + "\":"); }
+  void value(int64_t number) { out += std::to_string(number) + ","; }
+  void time(double time) {
+    out += numberText(picture.unitTimes ? time : time * 1e6, 3) + ",";
+  }
+  void endList() {
+    if (out.back() == ',')
+      out.pop_back();
+    out += "]";
+  }
+  /// One list for each rank.
+  template <typename Write>
+  void byRank(const char *name, Write write);
+  void task(const Task &task, const TaskTime &time);
+
+  void writeColors();
+  void writeIdle();
+  void writeTransfers();
+  void writeMeasured();
+
+  const Picture &picture;
+  const Schedule &schedule;
+  std::string out;
+};
+
+} // namespace
+
+/// A string that may stand in a script.
+static std::string quoted(llvm::StringRef text) {
+  std::string json;
+  llvm::raw_string_ostream os(json);
+  os << llvm::json::Value(llvm::json::fixUTF8(text));
+  std::string safe;
+  for (char c : json)
+    if (c == '<')
+      safe += "\\u003c";
+    else
+      safe += c;
+  return safe;
+}
+
+template <typename Write>
+void DataWriter::byRank(const char *name, Write write) {
+  key(name);
+  out += "[";
+  for (int32_t rank = 0; rank < schedule.ranks; ++rank) {
+    out += "[";
+    write(rank);
+    endList();
+    out += ",";
+  }
+  endList();
+}
+
+void DataWriter::task(const Task &task, const TaskTime &of) {
+  value(static_cast<int64_t>(task.kind) + (task.overlapsNext ? 8 : 0));
+  value(task.stage);
+  value(task.microBatch);
+  time(of.start);
+  time(of.end - of.start);
+}
+
+void DataWriter::writeColors() {
+  key("colors");
+  out += "[";
+  for (int32_t stage = 0; stage < schedule.stages; ++stage)
+    for (unsigned kind = 0; kind < numTaskKinds; ++kind)
+      out +=
+          quoted(colorOf(schedule, static_cast<TaskKind>(kind), stage)) + ",";
+  endList();
+  key("words");
+  out += "[";
+  for (unsigned kind = 0; kind < numTaskKinds; ++kind)
+    out += quoted(wordOf(static_cast<TaskKind>(kind))) + ",";
+  endList();
+}
+
+void DataWriter::writeIdle() {
+  // Sorted by rank already.
+  llvm::ArrayRef<IdleInterval> rest = picture.simulation.idle;
+  byRank("idle", [&](int32_t rank) {
+    for (; !rest.empty() && rest.front().rank == rank;
+         rest = rest.drop_front()) {
+      const IdleInterval &idle = rest.front();
+      time(idle.start);
+      time(idle.end);
+      value(idle.atEndOfStep ? -1 : static_cast<int64_t>(idle.cause.kind));
+      value(idle.cause.stage);
+      value(idle.cause.microBatch);
+      value(idle.causeRank);
+      time(idle.transferSeconds);
+    }
+  });
+}
+
+void DataWriter::writeTransfers() {
+  std::vector<DrawnTransfer> transfers = transfersOf(picture);
+  key("transfers");
+  out += "[";
+  if (transfers.size() <= mostTransfers)
+    for (const DrawnTransfer &sent : transfers) {
+      value(sent.kind == TransferKind::Forward ? 0 : 1);
+      value(sent.fromRank);
+      value(sent.toRank);
+      value(sent.microBatch);
+      time(sent.start);
+      time(sent.end);
+    }
+  endList();
+}
+
+void DataWriter::writeMeasured() {
+  if (!picture.measured) {
+    key("measured");
+    out += "null";
+    return;
+  }
+  llvm::ArrayRef<MeasuredTask> rest = picture.measured->last();
+  byRank("measured", [&](int32_t rank) {
+    for (; !rest.empty() && rest.front().rank == rank; rest = rest.drop_front())
+      task(rest.front().task, rest.front().time);
+  });
+}
+
+std::string DataWriter::write() {
+  out = "{\"name\":" + quoted(picture.name) +
+        ",\n\"sizes\":" + quoted(sizesText(picture)) +
+        ",\n\"results\":" + quoted(resultsText(picture)) +
+        ",\n\"unitTimes\":" + (picture.unitTimes ? "true" : "false") +
+        ",\n\"inBytes\":" + (keepsBytes(picture) ? "true" : "false");
+  writeColors();
+  byRank("tasks", [&](int32_t rank) {
+    for (auto [of, when] :
+         llvm::zip(schedule.order[rank], picture.simulation.times[rank]))
+      task(of, when);
+  });
+  writeMeasured();
+  writeIdle();
+  std::vector<MemoryCurve> curves = memoryCurves(picture);
+  byRank("memory", [&](int32_t rank) {
+    for (const MemoryCurve::Point &point : curves[rank].points) {
+      time(point.time);
+      value(point.value);
+    }
+  });
+  writeTransfers();
+  return out + "}";
+}
+
+llvm::Expected<std::string>
+pipewright::schedules::drawHtml(const Picture &picture) {
+  if (int64_t tasks = countTasks(picture.schedule); tasks > mostTasks)
+    return refuse("a page shows at most {0} tasks, but this schedule has {1}; "
+                  "a picture (--svg) has no limit",
+                  mostTasks, tasks);
+  if (picture.measured)
+    if (llvm::Error error = checkTrace(*picture.measured, picture.schedule))
+      return refuse("the measured trace {0}", llvm::toString(std::move(error)));
+  std::string title = escapeXml(llvm::json::fixUTF8(picture.name));
+  return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta "
+         "charset=\"utf-8\">\n<title>" +
+         title + "</title>\n<style>\n" + pageStyle + "</style>\n</head>\n" +
+         "<body>\n" + pageBody + "<script>\n'use strict';\nconst data = " +
+         DataWriter(picture).write() + ";\n" + pageScript +
+         "</script>\n</body>\n</html>\n";
+}

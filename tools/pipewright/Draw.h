@@ -1,0 +1,55 @@
+//===- Draw.h - Pictures, pages and traces of schedules ---------*- C++ -*-===//
+//
+// What `pipewright plan` and `pipewright schedules` write besides text.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_DRAW_H
+#define PIPEWRIGHT_TOOLS_PIPEWRIGHT_DRAW_H
+
+#include "tools/pipewright/Schedules.h"
+
+#include "passes/schedules/drawing/Picture.h"
+
+#include "llvm/Support/CommandLine.h"
+
+#include <memory>
+
+namespace pipewright::tool {
+
+/// The files to write; empty for none.
+struct DrawOptions {
+  std::string svg, html, trace;
+  /// A Chrome trace to show beside the prediction.
+  std::string measured;
+
+  bool any() const { return !svg.empty() || !html.empty() || !trace.empty(); }
+};
+
+/// The command-line options: pictures and pages for both commands, traces for
+/// the one that has times in seconds.
+class DrawOptionSet {
+public:
+  DrawOptionSet(llvm::cl::SubCommand &plan, llvm::cl::SubCommand &list);
+  ~DrawOptionSet();
+
+  /// Fails on options that do not go together.
+  llvm::Expected<DrawOptions> check() const;
+
+private:
+  struct Storage;
+  std::unique_ptr<Storage> storage;
+};
+
+llvm::Error writeDrawings(schedules::Picture picture,
+                          const DrawOptions &options);
+
+/// Draws the only schedule of `names`, every forward of a stage taking one unit
+/// of time, every backward two.
+llvm::Error drawSchedule(llvm::ArrayRef<std::string> names,
+                         const ScheduleSizes &sizes,
+                         const DrawOptions &options);
+
+} // namespace pipewright::tool
+
+#endif // PIPEWRIGHT_TOOLS_PIPEWRIGHT_DRAW_H
