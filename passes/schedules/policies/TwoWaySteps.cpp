@@ -16,7 +16,7 @@ namespace {
 /// the other.
 class StepWriter {
 public:
-  StepWriter(const TwoWaySteps &steps) : ways{steps.near, steps.far} {}
+  explicit StepWriter(const TwoWaySteps &steps) : ways{steps.near, steps.far} {}
 
   enum Way { Near, Far };
 
