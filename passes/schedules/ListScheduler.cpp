@@ -5,16 +5,17 @@
 // ascending order of micro-batches, so a rank has at most three candidates per
 // stage, and three counters per stage say all about what it keeps.
 //
-// Why limits never get it stuck. Imagine the rest of the step done one
-// micro-batch after the other, oldest first: pending W, then its forwards
-// upwards, then downwards each backward with its W. A task may start only if
-// on its rank this rest stays possible: with what the younger ones hold by
-// then, each micro-batch must find room for its own way there and back. Tasks
-// of the oldest micro-batch change nothing about that, so one of them is
-// always allowed, and its data is there. At the start no one holds anything,
-// so a limit that one micro-batch fits in is enough; a backward that frees
-// only helps. Each rank looks at its own room only: the way is the same for
-// all of them.
+// Why limits never get it stuck. Call the way of a micro-batch on a rank what
+// is left of it there in the plainest order: pending W, forwards upwards, then
+// downwards each backward with its W at once. For each rank and each
+// micro-batch that is not done there, what younger ones hold and the most that
+// its own way holds at a time must fit the limit together. At the start this
+// holds if one micro-batch fits. A task lets its micro-batch hold more against
+// older ones only, so those are asked before it starts; whatever ends or frees
+// does no harm. Now let no task run, and take the oldest micro-batch that is
+// not done everywhere. The next task of its way has its data, as ways are the
+// same on all ranks and older ones are done; nobody older objects; and that it
+// has room is what was kept true all the time. So one task can start.
 //
 //===----------------------------------------------------------------------===//
 
@@ -498,13 +499,15 @@ void ListScheduler::start(int32_t rankNumber, size_t candidate, double now) {
 bool ListScheduler::dispatch(int32_t rank, double now, bool mustRun) {
   collect(rank, now);
   int chosen = candidates.empty() ? -1 : rule.choose(rank, now, candidates);
-  if (chosen < 0 && mustRun) {
-    for (size_t i = 0; i < candidates.size(); ++i)
-      if (candidates[i].fits &&
-          (chosen < 0 || candidates[i].wait < candidates[chosen].wait))
-        chosen = static_cast<int>(i);
-  }
-  if (chosen < 0 || !candidates[chosen].fits)
+  auto isPossible = [&](int i) {
+    return i >= 0 && i < static_cast<int>(candidates.size()) &&
+           candidates[i].fits;
+  };
+  for (size_t i = 0; mustRun && i < candidates.size(); ++i)
+    if (!isPossible(chosen) ||
+        (candidates[i].fits && candidates[i].wait < candidates[chosen].wait))
+      chosen = static_cast<int>(i);
+  if (!isPossible(chosen))
     return false;
   start(rank, chosen, now);
   return true;

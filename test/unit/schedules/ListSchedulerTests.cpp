@@ -192,23 +192,16 @@ TEST(ListScheduler, SameInputSameOrder) {
 
 namespace {
 
-/// Any candidate that fits, or none; remembers when the last task ends.
+/// Any candidate, fit or not, or none.
 class RandomRule final : public ListRule {
 public:
   explicit RandomRule(unsigned seed) : random(seed) {}
 
   int choose(int32_t rank, double now,
              llvm::ArrayRef<ListCandidate> candidates) override {
-    int at = std::uniform_int_distribution<int>(
+    return std::uniform_int_distribution<int>(
         -1, static_cast<int>(candidates.size()) - 1)(random);
-    return at >= 0 && candidates[at].fits ? at : -1;
   }
-  void started(int32_t rank, const Task &task, double start,
-               double end) override {
-    last = std::max(last, end);
-  }
-
-  double last = 0;
 
 private:
   std::mt19937 random;
