@@ -28,7 +28,8 @@
 // What it costs: a simulation, some 0.2 us per task, for each of at most a
 // dozen policies, and a list schedule, some 0.6 us per task, for each recipe.
 // Beyond `fewPairs`, recipes are compared on fewer micro-batches and the best
-// two are made in full. Policies are always compared in full.
+// two are made in full; beyond `manyPairs` of those, the first one. Policies
+// are always compared in full.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +44,9 @@
 
 using namespace pipewright::schedules;
 
-/// Pairs of stage and micro-batch that take a fraction of a second.
-static constexpr int64_t fewPairs = 1 << 15;
+/// Pairs of stage and micro-batch for which every recipe takes a fraction of a
+/// second, and a few seconds.
+static constexpr int64_t fewPairs = 1 << 15, manyPairs = 1 << 18;
 
 namespace {
 
@@ -89,13 +91,16 @@ protected:
 
 private:
   static PlanLimits limitsOf(const ScheduleOptions &options) {
-    return {options.parameter("limit", -1),
+    return {std::min(options.parameter("limit", -1), options.microBatches),
             options.parameter("limit-bytes", -1), !isOn(options, "unsplit")};
   }
   llvm::Error checkParameters(const ScheduleOptions &options) const;
   std::vector<Placement> placementsFor(const ScheduleOptions &options) const;
   double uniformStepTime(const Placement &placement,
                          const ScheduleOptions &options) const;
+  std::vector<Recipe> recipesFor(Schedule frame, const ScheduleOptions &options,
+                                 const TaskCosts &costs,
+                                 const PlanLimits &limits) const;
 };
 
 } // namespace
@@ -118,6 +123,8 @@ Auto::placementsFor(const ScheduleOptions &options) const {
       continue;
     ScheduleOptions its = options;
     its.parameters.clear();
+    its.costs = nullptr;
+    its.edges = {};
     llvm::Expected<Placement> placement = policy->place(its);
     if (!placement)
       llvm::consumeError(placement.takeError());
@@ -152,7 +159,7 @@ double Auto::uniformStepTime(const Placement &placement,
   Schedule frame = makeFrame(placement, few);
   PlanSearch search(*this, frame, few, costs, limits);
   search.tryPolicies();
-  search.tryRecipe(allRecipes()[0]);
+  search.tryRecipe(firstRecipe(limits));
   return search.stepTime();
 }
 
@@ -177,6 +184,28 @@ Auto::placeStages(const ScheduleOptions &options) const {
   return all[best];
 }
 
+/// The recipes that are worth their time in full.
+std::vector<Recipe> Auto::recipesFor(Schedule frame,
+                                     const ScheduleOptions &options,
+                                     const TaskCosts &costs,
+                                     const PlanLimits &limits) const {
+  if (frame.stages * frame.microBatches <= fewPairs)
+    return allRecipes().vec();
+  // Warm-up and cool-down take up to 2P micro-batches.
+  frame.microBatches = std::clamp(fewPairs / frame.stages,
+                                  std::min(2 * frame.ranks, frame.microBatches),
+                                  frame.microBatches);
+  if (frame.stages * frame.microBatches > manyPairs)
+    return {firstRecipe(limits)};
+  PlanSearch trial(*this, frame, options, costs, limits);
+  trial.tryPolicies();
+  trial.tryRecipes(allRecipes());
+  std::vector<Recipe> best = trial.ranking();
+  constexpr size_t inFull = 2;
+  best.resize(std::min(best.size(), inFull));
+  return best;
+}
+
 llvm::Error Auto::orderRanks(Schedule &schedule,
                              const ScheduleOptions &options) const {
   TaskCosts uniform = TaskCosts::uniform(schedule.stages, 1, 2);
@@ -191,20 +220,7 @@ llvm::Error Auto::orderRanks(Schedule &schedule,
   Schedule frame = makeFrame(schedule.rankOfStage, options);
   PlanSearch search(*this, frame, options, costs, limits);
   search.tryPolicies();
-  if (schedule.stages * schedule.microBatches <= fewPairs) {
-    search.tryRecipes(allRecipes());
-  } else {
-    constexpr size_t inFull = 2;
-    Schedule few = frame;
-    few.microBatches = std::clamp(fewPairs / frame.stages,
-                                  std::min(2 * frame.ranks, frame.microBatches),
-                                  frame.microBatches);
-    PlanSearch trial(*this, few, options, costs, limits);
-    trial.tryPolicies();
-    trial.tryRecipes(allRecipes());
-    std::vector<Recipe> best = trial.ranking();
-    search.tryRecipes(llvm::ArrayRef(best).take_front(inFull));
-  }
+  search.tryRecipes(recipesFor(frame, options, costs, limits));
   if (!search.hasFound())
     return search.explain();
   Schedule best = search.take();

@@ -11,6 +11,8 @@
 #include "passes/schedules/ListScheduler.h"
 #include "passes/schedules/Policy.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <limits>
 #include <string>
 #include <utility>
@@ -47,6 +49,13 @@ struct PlanLimits {
   int64_t bytes = -1;
   bool splits = true;
 };
+
+/// The first that the limits allow.
+inline Recipe firstRecipe(const PlanLimits &limits) {
+  return *llvm::find_if(allRecipes(), [&](const Recipe &recipe) {
+    return recipe.splits == limits.splits;
+  });
+}
 
 class PlanSearch {
 public:

@@ -230,6 +230,11 @@ TEST(Auto, ComparesInFullAtLargeSizes) {
             bestNamedTime(problem, schedule.rankOfStage) * (1 + 1e-9));
 }
 
+TEST(Auto, TakesAnyLimit) {
+  for (const char *limit : {"1", "2", "9223372036854775807"})
+    EXPECT_EQ("", refusal("auto:limit=" + std::string(limit), 3, 6, 5));
+}
+
 TEST(Auto, RefusesWhatCannotBe) {
   EXPECT_EQ("auto needs ranks x loops stages, but got 6 stages on 4 ranks",
             refusal("auto", 4, 6, 4));
@@ -322,7 +327,7 @@ TEST(ZeroBubbleAuto, KeepsAnyLimit) {
   EXPECT_EQ("zb-auto needs a limit of at least 1 stash, but got 0",
             refusal("zb-auto:limit=0", 4, 4, 4));
   EXPECT_EQ("zb-2p needs exactly 1 stage per rank, but got 8 stages on 4 "
-            "ranks; use breadth-first or --loops 1",
+            "ranks; use interleaved or --loops 1",
             refusal("zb-2p", 4, 8, 4));
 }
 
