@@ -64,6 +64,47 @@ std::string IdleInterval::describe() const {
                  cause.name(), causeRank);
 }
 
+std::string PathStep::describe() const {
+  std::string text = formatv("{0} on rank {1} from {2} to {3}", task.name(),
+                             rank, time.start, time.end);
+  if (transferSeconds > 0)
+    text += formatv(", {0} after its message was sent", transferSeconds).str();
+  return text;
+}
+
+std::vector<PathStep> Simulation::criticalPath(const Schedule &schedule,
+                                               int32_t rank) const {
+  std::vector<PathStep> path;
+  int64_t position = static_cast<int64_t>(times[rank].size()) - 1;
+  while (position >= 0) {
+    llvm::ArrayRef<Task> tasks = schedule.order[rank];
+    const TaskTime &time = times[rank][position];
+    path.push_back({rank, position, tasks[position], time, 0});
+    // Both of a pair start when the first does.
+    int64_t first =
+        position - (position > 0 && tasks[position - 1].overlapsNext);
+    auto waited = llvm::lower_bound(
+        idle, std::pair(rank, first), [](const IdleInterval &idle, auto key) {
+          return std::pair(idle.rank, idle.nextPosition) < key;
+        });
+    bool isWaiting = waited != idle.end() && waited->rank == rank &&
+                     !waited->atEndOfStep && waited->end == time.start &&
+                     waited->nextPosition <= first + tasks[first].overlapsNext;
+    if (!isWaiting) {
+      position = first - 1;
+      continue;
+    }
+    // Of a pair, the one that waited.
+    path.back().position = waited->nextPosition;
+    path.back().task = waited->next;
+    rank = waited->causeRank;
+    position = waited->causePosition;
+    path.back().transferSeconds = time.start - times[rank][position].end;
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
 llvm::Error pipewright::schedules::checkCosts(const Schedule &schedule,
                                               const TaskCosts &costs) {
   if (static_cast<int64_t>(costs.stages.size()) != schedule.stages)
@@ -118,6 +159,7 @@ private:
     double ready = 0;
     double produced = 0;
     Task producer;
+    int64_t position = 0;
   };
 
   int64_t pairOf(int32_t stage, int32_t microBatch) const {
@@ -125,7 +167,7 @@ private:
   }
   Arrival arrivalOf(const Dependences::Need &need) const;
   Arrival latestArrival(const Task &task) const;
-  void publish(const Task &task, double end);
+  void publish(const Task &task, int64_t position, double end);
   void send(TransferKind kind, int32_t edge, int32_t microBatch, double end);
 
   const Schedule &schedule;
@@ -134,8 +176,13 @@ private:
   LinkIndex links;
   Simulation result;
 
-  // End times by stage and micro-batch.
-  std::vector<double> forwardEnd, gradientEnd;
+  /// Of the results of one direction, by stage and micro-batch: when they were
+  /// made, and at which position of their rank's order.
+  struct Results {
+    std::vector<double> end;
+    std::vector<int32_t> position;
+  };
+  Results forwards, gradients;
   // Arrival times of messages by edge and micro-batch; empty rows for edges
   // that stay on their rank.
   std::vector<std::vector<double>> forwardArrival, gradientArrival;
@@ -150,12 +197,14 @@ Timeline::Timeline(const Schedule &schedule, const TaskCosts &costs,
                    const Dependences &dependences)
     : schedule(schedule), costs(costs), dependences(dependences),
       links(schedule, dependences.edges()),
-      forwardEnd(schedule.stages * schedule.microBatches),
-      gradientEnd(forwardEnd.size()),
       forwardArrival(dependences.edges().size()),
       gradientArrival(dependences.edges().size()),
       linkFree(links.links().size()), rankFree(schedule.ranks),
       meters(schedule.ranks, StashMeter(schedule, costs)) {
+  for (Results *results : {&forwards, &gradients}) {
+    results->end.resize(schedule.stages * schedule.microBatches);
+    results->position.resize(results->end.size());
+  }
   for (const LinkIndex::Link &link : links.links())
     linkCosts.push_back(costs.linkBetween(link.from, link.to));
   result.ranks.resize(schedule.ranks);
@@ -178,9 +227,10 @@ Timeline::Arrival Timeline::arrivalOf(const Dependences::Need &need) const {
   if (!isForward &&
       dependences.hasKind(TaskKind::InputGradient, need.stage, need.microBatch))
     arrival.producer.kind = TaskKind::InputGradient;
-  arrival.produced =
-      (isForward ? forwardEnd
-                 : gradientEnd)[pairOf(need.stage, need.microBatch)];
+  const Results &results = isForward ? forwards : gradients;
+  int64_t pair = pairOf(need.stage, need.microBatch);
+  arrival.produced = results.end[pair];
+  arrival.position = results.position[pair];
   const std::vector<double> &arrivals =
       (isForward ? forwardArrival : gradientArrival)[need.edge];
   arrival.ready =
@@ -202,18 +252,20 @@ void Timeline::send(TransferKind kind, int32_t edge, int32_t microBatch,
 }
 
 /// Makes the results of a finished task known to those that need them.
-void Timeline::publish(const Task &task, double end) {
+void Timeline::publish(const Task &task, int64_t position, double end) {
+  if (task.kind != TaskKind::Forward && !task.producesGradient())
+    return;
+  bool isForward = task.kind == TaskKind::Forward;
+  Results &results = isForward ? forwards : gradients;
   int64_t pair = pairOf(task.stage, task.microBatch);
+  results.end[pair] = end;
+  results.position[pair] = static_cast<int32_t>(position);
   const EdgeIndex &index = dependences.edgeIndex();
-  if (task.kind == TaskKind::Forward) {
-    forwardEnd[pair] = end;
-    for (int32_t edge : index.outOf(task.stage))
-      send(TransferKind::Forward, edge, task.microBatch, end);
-  } else if (task.producesGradient()) {
-    gradientEnd[pair] = end;
-    for (int32_t edge : index.into(task.stage))
-      send(TransferKind::Gradient, edge, task.microBatch, end);
-  }
+  TransferKind kind =
+      isForward ? TransferKind::Forward : TransferKind::Gradient;
+  for (int32_t edge :
+       isForward ? index.outOf(task.stage) : index.into(task.stage))
+    send(kind, edge, task.microBatch, end);
 }
 
 /// The arrival that a task waits for longest.
@@ -239,19 +291,19 @@ void Timeline::visit(int32_t rank, int64_t position) {
   bool isSecond = position > 0 && tasks[position - 1].overlapsNext;
   if (isSecond) {
     time = result.times[rank][position - 1];
-    publish(task, time.end);
+    publish(task, position, time.end);
     return;
   }
 
   Arrival latest = latestArrival(task);
-  Task next = task;
+  int64_t next = position;
   double seconds = costs.secondsOf(task);
   if (task.overlapsNext) {
     const Task &partner = tasks[position + 1];
     Arrival other = latestArrival(partner);
     if (other.ready > latest.ready) {
       latest = other;
-      next = partner;
+      next = position + 1;
     }
     seconds = (seconds + costs.secondsOf(partner)) * costs.pairFactor;
   }
@@ -265,14 +317,16 @@ void Timeline::visit(int32_t rank, int64_t position) {
     idle.causeRank = schedule.rankOfStage[latest.producer.stage];
     idle.start = free;
     idle.end = time.start;
-    idle.next = next;
+    idle.next = tasks[next];
+    idle.nextPosition = next;
     idle.cause = latest.producer;
+    idle.causePosition = latest.position;
     idle.transferSeconds = latest.ready - std::max(latest.produced, free);
     result.idle.push_back(idle);
   }
   meters[rank].runAt(tasks, position);
   result.ranks[rank].busySeconds += seconds;
-  publish(task, time.end);
+  publish(task, position, time.end);
 }
 
 Simulation Timeline::finish() {
@@ -296,6 +350,7 @@ Simulation Timeline::finish() {
       idle.start = rankFree[rank];
       idle.end = *last;
       idle.atEndOfStep = true;
+      idle.nextPosition = static_cast<int64_t>(times.size());
       result.idle.push_back(idle);
     }
   }

@@ -79,11 +79,29 @@ struct IdleInterval {
   bool atEndOfStep = false;
   Task next;
   Task cause;
+  /// Where these are in the orders of their ranks.
+  int64_t nextPosition = 0;
+  int64_t causePosition = 0;
   /// The part of the interval in which `cause` was done, but its message was
   /// queued or on its way.
   double transferSeconds = 0;
 
   /// `rank 1 waits at B1.0 for B2.0 on rank 2`
+  std::string describe() const;
+};
+
+/// A task on a chain that nothing on it could have ended earlier.
+struct PathStep {
+  int32_t rank = 0;
+  /// In the order of the rank.
+  int64_t position = 0;
+  Task task;
+  TaskTime time;
+  /// Between the end of the step before and this one's start: its message was
+  /// queued or on its way. Zero for steps of one rank after each other.
+  double transferSeconds = 0;
+
+  /// `B1.0 on rank 1 from 2 to 3, 0.5 after its message was sent`
   std::string describe() const;
 };
 
@@ -107,6 +125,13 @@ struct Simulation {
   std::vector<RankSummary> ranks;
   /// By rank, then by time.
   std::vector<IdleInterval> idle;
+
+  /// Why a rank ends when it does: the chain of tasks and messages from the
+  /// begin of the step to its last task, in order and without a gap. Where
+  /// several chains are as long, the one that stays on its rank. Takes the
+  /// schedule that was simulated.
+  std::vector<PathStep> criticalPath(const Schedule &schedule,
+                                     int32_t rank) const;
 };
 
 /// Fails on costs that are negative, not a number or of another number of

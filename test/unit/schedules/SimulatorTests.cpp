@@ -114,6 +114,167 @@ TEST(Simulator, IdleAndBusyFillTheStep) {
   });
 }
 
+/// `F0.0 on rank 0 from 0 to 1`, one step a line.
+static std::string textOf(const std::vector<PathStep> &path) {
+  std::string text;
+  for (const PathStep &step : path)
+    text += step.describe() + "\n";
+  return text;
+}
+
+TEST(Simulator, CriticalPathExplainsTheEndOfARank) {
+  TaskCosts costs = TaskCosts::uniform(2);
+  costs.linkLatency = 0.5;
+  Schedule schedule = buildSchedule("gpipe", 2, 2, 2);
+  Simulation simulation = valueOf(simulate(schedule, costs));
+  // rank 0 | F0 F1            B0 B1
+  // rank 1 |    F0 F1 B0 B1
+  EXPECT_EQ("F0.0 on rank 0 from 0.00 to 1.00\n"
+            "F1.0 on rank 1 from 1.50 to 2.50, 0.50 after its message was "
+            "sent\n"
+            "F1.1 on rank 1 from 2.50 to 3.50\n"
+            "B1.0 on rank 1 from 3.50 to 4.50\n"
+            "B0.0 on rank 0 from 5.00 to 6.00, 0.50 after its message was "
+            "sent\n"
+            "B0.1 on rank 0 from 6.00 to 7.00\n"
+            "U0 on rank 0 from 7.00 to 7.00\n",
+            textOf(simulation.criticalPath(schedule, 0)));
+  EXPECT_EQ(6u, simulation.criticalPath(schedule, 1).size());
+}
+
+TEST(Simulator, CriticalPathsHaveNoGaps) {
+  forEachCase([](const Policy &policy, const ScheduleOptions &options) {
+    if (options.microBatches > 2 * options.ranks)
+      return;
+    Schedule schedule = valueOf(policy.build(options));
+    TaskCosts costs = TaskCosts::uniform(schedule.stages, 1, 1.7);
+    costs.linkLatency = 0.3;
+    costs.linkBandwidth = 20;
+    costs.pairFactor = 0.9;
+    std::vector<StageEdge> edges =
+        linearEdges(schedule.stages, 8, schedule.copies);
+    Simulation simulation = valueOf(simulate(schedule, costs, edges));
+    for (int32_t rank = 0; rank < options.ranks; ++rank) {
+      std::vector<PathStep> path = simulation.criticalPath(schedule, rank);
+      ASSERT_FALSE(path.empty());
+      EXPECT_EQ(0, path[0].time.start);
+      EXPECT_EQ(rank, path.back().rank);
+      EXPECT_EQ(simulation.times[rank].back().end, path.back().time.end);
+      for (size_t i = 0; i < path.size(); ++i) {
+        const PathStep &step = path[i];
+        EXPECT_EQ(schedule.order[step.rank][step.position], step.task);
+        if (i == 0)
+          continue;
+        EXPECT_EQ(path[i - 1].rank != step.rank, step.transferSeconds > 0);
+        EXPECT_NEAR(path[i - 1].time.end + step.transferSeconds,
+                    step.time.start, 1e-12);
+      }
+    }
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Pairs, links, copies, updates
+//===----------------------------------------------------------------------===//
+
+/// Two ranks; rank 0 runs its second forward together with its first backward.
+static Schedule pairedSchedule() {
+  Schedule schedule = buildSchedule("gpipe", 2, 2, 2);
+  schedule.order[0] = {Task::forward(0, 0), Task::forward(0, 1),
+                       Task::backward(0, 0), Task::backward(0, 1),
+                       Task::update(0)};
+  schedule.order[0][1].overlapsNext = true;
+  schedule.order[1] = {Task::forward(1, 0), Task::backward(1, 0),
+                       Task::forward(1, 1), Task::backward(1, 1),
+                       Task::update(1)};
+  return schedule;
+}
+
+TEST(Simulator, PairsStartWithTheNeedsOfBoth) {
+  Schedule schedule = pairedSchedule();
+  TaskCosts costs = TaskCosts::uniform(2);
+  costs.pairFactor = 0.75;
+  costs.stages[0].stashBytes = 10;
+  Simulation simulation = valueOf(simulate(schedule, costs));
+  // rank 0 | F0       F1&B0          B1
+  // rank 1 |    F0 B0       F1 B1
+  EXPECT_EQ(3, simulation.times[0][1].start);
+  EXPECT_EQ(3, simulation.times[0][2].start);
+  EXPECT_EQ(4.5, simulation.times[0][1].end);
+  EXPECT_EQ(4.5, simulation.times[0][2].end);
+  EXPECT_EQ(7.5, simulation.globalStepTime);
+  EXPECT_EQ(3.5, simulation.ranks[0].busySeconds);
+  // The stash of B0 is still there while F1 makes its own.
+  EXPECT_EQ(20, simulation.ranks[0].peakStashBytes);
+  EXPECT_EQ(2, simulation.ranks[0].peakInFlight);
+
+  // The forward could have started, but waits for what its partner waits for.
+  ASSERT_FALSE(simulation.idle.empty());
+  EXPECT_EQ("rank 0 waits at B0.0 for B1.0 on rank 1",
+            simulation.idle[0].describe());
+  EXPECT_EQ(2, simulation.idle[0].nextPosition);
+  EXPECT_EQ(1, simulation.idle[0].causePosition);
+  EXPECT_EQ("F0.0 on rank 0 from 0.00 to 1.00\n"
+            "F1.0 on rank 1 from 1.00 to 2.00\n"
+            "B1.0 on rank 1 from 2.00 to 3.00\n"
+            "B0.0 on rank 0 from 3.00 to 4.50\n"
+            "F1.1 on rank 1 from 4.50 to 5.50\n"
+            "B1.1 on rank 1 from 5.50 to 6.50\n"
+            "B0.1 on rank 0 from 6.50 to 7.50\n"
+            "U0 on rank 0 from 7.50 to 7.50\n",
+            textOf(simulation.criticalPath(schedule, 0)));
+}
+
+TEST(Simulator, LinksHaveTheirOwnCosts) {
+  TaskCosts costs = TaskCosts::uniform(3);
+  costs.linkLatency = 1;
+  costs.links[{1, 2}] = {0.25, 16};
+  std::vector<StageEdge> edges = linearEdges(3, 8);
+  Simulation simulation =
+      valueOf(simulate(buildSchedule("gpipe", 3, 3, 1), costs, edges));
+  EXPECT_EQ(2, simulation.times[1][0].start);
+  EXPECT_EQ(3 + 0.5 + 0.25, simulation.times[2][0].start);
+  // The way back is another link.
+  EXPECT_EQ(5.75 + 1, simulation.times[1][1].start);
+}
+
+TEST(Simulator, WeightGradientsKeepWhatTheyNeed) {
+  Schedule schedule;
+  schedule.ranks = schedule.stages = 1;
+  schedule.microBatches = 2;
+  schedule.rankOfStage = {0};
+  schedule.order = {{Task::forward(0, 0), Task::inputGradient(0, 0),
+                     Task::forward(0, 1), Task::inputGradient(0, 1),
+                     Task::weightGradient(0, 0), Task::weightGradient(0, 1),
+                     Task::update(0)}};
+  auto peakWith = [&](int64_t weightStash) {
+    TaskCosts costs = TaskCosts::uniform(1);
+    costs.stages[0].stashBytes = 100;
+    costs.stages[0].weightStashBytes = weightStash;
+    return valueOf(simulate(schedule, costs)).ranks[0].peakStashBytes;
+  };
+  EXPECT_EQ(200, peakWith(-1));
+  EXPECT_EQ(130, peakWith(30));
+  EXPECT_EQ(100, peakWith(0));
+  // I leaves more than it found: 120 + 120.
+  EXPECT_EQ(240, peakWith(120));
+}
+
+TEST(Simulator, EvaluationKeepsNothing) {
+  Schedule schedule;
+  schedule.ranks = schedule.stages = 1;
+  schedule.microBatches = 2;
+  schedule.rankOfStage = {0};
+  schedule.forwardOnly = true;
+  schedule.order = {{Task::forward(0, 0), Task::forward(0, 1)}};
+  TaskCosts costs = TaskCosts::uniform(1);
+  costs.stages[0].stashBytes = 100;
+  Simulation simulation = valueOf(simulate(schedule, costs));
+  EXPECT_EQ(2, simulation.globalStepTime);
+  EXPECT_EQ(0, simulation.ranks[0].peakStashBytes);
+  EXPECT_EQ(0, simulation.ranks[0].peakInFlight);
+}
+
 TEST(Simulator, LinkCarriesOneMessageAtATime) {
   TaskCosts costs = TaskCosts::uniform(2);
   costs.linkBandwidth = 10;
