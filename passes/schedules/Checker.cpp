@@ -314,10 +314,9 @@ llvm::Error pipewright::schedules::checkMemory(
     for (size_t i = 0; i < tasks.size(); ++i) {
       meter.runAt(tasks, i);
       if (meter.peakBytes() > limit)
-        return refuse("rank {0} keeps {1} bytes of stashes in {2}, {3} of them "
-                      "in flight, but its limit is {4} bytes",
-                      rank, meter.peakBytes(), tasks[i].name(),
-                      meter.peakInFlight(), limit);
+        return refuse("rank {0} keeps {1} bytes of stashes at {2}, but its "
+                      "limit is {3} bytes",
+                      rank, meter.peakBytes(), tasks[i].name(), limit);
     }
   }
   return llvm::Error::success();

@@ -295,8 +295,9 @@ std::string Dependences::deadlockStory(llvm::ArrayRef<Blocked> blocked,
       waitsFor[rank] = schedule->rankOfStage[need[rank].stage];
     }
   std::vector<int32_t> cycle = findWaitCycle(waitsFor);
-  auto taskOf = [&](int32_t rank) -> const Task & {
-    return *blocked[rank].task;
+  auto nameOf = [&](int32_t rank) {
+    auto [task, partner] = blocked[rank];
+    return partner ? task->name() + "&" + partner->name() : task->name();
   };
 
   if (cycle.size() == 1) {
@@ -306,17 +307,20 @@ std::string Dependences::deadlockStory(llvm::ArrayRef<Blocked> blocked,
         hasKind(TaskKind::InputGradient, missing.stage, missing.microBatch);
     Task producer{isSplit ? TaskKind::InputGradient : missing.kind,
                   missing.stage, missing.microBatch};
+    auto [task, partner] = blocked[cycle[0]];
+    if (partner && (*task == producer || *partner == producer))
+      return formatv("rank {0} overlaps {1} with {2}, but one needs the other",
+                     cycle[0], task->name(), partner->name());
     return formatv("rank {0} runs {1} before {2}, which it needs", cycle[0],
-                   taskOf(cycle[0]).name(), producer.name());
+                   nameOf(cycle[0]), producer.name());
   }
   auto tell = [&](size_t i) -> std::string {
     int32_t rank = cycle[i], other = cycle[(i + 1) % cycle.size()];
-    std::string waits = i == 0 ? formatv("rank {0} waits at {1} for ", rank,
-                                         taskOf(rank).name())
-                                     .str()
-                               : std::string("which waits for ");
+    std::string waits =
+        i == 0 ? formatv("rank {0} waits at {1} for ", rank, nameOf(rank)).str()
+               : std::string("which waits for ");
     return formatv("{0}{1}, which rank {2} computes after {3}", waits,
-                   describe(need[rank]), other, taskOf(other).name());
+                   describe(need[rank]), other, nameOf(other));
   };
   return "deadlock: " + joinStory(cycle.size(), ", ", tell);
 }

@@ -173,6 +173,288 @@ TEST(CheckSchedule, CycleOfThreeRanks) {
             messageOf(checkSchedule(schedule, edges)));
 }
 
+TEST(CheckSchedule, CycleOfManyRanks) {
+  // Every rank wants its first gradient before it makes its second output.
+  EXPECT_EQ("deadlock: rank 30 waits at B30.0 for the gradient of stage 31, "
+            "micro-batch 0, which rank 31 computes after F31.1, which waits "
+            "for the output of stage 30, micro-batch 1, which rank 30 computes "
+            "after B30.0",
+            refusalOf(buildSchedule("gpipe", 32, 32, 2), [](Schedule &s) {
+              for (int rank = 0; rank < 31; ++rank)
+                std::swap(s.order[rank][1], s.order[rank][2]);
+            }));
+  // With a shortcut from the first stage to the last, all are in it.
+  Schedule schedule = buildSchedule("gpipe", 32, 32, 2);
+  std::vector<StageEdge> edges = linearEdges(32);
+  for (StageEdge &edge : edges)
+    edge.hasGradient = true;
+  edges.insert(edges.begin(), {0, 31, 0, false});
+  for (int rank = 0; rank < 31; ++rank)
+    std::swap(schedule.order[rank][1], schedule.order[rank][2]);
+  std::string story = messageOf(checkSchedule(schedule, edges));
+  EXPECT_TRUE(llvm::StringRef(story).starts_with(
+      "deadlock: rank 0 waits at B0.0 for the gradient of stage 1, micro-batch "
+      "0, which rank 1 computes after B1.0, which waits for"))
+      << story;
+  EXPECT_NE(std::string::npos, story.find("... (24 more ranks wait likewise)"))
+      << story;
+  EXPECT_TRUE(llvm::StringRef(story).ends_with(
+      "which waits for the output of stage 0, micro-batch 1, which rank 0 "
+      "computes after B0.0"))
+      << story;
+}
+
+//===----------------------------------------------------------------------===//
+// Pairs, copies, updates, evaluation
+//===----------------------------------------------------------------------===//
+
+TEST(CheckSchedule, PairWithNothing) {
+  EXPECT_EQ("rank 0 overlaps U0 with nothing, but expects pairs",
+            refusalOf(twoByTwo(), [](Schedule &s) {
+              s.order[0].back().overlapsNext = true;
+            }));
+}
+
+TEST(CheckSchedule, ThreeTogether) {
+  EXPECT_EQ("rank 0 overlaps F0.0 with a chain of tasks, but expects pairs",
+            refusalOf(twoByTwo(), [](Schedule &s) {
+              s.order[0][0].overlapsNext = s.order[0][1].overlapsNext = true;
+            }));
+}
+
+TEST(CheckSchedule, PairOfATaskAndItsNeed) {
+  EXPECT_EQ("rank 1 overlaps F1.0 with B1.0, but one needs the other",
+            refusalOf(twoByTwo(),
+                      [](Schedule &s) { s.order[1][0].overlapsNext = true; }));
+}
+
+TEST(CheckSchedule, PairThatNeedsALaterTask) {
+  EXPECT_EQ("rank 1 runs F1.0&B1.1 before F1.1, which it needs",
+            refusalOf(twoByTwo(), [](Schedule &s) {
+              std::swap(s.order[1][1], s.order[1][3]);
+              s.order[1][0].overlapsNext = true;
+            }));
+}
+
+TEST(CheckSchedule, PairsThatWaitForEachOther) {
+  // One after the other it would do; together, each has what the other needs.
+  Schedule schedule = twoByTwo();
+  std::swap(schedule.order[1][1], schedule.order[1][2]);
+  EXPECT_EQ("deadlock: rank 0 waits at F0.1&B0.0 for the gradient of stage 1, "
+            "micro-batch 0, which rank 1 computes after F1.1&B1.0, which waits "
+            "for the output of stage 0, micro-batch 1, which rank 0 computes "
+            "after F0.1&B0.0",
+            refusalOf(schedule, [](Schedule &s) {
+              s.order[0][1].overlapsNext = s.order[1][1].overlapsNext = true;
+            }));
+}
+
+/// One rank for each stage of two copies, which go the opposite ways.
+static Schedule twoCopies() {
+  Schedule schedule;
+  schedule.ranks = 2;
+  schedule.stages = 4;
+  schedule.microBatches = 2;
+  schedule.copies = 2;
+  schedule.rankOfStage = {0, 1, 1, 0};
+  schedule.order = {
+      {Task::forward(0, 0), Task::forward(3, 1), Task::backward(3, 1),
+       Task::backward(0, 0), Task::update(0), Task::update(3)},
+      {Task::forward(2, 1), Task::forward(1, 0), Task::backward(1, 0),
+       Task::backward(2, 1), Task::update(1), Task::update(2)}};
+  return schedule;
+}
+
+TEST(CheckSchedule, TaskOfTheOtherCopy) {
+  EXPECT_EQ("rank 0 runs F0.1, but that micro-batch goes through the other "
+            "copy of the model",
+            refusalOf(twoCopies(),
+                      [](Schedule &s) { s.order[0][0].microBatch = 1; }));
+}
+
+TEST(CheckSchedule, MissingTaskOfTheSecondCopy) {
+  EXPECT_EQ("rank 1 never runs B2.1", refusalOf(twoCopies(), [](Schedule &s) {
+              s.order[1].erase(s.order[1].begin() + 3);
+            }));
+  EXPECT_EQ("rank 0 never runs U3",
+            refusalOf(twoCopies(), [](Schedule &s) { s.order[0].pop_back(); }));
+}
+
+TEST(CheckSchedule, EdgeBetweenCopies) {
+  EXPECT_EQ("edge 1 goes from stage 1 to stage 2, which is part of the other "
+            "copy of the model",
+            messageOf(checkSchedule(twoCopies(), {{0, 1}, {1, 2}, {2, 3}})));
+}
+
+TEST(CheckSchedule, CycleBetweenCopies) {
+  // Both ranks want the other copy's output first.
+  EXPECT_EQ("deadlock: rank 0 waits at F3.1 for the output of stage 2, "
+            "micro-batch 1, which rank 1 computes after F1.0, which waits for "
+            "the output of stage 0, micro-batch 0, which rank 0 computes after "
+            "F3.1",
+            refusalOf(twoCopies(), [](Schedule &s) {
+              std::swap(s.order[0][0], s.order[0][1]);
+              std::swap(s.order[1][0], s.order[1][1]);
+            }));
+}
+
+TEST(CheckSchedule, CountsThatDoNotDivide) {
+  EXPECT_EQ("2 copies of the model and 1 updates need to divide 4 stages and 3 "
+            "micro-batches",
+            refusalOf(twoCopies(), [](Schedule &s) { s.microBatches = 3; }));
+  EXPECT_EQ("1 copies of the model and 3 updates need to divide 2 stages and 2 "
+            "micro-batches",
+            refusalOf(twoByTwo(), [](Schedule &s) { s.updates = 3; }));
+}
+
+/// One rank that updates after each half of four micro-batches.
+static Schedule twoUpdates(WeightRule rule = WeightRule::Newest) {
+  Schedule schedule;
+  schedule.ranks = schedule.stages = 1;
+  schedule.microBatches = 4;
+  schedule.updates = 2;
+  schedule.weightRule = rule;
+  schedule.rankOfStage = {0};
+  schedule.order.resize(1);
+  for (int32_t m = 0; m < 4; ++m) {
+    schedule.order[0].push_back(Task::forward(0, m));
+    schedule.order[0].push_back(Task::backward(0, m));
+    if (m % 2 == 1)
+      schedule.order[0].push_back(Task::update(0, m / 2));
+  }
+  return schedule;
+}
+
+TEST(CheckSchedule, MissingSecondUpdate) {
+  EXPECT_EQ("rank 0 never runs U0.1", refusalOf(twoUpdates(), [](Schedule &s) {
+              s.order[0].pop_back();
+            }));
+}
+
+TEST(CheckSchedule, UpdateBeforeItsGradients) {
+  EXPECT_EQ("rank 0 runs U0 before B0.1, which it needs",
+            refusalOf(twoUpdates(), [](Schedule &s) {
+              std::swap(s.order[0][3], s.order[0][4]);
+            }));
+}
+
+TEST(CheckSchedule, UpdatesInTheWrongOrder) {
+  EXPECT_EQ("rank 0 runs U0.1 before U0, which it needs",
+            refusalOf(twoUpdates(), [](Schedule &s) {
+              std::vector<Task> &tasks = s.order[0];
+              std::rotate(tasks.begin() + 4, tasks.begin() + 5, tasks.end());
+            }));
+}
+
+TEST(CheckSchedule, ForwardBeforeItsVersionOfTheWeights) {
+  auto schedule = [] {
+    Schedule schedule = twoUpdates(WeightRule::DelayedByOne);
+    schedule.updates = 4;
+    schedule.order[0].clear();
+    for (int32_t m = 0; m < 4; ++m)
+      schedule.order[0].insert(
+          schedule.order[0].end(),
+          {Task::forward(0, m), Task::backward(0, m), Task::update(0, m)});
+    return schedule;
+  };
+  // F0.2 may run ahead of the second update, but not of the first.
+  EXPECT_EQ("", refusalOf(schedule(), [](Schedule &s) {
+              auto begin = s.order[0].begin();
+              std::rotate(begin + 3, begin + 6, begin + 7);
+            }));
+  EXPECT_EQ("rank 0 runs F0.2 before U0, which it needs",
+            refusalOf(schedule(), [](Schedule &s) {
+              auto begin = s.order[0].begin();
+              std::rotate(begin + 2, begin + 6, begin + 7);
+            }));
+}
+
+static Schedule evaluation() {
+  Schedule schedule = twoByTwo();
+  schedule.forwardOnly = true;
+  for (int32_t rank : {0, 1})
+    schedule.order[rank] = {Task::forward(rank, 0), Task::forward(rank, 1)};
+  return schedule;
+}
+
+TEST(CheckSchedule, BackwardInEvaluation) {
+  EXPECT_EQ("rank 1 runs B1.0, but this schedule has forwards only",
+            refusalOf(evaluation(), [](Schedule &s) {
+              s.order[1].push_back(Task::backward(1, 0));
+            }));
+  EXPECT_EQ("rank 1 never runs F1.1", refusalOf(evaluation(), [](Schedule &s) {
+              s.order[1].pop_back();
+            }));
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// 1f1b of three ranks, which keep 3, 2 and 1 stashes of 10, 20 and 40 bytes.
+static std::string memoryRefusal(llvm::ArrayRef<int64_t> limits) {
+  TaskCosts costs = TaskCosts::uniform(3);
+  costs.stages[0].stashBytes = 10;
+  costs.stages[1].stashBytes = 20;
+  costs.stages[2].stashBytes = 40;
+  return messageOf(checkMemory(buildSchedule("1f1b", 3, 3, 4), costs, limits));
+}
+
+TEST(CheckMemory, EachRankHasItsLimit) {
+  EXPECT_EQ("", memoryRefusal({30, 40, 40}));
+  EXPECT_EQ("rank 0 keeps 30 bytes of stashes at F0.2, but its limit is 29 "
+            "bytes",
+            memoryRefusal({29, 40, 40}));
+  EXPECT_EQ("rank 1 keeps 40 bytes of stashes at F1.1, but its limit is 39 "
+            "bytes",
+            memoryRefusal({30, 39, 40}));
+  EXPECT_EQ("rank 2 keeps 40 bytes of stashes at F2.0, but its limit is 0 "
+            "bytes",
+            memoryRefusal({30, 40, 0}));
+}
+
+TEST(CheckMemory, OneLimitIsForAll) {
+  EXPECT_EQ("", memoryRefusal({40}));
+  EXPECT_EQ("rank 1 keeps 40 bytes of stashes at F1.1, but its limit is 35 "
+            "bytes",
+            memoryRefusal({35}));
+  EXPECT_EQ("expects one memory limit, or one for each of 3 ranks, but got 2",
+            memoryRefusal({35, 35}));
+}
+
+TEST(CheckMemory, RefusesWhatCannotRun) {
+  Schedule schedule = twoByTwo();
+  schedule.order[0].pop_back();
+  EXPECT_EQ("rank 0 never runs U0",
+            messageOf(checkMemory(schedule, TaskCosts::uniform(2), {100})));
+  EXPECT_EQ("expects the costs of 2 stages, but got 1",
+            messageOf(checkMemory(twoByTwo(), TaskCosts::uniform(1), {100})));
+}
+
+TEST(CheckMemory, AgreesWithTheSimulator) {
+  forEachCase([](const Policy &policy, const ScheduleOptions &options) {
+    if (options.microBatches > options.ranks + 1)
+      return;
+    Schedule schedule = valueOf(policy.build(options));
+    TaskCosts costs = TaskCosts::uniform(schedule.stages);
+    for (auto [i, stage] : llvm::enumerate(costs.stages)) {
+      stage.stashBytes = 10 + static_cast<int64_t>(i);
+      stage.weightStashBytes = static_cast<int64_t>(i * 7 % 20);
+    }
+    std::vector<int64_t> limits;
+    for (const RankSummary &rank : valueOf(simulate(schedule, costs)).ranks)
+      limits.push_back(rank.peakStashBytes);
+    EXPECT_EQ("", messageOf(checkMemory(schedule, costs, limits)));
+    if (schedule.forwardOnly)
+      return;
+    limits.back() -= 1;
+    std::string message = messageOf(checkMemory(schedule, costs, limits));
+    EXPECT_TRUE(llvm::StringRef(message).starts_with(
+        "rank " + std::to_string(options.ranks - 1) + " keeps "))
+        << message;
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Instruction lists
 //===----------------------------------------------------------------------===//
@@ -266,6 +548,168 @@ TEST(CheckInstructions, CycleOfManyRanks) {
   EXPECT_NE(std::string::npos,
             story.find("... (92 more ranks wait likewise); rank 98 waits"));
 }
+
+//===----------------------------------------------------------------------===//
+// Channel layouts and buffering
+//===----------------------------------------------------------------------===//
+
+static std::string refusalOf(const InstructionLists &lists,
+                             const Channels &channels) {
+  auto name = [](const Transfer &transfer) {
+    return "x" + std::to_string(transfer.edge);
+  };
+  return messageOf(checkInstructions(lists, name, channels));
+}
+
+TEST(CheckInstructions, CrossedReceivesInOneQueue) {
+  // Rank 2 receives from 0 and 1 in the order in which they do not come: rank 1
+  // sends to 2 only after rank 0 had its message through.
+  InstructionLists lists = {
+      {postSend(0, 2), postSend(1, 1), waitSend(0, 2), waitSend(1, 1)},
+      {postReceive(1, 0), waitReceive(1, 0), postSend(2, 2), waitSend(2, 2)},
+      {postReceive(2, 1), postReceive(0, 0), waitReceive(2, 1),
+       waitReceive(0, 0)}};
+  EXPECT_EQ("", refusalOf(lists));
+  EXPECT_EQ("deadlock without buffering, one queue per rank: rank 1 waits at "
+            "its start for its receive from rank 0 of x1; rank 0 has its send "
+            "to rank 1 of x1 queued behind its send to rank 2 of x0; rank 2 "
+            "has its receive from rank 0 of x0 queued behind its receive from "
+            "rank 1 of x2, whose send rank 1 posts later",
+            refusalOf(lists, {ChannelLayout::Rank, {}}));
+  // A buffer lets rank 0 go on.
+  EXPECT_EQ("", refusalOf(lists, {ChannelLayout::Rank, Buffering{1}}));
+}
+
+TEST(CheckInstructions, QueuesThatBlockEachOther) {
+  // Nobody waits before all is posted; the queues alone are the cycle.
+  InstructionLists lists(3);
+  for (int32_t rank = 0; rank < 3; ++rank) {
+    int32_t next = (rank + 1) % 3, previous = (rank + 2) % 3;
+    lists[rank] = {postSend(rank, next), postReceive(previous, previous),
+                   waitSend(rank, next), waitReceive(previous, previous)};
+  }
+  EXPECT_EQ("", refusalOf(lists));
+  std::string story = refusalOf(lists, {ChannelLayout::Rank, {}});
+  EXPECT_EQ("deadlock without buffering, one queue per rank: rank 0 has its "
+            "receive from rank 2 of x2 queued behind its send to rank 1 of x0; "
+            "rank 1 has its receive from rank 0 of x0 queued behind its send "
+            "to rank 2 of x1; rank 2 has its receive from rank 1 of x1 queued "
+            "behind its send to rank 0 of x2",
+            story);
+}
+
+TEST(CheckInstructions, BuffersThatFill) {
+  // Both send three messages before they receive any.
+  InstructionLists lists(2);
+  for (int32_t rank : {0, 1}) {
+    for (int32_t i : {0, 1, 2}) {
+      lists[rank].push_back(postSend(10 * rank + i, 1 - rank));
+      lists[rank].push_back(waitSend(10 * rank + i, 1 - rank));
+    }
+    for (int32_t i : {0, 1, 2}) {
+      lists[rank].push_back(postReceive(10 - 10 * rank + i, 1 - rank));
+      lists[rank].push_back(waitReceive(10 - 10 * rank + i, 1 - rank));
+    }
+  }
+  EXPECT_EQ("deadlock with 2 messages buffered: rank 0 waits at its start for "
+            "its send to rank 1 of x2, which finds no free buffer as rank 1 "
+            "posts its receive from rank 0 of x0 later; rank 1 waits at its "
+            "start for its send to rank 0 of x12, which finds no free buffer "
+            "as rank 0 posts its receive from rank 1 of x10 later",
+            refusalOf(lists, {ChannelLayout::Link, Buffering{2}}));
+  EXPECT_EQ("", refusalOf(lists, {ChannelLayout::Link, Buffering{3}}));
+  EXPECT_EQ("", refusalOf(lists, {ChannelLayout::Rank, Buffering::infinite()}));
+}
+
+TEST(CheckInstructions, BothReceiveFirstWhateverIsBuffered) {
+  InstructionLists lists = {
+      {postReceive(1, 1), waitReceive(1, 1), postSend(0, 1), waitSend(0, 1)},
+      {postReceive(0, 0), waitReceive(0, 0), postSend(1, 0), waitSend(1, 0)}};
+  EXPECT_EQ("deadlock with unlimited buffering, one queue per rank: rank 0 "
+            "waits at its start for its receive from rank 1 of x1, whose send "
+            "rank 1 posts later; rank 1 waits at its start for its receive "
+            "from rank 0 of x0, whose send rank 0 posts later",
+            refusalOf(lists, {ChannelLayout::Rank, Buffering::infinite()}));
+}
+
+TEST(CheckInstructions, DirectionsHaveTheirOwnOrder) {
+  // An activation and a gradient over one link, in opposite orders.
+  auto post = [](InstructionKind kind, TransferKind what, int32_t peer) {
+    return RankInstruction::message(kind, {what, 0, 0}, peer, 8);
+  };
+  using enum InstructionKind;
+  InstructionLists lists = {{post(PostSend, TransferKind::Forward, 1),
+                             post(PostSend, TransferKind::Gradient, 1),
+                             post(WaitSend, TransferKind::Gradient, 1),
+                             post(WaitSend, TransferKind::Forward, 1)},
+                            {post(PostReceive, TransferKind::Gradient, 0),
+                             post(PostReceive, TransferKind::Forward, 0),
+                             post(WaitReceive, TransferKind::Forward, 0),
+                             post(WaitReceive, TransferKind::Gradient, 0)}};
+  EXPECT_EQ("", refusalOf(lists, {ChannelLayout::Direction, {}}));
+  for (ChannelLayout layout : {ChannelLayout::Link, ChannelLayout::Rank})
+    EXPECT_EQ("rank 0 waits for x0, but its oldest outstanding send to rank 1 "
+              "is x0",
+              refusalOf(lists, {layout, {}}));
+}
+
+TEST(CheckInstructions, ReceivesJustBeforeUse) {
+  // The obvious order: receive when it is needed, send when it is made, wait
+  // for sends at the end. One queue for each link carries it.
+  Schedule schedule = buildSchedule("1f1b", 4, 4, 8);
+  InstructionLists lists =
+      valueOf(orderMessages(schedule, TaskCosts::uniform(4)));
+  for (std::vector<RankInstruction> &list : lists) {
+    std::vector<RankInstruction> changed, late;
+    for (const RankInstruction &instruction : list) {
+      if (instruction.kind == InstructionKind::PostReceive)
+        continue;
+      if (instruction.kind == InstructionKind::WaitSend) {
+        late.push_back(instruction);
+        continue;
+      }
+      changed.push_back(instruction);
+      if (instruction.kind == InstructionKind::WaitReceive) {
+        changed.back().kind = InstructionKind::PostReceive;
+        changed.push_back(instruction);
+      }
+    }
+    changed.insert(changed.end(), late.begin(), late.end());
+    list = changed;
+  }
+  EXPECT_EQ("", messageOf(checkInstructions(lists)));
+  EXPECT_EQ("", messageOf(checkInstructions(
+                    lists, {ChannelLayout::Rank, Buffering::infinite()})));
+  std::string story =
+      messageOf(checkInstructions(lists, {ChannelLayout::Rank, {}}));
+  EXPECT_TRUE(llvm::StringRef(story).starts_with(
+      "deadlock without buffering, one queue per rank: rank "))
+      << story;
+}
+
+TEST(Channels, NamesAreReadAndWritten) {
+  for (ChannelLayout layout :
+       {ChannelLayout::Link, ChannelLayout::Direction, ChannelLayout::Rank})
+    EXPECT_EQ(layout, valueOf(parseChannelLayout(nameOf(layout))));
+  for (Buffering buffering :
+       {Buffering::none(), Buffering{1}, Buffering{17}, Buffering::infinite()})
+    EXPECT_EQ(buffering, valueOf(parseBuffering(nameOf(buffering))));
+  EXPECT_EQ("rank", nameOf(ChannelLayout::Rank));
+  EXPECT_EQ("none", nameOf(Buffering{0}));
+  EXPECT_EQ("17", nameOf(Buffering{17}));
+  EXPECT_EQ("infinite", nameOf(Buffering::infinite()));
+  EXPECT_EQ("expects channels per link, direction or rank, but got 'wire'",
+            messageOf(parseChannelLayout("wire")));
+  for (const char *text : {"", "-1", "two", "1.5"})
+    EXPECT_EQ("expects buffering of none, infinite or a number of messages of "
+              "at least 0, but got '" +
+                  std::string(text) + "'",
+              messageOf(parseBuffering(text)));
+}
+
+//===----------------------------------------------------------------------===//
+// Pairing
+//===----------------------------------------------------------------------===//
 
 TEST(CheckInstructions, CrossedOrder) {
   EXPECT_EQ("message 0 from rank 0 to rank 1 is sent as x0, but received as "
