@@ -75,6 +75,35 @@ BodyWork workOf(Region &body, const MachineModel &machine) {
   return work;
 }
 
+/// What the arguments of a gradient body hold on to, gradients apart.
+static int64_t savedBytes(pipe::StageOp stage,
+                          pipe::GradientBodyInterface body) {
+  ValueRange arguments = body->getRegion(0).getArguments();
+  int64_t bytes = bytesOf(
+      arguments.take_front(body.getInputs().size() + body.getOutputs().size()));
+  // A stash is kept as a whole.
+  if (!body.getStashFields().empty())
+    bytes += bytesOf(stage.getForward().getReturn().getStash());
+  return bytes;
+}
+
+void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs) {
+  pipe::GradientBodyInterface whole =
+      stage.gradientBodyOf(pipe::TaskKind::backward);
+  if (!whole)
+    return;
+  costs.stashBytes = savedBytes(stage, whole);
+  pipe::GradientBodyInterface half =
+      stage.gradientBodyOf(pipe::TaskKind::weight_gradient);
+  if (!half)
+    return;
+  costs.weightStashBytes =
+      savedBytes(stage, half) + bytesOf(stage.getHandover());
+  ValueRange outputs = stage.getForward().getReturn().getValues();
+  for (int64_t index : half.getGradientsOf())
+    costs.weightStashBytes += bytesOf(outputs[index]);
+}
+
 schedules::TaskCosts predictCosts(ModuleOp module,
                                   const MachineModel &machine) {
   schedules::TaskCosts costs;
@@ -90,12 +119,19 @@ schedules::TaskCosts predictCosts(ModuleOp module,
     schedules::StageCosts cost;
     cost.forward = workOf(stage.getForward().getBodyRegion(), machine).seconds;
     cost.recompute = cost.forward;
-    cost.backward = 0;
-    if (pipe::BackwardOp backward = stage.getBackward())
-      cost.backward = workOf(backward.getBodyRegion(), machine).seconds;
-    cost.inputGradient = cost.weightGradient = cost.backward / 2;
+    auto secondsOf = [&](pipe::TaskKind kind) {
+      Operation *body = stage.bodyOf(kind);
+      return body ? workOf(body->getRegion(0), machine).seconds : 0;
+    };
+    cost.backward = secondsOf(pipe::TaskKind::backward);
+    // Before a backward is split, halves are as good a guess as any.
+    bool isSplit = stage.getInputGradient() != nullptr;
+    cost.inputGradient =
+        isSplit ? secondsOf(pipe::TaskKind::input_gradient) : cost.backward / 2;
+    cost.weightGradient = isSplit ? secondsOf(pipe::TaskKind::weight_gradient)
+                                  : cost.backward / 2;
     cost.update = optimized.lookup(stage.getSymName()) / machine.bandwidth;
-    cost.stashBytes = bytesOf(stage.getForward().getReturn().getStash());
+    countKeptBytes(stage, cost);
     costs.stages.push_back(cost);
   }
   return costs;

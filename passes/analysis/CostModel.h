@@ -48,8 +48,12 @@ struct BodyWork {
 /// module.
 BodyWork workOf(mlir::Region &body, const MachineModel &machine);
 
-/// Times of each stage's tasks; `stashBytes` is the plain sum of the stashed
-/// values.
+/// Fills in what a micro-batch keeps on the rank of a stage between its tasks:
+/// the stash, inputs and outputs that gradients read, and, until W, what W reads
+/// of these, of the gradients received and of the handover.
+void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs);
+
+/// Times of each stage's tasks, and what is kept between them.
 schedules::TaskCosts predictCosts(mlir::ModuleOp module,
                                   const MachineModel &machine);
 

@@ -169,12 +169,11 @@ LogicalResult BodyVerifier::verifyReturn() {
              << number << " in " << expected << ", but it is in "
              << memory.bufferOf(value);
   }
-  if (results.getStash().empty())
-    return success();
-  StashLayout layout(stage);
+  StashLayout layout(results.getStash());
   for (auto [number, value] : llvm::enumerate(results.getStash())) {
-    auto expected = BufferAttr::get(context, BufferSpace::stash, 0,
-                                    layout.offsets[number], bytesOf(value));
+    auto expected =
+        BufferAttr::get(context, BufferSpace::stash, stashFilledBy(body),
+                        layout.offsets[number], bytesOf(value));
     if (memory.bufferOf(value) != expected)
       return results.emitOpError("expects stash value ")
              << number << " in " << expected << ", but it is in "

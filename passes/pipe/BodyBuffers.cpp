@@ -6,55 +6,78 @@
 
 #include "passes/pipe/BodyBuffers.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
 
-StashLayout::StashLayout(StageOp stage) {
-  for (Value value : stage.getForward().getReturn().getStash()) {
+StashLayout::StashLayout(ValueRange fields) {
+  for (Value value : fields) {
     int64_t offset = alignedSize(bytes);
     offsets.push_back(offset);
     bytes = offset + bytesOf(value);
   }
 }
 
-SmallVector<Operation *> pipewright::pipe::bodiesOf(StageOp stage) {
+StashLayout::StashLayout(StageOp stage)
+    : StashLayout(ValueRange(stage.getForward().getReturn().getStash())) {}
+
+StashLayout::StashLayout(StageOp stage, Type type)
+    : StashLayout(isa<HandoverType>(type)
+                      ? stage.getHandover()
+                      : stage.getForward().getReturn().getStash()) {}
+
+int64_t pipewright::pipe::stashFilledBy(Operation *body) {
+  return isa<InputGradientOp>(body) ? kHandover : kForwardStash;
+}
+
+SmallVector<Operation *>
+pipewright::pipe::bodiesRunBy(StageOp stage, ArrayRef<RankOp> programs) {
+  llvm::DenseSet<Operation *> run;
+  for (RankOp program : programs)
+    for (auto task : program.getBody()->getOps<TaskOp>())
+      if (task.getStage() == stage.getSymName())
+        run.insert(stage.bodyOf(task.getKind()));
   SmallVector<Operation *> bodies;
-  for (Operation &op : *stage.getBody())
-    bodies.push_back(&op);
+  for (Operation &body : *stage.getBody())
+    if (run.contains(&body))
+      bodies.push_back(&body);
   return bodies;
 }
 
 SmallVector<BufferAttr> pipewright::pipe::argumentBuffers(Operation *body) {
   MLIRContext *context = body->getContext();
-  Block &block = blockOf(body);
+  Block::BlockArgListType arguments = blockOf(body).getArguments();
   SmallVector<BufferAttr> buffers;
-  auto addInput = [&](int64_t operand, BlockArgument argument) {
-    buffers.push_back(BufferAttr::get(context, BufferSpace::input, operand,
-                                      /*offset=*/0, bytesOf(argument)));
+  int64_t operand = 0;
+  auto addInputs = [&](size_t count) {
+    for (BlockArgument argument : arguments.slice(buffers.size(), count))
+      buffers.push_back(BufferAttr::get(context, BufferSpace::input, operand++,
+                                        /*offset=*/0, bytesOf(argument)));
   };
-  auto backward = dyn_cast<BackwardOp>(body);
-  if (!backward) {
-    for (BlockArgument argument : block.getArguments())
-      addInput(argument.getArgNumber(), argument);
+  auto gradient = dyn_cast<GradientBodyInterface>(body);
+  if (!gradient) {
+    addInputs(arguments.size());
     return buffers;
   }
 
-  // Saved values, the whole stash as one operand, gradients.
-  StashLayout layout(cast<StageOp>(body->getParentOp()));
-  int64_t saved = backward.getInputs().size() + backward.getOutputs().size();
-  int64_t fields = layout.offsets.size();
-  for (BlockArgument argument : block.getArguments()) {
-    int64_t number = argument.getArgNumber();
-    if (number < saved)
-      addInput(number, argument);
-    else if (number < saved + fields)
-      buffers.push_back(BufferAttr::get(
-          context, BufferSpace::stash,
-          /*index=*/0, layout.offsets[number - saved], bytesOf(argument)));
-    else
-      addInput(number - fields + (fields > 0), argument);
-  }
+  // Saved values, the stash as one operand, gradients, the handover as one.
+  auto stage = cast<StageOp>(body->getParentOp());
+  auto addField = [&](int64_t stash, int64_t offset) {
+    int64_t bytes = bytesOf(arguments[buffers.size()]);
+    buffers.push_back(
+        BufferAttr::get(context, BufferSpace::stash, stash, offset, bytes));
+  };
+  addInputs(gradient.getInputs().size() + gradient.getOutputs().size());
+  StashLayout stash(stage), handover(stage.getHandover());
+  for (int64_t field : gradient.getStashFields())
+    addField(kForwardStash, stash.offsets[field]);
+  operand += !gradient.getStashFields().empty();
+  addInputs(gradient.getGradientsOf().size());
+  if (gradient.takesHandover())
+    for (int64_t offset : handover.offsets)
+      addField(kHandover, offset);
   return buffers;
 }
 

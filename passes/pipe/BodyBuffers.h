@@ -14,17 +14,29 @@
 
 namespace pipewright::pipe {
 
-/// The fields of a stage's stash, one after the other, each aligned.
+/// The fields of a stash or a handover, one after the other, each aligned.
 struct StashLayout {
   llvm::SmallVector<int64_t> offsets;
   /// The end of the last field; 0 where nothing is stashed.
   int64_t bytes = 0;
 
+  explicit StashLayout(mlir::ValueRange fields);
+  /// Of the forward's stash.
   explicit StashLayout(StageOp stage);
+  /// Of what a value of type `!pipe.stash` or `!pipe.handover` is in memory.
+  StashLayout(StageOp stage, mlir::Type type);
 };
 
-/// The `pipe.forward`, `pipe.backward` and `pipe.evaluate` that there are.
-llvm::SmallVector<mlir::Operation *> bodiesOf(StageOp stage);
+/// The index of a stash in buffers of space `stash`.
+constexpr int64_t kForwardStash = 0, kHandover = 1;
+
+/// What `body` fills when it returns values as its stash.
+int64_t stashFilledBy(mlir::Operation *body);
+
+/// The bodies of a stage that tasks of `programs` run, in their order. A
+/// schedule that splits backwards may leave the whole ones alone.
+llvm::SmallVector<mlir::Operation *>
+bodiesRunBy(StageOp stage, llvm::ArrayRef<RankOp> programs);
 
 inline mlir::Block &blockOf(mlir::Operation *body) {
   return body->getRegion(0).front();

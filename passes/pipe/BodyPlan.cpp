@@ -81,12 +81,11 @@ void BodyPlan::assignResults() {
   for (auto [number, value] : llvm::enumerate(results.getValues()))
     leaving[rootOf(value)] = BufferAttr::get(context, BufferSpace::output,
                                              number, 0, bytesOf(value));
-  if (results.getStash().empty())
-    return;
-  StashLayout layout(cast<StageOp>(body->getParentOp()));
+  StashLayout layout(results.getStash());
   for (auto [value, offset] : llvm::zip(results.getStash(), layout.offsets))
     leaving[rootOf(value)] =
-        BufferAttr::get(context, BufferSpace::stash, 0, offset, bytesOf(value));
+        BufferAttr::get(context, BufferSpace::stash, stashFilledBy(body),
+                        offset, bytesOf(value));
 }
 
 void BodyPlan::planTemporaries() {

@@ -32,6 +32,8 @@ std::string Content::describe(const Stages &stages) const {
     return of("gradient of output " + number) + batch;
   case Kind::Stash:
     return of("stash") + batch;
+  case Kind::Handover:
+    return of("handover") + batch;
   case Kind::Sum:
     return of("summed gradients");
   case Kind::WeightGradient:
@@ -54,13 +56,16 @@ static std::optional<Content> resultOfTask(const Stages &stages, TaskOp task,
   int64_t number = result.getResultNumber(), batch = microBatchOf(task);
   if (isa<StashType>(result.getType()))
     return Content{Kind::Stash, stage, 0, batch, {}};
+  if (isa<HandoverType>(result.getType()))
+    return Content{Kind::Handover, stage, 0, batch, {}};
   if (isa<GradientType>(result.getType()))
     return Content{Kind::Sum, stage, 0, 0, {}};
   if (isa<UpdatedType>(result.getType()))
     return Content{Kind::Updated, stage, 0, 0, {}};
-  if (task.getKind() != TaskKind::backward)
+  GradientBodyInterface body = stages[stage].gradientBodyOf(task.getKind());
+  if (!body)
     return Content{Kind::Result, stage, number, batch, {}};
-  int64_t argument = stages[stage].getBackward().getInputGradients()[number];
+  int64_t argument = body.getInputGradients()[number];
   int64_t link = stages.linkInto(stage, argument);
   if (link < 0)
     return std::nullopt;
@@ -99,15 +104,16 @@ static Content sourceContent(const Stages &stages, int32_t stage,
           {}};
 }
 
+/// Of a backward task or one of its halves.
 static std::optional<Content> operandOfBackward(const Stages &stages,
                                                 TaskOp task, int64_t number) {
   int32_t stage = stages.numberOf(task.getStage());
   int64_t batch = microBatchOf(task);
   StageOp op = stages[stage];
-  BackwardOp backward = op.getBackward();
-  ArrayRef<int64_t> inputs = backward.getInputs();
-  ArrayRef<int64_t> outputs = backward.getOutputs();
-  ArrayRef<int64_t> gradients = backward.getGradientsOf();
+  GradientBodyInterface body = op.gradientBodyOf(task.getKind());
+  ArrayRef<int64_t> inputs = body.getInputs();
+  ArrayRef<int64_t> outputs = body.getOutputs();
+  ArrayRef<int64_t> gradients = body.getGradientsOf();
   if (number < static_cast<int64_t>(inputs.size()))
     return sourceContent(stages, stage,
                          op.getForward().getSources()[inputs[number]], batch);
@@ -115,10 +121,13 @@ static std::optional<Content> operandOfBackward(const Stages &stages,
   if (number < static_cast<int64_t>(outputs.size()))
     return Content{Kind::Result, stage, outputs[number], batch, {}};
   number -= outputs.size();
-  if (stages.hasStash(stage) && number-- == 0)
+  if (!body.getStashFields().empty() && number-- == 0)
     return Content{Kind::Stash, stage, 0, batch, {}};
   if (number < static_cast<int64_t>(gradients.size()))
     return Content{Kind::Gradient, stage, gradients[number], batch, {}};
+  number -= gradients.size();
+  if (body.takesHandover() && number == 0)
+    return Content{Kind::Handover, stage, 0, batch, {}};
   return Content{Kind::Sum, stage, 0, 0, {}};
 }
 
@@ -157,6 +166,8 @@ std::optional<Content> pipewright::pipe::contentWantedBy(const Stages &stages,
                            stages[stage].getEvaluate().getSources()[number],
                            microBatchOf(task));
     case TaskKind::backward:
+    case TaskKind::input_gradient:
+    case TaskKind::weight_gradient:
       return operandOfBackward(stages, task, number);
     case TaskKind::update:
       return Content{Kind::Sum, stage, 0, 0, {}};

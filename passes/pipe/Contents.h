@@ -25,6 +25,8 @@ struct Content {
     /// The gradient of that result.
     Gradient,
     Stash,
+    /// What the input gradient of `stage` keeps for the weight gradient.
+    Handover,
     /// The weight gradients of `stage`, summed so far.
     Sum,
     /// The gradient of the tied weight `name` in `stage`.
@@ -55,8 +57,9 @@ std::optional<Content> contentWantedBy(const Stages &stages, StepMode mode,
                                        mlir::OpOperand &operand);
 
 /// The ops of one step, in any order: every task there is, once; what it
-/// reads is what it wants, unless it was received; backward tasks of a stage
-/// in ascending order; no gradient of a tied weight forgotten. Reports every
+/// reads is what it wants, unless it was received; gradients of a stage summed
+/// in ascending order, or in any if the module says so; no gradient of a tied
+/// weight forgotten. Reports every
 /// violation. `where` is the op that diagnostics about missing tasks name.
 mlir::LogicalResult verifyTasks(const Stages &stages, StepMode mode,
                                 int64_t microBatches, mlir::Operation *where,

@@ -106,9 +106,12 @@ Value StepSplitter::valueOf(const schedules::Transfer &transfer) const {
     return index
         .lookup(schedules::TaskKind::Forward, link.from, transfer.microBatch)
         .getResult(link.result);
-  return index
-      .lookup(schedules::TaskKind::Backward, link.to, transfer.microBatch)
-      .getResult(link.gradientResult);
+  TaskOp giver =
+      index.lookup(schedules::TaskKind::Backward, link.to, transfer.microBatch);
+  if (!giver)
+    giver = index.lookup(schedules::TaskKind::InputGradient, link.to,
+                         transfer.microBatch);
+  return giver.getResult(link.gradientResult);
 }
 
 void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {

@@ -120,6 +120,52 @@ def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 
+def PipeSplitBackward : Pass<"pipe-split-backward", "::mlir::ModuleOp"> {
+  let summary = "Cut each backward into input and weight gradients";
+  let description = [{
+    Adds to each stage with a backward its two halves. `pipe.input_gradient`
+    holds the ops that the returned gradients depend on; `pipe.weight_gradient`
+    all others, which end in `nn.accumulate_gradient`. What the first computes
+    and the second reads is handed over, a second stash; constants, weights,
+    views, and masks and permutations of what is there anyway are repeated
+    instead. Of the forward's stash and of the gradients of its results each
+    half reads what it needs itself.
+
+    Ops, their order and their kernels stay, so the halves compute the bits of
+    the whole, which stays too: schedules may run it for some micro-batches. A
+    stage whose inputs need no gradient has an empty first half, one without
+    weights an empty second one.
+
+    Idempotent: stages that have halves are left alone.
+
+    ```mlir
+    pipe.backward inputs [0] outputs [] gradients_of [0] input_gradients [0] {
+    ^bb0(%x: tensor<4x8xf32>, %dy: tensor<4x2xf32>):
+      %w = nn.parameter @w : tensor<8x2xf32>
+      %dx = nn.matmul %dy, %w transpose_b : ...
+      %dw = nn.matmul %x, %dy transpose_a : ...
+      nn.accumulate_gradient @w, %dw : tensor<8x2xf32>
+      pipe.return %dx : tensor<4x8xf32>
+    }
+    // gets
+    pipe.input_gradient inputs [] outputs [] stash [] gradients_of [0]
+        input_gradients [0] {
+    ^bb0(%dy: tensor<4x2xf32>):
+      %w = nn.parameter @w : tensor<8x2xf32>
+      %dx = nn.matmul %dy, %w transpose_b : ...
+      pipe.return %dx : tensor<4x8xf32>
+    }
+    pipe.weight_gradient inputs [0] outputs [] stash [] gradients_of [0] {
+    ^bb0(%x: tensor<4x8xf32>, %dy: tensor<4x2xf32>):
+      %dw = nn.matmul %x, %dy transpose_a : ...
+      nn.accumulate_gradient @w, %dw : tensor<8x2xf32>
+      pipe.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
 def PipeVerifyStaged : Pass<"pipe-verify-staged", "::mlir::ModuleOp"> {
   let summary = "Check the contract of the staged level";
   let description = [{
@@ -127,7 +173,7 @@ def PipeVerifyStaged : Pass<"pipe-verify-staged", "::mlir::ModuleOp"> {
     sources are model inputs or results of earlier stages, each result with
     exactly one use of the same type; exactly one stage reports the loss; and
     every gradient that a backward returns is one that the producing stage's
-    backward takes.
+    backward takes. Halves of a backward return and take what the whole does.
 
     Reports every violation, not only the first.
   }];
@@ -165,9 +211,10 @@ def PipeUnrollMicrobatches
 def PipeVerifyUnrolled : Pass<"pipe-verify-unrolled", "::mlir::ModuleOp"> {
   let summary = "Check the contract of the unrolled level";
   let description = [{
-    Contract: a step holds every task of every micro-batch once, each reads
-    exactly what its stage's body says, and gradients are summed in ascending
-    order of micro-batches.
+    Contract: a step holds every task of every micro-batch once (a backward may
+    be there in halves), each reads exactly what its stage's body says, and
+    gradients are summed in ascending order of micro-batches, or, if the module
+    says `pipe.sums_in_schedule_order`, in any order.
 
     Reports every violation, not only the first.
   }];
@@ -186,7 +233,14 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
     runs micro-batch by micro-batch where a rank has one stage, else stage by
     stage.
 
-    Idempotent. Refuses modules whose steps are split into ranks already.
+    Where the schedule has an I and a W task, they replace the backward task;
+    `pipe-split-backward` must have run. Gradients of a stage stay summed in
+    ascending order of micro-batches, unless the policy says that it does not
+    keep to that: then they are summed in the order of the schedule, and the
+    module gets `pipe.sums_in_schedule_order`.
+
+    Idempotent. Refuses modules whose steps are split into ranks already, and
+    whole backwards where an earlier run split them.
   }];
   let options = [
     Option<"policy", "policy", "std::string", "\"\"",
@@ -244,8 +298,8 @@ def PipeInsertTransfers : Pass<"pipe-insert-transfers", "::mlir::ModuleOp"> {
 def PipeVerifySchedule : Pass<"pipe-verify-schedule", "::mlir::ModuleOp"> {
   let summary = "Check the contract of the scheduled level";
   let description = [{
-    Contract: every task is run once, on the rank of its stage; on each
-    directed link sends and receives are the same tensors in the same order;
+    Contract: every task is run once, on the rank of its stage; gradients are
+    summed as `pipe-verify-unrolled` demands; on each directed link sends and receives are the same tensors in the same order;
     and all ranks reach their end even if no send is ever buffered.
 
     A refusal tells which rank waits where, for what, from whom.

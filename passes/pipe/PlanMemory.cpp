@@ -80,9 +80,11 @@ ProgramPlan::ProgramPlan(const Stages &stages, RankOp program)
       for (Value result : task.getResults()) {
         if (isa<RankedTensorType>(result.getType()))
           add(point, result, bytesOf(result));
-        else if (auto stash = dyn_cast<StashType>(result.getType()))
+        else if (isa<StashType, HandoverType>(result.getType()))
           add(point, result,
-              StashLayout(stages[stages.numberOf(stash.getStage())]).bytes);
+              StashLayout(stages[stages.numberOf(task.getStage())],
+                          result.getType())
+                  .bytes);
       }
     }
   }
@@ -148,16 +150,17 @@ struct ModePlan {
 static ModePlan planMode(ModuleOp module, const Stages &stages, StepMode mode,
                          int64_t rank, ArrayRef<int32_t> onRank) {
   ModePlan plan;
+  SmallVector<RankOp> programs;
   for (RankOp program : module.getOps<RankOp>())
     if (program.getMode() == mode &&
-        static_cast<int64_t>(program.getRank()) == rank) {
-      plan.programs.emplace_back(stages, program);
-      plan.valueBytes = std::max(plan.valueBytes, plan.programs.back().bytes());
-    }
+        static_cast<int64_t>(program.getRank()) == rank)
+      programs.push_back(program);
+  for (RankOp program : programs) {
+    plan.programs.emplace_back(stages, program);
+    plan.valueBytes = std::max(plan.valueBytes, plan.programs.back().bytes());
+  }
   for (int32_t stage : onRank)
-    for (Operation *body : bodiesOf(stages[stage])) {
-      if (isa<EvaluateOp>(body) != (mode == StepMode::evaluate))
-        continue;
+    for (Operation *body : bodiesRunBy(stages[stage], programs)) {
       plan.bodies.emplace_back(stage, BodyPlan(body));
       plan.workspaceBytes = std::max(
           plan.workspaceBytes, plan.bodies.back().second.workspaceBytes());

@@ -1,15 +1,16 @@
 //===- Schedule.cpp - Where stages go and in which order tasks run --------===//
 //
 // Asks a policy of passes/schedules for placement and order and writes them
-// into the IR: the rank of each stage, and the block order of the steps. What
-// is computed from what does not change.
+// into the IR: the rank of each stage, backward tasks in halves where the
+// policy has them so, and the block order of the steps.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
+#include "passes/pipe/SplitTasks.h"
 #include "passes/pipe/StepOrder.h"
 #include "passes/schedules/Checker.h"
-#include "passes/schedules/Policy.h"
+#include "passes/schedules/files/FilePolicy.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -132,23 +133,42 @@ public:
     }
     readDefaults(module);
 
+    llvm::Expected<schedules::PolicyChoice> chosen = choose();
+    if (!chosen)
+      return fail(chosen.takeError());
+    schedules::TaskCosts costs = stages->costs(StepMode::train);
+    std::vector<schedules::StageEdge> edges = stages->edges(StepMode::train);
     schedules::ScheduleOptions options{ranks, stages->size(), *microBatches};
-    llvm::Expected<schedules::Schedule> schedule = build(options);
+    options.costs = &costs;
+    options.edges = edges;
+    options = chosen->with(options);
+    llvm::Expected<schedules::Schedule> schedule = (*chosen)->build(options);
     if (!schedule)
       return fail(schedule.takeError());
-    if (llvm::Error error =
-            schedules::checkSchedule(*schedule, stages->edges(StepMode::train)))
+    if (!schedule->origin.empty())
+      module.emitRemark("schedule '")
+          << policy << "' chose: " << schedule->origin;
+    bool asScheduled = !(*chosen)->sumsAscending(options);
+    if (llvm::Error error = schedules::checkSchedule(*schedule, edges))
       return fail(std::move(error));
 
     Builder builder(module.getContext());
     module->setAttr(PipeDialect::kSchedule, builder.getStringAttr(policy));
     module->setAttr(PipeDialect::kRanks, builder.getI64IntegerAttr(ranks));
+    module->removeAttr(PipeDialect::kSumsInScheduleOrder);
+    if (asScheduled)
+      module->setAttr(PipeDialect::kSumsInScheduleOrder, builder.getUnitAttr());
     for (int32_t stage = 0; stage < stages->size(); ++stage)
       (*stages)[stage].setRank(schedule->rankOfStage[stage]);
 
     for (StepOp step : module.getOps<StepOp>()) {
-      if (step.getMode() == StepMode::evaluate)
+      if (step.getMode() == StepMode::evaluate) {
         orderEvaluation(*schedule);
+      } else {
+        if (failed(splitTasks(step, *stages, *schedule)))
+          return signalPassFailure();
+        threadGradients(step, *stages, *schedule, asScheduled);
+      }
       if (failed(orderStep(step, *stages, *schedule)))
         return signalPassFailure();
     }
@@ -167,18 +187,23 @@ private:
     }
   }
 
-  llvm::Expected<schedules::Schedule>
-  build(const schedules::ScheduleOptions &options) {
-    llvm::Expected<schedules::PolicyChoice> found =
-        schedules::choosePolicy(policy);
-    if (!found)
-      return found.takeError();
-    if ((*found)->splitsBackward())
-      return llvm::createStringError(
-          "schedule '" + policy +
-          "' needs backward tasks that are split in two, which this version "
-          "does not make");
-    return (*found)->build(found->with(options));
+  llvm::Expected<schedules::PolicyChoice> choose() {
+    llvm::Expected<schedules::PolicyChoice> chosen =
+        schedules::chooseSchedule(policy);
+    if (!chosen)
+      return chosen;
+    auto refuse = [&](const char *why) {
+      return llvm::createStringError("schedule '" + policy + "' " + why);
+    };
+    if (!(*chosen)->trains())
+      return refuse("only evaluates, but a program trains");
+    if ((*chosen)->copies() > 1)
+      return refuse("needs two copies of the model, which this version does "
+                    "not make");
+    if ((*chosen)->weightRule() != schedules::WeightRule::Synchronous)
+      return refuse("needs several versions of the weights, which this version "
+                    "does not keep");
+    return chosen;
   }
 
   void fail(llvm::Error error) {

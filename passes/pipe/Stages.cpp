@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Stages.h"
+#include "passes/analysis/CostModel.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
@@ -185,12 +186,20 @@ schedules::TaskCosts Stages::costs(StepMode mode) const {
     if (mode == StepMode::train) {
       each.forward = std::max(least, secondsOf(stage.getForward()));
       each.backward = std::max(least, secondsOf(stage.getBackward()));
+      each.inputGradient = each.weightGradient =
+          std::max(least, each.backward / 2);
+      if (stage.getInputGradient()) {
+        each.inputGradient =
+            std::max(least, secondsOf(stage.getInputGradient()));
+        each.weightGradient =
+            std::max(least, secondsOf(stage.getWeightGradient()));
+      }
+      each.recompute = each.forward;
+      countKeptBytes(stage, each);
     } else {
       each.forward = std::max(least, secondsOf(stage.getEvaluate()));
       each.backward = least;
     }
-    for (Value value : stage.getForward().getReturn().getStash())
-      each.stashBytes += byteSize(cast<RankedTensorType>(value.getType()));
     costs.stages.push_back(each);
   }
   costs.linkLatency = 5e-6;

@@ -27,9 +27,8 @@ using namespace pipewright::pipe;
 
 namespace {
 
-/// Arena ranges that the bodies of a stage write, by kind of task.
-using BodyWrites =
-    std::map<std::pair<std::string, TaskKind>, std::vector<BufferAttr>>;
+/// Arena ranges that each body writes.
+using BodyWrites = llvm::DenseMap<Operation *, std::vector<BufferAttr>>;
 
 class ProgramBuffersVerifier {
 public:
@@ -97,10 +96,11 @@ ProgramBuffersVerifier::writesOf(Operation &op) {
     for (Value result : task.getResults()) {
       if (isa<RankedTensorType>(result.getType()))
         sizes.push_back(bytesOf(result));
-      else if (isa<StashType>(result.getType()))
+      else if (isa<StashType, HandoverType>(result.getType()))
         sizes.push_back(
             StashLayout(SymbolTable::lookupNearestSymbolFrom<StageOp>(
-                            op.getParentOp(), task.getStageAttr()))
+                            op.getParentOp(), task.getStageAttr()),
+                        result.getType())
                 .bytes);
     }
   } else if (isa<GradientOfOp, WeightOfOp>(op)) {
@@ -156,7 +156,9 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
   // What a body writes besides: its workspace.
   SmallVector<BufferAttr> all = *writes;
   if (auto task = dyn_cast<TaskOp>(op)) {
-    auto found = bodyWrites.find({task.getStage().str(), task.getKind()});
+    auto stage = SymbolTable::lookupNearestSymbolFrom<StageOp>(
+        op.getParentOp(), task.getStageAttr());
+    auto found = bodyWrites.find(stage.bodyOf(task.getKind()));
     if (found != bodyWrites.end()) {
       for (BufferAttr scratch : found->second) {
         for (BufferAttr buffer : llvm::concat<BufferAttr>(reads, *writes))
@@ -300,24 +302,24 @@ private:
     RankArena arena{op, {}};
     if (failed(collectFixed(arena)))
       return failure();
+    SmallVector<RankOp> programs;
+    for (RankOp program : getOperation().getOps<RankOp>())
+      if (program.getRank() == op.getRank())
+        programs.push_back(program);
     BodyWrites writes;
     for (int32_t number = 0; number < stages.size(); ++number) {
       StageOp stage = stages[number];
       if (*stage.getRank() != op.getRank())
         continue;
-      for (Operation *body : bodiesOf(stage)) {
+      for (Operation *body : bodiesRunBy(stage, programs)) {
         BodyVerifier verifier(stage, body, arena);
         if (failed(verifier.verify()))
           return failure();
-        TaskKind kind = isa<ForwardOp>(body)    ? TaskKind::forward
-                        : isa<BackwardOp>(body) ? TaskKind::backward
-                                                : TaskKind::evaluate;
-        writes[{stage.getSymName().str(), kind}] = verifier.arenaWrites();
+        writes[body] = verifier.arenaWrites();
       }
     }
-    for (RankOp program : getOperation().getOps<RankOp>())
-      if (program.getRank() == op.getRank() &&
-          failed(ProgramBuffersVerifier(arena, writes).verify(program)))
+    for (RankOp program : programs)
+      if (failed(ProgramBuffersVerifier(arena, writes).verify(program)))
         return failure();
     return success();
   }

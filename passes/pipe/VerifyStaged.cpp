@@ -42,6 +42,7 @@ private:
   template <typename BodyOp>
   void checkSources();
   void checkGradients(StageOp stage);
+  void checkHalves(StageOp stage);
   void checkLoss();
 
   /// The body of the same kind (forward or evaluate) of another stage.
@@ -75,8 +76,10 @@ void StagedVerifier::checkBody(Operation *body) {
     if (!isa<nn::NNDialect>(op.getDialect()) && !isa<ReturnOp, ReportOp>(op))
       error(&op) << "is not allowed in '" << body->getName()
                  << "', which holds nn ops, 'pipe.report' and 'pipe.return'";
-    if (isa<nn::AccumulateGradientOp>(op) && !isa<BackwardOp>(body))
-      error(&op) << "is only allowed in 'pipe.backward'";
+    if (isa<nn::AccumulateGradientOp>(op) &&
+        !isa<BackwardOp, WeightGradientOp>(body))
+      error(&op) << "is only allowed in 'pipe.backward' and "
+                    "'pipe.weight_gradient'";
     if (isa<nn::AssignStateOp>(op) && !isa<ForwardOp>(body))
       error(&op) << "is only allowed in 'pipe.forward'";
     for (Value operand : op.getOperands())
@@ -174,6 +177,34 @@ void StagedVerifier::checkGradients(StageOp stage) {
   }
 }
 
+/// What other stages see of a split backward is what they see of the whole.
+void StagedVerifier::checkHalves(StageOp stage) {
+  BackwardOp whole = stage.getBackward();
+  InputGradientOp input = stage.getInputGradient();
+  WeightGradientOp weight = stage.getWeightGradient();
+  if (!input || !weight)
+    return;
+  if (input.getInputGradients() != whole.getInputGradients())
+    error(input) << "expects to return the gradients of arguments ["
+                 << whole.getInputGradients() << "] as the backward does, but "
+                 << "returns [" << input.getInputGradients() << "]";
+  for (int64_t index : whole.getGradientsOf())
+    if (!llvm::is_contained(input.getGradientsOf(), index) &&
+        !llvm::is_contained(weight.getGradientsOf(), index))
+      error(input) << "and 'pipe.weight_gradient' leave the gradient of result "
+                   << index << " alone, which the backward takes";
+  auto weightsOf = [](Operation *body) {
+    SmallVector<Attribute> weights;
+    body->walk([&](nn::AccumulateGradientOp sum) {
+      weights.push_back(sum.getWeightAttr());
+    });
+    return weights;
+  };
+  if (weightsOf(whole) != weightsOf(weight))
+    error(weight) << "expects to add to the gradients of the same weights in "
+                     "the same order as the backward";
+}
+
 void StagedVerifier::checkLoss() {
   ReportOp loss;
   for (auto [name, stage] : stages)
@@ -202,8 +233,10 @@ LogicalResult StagedVerifier::run() {
       checkBody(&body);
   checkSources<ForwardOp>();
   checkSources<EvaluateOp>();
-  for (auto [name, stage] : stages)
+  for (auto [name, stage] : stages) {
     checkGradients(stage);
+    checkHalves(stage);
+  }
   checkLoss();
   return success(valid);
 }

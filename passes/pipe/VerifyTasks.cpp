@@ -22,7 +22,7 @@ public:
   TaskVerifier(const Stages &stages, StepMode mode, int64_t microBatches,
                Operation *where, ArrayRef<Operation *> ops)
       : stages(stages), mode(mode), microBatches(microBatches), where(where),
-        ops(ops) {}
+        ops(ops), summing(stages.size()) {}
 
   LogicalResult verify() {
     for (Operation *op : ops)
@@ -50,7 +50,9 @@ private:
   void collect(Operation *op);
   void verifyOperand(OpOperand &operand);
   void verifyStage(int32_t stage);
+  void verifyBackward(int32_t stage, int64_t microBatch, bool expected);
   void verifyChain(int32_t stage);
+  SmallVector<TaskOp> summingTasks(int32_t stage) const;
   void verifyTiedWeights();
   void expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
                   bool expected);
@@ -61,6 +63,8 @@ private:
   Operation *where;
   ArrayRef<Operation *> ops;
   std::map<std::tuple<TaskKind, int32_t, int64_t>, TaskOp> tasks;
+  /// By stage, the tasks that add to its gradients, as they stand in the ops.
+  std::vector<SmallVector<TaskOp>> summing;
   LogicalResult result = success();
 };
 
@@ -84,8 +88,12 @@ void TaskVerifier::collect(Operation *op) {
   }
   auto [known, isNew] =
       tasks.insert({{task.getKind(), stages.numberOf(stage), batch}, task});
-  if (isNew)
+  if (isNew) {
+    if (isa_and_present<BackwardOp, WeightGradientOp>(
+            stages[stages.numberOf(stage)].bodyOf(task.getKind())))
+      summing[stages.numberOf(stage)].push_back(task);
     return;
+  }
   InFlightDiagnostic diagnostic = report(op);
   diagnostic << "runs a task for the second time";
   diagnostic.attachNote(known->second.getLoc()) << "first run here";
@@ -124,22 +132,45 @@ void TaskVerifier::verifyStage(int32_t stage) {
   bool isTraining = mode == StepMode::train;
   for (int64_t m = 0; m < microBatches; ++m) {
     expectTask(TaskKind::forward, stage, m, isTraining);
-    expectTask(TaskKind::backward, stage, m, isTraining && op.getBackward());
+    verifyBackward(stage, m, isTraining && op.getBackward());
     expectTask(TaskKind::evaluate, stage, m, !isTraining && op.getEvaluate());
   }
   expectTask(TaskKind::update, stage, 0, isTraining && stages.hasUpdate(stage));
 }
 
-/// The gradients of a stage pass through all its backward tasks, ascending.
+/// A backward is there whole or in halves.
+void TaskVerifier::verifyBackward(int32_t stage, int64_t microBatch,
+                                  bool expected) {
+  bool isSplit = tasks.count({TaskKind::input_gradient, stage, microBatch}) ||
+                 tasks.count({TaskKind::weight_gradient, stage, microBatch});
+  expectTask(TaskKind::backward, stage, microBatch, expected && !isSplit);
+  for (TaskKind half : {TaskKind::input_gradient, TaskKind::weight_gradient})
+    expectTask(half, stage, microBatch, expected && isSplit);
+}
+
+/// The tasks that add to a stage's gradients, in the order in which they must;
+/// empty where one is missing, which is reported already.
+SmallVector<TaskOp> TaskVerifier::summingTasks(int32_t stage) const {
+  SmallVector<TaskOp> chain = summing[stage];
+  if (static_cast<int64_t>(chain.size()) != microBatches)
+    return {};
+  // A schedule that sums in its own order says so; then the order of the
+  // program is right, and what is left to see is that all are in the chain.
+  auto module = where->getParentOfType<ModuleOp>();
+  if (!module->hasAttr(PipeDialect::kSumsInScheduleOrder))
+    llvm::sort(chain, [](TaskOp a, TaskOp b) {
+      return *a.getMicroBatch() < *b.getMicroBatch();
+    });
+  return chain;
+}
+
+/// The gradients of a stage pass through all its backward and weight-gradient
+/// tasks, in order.
 void TaskVerifier::verifyChain(int32_t stage) {
   if (!stages.hasGradients(stage))
     return;
   TaskOp previous;
-  for (int64_t m = 0; m < microBatches; ++m) {
-    auto found = tasks.find({TaskKind::backward, stage, m});
-    if (found == tasks.end())
-      return; // Reported already.
-    TaskOp task = found->second;
+  for (TaskOp task : summingTasks(stage)) {
     Value sum;
     if (task.getNumOperands() > 0 &&
         isa<GradientType>(task.getOperands().back().getType()))
@@ -153,7 +184,7 @@ void TaskVerifier::verifyChain(int32_t stage) {
     if (sum != expected) {
       if (previous)
         report(task) << "expects the gradients summed up to micro-batch "
-                     << m - 1;
+                     << *previous.getMicroBatch();
       else
         report(task) << "is the first of its stage, and expects no gradients";
       return;

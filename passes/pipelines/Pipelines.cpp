@@ -41,6 +41,8 @@ void buildStagedPipeline(OpPassManager &pm,
   if (options.formKernels)
     pm.addPass(nn::createNNFormKernels());
   pm.addPass(pipe::createPipeRematerialize(rematerialize));
+  if (options.splitBackward)
+    pm.addPass(pipe::createPipeSplitBackward());
   pm.addPass(pipe::createPipeVerifyStaged());
 }
 

@@ -31,13 +31,16 @@ struct StagedPipelineOptions {
   std::string remat = "none";
   /// Off: the level reads as nn ops, for people; nothing can follow it.
   bool formKernels = true;
+  /// Whether the schedule has I and W tasks.
+  bool splitBackward = false;
 };
 
 /// Import level -> staged level. Cutting comes before differentiation, so that
 /// each stage is differentiated by itself and what crosses a cut is a forward
 /// value. Kernels are formed before rematerialization, so that a recomputed
 /// value comes from the very kernel that made it first, to the bit;
-/// rematerialization needs to know what the backward uses. Repeated code is
+/// rematerialization needs to know what the backward uses. A backward is split
+/// last, so that its halves call the kernels of the whole. Repeated code is
 /// merged where nothing can move between stages.
 void buildStagedPipeline(mlir::OpPassManager &pm,
                          const StagedPipelineOptions &options);
