@@ -7,7 +7,7 @@
 
 #include "tools/pipewright/Options.h"
 
-#include "passes/schedules/Policy.h"
+#include "passes/schedules/files/FilePolicy.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -59,10 +59,12 @@ struct OptionSet::Storage {
                        cl::value_desc("B"), in, cl::cat(compileCategory())),
         dims("dim", cl::desc("Size of a symbolic dimension"),
              cl::value_desc("NAME=N"), in, cl::cat(compileCategory())),
-        schedule("schedule",
-                 cl::desc("Order of tasks; see `pipewright schedules`"),
-                 cl::value_desc("NAME[:PARAMETER=N]..."), cl::init("1f1b"), in,
-                 cl::cat(compileCategory())),
+        schedule(
+            "schedule",
+            cl::desc("Order of tasks; see `pipewright schedules`; or one from "
+                     "a file (.csv, .json)"),
+            cl::value_desc("NAME[:PARAMETER=N]...|FILE"), cl::init("1f1b"), in,
+            cl::cat(compileCategory())),
         balance("balance",
                 cl::desc("What stages share equally: uniform, parameters or "
                          "flops"),
@@ -276,7 +278,7 @@ OptionSet::check(llvm::StringRef schedule) const {
     return std::move(error);
   options.schedule = schedule.empty() ? s.schedule.getValue() : schedule.str();
   llvm::Expected<schedules::PolicyChoice> policy =
-      schedules::choosePolicy(options.schedule);
+      schedules::chooseSchedule(options.schedule);
   if (!policy)
     return policy.takeError();
   int64_t loops = (*policy)->defaultLoops(), size = 0;

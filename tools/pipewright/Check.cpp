@@ -1,0 +1,363 @@
+//===- Check.cpp - Proves or refuses a schedule from a file ---------------===//
+//
+// The proofs are those of passes/schedules; here is what is asked in which
+// order, and how the answers are told.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/pipewright/Check.h"
+
+#include "tools/pipewright/Options.h"
+
+#include "passes/schedules/Channels.h"
+#include "passes/schedules/Checker.h"
+#include "passes/schedules/MessageOrder.h"
+#include "passes/schedules/Story.h"
+#include "passes/schedules/files/Csv.h"
+#include "passes/schedules/files/FilePolicy.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace cl = llvm::cl;
+
+using namespace pipewright;
+using namespace pipewright::schedules;
+using pipewright::tool::CheckCommand;
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+struct CheckCommand::Options {
+  explicit Options(cl::SubCommand &command)
+      : file(cl::Positional, cl::desc("FILE.csv|plan.json"), cl::sub(command),
+             cl::cat(compileCategory())),
+        channels("channels",
+                 cl::desc("Which messages of a rank share a queue: link, "
+                          "direction or rank (all of them)"),
+                 cl::value_desc("LAYOUT"), cl::init("link"), cl::sub(command),
+                 cl::cat(compileCategory())),
+        buffering("buffering",
+                  cl::desc("Messages that a channel holds: none, a number, or "
+                           "infinite"),
+                  cl::value_desc("N"), cl::init("none"), cl::sub(command),
+                  cl::cat(compileCategory())),
+        memory("memory",
+               cl::desc("What a rank may keep: a number of stashes, or bytes "
+                        "(16GB, 512MiB) where the plan has costs"),
+               cl::value_desc("LIMIT"), cl::sub(command),
+               cl::cat(compileCategory())),
+        write("write", cl::desc("Write the schedule to a .csv or .json too"),
+              cl::value_desc("FILE"), cl::sub(command),
+              cl::cat(compileCategory())),
+        withMessages("with-messages",
+                     cl::desc("Write sends and receives, too (compute_comms)"),
+                     cl::sub(command), cl::cat(compileCategory())),
+        noSendWaits("no-send-waits",
+                    cl::desc("Write no WAIT_SEND cells, which older PyTorch "
+                             "does not know"),
+                    cl::sub(command), cl::cat(compileCategory())) {}
+
+  cl::opt<std::string> file, channels, buffering, memory, write;
+  cl::opt<bool> withMessages, noSendWaits;
+};
+
+CheckCommand::CheckCommand(cl::SubCommand &command)
+    : options(std::make_unique<Options>(command)) {}
+CheckCommand::~CheckCommand() = default;
+
+namespace {
+
+/// What a rank may keep.
+struct MemoryLimit {
+  int64_t number = 0;
+  bool isBytes = false;
+};
+
+} // namespace
+
+static llvm::Expected<MemoryLimit> parseMemory(llvm::StringRef text) {
+  struct Unit {
+    llvm::StringRef name;
+    int64_t bytes;
+  };
+  static constexpr Unit units[] = {{"kB", 1000},
+                                   {"MB", 1000'000},
+                                   {"GB", 1000'000'000},
+                                   {"kiB", 1 << 10},
+                                   {"KiB", 1 << 10},
+                                   {"MiB", 1 << 20},
+                                   {"GiB", 1 << 30},
+                                   {"B", 1},
+                                   {"bytes", 1},
+                                   {"TB", 1000'000'000'000},
+                                   {"TiB", int64_t(1) << 40}};
+  llvm::StringRef digits =
+      text.take_while([](char c) { return llvm::isDigit(c); });
+  llvm::StringRef name = text.drop_front(digits.size()).trim();
+  const Unit *unit =
+      llvm::find_if(units, [&](const Unit &unit) { return unit.name == name; });
+  bool isBytes = unit != std::end(units);
+  MemoryLimit limit{0, isBytes};
+  int64_t factor = isBytes ? unit->bytes : 1;
+  if (digits.getAsInteger(10, limit.number) || (!name.empty() && !isBytes) ||
+      limit.number > std::numeric_limits<int64_t>::max() / factor)
+    return refuse("--memory expects a number of stashes, or bytes such as 16GB "
+                  "or 512MiB, but got '{0}'",
+                  text);
+  limit.number *= factor;
+  return limit;
+}
+
+static llvm::Expected<Channels> parseChannels(llvm::StringRef layout,
+                                              llvm::StringRef buffering) {
+  llvm::Expected<ChannelLayout> parsedLayout = parseChannelLayout(layout);
+  if (!parsedLayout)
+    return refuse("--channels: {0}", llvm::toString(parsedLayout.takeError()));
+  llvm::Expected<Buffering> parsedBuffering = parseBuffering(buffering);
+  if (!parsedBuffering)
+    return refuse("--buffering: {0}",
+                  llvm::toString(parsedBuffering.takeError()));
+  return Channels{*parsedLayout, *parsedBuffering};
+}
+
+//===----------------------------------------------------------------------===//
+// Proofs
+//===----------------------------------------------------------------------===//
+
+/// F takes 1, B 2, I and W 1 each.
+static TaskCosts unitCosts(const Schedule &schedule) {
+  TaskCosts costs = TaskCosts::uniform(schedule.stages, 1, 2);
+  for (StageCosts &stage : costs.stages) {
+    stage.inputGradient = stage.weightGradient = 1;
+    stage.stashBytes = 1;
+  }
+  return costs;
+}
+
+static std::string transferName(const PlanFile &plan,
+                                const Transfer &transfer) {
+  std::vector<StageEdge> chain;
+  if (plan.edges.empty())
+    chain = linearEdges(plan.schedule.stages, 0, plan.schedule.copies);
+  llvm::ArrayRef<StageEdge> edges = plan.edges.empty() ? chain : plan.edges;
+  if (transfer.kind == TransferKind::Extra || transfer.edge < 0 ||
+      static_cast<size_t>(transfer.edge) >= edges.size())
+    return defaultTransferName(transfer);
+  const StageEdge &edge = edges[transfer.edge];
+  return llvm::formatv(
+      transfer.kind == TransferKind::Forward
+          ? "the output of stage {0} for stage {1}, micro-batch {2}"
+          : "the gradient of stage {1} for stage {0}, micro-batch {2}",
+      edge.from, edge.to, transfer.microBatch);
+}
+
+/// Gives the plan lists of messages, if it has none, and proves them.
+static llvm::Error checkMessages(PlanFile &plan, const Channels &channels) {
+  if (plan.lists.empty()) {
+    llvm::Expected<InstructionLists> lists = orderMessages(
+        plan.schedule, plan.costs ? *plan.costs : unitCosts(plan.schedule),
+        plan.edges, channels.layout);
+    if (!lists)
+      return lists.takeError();
+    plan.lists = std::move(*lists);
+  }
+  if (llvm::Error error = checkDataFlow(plan.schedule, plan.lists, plan.edges))
+    return error;
+  return checkInstructions(
+      plan.lists,
+      [&](const Transfer &transfer) { return transferName(plan, transfer); },
+      channels);
+}
+
+/// A limit of stashes, told with the task that goes over it.
+static llvm::Error checkStashes(const Schedule &schedule, int64_t limit) {
+  for (auto [rank, tasks] : llvm::enumerate(schedule.order)) {
+    int64_t inFlight = 0;
+    for (const Task &task : tasks) {
+      inFlight += task.kind == TaskKind::Forward;
+      if (inFlight > limit)
+        return refuse("rank {0} keeps {1} stashes in {2}, but its limit is {3}",
+                      rank, inFlight, task.name(), limit);
+      inFlight -= task.endsStash();
+    }
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error checkLimit(const PlanFile &plan, const MemoryLimit &limit) {
+  if (!limit.isBytes)
+    return checkStashes(plan.schedule, limit.number);
+  if (!plan.costs)
+    return refuse("--memory in bytes needs to know the bytes of a stash, which "
+                  "only a plan with costs says; give a number of stashes");
+  return checkMemory(plan.schedule, *plan.costs, limit.number, plan.edges);
+}
+
+//===----------------------------------------------------------------------===//
+// The report
+//===----------------------------------------------------------------------===//
+
+static std::string counted(int64_t number, llvm::StringRef what,
+                           llvm::StringRef plural = "s") {
+  return llvm::formatv("{0} {1}{2}", number, what, number == 1 ? "" : plural);
+}
+
+static int64_t countTasks(const Schedule &schedule) {
+  int64_t tasks = 0;
+  for (const std::vector<Task> &order : schedule.order)
+    tasks += static_cast<int64_t>(order.size());
+  return tasks;
+}
+
+static int64_t countMessages(const InstructionLists &lists) {
+  int64_t messages = 0;
+  for (const std::vector<RankInstruction> &list : lists)
+    messages += llvm::count_if(list, [](const RankInstruction &instruction) {
+      return instruction.kind == InstructionKind::PostSend;
+    });
+  return messages;
+}
+
+/// `8, 7, 6, 5`, or the most where there are many ranks.
+static std::string describePeaks(const Simulation &simulation) {
+  constexpr size_t most = 16;
+  if (simulation.ranks.size() > most) {
+    auto fullest = llvm::max_element(
+        simulation.ranks, [](const RankSummary &a, const RankSummary &b) {
+          return a.peakInFlight < b.peakInFlight;
+        });
+    return llvm::formatv("{0} at most, on rank {1}", fullest->peakInFlight,
+                         fullest - simulation.ranks.begin());
+  }
+  std::vector<std::string> peaks;
+  for (const RankSummary &rank : simulation.ranks)
+    peaks.push_back(std::to_string(rank.peakInFlight));
+  return (peaks.size() == 1
+              ? "rank 0: "
+              : "ranks 0 to " + std::to_string(peaks.size() - 1) + ": ") +
+         llvm::join(peaks, ", ");
+}
+
+static double meanBubble(const Simulation &simulation) {
+  double busy = 0;
+  for (const RankSummary &rank : simulation.ranks)
+    busy += rank.busySeconds;
+  double all = simulation.globalStepTime * simulation.ranks.size();
+  return all > 0 ? 1 - busy / all : 0;
+}
+
+static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
+                               bool hadLists, const Channels &channels) {
+  const PlanFile &plan = file.plan;
+  const Schedule &schedule = plan.schedule;
+  llvm::Expected<Simulation> unit =
+      simulate(schedule, unitCosts(schedule), plan.edges);
+  if (!unit)
+    return unit.takeError();
+  llvm::raw_ostream &os = llvm::outs();
+  os << path << ": " << counted(schedule.ranks, "rank") << ", "
+     << counted(schedule.stages, "stage") << ", "
+     << counted(schedule.microBatches, "micro-batch", "es") << ", "
+     << counted(countTasks(schedule), "task") << "\n";
+  for (const std::string &note : file.notes)
+    os << "note: " << note << "\n";
+  os << "proven: each task runs once, on the rank of its stage, after all that "
+        "it needs\n";
+  os << "proven: " << counted(countMessages(plan.lists), "message")
+     << (hadLists ? " in the file's order"
+                  : " in the order of their predicted production")
+     << ", the same at both ends, each there before its use\n";
+  os << "proven: no deadlock " << describe(channels) << "\n";
+  os << "stashes in flight: " << describePeaks(*unit) << "\n";
+  os << llvm::formatv("with F = I = W = 1 and B = 2: {0:F0} slots, idle {1:F1} "
+                      "% of the time\n",
+                      unit->globalStepTime, 100 * meanBubble(*unit));
+  if (!plan.costs)
+    return llvm::Error::success();
+  llvm::Expected<Simulation> timed =
+      simulate(schedule, *plan.costs, plan.edges);
+  if (!timed)
+    return timed.takeError();
+  os << llvm::formatv("with the plan's costs: {0:e3} s, idle {1:F1} % of the "
+                      "time\n",
+                      timed->globalStepTime, 100 * meanBubble(*timed));
+  return llvm::Error::success();
+}
+
+static llvm::Error writeSchedule(PlanFile plan, llvm::StringRef path,
+                                 bool withMessages, bool withSendWaits) {
+  std::string text;
+  if (path.ends_with_insensitive(".json")) {
+    if (!withMessages)
+      plan.lists.clear();
+    text = llvm::formatv("{0:2}\n", planToJson(plan));
+  } else if (path.ends_with_insensitive(".csv")) {
+    llvm::Expected<std::string> csv =
+        withMessages ? writeComputeCommsCsv(plan.schedule, plan.lists,
+                                            plan.edges, withSendWaits)
+                     : writeComputeOnlyCsv(plan.schedule, plan.edges);
+    if (!csv)
+      return csv.takeError();
+    text = std::move(*csv);
+  } else {
+    return refuse("--write expects a file that ends in .csv or .json, but got "
+                  "'{0}'",
+                  path);
+  }
+  std::error_code error;
+  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_None);
+  if (!error) {
+    file.os() << text;
+    file.os().flush();
+    error = file.os().error();
+    file.os().clear_error();
+  }
+  if (error)
+    return refuse("{0}: cannot be written: {1}", path, error.message());
+  file.keep();
+  return llvm::Error::success();
+}
+
+llvm::Error CheckCommand::run() const {
+  const Options &o = *options;
+  if (o.file.empty())
+    return refuse("expects a file: pipewright check FILE.csv|plan.json");
+  llvm::Expected<Channels> channels = parseChannels(o.channels, o.buffering);
+  if (!channels)
+    return channels.takeError();
+  std::optional<MemoryLimit> limit;
+  if (!o.memory.empty()) {
+    llvm::Expected<MemoryLimit> parsed = parseMemory(o.memory);
+    if (!parsed)
+      return parsed.takeError();
+    limit = *parsed;
+  }
+  llvm::Expected<ScheduleFile> file = readScheduleFile(o.file);
+  if (!file)
+    return file.takeError();
+  PlanFile &plan = file->plan;
+  bool hadLists = !plan.lists.empty();
+  auto inFile = [&](llvm::Error error) {
+    return refuse("{0}: {1}", o.file, llvm::toString(std::move(error)));
+  };
+  if (llvm::Error error = checkSchedule(plan.schedule, plan.edges))
+    return inFile(std::move(error));
+  if (llvm::Error error = checkMessages(plan, *channels))
+    return inFile(std::move(error));
+  if (limit)
+    if (llvm::Error error = checkLimit(plan, *limit))
+      return inFile(std::move(error));
+  if (llvm::Error error = printReport(*file, o.file, hadLists, *channels))
+    return inFile(std::move(error));
+  if (limit)
+    llvm::outs() << "proven: no rank ever keeps more than " << o.memory
+                 << (limit->isBytes ? "" : " stashes") << "\n";
+  if (!o.write.empty())
+    return writeSchedule(plan, o.write, o.withMessages, !o.noSendWaits);
+  return llvm::Error::success();
+}
