@@ -498,6 +498,22 @@ void blockAtPosts(std::vector<RankInstruction> &list, InstructionKind posts) {
   list = changed;
 }
 
+/// Moves the posts of receives right before their waits: good for buffers that
+/// are large enough.
+void deferReceives(std::vector<RankInstruction> &list) {
+  std::vector<RankInstruction> changed;
+  for (const RankInstruction &instruction : list) {
+    if (instruction.kind == InstructionKind::PostReceive)
+      continue;
+    changed.push_back(instruction);
+    if (instruction.kind == InstructionKind::WaitReceive) {
+      changed.back().kind = InstructionKind::PostReceive;
+      changed.push_back(instruction);
+    }
+  }
+  list = changed;
+}
+
 /// Breaks lists in any way, or only in ways that keep what is sent to whom.
 void mutate(InstructionLists &lists, bool keepsMessages, Random &random) {
   int ranks = static_cast<int>(lists.size());
@@ -505,7 +521,7 @@ void mutate(InstructionLists &lists, bool keepsMessages, Random &random) {
   if (list.empty())
     return;
   int i = below(random, list.size()), j = below(random, list.size());
-  switch (keepsMessages ? 8 + below(random, 4) : below(random, 16)) {
+  switch (keepsMessages ? 8 + below(random, 5) : below(random, 17)) {
   case 0:
     list.erase(list.begin() + i);
     break;
@@ -544,7 +560,10 @@ void mutate(InstructionLists &lists, bool keepsMessages, Random &random) {
                                         : InstructionKind::PostReceive);
     break;
   case 9:
-  case 10: { // Earlier or later by some places.
+    deferReceives(list);
+    break;
+  case 10:
+  case 11: { // Earlier or later by some places.
     int low = std::max(0, i - below(random, 6));
     int high = std::min<int>(list.size() - 1, i + below(random, 6));
     if (below(random, 2))
@@ -604,7 +623,7 @@ TEST(Checker, AgreesWithPlainExecutionOnMutatedLists) {
   const std::vector<Schedule> &schedules = goodSchedules();
   const ChannelLayout layouts[] = {
       ChannelLayout::Link, ChannelLayout::Direction, ChannelLayout::Rank};
-  const Buffering bufferings[] = {Buffering::none(), Buffering{1},
+  const Buffering bufferings[] = {Buffering::none(), Buffering{1}, Buffering{2},
                                   Buffering::infinite()};
   int accepted = 0, refused = 0, deadlocks = 0;
   for (int round = 0; round < 10000; ++round) {
@@ -614,13 +633,13 @@ TEST(Checker, AgreesWithPlainExecutionOnMutatedLists) {
     costs.linkLatency = 0.5 * below(random, 3);
     // The lists may be made for another layout than they are run on.
     Channels channels = {layouts[below(random, 3)],
-                         bufferings[below(random, 3)]};
+                         bufferings[below(random, 4)]};
     ChannelLayout madeFor =
         below(random, 4) ? channels.layout : layouts[below(random, 3)];
     InstructionLists lists =
         valueOf(orderMessages(schedule, costs, edges, madeFor));
     bool keepsMessages = below(random, 2);
-    for (int n = below(random, keepsMessages ? 8 : 4); n > 0; --n)
+    for (int n = below(random, keepsMessages ? 10 : 4); n > 0; --n)
       mutate(lists, keepsMessages, random);
 
     std::string message = messageOf(checkInstructions(lists, channels));
