@@ -233,6 +233,6 @@ Policy::placeOneStagePerRank(const ScheduleOptions &options) const {
   return refuse("{0} needs exactly 1 stage per rank, but got {1} stages on "
                 "{2} ranks; {3}",
                 name(), options.stages, options.ranks,
-                isLoop ? "use breadth-first or --loops 1"
+                isLoop ? "use interleaved or --loops 1"
                        : "use as many ranks as stages");
 }

@@ -308,7 +308,7 @@ TEST(Policy, RefusesImpossibleCombinations) {
         valueOf(findPolicy(policy))->build({ranks, stages, microBatches}));
   };
   EXPECT_EQ("1f1b needs exactly 1 stage per rank, but got 8 stages on 4 "
-            "ranks; use breadth-first or --loops 1",
+            "ranks; use interleaved or --loops 1",
             refusal("1f1b", 4, 8, 4));
   EXPECT_EQ("gpipe needs exactly 1 stage per rank, but got 3 stages on 4 "
             "ranks; use as many ranks as stages",
@@ -317,7 +317,7 @@ TEST(Policy, RefusesImpossibleCombinations) {
             "ranks",
             refusal("breadth-first", 4, 6, 4));
   EXPECT_EQ("zb-h1 needs exactly 1 stage per rank, but got 8 stages on 4 "
-            "ranks; use breadth-first or --loops 1",
+            "ranks; use interleaved or --loops 1",
             refusal("zb-h1", 4, 8, 4));
   EXPECT_EQ("interleaved needs ranks x loops stages, but got 6 stages on 4 "
             "ranks",

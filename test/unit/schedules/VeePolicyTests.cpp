@@ -390,7 +390,7 @@ TEST(VeePolicies, SayWhatTheyNeed) {
             "but got 6",
             refusalOf("chimera", 4, 4, 6));
   EXPECT_EQ("pipedream needs exactly 1 stage per rank, but got 4 stages on 2 "
-            "ranks; use breadth-first or --loops 1",
+            "ranks; use interleaved or --loops 1",
             refusalOf("pipedream", 2, 4, 4));
   EXPECT_EQ("pipedream-2bw needs at least 1 batch in a step, but got batches=0",
             refusalOf("pipedream-2bw:batches=0", 2, 2, 4));
