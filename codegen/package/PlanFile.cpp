@@ -10,6 +10,7 @@
 #include "codegen/host/Identifiers.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/pipe/StepOrder.h"
+#include "passes/pipe/TaskTimes.h"
 #include "passes/schedules/Timetable.h"
 #include "passes/schedules/files/PlanFile.h"
 
@@ -113,6 +114,7 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model) {
   for (int32_t number = 0; number < stages->size(); ++number)
     plan.stages.push_back(planOfStage(*stages, number, machine));
   plan.costs = predictCosts(module, machine);
+  pipe::applyTaskTimes(module, plan.costs);
   llvm::Expected<schedules::Simulation> simulation =
       schedules::simulate(*order, plan.costs, plan.edges);
   if (!simulation)

@@ -30,6 +30,9 @@ def Pipe_Dialect : Dialect {
     /// micro-batches, so that they round differently.
     static constexpr llvm::StringLiteral kSumsInScheduleOrder =
         "pipe.sums_in_schedule_order";
+    /// Measured times to plan with: for each stage an array of seconds, one for
+    /// each kind of task (F, B, I, W, R, U), negative where nothing is known.
+    static constexpr llvm::StringLiteral kTaskTimes = "pipe.task_times";
     /// On ops of stage bodies: an array of `#pipe.buffer`, one per result.
     static constexpr llvm::StringLiteral kBuffers = "pipe.buffers";
   }];

@@ -54,6 +54,8 @@ void PipeDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/pipe/PipeOps.cpp.inc"
+
+#include <cmath>
       >();
 }
 
@@ -80,6 +82,20 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
       return op->emitOpError("expects '")
              << name << "' to be a unit attribute, but got "
              << attribute.getValue();
+    return success();
+  }
+  if (name == kTaskTimes) {
+    // One for each kind of task of a schedule.
+    constexpr int64_t kinds = 6;
+    auto stages = dyn_cast<ArrayAttr>(attribute.getValue());
+    if (!stages || !llvm::all_of(stages, [](Attribute stage) {
+          auto times = dyn_cast<DenseF64ArrayAttr>(stage);
+          return times && times.size() == kinds &&
+                 llvm::all_of(times.asArrayRef(),
+                              [](double time) { return std::isfinite(time); });
+        }))
+      return op->emitOpError("expects '")
+             << name << "' to be an array of six f64 numbers for each stage";
     return success();
   }
   if (name == kSchedule || name == kOptimizer)

@@ -6,6 +6,7 @@
 
 #include "passes/pipe/Stages.h"
 #include "passes/analysis/CostModel.h"
+#include "passes/pipe/TaskTimes.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
@@ -20,7 +21,8 @@ FailureOr<Stages> Stages::read(ModuleOp module) {
     stages.numbers[stage.getSymName()] = stages.ops.size();
     stages.ops.push_back(stage);
   }
-  if (failed(stages.readLinks(&StageOp::getForward, StepMode::train)) ||
+  if (failed(verifyTaskTimes(module, stages.size())) ||
+      failed(stages.readLinks(&StageOp::getForward, StepMode::train)) ||
       failed(stages.readLinks(&StageOp::getEvaluate, StepMode::evaluate)) ||
       failed(stages.readWeights(module)))
     return failure();
@@ -204,6 +206,10 @@ schedules::TaskCosts Stages::costs(StepMode mode) const {
   }
   costs.linkLatency = 5e-6;
   costs.linkBandwidth = 5e9;
+  if (mode == StepMode::train && !ops.empty()) {
+    StageOp first = ops.front();
+    applyTaskTimes(first->getParentOfType<ModuleOp>(), costs);
+  }
   return costs;
 }
 

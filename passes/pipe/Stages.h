@@ -91,7 +91,7 @@ public:
   /// The links as `passes/schedules` wants them, in the same order.
   std::vector<schedules::StageEdge> edges(StepMode mode) const;
   /// An estimate from operation counts and bytes, good enough to order
-  /// messages by.
+  /// messages by; measured times where the module has them.
   schedules::TaskCosts costs(StepMode mode) const;
   /// The rank of each stage; fails where one has none.
   mlir::FailureOr<llvm::SmallVector<int32_t>> ranks() const;

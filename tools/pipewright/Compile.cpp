@@ -12,6 +12,7 @@
 #include "codegen/package/Package.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
+#include "passes/pipe/TaskTimes.h"
 #include "passes/pipelines/Pipelines.h"
 #include "passes/schedules/Policy.h"
 
@@ -126,6 +127,9 @@ void Compilation::setAttributes() {
             type && type.getRank() > 0)
           size = type.getDimSize(0);
   setNumber(pipe::PipeDialect::kMicroBatchSize, size);
+
+  if (!options.taskTimes.empty())
+    pipe::setTaskTimes(module(), options.taskTimes);
 
   SmallVector<NamedAttribute> optimizer = {builder.getNamedAttr(
       "name", builder.getStringAttr(options.optimizer.name))};

@@ -85,6 +85,10 @@ struct OptionSet::Storage {
                            "torch.optim: sgd,lr=0.1,momentum=0.9"),
                   cl::value_desc("NAME[,KEY=VALUE...]"), cl::init("sgd"), in,
                   cl::cat(compileCategory())),
+        taskTimes("task-times",
+                  cl::desc("Plan with the times that a program of this model "
+                           "measured (its --trace)"),
+                  cl::value_desc("TRACE.json"), in, cl::cat(compileCategory())),
         noDropout("no-dropout", cl::desc("Remove all dropout"), in,
                   cl::cat(compileCategory())),
         emit("emit",
@@ -95,7 +99,8 @@ struct OptionSet::Storage {
   cl::opt<std::string> model, output, target, ranks, loops, stages,
       microBatches, microBatchSize;
   cl::list<std::string> dims;
-  cl::opt<std::string> schedule, balance, remat, loss, lossOutput, optimizer;
+  cl::opt<std::string> schedule, balance, remat, loss, lossOutput, optimizer,
+      taskTimes;
   cl::opt<bool> noDropout;
   cl::opt<std::string> emit;
 };
@@ -113,7 +118,8 @@ bool isCompileOption(llvm::StringRef word, bool &takesNext) {
       "remat",       "loss",
       "loss-output", "schedule",
       "optimizer",   "micro-batch-size",
-      "emit",        "load-pass-plugin"};
+      "emit",        "load-pass-plugin",
+      "task-times"};
   takesNext = false;
   if (!word.consume_front("-"))
     return false;
@@ -266,6 +272,17 @@ static llvm::Expected<Level> parseLevel(llvm::StringRef text) {
       .Default(Level::Cpp);
 }
 
+static llvm::Expected<std::vector<schedules::MeasuredTimes>>
+readTaskTimes(llvm::StringRef path, int64_t stages) {
+  auto trace = schedules::readChromeTrace(path);
+  if (!trace)
+    return trace.takeError();
+  auto times = schedules::medianTimes(*trace, stages);
+  if (!times)
+    return fail("trace '", path, "' ", llvm::toString(times.takeError()));
+  return times;
+}
+
 llvm::Expected<CompileOptions>
 OptionSet::check(llvm::StringRef schedule) const {
   const Storage &s = *storage;
@@ -340,6 +357,13 @@ OptionSet::check(llvm::StringRef schedule) const {
   if (!level)
     return level.takeError();
   options.level = *level;
+
+  if (!s.taskTimes.empty()) {
+    auto times = readTaskTimes(s.taskTimes, options.stages);
+    if (!times)
+      return times.takeError();
+    options.taskTimes = std::move(*times);
+  }
 
   options.given = llvm::json::Object{{"target", s.target.getValue()},
                                      {"ranks", options.ranks},

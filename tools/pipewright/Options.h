@@ -9,6 +9,7 @@
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_OPTIONS_H
 
 #include "frontends/onnx/Importer.h"
+#include "passes/schedules/files/ChromeTrace.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/CommandLine.h"
@@ -44,6 +45,8 @@ struct CompileOptions {
   std::string output;
   int64_t ranks = 1, stages = 1, microBatches = 1;
   std::string schedule, balance, remat;
+  /// Measured times by stage; empty unless the user gave a trace.
+  std::vector<schedules::MeasuredTimes> taskTimes;
   OptimizerChoice optimizer;
   bool noDropout = false;
   Level level = Level::Program;

@@ -15,7 +15,6 @@
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -291,11 +290,6 @@ llvm::Error pipewright::schedules::checkTrace(const MeasuredTrace &trace,
   return llvm::Error::success();
 }
 
-namespace {
-/// What was measured of a stage, by kind; negative where nothing was.
-using Medians = std::array<double, numTaskKinds>;
-} // namespace
-
 static double medianOf(std::vector<double> &values) {
   if (values.empty())
     return -1;
@@ -306,12 +300,13 @@ static double medianOf(std::vector<double> &values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-static void applyMedians(const Medians &medians, StageCosts &costs) {
+void pipewright::schedules::applyTimes(const MeasuredTimes &times,
+                                       StageCosts &costs) {
   auto take = [&](TaskKind kind, double &seconds) {
-    double median = medians[static_cast<unsigned>(kind)];
-    if (median >= 0)
-      seconds = median;
-    return median >= 0;
+    double measured = times[static_cast<unsigned>(kind)];
+    if (measured >= 0)
+      seconds = measured;
+    return measured >= 0;
   };
   double halves = costs.inputGradient + costs.weightGradient;
   double inputShare = halves > 0 ? costs.inputGradient / halves : 0.5;
@@ -330,26 +325,34 @@ static void applyMedians(const Medians &medians, StageCosts &costs) {
   }
 }
 
+llvm::Expected<std::vector<MeasuredTimes>>
+pipewright::schedules::medianTimes(const MeasuredTrace &trace, int64_t stages) {
+  std::vector<std::array<std::vector<double>, numTaskKinds>> all(stages);
+  for (const auto &[task, rank, step, time] : trace.tasks) {
+    if (task.stage >= stages)
+      return refuseStage(task, stages);
+    all[task.stage][static_cast<unsigned>(task.kind)].push_back(time.end -
+                                                                time.start);
+  }
+  std::vector<MeasuredTimes> medians(stages);
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    if (all[stage][static_cast<unsigned>(TaskKind::Forward)].empty())
+      return refuse("is of another program: it has no forward of stage {0}",
+                    stage);
+    for (unsigned kind = 0; kind < numTaskKinds; ++kind)
+      medians[stage][kind] = medianOf(all[stage][kind]);
+  }
+  return medians;
+}
+
 llvm::Expected<TaskCosts>
 pipewright::schedules::costsFromTrace(const MeasuredTrace &trace,
                                       TaskCosts costs) {
-  size_t stages = costs.stages.size();
-  std::vector<std::array<std::vector<double>, numTaskKinds>> times(stages);
-  for (const MeasuredTask &measured : trace.tasks) {
-    if (measured.task.stage >= static_cast<int64_t>(stages))
-      return refuseStage(measured.task, stages);
-    times[measured.task.stage][static_cast<unsigned>(measured.task.kind)]
-        .push_back(measured.time.end - measured.time.start);
-  }
-  for (size_t stage = 0; stage < stages; ++stage) {
-    if (times[stage][static_cast<unsigned>(TaskKind::Forward)].empty())
-      return refuse("is of another program: it has no forward of stage {0}",
-                    stage);
-    Medians medians;
-    for (unsigned kind = 0; kind < numTaskKinds; ++kind)
-      medians[kind] = medianOf(times[stage][kind]);
-    applyMedians(medians, costs.stages[stage]);
-  }
+  auto medians = medianTimes(trace, costs.stages.size());
+  if (!medians)
+    return medians.takeError();
+  for (auto [times, stage] : llvm::zip(*medians, costs.stages))
+    applyTimes(times, stage);
   return costs;
 }
 

@@ -26,6 +26,7 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <array>
 #include <vector>
 
 namespace pipewright::schedules {
@@ -61,10 +62,20 @@ llvm::Expected<MeasuredTrace> readChromeTrace(llvm::StringRef path);
 /// Fails if tasks run on other ranks than in `schedule`, or are not in it.
 llvm::Error checkTrace(const MeasuredTrace &trace, const Schedule &schedule);
 
-/// `costs` with the median of each stage's measured tasks of each kind. Of the
-/// backward and its two halves, what was not measured follows from what was,
-/// halves in the proportion of `costs`; a recompute that was not measured
-/// takes a forward's time. Fails on a trace of other stages.
+/// Seconds of a stage's tasks, by kind; negative where nothing is known.
+using MeasuredTimes = std::array<double, numTaskKinds>;
+
+/// By stage, the medians over all steps and micro-batches. Fails on a trace of
+/// other stages.
+llvm::Expected<std::vector<MeasuredTimes>>
+medianTimes(const MeasuredTrace &trace, int64_t stages);
+
+/// Replaces what is known. Of the backward and its two halves, what is not
+/// known follows from what is, halves in their old proportion; a recompute
+/// that is not known takes a forward's time.
+void applyTimes(const MeasuredTimes &times, StageCosts &costs);
+
+/// `costs` with the medians of what was measured.
 llvm::Expected<TaskCosts> costsFromTrace(const MeasuredTrace &trace,
                                          TaskCosts costs);
 

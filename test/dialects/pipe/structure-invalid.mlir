@@ -242,6 +242,13 @@ module attributes {pipe.sums_in_schedule_order = true} {
 
 // -----
 
+// Times are six for each stage, one for each kind of task.
+// expected-error @below {{expects 'pipe.task_times' to be an array of six f64 numbers for each stage}}
+module attributes {pipe.task_times = [array<f64: 1.0, 2.0>]} {
+}
+
+// -----
+
 // A misspelt attribute of the dialect is refused.
 // expected-error @below {{has an unknown attribute 'pipe.micro_bathces'}}
 module attributes {pipe.micro_bathces = 4 : i64} {
