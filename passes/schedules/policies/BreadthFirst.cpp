@@ -64,6 +64,8 @@ public:
     return groups == options.microBatches ||
            (groups == 1 && !isOn(options, "descending"));
   }
+  /// With one, it is gpipe.
+  int64_t defaultLoops() const override { return 2; }
   ScheduleOptions example() const override { return {4, 8, 4}; }
 
   /// With fewer micro-batches than ranks, each loop but the last waits for
