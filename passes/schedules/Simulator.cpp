@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 using namespace pipewright::schedules;
 using llvm::formatv;
@@ -189,6 +188,7 @@ private:
   std::vector<double> linkFree, rankFree;
   std::vector<LinkCosts> linkCosts;
   std::vector<StashMeter> meters;
+  std::vector<std::vector<IdleInterval>> idleOfRank;
 };
 
 } // namespace
@@ -200,7 +200,8 @@ Timeline::Timeline(const Schedule &schedule, const TaskCosts &costs,
       forwardArrival(dependences.edges().size()),
       gradientArrival(dependences.edges().size()),
       linkFree(links.links().size()), rankFree(schedule.ranks),
-      meters(schedule.ranks, StashMeter(schedule, costs)) {
+      meters(schedule.ranks, StashMeter(schedule, costs)),
+      idleOfRank(schedule.ranks) {
   for (Results *results : {&forwards, &gradients}) {
     results->end.resize(schedule.stages * schedule.microBatches);
     results->position.resize(results->end.size());
@@ -322,7 +323,7 @@ void Timeline::visit(int32_t rank, int64_t position) {
     idle.cause = latest.producer;
     idle.causePosition = latest.position;
     idle.transferSeconds = latest.ready - std::max(latest.produced, free);
-    result.idle.push_back(idle);
+    idleOfRank[rank].push_back(idle);
   }
   meters[rank].runAt(tasks, position);
   result.ranks[rank].busySeconds += seconds;
@@ -351,12 +352,18 @@ Simulation Timeline::finish() {
       idle.end = *last;
       idle.atEndOfStep = true;
       idle.nextPosition = static_cast<int64_t>(times.size());
-      result.idle.push_back(idle);
+      idleOfRank[rank].push_back(idle);
     }
   }
-  llvm::sort(result.idle, [](const IdleInterval &a, const IdleInterval &b) {
-    return std::tie(a.rank, a.start) < std::tie(b.rank, b.start);
-  });
+  size_t intervals = 0;
+  for (const std::vector<IdleInterval> &idle : idleOfRank)
+    intervals += idle.size();
+  result.idle.reserve(intervals);
+  for (std::vector<IdleInterval> &idle : idleOfRank) {
+    llvm::append_range(result.idle, idle);
+    // There may be millions.
+    idle = {};
+  }
   return std::move(result);
 }
 
