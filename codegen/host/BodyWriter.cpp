@@ -20,19 +20,57 @@ namespace pipewright::codegen {
 // Buffers
 //===----------------------------------------------------------------------===//
 
-/// The value of the forward that an argument of the backward is the stashed
-/// copy of.
+BodyWriter::BodyWriter(FunctionWriter &writer, const ProgramLayout &layout,
+                       const StageLayout &stage, Preparations &preparations,
+                       Operation *body)
+    : writer(writer), layout(layout), stage(stage), preparations(preparations) {
+  auto op = stage.op;
+  // What is handed over has its name from the half that made it.
+  if (isa<pipe::WeightGradientOp>(body))
+    findGradients(op.getInputGradient());
+  if (isa<pipe::GradientBodyInterface>(body))
+    findGradients(body);
+}
+
+/// The value that an argument of a gradient body is the kept copy of.
 Value BodyWriter::stashedValue(BlockArgument argument) const {
   auto op = stage.op;
-  auto values = op.getForward().getReturn().getStash();
-  pipe::BackwardOp backward = op.getBackward();
-  if (!backward || argument.getOwner() != backward.getBody())
+  auto body =
+      dyn_cast<pipe::GradientBodyInterface>(argument.getOwner()->getParentOp());
+  if (!body)
     return argument;
-  size_t first = backward.getInputs().size() + backward.getOutputs().size();
-  size_t index = argument.getArgNumber() - first;
-  if (argument.getArgNumber() < first || index >= values.size())
-    return argument;
-  return behindViews(values[index]);
+  SmallVector<int64_t> fields = body.getStashFields();
+  size_t saved = body.getInputs().size() + body.getOutputs().size();
+  size_t handover = saved + fields.size() + body.getGradientsOf().size();
+  size_t number = argument.getArgNumber();
+  if (number >= saved && number < saved + fields.size())
+    return behindViews(
+        op.getForward().getReturn().getStash()[fields[number - saved]]);
+  if (number >= handover) {
+    Value made = behindViews(op.getHandover()[number - handover]);
+    if (auto copy = made.getDefiningOp<pipe::CopyOp>())
+      made = behindViews(copy.getValue());
+    return made;
+  }
+  return argument;
+}
+
+/// An op's results are gradients if it is a backward op by name, or reads one.
+void BodyWriter::findGradients(Operation *body) {
+  for (Operation &op : pipe::blockOf(body)) {
+    auto launch = dyn_cast<nn::LaunchOp>(op);
+    StringRef name = launch ? launch.getKernel().getLeafReference().getValue()
+                            : op.getName().getStringRef();
+    bool isGradient = name.contains("backward") ||
+                      llvm::any_of(op.getOperands(), [&](Value operand) {
+                        Value value = behindViews(operand);
+                        if (auto argument = dyn_cast<BlockArgument>(value))
+                          value = stashedValue(argument);
+                        return gradientValues.contains(value);
+                      });
+    if (isGradient && !isa<nn::ParameterOp>(op))
+      gradientValues.insert_range(op.getResults());
+  }
 }
 
 /// Gradients are called `d_` and the name of what they are the gradient of,
@@ -46,25 +84,9 @@ std::string BodyWriter::nameFor(Value value) {
     index = result.getResultNumber();
   if (index > 0)
     name += "_" + std::to_string(index);
-  if (direction != Direction::Backward)
+  if (!gradientValues.contains(value) || StringRef(name).starts_with("d_"))
     return name;
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return name;
-  bool isGradient = op->getName().getStringRef().contains("backward") ||
-                    (isa<nn::LaunchOp>(op) && cast<nn::LaunchOp>(op)
-                                                  .getKernel()
-                                                  .getLeafReference()
-                                                  .getValue()
-                                                  .contains("backward")) ||
-                    llvm::any_of(op->getOperands(), [&](Value operand) {
-                      return gradientValues.contains(behindViews(operand));
-                    });
-  if (!isGradient || isa<nn::ParameterOp>(op))
-    return name;
-  for (Value result : op->getResults())
-    gradientValues.insert(result);
-  return StringRef(name).starts_with("d_") ? name : "d_" + name;
+  return "d_" + name;
 }
 
 Value BodyWriter::bufferAt(Value value, pipe::BufferAttr planned) {
@@ -78,10 +100,12 @@ Value BodyWriter::bufferAt(Value value, pipe::BufferAttr planned) {
   case pipe::BufferSpace::arena:
     return writer.buffer(nameFor(value), planned.getOffset(),
                          planned.getBytes());
-  case pipe::BufferSpace::stash:
+  case pipe::BufferSpace::stash: {
+    Value stash = stashes[planned.getIndex()];
     return stash ? writer.part(nameFor(value), stash, planned.getOffset(),
                                planned.getBytes())
                  : Value();
+  }
   case pipe::BufferSpace::input:
     return partOf(inputs);
   case pipe::BufferSpace::output:

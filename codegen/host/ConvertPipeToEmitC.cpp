@@ -19,10 +19,6 @@ namespace pipewright::codegen {
 #define GEN_PASS_DEF_PRINTHOST
 #include "codegen/host/Passes.h.inc"
 
-static constexpr Direction allDirections[] = {
-    Direction::Forward, Direction::Backward, Direction::Evaluate,
-    Direction::Update};
-
 /// Starts a file; the builder then stands at its end.
 static void startFile(OpBuilder &builder, ModuleOp emitted, StringRef name) {
   builder.setInsertionPointToEnd(emitted.getBody());
@@ -34,16 +30,16 @@ static void writeStageHeader(OpBuilder &builder, ModuleOp emitted,
                              const ProgramLayout &layout) {
   startFile(builder, emitted, "stages.h");
   Location loc = emitted.getLoc();
-  writeFileHead(builder, loc,
-                {"One function for each stage and direction; see stages.cpp."},
-                {}, /*isHeader=*/true);
+  writeFileHead(
+      builder, loc,
+      {"One function for each stage and kind of task; see stages.cpp."}, {},
+      /*isHeader=*/true);
   for (const StageLayout &stage : layout.stages)
-    for (Direction direction : allDirections)
-      if (hasStageFunction(stage, direction))
-        declareFunction(builder, loc,
-                        stageFunctionName(stage.number, direction),
-                        direction != Direction::Update,
-                        countStageParameters(stage, direction));
+    for (pipe::TaskKind kind : functionKinds())
+      if (hasStageFunction(stage, kind))
+        declareFunction(builder, loc, stageFunctionName(stage.number, kind),
+                        kind != pipe::TaskKind::update,
+                        countStageParameters(stage, kind));
 }
 
 static void writeRankHeader(OpBuilder &builder, ModuleOp emitted,
@@ -79,8 +75,8 @@ FailureOr<OwningOpRef<ModuleOp>> emitHost(ModuleOp allocated,
 
   startFile(builder, *emitted, "stages.cpp");
   writeFileHead(builder, loc,
-                {head, "One function for each stage and direction; it serves "
-                       "all micro-batches."},
+                {head, "One function for each stage and kind of task; it "
+                       "serves all micro-batches."},
                 {"stages.h", "kernels.h"}, /*isHeader=*/false);
   std::vector<Preparations> preparations(layout->ranks.size());
   for (const StageLayout &stage : layout->stages) {

@@ -208,6 +208,9 @@ LogicalResult ProgramLayout::indexRanks() {
                                  "pipe-plan-memory";
     bool trains = op.getMode() == pipe::StepMode::train;
     (trains ? ranks[number].train : ranks[number].evaluate) = op;
+    for (auto task : op.getBody()->getOps<pipe::TaskOp>())
+      if (auto *stage = const_cast<StageLayout *>(findStage(task.getStage())))
+        stage->run.insert(task.getKind());
   }
   if (ranks.empty())
     return module.emitError("has no pipe.arena; expects a module after "

@@ -15,6 +15,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallSet.h"
 
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ struct StageLayout {
   llvm::DenseMap<mlir::StringAttr, pipe::PlaceOp> places;
   /// Null where the stage has nothing to train.
   pipe::OptimizerOp optimizer;
+  /// The kinds of tasks that some rank runs.
+  llvm::SmallSet<pipe::TaskKind, 4> run;
 };
 
 struct RankLayout {

@@ -59,8 +59,12 @@ private:
 std::string RankWriter::nameOfTaskResult(pipe::TaskOp task, unsigned index) {
   const StageLayout *stage = layout.findStage(task.getStage());
   auto op = stage->op;
-  if (task.getKind() == pipe::TaskKind::backward) {
-    auto gradients = op.getBackward().getInputGradients();
+  if (isa<pipe::StashType>(task->getResult(index).getType()))
+    return "stash" + std::to_string(stage->number);
+  if (isa<pipe::HandoverType>(task->getResult(index).getType()))
+    return "handover" + std::to_string(stage->number);
+  if (pipe::GradientBodyInterface body = op.gradientBodyOf(task.getKind())) {
+    ArrayRef<int64_t> gradients = body.getInputGradients();
     if (index < gradients.size()) {
       auto source = dyn_cast<pipe::OutputAttr>(
           op.getForward().getSources()[gradients[index]]);
@@ -71,8 +75,6 @@ std::string RankWriter::nameOfTaskResult(pipe::TaskOp task, unsigned index) {
     }
     return "gradient";
   }
-  if (isa<pipe::StashType>(task->getResult(index).getType()))
-    return "stash" + std::to_string(stage->number);
   return layout.nameOfOutput(*stage, index);
 }
 
@@ -88,17 +90,16 @@ std::string RankWriter::nameOfTaskOperand(pipe::TaskOp task, unsigned index) {
       return makeIdentifier(input.getName().getValue());
     return "received";
   };
-  if (task.getKind() == pipe::TaskKind::backward) {
-    pipe::BackwardOp backward = op.getBackward();
-    size_t numInputs = backward.getInputs().size();
-    size_t first = numInputs + backward.getOutputs().size() +
-                   !op.getForward().getReturn().getStash().empty();
+  if (pipe::GradientBodyInterface body = op.gradientBodyOf(task.getKind())) {
+    size_t numInputs = body.getInputs().size();
+    size_t first =
+        numInputs + body.getOutputs().size() + !body.getStashFields().empty();
     if (index < numInputs)
       return nameOfSource(
-          op.getForward().getSources()[backward.getInputs()[index]]);
-    if (index >= first && index - first < backward.getGradientsOf().size())
-      return "d_" + layout.nameOfOutput(
-                        *stage, backward.getGradientsOf()[index - first]);
+          op.getForward().getSources()[body.getInputs()[index]]);
+    if (index >= first && index - first < body.getGradientsOf().size())
+      return "d_" +
+             layout.nameOfOutput(*stage, body.getGradientsOf()[index - first]);
     return "received";
   }
   if (index < op.getForward().getSources().size())
@@ -153,10 +154,11 @@ Value RankWriter::declare(StringRef base, pipe::BufferAttr planned) {
   return value;
 }
 
-/// Only tensors and stashes have bytes of their own in a rank's list.
+/// Only tensors, stashes and handovers have bytes of their own in a rank's
+/// list.
 static bool hasBytes(Value value) {
-  return isa<RankedTensorType, pipe::StashType, pipe::PendingType>(
-      value.getType());
+  return isa<RankedTensorType, pipe::StashType, pipe::HandoverType,
+             pipe::PendingType>(value.getType());
 }
 
 LogicalResult RankWriter::nameBuffers(Operation *op) {
@@ -234,43 +236,18 @@ LogicalResult RankWriter::writeBufferTable() {
 
 LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
   const StageLayout *stage = layout.findStage(task.getStage());
-  Direction direction;
-  char letter;
-  switch (task.getKind()) {
-  case pipe::TaskKind::forward:
-    direction = Direction::Forward, letter = 'F';
-    break;
-  case pipe::TaskKind::backward:
-    direction = Direction::Backward, letter = 'B';
-    break;
-  case pipe::TaskKind::evaluate:
-    direction = Direction::Evaluate, letter = 'E';
-    break;
-  case pipe::TaskKind::update:
-    direction = Direction::Update, letter = 'U';
-    break;
-  default:
-    return task.emitOpError()
-           << "of kind " << pipe::stringifyTaskKind(task.getKind())
-           << " has no generated function yet";
-  }
-  if (!hasStageFunction(*stage, direction))
+  pipe::TaskKind kind = task.getKind();
+  if (!hasStageFunction(*stage, kind))
     return task.emitOpError("has no body in its stage");
-  SmallVector<CallArgument> arguments;
-  CallArgument stash;
-  bool hasStash = false;
+  SmallVector<CallArgument> arguments, stashes;
   auto add = [&](Value value) -> LogicalResult {
     if (!hasBytes(value))
       return success();
     Value buffer = bufferOf(task, value);
     if (!buffer)
       return failure();
-    if (isa<pipe::StashType>(value.getType())) {
-      stash = buffer;
-      hasStash = true;
-    } else {
-      arguments.push_back(buffer);
-    }
+    bool isTensor = isa<RankedTensorType>(value.getType());
+    (isTensor ? arguments : stashes).push_back(buffer);
     return success();
   };
   for (Value operand : task->getOperands())
@@ -279,18 +256,17 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
   for (Value result : task->getResults())
     if (failed(add(result)))
       return failure();
-  if (hasStash)
-    arguments.push_back(stash);
-  if (arguments.size() != countStageParameters(*stage, direction))
+  llvm::append_range(arguments, stashes);
+  if (arguments.size() != countStageParameters(*stage, kind))
     return task.emitOpError()
-           << "expects " << countStageParameters(*stage, direction)
+           << "expects " << countStageParameters(*stage, kind)
            << " buffers, but got " << arguments.size();
   std::optional<int64_t> microBatch;
-  if (direction != Direction::Update)
+  if (kind != pipe::TaskKind::update)
     microBatch = *task.getMicroBatch();
-  writer.callStage(stageFunctionName(stage->number, direction), microBatch,
+  writer.callStage(stageFunctionName(stage->number, kind), microBatch,
                    arguments);
-  std::string name = letter + std::to_string(stage->number);
+  std::string name = (letterOf(kind) + Twine(stage->number)).str();
   if (microBatch)
     name += "." + std::to_string(*microBatch);
   writer.commentBehind(name);

@@ -1,4 +1,4 @@
-//===- StageFunctions.cpp - One function per stage and direction ----------===//
+//===- StageFunctions.cpp - One function per stage and kind ---------------===//
 //
 // Signatures, and the functions around the bodies. A function's parameters
 // are the tensors of the task that calls it (operands, then results) and its
@@ -46,63 +46,92 @@ void Preparations::write(FunctionWriter &writer) const {
 // Signatures
 //===----------------------------------------------------------------------===//
 
-static StringRef wordFor(Direction direction) {
-  switch (direction) {
-  case Direction::Forward:
+ArrayRef<pipe::TaskKind> functionKinds() {
+  static constexpr pipe::TaskKind kinds[] = {
+      pipe::TaskKind::forward,        pipe::TaskKind::backward,
+      pipe::TaskKind::input_gradient, pipe::TaskKind::weight_gradient,
+      pipe::TaskKind::evaluate,       pipe::TaskKind::update};
+  return kinds;
+}
+
+StringRef letterOf(pipe::TaskKind kind) {
+  switch (kind) {
+  case pipe::TaskKind::forward:
+    return "F";
+  case pipe::TaskKind::backward:
+    return "B";
+  case pipe::TaskKind::input_gradient:
+    return "I";
+  case pipe::TaskKind::weight_gradient:
+    return "W";
+  case pipe::TaskKind::recompute:
+    return "R";
+  case pipe::TaskKind::update:
+    return "U";
+  case pipe::TaskKind::evaluate:
+    return "E";
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+/// Empty for kinds of tasks that have no function.
+static StringRef wordFor(pipe::TaskKind kind) {
+  switch (kind) {
+  case pipe::TaskKind::forward:
     return "forward";
-  case Direction::Backward:
+  case pipe::TaskKind::backward:
     return "backward";
-  case Direction::Evaluate:
+  case pipe::TaskKind::input_gradient:
+    return "inputGradient";
+  case pipe::TaskKind::weight_gradient:
+    return "weightGradient";
+  case pipe::TaskKind::evaluate:
     return "evaluate";
-  case Direction::Update:
+  case pipe::TaskKind::update:
     return "update";
+  case pipe::TaskKind::recompute:
+    return "";
   }
-  llvm_unreachable("all directions are listed");
+  llvm_unreachable("all kinds are listed");
 }
 
-std::string stageFunctionName(int64_t stage, Direction direction) {
-  return ("stage" + Twine(stage) + "_" + wordFor(direction)).str();
+std::string stageFunctionName(int64_t stage, pipe::TaskKind kind) {
+  return ("stage" + Twine(stage) + "_" + wordFor(kind)).str();
 }
 
-static bool hasStash(const StageLayout &stage) {
+bool hasStageFunction(const StageLayout &stage, pipe::TaskKind kind) {
   auto op = stage.op;
-  return !op.getForward().getReturn().getStash().empty();
-}
-
-bool hasStageFunction(const StageLayout &stage, Direction direction) {
-  auto op = stage.op;
-  switch (direction) {
-  case Direction::Forward:
-    return true;
-  case Direction::Backward:
-    return op.getBackward() != nullptr;
-  case Direction::Evaluate:
-    return op.getEvaluate() != nullptr;
-  case Direction::Update:
+  if (kind == pipe::TaskKind::update)
     return stage.optimizer != nullptr;
-  }
-  llvm_unreachable("all directions are listed");
+  // Where there are halves, a schedule may need only these, or only the whole.
+  bool mayBeIdle = op.gradientBodyOf(kind) && op.getInputGradient();
+  return op.bodyOf(kind) && (!mayBeIdle || stage.run.contains(kind));
 }
 
-size_t countStageParameters(const StageLayout &stage, Direction direction) {
+/// Whether tasks of this kind read or fill the forward's stash.
+static bool usesStash(Operation *body) {
+  if (auto gradient = dyn_cast<pipe::GradientBodyInterface>(body))
+    return !gradient.getStashFields().empty();
+  return !pipe::returnOf(body).getStash().empty();
+}
+
+static bool usesHandover(Operation *body) {
+  auto gradient = dyn_cast<pipe::GradientBodyInterface>(body);
+  return gradient &&
+         (gradient.takesHandover() || !pipe::returnOf(body).getStash().empty());
+}
+
+size_t countStageParameters(const StageLayout &stage, pipe::TaskKind kind) {
   auto op = stage.op;
-  switch (direction) {
-  case Direction::Forward:
-    return op.getForward().getSources().size() +
-           op.getForward().getReturn().getValues().size() + hasStash(stage);
-  case Direction::Backward: {
-    pipe::BackwardOp backward = op.getBackward();
-    return backward.getInputs().size() + backward.getOutputs().size() +
-           backward.getGradientsOf().size() +
-           backward.getInputGradients().size() + hasStash(stage);
-  }
-  case Direction::Evaluate:
-    return op.getEvaluate().getSources().size() +
-           op.getEvaluate().getReturn().getValues().size();
-  case Direction::Update:
+  Operation *body = op.bodyOf(kind);
+  if (!body)
     return 0;
-  }
-  llvm_unreachable("all directions are listed");
+  size_t stashes = usesStash(body) + usesHandover(body);
+  size_t results = pipe::returnOf(body).getValues().size();
+  if (auto gradient = dyn_cast<pipe::GradientBodyInterface>(body))
+    return gradient.getInputs().size() + gradient.getOutputs().size() +
+           gradient.getGradientsOf().size() + results + stashes;
+  return pipe::blockOf(body).getNumArguments() + results + stashes;
 }
 
 /// Names for the arguments of a forward or evaluate body.
@@ -120,7 +149,7 @@ static std::string nameOfSource(const ProgramLayout &layout, Attribute source) {
 //===----------------------------------------------------------------------===//
 
 /// `// Stage 0, forward: wte .. h.5.mlp`: the layers of its first and last op.
-static std::string describe(const StageLayout &stage, Direction direction,
+static std::string describe(const StageLayout &stage, pipe::TaskKind kind,
                             Region &body) {
   std::string first, last;
   for (Operation &op : body.front()) {
@@ -131,8 +160,10 @@ static std::string describe(const StageLayout &stage, Direction direction,
       first = layer;
     last = layer;
   }
-  std::string text =
-      ("Stage " + Twine(stage.number) + ", " + wordFor(direction)).str();
+  StringRef what = kind == pipe::TaskKind::input_gradient    ? "input gradient"
+                   : kind == pipe::TaskKind::weight_gradient ? "weight gradient"
+                                                             : wordFor(kind);
+  std::string text = ("Stage " + Twine(stage.number) + ", " + what).str();
   if (!first.empty())
     text += ": " + first + (first == last ? "" : " .. " + last);
   return text;
@@ -155,7 +186,7 @@ static LogicalResult writeOps(FunctionWriter &writer, BodyWriter &body,
 template <class BodyOp>
 static LogicalResult
 writeForward(OpBuilder &builder, const ProgramLayout &layout,
-             const StageLayout &stage, BodyOp op, Direction direction,
+             const StageLayout &stage, BodyOp op, pipe::TaskKind kind,
              Preparations &preparations) {
   Region &region = op.getBodyRegion();
   pipe::ReturnOp end = op.getReturn();
@@ -169,11 +200,11 @@ writeForward(OpBuilder &builder, const ProgramLayout &layout,
   if (stashes)
     parameters.push_back("stash");
 
-  writeComment(builder, op.getLoc(), describe(stage, direction, region));
+  writeComment(builder, op.getLoc(), describe(stage, kind, region));
   FunctionWriter writer(builder, op.getLoc(),
-                        stageFunctionName(stage.number, direction),
+                        stageFunctionName(stage.number, kind),
                         /*hasMicroBatch=*/true, parameters);
-  BodyWriter body(writer, layout, stage, preparations, direction);
+  BodyWriter body(writer, layout, stage, preparations, op);
   size_t next = 0;
   for (BlockArgument argument : region.getArguments()) {
     body.inputs.push_back(writer.parameter(next));
@@ -182,23 +213,24 @@ writeForward(OpBuilder &builder, const ProgramLayout &layout,
   for (unsigned index = 0; index < end.getValues().size(); ++index)
     body.outputs.push_back(writer.parameter(next++));
   if (stashes)
-    body.stash = writer.parameter(next++);
-  writer.task(direction == Direction::Forward ? "F" : "E", stage.number, true);
+    body.stashes[pipe::kForwardStash] = writer.parameter(next++);
+  writer.task(letterOf(kind), stage.number, true);
   if (failed(writeOps(writer, body, region)))
     return failure();
   writer.finish();
   return success();
 }
 
-static LogicalResult writeBackward(OpBuilder &builder,
+/// A backward or one of its halves.
+static LogicalResult writeGradient(OpBuilder &builder,
                                    const ProgramLayout &layout,
                                    const StageLayout &stage,
+                                   pipe::TaskKind kind,
                                    Preparations &preparations) {
   auto stageOp = stage.op;
-  pipe::BackwardOp op = stageOp.getBackward();
+  pipe::GradientBodyInterface op = stageOp.gradientBodyOf(kind);
   pipe::ForwardOp forward = stageOp.getForward();
-  Region &region = op.getBodyRegion();
-  bool stashes = hasStash(stage);
+  Region &region = op->getRegion(0);
 
   NameScope scope;
   SmallVector<std::string> parameters;
@@ -213,33 +245,42 @@ static LogicalResult writeBackward(OpBuilder &builder,
     add("d_" + layout.nameOfOutput(stage, index));
   for (int64_t index : op.getInputGradients())
     add("d_" + nameOfSource(layout, forward.getSources()[index]));
-  if (stashes)
-    parameters.push_back("stash");
+  if (usesStash(op))
+    add("stash");
+  if (usesHandover(op))
+    add("handover");
 
-  writeComment(builder, op.getLoc(),
-               describe(stage, Direction::Backward, region));
+  writeComment(builder, op.getLoc(), describe(stage, kind, region));
   FunctionWriter writer(builder, op.getLoc(),
-                        stageFunctionName(stage.number, Direction::Backward),
+                        stageFunctionName(stage.number, kind),
                         /*hasMicroBatch=*/true, parameters);
-  BodyWriter body(writer, layout, stage, preparations, Direction::Backward);
-  size_t numSaved = op.getInputs().size() + op.getOutputs().size();
-  size_t numGradients = op.getGradientsOf().size();
-  if (stashes)
-    body.stash = writer.parameter(parameters.size() - 1);
-  writer.task("B", stage.number, true);
+  BodyWriter body(writer, layout, stage, preparations, op);
+  writer.task(letterOf(kind), stage.number, true);
 
-  // Operands of the task: saved values, one stash, gradients.
-  for (size_t i = 0; i < numSaved; ++i)
-    body.inputs.push_back(writer.parameter(i));
-  if (stashes)
-    body.inputs.push_back(body.stash);
-  for (size_t i = 0; i < numGradients; ++i)
-    body.inputs.push_back(writer.parameter(numSaved + i));
-  for (size_t i = 0; i < op.getInputGradients().size(); ++i)
-    body.outputs.push_back(writer.parameter(numSaved + numGradients + i));
-  for (auto [argument, buffer] : llvm::zip_equal(
-           region.getArguments(), pipe::argumentBuffers(op.getOperation())))
+  // Operands of the task: saved values, one stash, gradients. A handover comes
+  // last, and nothing is found by its number.
+  size_t next = 0, last = parameters.size();
+  if (usesHandover(op))
+    body.stashes[pipe::kHandover] = writer.parameter(--last);
+  if (usesStash(op))
+    body.stashes[pipe::kForwardStash] = writer.parameter(--last);
+  auto addInputs = [&](size_t count) {
+    while (count-- > 0)
+      body.inputs.push_back(writer.parameter(next++));
+  };
+  addInputs(op.getInputs().size() + op.getOutputs().size());
+  if (usesStash(op))
+    body.inputs.push_back(body.stashes[pipe::kForwardStash]);
+  addInputs(op.getGradientsOf().size());
+  while (next < last)
+    body.outputs.push_back(writer.parameter(next++));
+  for (auto [argument, buffer] :
+       llvm::zip_equal(region.getArguments(), pipe::argumentBuffers(op)))
     body.bindTo(argument, buffer);
+  if (llvm::hasSingleElement(region.front()))
+    writer.comment(kind == pipe::TaskKind::input_gradient
+                       ? "No other stage needs a gradient of this one."
+                       : "There are no weights to train.");
   if (failed(writeOps(writer, body, region)))
     return failure();
   writer.finish();
@@ -253,7 +294,7 @@ static void writeUpdate(OpBuilder &builder, const StageLayout &stage) {
   writeComment(builder, optimizer.getLoc(),
                "Stage " + Twine(stage.number) + ", update");
   FunctionWriter writer(builder, optimizer.getLoc(),
-                        stageFunctionName(stage.number, Direction::Update),
+                        stageFunctionName(stage.number, pipe::TaskKind::update),
                         /*hasMicroBatch=*/false, {});
   auto buffer = [&](StringRef name, pipe::BufferAttr planned) {
     return writer.buffer(name, planned.getOffset(), planned.getBytes());
@@ -283,18 +324,18 @@ LogicalResult writeStageFunctions(OpBuilder &builder,
     emitc::VerbatimOp::create(builder, op.getLoc(), builder.getStringAttr(""),
                               ValueRange());
   };
-  if (failed(writeForward(builder, layout, stage, op.getForward(),
-                          Direction::Forward, preparations)))
-    return failure();
-  separate();
-  if (op.getBackward()) {
-    if (failed(writeBackward(builder, layout, stage, preparations)))
-      return failure();
-    separate();
-  }
-  if (pipe::EvaluateOp evaluate = op.getEvaluate()) {
-    if (failed(writeForward(builder, layout, stage, evaluate,
-                            Direction::Evaluate, preparations)))
+  for (pipe::TaskKind kind : functionKinds()) {
+    if (kind == pipe::TaskKind::update || !hasStageFunction(stage, kind))
+      continue;
+    LogicalResult written =
+        kind == pipe::TaskKind::forward
+            ? writeForward(builder, layout, stage, op.getForward(), kind,
+                           preparations)
+        : kind == pipe::TaskKind::evaluate
+            ? writeForward(builder, layout, stage, op.getEvaluate(), kind,
+                           preparations)
+            : writeGradient(builder, layout, stage, kind, preparations);
+    if (failed(written))
       return failure();
     separate();
   }

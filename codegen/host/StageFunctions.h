@@ -1,4 +1,4 @@
-//===- StageFunctions.h - One function per stage and direction --*- C++ -*-===//
+//===- StageFunctions.h - One function per stage and kind -------*- C++ -*-===//
 //
 // Turns the bodies of stages into functions of generated code: one line for
 // each library call and each kernel. Collects on the way what each rank has to
@@ -47,14 +47,18 @@ private:
   std::vector<std::string> attentions;
 };
 
-enum class Direction { Forward, Backward, Evaluate, Update };
+/// The kinds of tasks that have a function, in the order of the files.
+llvm::ArrayRef<pipe::TaskKind> functionKinds();
+/// `F`, as traces and comments have it.
+llvm::StringRef letterOf(pipe::TaskKind kind);
 
 /// `stage0_forward`.
-std::string stageFunctionName(int64_t stage, Direction direction);
+std::string stageFunctionName(int64_t stage, pipe::TaskKind kind);
 /// The number of Buffer parameters of a stage's function.
-size_t countStageParameters(const StageLayout &stage, Direction direction);
-/// Whether the stage has such a function.
-bool hasStageFunction(const StageLayout &stage, Direction direction);
+size_t countStageParameters(const StageLayout &stage, pipe::TaskKind kind);
+/// Whether the stage has such a function; of a split backward, only those that
+/// some rank calls.
+bool hasStageFunction(const StageLayout &stage, pipe::TaskKind kind);
 
 /// Writes the functions of one stage at the builder's insertion point.
 mlir::LogicalResult writeStageFunctions(mlir::OpBuilder &builder,
@@ -67,9 +71,7 @@ class BodyWriter {
 public:
   BodyWriter(FunctionWriter &writer, const ProgramLayout &layout,
              const StageLayout &stage, Preparations &preparations,
-             Direction direction)
-      : writer(writer), layout(layout), stage(stage),
-        preparations(preparations), direction(direction) {}
+             mlir::Operation *body);
 
   /// The value is in this buffer of the function.
   void bind(mlir::Value value, mlir::Value buffer) { buffers[value] = buffer; }
@@ -81,8 +83,8 @@ public:
   llvm::SmallVector<mlir::Value> outputs;
   /// Parameters by number of the task's operand, for the space `input`.
   llvm::SmallVector<mlir::Value> inputs;
-  /// Null where nothing is stashed.
-  mlir::Value stash;
+  /// The forward's stash and the handover; null where there is none.
+  mlir::Value stashes[2];
 
   /// The buffer of a value, declared at its first use. Null after an error.
   mlir::Value bufferOf(mlir::Value value);
@@ -101,6 +103,7 @@ private:
   mlir::LogicalResult writeAccumulate(nn::AccumulateGradientOp op);
   void writeLayerComment(mlir::Operation *op);
   mlir::Value stashedValue(mlir::BlockArgument argument) const;
+  void findGradients(mlir::Operation *body);
   std::string nameFor(mlir::Value value);
   mlir::Value bufferAt(mlir::Value value, pipe::BufferAttr planned);
   pipe::PlaceOp placeOf(mlir::Operation *op, mlir::FlatSymbolRefAttr weight);
@@ -113,11 +116,11 @@ private:
   const ProgramLayout &layout;
   const StageLayout &stage;
   Preparations &preparations;
-  Direction direction;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
   /// Of block arguments.
   llvm::DenseMap<mlir::Value, pipe::BufferAttr> argumentPlaces;
   llvm::DenseMap<mlir::Attribute, mlir::Value> gradients;
+  /// Values that are named after what they are the gradient of.
   llvm::DenseSet<mlir::Value> gradientValues;
   std::string layer;
 };

@@ -520,3 +520,70 @@ module {
   pipe.rank 1 train {
   }
 }
+
+// -----
+
+// A handover that is written over before it is read. The whole backward, which
+// nobody runs, needs no buffers.
+module attributes {pipe.micro_batches = 1 : i64} {
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      pipe.return
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      %y = nn.relu %x : tensor<4xf32>
+      pipe.return
+    }
+    pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      %y = nn.relu %x {pipe.buffers = [#pipe.buffer<stash 1 at 0 bytes 16>]} : tensor<4xf32>
+      pipe.return stash %y : tensor<4xf32>
+    }
+    pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+    ^bb0(%y: tensor<4xf32>):
+      pipe.return
+    }
+  }
+  pipe.arena rank 0 bytes 256 {
+  }
+  pipe.rank 0 train {
+    %x = pipe.input "x" micro_batch 0 for @s0 buffers [#pipe.buffer<arena 0 at 0 bytes 16>] : tensor<4xf32>
+    %ho = pipe.task input_gradient @s0 micro_batch 0 (%x) buffers [#pipe.buffer<arena 0 at 64 bytes 16>] : (tensor<4xf32>) -> !pipe.handover<@s0>
+    // expected-note @below {{by this op}}
+    %next = pipe.input "x" micro_batch 0 for @s0 buffers [#pipe.buffer<arena 0 at 64 bytes 16>] : tensor<4xf32>
+    // expected-error @below {{reads #pipe.buffer<arena 0 at 64 bytes 16> after other data was written there}}
+    pipe.task weight_gradient @s0 micro_batch 0 (%ho) buffers [] : (!pipe.handover<@s0>) -> ()
+  }
+}
+
+// -----
+
+// A value of a handover that is not in it.
+module attributes {pipe.micro_batches = 1 : i64} {
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      pipe.return
+    }
+    pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+    }
+    pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      %y = nn.relu %x {pipe.buffers = [#pipe.buffer<arena 0 at 128 bytes 16>]} : tensor<4xf32>
+      // expected-error @below {{expects stash value 0 in #pipe.buffer<stash 1 at 0 bytes 16>, but it is in #pipe.buffer<arena 0 at 128 bytes 16>}}
+      pipe.return stash %y : tensor<4xf32>
+    }
+    pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+    ^bb0(%y: tensor<4xf32>):
+      pipe.return
+    }
+  }
+  pipe.arena rank 0 bytes 256 {
+  }
+  pipe.rank 0 train {
+    %x = pipe.input "x" micro_batch 0 for @s0 buffers [#pipe.buffer<arena 0 at 0 bytes 16>] : tensor<4xf32>
+    %ho = pipe.task input_gradient @s0 micro_batch 0 (%x) buffers [#pipe.buffer<arena 0 at 64 bytes 16>] : (tensor<4xf32>) -> !pipe.handover<@s0>
+  }
+}

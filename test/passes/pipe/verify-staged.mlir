@@ -178,3 +178,166 @@ pipe.stage @s1 {
     pipe.return %0, %0 : tensor<f32>, tensor<f32>
   }
 }
+
+// -----
+
+// A backward in two halves: nothing to say.
+nn.weight @w role = parameter : tensor<4xf32>
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    %w = nn.parameter @w : tensor<4xf32>
+    %0 = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    pipe.return %0 : tensor<4xf32>
+  }
+  pipe.backward inputs [0] outputs [] gradients_of [0] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>, %d: tensor<4xf32>):
+    %0 = nn.mul %d, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    nn.accumulate_gradient @w, %0 : tensor<4xf32>
+    pipe.return
+  }
+  pipe.input_gradient inputs [] outputs [] stash [] gradients_of [] input_gradients [] {
+  }
+  pipe.weight_gradient inputs [0] outputs [] stash [] gradients_of [0] {
+  ^bb0(%x: tensor<4xf32>, %d: tensor<4xf32>):
+    %0 = nn.mul %d, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    nn.accumulate_gradient @w, %0 : tensor<4xf32>
+    pipe.return
+  }
+}
+pipe.stage @s1 {
+  pipe.forward sources [#pipe.output<@s0, 0>] {
+  ^bb0(%h: tensor<4xf32>):
+    %0 = nn.reduce_mean %h axes = [0] : tensor<4xf32> -> tensor<f32>
+    pipe.report "loss" %0 : tensor<f32>
+    pipe.return
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [0] {
+    %0 = nn.constant dense<0.25> : tensor<4xf32>
+    pipe.return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// Halves that do not take a gradient which the whole takes, and forget a weight.
+nn.weight @w role = parameter : tensor<4xf32>
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    %w = nn.parameter @w : tensor<4xf32>
+    %0 = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    pipe.return %0 : tensor<4xf32>
+  }
+  pipe.backward inputs [0] outputs [] gradients_of [0] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>, %d: tensor<4xf32>):
+    %0 = nn.mul %d, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    nn.accumulate_gradient @w, %0 : tensor<4xf32>
+    pipe.return
+  }
+  // expected-error @below {{and 'pipe.weight_gradient' leave the gradient of result 0 alone, which the backward takes}}
+  pipe.input_gradient inputs [] outputs [] stash [] gradients_of [] input_gradients [] {
+  }
+  // expected-error @below {{expects to add to the gradients of the same weights in the same order as the backward}}
+  pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+  }
+}
+pipe.stage @s1 {
+  pipe.forward sources [#pipe.output<@s0, 0>] {
+  ^bb0(%h: tensor<4xf32>):
+    %0 = nn.reduce_mean %h axes = [0] : tensor<4xf32> -> tensor<f32>
+    pipe.report "loss" %0 : tensor<f32>
+    pipe.return
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [0] {
+    %0 = nn.constant dense<0.25> : tensor<4xf32>
+    pipe.return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// Half a backward that keeps a gradient to itself.
+nn.weight @w role = parameter : tensor<4xf32>
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    %w = nn.parameter @w : tensor<4xf32>
+    %0 = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    pipe.return %0 : tensor<4xf32>
+  }
+  pipe.backward inputs [0] outputs [] gradients_of [0] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>, %d: tensor<4xf32>):
+    %0 = nn.mul %d, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    nn.accumulate_gradient @w, %0 : tensor<4xf32>
+    pipe.return
+  }
+  pipe.input_gradient inputs [] outputs [] stash [] gradients_of [] input_gradients [] {
+  }
+  pipe.weight_gradient inputs [0] outputs [] stash [] gradients_of [0] {
+  ^bb0(%x: tensor<4xf32>, %d: tensor<4xf32>):
+    %0 = nn.mul %d, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    nn.accumulate_gradient @w, %0 : tensor<4xf32>
+    pipe.return
+  }
+}
+pipe.stage @s1 {
+  pipe.forward sources [#pipe.output<@s0, 0>] {
+  ^bb0(%h: tensor<4xf32>):
+    %0 = nn.reduce_mean %h axes = [0] : tensor<4xf32> -> tensor<f32>
+    pipe.report "loss" %0 : tensor<f32>
+    pipe.return
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [0] {
+    %0 = nn.constant dense<0.25> : tensor<4xf32>
+    pipe.return %0 : tensor<4xf32>
+  }
+  // expected-error @below {{expects to return the gradients of arguments [0] as the backward does, but returns []}}
+  pipe.input_gradient inputs [] outputs [] stash [] gradients_of [] input_gradients [] {
+  }
+  pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+  }
+}
+
+// -----
+
+// Weights have their gradients from the second half.
+nn.weight @w role = parameter : tensor<4xf32>
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    %w = nn.parameter @w : tensor<4xf32>
+    %0 = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    pipe.return %0 : tensor<4xf32>
+  }
+  pipe.backward inputs [0] outputs [] gradients_of [0] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>, %d: tensor<4xf32>):
+    %0 = nn.mul %d, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    nn.accumulate_gradient @w, %0 : tensor<4xf32>
+    pipe.return
+  }
+  pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [0] input_gradients [] {
+  ^bb0(%x: tensor<4xf32>, %d: tensor<4xf32>):
+    // expected-error @below {{is only allowed in 'pipe.backward' and 'pipe.weight_gradient'}}
+    nn.accumulate_gradient @w, %d : tensor<4xf32>
+    pipe.return
+  }
+  pipe.weight_gradient inputs [0] outputs [] stash [] gradients_of [0] {
+  ^bb0(%x: tensor<4xf32>, %d: tensor<4xf32>):
+    %0 = nn.mul %d, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    nn.accumulate_gradient @w, %0 : tensor<4xf32>
+    pipe.return
+  }
+}
+pipe.stage @s1 {
+  pipe.forward sources [#pipe.output<@s0, 0>] {
+  ^bb0(%h: tensor<4xf32>):
+    %0 = nn.reduce_mean %h axes = [0] : tensor<4xf32> -> tensor<f32>
+    pipe.report "loss" %0 : tensor<f32>
+    pipe.return
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [0] {
+    %0 = nn.constant dense<0.25> : tensor<4xf32>
+    pipe.return %0 : tensor<4xf32>
+  }
+}

@@ -284,3 +284,273 @@ module attributes {pipe.micro_batches = 1 : i64} {
     %u = pipe.task update @s0 (%g0) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
   }
 }
+
+// -----
+
+// A backward may be there in halves; the second belongs to the sum.
+module attributes {pipe.micro_batches = 2 : i64} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+    pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      pipe.return stash %x : tensor<4xf32>
+    }
+    pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> ()
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> ()
+    %g0 = pipe.task backward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.gradient<@s0>
+    %ho1 = pipe.task input_gradient @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> !pipe.handover<@s0>
+    %g1 = pipe.task weight_gradient @s0 micro_batch 1 (%ho1, %g0) : (!pipe.handover<@s0>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+    %u = pipe.task update @s0 (%g1) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// Half a backward.
+module attributes {pipe.micro_batches = 1 : i64} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+    pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      pipe.return stash %x : tensor<4xf32>
+    }
+    pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+  }
+  // expected-error @below {{has no task 'weight_gradient' of stage '@s0', micro-batch 0}}
+  // expected-error @below {{has no task 'update' of stage '@s0'}}
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> ()
+    %ho = pipe.task input_gradient @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.handover<@s0>
+  }
+}
+
+// -----
+
+// A backward that is done twice, as a whole and in halves.
+module attributes {pipe.micro_batches = 1 : i64} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+    pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      pipe.return stash %x : tensor<4xf32>
+    }
+    pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+  }
+  // expected-error @below {{has a needless task 'backward' of stage '@s0', micro-batch 0}}
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> ()
+    %g0 = pipe.task backward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.gradient<@s0>
+    %ho = pipe.task input_gradient @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.handover<@s0>
+    %g1 = pipe.task weight_gradient @s0 micro_batch 0 (%ho, %g0) : (!pipe.handover<@s0>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+    %u = pipe.task update @s0 (%g1) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// A handover of another micro-batch.
+module attributes {pipe.micro_batches = 2 : i64} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+    pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      pipe.return stash %x : tensor<4xf32>
+    }
+    pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> ()
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> ()
+    %ho0 = pipe.task input_gradient @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.handover<@s0>
+    %ho1 = pipe.task input_gradient @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> !pipe.handover<@s0>
+    // expected-error @below {{expects handover of stage '@s0', micro-batch 0 as operand 0, but got handover of stage '@s0', micro-batch 1}}
+    %g0 = pipe.task weight_gradient @s0 micro_batch 0 (%ho1) : (!pipe.handover<@s0>) -> !pipe.gradient<@s0>
+    %g1 = pipe.task weight_gradient @s0 micro_batch 1 (%ho1, %g0) : (!pipe.handover<@s0>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+    %u = pipe.task update @s0 (%g1) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// Gradients that are summed in another order than that of the micro-batches.
+module attributes {pipe.micro_batches = 2 : i64} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+    pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      pipe.return stash %x : tensor<4xf32>
+    }
+    pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> ()
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> ()
+    %g1 = pipe.task backward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> !pipe.gradient<@s0>
+    // expected-error @below {{is the first of its stage, and expects no gradients}}
+    %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %g1) : (tensor<4xf32>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+    %u = pipe.task update @s0 (%g0) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// The same, and the module says so.
+module attributes {pipe.micro_batches = 2 : i64, pipe.sums_in_schedule_order} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+    pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      pipe.return stash %x : tensor<4xf32>
+    }
+    pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> ()
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> ()
+    %g1 = pipe.task backward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> !pipe.gradient<@s0>
+    %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %g1) : (tensor<4xf32>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+    %u = pipe.task update @s0 (%g0) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// Even then none may be forgotten.
+module attributes {pipe.micro_batches = 2 : i64, pipe.sums_in_schedule_order} {
+  nn.weight @w role = parameter : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %w = nn.parameter @w : tensor<4xf32>
+      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      pipe.return
+    }
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+    pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<4xf32>):
+      pipe.return stash %x : tensor<4xf32>
+    }
+    pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+    ^bb0(%x: tensor<4xf32>):
+      nn.accumulate_gradient @w, %x : tensor<4xf32>
+      pipe.return
+    }
+  }
+  pipe.step train {
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> ()
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> ()
+    %g1 = pipe.task backward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> !pipe.gradient<@s0>
+    // expected-error @below {{expects the gradients summed up to micro-batch 1}}
+    %g0 = pipe.task backward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.gradient<@s0>
+    %u = pipe.task update @s0 (%g0) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}

@@ -1,0 +1,54 @@
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=2" --pipe-verify-unrolled | FileCheck %s --check-prefix=SPLIT
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=2" --pipe-schedule --pipe-verify-unrolled | FileCheck %s --check-prefix=SPLIT
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=dualpipev ranks=2" --pipe-insert-transfers --pipe-verify-schedule --pipe-plan-memory --pipe-verify-allocated | FileCheck %s --check-prefix=MIXED
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=gpipe:descending ranks=4" --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule | FileCheck %s --check-prefix=DOWN
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=gpipe:descending ranks=4" --pipe-schedule="policy=gpipe" --pipe-verify-unrolled | FileCheck %s --check-prefix=UP
+// RUN: not pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=4" 2>&1 | FileCheck %s --check-prefix=WHOLE
+// RUN: not pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=4" --pipe-schedule=policy=1f1b 2>&1 | FileCheck %s --check-prefix=AGAIN
+// RUN: not pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=forward-only ranks=4" 2>&1 | FileCheck %s --check-prefix=EVALUATES
+
+// Each half reads what it needs; the second gets the handover and the gradients
+// summed so far. What tied weights read is the last sum.
+// SPLIT-LABEL: pipe.step train
+// SPLIT: %[[D:.*]], %[[HO:.*]] = pipe.task input_gradient @s1 micro_batch 0({{.*}}) : (tensor<2xi64>, !pipe.stash<@s1>) -> (tensor<2x4xf32>, !pipe.handover<@s1>)
+// SPLIT: pipe.task weight_gradient @s0 micro_batch 0(%{{.*}}, %{{.*}}, %[[D]])
+// SPLIT: pipe.task forward @s1 micro_batch 1
+// SPLIT: pipe.task input_gradient @s1 micro_batch 1
+// SPLIT: %[[G0:.*]] = pipe.task weight_gradient @s1 micro_batch 0(%{{.*}}, %[[HO]]) : (tensor<2x4xf32>, !pipe.handover<@s1>) -> !pipe.gradient<@s1>
+// SPLIT: %[[G1:.*]] = pipe.task weight_gradient @s1 micro_batch 1({{.*}}, %[[G0]])
+// SPLIT-NOT: backward @
+// SPLIT: pipe.gradient_of @wte in @s1(%[[G1]])
+// SPLIT: pipe.set_weight @wte in @s1(%{{.*}}, %[[G1]])
+
+// A stage may run whole backwards and halves in one step; its gradients go
+// through both. Stages go there and back, so that the last rank has neighbours.
+// MIXED: pipe.stage @s2 on rank 1
+// MIXED: pipe.stage @s3 on rank 0
+// MIXED-LABEL: pipe.rank 0 train
+// MIXED: %[[G0:[a-z0-9_]+]] = pipe.task weight_gradient @s3 micro_batch 0
+// MIXED: %{{.*}}, %[[G1:.*]] = pipe.task backward @s3 micro_batch 1({{.*}}, %[[G0]])
+// MIXED: pipe.task backward @s3 micro_batch 2({{.*}}, %[[G1]])
+// What a neighbour on the same rank made is read in place.
+// MIXED-LABEL: pipe.rank 1 train
+// MIXED: %[[H:.*]] = pipe.task forward @s1 micro_batch 0
+// MIXED: pipe.task forward @s2 micro_batch 0(%[[H]])
+
+// A policy that sums in its own order says so, and is believed.
+// DOWN: module attributes {{.*}}pipe.sums_in_schedule_order
+// DOWN-LABEL: pipe.rank 3 train
+// DOWN: %{{.*}}, %[[G3:.*]] = pipe.task backward @s3 micro_batch 3(%{{[^,]*}}) :
+// DOWN: %{{.*}}, %[[G2:.*]] = pipe.task backward @s3 micro_batch 2(%{{.*}}, %[[G3]])
+// DOWN: %{{.*}}, %[[G1:.*]] = pipe.task backward @s3 micro_batch 1(%{{.*}}, %[[G2]])
+// DOWN: %{{.*}}, %[[G0:.*]] = pipe.task backward @s3 micro_batch 0(%{{.*}}, %[[G1]])
+// DOWN: pipe.task update @s3(%[[G0]])
+
+// Another policy puts the chain right again.
+// UP: module attributes
+// UP-NOT: sums_in_schedule_order
+// UP-LABEL: pipe.step train
+// UP: %{{.*}}, %[[LAST:.*]] = pipe.task backward @s3 micro_batch 3({{.*}}, %{{.*}}) :
+// UP: pipe.task update @s3(%[[LAST]])
+
+// WHOLE: error: 'pipe.task' op is to be split, but stage '@s{{[0-3]}}' has no 'pipe.input_gradient'; run pipe-split-backward
+// AGAIN: error: 'pipe.task' op was split by an earlier run of pipe-schedule, but the schedule now wants the whole backward; run it on the unrolled level
+// EVALUATES: error: schedule 'forward-only' only evaluates, but a program trains
