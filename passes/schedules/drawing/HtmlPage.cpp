@@ -312,6 +312,7 @@ function drawTransfers(layout) {
     if (++drawn > 3000) return;
   }
   context.lineWidth = 1;
+  context.globalAlpha = 0.6;
   for (let i = 0; i < list.length; i += 6) {
     const [kind, from, to, , start, end] = list.slice(i, i + 6);
     if (end < view.start || start > view.end) continue;
@@ -321,6 +322,7 @@ function drawTransfers(layout) {
     context.lineTo(xOf(end), topOf(to) + (to > from ? 0 : layout.predicted));
     context.stroke();
   }
+  context.globalAlpha = 1;
 }
 
 function draw() {

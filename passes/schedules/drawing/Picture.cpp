@@ -162,6 +162,8 @@ std::string pipewright::schedules::sizesText(const Picture &picture) {
               ? counted(schedule.stages / schedule.ranks, "stage per rank",
                         "stages per rank")
               : counted(schedule.stages, "stage", "stages");
+  if (schedule.copies > 1)
+    text += " of two copies";
   return text + ", " +
          counted(schedule.microBatches, "micro-batch", "micro-batches");
 }

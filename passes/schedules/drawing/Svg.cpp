@@ -166,8 +166,8 @@ void SvgWriter::chooseWidth() {
     std::nth_element(lengths.begin(), low, lengths.end());
     typical = *low;
   }
-  double wanted =
-      widthOf(std::to_string(schedule.microBatches - 1), numberSize) + 5;
+  double wanted = std::max(
+      14.0, widthOf(std::to_string(schedule.microBatches - 1), numberSize) + 5);
   plotWidth = std::clamp(end / typical * wanted, narrowest, widest);
   scale = end > 0 ? plotWidth / end : 1;
   drawsBoxes = countTasks(schedule) <= mostBoxes && typical * scale >= 2;
@@ -405,13 +405,16 @@ void SvgWriter::writeRuns(size_t row) {
 /// Between neighbours a transfer is seen in the gap of their lanes; a longer
 /// way passes behind the boxes.
 void SvgWriter::writeTransfers() {
+  // Two ranks often send to each other at the same time.
+  constexpr double aside = 0.8;
   for (const DrawnTransfer &sent : transfers) {
     double from = laneTop(sent.fromRank), to = laneTop(sent.toRank);
     (to > from ? from : to) += laneHeight;
+    double shift = sent.kind == TransferKind::Forward ? -aside : aside;
     out += formatv("<path class=\"{0}\" d=\"M{1} {2}L{3} {4}\"/>\n",
                    sent.kind == TransferKind::Forward ? "forward" : "gradient",
-                   number(x(sent.start)), number(from), number(x(sent.end)),
-                   number(to));
+                   number(x(sent.start) + shift), number(from),
+                   number(x(sent.end) + shift), number(to));
   }
 }
 
