@@ -61,6 +61,8 @@ static void printDrawing(const Schedule &schedule) {
   llvm::StringRef(text).rtrim().split(lines, '\n');
   for (llvm::StringRef line : lines)
     llvm::outs() << "    " << line << "\n";
+  if (!schedule.origin.empty())
+    llvm::outs() << "    chosen: " << schedule.origin << "\n";
   if (!simulation) {
     llvm::consumeError(simulation.takeError());
     return;
