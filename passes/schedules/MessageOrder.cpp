@@ -11,6 +11,10 @@
 // later. Every instruction then waits only for earlier ones, as long as all
 // tasks take time; so times of zero are raised to a little more than that.
 //
+// Messages take time too, if only a little: a receiver that is in step with its
+// sender would start a task at the very moment of the production, and post the
+// receive just before the task that consumes it, with nothing to overlap.
+//
 // On one link messages keep the order of their production, at both ends. A
 // message that is consumed after a younger one of the same link is waited for
 // early, together with it.
@@ -242,7 +246,7 @@ InstructionLists MessageOrder::build() {
   return lists;
 }
 
-/// The same costs with no task that takes no time at all.
+/// The same costs with no task and no message that takes no time at all.
 static TaskCosts withPositiveTimes(TaskCosts costs) {
   double longest = 0;
   auto times = [](StageCosts &stage) {
@@ -256,10 +260,16 @@ static TaskCosts withPositiveTimes(TaskCosts costs) {
         longest = std::max(longest, *time);
   // Small beside real tasks, large beside the rounding of a step's length.
   double floor = longest > 0 ? 1e-6 * longest : 1;
+  auto raise = [&](double &time) {
+    if (time >= 0 && time < floor)
+      time = floor;
+  };
   for (StageCosts &stage : costs.stages)
     for (double *time : times(stage))
-      if (*time >= 0 && *time < floor)
-        *time = floor;
+      raise(*time);
+  raise(costs.linkLatency);
+  for (auto &[ends, link] : costs.links)
+    raise(link.latency);
   if (costs.pairFactor >= 0)
     costs.pairFactor = std::max(costs.pairFactor, 0.01);
   return costs;

@@ -788,7 +788,7 @@ TEST(CheckDataFlow, TaskBeforeItsInput) {
   EXPECT_EQ("rank 1 runs F1.0 before it has received output of edge 0, "
             "micro-batch 0",
             flowRefusal([](InstructionLists &lists) {
-              std::swap(lists[1][1], lists[1][2]);
+              std::swap(lists[1][2], lists[1][3]);
             }));
 }
 

@@ -65,9 +65,9 @@ U0
 )",
             textOf(lists[0]));
   EXPECT_EQ(R"(post receive f0.0 rank 0
+post receive f0.1 rank 0
 wait receive f0.0 rank 0
 F1.0
-post receive f0.1 rank 0
 B1.0
 post send g0.0 rank 0
 wait receive f0.1 rank 0
@@ -79,6 +79,19 @@ U1
 wait send g0.1 rank 0
 )",
             textOf(lists[1]));
+}
+
+TEST(MessageOrder, ReceivesOverlapEvenIfNoLatencyIsPredicted) {
+  // Every rank starts a task when its predecessor ends one. In between, the
+  // receive has to be posted a task ahead of its use.
+  InstructionLists lists = valueOf(
+      orderMessages(buildSchedule("gpipe", 3, 3, 6), TaskCosts::uniform(3)));
+  std::string text = textOf(lists[1]);
+  EXPECT_NE(std::string::npos, text.find("post receive f0.3 rank 0\n"
+                                         "wait send f1.0 rank 2\n"
+                                         "wait receive f0.2 rank 0\n"
+                                         "F1.2\n"))
+      << text;
 }
 
 TEST(MessageOrder, SameRankNeedsNoTransfer) {
