@@ -232,10 +232,12 @@ bool Budget::allows(llvm::ArrayRef<Progress> progress, size_t stage,
   // An older micro-batch lacks the backwards that have not come to it yet.
   // The further back it is, the fewer it lacks and the more is held by younger
   // ones: the first of those that lack the same backwards speaks for all.
+  int64_t asked = -1;
   for (const Progress &at : progress) {
     int64_t older = at.backwards;
-    if (older >= task.microBatch)
+    if (older >= task.microBatch || older == asked)
       continue;
+    asked = older;
     int64_t own =
         peakOfOne([&](size_t i) { return progress[i].backwards <= older; });
     if (heldAfter(progress, older) + more + own > limit)
