@@ -189,3 +189,54 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = {name = "sgd"}
     %u = pipe.task update @s0 (%g) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
   }
 }
+
+// -----
+
+// A handover lives from one half to the other; what is both returned and handed
+// over is copied. The whole backward, which nobody runs, gets no buffers.
+module attributes {pipe.micro_batches = 2 : i64, pipe.optimizer = {name = "sgd"}} {
+  // CHECK-LABEL: pipe.stage @s0
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4x8xf32>):
+      pipe.return
+    }
+    // CHECK: pipe.backward
+    // CHECK-NOT: pipe.buffers
+    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [0] {
+    ^bb0(%x: tensor<4x8xf32>):
+      %y = nn.relu %x : tensor<4x8xf32>
+      pipe.return %y : tensor<4x8xf32>
+    }
+    // CHECK: pipe.input_gradient
+    pipe.input_gradient inputs [0] outputs [] stash [] gradients_of [] input_gradients [0] {
+    ^bb0(%x: tensor<4x8xf32>):
+      // CHECK: %[[Y:.*]] = nn.relu %{{.*}} {pipe.buffers = [#pipe.buffer<output 0 at 0 bytes 128>]}
+      %y = nn.relu %x : tensor<4x8xf32>
+      // CHECK-NEXT: pipe.copy %[[Y]] {pipe.buffers = [#pipe.buffer<stash 1 at 0 bytes 128>]}
+      pipe.return %y : tensor<4x8xf32> stash %y : tensor<4x8xf32>
+    }
+    // CHECK: pipe.weight_gradient
+    pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+    ^bb0(%y: tensor<4x8xf32>):
+      // CHECK: nn.reshape %{{.*}} {pipe.buffers = [#pipe.buffer<stash 1 at 0 bytes 128>]}
+      %v = nn.reshape %y : tensor<4x8xf32> -> tensor<32xf32>
+      pipe.return
+    }
+  }
+  // CHECK-LABEL: pipe.rank 0 train
+  pipe.rank 0 train {
+    // CHECK: pipe.input "x" micro_batch 0 for @s0 buffers [#pipe.buffer<arena 0 at [[X:[0-9]+]] bytes 128>]
+    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4x8xf32>
+    // CHECK: input_gradient @s0 micro_batch 0{{.*}} buffers [#pipe.buffer<arena 0 at {{[0-9]+}} bytes 128>, #pipe.buffer<arena 0 at [[H:[0-9]+]] bytes 128>]
+    %d0, %ho0 = pipe.task input_gradient @s0 micro_batch 0 (%x0) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.handover<@s0>)
+    // The input is dead, the handover is not.
+    // CHECK-NOT: arena 0 at [[H]] bytes
+    // CHECK: input_gradient @s0 micro_batch 1
+    %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4x8xf32>
+    %d1, %ho1 = pipe.task input_gradient @s0 micro_batch 1 (%x1) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.handover<@s0>)
+    // CHECK: weight_gradient @s0 micro_batch 0
+    pipe.task weight_gradient @s0 micro_batch 0 (%ho0) : (!pipe.handover<@s0>) -> ()
+    pipe.task weight_gradient @s0 micro_batch 1 (%ho1) : (!pipe.handover<@s0>) -> ()
+  }
+}
