@@ -10,7 +10,8 @@
 // its bytes over the bandwidth and then the latency. With buffers it occupies
 // the sender's queue for its bytes only, and the receiver's while it is at its
 // head. Posts and waits take no time. Channels do not take bandwidth from each
-// other.
+// other. An overlapped pair with a post or wait between its tasks runs one
+// after the other.
 //
 //===----------------------------------------------------------------------===//
 

@@ -78,6 +78,13 @@ static llvm::Error checkShape(const Schedule &schedule,
     return refuse("a schedule needs at least 1 rank, 1 stage and 1 "
                   "micro-batch, but got {0}, {1} and {2}",
                   schedule.ranks, schedule.stages, schedule.microBatches);
+  // Numbers of micro-batches come from files; this many bytes are allocated.
+  constexpr int64_t maxPairs = int64_t(1) << 28;
+  if (schedule.stages > maxPairs ||
+      schedule.microBatches > maxPairs / schedule.stages)
+    return refuse("{0} stages and {1} micro-batches make a schedule too large "
+                  "to check",
+                  schedule.stages, schedule.microBatches);
   if (static_cast<int64_t>(schedule.rankOfStage.size()) != schedule.stages)
     return refuse("expects a rank for each of {0} stages, but got {1}",
                   schedule.stages, schedule.rankOfStage.size());

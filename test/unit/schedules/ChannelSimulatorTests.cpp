@@ -26,8 +26,9 @@ namespace {
 /// of stages only.
 class NaiveOrder {
 public:
-  explicit NaiveOrder(const Schedule &schedule)
-      : schedule(schedule), lists(schedule.ranks) {}
+  /// With `deferred`, receives are posted just before they are needed instead.
+  explicit NaiveOrder(const Schedule &schedule, bool deferred = false)
+      : schedule(schedule), deferred(deferred), lists(schedule.ranks) {}
 
   InstructionLists build() {
     std::vector<size_t> next(schedule.ranks);
@@ -63,8 +64,11 @@ private:
     if (exists(from)) {
       if (!made.count({isForward, from, task.microBatch}))
         return false;
-      waitFor(rank, schedule.rankOfStage[from],
-              transferOf(isForward, from, task.microBatch));
+      int32_t peer = schedule.rankOfStage[from];
+      Transfer transfer = transferOf(isForward, from, task.microBatch);
+      if (deferred)
+        post(InstructionKind::PostReceive, rank, peer, transfer);
+      waitFor(rank, peer, transfer);
     }
     lists[rank].push_back(RankInstruction::compute(task));
     if (moves)
@@ -73,7 +77,8 @@ private:
       int32_t peer = schedule.rankOfStage[to];
       Transfer transfer = transferOf(isForward, task.stage, task.microBatch);
       post(InstructionKind::PostSend, rank, peer, transfer);
-      post(InstructionKind::PostReceive, peer, rank, transfer);
+      if (!deferred)
+        post(InstructionKind::PostReceive, peer, rank, transfer);
     }
     return true;
   }
@@ -107,6 +112,7 @@ private:
   }
 
   const Schedule &schedule;
+  bool deferred;
   InstructionLists lists;
   std::set<std::tuple<bool, int32_t, int32_t>> made;
   /// By rank and peer: posted receives that were not waited for.
@@ -342,3 +348,39 @@ INSTANTIATE_TEST_SUITE_P(
         Figure{"breadth-first", 2, false, Link, {10.5, 11.9, 14.0}},
         Figure{"interleaved-zb", 2, false, Link, {3.5, 7.1, 12.5}},
         Figure{"zb-v", 2, false, Link, {3.5, 6.8, 11.8}}));
+
+// The obvious remedy for receives that come too early, to post each just before
+// it is needed, is not safe on most channels.
+TEST(MessageFigures, DeferredReceivesDeadlock) {
+  struct Case {
+    const char *policy;
+    int64_t loops;
+    bool isSafe[3];
+  };
+  const ChannelLayout layouts[] = {Rank, Direction, Link};
+  for (const Case &each :
+       {Case{"gpipe", 1, {true, true, true}},
+        Case{"1f1b", 1, {false, true, true}},
+        Case{"interleaved", 2, {false, false, true}},
+        Case{"breadth-first", 2, {false, false, true}},
+        Case{"interleaved-zb", 2, {false, false, true}},
+        // Two chunks share an edge, and their messages cross.
+        Case{"zb-v", 2, {false, false, false}}})
+    for (int64_t ranks : {2, 4, 8})
+      for (int i = 0; i < 3; ++i) {
+        int64_t stages = ranks * each.loops;
+        Schedule schedule =
+            buildSchedule(each.policy, ranks, stages, 2 * ranks);
+        InstructionLists lists =
+            NaiveOrder(schedule, /*deferred=*/true).build();
+        std::string message =
+            messageOf(checkInstructions(lists, Channels{layouts[i]}));
+        bool isSafe = each.isSafe[i];
+        // Here the two directions of a loop are one link.
+        if (each.policy == llvm::StringRef("interleaved-zb") && ranks == 2)
+          isSafe = false;
+        EXPECT_EQ(isSafe, message.empty())
+            << each.policy << ", " << ranks << " ranks, "
+            << nameOf(layouts[i]).str() << ": " << message;
+      }
+}

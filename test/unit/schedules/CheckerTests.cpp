@@ -101,6 +101,10 @@ TEST(CheckSchedule, WrongCounts) {
   EXPECT_EQ("a schedule needs at least 1 rank, 1 stage and 1 micro-batch, but "
             "got 2, 2 and 0",
             refusalOf(twoByTwo(), [](Schedule &s) { s.microBatches = 0; }));
+  EXPECT_EQ("2 stages and 4000000000000 micro-batches make a schedule too "
+            "large to check",
+            refusalOf(twoByTwo(),
+                      [](Schedule &s) { s.microBatches = 4000000000000; }));
   EXPECT_EQ("expects a rank for each of 2 stages, but got 1",
             refusalOf(twoByTwo(), [](Schedule &s) { s.rankOfStage = {0}; }));
   EXPECT_EQ("expects an order for each of 2 ranks, but got 1",
