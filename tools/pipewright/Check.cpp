@@ -12,6 +12,7 @@
 #include "passes/schedules/Channels.h"
 #include "passes/schedules/Checker.h"
 #include "passes/schedules/MessageOrder.h"
+#include "passes/schedules/StashMeter.h"
 #include "passes/schedules/Story.h"
 #include "passes/schedules/files/Csv.h"
 #include "passes/schedules/files/FilePolicy.h"
@@ -176,14 +177,14 @@ static llvm::Error checkMessages(PlanFile &plan, const Channels &channels) {
 
 /// A limit of stashes, told with the task that goes over it.
 static llvm::Error checkStashes(const Schedule &schedule, int64_t limit) {
+  TaskCosts costs = TaskCosts::uniform(schedule.stages);
   for (auto [rank, tasks] : llvm::enumerate(schedule.order)) {
-    int64_t inFlight = 0;
-    for (const Task &task : tasks) {
-      inFlight += task.kind == TaskKind::Forward;
-      if (inFlight > limit)
+    StashMeter meter(schedule, costs);
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      meter.runAt(tasks, i);
+      if (meter.peakInFlight() > limit)
         return refuse("rank {0} keeps {1} stashes in {2}, but its limit is {3}",
-                      rank, inFlight, task.name(), limit);
-      inFlight -= task.endsStash();
+                      rank, meter.peakInFlight(), tasks[i].name(), limit);
     }
   }
   return llvm::Error::success();

@@ -14,7 +14,7 @@
 #include "dialects/pipe/PipeDialect.h"
 #include "passes/pipe/TaskTimes.h"
 #include "passes/pipelines/Pipelines.h"
-#include "passes/schedules/Policy.h"
+#include "passes/schedules/files/FilePolicy.h"
 
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -146,7 +146,7 @@ void Compilation::setAttributes() {
 /// Unknown schedules were refused with the other options.
 static bool splitsBackward(StringRef schedule) {
   llvm::Expected<schedules::PolicyChoice> policy =
-      schedules::choosePolicy(schedule);
+      schedules::chooseSchedule(schedule);
   if (policy)
     return (*policy)->splitsBackward();
   llvm::consumeError(policy.takeError());

@@ -2,6 +2,10 @@
 """Writes the schedules of PyTorch's own classes, in PyTorch's own CSV.
 
     python3 tools/reference/make_pytorch_schedules.py test/Inputs/schedules
+    python3 tools/reference/make_pytorch_schedules.py --load FILE.csv...
+
+The second has PyTorch load files that others wrote, as `pipewright check FILE
+--write FILE.csv` does.
 
 For each class and size below two files: `NAME.compute.csv`, the order of tasks
 with its idle steps (`compute_only`), and `NAME.comms.csv`, what PyTorch's
@@ -23,8 +27,10 @@ runs. Where each order comes from:
   fuse a send with the next receive.
 """
 
+import csv
 import itertools
 import os
+import re
 import sys
 from unittest import mock
 
@@ -112,7 +118,26 @@ def write_single(folder, name, schedule_class, size):
     runtime._dump_csv(stem + ".comms.csv", format="compute_comms")
 
 
+def load(path):
+    """Loads a file of either format, lowers it, and checks the waits."""
+    with open(path, newline="") as file:
+        cells = [[cell for cell in row if cell] for row in csv.reader(file)]
+    tasks = re.findall(r"(\d+)[FIWB](\d+)", " ".join(itertools.chain(*cells)))
+    stages = 1 + max(int(stage) for stage, _ in tasks)
+    micro_batches = 1 + max(int(micro_batch) for _, micro_batch in tasks)
+    has_messages = any("SEND_" in cell for row in cells for cell in row)
+    runtime = pt._PipelineScheduleRuntime(
+        stages_of(len(cells), stages // len(cells)), micro_batches
+    )
+    runtime._load_csv(path, format="compute_comms" if has_messages else "compute_only")
+    print(f"{path}: {len(cells)} ranks, {stages} stages, {micro_batches} micro-batches")
+
+
 def main():
+    if sys.argv[1] == "--load":
+        for path in sys.argv[2:]:
+            load(path)
+        return
     folder = sys.argv[1]
     os.makedirs(folder, exist_ok=True)
     for (name, schedule_class), size in itertools.product(SINGLE.items(), SINGLE_SIZES):

@@ -53,7 +53,8 @@ llvm::Expected<CsvSchedule> parseCsv(llvm::StringRef text,
 
 /// A `compute_only` file; columns are the start times of tasks that all take
 /// one slot. Fails on what the format cannot say: two copies, several updates,
-/// recomputation, edges that skip stages, ranks without a stage.
+/// recomputation, edges that skip stages, ranks without a stage; and on
+/// forwards without backwards, which PyTorch refuses.
 llvm::Expected<std::string>
 writeComputeOnlyCsv(const Schedule &schedule,
                     llvm::ArrayRef<StageEdge> edges = {});

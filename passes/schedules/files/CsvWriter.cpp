@@ -48,6 +48,9 @@ static llvm::Error checkSayable(const Schedule &schedule,
   if (schedule.updates > 1 || schedule.weightRule != WeightRule::Synchronous)
     return cannotSay("it updates weights inside of the step, for which there "
                      "is no letter");
+  if (schedule.forwardOnly)
+    return cannotSay("it has forwards only, and PyTorch expects a backward of "
+                     "each");
   for (const StageEdge &edge : edges)
     if (edge.to != edge.from + 1)
       return cannotSay("stage {0} feeds stage {1}, and PyTorch sends to the "

@@ -7,6 +7,7 @@
 #include "passes/schedules/files/FilePolicy.h"
 
 #include "passes/schedules/Checker.h"
+#include "passes/schedules/StashMeter.h"
 #include "passes/schedules/Story.h"
 #include "passes/schedules/files/Csv.h"
 
@@ -92,20 +93,11 @@ bool FilePolicy::sumsAscending(const ScheduleOptions &options) const {
 
 int64_t FilePolicy::maxInFlight(const ScheduleOptions &options,
                                 int64_t rank) const {
-  int64_t inFlight = 0, most = 0;
-  llvm::ArrayRef<Task> tasks = schedule.order[rank];
-  while (!tasks.empty()) {
-    // A pair begins with both before it ends either.
-    llvm::ArrayRef<Task> together =
-        tasks.take_front(1 + size_t(tasks.front().overlapsNext));
-    for (const Task &task : together)
-      inFlight += task.kind == TaskKind::Forward;
-    most = std::max(most, inFlight);
-    for (const Task &task : together)
-      inFlight -= task.endsStash();
-    tasks = tasks.drop_front(together.size());
-  }
-  return most;
+  TaskCosts costs = TaskCosts::uniform(schedule.stages);
+  StashMeter meter(schedule, costs);
+  for (size_t i = 0; i < schedule.order[rank].size(); ++i)
+    meter.runAt(schedule.order[rank], i);
+  return meter.peakInFlight();
 }
 
 std::string FilePolicy::fittingOptions() const {

@@ -305,6 +305,10 @@ TEST(Csv, RefusesWhatTheFormatCannotSay) {
             "cannot be written as PyTorch's CSV: F0.0 overlaps with F0.1, but "
             "PyTorch overlaps a forward with a backward only");
 
+  EXPECT_EQ(refusal(buildSchedule("forward-only", 2, 2, 2)),
+            "cannot be written as PyTorch's CSV: it has forwards only, and "
+            "PyTorch expects a backward of each");
+
   Schedule idle = buildSchedule("gpipe", 2, 2, 2);
   ++idle.ranks;
   idle.order.emplace_back();
