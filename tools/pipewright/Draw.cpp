@@ -9,9 +9,11 @@
 #include "passes/schedules/drawing/Html.h"
 #include "passes/schedules/drawing/Svg.h"
 #include "passes/schedules/files/ChromeTrace.h"
+#include "passes/schedules/files/FilePolicy.h"
 #include "tools/pipewright/Options.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 #include <optional>
@@ -118,7 +120,7 @@ llvm::Error tool::drawSchedule(llvm::ArrayRef<std::string> names,
         "--svg and --html draw one schedule, but got " +
         std::to_string(names.size()) +
         " names; see 'pipewright schedules' for all of them");
-  auto choice = schedules::choosePolicy(names.front());
+  auto choice = schedules::chooseSchedule(names.front());
   if (!choice)
     return choice.takeError();
   llvm::Expected<schedules::Schedule> schedule =
@@ -129,7 +131,9 @@ llvm::Error tool::drawSchedule(llvm::ArrayRef<std::string> names,
   auto simulation = schedules::simulate(*schedule, costs);
   if (!simulation)
     return simulation.takeError();
-  schedules::Picture picture{names.front(), *schedule, *simulation, costs};
+  // Of a file, its name is enough.
+  schedules::Picture picture{llvm::sys::path::filename(names.front()).str(),
+                             *schedule, *simulation, costs};
   picture.unitTimes = true;
   return writeDrawings(picture, options);
 }
