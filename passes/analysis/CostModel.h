@@ -49,8 +49,8 @@ struct BodyWork {
 BodyWork workOf(mlir::Region &body, const MachineModel &machine);
 
 /// Fills in what a micro-batch keeps on the rank of a stage between its tasks:
-/// the stash, inputs and outputs that gradients read, and, until W, what W reads
-/// of these, of the gradients received and of the handover.
+/// the stash, inputs and outputs that gradients read, and, until W, what W
+/// reads of these, of the gradients received and of the handover.
 void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs);
 
 /// Times of each stage's tasks, and what is kept between them.

@@ -103,6 +103,11 @@ struct Rematerialize : impl::PipeRematerializeBase<Rematerialize> {
       if (!backward || (backward.getOutputs().empty() &&
                         forward.getReturn().getStash().empty()))
         continue;
+      if (stage.getInputGradient()) {
+        stage.emitOpError("has a split backward already; run "
+                          "pipe-rematerialize before pipe-split-backward");
+        return signalPassFailure();
+      }
       recomputeAll(forward, backward);
     }
   }

@@ -106,6 +106,10 @@ pipewright::pipe::splitTasks(StepOp step, const Stages &stages,
   };
   for (ArrayRef<schedules::Task> order : schedule.order)
     for (const schedules::Task &task : order) {
+      if (task.kind == schedules::TaskKind::Recompute)
+        return step.emitOpError("has no task ")
+               << task.name() << ", which the schedule orders: backwards "
+               << "recompute inside themselves (see pipe-rematerialize)";
       if (task.kind == schedules::TaskKind::Backward) {
         if (TaskOp half = find(schedules::TaskKind::InputGradient, task))
           return half.emitOpError(

@@ -2,6 +2,8 @@
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=full --pipe-rematerialize=mode=full | FileCheck %s
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=none | FileCheck %s --check-prefix=NONE
 // RUN: not pipewright-opt %s --split-input-file --pipe-rematerialize=mode=half 2>&1 | FileCheck %s --check-prefix=MODE
+// RUN: not pipewright-opt %s --split-input-file --pipe-differentiate --pipe-split-backward --pipe-rematerialize 2>&1 | FileCheck %s --check-prefix=LATE
+// LATE: error: 'pipe.stage' op has a split backward already; run pipe-rematerialize before pipe-split-backward
 // MODE: pipe-rematerialize: expects mode to be 'none' or 'full', but got 'half'
 
 // The whole forward is done again, effects left out: the running statistics

@@ -6,6 +6,8 @@
 // RUN: not pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=4" 2>&1 | FileCheck %s --check-prefix=WHOLE
 // RUN: not pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=4" --pipe-schedule=policy=1f1b 2>&1 | FileCheck %s --check-prefix=AGAIN
 // RUN: not pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=forward-only ranks=4" 2>&1 | FileCheck %s --check-prefix=EVALUATES
+// RUN: echo '{"version": 1, "ranks": 1, "stages": 2, "micro_batches": 2, "placement": [0, 0], "order": [["F0.0", "F1.0", "R1.0", "B1.0", "B0.0", "F0.1", "F1.1", "B1.1", "B0.1", "U0", "U1"]]}' > %t.json
+// RUN: not pipewright-opt %inputs/pipe/tied.mlir --pipe-unroll-microbatches --pipe-schedule="policy=%t.json ranks=1" 2>&1 | FileCheck %s --check-prefix=RECOMPUTE
 
 // Each half reads what it needs; the second gets the handover and the gradients
 // summed so far. What tied weights read is the last sum.
@@ -33,6 +35,15 @@
 // MIXED: %[[H:.*]] = pipe.task forward @s1 micro_batch 0
 // MIXED: pipe.task forward @s2 micro_batch 0(%[[H]])
 
+// Evaluation goes stage by stage where a rank has several, whatever lies between
+// them.
+// MIXED-LABEL: pipe.rank 0 evaluate
+// MIXED: evaluate @s0 micro_batch 3
+// MIXED: evaluate @s3 micro_batch 0
+// MIXED-LABEL: pipe.rank 1 evaluate
+// MIXED: evaluate @s1 micro_batch 3
+// MIXED: evaluate @s2 micro_batch 0
+
 // A policy that sums in its own order says so, and is believed.
 // DOWN: module attributes {{.*}}pipe.sums_in_schedule_order
 // DOWN-LABEL: pipe.rank 3 train
@@ -51,4 +62,5 @@
 
 // WHOLE: error: 'pipe.task' op is to be split, but stage '@s{{[0-3]}}' has no 'pipe.input_gradient'; run pipe-split-backward
 // AGAIN: error: 'pipe.task' op was split by an earlier run of pipe-schedule, but the schedule now wants the whole backward; run it on the unrolled level
+// RECOMPUTE: error: 'pipe.step' op has no task R1.0, which the schedule orders: backwards recompute inside themselves (see pipe-rematerialize)
 // EVALUATES: error: schedule 'forward-only' only evaluates, but a program trains

@@ -6,6 +6,7 @@
 #include "passes/analysis/CostModel.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/Support/Endian.h"
 #include "gtest/gtest.h"
 
@@ -89,6 +90,66 @@ TEST(CostModel, CoresBoundTheStepTime) {
   EXPECT_DOUBLE_EQ(predictStepSeconds(simulation, machine), 3);
   machine.cores = 8;
   EXPECT_DOUBLE_EQ(predictStepSeconds(simulation, machine), 2);
+}
+
+/// A stage that keeps an input (16 bytes), an output (32) and a stash of two
+/// values (64 and 128); `halves` are put behind its backward.
+static schedules::StageCosts keptBytes(StringRef halves) {
+  MLIRContext context;
+  context.loadDialect<nn::NNDialect, pipe::PipeDialect>();
+  std::string text = R"(
+    pipe.stage @s0 {
+      pipe.forward sources [#pipe.input<"x">] {
+      ^bb0(%x: tensor<4xf32>):
+        %y = nn.constant dense<0.0> : tensor<8xf32>
+        %a = nn.constant dense<0.0> : tensor<16xf32>
+        %b = nn.constant dense<0.0> : tensor<32xf32>
+        pipe.return %y : tensor<8xf32> stash %a, %b : tensor<16xf32>, tensor<32xf32>
+      }
+      pipe.backward inputs [0] outputs [0] gradients_of [0] input_gradients [] {
+      ^bb0(%x: tensor<4xf32>, %y: tensor<8xf32>, %a: tensor<16xf32>, %b: tensor<32xf32>, %dy: tensor<8xf32>):
+        pipe.return
+      }
+    )" + halves.str() +
+                     "}";
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  schedules::StageCosts costs;
+  if (module)
+    countKeptBytes(*module->getOps<pipe::StageOp>().begin(), costs);
+  return costs;
+}
+
+TEST(CostModel, CountsWhatIsKeptBetweenTasks) {
+  schedules::StageCosts whole = keptBytes("");
+  EXPECT_EQ(whole.stashBytes, 16 + 32 + 64 + 128);
+  EXPECT_EQ(whole.weightStashBytes, -1);
+
+  // The second half keeps the whole stash for one of its values, beside the
+  // received gradient (32) and the handover (4).
+  schedules::StageCosts split = keptBytes(R"(
+    pipe.input_gradient inputs [] outputs [0] stash [0] gradients_of [] input_gradients [] {
+    ^bb0(%y: tensor<8xf32>, %a: tensor<16xf32>):
+      %h = nn.constant dense<0.0> : tensor<1xf32>
+      pipe.return stash %h : tensor<1xf32>
+    }
+    pipe.weight_gradient inputs [0] outputs [] stash [1] gradients_of [0] {
+    ^bb0(%x: tensor<4xf32>, %b: tensor<32xf32>, %dy: tensor<8xf32>, %h: tensor<1xf32>):
+      pipe.return
+    })");
+  EXPECT_EQ(split.stashBytes, 16 + 32 + 64 + 128);
+  EXPECT_EQ(split.weightStashBytes, 16 + 64 + 128 + 32 + 4);
+
+  // Without a value of the stash it keeps none of it.
+  schedules::StageCosts light = keptBytes(R"(
+    pipe.input_gradient inputs [] outputs [] stash [0, 1] gradients_of [0] input_gradients [] {
+    ^bb0(%a: tensor<16xf32>, %b: tensor<32xf32>, %dy: tensor<8xf32>):
+      pipe.return
+    }
+    pipe.weight_gradient inputs [0] outputs [] stash [] gradients_of [] {
+    ^bb0(%x: tensor<4xf32>):
+      pipe.return
+    })");
+  EXPECT_EQ(light.weightStashBytes, 16);
 }
 
 TEST(CostModel, MeasuresSomethingPlausible) {
