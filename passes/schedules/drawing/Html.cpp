@@ -192,7 +192,7 @@ std::string DataWriter::write() {
 
 llvm::Expected<std::string>
 pipewright::schedules::drawHtml(const Picture &picture) {
-  if (int64_t tasks = countTasks(picture.schedule); tasks > mostTasks)
+  if (int64_t tasks = totalTasks(picture.schedule); tasks > mostTasks)
     return refuse("a page shows at most {0} tasks, but this schedule has {1}; "
                   "a picture (--svg) has no limit",
                   mostTasks, tasks);

@@ -100,14 +100,15 @@ if (data.measured)
     for (const task of rank.tasks)
       predictedById.set(idOf(task), task);
 
-let lastEnd = 0, mostMemory = 0;
+let lastEnd = 0, measuredEnd = 0, mostMemory = 0;
 for (const rank of ranks) {
   for (const task of rank.tasks) lastEnd = Math.max(lastEnd, task.end);
-  for (const task of rank.measured) lastEnd = Math.max(lastEnd, task.end);
+  for (const task of rank.measured)
+    measuredEnd = Math.max(measuredEnd, task.end);
   for (let i = 1; i < rank.memory.length; i += 2)
     mostMemory = Math.max(mostMemory, rank.memory[i]);
 }
-lastEnd = lastEnd || 1;
+lastEnd = Math.max(lastEnd, measuredEnd) || 1;
 
 // --- Words ----------------------------------------------------------------
 
@@ -509,6 +510,7 @@ function fillHead() {
   document.getElementById('name').textContent = data.name;
   document.getElementById('summary').textContent =
     data.sizes + '; ' + data.results +
+    (data.measured ? `; measured step ${timeText(measuredEnd)}` : '') +
     (data.unitTimes ? '; times in multiples of a forward' : '');
   const used = new Set();
   for (const rank of ranks)

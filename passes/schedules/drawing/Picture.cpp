@@ -132,7 +132,7 @@ pipewright::schedules::transfersOf(const Picture &picture) {
 // Words
 //===----------------------------------------------------------------------===//
 
-int64_t pipewright::schedules::countTasks(const Schedule &schedule) {
+int64_t pipewright::schedules::totalTasks(const Schedule &schedule) {
   int64_t tasks = 0;
   for (const std::vector<Task> &order : schedule.order)
     tasks += order.size();

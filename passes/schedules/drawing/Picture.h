@@ -58,7 +58,7 @@ struct DrawnTransfer {
 };
 std::vector<DrawnTransfer> transfersOf(const Picture &picture);
 
-int64_t countTasks(const Schedule &schedule);
+int64_t totalTasks(const Schedule &schedule);
 
 /// `4 ranks, 1 stage per rank, 16 micro-batches`
 std::string sizesText(const Picture &picture);

@@ -80,6 +80,7 @@ namespace {
 
 constexpr double margin = 16;
 constexpr double numberSize = 10;
+constexpr double legendLine = 20;
 /// Above this many, tasks are drawn as runs; transfers are left out.
 constexpr int64_t mostBoxes = 5000;
 constexpr size_t mostTransfers = 1200;
@@ -106,6 +107,15 @@ private:
   double writeLanes(double y);
   double writeMemory(double y);
 
+  /// Where the next item of the legend goes.
+  struct Swatch {
+    double x, y;
+  };
+  Swatch explain(const std::string &words, double width);
+  void explainKinds();
+  void explainTransfers();
+  void explainStages();
+
   void writeBoxes(size_t row);
   void writeRuns(size_t row);
   void writeTransfers();
@@ -130,6 +140,7 @@ private:
   double left = 0, plotWidth = 0, right = 0, scale = 0, end = 0;
   double laneHeight = 0, laneGap = 0, labelSize = 12, lanesTop = 0;
   double lanesBottom = 0;
+  Swatch legend = {0, 0};
   unsigned usedKinds = 0;
 };
 
@@ -170,7 +181,7 @@ void SvgWriter::chooseWidth() {
       14.0, widthOf(std::to_string(schedule.microBatches - 1), numberSize) + 5);
   plotWidth = std::clamp(end / typical * wanted, narrowest, widest);
   scale = end > 0 ? plotWidth / end : 1;
-  drawsBoxes = countTasks(schedule) <= mostBoxes && typical * scale >= 2;
+  drawsBoxes = totalTasks(schedule) <= mostBoxes && typical * scale >= 2;
 }
 
 void SvgWriter::chooseLanes() {
@@ -231,79 +242,93 @@ double SvgWriter::writeHeadline(double y) {
   return y + 64;
 }
 
-double SvgWriter::writeLegend(double y) {
-  double x = margin, most = left + plotWidth + right - margin;
-  constexpr double swatch = 22, between = 16, line = 20;
-  // Calls `draw` for the swatch, and starts a line where the words do not fit.
-  auto item = [&](const std::string &words, double width, auto draw) {
-    double needed = width + 6 + widthOf(words, 12);
-    if (x > margin && x + needed > most) {
-      x = margin;
-      y += line;
-    }
-    draw(x, y);
-    text(x + width + 6, y + 11, words, "");
-    x += needed + between;
+/// Room for a swatch with words behind it, on a new line where they do not fit.
+SvgWriter::Swatch SvgWriter::explain(const std::string &words, double width) {
+  constexpr double gap = 6, between = 16;
+  double needed = width + gap + widthOf(words, 12);
+  if (legend.x > margin &&
+      legend.x + needed > left + plotWidth + right - margin)
+    legend = {margin, legend.y + legendLine};
+  Swatch swatch = legend;
+  text(swatch.x + width + gap, swatch.y + 11, words, "");
+  legend.x += needed + between;
+  return swatch;
+}
+
+void SvgWriter::explainKinds() {
+  constexpr double width = 22, height = 14;
+  auto filled = [&](TaskKind kind) {
+    return "class=\"box\" fill=\"" + colorOf(schedule, kind, 0) + "\"";
   };
   for (unsigned i = 0; i < numTaskKinds; ++i) {
     auto kind = static_cast<TaskKind>(i);
-    if (usedKinds & (1u << i))
-      item(formatv("{0} {1}", letterOf(kind), wordOf(kind)), swatch,
-           [&](double x, double y) {
-             rect(x, y, swatch, 14,
-                  "class=\"box\" fill=\"" + colorOf(schedule, kind, 0) + "\"");
-           });
+    if (!(usedKinds & (1u << i)))
+      continue;
+    auto [x, y] =
+        explain(formatv("{0} {1}", letterOf(kind), wordOf(kind)), width);
+    rect(x, y, width, height, filled(kind));
+    if (kind == TaskKind::Recompute)
+      rect(x, y, width, height, "fill=\"url(#stripes)\"");
   }
-  item("idle", swatch,
-       [&](double x, double y) { rect(x, y, swatch, 14, "class=\"idle\""); });
-  if (hasPairs && drawsBoxes)
-    item("overlapped pair", swatch, [&](double x, double y) {
-      rect(x, y, swatch, 7,
-           "fill=\"" + colorOf(schedule, TaskKind::Forward, 0) + "\"");
-      rect(x, y + 7, swatch, 7,
-           "fill=\"" + colorOf(schedule, TaskKind::Backward, 0) + "\"");
-      rect(x, y, swatch, 14, "class=\"pair\"");
-    });
-  if (drawsTransfers)
-    for (auto [kind, words] : {std::pair("forward", "sends an activation"),
-                               std::pair("gradient", "sends a gradient")}) {
-      bool isUsed = llvm::any_of(transfers, [&](const DrawnTransfer &sent) {
-        return (sent.kind == TransferKind::Forward) ==
-               (llvm::StringRef(kind) == "forward");
-      });
-      if (isUsed)
-        item(words, 10, [&, kind = kind](double x, double y) {
-          out += formatv("<path class=\"{0}\" d=\"M{1} {2}v14\"/>\n", kind,
-                         number(x + 5), number(y));
-        });
-    }
+  auto [x, y] = explain("idle", width);
+  rect(x, y, width, height, "class=\"idle\"");
+  if (!hasPairs || !drawsBoxes)
+    return;
+  auto [pairX, pairY] = explain("overlapped pair", width);
+  rect(pairX, pairY, width, height / 2, filled(TaskKind::Forward));
+  rect(pairX, pairY + height / 2, width, height / 2,
+       filled(TaskKind::Backward));
+  rect(pairX, pairY, width, height, "class=\"pair\"");
+}
+
+void SvgWriter::explainTransfers() {
+  auto line = [&](const char *words, TransferKind kind, const char *style) {
+    if (llvm::none_of(transfers, [&](const DrawnTransfer &sent) {
+          return sent.kind == kind;
+        }))
+      return;
+    auto [x, y] = explain(words, 10);
+    out += formatv("<path class=\"{0}\" d=\"M{1} {2}v14\"/>\n", style,
+                   number(x + 5), number(y));
+  };
+  line("sends an activation", TransferKind::Forward, "forward");
+  line("sends a gradient", TransferKind::Gradient, "gradient");
+}
+
+/// Few stages have a swatch each, many share a strip.
+void SvgWriter::explainStages() {
   int64_t stages = schedule.stages / schedule.copies;
-  if (stages > 1) {
-    // Few stages have a swatch each, many share a strip.
-    constexpr int64_t mostSwatches = 16;
-    int64_t count = std::min<int64_t>(stages, 48);
-    double width = stages <= mostSwatches ? 16.0 * count : 3.0 * count;
-    item(formatv("stage 0 to {0}{1}", stages - 1,
-                 schedule.copies > 1 ? " of both copies" : ""),
-         width, [&](double x, double y) {
-           for (int64_t i = 0; i < count; ++i)
-             rect(x + i * width / count, y, width / count, 14,
-                  "fill=\"" +
-                      colorOf(schedule, TaskKind::Backward,
-                              static_cast<int32_t>(i * stages / count)) +
-                      "\"");
-         });
-  }
-  y += line;
+  if (stages <= 1)
+    return;
+  constexpr int64_t mostSwatches = 16, mostStripes = 48;
+  int64_t count = std::min(stages, mostStripes);
+  double width = stages <= mostSwatches ? 16 : 3;
+  auto [x, y] = explain(formatv("stage 0 to {0}{1}", stages - 1,
+                                schedule.copies > 1 ? " of both copies" : ""),
+                        width * count);
+  for (int64_t i = 0; i < count; ++i)
+    rect(x + i * width, y, width, 14,
+         "fill=\"" +
+             colorOf(schedule, TaskKind::Backward,
+                     static_cast<int32_t>(i * stages / count)) +
+             "\"");
+}
+
+double SvgWriter::writeLegend(double y) {
+  legend = {margin, y};
+  explainKinds();
+  if (drawsTransfers)
+    explainTransfers();
+  explainStages();
+  y = legend.y + legendLine;
   if (drawsBoxes)
     return y;
-  x = margin;
   std::string note = "boxes show what a run of tasks spends its time with";
   if (rows.size() < static_cast<size_t>(schedule.ranks))
     note +=
         formatv("; {0} of {1} ranks are drawn", rows.size(), schedule.ranks);
   text(margin, y + 11, note, "faint");
-  return y + line;
+  return y + legendLine;
 }
 
 //===----------------------------------------------------------------------===//
