@@ -9,7 +9,8 @@
 
 #include "tools/pipewright/Options.h"
 
-#include "passes/schedules/Channels.h"
+#include "codegen/package/PlanFile.h"
+#include "passes/schedules/ChannelSimulator.h"
 #include "passes/schedules/Checker.h"
 #include "passes/schedules/MessageOrder.h"
 #include "passes/schedules/StashMeter.h"
@@ -208,14 +209,14 @@ static std::string counted(int64_t number, llvm::StringRef what,
   return llvm::formatv("{0} {1}{2}", number, what, number == 1 ? "" : plural);
 }
 
-static int64_t countTasks(const Schedule &schedule) {
+static int64_t tasksIn(const Schedule &schedule) {
   int64_t tasks = 0;
   for (const std::vector<Task> &order : schedule.order)
     tasks += static_cast<int64_t>(order.size());
   return tasks;
 }
 
-static int64_t countMessages(const InstructionLists &lists) {
+static int64_t messagesIn(const InstructionLists &lists) {
   int64_t messages = 0;
   for (const std::vector<RankInstruction> &list : lists)
     messages += llvm::count_if(list, [](const RankInstruction &instruction) {
@@ -252,6 +253,34 @@ static double meanBubble(const Simulation &simulation) {
   return all > 0 ? 1 - busy / all : 0;
 }
 
+static int64_t mostVersions(const Schedule &schedule) {
+  int64_t most = 1;
+  for (int32_t stage = 0; stage < schedule.stages; ++stage)
+    most = std::max(most, keptVersions(schedule, stage));
+  return most;
+}
+
+/// How long a step takes, first if messages never wait for each other, then
+/// with what the order of messages costs on these channels.
+static llvm::Error
+printTimes(const PlanFile &plan, const TaskCosts &costs,
+           const Channels &channels, llvm::StringRef costsName,
+           llvm::function_ref<std::string(double)> timeToText) {
+  llvm::Expected<Simulation> ideal = simulate(plan.schedule, costs, plan.edges);
+  if (!ideal)
+    return ideal.takeError();
+  llvm::Expected<ChannelSimulation> queued =
+      simulateInstructions(plan.lists, costs, channels);
+  if (!queued)
+    return queued.takeError();
+  llvm::outs() << costsName << ": " << timeToText(ideal->globalStepTime)
+               << llvm::formatv(", idle {0:F1} % of the time",
+                                100 * meanBubble(*ideal))
+               << "; " << timeToText(queued->globalStepTime)
+               << " with its messages in these queues\n";
+  return llvm::Error::success();
+}
+
 static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
                                bool hadLists, const Channels &channels) {
   const PlanFile &plan = file.plan;
@@ -264,30 +293,30 @@ static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
   os << path << ": " << counted(schedule.ranks, "rank") << ", "
      << counted(schedule.stages, "stage") << ", "
      << counted(schedule.microBatches, "micro-batch", "es") << ", "
-     << counted(countTasks(schedule), "task") << "\n";
+     << counted(tasksIn(schedule), "task") << "\n";
   for (const std::string &note : file.notes)
     os << "note: " << note << "\n";
   os << "proven: each task runs once, on the rank of its stage, after all that "
         "it needs\n";
-  os << "proven: " << counted(countMessages(plan.lists), "message")
+  os << "proven: " << counted(messagesIn(plan.lists), "message")
      << (hadLists ? " in the file's order"
                   : " in the order of their predicted production")
      << ", the same at both ends, each there before its use\n";
   os << "proven: no deadlock " << describe(channels) << "\n";
   os << "stashes in flight: " << describePeaks(*unit) << "\n";
-  os << llvm::formatv("with F = I = W = 1 and B = 2: {0:F0} slots, idle {1:F1} "
-                      "% of the time\n",
-                      unit->globalStepTime, 100 * meanBubble(*unit));
-  if (!plan.costs)
-    return llvm::Error::success();
-  llvm::Expected<Simulation> timed =
-      simulate(schedule, *plan.costs, plan.edges);
-  if (!timed)
-    return timed.takeError();
-  os << llvm::formatv("with the plan's costs: {0:e3} s, idle {1:F1} % of the "
-                      "time\n",
-                      timed->globalStepTime, 100 * meanBubble(*timed));
-  return llvm::Error::success();
+  if (schedule.weightRule != WeightRule::Synchronous)
+    os << "versions of weights: " << mostVersions(schedule)
+       << " at most, of each stage\n";
+  if (llvm::Error error =
+          printTimes(plan, unitCosts(schedule), channels,
+                     "with F = I = W = 1 and B = 2", [](double slots) {
+                       return llvm::formatv("{0:F0} slots", slots).str();
+                     }))
+    return error;
+  return plan.costs
+             ? printTimes(plan, *plan.costs, channels, "with the plan's costs",
+                          codegen::formatSeconds)
+             : llvm::Error::success();
 }
 
 static llvm::Error writeSchedule(PlanFile plan, llvm::StringRef path,
