@@ -320,8 +320,8 @@ def PipePlanMemory : Pass<"pipe-plan-memory", "::mlir::ModuleOp"> {
     the space of training. Every buffer is aligned to 64 bytes.
 
     A value of a body that leaves it is written where it leaves to: the task's
-    result or its stash. Where one value would need two places, `pipe.copy` is
-    inserted.
+    result, its stash or its handover. Where one value would need two places,
+    `pipe.copy` is inserted. Bodies that no task runs are left alone.
 
     Idempotent. The same module gives the same plan.
   }];

@@ -32,21 +32,13 @@ public:
   void split();
 
 private:
-  /// One of the four lists that say what a body's arguments are.
-  struct ArgumentList {
-    /// The index that each argument of the whole stands for.
-    SmallVector<int64_t> indices;
-    /// Those that the half reads.
-    SmallVector<int64_t> used;
-  };
-  /// Inputs, outputs, stash and gradients, in the order of the arguments.
-  using ArgumentLists = std::array<ArgumentList, 4>;
+  /// What the arguments of a body stand for: inputs, outputs, stash, gradients.
+  using ArgumentLists = std::array<SmallVector<int64_t>, 4>;
 
   void sortOps();
-  ArgumentLists listArguments() const;
-  /// Fills the lists with what `readers` read, and `block` with arguments.
+  /// Gives `half` the arguments that `readers` read, and returns their lists.
   ArgumentLists addArguments(Block &half, ArrayRef<Operation *> readers,
-                             ValueRange alsoRead, IRMapping &map) const;
+                             ValueRange alsoRead, IRMapping &map);
   void buildInputGradient(OpBuilder &builder);
   void buildWeightGradient(OpBuilder &builder);
 
@@ -101,30 +93,23 @@ void BackwardSplitter::sortOps() {
   }
 }
 
-BackwardSplitter::ArgumentLists BackwardSplitter::listArguments() const {
-  auto body = whole;
-  ArgumentLists lists;
-  lists[0].indices = SmallVector<int64_t>(body.getInputs());
-  lists[1].indices = SmallVector<int64_t>(body.getOutputs());
-  lists[2].indices = body.getStashFields();
-  lists[3].indices = SmallVector<int64_t>(body.getGradientsOf());
-  return lists;
-}
-
 BackwardSplitter::ArgumentLists
 BackwardSplitter::addArguments(Block &half, ArrayRef<Operation *> readers,
-                               ValueRange alsoRead, IRMapping &map) const {
+                               ValueRange alsoRead, IRMapping &map) {
   DenseSet<Value> read(alsoRead.begin(), alsoRead.end());
   for (Operation *reader : readers)
     read.insert_range(reader->getOperands());
-  ArgumentLists lists = listArguments();
+  SmallVector<int64_t> stash = whole.getStashFields();
+  ArrayRef<int64_t> all[] = {whole.getInputs(), whole.getOutputs(), stash,
+                             whole.getGradientsOf()};
+  ArgumentLists lists;
   unsigned number = 0;
-  for (ArgumentList &list : lists)
-    for (int64_t index : list.indices) {
+  for (auto [indices, used] : llvm::zip_equal(all, lists))
+    for (int64_t index : indices) {
       BlockArgument argument = block.getArgument(number++);
       if (!read.contains(argument))
         continue;
-      list.used.push_back(index);
+      used.push_back(index);
       map.map(argument,
               half.addArgument(argument.getType(), argument.getLoc()));
     }
@@ -136,9 +121,9 @@ void BackwardSplitter::buildInputGradient(OpBuilder &builder) {
   IRMapping map;
   auto results = whole.getReturn().getValues();
   ArgumentLists lists = addArguments(*half, inputOps, results, map);
-  auto op = InputGradientOp::create(builder, whole.getLoc(), lists[0].used,
-                                    lists[1].used, lists[2].used, lists[3].used,
-                                    whole.getInputGradients());
+  auto op =
+      InputGradientOp::create(builder, whole.getLoc(), lists[0], lists[1],
+                              lists[2], lists[3], whole.getInputGradients());
   op.getBodyRegion().push_back(half);
   OpBuilder inside = OpBuilder::atBlockEnd(half);
   for (Operation *each : inputOps)
@@ -157,9 +142,8 @@ void BackwardSplitter::buildWeightGradient(OpBuilder &builder) {
   ArgumentLists lists = addArguments(*half, weightOps, {}, map);
   for (Value value : handover)
     map.map(value, half->addArgument(value.getType(), value.getLoc()));
-  auto op =
-      WeightGradientOp::create(builder, whole.getLoc(), lists[0].used,
-                               lists[1].used, lists[2].used, lists[3].used);
+  auto op = WeightGradientOp::create(builder, whole.getLoc(), lists[0],
+                                     lists[1], lists[2], lists[3]);
   op.getBodyRegion().push_back(half);
   OpBuilder inside = OpBuilder::atBlockEnd(half);
   SmallVector<Operation *> late;
@@ -175,7 +159,8 @@ void BackwardSplitter::buildWeightGradient(OpBuilder &builder) {
     for (Operation *user : copy->getUsers())
       if (!first || user->isBeforeInBlock(first))
         first = user;
-    copy->moveBefore(first);
+    if (first)
+      copy->moveBefore(first);
   }
 }
 
