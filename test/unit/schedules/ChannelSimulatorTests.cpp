@@ -351,7 +351,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // The obvious remedy for receives that come too early, to post each just before
 // it is needed, is not safe on most channels.
-TEST(MessageFigures, DeferredReceivesDeadlock) {
+TEST(DeferredReceives, Deadlock) {
   struct Case {
     const char *policy;
     int64_t loops;
