@@ -22,7 +22,12 @@ def Pipe_StageOp : Pipe_Op<"stage", [
     - (C2) `rank` is not negative.
     - (C3) both halves of a backward or none, and only beside the whole.
 
-    Life span: made by `pipe-partition-stages`; `pipe-schedule` adds `rank`.
+    A stage that `mirrors` another one is the same part of the model, with
+    weights of its own, for the second half of the micro-batches; the mirrored
+    one then works on the first half only.
+
+    Life span: made by `pipe-partition-stages`, copied by `pipe-mirror-stages`;
+    `pipe-schedule` adds `rank`.
 
     Example:
     ```mlir
@@ -34,10 +39,12 @@ def Pipe_StageOp : Pipe_Op<"stage", [
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$rank);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$rank,
+                       OptionalAttr<FlatSymbolRefAttr>:$mirrors);
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
-    $sym_name (`on` `rank` $rank^)? attr-dict-with-keyword $bodyRegion
+    $sym_name (`mirrors` $mirrors^)? (`on` `rank` $rank^)?
+    attr-dict-with-keyword $bodyRegion
   }];
   let extraClassDeclaration = [{
     ForwardOp getForward();

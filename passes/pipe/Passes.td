@@ -166,12 +166,42 @@ def PipeSplitBackward : Pass<"pipe-split-backward", "::mlir::ModuleOp"> {
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 
+def PipeMirrorStages : Pass<"pipe-mirror-stages", "::mlir::ModuleOp"> {
+  let summary = "Make a second copy of every stage, for the other direction";
+  let description = [{
+    For schedules that run two copies of the model at once (DualPipe, Chimera).
+    Each stage is followed, behind all others, by one that `mirrors` it: the
+    same forward and backward, fed by the copy's own stages. The first half of
+    the micro-batches trains the first copy, the second half the second.
+    Weights that both copies train are tied from here on: their gradients are
+    summed at the first copy, which the optimizer updates, and the new weights
+    go back. Dropout draws by micro-batch and op, so it does not depend on the
+    copy. Evaluation goes through the first copy only and is not copied.
+
+    Refuses stages with running statistics: each copy would collect them from
+    half of the micro-batches, and no order of the two gives what one copy
+    collects.
+
+    Idempotent: stages that are mirrored are left alone.
+
+    ```mlir
+    pipe.stage @s0 { ... }
+    pipe.stage @s1 { pipe.forward sources [#pipe.output<@s0, 0>] ... }
+    // gets
+    pipe.stage @s2 mirrors @s0 { ... }
+    pipe.stage @s3 mirrors @s1 { pipe.forward sources [#pipe.output<@s2, 0>] ...
+    ```
+  }];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
 def PipeVerifyStaged : Pass<"pipe-verify-staged", "::mlir::ModuleOp"> {
   let summary = "Check the contract of the staged level";
   let description = [{
     Contract: the model is a list of stages whose bodies hold nn ops only, whose
     sources are model inputs or results of earlier stages, each result with
-    exactly one use of the same type; exactly one stage reports the loss; and
+    exactly one use of the same type; exactly one stage of each copy of the
+    model reports the loss, and no copy uses results of another; and
     every gradient that a backward returns is one that the producing stage's
     backward takes. Halves of a backward return and take what the whole does.
 

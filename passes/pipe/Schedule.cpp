@@ -27,10 +27,12 @@ using namespace pipewright::pipe;
 /// Micro-batch by micro-batch where a rank has one stage or all; otherwise
 /// stage by stage, as the first micro-batch would have to come round before
 /// the second could start.
-static void orderEvaluation(schedules::Schedule &schedule) {
+static void orderEvaluation(schedules::Schedule &schedule,
+                            const Stages &stages) {
   std::vector<SmallVector<int32_t>> stagesOf(schedule.ranks);
   for (auto [stage, rank] : llvm::enumerate(schedule.rankOfStage))
-    stagesOf[rank].push_back(stage);
+    if (stages[stage].getEvaluate())
+      stagesOf[rank].push_back(stage);
   for (int64_t rank = 0; rank < schedule.ranks; ++rank) {
     std::vector<schedules::Task> &order = schedule.order[rank];
     order.clear();
@@ -138,13 +140,23 @@ public:
       return fail(chosen.takeError());
     schedules::TaskCosts costs = stages->costs(StepMode::train);
     std::vector<schedules::StageEdge> edges = stages->edges(StepMode::train);
-    schedules::ScheduleOptions options{ranks, stages->size(), *microBatches};
+    schedules::ScheduleOptions options{ranks, stages->size() / stages->copies(),
+                                       *microBatches};
     options.costs = &costs;
     options.edges = edges;
     options = chosen->with(options);
     llvm::Expected<schedules::Schedule> schedule = (*chosen)->build(options);
     if (!schedule)
       return fail(schedule.takeError());
+    if (schedule->copies != stages->copies()) {
+      module.emitError("schedule '")
+          << policy << "' has " << schedule->copies
+          << (schedule->copies == 1 ? " copy" : " copies")
+          << " of the model, but the module has " << stages->copies()
+          << (schedule->copies == 1 ? "; leave pipe-mirror-stages out"
+                                    : "; run pipe-mirror-stages first");
+      return signalPassFailure();
+    }
     if (!schedule->origin.empty())
       module.emitRemark("schedule '")
           << policy << "' chose: " << schedule->origin;
@@ -163,7 +175,7 @@ public:
 
     for (StepOp step : module.getOps<StepOp>()) {
       if (step.getMode() == StepMode::evaluate) {
-        orderEvaluation(*schedule);
+        orderEvaluation(*schedule, *stages);
       } else {
         if (failed(splitTasks(step, *stages, *schedule)))
           return signalPassFailure();
@@ -197,9 +209,6 @@ private:
     };
     if (!(*chosen)->trains())
       return refuse("only evaluates, but a program trains");
-    if ((*chosen)->copies() > 1)
-      return refuse("needs two copies of the model, which this version does "
-                    "not make");
     if ((*chosen)->weightRule() != schedules::WeightRule::Synchronous)
       return refuse("needs several versions of the weights, which this version "
                     "does not keep");

@@ -22,6 +22,7 @@ FailureOr<Stages> Stages::read(ModuleOp module) {
     stages.ops.push_back(stage);
   }
   if (failed(verifyTaskTimes(module, stages.size())) ||
+      failed(stages.readCopies()) ||
       failed(stages.readLinks(&StageOp::getForward, StepMode::train)) ||
       failed(stages.readLinks(&StageOp::getEvaluate, StepMode::evaluate)) ||
       failed(stages.readWeights(module)))
@@ -46,6 +47,29 @@ int64_t Stages::linkOutOf(int32_t stage, int64_t result, StepMode mode) const {
     if (link.from == stage && link.result == result)
       return number;
   return -1;
+}
+
+/// The second copy stands behind the first, in the same order.
+LogicalResult Stages::readCopies() {
+  auto isMirror = [](StageOp stage) {
+    return stage.getMirrorsAttr() != nullptr;
+  };
+  auto count = static_cast<int32_t>(llvm::count_if(ops, isMirror));
+  if (count == 0)
+    return success();
+  numCopies = 2;
+  for (int32_t stage = 0; stage < size(); ++stage) {
+    StageOp op = ops[stage];
+    if (2 * count != size() || isMirror(op) != (stage >= count))
+      return op.emitOpError("expects the second copy of the model behind the "
+                            "first, but ")
+             << count << " of " << size() << " stages mirror others";
+    if (isMirror(op) && numberOf(op.getMirrorsAttr()) != stage - count)
+      return op.emitOpError("expects to mirror '@")
+             << ops[stage - count].getSymName() << "', but got "
+             << op.getMirrorsAttr();
+  }
+  return success();
 }
 
 template <typename Body>

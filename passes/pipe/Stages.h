@@ -50,7 +50,16 @@ public:
   /// forward result has several consumers.
   static mlir::FailureOr<Stages> read(mlir::ModuleOp module);
 
+  /// All copies of the model counted.
   int32_t size() const { return ops.size(); }
+  /// Copies of the model, 1 or 2. With two, stage s + size()/2 mirrors stage s.
+  int64_t copies() const { return numCopies; }
+  /// Whether a stage trains on a micro-batch, of `microBatches`: the first half
+  /// of them goes through the first copy. Evaluation uses the first copy only.
+  bool runs(int32_t stage, int64_t microBatch, int64_t microBatches) const {
+    return numCopies == 1 ||
+           microBatch * numCopies / microBatches == stage * numCopies / size();
+  }
   StageOp operator[](int32_t stage) const { return ops[stage]; }
   /// -1 where the module has no such stage.
   int32_t numberOf(llvm::StringRef name) const;
@@ -97,6 +106,7 @@ public:
   mlir::FailureOr<llvm::SmallVector<int32_t>> ranks() const;
 
 private:
+  mlir::LogicalResult readCopies();
   template <typename Body>
   mlir::LogicalResult readLinks(Body (StageOp::*bodyOf)(), StepMode mode);
   void findGradient(StageLink &link) const;
@@ -105,6 +115,7 @@ private:
   /// Handles; their accessors are not const.
   mutable llvm::SmallVector<StageOp> ops;
   llvm::StringMap<int32_t> numbers;
+  int64_t numCopies = 1;
   /// By mode; sorted as `links` says.
   std::vector<StageLink> allLinks[2];
   std::vector<WeightCopies> allWeights;

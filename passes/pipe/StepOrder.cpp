@@ -50,6 +50,10 @@ pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
   schedule.stages = stages.size();
   schedule.microBatches = *microBatches;
   schedule.rankOfStage = *ranks;
+  // Evaluation goes through the first copy, with all micro-batches.
+  if (mode == StepMode::train)
+    schedule.copies = stages.copies();
+  schedule.forwardOnly = mode == StepMode::evaluate;
   schedule.order.resize(schedule.ranks);
 
   bool found = false;
@@ -90,10 +94,15 @@ void pipewright::pipe::completeSchedule(schedules::Schedule &schedule) {
   };
   for (int32_t stage = 0; stage < schedule.stages; ++stage)
     for (int32_t m = 0; m < schedule.microBatches; ++m) {
+      if (!schedule.runs(stage, m))
+        continue;
       addMissing(Task::forward(stage, m));
-      if (!present.count({schedules::TaskKind::InputGradient, stage, m}))
+      if (!schedule.forwardOnly &&
+          !present.count({schedules::TaskKind::InputGradient, stage, m}))
         addMissing(Task::backward(stage, m));
     }
+  if (schedule.forwardOnly)
+    return;
   for (int32_t stage = 0; stage < schedule.stages; ++stage)
     addMissing(Task::update(stage));
 }

@@ -42,9 +42,9 @@ mlir::FailureOr<schedules::Schedule>
 readSchedule(mlir::ModuleOp module, const Stages &stages, StepMode mode);
 
 /// Appends, at the end of each rank's order, the tasks that the schedules
-/// folder expects of every stage and that this model has no need of: backward
-/// tasks of evaluation and of stages without gradients, updates of stages
-/// without weights. They depend on no message, so whoever works on the
+/// folder expects of every stage and that this model has no need of: evaluation
+/// by a second copy, backward tasks of stages without gradients, updates of
+/// stages without weights. They depend on no message, so whoever works on the
 /// completed schedule can skip them.
 void completeSchedule(schedules::Schedule &schedule);
 

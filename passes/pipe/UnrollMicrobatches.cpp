@@ -194,6 +194,12 @@ public:
       module.emitError("expects at least one pipe.stage");
       return signalPassFailure();
     }
+    if (*microBatches % stages->copies() != 0) {
+      module.emitError("expects an even number of micro-batches for two copies "
+                       "of the model, but got ")
+          << *microBatches;
+      return signalPassFailure();
+    }
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     if (failed(unrollTraining(*stages, *microBatches, builder)) ||
         failed(unrollEvaluation(*stages, *microBatches, builder)))
@@ -214,10 +220,12 @@ private:
     StepBuilder step(stages, builder);
     for (int64_t m = 0; m < microBatches; ++m) {
       for (int32_t stage = 0; stage < stages.size(); ++stage)
-        if (failed(step.addForward(stage, m, TaskKind::forward)))
+        if (stages.runs(stage, m, microBatches) &&
+            failed(step.addForward(stage, m, TaskKind::forward)))
           return failure();
       for (int32_t stage = stages.size() - 1; stage >= 0; --stage)
-        if (stages[stage].getBackward() && failed(step.addBackward(stage, m)))
+        if (stages.runs(stage, m, microBatches) &&
+            stages[stage].getBackward() && failed(step.addBackward(stage, m)))
           return failure();
     }
     step.addUpdates();

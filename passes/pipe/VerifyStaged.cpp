@@ -43,7 +43,9 @@ private:
   void checkSources();
   void checkGradients(StageOp stage);
   void checkHalves(StageOp stage);
-  void checkLoss();
+  void checkCopies();
+  /// Of the first copy of the model, or of the second.
+  void checkLoss(bool isMirror);
 
   /// The body of the same kind (forward or evaluate) of another stage.
   template <typename BodyOp>
@@ -105,6 +107,13 @@ void StagedVerifier::checkSources() {
       if (!llvm::is_contained(earlier, producer)) {
         error(body) << "expects source " << number
                     << " to be an earlier stage's result, but got " << source;
+        continue;
+      }
+      if (bool(stages[producer].getMirrorsAttr()) !=
+          bool(stage.getMirrorsAttr())) {
+        error(body) << "expects source " << number
+                    << " to be of the same copy of the model, but got "
+                    << source;
         continue;
       }
       BodyOp producing = bodyOf<BodyOp>(stages[producer]);
@@ -205,9 +214,33 @@ void StagedVerifier::checkHalves(StageOp stage) {
                      "the same order as the backward";
 }
 
-void StagedVerifier::checkLoss() {
+/// What stands where is checked by all passes that read the stages.
+void StagedVerifier::checkCopies() {
+  bool hasMirrors = false;
+  for (auto [name, stage] : stages) {
+    FlatSymbolRefAttr mirrored = stage.getMirrorsAttr();
+    if (!mirrored)
+      continue;
+    hasMirrors = true;
+    StageOp original = stages.lookup(mirrored.getAttr());
+    if (!original || original.getMirrorsAttr())
+      error(stage) << "expects to mirror a stage of the first copy of the "
+                      "model, but got "
+                   << mirrored;
+    if (stage.getEvaluate())
+      error(stage.getEvaluate())
+          << "is in the second copy of the model, which is never evaluated";
+  }
+  checkLoss(/*isMirror=*/false);
+  if (hasMirrors)
+    checkLoss(/*isMirror=*/true);
+}
+
+void StagedVerifier::checkLoss(bool isMirror) {
   ReportOp loss;
-  for (auto [name, stage] : stages)
+  for (auto [name, stage] : stages) {
+    if (bool(stage.getMirrorsAttr()) != isMirror)
+      continue;
     for (ReportOp report : stage.getForward().getBody()->getOps<ReportOp>()) {
       if (report.getName() != "loss")
         continue;
@@ -222,8 +255,11 @@ void StagedVerifier::checkLoss() {
       }
       loss = report;
     }
+  }
   if (!loss && !stages.empty())
-    error(module) << "expects one stage to report the loss, but none does";
+    error(module) << "expects one stage "
+                  << (isMirror ? "of the second copy of the model " : "")
+                  << "to report the loss, but none does";
 }
 
 LogicalResult StagedVerifier::run() {
@@ -237,7 +273,7 @@ LogicalResult StagedVerifier::run() {
     checkGradients(stage);
     checkHalves(stage);
   }
-  checkLoss();
+  checkCopies();
   return success(valid);
 }
 

@@ -131,8 +131,9 @@ void TaskVerifier::verifyStage(int32_t stage) {
   StageOp op = stages[stage];
   bool isTraining = mode == StepMode::train;
   for (int64_t m = 0; m < microBatches; ++m) {
-    expectTask(TaskKind::forward, stage, m, isTraining);
-    verifyBackward(stage, m, isTraining && op.getBackward());
+    bool trains = isTraining && stages.runs(stage, m, microBatches);
+    expectTask(TaskKind::forward, stage, m, trains);
+    verifyBackward(stage, m, trains && op.getBackward());
     expectTask(TaskKind::evaluate, stage, m, !isTraining && op.getEvaluate());
   }
   expectTask(TaskKind::update, stage, 0, isTraining && stages.hasUpdate(stage));
@@ -152,7 +153,7 @@ void TaskVerifier::verifyBackward(int32_t stage, int64_t microBatch,
 /// empty where one is missing, which is reported already.
 SmallVector<TaskOp> TaskVerifier::summingTasks(int32_t stage) const {
   SmallVector<TaskOp> chain = summing[stage];
-  if (static_cast<int64_t>(chain.size()) != microBatches)
+  if (static_cast<int64_t>(chain.size()) != microBatches / stages.copies())
     return {};
   // A schedule that sums in its own order says so; then the order of the
   // program is right, and what is left to see is that all are in the chain.

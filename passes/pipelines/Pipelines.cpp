@@ -43,6 +43,8 @@ void buildStagedPipeline(OpPassManager &pm,
   pm.addPass(pipe::createPipeRematerialize(rematerialize));
   if (options.splitBackward)
     pm.addPass(pipe::createPipeSplitBackward());
+  if (options.copies == 2)
+    pm.addPass(pipe::createPipeMirrorStages());
   pm.addPass(pipe::createPipeVerifyStaged());
 }
 

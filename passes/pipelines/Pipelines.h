@@ -29,6 +29,8 @@ struct StagedPipelineOptions {
   int64_t stages = 1;
   std::string balance = "flops";
   std::string remat = "none";
+  /// Of the model, as the schedule needs it.
+  int64_t copies = 1;
   /// Off: the level reads as nn ops, for people; nothing can follow it.
   bool formKernels = true;
   /// Whether the schedule has I and W tasks.
@@ -40,8 +42,9 @@ struct StagedPipelineOptions {
 /// value. Kernels are formed before rematerialization, so that a recomputed
 /// value comes from the very kernel that made it first, to the bit;
 /// rematerialization needs to know what the backward uses. A backward is split
-/// last, so that its halves call the kernels of the whole. Repeated code is
-/// merged where nothing can move between stages.
+/// after that, so that its halves call the kernels of the whole, and a second
+/// copy of the model is made of finished stages. Repeated code is merged where
+/// nothing can move between stages.
 void buildStagedPipeline(mlir::OpPassManager &pm,
                          const StagedPipelineOptions &options);
 

@@ -161,10 +161,13 @@ LogicalResult Compilation::runTo(Level level) {
     return failure();
   if (reached(Level::Import))
     return success();
+  auto policy = schedules::choosePolicy(options.schedule);
+  if (!policy)
+    return module().emitError(llvm::toString(policy.takeError()));
   if (failed(run([&](OpPassManager &pm) {
         buildStagedPipeline(pm, {options.stages, options.balance, options.remat,
-                                 level != Level::Staged,
-                                 splitsBackward(options.schedule)});
+                                 (*policy)->copies(), level != Level::Staged,
+                                 (*policy)->splitsBackward()});
       })))
     return failure();
   if (reached(Level::Staged))

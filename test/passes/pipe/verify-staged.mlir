@@ -341,3 +341,42 @@ pipe.stage @s1 {
     pipe.return %0 : tensor<4xf32>
   }
 }
+
+// -----
+
+// The second copy of a model is whole, trains only, and feeds itself.
+// expected-error @below {{expects one stage of the second copy of the model to report the loss, but none does}}
+module {
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<f32>):
+    pipe.return %x : tensor<f32>
+  }
+}
+pipe.stage @s1 {
+  pipe.forward sources [#pipe.output<@s0, 0>] {
+  ^bb0(%x: tensor<f32>):
+    pipe.report "loss" %x : tensor<f32>
+    pipe.return
+  }
+}
+pipe.stage @s2 mirrors @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<f32>):
+    pipe.return
+  }
+  // expected-error @below {{is in the second copy of the model, which is never evaluated}}
+  pipe.evaluate sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<f32>):
+    pipe.return
+  }
+}
+// expected-error @below {{expects to mirror a stage of the first copy of the model, but got @s2}}
+pipe.stage @s3 mirrors @s2 {
+  // expected-error @below {{expects source 0 to be of the same copy of the model, but got #pipe.output<@s0, 0>}}
+  pipe.forward sources [#pipe.output<@s0, 0>] {
+  ^bb0(%x: tensor<f32>):
+    pipe.return
+  }
+}
+}
