@@ -106,6 +106,10 @@ Value BodyWriter::bufferAt(Value value, pipe::BufferAttr planned) {
                                planned.getBytes())
                  : Value();
   }
+  case pipe::BufferSpace::weights:
+    return weights ? writer.part(nameFor(value), weights, planned.getOffset(),
+                                 planned.getBytes())
+                   : Value();
   case pipe::BufferSpace::input:
     return partOf(inputs);
   case pipe::BufferSpace::output:

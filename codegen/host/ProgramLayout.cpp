@@ -66,6 +66,9 @@ void boundIndices(Value value, Port &port) {
 FailureOr<ProgramLayout> ProgramLayout::of(ModuleOp module) {
   ProgramLayout layout;
   layout.module = module;
+  if (auto updates =
+          module->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kUpdates))
+    layout.updates = updates.getInt();
   for (auto weight : module.getOps<nn::WeightOp>())
     layout.weights[weight.getSymNameAttr()] = weight;
   if (failed(layout.indexStages()) || failed(layout.indexRanks()))

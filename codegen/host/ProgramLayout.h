@@ -42,6 +42,11 @@ struct StageLayout {
   pipe::OptimizerOp optimizer;
   /// The kinds of tasks that some rank runs.
   llvm::SmallSet<pipe::TaskKind, 4> run;
+
+  /// Whether tasks may read old weights; then they are told which.
+  bool hasVersions() const {
+    return optimizer && pipe::OptimizerOp(optimizer).getVersions();
+  }
 };
 
 struct RankLayout {
@@ -57,6 +62,8 @@ public:
   static mlir::FailureOr<ProgramLayout> of(mlir::ModuleOp module);
 
   mlir::ModuleOp module;
+  /// Of the weights, in one step.
+  int64_t updates = 1;
   std::vector<StageLayout> stages;
   std::vector<RankLayout> ranks;
   llvm::MapVector<mlir::StringAttr, nn::WeightOp> weights;

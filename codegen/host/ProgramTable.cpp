@@ -91,6 +91,15 @@ static LogicalResult writeRank(llvm::raw_ostream &os,
       return failure();
   os << "     },\n";
 
+  std::string versions;
+  for (auto optimizer : arena.getOps<pipe::OptimizerOp>())
+    if (ArrayAttr old = optimizer.getVersionsAttr())
+      for (auto version : old.getAsRange<pipe::BufferAttr>())
+        versions += "      {" + bufferText(optimizer.getWeights()) + ", " +
+                    bufferText(version) + "},\n";
+  if (!versions.empty())
+    os << "     .oldWeights = {\n" << versions << "     },\n";
+
   llvm::SetVector<int64_t> inputs;
   for (pipe::RankOp list : {rank.train, rank.evaluate})
     if (list)
@@ -176,6 +185,8 @@ LogicalResult writeProgramTable(OpBuilder &builder, const ProgramLayout &layout,
      << ",\n  .microBatchSize = "
      << integerAttribute(module, pipe::PipeDialect::kMicroBatchSize, 1)
      << ",\n";
+  if (layout.updates > 1)
+    os << "  .updates = " << layout.updates << ",\n";
   writeOptimizer(os, module);
   os << "  .inputs = {\n";
   if (failed(writePorts(os, module, layout.inputs)))

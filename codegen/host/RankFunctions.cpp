@@ -42,6 +42,9 @@ private:
   Value bufferOf(Operation *user, Value value);
   Value placed(Operation *op, FlatSymbolRefAttr stage, FlatSymbolRefAttr weight,
                bool gradient);
+  /// All weights of a stage, in one of their versions.
+  Value weightsAt(const StageLayout &stage, pipe::BufferAttr place);
+  LogicalResult writeUpdate(pipe::TaskOp task, const StageLayout &stage);
 
   FunctionWriter &writer;
   const ProgramLayout &layout;
@@ -212,6 +215,12 @@ Value RankWriter::placed(Operation *op, FlatSymbolRefAttr stage,
                   : declare(name, place.getBuffer());
 }
 
+Value RankWriter::weightsAt(const StageLayout &stage, pipe::BufferAttr place) {
+  bool isNewest = pipe::OptimizerOp(stage.optimizer).getWeights() == place;
+  return declare(((isNewest ? "weights" : "old") + Twine(stage.number)).str(),
+                 place);
+}
+
 LogicalResult RankWriter::writeBufferTable() {
   for (Operation &op : rank.getBodyRegion().front())
     if (failed(nameBuffers(&op)))
@@ -225,6 +234,12 @@ LogicalResult RankWriter::writeBufferTable() {
       if (!placed(&op, set.getStageAttr(), set.getWeightAttr(), false) ||
           !placed(&op, set.getStageAttr(), set.getWeightAttr(), true))
         return failure();
+    } else if (auto task = dyn_cast<pipe::TaskOp>(op)) {
+      const StageLayout *stage = layout.findStage(task.getStage());
+      if (!task.getWeights() || !stage->hasVersions())
+        continue;
+      weightsAt(*stage, *task.getWeights());
+      weightsAt(*stage, pipe::OptimizerOp(stage->optimizer).getWeights());
     }
   }
   return success();
@@ -234,11 +249,35 @@ LogicalResult RankWriter::writeBufferTable() {
 // Lines
 //===----------------------------------------------------------------------===//
 
+/// What an update overwrites and somebody still needs is copied first.
+LogicalResult RankWriter::writeUpdate(pipe::TaskOp task,
+                                      const StageLayout &stage) {
+  int64_t number = task.getNumber().value_or(0);
+  if (layout.updates > 1)
+    writer.beginUpdate(number);
+  if (std::optional<pipe::BufferAttr> kept = task.getWeights()) {
+    if (!stage.hasVersions())
+      return task.emitOpError("expects a place for old weights in stage @")
+             << task.getStage();
+    writer.copy(
+        weightsAt(stage, pipe::OptimizerOp(stage.optimizer).getWeights()),
+        weightsAt(stage, *kept));
+    writer.commentBehind("keeps version " + std::to_string(number));
+  }
+  writer.callStage(stageFunctionName(stage.number, pipe::TaskKind::update),
+                   std::nullopt, {});
+  writer.commentBehind("U" + std::to_string(stage.number) +
+                       (number ? "." + std::to_string(number) : ""));
+  return success();
+}
+
 LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
   const StageLayout *stage = layout.findStage(task.getStage());
   pipe::TaskKind kind = task.getKind();
   if (!hasStageFunction(*stage, kind))
     return task.emitOpError("has no body in its stage");
+  if (kind == pipe::TaskKind::update)
+    return writeUpdate(task, *stage);
   SmallVector<CallArgument> arguments, stashes;
   auto add = [&](Value value) -> LogicalResult {
     if (!hasBytes(value))
@@ -257,18 +296,22 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
     if (failed(add(result)))
       return failure();
   llvm::append_range(arguments, stashes);
+  if (stage->hasVersions() && kind != pipe::TaskKind::evaluate) {
+    if (!task.getWeights())
+      return task.emitOpError("expects the place of its weights");
+    arguments.push_back(weightsAt(*stage, *task.getWeights()));
+  }
   if (arguments.size() != countStageParameters(*stage, kind))
     return task.emitOpError()
            << "expects " << countStageParameters(*stage, kind)
            << " buffers, but got " << arguments.size();
-  std::optional<int64_t> microBatch;
-  if (kind != pipe::TaskKind::update)
-    microBatch = *task.getMicroBatch();
+  int64_t microBatch = *task.getMicroBatch();
   writer.callStage(stageFunctionName(stage->number, kind), microBatch,
                    arguments);
-  std::string name = (letterOf(kind) + Twine(stage->number)).str();
-  if (microBatch)
-    name += "." + std::to_string(*microBatch);
+  std::string name =
+      (letterOf(kind) + Twine(stage->number) + "." + Twine(microBatch)).str();
+  if (task.getVersion())
+    name += ", version " + std::to_string(int64_t(*task.getVersion()));
   writer.commentBehind(name);
   return success();
 }
@@ -357,11 +400,14 @@ static void writeComment(OpBuilder &builder, Location loc, const Twine &text) {
 static LogicalResult writeProgram(OpBuilder &builder,
                                   const ProgramLayout &layout, pipe::RankOp op,
                                   RankFunction function) {
+  std::string steps = layout.updates == 1 ? "one optimizer step."
+                                          : std::to_string(layout.updates) +
+                                                " optimizer steps.";
   writeComment(builder, op.getLoc(),
-               "Rank " + Twine(op.getRank()) +
+               "Rank " + Twine(op.getRank()) + ": " +
                    (function == RankFunction::Step
-                        ? ": one optimizer step."
-                        : ": held-out data, forward only."));
+                        ? steps
+                        : "held-out data, forward only."));
   FunctionWriter writer(builder, op.getLoc(),
                         rankFunctionName(op.getRank(), function),
                         /*hasMicroBatch=*/false, {});

@@ -239,6 +239,9 @@ void FunctionWriter::waitSend(int64_t peer) {
 void FunctionWriter::waitReceive(int64_t peer) {
   callMember("waitReceive", {std::to_string(peer)});
 }
+void FunctionWriter::beginUpdate(int64_t number) {
+  callMember("beginUpdate", {std::to_string(number)});
+}
 void FunctionWriter::loadHyper(Value destination) {
   callMember("loadHyper", {destination});
 }

@@ -75,6 +75,7 @@ public:
   void postReceive(int64_t peer, mlir::Value buffer);
   void waitSend(int64_t peer);
   void waitReceive(int64_t peer);
+  void beginUpdate(int64_t number);
   void loadHyper(mlir::Value destination);
 
   // --- Functions of the generated program itself ---------------------------

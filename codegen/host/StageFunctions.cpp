@@ -126,7 +126,8 @@ size_t countStageParameters(const StageLayout &stage, pipe::TaskKind kind) {
   Operation *body = op.bodyOf(kind);
   if (!body)
     return 0;
-  size_t stashes = usesStash(body) + usesHandover(body);
+  bool readsVersion = stage.hasVersions() && !isa<pipe::EvaluateOp>(body);
+  size_t stashes = usesStash(body) + usesHandover(body) + readsVersion;
   size_t results = pipe::returnOf(body).getValues().size();
   if (auto gradient = dyn_cast<pipe::GradientBodyInterface>(body))
     return gradient.getInputs().size() + gradient.getOutputs().size() +
@@ -199,6 +200,9 @@ writeForward(OpBuilder &builder, const ProgramLayout &layout,
     parameters.push_back(scope.unique(layout.nameOfOutput(stage, index)));
   if (stashes)
     parameters.push_back("stash");
+  bool hasVersions = stage.hasVersions() && kind == pipe::TaskKind::forward;
+  if (hasVersions)
+    parameters.push_back("weights");
 
   writeComment(builder, op.getLoc(), describe(stage, kind, region));
   FunctionWriter writer(builder, op.getLoc(),
@@ -214,6 +218,8 @@ writeForward(OpBuilder &builder, const ProgramLayout &layout,
     body.outputs.push_back(writer.parameter(next++));
   if (stashes)
     body.stashes[pipe::kForwardStash] = writer.parameter(next++);
+  if (hasVersions)
+    body.weights = writer.parameter(next++);
   writer.task(letterOf(kind), stage.number, true);
   if (failed(writeOps(writer, body, region)))
     return failure();
@@ -249,6 +255,8 @@ static LogicalResult writeGradient(OpBuilder &builder,
     add("stash");
   if (usesHandover(op))
     add("handover");
+  if (stage.hasVersions())
+    add("weights");
 
   writeComment(builder, op.getLoc(), describe(stage, kind, region));
   FunctionWriter writer(builder, op.getLoc(),
@@ -260,6 +268,8 @@ static LogicalResult writeGradient(OpBuilder &builder,
   // Operands of the task: saved values, one stash, gradients. A handover comes
   // last, and nothing is found by its number.
   size_t next = 0, last = parameters.size();
+  if (stage.hasVersions())
+    body.weights = writer.parameter(--last);
   if (usesHandover(op))
     body.stashes[pipe::kHandover] = writer.parameter(--last);
   if (usesStash(op))
@@ -288,7 +298,7 @@ static LogicalResult writeGradient(OpBuilder &builder,
 }
 
 /// One kernel over the flat buffers of all the stage's weights, in place; it
-/// leaves zero gradients, as the first backward of the next step expects.
+/// leaves zero gradients, as the first backward after it expects.
 static void writeUpdate(OpBuilder &builder, const StageLayout &stage) {
   pipe::OptimizerOp optimizer = stage.optimizer;
   writeComment(builder, optimizer.getLoc(),

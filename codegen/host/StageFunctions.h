@@ -85,6 +85,8 @@ public:
   llvm::SmallVector<mlir::Value> inputs;
   /// The forward's stash and the handover; null where there is none.
   mlir::Value stashes[2];
+  /// The version of the weights to read; null where there is only one.
+  mlir::Value weights;
 
   /// The buffer of a value, declared at its first use. Null after an error.
   mlir::Value bufferOf(mlir::Value value);

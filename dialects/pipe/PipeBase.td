@@ -23,6 +23,9 @@ def Pipe_Dialect : Dialect {
     static constexpr llvm::StringLiteral kMicroBatches = "pipe.micro_batches";
     static constexpr llvm::StringLiteral kMicroBatchSize =
         "pipe.micro_batch_size";
+    /// Updates of the weights in one step; 1 where it is not there. They share
+    /// the micro-batches evenly.
+    static constexpr llvm::StringLiteral kUpdates = "pipe.updates";
     static constexpr llvm::StringLiteral kRanks = "pipe.ranks";
     static constexpr llvm::StringLiteral kSchedule = "pipe.schedule";
     static constexpr llvm::StringLiteral kOptimizer = "pipe.optimizer";
@@ -66,7 +69,8 @@ def Pipe_StepModeAttr : EnumAttr<Pipe_Dialect, Pipe_StepMode, "step_mode"> {
 
 def Pipe_BufferSpace : I32Enum<"BufferSpace", "what a buffer's offset counts from", [
     I32EnumCase<"arena", 0>, I32EnumCase<"stash", 1>,
-    I32EnumCase<"input", 2>, I32EnumCase<"output", 3>]> {
+    I32EnumCase<"input", 2>, I32EnumCase<"output", 3>,
+    I32EnumCase<"weights", 4>]> {
   let cppNamespace = "::pipewright::pipe";
 }
 
@@ -145,8 +149,9 @@ def Pipe_BufferAttr : Pipe_Attr<"Buffer", "buffer"> {
   let description = [{
     `index` is the number of the task's operand or result for the spaces
     `input` and `output`; in space `stash` it is 0 for the forward's stash and 1
-    for what the input gradient hands over; in the arena it is 0. Offsets and
-    sizes are in bytes.
+    for what the input gradient hands over; in the spaces `arena` and `weights` it
+    is 0. Offsets and sizes are in bytes; those in space `weights` count from
+    the begin of the version of the stage's weights that the task reads.
   }];
   let parameters = (ins
     EnumParameter<Pipe_BufferSpace>:$space,

@@ -18,8 +18,10 @@ LogicalResult BufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expects index, offset and bytes that are not "
                           "negative, but got "
                        << index << ", " << offset << " and " << bytes;
-  if (space == BufferSpace::arena && index != 0)
-    return emitError() << "expects index 0 in space 'arena', but got " << index;
+  if ((space == BufferSpace::arena || space == BufferSpace::weights) &&
+      index != 0)
+    return emitError() << "expects index 0 in space '"
+                       << stringifyBufferSpace(space) << "', but got " << index;
   if (space == BufferSpace::stash && index > 1)
     return emitError() << "expects index 0 or 1 in space 'stash', but got "
                        << index;

@@ -54,7 +54,10 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
   let summary = "The flat ranges that a stage's update works on";
   let description = [{
     Weights, gradients and each optimizer state have the same size and the same
-    layout; `hyper` holds four 32-bit floats that the runtime fills each step.
+    layout; `hyper` holds four 32-bit floats that the runtime fills for each
+    update. `weights` are always the newest; where a schedule lets tasks read
+    older ones, an update copies what it is about to overwrite to one of
+    `versions`, which have the same layout too.
 
     Example:
     ```mlir
@@ -68,10 +71,11 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
   let arguments = (ins FlatSymbolRefAttr:$stage,
     OptionalAttr<SymbolRefAttr>:$kernel,
     Pipe_BufferAttr:$weights, Pipe_BufferAttr:$gradients,
-    Pipe_BufferArrayAttr:$states, Pipe_BufferAttr:$hyper);
+    Pipe_BufferArrayAttr:$states, Pipe_BufferAttr:$hyper,
+    Pipe_OptionalBuffers:$versions);
   let assemblyFormat = [{
     $stage (`kernel` $kernel^)? `weights` $weights `gradients` $gradients
-    `states` $states `hyper` $hyper attr-dict
+    `states` $states `hyper` $hyper (`versions` $versions^)? attr-dict
   }];
 }
 

@@ -69,7 +69,8 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
              << name << "' to be an array of #pipe.buffer";
     return success();
   }
-  if (name == kMicroBatches || name == kMicroBatchSize || name == kRanks) {
+  if (name == kMicroBatches || name == kMicroBatchSize || name == kRanks ||
+      name == kUpdates) {
     auto number = dyn_cast<IntegerAttr>(attribute.getValue());
     if (!number || number.getInt() < 1)
       return op->emitOpError("expects '")

@@ -15,6 +15,8 @@ static std::string microBatchName(StringRef prefix, TaskOp task) {
   std::string name = (prefix + "_" + task.getStage()).str();
   if (task.getMicroBatch())
     name += "_" + std::to_string(*task.getMicroBatch());
+  if (task.getNumber())
+    name += "_" + std::to_string(*task.getNumber());
   return name;
 }
 
@@ -59,6 +61,16 @@ LogicalResult TaskOp::verify() {
   // (C1)
   if ((getKind() == TaskKind::update) == getMicroBatch().has_value())
     return emitOpError("expects a micro-batch on every kind but 'update'");
+  // (C4)
+  if (getNumber() && getKind() != TaskKind::update)
+    return emitOpError("expects a number only on kind 'update'");
+  if (getVersion() &&
+      (getKind() == TaskKind::update || getKind() == TaskKind::evaluate))
+    return emitOpError("expects no version on kind '")
+           << stringifyTaskKind(getKind()) << "'";
+  if (getVersion() && static_cast<int64_t>(*getVersion()) < -1)
+    return emitOpError("expects a version of at least -1, but got ")
+           << static_cast<int64_t>(*getVersion());
   return success();
 }
 
@@ -99,11 +111,16 @@ static void gradientSignature(TaskOp task, GradientBodyInterface body,
     results.push_back(HandoverType::get(context, stage));
   if (isa<InputGradientOp>(body))
     return;
-  // The gradients so far are there from the second task of the stage on.
+  // The gradients so far are there from the second task of the stage on; an
+  // update clears them.
   auto sum = GradientType::get(context, stage);
-  if (!task.getOperands().empty() &&
-      isa<GradientType>(task.getOperands().back().getType()))
-    operands.push_back(sum);
+  if (!task.getOperands().empty()) {
+    Type last = task.getOperands().back().getType();
+    if (isa<GradientType>(last))
+      operands.push_back(sum);
+    else if (isa<UpdatedType>(last))
+      operands.push_back(UpdatedType::get(context, stage));
+  }
   if (task.getNumResults() > results.size())
     results.push_back(sum);
 }

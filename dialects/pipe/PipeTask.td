@@ -54,7 +54,9 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     Operands by kind: `forward`, `evaluate`: one per source of the stage.
     `backward`: saved inputs, saved outputs, the stash (if there is one), the
     gradients of the outputs, and the gradients summed so far (absent on the
-    first backward task of a stage, and on stages without parameters).
+    first backward task of a stage, and on stages without parameters; where a
+    step has several updates, the first backward task after an update takes what
+    that update made, `!pipe.updated`, since it cleared the gradients).
     `input_gradient`, `weight_gradient`: the same of the half's own lists, the
     stash only if the half reads any of it; no gradients summed so far on
     `input_gradient`; on `weight_gradient` the handover (if there is one) before
@@ -66,10 +68,19 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     `!pipe.updated`. There are no tasks of kind `recompute`: backwards recompute
     inside themselves.
 
+    Where a step has several updates, `number` says which one an update is,
+    beginning with 0. Where tasks may read old weights, `version` is the number
+    of updates of the step that the weights have seen: 0 is what the last step
+    left, -1 what its last update overwrote; and `weights` is where that version
+    lies, or, on an update, where it copies the weights to before it overwrites
+    them, if anybody still needs them.
+
     Constraints:
     - (C1) `micro_batch` is present on every kind but `update`.
     - (C2) `stage` names a `pipe.stage` of the module.
     - (C3) operand and result types are those listed above.
+    - (C4) only updates have a `number`, and only tasks that train on a
+      micro-batch have a `version`, which is at least -1.
 
     Example:
     ```mlir
@@ -79,13 +90,24 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
   }];
   let arguments = (ins Pipe_TaskKindAttr:$kind, FlatSymbolRefAttr:$stage,
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$micro_batch,
-    Variadic<AnyType>:$operands_, Pipe_OptionalBuffers:$buffers);
+    Variadic<AnyType>:$operands_, Pipe_OptionalBuffers:$buffers,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$number,
+    OptionalAttr<I64Attr>:$version, OptionalAttr<Pipe_BufferAttr>:$weights);
   let results = (outs Variadic<AnyType>:$results_);
   let assemblyFormat = [{
-    $kind $stage (`micro_batch` $micro_batch^)? `(` $operands_ `)`
-    (`buffers` $buffers^)? attr-dict
+    $kind $stage (`micro_batch` $micro_batch^)? (`number` $number^)?
+    (`version` $version^)? `(` $operands_ `)`
+    (`buffers` $buffers^)? (`weights` $weights^)? attr-dict
     `:` functional-type($operands_, $results_)
   }];
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results,
+      "TaskKindAttr":$kind, "::mlir::FlatSymbolRefAttr":$stage,
+      "::mlir::IntegerAttr":$microBatch, "::mlir::ValueRange":$operands,
+      "::mlir::ArrayAttr":$buffers), [{
+    build($_builder, $_state, results, kind, stage, microBatch, operands,
+          buffers, /*number=*/nullptr, /*version=*/nullptr,
+          /*weights=*/nullptr);
+  }]>];
   let hasVerifier = 1;
 }
 

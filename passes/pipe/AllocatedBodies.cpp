@@ -115,8 +115,7 @@ LogicalResult BodyVerifier::verifyOp(Operation &op) {
     if (failed(verifyBounds(op, result, buffer)))
       return failure();
     if (auto read = dyn_cast<nn::ParameterOp>(op)) {
-      BufferAttr place =
-          arena.weightOf(read.getWeightAttr(), stage.getSymName());
+      BufferAttr place = arena.readOf(read.getWeightAttr(), stage, body);
       if (buffer != place)
         return op.emitOpError("expects the weight's place, but got ") << buffer;
       memory.write(result, buffer);
@@ -138,8 +137,13 @@ LogicalResult BodyVerifier::verifyOp(Operation &op) {
       memory.alias(result, op.getOperand(0));
       continue;
     }
-    if (buffer.getSpace() == BufferSpace::input)
-      return op.emitOpError("writes ") << buffer << ", an operand of its task";
+    if (buffer.getSpace() == BufferSpace::input ||
+        buffer.getSpace() == BufferSpace::weights)
+      return op.emitOpError("writes ")
+             << buffer << ", "
+             << (buffer.getSpace() == BufferSpace::input
+                     ? "an operand of its task"
+                     : "weights that others read");
     if (buffer.getSpace() == BufferSpace::arena) {
       for (auto [owner, range] : arena.fixed)
         if (overlap(buffer, range)) {

@@ -78,6 +78,29 @@ struct RankArena {
     return BufferAttr();
   }
 
+  /// Null where a stage has nothing to train.
+  OptimizerOp optimizerOf(llvm::StringRef stage) {
+    for (auto optimizer : op.getBody()->getOps<OptimizerOp>())
+      if (optimizer.getStage() == stage)
+        return optimizer;
+    return OptimizerOp();
+  }
+
+  /// Where a body of a stage finds a weight: at a distance from the version
+  /// that the task reads, if its stage has old ones; otherwise in its place.
+  BufferAttr readOf(mlir::FlatSymbolRefAttr weight, StageOp stage,
+                    mlir::Operation *body) {
+    BufferAttr place = weightOf(weight, stage.getSymName());
+    OptimizerOp optimizer = optimizerOf(stage.getSymName());
+    if (!place || !optimizer || !optimizer.getVersions() ||
+        llvm::isa<EvaluateOp>(body) || !overlap(place, optimizer.getWeights()))
+      return place;
+    return BufferAttr::get(place.getContext(), BufferSpace::weights, 0,
+                           place.getOffset() -
+                               optimizer.getWeights().getOffset(),
+                           place.getBytes());
+  }
+
   BufferAttr gradientOf(mlir::FlatSymbolRefAttr weight, llvm::StringRef stage) {
     for (auto place : op.getBody()->getOps<PlaceOp>())
       if (place.getWeightAttr() == weight && place.getStage() == stage)

@@ -47,7 +47,7 @@ static ArenaLayout::Range around(ArenaLayout::Range first,
 }
 
 ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
-                         int64_t numStates) {
+                         int64_t numStates, ArrayRef<int64_t> oldVersions) {
   for (int32_t stage : onRank)
     for (const WeightCopies &copies : stages.weights())
       if (llvm::is_contained(copies.stages, stage))
@@ -107,6 +107,14 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
 
   begin = end = alignedSize(end);
   for (Optimizer &optimizer : optimizers)
+    for (auto [stage, count] : llvm::zip_equal(onRank, oldVersions))
+      if (stage == optimizer.stage)
+        for (int64_t slot = 0; slot < count; ++slot)
+          optimizer.versions.push_back(allocate(optimizer.weights.bytes));
+  addRegion("old weights", begin, end);
+
+  begin = end = alignedSize(end);
+  for (Optimizer &optimizer : optimizers)
     optimizer.hyper = allocate(4 * sizeof(float));
   addRegion("hyper-parameters", begin, end);
 }
@@ -127,6 +135,25 @@ const ArenaLayout::Place &ArenaLayout::placeOf(int32_t stage,
   llvm_unreachable("every weight that a stage names has a place");
 }
 
+const ArenaLayout::Optimizer *ArenaLayout::optimizerOf(int32_t stage) const {
+  for (const Optimizer &optimizer : optimizers)
+    if (optimizer.stage == stage)
+      return &optimizer;
+  return nullptr;
+}
+
+BufferAttr ArenaLayout::bufferOf(MLIRContext *context, int32_t stage,
+                                 StringRef weight) const {
+  const Place &place = placeOf(stage, weight);
+  const Optimizer *optimizer = optimizerOf(stage);
+  bool hasVersions = optimizer && !optimizer->versions.empty() &&
+                     place.isOwner && place.gradient;
+  return BufferAttr::get(
+      context, hasVersions ? BufferSpace::weights : BufferSpace::arena,
+      place.weight.offset - (hasVersions ? optimizer->weights.offset : 0),
+      place.weight.bytes);
+}
+
 void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
   MLIRContext *context = builder.getContext();
   Location location = builder.getUnknownLoc();
@@ -142,13 +169,17 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         place.gradient ? buffer(*place.gradient) : BufferAttr(),
         place.isOwner ? builder.getUnitAttr() : UnitAttr());
   for (const Optimizer &optimizer : optimizers) {
-    SmallVector<Attribute> states;
+    SmallVector<Attribute> states, versions;
     for (Range state : optimizer.states)
       states.push_back(buffer(state));
+    for (Range version : optimizer.versions)
+      versions.push_back(buffer(version));
     OptimizerOp::create(builder, location, stages.nameOf(optimizer.stage),
                         /*kernel=*/SymbolRefAttr(), buffer(optimizer.weights),
                         buffer(optimizer.gradients),
-                        builder.getArrayAttr(states), buffer(optimizer.hyper));
+                        builder.getArrayAttr(states), buffer(optimizer.hyper),
+                        versions.empty() ? ArrayAttr()
+                                         : builder.getArrayAttr(versions));
   }
   for (const Region &region : regions)
     RegionOp::create(builder, location, region.name, buffer(region.range));

@@ -38,20 +38,28 @@ public:
     Range weights, gradients;
     llvm::SmallVector<Range> states;
     Range hyper;
+    /// Room for old versions of the weights.
+    llvm::SmallVector<Range> versions;
   };
   struct Region {
     llvm::StringRef name;
     Range range;
   };
 
-  /// Of the stages on one rank, ascending.
+  /// Of the stages on one rank, ascending; `oldVersions` is parallel to them.
   ArenaLayout(const Stages &stages, llvm::ArrayRef<int32_t> onRank,
-              int64_t numStates);
+              int64_t numStates, llvm::ArrayRef<int64_t> oldVersions);
 
   /// The end of the last buffer.
   int64_t bytes() const { return end; }
   llvm::ArrayRef<Place> places() const { return allPlaces; }
   const Place &placeOf(int32_t stage, llvm::StringRef weight) const;
+  /// Null where a stage has nothing to train.
+  const Optimizer *optimizerOf(int32_t stage) const;
+  /// Where the forward and backward of a stage find a weight: in its place, or
+  /// at a distance from the version that the task reads.
+  BufferAttr bufferOf(mlir::MLIRContext *context, int32_t stage,
+                      llvm::StringRef weight) const;
 
   /// Names a range, which may enlarge the arena; nothing where it is empty.
   void addRegion(llvm::StringRef name, int64_t begin, int64_t end);

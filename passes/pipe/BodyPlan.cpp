@@ -115,6 +115,9 @@ BufferAttr BodyPlan::bufferOfRoot(Value root, const ArenaLayout &layout,
     return bufferOf(root);
   MLIRContext *context = body->getContext();
   if (auto read = root.getDefiningOp<nn::ParameterOp>()) {
+    // Evaluation reads the newest version.
+    if (!isa<EvaluateOp>(body))
+      return layout.bufferOf(context, stage, read.getWeight());
     ArenaLayout::Range range = layout.placeOf(stage, read.getWeight()).weight;
     return BufferAttr::get(context, BufferSpace::arena, range.offset,
                            range.bytes);

@@ -156,6 +156,8 @@ std::optional<Content> pipewright::pipe::contentWantedBy(const Stages &stages,
   int64_t number = operand.getOperandNumber();
   if (auto task = dyn_cast<TaskOp>(op)) {
     int32_t stage = stages.numberOf(task.getStage());
+    if (isa<UpdatedType>(operand.get().getType()))
+      return Content{Kind::Updated, stage, 0, 0, {}};
     switch (task.getKind()) {
     case TaskKind::forward:
       return sourceContent(stages, stage,

@@ -18,6 +18,7 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/pipe/CheapOps.h"
 #include "passes/pipe/SplitGradients.h"
+#include "passes/pipe/Stages.h"
 #include "passes/pipe/StashPlan.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -315,6 +316,13 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
       return module.emitError("pipe-differentiate: expects the module "
                               "attribute '")
              << PipeDialect::kMicroBatches << "'";
+    // An update takes the mean over its own micro-batches.
+    int64_t perUpdate = microBatches.getInt() / updatesOf(module);
+    if (perUpdate * updatesOf(module) != microBatches.getInt())
+      return module.emitError("pipe-differentiate: expects updates that share "
+                              "the micro-batches evenly, but got ")
+             << updatesOf(module) << " updates and " << microBatches.getInt()
+             << " micro-batches";
 
     SymbolTableCollection symbolTables;
     ActiveResults activeResults;
@@ -336,8 +344,7 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
       SmallVector<int64_t> indices = gradientsOf[stage.getSymNameAttr()];
       llvm::sort(indices);
       if (!stage.getBackward() &&
-          failed(StageGradient(stage, values, indices, microBatches.getInt())
-                     .build()))
+          failed(StageGradient(stage, values, indices, perUpdate).build()))
         return failure();
       BackwardOp backward = stage.getBackward();
       if (!backward)

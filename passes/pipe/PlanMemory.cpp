@@ -10,6 +10,7 @@
 #include "passes/pipe/BodyPlan.h"
 #include "passes/pipe/Passes.h"
 #include "passes/pipe/StepOrder.h"
+#include "passes/pipe/WeightVersions.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -168,12 +169,60 @@ static ModePlan planMode(ModuleOp module, const Stages &stages, StepMode mode,
   return plan;
 }
 
+/// The old versions of the weights of each stage of a rank that its training
+/// has to keep.
+static FailureOr<std::vector<WeightVersions>>
+planVersions(ModuleOp module, const Stages &stages, int64_t rank,
+             ArrayRef<int32_t> onRank) {
+  std::vector<WeightVersions> all(onRank.size());
+  for (RankOp program : module.getOps<RankOp>()) {
+    if (program.getMode() != StepMode::train ||
+        static_cast<int64_t>(program.getRank()) != rank)
+      continue;
+    for (auto [stage, versions] : llvm::zip(onRank, all)) {
+      FailureOr<WeightVersions> planned =
+          planWeightVersions(program, stages.nameOf(stage), updatesOf(module));
+      if (failed(planned))
+        return failure();
+      versions = std::move(*planned);
+    }
+  }
+  return all;
+}
+
+/// Tells the tasks of a stage that reads old weights where its version lies,
+/// and its updates where they keep one.
+static void writeVersions(RankOp program, FlatSymbolRefAttr stage,
+                          const WeightVersions &versions,
+                          const ArenaLayout::Optimizer &optimizer) {
+  auto buffer = [&](ArenaLayout::Range range) {
+    return BufferAttr::get(program.getContext(), BufferSpace::arena,
+                           range.offset, range.bytes);
+  };
+  for (auto task : program.getBody()->getOps<TaskOp>()) {
+    if (task.getStageAttr() != stage)
+      continue;
+    task.removeWeightsAttr();
+    auto slot = versions.slotOf.find(task);
+    if (slot != versions.slotOf.end())
+      task.setWeightsAttr(buffer(optimizer.versions[slot->second]));
+    else if (task.getKind() != TaskKind::update && versions.slots > 0)
+      task.setWeightsAttr(buffer(optimizer.weights));
+  }
+}
+
 /// Plans all programs of one rank and emits its arena. Training and evaluation
 /// never run at once: both begin behind the fixed part.
-static void planRank(ModuleOp module, const Stages &stages, int64_t rank,
-                     ArrayRef<int32_t> onRank, int64_t numStates,
-                     OpBuilder &builder) {
-  ArenaLayout layout(stages, onRank, numStates);
+static LogicalResult planRank(ModuleOp module, const Stages &stages,
+                              int64_t rank, ArrayRef<int32_t> onRank,
+                              int64_t numStates, OpBuilder &builder) {
+  FailureOr<std::vector<WeightVersions>> versions =
+      planVersions(module, stages, rank, onRank);
+  if (failed(versions))
+    return failure();
+  auto oldVersions = llvm::map_to_vector(
+      *versions, [](const WeightVersions &of) { return of.slots; });
+  ArenaLayout layout(stages, onRank, numStates, oldVersions);
   int64_t values = alignedSize(layout.bytes());
   ModePlan train = planMode(module, stages, StepMode::train, rank, onRank);
   ModePlan evaluate =
@@ -196,6 +245,14 @@ static void planRank(ModuleOp module, const Stages &stages, int64_t rank,
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&arena.getBodyRegion().emplaceBlock());
   layout.emit(builder, stages);
+
+  for (RankOp program : module.getOps<RankOp>())
+    if (program.getMode() == StepMode::train &&
+        static_cast<int64_t>(program.getRank()) == rank)
+      for (auto [stage, of] : llvm::zip(onRank, *versions))
+        if (const ArenaLayout::Optimizer *optimizer = layout.optimizerOf(stage))
+          writeVersions(program, stages.nameOf(stage), of, *optimizer);
+  return success();
 }
 
 namespace {
@@ -227,7 +284,8 @@ public:
       for (auto [stage, place] : llvm::enumerate(*ranks))
         if (place == rank)
           onRank.push_back(stage);
-      planRank(module, *stages, rank, onRank, *numStates, builder);
+      if (failed(planRank(module, *stages, rank, onRank, *numStates, builder)))
+        return signalPassFailure();
     }
   }
 };

@@ -48,17 +48,35 @@ static void orderEvaluation(schedules::Schedule &schedule,
   }
 }
 
+/// Writes into the tasks of each stage which version of its weights they read.
+static void setVersions(StepOp step, const Stages &stages,
+                        const schedules::Schedule &schedule) {
+  Builder builder(step.getContext());
+  std::vector<std::vector<int32_t>> versions;
+  for (int32_t stage = 0; stage < stages.size(); ++stage)
+    versions.push_back(schedules::weightVersions(schedule, stage));
+  for (auto task : step.getBody()->getOps<TaskOp>()) {
+    int32_t stage = stages.numberOf(task.getStage());
+    task.removeVersionAttr();
+    if (schedule.weightRule != schedules::WeightRule::Synchronous &&
+        task.getMicroBatch() && stages.hasUpdate(stage))
+      task.setVersion(versions[stage][*task.getMicroBatch()]);
+  }
+}
+
 /// Moves the ops of `step` so that each rank's tasks stand in its order, all
-/// ranks advancing together. Updates and what belongs to tied weights stay at
-/// the end, as they are.
+/// ranks advancing together. What belongs to tied weights stays at the end, and
+/// so do updates, unless the schedule has its own places for them.
 static LogicalResult orderStep(StepOp step, const Stages &stages,
                                const schedules::Schedule &schedule) {
   TaskIndex index;
   SmallVector<Operation *> rest;
   int64_t tasks = 0;
+  bool ordersUpdates =
+      schedule.weightRule != schedules::WeightRule::Synchronous;
   for (Operation &op : *step.getBody()) {
     auto task = dyn_cast<TaskOp>(op);
-    if (task && task.getKind() != TaskKind::update) {
+    if (task && (ordersUpdates || task.getKind() != TaskKind::update)) {
       index.add(stages, task);
       ++tasks;
     } else if (!isa<InputOp>(op)) {
@@ -70,7 +88,7 @@ static LogicalResult orderStep(StepOp step, const Stages &stages,
   for (auto [queue, order] : llvm::zip(queues, schedule.order))
     for (const schedules::Task &task : order)
       if (TaskOp op = index.lookup(task);
-          op && task.kind != schedules::TaskKind::Update) {
+          op && (ordersUpdates || task.kind != schedules::TaskKind::Update)) {
         queue.push_back(op);
         ++queued;
       }
@@ -157,6 +175,14 @@ public:
                                     : "; run pipe-mirror-stages first");
       return signalPassFailure();
     }
+    if (schedule->updates != updatesOf(module)) {
+      module.emitError("schedule '")
+          << policy << "' has " << schedule->updates
+          << (schedule->updates == 1 ? " update" : " updates")
+          << " in a step, but the module's '" << PipeDialect::kUpdates
+          << "' is " << updatesOf(module);
+      return signalPassFailure();
+    }
     if (!schedule->origin.empty())
       module.emitRemark("schedule '")
           << policy << "' chose: " << schedule->origin;
@@ -179,7 +205,10 @@ public:
       } else {
         if (failed(splitTasks(step, *stages, *schedule)))
           return signalPassFailure();
-        threadGradients(step, *stages, *schedule, asScheduled);
+        // Several updates cut the chain where it is to be cut, in order.
+        if (schedule->updates == 1)
+          threadGradients(step, *stages, *schedule, asScheduled);
+        setVersions(step, *stages, *schedule);
       }
       if (failed(orderStep(step, *stages, *schedule)))
         return signalPassFailure();
@@ -209,9 +238,6 @@ private:
     };
     if (!(*chosen)->trains())
       return refuse("only evaluates, but a program trains");
-    if ((*chosen)->weightRule() != schedules::WeightRule::Synchronous)
-      return refuse("needs several versions of the weights, which this version "
-                    "does not keep");
     return chosen;
   }
 

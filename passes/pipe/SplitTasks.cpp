@@ -83,7 +83,7 @@ void TaskSplitter::split() {
   if (weight.takesHandover())
     operands.push_back(first.getResults().back());
   if (!whole.getOperands().empty() &&
-      isa<GradientType>(whole.getOperands().back().getType()))
+      isa<GradientType, UpdatedType>(whole.getOperands().back().getType()))
     operands.push_back(whole.getOperands().back());
   TaskOp second = createTask(TaskKind::weight_gradient, operands,
                              ArrayRef(types).drop_front(numGradients));

@@ -21,8 +21,8 @@ FailureOr<Stages> Stages::read(ModuleOp module) {
     stages.numbers[stage.getSymName()] = stages.ops.size();
     stages.ops.push_back(stage);
   }
-  if (failed(verifyTaskTimes(module, stages.size())) ||
-      failed(stages.readCopies()) ||
+  if (failed(stages.readCopies()) ||
+      failed(verifyTaskTimes(module, stages.size() / stages.copies())) ||
       failed(stages.readLinks(&StageOp::getForward, StepMode::train)) ||
       failed(stages.readLinks(&StageOp::getEvaluate, StepMode::evaluate)) ||
       failed(stages.readWeights(module)))
@@ -253,6 +253,11 @@ FailureOr<int64_t> pipewright::pipe::microBatchesOf(ModuleOp module) {
     return module.emitError("expects the module to have the attribute '")
            << PipeDialect::kMicroBatches << "'";
   return number.getInt();
+}
+
+int64_t pipewright::pipe::updatesOf(ModuleOp module) {
+  auto number = module->getAttrOfType<IntegerAttr>(PipeDialect::kUpdates);
+  return number ? number.getInt() : 1;
 }
 
 schedules::TaskKind pipewright::pipe::scheduleKindOf(TaskKind kind) {

@@ -14,7 +14,8 @@ using namespace pipewright::pipe;
 
 schedules::Task pipewright::pipe::plainTask(const Stages &stages, TaskOp task) {
   return {scheduleKindOf(task.getKind()), stages.numberOf(task.getStage()),
-          static_cast<int32_t>(task.getMicroBatch().value_or(0))};
+          static_cast<int32_t>(
+              task.getMicroBatch().value_or(task.getNumber().value_or(0)))};
 }
 
 void TaskIndex::add(const Stages &stages, TaskOp task) {
@@ -53,6 +54,8 @@ pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
   // Evaluation goes through the first copy, with all micro-batches.
   if (mode == StepMode::train)
     schedule.copies = stages.copies();
+  if (mode == StepMode::train)
+    schedule.updates = updatesOf(module);
   schedule.forwardOnly = mode == StepMode::evaluate;
   schedule.order.resize(schedule.ranks);
 
@@ -104,5 +107,6 @@ void pipewright::pipe::completeSchedule(schedules::Schedule &schedule) {
   if (schedule.forwardOnly)
     return;
   for (int32_t stage = 0; stage < schedule.stages; ++stage)
-    addMissing(Task::update(stage));
+    for (int32_t number = 0; number < schedule.updates; ++number)
+      addMissing(Task::update(stage, number));
 }

@@ -15,7 +15,7 @@
 
 namespace pipewright::pipe {
 
-/// The op of each task of one step. An update has micro-batch 0.
+/// The op of each task of one step. The micro-batch of an update is its number.
 class TaskIndex {
 public:
   void add(const Stages &stages, TaskOp task);

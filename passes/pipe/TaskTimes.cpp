@@ -40,10 +40,11 @@ void applyTaskTimes(ModuleOp module, schedules::TaskCosts &costs) {
     return;
   // Never zero: a task that takes no time has no place in a timeline.
   constexpr double least = 1e-7;
-  for (auto [stage, attribute] : llvm::zip(costs.stages, times)) {
+  for (auto [number, stage] : llvm::enumerate(costs.stages)) {
+    // A second copy of the model takes as long as the first.
+    auto attribute = cast<DenseF64ArrayAttr>(times[number % times.size()]);
     schedules::MeasuredTimes measured;
-    llvm::copy(cast<DenseF64ArrayAttr>(attribute).asArrayRef(),
-               measured.begin());
+    llvm::copy(attribute.asArrayRef(), measured.begin());
     for (double &seconds : measured)
       if (seconds >= 0)
         seconds = std::max(least, seconds);

@@ -35,6 +35,8 @@ public:
   LogicalResult addBackward(int32_t stage, int64_t microBatch);
   /// Sums the gradients of tied weights, updates, and hands new values back.
   void addUpdates();
+  /// One of several updates of a step. No weight is tied.
+  void addUpdate(int64_t number);
 
 private:
   Location locationOf(int32_t stage) const { return stages[stage].getLoc(); }
@@ -53,7 +55,8 @@ private:
   OpBuilder &builder;
   /// Of the current micro-batch.
   SmallVector<TaskOp> forwards, backwards;
-  /// The gradients of each stage so far, null before the first.
+  /// The gradients of each stage so far, null before the first; or the update
+  /// that cleared them.
   SmallVector<Value> gradients;
 };
 
@@ -176,6 +179,18 @@ void StepBuilder::addUpdates() {
   }
 }
 
+void StepBuilder::addUpdate(int64_t number) {
+  for (int32_t stage = 0; stage < stages.size(); ++stage) {
+    if (!stages.hasUpdate(stage))
+      continue;
+    Type type = UpdatedType::get(builder.getContext(), stages.nameOf(stage));
+    TaskOp update = createTask(TaskKind::update, stage, std::nullopt,
+                               gradients[stage], type);
+    update.setNumber(number);
+    gradients[stage] = update.getResult(0);
+  }
+}
+
 class UnrollMicrobatches
     : public pipe::impl::PipeUnrollMicrobatchesBase<UnrollMicrobatches> {
 public:
@@ -200,6 +215,8 @@ public:
           << *microBatches;
       return signalPassFailure();
     }
+    if (failed(checkUpdates(module, *stages, *microBatches)))
+      return signalPassFailure();
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     if (failed(unrollTraining(*stages, *microBatches, builder)) ||
         failed(unrollEvaluation(*stages, *microBatches, builder)))
@@ -214,10 +231,34 @@ private:
     return step;
   }
 
+  /// Several updates in a step mean old weights for some micro-batches. A tied
+  /// weight would have to be sent to its replicas after every update, and their
+  /// gradients back before it, between tasks of other ranks that do not wait.
+  static LogicalResult checkUpdates(ModuleOp module, const Stages &stages,
+                                    int64_t microBatches) {
+    int64_t updates = updatesOf(module);
+    if (microBatches % (updates * stages.copies()) != 0)
+      return module.emitError("expects updates that share the micro-batches "
+                              "evenly, but got ")
+             << updates << " updates and " << microBatches << " micro-batches";
+    if (updates == 1)
+      return success();
+    for (const WeightCopies &copies : stages.weights())
+      if (copies.isTied())
+        return copies.weight.emitOpError("is used by ")
+               << copies.stages.size() << " stages, which schedules with stale "
+               << "weights do not allow: their copies would differ; use "
+                  "another "
+               << "schedule, or another number of stages";
+    return success();
+  }
+
   LogicalResult unrollTraining(const Stages &stages, int64_t microBatches,
                                OpBuilder &builder) {
     createStep(getOperation(), StepMode::train, builder);
     StepBuilder step(stages, builder);
+    int64_t updates = updatesOf(getOperation());
+    int64_t perUpdate = microBatches / updates;
     for (int64_t m = 0; m < microBatches; ++m) {
       for (int32_t stage = 0; stage < stages.size(); ++stage)
         if (stages.runs(stage, m, microBatches) &&
@@ -227,8 +268,11 @@ private:
         if (stages.runs(stage, m, microBatches) &&
             stages[stage].getBackward() && failed(step.addBackward(stage, m)))
           return failure();
+      if (updates > 1 && (m + 1) % perUpdate == 0)
+        step.addUpdate(m / perUpdate);
     }
-    step.addUpdates();
+    if (updates == 1)
+      step.addUpdates();
     return success();
   }
 

@@ -42,10 +42,16 @@ private:
   /// The buffers of an op's results: given, or found through a transfer.
   FailureOr<SmallVector<BufferAttr>> writesOf(Operation &op);
   LogicalResult verifyInArena(Operation &op, BufferAttr buffer, bool isFixed);
+  LogicalResult verifyVersion(TaskOp task);
+  LogicalResult verifyNextStep(RankOp program);
 
   RankArena &arena;
   const BodyWrites &bodyWrites;
   SymbolicMemory memory;
+  /// By stage and by offset of the arena: which version of the weights is
+  /// there; and the first task that read version -1 from a slot.
+  std::map<std::string, std::map<int64_t, int64_t>> versions;
+  std::map<std::string, std::map<int64_t, TaskOp>> before;
   /// Posted and not yet waited for.
   llvm::MapVector<Value, BufferAttr> sending, receiving;
 };
@@ -56,6 +62,67 @@ LogicalResult ProgramBuffersVerifier::verify(RankOp program) {
   for (Operation &op : *program.getBody())
     if (failed(verifyOp(op)))
       return failure();
+  return verifyNextStep(program);
+}
+
+/// The version that a task reads is in the bytes that it is told.
+LogicalResult ProgramBuffersVerifier::verifyVersion(TaskOp task) {
+  OptimizerOp optimizer = arena.optimizerOf(task.getStage());
+  if (!optimizer || task.getKind() == TaskKind::evaluate)
+    return success();
+  auto &found = versions[task.getStage().str()];
+  int64_t newestAt = optimizer.getWeights().getOffset();
+  std::optional<BufferAttr> weights = task.getWeights();
+  if (task.getKind() != TaskKind::update && optimizer.getVersions() && !weights)
+    return task.emitOpError("has no weights; run pipe-plan-memory");
+  if (weights && weights->getOffset() != newestAt &&
+      !(optimizer.getVersions() &&
+        llvm::is_contained(*optimizer.getVersions(), *weights)))
+    return task.emitOpError("names ")
+           << *weights << ", where no version of its weights is";
+  int64_t at = weights ? weights->getOffset() : newestAt;
+  if (task.getKind() == TaskKind::update) {
+    if (weights)
+      found[at] = found[newestAt];
+    ++found[newestAt];
+    return success();
+  }
+  if (!task.getVersion())
+    return success();
+  auto version = static_cast<int64_t>(*task.getVersion());
+  // What the last step left there is known at the end of this one.
+  if (version == -1 && !found.contains(at) && at != newestAt) {
+    found[at] = version;
+    before[task.getStage().str()][at] = task;
+  }
+  if (!found.contains(at) && at == newestAt)
+    found[at] = 0;
+  if (!found.contains(at) || found[at] != version) {
+    InFlightDiagnostic diagnostic = task.emitOpError("expects version ")
+                                    << version << " of its weights at offset "
+                                    << at << ", but finds ";
+    if (found.contains(at))
+      diagnostic << "version " << found[at];
+    else
+      diagnostic << "none";
+    return diagnostic;
+  }
+  return success();
+}
+
+/// A step begins with what the one before it left.
+LogicalResult ProgramBuffersVerifier::verifyNextStep(RankOp program) {
+  for (auto &[stage, tasks] : before) {
+    OptimizerOp optimizer = arena.optimizerOf(stage);
+    auto &found = versions[stage];
+    int64_t newest = found[optimizer.getWeights().getOffset()];
+    for (auto &[at, task] : tasks)
+      if (found[at] != newest - 1)
+        return task.emitOpError("reads at offset ")
+               << at << " what the last update of a step overwrote, "
+               << "but a step leaves version " << found[at] << " of " << newest
+               << " there";
+  }
   return success();
 }
 
@@ -156,6 +223,8 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
   // What a body writes besides: its workspace.
   SmallVector<BufferAttr> all = *writes;
   if (auto task = dyn_cast<TaskOp>(op)) {
+    if (failed(verifyVersion(task)))
+      return failure();
     auto stage = SymbolTable::lookupNearestSymbolFrom<StageOp>(
         op.getParentOp(), task.getStageAttr());
     auto found = bodyWrites.find(stage.bodyOf(task.getKind()));
@@ -268,6 +337,16 @@ private:
           return optimizer.emitOpError("expects states of the size of ")
                  << optimizer.getWeights() << ", but got " << state;
         if (failed(add(optimizer, state)))
+          return failure();
+      }
+      SmallVector<BufferAttr> oldVersions;
+      if (ArrayAttr given = optimizer.getVersionsAttr())
+        llvm::append_range(oldVersions, given.getAsRange<BufferAttr>());
+      for (BufferAttr version : oldVersions) {
+        if (version.getBytes() != optimizer.getWeights().getBytes())
+          return optimizer.emitOpError("expects versions of the size of ")
+                 << optimizer.getWeights() << ", but got " << version;
+        if (failed(add(optimizer, version)))
           return failure();
       }
       if (failed(add(optimizer, optimizer.getHyper())) ||

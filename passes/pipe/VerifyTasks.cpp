@@ -21,7 +21,8 @@ class TaskVerifier {
 public:
   TaskVerifier(const Stages &stages, StepMode mode, int64_t microBatches,
                Operation *where, ArrayRef<Operation *> ops)
-      : stages(stages), mode(mode), microBatches(microBatches), where(where),
+      : stages(stages), mode(mode), microBatches(microBatches),
+        updates(updatesOf(where->getParentOfType<ModuleOp>())), where(where),
         ops(ops), summing(stages.size()) {}
 
   LogicalResult verify() {
@@ -53,13 +54,14 @@ private:
   void verifyBackward(int32_t stage, int64_t microBatch, bool expected);
   void verifyChain(int32_t stage);
   SmallVector<TaskOp> summingTasks(int32_t stage) const;
+  void verifyVersion(TaskOp task, int32_t stage, int64_t microBatch);
   void verifyTiedWeights();
   void expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
                   bool expected);
 
   const Stages &stages;
   StepMode mode;
-  int64_t microBatches;
+  int64_t microBatches, updates;
   Operation *where;
   ArrayRef<Operation *> ops;
   std::map<std::tuple<TaskKind, int32_t, int64_t>, TaskOp> tasks;
@@ -80,7 +82,7 @@ void TaskVerifier::collect(Operation *op) {
   auto task = dyn_cast<TaskOp>(op);
   if (!task)
     return;
-  int64_t batch = task.getMicroBatch().value_or(0);
+  int64_t batch = task.getMicroBatch().value_or(task.getNumber().value_or(0));
   if (batch >= microBatches) {
     report(op) << "is for micro-batch " << batch << ", but the step has "
                << microBatches;
@@ -125,6 +127,8 @@ void TaskVerifier::expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
              << stages[stage].getSymName() << "'";
   if (kind != TaskKind::update)
     diagnostic << ", micro-batch " << microBatch;
+  else if (updates > 1)
+    diagnostic << ", number " << microBatch;
 }
 
 void TaskVerifier::verifyStage(int32_t stage) {
@@ -136,7 +140,11 @@ void TaskVerifier::verifyStage(int32_t stage) {
     verifyBackward(stage, m, trains && op.getBackward());
     expectTask(TaskKind::evaluate, stage, m, !isTraining && op.getEvaluate());
   }
-  expectTask(TaskKind::update, stage, 0, isTraining && stages.hasUpdate(stage));
+  // No update is beyond those that are expected: they are numbered like
+  // micro-batches, of which there are more.
+  for (int64_t number = 0; number < microBatches; ++number)
+    expectTask(TaskKind::update, stage, number,
+               isTraining && stages.hasUpdate(stage) && number < updates);
 }
 
 /// A backward is there whole or in halves.
@@ -147,6 +155,12 @@ void TaskVerifier::verifyBackward(int32_t stage, int64_t microBatch,
   expectTask(TaskKind::backward, stage, microBatch, expected && !isSplit);
   for (TaskKind half : {TaskKind::input_gradient, TaskKind::weight_gradient})
     expectTask(half, stage, microBatch, expected && isSplit);
+  for (TaskKind kind : {TaskKind::backward, TaskKind::input_gradient,
+                        TaskKind::weight_gradient}) {
+    auto found = tasks.find({kind, stage, microBatch});
+    if (found != tasks.end())
+      verifyVersion(found->second, stage, microBatch);
+  }
 }
 
 /// The tasks that add to a stage's gradients, in the order in which they must;
@@ -165,16 +179,35 @@ SmallVector<TaskOp> TaskVerifier::summingTasks(int32_t stage) const {
   return chain;
 }
 
+/// A backward reads the version of the weights that its forward read.
+void TaskVerifier::verifyVersion(TaskOp task, int32_t stage,
+                                 int64_t microBatch) {
+  auto forward = tasks.find({TaskKind::forward, stage, microBatch});
+  if (forward == tasks.end() ||
+      forward->second.getVersionAttr() == task.getVersionAttr())
+    return;
+  auto versionOf = [](TaskOp of) {
+    return of.getVersion() ? std::to_string(int64_t(*of.getVersion())) : "none";
+  };
+  report(task) << "expects the version of the weights that its forward read, "
+               << versionOf(forward->second) << ", but got " << versionOf(task);
+}
+
 /// The gradients of a stage pass through all its backward and weight-gradient
-/// tasks, in order.
+/// tasks, in order, and through the updates between them.
 void TaskVerifier::verifyChain(int32_t stage) {
   if (!stages.hasGradients(stage))
     return;
+  SmallVector<TaskOp> chain = summingTasks(stage);
+  auto updateOf = [&](TaskOp task) {
+    return static_cast<int64_t>(*task.getMicroBatch()) * updates / microBatches;
+  };
+  // What the next task adds to, and the task that made it.
   TaskOp previous;
-  for (TaskOp task : summingTasks(stage)) {
+  for (auto [position, task] : llvm::enumerate(chain)) {
     Value sum;
     if (task.getNumOperands() > 0 &&
-        isa<GradientType>(task.getOperands().back().getType()))
+        isa<GradientType, UpdatedType>(task.getOperands().back().getType()))
       sum = task.getOperands().back();
     if (task.getNumResults() == 0 ||
         !isa<GradientType>(task.getResults().back().getType())) {
@@ -183,23 +216,33 @@ void TaskVerifier::verifyChain(int32_t stage) {
     }
     Value expected = previous ? previous.getResults().back() : Value();
     if (sum != expected) {
-      if (previous)
+      if (!previous)
+        report(task) << "is the first of its stage, and expects no gradients";
+      else if (previous.getKind() == TaskKind::update)
+        report(task) << "expects the gradients that update "
+                     << previous.getNumber().value_or(0) << " cleared";
+      else
         report(task) << "expects the gradients summed up to micro-batch "
                      << *previous.getMicroBatch();
-      else
-        report(task) << "is the first of its stage, and expects no gradients";
       return;
     }
     previous = task;
+    bool endsUpdate = position + 1 == chain.size() ||
+                      updateOf(chain[position + 1]) != updateOf(task);
+    auto update = tasks.find({TaskKind::update, stage, updateOf(task)});
+    if (!endsUpdate || update == tasks.end())
+      continue;
+    Value last = update->second.getOperand(0);
+    while (auto add = last.getDefiningOp<AddGradientOp>())
+      last = add.getGradient();
+    if (last != previous.getResults().back()) {
+      report(update->second)
+          << "expects the gradients of all "
+          << (updates == 1 ? "micro-batches" : "its micro-batches");
+      return;
+    }
+    previous = update->second;
   }
-  auto update = tasks.find({TaskKind::update, stage, 0});
-  if (!previous || update == tasks.end())
-    return;
-  Value last = update->second.getOperand(0);
-  while (auto add = last.getDefiningOp<AddGradientOp>())
-    last = add.getGradient();
-  if (last != previous.getResults().back())
-    report(update->second) << "expects the gradients of all micro-batches";
 }
 
 void TaskVerifier::verifyTiedWeights() {

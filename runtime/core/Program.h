@@ -60,6 +60,14 @@ struct OutputInfo {
   std::vector<int64_t> shape;
 };
 
+/// Room for weights that an update has replaced while tasks still read them.
+struct OldWeights {
+  /// All weights of a stage, in their newest version.
+  Buffer newest;
+  /// Holds the same weights before the first step.
+  Buffer old;
+};
+
 /// One line of the memory report: what the planned bytes are for.
 struct MemoryLine {
   const char *what = "";
@@ -71,7 +79,8 @@ struct RankProgram {
   std::vector<WeightInfo> weights;
   /// The inputs (by number) that this rank loads.
   std::vector<int64_t> inputs;
-  /// One optimizer step over all micro-batches.
+  std::vector<OldWeights> oldWeights = {};
+  /// One step over all micro-batches.
   void (*step)(Rank &) = nullptr;
   /// Forward only, all micro-batches; reports the loss, stores the outputs.
   /// Null: the program was compiled without evaluation.
@@ -98,6 +107,9 @@ struct Program {
   const char *name = "model";
   int64_t microBatches = 1;
   int64_t microBatchSize = 1;
+  /// Of the weights, in one call of `step`; each takes its share of the
+  /// micro-batches, in order.
+  int64_t updates = 1;
   const char *optimizer = "sgd";
   HyperParameters defaults;
   std::vector<InputInfo> inputs;

@@ -12,7 +12,7 @@ using namespace pipewright::runtime;
 
 Rank::Rank(const Program &program, int64_t number, Transport &transport)
     : whole(program), rankNumber(number), link(transport),
-      arena(program.ranks.at(number).arenaBytes) {}
+      arena(program.ranks.at(number).arenaBytes), losses(program.updates) {}
 
 Rank::~Rank() {
   for (auto &[key, state] : libraries)
@@ -27,16 +27,26 @@ void Rank::storeOutput(int64_t output, int64_t microBatch, Buffer source) {
   io->store(output, microBatch, data<void>(source), source.bytes);
 }
 
-void Rank::reportLoss(int64_t, Buffer loss) {
-  lossSum += *data<float>(loss);
-  ++lossCount;
+void Rank::reportLoss(int64_t microBatch, Buffer loss) {
+  auto &[sum, count] =
+      losses.at(microBatch * whole.updates / whole.microBatches);
+  sum += *data<float>(loss);
+  ++count;
+}
+
+std::vector<std::pair<double, int64_t>> Rank::takeLosses() {
+  std::vector<std::pair<double, int64_t>> taken(losses.size());
+  taken.swap(losses);
+  return taken;
 }
 
 std::pair<double, int64_t> Rank::takeLoss() {
-  const std::pair<double, int64_t> taken = {lossSum, lossCount};
-  lossSum = 0;
-  lossCount = 0;
-  return taken;
+  std::pair<double, int64_t> total;
+  for (const auto &[sum, count] : takeLosses()) {
+    total.first += sum;
+    total.second += count;
+  }
+  return total;
 }
 
 void Rank::postSend(int64_t peer, Buffer buffer) {
@@ -72,17 +82,24 @@ void Rank::setTrace(Trace *newTrace) {
   observed = trace || capturing;
 }
 
-void Rank::beginStep(int64_t step, float learningRate) {
+void Rank::beginStep(int64_t step, std::vector<float> learningRates) {
   stepNumber = step;
+  rates = std::move(learningRates);
+  beginUpdate(0);
+}
+
+void Rank::beginUpdate(int64_t number) {
+  updateNumber = number;
   ++version;
   const HyperParameters &defaults = whole.defaults;
+  const int64_t done = stepNumber * whole.updates + number;
   auto correction = [&](float beta) {
     return beta == 0
                ? 1.0f
                : static_cast<float>(
-                     1 / (1 - std::pow(static_cast<double>(beta), step + 1)));
+                     1 / (1 - std::pow(static_cast<double>(beta), done + 1)));
   };
-  hyperValues[0] = learningRate;
+  hyperValues[0] = rates.at(number);
   hyperValues[1] = correction(defaults.beta1);
   hyperValues[2] = correction(defaults.beta2);
   hyperValues[3] = defaults.gradientScale;
@@ -96,6 +113,8 @@ void Rank::captureGradients() {
 void Rank::observeTask(const char *kind, int64_t stage, int64_t microBatch) {
   if (capturing && kind[0] == 'U')
     copyGradients();
+  if (kind[0] == 'U')
+    microBatch = updateNumber;
   if (trace)
     trace->task(kind, stage, microBatch);
 }

@@ -77,8 +77,11 @@ public:
   /// Lets transfers make progress; cheap, called between kernels.
   void poll();
 
+  /// Begins update `number` of a step that has several: what optimizer kernels
+  /// are told changes from update to update.
+  void beginUpdate(int64_t number);
   /// (learning rate, 1/(1-beta1^t), 1/(1-beta2^t), gradient scale) of this
-  /// step, for optimizer kernels.
+  /// update, for optimizer kernels.
   const float *hyper() const { return hyperValues; }
   /// The same, copied into the arena.
   void loadHyper(Buffer destination);
@@ -117,9 +120,15 @@ public:
   /// Records the following tasks; null stops it.
   void setTrace(Trace *newTrace);
   /// Begins step `step`, with all that changes from step to step.
-  void beginStep(int64_t step, float learningRate);
+  void beginStep(int64_t step, float learningRate) {
+    beginStep(step, std::vector<float>{learningRate});
+  }
+  /// One learning rate for each update of the step.
+  void beginStep(int64_t step, std::vector<float> learningRates);
   /// Sum and count of the losses reported since the last call.
   std::pair<double, int64_t> takeLoss();
+  /// The same for the micro-batches of each update of a step.
+  std::vector<std::pair<double, int64_t>> takeLosses();
   /// Keep a copy of all gradients at the next "U" task.
   void captureGradients();
   /// What was captured, one per weight of the rank (empty: no gradient),
@@ -144,12 +153,14 @@ private:
   bool capturing = false;
   float hyperValues[4] = {0, 1, 1, 1};
   int64_t stepNumber = 0;
+  int64_t updateNumber = 0;
   uint64_t seedValue = 0;
   int64_t threadCount = 1;
   int64_t version = 0;
   int64_t scratch = 0;
-  double lossSum = 0;
-  int64_t lossCount = 0;
+  std::vector<float> rates;
+  /// By update: sum and count.
+  std::vector<std::pair<double, int64_t>> losses;
   std::vector<std::vector<float>> captured;
   std::vector<std::pair<const void *, LibraryState *>> libraries;
 };

@@ -72,6 +72,7 @@ struct Direction {
   /// Which input is a packed weight that outlives a call; -1: none.
   int kept = -1;
   int64_t keptVersion = -1;
+  const float *keptFrom = nullptr;
   void *keptMemory = nullptr;
   size_t outputScratch = 0, inputScratch[2] = {0, 0}, padScratch = 0;
 };
@@ -229,10 +230,15 @@ static void execute(Rank &rank, Direction &direction, const float *first,
       operand.blocked.set_data_handle(scratch);
       scratch += direction.inputScratch[i];
     }
-    if (!kept || direction.keptVersion != rank.weightVersion()) {
+    // With stale weights, tasks of one version of all weights read from
+    // different places.
+    if (!kept || direction.keptVersion != rank.weightVersion() ||
+        direction.keptFrom != inputs[i]) {
       operand.convert.execute(state.stream, operand.plain, operand.blocked);
-      if (kept)
+      if (kept) {
         direction.keptVersion = rank.weightVersion();
+        direction.keptFrom = inputs[i];
+      }
     }
     arguments.insert({direction.inputArguments[i], operand.blocked});
   }

@@ -62,6 +62,9 @@ void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {
            " bytes, but its buffer ", weight.buffer.bytes);
     std::memcpy(rank.data<void>(weight.buffer), tensor.data, tensor.bytes);
   }
+  for (const OldWeights &stage : rank.program().oldWeights)
+    std::memcpy(rank.data<void>(stage.old), rank.data<void>(stage.newest),
+                stage.newest.bytes);
 }
 
 void pipewright::runtime::checkWeights(const Program &program,

@@ -171,6 +171,10 @@ Options Options::parse(int argc, char **argv, const Program &program) {
                      !options.evalData.empty();
   if (options.steps < 0)
     options.steps = options.data.empty() && looks ? 0 : 100;
+  // The schedule runs several steps together or none of them.
+  const int64_t together = program.updates;
+  options.stepsGiven = options.steps;
+  options.steps = (options.steps + together - 1) / together * together;
   if (!options.evalEvery)
     options.evalEvery = std::max<int64_t>(1, (options.steps + 4) / 5);
   if (!options.predict.empty())
@@ -195,7 +199,16 @@ std::string pipewright::runtime::helpText(const Program &program) {
   std::string text = "trains '" + std::string(program.name) + "' on " +
                      std::to_string(program.ranks.size()) +
                      " ranks: threads of one process, or processes of "
-                     "mpirun\n\noptions:\n";
+                     "mpirun\n";
+  if (program.updates > 1) {
+    const std::string updates = std::to_string(program.updates);
+    text += "\na step is one update of the weights, from " +
+            std::to_string(program.microBatches / program.updates) +
+            " of the micro-batches; the schedule runs\n" + updates +
+            " steps together, so --steps is rounded up to a multiple of " +
+            updates + "\n";
+  }
+  text += "\noptions:\n";
   for (const Row &row : rows()) {
     char line[160];
     const std::string left =

@@ -18,6 +18,8 @@ struct Options {
   std::vector<DataSpec> evalData;
   /// -1: not given.
   int64_t steps = -1;
+  /// What `steps` was before it was rounded up to what the schedule can run.
+  int64_t stepsGiven = 0;
   int64_t evalEvery = 0;
   int64_t evalBatches = 16;
   double learningRate = 0;

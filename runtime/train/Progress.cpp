@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <unistd.h>
+#include <utility>
 
 using namespace pipewright::runtime;
 
@@ -63,7 +64,8 @@ void Progress::step(int64_t number, double loss, double seconds) {
       return;
   } else {
     const int64_t interval = std::max<int64_t>(1, steps / 20);
-    if (!last && number != 1 && number % interval != 0)
+    const int64_t before = std::exchange(seen, number);
+    if (!last && before != 0 && number / interval == before / interval)
       return;
   }
   shown = now;

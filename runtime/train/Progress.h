@@ -30,6 +30,8 @@ private:
   const int64_t steps, samples, tokens;
   const bool terminal;
   bool open = false;
+  /// The step before; they may come several at a time.
+  int64_t seen = 0;
   double smoothSeconds = 0;
   std::chrono::steady_clock::time_point shown;
 };

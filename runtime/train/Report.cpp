@@ -33,6 +33,8 @@ std::string pipewright::runtime::headerText(const Program &program,
                                             const Options &options,
                                             const Launch &launch) {
   const long long ranks = program.ranks.size();
+  const int64_t together = program.updates;
+  const int64_t perStep = program.microBatches / together;
   std::string text = format(
       "%s: %lld rank%s (%s), %lld thread%s each%s; a step is %lld micro-batch"
       "%s of %lld; %s, lr %g",
@@ -40,12 +42,21 @@ std::string pipewright::runtime::headerText(const Program &program,
       launch.processes ? "MPI processes" : "threads",
       (long long)launch.threadsPerRank, launch.threadsPerRank == 1 ? "" : "s",
       launch.pinned ? "" : " (not pinned: more threads than cores)",
-      (long long)program.microBatches, program.microBatches == 1 ? "" : "es",
+      (long long)perStep, perStep == 1 ? "" : "es",
       (long long)program.microBatchSize, program.optimizer,
       options.learningRate);
+  if (together > 1) {
+    text +=
+        format("\nthe schedule runs %lld steps together, some on weights of "
+               "earlier steps",
+               (long long)together);
+    if (options.steps > options.stepsGiven)
+      text += format("; --steps %lld is rounded up to %lld",
+                     (long long)options.stepsGiven, (long long)options.steps);
+  }
   text += "\npredicted: ";
   if (const double seconds = predictedSeconds(program))
-    text += secondsText(seconds) + " per step; ";
+    text += secondsText(seconds / together) + " per step; ";
   text += "memory";
   const char *separator = " ";
   for (const RankProgram &rank : program.ranks) {
@@ -108,13 +119,15 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
     std::nth_element(stepSeconds.begin(),
                      stepSeconds.begin() + stepSeconds.size() / 2,
                      stepSeconds.end());
-    const double measured = stepSeconds[stepSeconds.size() / 2];
+    const int64_t together = program.updates;
+    const double measured = stepSeconds[stepSeconds.size() / 2] / together;
+    const double predicted = predictedSeconds(program) / together;
     text += "step time  measured " + secondsText(measured) + " (median)";
-    if (const double predicted = predictedSeconds(program))
+    if (predicted > 0)
       text += ", predicted " + secondsText(predicted);
     text += "\n";
     log.write({{"measured_step_seconds", measured},
-               {"predicted_step_seconds", predictedSeconds(program)}});
+               {"predicted_step_seconds", predicted}});
   }
   double arenas = 0, scratch = 0;
   for (size_t r = 0; r < rows.size(); ++r) {

@@ -45,6 +45,12 @@ void pipewright::runtime::checkRun(const Program &program,
     checkAmount(program, dataset, "--eval-data");
     dataset.validate();
   }
+  // Gradients of one update are cleared before those of all stages are whole.
+  if (!options.dumpGradients.empty() && program.updates > 1)
+    fail("--dump-gradients: the schedule of this program updates the weights ",
+         program.updates,
+         " times in a step, so there is no moment at which "
+         "all gradients are there; compile with another schedule");
   if (!options.predict.empty())
     Dataset(program, options.predict, "--predict", Dataset::Missing::Zeros)
         .validate();
@@ -68,6 +74,7 @@ public:
 
 private:
   void train();
+  /// One call of the program: one step, or several that run together.
   void step(int64_t number, Batches &batches, Progress &progress);
   void evaluateAt(int64_t number, Progress &progress);
   void finish();
@@ -132,13 +139,17 @@ void Trainer::evaluateAt(int64_t number, Progress &progress) {
 
 void Trainer::train() {
   Batches batches(program, *data);
-  Progress progress(options.steps, batches.batchSamples(),
+  const int64_t together = program.updates;
+  Progress progress(options.steps, batches.batchSamples() / together,
                     data->tokensPerSample());
-  for (int64_t number = 0; number < options.steps; ++number) {
-    if (evalData && number % options.evalEvery == 0)
-      evaluateAt(number, progress);
-    step(number, batches, progress);
-    if (number == 0 && !options.dumpGradients.empty())
+  for (int64_t done = 0; done < options.steps; done += together) {
+    // Where steps run together, after those that hold the one asked for.
+    const int64_t before = std::max<int64_t>(0, done - together);
+    if (evalData &&
+        (done == 0 || done / options.evalEvery != before / options.evalEvery))
+      evaluateAt(done, progress);
+    step(done / together, batches, progress);
+    if (done == 0 && !options.dumpGradients.empty())
       saveGradients(rank, options.dumpGradients);
   }
   if (evalData)
@@ -152,9 +163,13 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
                            : data->inOrder(first + position);
   };
   rank.setBatchIo(&batches);
-  const float learningRate = options.learningRateAt(number);
+  const int64_t together = program.updates;
+  std::vector<float> learningRates;
+  for (int64_t update = 0; update < together; ++update)
+    learningRates.push_back(options.learningRateAt(number * together + update));
   const bool traced =
-      !options.trace.empty() && number + options.traceSteps >= options.steps;
+      !options.trace.empty() &&
+      (number + 1) * together + options.traceSteps > options.steps;
   if (number == 0 && !options.dumpGradients.empty())
     rank.captureGradients();
   if (traced) {
@@ -163,31 +178,39 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   }
 
   const auto start = Clock::now();
-  rank.beginStep(number, learningRate);
+  rank.beginStep(number, learningRates);
   rank.program().step(rank);
   if (traced) {
     trace.stop();
     rank.setTrace(nullptr);
   }
-  const auto [sum, count] = rank.takeLoss();
-  double totals[2] = {sum, static_cast<double>(count)};
-  rank.transport().sumToAll(totals, 2);
+  std::vector<double> totals;
+  for (const auto &[sum, count] : rank.takeLosses()) {
+    totals.push_back(sum);
+    totals.push_back(static_cast<double>(count));
+  }
+  rank.transport().sumToAll(totals.data(), totals.size());
   const double seconds =
       std::chrono::duration<double>(Clock::now() - start).count();
 
-  const double loss = totals[0] / totals[1];
   stepSeconds.push_back(seconds);
   if (!speaks)
     return;
-  progress.step(number + 1, loss, seconds);
-  log.write({{"step", static_cast<double>(number + 1)},
-             {"loss", loss},
-             {"learning_rate", learningRate},
-             {"seconds", seconds},
-             {"samples_per_second", batches.batchSamples() / seconds}});
-  if (totals[1] > 0 && !std::isfinite(loss))
-    fail("the loss is ", loss, " at step ", number + 1,
-         ": try a smaller --lr than ", options.learningRate);
+  for (int64_t update = 0; update < together; ++update) {
+    const int64_t step = number * together + update + 1;
+    const double loss = totals[2 * update] / totals[2 * update + 1];
+    // Steps that run together are shown when the last one is done.
+    if (update + 1 == together)
+      progress.step(step, loss, seconds / together);
+    log.write({{"step", static_cast<double>(step)},
+               {"loss", loss},
+               {"learning_rate", learningRates[update]},
+               {"seconds", seconds / together},
+               {"samples_per_second", batches.batchSamples() / seconds}});
+    if (totals[2 * update + 1] > 0 && !std::isfinite(loss))
+      fail("the loss is ", loss, " at step ", step,
+           ": try a smaller --lr than ", options.learningRate);
+  }
 }
 
 void Trainer::finish() {

@@ -1,8 +1,9 @@
 //===- compare-reference.cpp - Training against PyTorch's numbers ---------===//
 //
 // Compares a run's losses (the JSONL log) and the gradients of its first step
-// (safetensors) with a file of tools/reference/make_reference.py, and prints
-// how much of the tolerance was used. Exit code 1 when something is outside.
+// (safetensors) with a file of tools/reference/make_reference.py, or its losses
+// and final weights with one of make_stale_reference.py, and prints how much of
+// the tolerance was used. Exit code 1 when something is outside.
 //
 // Tolerances, float32 against PyTorch in float64:
 // - a gradient: 1e-4 of its norm, estimated by 16 random projections; or, where
@@ -12,6 +13,8 @@
 //   plus 1e-6 of the norm of all gradients together, for those that are zero
 //   in exact arithmetic (the bias of a key projection, a convolution's bias
 //   before a normalization).
+// - a final weight: 1e-5 of its norm, or four times what PyTorch's own float32
+//   is off by; training has moved each by 1e-2 at least.
 // - a loss: 1e-4 relative, or four times PyTorch's own float32 error.
 //
 //===----------------------------------------------------------------------===//
@@ -66,6 +69,21 @@ static bool compareLosses(const json &expected, const std::vector<double> &got,
   return worst <= tolerance;
 }
 
+/// The norm of a tensor's difference from the reference, estimated.
+static double errorOf(const json &entry, const TensorView &tensor) {
+  const float *data = reinterpret_cast<const float *>(tensor.data);
+  size_t count = tensor.bytes / sizeof(float);
+  double squares = 0;
+  const json &projections = entry["projections"];
+  for (size_t k = 0; k < projections.size(); ++k) {
+    double dot = 0;
+    for (size_t i = 0; i < count; ++i)
+      dot += data[i] * sign(i, k);
+    squares += std::pow(dot - projections[k].get<double>(), 2);
+  }
+  return std::sqrt(squares / projections.size());
+}
+
 static bool compareGradients(const json &expected, const char *path) {
   SafetensorsReader file(path);
   double total = 0;
@@ -82,17 +100,7 @@ static bool compareGradients(const json &expected, const char *path) {
   bool inside = true;
   for (const auto &[name, entry] : expected.items()) {
     TensorView tensor = file.find(name, ElementType::F32, entry["shape"]);
-    const float *data = reinterpret_cast<const float *>(tensor.data);
-    size_t count = tensor.bytes / sizeof(float);
-    double squares = 0;
-    const json &projections = entry["projections"];
-    for (size_t k = 0; k < projections.size(); ++k) {
-      double dot = 0;
-      for (size_t i = 0; i < count; ++i)
-        dot += data[i] * sign(i, k);
-      squares += std::pow(dot - projections[k].get<double>(), 2);
-    }
-    double error = std::sqrt(squares / projections.size());
+    double error = errorOf(entry, tensor);
     double norm = entry["norm"];
     double relative = std::max(
         {1e-4, 4 * entry["float32_error"].get<double>(), 2 * worstOfPyTorch});
@@ -113,10 +121,35 @@ static bool compareGradients(const json &expected, const char *path) {
   return inside;
 }
 
+static bool compareWeights(const json &expected, const char *path) {
+  SafetensorsReader file(path);
+  double worst = 0;
+  std::string worstName;
+  for (const auto &[name, entry] : expected.items()) {
+    TensorView tensor = file.find(name, ElementType::F32, entry["shape"]);
+    double allowed = std::max(1e-5, 4 * entry["float32_error"].get<double>()) *
+                     entry["norm"].get<double>();
+    double used = errorOf(entry, tensor) / allowed;
+    if (used > worst || std::isnan(used)) {
+      worst = used;
+      worstName = name;
+    }
+    if (!(used <= 1))
+      std::printf("weight '%s': error is %.1f times what is allowed\n",
+                  name.c_str(), used);
+  }
+  std::printf("weights: %zu tensors, worst uses %.1f %% of its tolerance "
+              "('%s')\n",
+              expected.size(), 100 * worst, worstName.c_str());
+  return worst <= 1;
+}
+
 int main(int argc, char **argv) {
   if (argc != 4 && argc != 5) {
     std::fprintf(stderr, "usage: compare-reference REFERENCE.json LOG.jsonl "
-                         "GRADIENTS.safetensors|- [OPTIMIZER]\n");
+                         "GRADIENTS.safetensors|- [OPTIMIZER]\n"
+                         "or, for stale weights, final weights in place of "
+                         "gradients\n");
     return 2;
   }
   try {
@@ -128,7 +161,9 @@ int main(int argc, char **argv) {
     double tolerance =
         std::max(1e-4, 4 * reference["float32_loss_error"].get<double>());
     bool same = compareLosses(losses, readLosses(argv[2]), tolerance);
-    if (std::string(argv[3]) != "-")
+    if (reference.contains("weights"))
+      same &= compareWeights(reference["weights"], argv[3]);
+    else if (std::string(argv[3]) != "-")
       same &= compareGradients(reference["gradients"], argv[3]);
     return same ? 0 : 1;
   } catch (const std::exception &error) {

@@ -143,16 +143,6 @@ void Compilation::setAttributes() {
                     builder.getDictionaryAttr(optimizer));
 }
 
-/// Unknown schedules were refused with the other options.
-static bool splitsBackward(StringRef schedule) {
-  llvm::Expected<schedules::PolicyChoice> policy =
-      schedules::chooseSchedule(schedule);
-  if (policy)
-    return (*policy)->splitsBackward();
-  llvm::consumeError(policy.takeError());
-  return false;
-}
-
 LogicalResult Compilation::runTo(Level level) {
   auto reached = [&](Level here) { return level == here; };
   if (failed(import()) || failed(run([&](OpPassManager &pm) {
@@ -161,9 +151,14 @@ LogicalResult Compilation::runTo(Level level) {
     return failure();
   if (reached(Level::Import))
     return success();
-  auto policy = schedules::choosePolicy(options.schedule);
+  auto policy = schedules::chooseSchedule(options.schedule);
   if (!policy)
     return module().emitError(llvm::toString(policy.takeError()));
+  int64_t updates = (*policy)->updates(
+      policy->with({options.ranks, options.stages, options.microBatches}));
+  if (updates > 1)
+    module()->setAttr(pipe::PipeDialect::kUpdates,
+                      Builder(&context).getI64IntegerAttr(updates));
   if (failed(run([&](OpPassManager &pm) {
         buildStagedPipeline(pm, {options.stages, options.balance, options.remat,
                                  (*policy)->copies(), level != Level::Staged,

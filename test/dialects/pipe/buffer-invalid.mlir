@@ -32,6 +32,12 @@ pipe.arena rank 0 bytes 64 {
 
 // -----
 
+// expected-error @below {{expects index 0 in space 'weights', but got 1}}
+module attributes {pipe.buffers = [#pipe.buffer<weights 1 at 0 bytes 64>]} {
+}
+
+// -----
+
 pipe.arena rank 0 bytes 64 {
   // expected-error @below {{expects index, offset and bytes that are not negative, but got 0, -8 and 64}}
   pipe.region "activations" <arena 0 at -8 bytes 64>

@@ -15,6 +15,9 @@ pipe.arena rank 0 bytes 4096 {
   pipe.optimizer @s0 kernel @kernels::@adamw_16
       weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>
       states [#pipe.buffer<arena 0 at 192 bytes 64>] hyper <arena 0 at 256 bytes 16>
+  // CHECK: pipe.optimizer @s1 {{.*}} hyper <arena 0 at 272 bytes 16> versions [#pipe.buffer<arena 0 at 1408 bytes 64>]
+  pipe.optimizer @s1 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>
+      states [] hyper <arena 0 at 272 bytes 16> versions [#pipe.buffer<arena 0 at 1408 bytes 64>]
   // CHECK: pipe.region "activations" <arena 0 at 320 bytes 1024>
   pipe.region "activations" <arena 0 at 320 bytes 1024>
 }

@@ -128,3 +128,39 @@ pipe.step train {
   // expected-error @below {{attribute 'micro_batch' failed to satisfy constraint}}
   %x = pipe.input "x" micro_batch -1 for @s0 : tensor<4xf32>
 }
+
+// -----
+
+// task (C4): micro-batches number the other tasks.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+}
+pipe.step train {
+  // expected-error @below {{expects a number only on kind 'update'}}
+  pipe.task forward @s0 micro_batch 0 number 0 () : () -> ()
+}
+
+// -----
+
+// task (C4): evaluation reads the newest weights.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+}
+pipe.step evaluate {
+  // expected-error @below {{expects no version on kind 'evaluate'}}
+  pipe.task evaluate @s0 micro_batch 0 version 0 () : () -> ()
+}
+
+// -----
+
+// task (C4): there is one version before those of the step.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+}
+pipe.step train {
+  // expected-error @below {{expects a version of at least -1, but got -2}}
+  pipe.task forward @s0 micro_batch 0 version -2 () : () -> ()
+}

@@ -66,3 +66,19 @@ pipe.step evaluate {
   // CHECK: pipe.task evaluate @s0 micro_batch 0
   %h0 = pipe.task evaluate @s0 micro_batch 0 (%x0) : (tensor<4x8xf32>) -> tensor<4x8xf32>
 }
+
+// Several updates in a step, on weights of several versions.
+// CHECK-LABEL: pipe.step train
+pipe.step train {
+  %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4x8xf32>
+  // CHECK: pipe.task forward @s0 micro_batch 0 version -1({{.*}}) weights <arena 0 at 64 bytes 64>
+  %h0, %st0 = pipe.task forward @s0 micro_batch 0 version -1 (%x0) weights <arena 0 at 64 bytes 64> : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
+  // CHECK: pipe.task backward @s0 micro_batch 0 version -1(
+  %g0 = pipe.task backward @s0 micro_batch 0 version -1 (%x0, %st0, %h0) : (tensor<4x8xf32>, !pipe.stash<@s0>, tensor<4x8xf32>) -> !pipe.gradient<@s0>
+  // CHECK: %[[U0:.*]] = pipe.task update @s0 number 0(
+  %u0 = pipe.task update @s0 number 0 (%g0) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4x8xf32>
+  %h1, %st1 = pipe.task forward @s0 micro_batch 1 version 0 (%x1) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
+  // CHECK: pipe.task backward @s0 micro_batch 1 version 0({{.*}}, %[[U0]]) : ({{.*}}, !pipe.updated<@s0>) -> !pipe.gradient<@s0>
+  %g1 = pipe.task backward @s0 micro_batch 1 version 0 (%x1, %st1, %h1, %u0) : (tensor<4x8xf32>, !pipe.stash<@s0>, tensor<4x8xf32>, !pipe.updated<@s0>) -> !pipe.gradient<@s0>
+}

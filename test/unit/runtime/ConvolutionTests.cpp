@@ -182,6 +182,12 @@ TEST(Convolution, KeptPackedWeightFollowsAnUpdate) {
   convolutionForward(test.rank, 5, x, w, {}, y);
   EXPECT_FLOAT_EQ(test.at(y)[10], 2 * before[10]);
   EXPECT_GT(test.rank.scratchBytes(), 0);
+  // Another version of the weights, elsewhere, with no update between.
+  const Buffer old = test.floats(32 * 16 * 9);
+  for (int64_t i = 0; i < w.bytes / 4; ++i)
+    test.at(old)[i] = test.at(w)[i] / 2;
+  convolutionForward(test.rank, 5, x, old, {}, y);
+  EXPECT_FLOAT_EQ(test.at(y)[10], before[10]);
 }
 
 TEST(Convolution, NotSetUpIsAnError) {
