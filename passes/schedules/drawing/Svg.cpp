@@ -138,7 +138,8 @@ private:
   std::vector<int32_t> rows;
   bool drawsBoxes = true, drawsTransfers = false, hasPairs = false;
   double left = 0, plotWidth = 0, right = 0, scale = 0, end = 0;
-  double laneHeight = 0, laneGap = 0, labelSize = 12, lanesTop = 0;
+  double numberWidth = 0, laneHeight = 0, laneGap = 0, labelSize = 12,
+         lanesTop = 0;
   double lanesBottom = 0;
   Swatch legend = {0, 0};
   unsigned usedKinds = 0;
@@ -162,9 +163,10 @@ SvgWriter::SvgWriter(const Picture &picture)
   chooseLanes();
 }
 
-/// Wide enough for the numbers in most boxes, within what a screen shows.
+/// Wide enough for the numbers in most boxes, if that is not too wide for a
+/// screen and a half; runs need no more than a screen.
 void SvgWriter::chooseWidth() {
-  constexpr double narrowest = 640, widest = 1640;
+  constexpr double narrowest = 640, widest = 2300, widestRuns = 1640;
   std::vector<double> lengths;
   for (auto [order, times] :
        llvm::zip(schedule.order, picture.simulation.times))
@@ -177,11 +179,15 @@ void SvgWriter::chooseWidth() {
     std::nth_element(lengths.begin(), low, lengths.end());
     typical = *low;
   }
-  double wanted = std::max(
-      14.0, widthOf(std::to_string(schedule.microBatches - 1), numberSize) + 5);
+  numberWidth = widthOf(std::to_string(schedule.microBatches - 1), numberSize);
+  double wanted = std::max(14.0, numberWidth + 5);
   plotWidth = std::clamp(end / typical * wanted, narrowest, widest);
   scale = end > 0 ? plotWidth / end : 1;
   drawsBoxes = totalTasks(schedule) <= mostBoxes && typical * scale >= 2;
+  if (drawsBoxes || plotWidth <= widestRuns)
+    return;
+  plotWidth = widestRuns;
+  scale = plotWidth / end;
 }
 
 void SvgWriter::chooseLanes() {
@@ -381,7 +387,8 @@ void SvgWriter::box(const Task &task, const TaskTime &time, double top,
   if (task.kind == TaskKind::Update)
     return;
   std::string words = std::to_string(task.microBatch);
-  if (widthOf(words, numberSize) + 1 > width || height < numberSize + 1)
+  // All numbers or none, in boxes of one width.
+  if (numberWidth + 1 > width || height < numberSize + 1)
     return;
   text(x(time.start) + width / 2, top + height / 2 + numberSize * 0.36, words,
        hasDarkText(task.kind) ? "small middle dark" : "small middle light");
