@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 using namespace pipewright::schedules;
 using llvm::formatv;
@@ -64,11 +65,17 @@ std::string IdleInterval::describe() const {
 }
 
 std::string PathStep::describe() const {
-  std::string text = formatv("{0} on rank {1} from {2} to {3}", task.name(),
-                             rank, time.start, time.end);
+  // Times may be microseconds, so that digits after the point say nothing.
+  auto text = [](double seconds) {
+    char digits[32];
+    std::snprintf(digits, sizeof(digits), "%.4g", seconds);
+    return std::string(digits);
+  };
+  std::string step = formatv("{0} on rank {1} from {2} to {3}", task.name(),
+                             rank, text(time.start), text(time.end));
   if (transferSeconds > 0)
-    text += formatv(", {0} after its message was sent", transferSeconds).str();
-  return text;
+    step += ", " + text(transferSeconds) + " after its message was sent";
+  return step;
 }
 
 std::vector<PathStep> Simulation::criticalPath(const Schedule &schedule,

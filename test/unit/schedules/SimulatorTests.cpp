@@ -129,15 +129,15 @@ TEST(Simulator, CriticalPathExplainsTheEndOfARank) {
   Simulation simulation = valueOf(simulate(schedule, costs));
   // rank 0 | F0 F1            B0 B1
   // rank 1 |    F0 F1 B0 B1
-  EXPECT_EQ("F0.0 on rank 0 from 0.00 to 1.00\n"
-            "F1.0 on rank 1 from 1.50 to 2.50, 0.50 after its message was "
+  EXPECT_EQ("F0.0 on rank 0 from 0 to 1\n"
+            "F1.0 on rank 1 from 1.5 to 2.5, 0.5 after its message was "
             "sent\n"
-            "F1.1 on rank 1 from 2.50 to 3.50\n"
-            "B1.0 on rank 1 from 3.50 to 4.50\n"
-            "B0.0 on rank 0 from 5.00 to 6.00, 0.50 after its message was "
+            "F1.1 on rank 1 from 2.5 to 3.5\n"
+            "B1.0 on rank 1 from 3.5 to 4.5\n"
+            "B0.0 on rank 0 from 5 to 6, 0.5 after its message was "
             "sent\n"
-            "B0.1 on rank 0 from 6.00 to 7.00\n"
-            "U0 on rank 0 from 7.00 to 7.00\n",
+            "B0.1 on rank 0 from 6 to 7\n"
+            "U0 on rank 0 from 7 to 7\n",
             textOf(simulation.criticalPath(schedule, 0)));
   EXPECT_EQ(6u, simulation.criticalPath(schedule, 1).size());
 }
@@ -214,14 +214,14 @@ TEST(Simulator, PairsStartWithTheNeedsOfBoth) {
             simulation.idle[0].describe());
   EXPECT_EQ(2, simulation.idle[0].nextPosition);
   EXPECT_EQ(1, simulation.idle[0].causePosition);
-  EXPECT_EQ("F0.0 on rank 0 from 0.00 to 1.00\n"
-            "F1.0 on rank 1 from 1.00 to 2.00\n"
-            "B1.0 on rank 1 from 2.00 to 3.00\n"
-            "B0.0 on rank 0 from 3.00 to 4.50\n"
-            "F1.1 on rank 1 from 4.50 to 5.50\n"
-            "B1.1 on rank 1 from 5.50 to 6.50\n"
-            "B0.1 on rank 0 from 6.50 to 7.50\n"
-            "U0 on rank 0 from 7.50 to 7.50\n",
+  EXPECT_EQ("F0.0 on rank 0 from 0 to 1\n"
+            "F1.0 on rank 1 from 1 to 2\n"
+            "B1.0 on rank 1 from 2 to 3\n"
+            "B0.0 on rank 0 from 3 to 4.5\n"
+            "F1.1 on rank 1 from 4.5 to 5.5\n"
+            "B1.1 on rank 1 from 5.5 to 6.5\n"
+            "B0.1 on rank 0 from 6.5 to 7.5\n"
+            "U0 on rank 0 from 7.5 to 7.5\n",
             textOf(simulation.criticalPath(schedule, 0)));
 }
 
