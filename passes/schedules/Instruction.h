@@ -40,7 +40,8 @@ enum class InstructionKind : uint8_t {
   /// Never block.
   PostSend,
   PostReceive,
-  /// Complete the oldest outstanding send to, or receive from, the peer.
+  /// Complete the oldest outstanding send to, or receive from, the peer (of one
+  /// channel, where there are several; see Channels.h).
   WaitSend,
   WaitReceive,
 };
