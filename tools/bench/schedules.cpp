@@ -101,6 +101,10 @@ static void writtenOut(benchmark::State &state, Size size) {
     if (fails(state, timed(state, "flow",
                            [&] { return checkDataFlow(*schedule, *lists); })))
       return;
+    auto queues = timed(state, "queues",
+                        [&] { return simulateInstructions(*lists, costs); });
+    if (!queues)
+      return (void)fails(state, queues.takeError());
     int64_t tasks = 0;
     for (const std::vector<Task> &order : schedule->order)
       tasks += static_cast<int64_t>(order.size());
