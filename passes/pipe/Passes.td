@@ -66,7 +66,7 @@ def PipeDifferentiate : Pass<"pipe-differentiate", "::mlir::ModuleOp"> {
   let description = [{
     Builds `pipe.backward` from the vector-Jacobian products of the forward's
     ops, in reverse order, beginning with `1 / M` at the loss (M is the module's
-    `pipe.micro_batches`) and with the gradients of the results that later
+    `pipe.micro_batches`, or the share of one update where there are several) and with the gradients of the results that later
     stages send back. Gradients of a value with several uses are added in that
     same order. What the backward needs of the forward becomes a saved input,
     a saved output or a stash value; weights, constants, views, and masks and
@@ -222,7 +222,10 @@ def PipeUnrollMicrobatches
     `pipe.micro_batches`). Every dependence is an operand. The gradients of a
     stage go through its backward tasks in ascending order of micro-batches.
     Gradients of tied weights are summed at the owner in the order of the
-    stages; after the updates the new weights go back to the replicas.
+    stages; after the updates the new weights go back to the replicas. Where
+    stages mirror others, each is run for the micro-batches of its copy; with
+    several `pipe.updates` in a step, an update of every stage follows each
+    share of the micro-batches, and no weight may be tied.
 
     Idempotent: a module that has steps is left alone.
 
@@ -259,7 +262,9 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
   let description = [{
     Asks the policy for the rank of each stage and the order of each rank's
     tasks. Writes `on rank` of the stages and sorts the ops of each step: those
-    of one rank stand in the order in which that rank runs them. Evaluation
+    of one rank stand in the order in which that rank runs them. Under a
+    schedule with stale weights tasks get the `version` that they read, and
+    updates stand where the schedule has them. Evaluation
     runs micro-batch by micro-batch where a rank has one stage, else stage by
     stage.
 
@@ -345,7 +350,8 @@ def PipePlanMemory : Pass<"pipe-plan-memory", "::mlir::ModuleOp"> {
   let description = [{
     Makes one `pipe.arena` per rank. Its fixed part holds weights, gradients and
     optimizer state; what the optimizer of a stage updates is one flat range in
-    each. Then come the values of the rank's program, packed by their lives,
+    each, with room for the old versions that are in use at one time. Then come
+    the values of the rank's program, packed by their lives,
     then the workspace, which the bodies of all stages share. Evaluation uses
     the space of training. Every buffer is aligned to 64 bytes.
 

@@ -183,6 +183,9 @@ public:
           << "' is " << updatesOf(module);
       return signalPassFailure();
     }
+    if (schedule->weightRule != schedules::WeightRule::Synchronous &&
+        failed(stages->refuseTiedWeights()))
+      return signalPassFailure();
     if (!schedule->origin.empty())
       module.emitRemark("schedule '")
           << policy << "' chose: " << schedule->origin;

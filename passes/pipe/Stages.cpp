@@ -178,6 +178,16 @@ LogicalResult Stages::readWeights(ModuleOp module) {
   return success();
 }
 
+LogicalResult Stages::refuseTiedWeights() const {
+  for (const WeightCopies &copies : allWeights)
+    if (copies.isTied())
+      return copies.weight.emitOpError("is used by ")
+             << copies.stages.size() << " stages, which schedules with stale "
+             << "weights do not allow: their copies would differ; use another "
+             << "schedule, or another number of stages";
+  return success();
+}
+
 std::vector<schedules::StageEdge> Stages::edges(StepMode mode) const {
   std::vector<schedules::StageEdge> edges;
   for (const StageLink &link : links(mode))

@@ -97,6 +97,11 @@ public:
                         [](const WeightCopies &w) { return w.isTied(); });
   }
 
+  /// For schedules with stale weights; fails, with a diagnostic, where a weight
+  /// is tied. It would have to be sent to its replicas after every update, and
+  /// their gradients back before it, between tasks of ranks that do not wait.
+  mlir::LogicalResult refuseTiedWeights() const;
+
   /// The links as `passes/schedules` wants them, in the same order.
   std::vector<schedules::StageEdge> edges(StepMode mode) const;
   /// An estimate from operation counts and bytes, good enough to order

@@ -231,9 +231,7 @@ private:
     return step;
   }
 
-  /// Several updates in a step mean old weights for some micro-batches. A tied
-  /// weight would have to be sent to its replicas after every update, and their
-  /// gradients back before it, between tasks of other ranks that do not wait.
+  /// Several updates in a step mean old weights for some micro-batches.
   static LogicalResult checkUpdates(ModuleOp module, const Stages &stages,
                                     int64_t microBatches) {
     int64_t updates = updatesOf(module);
@@ -243,14 +241,7 @@ private:
              << updates << " updates and " << microBatches << " micro-batches";
     if (updates == 1)
       return success();
-    for (const WeightCopies &copies : stages.weights())
-      if (copies.isTied())
-        return copies.weight.emitOpError("is used by ")
-               << copies.stages.size() << " stages, which schedules with stale "
-               << "weights do not allow: their copies would differ; use "
-                  "another "
-               << "schedule, or another number of stages";
-    return success();
+    return stages.refuseTiedWeights();
   }
 
   LogicalResult unrollTraining(const Stages &stages, int64_t microBatches,

@@ -27,8 +27,11 @@ static void checkAmount(const Program &program, const Dataset &dataset,
                         const char *option) {
   const int64_t needed = program.microBatches * program.microBatchSize;
   if (dataset.samples() < needed)
-    fail(option, ": the data has ", dataset.samples(),
-         " samples, but one step takes ", needed);
+    fail(option, ": the data has ", dataset.samples(), " samples, but ",
+         program.updates == 1
+             ? std::string("one step takes ")
+             : std::to_string(program.updates) + " steps together take ",
+         needed);
 }
 
 void pipewright::runtime::checkRun(const Program &program,

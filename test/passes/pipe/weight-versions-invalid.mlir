@@ -7,6 +7,7 @@
 // RUN: %{dream} --pipe-plan-memory | sed '/backward @s1 micro_batch 2/s/ weights <[^>]*>/ weights <arena 0 at 128 bytes 64>/' | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=PLACE
 // RUN: not pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=pipedream ranks=4" 2>&1 | FileCheck %s --check-prefix=UPDATES
 // RUN: sed 's/micro_batches = 2 : i64/micro_batches = 2 : i64, pipe.updates = 2 : i64/' %inputs/pipe/tied.mlir | not pipewright-opt --pipe-unroll-microbatches 2>&1 | FileCheck %s --check-prefix=TIED
+// RUN: not pipewright-opt %inputs/pipe/tied.mlir --pipe-unroll-microbatches --pipe-schedule="policy=pipedream-2bw:batches=1 ranks=2" 2>&1 | FileCheck %s --check-prefix=TIED
 // RUN: sed 's/micro_batches = 4 : i64/micro_batches = 4 : i64, pipe.updates = 3 : i64/' %inputs/pipe/chain.mlir | not pipewright-opt --pipe-unroll-microbatches 2>&1 | FileCheck %s --check-prefix=EVENLY
 
 // OTHER: error: 'pipe.task' op expects the version of the weights that its forward read, 1, but got 0
