@@ -36,9 +36,13 @@ public:
   }
 
   llvm::StringRef name() const override { return path; }
-  llvm::StringRef summary() const override { return "the order of a file"; }
-  llvm::StringRef paper() const override { return "none"; }
-  llvm::StringRef bubbleFormula() const override { return "none"; }
+  llvm::StringRef summary() const override {
+    return "the order that this file says";
+  }
+  llvm::StringRef paper() const override { return "read from a file"; }
+  llvm::StringRef bubbleFormula() const override {
+    return "what its order leaves";
+  }
   llvm::StringRef memoryFormula() const override {
     return "what its order keeps";
   }
