@@ -1,7 +1,7 @@
 //===- SimulatorTests.cpp - Times, bubbles and their causes -----*- C++ -*-===//
 //
-// Against closed formulas and against figures of an independent event
-// simulation.
+// Against closed formulas. Figures of an independent event simulation are in
+// VerificationTableTests.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,49 +9,6 @@
 
 using namespace pipewright::schedules;
 using namespace pipewright::schedules::testing;
-
-namespace {
-
-/// 8 ranks, 32 micro-batches; a rank's whole share takes 1 forward and 2
-/// backward. Overhead is what exceeds 32 * 3.
-struct Reference {
-  const char *policy;
-  int64_t loops;
-  double latency;
-  double overhead;
-  double peakUnits;
-};
-
-class ReferenceTable : public ::testing::TestWithParam<Reference> {};
-
-} // namespace
-
-TEST_P(ReferenceTable, IsReproduced) {
-  const Reference &row = GetParam();
-  int64_t stages = 8 * row.loops;
-  Schedule schedule = buildSchedule(row.policy, 8, stages, 32);
-  TaskCosts costs = TaskCosts::uniform(stages, 1. / row.loops, 2. / row.loops);
-  costs.linkLatency = row.latency;
-  Simulation simulation = valueOf(simulate(schedule, costs));
-  EXPECT_NEAR(row.overhead, simulation.globalStepTime - 32 * 3, 1e-9);
-  int64_t peak = 0;
-  for (const RankSummary &rank : simulation.ranks)
-    peak = std::max(peak, rank.peakInFlight);
-  EXPECT_EQ(row.peakUnits, static_cast<double>(peak) / row.loops);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    EightRanks, ReferenceTable,
-    ::testing::Values(
-        Reference{"gpipe", 1, 0, 21, 32}, Reference{"gpipe", 1, 0.10, 22.4, 32},
-        Reference{"gpipe", 1, 0.25, 24.5, 32}, Reference{"1f1b", 1, 0, 21, 8},
-        Reference{"1f1b", 1, 0.10, 27.8, 8}, Reference{"1f1b", 1, 0.25, 38, 8},
-        Reference{"breadth-first", 2, 0, 10.5, 32},
-        Reference{"breadth-first", 2, 0.10, 11.9, 32},
-        Reference{"breadth-first", 2, 0.25, 14, 32},
-        Reference{"breadth-first", 4, 0, 5.25, 32},
-        Reference{"breadth-first", 4, 0.10, 6.65, 32},
-        Reference{"breadth-first", 4, 0.25, 8.75, 32}));
 
 TEST(Simulator, SpanIsTheLongestRank) {
   Simulation simulation =
