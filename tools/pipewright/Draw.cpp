@@ -47,6 +47,11 @@ DrawOptionSet::DrawOptionSet(cl::SubCommand &plan, cl::SubCommand &list)
 DrawOptionSet::~DrawOptionSet() = default;
 
 llvm::Expected<DrawOptions> DrawOptionSet::check() const {
+  for (const cl::opt<std::string> *file :
+       {&storage->svg, &storage->html, &storage->trace, &storage->measured})
+    if (file->getNumOccurrences() && file->empty())
+      return llvm::createStringError("--" + file->ArgStr +
+                                     " expects a file, but got an empty name");
   DrawOptions options{storage->svg, storage->html, storage->trace,
                       storage->measured};
   if (!options.measured.empty() && options.html.empty() &&

@@ -145,8 +145,8 @@ static llvm::Error fail(const Parts &...parts) {
   return llvm::createStringError(text);
 }
 
-static llvm::Error readCount(llvm::StringRef option, llvm::StringRef text,
-                             int64_t &count) {
+llvm::Error readCount(llvm::StringRef option, llvm::StringRef text,
+                      int64_t &count) {
   constexpr int64_t most = 1 << 20;
   if (text.getAsInteger(10, count) || count < 1 || count > most)
     return fail("--", option, " expects a whole number from 1 to ", most,

@@ -73,6 +73,10 @@ private:
 /// next word is its value.
 bool isCompileOption(llvm::StringRef word, bool &takesNext);
 
+/// A whole number from 1 to 2^20; the error names the option.
+llvm::Error readCount(llvm::StringRef option, llvm::StringRef text,
+                      int64_t &count);
+
 /// `sgd,lr=0.1,momentum=0.9`
 llvm::Expected<OptimizerChoice> parseOptimizer(llvm::StringRef text);
 

@@ -6,6 +6,8 @@
 
 #include "tools/pipewright/Schedules.h"
 
+#include "tools/pipewright/Options.h"
+
 #include "passes/schedules/Timetable.h"
 #include "passes/schedules/files/FilePolicy.h"
 
@@ -17,7 +19,46 @@
 
 using namespace pipewright;
 using namespace pipewright::schedules;
-using pipewright::tool::ScheduleSizes;
+using namespace pipewright::tool;
+namespace cl = llvm::cl;
+
+struct ListOptionSet::Storage {
+  explicit Storage(cl::SubCommand &command)
+      : names(cl::Positional, cl::desc("[NAME]..."), cl::sub(command),
+              cl::cat(compileCategory())),
+        ranks("ranks", cl::desc("Draw it for so many ranks"),
+              cl::value_desc("P"), cl::sub(command),
+              cl::cat(compileCategory())),
+        loops("loops", cl::desc("Stages per rank"), cl::value_desc("V"),
+              cl::sub(command), cl::cat(compileCategory())),
+        microBatches("micro-batches", cl::desc("Micro-batches per step"),
+                     cl::value_desc("M"), cl::sub(command),
+                     cl::cat(compileCategory())) {}
+
+  cl::list<std::string> names;
+  cl::opt<std::string> ranks, loops, microBatches;
+};
+
+ListOptionSet::ListOptionSet(cl::SubCommand &command)
+    : storage(std::make_unique<Storage>(command)) {}
+ListOptionSet::~ListOptionSet() = default;
+
+llvm::ArrayRef<std::string> ListOptionSet::names() const {
+  return storage->names;
+}
+
+llvm::Expected<ScheduleSizes> ListOptionSet::sizes() const {
+  ScheduleSizes sizes;
+  for (auto [option, size] :
+       {std::pair(&storage->ranks, &sizes.ranks),
+        std::pair(&storage->loops, &sizes.loops),
+        std::pair(&storage->microBatches, &sizes.microBatches)})
+    if (option->getNumOccurrences())
+      if (llvm::Error error =
+              readCount(option->ArgStr, *option, size->emplace()))
+        return std::move(error);
+  return sizes;
+}
 
 /// What sets a schedule apart from those that are like any other.
 static std::string traitsOf(const Policy &policy,

@@ -11,8 +11,10 @@
 #include "passes/schedules/Policy.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Error.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,6 +23,21 @@ namespace pipewright::tool {
 /// What to draw instead of the policy's own example.
 struct ScheduleSizes {
   std::optional<int64_t> ranks, loops, microBatches;
+};
+
+/// The options that `pipewright schedules` has besides drawings.
+class ListOptionSet {
+public:
+  explicit ListOptionSet(llvm::cl::SubCommand &command);
+  ~ListOptionSet();
+
+  llvm::ArrayRef<std::string> names() const;
+  /// Fails on sizes that no schedule has.
+  llvm::Expected<ScheduleSizes> sizes() const;
+
+private:
+  struct Storage;
+  std::unique_ptr<Storage> storage;
 };
 
 /// The policy's own example, with what the user asks for in its place.

@@ -14,10 +14,10 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 
 #include <csignal>
-#include <memory>
 #include <optional>
 
 using namespace pipewright;
@@ -28,25 +28,51 @@ static int fail(const llvm::Twine &message) {
   return 1;
 }
 
+static int exitCode(llvm::Error error) {
+  return error ? fail(llvm::toString(std::move(error))) : 0;
+}
+
 /// Fails on the first plugin that cannot be loaded: going on without it would
 /// only fail later, and less clearly.
 static llvm::Error loadPlugins(llvm::ArrayRef<std::string> files) {
   for (const std::string &file : files) {
-    llvm::Expected<mlir::PassPlugin> plugin = mlir::PassPlugin::load(file);
+    // A name without a folder would be looked for among the system's libraries.
+    bool isHere =
+        !llvm::sys::path::has_parent_path(file) && llvm::sys::fs::exists(file);
+    llvm::Expected<mlir::PassPlugin> plugin =
+        mlir::PassPlugin::load(isHere ? "./" + file : file);
     if (!plugin)
-      return plugin.takeError();
+      return llvm::createStringError("cannot load the plugin '" + file + "': " +
+                                     llvm::toString(plugin.takeError()));
     plugin->registerPassRegistryCallbacks();
   }
   return llvm::Error::success();
+}
+
+static llvm::Error listSchedules(const tool::ListOptionSet &options,
+                                 const tool::DrawOptions &drawings) {
+  llvm::Expected<tool::ScheduleSizes> sizes = options.sizes();
+  if (!sizes)
+    return sizes.takeError();
+  if (drawings.any())
+    if (llvm::Error error =
+            tool::drawSchedule(options.names(), *sizes, drawings))
+      return error;
+  return tool::printSchedules(options.names(), *sizes);
 }
 
 static int comparePlans(const tool::OptionSet &options,
                         llvm::StringRef schedules) {
   llvm::SmallVector<llvm::StringRef> names;
   schedules.split(names, ',');
+  for (llvm::StringRef &name : names)
+    if (name = name.trim(); name.empty())
+      return fail("--compare expects names of schedules with a comma between "
+                  "two, but got '" +
+                  schedules + "'");
   std::vector<tool::PlanCandidate> candidates;
   for (llvm::StringRef name : names)
-    candidates.push_back({name.trim().str(), options.check(name.trim())});
+    candidates.push_back({name.str(), options.check(name)});
   return tool::comparePlans(candidates);
 }
 
@@ -127,16 +153,7 @@ int main(int argc, char **argv) {
       "load-pass-plugin", cl::desc("Shared object with more schedules"),
       cl::value_desc("FILE"), cl::sub(compile), cl::sub(plan), cl::sub(train),
       cl::sub(list), cl::sub(check), cl::cat(tool::compileCategory()));
-  cl::list<std::string> names(cl::Positional, cl::desc("[NAME]..."),
-                              cl::sub(list), cl::cat(tool::compileCategory()));
-  auto sizeOption = [&](llvm::StringRef name, llvm::StringRef text) {
-    return std::make_unique<cl::opt<int64_t>>(name, cl::desc(text), cl::init(0),
-                                              cl::sub(list),
-                                              cl::cat(tool::compileCategory()));
-  };
-  auto ranks = sizeOption("ranks", "Draw it for so many ranks");
-  auto loops = sizeOption("loops", "Stages per rank");
-  auto microBatches = sizeOption("micro-batches", "Micro-batches per step");
+  tool::ListOptionSet listOptions(list);
   tool::CheckCommand checkCommand(check);
   for (cl::SubCommand *command :
        {&compile, &plan, &train, &list, &check, &cl::SubCommand::getTopLevel()})
@@ -155,33 +172,19 @@ int main(int argc, char **argv) {
   llvm::Expected<tool::DrawOptions> drawings = drawingOptions.check();
   if (!drawings)
     return fail(llvm::toString(drawings.takeError()));
-  if (list) {
-    auto given = [](const cl::opt<int64_t> &option) {
-      return option.getNumOccurrences() ? std::optional(option.getValue())
-                                        : std::nullopt;
-    };
-    tool::ScheduleSizes sizes = {given(*ranks), given(*loops),
-                                 given(*microBatches)};
-    if (drawings->any())
-      if (llvm::Error error = tool::drawSchedule(names, sizes, *drawings))
-        return fail(llvm::toString(std::move(error)));
-    if (llvm::Error error = tool::printSchedules(names, sizes))
-      return fail(llvm::toString(std::move(error)));
-    return 0;
-  }
-  if (check) {
-    if (llvm::Error error = checkCommand.run())
-      return fail(llvm::toString(std::move(error)));
-    return 0;
-  }
+  if (list)
+    return exitCode(listSchedules(listOptions, *drawings));
+  if (check)
+    return exitCode(checkCommand.run());
   if (!compile && !plan && !train)
     return fail("expects a command: compile, plan, train, schedules or check "
                 "(see pipewright --help)");
-  if (plan && !compare.empty() && drawings->any())
-    return fail("--svg, --html and --trace draw one plan; --compare makes "
-                "several");
-  if (plan && !compare.empty())
+  if (plan && compare.getNumOccurrences()) {
+    if (drawings->any() || asJson)
+      return fail("--svg, --html, --trace and --json show one plan; --compare "
+                  "makes several");
     return comparePlans(options, compare);
+  }
   llvm::Expected<tool::CompileOptions> checked = options.check();
   if (!checked)
     return fail(llvm::toString(checked.takeError()));
