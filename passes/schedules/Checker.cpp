@@ -38,6 +38,20 @@ pipewright::schedules::defaultTransferName(const Transfer &transfer) {
                  transfer.microBatch);
 }
 
+std::string
+pipewright::schedules::transferName(const Transfer &transfer,
+                                    llvm::ArrayRef<StageEdge> edges) {
+  if (transfer.kind == TransferKind::Extra || transfer.edge < 0 ||
+      static_cast<size_t>(transfer.edge) >= edges.size())
+    return defaultTransferName(transfer);
+  const StageEdge &edge = edges[transfer.edge];
+  return formatv(transfer.kind == TransferKind::Forward
+                     ? "the output of stage {0} for stage {1}, micro-batch {2}"
+                     : "the gradient of stage {1} for stage {0}, micro-batch "
+                       "{2}",
+                 edge.from, edge.to, transfer.microBatch);
+}
+
 namespace {
 
 /// The posts of one end of a channel, in order, and how many were waited for.

@@ -31,6 +31,9 @@ private:
   llvm::Error checkAllSent(int32_t rank) const;
   void finish(const Task &task);
 
+  std::string nameOf(const Transfer &transfer) const {
+    return transferName(transfer, dependences.edges());
+  }
   size_t slotOf(TransferKind kind, int64_t index, int32_t microBatch) const {
     return 2 * (index * schedule.microBatches + microBatch) +
            (kind == TransferKind::Gradient);
@@ -49,7 +52,7 @@ private:
 llvm::Error DataFlow::checkMessage(int32_t rank,
                                    const RankInstruction &instruction) {
   Transfer transfer = instruction.transfer;
-  auto name = [&] { return defaultTransferName(transfer); };
+  auto name = [&] { return nameOf(transfer); };
   bool isForward = transfer.kind == TransferKind::Forward;
   bool isInRange =
       transfer.edge >= 0 &&
@@ -99,10 +102,10 @@ llvm::Error DataFlow::checkNeeds(int32_t rank, const Task &task) const {
         received[slotOf(kind, need.edge, need.microBatch)])
       return true;
     Transfer missing{kind, need.edge, need.microBatch};
-    result = llvm::joinErrors(
-        std::move(result),
-        refuse("rank {0} runs {1} before it has received {2}", rank,
-               task.name(), defaultTransferName(missing)));
+    result =
+        llvm::joinErrors(std::move(result),
+                         refuse("rank {0} runs {1} before it has received {2}",
+                                rank, task.name(), nameOf(missing)));
     return false;
   });
   return result;
@@ -117,9 +120,8 @@ llvm::Error DataFlow::checkAllSent(int32_t rank) const {
         continue;
       for (int32_t m = 0; m < schedule.microBatches; ++m)
         if (!sent[slotOf(kind, i, m)] && schedule.runs(edge.from, m))
-          return refuse(
-              "rank {0} never sends {1}", rank,
-              defaultTransferName({kind, static_cast<int32_t>(i), m}));
+          return refuse("rank {0} never sends {1}", rank,
+                        nameOf({kind, static_cast<int32_t>(i), m}));
     }
   return llvm::Error::success();
 }

@@ -141,23 +141,6 @@ static TaskCosts unitCosts(const Schedule &schedule) {
   return costs;
 }
 
-static std::string transferName(const PlanFile &plan,
-                                const Transfer &transfer) {
-  std::vector<StageEdge> chain;
-  if (plan.edges.empty())
-    chain = linearEdges(plan.schedule.stages, 0, plan.schedule.copies);
-  llvm::ArrayRef<StageEdge> edges = plan.edges.empty() ? chain : plan.edges;
-  if (transfer.kind == TransferKind::Extra || transfer.edge < 0 ||
-      static_cast<size_t>(transfer.edge) >= edges.size())
-    return defaultTransferName(transfer);
-  const StageEdge &edge = edges[transfer.edge];
-  return llvm::formatv(
-      transfer.kind == TransferKind::Forward
-          ? "the output of stage {0} for stage {1}, micro-batch {2}"
-          : "the gradient of stage {1} for stage {0}, micro-batch {2}",
-      edge.from, edge.to, transfer.microBatch);
-}
-
 /// Gives the plan lists of messages, if it has none, and proves them.
 static llvm::Error checkMessages(PlanFile &plan, const Channels &channels) {
   if (plan.lists.empty()) {
@@ -170,9 +153,12 @@ static llvm::Error checkMessages(PlanFile &plan, const Channels &channels) {
   }
   if (llvm::Error error = checkDataFlow(plan.schedule, plan.lists, plan.edges))
     return error;
+  std::vector<StageEdge> edges = plan.edges;
+  if (edges.empty())
+    edges = linearEdges(plan.schedule.stages, 0, plan.schedule.copies);
   return checkInstructions(
       plan.lists,
-      [&](const Transfer &transfer) { return transferName(plan, transfer); },
+      [&](const Transfer &transfer) { return transferName(transfer, edges); },
       channels);
 }
 

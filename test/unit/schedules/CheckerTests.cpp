@@ -789,27 +789,29 @@ static std::string flowRefusal(Change change) {
 }
 
 TEST(CheckDataFlow, TaskBeforeItsInput) {
-  EXPECT_EQ("rank 1 runs F1.0 before it has received output of edge 0, "
-            "micro-batch 0",
+  EXPECT_EQ("rank 1 runs F1.0 before it has received the output of "
+            "stage 0 for stage 1, micro-batch 0",
             flowRefusal([](InstructionLists &lists) {
               std::swap(lists[1][2], lists[1][3]);
             }));
 }
 
 TEST(CheckDataFlow, SendBeforeItsTask) {
-  EXPECT_EQ("rank 0 sends output of edge 0, micro-batch 0 before stage 0 "
-            "computed it",
+  EXPECT_EQ("rank 0 sends the output of stage 0 for stage 1, "
+            "micro-batch 0 before stage 0 computed it",
             flowRefusal([](InstructionLists &lists) {
               std::swap(lists[0][0], lists[0][1]);
             }));
 }
 
 TEST(CheckDataFlow, SentTwiceOrNever) {
-  EXPECT_EQ("rank 0 sends output of edge 0, micro-batch 0 twice",
+  EXPECT_EQ("rank 0 sends the output of stage 0 for stage 1, "
+            "micro-batch 0 twice",
             flowRefusal([](InstructionLists &lists) {
               lists[0].insert(lists[0].begin() + 1, lists[0][1]);
             }));
-  EXPECT_EQ("rank 0 never sends output of edge 0, micro-batch 0",
+  EXPECT_EQ("rank 0 never sends the output of stage 0 for stage 1, "
+            "micro-batch 0",
             flowRefusal([](InstructionLists &lists) {
               lists[0].erase(lists[0].begin() + 1);
             }));
@@ -837,14 +839,14 @@ TEST(CheckDataFlow, TransfersThatDoNotExist) {
             flowRefusal([](InstructionLists &lists) {
               lists[0][1].transfer.edge = 1;
             }));
-  EXPECT_EQ("gradient of edge 0, micro-batch 0 goes from rank 0 to rank 1, "
-            "but expects 1 to 0",
+  EXPECT_EQ("the gradient of stage 1 for stage 0, micro-batch 0 goes from "
+            "rank 0 to rank 1, but expects 1 to 0",
             flowRefusal([](InstructionLists &lists) {
               lists[0][1].transfer.kind = TransferKind::Gradient;
             }));
   EXPECT_EQ(
-      "output of edge 0, micro-batch 0 has 3 bytes on rank 0, but "
-      "expects 0",
+      "the output of stage 0 for stage 1, micro-batch 0 has 3 bytes on "
+      "rank 0, but expects 0",
       flowRefusal([](InstructionLists &lists) { lists[0][1].bytes = 3; }));
 }
 
