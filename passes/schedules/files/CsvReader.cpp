@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -92,6 +93,14 @@ struct Action {
   }
 };
 
+/// What a cell says, as it can be printed, and not too long.
+std::string show(llvm::StringRef cell) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::printEscapedString(cell.take_front(64), os);
+  return text;
+}
+
 class Reader {
 public:
   Reader(llvm::StringRef text, llvm::StringRef fileName)
@@ -146,6 +155,11 @@ llvm::Error Reader::readAction(llvm::StringRef cell, int32_t number) {
       llvm::find_if(words, [&](const Word &word) { return word.text == name; });
   bool isKnown = word != std::end(words);
   Action action;
+  for (llvm::StringRef digits : {stage, microBatch.take_while(isDigit)})
+    if (int32_t value; !digits.empty() && digits.getAsInteger(10, value))
+      return refuseAt(lines.size() - 1, number,
+                      "expects numbers of at most {0}, found '{1}'",
+                      std::numeric_limits<int32_t>::max(), show(cell));
   bool isNumbered = !microBatch.getAsInteger(10, action.microBatch);
   if (stage.getAsInteger(10, action.stage) || !isKnown ||
       word->hasMicroBatch != isNumbered ||
@@ -158,7 +172,7 @@ llvm::Error Reader::readAction(llvm::StringRef cell, int32_t number) {
                   : std::string("an action such as 0F1 (stage, kind, "
                                 "micro-batch; kinds are F, B, I, W, SEND_F, "
                                 "RECV_F, SEND_B, RECV_B)"),
-        cell.take_front(64));
+        show(cell));
   action.kind = word->kind;
   action.word = word;
   action.cell = number;
@@ -175,7 +189,7 @@ llvm::Error Reader::readPair(llvm::StringRef cell, int32_t number) {
   auto refusePair = [&] {
     return refuseAt(lines.size() - 1, number,
                     "expects a pair such as (0F7;7B3)OVERLAP_F_B, found '{0}'",
-                    cell.take_front(64));
+                    show(cell));
   };
   llvm::StringRef inside = cell.drop_front();
   if (!inside.consume_back(")OVERLAP_F_B"))

@@ -45,7 +45,9 @@ struct Range {
   int64_t least = 0;
   int64_t most = std::numeric_limits<int32_t>::max();
 };
-constexpr Range anySize = {0, std::numeric_limits<int64_t>::max()};
+/// So that sums over all tasks of a step stay far from the ends of a number.
+constexpr Range anySize = {0, int64_t(1) << 40};
+constexpr double mostSeconds = 1e9, leastBandwidth = 1e-9;
 
 class Reader {
 public:
@@ -133,9 +135,10 @@ static llvm::Error readInteger(const Value &value, const Place &place, T &out,
 static llvm::Error readSeconds(const Value &value, const Place &place,
                                double &out) {
   std::optional<double> number = value.getAsNumber();
-  if (!number || !std::isfinite(*number) || *number < 0)
-    return refuseAt(place, "expects a number of at least 0, found {0}",
-                    show(value));
+  // Written so that NaN is refused too.
+  if (!number || !(*number >= 0 && *number <= mostSeconds))
+    return refuseAt(place, "expects a number from 0 to {0:E0}, found {1}",
+                    mostSeconds, show(value));
   out = *number;
   return llvm::Error::success();
 }
@@ -147,11 +150,11 @@ static llvm::Error readBandwidth(const Value &value, const Place &place,
     return llvm::Error::success();
   }
   std::optional<double> number = value.getAsNumber();
-  if (!number || !std::isfinite(*number) || *number <= 0)
+  if (!number || !(*number >= leastBandwidth && std::isfinite(*number)))
     return refuseAt(place,
-                    "expects bytes per second above 0, or null for no limit, "
-                    "found {0}",
-                    show(value));
+                    "expects bytes per second, at least {0:E0}, or null for no "
+                    "limit, found {1}",
+                    leastBandwidth, show(value));
   out = *number;
   return llvm::Error::success();
 }
@@ -341,6 +344,9 @@ llvm::Error Reader::readEdges(const Value &value, const Place &place) {
   const Array *list = nullptr;
   if (llvm::Error error = readArray(value, place, list))
     return error;
+  if (schedule.stages < 2 && !list->empty())
+    return refuseAt(place, "expects none, as there is one stage, found {0}",
+                    list->size());
   for (auto [i, entry] : llvm::enumerate(*list)) {
     const Object *object = nullptr;
     Place at = place.at(i);
@@ -350,7 +356,7 @@ llvm::Error Reader::readEdges(const Value &value, const Place &place) {
       return error;
     if (llvm::Error error =
             readRequired(*object, at, "from", [&](auto &v, auto at) {
-              return readInteger(v, at, edge.from, {0, schedule.stages - 1});
+              return readInteger(v, at, edge.from, {0, schedule.stages - 2});
             }))
       return error;
     if (llvm::Error error =

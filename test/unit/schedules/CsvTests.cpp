@@ -174,8 +174,8 @@ TEST(Csv, MessagesInWrongPlacesAreTheCheckersMatter) {
                                      "plan.csv"));
   EXPECT_EQ(messageOf(checkInstructions(csv.lists)), "");
   EXPECT_EQ(messageOf(checkDataFlow(csv.schedule, csv.lists)),
-            "rank 1 runs F1.0 before it has received output of edge 0, "
-            "micro-batch 0");
+            "rank 1 runs F1.0 before it has received the output of "
+            "stage 0 for stage 1, micro-batch 0");
 }
 
 TEST(Csv, WrittenMessagesAreReadBack) {
@@ -223,8 +223,12 @@ TEST(Csv, ErrorsNameLineAndCell) {
            Case{"0F0,0UNSHARD3\n", "plan.csv:1: cell 2: expects a stage and "
                                    "'UNSHARD', found '0UNSHARD3'"},
            Case{"0F0,0F99999999999\n",
-                "plan.csv:1: cell 2: expects a stage, 'F' and a micro-batch, "
+                "plan.csv:1: cell 2: expects numbers of at most 2147483647, "
                 "found '0F99999999999'"},
+           Case{"0F0,\x01\xfe\n",
+                "plan.csv:1: cell 2: expects an action such as 0F1 (stage, "
+                "kind, micro-batch; kinds are F, B, I, W, SEND_F, RECV_F, "
+                "SEND_B, RECV_B), found '\\01\\FE'"},
            Case{"0F0,(0F1;0B0)\n", "plan.csv:1: cell 2: expects a pair such as "
                                    "(0F7;7B3)OVERLAP_F_B, found '(0F1;0B0)'"},
            Case{"0F0,(0F1)OVERLAP_F_B\n",

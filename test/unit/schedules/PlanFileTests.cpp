@@ -193,12 +193,18 @@ TEST(PlanFile, ErrorsNameThePath) {
            Case{R"("to": 1)", R"("to": 0)",
                 "plan.json: edges[0].to: expects a whole number from 1 to 1, "
                 "found 0"},
+           Case{R"("from": 0)", R"("from": 1)",
+                "plan.json: edges[0].from: expects a whole number from 0 to "
+                "0, found 1"},
            Case{R"("bytes": 8)", R"("bytes": -8)",
                 "plan.json: edges[0].bytes: expects a whole number from 0 to "
-                "9223372036854775807, found -8"},
+                "1099511627776, found -8"},
            Case{R"({"forward": 2})", R"({"forward": -2})",
-                "plan.json: costs.stages[1].forward: expects a number of at "
-                "least 0, found -2"},
+                "plan.json: costs.stages[1].forward: expects a number from "
+                "0 to 1E+09, found -2"},
+           Case{R"({"forward": 2})", R"({"forward": 1e308})",
+                "plan.json: costs.stages[1].forward: expects a number from "
+                "0 to 1E+09, found 1e+308"},
            Case{R"(, {"forward": 2})", "",
                 "plan.json: costs.stages: expects one entry for each of 2 "
                 "stages, found 1"},
