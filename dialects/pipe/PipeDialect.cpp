@@ -11,6 +11,8 @@
 #include "mlir/Interfaces/FoldInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace pipewright::pipe;
 
@@ -54,8 +56,6 @@ void PipeDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/pipe/PipeOps.cpp.inc"
-
-#include <cmath>
       >();
 }
 

@@ -193,12 +193,20 @@ static LogicalResult select(Operation *op, ArrayRef<int64_t> indices,
   return success();
 }
 
+/// Bodies of a stage look at each other before all of them are verified.
+static bool hasReturn(Operation *body) {
+  return body && !body->getRegion(0).empty() &&
+         !body->getRegion(0).front().empty() &&
+         isa<ReturnOp>(body->getRegion(0).front().back());
+}
+
 /// Checks arguments and results, numbered as in `pipe.backward`.
 static LogicalResult verifyGradientBody(GradientBodyInterface op) {
   auto stage = cast<StageOp>(op->getParentOp());
   ForwardOp forward = stage.getForward();
-  if (!forward)
-    return success(); // The stage's own verifier reports this.
+  InputGradientOp half = stage.getInputGradient();
+  if (!hasReturn(forward) || (half && !hasReturn(half)))
+    return success(); // The verifier of the stage or of that body reports this.
   Block &block = op->getRegion(0).front();
   auto results = cast<ReturnOp>(block.getTerminator());
   ReturnOp kept = forward.getReturn();

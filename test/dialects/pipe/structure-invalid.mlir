@@ -197,6 +197,36 @@ pipe.stage @weight_gradient_c1 {
 
 // -----
 
+// A body that looks at another one bears that it is malformed.
+pipe.stage @empty_input_gradient {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+  pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+  }
+  // expected-error @below {{expects a non-empty block}}
+  "pipe.input_gradient"() <{inputs = array<i64>, outputs = array<i64>, stash = array<i64>, gradients_of = array<i64>, input_gradients = array<i64>}> ({
+  ^bb0:
+  }) : () -> ()
+}
+
+// -----
+
+// The same of the forward.
+pipe.stage @empty_forward {
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+  // expected-error @below {{expects a non-empty block}}
+  "pipe.forward"() <{sources = []}> ({
+  ^bb0:
+  }) : () -> ()
+}
+
+// -----
+
 // weight_gradient (C2): nothing is returned.
 pipe.stage @weight_gradient_c2 {
   pipe.forward sources [#pipe.input<"x">] {
