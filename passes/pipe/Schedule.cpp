@@ -24,11 +24,11 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
 
-/// Micro-batch by micro-batch where a rank has one stage or all; otherwise
-/// stage by stage, as the first micro-batch would have to come round before
-/// the second could start.
-static void orderEvaluation(schedules::Schedule &schedule,
-                            const Stages &stages) {
+/// Evaluation on the ranks of a schedule: micro-batch by micro-batch where a
+/// rank has one stage or all; otherwise stage by stage, as the first
+/// micro-batch would have to come round before the second could start.
+static schedules::Schedule evaluationOf(schedules::Schedule schedule,
+                                        const Stages &stages) {
   std::vector<SmallVector<int32_t>> stagesOf(schedule.ranks);
   for (auto [stage, rank] : llvm::enumerate(schedule.rankOfStage))
     if (stages[stage].getEvaluate())
@@ -46,6 +46,7 @@ static void orderEvaluation(schedules::Schedule &schedule,
       for (int32_t m = 0; m < schedule.microBatches; ++m)
         order.push_back(schedules::Task::forward(stage, m));
   }
+  return schedule;
 }
 
 /// Writes into the tasks of each stage which version of its weights they read.
@@ -166,25 +167,7 @@ public:
     llvm::Expected<schedules::Schedule> schedule = (*chosen)->build(options);
     if (!schedule)
       return fail(schedule.takeError());
-    if (schedule->copies != stages->copies()) {
-      module.emitError("schedule '")
-          << policy << "' has " << schedule->copies
-          << (schedule->copies == 1 ? " copy" : " copies")
-          << " of the model, but the module has " << stages->copies()
-          << (schedule->copies == 1 ? "; leave pipe-mirror-stages out"
-                                    : "; run pipe-mirror-stages first");
-      return signalPassFailure();
-    }
-    if (schedule->updates != updatesOf(module)) {
-      module.emitError("schedule '")
-          << policy << "' has " << schedule->updates
-          << (schedule->updates == 1 ? " update" : " updates")
-          << " in a step, but the module's '" << PipeDialect::kUpdates
-          << "' is " << updatesOf(module);
-      return signalPassFailure();
-    }
-    if (schedule->weightRule != schedules::WeightRule::Synchronous &&
-        failed(stages->refuseTiedWeights()))
+    if (failed(verifyFits(*schedule, *stages)))
       return signalPassFailure();
     if (!schedule->origin.empty())
       module.emitRemark("schedule '")
@@ -193,29 +176,10 @@ public:
     if (llvm::Error error = schedules::checkSchedule(*schedule, edges))
       return fail(std::move(error));
 
-    Builder builder(module.getContext());
-    module->setAttr(PipeDialect::kSchedule, builder.getStringAttr(policy));
-    module->setAttr(PipeDialect::kRanks, builder.getI64IntegerAttr(ranks));
-    module->removeAttr(PipeDialect::kSumsInScheduleOrder);
-    if (asScheduled)
-      module->setAttr(PipeDialect::kSumsInScheduleOrder, builder.getUnitAttr());
-    for (int32_t stage = 0; stage < stages->size(); ++stage)
-      (*stages)[stage].setRank(schedule->rankOfStage[stage]);
-
-    for (StepOp step : module.getOps<StepOp>()) {
-      if (step.getMode() == StepMode::evaluate) {
-        orderEvaluation(*schedule, *stages);
-      } else {
-        if (failed(splitTasks(step, *stages, *schedule)))
-          return signalPassFailure();
-        // Several updates cut the chain where it is to be cut, in order.
-        if (schedule->updates == 1)
-          threadGradients(step, *stages, *schedule, asScheduled);
-        setVersions(step, *stages, *schedule);
-      }
-      if (failed(orderStep(step, *stages, *schedule)))
+    setAttributes(*schedule, *stages, asScheduled);
+    for (StepOp step : module.getOps<StepOp>())
+      if (failed(writeOrder(step, *stages, *schedule, asScheduled)))
         return signalPassFailure();
-    }
   }
 
 private:
@@ -242,6 +206,55 @@ private:
     if (!(*chosen)->trains())
       return refuse("only evaluates, but a program trains");
     return chosen;
+  }
+
+  /// Whether the stages were prepared for this schedule.
+  LogicalResult verifyFits(const schedules::Schedule &schedule,
+                           const Stages &stages) {
+    ModuleOp module = getOperation();
+    if (schedule.copies != stages.copies())
+      return module.emitError("schedule '")
+             << policy << "' has " << schedule.copies
+             << (schedule.copies == 1 ? " copy" : " copies")
+             << " of the model, but the module has " << stages.copies()
+             << (schedule.copies == 1 ? "; leave pipe-mirror-stages out"
+                                      : "; run pipe-mirror-stages first");
+    if (schedule.updates != updatesOf(module))
+      return module.emitError("schedule '")
+             << policy << "' has " << schedule.updates
+             << (schedule.updates == 1 ? " update" : " updates")
+             << " in a step, but the module's '" << PipeDialect::kUpdates
+             << "' is " << updatesOf(module);
+    if (schedule.weightRule != schedules::WeightRule::Synchronous)
+      return stages.refuseTiedWeights();
+    return success();
+  }
+
+  void setAttributes(const schedules::Schedule &schedule, const Stages &stages,
+                     bool asScheduled) {
+    ModuleOp module = getOperation();
+    Builder builder(module.getContext());
+    module->setAttr(PipeDialect::kSchedule, builder.getStringAttr(policy));
+    module->setAttr(PipeDialect::kRanks, builder.getI64IntegerAttr(ranks));
+    module->removeAttr(PipeDialect::kSumsInScheduleOrder);
+    if (asScheduled)
+      module->setAttr(PipeDialect::kSumsInScheduleOrder, builder.getUnitAttr());
+    for (int32_t stage = 0; stage < stages.size(); ++stage)
+      stages[stage].setRank(schedule.rankOfStage[stage]);
+  }
+
+  static LogicalResult writeOrder(StepOp step, const Stages &stages,
+                                  const schedules::Schedule &schedule,
+                                  bool asScheduled) {
+    if (step.getMode() == StepMode::evaluate)
+      return orderStep(step, stages, evaluationOf(schedule, stages));
+    if (failed(splitTasks(step, stages, schedule)))
+      return failure();
+    // Several updates cut the chain where it is to be cut, in order.
+    if (schedule.updates == 1)
+      threadGradients(step, stages, schedule, asScheduled);
+    setVersions(step, stages, schedule);
+    return orderStep(step, stages, schedule);
   }
 
   void fail(llvm::Error error) {

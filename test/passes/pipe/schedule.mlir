@@ -1,6 +1,7 @@
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=4" --pipe-verify-unrolled | FileCheck %s --check-prefix=ONE
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=breadth-first ranks=2" --pipe-verify-unrolled | FileCheck %s --check-prefix=LOOPED
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule --pipe-verify-unrolled | FileCheck %s --check-prefix=SINGLE
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches | sed '/^  pipe.step *train/,/^  }/{H;d};/^}/{x;G}' | pipewright-opt --pipe-schedule="policy=1f1b ranks=4" | FileCheck %s --check-prefix=SWAPPED
 
 // With as many ranks as stages, each stage has a rank, which is noted in the
 // module too.
@@ -35,3 +36,9 @@
 // SINGLE-LABEL: pipe.step evaluate
 // SINGLE: evaluate @s3 micro_batch 0
 // SINGLE: evaluate @s0 micro_batch 1
+
+// Training has its order behind evaluation, too.
+// SWAPPED: pipe.step evaluate
+// SWAPPED-LABEL: pipe.step train
+// SWAPPED: backward @s3 micro_batch 0
+// SWAPPED: forward @s3 micro_batch 1
