@@ -334,8 +334,9 @@ def PipeVerifySchedule : Pass<"pipe-verify-schedule", "::mlir::ModuleOp"> {
   let summary = "Check the contract of the scheduled level";
   let description = [{
     Contract: every task is run once, on the rank of its stage; gradients are
-    summed as `pipe-verify-unrolled` demands; on each directed link sends and receives are the same tensors in the same order;
-    and all ranks reach their end even if no send is ever buffered.
+    summed as `pipe-verify-unrolled` demands; on each directed link sends and
+    receives are the same tensors in the same order; and all ranks reach their
+    end even if no send is ever buffered.
 
     A refusal tells which rank waits where, for what, from whom.
   }];
