@@ -167,10 +167,12 @@ static llvm::Error readTask(const llvm::json::Object &event, size_t number,
   task.task.microBatch = static_cast<int32_t>(microBatch);
   std::optional<double> start = event.getNumber("ts"),
                         length = event.getNumber("dur");
-  if (!start || !length || !std::isfinite(*start) || !std::isfinite(*length) ||
-      *length < 0)
-    return refuse("event {0} expects a time (ts) and a duration (dur) of at "
-                  "least 0",
+  // Some thirty years; also what is no number fails this.
+  constexpr double most = 1e15;
+  if (!start || !length || !(std::abs(*start) <= most) ||
+      !(*length >= 0 && *length <= most))
+    return refuse("event {0} expects a time (ts) and a duration (dur) of 0 to "
+                  "1e15 microseconds",
                   number);
   task.time = {*start * 1e-6, (*start + *length) * 1e-6};
   return llvm::Error::success();

@@ -104,6 +104,20 @@ int64_t FilePolicy::maxInFlight(const ScheduleOptions &options,
   return meter.peakInFlight();
 }
 
+/// `1 rank, 2 stages and 4 micro-batches`
+static std::string describeSizes(const ScheduleOptions &sizes) {
+  auto count = [](int64_t number, llvm::StringRef what) {
+    return llvm::formatv("{0} {1}{2}", number, what, number == 1 ? "" : "s")
+        .str();
+  };
+  std::string microBatches =
+      sizes.microBatches == 1
+          ? "1 micro-batch"
+          : llvm::formatv("{0} micro-batches", sizes.microBatches).str();
+  return count(sizes.ranks, "rank") + ", " + count(sizes.stages, "stage") +
+         " and " + microBatches;
+}
+
 std::string FilePolicy::fittingOptions() const {
   bool isLoop = modelStages() % schedule.ranks == 0;
   return llvm::formatv("--ranks {0} --{1} {2} --micro-batches {3}",
@@ -116,12 +130,10 @@ llvm::Expected<Placement>
 FilePolicy::placeStages(const ScheduleOptions &options) const {
   if (options.ranks != schedule.ranks || options.stages != modelStages() ||
       options.microBatches != schedule.microBatches)
-    return refuse("{0} is a schedule of {1} ranks, {2} stages and {3} "
-                  "micro-batches, but expects {4} ranks, {5} stages and {6} "
-                  "micro-batches; use {7}",
-                  path, schedule.ranks, modelStages(), schedule.microBatches,
-                  options.ranks, options.stages, options.microBatches,
-                  fittingOptions());
+    return refuse(
+        "{0} is a schedule of {1}, but got {2}; use {3}", path,
+        describeSizes({schedule.ranks, modelStages(), schedule.microBatches}),
+        describeSizes(options), fittingOptions());
   return schedule.rankOfStage;
 }
 

@@ -12,4 +12,4 @@
 // CHECK: backward @s3 micro_batch 1
 // CHECK: backward @s3 micro_batch 0
 
-// OTHER: error: {{.*}}gpipe_p2_v1_m4.compute.csv is a schedule of 2 ranks, 2 stages and 4 micro-batches, but expects 2 ranks, 4 stages and 4 micro-batches; use --ranks 2 --loops 1 --micro-batches 4
+// OTHER: error: {{.*}}gpipe_p2_v1_m4.compute.csv is a schedule of 2 ranks, 2 stages and 4 micro-batches, but got 2 ranks, 4 stages and 4 micro-batches; use --ranks 2 --loops 1 --micro-batches 4

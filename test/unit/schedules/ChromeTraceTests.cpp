@@ -139,8 +139,10 @@ TEST(ChromeTrace, RefusesWhatIsNoTrace) {
   EXPECT_EQ(refusal(listOf({eventOf("Q", 0, 0, 0, 1)})), noStage);
   EXPECT_EQ(refusal(listOf({eventOf("F", -1, 0, 0, 1)})), noStage);
   EXPECT_EQ(refusal("[{\"ph\":\"X\",\"cat\":\"task\",\"tid\":0}]"), noStage);
-  EXPECT_EQ(refusal(listOf({eventOf("F", 0, 0, 0, -1)})),
-            "event 0 expects a time (ts) and a duration (dur) of at least 0");
+  for (double duration : {-1., 1e16})
+    EXPECT_EQ(refusal(listOf({eventOf("F", 0, 0, 0, duration)})),
+              "event 0 expects a time (ts) and a duration (dur) of 0 to 1e15 "
+              "microseconds");
   EXPECT_NE(messageOf(readChromeTrace("no-such-file.json"))
                 .find("cannot read trace 'no-such-file.json': "),
             std::string::npos);

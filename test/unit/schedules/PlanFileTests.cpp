@@ -332,8 +332,8 @@ TEST(FilePolicy, RefusesOtherSizes) {
   PolicyChoice choice = valueOf(chooseSchedule(path));
   ASSERT_TRUE(choice.policy);
   EXPECT_EQ(messageOf(choice->place({4, 4, 8})),
-            path + " is a schedule of 2 ranks, 2 stages and 1 micro-batches, "
-                   "but expects 4 ranks, 4 stages and 8 micro-batches; use "
+            path + " is a schedule of 2 ranks, 2 stages and 1 micro-batch, "
+                   "but got 4 ranks, 4 stages and 8 micro-batches; use "
                    "--ranks 2 --loops 1 --micro-batches 1");
   EXPECT_EQ(messageOf(choice->place({2, 2, 1, {{"group", 2}}})),
             "schedule '" + path + "' has no parameter 'group'; it has none");
