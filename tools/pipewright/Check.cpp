@@ -343,11 +343,15 @@ llvm::Error CheckCommand::run() const {
   const Options &o = *options;
   if (o.file.empty())
     return refuse("expects a file: pipewright check FILE.csv|plan.json");
+  if (o.withMessages && o.write.empty())
+    return refuse("--with-messages goes with --write, which says where to");
+  if (o.noSendWaits && !o.withMessages)
+    return refuse("--no-send-waits goes with --with-messages");
   llvm::Expected<Channels> channels = parseChannels(o.channels, o.buffering);
   if (!channels)
     return channels.takeError();
   std::optional<MemoryLimit> limit;
-  if (!o.memory.empty()) {
+  if (o.memory.getNumOccurrences()) {
     llvm::Expected<MemoryLimit> parsed = parseMemory(o.memory);
     if (!parsed)
       return parsed.takeError();
