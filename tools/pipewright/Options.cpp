@@ -283,71 +283,84 @@ readTaskTimes(llvm::StringRef path, int64_t stages) {
   return times;
 }
 
-llvm::Expected<CompileOptions>
-OptionSet::check(llvm::StringRef schedule) const {
-  const Storage &s = *storage;
-  CompileOptions options;
-  if (s.model.empty())
-    return fail("expects a model: pipewright COMMAND MODEL.onnx ...");
-  options.import.modelPath = s.model;
-  options.output = s.output;
-  if (llvm::Error error = readChoice("target", s.target, {"cpu"}))
-    return std::move(error);
-  options.schedule = schedule.empty() ? s.schedule.getValue() : schedule.str();
+/// Ranks, stages and micro-batches, and whether the schedule can have them.
+static llvm::Error checkSizes(const OptionSet::Storage &s,
+                              CompileOptions &options) {
   llvm::Expected<schedules::PolicyChoice> policy =
       schedules::chooseSchedule(options.schedule);
   if (!policy)
     return policy.takeError();
-  int64_t loops = (*policy)->defaultLoops(), size = 0;
+  int64_t loops = (*policy)->defaultLoops();
   if (llvm::Error error = readCount("ranks", s.ranks, options.ranks))
-    return std::move(error);
+    return error;
   if (!s.loops.empty())
     if (llvm::Error error = readCount("loops", s.loops, loops))
-      return std::move(error);
+      return error;
   options.stages = options.ranks * loops;
   if (!s.stages.empty())
     if (llvm::Error error = readCount("stages", s.stages, options.stages))
-      return std::move(error);
+      return error;
   if (llvm::Error error =
           readCount("micro-batches", s.microBatches, options.microBatches))
-    return std::move(error);
+    return error;
+  return (*policy)
+      ->place(
+          policy->with({options.ranks, options.stages, options.microBatches}))
+      .takeError();
+}
+
+/// What the importer needs to know.
+static llvm::Error checkImport(const OptionSet::Storage &s,
+                               frontend::ImportOptions &import) {
+  int64_t size = 0;
   if (!s.microBatchSize.empty()) {
     if (llvm::Error error =
             readCount("micro-batch-size", s.microBatchSize, size))
-      return std::move(error);
-    options.import.microBatchSize = size;
+      return error;
+    import.microBatchSize = size;
   }
   for (const std::string &dim : s.dims) {
     auto [name, text] = llvm::StringRef(dim).rsplit('=');
     if (name.empty() || text.empty() || !llvm::StringRef(dim).contains('='))
       return fail("--dim expects NAME=N, but got '", dim, "'");
     if (llvm::Error error = readCount(("dim " + name).str(), text, size))
-      return std::move(error);
-    if (!options.import.dims.try_emplace(name, size).second)
+      return error;
+    if (!import.dims.try_emplace(name, size).second)
       return fail("--dim gives dimension '", name, "' twice");
   }
+  if (!s.loss.empty())
+    if (llvm::Error error =
+            readChoice("loss", s.loss, {"softmax-cross-entropy", "mse"}))
+      return error;
+  if (!s.lossOutput.empty() && s.loss.empty())
+    return fail("--loss-output expects --loss beside it");
+  import.modelPath = s.model;
+  import.loss = s.loss;
+  import.lossOutput = s.lossOutput;
+  return llvm::Error::success();
+}
+
+llvm::Expected<CompileOptions>
+OptionSet::check(llvm::StringRef schedule) const {
+  const Storage &s = *storage;
+  CompileOptions options;
+  if (s.model.empty())
+    return fail("expects a model: pipewright COMMAND MODEL.onnx ...");
+  options.output = s.output;
+  options.schedule = schedule.empty() ? s.schedule.getValue() : schedule.str();
+  options.balance = s.balance;
+  options.remat = s.remat;
+  options.noDropout = s.noDropout;
+  if (llvm::Error error = readChoice("target", s.target, {"cpu"}))
+    return std::move(error);
+  if (llvm::Error error = checkSizes(s, options))
+    return std::move(error);
+  if (llvm::Error error = checkImport(s, options.import))
+    return std::move(error);
   if (llvm::Error error =
           readChoice("balance", s.balance, {"uniform", "parameters", "flops"}))
     return std::move(error);
   if (llvm::Error error = readChoice("remat", s.remat, {"none", "full"}))
-    return std::move(error);
-  if (!s.loss.empty())
-    if (llvm::Error error =
-            readChoice("loss", s.loss, {"softmax-cross-entropy", "mse"}))
-      return std::move(error);
-  if (!s.lossOutput.empty() && s.loss.empty())
-    return fail("--loss-output expects --loss beside it");
-  options.balance = s.balance;
-  options.remat = s.remat;
-  options.import.loss = s.loss;
-  options.import.lossOutput = s.lossOutput;
-  options.noDropout = s.noDropout;
-
-  if (llvm::Error error =
-          (*policy)
-              ->place(policy->with(
-                  {options.ranks, options.stages, options.microBatches}))
-              .takeError())
     return std::move(error);
   auto optimizer = parseOptimizer(s.optimizer);
   if (!optimizer)

@@ -64,8 +64,9 @@ public:
   /// that is not empty stands in place of the user's.
   llvm::Expected<CompileOptions> check(llvm::StringRef schedule = "") const;
 
-private:
   struct Storage;
+
+private:
   std::unique_ptr<Storage> storage;
 };
 
