@@ -510,7 +510,9 @@ function fillHead() {
   document.getElementById('name').textContent = data.name;
   document.getElementById('summary').textContent =
     data.sizes + '; ' + data.results +
-    (data.measured ? `; measured step ${timeText(measuredEnd)}` : '') +
+    (data.measured
+      ? `; below each lane what was measured, step ${timeText(measuredEnd)}`
+      : '') +
     (data.unitTimes ? '; times in multiples of a forward' : '');
   const used = new Set();
   for (const rank of ranks)

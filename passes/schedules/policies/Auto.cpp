@@ -54,8 +54,9 @@ class Auto final : public Policy {
 public:
   llvm::StringRef name() const override { return "auto"; }
   llvm::StringRef summary() const override {
-    return "the fastest of all schedules, planned ones too, by measured or "
-           "predicted times and within a memory limit";
+    return "the fastest of all schedules with as many stages (--loops), "
+           "planned ones too, by measured or predicted times and within a "
+           "memory limit";
   }
   llvm::StringRef paper() const override {
     return "none; the best of the named schedules and of list schedules";
