@@ -6,6 +6,7 @@
 
 #include "passes/pipe/StepOrder.h"
 
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -39,6 +40,17 @@ int64_t pipewright::pipe::numRanks(ModuleOp module,
   return ranks;
 }
 
+/// What versions tell of the rule: if weights are one update behind, the first
+/// forwards of a step read version -1; otherwise none does.
+static void noteRule(schedules::Schedule &schedule, TaskOp task) {
+  using schedules::WeightRule;
+  if (!task.getVersion() || schedule.weightRule == WeightRule::DelayedByOne)
+    return;
+  schedule.weightRule = static_cast<int64_t>(*task.getVersion()) < 0
+                            ? WeightRule::DelayedByOne
+                            : WeightRule::Newest;
+}
+
 FailureOr<schedules::Schedule>
 pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
                                StepMode mode) {
@@ -59,15 +71,17 @@ pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
   schedule.forwardOnly = mode == StepMode::evaluate;
   schedule.order.resize(schedule.ranks);
 
+  auto add = [&](std::vector<schedules::Task> &order, TaskOp task) {
+    order.push_back(plainTask(stages, task));
+    noteRule(schedule, task);
+  };
   bool found = false;
   for (auto step : module.getOps<StepOp>()) {
     if (step.getMode() != mode)
       continue;
     found = true;
-    for (auto task : step.getBody()->getOps<TaskOp>()) {
-      schedules::Task plain = plainTask(stages, task);
-      schedule.order[schedule.rankOfStage[plain.stage]].push_back(plain);
-    }
+    for (auto task : step.getBody()->getOps<TaskOp>())
+      add(schedule.order[(*ranks)[stages.numberOf(task.getStage())]], task);
   }
   for (auto rank : module.getOps<RankOp>()) {
     if (rank.getMode() != mode)
@@ -77,7 +91,7 @@ pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
              << schedule.ranks << " ranks";
     found = true;
     for (auto task : rank.getBody()->getOps<TaskOp>())
-      schedule.order[rank.getRank()].push_back(plainTask(stages, task));
+      add(schedule.order[rank.getRank()], task);
   }
   if (!found)
     return module.emitError("has no step of mode '")
@@ -85,12 +99,54 @@ pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
   return schedule;
 }
 
+using TaskSet = std::set<std::tuple<schedules::TaskKind, int32_t, int32_t>>;
+
+static TaskSet tasksOf(const schedules::Schedule &schedule) {
+  TaskSet tasks;
+  for (const std::vector<schedules::Task> &order : schedule.order)
+    for (const schedules::Task &task : order)
+      tasks.insert({task.kind, task.stage, task.microBatch});
+  return tasks;
+}
+
+/// Adds the missing gradients and updates of one rank where its stages would
+/// have them: later forwards may have to wait for an update.
+static void completeUpdates(schedules::Schedule &schedule,
+                            std::vector<schedules::Task> &order,
+                            const TaskSet &present) {
+  using schedules::Task, schedules::TaskKind;
+  int64_t share = schedule.microBatches / (schedule.copies * schedule.updates);
+  std::map<std::pair<int32_t, int32_t>, int64_t> summed;
+  auto isMissing = [&](TaskKind kind, int32_t stage, int32_t number) {
+    return !present.count({kind, stage, number});
+  };
+  std::vector<Task> all;
+  for (Task task : order) {
+    all.push_back(task);
+    if (task.kind == TaskKind::Forward &&
+        isMissing(TaskKind::InputGradient, task.stage, task.microBatch) &&
+        isMissing(TaskKind::Backward, task.stage, task.microBatch)) {
+      task = Task::backward(task.stage, task.microBatch);
+      all.push_back(task);
+    }
+    if (!task.endsStash())
+      continue;
+    int32_t update = schedule.updateOf(task.microBatch);
+    if (++summed[{task.stage, update}] == share &&
+        isMissing(TaskKind::Update, task.stage, update))
+      all.push_back(Task::update(task.stage, update));
+  }
+  order = std::move(all);
+}
+
 void pipewright::pipe::completeSchedule(schedules::Schedule &schedule) {
   using schedules::Task;
-  std::set<std::tuple<schedules::TaskKind, int32_t, int32_t>> present;
-  for (std::vector<Task> &order : schedule.order)
-    for (const Task &task : order)
-      present.insert({task.kind, task.stage, task.microBatch});
+  TaskSet present = tasksOf(schedule);
+  if (schedule.updates > 1 && !schedule.forwardOnly) {
+    for (std::vector<Task> &order : schedule.order)
+      completeUpdates(schedule, order, present);
+    present = tasksOf(schedule);
+  }
   auto addMissing = [&](Task task) {
     if (!present.count({task.kind, task.stage, task.microBatch}))
       schedule.order[schedule.rankOfStage[task.stage]].push_back(task);
