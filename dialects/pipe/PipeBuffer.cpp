@@ -18,6 +18,11 @@ LogicalResult BufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expects index, offset and bytes that are not "
                           "negative, but got "
                        << index << ", " << offset << " and " << bytes;
+  // Ends of ranges, rounded up, are 64-bit numbers, too.
+  constexpr int64_t limit = int64_t(1) << 62;
+  if (offset > limit || bytes > limit - offset)
+    return emitError() << "expects a range that ends below 2^62, but got "
+                       << bytes << " bytes at " << offset;
   if ((space == BufferSpace::arena || space == BufferSpace::weights) &&
       index != 0)
     return emitError() << "expects index 0 in space '"

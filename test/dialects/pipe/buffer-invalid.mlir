@@ -42,3 +42,10 @@ pipe.arena rank 0 bytes 64 {
   // expected-error @below {{expects index, offset and bytes that are not negative, but got 0, -8 and 64}}
   pipe.region "activations" <arena 0 at -8 bytes 64>
 }
+
+// -----
+
+pipe.arena rank 0 bytes 64 {
+  // expected-error @below {{expects a range that ends below 2^62, but got 32 bytes at 9223372036854775807}}
+  pipe.region "activations" <arena 0 at 9223372036854775807 bytes 32>
+}
