@@ -187,6 +187,45 @@ llvm::json::Value Plan::toJson() const {
                 {"predicted_step_seconds", predictedStepSeconds}};
 }
 
+std::string criticalPathShares(const schedules::Schedule &order,
+                               const schedules::Simulation &simulation) {
+  auto endOf = [](const std::vector<schedules::TaskTime> &times) {
+    return times.empty() ? 0 : times.back().end;
+  };
+  auto last = llvm::max_element(
+      simulation.times, [&](auto &a, auto &b) { return endOf(a) < endOf(b); });
+  if (last == simulation.times.end() || endOf(*last) <= 0)
+    return "";
+  // The ranks', then that of messages.
+  std::vector<std::pair<double, size_t>> seconds;
+  for (size_t i = 0; i <= simulation.times.size(); ++i)
+    seconds.push_back({0, i});
+  for (const schedules::PathStep &step :
+       simulation.criticalPath(order, last - simulation.times.begin())) {
+    seconds[step.rank].first += step.time.end - step.time.start;
+    seconds.back().first += step.transferSeconds;
+  }
+  llvm::sort(seconds, [](auto &a, auto &b) {
+    return std::pair(-a.first, a.second) < std::pair(-b.first, b.second);
+  });
+  constexpr size_t mostShown = 6;
+  std::string text;
+  for (auto [spent, i] : llvm::ArrayRef(seconds).take_front(mostShown))
+    if (spent > 0)
+      text += llvm::formatv("{0}{1} {2:F1} %", text.empty() ? "" : ", ",
+                            i < simulation.times.size()
+                                ? "rank " + std::to_string(i)
+                                : "messages",
+                            100 * spent / endOf(*last));
+  double rest = 0;
+  for (auto [spent, i] :
+       llvm::ArrayRef(seconds).drop_front(std::min(mostShown, seconds.size())))
+    rest += spent;
+  if (rest > 0)
+    text += llvm::formatv(", others {0:F1} %", 100 * rest / endOf(*last));
+  return text;
+}
+
 void Plan::print(llvm::raw_ostream &os) const {
   os << "model " << model << ": " << count(stages.size(), "stage") << " on "
      << count(ranks.size(), "rank") << ", " << microBatches
@@ -217,7 +256,15 @@ void Plan::print(llvm::raw_ostream &os) const {
     }
     os << (rank.regions.empty() ? "\n" : ")\n");
   }
-  os << "predicted step time: " << formatSeconds(predictedStepSeconds) << "\n";
+  if (std::string shares = criticalPathShares(order, simulation);
+      !shares.empty())
+    os << "critical path: " << shares << "\n";
+  os << "predicted step time: " << formatSeconds(predictedStepSeconds);
+  // Pictures and traces show that one.
+  if (predictedStepSeconds > simulation.globalStepTime * (1 + 1e-9))
+    os << " on the cores that there are, "
+       << formatSeconds(simulation.globalStepTime) << " with one for each rank";
+  os << "\n";
 }
 
 } // namespace pipewright::codegen

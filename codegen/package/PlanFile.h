@@ -68,6 +68,12 @@ struct Plan {
   void print(llvm::raw_ostream &os) const;
 };
 
+/// Whose work the chain of tasks and messages is that the step cannot be
+/// shorter than: `rank 1 83.1 %, rank 0 15.0 %, messages 1.9 %`. Empty without
+/// times.
+std::string criticalPathShares(const schedules::Schedule &order,
+                               const schedules::Simulation &simulation);
+
 /// `1 stage`, `2 stages`
 std::string count(int64_t number, llvm::StringRef what);
 /// `12.3 MB`

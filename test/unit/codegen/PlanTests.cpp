@@ -79,6 +79,42 @@ TEST(Plan, WritesFiguresForPeople) {
   EXPECT_EQ(codegen::count(3, "rank"), "3 ranks");
 }
 
+TEST(Plan, TellsTheStepTimeOfPicturesFromThatOfFewCores) {
+  codegen::Plan plan;
+  plan.simulation.globalStepTime = 2;
+  auto lastLine = [&](double seconds) {
+    plan.predictedStepSeconds = seconds;
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    plan.print(os);
+    return StringRef(text).rtrim().rsplit('\n').second.str();
+  };
+  EXPECT_EQ(lastLine(2), "predicted step time: 2.00 s");
+  EXPECT_EQ(lastLine(3), "predicted step time: 3.00 s on the cores that there "
+                         "are, 2.00 s with one for each rank");
+}
+
+TEST(Plan, SharesTheCriticalPath) {
+  // rank 0 | F0                 B0
+  // rank 1 |      F0---- B0----
+  schedules::Schedule order;
+  order.ranks = order.stages = 2;
+  order.microBatches = 1;
+  order.rankOfStage = {0, 1};
+  order.order = {{schedules::Task::forward(0, 0),
+                  schedules::Task::backward(0, 0), schedules::Task::update(0)},
+                 {schedules::Task::forward(1, 0),
+                  schedules::Task::backward(1, 0), schedules::Task::update(1)}};
+  schedules::TaskCosts costs = schedules::TaskCosts::uniform(2, 1, 1);
+  costs.stages[1].forward = costs.stages[1].backward = 3;
+  costs.linkLatency = 1;
+  auto simulation = schedules::simulate(order, costs);
+  ASSERT_TRUE(static_cast<bool>(simulation));
+  EXPECT_EQ(codegen::criticalPathShares(order, *simulation),
+            "rank 1 60.0 %, rank 0 20.0 %, messages 20.0 %");
+  EXPECT_EQ(codegen::criticalPathShares({}, {}), "");
+}
+
 TEST(CostModel, CoresBoundTheStepTime) {
   schedules::Simulation simulation;
   simulation.globalStepTime = 2;
