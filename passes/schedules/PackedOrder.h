@@ -38,10 +38,6 @@ private:
   };
   static constexpr uint8_t writtenOut = 255;
 
-  static bool isSameSeries(const Task &a, const Task &b) {
-    return a.kind == b.kind && a.stage == b.stage &&
-           a.overlapsNext == b.overlapsNext;
-  }
   void readNext();
 
   std::vector<Series> series;
