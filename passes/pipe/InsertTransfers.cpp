@@ -87,6 +87,12 @@ LogicalResult StepSplitter::run() {
   if (!lists)
     return step.emitError(llvm::toString(lists.takeError()));
 
+  for (Operation &op : *step.getBody()) {
+    auto stage = op.getAttrOfType<FlatSymbolRefAttr>("stage");
+    if (stage && stages.numberOf(stage) < 0)
+      return op.emitOpError("names '")
+             << stage.getValue() << "', which is no stage of the module";
+  }
   builder.setInsertionPoint(step);
   for (auto [number, rank] : llvm::enumerate(ranks)) {
     auto op = RankOp::create(builder, step.getLoc(), number, step.getMode());
