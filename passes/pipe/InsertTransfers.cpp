@@ -63,6 +63,7 @@ private:
   bool hasLateUpdates() const {
     return step.getMode() == StepMode::train && stages.hasTiedWeights();
   }
+  LogicalResult verifyPlaces() const;
   Value valueOf(const schedules::Transfer &transfer) const;
   void emit(int32_t rank, const RankInstruction &instruction);
   void copy(int32_t rank, Operation *op);
@@ -81,18 +82,30 @@ private:
   std::vector<RankState> ranks;
 };
 
+/// Every op has a rank, and what ranks take from each other can be sent.
+LogicalResult StepSplitter::verifyPlaces() const {
+  for (Operation &op : *step.getBody()) {
+    auto stage = op.getAttrOfType<FlatSymbolRefAttr>("stage");
+    if (!stage || stages.numberOf(stage) < 0)
+      return op.emitOpError("belongs to no stage of the module");
+    for (Value operand : op.getOperands())
+      if (!isa<RankedTensorType>(operand.getType()) &&
+          rankOf(operand.getDefiningOp()) != rankOf(&op))
+        return op.emitOpError("takes ")
+               << operand.getType() << " from another rank, but only tensors "
+               << "can be sent";
+  }
+  return success();
+}
+
 LogicalResult StepSplitter::run() {
   llvm::Expected<schedules::InstructionLists> lists = schedules::orderMessages(
       schedule, stages.costs(step.getMode()), stages.edges(step.getMode()));
   if (!lists)
     return step.emitError(llvm::toString(lists.takeError()));
 
-  for (Operation &op : *step.getBody()) {
-    auto stage = op.getAttrOfType<FlatSymbolRefAttr>("stage");
-    if (stage && stages.numberOf(stage) < 0)
-      return op.emitOpError("names '")
-             << stage.getValue() << "', which is no stage of the module";
-  }
+  if (failed(verifyPlaces()))
+    return failure();
   builder.setInsertionPoint(step);
   for (auto [number, rank] : llvm::enumerate(ranks)) {
     auto op = RankOp::create(builder, step.getLoc(), number, step.getMode());
