@@ -15,6 +15,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <algorithm>
+#include <tuple>
 
 using namespace pipewright::schedules;
 
@@ -22,8 +23,9 @@ namespace {
 
 class FilePolicy final : public Policy {
 public:
-  FilePolicy(llvm::StringRef path, const Schedule &schedule)
-      : path(path.str()), schedule(schedule) {
+  FilePolicy(llvm::StringRef path, const Schedule &schedule,
+             llvm::ArrayRef<StageEdge> edges)
+      : path(path.str()), schedule(schedule), edges(edges.vec()) {
     for (std::vector<Task> &tasks : this->schedule.order) {
       for (const Task &task : tasks)
         isSplit |= task.kind == TaskKind::WeightGradient;
@@ -69,17 +71,23 @@ protected:
   placeStages(const ScheduleOptions &options) const override;
   llvm::Error orderRanks(Schedule &result,
                          const ScheduleOptions &options) const override {
+    if (llvm::Error error = checkModel(options.edges))
+      return error;
     result.order = schedule.order;
     return llvm::Error::success();
   }
 
 private:
   int64_t modelStages() const { return schedule.stages / schedule.copies; }
+  /// Whether the stages of a model hand each other what the file says, if
+  /// both are known.
+  llvm::Error checkModel(llvm::ArrayRef<StageEdge> modelEdges) const;
   /// The options that fit, as the user types them.
   std::string fittingOptions() const;
 
   std::string path;
   Schedule schedule;
+  std::vector<StageEdge> edges;
   bool isSplit = false;
 };
 
@@ -137,10 +145,42 @@ FilePolicy::placeStages(const ScheduleOptions &options) const {
   return schedule.rankOfStage;
 }
 
+/// `stage 0 hands stage 1 a tensor of 64 bytes`
+static std::string describe(const StageEdge &edge) {
+  return llvm::formatv("stage {0} hands stage {1} a tensor of {2} bytes{3}",
+                       edge.from, edge.to, edge.bytes,
+                       edge.hasGradient ? "" : " without a gradient");
+}
+
+llvm::Error FilePolicy::checkModel(llvm::ArrayRef<StageEdge> modelEdges) const {
+  if (edges.empty() || modelEdges.empty())
+    return llvm::Error::success();
+  auto sorted = [](llvm::ArrayRef<StageEdge> list) {
+    std::vector<StageEdge> result = list.vec();
+    llvm::sort(result, [](const StageEdge &a, const StageEdge &b) {
+      return std::tie(a.from, a.to, a.bytes, a.hasGradient) <
+             std::tie(b.from, b.to, b.bytes, b.hasGradient);
+    });
+    return result;
+  };
+  std::vector<StageEdge> own = sorted(edges), other = sorted(modelEdges);
+  for (size_t i = 0; i < std::max(own.size(), other.size()); ++i) {
+    std::string expected = i < own.size() ? describe(own[i]) : "that is all";
+    std::string found = i < other.size() ? describe(other[i]) : "that is all";
+    if (expected != found)
+      return refuse("{0} is a plan for another model or micro-batch size: in "
+                    "it {1}, but here {2}; its order alone can be had by "
+                    "pipewright check {0} --write FILE.csv",
+                    path, expected, found);
+  }
+  return llvm::Error::success();
+}
+
 std::shared_ptr<const Policy>
 pipewright::schedules::makeFilePolicy(llvm::StringRef name,
-                                      const Schedule &schedule) {
-  return std::make_shared<FilePolicy>(name, schedule);
+                                      const Schedule &schedule,
+                                      llvm::ArrayRef<StageEdge> edges) {
+  return std::make_shared<FilePolicy>(name, schedule, edges);
 }
 
 bool pipewright::schedules::isScheduleFile(llvm::StringRef text) {
@@ -184,12 +224,12 @@ pipewright::schedules::chooseSchedule(llvm::StringRef text) {
   llvm::Expected<ScheduleFile> file = readScheduleFile(text);
   if (!file)
     return file.takeError();
-  // Told now, with the name of the file. Whether the order suits the model's
-  // own edges is asked when there is a model.
+  // Told now, with the name of the file. Whether these are the model's edges is
+  // asked when there is a model.
   if (llvm::Error error = checkSchedule(file->plan.schedule, file->plan.edges))
     return refuse("{0}: {1}", text, llvm::toString(std::move(error)));
   PolicyChoice choice;
-  choice.owned = makeFilePolicy(text, file->plan.schedule);
+  choice.owned = makeFilePolicy(text, file->plan.schedule, file->plan.edges);
   choice.policy = choice.owned.get();
   return choice;
 }

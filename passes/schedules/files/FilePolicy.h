@@ -32,9 +32,11 @@ bool isScheduleFile(llvm::StringRef text);
 
 /// A policy that has no other order than this one. `name` is how the user
 /// calls it. Updates of a synchronous schedule move to the end of their ranks'
-/// orders.
-std::shared_ptr<const Policy> makeFilePolicy(llvm::StringRef name,
-                                             const Schedule &schedule);
+/// orders. With `edges`, what a plan's stages hand each other, `build` refuses
+/// a model with others.
+std::shared_ptr<const Policy>
+makeFilePolicy(llvm::StringRef name, const Schedule &schedule,
+               llvm::ArrayRef<StageEdge> edges = {});
 
 /// A path that ends in `.csv` or `.json`, or what `choosePolicy` takes.
 llvm::Expected<PolicyChoice> chooseSchedule(llvm::StringRef text);
