@@ -102,6 +102,11 @@ static llvm::Error checkShape(const Schedule &schedule,
                   "stages and {3} micro-batches",
                   schedule.copies, schedule.updates, schedule.stages,
                   schedule.microBatches);
+  // With several, a forward would read what an update of its own step left.
+  if (schedule.updates > 1 && schedule.weightRule == WeightRule::Synchronous)
+    return refuse("a synchronous schedule ends each step with 1 update, but "
+                  "got {0}",
+                  schedule.updates);
   for (auto [i, edge] : llvm::enumerate(edges))
     if (edge.from < 0 || edge.to >= schedule.stages || edge.from >= edge.to ||
         edge.bytes < 0)

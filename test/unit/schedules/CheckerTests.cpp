@@ -329,6 +329,13 @@ static Schedule twoUpdates(WeightRule rule = WeightRule::Newest) {
   return schedule;
 }
 
+TEST(CheckSchedule, SeveralSynchronousUpdates) {
+  EXPECT_EQ("a synchronous schedule ends each step with 1 update, but got 2",
+            refusalOf(twoUpdates(), [](Schedule &s) {
+              s.weightRule = WeightRule::Synchronous;
+            }));
+}
+
 TEST(CheckSchedule, MissingSecondUpdate) {
   EXPECT_EQ("rank 0 never runs U0.1", refusalOf(twoUpdates(), [](Schedule &s) {
               s.order[0].pop_back();

@@ -287,6 +287,7 @@ TEST(Csv, RefusesWhatTheFormatCannotSay) {
 
   Schedule twice = schedule;
   twice.updates = 2;
+  twice.weightRule = WeightRule::Newest;
   for (auto [rank, order] : llvm::enumerate(twice.order))
     order.push_back(Task::update(static_cast<int32_t>(rank), 1));
   EXPECT_EQ(refusal(twice),
