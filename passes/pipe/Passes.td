@@ -264,9 +264,8 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
     tasks. Writes `on rank` of the stages and sorts the ops of each step: those
     of one rank stand in the order in which that rank runs them. Under a
     schedule with stale weights tasks get the `version` that they read, and
-    updates stand where the schedule has them. Evaluation
-    runs micro-batch by micro-batch where a rank has one stage, else stage by
-    stage.
+    updates stand where the schedule has them. In evaluation each rank prefers
+    its deepest stage that has something to do, so that few results wait.
 
     Where the schedule has an I and a W task, they replace the backward task;
     `pipe-split-backward` must have run. Gradients of a stage stay summed in

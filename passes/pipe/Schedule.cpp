@@ -10,6 +10,7 @@
 #include "passes/pipe/SplitTasks.h"
 #include "passes/pipe/StepOrder.h"
 #include "passes/schedules/Checker.h"
+#include "passes/schedules/ListScheduler.h"
 #include "passes/schedules/files/FilePolicy.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -24,29 +25,26 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
 
-/// Evaluation on the ranks of a schedule: micro-batch by micro-batch where a
-/// rank has one stage or all; otherwise stage by stage, as the first
-/// micro-batch would have to come round before the second could start.
-static schedules::Schedule evaluationOf(schedules::Schedule schedule,
-                                        const Stages &stages) {
-  std::vector<SmallVector<int32_t>> stagesOf(schedule.ranks);
-  for (auto [stage, rank] : llvm::enumerate(schedule.rankOfStage))
-    if (stages[stage].getEvaluate())
-      stagesOf[rank].push_back(stage);
-  for (int64_t rank = 0; rank < schedule.ranks; ++rank) {
-    std::vector<schedules::Task> &order = schedule.order[rank];
-    order.clear();
-    if (schedule.ranks == 1 || stagesOf[rank].size() <= 1) {
-      for (int32_t m = 0; m < schedule.microBatches; ++m)
-        for (int32_t stage : stagesOf[rank])
-          order.push_back(schedules::Task::forward(stage, m));
-      continue;
-    }
-    for (int32_t stage : stagesOf[rank])
-      for (int32_t m = 0; m < schedule.microBatches; ++m)
-        order.push_back(schedules::Task::forward(stage, m));
-  }
-  return schedule;
+/// Evaluation on the ranks of a schedule, on the first copy of the model. Each
+/// rank prefers its deepest stage, so that few results wait for the next one;
+/// stage by stage, those of all micro-batches would.
+static llvm::Expected<schedules::Schedule>
+evaluationOf(const schedules::Schedule &schedule, const Stages &stages) {
+  schedules::Schedule evaluation;
+  evaluation.ranks = schedule.ranks;
+  evaluation.stages = schedule.stages / schedule.copies;
+  evaluation.microBatches = schedule.microBatches;
+  evaluation.forwardOnly = true;
+  evaluation.rankOfStage.assign(schedule.rankOfStage.begin(),
+                                schedule.rankOfStage.begin() +
+                                    evaluation.stages);
+  evaluation.order.resize(schedule.ranks);
+  std::vector<schedules::StageEdge> edges = stages.edges(StepMode::evaluate);
+  schedules::ListOptions options;
+  options.edges = edges;
+  if (llvm::Error error = schedules::orderByList(evaluation, options))
+    return std::move(error);
+  return evaluation;
 }
 
 /// Writes into the tasks of each stage which version of its weights they read.
@@ -246,8 +244,13 @@ private:
   static LogicalResult writeOrder(StepOp step, const Stages &stages,
                                   const schedules::Schedule &schedule,
                                   bool asScheduled) {
-    if (step.getMode() == StepMode::evaluate)
-      return orderStep(step, stages, evaluationOf(schedule, stages));
+    if (step.getMode() == StepMode::evaluate) {
+      llvm::Expected<schedules::Schedule> evaluation =
+          evaluationOf(schedule, stages);
+      if (!evaluation)
+        return step.emitOpError(llvm::toString(evaluation.takeError()));
+      return orderStep(step, stages, *evaluation);
+    }
     if (failed(splitTasks(step, stages, schedule)))
       return failure();
     // Several updates cut the chain where it is to be cut, in order.

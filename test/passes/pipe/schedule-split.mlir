@@ -35,14 +35,16 @@
 // MIXED: %[[H:.*]] = pipe.task forward @s1 micro_batch 0
 // MIXED: pipe.task forward @s2 micro_batch 0(%[[H]])
 
-// Evaluation goes stage by stage where a rank has several, whatever lies between
-// them.
+// In evaluation a rank prefers its deepest stage, whatever lies between its
+// stages.
 // MIXED-LABEL: pipe.rank 0 evaluate
-// MIXED: evaluate @s0 micro_batch 3
+// MIXED: evaluate @s0 micro_batch 2
 // MIXED: evaluate @s3 micro_batch 0
+// MIXED: evaluate @s0 micro_batch 3
 // MIXED-LABEL: pipe.rank 1 evaluate
-// MIXED: evaluate @s1 micro_batch 3
+// MIXED: evaluate @s1 micro_batch 0
 // MIXED: evaluate @s2 micro_batch 0
+// MIXED: evaluate @s1 micro_batch 1
 
 // A policy that sums in its own order says so, and is believed.
 // DOWN: module attributes {{.*}}pipe.sums_in_schedule_order

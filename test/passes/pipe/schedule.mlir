@@ -28,8 +28,9 @@
 // LOOPED: pipe.stage @s1 on rank 1
 // LOOPED: pipe.stage @s2 on rank 0
 // LOOPED-LABEL: pipe.step evaluate
-// LOOPED: evaluate @s0 micro_batch 3
+// LOOPED: evaluate @s0 micro_batch 1
 // LOOPED: evaluate @s2 micro_batch 0
+// LOOPED: evaluate @s0 micro_batch 2
 
 // One rank evaluates micro-batch by micro-batch, which keeps least.
 // SINGLE: pipe.stage @s3 on rank 0
