@@ -77,6 +77,9 @@ public:
   virtual llvm::ArrayRef<PolicyParameter> parameters() const { return {}; }
   /// Stages per rank when the user says nothing.
   virtual int64_t defaultLoops() const { return 1; }
+  /// Whether whoever cuts the model should try several numbers of loops when
+  /// the user says nothing, and keep the fastest.
+  virtual bool triesLoops() const { return false; }
 
   /// Whether some backwards are I and W tasks instead of B.
   virtual bool splitsBackward() const { return false; }

@@ -24,6 +24,7 @@
 #include "llvm/Support/ToolOutputFile.h"
 
 #include <chrono>
+#include <limits>
 #include <tuple>
 
 using namespace mlir;
@@ -64,8 +65,12 @@ namespace {
 
 class Compilation {
 public:
-  explicit Compilation(const CompileOptions &options) : options(options) {
-    context.getDiagEngine().registerHandler(printDiagnostic);
+  /// A trial says nothing, not even what is wrong.
+  explicit Compilation(const CompileOptions &options, bool isTrial = false)
+      : options(options), isTrial(isTrial) {
+    context.getDiagEngine().registerHandler([isTrial](Diagnostic &diagnostic) {
+      return isTrial ? success() : printDiagnostic(diagnostic);
+    });
     context.loadDialect<nn::NNDialect, pipe::PipeDialect, func::FuncDialect,
                         emitc::EmitCDialect>();
   }
@@ -91,6 +96,7 @@ private:
   }
 
   const CompileOptions &options;
+  bool isTrial;
   MLIRContext context;
   frontend::ImportedModel model;
 };
@@ -103,7 +109,8 @@ LogicalResult Compilation::import() {
     return failure();
   model = std::move(*imported);
   for (const std::string &warning : model.warnings)
-    llvm::errs() << "warning: " << warning << "\n";
+    if (!isTrial)
+      llvm::errs() << "warning: " << warning << "\n";
   setAttributes();
   return success();
 }
@@ -241,6 +248,28 @@ static FailureOr<codegen::Plan> makePlan(Compilation &compilation,
   return plan;
 }
 
+/// The options with their number of stages decided: of several to choose from,
+/// the one with the shortest predicted step.
+static CompileOptions decideStages(CompileOptions options) {
+  double shortest = std::numeric_limits<double>::infinity();
+  for (int64_t stages : options.stageChoices) {
+    CompileOptions trial = options;
+    trial.stages = stages;
+    Compilation compilation(trial, /*isTrial=*/true);
+    // A number of stages that is not possible is no candidate.
+    if (failed(compilation.runTo(Level::Program)))
+      continue;
+    auto plan = makePlan(compilation, trial);
+    if (failed(plan) || plan->simulation.globalStepTime >= shortest)
+      continue;
+    shortest = plan->simulation.globalStepTime;
+    options.stages = stages;
+  }
+  options.stageChoices.clear();
+  options.given["stages"] = options.stages;
+  return options;
+}
+
 static int emit(const CompileOptions &options) {
   Compilation compilation(options);
   if (failed(compilation.runTo(options.level)))
@@ -248,17 +277,18 @@ static int emit(const CompileOptions &options) {
   return emitLevel(compilation, options);
 }
 
-int compileModel(const CompileOptions &options, bool isTemporary) {
-  if (options.level != Level::Program)
-    return emit(options);
+int compileModel(const CompileOptions &given, bool isTemporary) {
+  if (given.level != Level::Program)
+    return emit(decideStages(given));
   auto begin = std::chrono::steady_clock::now();
-  if (options.output.empty())
+  if (given.output.empty())
     return fail("expects a folder for the program (-o OUT)");
   // Before the work: a folder that cannot be written is said at once.
   llvm::Expected<codegen::OutputFolder> folder =
-      codegen::OutputFolder::create(options.output);
+      codegen::OutputFolder::create(given.output);
   if (!folder)
     return fail(llvm::toString(folder.takeError()));
+  const CompileOptions options = decideStages(given);
   Compilation compilation(options);
   if (failed(compilation.runTo(Level::Program)))
     return 1;
@@ -288,10 +318,11 @@ int compileModel(const CompileOptions &options, bool isTemporary) {
   return 0;
 }
 
-int planModel(const CompileOptions &options, bool asJson,
+int planModel(const CompileOptions &given, bool asJson,
               const DrawOptions &drawings) {
-  if (options.level != Level::Program)
+  if (given.level != Level::Program)
     return fail("--emit goes with compile, not with plan");
+  const CompileOptions options = decideStages(given);
   Compilation compilation(options);
   if (failed(compilation.runTo(Level::Program)))
     return 1;
@@ -356,10 +387,11 @@ int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
                    << " is left out: " << candidate.options.takeError() << "\n";
       continue;
     }
-    Compilation compilation(*candidate.options);
+    const CompileOptions options = decideStages(*candidate.options);
+    Compilation compilation(options);
     FailureOr<codegen::Plan> plan = failure();
     if (succeeded(compilation.runTo(Level::Program)))
-      plan = makePlan(compilation, *candidate.options);
+      plan = makePlan(compilation, options);
     if (succeeded(plan))
       plans.emplace_back(candidate.schedule, std::move(*plan));
     else

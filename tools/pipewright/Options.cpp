@@ -300,6 +300,11 @@ static llvm::Error checkSizes(const OptionSet::Storage &s,
   if (!s.stages.empty())
     if (llvm::Error error = readCount("stages", s.stages, options.stages))
       return error;
+  // Measured times are of one number of stages.
+  if ((*policy)->triesLoops() && s.loops.empty() && s.stages.empty() &&
+      s.taskTimes.empty() && options.ranks > 1)
+    options.stageChoices = {options.ranks, 2 * options.ranks,
+                            4 * options.ranks};
   if (llvm::Error error =
           readCount("micro-batches", s.microBatches, options.microBatches))
     return error;

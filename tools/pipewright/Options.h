@@ -44,6 +44,8 @@ struct CompileOptions {
   frontend::ImportOptions import;
   std::string output;
   int64_t ranks = 1, stages = 1, microBatches = 1;
+  /// Not empty: the fastest of these is to be taken for `stages`.
+  std::vector<int64_t> stageChoices;
   std::string schedule, balance, remat;
   /// Measured times by stage; empty unless the user gave a trace.
   std::vector<schedules::MeasuredTimes> taskTimes;

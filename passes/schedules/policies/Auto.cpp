@@ -4,7 +4,7 @@
 // every schedule of the registry that the sizes and the memory limit allow,
 // and several that the list scheduler makes, and takes the one with the
 // shortest step; of equal ones, the one that keeps least. So it is never worse
-// than the best named schedule with its placement under the same limit. 2
+// than the best named schedule with as many stages under the same limit. 2
 // ranks, 4 stages, of which the first takes twice as long, 3 micro-batches;
 // cells are stage.micro-batch, and the second half stands below the first. 27
 // slots, where the best named one takes 28:
@@ -21,11 +21,13 @@
 // may keep, and in whether the backward is split; one of them follows the best
 // named schedule, but lets ranks overtake where the next task's data is late.
 //
-// Where the stages go has to be known before anything is cut, so before there
-// are times: `place` compares the placements of the registry with all stages
-// alike, and `build` keeps to its answer.
+// Every placement of the registry is compared too, by its named schedules and
+// one list schedule, as soon as there are costs; without costs, with all stages
+// alike. How many stages there are has to be known before anything is cut:
+// without --loops, the driver plans the model with 1, 2 and 4 and takes the
+// best.
 //
-// What it costs: a simulation, some 0.2 us per task, for each of at most a
+// What it costs: two simulations, some 0.2 us per task, for each of at most a
 // dozen policies, and a list schedule, some 0.6 us per task, for each recipe.
 // Beyond `fewPairs`, recipes are compared on fewer micro-batches and the best
 // two are made in full; beyond `manyPairs` of those, the first one. Policies
@@ -54,10 +56,11 @@ class Auto final : public Policy {
 public:
   llvm::StringRef name() const override { return "auto"; }
   llvm::StringRef summary() const override {
-    return "the fastest of all schedules with as many stages (--loops), "
-           "planned ones too, by measured or predicted times and within a "
-           "memory limit";
+    return "the fastest of all schedules with as many stages (--loops; 1, 2 "
+           "and 4 unless given), planned ones too, by measured or predicted "
+           "times and within a memory limit";
   }
+  bool triesLoops() const override { return true; }
   llvm::StringRef paper() const override {
     return "none; the best of the named schedules and of list schedules";
   }
@@ -97,8 +100,8 @@ private:
   }
   llvm::Error checkParameters(const ScheduleOptions &options) const;
   std::vector<Placement> placementsFor(const ScheduleOptions &options) const;
-  double uniformStepTime(const Placement &placement,
-                         const ScheduleOptions &options) const;
+  double stepTimeOf(const Placement &placement,
+                    const ScheduleOptions &options) const;
   std::vector<Recipe> recipesFor(Schedule frame, const ScheduleOptions &options,
                                  const TaskCosts &costs,
                                  const PlanLimits &limits) const;
@@ -145,20 +148,24 @@ static Schedule makeFrame(const Placement &placement,
   return frame;
 }
 
-/// What a placement is worth before there are costs: a few micro-batches, all
-/// stages alike.
-double Auto::uniformStepTime(const Placement &placement,
-                             const ScheduleOptions &options) const {
-  ScheduleOptions few = options;
-  few.edges = {};
-  few.microBatches =
-      std::clamp<int64_t>(fewPairs / options.stages, 1,
-                          std::min(options.microBatches, 2 * options.ranks));
-  TaskCosts costs = TaskCosts::uniform(options.stages, 1, 2);
+/// The shortest step that a placement is known to allow, found at a fraction of
+/// what `orderRanks` spends: with the costs, or, before there are any, with a
+/// few micro-batches and all stages alike.
+double Auto::stepTimeOf(const Placement &placement,
+                        const ScheduleOptions &options) const {
+  TaskCosts uniform = TaskCosts::uniform(options.stages, 1, 2);
+  ScheduleOptions trial = options;
   PlanLimits limits = limitsOf(options);
-  limits.bytes = -1;
-  Schedule frame = makeFrame(placement, few);
-  PlanSearch search(*this, frame, few, costs, limits);
+  if (!options.costs) {
+    trial.edges = {};
+    trial.microBatches =
+        std::clamp<int64_t>(fewPairs / options.stages, 1,
+                            std::min(options.microBatches, 2 * options.ranks));
+    limits.bytes = -1;
+  }
+  Schedule frame = makeFrame(placement, trial);
+  PlanSearch search(*this, frame, trial,
+                    options.costs ? *options.costs : uniform, limits);
   search.tryPolicies();
   search.tryRecipe(firstRecipe(limits));
   return search.stepTime();
@@ -170,13 +177,18 @@ Auto::placeStages(const ScheduleOptions &options) const {
     return error;
   if (llvm::Error error = checkParameters(options))
     return error;
+  if (options.costs)
+    if (llvm::Error error = checkCosts(
+            makeFrame(linearPlacement(options.stages, options.ranks), options),
+            *options.costs))
+      return error;
   std::vector<Placement> all = placementsFor(options);
   if (all.size() == 1)
     return all[0];
   size_t best = 0;
   double least = std::numeric_limits<double>::infinity();
   for (auto [i, placement] : llvm::enumerate(all)) {
-    double step = uniformStepTime(placement, options);
+    double step = stepTimeOf(placement, options);
     if (step < least) {
       least = step;
       best = i;
