@@ -12,6 +12,7 @@
 #include "codegen/package/Package.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
+#include "passes/pipe/StepOrder.h"
 #include "passes/pipe/TaskTimes.h"
 #include "passes/pipelines/Pipelines.h"
 #include "passes/schedules/files/FilePolicy.h"
@@ -25,6 +26,7 @@
 
 #include <chrono>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 using namespace mlir;
@@ -248,8 +250,29 @@ static FailureOr<codegen::Plan> makePlan(Compilation &compilation,
   return plan;
 }
 
+/// The step time of a scheduled module by the estimates that schedules are
+/// planned with. They are the same on every machine, so what is decided by them
+/// is too.
+static std::optional<double> estimateStep(ModuleOp module) {
+  FailureOr<pipe::Stages> stages = pipe::Stages::read(module);
+  if (failed(stages))
+    return std::nullopt;
+  FailureOr<schedules::Schedule> order =
+      pipe::readSchedule(module, *stages, pipe::StepMode::train);
+  if (failed(order))
+    return std::nullopt;
+  pipe::completeSchedule(*order);
+  llvm::Expected<schedules::Simulation> simulation =
+      schedules::simulate(*order, stages->costs(pipe::StepMode::train),
+                          stages->edges(pipe::StepMode::train));
+  if (simulation)
+    return simulation->globalStepTime;
+  llvm::consumeError(simulation.takeError());
+  return std::nullopt;
+}
+
 /// The options with their number of stages decided: of several to choose from,
-/// the one with the shortest predicted step.
+/// the one with the shortest estimated step.
 static CompileOptions decideStages(CompileOptions options) {
   double shortest = std::numeric_limits<double>::infinity();
   for (int64_t stages : options.stageChoices) {
@@ -257,12 +280,12 @@ static CompileOptions decideStages(CompileOptions options) {
     trial.stages = stages;
     Compilation compilation(trial, /*isTrial=*/true);
     // A number of stages that is not possible is no candidate.
-    if (failed(compilation.runTo(Level::Program)))
+    if (failed(compilation.runTo(Level::Scheduled)))
       continue;
-    auto plan = makePlan(compilation, trial);
-    if (failed(plan) || plan->simulation.globalStepTime >= shortest)
+    std::optional<double> step = estimateStep(compilation.module());
+    if (!step || *step >= shortest)
       continue;
-    shortest = plan->simulation.globalStepTime;
+    shortest = *step;
     options.stages = stages;
   }
   options.stageChoices.clear();
