@@ -46,6 +46,16 @@ if opt_arguments:
         (r"\bpipewright-opt\b", "pipewright-opt " + " ".join(opt_arguments))
     )
 
+# Shared objects with the names of CUDA's libraries that run on the CPU:
+# `env LD_LIBRARY_PATH=%doubles OUT/train` runs a GPU program without a GPU.
+doubles = os.path.join(config.pipewright_obj_root, "test", "doubles")
+config.substitutions.append(("%doubles", doubles))
+if os.path.exists(os.path.join(doubles, "libcuda.so.1")):
+    config.available_features.add("cuda")
+ptxas = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+if os.path.exists(ptxas):
+    config.available_features.add("ptxas")
+    config.substitutions.append(("%ptxas", ptxas))
 if shutil.which("mpirun"):
     config.available_features.add("mpi")
 # The ONNX project's own models are not ours to copy: tests that read them run
