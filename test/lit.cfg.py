@@ -52,10 +52,16 @@ doubles = os.path.join(config.pipewright_obj_root, "test", "doubles")
 config.substitutions.append(("%doubles", doubles))
 if os.path.exists(os.path.join(doubles, "libcuda.so.1")):
     config.available_features.add("cuda")
-ptxas = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
-if os.path.exists(ptxas):
-    config.available_features.add("ptxas")
-    config.substitutions.append(("%ptxas", ptxas))
+for folder in (
+    os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin"),
+    os.path.join(config.pipewright_obj_root, "cuda", "bin"),
+    None,
+):
+    ptxas = shutil.which("ptxas", path=folder)
+    if ptxas:
+        config.available_features.add("ptxas")
+        config.substitutions.append(("%ptxas", ptxas))
+        break
 if shutil.which("mpirun"):
     config.available_features.add("mpi")
 # The ONNX project's own models are not ours to copy: tests that read them run
