@@ -17,12 +17,23 @@ namespace pipewright::runtime {
 
 class Rank;
 
-enum class ElementType { F32, I64, I1, I8 };
+enum class ElementType { F32, I64, I1, I8, BF16 };
 enum class Role { Parameter, State, Constant };
 
 /// Bytes of one element (booleans take a byte).
 constexpr int64_t byteWidth(ElementType type) {
-  return type == ElementType::F32 ? 4 : type == ElementType::I64 ? 8 : 1;
+  switch (type) {
+  case ElementType::F32:
+    return 4;
+  case ElementType::I64:
+    return 8;
+  case ElementType::BF16:
+    return 2;
+  case ElementType::I1:
+  case ElementType::I8:
+    return 1;
+  }
+  return 0;
 }
 
 /// A weight as one rank holds it.
@@ -62,10 +73,18 @@ struct OutputInfo {
 
 /// Room for weights that an update has replaced while tasks still read them.
 struct OldWeights {
-  /// All weights of a stage, in their newest version.
+  /// All weights of a stage that tasks read, in their newest version.
   Buffer newest;
   /// Holds the same weights before the first step.
   Buffer old;
+};
+
+/// f32 weights of a stage and the bf16 copies that its tasks read, in the same
+/// order. Whoever writes the first writes the second: loading weights, the
+/// update task.
+struct LoweredWeights {
+  Buffer master;
+  Buffer lowered;
 };
 
 /// One line of the memory report: what the planned bytes are for.
@@ -79,6 +98,8 @@ struct RankProgram {
   std::vector<WeightInfo> weights;
   /// The inputs (by number) that this rank loads.
   std::vector<int64_t> inputs;
+  /// Of bf16 programs; old versions are of the bf16 copies then.
+  std::vector<LoweredWeights> loweredWeights = {};
   std::vector<OldWeights> oldWeights = {};
   /// One step over all micro-batches.
   void (*step)(Rank &) = nullptr;

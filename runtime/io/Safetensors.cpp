@@ -19,6 +19,8 @@ static const char *formatName(ElementType type) {
     return "BOOL";
   case ElementType::I8:
     return "I8";
+  case ElementType::BF16:
+    return "BF16";
   }
   return "?";
 }

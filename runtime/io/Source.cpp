@@ -38,6 +38,8 @@ const char *pipewright::runtime::typeText(ElementType type) {
     return "bool";
   case ElementType::I8:
     return "i8";
+  case ElementType::BF16:
+    return "bf16";
   }
   return "?";
 }

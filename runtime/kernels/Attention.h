@@ -14,7 +14,7 @@
 namespace pipewright::runtime {
 
 /// q, o [batch, heads, rows, depth]; k, v [batch, heads, columns, depth];
-/// lse [batch, heads, rows]; all f32 and dense.
+/// lse [batch, heads, rows]; all dense.
 struct AttentionShape {
   int64_t batch = 0, heads = 0, rows = 0;
   /// Number of keys; 0 means as many as rows.
@@ -27,6 +27,8 @@ struct AttentionShape {
   int64_t dropoutId = 0;
   /// Sizes of the additive mask: each 1 (stretched) or the full size.
   int64_t maskBatch = 1, maskHeads = 1, maskRows = 1, maskColumns = 1;
+  /// Of q, k, v, o and their gradients: F32 or BF16. The mask and lse are f32.
+  ElementType type = ElementType::F32;
 };
 
 /// Called in setUp, once per shape used in a step: the scratch of a block.

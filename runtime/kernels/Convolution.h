@@ -23,6 +23,8 @@ struct ConvolutionShape {
   /// The weight operand is a weight of the model, so its packed form is kept
   /// for all micro-batches of a step.
   bool keepPackedWeight = false;
+  /// Of x, w, bias, y and the gradients of x and y: F32 or BF16. dw is f32.
+  ElementType type = ElementType::F32;
 
   int64_t outputHeight() const {
     return (h + padTop + padBottom - dilationH * (kh - 1) - 1) / strideH + 1;

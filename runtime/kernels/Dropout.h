@@ -16,6 +16,8 @@ struct DropoutShape {
   float rate = 0;
   /// Which dropout of the model: part of the counter.
   int64_t id = 0;
+  /// Of x and y: F32 or BF16.
+  ElementType type = ElementType::F32;
 };
 
 /// y may be x.

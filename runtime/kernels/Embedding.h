@@ -16,6 +16,8 @@ struct EmbeddingShape {
   int64_t rows = 0;
   int64_t width = 0;
   int64_t count = 0;
+  /// Of table, y and dy: F32 or BF16. dtable is f32.
+  ElementType type = ElementType::F32;
 };
 
 void embedding(Rank &rank, const EmbeddingShape &shape, Buffer table,

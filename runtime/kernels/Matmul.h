@@ -25,6 +25,10 @@ struct MatmulShape {
   float alpha = 1;
   /// 0: y is overwritten; 1: the product is added to y.
   float beta = 0;
+  /// Of a and b: F32 or BF16. Sums are f32.
+  ElementType type = ElementType::F32;
+  /// Of y: F32, or BF16 where `type` is BF16 and beta is 0.
+  ElementType result = ElementType::F32;
 };
 
 void matmul(Rank &rank, const MatmulShape &shape, Buffer a, Buffer b, Buffer y);

@@ -21,6 +21,8 @@ struct PoolingShape {
   int64_t dilationH = 1, dilationW = 1;
   /// Average only: padding counts as zeros (else only real elements count).
   bool countIncludePad = false;
+  /// Of x and y and their gradients: F32 or BF16.
+  ElementType type = ElementType::F32;
 };
 
 /// `window` gets row * kw + column inside the window of the first maximum, one
