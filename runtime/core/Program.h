@@ -16,6 +16,7 @@
 namespace pipewright::runtime {
 
 class Rank;
+struct DeviceProgram;
 
 enum class ElementType { F32, I64, I1, I8, BF16 };
 enum class Role { Parameter, State, Constant };
@@ -110,6 +111,13 @@ struct RankProgram {
   void (*setUp)(Rank &) = nullptr;
   std::vector<MemoryLine> memory;
   double predictedStepSeconds = 0;
+  // What follows is for ranks that are GPUs.
+  /// The ranks that this one sends to in `step` or `evaluate`, ascending: each
+  /// is a directed link with a stream of its own.
+  std::vector<int64_t> sendsTo = {};
+  /// Events are numbered from 0 to this, in `step` and in `evaluate`.
+  int64_t events = 0;
+  int64_t evaluateEvents = 0;
 };
 
 /// Those that change while training are floats for kernels (Rank::hyper);
@@ -140,6 +148,8 @@ struct Program {
   const char *timetable = "";
   /// Printed by --plan.
   const char *planJson = "";
+  /// What ranks need that are GPUs; null: they are CPUs.
+  const DeviceProgram *device = nullptr;
 };
 
 /// The whole main() of a generated program: options, ranks as threads or MPI
