@@ -10,10 +10,17 @@ gpt2:     12 layers, width 768, 12 heads, 128 positions, 50257 tokens: GPT-2 124
 vgg19:    VGG19 for 32x32 images, 10 classes: the benchmark.
 resnet18: ResNet-18 for 32x32 images, narrow: the tests.
 
-Weights are drawn from seed 0. The batch is symbolic. Needs Debian's
-python3-torch and python3-onnx; using Pipewright does not.
+On GPUs, at full size (tools/check-gpu):
+gpt2-124m:    GPT-2 124M, 1024 positions, GELU by tanh, vocabulary padded to 50304.
+vgg19-224:    VGG19 with batch normalization left out, 224x224 images, 1000 classes.
+resnet50-224: ResNet-50, 224x224 images, 1000 classes.
+
+Weights are drawn from seed 0. The batch is symbolic. Needs PyTorch and onnx
+(Debian's python3-torch and python3-onnx, or newer wheels); using Pipewright
+does not.
 """
 
+import inspect
 import math
 import sys
 
@@ -25,9 +32,10 @@ from torch.nn import functional as F
 class Block(nn.Module):
     """Pre-norm decoder block: causal attention, then a GELU perceptron."""
 
-    def __init__(self, width, heads, positions):
+    def __init__(self, width, heads, positions, gelu="none"):
         super().__init__()
         self.heads = heads
+        self.gelu = gelu
         self.ln1 = nn.LayerNorm(width)
         self.qkv = nn.Linear(width, 3 * width)
         self.proj = nn.Linear(width, width)
@@ -44,17 +52,17 @@ class Block(nn.Module):
         scores = q @ k.transpose(-2, -1) * (1.0 / math.sqrt(width // self.heads))
         weights = F.softmax(scores.masked_fill(~self.mask, float("-inf")), dim=-1)
         x = x + self.proj((weights @ v).transpose(1, 2).reshape(-1, time, width))
-        return x + self.fc2(F.gelu(self.fc1(self.ln2(x))))
+        return x + self.fc2(F.gelu(self.fc1(self.ln2(x)), approximate=self.gelu))
 
 
 class Decoder(nn.Module):
     """GPT-2's shape: learned positions, tied embedding."""
 
-    def __init__(self, layers, width, heads, positions, vocabulary):
+    def __init__(self, layers, width, heads, positions, vocabulary, gelu="none"):
         super().__init__()
         self.wte = nn.Embedding(vocabulary, width)
         self.wpe = nn.Embedding(positions, width)
-        self.h = nn.ModuleList(Block(width, heads, positions) for _ in range(layers))
+        self.h = nn.ModuleList(Block(width, heads, positions, gelu) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
         self.head.weight = self.wte.weight
@@ -73,7 +81,7 @@ class Decoder(nn.Module):
         return self.head(self.ln_f(x))
 
 
-def vgg19():
+def vgg19(side=32, classes=10):
     layers, channels = [], 3
     for width in [64, 64, 0, 128, 128, 0] + [256] * 4 + [0] + [512] * 4 + [0] + [512] * 4 + [0]:
         if width == 0:
@@ -81,7 +89,11 @@ def vgg19():
             continue
         layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
         channels = width
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512, 10))
+    if side == 32:
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512, classes))
+    return nn.Sequential(
+        *layers, nn.Flatten(), nn.Linear(512 * (side // 32) ** 2, 4096), nn.ReLU(),
+        nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, classes))
 
 
 class BasicBlock(nn.Module):
@@ -111,13 +123,51 @@ def resnet18():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10))
 
 
+class Bottleneck(nn.Module):
+    """1x1, 3x3 and 1x1 convolutions around a skip connection, each normalized."""
+
+    def __init__(self, channels, width, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(4 * width)
+        self.down = nn.Sequential() if stride == 1 and channels == 4 * width else nn.Sequential(
+            nn.Conv2d(channels, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width))
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = F.relu(self.bn2(self.conv2(y)))
+        return F.relu(self.bn3(self.conv3(y)) + self.down(x))
+
+
+def resnet50():
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
+              nn.MaxPool2d(3, 2, 1)]
+    channels = 64
+    for width, stride, blocks in [(64, 1, 3), (128, 2, 4), (256, 2, 6), (512, 2, 3)]:
+        for block in range(blocks):
+            layers.append(Bottleneck(channels, width, stride if block == 0 else 1))
+            channels = 4 * width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+
+
 MODELS = {
     "byte-gpt": (lambda: Decoder(4, 128, 4, 128, 256), "tokens"),
     "gpt-s": (lambda: Decoder(4, 256, 4, 128, 8192), "tokens"),
     "gpt2": (lambda: Decoder(12, 768, 12, 128, 50257), "tokens"),
     "vgg19": (vgg19, "image"),
     "resnet18": (resnet18, "image"),
+    "gpt2-124m": (lambda: Decoder(12, 768, 12, 1024, 50304, "tanh"), "tokens"),
+    "vgg19-224": (lambda: vgg19(224, 1000), "image"),
+    "resnet50-224": (resnet50, "image"),
 }
+
+
+def image_side(name):
+    return 224 if name.endswith("-224") else 32
 
 
 def main():
@@ -127,9 +177,11 @@ def main():
     model = build().train()
     example = (
         torch.zeros(2, model.positions, dtype=torch.int64)
-        if kind == "tokens" else torch.zeros(2, 3, 32, 32))
+        if kind == "tokens" else torch.zeros(2, 3, image_side(name), image_side(name)))
+    # From 2.5 on the exporter that keeps the training graph has to be asked for.
+    old = "dynamo" in inspect.signature(torch.onnx.export).parameters
     torch.onnx.export(
-        model, (example,), path, opset_version=17, input_names=[kind],
+        model, (example,), path, **({"dynamo": False} if old else {}), opset_version=17, input_names=[kind],
         output_names=["logits"],
         dynamic_axes={kind: {0: "batch"}, "logits": {0: "batch"}},
         training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
