@@ -74,6 +74,12 @@ def Pipe_BufferSpace : I32Enum<"BufferSpace", "what a buffer's offset counts fro
   let cppNamespace = "::pipewright::pipe";
 }
 
+def Pipe_StreamKind : I32Enum<"StreamKind", "what a rank's stream is for", [
+    I32EnumCase<"compute", 0>, I32EnumCase<"send", 1>,
+    I32EnumCase<"receive", 2>]> {
+  let cppNamespace = "::pipewright::pipe";
+}
+
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//
@@ -165,6 +171,31 @@ def Pipe_BufferAttr : Pipe_Attr<"Buffer", "buffer"> {
       return $_get(context, space, 0, offset, bytes);
     }]>
   ];
+}
+
+def Pipe_StreamAttr : Pipe_Attr<"Stream", "stream"> {
+  let summary = "A queue of work of one rank: compute, send to 1, receive from 0";
+  let description = [{
+    Work of one stream runs in program order; work of different streams runs at
+    the same time unless events order it. Each directed link has a stream;
+    everything else runs on `compute`, whose `peer` is -1.
+  }];
+  let parameters = (ins EnumParameter<Pipe_StreamKind>:$kind, "int64_t":$peer);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static StreamAttr compute(::mlir::MLIRContext *context) {
+      return get(context, StreamKind::compute, -1);
+    }
+    static StreamAttr sendTo(::mlir::MLIRContext *context, int64_t peer) {
+      return get(context, StreamKind::send, peer);
+    }
+    static StreamAttr receiveFrom(::mlir::MLIRContext *context, int64_t peer) {
+      return get(context, StreamKind::receive, peer);
+    }
+    /// As it is printed: `send to 1`.
+    std::string describe() const;
+  }];
 }
 
 def Pipe_BufferArrayAttr : TypedArrayAttrBase<Pipe_BufferAttr, "buffers">;

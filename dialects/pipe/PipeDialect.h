@@ -37,6 +37,12 @@ class GradientBodyInterface;
 class ReturnOp;
 class RankOp;
 
+/// A stream within an op's own syntax, without the angle brackets of an
+/// attribute.
+mlir::ParseResult parseStream(mlir::AsmParser &parser, StreamAttr &stream);
+void printStream(mlir::AsmPrinter &printer, mlir::Operation *op,
+                 StreamAttr stream);
+
 /// Bytes of a ranked tensor of static shape (i1 takes one byte an element).
 int64_t byteSize(mlir::RankedTensorType type);
 

@@ -75,6 +75,10 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     lies, or, on an update, where it copies the weights to before it overwrites
     them, if anybody still needs them.
 
+    `overlaps_next` marks the first task of a pair: the schedule means it to run
+    together with the next task of its rank. A target that cannot overlap runs
+    them one after the other.
+
     Constraints:
     - (C1) `micro_batch` is present on every kind but `update`.
     - (C2) `stage` names a `pipe.stage` of the module.
@@ -92,12 +96,14 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$micro_batch,
     Variadic<AnyType>:$operands_, Pipe_OptionalBuffers:$buffers,
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$number,
-    OptionalAttr<I64Attr>:$version, OptionalAttr<Pipe_BufferAttr>:$weights);
+    OptionalAttr<I64Attr>:$version, OptionalAttr<Pipe_BufferAttr>:$weights,
+    UnitAttr:$overlaps_next);
   let results = (outs Variadic<AnyType>:$results_);
   let assemblyFormat = [{
     $kind $stage (`micro_batch` $micro_batch^)? (`number` $number^)?
     (`version` $version^)? `(` $operands_ `)`
-    (`buffers` $buffers^)? (`weights` $weights^)? attr-dict
+    (`buffers` $buffers^)? (`weights` $weights^)?
+    (`overlaps_next` $overlaps_next^)? attr-dict
     `:` functional-type($operands_, $results_)
   }];
   let builders = [OpBuilder<(ins "::mlir::TypeRange":$results,
@@ -106,7 +112,7 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
       "::mlir::ArrayAttr":$buffers), [{
     build($_builder, $_state, results, kind, stage, microBatch, operands,
           buffers, /*number=*/nullptr, /*version=*/nullptr,
-          /*weights=*/nullptr);
+          /*weights=*/nullptr, /*overlaps_next=*/nullptr);
   }]>];
   let hasVerifier = 1;
 }

@@ -43,7 +43,8 @@ def Pipe_PostSendOp : Pipe_TransferOpWithResult<"post_send", [
       "::llvm::cast<::mlir::RankedTensorType>($_self))">]> {
   let summary = "Begin to send a tensor to another rank; never blocks";
   let description = [{
-    Reads its buffer until the matching `pipe.wait_send`.
+    Reads its buffer until the matching `pipe.wait_send`; where streams are
+    assigned, until `event`, which is recorded when the transfer is over.
 
     Constraints:
     - (C1) the peer is another rank.
@@ -54,9 +55,12 @@ def Pipe_PostSendOp : Pipe_TransferOpWithResult<"post_send", [
     ```
   }];
   let arguments = (ins AnyStaticShapeTensor:$value,
-                       ConfinedAttr<I64Attr, [IntNonNegative]>:$peer);
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$peer,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$event);
   let results = (outs Pipe_PendingType:$result);
-  let assemblyFormat = "$value `to` $peer attr-dict `:` type($value)";
+  let assemblyFormat = [{
+    $value `to` $peer (`event` $event^)? attr-dict `:` type($value)
+  }];
 }
 
 def Pipe_WaitSendOp : Pipe_TransferOp<"wait_send"> {
@@ -78,6 +82,8 @@ def Pipe_WaitSendOp : Pipe_TransferOp<"wait_send"> {
 def Pipe_PostReceiveOp : Pipe_TransferOpWithResult<"post_receive"> {
   let summary = "Name the bytes for the next tensor of a link; never blocks";
   let description = [{
+    Where streams are assigned, `event` is recorded when the tensor is there.
+
     Constraints:
     - (C1) the peer is another rank.
 
@@ -87,10 +93,12 @@ def Pipe_PostReceiveOp : Pipe_TransferOpWithResult<"post_receive"> {
     ```
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$peer,
-                       Pipe_OptionalBuffers:$buffers);
+                       Pipe_OptionalBuffers:$buffers,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$event);
   let results = (outs Pipe_PendingType:$result);
   let assemblyFormat = [{
-    `from` $peer (`buffers` $buffers^)? attr-dict `:` type($result)
+    `from` $peer (`buffers` $buffers^)? (`event` $event^)? attr-dict
+    `:` type($result)
   }];
 }
 

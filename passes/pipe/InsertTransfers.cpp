@@ -174,7 +174,8 @@ PostSendOp StepSplitter::postSend(int32_t rank, Value value, int64_t peer) {
   auto type = PendingType::get(builder.getContext(),
                                cast<RankedTensorType>(value.getType()));
   return PostSendOp::create(builder, value.getLoc(), type,
-                            ranks[rank].values.lookup(value), peer);
+                            ranks[rank].values.lookup(value), peer,
+                            /*event=*/IntegerAttr());
 }
 
 void StepSplitter::postReceive(int32_t rank, Value value, int64_t peer) {
@@ -182,7 +183,8 @@ void StepSplitter::postReceive(int32_t rank, Value value, int64_t peer) {
   auto type = PendingType::get(builder.getContext(),
                                cast<RankedTensorType>(value.getType()));
   ranks[rank].receiving[value] = PostReceiveOp::create(
-      builder, value.getLoc(), type, peer, /*buffers=*/ArrayAttr());
+      builder, value.getLoc(), type, peer, /*buffers=*/ArrayAttr(),
+      /*event=*/IntegerAttr());
 }
 
 void StepSplitter::waitReceive(int32_t rank, Value value, int64_t peer) {

@@ -82,3 +82,14 @@ pipe.step train {
   // CHECK: pipe.task backward @s0 micro_batch 1 version 0({{.*}}, %[[U0]]) : ({{.*}}, !pipe.updated<@s0>) -> !pipe.gradient<@s0>
   %g1 = pipe.task backward @s0 micro_batch 1 version 0 (%x1, %st1, %h1, %u0) : (tensor<4x8xf32>, !pipe.stash<@s0>, tensor<4x8xf32>, !pipe.updated<@s0>) -> !pipe.gradient<@s0>
 }
+
+// Two tasks that are meant to run together.
+// CHECK-LABEL: pipe.step train
+pipe.step train {
+  %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4x8xf32>
+  %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4x8xf32>
+  // CHECK: pipe.task forward @s0 micro_batch 0({{.*}}) overlaps_next : (
+  %h0, %st0 = pipe.task forward @s0 micro_batch 0 (%x0) overlaps_next : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
+  // CHECK-NOT: overlaps_next
+  %h1, %st1 = pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
+}
