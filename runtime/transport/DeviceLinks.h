@@ -32,7 +32,8 @@ public:
   /// Makes all links of the program, (from, to), in one order on all ranks,
   /// and exchanges one element over each. Every rank calls it, with the same
   /// list. Throws an Error within the deadline if a rank never comes.
-  virtual void connect(const std::vector<std::pair<int64_t, int64_t>> &links) = 0;
+  virtual void
+  connect(const std::vector<std::pair<int64_t, int64_t>> &links) = 0;
 
   /// Enqueue a transfer on the stream and record `done` behind it; never block
   /// the host. `bytes` must agree at both ends.
@@ -47,6 +48,11 @@ public:
   /// for whom.
   virtual void settle(CUevent_st *done) = 0;
 
+  /// The same for every transfer that was given. To be called at the end of
+  /// each step or evaluation, before the host waits for the GPU: it is where
+  /// both ends find out that one of them has given more than the other.
+  virtual void settleAll() = 0;
+
   /// Throws an Error that names the link if any has failed. Cheap: called
   /// while the host waits for the GPU.
   virtual void check() = 0;
@@ -55,11 +61,19 @@ public:
   /// called by any thread.
   virtual void abort() = 0;
 
+  /// Whether both ends compare the sizes of each transfer (on at first). Over
+  /// NCCL, where a size that differs is a hang, or bytes that are lost, this
+  /// makes settle wait for the peer, as cuda-local does; so it is for the first
+  /// run of each generated function: all later ones give the same transfers.
+  /// All ranks change it at the same place, behind settleAll.
+  void compareSizes(bool on) { comparing = on; }
+
   /// Seconds after which a wait gives up.
   void setDeadline(double seconds) { deadlineSeconds = seconds; }
 
 protected:
   double deadlineSeconds = 60;
+  bool comparing = true;
 };
 
 } // namespace pipewright::runtime

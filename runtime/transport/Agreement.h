@@ -1,0 +1,38 @@
+//===- Agreement.h - What ranks make sure of before they start -*- C++ -*-===//
+//
+// Ranks that run different programs exchange wrong bytes, or wait for each
+// other for ever. These functions find out first. Every rank calls them, at the
+// same place; they return or throw on all ranks alike.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_TRANSPORT_AGREEMENT_H
+#define PIPEWRIGHT_RUNTIME_TRANSPORT_AGREEMENT_H
+
+#include "runtime/transport/Transport.h"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace pipewright::runtime {
+
+/// Throws an Error on every rank unless all ranks give the same text (the
+/// program's name and plan): it names the ranks that differ from rank 0, and
+/// `what` they differ in.
+void checkAgreement(Transport &transport, std::string_view text,
+                    std::string_view what = "program");
+
+/// Every rank's number, by rank.
+std::vector<uint64_t> gatherToAll(Transport &transport, uint64_t number);
+
+/// Which one of the ranks of its host a rank is, in their order.
+struct HostPlace {
+  int64_t index = 0;
+  int64_t count = 1;
+};
+HostPlace findHostPlace(Transport &transport);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_TRANSPORT_AGREEMENT_H
