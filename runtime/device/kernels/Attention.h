@@ -1,0 +1,32 @@
+//===- Attention.h - Attention on the GPU ----------------------*- C++ -*-===//
+//
+// Tiles of scores live in shared memory; beside its results attention needs
+// one number per row.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_DEVICE_KERNELS_ATTENTION_H
+#define PIPEWRIGHT_RUNTIME_DEVICE_KERNELS_ATTENTION_H
+
+#include "runtime/device/DeviceRank.h"
+#include "runtime/kernels/Attention.h"
+
+namespace pipewright::runtime {
+
+/// In setUp, once per shape used in a step. Throws an Error for a depth that
+/// no kernel has.
+void prepareAttention(DeviceRank &rank, const AttentionShape &shape);
+
+/// `mask` has zero bytes where there is none.
+void attention(DeviceRank &rank, const AttentionShape &shape,
+               int64_t microBatch, Buffer q, Buffer k, Buffer v, Buffer mask,
+               Buffer o, Buffer lse);
+/// `dO` is the gradient of `o`.
+void attentionBackward(DeviceRank &rank, const AttentionShape &shape,
+                       int64_t microBatch, Buffer dO, Buffer q, Buffer k,
+                       Buffer v, Buffer o, Buffer lse, Buffer mask, Buffer dq,
+                       Buffer dk, Buffer dv);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_DEVICE_KERNELS_ATTENTION_H
