@@ -1,0 +1,534 @@
+//===- Memory.cpp - Memory of the driver double ---------------------------===//
+
+#include "test/doubles/cuda/Internal.h"
+
+#include <cstdio>
+#include <cstring>
+#include <sys/mman.h>
+
+using namespace pipewright::doubles;
+
+//===----------------------------------------------------------------------===//
+// Allocations
+//===----------------------------------------------------------------------===//
+
+static constexpr uint64_t pageBytes = 4096;
+
+static uint64_t roundUp(uint64_t bytes, uint64_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+/// Pages with unmapped ones around them.
+static char *reserve(uint64_t bytes) {
+  const uint64_t whole = roundUp(bytes, pageBytes) + 2 * pageBytes;
+  void *pages = mmap(nullptr, whole, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED)
+    return nullptr;
+  char *begin = static_cast<char *>(pages) + pageBytes;
+  if (mprotect(begin, roundUp(bytes, pageBytes), PROT_READ | PROT_WRITE)) {
+    munmap(pages, whole);
+    return nullptr;
+  }
+  return begin;
+}
+
+static std::shared_ptr<Allocation> makeAllocation(uint64_t bytes, int device) {
+  char *host = reserve(bytes);
+  if (!host)
+    return nullptr;
+  auto free = [](Allocation *allocation) {
+    munmap(allocation->host - pageBytes,
+           roundUp(allocation->bytes, pageBytes) + 2 * pageBytes);
+    delete allocation;
+  };
+  std::shared_ptr<Allocation> allocation(new Allocation, free);
+  allocation->host = host;
+  allocation->bytes = bytes;
+  allocation->device = device;
+  allocation->begin =
+      reinterpret_cast<uint64_t>(host) | (device < 0 ? 0 : deviceBit);
+  return allocation;
+}
+
+/// Nothing may count on zeros: all bits set is NaN for every float type.
+static void fillWithGarbage(Allocation &allocation) {
+  std::memset(allocation.host, 0xFF, allocation.bytes);
+}
+
+static std::shared_ptr<Allocation> findLocked(uint64_t address) {
+  auto &all = state().allocations;
+  auto after = all.upper_bound(address);
+  if (after == all.begin())
+    return nullptr;
+  const std::shared_ptr<Allocation> &found = std::prev(after)->second;
+  return address < found->end() ? found : nullptr;
+}
+
+std::shared_ptr<Allocation>
+pipewright::doubles::findAllocation(uint64_t address) {
+  std::shared_lock<std::shared_mutex> lock(state().memoryMutex);
+  return findLocked(address);
+}
+
+bool pipewright::doubles::mayUse(const Context *context,
+                                 const Allocation &allocation) {
+  return allocation.device < 0 ||
+         allocation.device == context->device->ordinal ||
+         context->peers.contains(allocation.device);
+}
+
+static std::string hex(uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx",
+                static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string pipewright::doubles::describeAddress(uint64_t address) {
+  std::shared_lock<std::shared_mutex> lock(state().memoryMutex);
+  const auto &all = state().allocations;
+  for (const std::shared_ptr<Allocation> &freed : state().quarantine)
+    if (address >= freed->begin && address < freed->end())
+      return "it is in " + std::to_string(freed->bytes) +
+             " bytes that were freed";
+  auto after = all.upper_bound(address);
+  if (after == all.begin())
+    return "no allocation lies below it";
+  const Allocation &below = *std::prev(after)->second;
+  if (address < below.end())
+    return "byte " + std::to_string(address - below.begin) + " of " +
+           std::to_string(below.bytes) + " allocated" +
+           (below.device < 0 ? " on the host"
+                             : " on GPU " + std::to_string(below.device));
+  return std::to_string(address - below.end()) + " bytes behind the end of " +
+         std::to_string(below.bytes) + " allocated at " + hex(below.begin);
+}
+
+char *pipewright::doubles::translate(const Context *context, uint64_t address,
+                                     uint64_t bytes, const char *what) {
+  const std::shared_ptr<Allocation> found = findAllocation(address);
+  const bool inside = found && bytes <= found->end() - address;
+  if (inside && mayUse(context, *found))
+    return found->host + (address - found->begin);
+  throw DeviceFault(CUDA_ERROR_ILLEGAL_ADDRESS,
+                    std::string(what) + ": " + std::to_string(bytes) +
+                        " bytes at " + hex(address) + " are not " +
+                        (inside ? "memory that this GPU may use: "
+                                : "within one allocation: ") +
+                        describeAddress(address));
+}
+
+void *pipewright::doubles::map(const void *address, size_t bytes,
+                               const char *what) {
+  if (!operationContext())
+    throw DeviceFault(CUDA_ERROR_INVALID_CONTEXT,
+                      std::string(what) + ": not within an operation");
+  return translate(operationContext(), reinterpret_cast<uint64_t>(address),
+                   bytes, what);
+}
+
+static void insert(const std::shared_ptr<Allocation> &allocation) {
+  if (state().settings.races && allocation->device >= 0)
+    allocation->shadow = std::make_unique<Shadow>(allocation->bytes);
+  std::unique_lock<std::shared_mutex> lock(state().memoryMutex);
+  state().allocations[allocation->begin] = allocation;
+}
+
+/// Takes it out of the table at once, so that later uses are errors; its bytes
+/// stay until no operation is pending that may read them.
+static bool release(uint64_t begin, bool onDevice) {
+  State &all = state();
+  std::unique_lock<std::shared_mutex> lock(all.memoryMutex);
+  auto found = all.allocations.find(begin);
+  if (found == all.allocations.end() || found->second->registered ||
+      (found->second->device >= 0) != onDevice)
+    return false;
+  if (onDevice)
+    all.devices[found->second->device]->usedBytes -= found->second->bytes;
+  if (all.pendingWork > 0)
+    all.quarantine.push_back(found->second);
+  all.allocations.erase(found);
+  return true;
+}
+
+CUresult CUDAAPI cuMemGetInfo(size_t *free, size_t *total) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  std::shared_lock<std::shared_mutex> lock(state().memoryMutex);
+  *total = context->device->totalBytes;
+  *free = context->device->totalBytes - context->device->usedBytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemAlloc(CUdeviceptr *address, size_t bytes) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  if (CUresult result = refuseInCapture())
+    return result;
+  if (bytes == 0 || !address)
+    return CUDA_ERROR_INVALID_VALUE;
+  {
+    std::unique_lock<std::shared_mutex> lock(state().memoryMutex);
+    Device &device = *context->device;
+    if (bytes > device.totalBytes - device.usedBytes)
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    device.usedBytes += bytes;
+  }
+  auto allocation = makeAllocation(bytes, context->device->ordinal);
+  if (!allocation)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  fillWithGarbage(*allocation);
+  insert(allocation);
+  *address = allocation->begin;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemFree(CUdeviceptr address) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  if (CUresult result = refuseInCapture())
+    return result;
+  if (address == 0)
+    return CUDA_SUCCESS;
+  return release(address, true) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  if (CUresult result = refuseInCapture())
+    return result;
+  if (bytes == 0 || !pointer)
+    return CUDA_ERROR_INVALID_VALUE;
+  auto allocation = makeAllocation(bytes, -1);
+  if (!allocation)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  insert(allocation);
+  *pointer = allocation->host;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemAllocHost(void **pointer, size_t bytes) {
+  return cuMemHostAlloc(pointer, bytes, 0);
+}
+
+CUresult CUDAAPI cuMemFreeHost(void *pointer) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  if (CUresult result = refuseInCapture())
+    return result;
+  return release(reinterpret_cast<uint64_t>(pointer), false)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemHostRegister(void *pointer, size_t bytes, unsigned) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  if (!pointer || bytes == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto address = reinterpret_cast<uint64_t>(pointer);
+  std::unique_lock<std::shared_mutex> lock(state().memoryMutex);
+  if (findLocked(address) || findLocked(address + bytes - 1))
+    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  auto allocation = std::make_shared<Allocation>();
+  allocation->begin = address;
+  allocation->bytes = bytes;
+  allocation->host = static_cast<char *>(pointer);
+  allocation->registered = true;
+  state().allocations[address] = allocation;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemHostUnregister(void *pointer) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  std::unique_lock<std::shared_mutex> lock(state().memoryMutex);
+  auto found = state().allocations.find(reinterpret_cast<uint64_t>(pointer));
+  if (found == state().allocations.end() || !found->second->registered)
+    return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  state().allocations.erase(found);
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr *address, void *pointer,
+                                           unsigned) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  *address = reinterpret_cast<uint64_t>(pointer);
+  return findAllocation(*address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr *begin, size_t *bytes,
+                                      CUdeviceptr address) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  const std::shared_ptr<Allocation> found = findAllocation(address);
+  if (!found)
+    return CUDA_ERROR_NOT_FOUND;
+  if (begin)
+    *begin = found->begin;
+  if (bytes)
+    *bytes = found->bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuPointerGetAttribute(void *value,
+                                       CUpointer_attribute attribute,
+                                       CUdeviceptr address) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  const std::shared_ptr<Allocation> found = findAllocation(address);
+  if (!found)
+    return CUDA_ERROR_INVALID_VALUE;
+  switch (attribute) {
+  case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    *static_cast<CUmemorytype *>(value) =
+        found->device < 0 ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    *static_cast<CUdeviceptr *>(value) = address;
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+    if (found->device >= 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    *static_cast<CUdeviceptr *>(value) = address;
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    *static_cast<int *>(value) = found->device < 0 ? -2 : found->device;
+    return CUDA_SUCCESS;
+  default:
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// One side of a copy. Host memory that is not pinned is not in the table.
+struct Side {
+  uint64_t address = 0;
+  std::shared_ptr<Allocation> allocation;
+  bool pageable() const { return !allocation; }
+};
+} // namespace
+
+static CUresult findSide(uint64_t address, uint64_t bytes, bool mustBeKnown,
+                         Side &side) {
+  side = {address, findAllocation(address)};
+  if (!side.allocation)
+    return mustBeKnown || (address & deviceBit) || !address
+               ? CUDA_ERROR_INVALID_VALUE
+               : CUDA_SUCCESS;
+  return bytes <= side.allocation->end() - address ? CUDA_SUCCESS
+                                                   : CUDA_ERROR_INVALID_VALUE;
+}
+
+static char *pointerTo(const Side &side) {
+  if (side.pageable())
+    return reinterpret_cast<char *>(side.address);
+  return side.allocation->host + (side.address - side.allocation->begin);
+}
+
+static std::string nameOf(const char *call, uint64_t bytes) {
+  return std::string(call) + " of " + std::to_string(bytes) + " bytes";
+}
+
+/// Copies are checked when they are enqueued, as the driver does. Memory that
+/// is not pinned is read at once, and written before the call returns.
+static CUresult copyAsync(const char *call, uint64_t to, uint64_t from,
+                          uint64_t bytes, CUstream handle, bool toKnown,
+                          bool fromKnown) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  Stream *stream = nullptr;
+  if (CUresult result = findStream(handle, context, stream))
+    return result;
+  if (bytes == 0)
+    return CUDA_SUCCESS;
+  Side target, source;
+  if (CUresult result = findSide(to, bytes, toKnown, target))
+    return result;
+  if (CUresult result = findSide(from, bytes, fromKnown, source))
+    return result;
+  Operation operation;
+  operation.name = nameOf(call, bytes);
+  operation.accesses = {{reinterpret_cast<const void *>(from), bytes, false},
+                        {reinterpret_cast<const void *>(to), bytes, true}};
+  if (source.pageable()) {
+    auto staged = std::make_shared<std::vector<char>>(
+        pointerTo(source), pointerTo(source) + bytes);
+    operation.run = [target, staged, bytes] {
+      std::memcpy(pointerTo(target), staged->data(), bytes);
+    };
+  } else {
+    operation.run = [target, source, bytes] {
+      std::memmove(pointerTo(target), pointerTo(source), bytes);
+    };
+  }
+  if (CUresult result =
+          submit(stream, std::move(operation), CU_GRAPH_NODE_TYPE_MEMCPY))
+    return result;
+  if (!target.pageable() || stream->capture)
+    return CUDA_SUCCESS;
+  waitFor(stream);
+  return static_cast<CUresult>(context->error.load());
+}
+
+static CUresult copy(const char *call, uint64_t to, uint64_t from,
+                     uint64_t bytes, bool toKnown, bool fromKnown) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  if (CUresult result = refuseInCapture())
+    return result;
+  if (CUresult result =
+          copyAsync(call, to, from, bytes, nullptr, toKnown, fromKnown))
+    return result;
+  waitFor(context->nullStream);
+  return static_cast<CUresult>(context->error.load());
+}
+
+static uint64_t asAddress(const void *pointer) {
+  return reinterpret_cast<uint64_t>(pointer);
+}
+
+CUresult CUDAAPI cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy("cuMemcpy", to, from, bytes, false, false);
+}
+CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                               CUstream stream) {
+  return copyAsync("cuMemcpyAsync", to, from, bytes, stream, false, false);
+}
+CUresult CUDAAPI cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) {
+  return copy("cuMemcpyHtoD", to, asAddress(from), bytes, true, false);
+}
+CUresult CUDAAPI cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
+  return copy("cuMemcpyDtoH", asAddress(to), from, bytes, false, true);
+}
+CUresult CUDAAPI cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy("cuMemcpyDtoD", to, from, bytes, true, true);
+}
+CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr to, const void *from,
+                                   size_t bytes, CUstream stream) {
+  return copyAsync("cuMemcpyHtoDAsync", to, asAddress(from), bytes, stream,
+                   true, false);
+}
+CUresult CUDAAPI cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes,
+                                   CUstream stream) {
+  return copyAsync("cuMemcpyDtoHAsync", asAddress(to), from, bytes, stream,
+                   false, true);
+}
+CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from,
+                                   size_t bytes, CUstream stream) {
+  return copyAsync("cuMemcpyDtoDAsync", to, from, bytes, stream, true, true);
+}
+
+static CUresult checkPeers(CUcontext to, CUcontext from) {
+  if (CUresult result = enterWithoutContext())
+    return result;
+  std::lock_guard<std::mutex> lock(state().mutex);
+  return isLive(reinterpret_cast<Context *>(to)) &&
+                 isLive(reinterpret_cast<Context *>(from))
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr to, CUcontext toContext,
+                                   CUdeviceptr from, CUcontext fromContext,
+                                   size_t bytes, CUstream stream) {
+  if (CUresult result = checkPeers(toContext, fromContext))
+    return result;
+  return copyAsync("cuMemcpyPeerAsync", to, from, bytes, stream, true, true);
+}
+CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext toContext,
+                              CUdeviceptr from, CUcontext fromContext,
+                              size_t bytes) {
+  if (CUresult result = checkPeers(toContext, fromContext))
+    return result;
+  return copy("cuMemcpyPeer", to, from, bytes, true, true);
+}
+
+//===----------------------------------------------------------------------===//
+// Fills
+//===----------------------------------------------------------------------===//
+
+template <class T>
+static CUresult fillAsync(const char *call, CUdeviceptr address, T value,
+                          size_t count, CUstream handle) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  Stream *stream = nullptr;
+  if (CUresult result = findStream(handle, context, stream))
+    return result;
+  if (count == 0)
+    return CUDA_SUCCESS;
+  const uint64_t bytes = count * sizeof(T);
+  Side target;
+  if (CUresult result = findSide(address, bytes, true, target))
+    return result;
+  if (address % sizeof(T))
+    return CUDA_ERROR_INVALID_VALUE;
+  auto fill = [target, value, count] {
+    std::fill_n(reinterpret_cast<T *>(pointerTo(target)), count, value);
+  };
+  return submit(stream,
+                {nameOf(call, bytes),
+                 fill,
+                 {{reinterpret_cast<const void *>(address), bytes, true}}},
+                CU_GRAPH_NODE_TYPE_MEMSET);
+}
+
+template <class T>
+static CUresult fill(const char *call, CUdeviceptr address, T value,
+                     size_t count) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  if (CUresult result = refuseInCapture())
+    return result;
+  if (CUresult result = fillAsync<T>(call, address, value, count, nullptr))
+    return result;
+  waitFor(context->nullStream);
+  return static_cast<CUresult>(context->error.load());
+}
+
+CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr address, unsigned char value,
+                                 size_t count, CUstream stream) {
+  return fillAsync("cuMemsetD8Async", address, value, count, stream);
+}
+CUresult CUDAAPI cuMemsetD16Async(CUdeviceptr address, unsigned short value,
+                                  size_t count, CUstream stream) {
+  return fillAsync("cuMemsetD16Async", address, value, count, stream);
+}
+CUresult CUDAAPI cuMemsetD32Async(CUdeviceptr address, unsigned value,
+                                  size_t count, CUstream stream) {
+  return fillAsync("cuMemsetD32Async", address, value, count, stream);
+}
+CUresult CUDAAPI cuMemsetD8(CUdeviceptr address, unsigned char value,
+                            size_t count) {
+  return fill("cuMemsetD8", address, value, count);
+}
+CUresult CUDAAPI cuMemsetD16(CUdeviceptr address, unsigned short value,
+                             size_t count) {
+  return fill("cuMemsetD16", address, value, count);
+}
+CUresult CUDAAPI cuMemsetD32(CUdeviceptr address, unsigned value,
+                             size_t count) {
+  return fill("cuMemsetD32", address, value, count);
+}
