@@ -11,7 +11,9 @@ bool pipewright::runtime::startedByMpi() {
   for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (const char *size = std::getenv(name))
       return std::atoi(size) > 1;
-  return false;
+  // srun --mpi=pmix says the number only in its own words.
+  const char *tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  return std::getenv("PMIX_RANK") && tasks && std::atoi(tasks) > 1;
 }
 
 #ifndef PIPEWRIGHT_HAS_MPI

@@ -1,6 +1,6 @@
 //===- Transport.h - How ranks reach each other ----------------*- C++ -*-===//
 //
-// One interface over threads and MPI. A directed link (from, to) is one FIFO:
+// One interface over threads, MPI and TCP. A directed link (from, to) is one FIFO:
 // the n-th send meets the n-th receive, and their sizes must agree. Nothing
 // is buffered: a send completes only once its receive was posted. A Transport
 // belongs to one rank and is used by its thread alone, except for `abort`.

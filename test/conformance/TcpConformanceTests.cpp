@@ -1,0 +1,464 @@
+//===- TcpConformanceTests.cpp - TCP keeps the contract -------------------===//
+//
+// Ranks are threads that talk over the loopback, except where one of them has
+// to die: then the test starts itself again, once for each rank.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/conformance/Scenarios.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/transport/Agreement.h"
+#include "runtime/transport/Bootstrap.h"
+#include "runtime/transport/Socket.h"
+#include "runtime/transport/TcpTransport.h"
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <gtest/gtest.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace pipewright::runtime;
+
+/// Below the ports that connections get, so that nobody takes it meanwhile.
+static int freePort() {
+  static int next = 10000 + getpid() % 10000;
+  for (;; ++next)
+    try {
+      listenAt("127.0.0.1", next);
+      return next++;
+    } catch (const Error &) {
+    }
+}
+
+using Body = std::function<void(Transport &)>;
+
+/// What the rank's body threw; "" when it ended well.
+static std::string runRank(const TcpPlace &place, double seconds,
+                           const Body &body) {
+  std::unique_ptr<Transport> transport;
+  try {
+    transport = createTcpTransport(place, seconds);
+    body(*transport);
+  } catch (const std::exception &error) {
+    if (transport)
+      transport->abort(error.what());
+    return error.what();
+  }
+  return "";
+}
+
+static std::vector<std::string> runPlaces(const std::vector<TcpPlace> &places,
+                                          double seconds, const Body &body) {
+  std::vector<std::string> errors(places.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < places.size(); ++i)
+    threads.emplace_back(
+        [&, i] { errors[i] = runRank(places[i], seconds, body); });
+  for (std::thread &thread : threads)
+    thread.join();
+  return errors;
+}
+
+static std::vector<TcpPlace> placesOf(int64_t ranks) {
+  const int port = freePort();
+  std::vector<TcpPlace> places;
+  for (int64_t r = 0; r < ranks; ++r)
+    places.push_back({r, ranks, "127.0.0.1", port});
+  return places;
+}
+
+class TcpConformance
+    : public ::testing::TestWithParam<std::tuple<int64_t, Scenario>> {};
+
+TEST_P(TcpConformance, Holds) {
+  const auto &[ranks, scenario] = GetParam();
+  EXPECT_EQ(runPlaces(placesOf(ranks), 20, scenario.run),
+            std::vector<std::string>(ranks));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TcpConformance,
+                         ::testing::Combine(::testing::Values(2, 4),
+                                            ::testing::ValuesIn(scenarios())),
+                         [](const auto &info) {
+                           return std::string(std::get<1>(info.param).name) +
+                                  std::to_string(std::get<0>(info.param));
+                         });
+
+TEST(TcpTransport, OneRankNeedsNoNetwork) {
+  EXPECT_EQ(runRank({0, 1, "nowhere.invalid", 1}, 1,
+                    [](Transport &t) {
+                      double one = 1;
+                      t.sumToAll(&one, 1);
+                      EXPECT_EQ(one, 1);
+                    }),
+            "");
+}
+
+TEST(TcpTransport, AbortTellsTheOthersAndTheFirstMessageWins) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto errors = runPlaces(placesOf(3), 20, [](Transport &t) {
+    char byte = 0;
+    if (t.rank() == 1) {
+      t.abort("rank 1: it broke");
+      t.abort("rank 1: and again");
+    }
+    if (t.rank() == 0)
+      t.postReceive(1, &byte, 1);
+    EXPECT_THROW(t.rank() == 0 ? t.waitReceive(1) : t.barrier(), Aborted);
+    t.barrier();
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(3, "rank 1: it broke"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST(TcpTransport, AbortFromAnotherThreadWakesAWait) {
+  const auto errors = runPlaces(placesOf(2), 20, [](Transport &t) {
+    char byte = 0;
+    std::thread other;
+    if (t.rank() == 0)
+      other = std::thread([&t] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        t.abort("rank 0: woken");
+      });
+    t.postReceive(1 - t.rank(), &byte, 1);
+    EXPECT_THROW(t.waitReceive(1 - t.rank()), Aborted);
+    if (other.joinable())
+      other.join();
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST(TcpTransport, AWaitForARankThatHasEndedIsAnError) {
+  const auto errors = runPlaces(placesOf(2), 20, [](Transport &t) {
+    char byte = 0;
+    if (t.rank() == 1)
+      return;
+    t.postReceive(1, &byte, 1);
+    t.waitReceive(1);
+  });
+  EXPECT_EQ(errors[0],
+            "rank 0 waits for rank 1, which has ended: receive of 1 bytes");
+  EXPECT_EQ(errors[1], "");
+}
+
+TEST(TcpTransport, BarrierDeadlineNamesWhoIsMissing) {
+  const auto errors = runPlaces(placesOf(3), 20, [](Transport &t) {
+    t.setDeadline(0.2);
+    if (t.rank() != 1)
+      return t.barrier();
+    t.setDeadline(20);
+    double sum = 0;
+    EXPECT_THROW(
+        {
+          for (;;)
+            t.poll();
+        },
+        Aborted);
+    (void)sum;
+  });
+  const std::string both = errors[0] + errors[2];
+  EXPECT_NE(both.find("waits for rank 1: end of the step"), std::string::npos)
+      << both;
+}
+
+// --- Those who do not come, or are not who they should be --------------------
+
+TEST(TcpRendezvous, EveryoneHearsWhoDidNotCome) {
+  auto places = placesOf(4);
+  places.erase(places.begin() + 1, places.begin() + 3);
+  const auto errors = runPlaces(places, 0.3, [](Transport &) {});
+  for (const std::string &error : errors)
+    EXPECT_EQ(error.find("ranks 1, 2 of 4 did not come to 127.0.0.1:"), 0u)
+        << error;
+}
+
+TEST(TcpRendezvous, RankZeroThatDoesNotComeIsNamed) {
+  auto places = placesOf(2);
+  places.erase(places.begin());
+  const auto errors = runPlaces(places, 0.2, [](Transport &) {});
+  EXPECT_NE(errors[0].find("rank 1 cannot reach rank 0 at 127.0.0.1:"),
+            std::string::npos)
+      << errors[0];
+  EXPECT_NE(errors[0].find("Connection refused"), std::string::npos);
+}
+
+TEST(TcpRendezvous, RanksMustAgreeOnTheirNumber) {
+  auto places = placesOf(2);
+  places[1].size = 3;
+  const auto errors = runPlaces(places, 2, [](Transport &) {});
+  EXPECT_EQ(errors, std::vector<std::string>(
+                        2, "ranks disagree on how many they are: rank 1 has "
+                           "WORLD_SIZE=3, rank 0 has 2"));
+}
+
+TEST(TcpRendezvous, TwoProcessesCannotBeTheSameRank) {
+  auto places = placesOf(3);
+  places[2].rank = 1;
+  const auto errors = runPlaces(places, 2, [](Transport &) {});
+  EXPECT_EQ(errors, std::vector<std::string>(3, "two processes have RANK=1"));
+}
+
+TEST(TcpRendezvous, StrangersAreNotTakenIn) {
+  const auto places = placesOf(2);
+  std::string reason;
+  std::thread stranger([&] {
+    const Deadline soon(5);
+    Socket silent = connectTo("127.0.0.1", places[0].port, soon, reason);
+    Socket rude = connectTo("127.0.0.1", places[0].port, soon, reason);
+    const std::string text = "GET / HTTP/1.1\r\nHost: here.example\r\n\r\n";
+    rude.sendAll(text.data(), text.size(), soon);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  });
+  std::thread late;
+  std::vector<std::string> errors(2);
+  std::thread first([&] {
+    errors[0] = runRank(places[0], 5, [](Transport &t) { t.barrier(); });
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  errors[1] = runRank(places[1], 5, [](Transport &t) { t.barrier(); });
+  first.join();
+  stranger.join();
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST(TcpRendezvous, APortThatIsTakenIsAnError) {
+  const auto places = placesOf(2);
+  const Socket taken = listenAt("127.0.0.1", places[0].port);
+  EXPECT_EQ(runRank(places[0], 1, [](Transport &) {}),
+            "port " + std::to_string(places[0].port) +
+                " is taken: set MASTER_PORT to one that is free on 127.0.0.1");
+}
+
+// --- The environment ---------------------------------------------------------
+
+/// Sets variables, and takes them back when it goes.
+class Variables {
+public:
+  explicit Variables(
+      const std::vector<std::pair<const char *, const char *>> &values) {
+    for (const char *name :
+         {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PMI_SIZE",
+          "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE",
+          "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE"})
+      unsetenv(name);
+    for (const auto &[name, value] : values) {
+      names.push_back(name);
+      setenv(name, value, 1);
+    }
+  }
+  ~Variables() {
+    for (const char *name : names)
+      unsetenv(name);
+  }
+
+private:
+  std::vector<const char *> names;
+};
+
+static std::string launcherError() {
+  try {
+    findLauncher();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Bootstrap, KnowsWhoStartedTheProcess) {
+  {
+    const Variables none({});
+    EXPECT_EQ(findLauncher(), Launcher::None);
+  }
+  {
+    const Variables mpi(
+        {{"OMPI_COMM_WORLD_SIZE", "4"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}});
+    EXPECT_EQ(findLauncher(), Launcher::Mpi) << "MPI goes first";
+  }
+  {
+    const Variables srun({{"SLURM_STEP_NUM_TASKS", "4"}, {"PMIX_RANK", "1"}});
+    EXPECT_EQ(findLauncher(), Launcher::Mpi);
+  }
+  {
+    const Variables torchrun({{"SLURM_STEP_NUM_TASKS", "2"},
+                              {"PMIX_RANK", "1"},
+                              {"TORCHELASTIC_RUN_ID", "none"},
+                              {"RANK", "3"},
+                              {"WORLD_SIZE", "8"}});
+    EXPECT_EQ(findLauncher(), Launcher::Environment)
+        << "torchrun was started by srun, and started this process";
+    EXPECT_EQ(environmentRank(), 3);
+  }
+  {
+    const Variables batchScript({{"SLURM_STEP_NUM_TASKS", "1"}});
+    EXPECT_EQ(findLauncher(), Launcher::None);
+  }
+  {
+    const Variables one({{"RANK", "0"}, {"WORLD_SIZE", "1"}});
+    EXPECT_EQ(findLauncher(), Launcher::None);
+  }
+}
+
+TEST(Bootstrap, HalfAnEnvironmentIsAnError) {
+  {
+    const Variables half({{"RANK", "1"}});
+    EXPECT_NE(launcherError().find("only RANK is set"), std::string::npos);
+    EXPECT_FALSE(startedAsProcess());
+  }
+  {
+    const Variables srun({{"SLURM_STEP_NUM_TASKS", "4"}});
+    EXPECT_NE(launcherError().find("use srun --mpi=pmix"), std::string::npos);
+  }
+}
+
+static std::string placeError() {
+  try {
+    TcpPlace::fromEnvironment();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Bootstrap, PlacesComeFromTheEnvironment) {
+  {
+    const Variables good({{"RANK", "3"},
+                          {"WORLD_SIZE", "4"},
+                          {"MASTER_ADDR", "node-1"},
+                          {"MASTER_PORT", "29500"}});
+    const TcpPlace place = TcpPlace::fromEnvironment();
+    EXPECT_EQ(place.rank, 3);
+    EXPECT_EQ(place.size, 4);
+    EXPECT_EQ(place.host, "node-1");
+    EXPECT_EQ(place.port, 29500);
+  }
+  {
+    const Variables torchrun({{"RANK", "0"},
+                              {"WORLD_SIZE", "4"},
+                              {"MASTER_ADDR", "node-1"},
+                              {"MASTER_PORT", "29500"},
+                              {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+    EXPECT_EQ(TcpPlace::fromEnvironment().port, 29501);
+  }
+  {
+    const Variables beyond({{"RANK", "4"},
+                            {"WORLD_SIZE", "4"},
+                            {"MASTER_ADDR", "node-1"},
+                            {"MASTER_PORT", "29500"}});
+    EXPECT_EQ(placeError(), "RANK=4: expected a number from 0 to 3");
+  }
+  {
+    const Variables noPort(
+        {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node-1"}});
+    EXPECT_NE(placeError().find("MASTER_PORT is not set"), std::string::npos);
+  }
+  {
+    const Variables noHost({{"RANK", "1"}, {"WORLD_SIZE", "4"}});
+    EXPECT_NE(placeError().find("MASTER_ADDR is not set"), std::string::npos);
+  }
+}
+
+// --- Agreement ---------------------------------------------------------------
+
+TEST(Agreement, EveryRankHearsWhoDiffers) {
+  const auto errors = runPlaces(placesOf(3), 20, [](Transport &t) {
+    checkAgreement(t, "the same");
+    checkAgreement(t, t.rank() == 2 ? "another plan" : "a plan");
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(
+                        3, "rank 2 does not have the same program as rank 0: "
+                           "start every rank from a copy of the same folder"));
+}
+
+TEST(Agreement, GathersNumbersOfAllBits) {
+  const auto errors = runPlaces(placesOf(2), 20, [](Transport &t) {
+    const uint64_t number = 0xfedcba9876543210u - t.rank();
+    EXPECT_EQ(
+        gatherToAll(t, number),
+        (std::vector<uint64_t>{0xfedcba9876543210u, 0xfedcba987654320fu}));
+    EXPECT_EQ(findHostPlace(t).index, t.rank());
+    EXPECT_EQ(findHostPlace(t).count, 2);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+// --- Processes ---------------------------------------------------------------
+
+static std::string executable() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  return std::string(path, std::max<ssize_t>(length, 0));
+}
+
+/// What each of `ranks` processes in the scenario says, by rank.
+static std::vector<std::string> runProcesses(int64_t ranks,
+                                             const std::string &scenario) {
+  const int port = freePort();
+  std::vector<std::FILE *> pipes;
+  for (int64_t r = 0; r < ranks; ++r) {
+    const std::string command =
+        "RANK=" + std::to_string(r) + " WORLD_SIZE=" + std::to_string(ranks) +
+        " MASTER_ADDR=localhost MASTER_PORT=" + std::to_string(port) +
+        " timeout 30 '" + executable() + "' --scenario " + scenario + " 2>&1";
+    pipes.push_back(popen(command.c_str(), "r"));
+  }
+  std::vector<std::string> outputs(ranks);
+  for (int64_t r = 0; r < ranks; ++r) {
+    std::array<char, 512> piece;
+    while (std::fgets(piece.data(), piece.size(), pipes[r]))
+      outputs[r] += piece.data();
+    pclose(pipes[r]);
+  }
+  return outputs;
+}
+
+TEST(TcpProcesses, FindEachOtherByTheEnvironment) {
+  EXPECT_EQ(runProcesses(3, "ring"), std::vector<std::string>(3));
+}
+
+TEST(TcpProcesses, ARankThatIsKilledIsNamedByTheOthers) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto outputs = runProcesses(3, "killed");
+  for (const int rank : {0, 2})
+    EXPECT_NE(outputs[rank].find("has lost rank 1: its connection closed"),
+              std::string::npos)
+        << outputs[rank];
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+/// One rank, started by runProcesses. Says what went wrong.
+static int runScenario(const char *name) {
+  std::unique_ptr<Transport> transport;
+  try {
+    transport = createProcessTransport(20);
+    if (!std::strcmp(name, "killed")) {
+      transport->barrier();
+      if (transport->rank() == 1)
+        raise(SIGKILL);
+      transport->barrier();
+    }
+    for (const Scenario &scenario : scenarios())
+      if (!std::strcmp(name, scenario.name))
+        scenario.run(*transport);
+    transport->barrier();
+  } catch (const std::exception &error) {
+    std::printf("%s\n", error.what());
+    if (transport)
+      transport->abort(error.what());
+    return 1;
+  }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc == 3 && !std::strcmp(argv[1], "--scenario"))
+    return runScenario(argv[2]);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
