@@ -23,7 +23,7 @@ Arena::Arena(int64_t bytes) : size(bytes) {
 }
 
 Arena::~Arena() {
-  if (base)
+  if (base && owned)
     munmap(base, size);
 }
 

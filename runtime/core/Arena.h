@@ -30,6 +30,9 @@ class Arena {
 public:
   /// Throws an Error when the system has not that much memory.
   explicit Arena(int64_t bytes);
+  /// Memory of somebody else, perhaps a GPU's: only addresses are made here.
+  Arena(void *memory, int64_t bytes)
+      : base(static_cast<char *>(memory)), size(bytes), owned(false) {}
   ~Arena();
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
@@ -54,6 +57,7 @@ private:
   char *base = nullptr;
   int64_t size = 0;
   int64_t highWaterMark = 0;
+  bool owned = true;
 };
 
 } // namespace pipewright::runtime

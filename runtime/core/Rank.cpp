@@ -14,6 +14,11 @@ Rank::Rank(const Program &program, int64_t number, Transport &transport)
     : whole(program), rankNumber(number), link(transport),
       arena(program.ranks.at(number).arenaBytes), losses(program.updates) {}
 
+Rank::Rank(const Program &program, int64_t number, Transport &transport,
+           NoArena)
+    : whole(program), rankNumber(number), link(transport), arena(0),
+      losses(program.updates) {}
+
 Rank::~Rank() {
   for (auto &[key, state] : libraries)
     delete state;
@@ -28,10 +33,24 @@ void Rank::storeOutput(int64_t output, int64_t microBatch, Buffer source) {
 }
 
 void Rank::reportLoss(int64_t microBatch, Buffer loss) {
+  addLoss(microBatch, *data<float>(loss));
+}
+
+void Rank::addLoss(int64_t microBatch, float loss) {
   auto &[sum, count] =
       losses.at(microBatch * whole.updates / whole.microBatches);
-  sum += *data<float>(loss);
+  sum += loss;
   ++count;
+}
+
+void Rank::read(Buffer buffer, void *destination) {
+  if (buffer)
+    std::memcpy(destination, data<void>(buffer), buffer.bytes);
+}
+
+void Rank::write(Buffer buffer, const void *source) {
+  if (buffer)
+    std::memcpy(data<void>(buffer), source, buffer.bytes);
 }
 
 std::vector<std::pair<double, int64_t>> Rank::takeLosses() {
@@ -120,16 +139,19 @@ void Rank::observeTask(const char *kind, int64_t stage, int64_t microBatch) {
 }
 
 void Rank::copyGradients() {
-  captured.clear();
+  std::vector<std::vector<float>> sums;
   for (const WeightInfo &weight : program().weights) {
-    std::vector<float> &values = captured.emplace_back();
-    const float *gradient = data<float>(weight.gradient);
-    if (!gradient)
-      continue;
-    values.assign(gradient, gradient + weight.gradient.bytes / 4);
+    std::vector<float> &values = sums.emplace_back(weight.gradient.bytes / 4);
+    read(weight.gradient, values.data());
+  }
+  keepGradients(std::move(sums));
+}
+
+void Rank::keepGradients(std::vector<std::vector<float>> sums) {
+  captured = std::move(sums);
+  for (std::vector<float> &values : captured)
     for (float &value : values)
       value *= whole.defaults.gradientScale;
-  }
   capturing = false;
   observed = trace != nullptr;
 }

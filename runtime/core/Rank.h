@@ -3,6 +3,9 @@
 // What the generated code of a rank talks to: its arena, its links to other
 // ranks, its inputs and its loss. One thread uses a Rank, and only one.
 //
+// A Rank computes on CPUs; one that computes on a GPU (device/DeviceRank.h)
+// overrides what is virtual here.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_RUNTIME_CORE_RANK_H
@@ -33,6 +36,11 @@ public:
   /// Takes the output's values of one micro-batch.
   virtual void store(int64_t output, int64_t microBatch, const void *source,
                      int64_t bytes) = 0;
+  /// Whether `store` has a use for it; else it need not be called.
+  virtual bool wants(int64_t output, int64_t microBatch) {
+    (void)output, (void)microBatch;
+    return true;
+  }
 };
 
 /// State that a kernel library keeps in a rank: primitives, packed weights.
@@ -44,7 +52,9 @@ public:
 class Rank {
 public:
   Rank(const Program &program, int64_t number, Transport &transport);
-  ~Rank();
+  virtual ~Rank();
+  Rank(const Rank &) = delete;
+  Rank &operator=(const Rank &) = delete;
 
   // --- What generated code calls -------------------------------------------
 
@@ -55,10 +65,10 @@ public:
   }
 
   /// Input `input` of the micro-batch, as Program::inputs numbers them.
-  void loadInput(int64_t input, int64_t microBatch, Buffer destination);
-  void storeOutput(int64_t output, int64_t microBatch, Buffer source);
+  virtual void loadInput(int64_t input, int64_t microBatch, Buffer destination);
+  virtual void storeOutput(int64_t output, int64_t microBatch, Buffer source);
   /// The scalar f32 loss of one micro-batch.
-  void reportLoss(int64_t microBatch, Buffer loss);
+  virtual void reportLoss(int64_t microBatch, Buffer loss);
 
   /// Never block. Each directed link is one FIFO.
   void postSend(int64_t peer, Buffer buffer);
@@ -79,12 +89,12 @@ public:
 
   /// Begins update `number` of a step that has several: what optimizer kernels
   /// are told changes from update to update.
-  void beginUpdate(int64_t number);
+  virtual void beginUpdate(int64_t number);
   /// (learning rate, 1/(1-beta1^t), 1/(1-beta2^t), gradient scale) of this
   /// update, for optimizer kernels.
   const float *hyper() const { return hyperValues; }
   /// The same, copied into the arena.
-  void loadHyper(Buffer destination);
+  virtual void loadHyper(Buffer destination);
 
   /// Counts from 0; part of the random numbers' counter.
   int64_t step() const { return stepNumber; }
@@ -111,6 +121,18 @@ public:
 
   // --- What the training loop calls ----------------------------------------
 
+  /// One call of the program's function, from begin to end.
+  virtual void runStep() { program().step(*this); }
+  virtual void runEvaluation() { program().evaluate(*this); }
+  /// Copy a buffer to memory of the host, and back; between steps.
+  virtual void read(Buffer buffer, void *destination);
+  virtual void write(Buffer buffer, const void *source);
+  /// This rank has failed: frees the ranks that wait for it, as far as the
+  /// transport does not.
+  virtual void abort() {}
+  /// What it computes on, for users; "" is the host's cores.
+  virtual std::string describe() const { return ""; }
+
   const RankProgram &program() const { return whole.ranks[rankNumber]; }
   const Program &wholeProgram() const { return whole; }
   Transport &transport() { return link; }
@@ -130,13 +152,28 @@ public:
   /// The same for the micro-batches of each update of a step.
   std::vector<std::pair<double, int64_t>> takeLosses();
   /// Keep a copy of all gradients at the next "U" task.
-  void captureGradients();
+  virtual void captureGradients();
   /// What was captured, one per weight of the rank (empty: no gradient),
   /// scaled to the mean over the batch.
   const std::vector<std::vector<float>> &gradients() const { return captured; }
-  int64_t arenaPeak() const { return arena.peak(); }
-  int64_t arenaBytes() const { return arena.bytes(); }
+  virtual int64_t arenaPeak() const { return arena.peak(); }
+  virtual int64_t arenaBytes() const { return arena.bytes(); }
   int64_t scratchBytes() const { return scratch; }
+  /// Memory of the host that a GPU reads and writes.
+  virtual int64_t pinnedBytes() const { return 0; }
+
+protected:
+  /// A rank whose arena is elsewhere.
+  struct NoArena {};
+  Rank(const Program &program, int64_t number, Transport &transport, NoArena);
+
+  BatchIo &batchIo() { return *io; }
+  Trace *tracing() const { return trace; }
+  /// Of the update that runs.
+  int64_t update() const { return updateNumber; }
+  void addLoss(int64_t microBatch, float loss);
+  /// Gradients as they were summed, one per weight of the rank.
+  void keepGradients(std::vector<std::vector<float>> sums);
 
 private:
   void observeTask(const char *kind, int64_t stage, int64_t microBatch);

@@ -1,7 +1,8 @@
 //===- DeviceRank.h - One worker of the pipeline, on a GPU -----*- C++ -*-===//
 //
 // What the generated GPU code of a rank talks to. README.md of this folder has
-// the contract of streams, events and graphs.
+// the contract of streams, events and graphs. Nothing here needs a header of
+// CUDA: generated code compiles without.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,19 +15,52 @@
 
 #include <functional>
 #include <initializer_list>
+#include <memory>
+#include <string>
 
+// As in cuda.h.
 struct CUstream_st;
+struct CUfunc_st;
 
 namespace pipewright::runtime {
 
+class Device;
+class DeviceLinks;
+
+/// How a rank uses its GPU.
+struct DeviceSettings {
+  /// Tasks are replayed as CUDA graphs.
+  bool graphs = true;
+  /// Seed of random delays between everything that is enqueued, 0 for none:
+  /// an event that is missing shows.
+  uint64_t chaos = 0;
+  /// Seconds without any progress after which a wait for the GPU gives up.
+  double timeout = 60;
+};
+
 class DeviceRank : public Rank {
 public:
+  /// The calling thread is the rank's from now on, on this GPU. `links` are
+  /// connected already. Takes the arena; throws an Error when the GPU has not
+  /// so much memory.
+  DeviceRank(const Program &program, int64_t number, Transport &transport,
+             std::shared_ptr<Device> device, std::unique_ptr<DeviceLinks> links,
+             const DeviceSettings &settings = {});
+  ~DeviceRank() override;
+
   // --- What generated code calls -------------------------------------------
 
   /// Runs one task; its body enqueues on `compute`, and is replayed as a CUDA
   /// graph from its third run on. Kinds as in Rank::task.
   void task(const char *kind, int64_t stage, int64_t microBatch,
             const std::function<void()> &body);
+
+  void loadInput(int64_t input, int64_t microBatch,
+                 Buffer destination) override;
+  void storeOutput(int64_t output, int64_t microBatch, Buffer source) override;
+  void reportLoss(int64_t microBatch, Buffer loss) override;
+  void loadHyper(Buffer destination) override;
+  void beginUpdate(int64_t number) override;
 
   /// Never block. `event` is recorded when the transfer is over.
   void postSend(int64_t peer, Buffer buffer, int64_t event);
@@ -43,13 +77,44 @@ public:
   CUstream_st *computeStream();
   /// Address on the GPU; null for an absent buffer.
   template <class T>
-  T *device(Buffer buffer);
+  T *device(Buffer buffer) {
+    return buffer ? static_cast<T *>(resolve(buffer)) : nullptr;
+  }
   /// Memory that every call on `compute` may overwrite; at least `bytes` must
   /// have been asked for in setUp.
   void reserveWorkspace(int64_t bytes);
   void *workspace(int64_t bytes);
   /// Device memory that holds {uint64 seed, uint64 step} of the running step.
   const uint64_t *randomState() const;
+  /// The GPU: its properties, and kernels of other images than the program's.
+  Device &gpu();
+  /// The functions of a kernel of the program, one for each launch.
+  const std::vector<CUfunc_st *> &functions(const DeviceKernel &kernel);
+
+  // --- What the training loop calls ----------------------------------------
+
+  void runStep() override;
+  void runEvaluation() override;
+  void read(Buffer buffer, void *destination) override;
+  void write(Buffer buffer, const void *source) override;
+  void abort() override;
+  std::string describe() const override;
+  void captureGradients() override;
+  int64_t arenaPeak() const override;
+  int64_t arenaBytes() const override;
+  int64_t pinnedBytes() const override;
+  int64_t workspaceBytes() const;
+
+private:
+  struct Parts;
+
+  void *resolve(Buffer buffer);
+  void run(bool evaluation, void (*function)(Rank &));
+  void begin(bool evaluation);
+  void finish();
+  void enqueueGradients();
+
+  std::unique_ptr<Parts> parts;
 };
 
 /// Enqueues a compiled kernel.

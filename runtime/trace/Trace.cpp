@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 using namespace pipewright::runtime;
 
@@ -25,7 +26,7 @@ void Trace::task(const char *kind, int64_t stage, int64_t microBatch) {
   stop();
   const auto now = Clock::now();
   current = events.size();
-  events.push_back({kind, stage, microBatch, currentStep, now, now});
+  addTask(kind, stage, microBatch, now, now);
   running = true;
 }
 
@@ -33,51 +34,78 @@ void Trace::wait(const char *verb, int64_t peer, Clock::time_point since) {
   if (running)
     events[current].end = std::max(events[current].begin, since);
   running = false;
-  events.push_back({verb, peer, -1, currentStep, since, Clock::now()});
+  addWait(verb, peer, since, Clock::now());
 }
 
-/// `F0.3`, as in the timetable; the first update of a step has no number.
-static void nameTask(char *name, size_t size, const char *kind, int64_t stage,
-                     int64_t microBatch) {
-  if (kind[0] == 'U' && microBatch == 0)
-    std::snprintf(name, size, "U%lld", (long long)stage);
-  else
-    std::snprintf(name, size, "%s%lld.%lld", kind, (long long)stage,
-                  (long long)microBatch);
+void Trace::addTask(const char *kind, int64_t stage, int64_t microBatch,
+                    Clock::time_point begin, Clock::time_point end) {
+  add(Category::Task, kind, stage, microBatch, begin, end);
+}
+
+void Trace::addWait(const char *verb, int64_t peer, Clock::time_point begin,
+                    Clock::time_point end) {
+  add(Category::Wait, verb, peer, -1, begin, end);
+}
+
+void Trace::addTransfer(const char *verb, int64_t peer, Clock::time_point begin,
+                        Clock::time_point end) {
+  add(Category::Transfer, verb, peer, -1, begin, end);
+}
+
+std::string pipewright::runtime::taskName(const char *kind, int64_t stage,
+                                          int64_t microBatch) {
+  std::string name = kind + std::to_string(stage);
+  if (kind[0] != 'U' || microBatch != 0)
+    name += "." + std::to_string(microBatch);
+  return name;
+}
+
+static std::string nameRow(int64_t row, const std::string &name) {
+  return "{\"ph\":\"M\",\"pid\":0,\"tid\":" + std::to_string(row) +
+         ",\"name\":\"thread_name\",\"args\":{\"name\":\"" + name + "\"}},\n";
+}
+
+/// A row for each stream of a rank's GPU, apart from those of all ranks.
+static int64_t transferRow(int64_t rank, const char *verb, int64_t peer) {
+  return 1000000 * (rank + 1) + 2 * peer + (verb[0] == 'r');
 }
 
 std::string Trace::toJson(int64_t rank) const {
-  std::string text;
-  char line[320];
-  std::snprintf(line, sizeof line,
-                "{\"ph\":\"M\",\"pid\":0,\"tid\":%lld,\"name\":\"thread_name\","
-                "\"args\":{\"name\":\"rank %lld\"}},\n",
-                (long long)rank, (long long)rank);
-  text += line;
+  const std::string self = "rank " + std::to_string(rank);
+  std::string text = nameRow(rank, self);
+  std::set<int64_t> named;
   auto micros = [](Clock::duration d) {
     return std::chrono::duration<double, std::micro>(d).count();
   };
   for (const Event &event : events) {
-    const bool isWait = event.second < 0;
-    char name[64], arguments[128] = "";
-    if (isWait) {
-      std::snprintf(name, sizeof name, "wait %s rank %lld", event.kind,
-                    (long long)event.first);
+    const std::string peer = "rank " + std::to_string(event.first);
+    const char *category = "task";
+    std::string name, arguments;
+    int64_t row = rank;
+    if (event.category == Category::Task) {
+      name = taskName(event.kind, event.first, event.second);
+      arguments = std::string(",\"args\":{\"kind\":\"") + event.kind +
+                  "\",\"stage\":" + std::to_string(event.first) +
+                  ",\"micro_batch\":" + std::to_string(event.second) +
+                  ",\"step\":" + std::to_string(event.step) + "}";
+    } else if (event.category == Category::Wait) {
+      category = "wait";
+      name = std::string("wait ") + event.kind + " " + peer;
     } else {
-      nameTask(name, sizeof name, event.kind, event.first, event.second);
-      std::snprintf(arguments, sizeof arguments,
-                    ",\"args\":{\"kind\":\"%s\",\"stage\":%lld,"
-                    "\"micro_batch\":%lld,\"step\":%lld}",
-                    event.kind, (long long)event.first, (long long)event.second,
-                    (long long)event.step);
+      category = "transfer";
+      name = std::string(event.kind) + " " + peer;
+      row = transferRow(rank, event.kind, event.first);
+      if (named.insert(row).second)
+        text += nameRow(row, self + (event.kind[0] == 'r' ? " from " : " to ") +
+                                 peer);
     }
-    std::snprintf(line, sizeof line,
-                  "{\"ph\":\"X\",\"pid\":0,\"tid\":%lld,\"name\":\"%s\","
-                  "\"cat\":\"%s\",\"ts\":%.3f,\"dur\":%.3f%s},\n",
-                  (long long)rank, name, isWait ? "wait" : "task",
+    char times[96];
+    std::snprintf(times, sizeof times, "\"ts\":%.3f,\"dur\":%.3f",
                   micros(event.begin.time_since_epoch()),
-                  micros(event.end - event.begin), arguments);
-    text += line;
+                  micros(event.end - event.begin));
+    text += "{\"ph\":\"X\",\"pid\":0,\"tid\":" + std::to_string(row) +
+            ",\"name\":\"" + name + "\",\"cat\":\"" + category + "\"," + times +
+            arguments + "},\n";
   }
   return text;
 }

@@ -5,7 +5,8 @@
 // are named as the compiler names those of its predictions
 // (passes/schedules/files/ChromeTrace.h), so that both can be read together:
 // a task is `F0.3` (kind, stage, micro-batch) or `U0`, a wait is
-// `wait receive rank 1`; process 0 is the measured one.
+// `wait receive rank 1`; process 0 is the measured one. The streams of a GPU
+// that transfer have rows of their own below.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,22 +36,42 @@ public:
   /// not work: the running task ended with its begin.
   void wait(const char *verb, int64_t peer, Clock::time_point since);
 
+  /// What a GPU did, known afterwards.
+  void addTask(const char *kind, int64_t stage, int64_t microBatch,
+               Clock::time_point begin, Clock::time_point end);
+  void addWait(const char *verb, int64_t peer, Clock::time_point begin,
+               Clock::time_point end);
+  /// A "send" or "receive", from when its stream was ready for it.
+  void addTransfer(const char *verb, int64_t peer, Clock::time_point begin,
+                   Clock::time_point end);
+
   /// The events as JSON objects, each followed by a comma, for one rank.
   std::string toJson(int64_t rank) const;
 
 private:
+  enum class Category { Task, Wait, Transfer };
   struct Event {
+    Category category;
+    /// Of a task; else "send" or "receive".
     const char *kind;
-    /// A task's stage and micro-batch; a wait's peer and -1.
+    /// A task's stage and micro-batch; else the peer.
     int64_t first, second;
     int64_t step;
     Clock::time_point begin, end;
   };
+  void add(Category category, const char *kind, int64_t first, int64_t second,
+           Clock::time_point begin, Clock::time_point end) {
+    events.push_back({category, kind, first, second, currentStep, begin, end});
+  }
+
   std::vector<Event> events;
   bool running = false;
   size_t current = 0;
   int64_t currentStep = 0;
 };
+
+/// `F0.3`, as in the timetable; the first update of a step has no number.
+std::string taskName(const char *kind, int64_t stage, int64_t microBatch);
 
 /// Writes the rows that Trace::toJson gave as one file.
 void writeTrace(const std::string &path, const std::vector<std::string> &rows);

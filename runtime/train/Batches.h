@@ -30,6 +30,7 @@ public:
             int64_t bytes) override;
   void store(int64_t output, int64_t microBatch, const void *source,
              int64_t bytes) override;
+  bool wants(int64_t, int64_t) override { return !outputs.empty(); }
 
 private:
   const Program &program;

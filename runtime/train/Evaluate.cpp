@@ -17,7 +17,7 @@ using namespace pipewright::runtime;
 static void runForward(Rank &rank) {
   // Weights may have changed since packed copies were made.
   rank.beginStep(rank.step(), 0);
-  rank.program().evaluate(rank);
+  rank.runEvaluation();
 }
 
 double pipewright::runtime::evaluateLoss(Rank &rank, const Dataset &dataset,
@@ -151,6 +151,10 @@ public:
       return;
     const float *values = static_cast<const float *>(source);
     logits.assign(values, values + text.size() * model.vocabulary);
+  }
+
+  bool wants(int64_t output, int64_t microBatch) override {
+    return output == model.output && microBatch == 0;
   }
 
 private:

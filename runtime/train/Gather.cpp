@@ -50,6 +50,16 @@ pipewright::runtime::gatherTexts(Transport &transport,
   return texts;
 }
 
+/// Between steps, by way of the host.
+static void copyOnce(Rank &rank, Buffer from, Buffer to) {
+  std::vector<char> piece(std::min(from.bytes, pieceBytes));
+  for (int64_t at = 0; at < from.bytes; at += pieceBytes) {
+    const int64_t now = std::min(pieceBytes, from.bytes - at);
+    rank.read(from.at(at, now), piece.data());
+    rank.write(to.at(at, now), piece.data());
+  }
+}
+
 void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {
   if (rank.program().weights.empty())
     return;
@@ -60,11 +70,10 @@ void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {
     if (tensor.bytes != weight.buffer.bytes)
       fail("weight '", weight.name, "' has ", tensor.bytes,
            " bytes, but its buffer ", weight.buffer.bytes);
-    std::memcpy(rank.data<void>(weight.buffer), tensor.data, tensor.bytes);
+    rank.write(weight.buffer, tensor.data);
   }
   for (const OldWeights &stage : rank.program().oldWeights)
-    std::memcpy(rank.data<void>(stage.old), rank.data<void>(stage.newest),
-                stage.newest.bytes);
+    copyOnce(rank, stage.newest, stage.old);
 }
 
 void pipewright::runtime::checkWeights(const Program &program,
@@ -78,36 +87,39 @@ void pipewright::runtime::checkWeights(const Program &program,
     }
 }
 
-/// Sends one tensor's bytes to rank 0, which writes them.
-static void passTensor(Transport &transport, int64_t owner, const void *data,
-                       int64_t bytes, SafetensorsWriter *writer) {
-  if (owner == 0) {
-    if (writer)
-      writer->write(data, bytes);
+/// Copies a part of a tensor of the calling rank.
+using ReadPart =
+    std::function<void(int64_t begin, int64_t bytes, void *destination)>;
+
+/// Rank 0 writes one tensor, which its owner reads, piece by piece.
+static void passTensor(Transport &transport, int64_t owner,
+                       const ReadPart &read, int64_t bytes,
+                       SafetensorsWriter *writer) {
+  const bool reads = transport.rank() == owner;
+  if (!reads && !writer)
     return;
-  }
-  if (transport.rank() != 0 && transport.rank() != owner)
-    return;
-  std::vector<char> piece;
+  std::vector<char> piece(std::min(bytes, pieceBytes));
   for (int64_t at = 0; at < bytes; at += pieceBytes) {
     const int64_t now = std::min(pieceBytes, bytes - at);
-    if (!writer) {
-      transport.postSend(0, static_cast<const char *>(data) + at, now);
+    if (reads)
+      read(at, now, piece.data());
+    if (reads && !writer) {
+      transport.postSend(0, piece.data(), now);
       transport.waitSend(0);
-      continue;
+    } else if (!reads) {
+      transport.postReceive(owner, piece.data(), now);
+      transport.waitReceive(owner);
     }
-    piece.resize(now);
-    transport.postReceive(owner, piece.data(), now);
-    transport.waitReceive(owner);
-    writer->write(piece.data(), now);
+    if (writer)
+      writer->write(piece.data(), now);
   }
 }
 
-/// Writes one tensor for each weight that `selects`; `find` gives the values
-/// of a weight (by its index) of the calling rank.
+/// Writes one tensor for each weight that `selects`; `find` tells how to read
+/// that of a weight (by its index) of the calling rank.
 static void saveTensors(Rank &rank, const std::string &path,
                         const std::function<bool(const WeightInfo &)> &selects,
-                        const std::function<const void *(size_t)> &find) {
+                        const std::function<ReadPart(size_t)> &find) {
   Transport &transport = rank.transport();
   const Program &program = rank.wholeProgram();
   // By name, so that the file does not tell which rank holds what: equal
@@ -141,7 +153,7 @@ static void saveTensors(Rank &rank, const std::string &path,
     const int64_t bytes =
         elementCount(piece.header.shape) * byteWidth(piece.header.type);
     passTensor(transport, piece.owner,
-               piece.owner == rank.number() ? find(piece.index) : nullptr,
+               piece.owner == rank.number() ? find(piece.index) : ReadPart(),
                bytes, writer.get());
   }
   if (writer)
@@ -151,8 +163,11 @@ static void saveTensors(Rank &rank, const std::string &path,
 void pipewright::runtime::saveWeights(Rank &rank, const std::string &path) {
   saveTensors(
       rank, path, [](const WeightInfo &weight) { return weight.owner; },
-      [&](size_t i) {
-        return rank.data<void>(rank.program().weights[i].buffer);
+      [&](size_t i) -> ReadPart {
+        return [&rank, i](int64_t begin, int64_t bytes, void *destination) {
+          rank.read(rank.program().weights[i].buffer.at(begin, bytes),
+                    destination);
+        };
       });
 }
 
@@ -162,10 +177,14 @@ void pipewright::runtime::saveGradients(Rank &rank, const std::string &path) {
       [](const WeightInfo &weight) {
         return weight.owner && weight.gradient.bytes != 0;
       },
-      [&](size_t i) -> const void * {
+      [&](size_t i) -> ReadPart {
         if (rank.gradients().size() <= i)
           fail("rank ", rank.number(),
                " had no update task to take gradients at");
-        return rank.gradients()[i].data();
+        return [&rank, i](int64_t begin, int64_t bytes, void *destination) {
+          const char *values =
+              reinterpret_cast<const char *>(rank.gradients()[i].data());
+          std::memcpy(destination, values + begin, bytes);
+        };
       });
 }

@@ -1,0 +1,56 @@
+//===- TaskGraphs.h - Tasks that are replayed as CUDA graphs ---*- C++ -*-===//
+//
+// A task enqueues the same work each time that it stands at the same place of
+// a step. So it runs plainly at first, is captured the second time, and from
+// then on the driver replays it in one call.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_DEVICE_TASKGRAPHS_H
+#define PIPEWRIGHT_RUNTIME_DEVICE_TASKGRAPHS_H
+
+#include "runtime/device/Driver.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace pipewright::runtime {
+
+class TaskGraphs {
+public:
+  explicit TaskGraphs(bool enabled) : enabled(enabled) {}
+  ~TaskGraphs();
+  TaskGraphs(const TaskGraphs &) = delete;
+  TaskGraphs &operator=(const TaskGraphs &) = delete;
+
+  /// A step or an evaluation begins: the next task is its first.
+  void begin(bool evaluation);
+  /// Runs the next task on the stream.
+  void run(CUstream stream, const std::function<void()> &body);
+
+  /// How many tasks are replayed by now.
+  int64_t count() const { return instantiated; }
+
+private:
+  struct Recorded {
+    int64_t runs = 0;
+    CUgraphExec graph = nullptr;
+  };
+
+  /// Null when the driver refuses; then no task is captured any more.
+  CUgraphExec capture(CUstream stream, const std::function<void()> &body);
+  void refuse(const std::string &why);
+
+  bool enabled;
+  /// Of steps, of evaluations; by place.
+  std::vector<Recorded> places[2];
+  std::vector<Recorded> *current = &places[0];
+  size_t next = 0;
+  int64_t instantiated = 0;
+};
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_DEVICE_TASKGRAPHS_H
