@@ -377,3 +377,38 @@ def PipeVerifyAllocated : Pass<"pipe-verify-allocated", "::mlir::ModuleOp"> {
 }
 
 #endif // PIPEWRIGHT_PASSES_PIPE_PASSES_TD
+def PipeAssignStreams : Pass<"pipe-assign-streams", "::mlir::ModuleOp"> {
+  let summary = "Order the work of a rank's streams by events";
+  let description = [{
+    For targets with streams. Every op runs on the stream `compute`, except that
+    each directed link has a stream of its own: transfers run there, one after
+    the other. Streams run at the same time, so whatever shares bytes across
+    them, and of which one writes, is ordered by an event: recorded behind the
+    first op, waited for before the second.
+
+    Every transfer has an event of its own, which says that it is over. Any other
+    op has one if something waits for it. No wait is implied by others. Events
+    are numbered from 0 in each program, in the order in which they are recorded.
+
+    `pipe.wait_send` and `pipe.wait_receive` stay, but make no stream wait: they
+    say from where on a stream may wait for a transfer, so that no stream, and no
+    host that follows it, waits where the plan was not proved free of deadlock.
+    At the end of a program the host waits for all streams, so nothing crosses
+    from one step to the next.
+
+    Idempotent: what an earlier run assigned is taken away first. The same
+    module gives the same events.
+
+    ```mlir
+    %y = pipe.task forward @s0 micro_batch 0 (%x) ...
+    %p = pipe.post_send %y to 1 : ...
+    // becomes
+    %y = pipe.task forward @s0 micro_batch 0 (%x) ...
+    pipe.record_event 0 on compute
+    pipe.wait_event 0 on send to 1
+    %p = pipe.post_send %y to 1 event 1 : ...
+    ```
+  }];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+

@@ -63,9 +63,12 @@ void buildScheduledPipeline(OpPassManager &pm,
   pm.addPass(pipe::createPipeVerifySchedule());
 }
 
-void buildAllocatedPipeline(OpPassManager &pm) {
+void buildAllocatedPipeline(OpPassManager &pm,
+                            const AllocatedPipelineOptions &options) {
   pm.addPass(pipe::createPipePlanMemory());
   pm.addPass(pipe::createPipeVerifyAllocated());
 }
 
 } // namespace pipewright
+  if (options.assignStreams)
+    pm.addPass(pipe::createPipeAssignStreams());

@@ -63,8 +63,16 @@ void buildScheduledPipeline(mlir::OpPassManager &pm,
                             const ScheduledPipelineOptions &options);
 
 /// Scheduled level -> allocated level. Lives of buffers are known only now
-/// that each rank's list is final.
-void buildAllocatedPipeline(mlir::OpPassManager &pm);
+/// that each rank's list is final. Streams come last: which of them share bytes
+/// depends on where the buffers are.
+void buildAllocatedPipeline(mlir::OpPassManager &pm,
+                            const AllocatedPipelineOptions &options = {});
+struct AllocatedPipelineOptions {
+  /// For targets with streams (cuda): `event` on posts, `pipe.record_event` and
+  /// `pipe.wait_event` between the other ops of a rank.
+  bool assignStreams = false;
+};
+
 
 } // namespace pipewright
 
