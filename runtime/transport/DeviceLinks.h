@@ -50,7 +50,8 @@ public:
 
   /// The same for every transfer that was given. To be called at the end of
   /// each step or evaluation, before the host waits for the GPU: it is where
-  /// both ends find out that one of them has given more than the other.
+  /// both ends find out that one of them has given more than the other. Once
+  /// the streams are idle afterwards, all transfers are over.
   virtual void settleAll() = 0;
 
   /// Throws an Error that names the link if any has failed. Cheap: called

@@ -13,9 +13,9 @@
 // however many streams share one. The price is that the host must know that
 // the peer has come before a stream may wait for `done`: see settle.
 //
-// The stream of the first does not wait for the copy; only `done` tells. Copies
-// of one link run in order, so `done` of a transfer means that all earlier ones
-// of the link are over too.
+// The stream of the first does not wait for the copy; until settleAll, only
+// `done` tells. Copies of one link run in order, so `done` of a transfer means
+// that all earlier ones of the link are over too.
 //
 //===----------------------------------------------------------------------===//
 

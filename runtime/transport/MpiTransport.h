@@ -15,7 +15,8 @@
 
 namespace pipewright::runtime {
 
-/// Whether a launcher (mpirun, srun with MPI) started this process as one of several.
+/// Whether a launcher (mpirun, srun with MPI) started this process as one of
+/// several.
 bool startedByMpi();
 
 /// Initialises MPI, and finalises it when destroyed. Throws an Error in a

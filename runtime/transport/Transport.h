@@ -1,19 +1,37 @@
 //===- Transport.h - How ranks reach each other ----------------*- C++ -*-===//
 //
-// One interface over threads, MPI and TCP. A directed link (from, to) is one FIFO:
-// the n-th send meets the n-th receive, and their sizes must agree. Nothing
-// is buffered: a send completes only once its receive was posted. A Transport
-// belongs to one rank and is used by its thread alone, except for `abort`.
+// One interface over threads, MPI and TCP. A directed link (from, to) is one
+// FIFO: the n-th send meets the n-th receive, and their sizes must agree.
+// Nothing is buffered: a send completes only once its receive was posted. A
+// Transport belongs to one rank and is used by its thread alone, except for
+// `abort`.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_RUNTIME_TRANSPORT_TRANSPORT_H
 #define PIPEWRIGHT_RUNTIME_TRANSPORT_TRANSPORT_H
 
+#include "runtime/core/Error.h"
+
 #include <cstdint>
 #include <string>
 
 namespace pipewright::runtime {
+
+/// Thrown by waits that give up because the deadline has passed.
+class DeadlinePassed : public Error {
+public:
+  using Error::Error;
+};
+
+/// Throws what a wait says when it gives up: who waits for whom, for what. A
+/// peer of -1 is not known.
+[[noreturn]] void failDeadline(int64_t self, int64_t peer,
+                               const std::string &what, double seconds);
+
+/// Throws what both ends of a link say when their sizes differ.
+[[noreturn]] void failSizes(int64_t from, int64_t to, int64_t sent,
+                            int64_t expected);
 
 class Transport {
 public:
@@ -42,14 +60,14 @@ public:
 
   /// Seconds after which a wait gives up.
   void setDeadline(double seconds) { deadlineSeconds = seconds; }
+  double deadline() const { return deadlineSeconds; }
 
 protected:
   /// Throws what a wait says when it gives up: who waits for whom, for what.
   /// A peer of -1 is not known.
-  [[noreturn]] void failDeadline(int64_t peer, const std::string &what) const;
-  /// Throws what both ends of a link say when their sizes differ.
-  [[noreturn]] static void failSizes(int64_t from, int64_t to, int64_t sent,
-                                     int64_t expected);
+  [[noreturn]] void failDeadline(int64_t peer, const std::string &what) const {
+    pipewright::runtime::failDeadline(rank(), peer, what, deadlineSeconds);
+  }
 
   double deadlineSeconds = 60;
 };

@@ -1,0 +1,405 @@
+//===- NcclLinks.cpp - Transfers between GPUs by NCCL ---------------------===//
+
+#include "runtime/transport/NcclLinks.h"
+#include "runtime/core/Error.h"
+#include "runtime/device/Driver.h"
+#include "runtime/device/Nccl.h"
+#include "runtime/transport/Agreement.h"
+#include "runtime/transport/SizeNotices.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+using namespace pipewright::runtime;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How many multiprocessors a transfer may hold while it waits for its peer.
+/// All links of a rank may wait at once, and leave most of the GPU to tasks;
+/// what a stage hands on takes two orders of magnitude less time than the stage
+/// itself, so that more would not be seen.
+constexpr int maxCtas = 4;
+
+/// One end of a directed link.
+struct Link {
+  int64_t from = 0, to = 0;
+  ncclComm_t comm = nullptr;
+  ncclUniqueId id = {};
+
+  std::string text() const {
+    return "link " + std::to_string(from) + " -> " + std::to_string(to);
+  }
+};
+
+/// A transfer whose size the other end has not confirmed.
+struct Unsettled {
+  int64_t peer;
+  bool isSend;
+  int64_t number;
+  int64_t bytes;
+  /// Counts what this rank has given.
+  int64_t position;
+};
+
+class NcclLinks : public DeviceLinks {
+public:
+  explicit NcclLinks(Transport &control)
+      : control(control), self(control.rank()), notices(control) {
+    nccl();
+  }
+  ~NcclLinks() override;
+
+  const char *name() const override { return "nccl"; }
+  void connect(const std::vector<std::pair<int64_t, int64_t>> &all) override;
+  void send(int64_t peer, const void *data, int64_t bytes, CUstream_st *stream,
+            CUevent_st *done) override;
+  void receive(int64_t peer, void *data, int64_t bytes, CUstream_st *stream,
+               CUevent_st *done) override;
+  void settle(CUevent_st *done) override;
+  void settleAll() override;
+  void check() override;
+  void abort() override;
+
+private:
+  /// An NCCL call on a link's communicator: nobody aborts it meanwhile.
+  template <class Call>
+  void call(Link &link, const Call &body);
+  ncclResult_t stateOf(Link &link);
+  void waitUntilReady(Link &link, const char *what);
+  [[noreturn]] void failLink(const Link &link, ncclResult_t result);
+
+  void exchangeIds();
+  void makeCommunicators();
+  void warmUp();
+  void post(Link &link, int64_t peer, bool isSend, int64_t bytes,
+            CUstream_st *stream, CUevent_st *done,
+            const std::function<ncclResult_t()> &body);
+  Link &linkTo(int64_t peer, bool isSend);
+  void finalize();
+
+  Transport &control;
+  const int64_t self;
+  /// In the one order that all ranks have: those that this rank is an end of.
+  std::vector<Link> links;
+
+  /// Guards the communicators against abort, which comes from any thread.
+  std::mutex mutex;
+  bool aborted = false;
+
+  SizeNotices notices;
+  std::unordered_map<CUevent_st *, Unsettled> unsettled;
+  int64_t numberGiven = 0;
+};
+
+/// Sleeps in a loop that waits for something that is likely soon.
+class Patience {
+public:
+  Patience(double seconds) : seconds(seconds) {}
+
+  bool isOver() const { return waited() > seconds; }
+  void pause() const {
+    // A launch takes tens of microseconds; a connection takes milliseconds.
+    if (waited() > 1e-3)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    else
+      std::this_thread::yield();
+  }
+
+private:
+  double waited() const {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
+  const double seconds;
+  const Clock::time_point start = Clock::now();
+};
+
+} // namespace
+
+// --- Calls -------------------------------------------------------------------
+
+void NcclLinks::failLink(const Link &link, ncclResult_t result) {
+  const char *detail = nccl().ncclGetLastError(link.comm);
+  fail("rank ", self, ", ", link.text(), ": NCCL reports ",
+       ncclErrorText(result),
+       detail && *detail ? std::string(": ") + detail : "");
+}
+
+template <class Call>
+void NcclLinks::call(Link &link, const Call &body) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (aborted)
+    throw Aborted("the links of rank " + std::to_string(self) +
+                  " were aborted");
+  const ncclResult_t result = body();
+  // In progress: goes on in a thread of NCCL.
+  if (result != ncclSuccess && result != ncclInProgress)
+    failLink(link, result);
+}
+
+ncclResult_t NcclLinks::stateOf(Link &link) {
+  ncclResult_t state = ncclSuccess;
+  call(link, [&] { return nccl().ncclCommGetAsyncError(link.comm, &state); });
+  if (state != ncclSuccess && state != ncclInProgress)
+    failLink(link, state);
+  return state;
+}
+
+void NcclLinks::waitUntilReady(Link &link, const char *what) {
+  const Patience patience(deadlineSeconds);
+  while (stateOf(link) == ncclInProgress) {
+    if (patience.isOver())
+      failDeadline(self, link.from == self ? link.to : link.from,
+                   what + (" of " + link.text()), deadlineSeconds);
+    control.poll();
+    patience.pause();
+  }
+}
+
+// --- Connecting --------------------------------------------------------------
+
+/// Each sender makes the id of its link and gives it to the receiver.
+void NcclLinks::exchangeIds() {
+  for (Link &link : links) {
+    if (link.from == self)
+      call(link, [&] { return nccl().ncclGetUniqueId(&link.id); });
+    if (link.from == self)
+      control.postSend(link.to, &link.id, sizeof link.id);
+    else
+      control.postReceive(link.from, &link.id, sizeof link.id);
+  }
+  for (const Link &link : links)
+    if (link.from == self)
+      control.waitSend(link.to);
+    else
+      control.waitReceive(link.from);
+}
+
+/// One after the other, in the order that all ranks have: of the links that are
+/// not made yet, the first one has both of its ends waiting for it.
+void NcclLinks::makeCommunicators() {
+  for (Link &link : links) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    config.maxCTAs = maxCtas;
+    const int role = link.from == self ? 0 : 1;
+    call(link, [&] {
+      return nccl().ncclCommInitRankConfig(&link.comm, 2, link.id, role,
+                                           &config);
+    });
+    waitUntilReady(link, "making a communicator");
+  }
+}
+
+namespace {
+/// What the exchange of one element needs for each link; given back at once.
+struct WarmUp {
+  explicit WarmUp(size_t links) : streams(links) {
+    PIPEWRIGHT_CUDA(cuMemAlloc(&memory, links * sizeof(int64_t)));
+    // One stream for each: on one stream a receive that waits would hold up
+    // the send that its peer waits for.
+    for (CUstream &stream : streams)
+      PIPEWRIGHT_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  }
+  ~WarmUp() {
+    // What NCCL still holds back would make these wait for ever.
+    if (std::uncaught_exceptions())
+      return;
+    for (CUstream stream : streams)
+      cudaDriver().cuStreamDestroy(stream);
+    cudaDriver().cuMemFree(memory);
+  }
+  CUdeviceptr at(size_t link) const { return memory + link * sizeof(int64_t); }
+
+  CUdeviceptr memory = 0;
+  std::vector<CUstream> streams;
+};
+} // namespace
+
+/// The first use of a link is a handshake between hosts; a step in which all
+/// send first would hang there. In a group, all of them go on together.
+void NcclLinks::warmUp() {
+  if (links.empty())
+    return;
+  WarmUp space(links.size());
+  auto valueOf = [](const Link &link) { return link.from << 32 | link.to; };
+  for (size_t i = 0; i < links.size(); ++i) {
+    const int64_t value = links[i].from == self ? valueOf(links[i]) : -1;
+    PIPEWRIGHT_CUDA(cuMemcpyHtoD(space.at(i), &value, sizeof value));
+  }
+  call(links[0], [] { return nccl().ncclGroupStart(); });
+  for (size_t i = 0; i < links.size(); ++i) {
+    Link &link = links[i];
+    void *data = reinterpret_cast<void *>(space.at(i));
+    CUstream stream = space.streams[i];
+    call(link, [&] {
+      return link.from == self
+                 ? nccl().ncclSend(data, 1, ncclInt64, 1, link.comm, stream)
+                 : nccl().ncclRecv(data, 1, ncclInt64, 0, link.comm, stream);
+    });
+  }
+  call(links[0], [] { return nccl().ncclGroupEnd(); });
+  for (Link &link : links)
+    waitUntilReady(link, "first exchange");
+  for (size_t i = 0; i < links.size(); ++i) {
+    const Patience patience(deadlineSeconds);
+    while (cudaDriver().cuStreamQuery(space.streams[i]) ==
+           CUDA_ERROR_NOT_READY) {
+      waitUntilReady(links[i], "first exchange");
+      if (patience.isOver())
+        failDeadline(self, links[i].from == self ? links[i].to : links[i].from,
+                     "first exchange of " + links[i].text(), deadlineSeconds);
+      patience.pause();
+    }
+    int64_t value = 0;
+    PIPEWRIGHT_CUDA(cuMemcpyDtoH(&value, space.at(i), sizeof value));
+    if (value != valueOf(links[i]))
+      fail("rank ", self, ", ", links[i].text(),
+           " brings what was meant for another link: NCCL, or the network, is "
+           "broken");
+  }
+}
+
+void NcclLinks::connect(const std::vector<std::pair<int64_t, int64_t>> &all) {
+  std::string text;
+  for (const auto &[from, to] : all)
+    text += std::to_string(from) + ">" + std::to_string(to) + " ";
+  checkAgreement(control, text, "links");
+  for (const auto &[from, to] : all) {
+    if (from == to)
+      fail("rank ", from, " has a link to itself, which NCCL does not have");
+    if (from == self || to == self)
+      links.push_back({from, to, nullptr, {}});
+  }
+  exchangeIds();
+  makeCommunicators();
+  warmUp();
+}
+
+// --- Transfers ---------------------------------------------------------------
+
+Link &NcclLinks::linkTo(int64_t peer, bool isSend) {
+  for (Link &link : links)
+    if (isSend ? link.from == self && link.to == peer
+               : link.to == self && link.from == peer)
+      return link;
+  fail("rank ", self, " has no link ", isSend ? "to" : "from", " rank ", peer);
+}
+
+void NcclLinks::post(Link &link, int64_t peer, bool isSend, int64_t bytes,
+                     CUstream_st *stream, CUevent_st *done,
+                     const std::function<ncclResult_t()> &body) {
+  if (comparing)
+    unsettled[done] = {peer, isSend, notices.tell(peer, isSend, bytes), bytes,
+                       numberGiven++};
+  if (bytes) {
+    call(link, body);
+    // A thread of NCCL launches it. Before that, an event would be recorded in
+    // front of it, and another link's could overtake it.
+    waitUntilReady(link, isSend ? "launch of a send" : "launch of a receive");
+  }
+  PIPEWRIGHT_CUDA(cuEventRecord(done, stream));
+}
+
+void NcclLinks::send(int64_t peer, const void *data, int64_t bytes,
+                     CUstream_st *stream, CUevent_st *done) {
+  Link &link = linkTo(peer, true);
+  post(link, peer, true, bytes, stream, done, [&] {
+    return nccl().ncclSend(data, bytes, ncclInt8, 1, link.comm, stream);
+  });
+}
+
+void NcclLinks::receive(int64_t peer, void *data, int64_t bytes,
+                        CUstream_st *stream, CUevent_st *done) {
+  Link &link = linkTo(peer, false);
+  post(link, peer, false, bytes, stream, done, [&] {
+    return nccl().ncclRecv(data, bytes, ncclInt8, 0, link.comm, stream);
+  });
+}
+
+void NcclLinks::settle(CUevent_st *done) {
+  const auto found = unsettled.find(done);
+  if (found == unsettled.end())
+    return;
+  const Unsettled transfer = found->second;
+  unsettled.erase(found);
+  try {
+    notices.compare(transfer.peer, transfer.isSend, transfer.number,
+                    transfer.bytes);
+  } catch (const DeadlinePassed &) {
+    failDeadline(self, transfer.peer,
+                 (transfer.isSend ? "send of " : "receive of ") +
+                     std::to_string(transfer.bytes) + " bytes",
+                 control.deadline());
+  }
+}
+
+void NcclLinks::settleAll() {
+  // In the order of the program: what a person reads is where it stands.
+  std::vector<std::pair<int64_t, CUevent_st *>> left;
+  for (const auto &[done, transfer] : unsettled)
+    left.emplace_back(transfer.position, done);
+  std::sort(left.begin(), left.end());
+  for (const auto &[position, done] : left)
+    settle(done);
+  if (comparing)
+    notices.finish();
+}
+
+void NcclLinks::check() {
+  for (Link &link : links)
+    stateOf(link);
+  control.poll();
+}
+
+// --- Ending ------------------------------------------------------------------
+
+void NcclLinks::abort() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (aborted)
+    return;
+  aborted = true;
+  for (Link &link : links)
+    if (link.comm)
+      nccl().ncclCommAbort(link.comm);
+}
+
+/// Both ends of each link: first all say that they are done, then all wait.
+void NcclLinks::finalize() {
+  for (Link &link : links)
+    call(link, [&] { return nccl().ncclCommFinalize(link.comm); });
+  for (Link &link : links)
+    waitUntilReady(link, "closing");
+  std::lock_guard<std::mutex> lock(mutex);
+  for (Link &link : links)
+    nccl().ncclCommDestroy(link.comm);
+  aborted = true;
+}
+
+NcclLinks::~NcclLinks() {
+  bool isWell = !aborted && !std::uncaught_exceptions();
+  for (const Link &link : links)
+    isWell &= link.comm != nullptr;
+  try {
+    if (isWell)
+      finalize();
+  } catch (const std::exception &) {
+    // All work is done; whoever broke the link says so itself.
+  }
+  abort();
+}
+
+std::unique_ptr<DeviceLinks>
+pipewright::runtime::createNcclLinks(Transport &control) {
+  auto links = std::make_unique<NcclLinks>(control);
+  links->setDeadline(control.deadline());
+  return links;
+}

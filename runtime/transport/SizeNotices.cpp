@@ -1,0 +1,40 @@
+//===- SizeNotices.cpp - Both ends compare sizes of transfers -------------===//
+
+#include "runtime/transport/SizeNotices.h"
+
+using namespace pipewright::runtime;
+
+int64_t SizeNotices::tell(int64_t peer, bool isSend, int64_t bytes) {
+  Conversation &with = conversations[peer];
+  const int64_t number = isSend ? with.sends++ : with.receives++;
+  const Notice &notice = with.told.emplace_back(Notice{isSend, number, bytes});
+  Notice &answer = with.expected.emplace_back();
+  control.postReceive(peer, &answer, sizeof answer);
+  control.postSend(peer, &notice, sizeof notice);
+  return number;
+}
+
+void SizeNotices::compare(int64_t peer, bool isSend, int64_t number,
+                          int64_t bytes) {
+  Conversation &with = conversations[peer];
+  const std::pair<bool, int64_t> wanted = {!isSend, number};
+  while (!with.heard.contains(wanted)) {
+    control.waitReceive(peer);
+    const Notice &notice = with.expected.front();
+    with.heard[{notice.isSend != 0, notice.number}] = notice.bytes;
+    with.expected.pop_front();
+  }
+  const int64_t other = with.heard.extract(wanted).mapped();
+  if (other == bytes)
+    return;
+  if (isSend)
+    failSizes(control.rank(), peer, bytes, other);
+  failSizes(peer, control.rank(), other, bytes);
+}
+
+void SizeNotices::finish() {
+  for (auto &[peer, with] : conversations)
+    for (; !with.told.empty(); with.told.pop_front())
+      control.waitSend(peer);
+  conversations.clear();
+}
