@@ -14,6 +14,8 @@ namespace pipewright::codegen {
 
 void buildKernelLoweringPipeline(OpPassManager &pm) {
   pm.addPass(nn::createConvertNNToLinalg());
+  // Ops that share a kernel may count the same labels.
+  pm.addPass(createCSEPass());
   pm.addPass(createKernelFuseRows());
   // Loops of one step and repeated index arithmetic are easier to see before
   // formulas multiply the ops.

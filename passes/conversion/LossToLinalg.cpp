@@ -35,6 +35,8 @@ static SmallVector<Value> lowerForward(SoftmaxCrossEntropyOp op,
   ArrayRef<int64_t> shape = tensorType(op.getLogits()).getShape();
   int64_t ignored = op.getIgnoreIndex();
   Type f32 = builder.b.getF32Type();
+  // First: a gradient in the same kernel needs it on every row.
+  Value count = countLabels(op.getLabels(), ignored, builder);
   Input logits = builder.same(op.getLogits());
   Value largest = builder.reduce(Reduction::Max, shape, 1, logits,
                                  [](Scalars &, ValueRange a) { return a[0]; });
@@ -53,11 +55,10 @@ static SmallVector<Value> lowerForward(SoftmaxCrossEntropyOp op,
         Value column =
             arith::IndexCastOp::create(s.b, s.loc, s.b.getIndexType(), label);
         Value row = linalg::IndexOp::create(s.b, s.loc, 0);
-        Value picked = tensor::ExtractOp::create(s.b, s.loc, op.getLogits(),
-                                                 ValueRange{row, column});
+        Value picked = s.widen(tensor::ExtractOp::create(
+            s.b, s.loc, op.getLogits(), ValueRange{row, column}));
         return s.select(valid, s.sub(a[0], picked), s.constant(0.0));
       });
-  Value count = countLabels(op.getLabels(), ignored, builder);
   Value loss = builder.pointwise(
       {}, f32, {builder.same(total), builder.same(count)},
       [](Scalars &s, ValueRange a) { return s.div(a[0], a[1]); });

@@ -45,8 +45,19 @@ private:
 
 } // namespace
 
+/// A loss and its gradient read the same logits: one pass serves both.
+static bool isLossOfGradient(OpResult value, Operation *consumer) {
+  auto loss = dyn_cast<SoftmaxCrossEntropyOp>(value.getOwner());
+  auto gradient = dyn_cast<SoftmaxCrossEntropyBackwardOp>(consumer);
+  return loss && gradient && value == loss.getLse() &&
+         gradient.getLogits() == loss.getLogits() &&
+         gradient.getLabels() == loss.getLabels();
+}
+
 bool Grouping::canFeed(OpResult value, bool throughView,
                        Operation *consumer) const {
+  if (isLossOfGradient(value, consumer))
+    return true;
   if (resultShapeOf(value) == ResultShape::Final)
     return false;
   OpShape from = spaceOf(value.getOwner()).shape;

@@ -135,7 +135,9 @@ OpSpace spaceOf(Operation *op) {
                        {llvm::product_of(shape.drop_front(cut))}};
       })
       .Case([&](SoftmaxCrossEntropyOp loss) {
-        return OpSpace{OpShape::Several, elementsOf(loss.getLogits()), {}};
+        return OpSpace{OpShape::Several,
+                       elementsOf(loss.getLogits()),
+                       {shapeOf(loss.getLogits()).back()}};
       })
       .Case([&](SoftmaxCrossEntropyBackwardOp) {
         return OpSpace{OpShape::Several, elements, {shapeOf(result).back()}};

@@ -97,6 +97,28 @@ def PipeDifferentiate : Pass<"pipe-differentiate", "::mlir::ModuleOp"> {
                            "::pipewright::pipe::PipeDialect"];
 }
 
+def PipeHoistLossGradient
+    : Pass<"pipe-hoist-loss-gradient", "::mlir::ModuleOp"> {
+  let summary = "Compute the gradient of cross entropy in the forward";
+  let description = [{
+    The gradient of the logits depends on the forward alone. It moves there and
+    is stashed in place of the logits and their row sums, so that one kernel
+    makes the loss and its gradient in one pass over the logits. Same ops on the
+    same values: no number changes.
+
+    Idempotent: a backward without such an op is left alone.
+
+    ```mlir
+    pipe.return stash %logits, %lse : tensor<64x512xf32>, tensor<64xf32>
+    // becomes
+    %d = nn.softmax_cross_entropy_backward %c, %logits, %targets, %lse ...
+    pipe.return stash %d : tensor<64x512xf32>
+    ```
+  }];
+  let dependentDialects = ["::pipewright::nn::NNDialect",
+                           "::pipewright::pipe::PipeDialect"];
+}
+
 def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
   let summary = "Recompute in the backward what is too large to keep";
   let description = [{

@@ -36,6 +36,7 @@ void buildStagedPipeline(OpPassManager &pm,
   rematerialize.mode = options.remat;
   pm.addPass(pipe::createPipePartitionStages(partition));
   pm.addPass(pipe::createPipeDifferentiate());
+  pm.addPass(pipe::createPipeHoistLossGradient());
   // No canonicalizer here: it would move constants out of the stages.
   pm.addPass(createCSEPass());
   if (options.formKernels)
