@@ -1,4 +1,4 @@
-//===- Memory.cuh - Values that travel with a launch; sums -----*- C++ -*-===//
+//===- Memory.cuh - Small moves and sums of buffers ------------*- C++ -*-===//
 
 #pragma once
 
@@ -42,4 +42,38 @@ extern "C" __global__ void accumulate_packed(const float *from, float *to,
 extern "C" __global__ void accumulate(const float *from, float *to,
                                       int64_t elements) {
   accumulateElements<1>(from, to, elements);
+}
+
+/// A gradient that a library gave in bf16, added to the sum or in its place.
+extern "C" __global__ void accumulate_bf16(const Bf16 *from, float *to,
+                                           int64_t elements) {
+  const int64_t i = globalIndex();
+  if (i < elements)
+    to[i] += toFloat(from[i]);
+}
+extern "C" __global__ void convert_bf16(const Bf16 *from, float *to,
+                                        int64_t elements) {
+  const int64_t i = globalIndex();
+  if (i < elements)
+    to[i] = toFloat(from[i]);
+}
+
+/// y[n, channel, pixel] += bias[channel]
+template <class T>
+__device__ void addChannels(const T *bias, T *y, int64_t elements,
+                            int32_t channels, int32_t pixels) {
+  const int64_t i = globalIndex();
+  if (i < elements)
+    y[i] = fromFloat<T>(toFloat(y[i]) + toFloat(bias[i / pixels % channels]));
+}
+
+extern "C" __global__ void add_channels_f32(const float *bias, float *y,
+                                            int64_t elements, int32_t channels,
+                                            int32_t pixels) {
+  addChannels(bias, y, elements, channels, pixels);
+}
+extern "C" __global__ void add_channels_bf16(const Bf16 *bias, Bf16 *y,
+                                             int64_t elements, int32_t channels,
+                                             int32_t pixels) {
+  addChannels(bias, y, elements, channels, pixels);
 }

@@ -1,0 +1,120 @@
+//===- Attention.cpp - Attention on the GPU -------------------------------===//
+
+#include "runtime/device/kernels/Attention.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Philox.h"
+#include "runtime/device/kernels/BuiltinParameters.h"
+#include "runtime/device/kernels/Builtins.h"
+
+#include <algorithm>
+
+using namespace pipewright::runtime;
+
+/// Lengths of vectors that there are kernels for, and the rows of their tiles.
+static constexpr struct {
+  int64_t depth, tile;
+} variants[] = {{32, 32}, {64, 32}, {128, 16}, {256, 8}};
+static constexpr int64_t threads = 64;
+
+static auto variantOf(const AttentionShape &s) {
+  for (const auto &variant : variants)
+    if (s.depth <= variant.depth)
+      return variant;
+  fail("attention over vectors of ", s.depth,
+       " elements: kernels for GPUs go to ",
+       variants[std::size(variants) - 1].depth);
+}
+
+static int64_t columnsOf(const AttentionShape &s) {
+  return s.columns ? s.columns : s.rows;
+}
+
+/// "attention_dq" -> "attention_dq_64_bf16".
+static BuiltinKernel kernelFor(const AttentionShape &s, const char *name) {
+  return {std::string(name) + "_" + std::to_string(variantOf(s).depth) +
+              typeSuffix(s.type),
+          BuiltinImage::Attention};
+}
+
+/// Parameters for blocks that own tiles of `own` rows or columns.
+static AttentionParameters parametersOf(const AttentionShape &s,
+                                        int64_t microBatch, int64_t own) {
+  auto narrow = [](int64_t size) {
+    return kernelSize(size, "a dimension of attention");
+  };
+  const int64_t tile = variantOf(s).tile;
+  auto step = [](int64_t size, int64_t distance) {
+    return size == 1 ? 0 : distance;
+  };
+  AttentionParameters p = {};
+  p.heads = narrow(s.heads);
+  p.rows = narrow(s.rows);
+  p.columns = narrow(columnsOf(s));
+  p.depth = narrow(s.depth);
+  p.tiles = narrow((own + tile - 1) / tile);
+  p.causal = s.causal;
+  p.scale = s.scale;
+  p.maskColumn = step(s.maskColumns, 1);
+  p.maskRow = step(s.maskRows, s.maskColumns);
+  p.maskHead = step(s.maskHeads, s.maskRows * s.maskColumns);
+  p.maskBatch = step(s.maskBatch, s.maskHeads * s.maskRows * s.maskColumns);
+  p.dropout = {static_cast<uint32_t>(s.dropoutId),
+               static_cast<uint32_t>(microBatch), dropThreshold(s.dropoutRate),
+               s.dropoutRate > 0 ? 1 / (1 - s.dropoutRate) : 1.0f};
+  return p;
+}
+
+/// Where backward keeps one number for each row.
+static int64_t meansBytes(const AttentionShape &s) {
+  return s.batch * s.heads * s.rows * static_cast<int64_t>(sizeof(float));
+}
+
+void pipewright::runtime::prepareAttention(DeviceRank &rank,
+                                           const AttentionShape &s) {
+  prepareBuiltin(rank, kernelFor(s, "attention"));
+  rank.reserveWorkspace(meansBytes(s));
+}
+
+void pipewright::runtime::attention(DeviceRank &rank, const AttentionShape &s,
+                                    int64_t microBatch, Buffer q, Buffer k,
+                                    Buffer v, Buffer mask, Buffer o,
+                                    Buffer lse) {
+  const AttentionParameters p = parametersOf(s, microBatch, s.rows);
+  launchBuiltin(rank, kernelFor(s, "attention"), s.batch * s.heads * p.tiles,
+                threads, p, rank.randomState(), rank.device<char>(q),
+                rank.device<char>(k), rank.device<char>(v),
+                rank.device<float>(mask), rank.device<char>(o),
+                rank.device<float>(lse));
+}
+
+void pipewright::runtime::attentionBackward(DeviceRank &rank,
+                                            const AttentionShape &s,
+                                            int64_t microBatch, Buffer dO,
+                                            Buffer q, Buffer k, Buffer v,
+                                            Buffer o, Buffer lse, Buffer mask,
+                                            Buffer dq, Buffer dk, Buffer dv) {
+  const int64_t heads = s.batch * s.heads;
+  float *means = static_cast<float *>(rank.workspace(meansBytes(s)));
+  const char *gradient = rank.device<char>(dO);
+  const char *queries = rank.device<char>(q);
+  const char *keys = rank.device<char>(k);
+  const char *values = rank.device<char>(v);
+  const float *added = rank.device<float>(mask);
+  const float *sums = rank.device<float>(lse);
+
+  launchBuiltinThreads(rank,
+                       {std::string("attention_means") + typeSuffix(s.type),
+                        BuiltinImage::Attention},
+                       32 * heads * s.rows, gradient, rank.device<char>(o),
+                       means, heads * s.rows, static_cast<int32_t>(s.depth));
+  const AttentionParameters byRow = parametersOf(s, microBatch, s.rows);
+  launchBuiltin(rank, kernelFor(s, "attention_dq"), heads * byRow.tiles,
+                threads, byRow, rank.randomState(), gradient, queries, keys,
+                values, added, sums, means, rank.device<char>(dq));
+  const AttentionParameters byColumn =
+      parametersOf(s, microBatch, columnsOf(s));
+  launchBuiltin(rank, kernelFor(s, "attention_dkv"), heads * byColumn.tiles,
+                threads, byColumn, rank.randomState(), gradient, queries, keys,
+                values, added, sums, means, rank.device<char>(dk),
+                rank.device<char>(dv));
+}
