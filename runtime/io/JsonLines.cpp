@@ -22,7 +22,7 @@ JsonLines::~JsonLines() {
     std::fclose(file);
 }
 
-void JsonLines::write(std::initializer_list<Field> fields) {
+void JsonLines::write(const std::vector<Field> &fields) {
   if (!file)
     return;
   char separator = '{';

@@ -10,9 +10,9 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace pipewright::runtime {
 
@@ -27,7 +27,7 @@ public:
   JsonLines(const JsonLines &) = delete;
   JsonLines &operator=(const JsonLines &) = delete;
 
-  void write(std::initializer_list<Field> fields);
+  void write(const std::vector<Field> &fields);
 
 private:
   std::string path;

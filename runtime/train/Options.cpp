@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <sstream>
 #include <unistd.h>
 
 using namespace pipewright::runtime;
@@ -21,6 +22,8 @@ struct Row {
   const char *argument;
   const char *help;
   std::function<void(Options &, const std::string &)> apply;
+  /// Means something only where ranks are GPUs.
+  bool forGpus = false;
 };
 
 } // namespace
@@ -49,6 +52,24 @@ static DataSpec parsePair(const char *option, const std::string &text) {
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     fail(option, " expects NAME=FILE, but got '", text, "'");
   return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+static std::vector<int64_t> parseList(const char *option,
+                                      const std::string &text) {
+  std::vector<int64_t> numbers;
+  std::stringstream items(text + ",");
+  for (std::string item; std::getline(items, item, ',');) {
+    numbers.push_back(parseInteger(option, item, 0));
+    if (std::count(numbers.begin(), numbers.end(), numbers.back()) > 1)
+      fail(option, " names ", numbers.back(), " twice");
+  }
+  return numbers;
+}
+
+static LinkKind parseLinks(const std::string &text) {
+  if (text != "nccl" && text != "cuda-local")
+    fail("--transport expects nccl or cuda-local, but got '", text, "'");
+  return text == "nccl" ? LinkKind::Nccl : LinkKind::Local;
 }
 
 static const std::vector<Row> &rows() {
@@ -92,7 +113,7 @@ static const std::vector<Row> &rows() {
        }},
       {"--timeout", "S", "seconds until a wait for another rank fails (60)",
        [](O &o, const Text &t) { o.timeout = parseNumber("--timeout", t); }},
-      {"--weights", "FILE", "initial weights (weights.safetensors)",
+      {"--weights", "FILE", "initial weights (weights.safetensors), or random",
        [](O &o, const Text &t) { o.weights = t; }},
       {"--save", "FILE", "final weights (trained.safetensors; none: nowhere)",
        [](O &o, const Text &t) { o.save = t; }},
@@ -116,6 +137,19 @@ static const std::vector<Row> &rows() {
        }},
       {"--guess", "TEXT", "show the model's next-byte guesses on a line",
        [](O &o, const Text &t) { o.guess = t; }},
+      {"--transport", "NAME",
+       "nccl (a GPU for each rank) or cuda-local (ranks are\n"
+       "                               threads that may share GPUs)",
+       [](O &o, const Text &t) { o.links = parseLinks(t); }, true},
+      {"--gpus", "LIST", "numbers of the GPUs to use, as 0,2 (all)",
+       [](O &o, const Text &t) { o.gpus = parseList("--gpus", t); }, true},
+      {"--no-graphs", "", "launch every kernel anew, without CUDA graphs",
+       [](O &o, const Text &) { o.graphs = false; }, true},
+      {"--chaos", "SEED", "random delays, to find events that are missing",
+       [](O &o, const Text &t) { o.chaos = parseInteger("--chaos", t, 1); },
+       true},
+      {"--dry-run", "", "print what would run where, and end",
+       [](O &o, const Text &) { o.dryRun = true; }},
       {"--timetable", "", "print the schedule and end",
        [](O &o, const Text &) { o.timetable = true; }},
       {"--plan", "", "print the compiler's plan (JSON) and end",
@@ -151,6 +185,8 @@ Options Options::parse(int argc, char **argv, const Program &program) {
                                   [&](const Row &r) { return name == r.name; });
     if (row == rows().end())
       fail("unknown option '", argv[i], "' (--help lists them)");
+    if (row->forGpus && !program.device)
+      fail(row->name, " is for programs compiled with --target cuda");
     if (!*row->argument && joined)
       fail(row->name, " takes no value");
     if (*row->argument && !joined) {
@@ -198,8 +234,9 @@ float Options::learningRateAt(int64_t step) const {
 std::string pipewright::runtime::helpText(const Program &program) {
   std::string text = "trains '" + std::string(program.name) + "' on " +
                      std::to_string(program.ranks.size()) +
-                     " ranks: threads of one process, or processes of "
-                     "mpirun\n";
+                     (program.device ? " GPU ranks" : " ranks") +
+                     ": threads of one process, or processes of mpirun" +
+                     (program.device ? " or torchrun\n" : "\n");
   if (program.updates > 1) {
     const std::string updates = std::to_string(program.updates);
     text += "\na step is one update of the weights, from " +
@@ -210,7 +247,9 @@ std::string pipewright::runtime::helpText(const Program &program) {
   }
   text += "\noptions:\n";
   for (const Row &row : rows()) {
-    char line[160];
+    if (row.forGpus && !program.device)
+      continue;
+    char line[200];
     const std::string left =
         std::string(row.name) + (*row.argument ? " " : "") + row.argument;
     std::snprintf(line, sizeof line, "  %-28s %s\n", left.c_str(), row.help);

@@ -6,10 +6,14 @@
 #include "runtime/core/Program.h"
 #include "runtime/io/Dataset.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace pipewright::runtime {
+
+/// How ranks that are GPUs reach each other.
+enum class LinkKind { Local, Nccl };
 
 struct Options {
   enum class Schedule { Constant, Cosine };
@@ -40,10 +44,20 @@ struct Options {
   std::vector<DataSpec> predict;
   std::vector<DataSpec> outputs;
 
+  // Of GPU programs.
+  /// Not given: whatever the machine has GPUs enough for.
+  std::optional<LinkKind> links;
+  /// By their numbers; empty: all.
+  std::vector<int64_t> gpus;
+  bool graphs = true;
+  /// Seed of random delays; 0: none.
+  uint64_t chaos = 0;
+
   // Print something and end.
   bool help = false;
   bool timetable = false;
   bool plan = false;
+  bool dryRun = false;
 
   /// Throws an Error that names the option.
   static Options parse(int argc, char **argv, const Program &program);

@@ -22,6 +22,15 @@ std::string pipewright::runtime::durationText(double seconds) {
   return text;
 }
 
+std::string pipewright::runtime::secondsText(double seconds) {
+  char text[64];
+  if (seconds < 1)
+    std::snprintf(text, sizeof text, "%.1f ms", seconds * 1e3);
+  else
+    std::snprintf(text, sizeof text, "%.2f s", seconds);
+  return text;
+}
+
 std::string pipewright::runtime::groupedText(int64_t number) {
   std::string text = std::to_string(number);
   for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3)

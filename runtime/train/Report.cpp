@@ -24,11 +24,6 @@ static double predictedSeconds(const Program &program) {
   return seconds;
 }
 
-static std::string secondsText(double seconds) {
-  return seconds < 1 ? format("%.1f ms", seconds * 1e3)
-                     : format("%.2f s", seconds);
-}
-
 std::string pipewright::runtime::headerText(const Program &program,
                                             const Options &options,
                                             const Launch &launch) {
@@ -36,12 +31,10 @@ std::string pipewright::runtime::headerText(const Program &program,
   const int64_t together = program.updates;
   const int64_t perStep = program.microBatches / together;
   std::string text = format(
-      "%s: %lld rank%s (%s), %lld thread%s each%s; a step is %lld micro-batch"
-      "%s of %lld; %s, lr %g",
+      "%s: %lld rank%s (%s), %s; a step is %lld micro-batch%s of %lld; %s, "
+      "lr %g",
       program.name, ranks, ranks == 1 ? "" : "s",
-      launch.processes ? "MPI processes" : "threads",
-      (long long)launch.threadsPerRank, launch.threadsPerRank == 1 ? "" : "s",
-      launch.pinned ? "" : " (not pinned: more threads than cores)",
+      launch.processes ? "processes" : "threads", launch.platform.c_str(),
       (long long)perStep, perStep == 1 ? "" : "es",
       (long long)program.microBatchSize, program.optimizer,
       options.learningRate);
@@ -105,12 +98,13 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
                                              std::vector<double> stepSeconds,
                                              bool evaluated, JsonLines &log) {
   const Resident own = readResident();
-  const auto rows =
-      gatherNumbers(rank.transport(), {static_cast<double>(rank.arenaBytes()),
-                                       static_cast<double>(rank.arenaPeak()),
-                                       static_cast<double>(rank.scratchBytes()),
-                                       own.all, own.files});
+  const auto rows = gatherNumbers(
+      rank.transport(), {static_cast<double>(rank.arenaBytes()),
+                         static_cast<double>(rank.arenaPeak()),
+                         static_cast<double>(rank.scratchBytes()), own.all,
+                         own.files, static_cast<double>(rank.pinnedBytes())});
   const Program &program = rank.wholeProgram();
+  const bool gpus = program.device != nullptr;
   std::string text;
   // The first step also warms caches up.
   if (stepSeconds.size() > 1)
@@ -137,21 +131,29 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
                    peak == planned ? " (as planned)"
                    : evaluated     ? ""
                                    : " (with evaluation, which did not run)");
-    log.write({{"rank", static_cast<double>(r)},
-               {"planned_bytes", rows[r][0]},
-               {"measured_bytes", rows[r][1]},
-               {"scratch_bytes", rows[r][2]}});
+    std::vector<JsonLines::Field> fields = {{"rank", static_cast<double>(r)},
+                                            {"planned_bytes", rows[r][0]},
+                                            {"measured_bytes", rows[r][1]},
+                                            {"scratch_bytes", rows[r][2]}};
+    if (gpus)
+      fields.emplace_back("pinned_bytes", rows[r][5]);
+    log.write(fields);
     arenas += rows[r][0];
     scratch += rows[r][2];
     for (const MemoryLine &line : program.ranks[r].memory)
       text += format("             %-28s %s\n", line.what,
                      bytesText(static_cast<double>(line.bytes)).c_str());
-    if (launch.processes)
+    if (gpus)
+      text +=
+          format("             beside the arena: workspace %s, pinned on "
+                 "the host %s\n",
+                 bytesText(rows[r][2]).c_str(), bytesText(rows[r][5]).c_str());
+    else if (launch.processes)
       text += residentText(format("rank %zu: ", r), {rows[r][3], rows[r][4]},
                            rows[r][0], rows[r][2]) +
               "\n";
   }
-  if (!launch.processes)
+  if (!launch.processes && !gpus)
     text += residentText("", own, arenas, scratch) + "\n";
   text.pop_back();
   return text;

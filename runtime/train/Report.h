@@ -15,8 +15,8 @@ namespace pipewright::runtime {
 /// How the ranks of this run were started.
 struct Launch {
   bool processes = false;
-  int64_t threadsPerRank = 1;
-  bool pinned = false;
+  /// What the ranks compute on.
+  std::string platform;
 };
 
 /// What is known before the first step.

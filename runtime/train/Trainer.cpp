@@ -9,6 +9,7 @@
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Gather.h"
 #include "runtime/train/Progress.h"
+#include "runtime/train/Report.h"
 
 #include <algorithm>
 #include <chrono>
@@ -182,7 +183,7 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
 
   const auto start = Clock::now();
   rank.beginStep(number, learningRates);
-  rank.program().step(rank);
+  rank.runStep();
   if (traced) {
     trace.stop();
     rank.setTrace(nullptr);
@@ -235,22 +236,32 @@ void Trainer::finish() {
   transport.barrier();
 }
 
-void pipewright::runtime::runRank(const Program &program,
-                                  const Options &options,
-                                  const Placement &placement, bool processes,
-                                  Transport &transport) {
-  const int64_t number = transport.rank();
-  placement.apply(number % placement.ranksOnHost);
+std::string pipewright::runtime::ranked(int64_t rank,
+                                        const std::string &message) {
+  return message.rfind("rank ", 0) == 0
+             ? message
+             : "rank " + std::to_string(rank) + ": " + message;
+}
+
+void pipewright::runtime::runRank(const Options &options, Platform &platform,
+                                  bool processes, Transport &transport) {
   transport.setDeadline(std::max(options.timeout, patientSeconds));
-  Rank rank(program, number, transport);
-  rank.setSeed(options.seed);
-  rank.setThreads(placement.threadsPerRank);
-  loadWeights(rank, options.weights);
-  if (rank.program().setUp)
-    rank.program().setUp(rank);
-  transport.barrier();
-  transport.setDeadline(options.timeout);
-  const Launch launch = {processes, placement.threadsPerRank,
-                         placement.pinned()};
-  Trainer(options, rank, launch).run();
+  const std::unique_ptr<Rank> rank = platform.createRank(transport);
+  try {
+    rank->setSeed(options.seed);
+    loadWeights(*rank, options.weights);
+    if (rank->program().setUp)
+      rank->program().setUp(*rank);
+    transport.barrier();
+    transport.setDeadline(options.timeout);
+    Trainer(options, *rank, {processes, platform.describe()}).run();
+  } catch (const Aborted &) {
+    rank->abort();
+    throw;
+  } catch (const std::exception &error) {
+    // The message goes first: it is the cause of whatever others find broken.
+    transport.abort(ranked(transport.rank(), error.what()));
+    rank->abort();
+    throw;
+  }
 }

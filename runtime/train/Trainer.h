@@ -10,8 +10,7 @@
 
 #include "runtime/core/Rank.h"
 #include "runtime/train/Options.h"
-#include "runtime/train/Report.h"
-#include "runtime/train/Threads.h"
+#include "runtime/train/Platform.h"
 #include "runtime/transport/Transport.h"
 
 namespace pipewright::runtime {
@@ -20,9 +19,13 @@ namespace pipewright::runtime {
 /// files, before any work is done.
 void checkRun(const Program &program, const Options &options);
 
-/// Runs one rank from set-up to report. Throws an Error when it fails.
-void runRank(const Program &program, const Options &options,
-             const Placement &placement, bool processes, Transport &transport);
+/// Runs one rank from set-up to report. Throws an Error when it fails, which
+/// all other ranks are told before.
+void runRank(const Options &options, Platform &platform, bool processes,
+             Transport &transport);
+
+/// The message with the rank that failed in front, once.
+std::string ranked(int64_t rank, const std::string &message);
 
 } // namespace pipewright::runtime
 
