@@ -49,7 +49,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
                             adaptor.getMask(), adaptor.getDropoutRate())))
     return failure();
   RankedTensorType q = tensorOf(adaptor.getQ());
-  types.append({q, q.clone(q.getShape().drop_back())});
+  types.append({q, f32TensorOf(context, q.getShape().drop_back())});
   return success();
 }
 
@@ -105,7 +105,7 @@ LogicalResult AttentionBackwardOp::inferReturnTypes(
     return failure();
   // (C4)
   RankedTensorType q = tensorOf(adaptor.getQ());
-  RankedTensorType rows = q.clone(q.getShape().drop_back());
+  RankedTensorType rows = f32TensorOf(context, q.getShape().drop_back());
   if (tensorOf(adaptor.getLse()) != rows)
     return site.error("expects lse of type ", rows, ", but got ",
                       tensorOf(adaptor.getLse()));

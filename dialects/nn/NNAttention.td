@@ -38,10 +38,10 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     ```
   }];
   let arguments = (ins NN_FloatTensor:$q, NN_FloatTensor:$k,
-                       NN_FloatTensor:$v, Optional<NN_FloatTensor>:$mask,
+                       NN_FloatTensor:$v, Optional<NN_F32Tensor>:$mask,
                        F32Attr:$scale, UnitAttr:$causal,
                        F32Attr:$dropout_rate, I64Attr:$dropout_id);
-  let results = (outs NN_FloatTensor:$o, NN_FloatTensor:$lse);
+  let results = (outs NN_FloatTensor:$o, NN_F32Tensor:$lse);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`mask` $mask^)? `scale` `=` $scale (`causal` $causal^)?
     `dropout_rate` `=` $dropout_rate `dropout_id` `=` $dropout_id attr-dict
@@ -76,8 +76,8 @@ def NN_AttentionBackwardOp : NN_InferredOp<"attention_backward", [
   }];
   let arguments = (ins NN_FloatTensor:$grad, NN_FloatTensor:$q,
                        NN_FloatTensor:$k, NN_FloatTensor:$v,
-                       NN_FloatTensor:$o, NN_FloatTensor:$lse,
-                       Optional<NN_FloatTensor>:$mask, F32Attr:$scale,
+                       NN_FloatTensor:$o, NN_F32Tensor:$lse,
+                       Optional<NN_F32Tensor>:$mask, F32Attr:$scale,
                        UnitAttr:$causal, F32Attr:$dropout_rate,
                        I64Attr:$dropout_id);
   let results = (outs NN_FloatTensor:$dq, NN_FloatTensor:$dk,

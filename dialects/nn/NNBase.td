@@ -35,11 +35,16 @@ class NN_TensorOf<list<Type> elementTypes, string summary>
     : RankedTensorOf<elementTypes, [HasStaticShapePred], summary>;
 
 def NN_Tensor
-    : NN_TensorOf<[F32, I64, I1, I8], "statically shaped tensor">;
+    : NN_TensorOf<[F32, BF16, I64, I1, I8], "statically shaped tensor">;
+/// Computed in f32 and rounded once, to the nearest and ties to even, where
+/// the result is bf16: inside of a kernel, too.
 def NN_FloatTensor
+    : NN_TensorOf<[F32, BF16], "statically shaped tensor">;
+/// Statistics, losses, masks, gradients of weights, what optimizers work on.
+def NN_F32Tensor
     : NN_TensorOf<[F32], "statically shaped tensor">;
 def NN_NumericTensor
-    : NN_TensorOf<[F32, I64], "statically shaped tensor">;
+    : NN_TensorOf<[F32, BF16, I64], "statically shaped tensor">;
 def NN_IndexTensor
     : NN_TensorOf<[I64], "statically shaped tensor">;
 def NN_BoolTensor

@@ -210,7 +210,7 @@ LogicalResult CastOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   return unaryVjp(*this, builder, resultGrads, operandGrads,
                   [&](GradientBuilder &g, Value dy) {
                     return isa<FloatType>(getX().getType().getElementType())
-                               ? dy
+                               ? g.toElementTypeOf(getX(), dy)
                                : Value();
                   });
 }
@@ -284,7 +284,7 @@ LogicalResult PowOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
         DenseElementsAttr constant;
         if (!matchPattern(exponent, m_Constant(&constant))) {
           Value power = g.pow(base, g.sub(exponent, g.scalar(1.0)));
-          Value log = LogOp::create(g.builder(), base);
+          Value log = g.log(base);
           return Grads{g.mul(dy, g.mul(exponent, power)),
                        g.mul(g.mul(dy, getResult()), log)};
         }

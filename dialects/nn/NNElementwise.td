@@ -225,8 +225,9 @@ def NN_GeluBackwardOp : NN_Op<"gelu_backward", [
 def NN_CastOp : NN_Op<"cast", [Pure, NN_Differentiable]> {
   let summary = "Convert each element to another type";
   let description = [{
-    To `i1`: whether the element is not zero. From `i1`: 0 or 1. From `f32` to
-    `i64`: rounds towards zero. Gradients flow from `f32` to `f32` only.
+    To `i1`: whether the element is not zero. From `i1`: 0 or 1. From floats
+    to `i64`: rounds towards zero. From `f32` to `bf16`: to the nearest, ties
+    to even. Gradients flow between floats only.
 
     Constraints:
     - (C1) operand and result have the same shape.

@@ -12,6 +12,21 @@
 using namespace mlir;
 using namespace pipewright::nn;
 
+Value GradientBuilder::widen(Value x) {
+  if (!tensorOf(x).getElementType().isBF16())
+    return x;
+  return CastOp::create(b, f32TensorOf(b.getContext(), tensorOf(x).getShape()),
+                        x);
+}
+
+Value GradientBuilder::toElementTypeOf(Value like, Value x) {
+  Type element = tensorOf(like).getElementType();
+  if (tensorOf(x).getElementType() == element)
+    return x;
+  return CastOp::create(
+      b, RankedTensorType::get(tensorOf(x).getShape(), element), x);
+}
+
 Value GradientBuilder::reshape(Value x, ArrayRef<int64_t> shape) {
   if (tensorOf(x).getShape() == shape)
     return x;
@@ -35,7 +50,7 @@ Value GradientBuilder::unbroadcast(Value grad, RankedTensorType type) {
         (type.getDimSize(axis - added) == 1 && gradType.getDimSize(axis) != 1))
       axes.push_back(axis);
   if (!axes.empty())
-    grad = ReduceSumOp::create(b, grad, axes, /*keep_dims=*/false);
+    grad = ReduceSumOp::create(b, widen(grad), axes, /*keep_dims=*/false);
   return reshape(grad, type.getShape());
 }
 
@@ -45,6 +60,13 @@ Value GradientBuilder::keepDims(Value reduced, RankedTensorType type,
   for (int64_t axis : axes)
     shape[axis] = 1;
   return reshape(reduced, shape);
+}
+
+bool pipewright::nn::isWorkingCopy(Value value) {
+  while (isa_and_present<ViewOpInterface, TransposeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  auto read = value.getDefiningOp<ParameterOp>();
+  return read && read.isWorkingCopy();
 }
 
 FailureOr<bool> pipewright::nn::beginVjp(Operation *op, ValueRange resultGrads,

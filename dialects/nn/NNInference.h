@@ -36,6 +36,11 @@ inline mlir::RankedTensorType tensorOf(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }
 
+inline mlir::RankedTensorType f32TensorOf(mlir::MLIRContext *context,
+                                          llvm::ArrayRef<int64_t> shape) {
+  return mlir::RankedTensorType::get(shape, mlir::Float32Type::get(context));
+}
+
 /// A list as a message shows it, `[1, 2]`.
 std::string formatList(llvm::ArrayRef<int64_t> list);
 

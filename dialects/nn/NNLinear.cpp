@@ -41,10 +41,15 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context,
   if (k != k2)
     return site.error("expects equal contracted dimensions, but got ", k,
                       " in ", a, " and ", k2, " in ", b);
+  // (C4)
+  if (a.getElementType() != b.getElementType())
+    return site.error("expects operands of one element type, but got ", a,
+                      " and ", b);
   SmallVector<int64_t> shape(a.getShape());
   shape.end()[-2] = m;
   shape.end()[-1] = n;
-  types.push_back(a.clone(shape));
+  types.push_back(adaptor.getF32Result() ? f32TensorOf(context, shape)
+                                         : a.clone(shape));
   return success();
 }
 
@@ -54,16 +59,18 @@ int64_t MatmulOp::getFlops() {
   return 2 * contracted * getResult().getType().getNumElements();
 }
 
-/// The gradient of `a` in `a * b`.
+/// The gradient of `a` in `a * b`. `dy` has the operands' element type.
 static Value leftGradient(GradientBuilder &g, MatmulOp op, Value dy) {
+  bool isWeight = isWorkingCopy(op.getA());
   bool isShared =
       tensorOf(op.getA()).getRank() != tensorOf(op.getB()).getRank();
   // A batch of dy cannot be the right operand of a single matrix b.
   if (op.getTransposeA() && !isShared)
     return MatmulOp::create(g.builder(), op.getB(), dy, op.getTransposeB(),
-                            /*transpose_b=*/true);
-  Value da = MatmulOp::create(g.builder(), dy, op.getB(),
-                              /*transpose_a=*/false, !op.getTransposeB());
+                            /*transpose_b=*/true, isWeight);
+  Value da =
+      MatmulOp::create(g.builder(), dy, op.getB(),
+                       /*transpose_a=*/false, !op.getTransposeB(), isWeight);
   return op.getTransposeA() ? g.transposeLast(da) : da;
 }
 
@@ -72,6 +79,7 @@ static Value rightGradient(GradientBuilder &g, MatmulOp op, Value dy) {
   Value a = op.getA();
   bool transposeA = op.getTransposeA();
   bool isShared = tensorOf(a).getRank() != tensorOf(op.getB()).getRank();
+  bool isWeight = isWorkingCopy(op.getB());
   if (isShared) {
     // One product over all batches: their rows are one long matrix.
     if (transposeA)
@@ -88,9 +96,9 @@ static Value rightGradient(GradientBuilder &g, MatmulOp op, Value dy) {
   }
   if (op.getTransposeB())
     return MatmulOp::create(g.builder(), dy, a, /*transpose_a=*/true,
-                            transposeA);
+                            transposeA, isWeight);
   return MatmulOp::create(g.builder(), a, dy, !transposeA,
-                          /*transpose_b=*/false);
+                          /*transpose_b=*/false, isWeight);
 }
 
 LogicalResult MatmulOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
@@ -99,8 +107,9 @@ LogicalResult MatmulOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   if (failed(flows) || !*flows)
     return failure(failed(flows));
   GradientBuilder g(builder, getLoc());
-  operandGrads[0] = leftGradient(g, *this, resultGrads[0]);
-  operandGrads[1] = rightGradient(g, *this, resultGrads[0]);
+  Value dy = g.toElementTypeOf(getA(), resultGrads[0]);
+  operandGrads[0] = leftGradient(g, *this, dy);
+  operandGrads[1] = rightGradient(g, *this, dy);
   return success();
 }
 
@@ -166,6 +175,11 @@ LogicalResult ConvOp::inferReturnTypes(MLIRContext *context,
     if (tensorOf(bias).getShape() != ArrayRef<int64_t>{type->getDimSize(1)})
       return site.error("expects a bias of ", type->getDimSize(1),
                         " elements, but got ", tensorOf(bias));
+  // (C6)
+  for (Value operand : {adaptor.getW(), adaptor.getBias()})
+    if (operand && tensorOf(operand).getElementType() != type->getElementType())
+      return site.error("expects operands of one element type, but got ",
+                        tensorOf(adaptor.getX()), " and ", tensorOf(operand));
   types.push_back(*type);
   return success();
 }
@@ -199,11 +213,15 @@ LogicalResult ConvOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
       builder, getLoc(), getX().getType(), dy, getW(), getStrides(), getPads(),
       getDilations(), getGroups());
   operandGrads[1] = ConvBackwardWeightOp::create(
-      builder, getLoc(), getW().getType(), dy, getX(), getStrides(), getPads(),
-      getDilations(), getGroups());
-  if (getBias())
-    operandGrads[2] = ReduceSumOp::create(
-        builder, getLoc(), dy, ArrayRef<int64_t>{0, 2, 3}, /*keep_dims=*/false);
+      builder, getLoc(),
+      f32TensorOf(builder.getContext(), getW().getType().getShape()), dy,
+      getX(), getStrides(), getPads(), getDilations(), getGroups());
+  if (getBias()) {
+    GradientBuilder g(builder, getLoc());
+    operandGrads[2] = ReduceSumOp::create(g.builder(), g.widen(dy),
+                                          ArrayRef<int64_t>{0, 2, 3},
+                                          /*keep_dims=*/false);
+  }
   return success();
 }
 
@@ -223,6 +241,10 @@ static LogicalResult verifyConvGradient(OpTy op, RankedTensorType x,
 }
 
 LogicalResult ConvBackwardDataOp::verify() {
+  // (C2)
+  if (getDy().getType().getElementType() != getW().getType().getElementType())
+    return emitOpError("expects operands of one element type, but got ")
+           << getDy().getType() << " and " << getW().getType();
   return verifyConvGradient(*this, getResult().getType(), getW().getType());
 }
 

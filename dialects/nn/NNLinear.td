@@ -15,12 +15,14 @@ def NN_MatmulOp : NN_InferredOp<"matmul", [
   let description = [{
     `a[..., M, K] * b[K, N]`, or `b[..., K, N]` with the batch dimensions of
     `a`. `transpose_a` and `transpose_b` say that the last two dimensions are
-    stored the other way round.
+    stored the other way round. Sums are f32; `f32_result` says that they are
+    not rounded to the operands' element type.
 
     Constraints:
     - (C1) both operands have rank 2 or more.
     - (C2) `b` has rank 2 or the batch dimensions of `a`.
     - (C3) the contracted dimensions are equal.
+    - (C4) the operands have one element type.
 
     Example:
 
@@ -30,11 +32,12 @@ def NN_MatmulOp : NN_InferredOp<"matmul", [
     ```
   }];
   let arguments = (ins NN_FloatTensor:$a, NN_FloatTensor:$b,
-                       UnitAttr:$transpose_a, UnitAttr:$transpose_b);
+                       UnitAttr:$transpose_a, UnitAttr:$transpose_b,
+                       UnitAttr:$f32_result);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{
     $a `,` $b (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)?
-    attr-dict `:` functional-type(operands, results)
+    (`f32_result` $f32_result^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -53,6 +56,7 @@ def NN_ConvOp : NN_InferredOp<"conv", [
     - (C3) `groups` is at least 1 and divides `C` and `O`.
     - (C4) `w` has `C / groups` input channels.
     - (C5) the dilated filter is not larger than the padded image.
+    - (C6) the operands have one element type.
 
     Example:
 
@@ -82,6 +86,7 @@ def NN_ConvBackwardDataOp : NN_Op<"conv_backward_data", [
     Constraints:
     - (C1) `nn.conv` of the result and `w` with these attributes has the type
       of `dy`.
+    - (C2) the operands have one element type.
 
     Example:
 
@@ -108,9 +113,11 @@ def NN_ConvBackwardWeightOp : NN_Op<"conv_backward_weight", [
     Pure, NN_Cost, LibraryOpInterface]> {
   let summary = "Gradient of a convolution with respect to its filters";
   let description = [{
+    Summed in f32, and left so.
+
     Constraints:
     - (C1) `nn.conv` of `x` and the result with these attributes has the type
-      of `dy`.
+      of `dy`, but for the result's element type.
 
     Example:
 
@@ -124,7 +131,7 @@ def NN_ConvBackwardWeightOp : NN_Op<"conv_backward_weight", [
   let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
                        DenseI64ArrayAttr:$dilations, I64Attr:$groups);
-  let results = (outs NN_FloatTensor:$result);
+  let results = (outs NN_F32Tensor:$result);
   let assemblyFormat = [{
     $dy `,` $x `strides` `=` $strides `pads` `=` $pads
     `dilations` `=` $dilations `groups` `=` $groups attr-dict

@@ -31,8 +31,8 @@ LogicalResult SoftmaxCrossEntropyOp::inferReturnTypes(
                        adaptor.getLabels())))
     return failure();
   RankedTensorType logits = tensorOf(adaptor.getLogits());
-  types.append({RankedTensorType::get({}, logits.getElementType()),
-                logits.clone(logits.getShape().take_front())});
+  types.append({f32TensorOf(context, {}),
+                f32TensorOf(context, logits.getShape().take_front())});
   return success();
 }
 

@@ -31,7 +31,7 @@ def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [
   }];
   let arguments = (ins NN_FloatTensor:$logits, NN_IndexTensor:$labels,
                        I64Attr:$ignore_index);
-  let results = (outs NN_FloatTensor:$loss, NN_FloatTensor:$lse);
+  let results = (outs NN_F32Tensor:$loss, NN_F32Tensor:$lse);
   let assemblyFormat = [{
     $logits `,` $labels `ignore_index` `=` $ignore_index attr-dict
     `:` functional-type(operands, results)
@@ -59,8 +59,8 @@ def NN_SoftmaxCrossEntropyBackwardOp
         -> tensor<512x256xf32>
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$dloss, NN_FloatTensor:$logits,
-                       NN_IndexTensor:$labels, NN_FloatTensor:$lse,
+  let arguments = (ins NN_F32Tensor:$dloss, NN_FloatTensor:$logits,
+                       NN_IndexTensor:$labels, NN_F32Tensor:$lse,
                        I64Attr:$ignore_index);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{

@@ -41,7 +41,7 @@ LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *context,
           site, x.getShape().back(),
           {{"scale", adaptor.getScale()}, {"bias", adaptor.getBias()}})))
     return failure();
-  RankedTensorType rows = x.clone(x.getShape().drop_back());
+  RankedTensorType rows = f32TensorOf(context, x.getShape().drop_back());
   types.append({x, rows, rows});
   return success();
 }
@@ -77,12 +77,12 @@ LogicalResult LayerNormBackwardOp::inferReturnTypes(
                           {{"scale", adaptor.getScale()}})))
     return failure();
   // (C3)
-  RankedTensorType rows = x.clone(x.getShape().drop_back());
+  RankedTensorType rows = f32TensorOf(context, x.getShape().drop_back());
   for (Value statistic : {adaptor.getMean(), adaptor.getRstd()})
     if (tensorOf(statistic) != rows)
       return site.error("expects mean and rstd of type ", rows, ", but got ",
                         tensorOf(statistic));
-  Type column = adaptor.getScale().getType();
+  Type column = f32TensorOf(context, x.getShape().back());
   types.append({x, column, column});
   return success();
 }
@@ -109,7 +109,7 @@ LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *context,
           site, x.getDimSize(1),
           {{"scale", adaptor.getScale()}, {"bias", adaptor.getBias()}})))
     return failure();
-  Type channels = adaptor.getScale().getType();
+  Type channels = f32TensorOf(context, x.getDimSize(1));
   types.append({x, channels, channels});
   return success();
 }
@@ -186,7 +186,7 @@ LogicalResult BatchNormOp::buildInference(OpBuilder &builder,
   Value factor = g.reshape(g.mul(rstd, getScale()), perChannel);
   Value centered = g.sub(getX(), g.reshape(mean, perChannel));
   Value y = g.add(g.mul(centered, factor), g.reshape(getBias(), perChannel));
-  results.assign({y, mean, variance});
+  results.assign({g.toElementTypeOf(getX(), y), mean, variance});
   return success();
 }
 
@@ -206,7 +206,7 @@ LogicalResult BatchNormBackwardOp::inferReturnTypes(
                            {"mean", adaptor.getMean()},
                            {"variance", adaptor.getVariance()}})))
     return failure();
-  Type channels = adaptor.getScale().getType();
+  Type channels = f32TensorOf(context, x.getDimSize(1));
   types.append({x, channels, channels});
   return success();
 }

@@ -33,8 +33,8 @@ def NN_LayerNormOp : NN_InferredOp<"layer_norm", [
   }];
   let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$scale,
                        NN_FloatTensor:$bias, F32Attr:$epsilon);
-  let results = (outs NN_FloatTensor:$y, NN_FloatTensor:$mean,
-                      NN_FloatTensor:$rstd);
+  let results = (outs NN_FloatTensor:$y, NN_F32Tensor:$mean,
+                      NN_F32Tensor:$rstd);
   let assemblyFormat = [{
     $x `,` $scale `,` $bias `epsilon` `=` $epsilon attr-dict
     `:` functional-type(operands, results)
@@ -58,10 +58,10 @@ def NN_LayerNormBackwardOp : NN_InferredOp<"layer_norm_backward", [NN_Cost]> {
     ```
   }];
   let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x,
-                       NN_FloatTensor:$scale, NN_FloatTensor:$mean,
-                       NN_FloatTensor:$rstd);
-  let results = (outs NN_FloatTensor:$dx, NN_FloatTensor:$dscale,
-                      NN_FloatTensor:$dbias);
+                       NN_FloatTensor:$scale, NN_F32Tensor:$mean,
+                       NN_F32Tensor:$rstd);
+  let results = (outs NN_FloatTensor:$dx, NN_F32Tensor:$dscale,
+                      NN_F32Tensor:$dbias);
   let assemblyFormat = [{
     $dy `,` $x `,` $scale `,` $mean `,` $rstd attr-dict
     `:` functional-type(operands, results)
@@ -104,8 +104,8 @@ def NN_BatchNormOp : NN_Op<"batch_norm", [
                        F32Attr:$momentum,
                        OptionalAttr<FlatSymbolRefAttr>:$running_mean,
                        OptionalAttr<FlatSymbolRefAttr>:$running_variance);
-  let results = (outs NN_FloatTensor:$y, NN_FloatTensor:$mean,
-                      NN_FloatTensor:$variance);
+  let results = (outs NN_FloatTensor:$y, NN_F32Tensor:$mean,
+                      NN_F32Tensor:$variance);
   let assemblyFormat = [{
     $x `,` $scale `,` $bias `epsilon` `=` $epsilon `momentum` `=` $momentum
     (`running_mean` `=` $running_mean^)?
@@ -134,10 +134,10 @@ def NN_BatchNormBackwardOp : NN_InferredOp<"batch_norm_backward", [NN_Cost]> {
     ```
   }];
   let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x,
-                       NN_FloatTensor:$scale, NN_FloatTensor:$mean,
-                       NN_FloatTensor:$variance, F32Attr:$epsilon);
-  let results = (outs NN_FloatTensor:$dx, NN_FloatTensor:$dscale,
-                      NN_FloatTensor:$dbias);
+                       NN_FloatTensor:$scale, NN_F32Tensor:$mean,
+                       NN_F32Tensor:$variance, F32Attr:$epsilon);
+  let results = (outs NN_FloatTensor:$dx, NN_F32Tensor:$dscale,
+                      NN_F32Tensor:$dbias);
   let assemblyFormat = [{
     $dy `,` $x `,` $scale `,` $mean `,` $variance `epsilon` `=` $epsilon
     attr-dict `:` functional-type(operands, results)

@@ -57,12 +57,12 @@ def NN_SgdOp : NN_OptimizerOp<"sgd"> {
         -> (tensor<64xf32>, tensor<64xf32>)
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$w, NN_FloatTensor:$g,
-                       Optional<NN_FloatTensor>:$momentum_buffer,
-                       NN_FloatTensor:$h, F64Attr:$momentum,
+  let arguments = (ins NN_F32Tensor:$w, NN_F32Tensor:$g,
+                       Optional<NN_F32Tensor>:$momentum_buffer,
+                       NN_F32Tensor:$h, F64Attr:$momentum,
                        F64Attr:$weight_decay, UnitAttr:$nesterov);
-  let results = (outs NN_FloatTensor:$new_w,
-                      Optional<NN_FloatTensor>:$new_momentum_buffer);
+  let results = (outs NN_F32Tensor:$new_w,
+                      Optional<NN_F32Tensor>:$new_momentum_buffer);
   let assemblyFormat = [{
     $w `,` $g (`momentum_buffer` $momentum_buffer^)? `,` $h
     `momentum` `=` $momentum `weight_decay` `=` $weight_decay
@@ -96,11 +96,11 @@ def NN_AdamOp : NN_OptimizerOp<"adam"> {
          tensor<4xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$w, NN_FloatTensor:$g, NN_FloatTensor:$m,
-                       NN_FloatTensor:$v, NN_FloatTensor:$h, F64Attr:$beta1,
+  let arguments = (ins NN_F32Tensor:$w, NN_F32Tensor:$g, NN_F32Tensor:$m,
+                       NN_F32Tensor:$v, NN_F32Tensor:$h, F64Attr:$beta1,
                        F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay);
-  let results = (outs NN_FloatTensor:$new_w, NN_FloatTensor:$new_m,
-                      NN_FloatTensor:$new_v);
+  let results = (outs NN_F32Tensor:$new_w, NN_F32Tensor:$new_m,
+                      NN_F32Tensor:$new_v);
   let assemblyFormat = [{
     $w `,` $g `,` $m `,` $v `,` $h `beta1` `=` $beta1 `beta2` `=` $beta2
     `eps` `=` $eps `weight_decay` `=` $weight_decay attr-dict
@@ -133,11 +133,11 @@ def NN_AdamWOp : NN_OptimizerOp<"adamw"> {
          tensor<4xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$w, NN_FloatTensor:$g, NN_FloatTensor:$m,
-                       NN_FloatTensor:$v, NN_FloatTensor:$h, F64Attr:$beta1,
+  let arguments = (ins NN_F32Tensor:$w, NN_F32Tensor:$g, NN_F32Tensor:$m,
+                       NN_F32Tensor:$v, NN_F32Tensor:$h, F64Attr:$beta1,
                        F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay);
-  let results = (outs NN_FloatTensor:$new_w, NN_FloatTensor:$new_m,
-                      NN_FloatTensor:$new_v);
+  let results = (outs NN_F32Tensor:$new_w, NN_F32Tensor:$new_m,
+                      NN_F32Tensor:$new_v);
   let assemblyFormat = [{
     $w `,` $g `,` $m `,` $v `,` $h `beta1` `=` $beta1 `beta2` `=` $beta2
     `eps` `=` $eps `weight_decay` `=` $weight_decay attr-dict
@@ -173,12 +173,12 @@ def NN_RmspropOp : NN_OptimizerOp<"rmsprop"> {
         -> (tensor<64xf32>, tensor<64xf32>)
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$w, NN_FloatTensor:$g, NN_FloatTensor:$v,
-                       Optional<NN_FloatTensor>:$momentum_buffer,
-                       NN_FloatTensor:$h, F64Attr:$alpha, F64Attr:$eps,
+  let arguments = (ins NN_F32Tensor:$w, NN_F32Tensor:$g, NN_F32Tensor:$v,
+                       Optional<NN_F32Tensor>:$momentum_buffer,
+                       NN_F32Tensor:$h, F64Attr:$alpha, F64Attr:$eps,
                        F64Attr:$momentum, F64Attr:$weight_decay);
-  let results = (outs NN_FloatTensor:$new_w, NN_FloatTensor:$new_v,
-                      Optional<NN_FloatTensor>:$new_momentum_buffer);
+  let results = (outs NN_F32Tensor:$new_w, NN_F32Tensor:$new_v,
+                      Optional<NN_F32Tensor>:$new_momentum_buffer);
   let assemblyFormat = [{
     $w `,` $g `,` $v (`momentum_buffer` $momentum_buffer^)? `,` $h
     `alpha` `=` $alpha `eps` `=` $eps `momentum` `=` $momentum

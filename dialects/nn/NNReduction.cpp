@@ -19,7 +19,8 @@ LogicalResult ReduceSumOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   GradientBuilder g(builder, getLoc());
   RankedTensorType type = getX().getType();
   operandGrads[0] = BroadcastToOp::create(
-      g.builder(), type, g.keepDims(resultGrads[0], type, getAxes()));
+      g.builder(), tensorOf(resultGrads[0]).clone(type.getShape()),
+      g.keepDims(resultGrads[0], type, getAxes()));
   return success();
 }
 
@@ -35,8 +36,9 @@ LogicalResult ReduceMeanOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
     count *= type.getDimSize(axis);
   // Divided while it is small.
   Value share = g.div(resultGrads[0], g.scalar(count));
-  operandGrads[0] = BroadcastToOp::create(g.builder(), type,
-                                          g.keepDims(share, type, getAxes()));
+  operandGrads[0] =
+      BroadcastToOp::create(g.builder(), tensorOf(share).clone(type.getShape()),
+                            g.keepDims(share, type, getAxes()));
   return success();
 }
 
@@ -50,7 +52,8 @@ LogicalResult ReduceMaxOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   Value largest = g.keepDims(getResult(), type, getAxes());
   Value dy = g.keepDims(resultGrads[0], type, getAxes());
   Value mask = g.compare(getX(), largest, ComparePredicate::Eq);
-  Value ones = CastOp::create(g.builder(), type, mask);
+  Value ones = CastOp::create(
+      g.builder(), f32TensorOf(builder.getContext(), type.getShape()), mask);
   Value count = ReduceSumOp::create(g.builder(), ones, getAxes(),
                                     /*keep_dims=*/true);
   operandGrads[0] = g.where(mask, g.div(dy, count), g.scalar(0.0));

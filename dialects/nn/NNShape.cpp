@@ -46,8 +46,8 @@ LogicalResult ReshapeOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
   if (failed(flows) || !*flows)
     return failure(failed(flows));
-  operandGrads[0] =
-      ReshapeOp::create(builder, getLoc(), getX().getType(), resultGrads[0]);
+  GradientBuilder g(builder, getLoc());
+  operandGrads[0] = g.reshape(resultGrads[0], getX().getType().getShape());
   return success();
 }
 
@@ -320,7 +320,9 @@ LogicalResult EmbeddingOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   if (failed(flows) || !*flows)
     return failure(failed(flows));
   operandGrads[0] = EmbeddingBackwardOp::create(
-      builder, getLoc(), getTable().getType(), resultGrads[0], getIndices());
+      builder, getLoc(),
+      f32TensorOf(builder.getContext(), getTable().getType().getShape()),
+      resultGrads[0], getIndices());
   return success();
 }
 

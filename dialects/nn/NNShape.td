@@ -180,8 +180,8 @@ def NN_EmbeddingBackwardOp : NN_Op<"embedding_backward", [
     Pure, NN_Cost, LibraryOpInterface]> {
   let summary = "Add gradients into the rows that were looked up";
   let description = [{
-    Rows that are looked up several times are summed in index order; rows that
-    are not are zero.
+    Rows that are looked up several times are summed in index order and in
+    f32; rows that are not are zero.
 
     Constraints:
     - (C1) the result has rank 2.
@@ -195,7 +195,7 @@ def NN_EmbeddingBackwardOp : NN_Op<"embedding_backward", [
     ```
   }];
   let arguments = (ins NN_FloatTensor:$dy, NN_IndexTensor:$indices);
-  let results = (outs NN_FloatTensor:$result);
+  let results = (outs NN_F32Tensor:$result);
   let assemblyFormat = [{
     $dy `,` $indices attr-dict `:` functional-type(operands, results)
   }];

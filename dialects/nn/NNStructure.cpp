@@ -65,8 +65,13 @@ LogicalResult WeightOp::verify() {
 LogicalResult
 ParameterOp::verifySymbolUses(SymbolTableCollection &symbolTables) {
   // (C1), (C2)
-  return verifyWeightUse(*this, getWeightAttr(), getResult().getType(),
-                         std::nullopt, symbolTables);
+  RankedTensorType type = getResult().getType();
+  if (!isWorkingCopy())
+    return verifyWeightUse(*this, getWeightAttr(), type, std::nullopt,
+                           symbolTables);
+  return verifyWeightUse(*this, getWeightAttr(),
+                         f32TensorOf(getContext(), type.getShape()),
+                         WeightRole::Parameter, symbolTables);
 }
 
 void ParameterOp::getAsmResultNames(OpAsmSetValueNameFn setNameFn) {

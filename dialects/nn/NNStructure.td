@@ -52,17 +52,26 @@ def NN_ParameterOp : NN_Op<"parameter", [
 
     Constraints:
     - (C1) the symbol names an `nn.weight`.
-    - (C2) the result type is the weight's type.
+    - (C2) the result type is the weight's type, or that with element type
+      bf16 for a weight whose role is `parameter`: its working copy, which is
+      rounded whenever the weight is updated.
 
     Example:
 
     ```mlir
     %w = nn.parameter @fc.weight : tensor<64x32xf32>
+    %b = nn.parameter @fc.bias : tensor<64xbf16>
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$weight);
   let results = (outs NN_Tensor:$result);
   let assemblyFormat = "$weight attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    /// Whether it reads the bf16 copy of the weight.
+    bool isWorkingCopy() {
+      return getResult().getType().getElementType().isBF16();
+    }
+  }];
 }
 
 def NN_ConstantOp : NN_InferredOp<"constant", [ConstantLike]> {
@@ -125,7 +134,7 @@ def NN_AssignStateOp : NN_Op<"assign_state", [
     nn.assign_state @steps, %v : tensor<1xf32>
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$weight, NN_FloatTensor:$value);
+  let arguments = (ins FlatSymbolRefAttr:$weight, NN_F32Tensor:$value);
   let assemblyFormat = "$weight `,` $value attr-dict `:` type($value)";
 }
 
@@ -147,7 +156,7 @@ def NN_AccumulateGradientOp : NN_Op<"accumulate_gradient", [
     nn.accumulate_gradient @fc.bias, %db : tensor<64xf32>
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$weight, NN_FloatTensor:$gradient);
+  let arguments = (ins FlatSymbolRefAttr:$weight, NN_F32Tensor:$gradient);
   let assemblyFormat = "$weight `,` $gradient attr-dict `:` type($gradient)";
 }
 

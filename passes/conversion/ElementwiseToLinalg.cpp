@@ -117,6 +117,9 @@ static Value compare(Scalars &s, Value x, Value y, ComparePredicate predicate) {
 static Value cast(Scalars &s, Value x, Type to) {
   Type from = x.getType();
   OpBuilder &b = s.b;
+  // Stored as bf16, computed as f32.
+  if (to.isBF16())
+    to = b.getF32Type();
   if (from == to)
     return x;
   if (to.isInteger(1)) {

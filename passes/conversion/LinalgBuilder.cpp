@@ -47,6 +47,11 @@ Value Scalars::max(Value x, Value y) {
 Value Scalars::select(Value condition, Value x, Value y) {
   return arith::SelectOp::create(b, loc, condition, x, y);
 }
+Value Scalars::widen(Value x) {
+  if (!x.getType().isBF16())
+    return x;
+  return arith::ExtFOp::create(b, loc, b.getF32Type(), x);
+}
 
 //===----------------------------------------------------------------------===//
 // Generics
@@ -67,6 +72,34 @@ static SmallVector<Value> tensorsOf(ArrayRef<Input> inputs) {
                              [](const Input &input) { return input.tensor; });
 }
 
+/// What the body of a generic computes from its inputs, as f32 where they are
+/// bf16.
+static Value computeWide(Scalars &scalars, ValueRange inputs,
+                         LinalgBuilder::Body body) {
+  SmallVector<Value> wide = llvm::map_to_vector(
+      inputs, [&](Value input) { return scalars.widen(input); });
+  Value value = body(scalars, wide);
+  for (auto [input, wider] : llvm::zip(inputs, wide))
+    if (input != wider && wider != value && wider.use_empty())
+      wider.getDefiningOp()->erase();
+  return value;
+}
+
+/// `value` as it is stored.
+static Value narrow(Scalars &scalars, Value value, Type element) {
+  if (value.getType() == element || !element.isBF16())
+    return value;
+  // Moved, not computed.
+  if (auto widened = value.getDefiningOp<arith::ExtFOp>();
+      widened && isa<BlockArgument>(widened.getIn())) {
+    Value moved = widened.getIn();
+    if (widened->use_empty())
+      widened.erase();
+    return moved;
+  }
+  return arith::TruncFOp::create(scalars.b, scalars.loc, element, value);
+}
+
 Value LinalgBuilder::pointwise(ArrayRef<int64_t> shape, Type element,
                                ArrayRef<Input> inputs, Body body) {
   Value init = tensor::EmptyOp::create(b, loc, shape, element);
@@ -78,8 +111,9 @@ Value LinalgBuilder::pointwise(ArrayRef<int64_t> shape, Type element,
              mapsOf(inputs, output), loops,
              [&](OpBuilder &inner, Location at, ValueRange arguments) {
                Scalars scalars(inner, at);
+               Value value = computeWide(scalars, arguments.drop_back(), body);
                linalg::YieldOp::create(inner, at,
-                                       body(scalars, arguments.drop_back()));
+                                       narrow(scalars, value, element));
              })
       .getResult(0);
 }
@@ -111,7 +145,7 @@ Value LinalgBuilder::reduce(Reduction kind, ArrayRef<int64_t> domain,
              mapsOf(inputs, output), loops,
              [&](OpBuilder &inner, Location at, ValueRange arguments) {
                Scalars scalars(inner, at);
-               Value value = body(scalars, arguments.drop_back());
+               Value value = computeWide(scalars, arguments.drop_back(), body);
                Value total = arguments.back();
                if (sum)
                  total = arith::AddFOp::create(inner, at, total, value);

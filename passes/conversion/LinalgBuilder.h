@@ -14,9 +14,10 @@
 
 namespace pipewright::nn {
 
-/// Scalar f32 arithmetic inside a generic. No flag lets a result depend on what
-/// an op is fused with: recomputed values must be the same bits. Only a maximum
-/// does not care for the sign of zero, which makes it cheap.
+/// Scalar f32 arithmetic inside a generic; bf16 operands are widened first, and
+/// what is stored as bf16 is rounded once, at the end. No flag lets a result
+/// depend on what an op is fused with: recomputed values must be the same bits.
+/// Only a maximum does not care for the sign of zero, which makes it cheap.
 class Scalars {
 public:
   Scalars(mlir::OpBuilder &builder, mlir::Location loc)
@@ -38,6 +39,8 @@ public:
   mlir::Value sqrt(mlir::Value x);
   mlir::Value max(mlir::Value x, mlir::Value y);
   mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
+  /// `x` as f32 if it is bf16, else itself.
+  mlir::Value widen(mlir::Value x);
 
   mlir::OpBuilder &b;
   mlir::Location loc;
@@ -58,7 +61,8 @@ public:
   LinalgBuilder(mlir::OpBuilder &builder, mlir::Location loc)
       : b(builder), loc(loc) {}
 
-  /// One value per element of `shape`.
+  /// One value per element of `shape`. The body gets bf16 elements as f32 and
+  /// may return f32 for bf16.
   mlir::Value pointwise(llvm::ArrayRef<int64_t> shape, mlir::Type element,
                         llvm::ArrayRef<Input> inputs, Body body);
   mlir::Value pointwise(mlir::RankedTensorType type,
@@ -66,8 +70,8 @@ public:
     return pointwise(type.getShape(), type.getElementType(), inputs, body);
   }
 
-  /// Reduces the f32 values of `body` over the loops `axes` of `domain`. The
-  /// reduced dimensions vanish.
+  /// Reduces the f32 values of `body` over the loops `axes` of `domain`, in
+  /// f32. The reduced dimensions vanish.
   mlir::Value reduce(Reduction kind, llvm::ArrayRef<int64_t> domain,
                      llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<Input> inputs,
                      Body body);

@@ -195,26 +195,26 @@ static Value lowerSoftmax(Operation *op, LinalgBuilder &builder) {
   ArrayRef<int64_t> shape = type.getShape();
   int64_t rank = type.getRank();
   ArrayRef<int64_t> rowShape = shape.drop_back();
+  Type f32 = builder.b.getF32Type();
   Input x = builder.same(op->getOperand(0));
   Value largest = builder.reduce(Reduction::Max, shape, rank - 1, x,
                                  [](Scalars &, ValueRange a) { return a[0]; });
   Value exponential = builder.pointwise(
-      type, {x, builder.rows(largest, rank)},
+      shape, f32, {x, builder.rows(largest, rank)},
       [](Scalars &s, ValueRange a) { return s.exp(s.sub(a[0], a[1])); });
   Value sum =
       builder.reduce(Reduction::Sum, shape, rank - 1, builder.same(exponential),
                      [](Scalars &, ValueRange a) { return a[0]; });
   if (logarithm) {
     Value shift = builder.pointwise(
-        rowShape, type.getElementType(),
-        {builder.same(largest), builder.same(sum)},
+        rowShape, f32, {builder.same(largest), builder.same(sum)},
         [](Scalars &s, ValueRange a) { return s.add(a[0], s.log(a[1])); });
     return builder.pointwise(
         type, {x, builder.rows(shift, rank)},
         [](Scalars &s, ValueRange a) { return s.sub(a[0], a[1]); });
   }
   Value inverse = builder.pointwise(
-      rowShape, type.getElementType(), builder.same(sum),
+      rowShape, f32, builder.same(sum),
       [](Scalars &s, ValueRange a) { return s.div(s.constant(1.0), a[0]); });
   return builder.pointwise(
       type, {builder.same(exponential), builder.rows(inverse, rank)},

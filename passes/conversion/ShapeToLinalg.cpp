@@ -160,7 +160,12 @@ static Value lowerReduction(Operation *op, Value x, ArrayRef<int64_t> axes,
         return scale == 1.0 ? Value(arguments[0])
                             : s.mul(arguments[0], s.constant(scale));
       });
-  return builder.reshape(result, tensorType(op->getResult(0)).getShape());
+  RankedTensorType reduced = tensorType(op->getResult(0));
+  if (reduced.getElementType() != tensorType(result).getElementType())
+    result = builder.pointwise(tensorType(result).getShape(),
+                               reduced.getElementType(), builder.same(result),
+                               identity);
+  return builder.reshape(result, reduced.getShape());
 }
 
 Lowered lowerShape(Operation *op, LinalgBuilder &builder) {

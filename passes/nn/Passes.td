@@ -72,6 +72,34 @@ def NNFuseComposites : Pass<"nn-fuse-composites", "::mlir::ModuleOp"> {
   let dependentDialects = ["::pipewright::nn::NNDialect"];
 }
 
+def NNLowerPrecision : Pass<"nn-lower-precision", "::mlir::ModuleOp"> {
+  let summary = "Compute in bf16 what does not need more";
+  let description = [{
+    Parameters are read as bf16 working copies, matrix products, convolutions
+    and attention take bf16 operands, and whatever is computed from bf16 values
+    is bf16. What stays f32: the inputs and results of the model, the loss with
+    all that lies behind the last library op before it (cross entropy takes bf16
+    logits and computes in f32), sums and means, statistics of norms, masks of
+    attention, running statistics. Expects simplified IR in which composites
+    are fused. Works on the functions of the module. Idempotent.
+
+    ```mlir
+    %w = nn.parameter @w : tensor<8x4xf32>
+    %y = nn.matmul %x, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+    // becomes
+    %0 = nn.cast %x : tensor<2x8xf32> -> tensor<2x8xbf16>
+    %w = nn.parameter @w : tensor<8x4xbf16>
+    %y = nn.matmul %0, %w
+      : (tensor<2x8xbf16>, tensor<8x4xbf16>) -> tensor<2x4xbf16>
+    ```
+  }];
+  let options = [
+    Option<"type", "type", "std::string", "\"bf16\"",
+           "The element type: bf16 is the only one">
+  ];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // nn-form-kernels
 //===----------------------------------------------------------------------===//

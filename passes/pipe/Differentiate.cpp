@@ -8,6 +8,7 @@
 
 #include "passes/pipe/Passes.h"
 
+#include "dialects/nn/NNGradient.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "mlir/IR/Dominance.h"
@@ -167,10 +168,17 @@ LogicalResult StageGradient::differentiate(Operation *op, Operation *copy) {
            op->getOperands(), copy->getOperands(), operandGradients)) {
     if (!gradient || !active.contains(operand))
       continue;
-    if (gradient.getType() != copied.getType())
+    auto type = cast<RankedTensorType>(copied.getType());
+    // On the way to the f32 sum of a weight nothing is rounded.
+    if (nn::isWorkingCopy(copied))
+      type = type.clone(builder.getF32Type());
+    if (cast<RankedTensorType>(gradient.getType()).getShape() !=
+        type.getShape())
       return op->emitOpError("has a gradient of type ")
              << gradient.getType() << " for an operand of type "
              << copied.getType();
+    if (gradient.getType() != type)
+      gradient = nn::CastOp::create(builder, op->getLoc(), type, gradient);
     addGradient(copied, gradient, op->getLoc());
   }
   return success();

@@ -23,6 +23,8 @@ void buildImportPipeline(OpPassManager &pm,
   pm.addPass(nn::createNNSimplify(simplify));
   pm.addPass(nn::createNNFuseComposites());
   pm.addPass(nn::createNNSimplify(simplify));
+  if (options.bf16)
+    pm.addPass(nn::createNNLowerPrecision());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }
@@ -68,8 +70,10 @@ void buildAllocatedPipeline(OpPassManager &pm,
                             const AllocatedPipelineOptions &options) {
   pm.addPass(pipe::createPipePlanMemory());
   pm.addPass(pipe::createPipeVerifyAllocated());
+  if (options.assignStreams) {
+    pm.addPass(pipe::createPipeAssignStreams());
+    pm.addPass(pipe::createPipeVerifyStreams());
+  }
 }
 
 } // namespace pipewright
-  if (options.assignStreams)
-    pm.addPass(pipe::createPipeAssignStreams());

@@ -16,12 +16,15 @@ namespace pipewright {
 
 struct ImportPipelineOptions {
   bool noDropout = false;
+  /// Whether to compute in bf16 (nn-lower-precision).
+  bool bf16 = false;
 };
 
 /// What the frontend made -> the import level, simplified. The contract is
 /// checked first, because what follows relies on it; composites are searched
 /// between two simplifications, the first to bring exporters' spellings to one
-/// form, the second to clear away what the composites replaced.
+/// form, the second to clear away what the composites replaced. Precision is
+/// lowered last: composites are recognised, and constants folded, as f32.
 void buildImportPipeline(mlir::OpPassManager &pm,
                          const ImportPipelineOptions &options);
 
@@ -62,17 +65,17 @@ struct ScheduledPipelineOptions {
 void buildScheduledPipeline(mlir::OpPassManager &pm,
                             const ScheduledPipelineOptions &options);
 
-/// Scheduled level -> allocated level. Lives of buffers are known only now
-/// that each rank's list is final. Streams come last: which of them share bytes
-/// depends on where the buffers are.
-void buildAllocatedPipeline(mlir::OpPassManager &pm,
-                            const AllocatedPipelineOptions &options = {});
 struct AllocatedPipelineOptions {
   /// For targets with streams (cuda): `event` on posts, `pipe.record_event` and
   /// `pipe.wait_event` between the other ops of a rank.
   bool assignStreams = false;
 };
 
+/// Scheduled level -> allocated level. Lives of buffers are known only now
+/// that each rank's list is final. Streams come last: which of them share bytes
+/// depends on where the buffers are.
+void buildAllocatedPipeline(mlir::OpPassManager &pm,
+                            const AllocatedPipelineOptions &options = {});
 
 } // namespace pipewright
 

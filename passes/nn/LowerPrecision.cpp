@@ -1,0 +1,241 @@
+//===- LowerPrecision.cpp - nn-lower-precision ----------------------------===//
+//
+// One walk over the model in its order. Each op is given the element types
+// that it computes in. Values are rounded where they are made and widened where
+// they are used, so that it is the short form that is kept and sent.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/nn/Passes.h"
+
+#include "dialects/nn/NNInference.h"
+#include "dialects/nn/NNOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+
+using namespace mlir;
+
+namespace pipewright::nn {
+#define GEN_PASS_DEF_NNLOWERPRECISION
+#include "passes/nn/Passes.h.inc"
+
+namespace {
+
+/// What an op computes in.
+enum class Precision {
+  /// The op works on no floats, or takes what comes.
+  Any,
+  F32,
+  BF16
+};
+
+class Lowering {
+public:
+  explicit Lowering(func::FuncOp model)
+      : model(model), table(model->getParentOfType<ModuleOp>()),
+        bf16(BFloat16Type::get(model.getContext())),
+        f32(Float32Type::get(model.getContext())) {}
+
+  LogicalResult run();
+
+private:
+  void findLossTail();
+  bool isLowered(Value value) const {
+    return tensorOf(value).getElementType() == bf16;
+  }
+  bool isFloat(Value value) const {
+    return isLowered(value) || tensorOf(value).getElementType() == f32;
+  }
+  Precision precisionOf(Operation *op) const;
+  void lowerParameter(ParameterOp read);
+  void convertOperands(Operation *op, Precision precision);
+  LogicalResult inferResults(Operation *op);
+  Value converted(OpOperand &use, Type element);
+  Value rounded(Value value);
+
+  func::FuncOp model;
+  SymbolTable table;
+  Type bf16, f32;
+  /// What is computed behind the last library op on the way to the loss.
+  DenseSet<Operation *> lossTail;
+  /// By the value that they are the bf16 form of.
+  DenseMap<Value, Value> roundedForms;
+};
+
+} // namespace
+
+void Lowering::findLossTail() {
+  SmallVector<Value> pending{
+      model.getBody().front().getTerminator()->getOperand(0)};
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val().getDefiningOp();
+    if (!op || isa<LibraryOpInterface, ParameterOp>(op) ||
+        !lossTail.insert(op).second)
+      continue;
+    // Its kernel computes in f32 whatever the logits are.
+    if (!isa<SoftmaxCrossEntropyOp>(op))
+      llvm::append_range(pending, op->getOperands());
+  }
+}
+
+Precision Lowering::precisionOf(Operation *op) const {
+  if (isa<SoftmaxCrossEntropyOp, CastOp, AssignStateOp>(op))
+    return Precision::Any;
+  if (lossTail.contains(op))
+    return Precision::F32;
+  // Arithmetic that pays for a conversion of its operands.
+  if (isa<MatmulOp, ConvOp, AttentionOp>(op))
+    return Precision::BF16;
+  // Statistics; where they meet the elements again they are rounded.
+  if (isa<ReduceSumOp, ReduceMeanOp>(op))
+    return Precision::F32;
+  bool anyLowered = llvm::any_of(
+      op->getOperands(), [&](Value operand) { return isLowered(operand); });
+  return anyLowered ? Precision::BF16 : Precision::Any;
+}
+
+/// `value` rounded, but a finite number stays one: masks are made of the
+/// largest there are.
+static Attribute lowerNumber(const APFloat &value, Type to) {
+  const llvm::fltSemantics &semantics = cast<FloatType>(to).getFloatSemantics();
+  APFloat result = value;
+  bool losesInfo;
+  result.convert(semantics, APFloat::rmNearestTiesToEven, &losesInfo);
+  if (result.isInfinity() && value.isFinite())
+    result = APFloat::getLargest(semantics, value.isNegative());
+  return FloatAttr::get(to, result);
+}
+
+static DenseElementsAttr lowerConstant(DenseElementsAttr data,
+                                       RankedTensorType type) {
+  Type element = type.getElementType();
+  if (data.isSplat())
+    return DenseElementsAttr::get(
+        type, lowerNumber(data.getSplatValue<APFloat>(), element));
+  SmallVector<Attribute> numbers =
+      llvm::map_to_vector(data.getValues<APFloat>(), [&](const APFloat &value) {
+        return lowerNumber(value, element);
+      });
+  return DenseElementsAttr::get(type, numbers);
+}
+
+Value Lowering::rounded(Value value) {
+  Value &known = roundedForms[value];
+  if (known)
+    return known;
+  RankedTensorType type =
+      RankedTensorType::get(tensorOf(value).getShape(), bf16);
+  // What was widened loses nothing on the way back.
+  auto cast = value.getDefiningOp<CastOp>();
+  if (cast && cast.getX().getType() == type)
+    return known = cast.getX();
+  OpBuilder builder(model.getContext());
+  builder.setInsertionPointAfterValue(value);
+  if (auto constant = value.getDefiningOp<ConstantOp>())
+    return known = ConstantOp::create(builder, value.getLoc(),
+                                      lowerConstant(constant.getValue(), type));
+  return known = CastOp::create(builder, value.getLoc(), type, value);
+}
+
+Value Lowering::converted(OpOperand &use, Type element) {
+  Value value = use.get();
+  RankedTensorType type = tensorOf(value);
+  if (type.getElementType() == element)
+    return value;
+  if (element == bf16)
+    return rounded(value);
+  OpBuilder builder(use.getOwner());
+  return CastOp::create(builder, use.getOwner()->getLoc(),
+                        f32TensorOf(model.getContext(), type.getShape()),
+                        value);
+}
+
+void Lowering::lowerParameter(ParameterOp read) {
+  auto weight = table.lookup<WeightOp>(read.getWeight());
+  if (weight && weight.getRole() == WeightRole::Parameter)
+    read.getResult().setType(
+        RankedTensorType::get(read.getResult().getType().getShape(), bf16));
+}
+
+void Lowering::convertOperands(Operation *op, Precision precision) {
+  if (precision == Precision::Any)
+    return;
+  auto attention = dyn_cast<AttentionOp>(op);
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isFloat(operand.get()))
+      continue;
+    // It comes behind q, k and v.
+    bool isMask = attention && operand.getOperandNumber() == 3;
+    bool isWide = precision == Precision::F32 || isMask;
+    operand.set(converted(operand, isWide ? f32 : bf16));
+  }
+}
+
+/// Gives the results the element types that follow from the operands.
+LogicalResult Lowering::inferResults(Operation *op) {
+  if (auto inferred = dyn_cast<InferTypeOpInterface>(op)) {
+    SmallVector<Type> types;
+    if (failed(inferred.inferReturnTypes(
+            op->getContext(), op->getLoc(), op->getOperands(),
+            op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
+            op->getRegions(), types)))
+      return failure();
+    for (auto [result, type] : llvm::zip_equal(op->getResults(), types))
+      result.setType(type);
+    return success();
+  }
+  // The others keep their operand's element type, except for casts.
+  if (isa<CastOp, ParameterOp>(op) || op->getNumOperands() == 0)
+    return success();
+  Type element = tensorOf(op->getOperand(0)).getElementType();
+  for (Value result : op->getResults())
+    if (isFloat(result))
+      result.setType(
+          RankedTensorType::get(tensorOf(result).getShape(), element));
+  return success();
+}
+
+LogicalResult Lowering::run() {
+  findLossTail();
+  Block &body = model.getBody().front();
+  SmallVector<Operation *> ops;
+  for (Operation &op : body.without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : ops) {
+    if (auto read = dyn_cast<ParameterOp>(op)) {
+      lowerParameter(read);
+      continue;
+    }
+    convertOperands(op, precisionOf(op));
+    if (failed(inferResults(op)))
+      return failure();
+  }
+  // What users get, and the loss, have the types that they had.
+  Operation *end = body.getTerminator();
+  for (auto [operand, type] :
+       llvm::zip_equal(end->getOpOperands(), model.getResultTypes()))
+    operand.set(
+        converted(operand, cast<RankedTensorType>(type).getElementType()));
+  return success();
+}
+
+namespace {
+
+struct LowerPrecision : impl::NNLowerPrecisionBase<LowerPrecision> {
+  using NNLowerPrecisionBase::NNLowerPrecisionBase;
+
+  void runOnOperation() override {
+    if (type != "bf16") {
+      getOperation().emitError("nn-lower-precision: expects type bf16, but got "
+                               "'")
+          << type << "'";
+      return signalPassFailure();
+    }
+    for (auto model : getOperation().getOps<func::FuncOp>())
+      if (!model.isExternal() && failed(Lowering(model).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace pipewright::nn
