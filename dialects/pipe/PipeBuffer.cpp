@@ -33,6 +33,28 @@ LogicalResult BufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult PlaceOp::verify() {
+  // (C1)
+  if (getLowered() && 2 * getLowered()->getBytes() != getBuffer().getBytes())
+    return emitOpError("expects a lowered copy of half of ")
+           << getBuffer() << ", but got " << *getLowered();
+  return success();
+}
+
+LogicalResult OptimizerOp::verify() {
+  // (C1)
+  if (getLowered() && 2 * getLowered()->getBytes() != getWeights().getBytes())
+    return emitOpError("expects lowered copies of half of ")
+           << getWeights() << ", but got " << *getLowered();
+  // (C2)
+  if (ArrayAttr versions = getVersionsAttr())
+    for (auto version : versions.getAsRange<BufferAttr>())
+      if (version.getBytes() != getNewest().getBytes())
+        return emitOpError("expects versions of the size of ")
+               << getNewest() << ", but got " << version;
+  return success();
+}
+
 LogicalResult ArenaOp::verifyRegions() {
   for (Operation &op : *getBody()) {
     // (C1)

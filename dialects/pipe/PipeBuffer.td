@@ -34,6 +34,11 @@ def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
   let summary = "Where a stage's copy of a weight and its gradient live";
   let description = [{
     `owner` marks the copy that the optimizer updates and that is saved.
+    Stages that read a weight as bf16 read it from `lowered`, a rounded copy
+    that is as new as the weight; where no optimizer writes it, `kernel` does.
+
+    Constraints:
+    - (C1) `lowered` has half of the weight's bytes.
 
     Example:
     ```mlir
@@ -43,11 +48,13 @@ def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
   }];
   let arguments = (ins FlatSymbolRefAttr:$weight, FlatSymbolRefAttr:$stage,
     Pipe_BufferAttr:$buffer, OptionalAttr<Pipe_BufferAttr>:$gradient,
+    OptionalAttr<Pipe_BufferAttr>:$lowered, OptionalAttr<SymbolRefAttr>:$kernel,
     UnitAttr:$owner);
   let assemblyFormat = [{
     $weight `in` $stage `weight` $buffer (`gradient` $gradient^)?
-    (`owner` $owner^)? attr-dict
+    (`lowered` $lowered^ (`by` $kernel^)?)? (`owner` $owner^)? attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
@@ -57,7 +64,14 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     layout; `hyper` holds four 32-bit floats that the runtime fills for each
     update. `weights` are always the newest; where a schedule lets tasks read
     older ones, an update copies what it is about to overwrite to one of
-    `versions`, which have the same layout too.
+    `versions`, which have the same layout too. Stages that read bf16 weights
+    read `lowered`, rounded by each update, in the same layout and half the
+    size; `versions` are then of these.
+
+    Constraints:
+    - (C1) `lowered` has half of the weights' bytes.
+    - (C2) each of `versions` has the size of what tasks read: of `lowered`
+      where it is given, else of `weights`.
 
     Example:
     ```mlir
@@ -72,11 +86,17 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     OptionalAttr<SymbolRefAttr>:$kernel,
     Pipe_BufferAttr:$weights, Pipe_BufferAttr:$gradients,
     Pipe_BufferArrayAttr:$states, Pipe_BufferAttr:$hyper,
-    Pipe_OptionalBuffers:$versions);
+    OptionalAttr<Pipe_BufferAttr>:$lowered, Pipe_OptionalBuffers:$versions);
   let assemblyFormat = [{
     $stage (`kernel` $kernel^)? `weights` $weights `gradients` $gradients
-    `states` $states `hyper` $hyper (`versions` $versions^)? attr-dict
+    `states` $states `hyper` $hyper (`lowered` $lowered^)?
+    (`versions` $versions^)? attr-dict
   }];
+  let extraClassDeclaration = [{
+    /// The newest version of what tasks read.
+    BufferAttr getNewest() { return getLowered().value_or(getWeights()); }
+  }];
+  let hasVerifier = 1;
 }
 
 def Pipe_RegionOp : Pipe_Op<"region", [HasParent<"ArenaOp">]> {

@@ -115,7 +115,14 @@ LogicalResult BodyVerifier::verifyOp(Operation &op) {
     if (failed(verifyBounds(op, result, buffer)))
       return failure();
     if (auto read = dyn_cast<nn::ParameterOp>(op)) {
-      BufferAttr place = arena.readOf(read.getWeightAttr(), stage, body);
+      BufferAttr place = arena.readOf(read, stage, body);
+      // Versions are of what the stage reads; there is only one of each.
+      OptimizerOp optimizer = arena.optimizerOf(stage.getSymName());
+      if (optimizer && optimizer.getVersions() && optimizer.getLowered() &&
+          !isa<EvaluateOp>(body) && place &&
+          overlap(place, optimizer.getWeights()))
+        return op.emitOpError("reads a trained weight in f32, but the old "
+                              "versions of its stage are bf16 copies");
       if (buffer != place)
         return op.emitOpError("expects the weight's place, but got ") << buffer;
       memory.write(result, buffer);

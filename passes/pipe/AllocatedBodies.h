@@ -71,10 +71,13 @@ struct RankArena {
   /// What no task may write: weights, gradients, states.
   std::vector<std::pair<mlir::Operation *, BufferAttr>> fixed;
 
-  BufferAttr weightOf(mlir::FlatSymbolRefAttr weight, llvm::StringRef stage) {
+  /// Null where the stage has no such copy of the weight.
+  BufferAttr weightOf(nn::ParameterOp read, llvm::StringRef stage) {
     for (auto place : op.getBody()->getOps<PlaceOp>())
-      if (place.getWeightAttr() == weight && place.getStage() == stage)
-        return place.getBuffer();
+      if (place.getWeightAttr() == read.getWeightAttr() &&
+          place.getStage() == stage)
+        return read.isWorkingCopy() ? place.getLowered().value_or(BufferAttr())
+                                    : place.getBuffer();
     return BufferAttr();
   }
 
@@ -88,16 +91,16 @@ struct RankArena {
 
   /// Where a body of a stage finds a weight: at a distance from the version
   /// that the task reads, if its stage has old ones; otherwise in its place.
-  BufferAttr readOf(mlir::FlatSymbolRefAttr weight, StageOp stage,
+  BufferAttr readOf(nn::ParameterOp read, StageOp stage,
                     mlir::Operation *body) {
-    BufferAttr place = weightOf(weight, stage.getSymName());
+    BufferAttr place = weightOf(read, stage.getSymName());
     OptimizerOp optimizer = optimizerOf(stage.getSymName());
     if (!place || !optimizer || !optimizer.getVersions() ||
-        llvm::isa<EvaluateOp>(body) || !overlap(place, optimizer.getWeights()))
+        llvm::isa<EvaluateOp>(body) || !overlap(place, optimizer.getNewest()))
       return place;
     return BufferAttr::get(place.getContext(), BufferSpace::weights, 0,
                            place.getOffset() -
-                               optimizer.getWeights().getOffset(),
+                               optimizer.getNewest().getOffset(),
                            place.getBytes());
   }
 

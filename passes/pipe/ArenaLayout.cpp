@@ -46,6 +46,19 @@ static ArenaLayout::Range around(ArenaLayout::Range first,
   return {first.offset, alignedSize(last.offset + last.bytes) - first.offset};
 }
 
+/// Whether any body of the place's stage reads the weight's bf16 copy.
+static bool isReadLowered(const Stages &stages,
+                          const ArenaLayout::Place &place) {
+  StringRef weight = place.copies->weight.getSymName();
+  return stages[place.stage]
+      .walk([&](nn::ParameterOp read) {
+        return read.isWorkingCopy() && read.getWeight() == weight
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
                          int64_t numStates, ArrayRef<int64_t> oldVersions) {
   for (int32_t stage : onRank)
@@ -79,6 +92,27 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     place->weight = allocate(bytesOf(*place));
   addRegion("weights", begin, end);
 
+  // The flat range of a stage is halved as a whole, padding and all.
+  begin = end = alignedSize(end);
+  llvm::SmallDenseMap<int32_t, Range> loweredOf;
+  for (auto [stage, group] : llvm::zip_equal(onRank, updated)) {
+    if (llvm::none_of(group, [&](const Place *place) {
+          return isReadLowered(stages, *place);
+        }))
+      continue;
+    Range weights = around(group.front()->weight, group.back()->weight);
+    Range lowered = allocate(weights.bytes / 2);
+    loweredOf[stage] = lowered;
+    for (Place *place : group)
+      place->lowered = {lowered.offset +
+                            (place->weight.offset - weights.offset) / 2,
+                        place->weight.bytes / 2};
+  }
+  for (Place *place : others)
+    if (isReadLowered(stages, *place))
+      place->lowered = allocate(place->weight.bytes / 2);
+  addRegion("bf16 weights", begin, end);
+
   begin = end = alignedSize(end);
   for (ArrayRef<Place *> group : updated) {
     for (Place *place : group)
@@ -99,6 +133,9 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     optimizer.weights = around(group.front()->weight, group.back()->weight);
     optimizer.gradients =
         around(*group.front()->gradient, *group.back()->gradient);
+    if (auto lowered = loweredOf.find(optimizer.stage);
+        lowered != loweredOf.end())
+      optimizer.lowered = lowered->second;
     for (int64_t state = 0; state < numStates; ++state)
       optimizer.states.push_back(allocate(optimizer.weights.bytes));
     optimizers.push_back(std::move(optimizer));
@@ -110,7 +147,7 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     for (auto [stage, count] : llvm::zip_equal(onRank, oldVersions))
       if (stage == optimizer.stage)
         for (int64_t slot = 0; slot < count; ++slot)
-          optimizer.versions.push_back(allocate(optimizer.weights.bytes));
+          optimizer.versions.push_back(allocate(optimizer.newest().bytes));
   addRegion("old weights", begin, end);
 
   begin = end = alignedSize(end);
@@ -142,16 +179,19 @@ const ArenaLayout::Optimizer *ArenaLayout::optimizerOf(int32_t stage) const {
   return nullptr;
 }
 
-BufferAttr ArenaLayout::bufferOf(MLIRContext *context, int32_t stage,
-                                 StringRef weight) const {
-  const Place &place = placeOf(stage, weight);
+BufferAttr ArenaLayout::bufferOf(nn::ParameterOp read, int32_t stage,
+                                 bool isTraining) const {
+  const Place &place = placeOf(stage, read.getWeight());
   const Optimizer *optimizer = optimizerOf(stage);
-  bool hasVersions = optimizer && !optimizer->versions.empty() &&
-                     place.isOwner && place.gradient;
+  Range range = read.isWorkingCopy() ? *place.lowered : place.weight;
+  bool hasVersions = isTraining && optimizer && !optimizer->versions.empty() &&
+                     place.isOwner && place.gradient &&
+                     read.isWorkingCopy() == optimizer->lowered.has_value();
   return BufferAttr::get(
-      context, hasVersions ? BufferSpace::weights : BufferSpace::arena,
-      place.weight.offset - (hasVersions ? optimizer->weights.offset : 0),
-      place.weight.bytes);
+      read.getContext(),
+      hasVersions ? BufferSpace::weights : BufferSpace::arena,
+      range.offset - (hasVersions ? optimizer->newest().offset : 0),
+      range.bytes);
 }
 
 void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
@@ -167,6 +207,8 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         FlatSymbolRefAttr::get(place.copies->weight.getSymNameAttr()),
         stages.nameOf(place.stage), buffer(place.weight),
         place.gradient ? buffer(*place.gradient) : BufferAttr(),
+        place.lowered ? buffer(*place.lowered) : BufferAttr(),
+        /*kernel=*/SymbolRefAttr(),
         place.isOwner ? builder.getUnitAttr() : UnitAttr());
   for (const Optimizer &optimizer : optimizers) {
     SmallVector<Attribute> states, versions;
@@ -174,12 +216,13 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
       states.push_back(buffer(state));
     for (Range version : optimizer.versions)
       versions.push_back(buffer(version));
-    OptimizerOp::create(builder, location, stages.nameOf(optimizer.stage),
-                        /*kernel=*/SymbolRefAttr(), buffer(optimizer.weights),
-                        buffer(optimizer.gradients),
-                        builder.getArrayAttr(states), buffer(optimizer.hyper),
-                        versions.empty() ? ArrayAttr()
-                                         : builder.getArrayAttr(versions));
+    OptimizerOp::create(
+        builder, location, stages.nameOf(optimizer.stage),
+        /*kernel=*/SymbolRefAttr(), buffer(optimizer.weights),
+        buffer(optimizer.gradients), builder.getArrayAttr(states),
+        buffer(optimizer.hyper),
+        optimizer.lowered ? buffer(*optimizer.lowered) : BufferAttr(),
+        versions.empty() ? ArrayAttr() : builder.getArrayAttr(versions));
   }
   for (const Region &region : regions)
     RegionOp::create(builder, location, region.name, buffer(region.range));

@@ -32,14 +32,21 @@ public:
     bool isOwner;
     Range weight;
     std::optional<Range> gradient;
+    /// The bf16 copy, if the stage reads that.
+    std::optional<Range> lowered;
   };
   struct Optimizer {
     int32_t stage;
     Range weights, gradients;
     llvm::SmallVector<Range> states;
     Range hyper;
-    /// Room for old versions of the weights.
+    /// The bf16 copies, if the stage reads those.
+    std::optional<Range> lowered;
+    /// Room for old versions of what the stage reads.
     llvm::SmallVector<Range> versions;
+
+    /// The newest version of what the stage reads.
+    Range newest() const { return lowered.value_or(weights); }
   };
   struct Region {
     llvm::StringRef name;
@@ -56,10 +63,11 @@ public:
   const Place &placeOf(int32_t stage, llvm::StringRef weight) const;
   /// Null where a stage has nothing to train.
   const Optimizer *optimizerOf(int32_t stage) const;
-  /// Where the forward and backward of a stage find a weight: in its place, or
-  /// at a distance from the version that the task reads.
-  BufferAttr bufferOf(mlir::MLIRContext *context, int32_t stage,
-                      llvm::StringRef weight) const;
+  /// Where the bodies of a stage find what an op reads: in its place, or, for
+  /// forward and backward (`isTraining`), at a distance from the version that
+  /// the task reads.
+  BufferAttr bufferOf(nn::ParameterOp read, int32_t stage,
+                      bool isTraining) const;
 
   /// Names a range, which may enlarge the arena; nothing where it is empty.
   void addRegion(llvm::StringRef name, int64_t begin, int64_t end);

@@ -116,11 +116,7 @@ BufferAttr BodyPlan::bufferOfRoot(Value root, const ArenaLayout &layout,
   MLIRContext *context = body->getContext();
   if (auto read = root.getDefiningOp<nn::ParameterOp>()) {
     // Evaluation reads the newest version.
-    if (!isa<EvaluateOp>(body))
-      return layout.bufferOf(context, stage, read.getWeight());
-    ArenaLayout::Range range = layout.placeOf(stage, read.getWeight()).weight;
-    return BufferAttr::get(context, BufferSpace::arena, range.offset,
-                           range.bytes);
+    return layout.bufferOf(read, stage, !isa<EvaluateOp>(body));
   }
   if (BufferAttr buffer = leaving.lookup(root))
     return buffer;

@@ -207,7 +207,7 @@ static void writeVersions(RankOp program, FlatSymbolRefAttr stage,
     if (slot != versions.slotOf.end())
       task.setWeightsAttr(buffer(optimizer.versions[slot->second]));
     else if (task.getKind() != TaskKind::update && versions.slots > 0)
-      task.setWeightsAttr(buffer(optimizer.weights));
+      task.setWeightsAttr(buffer(optimizer.newest()));
   }
 }
 

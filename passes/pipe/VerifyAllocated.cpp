@@ -71,7 +71,7 @@ LogicalResult ProgramBuffersVerifier::verifyVersion(TaskOp task) {
   if (!optimizer || task.getKind() == TaskKind::evaluate)
     return success();
   auto &found = versions[task.getStage().str()];
-  int64_t newestAt = optimizer.getWeights().getOffset();
+  int64_t newestAt = optimizer.getNewest().getOffset();
   std::optional<BufferAttr> weights = task.getWeights();
   if (task.getKind() != TaskKind::update && optimizer.getVersions() && !weights)
     return task.emitOpError("has no weights; run pipe-plan-memory");
@@ -115,7 +115,7 @@ LogicalResult ProgramBuffersVerifier::verifyNextStep(RankOp program) {
   for (auto &[stage, tasks] : before) {
     OptimizerOp optimizer = arena.optimizerOf(stage);
     auto &found = versions[stage];
-    int64_t newest = found[optimizer.getWeights().getOffset()];
+    int64_t newest = found[optimizer.getNewest().getOffset()];
     for (auto &[at, task] : tasks)
       if (found[at] != newest - 1)
         return task.emitOpError("reads at offset ")
@@ -327,8 +327,9 @@ private:
     for (auto place : arena.op.getBody()->getOps<PlaceOp>()) {
       if (failed(add(place, place.getBuffer())))
         return failure();
-      if (std::optional<BufferAttr> gradient = place.getGradient())
-        if (failed(add(place, *gradient)))
+      for (std::optional<BufferAttr> other :
+           {place.getGradient(), place.getLowered()})
+        if (other && failed(add(place, *other)))
           return failure();
     }
     for (auto optimizer : arena.op.getBody()->getOps<OptimizerOp>()) {
@@ -342,13 +343,9 @@ private:
       SmallVector<BufferAttr> oldVersions;
       if (ArrayAttr given = optimizer.getVersionsAttr())
         llvm::append_range(oldVersions, given.getAsRange<BufferAttr>());
-      for (BufferAttr version : oldVersions) {
-        if (version.getBytes() != optimizer.getWeights().getBytes())
-          return optimizer.emitOpError("expects versions of the size of ")
-                 << optimizer.getWeights() << ", but got " << version;
+      for (BufferAttr version : oldVersions)
         if (failed(add(optimizer, version)))
           return failure();
-      }
       if (failed(add(optimizer, optimizer.getHyper())) ||
           failed(verifyFlat(arena, optimizer)))
         return failure();
@@ -373,6 +370,15 @@ private:
         return place.emitOpError("lies at ")
                << weight << " of its stage's weights and at " << gradient
                << " of its gradients, which the optimizer takes for one";
+      if (place.getLowered().has_value() != optimizer.getLowered().has_value())
+        return place.emitOpError("expects a lowered copy exactly where its "
+                                 "stage's optimizer writes them");
+      if (optimizer.getLowered() && 2 * (place.getLowered()->getOffset() -
+                                         optimizer.getLowered()->getOffset()) !=
+                                        weight)
+        return place.emitOpError("has a lowered copy at ")
+               << *place.getLowered() << ", which the optimizer writes at "
+               << optimizer.getLowered()->getOffset() + weight / 2;
     }
     return success();
   }
