@@ -38,7 +38,7 @@ static bool prefersWinograd(const ConvolutionShape &s, bool weightGradient) {
   if (s.kh != 3 || s.kw != 3 || s.strideH != 1 || s.strideW != 1 ||
       s.dilationH != 1 || s.dilationW != 1 || s.groups != 1)
     return false;
-  if (s.c < 32 || s.o < 32)
+  if (s.c < 32 || s.o < 32 || s.type != ElementType::F32)
     return false;
   const int64_t perSample =
       (s.outputHeight() + 3) / 4 * ((s.outputWidth() + 3) / 4);
@@ -72,7 +72,7 @@ struct Direction {
   /// Which input is a packed weight that outlives a call; -1: none.
   int kept = -1;
   int64_t keptVersion = -1;
-  const float *keptFrom = nullptr;
+  const void *keptFrom = nullptr;
   void *keptMemory = nullptr;
   size_t outputScratch = 0, inputScratch[2] = {0, 0}, padScratch = 0;
 };
@@ -105,27 +105,33 @@ static void *allocate(size_t bytes) {
 }
 
 static memory::desc weightDesc(const ConvolutionShape &s,
+                               memory::data_type type,
                                memory::format_tag grouped,
                                memory::format_tag plain) {
   if (s.groups == 1)
-    return {{s.o, s.c, s.kh, s.kw}, memory::data_type::f32, plain};
-  return {{s.groups, s.o / s.groups, s.c / s.groups, s.kh, s.kw},
-          memory::data_type::f32,
-          grouped};
+    return {{s.o, s.c, s.kh, s.kw}, type, plain};
+  return {
+      {s.groups, s.o / s.groups, s.c / s.groups, s.kh, s.kw}, type, grouped};
 }
 
 /// The descriptors that all three directions are made of.
 namespace {
 struct Descs {
-  explicit Descs(const ConvolutionShape &s, memory::format_tag tag)
-      : x({s.n, s.c, s.h, s.w}, memory::data_type::f32,
+  /// Weight gradients are f32 whatever the operands are.
+  Descs(const ConvolutionShape &s, memory::format_tag tag,
+        bool weightGradient = false)
+      : type(s.type == ElementType::BF16 ? memory::data_type::bf16
+                                         : memory::data_type::f32),
+        x({s.n, s.c, s.h, s.w}, type,
           tag == memory::format_tag::any ? tag : memory::format_tag::nchw),
         w(weightDesc(
-            s, tag == memory::format_tag::any ? tag : memory::format_tag::goihw,
+            s, weightGradient ? memory::data_type::f32 : type,
+            tag == memory::format_tag::any ? tag : memory::format_tag::goihw,
             tag == memory::format_tag::any ? tag : memory::format_tag::oihw)),
-        y({s.n, s.o, s.outputHeight(), s.outputWidth()}, memory::data_type::f32,
+        y({s.n, s.o, s.outputHeight(), s.outputWidth()}, type,
           tag == memory::format_tag::any ? tag : memory::format_tag::nchw),
-        bias({s.o}, memory::data_type::f32, memory::format_tag::x) {}
+        bias({s.o}, type, memory::format_tag::x) {}
+  memory::data_type type;
   memory::desc x, w, y, bias;
 };
 } // namespace
@@ -211,16 +217,15 @@ static void finish(Rank &rank, Convolutions &state, Direction &direction,
 }
 
 /// Runs one direction on buffers of the arena.
-static void execute(Rank &rank, Direction &direction, const float *first,
-                    const float *second, const float *bias, float *out,
-                    bool accumulate) {
+static void execute(Rank &rank, Direction &direction, Buffer first,
+                    Buffer second, Buffer bias, Buffer out, bool accumulate) {
   Convolutions &state = rank.library<Convolutions>();
   char *scratch = state.scratch;
   std::unordered_map<int, memory> arguments;
-  const float *inputs[2] = {first, second};
+  void *inputs[2] = {rank.data<char>(first), rank.data<char>(second)};
   for (int i = 0; i < 2; ++i) {
     Operand &operand = direction.inputs[i];
-    operand.plain.set_data_handle(const_cast<float *>(inputs[i]));
+    operand.plain.set_data_handle(inputs[i]);
     if (operand.same) {
       arguments.insert({direction.inputArguments[i], operand.plain});
       continue;
@@ -243,11 +248,11 @@ static void execute(Rank &rank, Direction &direction, const float *first,
     arguments.insert({direction.inputArguments[i], operand.blocked});
   }
   if (bias) {
-    direction.bias.set_data_handle(const_cast<float *>(bias));
+    direction.bias.set_data_handle(rank.data<char>(bias));
     arguments.insert({DNNL_ARG_BIAS, direction.bias});
   }
   Operand &output = direction.output;
-  output.plain.set_data_handle(out);
+  output.plain.set_data_handle(rank.data<char>(out));
   const bool direct = output.same && !accumulate;
   if (!direct) {
     output.blocked.set_data_handle(scratch);
@@ -338,8 +343,8 @@ void pipewright::runtime::prepareConvolutionBackwardWeight(
   guarded("weight gradient set-up", number, [&] {
     Convolutions &state = rank.library<Convolutions>();
     Direction &d = state.backwardWeight[number];
-    const Descs plain(s, memory::format_tag::nchw);
-    const Descs any(s, memory::format_tag::any);
+    const Descs plain(s, memory::format_tag::nchw, true);
+    const Descs any(s, memory::format_tag::any, true);
     using Backward = dnnl::convolution_backward_weights;
     const auto make = [&](dnnl::algorithm algorithm) {
       return Backward::primitive_desc(
@@ -386,8 +391,7 @@ void pipewright::runtime::convolutionForward(Rank &rank, int64_t number,
   guarded("forward", number, [&] {
     Direction &d =
         find(rank.library<Convolutions>().forward, number, "forward");
-    execute(rank, d, rank.data<float>(x), rank.data<float>(w),
-            rank.data<float>(bias), rank.data<float>(y), false);
+    execute(rank, d, x, w, bias, y, false);
   });
 }
 
@@ -397,8 +401,7 @@ void pipewright::runtime::convolutionBackwardData(Rank &rank, int64_t number,
   guarded("data gradient", number, [&] {
     Direction &d = find(rank.library<Convolutions>().backwardData, number,
                         "data gradient");
-    execute(rank, d, rank.data<float>(dy), rank.data<float>(w), nullptr,
-            rank.data<float>(dx), false);
+    execute(rank, d, dy, w, Buffer(), dx, false);
   });
 }
 
@@ -409,7 +412,6 @@ void pipewright::runtime::convolutionBackwardWeight(Rank &rank, int64_t number,
   guarded("weight gradient", number, [&] {
     Direction &d = find(rank.library<Convolutions>().backwardWeight, number,
                         "weight gradient");
-    execute(rank, d, rank.data<float>(dy), rank.data<float>(x), nullptr,
-            rank.data<float>(dw), accumulate);
+    execute(rank, d, dy, x, Buffer(), dw, accumulate);
   });
 }

@@ -1,15 +1,18 @@
 //===- Dropout.cpp - Dropout by counter-based random numbers --------------===//
 
 #include "runtime/kernels/Dropout.h"
+#include "runtime/kernels/BFloat16.h"
 #include "runtime/kernels/Parallel.h"
 #include "runtime/kernels/RandomFactors.h"
 
 using namespace pipewright::runtime;
 
-void pipewright::runtime::dropout(Rank &rank, const DropoutShape &shape,
-                                  int64_t microBatch, Buffer x, Buffer y) {
-  const float *from = rank.data<float>(x);
-  float *to = rank.data<float>(y);
+static void store(float value, float &to) { to = value; }
+static void store(float value, BFloat16 &to) { to = narrow(value); }
+
+template <class Element>
+static void dropElements(Rank &rank, const DropoutShape &shape,
+                         int64_t microBatch, const Element *from, Element *to) {
   const RandomStream stream = {rank.seed(), static_cast<uint32_t>(shape.id),
                                static_cast<uint32_t>(microBatch),
                                static_cast<uint32_t>(rank.step())};
@@ -23,8 +26,18 @@ void pipewright::runtime::dropout(Rank &rank, const DropoutShape &shape,
                   const int64_t count = std::min(chunk, shape.elements - first);
                   randomFactors(stream, shape.rate, first, count, factors);
                   for (int64_t i = 0; i < count; ++i)
-                    to[first + i] = from[first + i] * factors[i];
+                    store(widen(from[first + i]) * factors[i], to[first + i]);
                 }
               });
+}
+
+void pipewright::runtime::dropout(Rank &rank, const DropoutShape &shape,
+                                  int64_t microBatch, Buffer x, Buffer y) {
+  if (shape.type == ElementType::BF16)
+    dropElements(rank, shape, microBatch, rank.data<const BFloat16>(x),
+                 rank.data<BFloat16>(y));
+  else
+    dropElements(rank, shape, microBatch, rank.data<const float>(x),
+                 rank.data<float>(y));
   rank.poll();
 }

@@ -31,6 +31,9 @@ struct MatmulShape {
   ElementType result = ElementType::F32;
 };
 
+/// Called in setUp, once per bf16 shape used in a step: its primitive.
+void prepareMatmul(Rank &rank, const MatmulShape &shape);
+
 void matmul(Rank &rank, const MatmulShape &shape, Buffer a, Buffer b, Buffer y);
 
 } // namespace pipewright::runtime

@@ -1,12 +1,14 @@
 //===- Pooling.cpp - Max and average pooling over NCHW --------------------===//
 
 #include "runtime/kernels/Pooling.h"
+#include "runtime/kernels/BFloat16.h"
 #include "runtime/kernels/Parallel.h"
 #include "runtime/kernels/VectorMath.h"
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 using namespace pipewright::runtime;
 
@@ -19,6 +21,65 @@ constexpr int64_t columnChunk = 64;
 /// [0, size).
 struct Range {
   int64_t begin, end;
+};
+
+/// Room for one plane of each thread as floats, where images are bf16: loops
+/// and sums are the same then.
+class PlaneScratch : public LibraryState {
+public:
+  float *planes(Rank &rank, int64_t elements) {
+    const size_t wanted = rank.threads() * elements;
+    if (wanted > memory.size()) {
+      rank.countScratch((wanted - memory.size()) * sizeof(float));
+      memory.resize(wanted);
+    }
+    return memory.data();
+  }
+
+private:
+  std::vector<float> memory;
+};
+
+/// The planes of two images, one that is read and one that is written.
+class Planes {
+public:
+  Planes(Rank &rank, const PoolingShape &shape, Buffer source,
+         int64_t sourceElements, Buffer target, int64_t targetElements)
+      : isShort(shape.type == ElementType::BF16),
+        source(rank.data<const char>(source)), target(rank.data<char>(target)),
+        sourceElements(sourceElements), targetElements(targetElements) {
+    if (isShort)
+      scratch = rank.library<PlaneScratch>().planes(rank, sourceElements +
+                                                              targetElements);
+  }
+
+  const float *read(int64_t plane, int64_t thread) const {
+    if (!isShort)
+      return reinterpret_cast<const float *>(source) + plane * sourceElements;
+    float *to = scratch + thread * (sourceElements + targetElements);
+    widen(reinterpret_cast<const BFloat16 *>(source) + plane * sourceElements,
+          sourceElements, to);
+    return to;
+  }
+  /// Where to write the plane; `finish` it then.
+  float *write(int64_t plane, int64_t thread) const {
+    if (!isShort)
+      return reinterpret_cast<float *>(target) + plane * targetElements;
+    return scratch + thread * (sourceElements + targetElements) +
+           sourceElements;
+  }
+  void finish(int64_t plane, int64_t thread) const {
+    if (isShort)
+      narrow(write(plane, thread), targetElements,
+             reinterpret_cast<BFloat16 *>(target) + plane * targetElements);
+  }
+
+private:
+  bool isShort;
+  const char *source;
+  char *target;
+  int64_t sourceElements, targetElements;
+  float *scratch = nullptr;
 };
 
 } // namespace
@@ -138,57 +199,71 @@ static void maxPoolRowTwoByTwo(const PoolingShape &s, const float *upper,
   }
 }
 
-/// Calls body(plane) for all planes (sample and channel).
+/// Calls body(plane, source, target) for all planes (sample and channel).
 template <class Body>
-static void forPlanes(Rank &rank, const PoolingShape &s, const Body &body) {
-  const int64_t planes = s.n * s.c;
-  parallelFor(threadsFor(rank.threads(), planes * s.h * s.w), planes,
-              [&](int64_t begin, int64_t end, int64_t) {
-                for (int64_t plane = begin; plane < end; ++plane)
-                  body(plane);
+static void forPlanes(Rank &rank, const PoolingShape &s, const Planes &planes,
+                      const Body &body) {
+  const int64_t count = s.n * s.c;
+  parallelFor(threadsFor(rank.threads(), count * s.h * s.w), count,
+              [&](int64_t begin, int64_t end, int64_t thread) {
+                for (int64_t plane = begin; plane < end; ++plane) {
+                  body(plane, planes.read(plane, thread),
+                       planes.write(plane, thread));
+                  planes.finish(plane, thread);
+                }
               });
   rank.poll();
 }
 
+/// From the larger image to the smaller one.
+static Planes poolingPlanes(Rank &rank, const PoolingShape &s, Buffer x,
+                            Buffer y) {
+  return {rank, s, x, s.h * s.w, y, s.oh * s.ow};
+}
+
+/// And back.
+static Planes gradientPlanes(Rank &rank, const PoolingShape &s, Buffer dy,
+                             Buffer dx) {
+  return {rank, s, dy, s.oh * s.ow, dx, s.h * s.w};
+}
+
 void pipewright::runtime::maxPool(Rank &rank, const PoolingShape &s, Buffer x,
                                   Buffer y, Buffer window) {
-  const float *from = rank.data<float>(x);
-  float *to = rank.data<float>(y);
   uint8_t *positions = rank.data<uint8_t>(window);
   const bool twoByTwo = isTwoByTwo(s);
-  forPlanes(rank, s, [&](int64_t plane) {
-    const float *input = from + plane * s.h * s.w;
-    for (int64_t row = 0; row < s.oh; ++row) {
-      const int64_t at = (plane * s.oh + row) * s.ow;
-      uint8_t *window = positions ? positions + at : nullptr;
-      if (twoByTwo)
-        maxPoolRowTwoByTwo(s, input + 2 * row * s.w, to + at, window);
-      else
-        maxPoolRow(s, input, row, to + at, window);
-    }
-  });
+  forPlanes(rank, s, poolingPlanes(rank, s, x, y),
+            [&](int64_t plane, const float *input, float *output) {
+              for (int64_t row = 0; row < s.oh; ++row) {
+                float *to = output + row * s.ow;
+                uint8_t *window = positions
+                                      ? positions + (plane * s.oh + row) * s.ow
+                                      : nullptr;
+                if (twoByTwo)
+                  maxPoolRowTwoByTwo(s, input + 2 * row * s.w, to, window);
+                else
+                  maxPoolRow(s, input, row, to, window);
+              }
+            });
 }
 
 void pipewright::runtime::maxPoolBackward(Rank &rank, const PoolingShape &s,
                                           Buffer dy, Buffer window, Buffer dx) {
-  const float *from = rank.data<float>(dy);
   const uint8_t *positions = rank.data<uint8_t>(window);
-  float *to = rank.data<float>(dx);
   // Where in the input a position of the window lies, from its corner.
   int64_t offsets[256];
   for (int64_t i = 0; i < std::min<int64_t>(s.kh * s.kw, 256); ++i)
     offsets[i] = i / s.kw * s.dilationH * s.w + i % s.kw * s.dilationW;
-  forPlanes(rank, s, [&](int64_t plane) {
-    float *out = to + plane * s.h * s.w;
-    std::memset(out, 0, s.h * s.w * sizeof(float));
-    for (int64_t row = 0; row < s.oh; ++row) {
-      const int64_t at = (plane * s.oh + row) * s.ow;
-      const int64_t corner = (row * s.strideH - s.padTop) * s.w - s.padLeft;
-      for (int64_t o = 0; o < s.ow; ++o)
-        out[corner + o * s.strideW + offsets[positions[at + o]]] +=
-            from[at + o];
-    }
-  });
+  forPlanes(rank, s, gradientPlanes(rank, s, dy, dx),
+            [&](int64_t plane, const float *in, float *out) {
+              std::memset(out, 0, s.h * s.w * sizeof(float));
+              const uint8_t *position = positions + plane * s.oh * s.ow;
+              for (int64_t row = 0; row < s.oh; ++row) {
+                const int64_t corner =
+                    (row * s.strideH - s.padTop) * s.w - s.padLeft;
+                for (int64_t o = 0; o < s.ow; ++o)
+                  out[corner + o * s.strideW + offsets[*position++]] += *in++;
+              }
+            });
 }
 
 /// What an output of average pooling is divided by.
@@ -232,29 +307,23 @@ static void forWindows(const PoolingShape &s, const Body &body) {
 
 void pipewright::runtime::averagePool(Rank &rank, const PoolingShape &s,
                                       Buffer x, Buffer y) {
-  const float *from = rank.data<float>(x);
-  float *to = rank.data<float>(y);
-  forPlanes(rank, s, [&](int64_t plane) {
-    const float *in = from + plane * s.h * s.w;
-    float *out = to + plane * s.oh * s.ow;
-    std::memset(out, 0, s.oh * s.ow * sizeof(float));
-    forWindows(s, [&](int64_t o, int64_t i) { out[o] += in[i]; });
-    for (int64_t row = 0; row < s.oh; ++row)
-      for (int64_t column = 0; column < s.ow; ++column)
-        out[row * s.ow + column] /= averageDivisor(s, row, column);
-  });
+  forPlanes(rank, s, poolingPlanes(rank, s, x, y),
+            [&](int64_t, const float *in, float *out) {
+              std::memset(out, 0, s.oh * s.ow * sizeof(float));
+              forWindows(s, [&](int64_t o, int64_t i) { out[o] += in[i]; });
+              for (int64_t row = 0; row < s.oh; ++row)
+                for (int64_t column = 0; column < s.ow; ++column)
+                  out[row * s.ow + column] /= averageDivisor(s, row, column);
+            });
 }
 
 void pipewright::runtime::averagePoolBackward(Rank &rank, const PoolingShape &s,
                                               Buffer dy, Buffer dx) {
-  const float *from = rank.data<float>(dy);
-  float *to = rank.data<float>(dx);
-  forPlanes(rank, s, [&](int64_t plane) {
-    const float *in = from + plane * s.oh * s.ow;
-    float *out = to + plane * s.h * s.w;
-    std::memset(out, 0, s.h * s.w * sizeof(float));
-    forWindows(s, [&](int64_t o, int64_t i) {
-      out[i] += in[o] / averageDivisor(s, o / s.ow, o % s.ow);
-    });
-  });
+  forPlanes(rank, s, gradientPlanes(rank, s, dy, dx),
+            [&](int64_t, const float *in, float *out) {
+              std::memset(out, 0, s.h * s.w * sizeof(float));
+              forWindows(s, [&](int64_t o, int64_t i) {
+                out[i] += in[o] / averageDivisor(s, o / s.ow, o % s.ow);
+              });
+            });
 }
