@@ -5,6 +5,7 @@
 #include "runtime/core/Rank.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
+#include "runtime/train/RandomWeights.h"
 #include "runtime/transport/Transport.h"
 
 #include <algorithm>
@@ -60,9 +61,7 @@ static void copyOnce(Rank &rank, Buffer from, Buffer to) {
   }
 }
 
-void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {
-  if (rank.program().weights.empty())
-    return;
+static void readWeights(Rank &rank, const std::string &path) {
   const SafetensorsReader file(path);
   for (const WeightInfo &weight : rank.program().weights) {
     const TensorView tensor =
@@ -72,12 +71,23 @@ void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {
            " bytes, but its buffer ", weight.buffer.bytes);
     rank.write(weight.buffer, tensor.data);
   }
+}
+
+void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {
+  if (rank.program().weights.empty())
+    return;
+  if (path == "random")
+    drawWeights(rank);
+  else
+    readWeights(rank, path);
   for (const OldWeights &stage : rank.program().oldWeights)
     copyOnce(rank, stage.newest, stage.old);
 }
 
 void pipewright::runtime::checkWeights(const Program &program,
                                        const std::string &path) {
+  if (path == "random")
+    return checkRandomWeights(program);
   std::unique_ptr<SafetensorsReader> file;
   for (const RankProgram &rank : program.ranks)
     for (const WeightInfo &weight : rank.weights) {

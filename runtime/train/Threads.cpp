@@ -27,8 +27,10 @@ Placement::Placement(int64_t ranksOnHost, int64_t threads, bool launched)
 }
 
 void Placement::apply(int64_t indexOnHost) const {
+#ifdef PIPEWRIGHT_HAS_CPU
   // Per thread: oneDNN asks the calling thread's setting.
   omp_set_num_threads(static_cast<int>(threadsPerRank));
+#endif
   cpu_set_t set;
   CPU_ZERO(&set);
   const int64_t first = pinned() ? indexOnHost * threadsPerRank : 0;
