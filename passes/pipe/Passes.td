@@ -433,4 +433,20 @@ def PipeAssignStreams : Pass<"pipe-assign-streams", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
+def PipeVerifyStreams : Pass<"pipe-verify-streams", "::mlir::ModuleOp"> {
+  let summary = "Prove that the streams of a rank do not race";
+  let description = [{
+    Contract: of two ops on different streams that use the same byte, and of
+    which one writes it, the program's streams and events order one before the
+    other; every event is recorded once, before it is waited for; and no stream
+    waits for a transfer before the `pipe.wait_send` or `pipe.wait_receive` with
+    which the plan was proved free of deadlock.
+
+    Runs each program symbolically with vector clocks, and so knows nothing of
+    how events were assigned. The first violation of each program is reported: a
+    race with its rank, both ops, their streams and the bytes.
+  }];
+}
+
+#endif // PIPEWRIGHT_PASSES_PIPE_PASSES_TD
 
