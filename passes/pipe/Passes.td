@@ -398,7 +398,6 @@ def PipeVerifyAllocated : Pass<"pipe-verify-allocated", "::mlir::ModuleOp"> {
   }];
 }
 
-#endif // PIPEWRIGHT_PASSES_PIPE_PASSES_TD
 def PipeAssignStreams : Pass<"pipe-assign-streams", "::mlir::ModuleOp"> {
   let summary = "Order the work of a rank's streams by events";
   let description = [{
@@ -433,6 +432,7 @@ def PipeAssignStreams : Pass<"pipe-assign-streams", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
+
 def PipeVerifyStreams : Pass<"pipe-verify-streams", "::mlir::ModuleOp"> {
   let summary = "Prove that the streams of a rank do not race";
   let description = [{
@@ -449,4 +449,3 @@ def PipeVerifyStreams : Pass<"pipe-verify-streams", "::mlir::ModuleOp"> {
 }
 
 #endif // PIPEWRIGHT_PASSES_PIPE_PASSES_TD
-
