@@ -133,10 +133,13 @@ Value BodyWriter::bufferOf(Value value) {
   if (pipe::BufferAttr planned = plannedBuffer(value)) {
     buffer = bufferAt(value, planned);
   } else if (auto parameter = dyn_cast<nn::ParameterOp>(op)) {
-    if (pipe::PlaceOp place = placeOf(op, parameter.getWeightAttr()))
-      buffer = bufferAt(value, place.getBuffer());
-    else
+    pipe::PlaceOp place = placeOf(op, parameter.getWeightAttr());
+    if (!place)
       return {};
+    if (!parameter.isWorkingCopy())
+      buffer = bufferAt(value, place.getBuffer());
+    else if (place.getLowered())
+      buffer = bufferAt(value, *place.getLowered());
   }
   if (!buffer) {
     op->emitOpError() << "expects a planned buffer for result "
@@ -204,7 +207,9 @@ LogicalResult BodyWriter::writeLaunch(nn::LaunchOp op) {
       return failure();
     arguments.push_back(buffer);
   }
-  writer.launch(op.getKernel().getLeafReference().getValue(), arguments);
+  StringRef kernel = op.getKernel().getLeafReference().getValue();
+  preparations.kernel(kernel);
+  writer.launch(kernel, arguments);
   return success();
 }
 
@@ -218,6 +223,12 @@ textOf(DenseElementsAttr elements) {
       values.push_back(floatLiteral(value.convertToFloat()));
     return {"float", values};
   }
+  if (type.isBF16()) {
+    // Its bits: C++20 has no such number.
+    for (const APFloat &value : elements.getValues<APFloat>())
+      values.push_back(std::to_string(value.bitcastToAPInt().getZExtValue()));
+    return {"uint16_t", values};
+  }
   for (const APInt &value : elements.getValues<APInt>())
     values.push_back(type.isInteger(1) ? (value.isZero() ? "0" : "1")
                                        : std::to_string(value.getSExtValue()));
@@ -225,6 +236,13 @@ textOf(DenseElementsAttr elements) {
           : type.isInteger(1) ? "uint8_t"
                               : "int8_t",
           values};
+}
+
+/// All bits zero.
+static bool isZero(Attribute element) {
+  if (auto number = dyn_cast<FloatAttr>(element))
+    return number.getValue().isPosZero();
+  return cast<IntegerAttr>(element).getValue().isZero();
 }
 
 LogicalResult BodyWriter::writeConstant(nn::ConstantOp op) {
@@ -239,7 +257,7 @@ LogicalResult BodyWriter::writeConstant(nn::ConstantOp op) {
     writer.fill(elements.getSplatValue<APFloat>().convertToFloat(), buffer);
     return success();
   }
-  if (elements.isSplat() && elements.getSplatValue<APInt>().isZero()) {
+  if (elements.isSplat() && isZero(elements.getSplatValue<Attribute>())) {
     writer.zero(buffer);
     return success();
   }

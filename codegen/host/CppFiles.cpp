@@ -74,26 +74,21 @@ static void makeMethodCalls(std::string &line) {
       line.substr(0, at) + object + "." + method + "(" + line.substr(comma + 2);
 }
 
-/// Breaks a long statement after commas that are not inside of braces or
-/// strings; continued lines are indented by four more.
-static std::string wrap(StringRef line) {
-  constexpr size_t width = 80;
-  if (line.size() <= width)
-    return line.str();
-  size_t indent = line.find_first_not_of(' ');
-  std::string result, current;
+/// `launch(rank, k, @{, x, y, @});` -> `launch(rank, k, {x, y});`
+static void makeLists(std::string &line) {
+  constexpr StringLiteral open = "@{, ", close = ", @}";
+  if (size_t at = line.find(open.data()); at != std::string::npos)
+    line.replace(at, open.size(), "{");
+  if (size_t at = line.find(close.data()); at != std::string::npos)
+    line.replace(at, close.size(), "}");
+}
+
+/// Cuts after commas that are in no string and `depth` braces deep.
+static SmallVector<StringRef> splitAtCommas(StringRef line, int depth) {
+  SmallVector<StringRef> parts;
   bool inString = false;
   int braces = 0;
-  size_t partBegin = 0;
-  auto addPart = [&](StringRef part) {
-    if (!current.empty() && current.size() + part.rtrim().size() > width &&
-        StringRef(current).trim().size() > 0) {
-      result += StringRef(current).rtrim().str() + "\n";
-      current = std::string(indent + 4, ' ') + part.ltrim().str();
-    } else {
-      current += part;
-    }
-  };
+  size_t begin = 0;
   for (size_t i = 0; i < line.size(); ++i) {
     char c = line[i];
     if (c == '"' && (i == 0 || line[i - 1] != '\\'))
@@ -101,18 +96,60 @@ static std::string wrap(StringRef line) {
     if (inString)
       continue;
     braces += c == '{' ? 1 : c == '}' ? -1 : 0;
-    if (c == ',' && braces == 0) {
-      addPart(line.slice(partBegin, i + 2));
-      partBegin = i + 2;
+    if (c == ',' && braces == depth) {
+      parts.push_back(line.slice(begin, i + 2));
+      begin = i + 2;
     }
   }
-  addPart(line.substr(partBegin));
+  parts.push_back(line.substr(begin));
+  return parts;
+}
+
+constexpr size_t lineWidth = 80;
+
+/// Breaks a long statement after commas, inside of braces only where a plain
+/// list does not fit into a line; continued lines are indented by four more.
+static std::string wrap(StringRef line) {
+  if (line.size() <= lineWidth)
+    return line.str();
+  size_t indent = line.find_first_not_of(' ') + 4;
+  SmallVector<StringRef> parts;
+  for (StringRef part : splitAtCommas(line, 0)) {
+    bool isPlainList = part.starts_with("{") && !part.starts_with("{.");
+    if (isPlainList && indent + part.rtrim().size() > lineWidth)
+      llvm::append_range(parts, splitAtCommas(part, 1));
+    else
+      parts.push_back(part);
+  }
+  std::string result, current;
+  for (StringRef part : parts) {
+    if (current.size() + part.rtrim().size() > lineWidth &&
+        !StringRef(current).trim().empty()) {
+      result += StringRef(current).rtrim().str() + "\n";
+      current = std::string(indent, ' ') + part.ltrim().str();
+    } else {
+      current += part;
+    }
+  }
   return result + current;
+}
+
+/// Puts a statement into a function that is an argument: `f([&] { ... });`, on
+/// one line where it fits.
+static std::string putInside(StringRef opening, StringRef statement) {
+  std::string indent(statement.find_first_not_of(' '), ' ');
+  std::string line =
+      indent + opening.str() + " " + statement.trim().str() + " });";
+  if (line.size() <= lineWidth)
+    return line;
+  return indent + opening.str() + "\n" + wrap(("  " + statement).str()) + "\n" +
+         indent + "});";
 }
 
 /// Works in the markers of one function, given as its lines.
 static void finishFunction(ArrayRef<StringRef> lines, std::string &out) {
-  constexpr StringLiteral nameMarker = "//@name ", behindMarker = "//@behind ";
+  constexpr StringLiteral nameMarker = "//@name ", behindMarker = "//@behind ",
+                          insideMarker = "//@inside ";
   llvm::StringMap<std::string> names;
   for (StringRef line : lines) {
     StringRef text = line.trim();
@@ -122,6 +159,8 @@ static void finishFunction(ArrayRef<StringRef> lines, std::string &out) {
     names[value] = name.str();
   }
   SmallVector<std::string> finished;
+  // What the next statement goes into.
+  StringRef opening;
   for (StringRef line : lines) {
     StringRef text = line.trim();
     if (text.starts_with(nameMarker))
@@ -137,15 +176,23 @@ static void finishFunction(ArrayRef<StringRef> lines, std::string &out) {
       before += "// " + text.str();
       continue;
     }
+    if (text.consume_front(insideMarker)) {
+      opening = text;
+      continue;
+    }
     if (text.starts_with("//") || text.starts_with("#")) {
       finished.push_back(line.rtrim().str());
       continue;
     }
     std::string renamed = rename(line, names);
     makeMethodCalls(renamed);
+    makeLists(renamed);
     if (line.ends_with(") {"))
       joinDeclarators(renamed);
-    finished.push_back(wrap(StringRef(renamed).rtrim()));
+    StringRef statement = StringRef(renamed).rtrim();
+    finished.push_back(opening.empty() ? wrap(statement)
+                                       : putInside(opening, statement));
+    opening = {};
   }
   for (const std::string &line : finished)
     out += line + "\n";

@@ -8,6 +8,8 @@
 #ifndef PIPEWRIGHT_CODEGEN_HOST_EMITHOST_H
 #define PIPEWRIGHT_CODEGEN_HOST_EMITHOST_H
 
+#include "codegen/host/Target.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -19,6 +21,7 @@ namespace pipewright::codegen {
 
 /// Texts and figures that the program shows, which the IR does not hold.
 struct HostOptions {
+  Target target = Target::Cpu;
   std::string modelName = "model";
   std::string timetable;
   std::string planJson;

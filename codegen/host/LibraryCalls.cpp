@@ -23,6 +23,10 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
+static Type elementOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType();
+}
+
 static int64_t product(ArrayRef<int64_t> sizes) {
   int64_t result = 1;
   for (int64_t size : sizes)
@@ -47,7 +51,9 @@ static ShapeText matmulShape(nn::MatmulOp op, bool accumulates) {
   text.field("transposeA", op.getTransposeA())
       .field("transposeB", op.getTransposeB())
       .field("broadcastB", broadcast && batch > 1);
-  return text.field("beta", accumulates ? 1.0f : 0.0f, 0.0f);
+  return text.field("beta", accumulates ? 1.0f : 0.0f, 0.0f)
+      .field("type", elementOf(op.getA()))
+      .field("result", elementOf(op.getResult()));
 }
 
 /// The shape of a convolution, as all of its directions share it.
@@ -64,7 +70,8 @@ static ShapeText convolutionShape(ConvOp op, ArrayRef<int64_t> x,
   text.field("padBottom", pads[2]).field("padRight", pads[3]);
   text.field("dilationH", dilations[0], 1).field("dilationW", dilations[1], 1);
   text.field("groups", static_cast<int64_t>(op.getGroups()), 1);
-  return text.field("keepPackedWeight", hasWeight);
+  return text.field("keepPackedWeight", hasWeight)
+      .field("type", elementOf(op->getOperand(0)));
 }
 
 template <class PoolOp>
@@ -99,7 +106,7 @@ static ShapeText attentionShape(AttentionOp op) {
     text.field("maskBatch", sizes[0], 1).field("maskHeads", sizes[1], 1);
     text.field("maskRows", sizes[2], 1).field("maskColumns", sizes[3], 1);
   }
-  return text;
+  return text.field("type", elementOf(op.getQ()));
 }
 
 /// The weight behind a value, empty where it is none.
@@ -193,7 +200,12 @@ LogicalResult BodyWriter::writePooling(Operation *op) {
   auto dilated = [](auto pool, ShapeText text) {
     auto dilations = pool.getDilations();
     return text.field("dilationH", dilations[0], 1)
-        .field("dilationW", dilations[1], 1);
+        .field("dilationW", dilations[1], 1)
+        .field("type", elementOf(pool->getOperand(0)));
+  };
+  auto average = [](auto pool, ShapeText text) {
+    return text.field("countIncludePad", pool.getCountIncludePad())
+        .field("type", elementOf(pool->getOperand(0)));
   };
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](nn::MaxPoolOp pool) {
@@ -211,16 +223,13 @@ LogicalResult BodyWriter::writePooling(Operation *op) {
       .Case([&](nn::AveragePoolOp pool) {
         ShapeText shape =
             poolShape(pool, shapeOf(pool.getX()), shapeOf(pool.getResult()));
-        writer.averagePool(
-            shape.field("countIncludePad", pool.getCountIncludePad()),
-            operands[0], results[0]);
+        writer.averagePool(average(pool, shape), operands[0], results[0]);
       })
       .Case([&](nn::AveragePoolBackwardOp pool) {
         ShapeText shape =
             poolShape(pool, shapeOf(pool.getResult()), shapeOf(pool.getDy()));
-        writer.averagePoolBackward(
-            shape.field("countIncludePad", pool.getCountIncludePad()),
-            operands[0], results[0]);
+        writer.averagePoolBackward(average(pool, shape), operands[0],
+                                   results[0]);
       });
   return success();
 }
@@ -273,7 +282,9 @@ LogicalResult BodyWriter::writeLibraryCall(Operation *op) {
         Value y = destinationOf(matmul.getResult(), accumulates);
         if (!a || !b || !y)
           return failure();
-        writer.matmul(matmulShape(matmul, accumulates), a, b, y);
+        ShapeText shape = matmulShape(matmul, accumulates);
+        preparations.matmul(shape.str());
+        writer.matmul(shape, a, b, y);
         return success();
       })
       .Case<nn::ConvOp, nn::ConvBackwardDataOp, nn::ConvBackwardWeightOp>(
@@ -291,6 +302,7 @@ LogicalResult BodyWriter::writeLibraryCall(Operation *op) {
         shape.field("elements", product(shapeOf(dropout.getX())));
         shape.field("rate", dropout.getRate().convertToFloat(), 0.0f);
         shape.field("id", static_cast<int64_t>(dropout.getId()));
+        shape.field("type", elementOf(dropout.getX()));
         writer.dropout(shape, x, y);
         return success();
       })
@@ -304,6 +316,7 @@ LogicalResult BodyWriter::writeLibraryCall(Operation *op) {
         ShapeText shape;
         shape.field("rows", sizes[0]).field("width", sizes[1]);
         shape.field("count", product(shapeOf(embedding.getIndices())));
+        shape.field("type", elementOf(embedding.getTable()));
         writer.embedding(shape, table, indices, y);
         return success();
       })
@@ -318,6 +331,8 @@ LogicalResult BodyWriter::writeLibraryCall(Operation *op) {
         ShapeText shape;
         shape.field("rows", sizes[0]).field("width", sizes[1]);
         shape.field("count", product(shapeOf(embedding.getIndices())));
+        shape.field("type", elementOf(embedding.getDy()));
+        preparations.embeddingBackward(shape.str());
         writer.embeddingBackward(shape, dy, indices, dtable, accumulates);
         return success();
       })

@@ -63,9 +63,10 @@ void boundIndices(Value value, Port &port) {
   }
 }
 
-FailureOr<ProgramLayout> ProgramLayout::of(ModuleOp module) {
+FailureOr<ProgramLayout> ProgramLayout::of(ModuleOp module, Target target) {
   ProgramLayout layout;
   layout.module = module;
+  layout.target = target;
   if (auto updates =
           module->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kUpdates))
     layout.updates = updates.getInt();

@@ -9,6 +9,7 @@
 #ifndef PIPEWRIGHT_CODEGEN_HOST_PROGRAMLAYOUT_H
 #define PIPEWRIGHT_CODEGEN_HOST_PROGRAMLAYOUT_H
 
+#include "codegen/host/Target.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
 
@@ -59,9 +60,11 @@ struct RankLayout {
 
 class ProgramLayout {
 public:
-  static mlir::FailureOr<ProgramLayout> of(mlir::ModuleOp module);
+  static mlir::FailureOr<ProgramLayout> of(mlir::ModuleOp module,
+                                           Target target);
 
   mlir::ModuleOp module;
+  Target target = Target::Cpu;
   /// Of the weights, in one step.
   int64_t updates = 1;
   std::vector<StageLayout> stages;

@@ -12,6 +12,7 @@
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -80,6 +81,37 @@ static LogicalResult writeWeight(llvm::raw_ostream &os,
   return success();
 }
 
+/// How many events a list records: they are numbered from 0.
+static int64_t countEvents(pipe::RankOp list) {
+  int64_t count = 0;
+  auto add = [&](std::optional<uint64_t> event) {
+    if (event)
+      count = std::max(count, static_cast<int64_t>(*event) + 1);
+  };
+  for (Operation &op : list.getBodyRegion().front())
+    llvm::TypeSwitch<Operation *>(&op)
+        .Case<pipe::PostSendOp, pipe::PostReceiveOp, pipe::RecordEventOp>(
+            [&](auto typed) { add(typed.getEvent()); });
+  return count;
+}
+
+/// What a rank needs that is a GPU: its links and events.
+static void writeStreams(llvm::raw_ostream &os, const RankLayout &rank) {
+  llvm::SetVector<int64_t> peers;
+  for (pipe::RankOp list : {rank.train, rank.evaluate})
+    if (list)
+      for (auto post : list.getOps<pipe::PostSendOp>())
+        peers.insert(post.getPeer());
+  SmallVector<int64_t> sorted(peers.begin(), peers.end());
+  llvm::sort(sorted);
+  if (!sorted.empty())
+    os << ",\n     .sendsTo = {" << joinSizes(sorted, ", ") << "}";
+  if (int64_t events = countEvents(rank.train))
+    os << ",\n     .events = " << events;
+  if (int64_t events = rank.evaluate ? countEvents(rank.evaluate) : 0)
+    os << ",\n     .evaluateEvents = " << events;
+}
+
 static LogicalResult writeRank(llvm::raw_ostream &os,
                                const ProgramLayout &layout,
                                const RankLayout &rank,
@@ -91,11 +123,32 @@ static LogicalResult writeRank(llvm::raw_ostream &os,
       return failure();
   os << "     },\n";
 
+  // Flat ranges of optimizers, then the copies that no optimizer writes.
+  std::string lowered;
+  auto addLowered = [&](pipe::BufferAttr master, pipe::BufferAttr copy) {
+    lowered +=
+        "      {" + bufferText(master) + ", " + bufferText(copy) + "},\n";
+  };
+  llvm::SmallDenseSet<StringRef> updated;
+  for (auto optimizer : arena.getOps<pipe::OptimizerOp>())
+    if (optimizer.getLowered()) {
+      updated.insert(optimizer.getStage());
+      addLowered(optimizer.getWeights(), *optimizer.getLowered());
+    }
+  for (auto place : arena.getOps<pipe::PlaceOp>()) {
+    bool isUpdated = place.getOwner() && place.getGradient() &&
+                     updated.contains(place.getStage());
+    if (place.getLowered() && !isUpdated)
+      addLowered(place.getBuffer(), *place.getLowered());
+  }
+  if (!lowered.empty())
+    os << "     .loweredWeights = {\n" << lowered << "     },\n";
+
   std::string versions;
   for (auto optimizer : arena.getOps<pipe::OptimizerOp>())
     if (ArrayAttr old = optimizer.getVersionsAttr())
       for (auto version : old.getAsRange<pipe::BufferAttr>())
-        versions += "      {" + bufferText(optimizer.getWeights()) + ", " +
+        versions += "      {" + bufferText(optimizer.getNewest()) + ", " +
                     bufferText(version) + "},\n";
   if (!versions.empty())
     os << "     .oldWeights = {\n" << versions << "     },\n";
@@ -109,18 +162,23 @@ static LogicalResult writeRank(llvm::raw_ostream &os,
   llvm::sort(sorted);
   os << "     .inputs = {" << joinSizes(sorted, ", ") << "},\n";
 
-  os << "     .step = " << rankFunctionName(rank.number, RankFunction::Step)
-     << ",\n";
+  auto function = [&](RankFunction which) {
+    std::string name = rankFunctionName(rank.number, which);
+    return layout.target == Target::Cuda ? "onDevice<" + name + ">" : name;
+  };
+  os << "     .step = " << function(RankFunction::Step) << ",\n";
   if (rank.evaluate)
-    os << "     .evaluate = "
-       << rankFunctionName(rank.number, RankFunction::Evaluate) << ",\n";
-  os << "     .setUp = " << rankFunctionName(rank.number, RankFunction::SetUp)
+    os << "     .evaluate = " << function(RankFunction::Evaluate) << ",\n";
+  os << "     .setUp = " << function(RankFunction::SetUp)
      << ",\n     .memory = {\n";
   for (auto region : arena.getOps<pipe::RegionOp>())
     os << "      {" << stringLiteral(region.getName()) << ", "
        << region.getBuffer().getBytes() << "},\n";
   os << "     },\n     .predictedStepSeconds = "
-     << llvm::format("%.6g", options.predictedStepSeconds) << "},\n";
+     << llvm::format("%.6g", options.predictedStepSeconds);
+  if (layout.target == Target::Cuda)
+    writeStreams(os, rank);
+  os << "},\n";
   return success();
 }
 
@@ -199,7 +257,10 @@ LogicalResult writeProgramTable(OpBuilder &builder, const ProgramLayout &layout,
     if (failed(writeRank(os, layout, rank, options)))
       return failure();
   os << "  },\n  .timetable = " << rawLiteral(options.timetable)
-     << ",\n  .planJson = " << rawLiteral(options.planJson) << ",\n}";
+     << ",\n  .planJson = " << rawLiteral(options.planJson) << ",\n";
+  if (layout.target == Target::Cuda)
+    os << "  .device = &deviceProgram,\n";
+  os << "}";
 
   MLIRContext *context = builder.getContext();
   Location loc = module.getLoc();

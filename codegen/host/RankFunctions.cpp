@@ -42,17 +42,33 @@ private:
   Value bufferOf(Operation *user, Value value);
   Value placed(Operation *op, FlatSymbolRefAttr stage, FlatSymbolRefAttr weight,
                bool gradient);
+  /// Null where the stage has no such weight.
+  pipe::PlaceOp placeOf(FlatSymbolRefAttr stage,
+                        FlatSymbolRefAttr weight) const;
+  Value loweredCopy(pipe::PlaceOp place);
+  LogicalResult writeLowering(pipe::SetWeightOp set);
   /// All weights of a stage, in one of their versions.
   Value weightsAt(const StageLayout &stage, pipe::BufferAttr place);
   LogicalResult writeUpdate(pipe::TaskOp task, const StageLayout &stage);
+  LogicalResult writeTransfer(Operation *op, Value value, int64_t peer,
+                              std::optional<int64_t> event);
+  LogicalResult writeStreamLine(Operation *op);
+  void commentCall(const std::string &name, const std::string &addition);
+  bool hasStreams() const { return layout.target == Target::Cuda; }
 
   FunctionWriter &writer;
   const ProgramLayout &layout;
   pipe::RankOp rank;
   llvm::DenseMap<Value, Value> buffers;
+  /// Of what was declared, for comments.
+  llvm::DenseMap<Value, std::string> names;
   /// What was declared, by name and place, and how many of each name.
   std::map<std::tuple<std::string, int64_t, int64_t>, Value> declared;
   llvm::StringMap<int64_t> counts;
+  /// What each event says when it has fired, for readers: `F0.1 is done`.
+  llvm::DenseMap<int64_t, std::string> eventTexts;
+  /// The same of what was put on the compute stream last.
+  std::string lastWork;
 };
 
 //===----------------------------------------------------------------------===//
@@ -151,9 +167,11 @@ Value RankWriter::declare(StringRef base, pipe::BufferAttr planned) {
   auto key =
       std::make_tuple(base.str(), planned.getOffset(), planned.getBytes());
   Value &value = declared[key];
-  if (!value)
-    value = writer.buffer((base + "_" + Twine(counts[base]++)).str(),
-                          planned.getOffset(), planned.getBytes());
+  if (!value) {
+    std::string name = (base + "_" + Twine(counts[base]++)).str();
+    value = writer.buffer(name, planned.getOffset(), planned.getBytes());
+    names[value] = name;
+  }
   return value;
 }
 
@@ -200,10 +218,7 @@ Value RankWriter::bufferOf(Operation *user, Value value) {
 
 Value RankWriter::placed(Operation *op, FlatSymbolRefAttr stage,
                          FlatSymbolRefAttr weight, bool gradient) {
-  const StageLayout *layoutOfStage = layout.findStage(stage.getValue());
-  pipe::PlaceOp place = layoutOfStage
-                            ? layoutOfStage->places.lookup(weight.getAttr())
-                            : pipe::PlaceOp();
+  pipe::PlaceOp place = placeOf(stage, weight);
   if (!place || (gradient && !place.getGradient())) {
     op->emitOpError() << "expects a place for "
                       << (gradient ? "the gradient of " : "") << "weight @"
@@ -215,8 +230,20 @@ Value RankWriter::placed(Operation *op, FlatSymbolRefAttr stage,
                   : declare(name, place.getBuffer());
 }
 
+pipe::PlaceOp RankWriter::placeOf(FlatSymbolRefAttr stage,
+                                  FlatSymbolRefAttr weight) const {
+  const StageLayout *layoutOfStage = layout.findStage(stage.getValue());
+  return layoutOfStage ? layoutOfStage->places.lookup(weight.getAttr())
+                       : pipe::PlaceOp();
+}
+
+Value RankWriter::loweredCopy(pipe::PlaceOp place) {
+  return declare(makeIdentifier(place.getWeight()) + "_bf16",
+                 *place.getLowered());
+}
+
 Value RankWriter::weightsAt(const StageLayout &stage, pipe::BufferAttr place) {
-  bool isNewest = pipe::OptimizerOp(stage.optimizer).getWeights() == place;
+  bool isNewest = pipe::OptimizerOp(stage.optimizer).getNewest() == place;
   return declare(((isNewest ? "weights" : "old") + Twine(stage.number)).str(),
                  place);
 }
@@ -234,12 +261,15 @@ LogicalResult RankWriter::writeBufferTable() {
       if (!placed(&op, set.getStageAttr(), set.getWeightAttr(), false) ||
           !placed(&op, set.getStageAttr(), set.getWeightAttr(), true))
         return failure();
+      pipe::PlaceOp place = placeOf(set.getStageAttr(), set.getWeightAttr());
+      if (place.getLowered())
+        loweredCopy(place);
     } else if (auto task = dyn_cast<pipe::TaskOp>(op)) {
       const StageLayout *stage = layout.findStage(task.getStage());
       if (!task.getWeights() || !stage->hasVersions())
         continue;
       weightsAt(*stage, *task.getWeights());
-      weightsAt(*stage, pipe::OptimizerOp(stage->optimizer).getWeights());
+      weightsAt(*stage, pipe::OptimizerOp(stage->optimizer).getNewest());
     }
   }
   return success();
@@ -248,6 +278,16 @@ LogicalResult RankWriter::writeBufferTable() {
 //===----------------------------------------------------------------------===//
 // Lines
 //===----------------------------------------------------------------------===//
+
+/// A task's line on a GPU says itself which one it is.
+void RankWriter::commentCall(const std::string &name,
+                             const std::string &addition) {
+  lastWork = name + " is done";
+  if (!hasStreams())
+    writer.commentBehind(addition.empty() ? name : name + ", " + addition);
+  else if (!addition.empty())
+    writer.commentBehind(addition);
+}
 
 /// What an update overwrites and somebody still needs is copied first.
 LogicalResult RankWriter::writeUpdate(pipe::TaskOp task,
@@ -260,14 +300,30 @@ LogicalResult RankWriter::writeUpdate(pipe::TaskOp task,
       return task.emitOpError("expects a place for old weights in stage @")
              << task.getStage();
     writer.copy(
-        weightsAt(stage, pipe::OptimizerOp(stage.optimizer).getWeights()),
+        weightsAt(stage, pipe::OptimizerOp(stage.optimizer).getNewest()),
         weightsAt(stage, *kept));
     writer.commentBehind("keeps version " + std::to_string(number));
   }
-  writer.callStage(stageFunctionName(stage.number, pipe::TaskKind::update),
+  writer.callStage(letterOf(pipe::TaskKind::update), stage.number,
+                   stageFunctionName(stage.number, pipe::TaskKind::update),
                    std::nullopt, {});
-  writer.commentBehind("U" + std::to_string(stage.number) +
-                       (number ? "." + std::to_string(number) : ""));
+  commentCall("U" + std::to_string(stage.number) +
+                  (number ? "." + std::to_string(number) : ""),
+              "");
+  return success();
+}
+
+/// Rounds a tied weight again that the owner has updated.
+LogicalResult RankWriter::writeLowering(pipe::SetWeightOp set) {
+  pipe::PlaceOp place = placeOf(set.getStageAttr(), set.getWeightAttr());
+  if (!place.getLowered())
+    return success();
+  if (!place.getKernelAttr())
+    return place.emitOpError("has no kernel; expects a module after "
+                             "attach-optimizer-kernels");
+  writer.launch(place.getKernelAttr().getLeafReference().getValue(),
+                {placed(set, set.getStageAttr(), set.getWeightAttr(), false),
+                 loweredCopy(place)});
   return success();
 }
 
@@ -306,13 +362,62 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
            << "expects " << countStageParameters(*stage, kind)
            << " buffers, but got " << arguments.size();
   int64_t microBatch = *task.getMicroBatch();
-  writer.callStage(stageFunctionName(stage->number, kind), microBatch,
+  writer.callStage(letterOf(kind), stage->number,
+                   stageFunctionName(stage->number, kind), microBatch,
                    arguments);
-  std::string name =
-      (letterOf(kind) + Twine(stage->number) + "." + Twine(microBatch)).str();
+  std::string version;
   if (task.getVersion())
-    name += ", version " + std::to_string(int64_t(*task.getVersion()));
-  writer.commentBehind(name);
+    version = "version " + std::to_string(int64_t(*task.getVersion()));
+  commentCall(
+      (letterOf(kind) + Twine(stage->number) + "." + Twine(microBatch)).str(),
+      version);
+  return success();
+}
+
+/// `value` is what a post sends, or what it will have received.
+LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
+                                        int64_t peer,
+                                        std::optional<int64_t> event) {
+  Value buffer = bufferOf(op, value);
+  if (!buffer)
+    return failure();
+  if (hasStreams() != event.has_value())
+    return op->emitOpError(hasStreams()
+                               ? "has no event; expects a module after "
+                                 "pipe-assign-streams"
+                               : "has an event, which a CPU knows nothing of; "
+                                 "expects a module before "
+                                 "pipe-assign-streams");
+  bool sends = isa<pipe::PostSendOp>(op);
+  if (sends)
+    writer.postSend(peer, buffer, event);
+  else
+    writer.postReceive(peer, buffer, event);
+  writer.commentBehind((sends ? "to rank " : "from rank ") +
+                       std::to_string(peer));
+  if (event)
+    eventTexts[*event] =
+        names.lookup(buffer) + (sends ? " is sent" : " is there");
+  return success();
+}
+
+LogicalResult RankWriter::writeStreamLine(Operation *op) {
+  if (!hasStreams())
+    return op->emitOpError("has no place in a CPU's program; expects a module "
+                           "before pipe-assign-streams");
+  if (auto wait = dyn_cast<pipe::WaitEventOp>(op)) {
+    writer.wait(streamName(wait.getStream()), wait.getEvent());
+    if (std::string text = eventTexts.lookup(wait.getEvent()); !text.empty())
+      writer.commentBehind(text);
+    return success();
+  }
+  auto record = cast<pipe::RecordEventOp>(op);
+  writer.record(streamName(record.getStream()), record.getEvent());
+  if (record.getStream().getKind() == pipe::StreamKind::compute &&
+      !lastWork.empty()) {
+    eventTexts[record.getEvent()] = lastWork;
+    writer.commentBehind(lastWork);
+  }
   return success();
 }
 
@@ -329,31 +434,29 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         writer.loadInput(number, input.getMicroBatch(), buffer);
         behind(input.getName() + " of micro-batch " +
                Twine(input.getMicroBatch()));
+        lastWork = names.lookup(buffer) + " is loaded";
         return success();
       })
       .Case([&](pipe::TaskOp task) { return writeTask(task); })
-      .Case([&](pipe::PostSendOp post) -> LogicalResult {
-        Value buffer = bufferOf(op, post.getValue());
-        if (!buffer)
-          return failure();
-        writer.postSend(post.getPeer(), buffer);
-        behind("to rank " + Twine(post.getPeer()));
-        return success();
+      .Case([&](pipe::PostSendOp post) {
+        return writeTransfer(op, post.getValue(), post.getPeer(),
+                             post.getEvent());
       })
-      .Case([&](pipe::PostReceiveOp post) -> LogicalResult {
-        Value buffer = bufferOf(op, post.getResult());
-        if (!buffer)
-          return failure();
-        writer.postReceive(post.getPeer(), buffer);
-        behind("from rank " + Twine(post.getPeer()));
-        return success();
+      .Case([&](pipe::PostReceiveOp post) {
+        return writeTransfer(op, post.getResult(), post.getPeer(),
+                             post.getEvent());
       })
+      .Case<pipe::WaitEventOp, pipe::RecordEventOp>(
+          [&](Operation *stream) { return writeStreamLine(stream); })
       .Case([&](pipe::WaitSendOp wait) -> LogicalResult {
-        writer.waitSend(wait.getPeer());
+        // Events say it where there are streams.
+        if (!hasStreams())
+          writer.waitSend(wait.getPeer());
         return success();
       })
       .Case([&](pipe::WaitReceiveOp wait) -> LogicalResult {
-        writer.waitReceive(wait.getPeer());
+        if (!hasStreams())
+          writer.waitReceive(wait.getPeer());
         return success();
       })
       .Case<pipe::GradientOfOp, pipe::WeightOfOp>(
@@ -366,6 +469,7 @@ LogicalResult RankWriter::writeLine(Operation *op) {
           return failure();
         writer.accumulate(source, gradient);
         behind("tied weight");
+        lastWork = names.lookup(gradient) + " is whole";
         return success();
       })
       .Case([&](pipe::SetWeightOp set) -> LogicalResult {
@@ -375,7 +479,10 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         writer.copy(source,
                     placed(op, set.getStageAttr(), set.getWeightAttr(), false));
         behind("tied weight");
+        if (failed(writeLowering(set)))
+          return failure();
         writer.zero(placed(op, set.getStageAttr(), set.getWeightAttr(), true));
+        lastWork = makeIdentifier(set.getWeight()) + " is set";
         return success();
       })
       .Default([](Operation *other) {
@@ -408,7 +515,7 @@ static LogicalResult writeProgram(OpBuilder &builder,
                    (function == RankFunction::Step
                         ? steps
                         : "held-out data, forward only."));
-  FunctionWriter writer(builder, op.getLoc(),
+  FunctionWriter writer(builder, op.getLoc(), layout.target,
                         rankFunctionName(op.getRank(), function),
                         /*hasMicroBatch=*/false, {});
   RankWriter rank(writer, layout, op);
@@ -430,10 +537,10 @@ LogicalResult writeRankFunctions(OpBuilder &builder,
   Location loc = const_cast<pipe::ArenaOp &>(rank.arena).getLoc();
   writeComment(builder, loc,
                "Rank " + Twine(rank.number) + ": before the first step.");
-  FunctionWriter setUp(builder, loc,
+  FunctionWriter setUp(builder, loc, layout.target,
                        rankFunctionName(rank.number, RankFunction::SetUp),
                        /*hasMicroBatch=*/false, {});
-  preparations.write(setUp);
+  preparations.write(setUp, layout.target);
   setUp.finish();
   emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(""),
                             ValueRange());

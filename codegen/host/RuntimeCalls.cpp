@@ -1,8 +1,9 @@
 //===- RuntimeCalls.cpp - Calls of the runtime in EmitC -------------------===//
 //
 // The names of runtime/ functions as generated code spells them, and the
-// markers (`//@name`, `//@behind`) that CppFiles.cpp turns into value names
-// and comments at the end of a line, which EmitC cannot say itself.
+// markers (`//@name`, `//@behind`, `//@inside`, `@{`) that CppFiles.cpp turns
+// into value names, comments at the end of a line, functions around a statement
+// and braced lists, which EmitC cannot say itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,12 +76,19 @@ ShapeText &ShapeText::field(StringRef name, float value, float standard) {
   return *this;
 }
 
+ShapeText &ShapeText::field(StringRef name, Type element) {
+  if (element.isBF16())
+    add(name, "ElementType::BF16");
+  return *this;
+}
+
 //===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
 
-static Type rankType(MLIRContext *context) {
-  return emitc::OpaqueType::get(context, "Rank &");
+static Type rankType(MLIRContext *context, Target target) {
+  return emitc::OpaqueType::get(context, target == Target::Cuda ? "DeviceRank &"
+                                                                : "Rank &");
 }
 static Type bufferType(MLIRContext *context) {
   return emitc::OpaqueType::get(context, "Buffer");
@@ -89,34 +97,44 @@ static Type localBufferType(MLIRContext *context) {
   return emitc::OpaqueType::get(context, "const Buffer");
 }
 
-static FunctionType functionType(MLIRContext *context, bool hasMicroBatch,
-                                 size_t numBuffers) {
-  SmallVector<Type> types = {rankType(context)};
+static const char microBatchName[] = "microBatch";
+
+static FunctionType functionType(MLIRContext *context, Target target,
+                                 bool hasMicroBatch, size_t numBuffers) {
+  SmallVector<Type> types = {rankType(context, target)};
   if (hasMicroBatch)
     types.push_back(IntegerType::get(context, 64));
   types.append(numBuffers, bufferType(context));
   return FunctionType::get(context, types, {});
 }
 
-FunctionWriter::FunctionWriter(OpBuilder &builder, Location loc, StringRef name,
-                               bool hasMicroBatch,
+FunctionWriter::FunctionWriter(OpBuilder &builder, Location loc, Target target,
+                               StringRef name, bool hasMicroBatch,
                                ArrayRef<std::string> parameters, bool isStatic)
-    : builder(builder), loc(loc), hasMicroBatch(hasMicroBatch) {
+    : builder(builder), loc(loc), target(target), hasMicroBatch(hasMicroBatch) {
   MLIRContext *context = builder.getContext();
   function = emitc::FuncOp::create(
       builder, loc, name,
-      functionType(context, hasMicroBatch, parameters.size()));
+      functionType(context, target, hasMicroBatch, parameters.size()));
   if (isStatic)
     function.setSpecifiersAttr(builder.getStrArrayAttr({"static"}));
   builder.setInsertionPointToStart(function.addEntryBlock());
-  setName(function.getArgument(0), "rank");
+  parameterNames.push_back("rank");
   if (hasMicroBatch)
-    setName(function.getArgument(1), "microBatch");
-  for (auto [index, parameter] : llvm::enumerate(parameters))
-    setName(this->parameter(index), names.unique(parameter));
+    parameterNames.push_back(microBatchName);
+  for (const std::string &parameter : parameters)
+    parameterNames.push_back(names.unique(parameter));
 }
 
 void FunctionWriter::finish() {
+  for (auto [argument, name] :
+       llvm::zip_equal(function.getArguments(), parameterNames)) {
+    bool isUsed =
+        !argument.use_empty() || (usesMicroBatch && name == microBatchName);
+    // A compiler warns of names that nobody reads; tasks of CPUs read them.
+    setName(argument,
+            isUsed || target == Target::Cpu ? name : "/*" + name + "*/");
+  }
   emitc::ReturnOp::create(builder, loc, Value());
   builder.setInsertionPointAfter(function);
 }
@@ -209,11 +227,17 @@ void FunctionWriter::callMember(StringRef member,
 // Rank's members
 //===----------------------------------------------------------------------===//
 
-static const char microBatchName[] = "microBatch";
+CallArgument FunctionWriter::microBatch() {
+  usesMicroBatch = true;
+  return std::string(microBatchName);
+}
 
 void FunctionWriter::task(StringRef kind, int64_t stage, bool hasMicroBatch) {
-  callMember("task", {stringLiteral(kind), std::to_string(stage),
-                      std::string(hasMicroBatch ? microBatchName : "0")});
+  if (target == Target::Cuda)
+    return;
+  callMember("task",
+             {stringLiteral(kind), std::to_string(stage),
+              hasMicroBatch ? microBatch() : CallArgument(std::string("0"))});
 }
 void FunctionWriter::loadInput(int64_t input, int64_t microBatch,
                                Value destination) {
@@ -221,17 +245,30 @@ void FunctionWriter::loadInput(int64_t input, int64_t microBatch,
              {std::to_string(input), std::to_string(microBatch), destination});
 }
 void FunctionWriter::storeOutput(int64_t output, Value source) {
-  callMember("storeOutput",
-             {std::to_string(output), std::string(microBatchName), source});
+  callMember("storeOutput", {std::to_string(output), microBatch(), source});
 }
 void FunctionWriter::reportLoss(Value loss) {
-  callMember("reportLoss", {std::string(microBatchName), loss});
+  callMember("reportLoss", {microBatch(), loss});
 }
-void FunctionWriter::postSend(int64_t peer, Value buffer) {
-  callMember("postSend", {std::to_string(peer), buffer});
+void FunctionWriter::postSend(int64_t peer, Value buffer,
+                              std::optional<int64_t> event) {
+  SmallVector<CallArgument> arguments = {std::to_string(peer), buffer};
+  if (event)
+    arguments.push_back(std::to_string(*event));
+  callMember("postSend", arguments);
 }
-void FunctionWriter::postReceive(int64_t peer, Value buffer) {
-  callMember("postReceive", {std::to_string(peer), buffer});
+void FunctionWriter::postReceive(int64_t peer, Value buffer,
+                                 std::optional<int64_t> event) {
+  SmallVector<CallArgument> arguments = {std::to_string(peer), buffer};
+  if (event)
+    arguments.push_back(std::to_string(*event));
+  callMember("postReceive", arguments);
+}
+void FunctionWriter::record(const std::string &stream, int64_t event) {
+  callMember("record", {stream, std::to_string(event)});
+}
+void FunctionWriter::wait(const std::string &stream, int64_t event) {
+  callMember("wait", {stream, std::to_string(event)});
 }
 void FunctionWriter::waitSend(int64_t peer) {
   callMember("waitSend", {std::to_string(peer)});
@@ -246,9 +283,17 @@ void FunctionWriter::loadHyper(Value destination) {
   callMember("loadHyper", {destination});
 }
 
-void FunctionWriter::callStage(StringRef function,
+void FunctionWriter::callStage(StringRef kind, int64_t stage,
+                               StringRef function,
                                std::optional<int64_t> microBatch,
                                ArrayRef<CallArgument> buffers) {
+  if (target == Target::Cuda)
+    emitc::VerbatimOp::create(
+        builder, loc,
+        builder.getStringAttr("//@inside rank.task(" + stringLiteral(kind) +
+                              ", " + Twine(stage) + ", " +
+                              Twine(microBatch.value_or(0)) + ", [&] {"),
+        ValueRange());
   SmallVector<CallArgument> arguments;
   if (microBatch)
     arguments.push_back(std::to_string(*microBatch));
@@ -260,11 +305,21 @@ void FunctionWriter::callStage(StringRef function,
 // Kernels
 //===----------------------------------------------------------------------===//
 
+void FunctionWriter::prepareKernel(StringRef kernel) {
+  call("prepare", {kernel.str()});
+}
 void FunctionWriter::launch(StringRef kernel, ArrayRef<CallArgument> buffers) {
   // A buffer may be called like the kernel that fills it.
   std::string function = (names.contains(kernel) ? "::" : "") + kernel.str();
-  SmallVector<CallArgument> arguments = {stringLiteral(kernel), function};
-  llvm::append_range(arguments, buffers);
+  SmallVector<CallArgument> arguments;
+  if (target == Target::Cuda) {
+    arguments = {function, std::string("@{")};
+    llvm::append_range(arguments, buffers);
+    arguments.push_back(std::string("@}"));
+  } else {
+    arguments = {stringLiteral(kernel), function};
+    llvm::append_range(arguments, buffers);
+  }
   call("launch", arguments);
 }
 void FunctionWriter::zero(Value buffer) { call("zero", {buffer}); }
@@ -300,6 +355,9 @@ void FunctionWriter::setValues(StringRef elementType,
   call("setValues", {table, destination});
 }
 
+void FunctionWriter::prepareMatmul(const std::string &shape) {
+  call("prepareMatmul", {shape});
+}
 void FunctionWriter::matmul(const ShapeText &shape, Value a, Value b, Value y) {
   call("matmul", {shape.str(), a, b, y});
 }
@@ -349,25 +407,26 @@ void FunctionWriter::prepareAttention(const std::string &shape) {
 }
 void FunctionWriter::attention(const ShapeText &shape,
                                ArrayRef<CallArgument> buffers) {
-  SmallVector<CallArgument> arguments = {shape.str(),
-                                         std::string(microBatchName)};
+  SmallVector<CallArgument> arguments = {shape.str(), microBatch()};
   llvm::append_range(arguments, buffers);
   call("attention", arguments);
 }
 void FunctionWriter::attentionBackward(const ShapeText &shape,
                                        ArrayRef<CallArgument> buffers) {
-  SmallVector<CallArgument> arguments = {shape.str(),
-                                         std::string(microBatchName)};
+  SmallVector<CallArgument> arguments = {shape.str(), microBatch()};
   llvm::append_range(arguments, buffers);
   call("attentionBackward", arguments);
 }
 
 void FunctionWriter::dropout(const ShapeText &shape, Value x, Value y) {
-  call("dropout", {shape.str(), std::string(microBatchName), x, y});
+  call("dropout", {shape.str(), microBatch(), x, y});
 }
 void FunctionWriter::embedding(const ShapeText &shape, Value table,
                                Value indices, Value y) {
   call("embedding", {shape.str(), table, indices, y});
+}
+void FunctionWriter::prepareEmbeddingBackward(const std::string &shape) {
+  call("prepareEmbeddingBackward", {shape});
 }
 void FunctionWriter::embeddingBackward(const ShapeText &shape, Value dy,
                                        Value indices, Value dtable,
@@ -380,15 +439,27 @@ void FunctionWriter::embeddingBackward(const ShapeText &shape, Value dy,
 // Files
 //===----------------------------------------------------------------------===//
 
-void declareFunction(OpBuilder &builder, Location loc, StringRef name,
-                     bool hasMicroBatch, size_t numBuffers) {
+std::string streamName(pipe::StreamAttr stream) {
+  switch (stream.getKind()) {
+  case pipe::StreamKind::compute:
+    return "compute";
+  case pipe::StreamKind::send:
+    return "sendTo(" + std::to_string(stream.getPeer()) + ")";
+  case pipe::StreamKind::receive:
+    return "receiveFrom(" + std::to_string(stream.getPeer()) + ")";
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+void declareFunction(OpBuilder &builder, Location loc, Target target,
+                     StringRef name, bool hasMicroBatch, size_t numBuffers) {
   auto function = emitc::FuncOp::create(
       builder, loc, name,
-      functionType(builder.getContext(), hasMicroBatch, numBuffers));
+      functionType(builder.getContext(), target, hasMicroBatch, numBuffers));
   function.setPrivate();
 }
 
-void writeFileHead(OpBuilder &builder, Location loc,
+void writeFileHead(OpBuilder &builder, Location loc, Target target,
                    ArrayRef<std::string> comment, ArrayRef<StringRef> includes,
                    bool isHeader) {
   auto line = [&](const Twine &text) {
@@ -402,7 +473,9 @@ void writeFileHead(OpBuilder &builder, Location loc,
     line("#pragma once");
     line("");
   }
-  emitc::IncludeOp::create(builder, loc, "runtime/Runtime.h",
+  emitc::IncludeOp::create(builder, loc,
+                           target == Target::Cuda ? "runtime/DeviceRuntime.h"
+                                                  : "runtime/Runtime.h",
                            /*is_standard_include=*/false);
   for (StringRef include : includes)
     emitc::IncludeOp::create(builder, loc, include,

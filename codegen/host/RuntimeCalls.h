@@ -10,6 +10,8 @@
 #define PIPEWRIGHT_CODEGEN_HOST_RUNTIMECALLS_H
 
 #include "codegen/host/Identifiers.h"
+#include "codegen/host/Target.h"
+#include "dialects/pipe/PipeDialect.h"
 
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/IR/Builders.h"
@@ -29,6 +31,8 @@ public:
   ShapeText &field(llvm::StringRef name, int64_t value, int64_t standard = 0);
   ShapeText &field(llvm::StringRef name, bool value);
   ShapeText &field(llvm::StringRef name, float value, float standard);
+  /// An element type, f32 being the default.
+  ShapeText &field(llvm::StringRef name, mlir::Type element);
   std::string str() const { return "{" + text + "}"; }
 
 private:
@@ -47,7 +51,7 @@ public:
   /// Starts a function with a body at the builder's insertion point.
   /// `parameters` are names of Buffer parameters; `rank` comes before them,
   /// and `microBatch` too where asked for. Comment lines come first.
-  FunctionWriter(mlir::OpBuilder &builder, mlir::Location loc,
+  FunctionWriter(mlir::OpBuilder &builder, mlir::Location loc, Target target,
                  llvm::StringRef name, bool hasMicroBatch,
                  llvm::ArrayRef<std::string> parameters, bool isStatic = false);
   /// Ends the body.
@@ -67,22 +71,31 @@ public:
   void blankLine();
 
   // --- Rank's members ------------------------------------------------------
+  /// Of CPU programs; on GPUs the caller makes the whole function a task.
   void task(llvm::StringRef kind, int64_t stage, bool hasMicroBatch);
   void loadInput(int64_t input, int64_t microBatch, mlir::Value destination);
   void storeOutput(int64_t output, mlir::Value source);
   void reportLoss(mlir::Value loss);
-  void postSend(int64_t peer, mlir::Value buffer);
-  void postReceive(int64_t peer, mlir::Value buffer);
+  /// `event` is there where the target has streams.
+  void postSend(int64_t peer, mlir::Value buffer, std::optional<int64_t> event);
+  void postReceive(int64_t peer, mlir::Value buffer,
+                   std::optional<int64_t> event);
+  /// `stream` as streamName spells it.
+  void record(const std::string &stream, int64_t event);
+  void wait(const std::string &stream, int64_t event);
   void waitSend(int64_t peer);
   void waitReceive(int64_t peer);
   void beginUpdate(int64_t number);
   void loadHyper(mlir::Value destination);
 
   // --- Functions of the generated program itself ---------------------------
-  void callStage(llvm::StringRef function, std::optional<int64_t> microBatch,
+  /// Calls a stage's function; on GPUs as the task `kind` of the stage.
+  void callStage(llvm::StringRef kind, int64_t stage, llvm::StringRef function,
+                 std::optional<int64_t> microBatch,
                  llvm::ArrayRef<CallArgument> buffers);
 
   // --- Kernels -------------------------------------------------------------
+  void prepareKernel(llvm::StringRef kernel);
   void launch(llvm::StringRef kernel, llvm::ArrayRef<CallArgument> buffers);
   void zero(mlir::Value buffer);
   void copy(mlir::Value source, mlir::Value destination);
@@ -92,6 +105,7 @@ public:
   void setValues(llvm::StringRef elementType,
                  llvm::ArrayRef<std::string> values, llvm::StringRef name,
                  mlir::Value destination);
+  void prepareMatmul(const std::string &shape);
   void matmul(const ShapeText &shape, mlir::Value a, mlir::Value b,
               mlir::Value y);
   void prepareConvolution(llvm::StringRef direction, int64_t number,
@@ -118,6 +132,7 @@ public:
   void dropout(const ShapeText &shape, mlir::Value x, mlir::Value y);
   void embedding(const ShapeText &shape, mlir::Value table, mlir::Value indices,
                  mlir::Value y);
+  void prepareEmbeddingBackward(const std::string &shape);
   void embeddingBackward(const ShapeText &shape, mlir::Value dy,
                          mlir::Value indices, mlir::Value dtable,
                          bool accumulate);
@@ -127,21 +142,29 @@ private:
   void callMember(llvm::StringRef member,
                   llvm::ArrayRef<CallArgument> arguments);
   void setName(mlir::Value value, llvm::StringRef name);
+  /// The parameter of that name.
+  CallArgument microBatch();
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
+  Target target;
   mlir::emitc::FuncOp function;
   NameScope names;
+  llvm::SmallVector<std::string> parameterNames;
   bool hasMicroBatch;
+  bool usesMicroBatch = false;
 };
+
+/// A stream of a rank as generated code spells it: `sendTo(1)`.
+std::string streamName(pipe::StreamAttr stream);
 
 /// Declares a function that another file defines.
 void declareFunction(mlir::OpBuilder &builder, mlir::Location loc,
-                     llvm::StringRef name, bool hasMicroBatch,
+                     Target target, llvm::StringRef name, bool hasMicroBatch,
                      size_t numBuffers);
 
 /// The lines at the top of a generated file.
-void writeFileHead(mlir::OpBuilder &builder, mlir::Location loc,
+void writeFileHead(mlir::OpBuilder &builder, mlir::Location loc, Target target,
                    llvm::ArrayRef<std::string> comment,
                    llvm::ArrayRef<llvm::StringRef> includes, bool isHeader);
 

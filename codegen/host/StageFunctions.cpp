@@ -26,7 +26,16 @@ int64_t Preparations::convolution(const std::string &shape, StringRef weight) {
   return it->second;
 }
 
-void Preparations::write(FunctionWriter &writer) const {
+void Preparations::write(FunctionWriter &writer, Target target) const {
+  // On CPUs these need no preparation.
+  if (target == Target::Cuda) {
+    for (const std::string &kernel : kernels)
+      writer.prepareKernel(kernel);
+    for (const std::string &shape : matmuls)
+      writer.prepareMatmul(shape);
+    for (const std::string &shape : embeddings)
+      writer.prepareEmbeddingBackward(shape);
+  }
   for (auto [number, convolution] : llvm::enumerate(convolutions)) {
     if (convolution.forwardHasBias)
       writer.prepareConvolution("Forward", number, convolution.shape,
@@ -205,7 +214,7 @@ writeForward(OpBuilder &builder, const ProgramLayout &layout,
     parameters.push_back("weights");
 
   writeComment(builder, op.getLoc(), describe(stage, kind, region));
-  FunctionWriter writer(builder, op.getLoc(),
+  FunctionWriter writer(builder, op.getLoc(), layout.target,
                         stageFunctionName(stage.number, kind),
                         /*hasMicroBatch=*/true, parameters);
   BodyWriter body(writer, layout, stage, preparations, op);
@@ -259,7 +268,7 @@ static LogicalResult writeGradient(OpBuilder &builder,
     add("weights");
 
   writeComment(builder, op.getLoc(), describe(stage, kind, region));
-  FunctionWriter writer(builder, op.getLoc(),
+  FunctionWriter writer(builder, op.getLoc(), layout.target,
                         stageFunctionName(stage.number, kind),
                         /*hasMicroBatch=*/true, parameters);
   BodyWriter body(writer, layout, stage, preparations, op);
@@ -299,11 +308,12 @@ static LogicalResult writeGradient(OpBuilder &builder,
 
 /// One kernel over the flat buffers of all the stage's weights, in place; it
 /// leaves zero gradients, as the first backward after it expects.
-static void writeUpdate(OpBuilder &builder, const StageLayout &stage) {
+static void writeUpdate(OpBuilder &builder, const ProgramLayout &layout,
+                        const StageLayout &stage, Preparations &preparations) {
   pipe::OptimizerOp optimizer = stage.optimizer;
   writeComment(builder, optimizer.getLoc(),
                "Stage " + Twine(stage.number) + ", update");
-  FunctionWriter writer(builder, optimizer.getLoc(),
+  FunctionWriter writer(builder, optimizer.getLoc(), layout.target,
                         stageFunctionName(stage.number, pipe::TaskKind::update),
                         /*hasMicroBatch=*/false, {});
   auto buffer = [&](StringRef name, pipe::BufferAttr planned) {
@@ -320,8 +330,11 @@ static void writeUpdate(OpBuilder &builder, const StageLayout &stage) {
   SmallVector<CallArgument> arguments = {weights, gradients};
   llvm::append_range(arguments, states);
   arguments.push_back(hyper);
-  writer.launch(optimizer.getKernelAttr().getLeafReference().getValue(),
-                arguments);
+  if (optimizer.getLowered())
+    arguments.push_back(buffer("lowered", *optimizer.getLowered()));
+  StringRef kernel = optimizer.getKernelAttr().getLeafReference().getValue();
+  preparations.kernel(kernel);
+  writer.launch(kernel, arguments);
   writer.finish();
 }
 
@@ -349,12 +362,17 @@ LogicalResult writeStageFunctions(OpBuilder &builder,
       return failure();
     separate();
   }
+  pipe::ArenaOp arena = layout.ranks[stage.rank].arena;
+  for (auto place : arena.getOps<pipe::PlaceOp>())
+    if (place.getKernelAttr() &&
+        place.getStageAttr().getAttr() == op.getSymNameAttr())
+      preparations.kernel(place.getKernelAttr().getLeafReference().getValue());
   if (stage.optimizer) {
     pipe::OptimizerOp optimizer = stage.optimizer;
     if (!optimizer.getKernelAttr())
       return optimizer.emitOpError("has no kernel; expects a module after "
                                    "attach-optimizer-kernels");
-    writeUpdate(builder, stage);
+    writeUpdate(builder, layout, stage, preparations);
     separate();
   }
   return success();

@@ -33,18 +33,24 @@ public:
   /// runtime keeps a packed weight under it.
   int64_t convolution(const std::string &shape, llvm::StringRef weight);
   Convolution &operator[](int64_t number) { return convolutions[number]; }
-  void attention(const std::string &shape) {
-    if (!llvm::is_contained(attentions, shape))
-      attentions.push_back(shape);
-  }
+  void attention(const std::string &shape) { add(attentions, shape); }
+  void embeddingBackward(const std::string &shape) { add(embeddings, shape); }
+  void kernel(llvm::StringRef name) { add(kernels, name.str()); }
+  void matmul(const std::string &shape) { add(matmuls, shape); }
 
   /// Writes the body of the rank's setUp.
-  void write(FunctionWriter &writer) const;
+  void write(FunctionWriter &writer, Target target) const;
 
 private:
+  /// Each once, in the order of first use.
+  static void add(std::vector<std::string> &list, const std::string &text) {
+    if (!llvm::is_contained(list, text))
+      list.push_back(text);
+  }
+
   std::vector<Convolution> convolutions;
   std::map<std::pair<std::string, std::string>, int64_t> numbers;
-  std::vector<std::string> attentions;
+  std::vector<std::string> attentions, embeddings, kernels, matmuls;
 };
 
 /// The kinds of tasks that have a function, in the order of the files.
