@@ -98,7 +98,7 @@ struct RankProgram {
   int64_t arenaBytes = 0;
   std::vector<WeightInfo> weights;
   /// The inputs (by number) that this rank loads.
-  std::vector<int64_t> inputs;
+  std::vector<int64_t> inputs = {};
   /// Of bf16 programs; old versions are of the bf16 copies then.
   std::vector<LoweredWeights> loweredWeights = {};
   std::vector<OldWeights> oldWeights = {};
@@ -109,7 +109,7 @@ struct RankProgram {
   void (*evaluate)(Rank &) = nullptr;
   /// Creates library primitives and scratch; called once. May be null.
   void (*setUp)(Rank &) = nullptr;
-  std::vector<MemoryLine> memory;
+  std::vector<MemoryLine> memory = {};
   double predictedStepSeconds = 0;
   // What follows is for ranks that are GPUs.
   /// The ranks that this one sends to in `step` or `evaluate`, ascending: each

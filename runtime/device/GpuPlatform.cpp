@@ -156,11 +156,14 @@ std::unique_ptr<Rank> GpuPlatform::createRank(Transport &transport) {
       std::find(ranks.begin(), ranks.end(), number) - ranks.begin();
   const std::shared_ptr<Device> &device = devices.at(place);
   device->makeCurrent();
+  // Links take over the deadline. Weights, which come next, take longer.
+  const double patience = transport.deadline();
+  transport.setDeadline(options.timeout);
   std::unique_ptr<DeviceLinks> connection =
       links == LinkKind::Nccl ? createNcclLinks(transport)
                               : createLocalLinks(world, transport);
-  connection->setDeadline(options.timeout);
   connection->connect(linksOf(program));
+  transport.setDeadline(patience);
   const DeviceSettings settings = {options.graphs, options.chaos,
                                    options.timeout};
   auto rank = std::make_unique<DeviceRank>(program, number, transport, device,

@@ -248,12 +248,16 @@ void pipewright::runtime::runRank(const Options &options, Platform &platform,
   transport.setDeadline(std::max(options.timeout, patientSeconds));
   const std::unique_ptr<Rank> rank = platform.createRank(transport);
   try {
+    const Program &program = rank->wholeProgram();
     rank->setSeed(options.seed);
     loadWeights(*rank, options.weights);
     if (rank->program().setUp)
       rank->program().setUp(*rank);
     transport.barrier();
-    transport.setDeadline(options.timeout);
+    // A GPU's transfers have deadlines of their own, whose messages tell more
+    // than that some rank does not come to the end of the step.
+    transport.setDeadline(program.device ? 2 * options.timeout
+                                         : options.timeout);
     Trainer(options, *rank, {processes, platform.describe()}).run();
   } catch (const Aborted &) {
     rank->abort();

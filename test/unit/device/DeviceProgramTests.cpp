@@ -1,0 +1,220 @@
+//===- DeviceProgramTests.cpp - A whole GPU program, without a GPU --------===//
+//
+// TinyDeviceProgram on the double of the CUDA driver: the very binary that
+// would run on a GPU.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/unit/device/TinyKernels.h"
+#include "test/unit/runtime/Files.h"
+#include "test/unit/runtime/OneRank.h"
+
+#include "runtime/io/Npy.h"
+#include "runtime/io/Safetensors.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+using namespace pipewright::runtime;
+
+namespace {
+
+/// What the program should do, in plain arithmetic.
+struct Reference {
+  float w[2] = {0.5f, -0.75f};
+  float gradients[2] = {};
+
+  static float dot(const float *a, const float *b, float sum) {
+    for (int64_t i = 0; i < tiny::elements; ++i)
+      sum = std::fma(a[i], b[i], sum);
+    return sum;
+  }
+
+  /// Returns the loss.
+  double step(const float *samples, float rate) {
+    double loss = 0;
+    float g[2] = {};
+    for (int64_t m = 0; m < 2; ++m, samples += tiny::elements) {
+      float h[tiny::elements], z[tiny::elements], d[tiny::elements];
+      for (int64_t i = 0; i < tiny::elements; ++i) {
+        h[i] = samples[i] * w[0];
+        z[i] = h[i] * w[1];
+        d[i] = z[i] * w[1];
+      }
+      loss += dot(z, z, 0);
+      g[1] = dot(z, h, g[1]);
+      g[0] = dot(d, samples, g[0]);
+    }
+    for (int i = 0; i < 2; ++i) {
+      gradients[i] = g[i] * 0.5f;
+      w[i] -= rate * 0.5f * g[i];
+    }
+    return loss / 2;
+  }
+};
+
+class TinyDeviceProgram : public ::testing::Test {
+protected:
+  void SetUp() override {
+    const Reference start;
+    SafetensorsWriter weights(
+        folder.path("weights.safetensors"),
+        {{"w0", ElementType::F32, {1}}, {"w1", ElementType::F32, {1}}});
+    weights.write(start.w, 8);
+    weights.commit();
+    samples.resize(10 * tiny::elements);
+    for (size_t i = 0; i < samples.size(); ++i)
+      samples[i] = static_cast<float>(i % 7) * 0.25f - 0.5f;
+    writeNpy(folder.path("x.npy"), ElementType::F32, {10, tiny::elements},
+             samples.data());
+  }
+
+  /// Exit status and what was printed, stderr included.
+  std::pair<int, std::string> run(const std::string &arguments,
+                                  const std::string &environment = "",
+                                  const char *doubles = PIPEWRIGHT_DOUBLES) {
+    const std::string command =
+        "cd '" + folder.path("") + "' && env LD_LIBRARY_PATH='" + doubles +
+        "' " + environment + " timeout 60 '" + PIPEWRIGHT_TINY_PROGRAM +
+        "' --weights weights.safetensors --no-shuffle --timeout 10 --save "
+        "out.safetensors " +
+        arguments + " 2>&1";
+    std::FILE *pipe = popen(command.c_str(), "r");
+    std::string output;
+    std::array<char, 512> piece;
+    while (std::fgets(piece.data(), piece.size(), pipe))
+      output += piece.data();
+    return {WEXITSTATUS(pclose(pipe)), output};
+  }
+
+  std::vector<float> readTwo(const char *file) {
+    const SafetensorsReader reader(folder.path(file));
+    std::vector<float> values(2);
+    for (int i = 0; i < 2; ++i)
+      std::memcpy(&values[i],
+                  reader.find(i ? "w1" : "w0", ElementType::F32, {1}).data, 4);
+    return values;
+  }
+
+  Folder folder;
+  std::vector<float> samples;
+};
+
+const std::string fiveSteps = "--data x=x.npy --steps 5 --lr 0.01 ";
+
+} // namespace
+
+TEST_F(TinyDeviceProgram, ComputesWhatItShould) {
+  const auto [status, output] =
+      run(fiveSteps + "--log log.jsonl --trace trace.json "
+                      "--dump-gradients gradients.safetensors");
+  ASSERT_EQ(status, 0) << output;
+  Reference reference;
+  std::string losses;
+  std::vector<float> first;
+  for (int step = 0; step < 5; ++step) {
+    const double loss =
+        reference.step(&samples[2 * step * tiny::elements], 0.01f);
+    if (step == 0)
+      first = {reference.gradients[0], reference.gradients[1]};
+    char text[64];
+    std::snprintf(text, sizeof text, "\"loss\":%.9g", loss);
+    EXPECT_TRUE(contains(folder.read("log.jsonl"), text))
+        << text << "\n"
+        << folder.read("log.jsonl");
+  }
+  EXPECT_EQ(readTwo("out.safetensors"),
+            std::vector<float>(reference.w, reference.w + 2));
+  EXPECT_EQ(readTwo("gradients.safetensors"), first);
+  for (const char *part :
+       {"tiny: 2 ranks (threads), GPU 0 (", "over cuda-local",
+        "rank 0: measured 544 bytes, planned 544 (as planned)",
+        "rank 1: measured 644 bytes, planned 644", "workspace 4.0 KiB",
+        "weights and gradients"})
+    EXPECT_TRUE(contains(output, part)) << part << "\n" << output;
+  for (const char *part :
+       {"\"name\":\"F0.0\"", "\"name\":\"B1.1\"", "\"name\":\"U1\"",
+        "\"name\":\"wait receive rank 0\"", "rank 0 to rank 1",
+        "\"cat\":\"transfer\""})
+    EXPECT_TRUE(contains(folder.read("trace.json"), part)) << part;
+}
+
+TEST_F(TinyDeviceProgram, SameBitsWhateverTheStreamsDo) {
+  ASSERT_EQ(run(fiveSteps).first, 0);
+  const std::string expected = folder.read("out.safetensors");
+  for (const char *options :
+       {"--no-graphs", "--chaos 1", "--chaos 2 --no-graphs", "--gpus 1",
+        "--transport cuda-local", "--transport cuda-local --chaos 3"}) {
+    const auto [status, output] =
+        run(fiveSteps + options, "PIPEWRIGHT_DOUBLE_GPUS=2 "
+                                 "PIPEWRIGHT_DOUBLE_RACES=1");
+    ASSERT_EQ(status, 0) << options << "\n" << output;
+    EXPECT_EQ(folder.read("out.safetensors"), expected) << options;
+  }
+}
+
+TEST_F(TinyDeviceProgram, EvaluatesAndPredicts) {
+  const auto [status, output] = run("--predict x=x.npy --output z=z.npy");
+  ASSERT_EQ(status, 0) << output;
+  const std::string file = folder.read("z.npy");
+  std::vector<float> z(samples.size());
+  ASSERT_GE(file.size(), z.size() * 4);
+  std::memcpy(z.data(), file.data() + file.size() - z.size() * 4, z.size() * 4);
+  for (size_t i = 0; i < z.size(); ++i)
+    EXPECT_EQ(z[i], samples[i] * 0.5f * -0.75f);
+  const auto evaluated = run("--eval-data x=x.npy");
+  EXPECT_EQ(evaluated.first, 0) << evaluated.second;
+  EXPECT_TRUE(contains(evaluated.second, "held-out loss"));
+}
+
+TEST_F(TinyDeviceProgram, DryRunNeedsNoDriver) {
+  const auto [status, output] = run("--dry-run", "", "/nowhere");
+  EXPECT_EQ(status, 0);
+  for (const char *part :
+       {"tiny: 2 GPU ranks; a step is 2 micro-batches of 1; sgd",
+        "3 compiled kernels, PTX for sm_80 and newer",
+        "2 GPUs (--transport nccl), or fewer", "libcuda.so.1, libnccl.so.2",
+        "rank 1     arena of 644 bytes", "loads x 1x8",
+        "streams: compute, to rank 1, from rank 1; 6 events in a step, 4"})
+    EXPECT_TRUE(contains(output, part)) << part << "\n" << output;
+}
+
+/// One line, no success, and no waiting.
+#define EXPECT_REFUSED(result, part)                                           \
+  do {                                                                         \
+    const std::pair<int, std::string> refused = result;                        \
+    EXPECT_EQ(refused.first, 1) << refused.second;                             \
+    EXPECT_TRUE(contains(refused.second, part)) << refused.second;             \
+    EXPECT_EQ(refused.second.find("error: "), refused.second.rfind("error: ")) \
+        << refused.second;                                                     \
+  } while (false)
+
+TEST_F(TinyDeviceProgram, SaysWhatIsMissing) {
+  EXPECT_REFUSED(run(fiveSteps, "", "/nowhere"),
+                 "error: no CUDA driver: libcuda.so.1 cannot be opened");
+  EXPECT_REFUSED(run(fiveSteps, "PIPEWRIGHT_DOUBLE_GPUS=0"), "error: no GPU");
+  EXPECT_REFUSED(run(fiveSteps, "PIPEWRIGHT_DOUBLE_DRIVER=11080"),
+                 "error: the CUDA driver is too old: it is for CUDA 11.8, but "
+                 "a driver for CUDA 12.0 or newer is needed");
+  EXPECT_REFUSED(run(fiveSteps, "PIPEWRIGHT_DOUBLE_ARCHITECTURE=75"),
+                 "is an sm_75, but the program needs an sm_80 or newer");
+  EXPECT_REFUSED(run(fiveSteps + "--transport nccl"),
+                 "error: too few GPUs: --transport nccl needs one for each of "
+                 "the 2 ranks on this host, but there is 1 GPU; --transport "
+                 "cuda-local lets ranks share a GPU");
+  EXPECT_REFUSED(run(fiveSteps + "--gpus 3"),
+                 "--gpus names GPU 3, but the CUDA driver shows 1 GPU");
+  EXPECT_REFUSED(run(fiveSteps, "TINY_HUNGRY=1"),
+                 "error: too little memory on GPU 0");
+  EXPECT_REFUSED(run(fiveSteps, "TINY_MISSING_KERNEL=1"),
+                 "error: rank 1: the PTX has no kernel 'missing_entry'");
+}
+
+TEST_F(TinyDeviceProgram, TransfersThatDoNotFitEndIt) {
+  EXPECT_REFUSED(run(fiveSteps, "TINY_WRONG_SIZE=1"),
+                 "rank 0 sends 32 bytes to rank 1, which expects 4 bytes");
+  EXPECT_REFUSED(run(fiveSteps + "--timeout 1", "TINY_SILENT=1"),
+                 "rank 0 waits for rank 1");
+}
