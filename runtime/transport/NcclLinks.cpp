@@ -203,7 +203,7 @@ namespace {
 /// What the exchange of one element needs for each link; given back at once.
 struct WarmUp {
   explicit WarmUp(size_t links) : streams(links) {
-    PIPEWRIGHT_CUDA(cuMemAlloc(&memory, links * sizeof(int64_t)));
+    PIPEWRIGHT_CUDA(cuMemAlloc(&memory, links * spacing));
     // One stream for each: on one stream a receive that waits would hold up
     // the send that its peer waits for.
     for (CUstream &stream : streams)
@@ -217,7 +217,10 @@ struct WarmUp {
       cudaDriver().cuStreamDestroy(stream);
     cudaDriver().cuMemFree(memory);
   }
-  CUdeviceptr at(size_t link) const { return memory + link * sizeof(int64_t); }
+  CUdeviceptr at(size_t link) const { return memory + link * spacing; }
+
+  /// What is written at the same time does not share a cache line.
+  static constexpr size_t spacing = 128;
 
   CUdeviceptr memory = 0;
   std::vector<CUstream> streams;
