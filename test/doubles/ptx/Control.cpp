@@ -278,6 +278,10 @@ bool pipewright::ptx::selectControl(Selection &s) {
     s.take("uni");
     s.expectOperands(0);
     s.in.kind = Kind::Exit;
+    if (s.base == "ret" && s.builder.isInCall()) {
+      s.in.kind = Kind::Branch;
+      s.builder.branchToReturn(s.in);
+    }
     return true;
   }
   if (s.base == "trap" || s.base == "brkpt") {
@@ -310,7 +314,5 @@ bool pipewright::ptx::selectControl(Selection &s) {
     s.in.run = runNothing;
     return true;
   }
-  if (s.base == "call")
-    s.fail("calls of functions that were not inlined are not supported");
   return false;
 }

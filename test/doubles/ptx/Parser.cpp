@@ -60,6 +60,12 @@ public:
       ++position;
     return text.substr(begin, position - begin);
   }
+  /// Passes one character.
+  void pass() {
+    if (position >= text.size())
+      fail("the text ends too early");
+    advance();
+  }
   /// An opcode: up to a blank or ';'.
   std::string_view opcode() {
     skipBlanks();
@@ -126,6 +132,11 @@ struct Declaration {
   uint64_t bytes() const { return bytesOf(type) * count; }
 };
 
+/// Where the text of a function is: its results and parameters, then its body.
+struct FunctionText {
+  Cursor begin;
+};
+
 class Parser {
 public:
   Parser(std::string_view text, ModuleData &module)
@@ -135,17 +146,22 @@ public:
 private:
   void parseDirective(std::string_view directive);
   void parseEntry();
+  void inlineCall(EntryBuilder &builder, EntryInfo &info,
+                  const Statement &statement);
+  void bindParameters(EntryBuilder &builder, const Statement &statement,
+                      std::string_view actual, bool isResult);
   void parseParameters(EntryBuilder &builder, EntryInfo &info);
   void parseHints(EntryInfo &info);
   void placeDynamicShared(EntryInfo &info);
   void parseBody(EntryBuilder &builder, EntryInfo &info);
-  void parseStatement(EntryBuilder &builder);
+  void parseStatement(EntryBuilder &builder, EntryInfo &info);
+  void parseFrame(EntryBuilder &builder, EntryInfo &info);
   void parseBodyDirective(EntryBuilder &builder, EntryInfo &info);
   void parseRegisters(EntryBuilder &builder);
   void parseTargets(EntryBuilder &builder, std::string name);
   void parseVariable(bool isExtern);
   void parseShared(EntryBuilder *builder, uint32_t &bytes);
-  void skipFunction();
+  void noteFunction();
   Declaration parseDeclaration();
   uint64_t parseInteger(std::string_view text);
   void parseInitializer(const Declaration &declaration,
@@ -158,6 +174,10 @@ private:
   ModuleData &module;
   std::map<std::string, Symbol, std::less<>> globals;
   uint32_t moduleSharedBytes = 0;
+  std::map<std::string, FunctionText, std::less<>> functions;
+  std::vector<Cursor> entries;
+  /// Calls within calls that are being read.
+  int callDepth = 0;
   /// Names of "extern .shared x[]": where a kernel's own memory ends.
   std::vector<std::string> dynamicShared;
 };
@@ -199,7 +219,7 @@ static std::string_view trim(std::string_view text) {
 static std::vector<std::string_view> splitOperands(std::string_view text) {
   std::vector<std::string_view> all;
   size_t begin = 0;
-  int depth = 0;
+  int callDepth = 0;
   for (size_t i = 0; i <= text.size(); ++i) {
     const char c = i < text.size() ? text[i] : ',';
     depth += c == '{' || c == '[' || c == '(';
@@ -245,6 +265,11 @@ void Parser::parse() {
   }
   if (!module.version)
     cursor.fail("no .version");
+  // Only now are all variables and functions known.
+  for (const Cursor &entry : entries) {
+    cursor = entry;
+    parseEntry();
+  }
 }
 
 void Parser::parseDirective(std::string_view directive) {
@@ -270,9 +295,12 @@ void Parser::parseDirective(std::string_view directive) {
     if (trim(cursor.restOfLine()) != "64")
       cursor.fail("only addresses of 64 bits are supported");
   } else if (directive == ".entry") {
-    parseEntry();
+    entries.push_back(cursor);
+    while (cursor.peek() != '{')
+      cursor.pass();
+    cursor.skipBraces();
   } else if (directive == ".func") {
-    skipFunction();
+    noteFunction();
   } else if (directive == ".shared") {
     parseShared(nullptr, moduleSharedBytes);
   } else if (directive == ".file") {
@@ -285,18 +313,18 @@ void Parser::parseDirective(std::string_view directive) {
   }
 }
 
-/// A function that kernels could call; a call is an error where it stands.
-void Parser::skipFunction() {
-  while (cursor.peek() != '{' && cursor.peek() != ';') {
-    if (cursor.peek() == '(')
-      cursor.until(')');
-    else if (cursor.accept(','))
-      continue;
-    else
-      cursor.word();
-  }
-  if (!cursor.accept(';'))
-    cursor.skipBraces();
+/// "(.param .b32 result) name (.param .b64 a) { ... }" or only the head.
+void Parser::noteFunction() {
+  const Cursor begin = cursor;
+  if (cursor.accept('('))
+    cursor.until(')');
+  const std::string name(cursor.word());
+  while (cursor.peek() != '{' && cursor.peek() != ';')
+    cursor.pass();
+  if (cursor.accept(';'))
+    return;
+  functions.insert_or_assign(name, FunctionText{begin});
+  cursor.skipBraces();
 }
 
 Declaration Parser::parseDeclaration() {
@@ -492,9 +520,78 @@ void Parser::parseBody(EntryBuilder &builder, EntryInfo &info) {
     } else {
       if (builder.isEmpty())
         placeDynamicShared(info);
-      parseStatement(builder);
+      parseStatement(builder, info);
     }
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+static std::string_view withoutParentheses(std::string_view text) {
+  if (text.starts_with('(') && text.ends_with(')'))
+    return text.substr(1, text.size() - 2);
+  return text;
+}
+
+/// Gives the formal parameters, at the cursor, the memory of the actual ones.
+void Parser::bindParameters(EntryBuilder &builder, const Statement &statement,
+                            std::string_view actual, bool isResult) {
+  const std::vector<std::string_view> names =
+      splitOperands(withoutParentheses(actual));
+  size_t next = 0;
+  if (cursor.accept('('))
+    while (!cursor.accept(')')) {
+      if (cursor.word() != ".param")
+        cursor.fail("expected '.param'");
+      const Declaration formal = parseDeclaration();
+      const Symbol *symbol =
+          next < names.size() ? builder.findSymbol(names[next++]) : nullptr;
+      if (!symbol || symbol->space != Space::Local)
+        throw ParseError("line " + std::to_string(statement.line) +
+                         ": a call expects a .param for '" + formal.name + "'");
+      builder.addSymbol(formal.name, *symbol);
+      cursor.accept(',');
+    }
+  if (next != names.size())
+    throw ParseError("line " + std::to_string(statement.line) + ": too many " +
+                     (isResult ? "results" : "arguments") + " of a call");
+}
+
+/// Functions have no frames of their own: their text is read again at every
+/// call, with registers, labels and local memory of its own.
+void Parser::inlineCall(EntryBuilder &builder, EntryInfo &info,
+                        const Statement &statement) {
+  std::vector<std::string_view> operands = statement.operands;
+  std::string_view results;
+  if (!operands.empty() && operands.front().starts_with('(')) {
+    results = operands.front();
+    operands.erase(operands.begin());
+  }
+  const std::string name(operands.empty() ? std::string_view()
+                                          : operands.front());
+  auto found = functions.find(name);
+  if (found == functions.end())
+    throw ParseError("line " + std::to_string(statement.line) +
+                     ": unresolved function '" + name + "'");
+  if (++callDepth > 16)
+    throw ParseError("line " + std::to_string(statement.line) +
+                     ": calls within calls of '" + name + "' do not end");
+  const Cursor after = cursor;
+  cursor = found->second.begin;
+  builder.beginCall(statement);
+  bindParameters(builder, statement, results, true);
+  cursor.word();
+  bindParameters(builder, statement,
+                 operands.size() > 1 ? operands[1] : std::string_view(), false);
+  while (cursor.peek() != '{')
+    cursor.pass();
+  cursor.expect('{');
+  parseBody(builder, info);
+  builder.endCall();
+  cursor = after;
+  --callDepth;
 }
 
 /// "L: .branchtargets A, B;" names a table; ".pragma" or ".loc" may follow a
@@ -530,8 +627,13 @@ void Parser::parseBodyDirective(EntryBuilder &builder, EntryInfo &info) {
     cursor.until(';');
     return;
   }
-  if (directive != ".local")
+  if (directive != ".local" && directive != ".param")
     cursor.fail("unknown directive '" + std::string(directive) + "'");
+  parseFrame(builder, info);
+}
+
+/// Local memory; what is passed to functions lies there too.
+void Parser::parseFrame(EntryBuilder &builder, EntryInfo &info) {
   const Declaration declaration = parseDeclaration();
   cursor.expect(';');
   const uint64_t offset = (info.localBytes + declaration.align - 1) /
@@ -563,7 +665,7 @@ void Parser::parseRegisters(EntryBuilder &builder) {
   }
 }
 
-void Parser::parseStatement(EntryBuilder &builder) {
+void Parser::parseStatement(EntryBuilder &builder, EntryInfo &info) {
   Statement statement;
   statement.line = cursor.line();
   if (cursor.accept('@')) {
@@ -575,6 +677,8 @@ void Parser::parseStatement(EntryBuilder &builder) {
   statement.line = cursor.line();
   statement.opcode = cursor.opcode();
   statement.operands = splitOperands(cursor.until(';'));
+  if (statement.opcode == "call" || statement.opcode == "call.uni")
+    return inlineCall(builder, info, statement);
   builder.addInstruction(statement);
 }
 

@@ -116,12 +116,38 @@ void EntryBuilder::addSymbol(std::string name, Symbol symbol) {
   scopes.back().symbols[std::move(name)] = symbol;
 }
 
+std::string EntryBuilder::qualified(std::string_view label) const {
+  const std::string text(label);
+  return calls.empty() ? text : std::to_string(calls.back()) + ":" + text;
+}
+
 void EntryBuilder::addLabel(std::string name) {
-  labels[std::move(name)] = static_cast<uint32_t>(entry.code.size());
+  labels[qualified(name)] = static_cast<uint32_t>(entry.code.size());
 }
 
 void EntryBuilder::addTargets(std::string name, std::vector<std::string> all) {
-  lists[std::move(name)] = std::move(all);
+  for (std::string &label : all)
+    label = qualified(label);
+  lists[qualified(name)] = std::move(all);
+}
+
+void EntryBuilder::beginCall(const Statement &statement) {
+  Selection call(*this, statement);
+  calls.push_back(callCount++);
+  if (call.in.guard != none) {
+    // Lanes that do not call go around the body.
+    call.in.guardNegated = !call.in.guardNegated;
+    call.in.kind = Instruction::Kind::Branch;
+    branchToReturn(call.in);
+    entry.code.push_back(call.in);
+  }
+  pushScope();
+}
+
+void EntryBuilder::endCall() {
+  addLabel("$return");
+  popScope();
+  calls.pop_back();
 }
 
 const Register *EntryBuilder::findRegister(std::string_view name) const {
@@ -162,11 +188,11 @@ uint32_t EntryBuilder::special(Special which) {
 }
 
 void EntryBuilder::branchTo(std::string_view label, Instruction &in) {
-  pending.push_back({entry.code.size(), std::string(label), false, in.line});
+  pending.push_back({entry.code.size(), qualified(label), false, in.line});
 }
 
 void EntryBuilder::branchToAny(std::string_view list, Instruction &in) {
-  pending.push_back({entry.code.size(), std::string(list), true, in.line});
+  pending.push_back({entry.code.size(), qualified(list), true, in.line});
 }
 
 uint32_t EntryBuilder::targetOf(const std::string &label, uint32_t line) const {
@@ -451,6 +477,9 @@ uint32_t Selection::address(size_t index) {
   if (const Symbol *found = builder.findSymbol(name)) {
     // A name in an instruction without a space means a generic address.
     uint64_t value = found->address;
+    // What is passed to functions lies in local memory.
+    if (in.space == Space::Parameter)
+      in.space = found->space;
     if (in.space == Space::Generic && found->space == Space::Shared)
       value |= sharedWindow;
     if (in.space == Space::Generic && found->space == Space::Local)

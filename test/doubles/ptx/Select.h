@@ -68,6 +68,12 @@ public:
   void addLabel(std::string name);
   void addTargets(std::string name, std::vector<std::string> labels);
   void addInstruction(const Statement &statement);
+  /// What is added between these is a function's body, in a scope of its own.
+  void beginCall(const Statement &statement);
+  void endCall();
+  bool isInCall() const { return !calls.empty(); }
+  /// Where the running call ends.
+  void branchToReturn(Instruction &in) { branchTo("$return", in); }
   void finish();
 
   const Register *findRegister(std::string_view name) const;
@@ -95,6 +101,8 @@ private:
     uint32_t line = 0;
   };
   uint32_t allocate(uint32_t bytes);
+  /// Labels of every call are its own.
+  std::string qualified(std::string_view label) const;
   uint32_t targetOf(const std::string &label, uint32_t line) const;
 
   Entry &entry;
@@ -104,6 +112,8 @@ private:
   std::map<std::string, uint32_t, std::less<>> labels;
   std::map<std::string, std::vector<std::string>, std::less<>> lists;
   std::vector<Pending> pending;
+  std::vector<int> calls;
+  int callCount = 0;
 };
 
 /// A statement on its way to an instruction: each selector takes the modifiers
