@@ -7,10 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/kernels/Formula.h"
 #include "codegen/kernels/Passes.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 #include <limits>
 
@@ -23,71 +23,6 @@ namespace pipewright::codegen {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-/// Builds f32 arithmetic, on scalars or vectors.
-class Formula {
-public:
-  Formula(PatternRewriter &rewriter, Operation *op)
-      : b(rewriter), loc(op->getLoc()), type(op->getResult(0).getType()) {}
-
-  Value constant(float value) {
-    TypedAttr attribute = b.getF32FloatAttr(value);
-    if (auto vector = dyn_cast<VectorType>(type))
-      attribute = DenseElementsAttr::get(vector, value);
-    return arith::ConstantOp::create(b, loc, attribute);
-  }
-  Value integer(int32_t value) {
-    TypedAttr attribute = b.getI32IntegerAttr(value);
-    if (auto vector = dyn_cast<VectorType>(integerType()))
-      attribute = DenseElementsAttr::get(vector, value);
-    return arith::ConstantOp::create(b, loc, attribute);
-  }
-  Type integerType() {
-    if (auto vector = dyn_cast<VectorType>(type))
-      return vector.cloneWith(std::nullopt, b.getI32Type());
-    return b.getI32Type();
-  }
-  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
-  Value sub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
-  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  Value div(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
-  Value fma(Value x, Value y, Value z) {
-    return math::FmaOp::create(b, loc, x, y, z);
-  }
-  Value less(Value x, Value y) {
-    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, y);
-  }
-  Value equal(Value x, Value y) {
-    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, y);
-  }
-  Value select(Value condition, Value x, Value y) {
-    return arith::SelectOp::create(b, loc, condition, x, y);
-  }
-  Value clamp(Value x, float low, float high) {
-    x = select(less(x, constant(low)), constant(low), x);
-    return select(less(constant(high), x), constant(high), x);
-  }
-  Value bits(Value x) {
-    return arith::BitcastOp::create(b, loc, integerType(), x);
-  }
-  Value fromBits(Value x) { return arith::BitcastOp::create(b, loc, type, x); }
-  Value addInt(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
-  /// The polynomial with the coefficients of falling powers of `x`.
-  Value polynomial(Value x, ArrayRef<float> coefficients) {
-    Value value = constant(coefficients.front());
-    for (float coefficient : coefficients.drop_front())
-      value = fma(value, x, constant(coefficient));
-    return value;
-  }
-
-  PatternRewriter &b;
-  Location loc;
-  Type type;
-};
-
-bool isF32(Operation *op) {
-  return getElementTypeOrSelf(op->getResult(0).getType()).isF32();
-}
 
 /// 2^n p(f) with x = n ln 2 + f.
 struct ApproximateExp : OpRewritePattern<math::ExpOp> {
@@ -214,13 +149,22 @@ struct ApproximateTanh : OpRewritePattern<math::TanhOp> {
 struct ApproximateMath : impl::KernelApproximateMathBase<ApproximateMath> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns
-        .add<ApproximateExp, ApproximateLog, ApproximateErf, ApproximateTanh>(
-            &getContext());
+    populateExpPattern(patterns);
+    populateLogErfTanhPatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
 };
 
 } // namespace
+
+void populateExpPattern(RewritePatternSet &patterns) {
+  patterns.add<ApproximateExp>(patterns.getContext());
+}
+
+void populateLogErfTanhPatterns(RewritePatternSet &patterns) {
+  patterns.add<ApproximateLog, ApproximateErf, ApproximateTanh>(
+      patterns.getContext());
+}
+
 } // namespace pipewright::codegen

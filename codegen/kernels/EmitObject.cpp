@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/kernels/CodeGeneration.h"
 #include "codegen/kernels/Kernels.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -59,8 +60,8 @@ createTargetMachine(const KernelOptions &options, Location loc) {
                                   llvm::Reloc::PIC_, std::nullopt, level));
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
-                     unsigned level) {
+void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine,
+                    unsigned level) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -125,7 +126,7 @@ LogicalResult emitObject(ModuleOp module, StringRef objectPath,
     function.addFnAttr("target-features", machine->getTargetFeatureString());
     function.addFnAttr(llvm::Attribute::NoUnwind);
   }
-  optimize(*ir, *machine, options.optimization);
+  optimizeModule(*ir, *machine, options.optimization);
   if (options.keepIntermediates) {
     std::error_code error;
     llvm::raw_fd_ostream os((objectPath + ".ll").str(), error);

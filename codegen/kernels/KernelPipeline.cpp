@@ -22,6 +22,7 @@ void buildKernelLoweringPipeline(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createKernelApproximateMath());
+  pm.addPass(createKernelExpandBFloat16());
   pm.addPass(createCSEPass());
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(createArithToLLVMConversionPass());
@@ -41,6 +42,11 @@ void registerKernelPipelines() {
       "pipewright-kernel-pipeline",
       "lower a module of kernel functions of nn ops to the LLVM dialect",
       buildKernelLoweringPipeline);
+  PassPipelineRegistration<>(
+      "pipewright-gpu-kernel-pipeline",
+      "lower a module of kernel functions of nn ops to GPU kernels in the LLVM "
+      "dialect",
+      buildGpuKernelLoweringPipeline);
 }
 
 } // namespace pipewright::codegen

@@ -7,6 +7,7 @@
 #ifndef PIPEWRIGHT_CODEGEN_KERNELS_PASSES_H
 #define PIPEWRIGHT_CODEGEN_KERNELS_PASSES_H
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -22,7 +23,11 @@ namespace pipewright::codegen {
 /// holds the functions.
 void buildKernelLoweringPipeline(mlir::OpPassManager &pm);
 
-/// Registers the pipeline as `pipewright-kernel-pipeline`.
+/// The same for a GPU, whose kernels end in gpu.modules in the LLVM dialect.
+void buildGpuKernelLoweringPipeline(mlir::OpPassManager &pm);
+
+/// Registers the pipelines as `pipewright-kernel-pipeline` and
+/// `pipewright-gpu-kernel-pipeline`.
 void registerKernelPipelines();
 
 } // namespace pipewright::codegen

@@ -38,6 +38,15 @@ def KernelFuseRows : Pass<"kernel-fuse-rows", "::mlir::ModuleOp"> {
   ];
 }
 
+def KernelExpandBFloat16 : Pass<"kernel-expand-bfloat16"> {
+  let summary = "Convert between f32 and bf16 by integer arithmetic";
+  let description = [{
+    Replaces `arith.extf` from and `arith.truncf` to bf16: to the nearest, ties
+    to even; NaNs stay NaNs, and small numbers are not flushed to zero.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def KernelApproximateMath : Pass<"kernel-approximate-math"> {
   let summary = "Compute exp, log, erf and tanh by short vectorizable formulas";
   let description = [{
@@ -48,6 +57,78 @@ def KernelApproximateMath : Pass<"kernel-approximate-math"> {
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// GPU kernels (gpu/)
+//===----------------------------------------------------------------------===//
+
+def KernelFuseRowsGpu : Pass<"kernel-fuse-rows-gpu", "::mlir::ModuleOp"> {
+  let summary = "Write each kernel's linalg ops as launches on a GPU";
+  let description = [{
+    Replaces functions over tensors by functions over flat memrefs that launch
+    functions of the gpu.module `@kernels`, or of `@large_kernels` where
+    positions need 64 bits. Loop nests are those of `kernel-fuse-rows`; each
+    becomes a launch, and a second one where sums over rows are finished. Sizes
+    of grids and blocks are constants. All launches of a kernel get its buffers,
+    and scratch memory if there is any (the function's only `memref.alloc`).
+
+    ```mlir
+    func.func @f(%x: tensor<64x256xf32>) -> tensor<64xf32> { ... }
+    // becomes
+    func.func @f(%x: memref<16384xf32>, %y: memref<64xf32>) {
+      gpu.launch_func @kernels::@f blocks in (%c16, ...) threads in (%c128, ...)
+          args(%x : ..., %y : ...)
+    }
+    gpu.module @kernels {
+      gpu.func @f(%x: memref<16384xf32>, %y: memref<64xf32>) kernel { ... }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::DLTIDialect",
+    "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
+def KernelApproximateMathGpu : Pass<"kernel-approximate-math-gpu",
+                                    "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Compute math functions by a GPU's instructions and formulas";
+  let description = [{
+    exp, division and square root become approximate instructions
+    (`ex2.approx`, `div.full`, `rcp.approx`, `sqrt.approx`) within a few units in
+    the last place; log, erf and tanh the formulas of `kernel-approximate-math`;
+    pow is made from exp and log. No function is called.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::math::MathDialect"
+  ];
+}
+
+def KernelGpuToNvvm : Pass<"kernel-gpu-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lower GPU kernels to the LLVM and NVVM dialects";
+  let description = [{
+    As upstream's `convert-gpu-to-nvvm`, with bare pointers and without calls of
+    libdevice.
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
+def KernelPrintPtx : Pass<"kernel-print-ptx", "::mlir::ModuleOp"> {
+  let summary = "Print the PTX of GPU kernels to the standard output";
+  let description = [{
+    For tests and for people; the module stays as it is. Its gpu.modules are in
+    the LLVM dialect.
+  }];
+  let options = [
+    Option<"architecture", "architecture", "int", "80",
+           "80 for sm_80, 90 for sm_90">
   ];
 }
 

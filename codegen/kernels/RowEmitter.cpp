@@ -3,26 +3,24 @@
 #include "codegen/kernels/RowEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
 namespace pipewright::codegen {
 
+/// Partial sums of a reduction over rows of a length: up to four vectors of
+/// sixteen floats, so that the additions of one lane do not wait for each
+/// other. Depends on nothing else, or sums would.
+static int64_t lanesFor(int64_t columns) {
+  return columns < 32 ? 1 : columns < 256 ? 16 : 64;
+}
+
 /// Kernels run on the threads of ranks, whose stacks have a few megabytes.
 static constexpr int64_t kMaxStackBytes = 512 * 1024;
 
-Type storageType(Type element) {
-  return element.isInteger(1) ? IntegerType::get(element.getContext(), 8)
-                              : element;
-}
-
-MemRefType flatBufferType(RankedTensorType type) {
-  return MemRefType::get({type.getNumElements()},
-                         storageType(type.getElementType()));
-}
+/// Columns of a strip in which a transpose is done.
+static constexpr int64_t kTileColumns = 8;
 
 static RankedTensorType typeOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType());
@@ -30,9 +28,8 @@ static RankedTensorType typeOf(Value tensor) {
 
 RowEmitter::RowEmitter(const RowPlan &plan, OpBuilder &builder, Location loc,
                        DenseMap<Value, Value> buffers, ArrayRef<Value> results)
-    : plan(plan), entry(builder), entryBlock(builder.getBlock()), loc(loc),
-      context(builder.getContext()), buffers(std::move(buffers)),
-      results(results) {}
+    : ElementEmitter(plan, loc, std::move(buffers), results), entry(builder),
+      entryBlock(builder.getBlock()) {}
 
 Value RowEmitter::allocate(Type element, int64_t size) {
   element = storageType(element);
@@ -46,207 +43,280 @@ Value RowEmitter::allocate(Type element, int64_t size) {
   return buffer;
 }
 
-bool RowEmitter::needsColumn(AffineExpr expr) const {
-  if (expr.isFunctionOfDim(1))
-    return true;
-  for (auto [i, symbol] : llvm::enumerate(symbols))
-    if (symbol.second && expr.isFunctionOfSymbol(i))
-      return true;
-  return false;
+/// Sets the memory that a reduction adds to, unless it adds to what is there.
+LogicalResult RowEmitter::prepareAccumulator(const Root &root) {
+  if (root.kind != RootKind::RowAccumulation &&
+      root.kind != RootKind::ElementAccumulation)
+    return success();
+  Value init = root.reduction().getDpsInits()[0];
+  Value buffer = buffers.lookup(root.tensor);
+  if (buffers.lookup(init) == buffer)
+    return success();
+  auto fill = init.getDefiningOp<linalg::FillOp>();
+  Attribute constant;
+  if (!fill || !matchPattern(fill.value(), m_Constant(&constant)))
+    return root.reduction().emitOpError(
+        "expects a constant or the result's own memory as initial value");
+  Value zero = arith::ConstantIndexOp::create(entry, loc, 0);
+  Value one = arith::ConstantIndexOp::create(entry, loc, 1);
+  Value size = arith::ConstantIndexOp::create(
+      entry, loc, typeOf(root.tensor).getNumElements());
+  Value value = arith::ConstantOp::create(entry, loc,
+                                          typeOf(root.tensor).getElementType(),
+                                          cast<TypedAttr>(constant));
+  auto loop = scf::ForOp::create(entry, loc, zero, size, one);
+  OpBuilder inner(loop.getBody()->getTerminator());
+  store(value, buffer, loop.getInductionVar(), inner);
+  return success();
 }
 
-//===----------------------------------------------------------------------===//
-// Scalars
-//===----------------------------------------------------------------------===//
-
-Value RowEmitter::emitExpr(AffineExpr expr, Scope &scope) {
-  // What does not change within a row is computed once per row.
-  if (&scope != &*rowScope && !needsColumn(expr))
-    return emitExpr(expr, *rowScope);
-  if (Value known = scope.exprs.lookup(expr))
-    return known;
-  OpBuilder &b = scope.builder;
-  Value value;
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
-    value = arith::ConstantIndexOp::create(b, loc, constant.getValue());
-  } else if (auto symbol = dyn_cast<AffineSymbolExpr>(expr)) {
-    return symbols[symbol.getPosition()].first;
-  } else if (auto binary = dyn_cast<AffineBinaryOpExpr>(expr)) {
-    Value lhs = emitExpr(binary.getLHS(), scope);
-    Value rhs = emitExpr(binary.getRHS(), scope);
-    // Positions are never negative: the divisions can be unsigned.
-    switch (expr.getKind()) {
-    case AffineExprKind::Add:
-      value = arith::AddIOp::create(b, loc, lhs, rhs);
-      break;
-    case AffineExprKind::Mul:
-      value = arith::MulIOp::create(b, loc, lhs, rhs);
-      break;
-    case AffineExprKind::FloorDiv:
-      value = arith::DivUIOp::create(b, loc, lhs, rhs);
-      break;
-    default:
-      value = arith::RemUIOp::create(b, loc, lhs, rhs);
-      break;
-    }
-  }
-  scope.exprs[expr] = value;
-  return value;
-}
-
-Value RowEmitter::emitConstant(Attribute element, Type type, Scope &scope) {
-  return arith::ConstantOp::create(scope.builder, loc, type,
-                                   cast<TypedAttr>(element));
-}
-
-Value RowEmitter::load(Value buffer, AffineExpr offset, Type type,
-                       Scope &scope) {
-  Value position = emitExpr(offset, scope);
-  OpBuilder &b = scope.builder;
-  Value value = memref::LoadOp::create(b, loc, buffer, position);
-  if (value.getType() == type)
-    return value;
-  Value zero =
-      arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
-  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zero);
-}
-
-void RowEmitter::store(Value value, Value buffer, Value offset,
-                       OpBuilder &builder) {
-  Type stored = cast<MemRefType>(buffer.getType()).getElementType();
-  if (value.getType() != stored)
-    value = arith::ExtUIOp::create(builder, loc, stored, value);
-  memref::StoreOp::create(builder, loc, value, buffer, offset);
-}
-
-//===----------------------------------------------------------------------===//
-// Elements
-//===----------------------------------------------------------------------===//
-
-Value RowEmitter::emitElement(Value tensor, ArrayRef<Index> indices) {
-  RankedTensorType type = typeOf(tensor);
-  AffineExpr offset = linearize(indices, type.getShape(), context);
-  Scope &scope = columnOpen && needsColumn(offset) ? *columnScope : *rowScope;
-  if (Value known = scope.elements.lookup({tensor, offset}))
-    return known;
-  auto remember = [&](Value value) {
-    scope.elements[{tensor, offset}] = value;
-    return value;
-  };
-  Type element = type.getElementType();
-  Operation *op = tensor.getDefiningOp();
-  if (!op)
-    return remember(load(buffers.lookup(tensor), offset, element, scope));
-  if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op)) {
-    Value source = op->getOperand(0);
-    return emitElement(source, reshape(indices, type.getShape(),
-                                       typeOf(source).getShape(), context));
-  }
-  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
-    return emitElement(slice.getSource(), sliceIndices(slice, indices));
-  if (auto fill = dyn_cast<linalg::FillOp>(op)) {
-    Attribute constant;
-    if (matchPattern(fill.value(), m_Constant(&constant)))
-      return remember(emitConstant(constant, element, scope));
-    return emptyError(op);
-  }
-  DenseElementsAttr data;
-  if (matchPattern(tensor, m_Constant(&data))) {
-    if (data.isSplat())
-      return remember(
-          emitConstant(data.getSplatValue<Attribute>(), element, scope));
-    return remember(load(buffers.lookup(tensor), offset, element, scope));
-  }
-  const Nest &nest = plan.nests[currentNest];
-  if (const Root *root = plan.rootOf(tensor)) {
-    bool here = root->nest == currentNest;
-    if (here && root->kind == RootKind::RowReduction) {
-      if (Value value = rowValues.lookup(tensor))
-        return value;
-      return emptyError(op);
-    }
-    if (root->rowTemporary && here && root->pass < currentPass &&
-        offset == plan.element(nest))
-      return remember(
-          load(buffers.lookup(tensor), plan.column(nest), element, scope));
-    if (root->stored &&
-        (root->nest < currentNest ||
-         (here && root->kind == RootKind::Element && root->pass < currentPass &&
-          offset == plan.element(nest))))
-      return remember(load(buffers.lookup(tensor), offset, element, scope));
-  }
-  auto generic = dyn_cast<linalg::GenericOp>(op);
-  if (!generic || !isPointwise(generic))
-    return emptyError(op);
-  return remember(emitBody(generic, indices, Value(), scope));
-}
-
-Value RowEmitter::emptyError(Operation *op) {
-  if (!failed)
-    op->emitOpError("cannot be placed in a fused kernel");
-  failed = true;
-  return Value();
-}
-
-Value RowEmitter::emitBody(linalg::GenericOp op, ArrayRef<Index> loops,
-                           Value accumulator, Scope &scope) {
-  Block &body = op.getRegion().front();
-  IRMapping mapping;
-  for (OpOperand *input : op.getDpsInputOperands()) {
-    if (!op.payloadUsesValueFromOperand(input))
-      continue;
-    SmallVector<Index> indices = llvm::map_to_vector(
-        op.getMatchingIndexingMap(input).getResults(),
-        [&](AffineExpr expr) { return mapIndex(expr, loops); });
-    Value value = emitElement(input->get(), indices);
+LogicalResult RowEmitter::emitPass(unsigned number, unsigned pass) {
+  const Nest &nest = plan.nests[number];
+  currentPass = pass;
+  SmallVector<const Root *> columnRoots, rowRoots;
+  for (const Root &root : plan.roots)
+    if (root.nest == number && root.pass == pass)
+      (root.kind == RootKind::RowScalar ? rowRoots : columnRoots)
+          .push_back(&root);
+  for (const Root *root : rowRoots) {
+    SmallVector<Index> indices = *plan.indicesOf(*root, nest);
+    Value value = emitElement(root->tensor, indices);
     if (failed)
-      return Value();
-    mapping.map(op.getMatchingBlockArgument(input), value);
+      return failure();
+    store(value, results[root->result], rootOffset(*root, indices, *rowScope),
+          rowScope->builder);
   }
-  OpOperand *init = op.getDpsInitOperand(0);
-  if (accumulator)
-    mapping.map(op.getMatchingBlockArgument(init), accumulator);
-  else if (op.payloadUsesValueFromOperand(init))
-    return emptyError(op);
-  auto isPosition = [](Operation *user) {
-    return isa<tensor::ExtractOp>(user);
-  };
-  for (Operation &inner : body.getOperations()) {
-    // Constants may stand outside of the body.
-    for (Value operand : inner.getOperands())
-      if (Operation *constant = operand.getDefiningOp();
-          !mapping.contains(operand) && constant &&
-          constant->hasTrait<OpTrait::ConstantLike>())
-        mapping.map(operand, scope.builder.clone(*constant)->getResult(0));
-    if (inner.hasTrait<OpTrait::IsTerminator>())
-      break;
-    if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
-      if (!llvm::all_of(index->getUsers(), isPosition))
-        mapping.map(index.getResult(),
-                    emitExpr(loops[index.getDim()].expr(), scope));
-      continue;
+  if (columnRoots.empty())
+    return success();
+
+  OpBuilder &row = rowScope->builder;
+  Value zero = arith::ConstantIndexOp::create(row, loc, 0);
+  Value one = arith::ConstantIndexOp::create(row, loc, 1);
+  SmallVector<const Root *> reductions;
+  for (const Root *root : columnRoots)
+    if (root->kind == RootKind::RowReduction ||
+        root->kind == RootKind::RowAccumulation)
+      reductions.push_back(root);
+  if (reductions.empty()) {
+    Value columns = arith::ConstantIndexOp::create(row, loc, nest.columns);
+    auto loop = scf::ForOp::create(row, loc, tileBegin ? tileBegin : zero,
+                                   tileEnd ? tileEnd : columns, one);
+    return emitColumns(number, columnRoots, loop, loop, Value());
+  }
+
+  int64_t width = lanesFor(nest.columns);
+  if (mlir::failed(openLanes(reductions, width)))
+    return failure();
+  // Column j adds to lane j % width, in ascending order: the result does not
+  // depend on what else the loop computes, nor on how it is vectorized.
+  int64_t blocks = nest.columns / width, rest = nest.columns % width;
+  Value lanes = arith::ConstantIndexOp::create(row, loc, width);
+  if (blocks > 0) {
+    Value count = arith::ConstantIndexOp::create(row, loc, blocks);
+    auto outer = scf::ForOp::create(row, loc, zero, count, one);
+    OpBuilder inside = OpBuilder::atBlockBegin(outer.getBody());
+    Value base =
+        arith::MulIOp::create(inside, loc, outer.getInductionVar(), lanes);
+    auto inner = scf::ForOp::create(inside, loc, zero, lanes, one);
+    if (mlir::failed(emitColumns(number, columnRoots, outer, inner, base)))
+      return failure();
+  }
+  if (rest > 0) {
+    Value count = arith::ConstantIndexOp::create(row, loc, rest);
+    Value base = arith::ConstantIndexOp::create(row, loc, blocks * width);
+    auto loop = scf::ForOp::create(row, loc, zero, count, one);
+    if (mlir::failed(emitColumns(number, columnRoots, loop, loop, base)))
+      return failure();
+  }
+  for (const Root *root : reductions)
+    closeLanes(*root, nest);
+  return success();
+}
+
+LogicalResult RowEmitter::emitColumns(unsigned number,
+                                      ArrayRef<const Root *> roots,
+                                      scf::ForOp outer, scf::ForOp inner,
+                                      Value base) {
+  const Nest &nest = plan.nests[number];
+  OpBuilder &row = rowScope->builder;
+  // Row values that the loop needs are emitted in front of it.
+  row.setInsertionPoint(outer);
+  columnScope =
+      &columnStorage.emplace(OpBuilder::atBlockBegin(inner.getBody()));
+  Value lane = inner.getInductionVar(), column = lane;
+  if (base)
+    column = arith::AddIOp::create(columnScope->builder, loc, base, lane);
+  if (nest.columns != 1)
+    columnScope->exprs[getAffineDimExpr(1, context)] = column;
+
+  // All values first, then all stores: a result may overwrite an argument.
+  SmallVector<PendingStore> stores;
+  for (const Root *root : roots) {
+    SmallVector<Index> indices = *plan.indicesOf(*root, nest);
+    Value buffer = buffers.lookup(root->tensor), offset, value;
+    if (linalg::GenericOp op = root->reduction()) {
+      bool inLanes = root->kind != RootKind::ElementAccumulation;
+      if (inLanes)
+        buffer = laneBuffers.lookup(root->tensor);
+      offset = inLanes ? lane : rootOffset(*root, indices, *columnScope);
+      Value accumulator =
+          memref::LoadOp::create(columnScope->builder, loc, buffer, offset);
+      value = emitBody(op, indices, accumulator, *columnScope);
+    } else {
+      value = emitElement(root->tensor, indices);
+      if (failed)
+        return failure();
+      offset = root->rowTemporary ? emitExpr(plan.column(nest), *columnScope)
+                                  : rootOffset(*root, indices, *columnScope);
+      if (root->result >= 0)
+        buffer = results[root->result];
     }
-    auto extract = dyn_cast<tensor::ExtractOp>(inner);
-    if (!extract) {
-      scope.builder.clone(inner, mapping);
-      continue;
-    }
-    SmallVector<Index> indices;
-    for (Value position : extract.getIndices()) {
-      if (auto index = position.getDefiningOp<linalg::IndexOp>()) {
-        indices.push_back(loops[index.getDim()]);
-        continue;
-      }
-      indices.push_back({getAffineSymbolExpr(symbols.size(), context), {}, 0});
-      symbols.push_back(
-          {mapping.lookup(position), columnOpen && &scope == &*columnScope});
-    }
-    Value value = emitElement(extract.getTensor(), indices);
     if (failed)
-      return Value();
-    mapping.map(extract.getResult(), value);
+      return failure();
+    stores.push_back({value, buffer, offset});
   }
-  return mapping.lookup(body.getTerminator()->getOperand(0));
+  for (const PendingStore &pending : stores)
+    store(pending.value, pending.buffer, pending.offset, columnScope->builder);
+  columnScope = nullptr;
+  row.setInsertionPointAfter(outer);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+void RowEmitter::forEachLane(
+    int64_t count, llvm::function_ref<void(OpBuilder &, Value)> body) {
+  OpBuilder &row = rowScope->builder;
+  Value zero = arith::ConstantIndexOp::create(row, loc, 0);
+  Value one = arith::ConstantIndexOp::create(row, loc, 1);
+  Value end = arith::ConstantIndexOp::create(row, loc, count);
+  auto loop = scf::ForOp::create(row, loc, zero, end, one);
+  OpBuilder inner = OpBuilder::atBlockBegin(loop.getBody());
+  body(inner, loop.getInductionVar());
+}
+
+LogicalResult RowEmitter::openLanes(ArrayRef<const Root *> reductions,
+                                    int64_t width) {
+  for (const Root *root : reductions) {
+    linalg::GenericOp op = root->reduction();
+    Operation *combiner = combinerOf(op);
+    if (!combiner)
+      return op.emitOpError("expects a sum or a maximum over rows");
+    Value &buffer = laneBuffers[root->tensor];
+    Type type = typeOf(root->tensor).getElementType();
+    if (!buffer) {
+      OpBuilder::InsertionGuard guard(entry);
+      entry.setInsertionPointToStart(entryBlock);
+      buffer = allocate(type, width);
+    }
+    Value start = arith::ConstantOp::create(rowScope->builder, loc,
+                                            neutralOf(combiner, type));
+    forEachLane(width, [&](OpBuilder &b, Value lane) {
+      memref::StoreOp::create(b, loc, start, buffer, lane);
+    });
+  }
+  return success();
+}
+
+void RowEmitter::closeLanes(const Root &root, const Nest &nest) {
+  Value buffer = laneBuffers.lookup(root.tensor);
+  OpBuilder &row = rowScope->builder;
+  // A tree, so that it takes few steps.
+  for (int64_t half = lanesFor(nest.columns) / 2; half > 0; half /= 2) {
+    Value distance = arith::ConstantIndexOp::create(row, loc, half);
+    forEachLane(half, [&](OpBuilder &b, Value lane) {
+      Value x = memref::LoadOp::create(b, loc, buffer, lane);
+      Value y = memref::LoadOp::create(
+          b, loc, buffer,
+          arith::AddIOp::create(b, loc, lane, distance).getResult());
+      memref::StoreOp::create(b, loc, combine(root, x, y, b), buffer, lane);
+    });
+  }
+  Value zero = arith::ConstantIndexOp::create(row, loc, 0);
+  Value total = memref::LoadOp::create(row, loc, buffer, zero);
+  if (root.kind == RootKind::RowReduction)
+    rowValues[root.tensor] = total;
+  if (!root.stored)
+    return;
+  Value storage = buffers.lookup(root.tensor);
+  Value offset = rootOffset(root, *plan.indicesOf(root, nest), *rowScope);
+  if (root.kind == RootKind::RowAccumulation) {
+    Value before = memref::LoadOp::create(row, loc, storage, offset);
+    total = combine(root, before, total, row);
+  }
+  store(total, storage, offset, row);
+}
+
+/// Transposes walk columns that lie far apart: a narrow strip of columns keeps
+/// their cache lines until the following rows have used them too.
+bool RowEmitter::needsTiles(unsigned number) const {
+  const Nest &nest = plan.nests[number];
+  return nest.strided && nest.passes == 1 && nest.rows > 1 &&
+         nest.columns > kTileColumns &&
+         llvm::all_of(plan.roots, [&](const Root &root) {
+           return root.nest != number || root.kind == RootKind::Element;
+         });
+}
+
+LogicalResult RowEmitter::emitNest(unsigned number) {
+  const Nest &nest = plan.nests[number];
+  currentNest = number;
+  rowValues.clear();
+  symbols.clear();
+  for (const Root &root : plan.roots)
+    if (root.nest == number && mlir::failed(prepareAccumulator(root)))
+      return failure();
+  scf::ForOp loop, tiles;
+  OpBuilder::InsertionGuard guard(entry);
+  if (needsTiles(number)) {
+    Value zero = arith::ConstantIndexOp::create(entry, loc, 0);
+    Value step = arith::ConstantIndexOp::create(entry, loc, kTileColumns);
+    Value columns = arith::ConstantIndexOp::create(entry, loc, nest.columns);
+    tiles = scf::ForOp::create(entry, loc, zero, columns, step);
+    entry.setInsertionPointToStart(tiles.getBody());
+    tileBegin = tiles.getInductionVar();
+    tileEnd = arith::MinUIOp::create(
+        entry, loc, arith::AddIOp::create(entry, loc, tileBegin, step),
+        columns);
+  }
+  rowScope = &rowStorage.emplace(entry);
+  if (nest.rows != 1) {
+    Value zero = arith::ConstantIndexOp::create(entry, loc, 0);
+    Value one = arith::ConstantIndexOp::create(entry, loc, 1);
+    Value rows = arith::ConstantIndexOp::create(entry, loc, nest.rows);
+    loop = scf::ForOp::create(entry, loc, zero, rows, one);
+    rowScope->builder.setInsertionPointToStart(loop.getBody());
+    rowScope->exprs[getAffineDimExpr(0, context)] = loop.getInductionVar();
+  }
+  for (unsigned pass = 0; pass < nest.passes; ++pass)
+    if (mlir::failed(emitPass(number, pass)))
+      return failure();
+  tileBegin = tileEnd = Value();
+  rowScope = nullptr;
+  return success();
+}
+
+LogicalResult RowEmitter::emit() {
+  for (const Root &root : plan.roots) {
+    RankedTensorType type = typeOf(root.tensor);
+    const Nest &nest = plan.nests[root.nest];
+    if (root.result >= 0)
+      // Copies of a tensor that already has storage do not replace it.
+      buffers.insert({root.tensor, results[root.result]});
+    else if (root.rowTemporary)
+      buffers[root.tensor] = allocate(type.getElementType(), nest.columns);
+    else if (root.stored)
+      buffers[root.tensor] =
+          allocate(type.getElementType(), type.getNumElements());
+  }
+  for (unsigned number = 0; number < plan.nests.size(); ++number)
+    if (failed || mlir::failed(emitNest(number)))
+      return failure();
+  for (Value buffer : heapBuffers)
+    memref::DeallocOp::create(entry, loc, buffer);
+  return success();
 }
 
 } // namespace pipewright::codegen

@@ -88,9 +88,7 @@ static SmallVector<int64_t> domainOf(const Root &root) {
   return llvm::to_vector(shapeOf(root.tensor));
 }
 
-/// Where to cut `shape` so that `columns` elements lie behind the cut.
-static std::optional<unsigned> findCut(ArrayRef<int64_t> shape,
-                                       int64_t columns) {
+std::optional<unsigned> findCut(ArrayRef<int64_t> shape, int64_t columns) {
   int64_t behind = 1;
   for (unsigned cut = shape.size();; --cut) {
     // Leading ones belong to the rows.

@@ -63,6 +63,9 @@ struct Nest {
 /// True if the op is a generic without reduction loops.
 bool isPointwise(mlir::linalg::GenericOp op);
 
+/// Where to cut `shape` so that `columns` elements lie behind the cut.
+std::optional<unsigned> findCut(llvm::ArrayRef<int64_t> shape, int64_t columns);
+
 /// Follows collapse_shape and expand_shape to the tensor with the data.
 mlir::Value stripViews(mlir::Value tensor);
 

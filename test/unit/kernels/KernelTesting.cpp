@@ -70,7 +70,42 @@ bool Program::compile() {
   if (llvm::sys::ExecuteAndWait(*compiler, arguments) != 0)
     return false;
   library = dlopen(shared.c_str(), RTLD_NOW | RTLD_LOCAL);
+  FailureOr<GpuKernels> gpu = compileGpuKernels(*kernels, {80, 90});
+  if (failed(gpu))
+    return false;
+  gpuKernels = std::move(*gpu);
+  ptxModules.clear();
+  for (const PtxText &ptx : gpuKernels.ptx)
+    ptxModules.emplace(ptx.architecture, ptx::Module::parse(ptx.text));
   return library != nullptr;
+}
+
+void Program::callOnGpu(StringRef name, std::vector<Buffer> &arguments,
+                        int architecture) {
+  const GpuKernel *kernel = nullptr;
+  for (const GpuKernel &candidate : gpuKernels.kernels)
+    if (candidate.name == name)
+      kernel = &candidate;
+  ASSERT_NE(kernel, nullptr) << name.str();
+  // Only the kernel's own buffers may be touched; there is something to be
+  // found in fresh scratch memory.
+  ptx::RangeMemory memory;
+  ptx::Arguments parameters;
+  std::vector<char> scratch(kernel->scratchBytes, 0x7f);
+  for (Buffer &buffer : arguments) {
+    memory.add(buffer.bytes.data(), buffer.bytes.size());
+    parameters.add(buffer.bytes.data());
+  }
+  if (!scratch.empty()) {
+    memory.add(scratch.data(), scratch.size());
+    parameters.add(scratch.data());
+  }
+  for (const GpuLaunch &launch : kernel->launches)
+    ptxModules.at(architecture)
+        .launch(launch.entry,
+                {{static_cast<uint32_t>(launch.grid)},
+                 {static_cast<uint32_t>(launch.block)}},
+                parameters.bytes(), memory);
 }
 
 void Program::call(StringRef name, std::vector<Buffer> &arguments) {
@@ -106,6 +141,28 @@ static void fill(Buffer &buffer, func::FuncOp kernel, unsigned argument,
   }
 }
 
+/// Compares what stands in `buffers` behind the arguments.
+static void expectValues(func::FuncOp kernel, nn::reference::Values &values,
+                         const std::vector<Buffer> &buffers, double tolerance,
+                         const char *where) {
+  Operation *terminator = kernel.getBody().front().getTerminator();
+  for (auto [r, value] : llvm::enumerate(terminator->getOperands())) {
+    const nn::reference::Tensor &expected = values[value];
+    const Buffer &actual = buffers[kernel.getNumArguments() + r];
+    ASSERT_EQ(expected.size(), actual.size());
+    double scale = 1.0;
+    for (double x : expected.data)
+      scale = std::max(scale, std::isfinite(x) ? std::fabs(x) : 0.0);
+    for (int64_t i = 0; i < actual.size(); ++i)
+      if (!(std::fabs(expected.data[i] - actual.get(i)) <= tolerance * scale)) {
+        ADD_FAILURE() << kernel.getName().str() << where << " result " << r
+                      << " at " << i << ": expects " << expected.data[i]
+                      << ", but got " << actual.get(i);
+        break;
+      }
+  }
+}
+
 static void expectKernelLikeReference(Program &program, func::FuncOp kernel,
                                       double tolerance) {
   std::mt19937 random(7);
@@ -125,23 +182,11 @@ static void expectKernelLikeReference(Program &program, func::FuncOp kernel,
         << op.getName().getStringRef().str();
   for (Type type : kernel.getResultTypes())
     buffers.emplace_back(cast<RankedTensorType>(type));
+  std::vector<Buffer> onGpu = buffers;
   program.call(kernel.getName(), buffers);
-  Operation *terminator = kernel.getBody().front().getTerminator();
-  for (auto [r, value] : llvm::enumerate(terminator->getOperands())) {
-    const nn::reference::Tensor &expected = values[value];
-    const Buffer &actual = buffers[kernel.getNumArguments() + r];
-    ASSERT_EQ(expected.size(), actual.size());
-    double scale = 1.0;
-    for (double x : expected.data)
-      scale = std::max(scale, std::isfinite(x) ? std::fabs(x) : 0.0);
-    for (int64_t i = 0; i < actual.size(); ++i)
-      if (!(std::fabs(expected.data[i] - actual.get(i)) <= tolerance * scale)) {
-        ADD_FAILURE() << kernel.getName().str() << " result " << r << " at "
-                      << i << ": expects " << expected.data[i] << ", but got "
-                      << actual.get(i);
-        break;
-      }
-  }
+  program.callOnGpu(kernel.getName(), onGpu);
+  expectValues(kernel, values, buffers, tolerance, "");
+  expectValues(kernel, values, onGpu, tolerance, " on a GPU");
 }
 
 void expectLikeReference(StringRef text, double tolerance) {

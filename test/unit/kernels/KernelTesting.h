@@ -1,7 +1,8 @@
 //===- KernelTesting.h - compile kernels and run them -----------*- C++ -*-===//
 //
 // Compiles kernels given as text into a shared object in a temporary folder,
-// calls them, and compares with the reference interpreter of nn ops.
+// and to PTX; calls them on the CPU and in the interpreter of PTX, and compares
+// with the reference interpreter of nn ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,11 +10,14 @@
 #define PIPEWRIGHT_TEST_UNIT_KERNELS_KERNELTESTING_H
 
 #include "codegen/kernels/Kernels.h"
+#include "codegen/kernels/gpu/GpuKernels.h"
+#include "test/doubles/ptx/Ptx.h"
 #include "test/unit/nn/Reference.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -43,17 +47,23 @@ public:
   /// Compiles the module once more, after it was changed.
   bool compile();
   void call(llvm::StringRef name, std::vector<Buffer> &arguments);
+  /// The same in the interpreter of PTX, for sm_80 or sm_90.
+  void callOnGpu(llvm::StringRef name, std::vector<Buffer> &arguments,
+                 int architecture = 80);
+  const GpuKernels &onGpu() const { return gpuKernels; }
 
 private:
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> kernels;
   std::string folder;
   void *library = nullptr;
+  GpuKernels gpuKernels;
+  std::map<int, ptx::Module> ptxModules;
 };
 
-/// Runs every kernel of `text` on random numbers and compares all results with
-/// the reference. Arguments may have the attributes `test.positive` and
-/// `test.below = n` (integers from 0 to n - 1).
+/// Runs every kernel of `text` on random numbers, on the CPU and on a GPU, and
+/// compares all results with the reference. Arguments may have the attributes
+/// `test.positive` and `test.below = n` (integers from 0 to n - 1).
 void expectLikeReference(llvm::StringRef text, double tolerance = 2e-6);
 
 } // namespace pipewright::codegen::testing

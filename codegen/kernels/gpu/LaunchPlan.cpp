@@ -1,0 +1,236 @@
+//===- LaunchPlan.cpp - how a planned kernel is launched ------------------===//
+
+#include "codegen/kernels/gpu/LaunchPlan.h"
+
+#include "codegen/kernels/ElementEmitter.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+/// Accesses of 16 bytes and more need this alignment.
+static constexpr int64_t kScratchAlignment = 16;
+
+/// Sums that a thread keeps in registers while it walks over rows.
+static constexpr int64_t kMaxSumsOfThread = 64;
+
+/// Rows up to this length are shared by one warp at most.
+static constexpr int64_t kMaxWarpColumns = 1024;
+
+Team teamFor(int64_t columns) {
+  Team team;
+  team.columns = columns;
+  // Rows of another length start at addresses that are not aligned.
+  team.width = columns % 4 == 0 ? 4 : 1;
+  team.chunks = columns / team.width;
+  if (columns <= kMaxWarpColumns)
+    team.threads = std::min<int64_t>(32, llvm::PowerOf2Ceil(team.chunks));
+  else
+    team.threads =
+        std::clamp<int64_t>(llvm::PowerOf2Ceil(columns) / 16, 128, 512);
+  team.slots = llvm::divideCeil(team.chunks, team.threads);
+  return team;
+}
+
+RowGroups groupsFor(int64_t rows, int64_t columns) {
+  // About sixteen rows to a block: enough blocks to fill a GPU, while partial
+  // sums stay a small part of the traffic.
+  RowGroups groups;
+  groups.perBlock = columns <= kMaxWarpColumns ? 4 : 1;
+  groups.blocks = std::clamp<int64_t>(llvm::divideCeil(rows, 16), 1, 512);
+  return groups;
+}
+
+//===----------------------------------------------------------------------===//
+// RowSplit
+//===----------------------------------------------------------------------===//
+
+int64_t RowSplit::size(bool ofReduced) const {
+  int64_t product = 1;
+  for (auto [size, isReduced] : llvm::zip(shape, reduced))
+    if (isReduced == ofReduced)
+      product *= size;
+  return product;
+}
+
+AffineExpr RowSplit::row(AffineExpr kept, AffineExpr summed) const {
+  SmallVector<int64_t> keptShape, summedShape;
+  for (auto [size, isReduced] : llvm::zip(shape, reduced))
+    (isReduced ? summedShape : keptShape).push_back(size);
+  SmallVector<Index> keptDigits = split(kept, keptShape);
+  SmallVector<Index> summedDigits = split(summed, summedShape);
+  SmallVector<Index> digits;
+  size_t nextKept = 0, nextSummed = 0;
+  for (bool isReduced : reduced)
+    digits.push_back(isReduced ? summedDigits[nextSummed++]
+                               : keptDigits[nextKept++]);
+  return linearize(digits, shape, kept.getContext());
+}
+
+static RowSplit splitOf(const Root &root, const Nest &nest) {
+  linalg::GenericOp op = root.reduction();
+  SmallVector<int64_t> domain = op.getStaticLoopRanges();
+  RowSplit split;
+  unsigned cut = *findCut(domain, nest.columns);
+  for (unsigned i = 0; i < cut; ++i) {
+    split.shape.push_back(domain[i]);
+    split.reduced.push_back(op.getIteratorTypesArray()[i] ==
+                            utils::IteratorType::reduction);
+  }
+  return split;
+}
+
+//===----------------------------------------------------------------------===//
+// LaunchPlan
+//===----------------------------------------------------------------------===//
+
+int64_t LaunchPlan::allocate(Type element, int64_t size) {
+  int64_t offset = llvm::alignTo(scratchBytes, kScratchAlignment);
+  scratchBytes =
+      offset + size * (storageType(element).getIntOrFloatBitWidth() / 8);
+  return offset;
+}
+
+const PartialSums *LaunchPlan::sumsOf(const Root &root) const {
+  for (const PartialSums &partial : sums)
+    if (partial.root == &root)
+      return &partial;
+  return nullptr;
+}
+
+void LaunchPlan::addSums(const Root &root, const RowSplit &split, int64_t count,
+                         int64_t elements) {
+  Type element = cast<RankedTensorType>(root.tensor.getType()).getElementType();
+  sums.push_back(
+      {&root, split, count, allocate(element, count * elements), elements});
+}
+
+void LaunchPlan::addColumnSums(unsigned number, ArrayRef<const Root *> roots,
+                               ArrayRef<const Root *> others, LaunchKind kind,
+                               bool afterRows, const Nest &nest) {
+  Launch launch;
+  launch.kind = kind;
+  launch.nest = number;
+  launch.split = splitOf(*roots.front(), nest);
+  launch.afterRows = afterRows;
+  launch.roots = llvm::to_vector(others);
+  llvm::append_range(launch.roots, roots);
+  RowGroups groups = groupsFor(launch.split.summed(), nest.columns);
+  if (groups.blocks > 1)
+    for (const Root *root : roots)
+      addSums(*root, launch.split, groups.blocks,
+              launch.split.kept() * nest.columns);
+  launches.push_back(std::move(launch));
+}
+
+void LaunchPlan::planNest(const RowPlan &plan, unsigned number) {
+  const Nest &nest = plan.nests[number];
+  SmallVector<const Root *> elements, scalars, rows, others;
+  // Sums over rows, by how they see the rows and as many as fit in registers.
+  SmallVector<SmallVector<const Root *>> groups;
+  Team team = teamFor(nest.columns);
+  bool hasRowSums = false;
+  auto isReducedRow = [](const Root *root) {
+    return root->kind == RootKind::RowReduction ||
+           root->kind == RootKind::RowAccumulation;
+  };
+  for (const Root &root : plan.roots)
+    if (root.nest == number && isReducedRow(&root))
+      hasRowSums = true;
+  int64_t perThread = hasRowSums ? team.slots * team.width : team.width;
+  size_t most = std::max<int64_t>(1, kMaxSumsOfThread / perThread);
+  for (const Root &root : plan.roots) {
+    if (root.nest != number || root.rowTemporary)
+      continue;
+    if (root.kind != RootKind::ElementAccumulation) {
+      others.push_back(&root);
+      if (root.kind == RootKind::Element)
+        elements.push_back(&root);
+      else if (root.kind == RootKind::RowScalar)
+        scalars.push_back(&root);
+      else
+        rows.push_back(&root);
+      continue;
+    }
+    auto group = llvm::find_if(groups, [&](const auto &members) {
+      return members.size() < most &&
+             splitOf(*members.front(), nest) == splitOf(root, nest);
+    });
+    if (group == groups.end())
+      groups.push_back({&root});
+    else
+      group->push_back(&root);
+  }
+
+  size_t firstLaunch = launches.size(), firstSums = sums.size();
+  size_t done = 0;
+  if (!hasRowSums) {
+    if (!groups.empty())
+      addColumnSums(number, groups[done++], elements, LaunchKind::Columns,
+                    false, nest);
+    else if (!elements.empty())
+      launches.push_back({LaunchKind::Elements, number, elements, {}, {}, {}});
+    if (!scalars.empty())
+      launches.push_back({LaunchKind::RowScalars, number, scalars, {}, {}, {}});
+  } else if (!groups.empty() && team.isShort() &&
+             perThread <= kMaxSumsOfThread) {
+    addColumnSums(number, groups[done++], others, LaunchKind::RowsAndColumns,
+                  false, nest);
+  } else {
+    launches.push_back({LaunchKind::Rows, number, others, {}, {}, {}});
+  }
+  // What is left reads the values of rows from memory.
+  if (done < groups.size())
+    for (const Root *root : rows)
+      if (!root->stored && root->kind == RootKind::RowReduction)
+        scratch[root->tensor] = allocate(
+            cast<RankedTensorType>(root->tensor.getType()).getElementType(),
+            nest.rows);
+  for (; done < groups.size(); ++done)
+    addColumnSums(number, groups[done], {}, LaunchKind::Columns,
+                  launches.size() > firstLaunch, nest);
+  for (const Root *root : rows)
+    if (root->kind == RootKind::RowAccumulation) {
+      RowSplit split = splitOf(*root, nest);
+      addSums(*root, split, split.summed(), split.kept());
+    }
+  if (sums.size() == firstSums)
+    return;
+  Launch finish;
+  finish.kind = LaunchKind::Sums;
+  finish.nest = number;
+  finish.sums.assign(sums.begin() + firstSums, sums.end());
+  launches.push_back(std::move(finish));
+}
+
+LaunchPlan::LaunchPlan(const RowPlan &plan) {
+  auto look = [&](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor)
+      return;
+    Type element = tensor.getElementType();
+    if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 16)
+      width = 8;
+    isSmall &= tensor.getNumElements() < std::numeric_limits<int32_t>::max();
+  };
+  for (const Root &root : plan.roots) {
+    look(root.tensor.getType());
+    if (Operation *op = root.tensor.getDefiningOp())
+      for (BlockArgument argument : op->getBlock()->getArguments())
+        look(argument.getType());
+    if (root.stored && root.result < 0) {
+      auto type = cast<RankedTensorType>(root.tensor.getType());
+      scratch[root.tensor] =
+          allocate(type.getElementType(), type.getNumElements());
+    }
+  }
+  for (const Nest &nest : plan.nests)
+    isSmall &= nest.elements < std::numeric_limits<int32_t>::max();
+  for (unsigned number = 0; number < plan.nests.size(); ++number)
+    planNest(plan, number);
+}
+
+} // namespace pipewright::codegen
