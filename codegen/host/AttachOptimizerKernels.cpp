@@ -49,10 +49,38 @@ struct AttachOptimizerKernels
     FailureOr<OptimizerSpec> spec = readSpec(module);
     if (failed(spec))
       return signalPassFailure();
-    for (auto arena : module.getOps<pipe::ArenaOp>())
+    for (auto arena : module.getOps<pipe::ArenaOp>()) {
       for (auto optimizer : arena.getOps<pipe::OptimizerOp>())
         if (failed(attach(module, optimizer, *spec)))
           return signalPassFailure();
+      for (auto place : arena.getOps<pipe::PlaceOp>())
+        if (isSetByOwner(place))
+          attachLowering(module, place);
+    }
+  }
+
+  /// A copy of a tied weight whose bf16 form no optimizer writes.
+  static bool isSetByOwner(pipe::PlaceOp place) {
+    return place.getLowered() && place.getGradient() && !place.getOwner() &&
+           !place.getKernelAttr();
+  }
+
+  ModuleOp kernelsOf(ModuleOp module) {
+    if (auto kernels = module.lookupSymbol<ModuleOp>("kernels"))
+      return kernels;
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    return ModuleOp::create(builder, module.getLoc(), "kernels");
+  }
+
+  SymbolRefAttr referTo(func::FuncOp kernel) {
+    return SymbolRefAttr::get(
+        StringAttr::get(&getContext(), "kernels"),
+        {FlatSymbolRefAttr::get(kernel.getSymNameAttr())});
+  }
+
+  void attachLowering(ModuleOp module, pipe::PlaceOp place) {
+    int64_t size = place.getBuffer().getBytes() / 4;
+    place.setKernelAttr(referTo(buildLowerKernel(kernelsOf(module), size)));
   }
 
   LogicalResult attach(ModuleOp module, pipe::OptimizerOp optimizer,
@@ -63,18 +91,13 @@ struct AttachOptimizerKernels
       return optimizer.emitOpError()
              << "expects " << spec.numStates() << " states for " << spec.name
              << ", but got " << optimizer.getStates().size();
-    ModuleOp kernels = module.lookupSymbol<ModuleOp>("kernels");
-    if (!kernels) {
-      OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-      kernels = ModuleOp::create(builder, module.getLoc(), "kernels");
-    }
     int64_t size = optimizer.getWeights().getBytes() / 4;
-    FailureOr<func::FuncOp> kernel = buildOptimizerKernel(kernels, spec, size);
+    FailureOr<func::FuncOp> kernel =
+        buildOptimizerKernel(kernelsOf(module), spec, size,
+                             /*lowers=*/optimizer.getLowered().has_value());
     if (failed(kernel))
       return failure();
-    optimizer.setKernelAttr(
-        SymbolRefAttr::get(StringAttr::get(&getContext(), "kernels"),
-                           {FlatSymbolRefAttr::get(kernel->getSymNameAttr())}));
+    optimizer.setKernelAttr(referTo(*kernel));
     return success();
   }
 };

@@ -32,6 +32,8 @@ LogicalResult compileKernels(ModuleOp kernels, StringRef objectPath,
 static StringRef cType(Type element) {
   if (element.isF32())
     return "float";
+  if (element.isBF16())
+    return "uint16_t";
   if (element.isInteger(64))
     return "int64_t";
   // A truth value takes a byte.
@@ -91,23 +93,29 @@ std::string kernelDeclaration(func::FuncOp kernel) {
   return text;
 }
 
+void writeKernelComment(func::FuncOp kernel, llvm::raw_ostream &os) {
+  os << "// (";
+  llvm::interleaveComma(kernel.getArgumentTypes(), os,
+                        [&](Type type) { printType(type, os); });
+  os << ") -> (";
+  llvm::interleaveComma(kernel.getResultTypes(), os,
+                        [&](Type type) { printType(type, os); });
+  os << ")\n//";
+  if (!kernel.isExternal())
+    for (Operation &op : kernel.getBody().front().without_terminator())
+      if (!op.hasTrait<OpTrait::ConstantLike>())
+        os << ' ' << op.getName().stripDialect();
+  os << "\n";
+}
+
 void writeKernelHeader(ModuleOp kernels, llvm::raw_ostream &os) {
   os << "// The compiled kernels of this model. Pointers of one call may not\n"
         "// overlap. Inputs come first, then results.\n\n"
         "#pragma once\n\n#include <cstdint>\n\nextern \"C\" {\n";
   for (auto kernel : kernels.getOps<func::FuncOp>()) {
-    os << "\n// (";
-    llvm::interleaveComma(kernel.getArgumentTypes(), os,
-                          [&](Type type) { printType(type, os); });
-    os << ") -> (";
-    llvm::interleaveComma(kernel.getResultTypes(), os,
-                          [&](Type type) { printType(type, os); });
-    os << ")\n//";
-    if (!kernel.isExternal())
-      for (Operation &op : kernel.getBody().front().without_terminator())
-        if (!op.hasTrait<OpTrait::ConstantLike>())
-          os << ' ' << op.getName().stripDialect();
-    os << "\n" << kernelDeclaration(kernel) << ";\n";
+    os << "\n";
+    writeKernelComment(kernel, os);
+    os << kernelDeclaration(kernel) << ";\n";
   }
   os << "\n} // extern \"C\"\n";
 }

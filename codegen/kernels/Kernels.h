@@ -42,6 +42,9 @@ mlir::LogicalResult emitObject(mlir::ModuleOp module,
 /// Writes the C declarations of the kernels, with a comment on each.
 void writeKernelHeader(mlir::ModuleOp kernels, llvm::raw_ostream &os);
 
+/// Comment lines: the types of a kernel, and the ops in it.
+void writeKernelComment(mlir::func::FuncOp kernel, llvm::raw_ostream &os);
+
 /// The C declaration of one kernel, without semicolon.
 std::string kernelDeclaration(mlir::func::FuncOp kernel);
 
@@ -61,12 +64,17 @@ struct OptimizerSpec {
 };
 
 /// Adds the kernel `<name>_<size>` that updates `size` weights in place and
-/// zeroes the gradient: (weights, gradient, states..., const hyper). An equal
-/// kernel that is there already is returned instead. Reports a diagnostic for
-/// an unknown name.
+/// zeroes the gradient: (weights, gradient, states..., const hyper). The kernel
+/// `<name>_bf16_<size>`, where it `lowers`, also writes the new weights as
+/// bf16:
+/// (..., const hyper, lowered). An equal kernel that is there already is
+/// returned instead. Reports a diagnostic for an unknown name.
 mlir::FailureOr<mlir::func::FuncOp>
 buildOptimizerKernel(mlir::ModuleOp kernels, const OptimizerSpec &spec,
-                     int64_t size);
+                     int64_t size, bool lowers = false);
+
+/// Adds the kernel `lower_<size>`: (const weights, lowered), weights as bf16.
+mlir::func::FuncOp buildLowerKernel(mlir::ModuleOp kernels, int64_t size);
 
 /// Adds the kernel `accumulate_<size>`: (gradient, const x), gradient += x.
 mlir::func::FuncOp buildAccumulateKernel(mlir::ModuleOp kernels, int64_t size);

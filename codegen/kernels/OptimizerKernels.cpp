@@ -18,14 +18,17 @@ unsigned OptimizerSpec::numStates() const {
   return 2;
 }
 
-/// Creates a function whose result `i` overwrites argument `inPlace[i]`.
+/// Creates a function whose result `i` overwrites argument `inPlace[i]`; more
+/// results follow, which have places of their own.
 static func::FuncOp createInPlace(ModuleOp kernels, StringRef name,
                                   ArrayRef<Type> arguments,
                                   ArrayRef<StringRef> names,
-                                  ArrayRef<int64_t> inPlace) {
+                                  ArrayRef<int64_t> inPlace,
+                                  ArrayRef<Type> moreResults = {}) {
   OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
   SmallVector<Type> results = llvm::map_to_vector(
       inPlace, [&](int64_t argument) { return arguments[argument]; });
+  llvm::append_range(results, moreResults);
   auto func = func::FuncOp::create(builder, kernels.getLoc(), name,
                                    builder.getFunctionType(arguments, results));
   func.setPrivate();
@@ -77,15 +80,20 @@ static Operation *createUpdate(OpBuilder &b, Location loc,
   return b.create(state);
 }
 
+static Type loweredType(OpBuilder &builder, int64_t size) {
+  return RankedTensorType::get({size}, builder.getBF16Type());
+}
+
 FailureOr<func::FuncOp> buildOptimizerKernel(ModuleOp kernels,
                                              const OptimizerSpec &spec,
-                                             int64_t size) {
+                                             int64_t size, bool lowers) {
   if (spec.name != "sgd" && spec.name != "adam" && spec.name != "adamw" &&
       spec.name != "rmsprop")
     return emitError(kernels.getLoc())
            << "expects optimizer sgd, adam, adamw or rmsprop, but got '"
            << spec.name << "'";
-  std::string name = spec.name + "_" + std::to_string(size);
+  std::string name =
+      spec.name + (lowers ? "_bf16_" : "_") + std::to_string(size);
   if (auto known = kernels.lookupSymbol<func::FuncOp>(name))
     return known;
   OpBuilder builder(kernels.getContext());
@@ -97,7 +105,14 @@ FailureOr<func::FuncOp> buildOptimizerKernel(ModuleOp kernels,
       llvm::to_vector(llvm::seq<int64_t>(0, names.size()));
   names.push_back("hyper");
   types.push_back(RankedTensorType::get({4}, builder.getF32Type()));
-  func::FuncOp func = createInPlace(kernels, name, types, names, inPlace);
+  SmallVector<Type> moreResults;
+  if (lowers)
+    moreResults.push_back(loweredType(builder, size));
+  func::FuncOp func =
+      createInPlace(kernels, name, types, names, inPlace, moreResults);
+  if (lowers)
+    func.setResultAttr(inPlace.size(), "nn.name",
+                       builder.getStringAttr("lowered"));
   builder.setInsertionPointToEnd(&func.getBody().front());
   Operation *update =
       createUpdate(builder, func.getLoc(), spec, func.getArguments());
@@ -105,7 +120,27 @@ FailureOr<func::FuncOp> buildOptimizerKernel(ModuleOp kernels,
                                cast<RankedTensorType>(flat), 0.0);
   SmallVector<Value> results{update->getResult(0), zero};
   llvm::append_range(results, update->getResults().drop_front());
+  if (lowers)
+    results.push_back(nn::CastOp::create(
+        builder, func.getLoc(), moreResults.front(), update->getResult(0)));
   func::ReturnOp::create(builder, func.getLoc(), results);
+  return func;
+}
+
+func::FuncOp buildLowerKernel(ModuleOp kernels, int64_t size) {
+  std::string name = "lower_" + std::to_string(size);
+  if (auto known = kernels.lookupSymbol<func::FuncOp>(name))
+    return known;
+  OpBuilder builder(kernels.getContext());
+  Type flat = RankedTensorType::get({size}, builder.getF32Type());
+  Type lowered = loweredType(builder, size);
+  func::FuncOp func =
+      createInPlace(kernels, name, flat, {"weights"}, {}, lowered);
+  func.setResultAttr(0, "nn.name", builder.getStringAttr("lowered"));
+  builder.setInsertionPointToEnd(&func.getBody().front());
+  Value cast =
+      nn::CastOp::create(builder, func.getLoc(), lowered, func.getArgument(0));
+  func::ReturnOp::create(builder, func.getLoc(), cast);
   return func;
 }
 

@@ -17,12 +17,20 @@
 #include <optional>
 
 // CMakeLists.txt of this folder defines PIPEWRIGHT_HOST_COMPILER,
-// PIPEWRIGHT_RUNTIME_SOURCES, PIPEWRIGHT_RUNTIME_LIBRARY and
-// PIPEWRIGHT_RUNTIME_LINK (separated by colons).
+// PIPEWRIGHT_RUNTIME_SOURCES, PIPEWRIGHT_RUNTIME_LIBRARY,
+// PIPEWRIGHT_RUNTIME_LINK (separated by colons) and, where that library knows
+// GPUs, PIPEWRIGHT_RUNTIME_HAS_CUDA.
 
 namespace pipewright::codegen {
 
-static const char *const sourceNames[] = {"stages", "ranks", "main"};
+/// What is compiled, beside the CPU's kernels.o.
+static std::vector<std::string> sourcesFor(Target target) {
+  std::vector<std::string> sources = {"stages.cpp", "ranks.cpp", "main.cpp"};
+  if (target == Target::Cuda)
+    llvm::append_values(sources, std::string("kernels.cpp"),
+                        std::string("kernels.S"));
+  return sources;
+}
 
 static llvm::Expected<std::string> findTool(llvm::StringRef configured,
                                             llvm::StringRef fallback) {
@@ -60,7 +68,7 @@ static llvm::Error run(llvm::ArrayRef<std::string> command,
   return code == 0 ? llvm::Error::success() : toolError(what, log);
 }
 
-static llvm::Error buildDirectly(const std::string &folder,
+static llvm::Error buildDirectly(const std::string &folder, Target target,
                                  const std::string &runtimeSources) {
   auto compiler = findTool(PIPEWRIGHT_HOST_COMPILER, "c++");
   if (!compiler)
@@ -75,19 +83,14 @@ static llvm::Error buildDirectly(const std::string &folder,
   };
   std::vector<Job> jobs;
   std::vector<std::string> objects;
-  for (const char *name : sourceNames) {
+  for (const std::string &name : sourcesFor(target)) {
+    // Two of them may differ in the extension alone.
     std::string object = src + "/" + name + ".o";
     objects.push_back(object);
-    std::string log = src + "/" + std::string(name) + ".log";
-    std::vector<std::string> command = {*compiler,
-                                        "-std=c++20",
-                                        "-O1",
-                                        "-I" + include,
-                                        "-I" + src,
-                                        "-c",
-                                        src + "/" + name + ".cpp",
-                                        "-o",
-                                        object};
+    std::string log = src + "/" + name + ".log";
+    std::vector<std::string> command = {*compiler,        "-std=c++20", "-O1",
+                                        "-I" + include,   "-I" + src,   "-c",
+                                        src + "/" + name, "-o",         object};
     llvm::SmallVector<llvm::StringRef> arguments(command.begin(),
                                                  command.end());
     std::optional<llvm::StringRef> redirects[] = {
@@ -112,8 +115,9 @@ static llvm::Error buildDirectly(const std::string &folder,
 
   std::vector<std::string> link = {*compiler};
   llvm::append_range(link, objects);
-  llvm::append_values(link, src + "/kernels.o",
-                      std::string(PIPEWRIGHT_RUNTIME_LIBRARY));
+  if (target == Target::Cpu)
+    link.push_back(src + "/kernels.o");
+  link.push_back(PIPEWRIGHT_RUNTIME_LIBRARY);
   llvm::SmallVector<llvm::StringRef> libraries;
   llvm::StringRef(PIPEWRIGHT_RUNTIME_LINK).split(libraries, ':', -1, false);
   for (llvm::StringRef library : libraries)
@@ -160,31 +164,73 @@ llvm::Expected<std::string> findRuntimeSources() {
                                  folder + "'");
 }
 
-llvm::Error buildProgram(llvm::StringRef folder) {
+std::string findRuntimePtx() {
+  llvm::StringRef build =
+      llvm::sys::path::parent_path(PIPEWRIGHT_RUNTIME_LIBRARY);
+  std::string folder = (build + "/device/kernels").str();
+  return llvm::sys::fs::exists(folder + "/Builtin.ptx") ? folder
+                                                        : std::string();
+}
+
+llvm::Error checkTarget(Target target) {
+#ifndef PIPEWRIGHT_RUNTIME_HAS_CUDA
+  if (target == Target::Cuda)
+    return llvm::createStringError(
+        "--target cuda expects a runtime that was built with CUDA's headers; "
+        "install a CUDA toolkit with NCCL and cuDNN (no GPU is needed), or set "
+        "CUDA_HOME, and build pipewright again; or write the sources alone "
+        "with --no-build, and build them where these headers are");
+#endif
+  (void)target;
+  return llvm::Error::success();
+}
+
+llvm::Error buildProgram(llvm::StringRef folder, Target target) {
   auto sources = findRuntimeSources();
   if (!sources)
     return sources.takeError();
   if (llvm::sys::fs::exists(PIPEWRIGHT_RUNTIME_LIBRARY))
-    return buildDirectly(folder.str(), *sources);
+    return buildDirectly(folder.str(), target, *sources);
   return buildWithCMake(folder.str());
 }
 
-std::string programCMakeLists() {
-  return R"cmake(# Builds the program by itself:
+std::string programCMakeLists(Target target) {
+  bool isCuda = target == Target::Cuda;
+  std::string text = R"cmake(# Builds the program by itself:
 #   cmake -S . -B build && cmake --build build
 cmake_minimum_required(VERSION 3.25)
-project(train LANGUAGES CXX)
-
+)cmake";
+  text += isCuda ? "project(train LANGUAGES CXX ASM)\n"
+                 : "project(train LANGUAGES CXX)\n";
+  text += R"cmake(
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
-add_subdirectory(runtime)
-add_executable(train main.cpp ranks.cpp stages.cpp kernels.o)
+)cmake";
+  // A program for CPUs needs nothing of CUDA, even where it is installed.
+  text += isCuda ? "add_subdirectory(runtime)\n"
+                 : "set(PIPEWRIGHT_CUDA OFF)\nadd_subdirectory(runtime)\n";
+  if (isCuda)
+    text += R"cmake(if(NOT PIPEWRIGHT_HAS_CUDA)
+  message(FATAL_ERROR "This program runs on GPUs: building it needs the headers "
+    "of CUDA, NCCL, cuBLASLt and cuDNN (set CUDA_HOME or PIPEWRIGHT_CUDA_INCLUDE)")
+endif()
+add_executable(train main.cpp ranks.cpp stages.cpp kernels.cpp kernels.S)
+set_target_properties(train PROPERTIES
+  CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON POSITION_INDEPENDENT_CODE ON)
+# kernels.S includes the PTX from here.
+target_include_directories(train PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
+file(GLOB ptx CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/kernels.*.ptx")
+set_source_files_properties(kernels.S PROPERTIES OBJECT_DEPENDS "${ptx}")
+)cmake";
+  else
+    text +=
+        R"cmake(add_executable(train main.cpp ranks.cpp stages.cpp kernels.o)
 set_target_properties(train PROPERTIES
   CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON POSITION_INDEPENDENT_CODE ON)
 set_source_files_properties(kernels.o PROPERTIES EXTERNAL_OBJECT ON)
-target_link_libraries(train PRIVATE pipewright_runtime)
 )cmake";
+  return text + "target_link_libraries(train PRIVATE pipewright_runtime)\n";
 }
 
 } // namespace pipewright::codegen

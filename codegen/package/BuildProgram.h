@@ -9,20 +9,29 @@
 #ifndef PIPEWRIGHT_CODEGEN_PACKAGE_BUILDPROGRAM_H
 #define PIPEWRIGHT_CODEGEN_PACKAGE_BUILDPROGRAM_H
 
+#include "codegen/host/Target.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
 namespace pipewright::codegen {
 
 /// Builds `folder`/train from `folder`/src.
-llvm::Error buildProgram(llvm::StringRef folder);
+llvm::Error buildProgram(llvm::StringRef folder, Target target);
+
+/// Fails, with the way out, when programs for the target cannot be built.
+llvm::Error checkTarget(Target target);
 
 /// The runtime's sources, which every folder gets a copy of; fails where they
 /// are not found.
 llvm::Expected<std::string> findRuntimeSources();
 
+/// The folder of the PTX that this build has made of the runtime's own kernels;
+/// empty where it has not.
+std::string findRuntimePtx();
+
 /// The CMakeLists.txt of OUT/src.
-std::string programCMakeLists();
+std::string programCMakeLists(Target target);
 
 } // namespace pipewright::codegen
 

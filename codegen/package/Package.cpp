@@ -8,7 +8,9 @@
 
 #include "codegen/host/EmitHost.h"
 #include "codegen/kernels/Kernels.h"
+#include "codegen/kernels/gpu/GpuKernels.h"
 #include "codegen/package/BuildProgram.h"
+#include "codegen/package/DeviceKernelFiles.h"
 #include "codegen/package/WeightsFile.h"
 #include "passes/schedules/drawing/Svg.h"
 
@@ -20,8 +22,9 @@ namespace pipewright::codegen {
 
 /// What a copy of the runtime is made of.
 static bool isRuntimeSource(StringRef path) {
-  StringRef extension = llvm::sys::path::extension(path);
-  return extension == ".h" || extension == ".cpp" ||
+  static constexpr StringRef extensions[] = {".h",   ".cpp", ".cu",
+                                             ".cuh", ".S",   ".cmake"};
+  return llvm::is_contained(extensions, llvm::sys::path::extension(path)) ||
          llvm::sys::path::filename(path) == "CMakeLists.txt";
 }
 
@@ -33,6 +36,7 @@ static llvm::Error writeHostCode(OutputFolder &folder, ModuleOp module,
                                  const Plan &plan,
                                  const std::string &planText) {
   HostOptions options;
+  options.target = plan.target;
   options.modelName = plan.model;
   options.timetable = plan.timetable;
   options.planJson = planText;
@@ -49,13 +53,7 @@ static llvm::Error writeHostCode(OutputFolder &folder, ModuleOp module,
   return llvm::Error::success();
 }
 
-static llvm::Error writeKernels(OutputFolder &folder, ModuleOp module) {
-  auto kernels = module.lookupSymbol<ModuleOp>("kernels");
-  OwningOpRef<ModuleOp> none;
-  if (!kernels) {
-    none = ModuleOp::create(module.getLoc());
-    kernels = *none;
-  }
+static llvm::Error writeCpuKernels(OutputFolder &folder, ModuleOp kernels) {
   if (llvm::Error error =
           folder.write("src/kernels.h", [&](llvm::raw_ostream &os) {
             writeKernelHeader(kernels, os);
@@ -66,8 +64,33 @@ static llvm::Error writeKernels(OutputFolder &folder, ModuleOp module) {
   return llvm::Error::success();
 }
 
+static llvm::Error writeGpuKernels(OutputFolder &folder, ModuleOp kernels,
+                                   Precision precision) {
+  auto compiled = compileGpuKernels(kernels, gpuArchitectures());
+  if (failed(compiled))
+    return diagnosed();
+  for (const auto &[name, text] :
+       deviceKernelFiles(kernels, *compiled, precision))
+    if (llvm::Error error = folder.write("src/" + name, text))
+      return error;
+  return llvm::Error::success();
+}
+
+static llvm::Error writeKernels(OutputFolder &folder, ModuleOp module,
+                                const Plan &plan) {
+  auto kernels = module.lookupSymbol<ModuleOp>("kernels");
+  OwningOpRef<ModuleOp> none;
+  if (!kernels) {
+    none = ModuleOp::create(module.getLoc());
+    kernels = *none;
+  }
+  return plan.target == Target::Cuda
+             ? writeGpuKernels(folder, kernels, plan.precision)
+             : writeCpuKernels(folder, kernels);
+}
+
 static llvm::Error write(ModuleOp module, const nn::WeightStore &weights,
-                         const Plan &plan, OutputFolder &folder) {
+                         const Plan &plan, OutputFolder &folder, bool build) {
   std::string planText = llvm::formatv("{0:2}", plan.toJson()).str() + "\n";
   if (llvm::Error error = folder.write("plan.json", planText))
     return error;
@@ -90,7 +113,7 @@ static llvm::Error write(ModuleOp module, const nn::WeightStore &weights,
   }
   if (error)
     return error;
-  if (llvm::Error error = writeKernels(folder, module))
+  if (llvm::Error error = writeKernels(folder, module, plan))
     return error;
 
   llvm::Expected<std::string> runtime = findRuntimeSources();
@@ -99,17 +122,26 @@ static llvm::Error write(ModuleOp module, const nn::WeightStore &weights,
   if (llvm::Error error =
           folder.copyFolder(*runtime, "src/runtime", isRuntimeSource))
     return error;
+  // Kernels of the runtime itself, so that the folder builds without clang.
+  if (plan.target == Target::Cuda)
+    if (std::string ptx = findRuntimePtx(); !ptx.empty())
+      if (llvm::Error error = folder.copyFolder(
+              ptx, "src/runtime/device/kernels", [](StringRef path) {
+                return llvm::sys::path::extension(path) == ".ptx";
+              }))
+        return error;
   if (llvm::Error error =
-          folder.write("src/CMakeLists.txt", programCMakeLists()))
+          folder.write("src/CMakeLists.txt", programCMakeLists(plan.target)))
     return error;
-  if (llvm::Error error = buildProgram(folder.temporary()))
-    return error;
+  if (build)
+    if (llvm::Error error = buildProgram(folder.temporary(), plan.target))
+      return error;
   return folder.commit();
 }
 
 LogicalResult writePackage(ModuleOp allocated, const nn::WeightStore &weights,
-                           const Plan &plan, OutputFolder &folder) {
-  if (llvm::Error error = write(allocated, weights, plan, folder)) {
+                           const Plan &plan, OutputFolder &folder, bool build) {
+  if (llvm::Error error = write(allocated, weights, plan, folder, build)) {
     std::string message = llvm::toString(std::move(error));
     // Empty: said already, through the module's diagnostics.
     if (!message.empty())

@@ -16,11 +16,12 @@
 
 namespace pipewright::codegen {
 
-/// Writes all files of the folder and lets it take its place; an error is
-/// reported through the module's context.
+/// Writes all files of the folder, builds its executable if `build`, and lets
+/// it take its place; an error is reported through the module's context.
 mlir::LogicalResult writePackage(mlir::ModuleOp allocated,
                                  const nn::WeightStore &weights,
-                                 const Plan &plan, OutputFolder &folder);
+                                 const Plan &plan, OutputFolder &folder,
+                                 bool build);
 
 } // namespace pipewright::codegen
 

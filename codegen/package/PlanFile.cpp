@@ -14,6 +14,7 @@
 #include "passes/schedules/Timetable.h"
 #include "passes/schedules/files/PlanFile.h"
 
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -80,9 +81,51 @@ static StagePlan planOfStage(const pipe::Stages &stages, int32_t number,
   return plan;
 }
 
-FailureOr<Plan> Plan::of(ModuleOp module, StringRef model) {
+/// Once for all plans of a process: a comparison of schedules must not become
+/// one of measurements.
+static const MachineModel &thisMachine() {
+  static const MachineModel machine = MachineModel::measure();
+  return machine;
+}
+
+/// Streams in the order of their first use.
+static void countStreams(ModuleOp module, std::vector<RankPlan> &ranks) {
+  for (auto list : module.getOps<pipe::RankOp>()) {
+    if (list.getMode() != pipe::StepMode::train ||
+        list.getRank() >= ranks.size())
+      continue;
+    RankPlan &rank = ranks[list.getRank()];
+    rank.streams = {"compute"};
+    auto add = [&](pipe::StreamAttr stream, std::optional<uint64_t> event) {
+      std::string name = stream.describe();
+      if (!llvm::is_contained(rank.streams, name))
+        rank.streams.push_back(name);
+      if (event)
+        rank.events = std::max(rank.events, static_cast<int64_t>(*event) + 1);
+    };
+    MLIRContext *context = module.getContext();
+    for (Operation &op : list.getBodyRegion().front())
+      llvm::TypeSwitch<Operation *>(&op)
+          .Case([&](pipe::PostSendOp post) {
+            add(pipe::StreamAttr::sendTo(context, post.getPeer()),
+                post.getEvent());
+          })
+          .Case([&](pipe::PostReceiveOp post) {
+            add(pipe::StreamAttr::receiveFrom(context, post.getPeer()),
+                post.getEvent());
+          })
+          .Case([&](pipe::RecordEventOp record) {
+            add(record.getStream(), record.getEvent());
+          });
+  }
+}
+
+FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, Target target,
+                         Precision precision) {
   Plan plan;
   plan.model = model.str();
+  plan.target = target;
+  plan.precision = precision;
   FailureOr<pipe::Stages> stages = pipe::Stages::read(module);
   if (failed(stages))
     return failure();
@@ -108,9 +151,8 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model) {
       plan.optimizer = name.str();
 
   plan.edges = stages->edges(pipe::StepMode::train);
-  // Once for all plans of a process: a comparison of schedules must not become
-  // one of measurements.
-  static const MachineModel machine = MachineModel::measure();
+  const MachineModel machine =
+      target == Target::Cuda ? MachineModel::h100(precision) : thisMachine();
   for (int32_t number = 0; number < stages->size(); ++number)
     plan.stages.push_back(planOfStage(*stages, number, machine));
   plan.costs = predictCosts(module, machine);
@@ -140,6 +182,8 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model) {
       rank.regions.push_back(
           {region.getName().str(), region.getBuffer().getBytes()});
   }
+  if (target == Target::Cuda)
+    countStreams(module, plan.ranks);
   plan.simulation = std::move(*simulation);
   return plan;
 }
@@ -165,16 +209,23 @@ llvm::json::Value Plan::toJson() const {
     Object regions;
     for (const auto &[name, bytes] : rank.regions)
       regions[name] = bytes;
-    rankList.push_back(Object{{"rank", static_cast<int64_t>(number)},
-                              {"arena_bytes", rank.arenaBytes},
-                              {"memory", std::move(regions)},
-                              {"predicted_busy_seconds", rank.busySeconds},
-                              {"predicted_bubble", rank.bubbleFraction}});
+    Object entry{{"rank", static_cast<int64_t>(number)},
+                 {"arena_bytes", rank.arenaBytes},
+                 {"memory", std::move(regions)},
+                 {"predicted_busy_seconds", rank.busySeconds},
+                 {"predicted_bubble", rank.bubbleFraction}};
+    if (target == Target::Cuda) {
+      entry["streams"] = Array(rank.streams);
+      entry["events"] = rank.events;
+    }
+    rankList.push_back(std::move(entry));
   }
   // All that `pipewright check` needs to prove it again.
   schedules::PlanFile file{order, edges, costs, {}, simulation.times};
   return Object{{"compiler", "pipewright 0.1.0"},
                 {"model", model},
+                {"target", target == Target::Cuda ? "cuda" : "cpu"},
+                {"precision", nameOf(precision)},
                 {"options", Object(options)},
                 {"schedule", schedule},
                 {"optimizer", optimizer},
@@ -230,7 +281,12 @@ void Plan::print(llvm::raw_ostream &os) const {
   os << "model " << model << ": " << count(stages.size(), "stage") << " on "
      << count(ranks.size(), "rank") << ", " << microBatches
      << " micro-batches of " << microBatchSize << ", schedule " << schedule
-     << ", optimizer " << optimizer << "\n\n";
+     << ", optimizer " << optimizer;
+  if (target == Target::Cuda)
+    os << ", for GPUs";
+  if (target == Target::Cuda || precision != Precision::F32)
+    os << " in " << nameOf(precision);
+  os << "\n\n";
   os << "stage  rank  parameters  forward  backward    sends   stashes  "
         "layers\n";
   auto giga = [](int64_t flops) {
@@ -254,12 +310,21 @@ void Plan::print(llvm::raw_ostream &os) const {
       os << separator << name << " " << formatBytes(bytes);
       separator = ", ";
     }
-    os << (rank.regions.empty() ? "\n" : ")\n");
+    os << (rank.regions.empty() ? "" : ")");
+    if (!rank.streams.empty())
+      os << ", " << count(rank.streams.size(), "stream") << ", "
+         << count(rank.events, "event");
+    os << "\n";
   }
+  if (target == Target::Cuda)
+    os << "beside the arenas: what libraries and kernels need, and pinned "
+          "memory of the host, as OUT/train --dry-run lists them\n";
   if (std::string shares = criticalPathShares(order, simulation);
       !shares.empty())
     os << "critical path: " << shares << "\n";
   os << "predicted step time: " << formatSeconds(predictedStepSeconds);
+  if (target == Target::Cuda)
+    os << ", with an H100 for each rank";
   // Pictures and traces show that one.
   if (predictedStepSeconds > simulation.globalStepTime * (1 + 1e-9))
     os << " on the cores that there are, "

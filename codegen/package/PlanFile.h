@@ -8,6 +8,8 @@
 #ifndef PIPEWRIGHT_CODEGEN_PACKAGE_PLANFILE_H
 #define PIPEWRIGHT_CODEGEN_PACKAGE_PLANFILE_H
 
+#include "codegen/host/Target.h"
+#include "passes/analysis/CostModel.h"
 #include "passes/schedules/Schedule.h"
 #include "passes/schedules/Simulator.h"
 #include "passes/schedules/drawing/Picture.h"
@@ -35,10 +37,15 @@ struct RankPlan {
   std::vector<std::pair<std::string, int64_t>> regions;
   double busySeconds = 0, bubbleFraction = 0;
   int64_t peakStashBytes = 0;
+  /// Of GPUs: the streams that training uses, and the events on them.
+  std::vector<std::string> streams;
+  int64_t events = 0;
 };
 
 struct Plan {
   std::string model;
+  Target target = Target::Cpu;
+  Precision precision = Precision::F32;
   std::string schedule, optimizer;
   int64_t microBatches = 1, microBatchSize = 1;
   /// As the user gave them.
@@ -56,10 +63,11 @@ struct Plan {
   /// Of the longest rank, from its own first task.
   double predictedSpanSeconds = 0;
 
-  /// Reads the decisions out of an allocated module and predicts times for
-  /// this machine.
+  /// Reads the decisions out of an allocated module and predicts times: for
+  /// this machine, or, for GPUs, for what most have.
   static mlir::FailureOr<Plan> of(mlir::ModuleOp allocated,
-                                  llvm::StringRef model);
+                                  llvm::StringRef model, Target target,
+                                  Precision precision);
 
   /// To draw; lives as long as the plan.
   schedules::Picture picture() const;

@@ -12,9 +12,40 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace pipewright {
+
+StringRef nameOf(Precision precision) {
+  switch (precision) {
+  case Precision::F32:
+    return "f32";
+  case Precision::Tf32:
+    return "tf32";
+  case Precision::BF16:
+    return "bf16";
+  }
+  llvm_unreachable("all precisions are listed");
+}
+
+MachineModel MachineModel::h100(Precision precision) {
+  MachineModel machine;
+  machine.matmulFlops = precision == Precision::F32    ? 50e12
+                        : precision == Precision::Tf32 ? 350e12
+                                                       : 700e12;
+  machine.convolutionFlops = machine.matmulFlops / 2;
+  // The kernel for f32 uses no tensor cores.
+  machine.attentionFlops = precision == Precision::BF16 ? 350e12 : 15e12;
+  machine.bandwidth = 2.8e12;
+  machine.secondsPerRandom = 1e-12;
+  machine.secondsPerCall = 3e-6;
+  machine.linkLatency = 10e-6;
+  machine.linkBandwidth = 300e9;
+  machine.cores = std::numeric_limits<int64_t>::max();
+  return machine;
+}
 
 static int64_t bytesOf(ValueRange values) {
   int64_t bytes = 0;

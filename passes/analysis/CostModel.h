@@ -14,6 +14,13 @@
 
 namespace pipewright {
 
+/// What matrix products and convolutions compute in. Tf32 is f32 of which they
+/// read 10 bits; with BF16, weights and sums stay f32.
+enum class Precision { F32, Tf32, BF16 };
+
+/// The word of the command line.
+llvm::StringRef nameOf(Precision precision);
+
 /// What one rank computes with.
 struct MachineModel {
   /// Operations per second of large matrix products and of convolutions.
@@ -36,6 +43,9 @@ struct MachineModel {
   /// Measures this machine for some 30 ms, with the matrix product of the
   /// library that programs will use where it can be loaded.
   static MachineModel measure();
+  /// One H100 for each rank, joined by NVLink: what large calls reach there,
+  /// from published figures.
+  static MachineModel h100(Precision precision);
 };
 
 /// Counts of one body of a stage.

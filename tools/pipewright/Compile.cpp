@@ -9,6 +9,7 @@
 #include "codegen/host/EmitHost.h"
 #include "codegen/host/Identifiers.h"
 #include "codegen/host/Passes.h"
+#include "codegen/package/BuildProgram.h"
 #include "codegen/package/Package.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
@@ -155,7 +156,8 @@ void Compilation::setAttributes() {
 LogicalResult Compilation::runTo(Level level) {
   auto reached = [&](Level here) { return level == here; };
   if (failed(import()) || failed(run([&](OpPassManager &pm) {
-        buildImportPipeline(pm, {options.noDropout});
+        buildImportPipeline(
+            pm, {options.noDropout, options.precision == Precision::BF16});
       })))
     return failure();
   if (reached(Level::Import))
@@ -186,8 +188,8 @@ LogicalResult Compilation::runTo(Level level) {
     return failure();
   if (reached(Level::Scheduled))
     return success();
-  return run([](OpPassManager &pm) {
-    buildAllocatedPipeline(pm);
+  return run([&](OpPassManager &pm) {
+    buildAllocatedPipeline(pm, {options.target == codegen::Target::Cuda});
     pm.addPass(codegen::createAttachOptimizerKernels());
   });
 }
@@ -224,6 +226,7 @@ static int emitLevel(Compilation &compilation, const CompileOptions &options) {
       os << "\n";
     });
   codegen::HostOptions host;
+  host.target = options.target;
   host.modelName = compilation.modelName();
   auto emitted = codegen::emitHost(compilation.module(), host);
   if (failed(emitted))
@@ -244,7 +247,8 @@ static int emitLevel(Compilation &compilation, const CompileOptions &options) {
 
 static FailureOr<codegen::Plan> makePlan(Compilation &compilation,
                                          const CompileOptions &options) {
-  auto plan = codegen::Plan::of(compilation.module(), compilation.modelName());
+  auto plan = codegen::Plan::of(compilation.module(), compilation.modelName(),
+                                options.target, options.precision);
   if (succeeded(plan))
     plan->options = options.given;
   return plan;
@@ -306,7 +310,10 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
   auto begin = std::chrono::steady_clock::now();
   if (given.output.empty())
     return fail("expects a folder for the program (-o OUT)");
-  // Before the work: a folder that cannot be written is said at once.
+  // Before the work: what cannot be built or written is said at once.
+  if (given.build)
+    if (llvm::Error error = codegen::checkTarget(given.target))
+      return fail(llvm::toString(std::move(error)));
   llvm::Expected<codegen::OutputFolder> folder =
       codegen::OutputFolder::create(given.output);
   if (!folder)
@@ -318,7 +325,7 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
   auto plan = makePlan(compilation, options);
   if (failed(plan) ||
       failed(codegen::writePackage(compilation.module(), compilation.weights(),
-                                   *plan, *folder)))
+                                   *plan, *folder, options.build)))
     return 1;
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   llvm::outs() << "compiled " << plan->model << ": "
@@ -335,8 +342,11 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
                  << codegen::formatSeconds(plan->predictedStepSeconds) << "\n";
   if (!isTemporary)
     llvm::outs() << "wrote " << options.output << " in "
-                 << codegen::formatSeconds(time.count()) << "; run "
-                 << options.output << "/train --help\n";
+                 << codegen::formatSeconds(time.count())
+                 << (options.build ? "; run " + options.output + "/train --help"
+                                   : "; build it with cmake -S " +
+                                         options.output + "/src -B BUILD")
+                 << "\n";
   llvm::outs().flush();
   return 0;
 }

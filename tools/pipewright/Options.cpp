@@ -41,8 +41,16 @@ struct OptionSet::Storage {
               cl::cat(compileCategory())),
         output("o", cl::desc("Folder (or file, with --emit) to write"),
                cl::value_desc("OUT"), in, cl::cat(compileCategory())),
-        target("target", cl::desc("What the program runs on: cpu"),
-               cl::init("cpu"), in, cl::cat(compileCategory())),
+        target("target", cl::desc("What the program runs on: cpu or cuda"),
+               cl::value_desc("NAME"), cl::init("cpu"), in,
+               cl::cat(compileCategory())),
+        precision(
+            "precision",
+            cl::desc("What is computed in: f32, tf32 (f32 of which matrix "
+                     "products use 10 bits; cuda) or bf16 (with f32 "
+                     "weights and sums)"),
+            cl::value_desc("NAME"), cl::init("f32"), in,
+            cl::cat(compileCategory())),
         ranks("ranks", cl::desc("Workers of the pipeline"), cl::value_desc("P"),
               cl::init("1"), in, cl::cat(compileCategory())),
         loops("loops",
@@ -96,7 +104,7 @@ struct OptionSet::Storage {
                       "scheduled, allocated, emitc or cpp"),
              cl::value_desc("LEVEL"), in, cl::cat(compileCategory())) {}
 
-  cl::opt<std::string> model, output, target, ranks, loops, stages,
+  cl::opt<std::string> model, output, target, precision, ranks, loops, stages,
       microBatches, microBatchSize;
   cl::list<std::string> dims;
   cl::opt<std::string> schedule, balance, remat, loss, lossOutput, optimizer,
@@ -110,16 +118,24 @@ OptionSet::OptionSet(llvm::ArrayRef<cl::SubCommand *> commands)
 OptionSet::~OptionSet() = default;
 
 bool isCompileOption(llvm::StringRef word, bool &takesNext) {
-  static constexpr llvm::StringRef withValue[] = {
-      "o",           "target",
-      "ranks",       "loops",
-      "stages",      "micro-batches",
-      "dim",         "balance",
-      "remat",       "loss",
-      "loss-output", "schedule",
-      "optimizer",   "micro-batch-size",
-      "emit",        "load-pass-plugin",
-      "task-times"};
+  static constexpr llvm::StringRef withValue[] = {"o",
+                                                  "target",
+                                                  "precision",
+                                                  "ranks",
+                                                  "loops",
+                                                  "stages",
+                                                  "micro-batches",
+                                                  "dim",
+                                                  "balance",
+                                                  "remat",
+                                                  "loss",
+                                                  "loss-output",
+                                                  "schedule",
+                                                  "optimizer",
+                                                  "micro-batch-size",
+                                                  "emit",
+                                                  "load-pass-plugin",
+                                                  "task-times"};
   takesNext = false;
   if (!word.consume_front("-"))
     return false;
@@ -345,6 +361,24 @@ static llvm::Error checkImport(const OptionSet::Storage &s,
   return llvm::Error::success();
 }
 
+/// The target, and whether it can compute in that precision.
+static llvm::Error checkTarget(const OptionSet::Storage &s,
+                               CompileOptions &options) {
+  if (llvm::Error error = readChoice("target", s.target, {"cpu", "cuda"}))
+    return error;
+  if (llvm::Error error =
+          readChoice("precision", s.precision, {"f32", "tf32", "bf16"}))
+    return error;
+  bool isCuda = s.target == "cuda";
+  if (s.precision == "tf32" && !isCuda)
+    return fail("--precision tf32 expects --target cuda: only GPUs have TF32");
+  options.target = isCuda ? codegen::Target::Cuda : codegen::Target::Cpu;
+  options.precision = s.precision == "f32"    ? Precision::F32
+                      : s.precision == "tf32" ? Precision::Tf32
+                                              : Precision::BF16;
+  return llvm::Error::success();
+}
+
 llvm::Expected<CompileOptions>
 OptionSet::check(llvm::StringRef schedule) const {
   const Storage &s = *storage;
@@ -356,7 +390,7 @@ OptionSet::check(llvm::StringRef schedule) const {
   options.balance = s.balance;
   options.remat = s.remat;
   options.noDropout = s.noDropout;
-  if (llvm::Error error = readChoice("target", s.target, {"cpu"}))
+  if (llvm::Error error = checkTarget(s, options))
     return std::move(error);
   if (llvm::Error error = checkSizes(s, options))
     return std::move(error);
@@ -384,6 +418,7 @@ OptionSet::check(llvm::StringRef schedule) const {
   }
 
   options.given = llvm::json::Object{{"target", s.target.getValue()},
+                                     {"precision", s.precision.getValue()},
                                      {"ranks", options.ranks},
                                      {"stages", options.stages},
                                      {"micro_batches", options.microBatches},

@@ -8,7 +8,9 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_OPTIONS_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_OPTIONS_H
 
+#include "codegen/host/Target.h"
 #include "frontends/onnx/Importer.h"
+#include "passes/analysis/CostModel.h"
 #include "passes/schedules/files/ChromeTrace.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -43,6 +45,8 @@ struct OptimizerChoice {
 struct CompileOptions {
   frontend::ImportOptions import;
   std::string output;
+  codegen::Target target = codegen::Target::Cpu;
+  Precision precision = Precision::F32;
   int64_t ranks = 1, stages = 1, microBatches = 1;
   /// Not empty: the fastest of these is to be taken for `stages`.
   std::vector<int64_t> stageChoices;
@@ -51,6 +55,8 @@ struct CompileOptions {
   std::vector<schedules::MeasuredTimes> taskTimes;
   OptimizerChoice optimizer;
   bool noDropout = false;
+  /// Whether the folder gets its executable.
+  bool build = true;
   Level level = Level::Program;
   /// What plan.json repeats.
   llvm::json::Object given;

@@ -142,6 +142,9 @@ int main(int argc, char **argv) {
   cl::SubCommand list("schedules", "List the schedules, drawn");
   cl::SubCommand check("check", "Prove or refuse a schedule made elsewhere");
   tool::OptionSet options({&compile, &plan, &train});
+  cl::opt<bool> noBuild(
+      "no-build", cl::desc("Write the folder without building its executable"),
+      cl::sub(compile), cl::cat(tool::compileCategory()));
   cl::opt<bool> asJson("json", cl::desc("Print the plan as JSON"),
                        cl::sub(plan), cl::cat(tool::compileCategory()));
   cl::opt<std::string> compare("compare",
@@ -195,5 +198,6 @@ int main(int argc, char **argv) {
       return fail("--emit goes with compile, not with train");
     return trainModel(std::move(*checked), theirs);
   }
+  checked->build = !noBuild;
   return tool::compileModel(*checked);
 }
