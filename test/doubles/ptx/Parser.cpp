@@ -219,7 +219,7 @@ static std::string_view trim(std::string_view text) {
 static std::vector<std::string_view> splitOperands(std::string_view text) {
   std::vector<std::string_view> all;
   size_t begin = 0;
-  int callDepth = 0;
+  int depth = 0;
   for (size_t i = 0; i <= text.size(); ++i) {
     const char c = i < text.size() ? text[i] : ',';
     depth += c == '{' || c == '[' || c == '(';
