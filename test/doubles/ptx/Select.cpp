@@ -146,7 +146,6 @@ void EntryBuilder::beginCall(const Statement &statement) {
 
 void EntryBuilder::endCall() {
   addLabel("$return");
-  popScope();
   calls.pop_back();
 }
 

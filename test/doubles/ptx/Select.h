@@ -68,7 +68,8 @@ public:
   void addLabel(std::string name);
   void addTargets(std::string name, std::vector<std::string> labels);
   void addInstruction(const Statement &statement);
-  /// What is added between these is a function's body, in a scope of its own.
+  /// What is added between these is a function's body, in a scope of its own,
+  /// which the body's last brace pops.
   void beginCall(const Statement &statement);
   void endCall();
   bool isInCall() const { return !calls.empty(); }
