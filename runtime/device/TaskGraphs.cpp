@@ -26,12 +26,24 @@ void TaskGraphs::run(CUstream stream, const std::function<void()> &body) {
   Recorded &task = (*current)[next++];
   // The first run also is when libraries load what they need lazily, which
   // cannot be captured.
-  if (enabled && task.runs++ == 1 && (task.graph = capture(stream, body)))
-    ++instantiated;
+  if (enabled && task.runs++ == 1) {
+    capturing = &task;
+    task.graph = capture(stream, body);
+    capturing = nullptr;
+    instantiated += task.graph != nullptr;
+  } else if (task.graph) {
+    for (const std::function<void()> &work : task.whenReplayed)
+      work();
+  }
   if (task.graph)
     PIPEWRIGHT_CUDA(cuGraphLaunch(task.graph, stream));
   else
     body();
+}
+
+void TaskGraphs::whenReplayed(std::function<void()> work) {
+  if (capturing)
+    capturing->whenReplayed.push_back(std::move(work));
 }
 
 CUgraphExec TaskGraphs::capture(CUstream stream,

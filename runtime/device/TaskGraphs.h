@@ -29,6 +29,8 @@ public:
   void begin(bool evaluation);
   /// Runs the next task on the stream.
   void run(CUstream stream, const std::function<void()> &body);
+  /// Called by a body: what the host has to do when a graph runs in its place.
+  void whenReplayed(std::function<void()> work);
 
   /// How many tasks are replayed by now.
   int64_t count() const { return instantiated; }
@@ -37,6 +39,7 @@ private:
   struct Recorded {
     int64_t runs = 0;
     CUgraphExec graph = nullptr;
+    std::vector<std::function<void()>> whenReplayed;
   };
 
   /// Null when the driver refuses; then no task is captured any more.
@@ -44,6 +47,8 @@ private:
   void refuse(const std::string &why);
 
   bool enabled;
+  /// Whose body is being captured.
+  Recorded *capturing = nullptr;
   /// Of steps, of evaluations; by place.
   std::vector<Recorded> places[2];
   std::vector<Recorded> *current = &places[0];
