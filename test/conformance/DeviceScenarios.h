@@ -1,0 +1,89 @@
+//===- DeviceScenarios.h - What links between GPUs must do -----*- C++ -*-===//
+//
+// Each scenario is one function that all ranks run at the same time over
+// their own links; it throws where the links break their contract. All pairs
+// of ranks are linked, in both directions.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_TEST_CONFORMANCE_DEVICESCENARIOS_H
+#define PIPEWRIGHT_TEST_CONFORMANCE_DEVICESCENARIOS_H
+
+#include "runtime/device/Device.h"
+#include "runtime/transport/DeviceLinks.h"
+#include "runtime/transport/Transport.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace pipewright::runtime {
+
+/// One rank of a scenario: its links, and a GPU to use them with.
+class Bench {
+public:
+  Bench(Transport &control, DeviceLinks &links, const Device &device);
+  ~Bench();
+
+  int64_t rank() const { return control.rank(); }
+  int64_t size() const { return control.size(); }
+
+  /// Memory of the GPU with these values in it; it stays until the end.
+  void *put(const std::vector<int64_t> &values);
+  std::vector<int64_t> get(const void *data, int64_t count);
+
+  CUevent event();
+  CUstream compute() { return computing; }
+  CUstream stream(int64_t peer, bool isSend);
+
+  /// Transfers on the link's own stream; the event behind them.
+  CUevent send(int64_t peer, const void *data, int64_t count,
+               CUevent after = nullptr);
+  CUevent receive(int64_t peer, void *data, int64_t count,
+                  CUevent after = nullptr);
+  /// `stream` waits for a transfer, as generated code does.
+  void wait(CUstream stream, CUevent done);
+  /// What a step ends with: the host waits for the GPU, with a deadline.
+  void finish();
+
+  Transport &control;
+  DeviceLinks &links;
+
+private:
+  const Device &device;
+  CUstream computing = nullptr;
+  std::map<std::pair<int64_t, bool>, CUstream> streams;
+  std::vector<CUevent> events;
+  std::vector<DeviceMemory> memory;
+};
+
+struct DeviceScenario {
+  const char *name;
+  void (*run)(Bench &bench);
+};
+
+const std::vector<DeviceScenario> &deviceScenarios();
+
+/// Both directions between all pairs of ranks.
+std::vector<std::pair<int64_t, int64_t>> allLinks(int64_t ranks);
+
+/// Makes a rank's links over its control plane.
+using MakeLinks =
+    std::function<std::unique_ptr<DeviceLinks>(Transport &control)>;
+
+/// Ranks are threads, each with a GPU of its own out of `gpus`. What each one
+/// threw, "" when it ended well.
+std::vector<std::string>
+runDeviceRanks(int64_t ranks, int64_t gpus, const MakeLinks &make,
+               const std::function<void(Bench &)> &body);
+
+/// Throws std::logic_error unless it holds.
+void check(bool holds, const std::string &what);
+/// The message of the Error that the body throws; "no error".
+std::string errorOf(const std::function<void()> &body);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_TEST_CONFORMANCE_DEVICESCENARIOS_H

@@ -1,0 +1,236 @@
+//===- NcclLinksConformanceTests.cpp - NCCL's links keep the contract -----===//
+//
+// The transport's own code over a double of NCCL that has its semantics and
+// its ways to fail. Ranks are threads; where one has to die, and to see that
+// processes work, the test starts itself again, once for each rank.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/conformance/DeviceScenarios.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/transport/Bootstrap.h"
+#include "runtime/transport/NcclLinks.h"
+#include "runtime/transport/Socket.h"
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace pipewright::runtime;
+
+static std::vector<std::string> run(int64_t ranks,
+                                    const std::function<void(Bench &)> &body) {
+  return runDeviceRanks(ranks, 4, createNcclLinks, body);
+}
+
+class NcclConformance
+    : public ::testing::TestWithParam<std::tuple<int64_t, DeviceScenario>> {};
+
+TEST_P(NcclConformance, Holds) {
+  const auto &[ranks, scenario] = GetParam();
+  EXPECT_EQ(run(ranks, scenario.run), std::vector<std::string>(ranks));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, NcclConformance,
+    ::testing::Combine(::testing::Values(2, 4),
+                       ::testing::ValuesIn(deviceScenarios())),
+    [](const auto &info) {
+      return std::string(std::get<1>(info.param).name) +
+             std::to_string(std::get<0>(info.param));
+    });
+
+TEST(NcclLinks, AbortFreesStreamsThatWait) {
+  const auto errors = run(2, [](Bench &b) {
+    if (b.rank() == 1)
+      return;
+    b.links.compareSizes(false);
+    CUevent done = b.receive(1, b.put({1}), 1);
+    EXPECT_EQ(cudaDriver().cuEventQuery(done), CUDA_ERROR_NOT_READY);
+    std::thread other([&] { b.links.abort(); });
+    PIPEWRIGHT_CUDA(cuEventSynchronize(done));
+    other.join();
+    EXPECT_THROW(b.links.check(), Aborted);
+    EXPECT_THROW(b.receive(1, b.put({1}), 1), Aborted);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST(NcclLinks, APeerThatGoesAwayIsFoundByCheck) {
+  const auto errors = run(2, [](Bench &b) {
+    b.links.compareSizes(false);
+    if (b.rank() == 1)
+      return b.links.abort();
+    const std::string error = errorOf([&] {
+      b.receive(1, b.put({1}), 1);
+      for (;;)
+        b.links.check();
+    });
+    EXPECT_EQ(error.find("rank 0, link 1 -> 0: NCCL reports remote process "
+                         "exited or there was a network error "
+                         "(ncclRemoteError)"),
+              0u)
+        << error;
+    b.links.abort();
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+/// NCCL itself cannot tell: nothing moves until somebody gives up.
+TEST(NcclLinks, SizesThatNobodyComparesHang) {
+  const auto errors = run(2, [](Bench &b) {
+    b.links.compareSizes(false);
+    void *data = b.put(std::vector<int64_t>(4));
+    CUevent done = b.rank() == 0 ? b.send(1, data, 4) : b.receive(0, data, 3);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    b.links.check();
+    EXPECT_EQ(cudaDriver().cuEventQuery(done), CUDA_ERROR_NOT_READY);
+    b.control.barrier();
+    b.links.abort();
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST(NcclLinks, TwoRanksOnOneGpuAreRefused) {
+  const auto errors = runDeviceRanks(2, 1, createNcclLinks, [](Bench &) {});
+  EXPECT_NE((errors[0] + errors[1]).find("Duplicate GPU detected"),
+            std::string::npos)
+      << errors[0] << "\n"
+      << errors[1];
+}
+
+// --- What ends a process -----------------------------------------------------
+
+static std::string executable() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  return std::string(path, std::max<ssize_t>(length, 0));
+}
+
+static int freePort() {
+  static int next = 20000 + getpid() % 10000;
+  for (;; ++next)
+    try {
+      listenAt("127.0.0.1", next);
+      return next++;
+    } catch (const Error &) {
+    }
+}
+
+/// What each of `ranks` processes in the scenario says, by rank.
+static std::vector<std::string>
+runProcesses(int64_t ranks, const std::string &scenario,
+             const std::string &environment = "") {
+  const int port = freePort();
+  std::vector<std::FILE *> pipes;
+  for (int64_t r = 0; r < ranks; ++r) {
+    const std::string command =
+        environment + " RANK=" + std::to_string(r) +
+        " WORLD_SIZE=" + std::to_string(ranks) +
+        " MASTER_ADDR=localhost MASTER_PORT=" + std::to_string(port) +
+        " timeout 30 '" + executable() + "' --scenario " + scenario + " 2>&1";
+    pipes.push_back(popen(command.c_str(), "r"));
+  }
+  std::vector<std::string> outputs(ranks);
+  for (int64_t r = 0; r < ranks; ++r) {
+    std::array<char, 512> piece;
+    while (std::fgets(piece.data(), piece.size(), pipes[r]))
+      outputs[r] += piece.data();
+    pclose(pipes[r]);
+  }
+  return outputs;
+}
+
+/// Every rank has said what was expected of it.
+static void expectAll(const std::vector<std::string> &outputs,
+                      const std::string &expected) {
+  for (const std::string &output : outputs)
+    EXPECT_NE(output.find(expected), std::string::npos) << output;
+}
+
+TEST(NcclProcesses, RunTheScenarios) {
+  EXPECT_EQ(runProcesses(2, "bothWays"), std::vector<std::string>(2));
+  EXPECT_EQ(runProcesses(4, "manySteps", "PIPEWRIGHT_DOUBLE_NCCL_DELAY=300"),
+            std::vector<std::string>(4));
+}
+
+TEST(NcclProcesses, ARankThatDiesIsAnErrorOnTheOthers) {
+  // Its 15th transfer is one of the second step.
+  const auto outputs =
+      runProcesses(3, "manySteps", "PIPEWRIGHT_DOUBLE_NCCL_EXIT=1:15");
+  EXPECT_EQ(outputs[1], "");
+  // Who sees it first tells the others, by whichever way it has seen it.
+  for (const int rank : {0, 2})
+    EXPECT_TRUE(outputs[rank].find("has lost rank 1") != std::string::npos ||
+                outputs[rank].find("ncclRemoteError") != std::string::npos)
+        << outputs[rank];
+}
+
+TEST(NcclProcesses, AnAsynchronousErrorNamesRankAndLink) {
+  const auto outputs =
+      runProcesses(2, "manySteps", "PIPEWRIGHT_DOUBLE_NCCL_ERROR=1:9");
+  expectAll(outputs, "rank 1, link ");
+  expectAll(outputs, "NCCL reports unhandled system error (ncclSystemError): "
+                     "the environment asked for this error");
+}
+
+TEST(NcclProcesses, ACommunicatorThatIsNeverReadyIsAnError) {
+  const auto outputs =
+      runProcesses(2, "impatient", "PIPEWRIGHT_DOUBLE_NCCL_LOST=1");
+  expectAll(outputs, ": making a communicator of link 0 -> 1 (nothing came "
+                     "within 0.3 s");
+}
+
+TEST(NcclProcesses, AnOldNcclIsRefused) {
+  expectAll(
+      runProcesses(2, "bothWays", "PIPEWRIGHT_DOUBLE_NCCL_VERSION=21805"),
+      "NCCL is too old: libnccl.so.2 is version 2.18.5, but NCCL 2.26.0 or "
+      "newer is needed");
+}
+
+/// One rank, started by runProcesses. Says what went wrong.
+static int runScenario(const std::string &name) {
+  std::unique_ptr<Transport> control;
+  std::unique_ptr<DeviceLinks> links;
+  try {
+    control = createProcessTransport(20);
+    const auto device = Device::open(control->rank());
+    device->makeCurrent();
+    links = createNcclLinks(*control);
+    if (name == "impatient")
+      links->setDeadline(0.3);
+    links->connect(allLinks(control->size()));
+    for (const DeviceScenario &scenario : deviceScenarios())
+      if (name == scenario.name) {
+        Bench bench(*control, *links, *device);
+        scenario.run(bench);
+      }
+    control->barrier();
+    links.reset();
+  } catch (const std::exception &error) {
+    std::printf("%s\n", error.what());
+    std::fflush(stdout);
+    if (links)
+      links->abort();
+    if (control)
+      control->abort(error.what());
+    // As a program does: streams may be stuck for ever.
+    _exit(1);
+  }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  setenv("PIPEWRIGHT_DOUBLE_GPUS", "4", 1);
+  setenv("PIPEWRIGHT_DOUBLE_RACES", "1", 1);
+  if (argc == 3 && !std::strcmp(argv[1], "--scenario"))
+    return runScenario(argv[2]);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
