@@ -71,6 +71,11 @@ LogicalResult TaskOp::verify() {
   if (getVersion() && static_cast<int64_t>(*getVersion()) < -1)
     return emitOpError("expects a version of at least -1, but got ")
            << static_cast<int64_t>(*getVersion());
+  // (C5)
+  if (getOverlapsNext() &&
+      (getKind() == TaskKind::update || getKind() == TaskKind::evaluate))
+    return emitOpError("expects no 'overlaps_next' on kind '")
+           << stringifyTaskKind(getKind()) << "'";
   return success();
 }
 

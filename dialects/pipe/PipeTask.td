@@ -76,8 +76,8 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     them, if anybody still needs them.
 
     `overlaps_next` marks the first task of a pair: the schedule means it to run
-    together with the next task of its rank. A target that cannot overlap runs
-    them one after the other.
+    together with the next task of its rank, which does not need its results. A
+    target that cannot overlap runs them one after the other.
 
     Constraints:
     - (C1) `micro_batch` is present on every kind but `update`.
@@ -85,6 +85,7 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     - (C3) operand and result types are those listed above.
     - (C4) only updates have a `number`, and only tasks that train on a
       micro-batch have a `version`, which is at least -1.
+    - (C5) only tasks that train on a micro-batch have `overlaps_next`.
 
     Example:
     ```mlir

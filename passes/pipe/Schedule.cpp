@@ -85,9 +85,12 @@ static LogicalResult orderStep(StepOp step, const Stages &stages,
   std::vector<std::vector<TaskOp>> queues(schedule.ranks);
   int64_t queued = 0;
   for (auto [queue, order] : llvm::zip(queues, schedule.order))
-    for (const schedules::Task &task : order)
+    for (auto [position, task] : llvm::enumerate(order))
       if (TaskOp op = index.lookup(task);
           op && (ordersUpdates || task.kind != schedules::TaskKind::Update)) {
+        // Where the model has no use for one of a pair, there is none.
+        op.setOverlapsNext(task.overlapsNext &&
+                           index.lookup(order[position + 1]));
         queue.push_back(op);
         ++queued;
       }

@@ -38,6 +38,9 @@ public:
       if (mode == StepMode::train)
         verifyChain(stage);
     }
+    for (auto [position, op] : llvm::enumerate(ops))
+      if (auto task = dyn_cast<TaskOp>(op); task && task.getOverlapsNext())
+        verifyPair(task, ops.drop_front(position + 1));
     if (mode == StepMode::train)
       verifyTiedWeights();
     return result;
@@ -56,6 +59,7 @@ private:
   SmallVector<TaskOp> summingTasks(int32_t stage) const;
   void verifyVersion(TaskOp task, int32_t stage, int64_t microBatch);
   void verifyTiedWeights();
+  void verifyPair(TaskOp first, ArrayRef<Operation *> behind);
   void expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
                   bool expected);
 
@@ -269,6 +273,36 @@ void TaskVerifier::verifyTiedWeights() {
                       << "' in stage '@" << stages[stage].getSymName() << "'";
     }
   }
+}
+
+/// The partner of a task is the next one of its rank, and neither of another
+/// pair nor in need of the first.
+void TaskVerifier::verifyPair(TaskOp first, ArrayRef<Operation *> behind) {
+  auto rankOf = [&](TaskOp task) {
+    return stages[stages.numberOf(task.getStageAttr())].getRank();
+  };
+  TaskOp second;
+  for (Operation *op : behind) {
+    auto task = dyn_cast<TaskOp>(op);
+    if (!task || rankOf(task) != rankOf(first))
+      continue;
+    second = task;
+    break;
+  }
+  if (!second || !second.getMicroBatch()) {
+    report(first) << "overlaps the next task of its rank, but there is none "
+                     "that it could overlap";
+    return;
+  }
+  auto reportBoth = [&](StringRef what) {
+    InFlightDiagnostic diagnostic = report(first);
+    diagnostic << what;
+    diagnostic.attachNote(second.getLoc()) << "the next task is here";
+  };
+  if (second.getOverlapsNext())
+    reportBoth("overlaps a task that overlaps another one, but expects pairs");
+  else if (llvm::is_contained(first->getUsers(), second))
+    reportBoth("overlaps a task that needs its results");
 }
 
 LogicalResult pipewright::pipe::verifyTasks(const Stages &stages, StepMode mode,

@@ -164,3 +164,17 @@ pipe.step train {
   // expected-error @below {{expects a version of at least -1, but got -2}}
   pipe.task forward @s0 micro_batch 0 version -2 () : () -> ()
 }
+
+// -----
+
+// task (C5): evaluation has no pairs.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.evaluate sources [] {
+  }
+}
+pipe.step evaluate {
+  // expected-error @below {{expects no 'overlaps_next' on kind 'evaluate'}}
+  pipe.task evaluate @s0 micro_batch 0 () overlaps_next : () -> ()
+}

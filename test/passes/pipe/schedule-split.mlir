@@ -1,6 +1,9 @@
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=2" --pipe-verify-unrolled | FileCheck %s --check-prefix=SPLIT
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=2" --pipe-schedule --pipe-verify-unrolled | FileCheck %s --check-prefix=SPLIT
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=dualpipev ranks=2" --pipe-insert-transfers --pipe-verify-schedule --pipe-plan-memory --pipe-verify-allocated | FileCheck %s --check-prefix=MIXED
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=dualpipev ranks=2" --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule | FileCheck %s --check-prefix=PAIRS
+// Another schedule leaves no pairs behind.
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=dualpipev ranks=2" --pipe-schedule="policy=zb-v ranks=2" | FileCheck %s --check-prefix=UNPAIRED
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=gpipe:descending ranks=4" --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule | FileCheck %s --check-prefix=DOWN
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=gpipe:descending ranks=4" --pipe-schedule="policy=gpipe" --pipe-verify-unrolled | FileCheck %s --check-prefix=UP
 // RUN: not pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=4" 2>&1 | FileCheck %s --check-prefix=WHOLE
@@ -66,3 +69,21 @@
 // AGAIN: error: 'pipe.task' op was split by an earlier run of pipe-schedule, but the schedule now wants the whole backward; run it on the unrolled level
 // RECOMPUTE: error: 'pipe.step' op has no task R1.0, which the schedule orders: backwards recompute inside themselves (see pipe-rematerialize)
 // EVALUATES: error: schedule 'forward-only' only evaluates, but a program trains
+
+// Pairs are marked at their first task: rank 0 runs F0.3&B3.1, F3.2&B0.0 and
+// F3.3&B0.1, and nothing else together.
+// PAIRS-LABEL: pipe.rank 0 train
+// PAIRS-NOT: overlaps_next
+// PAIRS: forward @s0 micro_batch 3{{.*}} overlaps_next
+// PAIRS: pipe.task backward @s3 micro_batch 1
+// PAIRS-NOT: overlaps_next
+// PAIRS: forward @s3 micro_batch 2{{.*}} overlaps_next
+// PAIRS: pipe.task backward @s0 micro_batch 0
+// PAIRS-NOT: overlaps_next
+// PAIRS: forward @s3 micro_batch 3{{.*}} overlaps_next
+// PAIRS: pipe.task backward @s0 micro_batch 1
+// PAIRS-NOT: overlaps_next
+// PAIRS-LABEL: pipe.rank 1 train
+// UNPAIRED-LABEL: pipe.step train
+// UNPAIRED-NOT: overlaps_next
+// UNPAIRED: pipe.task update @s3
