@@ -3,11 +3,14 @@
 // One block is 64 query rows by all columns that they may see: small enough
 // for the cache, large enough for the matrix products. Blocks of one head run
 // in order, heads are shared out to threads, so sums have one fixed order.
+// bf16 operands of a head are widened first and its results rounded last: in
+// between all is f32.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/kernels/Attention.h"
 #include "runtime/core/Error.h"
+#include "runtime/kernels/BFloat16.h"
 #include "runtime/kernels/Parallel.h"
 #include "runtime/kernels/RandomFactors.h"
 #include "runtime/kernels/VectorMath.h"
@@ -23,13 +26,13 @@ namespace {
 constexpr int64_t blockRows = 64;
 constexpr float minusInfinity = -std::numeric_limits<float>::infinity();
 
-/// Blocks for each thread: scores, their gradients, one row of factors.
+/// Room for each thread: blocks of scores and of their gradients, one row of
+/// factors, and widened operands.
 class AttentionScratch : public LibraryState {
 public:
   ~AttentionScratch() override { std::free(memory); }
 
-  float *blocks(Rank &rank, int64_t leading) {
-    const int64_t perThread = (2 * blockRows + 1) * leading;
+  float *blocks(Rank &rank, int64_t perThread) {
     const int64_t bytes =
         rank.threads() * perThread * static_cast<int64_t>(sizeof(float));
     if (bytes > size) {
@@ -74,6 +77,55 @@ static int64_t leadingOf(const AttentionShape &shape) {
   // Rows a power of two apart fall into the same cache sets.
   return leading % 256 == 0 ? leading + vectorLanes : leading;
 }
+
+static int64_t blockFloats(const AttentionShape &s) {
+  return (2 * blockRows + 1) * leadingOf(s);
+}
+
+/// What backward needs; forward needs less. Whole vectors.
+static int64_t floatsPerThread(const AttentionShape &s) {
+  if (s.type == ElementType::F32)
+    return blockFloats(s);
+  const int64_t widened = 4 * (s.rows + columnsOf(s)) * s.depth;
+  return blockFloats(s) +
+         (widened + vectorLanes - 1) / vectorLanes * vectorLanes;
+}
+
+namespace {
+
+/// The parts of operands and results that belong to one head, as floats.
+class HeadOperands {
+public:
+  HeadOperands(const AttentionShape &shape, float *room)
+      : isShort(shape.type == ElementType::BF16), next(room) {}
+
+  const float *read(const char *from, int64_t at, int64_t count) {
+    if (!isShort)
+      return reinterpret_cast<const float *>(from) + at;
+    float *to = take(count);
+    widen(reinterpret_cast<const BFloat16 *>(from) + at, count, to);
+    return to;
+  }
+  /// Where to write a result; `finish` it then.
+  float *write(char *to, int64_t at, int64_t count) {
+    return isShort ? take(count) : reinterpret_cast<float *>(to) + at;
+  }
+  void finish(const float *written, char *to, int64_t at, int64_t count) const {
+    if (isShort)
+      narrow(written, count, reinterpret_cast<BFloat16 *>(to) + at);
+  }
+
+private:
+  float *take(int64_t count) {
+    next += count;
+    return next - count;
+  }
+
+  bool isShort;
+  float *next;
+};
+
+} // namespace
 
 static void product(char ta, char tb, int64_t m, int64_t n, int64_t k,
                     float alpha, const float *a, int64_t lda, const float *b,
@@ -235,49 +287,51 @@ static void backwardHead(const Head &head, const float *dO, const float *o,
 
 void pipewright::runtime::prepareAttention(Rank &rank,
                                            const AttentionShape &shape) {
-  rank.library<AttentionScratch>().blocks(rank, leadingOf(shape));
+  rank.library<AttentionScratch>().blocks(rank, floatsPerThread(shape));
 }
 
-/// Calls body(head, row offset, key offset) for every head; the offsets are
-/// where the head's rows begin in q-like and k-like tensors.
+/// Calls body(head, operands, row offset, key offset) for every head; the
+/// offsets are where the head's rows begin in q-like and k-like tensors.
 template <class Body>
 static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
                      Buffer q, Buffer k, Buffer v, Buffer mask,
                      const Body &body) {
-  const float *qData = rank.data<float>(q);
-  const float *kData = rank.data<float>(k);
-  const float *vData = rank.data<float>(v);
+  const char *qData = rank.data<char>(q);
+  const char *kData = rank.data<char>(k);
+  const char *vData = rank.data<char>(v);
   const float *maskData = rank.data<float>(mask);
   const int64_t columns = columnsOf(s);
   const int64_t leading = leadingOf(s);
-  float *scratch = rank.library<AttentionScratch>().blocks(rank, leading);
+  const int64_t rowsSize = s.rows * s.depth, keysSize = columns * s.depth;
+  const int64_t perThread = floatsPerThread(s);
+  float *scratch = rank.library<AttentionScratch>().blocks(rank, perThread);
   const RandomStream random = {rank.seed(), static_cast<uint32_t>(s.dropoutId),
                                static_cast<uint32_t>(microBatch),
                                static_cast<uint32_t>(rank.step())};
   parallelFor(rank.threads(), s.batch * s.heads,
               [&](int64_t begin, int64_t end, int64_t thread) {
-                float *blocks =
-                    scratch + thread * (2 * blockRows + 1) * leading;
+                float *blocks = scratch + thread * perThread;
                 for (int64_t n = begin; n < end; ++n) {
                   const int64_t maskBatch = s.maskBatch == 1 ? 0 : n / s.heads;
                   const int64_t maskHead = s.maskHeads == 1 ? 0 : n % s.heads;
                   const int64_t maskAt = (maskBatch * s.maskHeads + maskHead) *
                                          s.maskRows * s.maskColumns;
-                  const int64_t rowsAt = n * s.rows * s.depth;
-                  const int64_t keysAt = n * columns * s.depth;
+                  const int64_t rowsAt = n * rowsSize;
+                  const int64_t keysAt = n * keysSize;
+                  HeadOperands operands(s, blocks + blockFloats(s));
                   const Head head = {s,
                                      columns,
                                      leading,
                                      random,
                                      n,
-                                     qData + rowsAt,
-                                     kData + keysAt,
-                                     vData + keysAt,
+                                     operands.read(qData, rowsAt, rowsSize),
+                                     operands.read(kData, keysAt, keysSize),
+                                     operands.read(vData, keysAt, keysSize),
                                      maskData ? maskData + maskAt : nullptr,
                                      blocks,
                                      blocks + blockRows * leading,
                                      blocks + 2 * blockRows * leading};
-                  body(head, rowsAt, keysAt);
+                  body(head, operands, rowsAt, keysAt);
                 }
               });
   rank.poll();
@@ -287,11 +341,14 @@ void pipewright::runtime::attention(Rank &rank, const AttentionShape &s,
                                     int64_t microBatch, Buffer q, Buffer k,
                                     Buffer v, Buffer mask, Buffer o,
                                     Buffer lse) {
-  float *out = rank.data<float>(o);
+  char *out = rank.data<char>(o);
   float *sums = rank.data<float>(lse);
+  const int64_t size = s.rows * s.depth;
   forHeads(rank, s, microBatch, q, k, v, mask,
-           [&](const Head &head, int64_t rowsAt, int64_t) {
-             forwardHead(head, out + rowsAt, sums + head.number * s.rows);
+           [&](const Head &head, HeadOperands &operands, int64_t at, int64_t) {
+             float *written = operands.write(out, at, size);
+             forwardHead(head, written, sums + head.number * s.rows);
+             operands.finish(written, out, at, size);
            });
 }
 
@@ -300,16 +357,25 @@ void pipewright::runtime::attentionBackward(Rank &rank, const AttentionShape &s,
                                             Buffer q, Buffer k, Buffer v,
                                             Buffer o, Buffer lse, Buffer mask,
                                             Buffer dq, Buffer dk, Buffer dv) {
-  const float *dOut = rank.data<float>(dO);
-  const float *out = rank.data<float>(o);
+  const char *dOut = rank.data<char>(dO);
+  const char *out = rank.data<char>(o);
   const float *sums = rank.data<float>(lse);
-  float *dqData = rank.data<float>(dq);
-  float *dkData = rank.data<float>(dk);
-  float *dvData = rank.data<float>(dv);
+  char *dqData = rank.data<char>(dq);
+  char *dkData = rank.data<char>(dk);
+  char *dvData = rank.data<char>(dv);
+  const int64_t rowsSize = s.rows * s.depth;
+  const int64_t keysSize = columnsOf(s) * s.depth;
   forHeads(rank, s, microBatch, q, k, v, mask,
-           [&](const Head &head, int64_t rowsAt, int64_t keysAt) {
-             backwardHead(head, dOut + rowsAt, out + rowsAt,
-                          sums + head.number * s.rows, dqData + rowsAt,
-                          dkData + keysAt, dvData + keysAt);
+           [&](const Head &head, HeadOperands &operands, int64_t rowsAt,
+               int64_t keysAt) {
+             const float *dO = operands.read(dOut, rowsAt, rowsSize);
+             const float *o = operands.read(out, rowsAt, rowsSize);
+             float *dq = operands.write(dqData, rowsAt, rowsSize);
+             float *dk = operands.write(dkData, keysAt, keysSize);
+             float *dv = operands.write(dvData, keysAt, keysSize);
+             backwardHead(head, dO, o, sums + head.number * s.rows, dq, dk, dv);
+             operands.finish(dq, dqData, rowsAt, rowsSize);
+             operands.finish(dk, dkData, keysAt, keysSize);
+             operands.finish(dv, dvData, keysAt, keysSize);
            });
 }

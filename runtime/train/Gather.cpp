@@ -5,6 +5,7 @@
 #include "runtime/core/Rank.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
+#include "runtime/kernels/BFloat16.h"
 #include "runtime/train/RandomWeights.h"
 #include "runtime/transport/Transport.h"
 
@@ -61,6 +62,19 @@ static void copyOnce(Rank &rank, Buffer from, Buffer to) {
   }
 }
 
+/// Rounds all of the f32 weights to their bf16 copies.
+static void lowerOnce(Rank &rank, const LoweredWeights &weights) {
+  std::vector<float> piece(std::min(weights.master.bytes, pieceBytes) /
+                           sizeof(float));
+  std::vector<BFloat16> lowered(piece.size());
+  for (int64_t at = 0; at < weights.master.bytes; at += pieceBytes) {
+    const int64_t now = std::min(pieceBytes, weights.master.bytes - at);
+    rank.read(weights.master.at(at, now), piece.data());
+    narrow(piece.data(), now / 4, lowered.data());
+    rank.write(weights.lowered.at(at / 2, now / 2), lowered.data());
+  }
+}
+
 static void readWeights(Rank &rank, const std::string &path) {
   const SafetensorsReader file(path);
   for (const WeightInfo &weight : rank.program().weights) {
@@ -80,6 +94,8 @@ void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {
     drawWeights(rank);
   else
     readWeights(rank, path);
+  for (const LoweredWeights &weights : rank.program().loweredWeights)
+    lowerOnce(rank, weights);
   for (const OldWeights &stage : rank.program().oldWeights)
     copyOnce(rank, stage.newest, stage.old);
 }
