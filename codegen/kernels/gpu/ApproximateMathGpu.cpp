@@ -47,10 +47,10 @@ struct ExpByInstruction : OpRewritePattern<math::ExpOp> {
         x, low, f.fma(x, high, arith::NegFOp::create(rewriter, f.loc, t)));
     Value correction =
         f.fma(lost, f.constant(0.693147180559945309f), f.constant(1.0f));
-    // Near the ends of the range, and for infinities and NaNs, the instruction
-    // alone says it.
+    // What lies far outside of the range, infinities and NaNs need no
+    // correction and would spoil it.
     Value inside =
-        f.less(math::AbsFOp::create(rewriter, f.loc, t), f.constant(126.0f));
+        f.less(math::AbsFOp::create(rewriter, f.loc, t), f.constant(1024.0f));
     Value power = instruction(rewriter, f.loc, "ex2.approx.ftz", t);
     rewriter.replaceOp(
         op, f.mul(power, f.select(inside, correction, f.constant(1.0f))));

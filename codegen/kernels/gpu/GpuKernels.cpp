@@ -19,6 +19,8 @@ namespace pipewright::codegen {
 
 void buildGpuKernelLoweringPipeline(OpPassManager &pm) {
   pm.addPass(nn::createConvertNNToLinalg());
+  // Ops that share a kernel may count the same labels.
+  pm.addPass(createCSEPass());
   pm.addPass(createKernelFuseRowsGpu());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

@@ -15,10 +15,15 @@ namespace pipewright::codegen {
 static constexpr int64_t kScratchAlignment = 16;
 
 /// Sums that a thread keeps in registers while it walks over rows.
-static constexpr int64_t kMaxSumsOfThread = 64;
+static int64_t maxSumsOfThread(const Team &team) {
+  return team.threads > 512 ? 16 : 64;
+}
 
 /// Rows up to this length are shared by one warp at most.
 static constexpr int64_t kMaxWarpColumns = 1024;
+
+/// Rows up to this length stay in the registers of a block.
+static constexpr int64_t kMaxShortColumns = 8192;
 
 Team teamFor(int64_t columns) {
   Team team;
@@ -28,9 +33,11 @@ Team teamFor(int64_t columns) {
   team.chunks = columns / team.width;
   if (columns <= kMaxWarpColumns)
     team.threads = std::min<int64_t>(32, llvm::PowerOf2Ceil(team.chunks));
+  else if (columns <= kMaxShortColumns)
+    team.threads = std::max<int64_t>(128, llvm::PowerOf2Ceil(columns) / 16);
   else
-    team.threads =
-        std::clamp<int64_t>(llvm::PowerOf2Ceil(columns) / 16, 128, 512);
+    // As few rows at a time as can be: later passes find them in the cache.
+    team.threads = 1024;
   team.slots = llvm::divideCeil(team.chunks, team.threads);
   return team;
 }
@@ -141,7 +148,7 @@ void LaunchPlan::planNest(const RowPlan &plan, unsigned number) {
     if (root.nest == number && isReducedRow(&root))
       hasRowSums = true;
   int64_t perThread = hasRowSums ? team.slots * team.width : team.width;
-  size_t most = std::max<int64_t>(1, kMaxSumsOfThread / perThread);
+  size_t most = std::max<int64_t>(1, maxSumsOfThread(team) / perThread);
   for (const Root &root : plan.roots) {
     if (root.nest != number || root.rowTemporary)
       continue;
@@ -176,7 +183,7 @@ void LaunchPlan::planNest(const RowPlan &plan, unsigned number) {
     if (!scalars.empty())
       launches.push_back({LaunchKind::RowScalars, number, scalars, {}, {}, {}});
   } else if (!groups.empty() && team.isShort() &&
-             perThread <= kMaxSumsOfThread) {
+             perThread <= maxSumsOfThread(team)) {
     addColumnSums(number, groups[done++], others, LaunchKind::RowsAndColumns,
                   false, nest);
   } else {

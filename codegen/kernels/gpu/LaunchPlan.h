@@ -28,7 +28,7 @@ struct Team {
   int64_t slots = 1;
 
   /// Whether a thread can keep all that it loads of a row in registers.
-  bool isShort() const { return slots * width <= 32; }
+  bool isShort() const { return slots * width <= (threads > 512 ? 16 : 32); }
   /// Whether chunk `slot` exists for every thread.
   bool isFull(int64_t slot) const { return (slot + 1) * threads <= chunks; }
 };

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Program.h"
 #include "gtest/gtest.h"
@@ -23,6 +24,10 @@ Buffer::Buffer(RankedTensorType type) : type(type) {
 }
 
 double Buffer::get(int64_t i) const {
+  if (type.getElementType().isBF16()) {
+    uint32_t bits = reinterpret_cast<const uint16_t *>(bytes.data())[i];
+    return llvm::bit_cast<float>(bits << 16);
+  }
   if (type.getElementType().isF32())
     return reinterpret_cast<const float *>(bytes.data())[i];
   if (type.getElementType().isInteger(64))
@@ -31,7 +36,12 @@ double Buffer::get(int64_t i) const {
 }
 
 void Buffer::set(int64_t i, double value) {
-  if (type.getElementType().isF32())
+  if (type.getElementType().isBF16()) {
+    // To the nearest, ties to even.
+    uint32_t bits = llvm::bit_cast<uint32_t>(static_cast<float>(value));
+    bits += 0x7fff + ((bits >> 16) & 1);
+    reinterpret_cast<uint16_t *>(bytes.data())[i] = bits >> 16;
+  } else if (type.getElementType().isF32())
     reinterpret_cast<float *>(bytes.data())[i] = value;
   else if (type.getElementType().isInteger(64))
     reinterpret_cast<int64_t *>(bytes.data())[i] = value;
@@ -39,7 +49,8 @@ void Buffer::set(int64_t i, double value) {
     bytes[i] = value;
 }
 
-Program::Program(StringRef text) {
+Program::Program(StringRef text, int architecture)
+    : architecture(architecture) {
   context.loadDialect<nn::NNDialect, func::FuncDialect>();
   kernels = parseSourceString<ModuleOp>(text, &context);
   llvm::SmallString<64> path;
@@ -70,18 +81,15 @@ bool Program::compile() {
   if (llvm::sys::ExecuteAndWait(*compiler, arguments) != 0)
     return false;
   library = dlopen(shared.c_str(), RTLD_NOW | RTLD_LOCAL);
-  FailureOr<GpuKernels> gpu = compileGpuKernels(*kernels, {80, 90});
+  FailureOr<GpuKernels> gpu = compileGpuKernels(*kernels, architecture);
   if (failed(gpu))
     return false;
   gpuKernels = std::move(*gpu);
-  ptxModules.clear();
-  for (const PtxText &ptx : gpuKernels.ptx)
-    ptxModules.emplace(ptx.architecture, ptx::Module::parse(ptx.text));
+  ptxModule = ptx::Module::parse(gpuKernels.ptx.front().text);
   return library != nullptr;
 }
 
-void Program::callOnGpu(StringRef name, std::vector<Buffer> &arguments,
-                        int architecture) {
+void Program::callOnGpu(StringRef name, std::vector<Buffer> &arguments) {
   const GpuKernel *kernel = nullptr;
   for (const GpuKernel &candidate : gpuKernels.kernels)
     if (candidate.name == name)
@@ -101,11 +109,10 @@ void Program::callOnGpu(StringRef name, std::vector<Buffer> &arguments,
     parameters.add(scratch.data());
   }
   for (const GpuLaunch &launch : kernel->launches)
-    ptxModules.at(architecture)
-        .launch(launch.entry,
-                {{static_cast<uint32_t>(launch.grid)},
-                 {static_cast<uint32_t>(launch.block)}},
-                parameters.bytes(), memory);
+    ptxModule->launch(launch.entry,
+                      {{static_cast<uint32_t>(launch.grid)},
+                       {static_cast<uint32_t>(launch.block)}},
+                      parameters.bytes(), memory);
 }
 
 void Program::call(StringRef name, std::vector<Buffer> &arguments) {
@@ -135,7 +142,7 @@ static void fill(Buffer &buffer, func::FuncOp kernel, unsigned argument,
       value = std::fabs(value) + 0.1;
     if (element.isInteger(1))
       value = value > 0;
-    else if (!element.isF32())
+    else if (!isa<FloatType>(element))
       value = static_cast<int64_t>(random() % (below ? below.getInt() : 7));
     buffer.set(i, value);
   }
@@ -187,6 +194,44 @@ static void expectKernelLikeReference(Program &program, func::FuncOp kernel,
   program.callOnGpu(kernel.getName(), onGpu);
   expectValues(kernel, values, buffers, tolerance, "");
   expectValues(kernel, values, onGpu, tolerance, " on a GPU");
+}
+
+static void expectNear(const Buffer &expected, const Buffer &actual,
+                       double tolerance, const std::string &what) {
+  double scale = 1.0;
+  for (int64_t i = 0; i < expected.size(); ++i)
+    if (std::isfinite(expected.get(i)))
+      scale = std::max(scale, std::fabs(expected.get(i)));
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    double x = expected.get(i), y = actual.get(i);
+    if (x == y || (std::isnan(x) && std::isnan(y)) ||
+        std::fabs(x - y) <= tolerance * scale)
+      continue;
+    ADD_FAILURE() << what << " at " << i << ": the CPU has " << x
+                  << ", the GPU " << y;
+    return;
+  }
+}
+
+void expectGpuLikeCpu(StringRef text, double tolerance, int architecture) {
+  Program program(text, architecture);
+  ASSERT_TRUE(program.ok);
+  for (auto kernel : program.module().getOps<func::FuncOp>()) {
+    std::mt19937 random(11);
+    std::vector<Buffer> cpu;
+    for (BlockArgument argument : kernel.getArguments()) {
+      cpu.emplace_back(cast<RankedTensorType>(argument.getType()));
+      fill(cpu.back(), kernel, argument.getArgNumber(), random);
+    }
+    for (Type type : kernel.getResultTypes())
+      cpu.emplace_back(cast<RankedTensorType>(type));
+    std::vector<Buffer> gpu = cpu;
+    program.call(kernel.getName(), cpu);
+    program.callOnGpu(kernel.getName(), gpu);
+    for (unsigned i = kernel.getNumArguments(); i < cpu.size(); ++i)
+      expectNear(cpu[i], gpu[i], tolerance,
+                 (kernel.getName() + " buffer " + std::to_string(i)).str());
+  }
 }
 
 void expectLikeReference(StringRef text, double tolerance) {

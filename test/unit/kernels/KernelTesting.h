@@ -17,7 +17,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 
-#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,9 +36,9 @@ struct Buffer {
 
 class Program {
 public:
-  /// Parses `text`, or takes a module, and compiles it; `ok` tells whether that
-  /// worked.
-  explicit Program(llvm::StringRef text);
+  /// Parses `text` and compiles it, on the GPU's side for sm_90 or what is
+  /// given; `ok` tells whether that worked.
+  explicit Program(llvm::StringRef text, int architecture = 90);
   ~Program();
 
   bool ok = false;
@@ -47,9 +47,8 @@ public:
   /// Compiles the module once more, after it was changed.
   bool compile();
   void call(llvm::StringRef name, std::vector<Buffer> &arguments);
-  /// The same in the interpreter of PTX, for sm_80 or sm_90.
-  void callOnGpu(llvm::StringRef name, std::vector<Buffer> &arguments,
-                 int architecture = 80);
+  /// The same in the interpreter of PTX.
+  void callOnGpu(llvm::StringRef name, std::vector<Buffer> &arguments);
   const GpuKernels &onGpu() const { return gpuKernels; }
 
 private:
@@ -57,14 +56,20 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> kernels;
   std::string folder;
   void *library = nullptr;
+  int architecture;
   GpuKernels gpuKernels;
-  std::map<int, ptx::Module> ptxModules;
+  std::optional<ptx::Module> ptxModule;
 };
 
 /// Runs every kernel of `text` on random numbers, on the CPU and on a GPU, and
 /// compares all results with the reference. Arguments may have the attributes
 /// `test.positive` and `test.below = n` (integers from 0 to n - 1).
 void expectLikeReference(llvm::StringRef text, double tolerance = 2e-6);
+
+/// The same for kernels that are too large for the reference: compares what a
+/// GPU computes with what the CPU computes.
+void expectGpuLikeCpu(llvm::StringRef text, double tolerance = 2e-6,
+                      int architecture = 90);
 
 } // namespace pipewright::codegen::testing
 
