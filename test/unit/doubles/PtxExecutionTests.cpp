@@ -359,3 +359,23 @@ TEST(PtxText, Comments) {
           memory);
   EXPECT_EQ(memory[5], 7u);
 }
+
+TEST(PtxText, SharedMemoryIsOfTheKernelsThatUseIt) {
+  const std::string variable = ".shared .align 16 .b8 ";
+  const std::string text =
+      ".version 8.0\n.target sm_80\n.address_size 64\n" + variable +
+      "first[64];\n" + variable + "firsts[128];\n" + variable +
+      "second[256];\n" +
+      ".func inner() {\n.reg .b64 %rd<2>;\nmov.u64 %rd1, second;\nret;\n}\n" +
+      ".visible .entry both() {\n.reg .b64 %rd<3>;\nmov.u64 %rd1, firsts;\n"
+      "mov.u64 %rd2, first;\nret;\n}\n"
+      ".visible .entry one() {\n.reg .b64 %rd<2>;\nmov.u64 %rd1, firsts;\n"
+      "ret;\n}\n"
+      ".visible .entry called() {\ncall.uni inner, ();\nret;\n}\n"
+      ".visible .entry none() {\nret;\n}\n";
+  const Module module = Module::parse(text);
+  EXPECT_EQ(module.find("both")->sharedBytes, 192u);
+  EXPECT_EQ(module.find("one")->sharedBytes, 128u);
+  EXPECT_EQ(module.find("called")->sharedBytes, 256u);
+  EXPECT_EQ(module.find("none")->sharedBytes, 0u);
+}
