@@ -130,8 +130,6 @@ public:
   /// This rank has failed: frees the ranks that wait for it, as far as the
   /// transport does not.
   virtual void abort() {}
-  /// What it computes on, for users; "" is the host's cores.
-  virtual std::string describe() const { return ""; }
 
   const RankProgram &program() const { return whole.ranks[rankNumber]; }
   const Program &wholeProgram() const { return whole; }
@@ -161,6 +159,8 @@ public:
   int64_t scratchBytes() const { return scratch; }
   /// Memory of the host that a GPU reads and writes.
   virtual int64_t pinnedBytes() const { return 0; }
+  /// How many tasks are replayed as CUDA graphs.
+  virtual int64_t graphs() const { return 0; }
 
 protected:
   /// A rank whose arena is elsewhere.

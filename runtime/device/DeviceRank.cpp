@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <exception>
+#include <set>
 #include <thread>
 #include <unordered_map>
 
@@ -36,6 +37,9 @@ struct EventSlot {
 
   bool isTransfer() const {
     return state == State::Send || state == State::Receive;
+  }
+  Stream stream() const {
+    return state == State::Send ? sendTo(peer) : receiveFrom(peer);
   }
   const char *verb() const { return state == State::Send ? "send" : "receive"; }
 };
@@ -103,8 +107,8 @@ struct DeviceRank::Parts {
   bool started = false;
   bool failed = false;
 
-  /// Of the running step: which micro-batch reported into which place.
-  std::vector<int64_t> reported;
+  /// The micro-batches whose losses the running step has copied to the host.
+  std::set<int64_t> reported;
   /// Where gradients go at the first update, while they are asked for.
   PinnedMemory gradients;
   bool capturing = false, captured = false;
@@ -126,19 +130,24 @@ DeviceRank::Parts::Parts(const Program &program, int64_t number,
       mailbox(program), sending(program.ranks.size()),
       receiving(program.ranks.size()), graphs(settings.graphs),
       chaos(settings.chaos, number), links(std::move(connected)) {
-  auto create = [&] {
+  int lowest = 0, highest = 0;
+  PIPEWRIGHT_CUDA(cuCtxGetStreamPriorityRange(&lowest, &highest));
+  auto create = [&](int priority) {
     CUstream stream = nullptr;
-    PIPEWRIGHT_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    PIPEWRIGHT_CUDA(
+        cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority));
     streams.push_back(stream);
     return stream;
   };
-  computing = create();
+  computing = create(lowest);
+  // A transfer keeps another rank waiting: it goes before kernels that have
+  // not begun.
   for (int64_t peer : program.ranks[number].sendsTo)
-    sending.at(peer) = create();
+    sending.at(peer) = create(highest);
   for (size_t peer = 0; peer < program.ranks.size(); ++peer)
     for (int64_t to : program.ranks[peer].sendsTo)
       if (to == number)
-        receiving[peer] = create();
+        receiving[peer] = create(highest);
   int64_t inputBytes = 0;
   for (int64_t input : program.ranks[number].inputs) {
     const InputInfo &info = program.inputs.at(input);
@@ -186,12 +195,6 @@ void DeviceRank::abort() {
   parts->links->abort();
 }
 
-std::string DeviceRank::describe() const {
-  const Device &device = *parts->device;
-  return "GPU " + std::to_string(device.number()) + " (" + device.name() +
-         ", driver for CUDA " + cudaVersionText(cudaDriver().version) + ")";
-}
-
 //===----------------------------------------------------------------------===//
 // Streams and events
 //===----------------------------------------------------------------------===//
@@ -237,6 +240,8 @@ void DeviceRank::wait(Stream stream, int64_t event) {
   CUstream handle = parts->handle(stream);
   parts->settle(slot);
   const bool isTraced = parts->traced && stream == compute && slot.isTransfer();
+  if (stream == compute && slot.isTransfer())
+    parts->log.wait(slot.stream(), slot.handle);
   CUevent begin = isTraced ? parts->trace.mark(handle) : nullptr;
   PIPEWRIGHT_CUDA(cuStreamWaitEvent(handle, slot.handle, 0));
   if (isTraced)
@@ -317,13 +322,15 @@ void DeviceRank::storeOutput(int64_t output, int64_t microBatch,
 }
 
 void DeviceRank::reportLoss(int64_t microBatch, Buffer loss) {
-  const int64_t place = parts->reported.size();
-  if (place == parts->mailbox.capacity)
-    fail("a step reports more losses than it has micro-batches");
-  PIPEWRIGHT_CUDA(cuMemcpyDtoHAsync(parts->mailbox.losses + place,
+  if (microBatch < 0 || microBatch >= parts->mailbox.capacity)
+    fail("a step reports the loss of micro-batch ", microBatch,
+         ", which it does not have");
+  PIPEWRIGHT_CUDA(cuMemcpyDtoHAsync(parts->mailbox.losses + microBatch,
                                     addressOf(device<float>(loss)),
                                     sizeof(float), parts->computing));
-  parts->reported.push_back(microBatch);
+  parts->reported.insert(microBatch);
+  parts->graphs.whenReplayed(
+      [this, microBatch] { parts->reported.insert(microBatch); });
 }
 
 void DeviceRank::beginUpdate(int64_t number) {
@@ -403,8 +410,8 @@ void DeviceRank::finish() {
   Parts &p = *parts;
   p.links->settleAll();
   p.drain(p.streams, transport());
-  for (size_t place = 0; place < p.reported.size(); ++place)
-    addLoss(p.reported[place], p.mailbox.losses[place]);
+  for (int64_t microBatch : p.reported)
+    addLoss(microBatch, p.mailbox.losses[microBatch]);
   if (p.traced)
     p.trace.finish(*tracing());
   p.traced = false;
@@ -443,12 +450,14 @@ void DeviceRank::Parts::drain(const std::vector<CUstream> &which,
       if (log.advance())
         lastProgress = Clock::now();
       const std::chrono::duration<double> waited = Clock::now() - lastProgress;
-      if (waited.count() > settings.timeout)
+      // Who only waits for another rank lets that one speak first.
+      const double patience = log.waitsForPeer() ? 1.25 : 1;
+      if (waited.count() > settings.timeout * patience)
         fail("GPU ", device->number(), " has come no further for ",
              settings.timeout, " s: ", log.position(),
              " (--timeout changes it)");
       std::this_thread::sleep_for(pause);
-      pause = std::min(pause * 2, std::chrono::microseconds(200));
+      pause = std::min(pause * 2, std::chrono::microseconds(80));
     }
 }
 
@@ -477,7 +486,7 @@ int64_t DeviceRank::arenaBytes() const { return parts->arena.bytes(); }
 int64_t DeviceRank::pinnedBytes() const {
   return parts->staging.bytes() + parts->mailbox.memory.bytes();
 }
-int64_t DeviceRank::workspaceBytes() const { return parts->workspace.bytes(); }
+int64_t DeviceRank::graphs() const { return parts->graphs.count(); }
 
 void DeviceRank::reserveWorkspace(int64_t bytes) {
   const int64_t now = parts->workspace.bytes();

@@ -98,12 +98,11 @@ public:
   void read(Buffer buffer, void *destination) override;
   void write(Buffer buffer, const void *source) override;
   void abort() override;
-  std::string describe() const override;
   void captureGradients() override;
   int64_t arenaPeak() const override;
   int64_t arenaBytes() const override;
   int64_t pinnedBytes() const override;
-  int64_t workspaceBytes() const;
+  int64_t graphs() const override;
 
 private:
   struct Parts;

@@ -22,8 +22,6 @@ static void setEnvironment() {
   // Streams that wait must not stand in the way of streams that could run:
   // each rank has one for every link.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  // Lazy loading may wait for the whole GPU in the middle of a step.
-  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
 static Driver openDriver() {

@@ -37,6 +37,7 @@ extern "C" CUresult CUDAAPI cuEventElapsedTime(float *milliseconds,
   F(cuModuleLoadDataEx) F(cuModuleUnload) F(cuModuleGetFunction)               \
   F(cuFuncGetAttribute) F(cuFuncSetAttribute) F(cuLaunchKernel)                \
   F(cuLaunchHostFunc)                                                          \
+  F(cuCtxGetStreamPriorityRange) F(cuStreamCreateWithPriority)                 \
   F(cuStreamCreate) F(cuStreamDestroy) F(cuStreamQuery)                        \
   F(cuStreamSynchronize) F(cuStreamWaitEvent) F(cuEventCreate)                 \
   F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery) F(cuEventSynchronize)     \

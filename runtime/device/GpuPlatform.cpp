@@ -10,6 +10,7 @@
 #include "runtime/transport/NcclLinks.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <unistd.h>
@@ -199,10 +200,17 @@ std::string GpuPlatform::describe() const {
 // Threads and processes
 //===----------------------------------------------------------------------===//
 
+/// To be called before the driver starts. Libraries load their kernels at the
+/// first use, for which the driver may wait until the GPU is idle; a transfer
+/// of NCCL that waits for its peer meanwhile would never end.
+static void loadKernelsAtOnce() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
+
 std::unique_ptr<Platform>
 pipewright::runtime::createGpuThreads(const Program &program,
                                       const Options &options) {
   const int64_t count = program.ranks.size();
+  if (count > 1 && options.links != LinkKind::Local)
+    loadKernelsAtOnce();
   std::vector<int64_t> ranks(count);
   std::iota(ranks.begin(), ranks.end(), 0);
   return std::make_unique<GpuPlatform>(
@@ -230,6 +238,8 @@ std::unique_ptr<Platform>
 pipewright::runtime::createGpuProcess(const Program &program,
                                       const Options &options, HostPlace place,
                                       Transport &transport) {
+  if (program.ranks.size() > 1)
+    loadKernelsAtOnce();
   GpuChoice choice = chooseGpus(program.ranks.size(), place.count, true,
                                 Device::count(), options);
   choice.gpus = {choice.gpus.at(place.index)};

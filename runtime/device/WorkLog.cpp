@@ -33,11 +33,18 @@ void WorkLog::task(CUstream stream, const char *kind, int64_t stage,
   }
   CUevent marker = markers[markersUsed++];
   PIPEWRIGHT_CUDA(cuEventRecord(marker, stream));
-  row(compute).pieces.push_back({kind, stage, microBatch, 0, marker});
+  row(compute).pieces.push_back(
+      {Piece::What::Task, marker, kind, stage, microBatch});
 }
 
 void WorkLog::transfer(Stream stream, int64_t bytes, CUevent done) {
-  row(stream).pieces.push_back({nullptr, 0, 0, bytes, done});
+  row(stream).pieces.push_back(
+      {.what = Piece::What::Transfer, .done = done, .bytes = bytes});
+}
+
+void WorkLog::wait(Stream stream, CUevent done) {
+  row(compute).pieces.push_back(
+      {.what = Piece::What::Wait, .done = done, .stream = stream});
 }
 
 bool WorkLog::advance() {
@@ -70,15 +77,28 @@ std::string WorkLog::position() const {
     if (row.finished == row.pieces.size())
       continue;
     const Piece &piece = row.pieces[row.finished];
-    const std::string number = std::to_string(row.finished + 1) + " of " +
-                               std::to_string(row.pieces.size());
-    text += (text.empty() ? "" : ", ") + streamText(row.stream) + " stands at ";
-    if (piece.kind)
-      text += taskName(piece.kind, piece.stage, piece.microBatch) + " (task " +
-              number + ")";
-    else
+    text += (text.empty() ? "" : ", ") + streamText(row.stream);
+    switch (piece.what) {
+    case Piece::What::Task:
       text +=
-          "transfer " + number + " (" + std::to_string(piece.bytes) + " bytes)";
+          " stands at " + taskName(piece.kind, piece.stage, piece.microBatch);
+      break;
+    case Piece::What::Wait:
+      text += " waits for " + streamText(piece.stream);
+      break;
+    case Piece::What::Transfer:
+      text += " stands at transfer " + std::to_string(row.finished + 1) +
+              " of " + std::to_string(row.pieces.size()) + " (" +
+              std::to_string(piece.bytes) + " bytes)";
+      break;
+    }
   }
   return text;
+}
+
+bool WorkLog::waitsForPeer() const {
+  for (const Row &row : rows)
+    if (row.stream == compute && row.finished < row.pieces.size())
+      return row.pieces[row.finished].what == Piece::What::Wait;
+  return false;
 }

@@ -31,19 +31,29 @@ public:
             int64_t microBatch);
   /// A transfer; `done` is its event.
   void transfer(Stream stream, int64_t bytes, CUevent done);
+  /// `compute` waits for a transfer of that stream.
+  void wait(Stream stream, CUevent done);
 
   /// Looks how far the streams are. True if any has come further.
   bool advance();
-  /// "compute stands at F0.1 (task 2 of 8), receive from rank 0 at transfer 3
-  /// of 4 (1024 bytes)", by the last advance; "" if all is done.
+  /// "compute waits for receive from rank 0, receive from rank 0 stands at
+  /// transfer 3 of 4 (1024 bytes)", by the last advance; "" if all is done.
   std::string position() const;
+  /// Whether tasks wait for another rank, by the last advance.
+  bool waitsForPeer() const;
 
 private:
   struct Piece {
-    /// Null: a transfer.
-    const char *kind;
-    int64_t stage, microBatch, bytes;
+    enum class What { Task, Transfer, Wait };
+    What what;
     CUevent done;
+    /// Of a task.
+    const char *kind = nullptr;
+    int64_t stage = 0, microBatch = 0;
+    /// Of a transfer.
+    int64_t bytes = 0;
+    /// What a wait is for.
+    Stream stream = compute;
   };
   struct Row {
     Stream stream;

@@ -102,7 +102,8 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
       rank.transport(), {static_cast<double>(rank.arenaBytes()),
                          static_cast<double>(rank.arenaPeak()),
                          static_cast<double>(rank.scratchBytes()), own.all,
-                         own.files, static_cast<double>(rank.pinnedBytes())});
+                         own.files, static_cast<double>(rank.pinnedBytes()),
+                         static_cast<double>(rank.graphs())});
   const Program &program = rank.wholeProgram();
   const bool gpus = program.device != nullptr;
   std::string text;
@@ -144,10 +145,10 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
       text += format("             %-28s %s\n", line.what,
                      bytesText(static_cast<double>(line.bytes)).c_str());
     if (gpus)
-      text +=
-          format("             beside the arena: workspace %s, pinned on "
-                 "the host %s\n",
-                 bytesText(rows[r][2]).c_str(), bytesText(rows[r][5]).c_str());
+      text += format("             beside the arena: workspace %s, pinned on "
+                     "the host %s; %.0f CUDA graphs\n",
+                     bytesText(rows[r][2]).c_str(),
+                     bytesText(rows[r][5]).c_str(), rows[r][6]);
     else if (launch.processes)
       text += residentText(format("rank %zu: ", r), {rows[r][3], rows[r][4]},
                            rows[r][0], rows[r][2]) +

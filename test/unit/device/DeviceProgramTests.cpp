@@ -132,7 +132,7 @@ TEST_F(TinyDeviceProgram, ComputesWhatItShould) {
        {"tiny: 2 ranks (threads), GPU 0 (", "over cuda-local",
         "rank 0: measured 544 bytes, planned 544 (as planned)",
         "rank 1: measured 644 bytes, planned 644", "workspace 4.0 KiB",
-        "weights and gradients"})
+        "; 5 CUDA graphs", "weights and gradients"})
     EXPECT_TRUE(contains(output, part)) << part << "\n" << output;
   for (const char *part :
        {"\"name\":\"F0.0\"", "\"name\":\"B1.1\"", "\"name\":\"U1\"",
@@ -208,6 +208,9 @@ TEST_F(TinyDeviceProgram, SaysWhatIsMissing) {
                  "--gpus names GPU 3, but the CUDA driver shows 1 GPU");
   EXPECT_REFUSED(run(fiveSteps, "TINY_HUNGRY=1"),
                  "error: too little memory on GPU 0");
+  EXPECT_REFUSED(run(fiveSteps, "TINY_HUNGRY_KERNEL=1"),
+                 "error: rank 1: GPU 0 (Pipewright test double of a GPU) has "
+                 "not the 1,125,899,906,842,624 bytes for the workspace: ");
   EXPECT_REFUSED(run(fiveSteps, "TINY_MISSING_KERNEL=1"),
                  "error: rank 1: the PTX has no kernel 'missing_entry'");
 }
@@ -216,5 +219,57 @@ TEST_F(TinyDeviceProgram, TransfersThatDoNotFitEndIt) {
   EXPECT_REFUSED(run(fiveSteps, "TINY_WRONG_SIZE=1"),
                  "rank 0 sends 32 bytes to rank 1, which expects 4 bytes");
   EXPECT_REFUSED(run(fiveSteps + "--timeout 1", "TINY_SILENT=1"),
-                 "rank 0 waits for rank 1");
+                 "rank 0 waits for rank 1: receive of 32 bytes");
+}
+
+TEST_F(TinyDeviceProgram, SaysWhereTheGpuStands) {
+  // Both ranks share the GPU, and so its failure.
+  EXPECT_REFUSED(run(fiveSteps, "TINY_BAD_ADDRESS=1"),
+                 "an illegal memory access was encountered");
+  EXPECT_REFUSED(run(fiveSteps + "--timeout 1", "TINY_STUCK=1"),
+                 "error: rank 1: GPU 0 has come no further for 1 s: compute "
+                 "stands at F1.0");
+}
+
+TEST_F(TinyDeviceProgram, RunsWithoutGraphsWhereCaptureIsRefused) {
+  ASSERT_EQ(run(fiveSteps).first, 0);
+  const std::string expected = folder.read("out.safetensors");
+  const auto [status, output] = run(fiveSteps, "TINY_UNCAPTURABLE=1");
+  EXPECT_EQ(status, 0) << output;
+  EXPECT_EQ(folder.read("out.safetensors"), expected);
+  EXPECT_TRUE(contains(output, "note: tasks run without CUDA graphs, one of "
+                               "them could not be captured: "
+                               "cuStreamSynchronize failed"))
+      << output;
+}
+
+TEST_F(TinyDeviceProgram, MissingEventsAreFound) {
+  const auto [status, output] =
+      run(fiveSteps, "TINY_NO_EVENT=1 PIPEWRIGHT_DOUBLE_RACES=1");
+  EXPECT_EQ(status, 1);
+  EXPECT_TRUE(contains(output, "race")) << output;
+  // Without a detector delays show it: the numbers are others.
+  ASSERT_EQ(run(fiveSteps).first, 0);
+  const std::string expected = folder.read("out.safetensors");
+  bool differs = false;
+  for (int seed = 1; seed <= 8 && !differs; ++seed) {
+    ASSERT_EQ(
+        run(fiveSteps + "--chaos " + std::to_string(seed), "TINY_NO_EVENT=1")
+            .first,
+        0);
+    differs = folder.read("out.safetensors") != expected;
+  }
+  EXPECT_TRUE(differs);
+}
+
+TEST_F(TinyDeviceProgram, SameBitsAsProcesses) {
+  ASSERT_EQ(run(fiveSteps).first, 0);
+  const std::string expected = folder.read("out.safetensors");
+  const auto [status, output] =
+      run(fiveSteps, "PIPEWRIGHT_DOUBLE_GPUS=2 mpirun --allow-run-as-root "
+                     "--oversubscribe -n 2");
+  ASSERT_EQ(status, 0) << output;
+  EXPECT_TRUE(contains(output, "2 ranks (processes), GPU 0")) << output;
+  EXPECT_TRUE(contains(output, "over nccl")) << output;
+  EXPECT_EQ(folder.read("out.safetensors"), expected);
 }

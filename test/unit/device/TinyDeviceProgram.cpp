@@ -1,16 +1,19 @@
 //===- TinyDeviceProgram.cpp - A GPU program as the compiler writes it ----===//
 //
-// z = x * w0 * w1 on two ranks, two micro-batches, loss = z . z. Small enough
-// to be written by hand; tests run it with all kinds of options. Variables of
-// the environment break it in some way.
+// z = x * w0 * w1 on two ranks, two micro-batches, loss = z . z, gradients of
+// half of that. Small enough to be written by hand; tests run it with all kinds
+// of options. Variables of the environment break it in some way.
 //
 //===----------------------------------------------------------------------===//
 
 #include "test/unit/device/TinyKernels.h"
 
 #include "runtime/DeviceRuntime.h"
+#include "runtime/device/Driver.h"
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 using namespace pipewright::runtime;
 
@@ -44,7 +47,8 @@ static void rank0Step(DeviceRank &rank) {
     rank.task("F", 0, m,
               [&] { launch(rank, tiny::scale, {x[m], weight, sent[m]}); });
     rank.record(compute, 2 * m);
-    rank.wait(sendTo(1), 2 * m);
+    if (!std::getenv("TINY_NO_EVENT"))
+      rank.wait(sendTo(1), 2 * m);
     rank.postSend(1, sent[m], 2 * m + 1);
   }
   for (int64_t m = 0; m < 2; ++m)
@@ -60,6 +64,23 @@ static void rank0Step(DeviceRank &rank) {
   update(rank);
 }
 
+/// What the first task of rank 1 may do wrong.
+static void misbehave(DeviceRank &rank) {
+  if (std::getenv("TINY_MISSING_KERNEL"))
+    launch(rank, tiny::missing, {z});
+  // Reads past the end of the arena, which is the loss.
+  if (std::getenv("TINY_BAD_ADDRESS"))
+    launch(rank, tiny::scale, {loss, weight, z});
+  if (std::getenv("TINY_STUCK"))
+    PIPEWRIGHT_CUDA(cuLaunchHostFunc(
+        rank.computeStream(),
+        [](void *) { std::this_thread::sleep_for(std::chrono::seconds(4)); },
+        nullptr));
+  // Nothing that waits can be captured.
+  if (std::getenv("TINY_UNCAPTURABLE"))
+    PIPEWRIGHT_CUDA(cuStreamSynchronize(rank.computeStream()));
+}
+
 static void rank1Step(DeviceRank &rank) {
   // A transfer that does not fit.
   if (std::getenv("TINY_WRONG_SIZE"))
@@ -72,8 +93,7 @@ static void rank1Step(DeviceRank &rank) {
       zero(rank, loss);
       launch(rank, tiny::scale, {received[m], weight, z});
       launch(rank, tiny::dot, {z, z, loss});
-      if (std::getenv("TINY_MISSING_KERNEL"))
-        launch(rank, tiny::missing, {z});
+      misbehave(rank);
     });
     rank.reportLoss(m, loss);
     rank.task("B", 1, m, [&] {
@@ -122,7 +142,8 @@ static void setUp(DeviceRank &rank) {
   for (const DeviceKernel *kernel : tiny::device.kernels)
     prepare(rank, *kernel);
   if (rank.number() == 1)
-    rank.reserveWorkspace(4096);
+    rank.reserveWorkspace(std::getenv("TINY_HUNGRY_KERNEL") ? int64_t{1} << 50
+                                                            : 4096);
 }
 
 int main(int argc, char **argv) {
