@@ -76,15 +76,17 @@ public:
       ++position;
     return text.substr(begin, position - begin);
   }
-  /// Passes "{ ... }" with all that is within.
-  void skipBraces() {
+  /// Passes "{ ... }" with all that is within, which is returned.
+  std::string_view skipBraces() {
     expect('{');
+    const size_t begin = position;
     for (int depth = 1; depth > 0; advance()) {
       if (position >= text.size())
         fail("expected '}'");
       depth += text[position] == '{';
       depth -= text[position] == '}';
     }
+    return text.substr(begin, position - begin);
   }
   /// "name:" but not "name::".
   bool atLabel() {
@@ -100,12 +102,12 @@ public:
   [[noreturn]] void fail(const std::string &what) const {
     throw ParseError("line " + std::to_string(at) + ": " + what);
   }
-
-private:
   static bool isWord(char c) {
     return isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' ||
            c == '%' || c == '.';
   }
+
+private:
   void advance() {
     if (text[position] == '\n')
       ++at;
@@ -161,6 +163,8 @@ private:
   void parseTargets(EntryBuilder &builder, std::string name);
   void parseVariable(bool isExtern);
   void parseShared(EntryBuilder *builder, uint32_t &bytes);
+  bool uses(std::string_view body, const std::string &variable) const;
+  void placeModuleShared(EntryInfo &info);
   void noteFunction();
   Declaration parseDeclaration();
   uint64_t parseInteger(std::string_view text);
@@ -173,7 +177,9 @@ private:
   Cursor cursor;
   ModuleData &module;
   std::map<std::string, Symbol, std::less<>> globals;
-  uint32_t moduleSharedBytes = 0;
+  /// Shared memory that is declared outside of entries: each has, from its
+  /// first byte on, what it uses of it.
+  std::vector<Declaration> moduleShared;
   std::map<std::string, FunctionText, std::less<>> functions;
   std::vector<Cursor> entries;
   /// Calls within calls that are being read.
@@ -302,7 +308,8 @@ void Parser::parseDirective(std::string_view directive) {
   } else if (directive == ".func") {
     noteFunction();
   } else if (directive == ".shared") {
-    parseShared(nullptr, moduleSharedBytes);
+    uint32_t bytes = 0;
+    parseShared(nullptr, bytes);
   } else if (directive == ".file") {
     cursor.restOfLine();
   } else if (directive == ".section") {
@@ -417,12 +424,50 @@ void Parser::parseShared(EntryBuilder *builder, uint32_t &bytes) {
     dynamicShared.push_back(declaration.name);
     return;
   }
+  if (!builder) {
+    moduleShared.push_back(declaration);
+    return;
+  }
   const uint64_t offset = takeShared(declaration, bytes);
-  const Symbol symbol = {Space::Shared, offset, declaration.bytes()};
-  if (builder)
-    builder->addSymbol(declaration.name, symbol);
-  else
-    globals[declaration.name] = symbol;
+  builder->addSymbol(declaration.name,
+                     {Space::Shared, offset, declaration.bytes()});
+}
+
+/// Whether the text, or a function that it calls, has this name in it.
+bool Parser::uses(std::string_view body, const std::string &variable) const {
+  auto hasWord = [&](const std::string &word) {
+    for (size_t at = body.find(word); at != body.npos;
+         at = body.find(word, at + 1)) {
+      const size_t end = at + word.size();
+      if ((at == 0 || !Cursor::isWord(body[at - 1])) &&
+          (end == body.size() || !Cursor::isWord(body[end])))
+        return true;
+    }
+    return false;
+  };
+  if (hasWord(variable))
+    return true;
+  return std::any_of(functions.begin(), functions.end(), [&](auto &function) {
+    if (!hasWord(function.first))
+      return false;
+    Cursor text = function.second.begin;
+    while (text.peek() != '{')
+      text.pass();
+    return uses(text.skipBraces(), variable);
+  });
+}
+
+/// Places what the entry, whose body is next, uses of the module's variables.
+void Parser::placeModuleShared(EntryInfo &info) {
+  Cursor ahead = cursor;
+  const std::string_view body = ahead.skipBraces();
+  for (const Declaration &declaration : moduleShared) {
+    globals.erase(declaration.name);
+    if (uses(body, declaration.name))
+      globals[declaration.name] = {Space::Shared,
+                                   takeShared(declaration, info.sharedBytes),
+                                   declaration.bytes()};
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -488,7 +533,7 @@ void Parser::parseEntry() {
   builder.globals = &globals;
   parseParameters(builder, entry.info);
   parseHints(entry.info);
-  entry.info.sharedBytes = moduleSharedBytes;
+  placeModuleShared(entry.info);
   cursor.expect('{');
   parseBody(builder, entry.info);
   builder.finish();

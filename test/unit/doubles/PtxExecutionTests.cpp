@@ -172,7 +172,8 @@ TEST(PtxExecution, SharedMemoryAndBarriers) {
 
 TEST(PtxExecution, DynamicSharedMemory) {
   std::vector<uint32_t> memory(128);
-  const std::string body = reverse("bar.sync 0;", "dynamic") + storeResult;
+  const std::string body = "mov.u64 %rd9, other;\n" +
+                           reverse("bar.sync 0;", "dynamic") + storeResult;
   const std::string variables =
       ".extern .shared .align 16 .b8 dynamic[];\n.shared .b8 other[20];";
   runBody(body, memory, {{1}, {128}, 512}, variables);
