@@ -9,10 +9,13 @@
 #include "runtime/device/kernels/Matmul.h"
 #include "runtime/core/Error.h"
 #include "runtime/device/CublasLt.h"
+#include "runtime/device/Device.h"
 #include "runtime/device/kernels/Builtins.h"
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 
@@ -47,9 +50,9 @@ struct MatmulPlan {
   int64_t workspaceBytes = 0;
 };
 
-/// All fields of a shape, and the alignment of operands.
+/// All fields of a shape, and whether operands are aligned as usual.
 using PlanKey = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, bool,
-                           bool, ElementType, ElementType, uint32_t>;
+                           bool, ElementType, ElementType, bool>;
 
 class Matmuls : public LibraryState {
 public:
@@ -65,11 +68,11 @@ public:
 
 } // namespace
 
-static PlanKey keyOf(const MatmulShape &s, uint32_t alignment) {
+static PlanKey keyOf(const MatmulShape &s, bool aligned) {
   // Of the factors, only whether y is read makes another algorithm.
   return {s.batch,      s.m,          s.n,          s.k,
           s.transposeA, s.transposeB, s.broadcastB, s.beta != 0,
-          s.type,       s.result,     alignment};
+          s.type,       s.result,     aligned};
 }
 
 /// One b for all rows: a batch of products is one taller product.
@@ -83,8 +86,9 @@ static MatmulShape simplified(MatmulShape s) {
 }
 
 static std::string textOf(const MatmulShape &s) {
-  std::string text = std::to_string(s.m) + " x " + std::to_string(s.n) + " x " +
-                     std::to_string(s.k);
+  const std::string text = std::to_string(s.m) + " x " + std::to_string(s.n) +
+                           " x " + std::to_string(s.k) +
+                           (s.type == ElementType::BF16 ? " in bf16" : "");
   return s.batch == 1 ? text : std::to_string(s.batch) + " of " + text;
 }
 
@@ -139,7 +143,8 @@ static void describe(DeviceRank &rank, const MatmulShape &s, MatmulPlan &plan) {
   plan.y = makeLayout(s.result, s.m, s.n, s.batch, s.m * s.n);
 }
 
-static Owned<cublasLtMatmulPreference_t> makePreference(uint32_t alignment) {
+static Owned<cublasLtMatmulPreference_t> makePreference(const MatmulShape &s,
+                                                        bool aligned) {
   cublasLtMatmulPreference_t made = nullptr;
   PIPEWRIGHT_CUBLASLT(cublasLtMatmulPreferenceCreate(&made));
   Owned<cublasLtMatmulPreference_t> preference(made);
@@ -152,19 +157,22 @@ static Owned<cublasLtMatmulPreference_t> makePreference(uint32_t alignment) {
   // Parts of a sum are added in float, never in the type of the result.
   const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
-  for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
-                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    prefer(operand, alignment);
+  auto alignment = [&](ElementType type) {
+    return aligned ? usualAlignment : static_cast<uint32_t>(byteWidth(type));
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(s.type));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(s.type));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(s.result));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(s.result));
   return preference;
 }
 
-static MatmulPlan makePlan(DeviceRank &rank, const MatmulShape &s,
-                           uint32_t alignment) {
+/// None if cuBLASLt has no algorithm.
+static std::optional<MatmulPlan> makePlan(DeviceRank &rank,
+                                          const MatmulShape &s, bool aligned) {
   MatmulPlan plan;
   describe(rank, s, plan);
-  const auto preference = makePreference(alignment);
+  const auto preference = makePreference(s, aligned);
   cublasLtMatmulHeuristicResult_t best = {};
   int found = 0;
   const cublasStatus_t status = cublasLt().cublasLtMatmulAlgoGetHeuristic(
@@ -173,8 +181,7 @@ static MatmulPlan makePlan(DeviceRank &rank, const MatmulShape &s,
       &found);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
       (status == CUBLAS_STATUS_SUCCESS && found == 0))
-    fail("cuBLASLt has no algorithm for a product of ", textOf(s), " in ",
-         s.type == ElementType::BF16 ? "bf16" : "f32", " on this GPU");
+    return std::nullopt;
   checkCublasLt(status, "cublasLtMatmulAlgoGetHeuristic");
   plan.algorithm = best.algo;
   plan.workspaceBytes = static_cast<int64_t>(best.workspaceSize);
@@ -187,15 +194,19 @@ void pipewright::runtime::prepareMatmul(DeviceRank &rank,
   const MatmulShape s = simplified(shape);
   if (s.batch > INT32_MAX)
     fail("a batch of ", textOf(s), " products is too large");
-  const uint32_t odd =
-      static_cast<uint32_t>(std::min(byteWidth(s.type), byteWidth(s.result)));
-  for (const uint32_t alignment : {usualAlignment, odd}) {
-    const PlanKey key = keyOf(s, alignment);
+  for (const bool aligned : {true, false}) {
+    const PlanKey key = keyOf(s, aligned);
     if (state.plans.count(key))
       continue;
-    MatmulPlan plan = makePlan(rank, s, alignment);
-    rank.reserveWorkspace(plan.workspaceBytes);
-    state.plans.emplace(key, std::move(plan));
+    std::optional<MatmulPlan> plan = makePlan(rank, s, aligned);
+    if (!plan && aligned)
+      fail("cuBLASLt has no algorithm for a product of ", textOf(s), " on ",
+           rank.gpu().name());
+    // Parts of buffers that begin at odd places are rare.
+    if (!plan)
+      continue;
+    rank.reserveWorkspace(plan->workspaceBytes);
+    state.plans.emplace(key, std::move(*plan));
   }
 }
 
@@ -206,13 +217,13 @@ void pipewright::runtime::matmul(DeviceRank &rank, const MatmulShape &shape,
   const void *aData = rank.device<void>(a);
   const void *bData = rank.device<void>(b);
   void *yData = rank.device<void>(y);
-  const bool usual = alignedTo(usualAlignment, aData, bData, yData);
-  const auto found = state.plans.find(
-      keyOf(s, usual ? usualAlignment
-                     : static_cast<uint32_t>(
-                           std::min(byteWidth(s.type), byteWidth(s.result)))));
+  const bool aligned = alignedTo(usualAlignment, aData, bData, yData);
+  const auto found = state.plans.find(keyOf(s, aligned));
   if (found == state.plans.end())
-    fail("the product of ", textOf(s), " was not set up");
+    fail("the product of ", textOf(s), " was not set up",
+         aligned ? ""
+                 : ", or cuBLASLt cannot compute it on operands that do "
+                   "not begin at multiples of 16 bytes");
   const MatmulPlan &plan = found->second;
   PIPEWRIGHT_CUBLASLT(cublasLtMatmul(
       state.handle, plan.operation.get(), &s.alpha, bData, plan.b.get(), aData,

@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 #define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
+/// All functions become part of their kernels: a call would need a stack.
+#define __device__ __attribute__((device, always_inline))
 #define __shared__ __attribute__((shared))
 /// A parameter that is read where the launch put it, never copied.
 #define __grid_constant__ __attribute__((grid_constant))
