@@ -1,0 +1,275 @@
+//===- BFloat16Tests.cpp - bf16 kernels against their f32 selves ----------===//
+//
+// A kernel in bf16 computes what it computes in f32 from the same numbers,
+// rounded once. So each runs in both, on numbers that bf16 has.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/unit/runtime/OneRank.h"
+
+#include "runtime/kernels/BFloat16.h"
+
+#include <cstring>
+#include <limits>
+
+using namespace pipewright::runtime;
+
+namespace {
+
+/// A bf16 buffer and an f32 one with the same values.
+struct Twin {
+  Buffer lowered, wide;
+};
+
+class Twins : public OneRank {
+public:
+  Twin random(int64_t count) {
+    Twin twin = {bytes(2 * count), randomFloats(count)};
+    narrow(at(twin.wide), count, shorts(twin));
+    widen(shorts(twin), count, at(twin.wide));
+    return twin;
+  }
+  Twin empty(int64_t count) { return {bytes(2 * count), floats(count)}; }
+
+  BFloat16 *shorts(const Twin &twin) {
+    return rank.data<BFloat16>(twin.lowered);
+  }
+  /// The bf16 result, and the f32 one as it is or rounded.
+  std::vector<float> got(const Twin &twin) {
+    std::vector<float> values(twin.wide.bytes / 4);
+    widen(shorts(twin), values.size(), values.data());
+    return values;
+  }
+  std::vector<float> rounded(const Twin &twin) {
+    std::vector<float> values = read(twin.wide);
+    for (float &value : values)
+      value = widen(narrow(value));
+    return values;
+  }
+};
+
+/// Half a unit in the last of bf16's eight digits, and sums in another order.
+constexpr double oneRounding = 0x1p-8 + 1e-5;
+
+template <class Shape>
+Shape inBFloat16(Shape shape) {
+  shape.type = ElementType::BF16;
+  return shape;
+}
+
+} // namespace
+
+TEST(BFloat16, RoundsToNearestTiesToEven) {
+  EXPECT_EQ(narrow(1.0f), 0x3F80);
+  EXPECT_EQ(narrow(1.0f + 0x1p-8f), 0x3F80);
+  EXPECT_EQ(narrow(1.0f + 0x1p-8f + 0x1p-20f), 0x3F81);
+  EXPECT_EQ(narrow(1.0f + 3 * 0x1p-8f), 0x3F82);
+  EXPECT_EQ(narrow(-0.0f), 0x8000);
+  EXPECT_EQ(narrow(std::numeric_limits<float>::max()), 0x7F80);
+  EXPECT_EQ(narrow(-std::numeric_limits<float>::infinity()), 0xFF80);
+  // Small numbers stay: 2^-133 is the least.
+  EXPECT_EQ(narrow(0x1p-133f), 1);
+  for (const uint32_t bits : {0x7F800001u, 0xFFFFFFFFu, 0x7FFFFFFFu}) {
+    const float nan = std::bit_cast<float>(bits);
+    EXPECT_TRUE(std::isnan(widen(narrow(nan)))) << bits;
+  }
+}
+
+TEST(BFloat16, MatmulRoundsOnce) {
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true}) {
+      Twins test;
+      MatmulShape s = {.batch = 2,
+                       .m = 13,
+                       .n = 37,
+                       .k = 29,
+                       .transposeA = ta,
+                       .transposeB = tb};
+      const Twin a = test.random(2 * 13 * 29), b = test.random(2 * 29 * 37);
+      const Twin y = test.empty(2 * 13 * 37);
+      matmul(test.rank, s, a.wide, b.wide, y.wide);
+      s.type = s.result = ElementType::BF16;
+      prepareMatmul(test.rank, s);
+      matmul(test.rank, s, a.lowered, b.lowered, y.lowered);
+      EXPECT_TRUE(agree(test.got(y), test.read(y.wide), oneRounding));
+    }
+}
+
+TEST(BFloat16, MatmulAddsToFloats) {
+  Twins test;
+  MatmulShape s = {.m = 33, .n = 20, .k = 65, .transposeA = true, .beta = 1};
+  const Twin a = test.random(33 * 65), b = test.random(65 * 20);
+  const Buffer expected = test.randomFloats(33 * 20);
+  const Buffer y = test.floats(33 * 20);
+  copy(test.rank, expected, y);
+  matmul(test.rank, s, a.wide, b.wide, expected);
+  s.type = ElementType::BF16;
+  matmul(test.rank, s, a.lowered, b.lowered, y);
+  // Nothing is rounded: products of bf16 numbers are f32 numbers.
+  EXPECT_TRUE(agree(test.read(y), test.read(expected), 1e-6));
+}
+
+TEST(BFloat16, MatmulSharesTheSecondOperand) {
+  for (const bool transposeA : {false, true}) {
+    Twins test;
+    MatmulShape s = {.batch = 3,
+                     .m = 7,
+                     .n = 5,
+                     .k = 11,
+                     .transposeA = transposeA,
+                     .broadcastB = true};
+    const Twin a = test.random(3 * 7 * 11), b = test.random(11 * 5);
+    const Twin y = test.empty(3 * 7 * 5);
+    matmul(test.rank, s, a.wide, b.wide, y.wide);
+    s.type = s.result = ElementType::BF16;
+    matmul(test.rank, s, a.lowered, b.lowered, y.lowered);
+    EXPECT_TRUE(agree(test.got(y), test.read(y.wide), oneRounding));
+  }
+}
+
+TEST(BFloat16, ConvolutionInAllDirections) {
+  for (const int64_t groups : {1, 2}) {
+    Twins test;
+    const ConvolutionShape s = {.n = 2,
+                                .c = 6,
+                                .h = 9,
+                                .w = 11,
+                                .o = 8,
+                                .kh = 3,
+                                .kw = 3,
+                                .strideH = 2,
+                                .strideW = 1,
+                                .padTop = 1,
+                                .padLeft = 1,
+                                .padBottom = 1,
+                                .padRight = 1,
+                                .groups = groups};
+    const int64_t ys = s.n * s.o * s.outputHeight() * s.outputWidth();
+    const int64_t ws = s.o * s.c / groups * 9;
+    const Twin x = test.random(s.n * s.c * s.h * s.w), w = test.random(ws);
+    const Twin bias = test.random(s.o), dy = test.random(ys);
+    const Twin y = test.empty(ys), dx = test.empty(s.n * s.c * s.h * s.w);
+    const Buffer dw = test.floats(ws), dwRight = test.floats(ws);
+    const ConvolutionShape lowered = inBFloat16(s);
+    for (const int64_t number : {0, 1}) {
+      prepareConvolutionForward(test.rank, number, number ? lowered : s, true);
+      prepareConvolutionBackwardData(test.rank, number, number ? lowered : s);
+      prepareConvolutionBackwardWeight(test.rank, number, number ? lowered : s);
+    }
+    convolutionForward(test.rank, 0, x.wide, w.wide, bias.wide, y.wide);
+    convolutionForward(test.rank, 1, x.lowered, w.lowered, bias.lowered,
+                       y.lowered);
+    EXPECT_TRUE(agree(test.got(y), test.read(y.wide), oneRounding));
+    convolutionBackwardData(test.rank, 0, dy.wide, w.wide, dx.wide);
+    convolutionBackwardData(test.rank, 1, dy.lowered, w.lowered, dx.lowered);
+    EXPECT_TRUE(agree(test.got(dx), test.read(dx.wide), oneRounding));
+    convolutionBackwardWeight(test.rank, 0, dy.wide, x.wide, dwRight);
+    convolutionBackwardWeight(test.rank, 1, dy.lowered, x.lowered, dw);
+    EXPECT_TRUE(agree(test.read(dw), test.read(dwRight), 1e-5));
+    // And once more on top.
+    convolutionBackwardWeight(test.rank, 0, dy.wide, x.wide, dwRight, true);
+    convolutionBackwardWeight(test.rank, 1, dy.lowered, x.lowered, dw, true);
+    EXPECT_TRUE(agree(test.read(dw), test.read(dwRight), 1e-5));
+  }
+}
+
+TEST(BFloat16, AttentionRoundsOnce) {
+  Twins test;
+  test.rank.setThreads(2);
+  const AttentionShape s = {.batch = 2,
+                            .heads = 3,
+                            .rows = 70,
+                            .depth = 24,
+                            .scale = 0.2f,
+                            .causal = true,
+                            .dropoutRate = 0.1f,
+                            .dropoutId = 5,
+                            .maskColumns = 70};
+  const int64_t size = 2 * 3 * 70 * 24;
+  const Twin q = test.random(size), k = test.random(size),
+             v = test.random(size), dO = test.random(size);
+  const Twin o = test.empty(size), dq = test.empty(size), dk = test.empty(size),
+             dv = test.empty(size);
+  const Buffer mask = test.randomFloats(70);
+  const Buffer lse = test.floats(2 * 3 * 70),
+               lseRight = test.floats(2 * 3 * 70);
+  const AttentionShape lowered = inBFloat16(s);
+  prepareAttention(test.rank, lowered);
+  attention(test.rank, s, 1, q.wide, k.wide, v.wide, mask, o.wide, lseRight);
+  attention(test.rank, lowered, 1, q.lowered, k.lowered, v.lowered, mask,
+            o.lowered, lse);
+  EXPECT_EQ(test.got(o), test.rounded(o));
+  EXPECT_EQ(test.read(lse), test.read(lseRight));
+  // The backward reads the rounded result.
+  widen(test.shorts(o), size, test.at(o.wide));
+  attentionBackward(test.rank, s, 1, dO.wide, q.wide, k.wide, v.wide, o.wide,
+                    lse, mask, dq.wide, dk.wide, dv.wide);
+  attentionBackward(test.rank, lowered, 1, dO.lowered, q.lowered, k.lowered,
+                    v.lowered, o.lowered, lse, mask, dq.lowered, dk.lowered,
+                    dv.lowered);
+  for (const Twin &gradient : {dq, dk, dv})
+    EXPECT_EQ(test.got(gradient), test.rounded(gradient));
+}
+
+TEST(BFloat16, PoolingRoundsOnce) {
+  for (const int64_t stride : {1, 2}) {
+    Twins test;
+    const PoolingShape s = {.n = 2,
+                            .c = 3,
+                            .h = 8,
+                            .w = 10,
+                            .oh = stride == 1 ? 7 : 4,
+                            .ow = stride == 1 ? 9 : 5,
+                            .kh = 2,
+                            .kw = 2,
+                            .strideH = stride,
+                            .strideW = stride};
+    const PoolingShape lowered = inBFloat16(s);
+    const int64_t xs = 6 * s.h * s.w, ys = 6 * s.oh * s.ow;
+    const Twin x = test.random(xs), dy = test.random(ys);
+    const Twin y = test.empty(ys), dx = test.empty(xs);
+    const Buffer window = test.bytes(ys), windowRight = test.bytes(ys);
+    maxPool(test.rank, s, x.wide, y.wide, windowRight);
+    maxPool(test.rank, lowered, x.lowered, y.lowered, window);
+    EXPECT_EQ(test.got(y), test.rounded(y));
+    EXPECT_EQ(std::memcmp(test.rank.data<char>(window),
+                          test.rank.data<char>(windowRight), ys),
+              0);
+    maxPoolBackward(test.rank, s, dy.wide, window, dx.wide);
+    maxPoolBackward(test.rank, lowered, dy.lowered, window, dx.lowered);
+    EXPECT_EQ(test.got(dx), test.rounded(dx));
+    averagePool(test.rank, s, x.wide, y.wide);
+    averagePool(test.rank, lowered, x.lowered, y.lowered);
+    EXPECT_EQ(test.got(y), test.rounded(y));
+    averagePoolBackward(test.rank, s, dy.wide, dx.wide);
+    averagePoolBackward(test.rank, lowered, dy.lowered, dx.lowered);
+    EXPECT_EQ(test.got(dx), test.rounded(dx));
+  }
+}
+
+TEST(BFloat16, DropoutDropsTheSameElements) {
+  Twins test;
+  const DropoutShape s = {.elements = 3000, .rate = 0.3f, .id = 7};
+  const Twin x = test.random(3000), y = test.empty(3000);
+  dropout(test.rank, s, 2, x.wide, y.wide);
+  dropout(test.rank, inBFloat16(s), 2, x.lowered, y.lowered);
+  EXPECT_EQ(test.got(y), test.rounded(y));
+}
+
+TEST(BFloat16, EmbeddingCopiesRowsAndSumsFloats) {
+  Twins test;
+  const EmbeddingShape s = {.rows = 5, .width = 9, .count = 4};
+  const Twin table = test.random(45), y = test.empty(36), dy = test.random(36);
+  const Buffer indices = test.bytes(32);
+  const int64_t values[4] = {4, 1, 4, 4};
+  setValues(test.rank, values, indices);
+  embedding(test.rank, s, table.wide, indices, y.wide);
+  embedding(test.rank, inBFloat16(s), table.lowered, indices, y.lowered);
+  EXPECT_EQ(test.got(y), test.read(y.wide));
+  const Buffer dtable = test.randomFloats(45), right = test.floats(45);
+  copy(test.rank, dtable, right);
+  embeddingBackward(test.rank, s, dy.wide, indices, right, true);
+  embeddingBackward(test.rank, inBFloat16(s), dy.lowered, indices, dtable,
+                    true);
+  EXPECT_EQ(test.read(dtable), test.read(right));
+}
