@@ -148,19 +148,15 @@ BufferAttr ArenaAccesses::resolve(TaskOp task, BufferAttr buffer) const {
   llvm_unreachable("all spaces are listed");
 }
 
-/// All copies of what it updates, what the optimizer needs for that, and the
-/// place where it keeps the old version.
+/// What its optimizer updates and works with, and the place where it keeps the
+/// old version.
 void ArenaAccesses::addUpdate(TaskOp task, Accesses &accesses) {
-  for (Operation &op : *arena.getBody()) {
-    auto place = dyn_cast<PlaceOp>(op);
-    auto optimizer = dyn_cast<OptimizerOp>(op);
-    if (place && place.getOwner() && place.getStage() == task.getStage()) {
-      addBuffersOf(place->getAttrDictionary(), accesses.writes);
-    } else if (optimizer && optimizer.getStage() == task.getStage()) {
-      for (NamedAttribute attribute : optimizer->getAttrs())
-        if (attribute.getName() != optimizer.getVersionsAttrName())
-          addBuffersOf(attribute.getValue(), accesses.writes);
-    }
+  for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
+    if (optimizer.getStage() != task.getStage())
+      continue;
+    for (NamedAttribute attribute : optimizer->getAttrs())
+      if (attribute.getName() != optimizer.getVersionsAttrName())
+        addBuffersOf(attribute.getValue(), accesses.writes);
   }
   if (task.getWeightsAttr())
     accesses.writes.push_back(task.getWeightsAttr());

@@ -286,7 +286,8 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
     tasks. Writes `on rank` of the stages and sorts the ops of each step: those
     of one rank stand in the order in which that rank runs them. Under a
     schedule with stale weights tasks get the `version` that they read, and
-    updates stand where the schedule has them. In evaluation each rank prefers
+    updates stand where the schedule has them; the first task of a pair that the
+    schedule means to run together gets `overlaps_next`. In evaluation each rank prefers
     its deepest stage that has something to do, so that few results wait.
 
     Where the schedule has an I and a W task, they replace the backward task;

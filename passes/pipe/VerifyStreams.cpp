@@ -344,11 +344,6 @@ LogicalResult RaceDetector::runUpdate(TaskOp task) {
   for (BufferAttr buffer : written)
     if (failed(use(task, buffer, /*writes=*/true)))
       return failure();
-  for (auto place : arena.getBody()->getOps<PlaceOp>())
-    if (place.getOwner() && place.getStage() == task.getStage() &&
-        failed(writePlace(task, place.getWeightAttr(), task.getStage(),
-                          /*weights=*/true, /*gradients=*/true)))
-      return failure();
   return success();
 }
 
