@@ -71,7 +71,7 @@ public:
 private:
   /// An NCCL call on a link's communicator: nobody aborts it meanwhile.
   template <class Call>
-  void call(Link &link, const Call &body);
+  void call(const Link &link, const Call &body);
   ncclResult_t stateOf(Link &link);
   void waitUntilReady(Link &link, const char *what);
   [[noreturn]] void failLink(const Link &link, ncclResult_t result);
@@ -126,20 +126,30 @@ private:
 
 // --- Calls -------------------------------------------------------------------
 
+/// Why another rank has failed is told by the control plane, which may come a
+/// little later than the end of its links.
+constexpr double reasonSeconds = 1;
+
 void NcclLinks::failLink(const Link &link, ncclResult_t result) {
-  const char *detail = nccl().ncclGetLastError(link.comm);
+  const char *last = nccl().ncclGetLastError(nullptr);
+  const std::string detail = last && *last ? std::string(": ") + last : "";
+  if (result == ncclRemoteError)
+    for (const Patience patience(reasonSeconds); !patience.isOver();
+         patience.pause())
+      control.poll();
   fail("rank ", self, ", ", link.text(), ": NCCL reports ",
-       ncclErrorText(result),
-       detail && *detail ? std::string(": ") + detail : "");
+       ncclErrorText(result), detail);
 }
 
 template <class Call>
-void NcclLinks::call(Link &link, const Call &body) {
-  std::lock_guard<std::mutex> lock(mutex);
-  if (aborted)
-    throw Aborted("the links of rank " + std::to_string(self) +
-                  " were aborted");
-  const ncclResult_t result = body();
+void NcclLinks::call(const Link &link, const Call &body) {
+  ncclResult_t result = ncclSuccess;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (aborted)
+      throw Aborted("stopped because another rank failed");
+    result = body();
+  }
   // In progress: goes on in a thread of NCCL.
   if (result != ncclSuccess && result != ncclInProgress)
     failLink(link, result);

@@ -134,6 +134,8 @@ private:
   void takeFailure(Peer &peer);
 
   void waitFor(int64_t peer, const std::string &what, const Test &test);
+  int64_t findLost();
+  void failIfFailed();
   void failIfBroken(int64_t waitsFor, const std::string &what);
   void flush(double seconds);
   void drain(double seconds);
@@ -410,19 +412,39 @@ bool TcpTransport::progress(int milliseconds) {
 
 // --- Waiting -----------------------------------------------------------------
 
-/// What stands in the way of all waits, or of a wait for that rank.
-void TcpTransport::failIfBroken(int64_t waitsFor, const std::string &what) {
+/// How long a rank that was lost, or has told its reason to others first, may
+/// take to tell it here.
+static constexpr double reasonSeconds = 1;
+
+/// The first rank that went without a word, -1 if none has.
+int64_t TcpTransport::findLost() {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (int64_t r = 0; r < size(); ++r)
+    if (peers[r].lost && !peers[r].saidBye)
+      return r;
+  return -1;
+}
+
+void TcpTransport::failIfFailed() {
   std::lock_guard<std::mutex> lock(mutex);
   if (failed)
     throw Aborted(failure);
-  for (int64_t r = 0; r < size(); ++r) {
-    if (peers[r].lost && !peers[r].saidBye)
-      fail("rank ", self, " has lost rank ", r,
-           ": its connection closed without a word (did it crash, or was it "
-           "killed?)");
-    if (peers[r].saidBye && r == waitsFor)
-      fail("rank ", self, " waits for rank ", r, ", which has ended: ", what);
+}
+
+/// What stands in the way of all waits, or of a wait for that rank.
+void TcpTransport::failIfBroken(int64_t waitsFor, const std::string &what) {
+  failIfFailed();
+  if (const int64_t lost = findLost(); lost >= 0) {
+    // Ranks that heard of a failure go at once: it may be one of these.
+    for (const Deadline soon(reasonSeconds); !soon.passed(); failIfFailed())
+      progress(soon.milliseconds(50));
+    fail("rank ", self, " has lost rank ", lost,
+         ": its connection closed without a word (did it crash, or was it "
+         "killed?)");
   }
+  if (waitsFor >= 0 && peers[waitsFor].saidBye)
+    fail("rank ", self, " waits for rank ", waitsFor,
+         ", which has ended: ", what);
 }
 
 void TcpTransport::waitFor(int64_t peer, const std::string &what,
