@@ -79,7 +79,7 @@ void createConstantBuffers(func::FuncOp kernel, Operation *symbols,
       top.setInsertionPointToStart(&symbols->getRegion(0).front());
       memref::GlobalOp::create(top, loc, name, top.getStringAttr("private"),
                                type, flatten(data, type), /*constant=*/true,
-                               /*alignment=*/IntegerAttr());
+                               /*alignment=*/top.getI64IntegerAttr(16));
     }
     buffers[op.getResult(0)] =
         memref::GetGlobalOp::create(builder, loc, type, name);
