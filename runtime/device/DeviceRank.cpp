@@ -9,6 +9,7 @@
 #include "runtime/device/Staging.h"
 #include "runtime/device/TaskGraphs.h"
 #include "runtime/device/WorkLog.h"
+#include "runtime/device/kernels/Builtins.h"
 #include "runtime/io/Source.h"
 #include "runtime/transport/DeviceLinks.h"
 #include "runtime/transport/Transport.h"
@@ -179,6 +180,9 @@ DeviceRank::DeviceRank(const Program &program, int64_t number,
   device->makeCurrent();
   parts = std::make_unique<Parts>(program, number, std::move(device),
                                   std::move(links), settings);
+  // Loading a module may wait for the whole GPU: never in a step, where
+  // streams wait for what this thread has yet to enqueue.
+  prepareBuiltin(*this, "set_values");
 }
 
 DeviceRank::~DeviceRank() {

@@ -20,6 +20,9 @@
 
 #include "runtime/device/kernels/builtin/Prelude.cuh"
 
+/// Sixteen bytes that are moved by one instruction.
+typedef uint32_t FourWords __attribute__((ext_vector_type(4)));
+
 /// Copies rows in units of 16, 4 or 2 bytes; `unitsPerRow` of them make a row.
 template <class Unit>
 __device__ void gatherRows(const Unit *table, const int64_t *indices, Unit *y,
@@ -32,10 +35,9 @@ __device__ void gatherRows(const Unit *table, const int64_t *indices, Unit *y,
   y[i] = table[indices[row] * unitsPerRow + unit];
 }
 
-extern "C" __global__ void embedding_16(const Pack<uint32_t, 4> *table,
-                                        const int64_t *indices,
-                                        Pack<uint32_t, 4> *y, int64_t count,
-                                        int32_t unitsPerRow) {
+extern "C" __global__ void embedding_16(const FourWords *table,
+                                        const int64_t *indices, FourWords *y,
+                                        int64_t count, int32_t unitsPerRow) {
   gatherRows(table, indices, y, count, unitsPerRow);
 }
 extern "C" __global__ void embedding_4(const uint32_t *table,
