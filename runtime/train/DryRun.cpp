@@ -64,8 +64,8 @@ static void reportGpus(Report &report, const Program &program,
   if (ranks > 1 && !isLocal)
     opened +=
         isNccl ? ", libnccl.so.2" : ", libnccl.so.2 (if --transport nccl)";
-  report.line("opens", opened + "; cuBLASLt and cuDNN where the model has "
-                                "matrix products or convolutions");
+  report.line("opens", opened + "; libcublasLt.so.13 for matrix products, "
+                                "libcudnn.so.9 for convolutions");
 }
 
 static void reportRank(Report &report, const Program &program, int64_t number) {

@@ -145,7 +145,7 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
       text += format("             %-28s %s\n", line.what,
                      bytesText(static_cast<double>(line.bytes)).c_str());
     if (gpus)
-      text += format("             beside the arena: workspace %s, pinned on "
+      text += format("             beside the arena: libraries %s, pinned on "
                      "the host %s; %.0f CUDA graphs\n",
                      bytesText(rows[r][2]).c_str(),
                      bytesText(rows[r][5]).c_str(), rows[r][6]);

@@ -16,6 +16,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <thread>
+#include <unistd.h>
 
 using namespace pipewright::runtime;
 
@@ -131,7 +133,7 @@ TEST_F(TinyDeviceProgram, ComputesWhatItShould) {
   for (const char *part :
        {"tiny: 2 ranks (threads), GPU 0 (", "over cuda-local",
         "rank 0: measured 544 bytes, planned 544 (as planned)",
-        "rank 1: measured 644 bytes, planned 644", "workspace 4.0 KiB",
+        "rank 1: measured 644 bytes, planned 644", "libraries 4.0 KiB",
         "; 5 CUDA graphs", "weights and gradients"})
     EXPECT_TRUE(contains(output, part)) << part << "\n" << output;
   for (const char *part :
@@ -265,11 +267,31 @@ TEST_F(TinyDeviceProgram, MissingEventsAreFound) {
 TEST_F(TinyDeviceProgram, SameBitsAsProcesses) {
   ASSERT_EQ(run(fiveSteps).first, 0);
   const std::string expected = folder.read("out.safetensors");
+  const std::string mpi = "mpirun --allow-run-as-root --oversubscribe -n 2";
   const auto [status, output] =
-      run(fiveSteps, "PIPEWRIGHT_DOUBLE_GPUS=2 mpirun --allow-run-as-root "
-                     "--oversubscribe -n 2");
+      run(fiveSteps, "PIPEWRIGHT_DOUBLE_GPUS=2 " + mpi);
   ASSERT_EQ(status, 0) << output;
   EXPECT_TRUE(contains(output, "2 ranks (processes), GPU 0")) << output;
   EXPECT_TRUE(contains(output, "over nccl")) << output;
+  EXPECT_EQ(folder.read("out.safetensors"), expected);
+  EXPECT_TRUE(
+      contains(run(fiveSteps, mpi).second, "ranks 0 and 1 are both on GPU"));
+}
+
+/// As torchrun and srun start them.
+TEST_F(TinyDeviceProgram, ProcessesMeetByTheEnvironment) {
+  ASSERT_EQ(run(fiveSteps).first, 0);
+  const std::string expected = folder.read("out.safetensors");
+  const std::string place =
+      "PIPEWRIGHT_DOUBLE_GPUS=2 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
+      "MASTER_PORT=" +
+      std::to_string(20000 + getpid() % 20000) + " RANK=";
+  std::pair<int, std::string> second;
+  std::thread other([&] { second = run(fiveSteps, place + "1"); });
+  const auto first = run(fiveSteps, place + "0");
+  other.join();
+  EXPECT_EQ(first.first, 0) << first.second;
+  EXPECT_EQ(second.first, 0) << second.second;
+  EXPECT_EQ(second.second, "");
   EXPECT_EQ(folder.read("out.safetensors"), expected);
 }
