@@ -51,8 +51,9 @@ struct MatmulPlan {
 };
 
 /// All fields of a shape, and whether operands are aligned as usual.
-using PlanKey = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, bool,
-                           bool, ElementType, ElementType, bool>;
+using PlanKey =
+    std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, bool, bool,
+               ElementType, ElementType, MatmulEpilogue, bool>;
 
 class Matmuls : public LibraryState {
 public:
@@ -68,11 +69,12 @@ public:
 
 } // namespace
 
-static PlanKey keyOf(const MatmulShape &s, bool aligned) {
+static PlanKey keyOf(const MatmulShape &s, MatmulEpilogue epilogue,
+                     bool aligned) {
   // Of the factors, only whether y is read makes another algorithm.
   return {s.batch,      s.m,          s.n,          s.k,
           s.transposeA, s.transposeB, s.broadcastB, s.beta != 0,
-          s.type,       s.result,     aligned};
+          s.type,       s.result,     epilogue,     aligned};
 }
 
 /// One b for all rows: a batch of products is one taller product.
@@ -127,7 +129,51 @@ static Owned<cublasLtMatrixLayout_t> makeLayout(ElementType type, int64_t rows,
   return layout;
 }
 
-static void describe(DeviceRank &rank, const MatmulShape &s, MatmulPlan &plan) {
+static cublasLtEpilogue_t libraryEpilogue(MatmulEpilogue epilogue) {
+  switch (epilogue) {
+  case MatmulEpilogue::None:
+    break;
+  case MatmulEpilogue::Bias:
+    return CUBLASLT_EPILOGUE_BIAS;
+  case MatmulEpilogue::BiasGelu:
+    return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  case MatmulEpilogue::GeluGradient:
+    return CUBLASLT_EPILOGUE_DGELU;
+  case MatmulEpilogue::GeluBiasGradient:
+    return CUBLASLT_EPILOGUE_DGELU_BGRAD;
+  case MatmulEpilogue::BiasGradient:
+    // Our b is the library's A.
+    return CUBLASLT_EPILOGUE_BGRADA;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+static bool usesBias(MatmulEpilogue epilogue) {
+  return epilogue != MatmulEpilogue::None &&
+         epilogue != MatmulEpilogue::GeluGradient;
+}
+static bool usesAux(MatmulEpilogue epilogue) {
+  return epilogue == MatmulEpilogue::BiasGelu ||
+         epilogue == MatmulEpilogue::GeluGradient ||
+         epilogue == MatmulEpilogue::GeluBiasGradient;
+}
+
+/// Says what the epilogue works on. While an algorithm is chosen, addresses
+/// only tell their alignment.
+static void describeEpilogue(const MatmulPlan &plan, const MatmulShape &s,
+                             MatmulEpilogue epilogue, const void *bias,
+                             const void *aux) {
+  set(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, libraryEpilogue(epilogue));
+  if (usesBias(epilogue))
+    set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  if (usesAux(epilogue)) {
+    set(plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+    set(plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, s.n);
+  }
+}
+
+static void describe(DeviceRank &rank, const MatmulShape &s,
+                     MatmulEpilogue epilogue, MatmulPlan &plan) {
   cublasLtMatmulDesc_t operation = nullptr;
   PIPEWRIGHT_CUBLASLT(cublasLtMatmulDescCreate(
       &operation, computeType(rank, s.type), CUDA_R_32F));
@@ -141,6 +187,10 @@ static void describe(DeviceRank &rank, const MatmulShape &s, MatmulPlan &plan) {
       makeLayout(s.type, s.transposeB ? s.n : s.k, s.transposeB ? s.k : s.n,
                  s.batch, s.broadcastB ? 0 : s.k * s.n);
   plan.y = makeLayout(s.result, s.m, s.n, s.batch, s.m * s.n);
+  if (epilogue != MatmulEpilogue::None) {
+    const void *someAddress = reinterpret_cast<const void *>(workspaceLimit);
+    describeEpilogue(plan, s, epilogue, someAddress, someAddress);
+  }
 }
 
 static Owned<cublasLtMatmulPreference_t> makePreference(const MatmulShape &s,
@@ -169,9 +219,11 @@ static Owned<cublasLtMatmulPreference_t> makePreference(const MatmulShape &s,
 
 /// None if cuBLASLt has no algorithm.
 static std::optional<MatmulPlan> makePlan(DeviceRank &rank,
-                                          const MatmulShape &s, bool aligned) {
+                                          const MatmulShape &s,
+                                          MatmulEpilogue epilogue,
+                                          bool aligned) {
   MatmulPlan plan;
-  describe(rank, s, plan);
+  describe(rank, s, epilogue, plan);
   const auto preference = makePreference(s, aligned);
   cublasLtMatmulHeuristicResult_t best = {};
   int found = 0;
@@ -189,18 +241,20 @@ static std::optional<MatmulPlan> makePlan(DeviceRank &rank,
 }
 
 void pipewright::runtime::prepareMatmul(DeviceRank &rank,
-                                        const MatmulShape &shape) {
+                                        const MatmulShape &shape,
+                                        MatmulEpilogue epilogue) {
   Matmuls &state = rank.library<Matmuls>();
   const MatmulShape s = simplified(shape);
   if (s.batch > INT32_MAX)
     fail("a batch of ", textOf(s), " products is too large");
   for (const bool aligned : {true, false}) {
-    const PlanKey key = keyOf(s, aligned);
+    const PlanKey key = keyOf(s, epilogue, aligned);
     if (state.plans.count(key))
       continue;
-    std::optional<MatmulPlan> plan = makePlan(rank, s, aligned);
+    std::optional<MatmulPlan> plan = makePlan(rank, s, epilogue, aligned);
     if (!plan && aligned)
-      fail("cuBLASLt has no algorithm for a product of ", textOf(s), " on ",
+      fail("cuBLASLt has no algorithm for a product of ", textOf(s),
+           epilogue == MatmulEpilogue::None ? "" : " with its epilogue", " on ",
            rank.gpu().name());
     // Parts of buffers that begin at odd places are rare.
     if (!plan)
@@ -212,19 +266,30 @@ void pipewright::runtime::prepareMatmul(DeviceRank &rank,
 
 void pipewright::runtime::matmul(DeviceRank &rank, const MatmulShape &shape,
                                  Buffer a, Buffer b, Buffer y) {
+  matmul(rank, shape, MatmulEpilogue::None, a, b, y, {}, {});
+}
+
+void pipewright::runtime::matmul(DeviceRank &rank, const MatmulShape &shape,
+                                 MatmulEpilogue epilogue, Buffer a, Buffer b,
+                                 Buffer y, Buffer bias, Buffer aux) {
   Matmuls &state = rank.library<Matmuls>();
   const MatmulShape s = simplified(shape);
   const void *aData = rank.device<void>(a);
   const void *bData = rank.device<void>(b);
+  const void *biasData = rank.device<void>(bias);
+  const void *auxData = rank.device<void>(aux);
   void *yData = rank.device<void>(y);
-  const bool aligned = alignedTo(usualAlignment, aData, bData, yData);
-  const auto found = state.plans.find(keyOf(s, aligned));
+  const bool aligned =
+      alignedTo(usualAlignment, aData, bData, yData, biasData, auxData);
+  const auto found = state.plans.find(keyOf(s, epilogue, aligned));
   if (found == state.plans.end())
     fail("the product of ", textOf(s), " was not set up",
          aligned ? ""
                  : ", or cuBLASLt cannot compute it on operands that do "
                    "not begin at multiples of 16 bytes");
   const MatmulPlan &plan = found->second;
+  if (epilogue != MatmulEpilogue::None)
+    describeEpilogue(plan, s, epilogue, biasData, auxData);
   PIPEWRIGHT_CUBLASLT(cublasLtMatmul(
       state.handle, plan.operation.get(), &s.alpha, bData, plan.b.get(), aData,
       plan.a.get(), &s.beta, yData, plan.y.get(), yData, plan.y.get(),

@@ -68,6 +68,100 @@ TEST(DeviceMatmul, Bf16OperandsGiveEitherType) {
   check({.m = 5, .n = 3, .k = 7, .type = ElementType::BF16}, 1);
 }
 
+/// GELU by tanh, and its derivative.
+static double geluOf(double x) {
+  return 0.5 * x * (1 + std::tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
+}
+static double geluSlope(double x) {
+  return (geluOf(x + 1e-5) - geluOf(x - 1e-5)) / 2e-5;
+}
+
+/// One product with an epilogue, against plain loops.
+static void checkEpilogue(MatmulEpilogue epilogue, ElementType type) {
+  const MatmulShape s = {.m = 6,
+                         .n = 16,
+                         .k = 8,
+                         .transposeA = epilogue == MatmulEpilogue::BiasGradient,
+                         .type = type,
+                         .result = type};
+  const bool isBF16 = type == ElementType::BF16;
+  TwoRanks test;
+  const Buffer a = test.numbers(s.m * s.k, type);
+  const Buffer b = test.numbers(s.k * s.n, type);
+  const Buffer y = test.numbers(s.m * s.n, type);
+  const Buffer bias = test.numbers(s.n, type);
+  const Buffer aux = test.numbers(s.m * s.n, type);
+  auto read = [&](Buffer buffer) { return test.cpuFloats(buffer, type); };
+  const auto av = read(a), bv = read(b), auxBefore = read(aux);
+  auto biasExpected = read(bias);
+  auto auxExpected = auxBefore;
+  std::vector<float> expected(s.m * s.n);
+  std::vector<double> sums(s.n);
+  for (int64_t i = 0; i < s.m; ++i)
+    for (int64_t j = 0; j < s.n; ++j) {
+      double value = 0;
+      for (int64_t k = 0; k < s.k; ++k)
+        value += double(av[s.transposeA ? k * s.m + i : i * s.k + k]) *
+                 bv[k * s.n + j];
+      const int64_t at = i * s.n + j;
+      switch (epilogue) {
+      case MatmulEpilogue::Bias:
+        value += biasExpected[j];
+        break;
+      case MatmulEpilogue::BiasGelu:
+        value += biasExpected[j];
+        auxExpected[at] = static_cast<float>(value);
+        value = geluOf(value);
+        break;
+      case MatmulEpilogue::GeluGradient:
+      case MatmulEpilogue::GeluBiasGradient:
+        value *= geluSlope(auxBefore[at]);
+        break;
+      default:
+        break;
+      }
+      sums[j] += value;
+      expected[at] = static_cast<float>(value);
+    }
+  if (epilogue == MatmulEpilogue::GeluBiasGradient)
+    biasExpected.assign(sums.begin(), sums.end());
+  if (epilogue == MatmulEpilogue::BiasGradient)
+    for (int64_t j = 0; j < s.n; ++j) {
+      biasExpected[j] = 0;
+      for (int64_t k = 0; k < s.k; ++k)
+        biasExpected[j] += bv[k * s.n + j];
+    }
+  prepareMatmul(*test.gpu, s, epilogue);
+  test.runOnGpu(
+      [&](auto &rank) { matmul(rank, s, epilogue, a, b, y, bias, aux); });
+  const double tolerance = isBF16 ? 1e-2 : 1e-5;
+  EXPECT_TRUE(agree(test.gpuFloats(y, type), expected, tolerance));
+  EXPECT_TRUE(agree(test.gpuFloats(bias, type), biasExpected, tolerance));
+  EXPECT_TRUE(agree(test.gpuFloats(aux, type), auxExpected, tolerance));
+}
+
+TEST(DeviceMatmul, Epilogues) {
+  for (const auto type : {ElementType::F32, ElementType::BF16})
+    for (const auto epilogue :
+         {MatmulEpilogue::Bias, MatmulEpilogue::BiasGelu,
+          MatmulEpilogue::GeluGradient, MatmulEpilogue::GeluBiasGradient,
+          MatmulEpilogue::BiasGradient}) {
+      SCOPED_TRACE(static_cast<int>(epilogue));
+      checkEpilogue(epilogue, type);
+    }
+}
+
+TEST(DeviceMatmul, SaysThatAnEpilogueIsNotToBeHad) {
+  TwoRanks test;
+  EXPECT_TRUE(contains(
+      errorOf([&] {
+        prepareMatmul(*test.gpu, {.batch = 4, .m = 8, .n = 8, .k = 8},
+                      MatmulEpilogue::Bias);
+      }),
+      "cuBLASLt has no algorithm for a product of 4 of 8 x 8 x 8 with its "
+      "epilogue on "));
+}
+
 TEST(DeviceMatmul, RoundsToTf32OnlyIfAsked) {
   const MatmulShape s = {.m = 16, .n = 16, .k = 64};
   double differences[2];

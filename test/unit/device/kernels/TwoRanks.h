@@ -85,10 +85,19 @@ public:
   /// Runs call(rank) on both ranks. `prepare` is what setUp would do.
   template <class Prepare, class Call>
   void run(const Prepare &prepare, const Call &call) {
-    initial = contents;
     prepare(cpu.rank);
     prepare(*gpu);
     call(cpu.rank);
+    runOnGpu(call);
+  }
+  template <class Call>
+  void run(const Call &call) {
+    run([](auto &) {}, call);
+  }
+  /// Runs call(rank) on the GPU alone.
+  template <class Call>
+  void runOnGpu(const Call &call) {
+    initial = contents;
     std::map<int64_t, std::vector<char>> first;
     for (int time = 0; time < 3; ++time) {
       for (const auto &[offset, data] : initial)
@@ -104,10 +113,6 @@ public:
         first = contents;
       EXPECT_TRUE(contents == first) << "run " << time << " differs";
     }
-  }
-  template <class Call>
-  void run(const Call &call) {
-    run([](auto &) {}, call);
   }
 
   // --- Results --------------------------------------------------------------
@@ -138,6 +143,10 @@ public:
   }
   std::vector<float> gpuFloats(Buffer buffer, ElementType type) {
     return widen(onGpu(buffer).data(), buffer.bytes, type);
+  }
+
+  std::vector<float> cpuFloats(Buffer buffer, ElementType type) {
+    return widen(cpu.rank.data<char>(buffer), buffer.bytes, type);
   }
 
   OneRank cpu;
