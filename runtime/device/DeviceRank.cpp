@@ -75,6 +75,9 @@ struct DeviceRank::Parts {
 
   CUstream handle(Stream stream) const;
   EventSlot &slot(int64_t event);
+  /// Calls of links: what they throw gets where the streams stand behind it.
+  template <class Body>
+  void withPosition(const Body &body);
   /// For what a stream may wait for.
   void settle(EventSlot &slot);
   bool isIdle(CUstream stream);
@@ -222,10 +225,23 @@ EventSlot &DeviceRank::Parts::slot(int64_t event) {
   return events[event];
 }
 
+template <class Body>
+void DeviceRank::Parts::withPosition(const Body &body) {
+  try {
+    body();
+  } catch (const Aborted &) {
+    throw;
+  } catch (const Error &error) {
+    log.advance();
+    const std::string position = log.position();
+    fail(error.what(), position.empty() ? "" : "; ", position);
+  }
+}
+
 void DeviceRank::Parts::settle(EventSlot &slot) {
   if (!slot.isTransfer() || slot.settled)
     return;
-  links->settle(slot.handle);
+  withPosition([&] { links->settle(slot.handle); });
   slot.settled = true;
 }
 
@@ -259,8 +275,10 @@ void DeviceRank::postSend(int64_t peer, Buffer buffer, int64_t event) {
   slot = {slot.handle, EventSlot::State::Send, peer, false};
   if (parts->traced)
     parts->trace.transfer("send", peer, parts->trace.mark(handle), slot.handle);
-  parts->links->send(peer, device<void>(buffer), buffer.bytes, handle,
-                     slot.handle);
+  void *data = device<void>(buffer);
+  parts->withPosition([&] {
+    parts->links->send(peer, data, buffer.bytes, handle, slot.handle);
+  });
   parts->log.transfer(sendTo(peer), buffer.bytes, slot.handle);
 }
 
@@ -272,8 +290,10 @@ void DeviceRank::postReceive(int64_t peer, Buffer buffer, int64_t event) {
   if (parts->traced)
     parts->trace.transfer("receive", peer, parts->trace.mark(handle),
                           slot.handle);
-  parts->links->receive(peer, device<void>(buffer), buffer.bytes, handle,
-                        slot.handle);
+  void *data = device<void>(buffer);
+  parts->withPosition([&] {
+    parts->links->receive(peer, data, buffer.bytes, handle, slot.handle);
+  });
   parts->log.transfer(receiveFrom(peer), buffer.bytes, slot.handle);
 }
 
@@ -412,7 +432,7 @@ void DeviceRank::begin(bool evaluation) {
 
 void DeviceRank::finish() {
   Parts &p = *parts;
-  p.links->settleAll();
+  p.withPosition([&] { p.links->settleAll(); });
   p.drain(p.streams, transport());
   for (int64_t microBatch : p.reported)
     addLoss(microBatch, p.mailbox.losses[microBatch]);
@@ -449,8 +469,10 @@ void DeviceRank::Parts::drain(const std::vector<CUstream> &which,
   auto pause = std::chrono::microseconds(10);
   for (CUstream stream : which)
     while (!isIdle(stream)) {
-      links->check();
-      transport.poll();
+      withPosition([&] {
+        links->check();
+        transport.poll();
+      });
       if (log.advance())
         lastProgress = Clock::now();
       const std::chrono::duration<double> waited = Clock::now() - lastProgress;
