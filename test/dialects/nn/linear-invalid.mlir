@@ -114,3 +114,31 @@ func.func @conv_backward_weight_c1_gradient_type(%dy: tensor<1x4x6x6xf32>, %x: t
     : (tensor<1x4x6x6xf32>, tensor<1x3x8x8xf32>) -> tensor<5x3x3x3xf32>
   return
 }
+
+// -----
+
+func.func @matmul_c4_element_types(%a: tensor<4x8xbf16>, %b: tensor<8x2xf32>) {
+  // expected-error @below {{expects operands of one element type, but got 'tensor<4x8xbf16>' and 'tensor<8x2xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = nn.matmul %a, %b : (tensor<4x8xbf16>, tensor<8x2xf32>) -> tensor<4x2xbf16>
+  return
+}
+
+// -----
+
+func.func @conv_c6_element_types(%x: tensor<1x3x8x8xbf16>, %w: tensor<4x3x3x3xbf16>, %b: tensor<4xf32>) {
+  // expected-error @below {{expects operands of one element type, but got 'tensor<1x3x8x8xbf16>' and 'tensor<4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = nn.conv %x, %w bias %b strides = [1, 1] pads = [0, 0, 0, 0] dilations = [1, 1] groups = 1
+    : (tensor<1x3x8x8xbf16>, tensor<4x3x3x3xbf16>, tensor<4xf32>) -> tensor<1x4x6x6xbf16>
+  return
+}
+
+// -----
+
+func.func @conv_backward_data_c2_element_types(%dy: tensor<1x4x6x6xbf16>, %w: tensor<4x3x3x3xf32>) {
+  // expected-error @below {{expects operands of one element type, but got 'tensor<1x4x6x6xbf16>' and 'tensor<4x3x3x3xf32>'}}
+  %0 = nn.conv_backward_data %dy, %w strides = [1, 1] pads = [0, 0, 0, 0] dilations = [1, 1] groups = 1
+    : (tensor<1x4x6x6xbf16>, tensor<4x3x3x3xf32>) -> tensor<1x3x8x8xbf16>
+  return
+}

@@ -95,3 +95,24 @@ func.func @accumulate_gradient_c2_type(%g: tensor<5xf32>) {
   nn.accumulate_gradient @w, %g : tensor<5xf32>
   return
 }
+
+// -----
+
+// Only what is trained has a bf16 copy.
+// expected-note @below {{the weight is here}}
+nn.weight @mean role = state : tensor<4xf32>
+func.func @parameter_c2_copy_of_a_state() -> tensor<4xbf16> {
+  // expected-error @below {{expects weight 'mean' to have role parameter, but got state}}
+  %0 = nn.parameter @mean : tensor<4xbf16>
+  return %0 : tensor<4xbf16>
+}
+
+// -----
+
+// expected-note @below {{the weight is here}}
+nn.weight @w role = parameter : tensor<4xf32>
+func.func @parameter_c2_shape_of_a_copy() -> tensor<5xbf16> {
+  // expected-error @below {{expects weight 'w' to have type 'tensor<5xf32>', but got 'tensor<4xf32>'}}
+  %0 = nn.parameter @w : tensor<5xbf16>
+  return %0 : tensor<5xbf16>
+}

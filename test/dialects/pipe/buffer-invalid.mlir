@@ -49,3 +49,28 @@ pipe.arena rank 0 bytes 64 {
   // expected-error @below {{expects a range that ends below 2^62, but got 32 bytes at 9223372036854775807}}
   pipe.region "activations" <arena 0 at 9223372036854775807 bytes 32>
 }
+
+// -----
+
+pipe.arena rank 0 bytes 256 {
+  // expected-error @below {{expects a lowered copy of half of #pipe.buffer<arena 0 at 0 bytes 64>, but got #pipe.buffer<arena 0 at 64 bytes 64>}}
+  pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> lowered <arena 0 at 64 bytes 64>
+}
+
+// -----
+
+pipe.arena rank 0 bytes 256 {
+  // expected-error @below {{expects lowered copies of half of #pipe.buffer<arena 0 at 0 bytes 64>, but got #pipe.buffer<arena 0 at 192 bytes 16>}}
+  pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>
+      states [] hyper <arena 0 at 128 bytes 16> lowered <arena 0 at 192 bytes 16>
+}
+
+// -----
+
+// Old versions are of what tasks read.
+pipe.arena rank 0 bytes 512 {
+  // expected-error @below {{expects versions of the size of #pipe.buffer<arena 0 at 192 bytes 32>, but got #pipe.buffer<arena 0 at 256 bytes 64>}}
+  pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>
+      states [] hyper <arena 0 at 128 bytes 16> lowered <arena 0 at 192 bytes 32>
+      versions [#pipe.buffer<arena 0 at 256 bytes 64>]
+}

@@ -214,3 +214,42 @@ pipe.stage @split {
   }
 }
 }
+
+// -----
+
+// In bf16 the gradients of weights are f32 all the way: products give f32, sums
+// are of f32 values, and several uses are added in f32. What goes on to other
+// values is rounded. Gradients of pointwise ops are computed in f32.
+module attributes {pipe.micro_batches = 1 : i64} {
+nn.weight @w role = parameter : tensor<8x8xf32>
+nn.weight @b role = parameter : tensor<8xf32>
+// CHECK-LABEL: pipe.stage @lowered {
+// CHECK:       pipe.backward
+// CHECK:         nn.softmax_cross_entropy_backward {{.*}} -> tensor<4x8xbf16>
+// CHECK:         nn.matmul %{{.*}} transpose_b : {{.*}} -> tensor<4x8xbf16>
+// CHECK:         %[[DW1:.*]] = nn.matmul %{{.*}} transpose_a f32_result : {{.*}} -> tensor<8x8xf32>
+// CHECK:         %[[Y:.*]] = nn.cast %{{.*}} : tensor<4x8xbf16> -> tensor<4x8xf32>
+// CHECK-NEXT:    nn.mul %[[Y]], %[[Y]] : {{.*}} -> tensor<4x8xf32>
+// CHECK-NEXT:    nn.sub %{{.*}} -> tensor<4x8xf32>
+// CHECK:         %[[DX:.*]] = nn.mul %{{.*}} -> tensor<4x8xf32>
+// CHECK-NEXT:    %[[SHORT:.*]] = nn.cast %[[DX]] : tensor<4x8xf32> -> tensor<4x8xbf16>
+// CHECK:         %[[DB:.*]] = nn.reduce_sum %{{.*}} axes = [0] : tensor<4x8xf32> -> tensor<8xf32>
+// CHECK:         %[[DW0:.*]] = nn.matmul %{{.*}}, %[[SHORT]] transpose_a f32_result : {{.*}} -> tensor<8x8xf32>
+// CHECK:         %[[SUM:.*]] = nn.add %[[DW1]], %[[DW0]] : {{.*}} -> tensor<8x8xf32>
+// CHECK:         nn.accumulate_gradient @b, %[[DB]]
+// CHECK:         nn.accumulate_gradient @w, %[[SUM]] : tensor<8x8xf32>
+pipe.stage @lowered {
+  pipe.forward sources [#pipe.input<"x">, #pipe.input<"labels">] {
+  ^bb0(%x: tensor<4x8xbf16>, %labels: tensor<4xi64>):
+    %w = nn.parameter @w : tensor<8x8xbf16>
+    %b = nn.parameter @b : tensor<8xbf16>
+    %0 = nn.matmul %x, %w : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
+    %1 = nn.add %0, %b : (tensor<4x8xbf16>, tensor<8xbf16>) -> tensor<4x8xbf16>
+    %2 = nn.tanh %1 : tensor<4x8xbf16>
+    %3 = nn.matmul %2, %w : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
+    %loss, %lse = nn.softmax_cross_entropy %3, %labels ignore_index = -100 : (tensor<4x8xbf16>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+    pipe.report "loss" %loss : tensor<f32>
+    pipe.return
+  }
+}
+}

@@ -587,3 +587,57 @@ module attributes {pipe.micro_batches = 1 : i64} {
     %ho = pipe.task input_gradient @s0 micro_batch 0 (%x) buffers [#pipe.buffer<arena 0 at 64 bytes 16>] : (tensor<4xf32>) -> !pipe.handover<@s0>
   }
 }
+
+// -----
+
+// A bf16 copy that the optimizer writes elsewhere.
+module {
+  nn.weight @w role = parameter : tensor<16xf32>
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+      pipe.return
+    }
+  }
+  pipe.arena rank 0 bytes 1024 {
+    // expected-error @below {{has a lowered copy at #pipe.buffer<arena 0 at 288 bytes 32>, which the optimizer writes at 256}}
+    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 128 bytes 64> lowered <arena 0 at 288 bytes 32> owner
+    pipe.optimizer @s0 weights <arena 0 at 0 bytes 128> gradients <arena 0 at 128 bytes 128> states [] hyper <arena 0 at 512 bytes 16> lowered <arena 0 at 256 bytes 64>
+  }
+}
+
+// -----
+
+// A bf16 copy that nobody keeps up to date.
+module {
+  nn.weight @w role = parameter : tensor<16xf32>
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+      pipe.return
+    }
+  }
+  pipe.arena rank 0 bytes 1024 {
+    // expected-error @below {{expects a lowered copy exactly where its stage's optimizer writes them}}
+    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> lowered <arena 0 at 256 bytes 32> owner
+    pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64> states [] hyper <arena 0 at 512 bytes 16>
+  }
+}
+
+// -----
+
+// A body that reads the weight where its bf16 copy should be.
+module attributes {pipe.micro_batches = 1 : i64} {
+  nn.weight @w role = parameter : tensor<16xf32>
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+      // expected-error @below {{expects the weight's place, but got #pipe.buffer<arena 0 at 0 bytes 32>}}
+      %w = nn.parameter @w {pipe.buffers = [#pipe.buffer<arena 0 at 0 bytes 32>]} : tensor<16xbf16>
+      pipe.return
+    }
+  }
+  pipe.arena rank 0 bytes 1024 {
+    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> lowered <arena 0 at 256 bytes 32> owner
+  }
+  pipe.rank 0 train {
+    pipe.task forward @s0 micro_batch 0 () : () -> ()
+  }
+}
