@@ -12,9 +12,11 @@
 #include "dialects/pipe/PipeDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -30,12 +32,13 @@
 /// The dialects that some level of the compiler is made of.
 static void registerDialects(mlir::DialectRegistry &registry) {
   registry.insert<pipewright::nn::NNDialect, pipewright::pipe::PipeDialect>();
-  registry.insert<
-      mlir::arith::ArithDialect, mlir::bufferization::BufferizationDialect,
-      mlir::emitc::EmitCDialect, mlir::func::FuncDialect, mlir::gpu::GPUDialect,
-      mlir::linalg::LinalgDialect, mlir::math::MathDialect,
-      mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
-      mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
+  registry.insert<mlir::arith::ArithDialect,
+                  mlir::bufferization::BufferizationDialect, mlir::DLTIDialect,
+                  mlir::LLVM::LLVMDialect, mlir::emitc::EmitCDialect,
+                  mlir::func::FuncDialect, mlir::gpu::GPUDialect,
+                  mlir::linalg::LinalgDialect, mlir::math::MathDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+                  mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
 }
 
 /// Our passes and pipelines, and the upstream ones that tests lean on.

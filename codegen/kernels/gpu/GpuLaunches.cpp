@@ -24,6 +24,9 @@ static constexpr int64_t kTeamThreads = 128;
 static constexpr int64_t kSumThreads = 256;
 /// Elements of a thread where it takes them one by one.
 static constexpr int64_t kSingleElements = 4;
+/// Rows and columns of a tile of a transpose.
+static constexpr int64_t kTile = 32;
+static_assert(kTile * kTile == kElementThreads * kSingleElements);
 
 //===----------------------------------------------------------------------===//
 // Functions
@@ -139,24 +142,45 @@ LogicalResult GpuEmitter::emitElements(const Launch &launch) {
   if (width > 1)
     return emitElementRun(launch, width);
 
+  // Elements one by one. Blocks of a transpose take square tiles: what their
+  // reads bring into the cache beside a row's element is the next rows'.
+  bool tiled = nest.strided && nest.rows >= kTile && nest.columns >= kTile;
   int64_t perBlock = kElementThreads * kSingleElements;
-  int64_t blocks = llvm::divideCeil(nest.elements, perBlock);
-  open(launch, blocks, kElementThreads);
+  int64_t tileRows = llvm::divideCeil(nest.rows, kTile);
+  int64_t tileColumns = llvm::divideCeil(nest.columns, kTile);
+  open(launch,
+       tiled ? tileRows * tileColumns
+             : llvm::divideCeil(nest.elements, perBlock),
+       kElementThreads);
   std::vector<PendingStore> stores;
   std::vector<std::unique_ptr<Scope>> rows;
   Chunks chunks;
-  Value first = add(mul(blockId, perBlock), threadId);
+  /// `number`, or the last below `end` and that it is none.
+  auto clamp = [&](Value number, int64_t end, bool always, Value &valid) {
+    if (always)
+      return number;
+    valid = both(valid, isBelow(number, end));
+    return Value(arith::MinUIOp::create(b, loc, number, constant(end - 1)));
+  };
   for (int64_t i = 0; i < kSingleElements; ++i) {
-    Value number = add(first, constant(i * kElementThreads)), valid;
-    if (nest.elements % perBlock != 0) {
-      valid = isBelow(number, nest.elements);
-      number =
-          arith::MinUIOp::create(b, loc, number, constant(nest.elements - 1));
+    Value row, column, valid;
+    if (tiled) {
+      constexpr int64_t rowsAtOnce = kElementThreads / kTile;
+      row = add(mul(div(blockId, tileColumns), kTile),
+                add(div(threadId, kTile), constant(i * rowsAtOnce)));
+      column = add(mul(rem(blockId, tileColumns), kTile), rem(threadId, kTile));
+      row = clamp(row, nest.rows, nest.rows % kTile == 0, valid);
+      column = clamp(column, nest.columns, nest.columns % kTile == 0, valid);
+    } else {
+      Value number = clamp(add(add(mul(blockId, perBlock), threadId),
+                               constant(i * kElementThreads)),
+                           nest.elements, nest.elements % perBlock == 0, valid);
+      row = div(number, nest.columns);
+      column = nest.rows == 1 ? number : rem(number, nest.columns);
     }
     rows.push_back(std::make_unique<Scope>(b));
     rowScope = rows.back().get();
-    setRow(*rowScope, div(number, nest.columns));
-    Value column = nest.rows == 1 ? number : rem(number, nest.columns);
+    setRow(*rowScope, row);
     chunks.push_back(openChunk(b, column, 1, valid));
     Totals none;
     if (mlir::failed(

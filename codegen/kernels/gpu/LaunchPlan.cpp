@@ -16,7 +16,7 @@ static constexpr int64_t kScratchAlignment = 16;
 
 /// Sums that a thread keeps in registers while it walks over rows.
 static int64_t maxSumsOfThread(const Team &team) {
-  return team.threads > 512 ? 16 : 64;
+  return team.threads > 512 ? 16 : 72;
 }
 
 /// Rows up to this length are shared by one warp at most.
@@ -214,14 +214,16 @@ void LaunchPlan::planNest(const RowPlan &plan, unsigned number) {
 }
 
 LaunchPlan::LaunchPlan(const RowPlan &plan) {
+  // Sixteen bytes of the widest tensor among the largest.
+  int64_t most = 0, bytes = 4;
   auto look = [&](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor)
+    if (!tensor || tensor.getNumElements() < most)
       return;
-    Type element = tensor.getElementType();
-    if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 16)
-      width = 8;
-    isSmall &= tensor.getNumElements() < std::numeric_limits<int32_t>::max();
+    int64_t own =
+        storageType(tensor.getElementType()).getIntOrFloatBitWidth() / 8;
+    bytes = tensor.getNumElements() > most ? own : std::max(own, bytes);
+    most = tensor.getNumElements();
   };
   for (const Root &root : plan.roots) {
     look(root.tensor.getType());
@@ -234,8 +236,10 @@ LaunchPlan::LaunchPlan(const RowPlan &plan) {
           allocate(type.getElementType(), type.getNumElements());
     }
   }
+  width = bytes == 2 ? 8 : 4;
   for (const Nest &nest : plan.nests)
-    isSmall &= nest.elements < std::numeric_limits<int32_t>::max();
+    most = std::max(most, nest.elements);
+  isSmall = most < std::numeric_limits<int32_t>::max();
   for (unsigned number = 0; number < plan.nests.size(); ++number)
     planNest(plan, number);
 }

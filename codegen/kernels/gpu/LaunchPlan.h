@@ -111,8 +111,8 @@ struct LaunchPlan {
   /// Offsets of tensors that are stored but no results.
   llvm::DenseMap<mlir::Value, int64_t> scratch;
   int64_t scratchBytes = 0;
-  /// Columns of one access in pointwise launches: 16 bytes of the narrowest
-  /// floating-point type.
+  /// Columns of one access in pointwise launches: 16 bytes of what most of the
+  /// memory is made of.
   int64_t width = 4;
   /// Whether 32 bits hold the position of every element.
   bool isSmall = true;

@@ -52,6 +52,16 @@ TEST(GpuKernels, PointwiseOfAllLengths) {
     expectGpuLikeCpu(withShape(kPointwise, 7, columns));
 }
 
+TEST(GpuKernels, Transposes) {
+  const char *text = R"mlir(
+    func.func @turn(%x: tensor<3x$Rx$Nxf32>) -> tensor<3x$Nx$Rxf32> {
+      %0 = nn.transpose %x permutation = [0, 2, 1] : tensor<3x$Rx$Nxf32> -> tensor<3x$Nx$Rxf32>
+      return %0 : tensor<3x$Nx$Rxf32>
+    })mlir";
+  for (auto [rows, columns] : {std::pair{32, 64}, {33, 70}, {100, 31}})
+    expectGpuLikeCpu(withShape(text, rows, columns));
+}
+
 TEST(GpuKernels, PointwiseInBfloat16) {
   // At most one unit in the last of eight places.
   for (int64_t columns : {1, 3, 8, 20, 1024})

@@ -37,8 +37,9 @@ func.func private @odd_rows(%x: tensor<64x1003xf32>, %b: tensor<1003xf32>) -> te
   return %0 : tensor<64x1003xf32>
 }
 
-// A transpose writes neighbours and reads from far.
+// A transpose writes neighbours and reads from far, in tiles of 32 x 32.
 // CHECK-LABEL: gpu.func @transpose(
+// CHECK:       arith.remui %thread_id_x, %c32
 // CHECK-NOT:   vector.
 // CHECK:       gpu.return
 func.func private @transpose(%x: tensor<64x32xf32>) -> tensor<32x64xf32> {

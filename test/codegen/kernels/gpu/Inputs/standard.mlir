@@ -22,12 +22,13 @@ func.func private @add_layer_norm_4096x768(%x: tensor<4096x768xf32>, %a: tensor<
   return %0, %1#0, %1#1, %1#2 : tensor<4096x768xf32>, tensor<4096x768xf32>, tensor<4096xf32>, tensor<4096xf32>
 }
 
-func.func private @layer_norm_backward_add_4096x768(%dy: tensor<4096x768xf32>, %x: tensor<4096x768xf32>, %s: tensor<768xf32>, %m: tensor<4096xf32>, %r: tensor<4096xf32>, %d: tensor<4096x768xf32>)
-    -> (tensor<4096x768xf32>, tensor<768xf32>, tensor<768xf32>) {
+func.func private @layer_norm_backward_add_reduce_sum_4096x768(%dy: tensor<4096x768xf32>, %x: tensor<4096x768xf32>, %s: tensor<768xf32>, %m: tensor<4096xf32>, %r: tensor<4096xf32>, %d: tensor<4096x768xf32>)
+    -> (tensor<4096x768xf32>, tensor<768xf32>, tensor<768xf32>, tensor<768xf32>) {
   %0:3 = nn.layer_norm_backward %dy, %x, %s, %m, %r
       : (tensor<4096x768xf32>, tensor<4096x768xf32>, tensor<768xf32>, tensor<4096xf32>, tensor<4096xf32>) -> (tensor<4096x768xf32>, tensor<768xf32>, tensor<768xf32>)
   %1 = nn.add %0#0, %d : (tensor<4096x768xf32>, tensor<4096x768xf32>) -> tensor<4096x768xf32>
-  return %1, %0#1, %0#2 : tensor<4096x768xf32>, tensor<768xf32>, tensor<768xf32>
+  %2 = nn.reduce_sum %1 axes = [0] : tensor<4096x768xf32> -> tensor<768xf32>
+  return %1, %0#1, %0#2, %2 : tensor<4096x768xf32>, tensor<768xf32>, tensor<768xf32>, tensor<768xf32>
 }
 
 func.func private @bias_slice_transpose_4x12x1024x64(%x: tensor<4x1024x2304xf32>, %b: tensor<2304xf32>)
@@ -37,6 +38,31 @@ func.func private @bias_slice_transpose_4x12x1024x64(%x: tensor<4x1024x2304xf32>
   %2 = nn.reshape %1 : tensor<4x1024x768xf32> -> tensor<4x1024x12x64xf32>
   %3 = nn.transpose %2 permutation = [0, 2, 1, 3] : tensor<4x1024x12x64xf32> -> tensor<4x12x1024x64xf32>
   return %3 : tensor<4x12x1024x64xf32>
+}
+
+func.func private @transpose_concat_reduce_sum_4x1024x2304(%q: tensor<4x12x1024x64xf32>, %k: tensor<4x12x1024x64xf32>, %v: tensor<4x12x1024x64xf32>)
+    -> (tensor<4x1024x2304xf32>, tensor<2304xf32>) {
+  %qt = nn.transpose %q permutation = [0, 2, 1, 3] : tensor<4x12x1024x64xf32> -> tensor<4x1024x12x64xf32>
+  %qr = nn.reshape %qt : tensor<4x1024x12x64xf32> -> tensor<4x1024x768xf32>
+  %kt = nn.transpose %k permutation = [0, 2, 1, 3] : tensor<4x12x1024x64xf32> -> tensor<4x1024x12x64xf32>
+  %kr = nn.reshape %kt : tensor<4x1024x12x64xf32> -> tensor<4x1024x768xf32>
+  %vt = nn.transpose %v permutation = [0, 2, 1, 3] : tensor<4x12x1024x64xf32> -> tensor<4x1024x12x64xf32>
+  %vr = nn.reshape %vt : tensor<4x1024x12x64xf32> -> tensor<4x1024x768xf32>
+  %c = nn.concat %qr, %kr, %vr axis = 2 : (tensor<4x1024x768xf32>, tensor<4x1024x768xf32>, tensor<4x1024x768xf32>) -> tensor<4x1024x2304xf32>
+  %b = nn.reduce_sum %c axes = [0, 1] : tensor<4x1024x2304xf32> -> tensor<2304xf32>
+  return %c, %b : tensor<4x1024x2304xf32>, tensor<2304xf32>
+}
+
+func.func private @transpose_4x1024x12x64(%x: tensor<4x12x1024x64xf32>)
+    -> tensor<4x1024x12x64xf32> {
+  %0 = nn.transpose %x permutation = [0, 2, 1, 3] : tensor<4x12x1024x64xf32> -> tensor<4x1024x12x64xf32>
+  return %0 : tensor<4x1024x12x64xf32>
+}
+
+func.func private @transpose_4x64x12x1024(%x: tensor<4x12x1024x64xf32>)
+    -> tensor<4x12x64x1024xf32> {
+  %0 = nn.transpose %x permutation = [0, 1, 3, 2] : tensor<4x12x1024x64xf32> -> tensor<4x12x64x1024xf32>
+  return %0 : tensor<4x12x64x1024xf32>
 }
 
 func.func private @cross_entropy_and_gradient_4096x50257(%x: tensor<4096x50257xf32>, %l: tensor<4096xi64>, %d: tensor<f32>)
@@ -83,12 +109,14 @@ func.func private @add_layer_norm_4096x768_bf16(%x: tensor<4096x768xbf16>, %a: t
   return %0, %1#0, %1#1, %1#2 : tensor<4096x768xbf16>, tensor<4096x768xbf16>, tensor<4096xf32>, tensor<4096xf32>
 }
 
-func.func private @layer_norm_backward_add_4096x768_bf16(%dy: tensor<4096x768xbf16>, %x: tensor<4096x768xbf16>, %s: tensor<768xbf16>, %m: tensor<4096xf32>, %r: tensor<4096xf32>, %d: tensor<4096x768xbf16>)
-    -> (tensor<4096x768xbf16>, tensor<768xf32>, tensor<768xf32>) {
+func.func private @layer_norm_backward_add_reduce_sum_4096x768_bf16(%dy: tensor<4096x768xbf16>, %x: tensor<4096x768xbf16>, %s: tensor<768xbf16>, %m: tensor<4096xf32>, %r: tensor<4096xf32>, %d: tensor<4096x768xbf16>)
+    -> (tensor<4096x768xbf16>, tensor<768xf32>, tensor<768xf32>, tensor<768xf32>) {
   %0:3 = nn.layer_norm_backward %dy, %x, %s, %m, %r
       : (tensor<4096x768xbf16>, tensor<4096x768xbf16>, tensor<768xbf16>, tensor<4096xf32>, tensor<4096xf32>) -> (tensor<4096x768xbf16>, tensor<768xf32>, tensor<768xf32>)
   %1 = nn.add %0#0, %d : (tensor<4096x768xbf16>, tensor<4096x768xbf16>) -> tensor<4096x768xbf16>
-  return %1, %0#1, %0#2 : tensor<4096x768xbf16>, tensor<768xf32>, tensor<768xf32>
+  %w = nn.cast %1 : tensor<4096x768xbf16> -> tensor<4096x768xf32>
+  %2 = nn.reduce_sum %w axes = [0] : tensor<4096x768xf32> -> tensor<768xf32>
+  return %1, %0#1, %0#2, %2 : tensor<4096x768xbf16>, tensor<768xf32>, tensor<768xf32>, tensor<768xf32>
 }
 
 func.func private @bias_slice_transpose_4x12x1024x64_bf16(%x: tensor<4x1024x2304xbf16>, %b: tensor<2304xbf16>)
@@ -98,6 +126,32 @@ func.func private @bias_slice_transpose_4x12x1024x64_bf16(%x: tensor<4x1024x2304
   %2 = nn.reshape %1 : tensor<4x1024x768xbf16> -> tensor<4x1024x12x64xbf16>
   %3 = nn.transpose %2 permutation = [0, 2, 1, 3] : tensor<4x1024x12x64xbf16> -> tensor<4x12x1024x64xbf16>
   return %3 : tensor<4x12x1024x64xbf16>
+}
+
+func.func private @transpose_concat_reduce_sum_4x1024x2304_bf16(%q: tensor<4x12x1024x64xbf16>, %k: tensor<4x12x1024x64xbf16>, %v: tensor<4x12x1024x64xbf16>)
+    -> (tensor<4x1024x2304xbf16>, tensor<2304xf32>) {
+  %qt = nn.transpose %q permutation = [0, 2, 1, 3] : tensor<4x12x1024x64xbf16> -> tensor<4x1024x12x64xbf16>
+  %qr = nn.reshape %qt : tensor<4x1024x12x64xbf16> -> tensor<4x1024x768xbf16>
+  %kt = nn.transpose %k permutation = [0, 2, 1, 3] : tensor<4x12x1024x64xbf16> -> tensor<4x1024x12x64xbf16>
+  %kr = nn.reshape %kt : tensor<4x1024x12x64xbf16> -> tensor<4x1024x768xbf16>
+  %vt = nn.transpose %v permutation = [0, 2, 1, 3] : tensor<4x12x1024x64xbf16> -> tensor<4x1024x12x64xbf16>
+  %vr = nn.reshape %vt : tensor<4x1024x12x64xbf16> -> tensor<4x1024x768xbf16>
+  %c = nn.concat %qr, %kr, %vr axis = 2 : (tensor<4x1024x768xbf16>, tensor<4x1024x768xbf16>, tensor<4x1024x768xbf16>) -> tensor<4x1024x2304xbf16>
+  %w = nn.cast %c : tensor<4x1024x2304xbf16> -> tensor<4x1024x2304xf32>
+  %b = nn.reduce_sum %w axes = [0, 1] : tensor<4x1024x2304xf32> -> tensor<2304xf32>
+  return %c, %b : tensor<4x1024x2304xbf16>, tensor<2304xf32>
+}
+
+func.func private @transpose_4x1024x12x64_bf16(%x: tensor<4x12x1024x64xbf16>)
+    -> tensor<4x1024x12x64xbf16> {
+  %0 = nn.transpose %x permutation = [0, 2, 1, 3] : tensor<4x12x1024x64xbf16> -> tensor<4x1024x12x64xbf16>
+  return %0 : tensor<4x1024x12x64xbf16>
+}
+
+func.func private @transpose_4x64x12x1024_bf16(%x: tensor<4x12x1024x64xbf16>)
+    -> tensor<4x12x64x1024xbf16> {
+  %0 = nn.transpose %x permutation = [0, 1, 3, 2] : tensor<4x12x1024x64xbf16> -> tensor<4x12x64x1024xbf16>
+  return %0 : tensor<4x12x64x1024xbf16>
 }
 
 func.func private @cross_entropy_and_gradient_4096x50257_bf16(%x: tensor<4096x50257xbf16>, %l: tensor<4096xi64>, %d: tensor<f32>)
@@ -244,6 +298,15 @@ func.func private @adamw_124439808(%w: tensor<124439808xf32>, %g: tensor<1244398
       : (tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>, tensor<4xf32>) -> (tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>)
   %z = nn.constant dense<0.0> : tensor<124439808xf32>
   return %0#0, %z, %0#1, %0#2 : tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>
+}
+
+func.func private @adamw_bf16_124439808(%w: tensor<124439808xf32>, %g: tensor<124439808xf32>, %m: tensor<124439808xf32>, %v: tensor<124439808xf32>, %h: tensor<4xf32>)
+    -> (tensor<124439808xf32> {nn.in_place = 0 : i64}, tensor<124439808xf32> {nn.in_place = 1 : i64}, tensor<124439808xf32> {nn.in_place = 2 : i64}, tensor<124439808xf32> {nn.in_place = 3 : i64}, tensor<124439808xbf16>) {
+  %0:3 = nn.adamw %w, %g, %m, %v, %h beta1 = 0.9 beta2 = 0.95 eps = 1.0E-8 weight_decay = 0.1
+      : (tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>, tensor<4xf32>) -> (tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>)
+  %z = nn.constant dense<0.0> : tensor<124439808xf32>
+  %l = nn.cast %0#0 : tensor<124439808xf32> -> tensor<124439808xbf16>
+  return %0#0, %z, %0#1, %0#2, %l : tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xbf16>
 }
 
 func.func private @sgd_25557032(%w: tensor<25557032xf32>, %g: tensor<25557032xf32>, %p: tensor<25557032xf32>, %h: tensor<4xf32>)
