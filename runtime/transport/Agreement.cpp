@@ -46,6 +46,15 @@ void pipewright::runtime::checkAgreement(Transport &transport,
          what, " as rank 0: start every rank from a copy of the same folder");
 }
 
+void pipewright::runtime::checkSameLinks(
+    Transport &transport,
+    const std::vector<std::pair<int64_t, int64_t>> &links) {
+  std::string text;
+  for (const auto &[from, to] : links)
+    text += std::to_string(from) + ">" + std::to_string(to) + " ";
+  checkAgreement(transport, text, "links");
+}
+
 HostPlace pipewright::runtime::findHostPlace(Transport &transport) {
   char name[256] = "";
   gethostname(name, sizeof name - 1);

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pipewright::runtime {
@@ -22,6 +23,10 @@ namespace pipewright::runtime {
 /// `what` they differ in.
 void checkAgreement(Transport &transport, std::string_view text,
                     std::string_view what = "program");
+
+/// The same for the links, (from, to), that ranks are about to make.
+void checkSameLinks(Transport &transport,
+                    const std::vector<std::pair<int64_t, int64_t>> &links);
 
 /// Every rank's number, by rank.
 std::vector<uint64_t> gatherToAll(Transport &transport, uint64_t number);

@@ -154,10 +154,7 @@ void LocalLinks::openPath(const EndState &mine, const EndState &other) {
 }
 
 void LocalLinks::connect(const std::vector<std::pair<int64_t, int64_t>> &all) {
-  std::string text;
-  for (const auto &[from, to] : all)
-    text += std::to_string(from) + ">" + std::to_string(to) + " ";
-  checkAgreement(control, text, "links");
+  checkSameLinks(control, all);
   std::vector<std::pair<int64_t, int64_t>> own;
   for (const auto &[from, to] : all) {
     if (from == self)

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -73,7 +74,7 @@ private:
   template <class Call>
   void call(const Link &link, const Call &body);
   ncclResult_t stateOf(Link &link);
-  void waitUntilReady(Link &link, const char *what);
+  void waitUntilReady(Link &link, const std::string &what);
   [[noreturn]] void failLink(const Link &link, ncclResult_t result);
 
   void exchangeIds();
@@ -163,12 +164,12 @@ ncclResult_t NcclLinks::stateOf(Link &link) {
   return state;
 }
 
-void NcclLinks::waitUntilReady(Link &link, const char *what) {
+void NcclLinks::waitUntilReady(Link &link, const std::string &what) {
   const Patience patience(deadlineSeconds);
   while (stateOf(link) == ncclInProgress) {
     if (patience.isOver())
       failDeadline(self, link.from == self ? link.to : link.from,
-                   what + (" of " + link.text()), deadlineSeconds);
+                   what + " on " + link.text(), deadlineSeconds);
     control.poll();
     patience.pause();
   }
@@ -205,7 +206,7 @@ void NcclLinks::makeCommunicators() {
       return nccl().ncclCommInitRankConfig(&link.comm, 2, link.id, role,
                                            &config);
     });
-    waitUntilReady(link, "making a communicator");
+    waitUntilReady(link, "the other end of its communicator");
   }
 }
 
@@ -261,15 +262,16 @@ void NcclLinks::warmUp() {
   }
   call(links[0], [] { return nccl().ncclGroupEnd(); });
   for (Link &link : links)
-    waitUntilReady(link, "first exchange");
+    waitUntilReady(link, "the first exchange");
   for (size_t i = 0; i < links.size(); ++i) {
     const Patience patience(deadlineSeconds);
     while (cudaDriver().cuStreamQuery(space.streams[i]) ==
            CUDA_ERROR_NOT_READY) {
-      waitUntilReady(links[i], "first exchange");
+      waitUntilReady(links[i], "the first exchange");
       if (patience.isOver())
         failDeadline(self, links[i].from == self ? links[i].to : links[i].from,
-                     "first exchange of " + links[i].text(), deadlineSeconds);
+                     "the first exchange on " + links[i].text(),
+                     deadlineSeconds);
       patience.pause();
     }
     int64_t value = 0;
@@ -282,10 +284,7 @@ void NcclLinks::warmUp() {
 }
 
 void NcclLinks::connect(const std::vector<std::pair<int64_t, int64_t>> &all) {
-  std::string text;
-  for (const auto &[from, to] : all)
-    text += std::to_string(from) + ">" + std::to_string(to) + " ";
-  checkAgreement(control, text, "links");
+  checkSameLinks(control, all);
   for (const auto &[from, to] : all) {
     if (from == to)
       fail("rank ", from, " has a link to itself, which NCCL does not have");
@@ -317,7 +316,9 @@ void NcclLinks::post(Link &link, int64_t peer, bool isSend, int64_t bytes,
     call(link, body);
     // A thread of NCCL launches it. Before that, an event would be recorded in
     // front of it, and another link's could overtake it.
-    waitUntilReady(link, isSend ? "launch of a send" : "launch of a receive");
+    waitUntilReady(
+        link, (isSend ? "launch of a send of " : "launch of a receive of ") +
+                  std::to_string(bytes) + " bytes");
   }
   PIPEWRIGHT_CUDA(cuEventRecord(done, stream));
 }
@@ -375,14 +376,29 @@ void NcclLinks::check() {
 
 // --- Ending ------------------------------------------------------------------
 
+/// Aborting waits for kernels and threads of NCCL to end. Where they do not,
+/// the error that led here must still be heard.
+constexpr std::chrono::seconds abortPatience(10);
+
 void NcclLinks::abort() {
   std::lock_guard<std::mutex> lock(mutex);
   if (aborted)
     return;
   aborted = true;
-  for (Link &link : links)
+  std::vector<ncclComm_t> comms;
+  for (const Link &link : links)
     if (link.comm)
-      nccl().ncclCommAbort(link.comm);
+      comms.push_back(link.comm);
+  if (comms.empty())
+    return;
+  std::promise<void> ended;
+  std::future<void> end = ended.get_future();
+  std::thread([comms = std::move(comms), ended = std::move(ended)]() mutable {
+    for (ncclComm_t comm : comms)
+      nccl().ncclCommAbort(comm);
+    ended.set_value();
+  }).detach();
+  end.wait_for(abortPatience);
 }
 
 /// Both ends of each link: first all say that they are done, then all wait.
@@ -390,7 +406,7 @@ void NcclLinks::finalize() {
   for (Link &link : links)
     call(link, [&] { return nccl().ncclCommFinalize(link.comm); });
   for (Link &link : links)
-    waitUntilReady(link, "closing");
+    waitUntilReady(link, "the end");
   std::lock_guard<std::mutex> lock(mutex);
   for (Link &link : links)
     nccl().ncclCommDestroy(link.comm);

@@ -183,8 +183,9 @@ TEST(NcclProcesses, AnAsynchronousErrorNamesRankAndLink) {
 TEST(NcclProcesses, ACommunicatorThatIsNeverReadyIsAnError) {
   const auto outputs =
       runProcesses(2, "impatient", "PIPEWRIGHT_DOUBLE_NCCL_LOST=1");
-  expectAll(outputs, ": making a communicator of link 0 -> 1 (nothing came "
-                     "within 0.3 s");
+  expectAll(outputs,
+            ": the other end of its communicator on link 0 -> 1 (nothing came "
+            "within 0.3 s");
 }
 
 TEST(NcclProcesses, AnOldNcclIsRefused) {
