@@ -4,37 +4,44 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 /// Rows and columns of the result that are summed at once, in registers.
 static constexpr int64_t blockRows = 32;
-static constexpr int64_t blockColumns = 8;
+static constexpr int64_t blockColumns = 6;
 
-template <int64_t rows>
-static void multiplyBlock(int64_t columns, int64_t m, int64_t k, const float *a,
+/// `a`: k times blockRows elements; `rows` of the sums are stored.
+template <int64_t columns>
+static void multiplyBlock(int64_t rows, int64_t m, int64_t k, const float *a,
                           const float *b, float *d) {
-  float sums[blockColumns][rows] = {};
+  float sums[columns][blockRows] = {};
   for (int64_t p = 0; p < k; ++p)
-    for (int64_t j = 0; j < blockColumns; ++j) {
-      // Columns that are not there repeat the last one.
-      const float factor = b[std::min(j, columns - 1) * k + p];
-      for (int64_t i = 0; i < rows; ++i)
-        sums[j][i] = std::fma(a[p * m + i], factor, sums[j][i]);
-    }
+    for (int64_t j = 0; j < columns; ++j)
+      for (int64_t i = 0; i < blockRows; ++i)
+        sums[j][i] = std::fma(a[p * blockRows + i], b[j * k + p], sums[j][i]);
   for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = 0; i < rows; ++i)
-      d[j * m + i] = sums[j][i];
+    std::copy_n(sums[j], rows, d + j * m);
+}
+
+static void multiplyBlocks(int64_t rows, int64_t m, int64_t n, int64_t k,
+                           const float *a, const float *b, float *d) {
+  int64_t j = 0;
+  for (; j + blockColumns <= n; j += blockColumns)
+    multiplyBlock<blockColumns>(rows, m, k, a, b + j * k, d + j * m);
+  for (; j + 2 <= n; j += 2)
+    multiplyBlock<2>(rows, m, k, a, b + j * k, d + j * m);
+  for (; j < n; ++j)
+    multiplyBlock<1>(rows, m, k, a, b + j * k, d + j * m);
 }
 
 void pipewright::doubles::multiply(int64_t m, int64_t n, int64_t k,
                                    const float *a, const float *b, float *d) {
-  for (int64_t j = 0; j < n; j += blockColumns) {
-    const int64_t columns = std::min(blockColumns, n - j);
-    int64_t i = 0;
-    for (; i + blockRows <= m; i += blockRows)
-      multiplyBlock<blockRows>(columns, m, k, a + i, b + j * k, d + j * m + i);
-    for (; i + 4 <= m; i += 4)
-      multiplyBlock<4>(columns, m, k, a + i, b + j * k, d + j * m + i);
-    for (; i < m; ++i)
-      multiplyBlock<1>(columns, m, k, a + i, b + j * k, d + j * m + i);
+  // A strip of rows lies together; zeros fill the last one up.
+  std::vector<float> strip(k * blockRows);
+  for (int64_t i = 0; i < m; i += blockRows) {
+    const int64_t rows = std::min(blockRows, m - i);
+    for (int64_t p = 0; p < k; ++p)
+      std::copy_n(a + p * m + i, rows, strip.data() + p * blockRows);
+    multiplyBlocks(rows, m, n, k, strip.data(), b, d + i);
   }
 }

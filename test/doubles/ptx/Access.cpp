@@ -137,37 +137,38 @@ static void trackGlobal(Warp &warp, uint32_t mask, const Addresses &all,
 // Shared, local and parameter memory
 //===----------------------------------------------------------------------===//
 
+[[noreturn]] static void raiseRace(Warp &warp, const Instruction &in, int lane,
+                                   uint64_t offset, uint64_t bytes, bool write,
+                                   const char *other, uint32_t otherWarp) {
+  raise(Fault::Kind::Race, warp, in, lane,
+        describeAccess(offset, bytes, write) +
+            " of shared memory races with a " + other + " by warp " +
+            std::to_string(otherWarp) + " since the last barrier");
+}
+
 /// Two warps that touch the same four bytes between two barriers, one of them
 /// writing, race.
-static void noteShared(Warp &warp, const Instruction &in, int lane,
-                       uint64_t offset, uint64_t bytes, bool write) {
+static inline void noteShared(Warp &warp, const Instruction &in, int lane,
+                              uint64_t offset, uint64_t bytes, bool write) {
   Block &block = *warp.block;
-  if (block.warps.size() == 1)
-    return;
   const auto self = static_cast<uint16_t>(warp.index);
+  const uint32_t epoch = block.epoch;
   for (uint64_t at = offset / 4; at <= (offset + bytes - 1) / 4; ++at) {
     SharedCell &cell = block.sharedCells[at];
-    const bool written = cell.writeEpoch == block.epoch;
-    const bool read = cell.readEpoch == block.epoch;
-    if (written && cell.writer != self)
-      raise(Fault::Kind::Race, warp, in, lane,
-            describeAccess(offset, bytes, write) +
-                " of shared memory races with a write by warp " +
-                std::to_string(cell.writer) + " since the last barrier");
-    if (write && read && (cell.manyReaders || cell.reader != self))
-      raise(Fault::Kind::Race, warp, in, lane,
-            describeAccess(offset, bytes, write) +
-                " of shared memory races with a read by warp " +
-                std::to_string(cell.reader) + " since the last barrier");
+    const bool read = cell.readEpoch == epoch;
+    if (cell.writeEpoch == epoch && cell.writer != self)
+      raiseRace(warp, in, lane, offset, bytes, write, "write", cell.writer);
     if (write) {
-      cell.writeEpoch = block.epoch;
+      if (read && (cell.manyReaders || cell.reader != self))
+        raiseRace(warp, in, lane, offset, bytes, write, "read", cell.reader);
+      cell.writeEpoch = epoch;
       cell.writer = self;
-    } else {
-      cell.manyReaders = read && (cell.manyReaders || cell.reader != self);
-      if (!read || cell.reader == self)
-        cell.reader = self;
-      cell.readEpoch = block.epoch;
+      continue;
     }
+    cell.manyReaders = read && (cell.manyReaders || cell.reader != self);
+    if (!cell.manyReaders)
+      cell.reader = self;
+    cell.readEpoch = epoch;
   }
 }
 
@@ -187,7 +188,7 @@ static std::byte *sharedPointer(Warp &warp, const Instruction &in, int lane,
   if (offset + bytes > block.sharedBytes || offset + bytes < offset)
     raiseBeyond(warp, in, lane, "shared", offset, bytes, block.sharedBytes,
                 write);
-  if (!atomic)
+  if (!atomic && block.warps.size() > 1)
     noteShared(warp, in, lane, offset, bytes, write);
   return block.shared + offset;
 }
@@ -236,22 +237,82 @@ static std::byte *anyPointer(Warp &warp, const Instruction &in, Space space,
   }
 }
 
-/// All lanes in one global allocation: the pointer to byte 0 of address 0 of
-/// it; null if lanes need to be looked at one by one.
-static std::byte *commonBase(Warp &warp, const Instruction &in,
-                             const Addresses &all, uint64_t bytes) {
-  const bool global =
-      in.space == Space::Global ||
-      (in.space == Space::Generic && !((all.least | all.most) & windowMask));
-  if (!global)
-    return nullptr;
-  Memory::Region &region = warp.block->regions[in.cache];
-  if (!contains(region, all.least, all.most + bytes)) {
-    region = findRegion(*warp.block, all.least);
-    if (!contains(region, all.least, all.most + bytes))
-      return nullptr;
+namespace {
+/// Where all lanes find what they access: at base + address + lane * stride.
+struct Place {
+  std::byte *base = nullptr;
+  uint64_t stride = 0;
+
+  std::byte *at(int lane, uint64_t address) const {
+    return base + address + lane * stride;
   }
-  return reinterpret_cast<std::byte *>(region.toHost);
+};
+} // namespace
+
+/// The space of all addresses, and the bits that say so. Generic if they
+/// differ: addresses between two with the same highest bits have these, too.
+static Space commonSpace(const Instruction &in, const Addresses &all,
+                         uint64_t &window) {
+  window = 0;
+  if (in.space != Space::Generic)
+    return in.space;
+  window = all.least & windowMask;
+  if (window != (all.most & windowMask))
+    return Space::Generic;
+  return window == 0              ? Space::Global
+         : window == sharedWindow ? Space::Shared
+         : window == localWindow  ? Space::Local
+                                  : Space::Parameter;
+}
+
+static std::byte *offsetBack(std::byte *base, uint64_t by) {
+  return reinterpret_cast<std::byte *>(reinterpret_cast<uint64_t>(base) - by);
+}
+
+/// Where the lanes are all within the bounds of one piece of memory. If not,
+/// they need to be looked at one by one.
+static bool findPlace(Warp &warp, const Instruction &in, uint32_t mask,
+                      const Addresses &all, uint64_t bytes, bool write,
+                      Place &place) {
+  uint64_t window = 0;
+  const Space space = commonSpace(in, all, window);
+  Block &block = *warp.block;
+  const uint64_t end = all.most - window + bytes;
+  switch (space) {
+  case Space::Global: {
+    Memory::Region &region = block.regions[in.cache];
+    if (!contains(region, all.least, end))
+      region = findRegion(block, all.least);
+    place.base = reinterpret_cast<std::byte *>(region.toHost);
+    if (!contains(region, all.least, end))
+      return false;
+    trackGlobal(warp, mask, all, bytes, write);
+    return true;
+  }
+  case Space::Shared:
+    if (end > block.sharedBytes || all.most - window >= end)
+      return false;
+    if (block.warps.size() > 1) {
+      // One look is enough where all lanes access the same.
+      const uint32_t looks = all.least == all.most ? mask & (~mask + 1) : mask;
+      for (int lane = 0; lane < warpSize; ++lane)
+        if (isSet(looks, lane))
+          noteShared(warp, in, lane, all.of[lane] - window, bytes, write);
+    }
+    place.base = offsetBack(block.shared, window);
+    return true;
+  case Space::Local:
+    place.base = offsetBack(warp.local, window);
+    place.stride = block.entry->info.localBytes;
+    return end <= place.stride && all.most - window < end;
+  case Space::Parameter:
+    place.base = offsetBack(const_cast<std::byte *>(block.parameters), window);
+    return !write && end <= block.entry->info.parameterBytes &&
+           all.most - window < end;
+  case Space::Generic:
+    return false;
+  }
+  return false;
 }
 
 //===----------------------------------------------------------------------===//
@@ -271,10 +332,10 @@ static void runLoad(Warp &warp, const Instruction &in, uint32_t mask) {
   const uint64_t bytes = sizeof(M) * in.count;
   const Addresses all = addressesOf(warp, in, in.operand[8], mask, bytes);
   checkAligned(warp, in, mask, all, bytes, false);
-  if (std::byte *base = commonBase(warp, in, all, bytes)) {
-    trackGlobal(warp, mask, all, bytes, false);
-    if (all.consecutive) {
-      const M *from = reinterpret_cast<const M *>(base + all.least);
+  Place place;
+  if (findPlace(warp, in, mask, all, bytes, false, place)) {
+    if (all.consecutive && !place.stride) {
+      const M *from = reinterpret_cast<const M *>(place.at(0, all.least));
       const int count = in.count;
       for (int i = 0; i < count; ++i) {
         R *to = warp.lanes<R>(in.operand[i]);
@@ -282,12 +343,21 @@ static void runLoad(Warp &warp, const Instruction &in, uint32_t mask) {
       }
       return;
     }
+    if (all.least == all.most && !place.stride) {
+      for (int i = 0; i < in.count; ++i) {
+        const R value =
+            static_cast<R>(read<M>(place.at(0, all.least) + i * sizeof(M)));
+        forLanes(warp.lanes<R>(in.operand[i]), mask,
+                 [=](int) { return value; });
+      }
+      return;
+    }
     for (int i = 0; i < in.count; ++i) {
       R *to = warp.lanes<R>(in.operand[i]);
       for (int lane = 0; lane < warpSize; ++lane)
         if (isSet(mask, lane))
-          to[lane] =
-              static_cast<R>(read<M>(base + all.of[lane] + i * sizeof(M)));
+          to[lane] = static_cast<R>(
+              read<M>(place.at(lane, all.of[lane]) + i * sizeof(M)));
     }
     return;
   }
@@ -307,10 +377,10 @@ static void runStore(Warp &warp, const Instruction &in, uint32_t mask) {
   const uint64_t bytes = sizeof(M) * in.count;
   const Addresses all = addressesOf(warp, in, in.operand[8], mask, bytes);
   checkAligned(warp, in, mask, all, bytes, true);
-  if (std::byte *base = commonBase(warp, in, all, bytes)) {
-    trackGlobal(warp, mask, all, bytes, true);
-    if (all.consecutive) {
-      M *to = reinterpret_cast<M *>(base + all.least);
+  Place place;
+  if (findPlace(warp, in, mask, all, bytes, true, place)) {
+    if (all.consecutive && !place.stride) {
+      M *to = reinterpret_cast<M *>(place.at(0, all.least));
       const int count = in.count;
       for (int i = 0; i < count; ++i) {
         const R *from = warp.lanes<R>(in.operand[i]);
@@ -322,7 +392,8 @@ static void runStore(Warp &warp, const Instruction &in, uint32_t mask) {
       if (isSet(mask, lane))
         for (int i = 0; i < in.count; ++i) {
           const M value = static_cast<M>(warp.lanes<R>(in.operand[i])[lane]);
-          std::memcpy(base + all.of[lane] + i * sizeof(M), &value, sizeof(M));
+          std::memcpy(place.at(lane, all.of[lane]) + i * sizeof(M), &value,
+                      sizeof(M));
         }
     return;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 using namespace pipewright::ptx;
 
@@ -163,7 +164,8 @@ private:
   void parseTargets(EntryBuilder &builder, std::string name);
   void parseVariable(bool isExtern);
   void parseShared(EntryBuilder *builder, uint32_t &bytes);
-  bool uses(std::string_view body, const std::string &variable) const;
+  bool uses(std::string_view body, const std::string &variable,
+            std::set<std::string> &seen) const;
   void placeModuleShared(EntryInfo &info);
   void noteFunction();
   Declaration parseDeclaration();
@@ -434,7 +436,8 @@ void Parser::parseShared(EntryBuilder *builder, uint32_t &bytes) {
 }
 
 /// Whether the text, or a function that it calls, has this name in it.
-bool Parser::uses(std::string_view body, const std::string &variable) const {
+bool Parser::uses(std::string_view body, const std::string &variable,
+                  std::set<std::string> &seen) const {
   auto hasWord = [&](const std::string &word) {
     for (size_t at = body.find(word); at != body.npos;
          at = body.find(word, at + 1)) {
@@ -448,12 +451,12 @@ bool Parser::uses(std::string_view body, const std::string &variable) const {
   if (hasWord(variable))
     return true;
   return std::any_of(functions.begin(), functions.end(), [&](auto &function) {
-    if (!hasWord(function.first))
+    if (!hasWord(function.first) || !seen.insert(function.first).second)
       return false;
     Cursor text = function.second.begin;
     while (text.peek() != '{')
       text.pass();
-    return uses(text.skipBraces(), variable);
+    return uses(text.skipBraces(), variable, seen);
   });
 }
 
@@ -463,7 +466,8 @@ void Parser::placeModuleShared(EntryInfo &info) {
   const std::string_view body = ahead.skipBraces();
   for (const Declaration &declaration : moduleShared) {
     globals.erase(declaration.name);
-    if (uses(body, declaration.name))
+    std::set<std::string> seen;
+    if (uses(body, declaration.name, seen))
       globals[declaration.name] = {Space::Shared,
                                    takeShared(declaration, info.sharedBytes),
                                    declaration.bytes()};
