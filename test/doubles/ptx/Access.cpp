@@ -150,25 +150,24 @@ static void trackGlobal(Warp &warp, uint32_t mask, const Addresses &all,
 /// writing, race.
 static inline void noteShared(Warp &warp, const Instruction &in, int lane,
                               uint64_t offset, uint64_t bytes, bool write) {
+  constexpr uint32_t tags = 64, many = 32;
   Block &block = *warp.block;
-  const auto self = static_cast<uint16_t>(warp.index);
-  const uint32_t epoch = block.epoch;
+  const uint32_t first = block.epoch * tags, self = first + warp.index;
   for (uint64_t at = offset / 4; at <= (offset + bytes - 1) / 4; ++at) {
     SharedCell &cell = block.sharedCells[at];
-    const bool read = cell.readEpoch == epoch;
-    if (cell.writeEpoch == epoch && cell.writer != self)
-      raiseRace(warp, in, lane, offset, bytes, write, "write", cell.writer);
-    if (write) {
-      if (read && (cell.manyReaders || cell.reader != self))
-        raiseRace(warp, in, lane, offset, bytes, write, "read", cell.reader);
-      cell.writeEpoch = epoch;
-      cell.writer = self;
+    if (cell.writer >= first && cell.writer != self)
+      raiseRace(warp, in, lane, offset, bytes, write, "write",
+                cell.writer % many);
+    if (!write) {
+      cell.reader = cell.reader < first || cell.reader == self
+                        ? self
+                        : cell.reader | many;
       continue;
     }
-    cell.manyReaders = read && (cell.manyReaders || cell.reader != self);
-    if (!cell.manyReaders)
-      cell.reader = self;
-    cell.readEpoch = epoch;
+    if (cell.reader >= first && cell.reader != self)
+      raiseRace(warp, in, lane, offset, bytes, write, "read",
+                cell.reader % many);
+    cell.writer = self;
   }
 }
 

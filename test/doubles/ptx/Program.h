@@ -166,13 +166,11 @@ struct Warp {
   }
 };
 
-/// Who touched four bytes of shared memory since the last barrier.
+/// Who touched four bytes of shared memory last: 64 times the number of the
+/// barrier before it, plus the warp; for readers, plus 32 if there were more.
 struct SharedCell {
-  uint32_t writeEpoch = 0;
-  uint32_t readEpoch = 0;
-  uint16_t writer = 0;
-  uint16_t reader = 0;
-  bool manyReaders = false;
+  uint32_t writer = 0;
+  uint32_t reader = 0;
 };
 
 struct Block {
@@ -188,7 +186,8 @@ struct Block {
   std::byte *shared = nullptr;
   uint32_t sharedBytes = 0;
   std::vector<SharedCell> sharedCells;
-  uint32_t epoch = 1;
+  /// Barriers passed, in all blocks that ran before, too.
+  uint32_t epoch = 0;
   std::vector<Warp> warps;
 };
 

@@ -343,8 +343,17 @@ static uint32_t liveLanes(const Block &block, uint32_t warp) {
   return rest >= warpSize ? allLanes : (uint32_t(1) << rest) - 1;
 }
 
+/// From here on nothing that was done to shared memory before can race.
+static void beginEpoch(Block &block) {
+  // The numbers of SharedCell have 26 bits for it.
+  if (++block.epoch < 1u << 26)
+    return;
+  std::fill(block.sharedCells.begin(), block.sharedCells.end(), SharedCell());
+  block.epoch = 1;
+}
+
 static void beginBlock(Block &block) {
-  ++block.epoch;
+  beginEpoch(block);
   // Nothing may count on what another block left behind.
   std::memset(block.shared, 0xFF, block.sharedBytes);
   for (Warp &warp : block.warps) {
@@ -373,7 +382,7 @@ static void passBarrier(Block &block) {
   }
   for (Warp &warp : block.warps)
     warp.barrier = -1;
-  ++block.epoch;
+  beginEpoch(block);
 }
 
 static void runBlock(Block &block) {
