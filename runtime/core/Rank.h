@@ -36,6 +36,9 @@ public:
   /// Takes the output's values of one micro-batch.
   virtual void store(int64_t output, int64_t microBatch, const void *source,
                      int64_t bytes) = 0;
+  /// That of the step after this one if it is known: its inputs may be loaded
+  /// while this one runs. The same object must be the next step's BatchIo.
+  virtual BatchIo *next() { return nullptr; }
   /// Whether `store` has a use for it; else it need not be called.
   virtual bool wants(int64_t output, int64_t microBatch) {
     (void)output, (void)microBatch;

@@ -110,6 +110,8 @@ private:
   void *resolve(Buffer buffer);
   void run(bool evaluation, void (*function)(Rank &));
   void begin(bool evaluation);
+  void beginStaging(bool evaluation);
+  bool wantsOutputs();
   void finish();
   void enqueueGradients();
 

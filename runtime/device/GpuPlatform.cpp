@@ -4,7 +4,6 @@
 #include "runtime/core/Error.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/DeviceRank.h"
-#include "runtime/device/kernels/Builtins.h"
 #include "runtime/train/Progress.h"
 #include "runtime/transport/LocalLinks.h"
 #include "runtime/transport/NcclLinks.h"
@@ -169,8 +168,6 @@ std::unique_ptr<Rank> GpuPlatform::createRank(Transport &transport) {
                                    options.timeout};
   auto rank = std::make_unique<DeviceRank>(program, number, transport, device,
                                            std::move(connection), settings);
-  // Any of them: it comes with the others, which no step then has to load.
-  prepareBuiltin(*rank, "set_values");
   return rank;
 }
 

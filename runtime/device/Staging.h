@@ -3,54 +3,55 @@
 #ifndef PIPEWRIGHT_RUNTIME_DEVICE_STAGING_H
 #define PIPEWRIGHT_RUNTIME_DEVICE_STAGING_H
 
+#include "runtime/core/Rank.h"
 #include "runtime/device/Device.h"
 
-#include <algorithm>
 #include <deque>
+#include <vector>
 
 namespace pipewright::runtime {
 
-/// Pinned memory that one step takes piece by piece, in the same order as the
-/// step before.
+/// Pinned memory with the inputs of one step, piece by piece in the order in
+/// which the step asks for them. They can be loaded while the step before still
+/// runs, which asked for the same pieces of its own batch.
 class Staging {
 public:
-  /// Room for what a step is expected to take: pinning memory while the GPU
-  /// works may wait for it.
-  void reserve(int64_t bytes) {
-    if (bytes > 0)
-      add(bytes);
-  }
-  /// All pieces are free: the GPU is done with them.
-  void rewind() {
-    chunk = 0;
-    used = 0;
-  }
-  void *take(int64_t bytes) {
-    while (chunk < chunks.size() && used + bytes > chunks[chunk].bytes()) {
-      ++chunk;
-      used = 0;
-    }
-    if (chunk == chunks.size())
-      add(bytes);
-    char *piece = chunks[chunk].data() + used;
-    used += padded(bytes);
-    return piece;
-  }
+  /// A step begins, which takes its inputs from `io`: about so many bytes. The
+  /// GPU is done with all that was here.
+  void begin(const BatchIo &io, int64_t bytes);
+  /// Room for a step: pinning memory while the GPU works may wait for it.
+  void reserve(int64_t bytes);
+  /// The values of an input: those that are here, or else from `io`.
+  const void *load(BatchIo &io, int64_t input, int64_t microBatch,
+                   int64_t bytes);
+  /// Loads what the next step will ask for, if it asks as `now` was asked.
+  void prefetch(BatchIo &next, const Staging &now);
+
   int64_t bytes() const { return total; }
 
   /// What a piece of so many bytes takes.
   static int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 private:
-  void add(int64_t bytes) {
-    chunks.emplace_back(padded(bytes));
-    total += padded(bytes);
-  }
+  struct Piece {
+    int64_t input, microBatch, bytes;
+    const void *data;
+  };
+
+  void rewind();
+  const void *add(BatchIo &io, int64_t input, int64_t microBatch,
+                  int64_t bytes);
+  void *take(int64_t bytes);
 
   std::deque<PinnedMemory> chunks;
   size_t chunk = 0;
   int64_t used = 0;
   int64_t total = 0;
+  /// What is here, and how many of them the step has got.
+  std::vector<Piece> pieces;
+  size_t given = 0;
+  /// Set while pieces wait for their step.
+  const BatchIo *prefetched = nullptr;
 };
 
 } // namespace pipewright::runtime

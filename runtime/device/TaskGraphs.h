@@ -25,8 +25,9 @@ public:
   TaskGraphs(const TaskGraphs &) = delete;
   TaskGraphs &operator=(const TaskGraphs &) = delete;
 
-  /// A step or an evaluation begins: the next task is its first.
-  void begin(bool evaluation);
+  /// A step or an evaluation begins: the next task is its first. `plainly`: its
+  /// bodies do what cannot be replayed.
+  void begin(bool evaluation, bool plainly = false);
   /// Runs the next task on the stream.
   void run(CUstream stream, const std::function<void()> &body);
   /// Called by a body: what the host has to do when a graph runs in its place.
@@ -47,6 +48,7 @@ private:
   void refuse(const std::string &why);
 
   bool enabled;
+  bool plainly = false;
   /// Whose body is being captured.
   Recorded *capturing = nullptr;
   /// Of steps, of evaluations; by place.

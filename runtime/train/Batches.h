@@ -22,6 +22,9 @@ public:
   /// Filled by `store`, one per output of the program; leave empty for none.
   std::vector<std::vector<char>> outputs;
 
+  /// The next step's, when there is one.
+  Batches *following = nullptr;
+
   int64_t batchSamples() const {
     return program.microBatches * program.microBatchSize;
   }
@@ -31,6 +34,7 @@ public:
   void store(int64_t output, int64_t microBatch, const void *source,
              int64_t bytes) override;
   bool wants(int64_t, int64_t) override { return !outputs.empty(); }
+  BatchIo *next() override { return following; }
 
 private:
   const Program &program;

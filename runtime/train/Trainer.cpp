@@ -12,6 +12,7 @@
 #include "runtime/train/Report.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -78,6 +79,8 @@ public:
 
 private:
   void train();
+  /// Those of step `number`, or of several that run together.
+  void chooseSamples(int64_t number, Batches &batches);
   /// One call of the program: one step, or several that run together.
   void step(int64_t number, Batches &batches, Progress &progress);
   void evaluateAt(int64_t number, Progress &progress);
@@ -142,9 +145,11 @@ void Trainer::evaluateAt(int64_t number, Progress &progress) {
 }
 
 void Trainer::train() {
-  Batches batches(program, *data);
+  // The next step's inputs are loaded while one runs.
+  std::array<Batches, 2> batches = {Batches(program, *data),
+                                    Batches(program, *data)};
   const int64_t together = program.updates;
-  Progress progress(options.steps, batches.batchSamples() / together,
+  Progress progress(options.steps, batches[0].batchSamples() / together,
                     data->tokensPerSample());
   for (int64_t done = 0; done < options.steps; done += together) {
     // Where steps run together, after those that hold the one asked for.
@@ -152,7 +157,12 @@ void Trainer::train() {
     if (evalData &&
         (done == 0 || done / options.evalEvery != before / options.evalEvery))
       evaluateAt(done, progress);
-    step(done / together, batches, progress);
+    const int64_t number = done / together;
+    Batches &now = batches[number % 2], &next = batches[1 - number % 2];
+    chooseSamples(number, now);
+    chooseSamples(number + 1, next);
+    now.following = done + together < options.steps ? &next : nullptr;
+    step(number, now, progress);
     if (done == 0 && !options.dumpGradients.empty())
       saveGradients(rank, options.dumpGradients);
   }
@@ -160,12 +170,15 @@ void Trainer::train() {
     evaluateAt(options.steps, progress);
 }
 
-void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
+void Trainer::chooseSamples(int64_t number, Batches &batches) {
   const int64_t first = number * batches.batchSamples();
-  batches.order = [&, first](int64_t position) {
+  batches.order = [this, first](int64_t position) {
     return options.shuffle ? data->shuffled(first + position, options.seed)
                            : data->inOrder(first + position);
   };
+}
+
+void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   rank.setBatchIo(&batches);
   const int64_t together = program.updates;
   std::vector<float> learningRates;

@@ -166,9 +166,21 @@ TEST_F(TinyDeviceProgram, EvaluatesAndPredicts) {
   std::memcpy(z.data(), file.data() + file.size() - z.size() * 4, z.size() * 4);
   for (size_t i = 0; i < z.size(); ++i)
     EXPECT_EQ(z[i], samples[i] * 0.5f * -0.75f);
+  EXPECT_FALSE(contains(output, "note:")) << output;
   const auto evaluated = run("--eval-data x=x.npy");
   EXPECT_EQ(evaluated.first, 0) << evaluated.second;
   EXPECT_TRUE(contains(evaluated.second, "held-out loss"));
+}
+
+TEST_F(TinyDeviceProgram, EvaluationLeavesTheNextStepItsInputs) {
+  ASSERT_EQ(run(fiveSteps).first, 0);
+  const std::string expected = folder.read("out.safetensors");
+  const auto [status, output] =
+      run(fiveSteps + "--eval-data x=zeros --eval-every 1 --eval-batches 1 "
+                      "--chaos 4");
+  ASSERT_EQ(status, 0) << output;
+  EXPECT_TRUE(contains(output, "step 3/5   held-out loss 0.0000")) << output;
+  EXPECT_EQ(folder.read("out.safetensors"), expected);
 }
 
 TEST_F(TinyDeviceProgram, DryRunNeedsNoDriver) {

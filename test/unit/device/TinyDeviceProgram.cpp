@@ -93,9 +93,9 @@ static void rank1Step(DeviceRank &rank) {
       zero(rank, loss);
       launch(rank, tiny::scale, {received[m], weight, z});
       launch(rank, tiny::dot, {z, z, loss});
+      rank.reportLoss(m, loss);
       misbehave(rank);
     });
-    rank.reportLoss(m, loss);
     rank.task("B", 1, m, [&] {
       launch(rank, tiny::dot, {z, received[m], gradient});
       launch(rank, tiny::scale, {z, weight, sent[m]});
@@ -132,9 +132,9 @@ static void rank1Evaluate(DeviceRank &rank) {
       zero(rank, loss);
       launch(rank, tiny::scale, {received[m], weight, z});
       launch(rank, tiny::dot, {z, z, loss});
+      rank.reportLoss(m, loss);
+      rank.storeOutput(0, m, z);
     });
-    rank.storeOutput(0, m, z);
-    rank.reportLoss(m, loss);
   }
 }
 

@@ -1,0 +1,137 @@
+//===- DeviceParts.h - What a rank's GPU work is made of -------*- C++ -*-===//
+//
+// The inside of DeviceRank, for the files that implement it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_DEVICE_DEVICEPARTS_H
+#define PIPEWRIGHT_RUNTIME_DEVICE_DEVICEPARTS_H
+
+#include "runtime/core/Error.h"
+#include "runtime/device/Chaos.h"
+#include "runtime/device/Device.h"
+#include "runtime/device/DeviceRank.h"
+#include "runtime/device/DeviceTrace.h"
+#include "runtime/device/Staging.h"
+#include "runtime/device/TaskGraphs.h"
+#include "runtime/device/WorkLog.h"
+#include "runtime/transport/DeviceLinks.h"
+#include "runtime/transport/Transport.h"
+
+#include <set>
+#include <unordered_map>
+
+namespace pipewright::runtime {
+
+/// An event of the program, as the running step has left it.
+struct EventSlot {
+  enum class State { Unused, Recorded, Send, Receive };
+
+  CUevent handle = nullptr;
+  State state = State::Unused;
+  /// Of a transfer: the other end, and whether streams may wait for it yet.
+  int64_t peer = -1;
+  bool settled = false;
+
+  bool isTransfer() const {
+    return state == State::Send || state == State::Receive;
+  }
+  Stream stream() const {
+    return state == State::Send ? sendTo(peer) : receiveFrom(peer);
+  }
+  const char *verb() const { return state == State::Send ? "send" : "receive"; }
+};
+
+/// What the GPU reads and writes at fixed places of pinned memory.
+struct Mailbox {
+  PinnedMemory memory;
+  uint64_t *random = nullptr;
+  /// Four numbers for each update.
+  float *hyper = nullptr;
+  float *losses = nullptr;
+  int64_t capacity = 0;
+
+  explicit Mailbox(const Program &program)
+      : memory(16 + program.updates * 16 + program.microBatches * 4),
+        random(memory.data<uint64_t>()),
+        hyper(reinterpret_cast<float *>(random + 2)),
+        losses(hyper + 4 * program.updates), capacity(program.microBatches) {}
+};
+
+/// Destroyed from the last to the first: links and streams go before memory.
+struct DeviceRank::Parts {
+  Parts(const Program &program, int64_t number, std::shared_ptr<Device> gpu,
+        std::unique_ptr<DeviceLinks> connected, const DeviceSettings &settings);
+  ~Parts();
+
+  CUstream handle(Stream stream) const;
+  EventSlot &slot(int64_t event);
+  /// Calls of links: what they throw gets where the streams stand behind it.
+  template <class Body>
+  void withPosition(const Body &body) {
+    try {
+      body();
+    } catch (const Aborted &) {
+      throw;
+    } catch (const Error &error) {
+      fail(error.what(), position());
+    }
+  }
+  std::string position();
+  /// For what a stream may wait for.
+  void settle(EventSlot &slot);
+  bool isIdle(CUstream stream);
+  /// Waits until the streams have nothing left to do.
+  void drain(const std::vector<CUstream> &which, Transport &transport);
+
+  const DeviceSettings settings;
+  std::shared_ptr<Device> device;
+  DeviceMemory memory, random, workspace;
+  Arena arena;
+  Mailbox mailbox;
+  /// Inputs of steps, which take turns, and of evaluations.
+  Staging steps[2], evaluations;
+  size_t turn = 0;
+  /// What the running one takes from.
+  Staging *staging = &steps[0];
+  /// Of one step.
+  int64_t inputBytes = 0;
+  std::unordered_map<const DeviceKernel *, std::vector<CUfunction>> kernels;
+
+  CUstream computing = nullptr;
+  /// By peer; null where there is no link.
+  std::vector<CUstream> sending, receiving;
+  std::vector<CUstream> streams;
+  std::vector<EventSlot> events;
+  /// Whether the events keep times.
+  bool timed = false;
+
+  TaskGraphs graphs;
+  WorkLog log;
+  /// Name of the task that was enqueued last, "" before the first.
+  std::string lastTask;
+  Chaos chaos;
+  DeviceTrace trace;
+  bool traced = false;
+  /// By kind of run: step, evaluation.
+  bool isFirstRun[2] = {true, true};
+  /// Nothing may be allocated any more.
+  bool started = false;
+  bool failed = false;
+
+  /// The micro-batches whose losses the running step has copied to the host.
+  std::set<int64_t> reported;
+  /// Where gradients go at the first update, while they are asked for.
+  PinnedMemory gradients;
+  bool capturing = false, captured = false;
+
+  std::unique_ptr<DeviceLinks> links;
+};
+
+inline CUdeviceptr addressOf(const void *pointer) {
+  return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_DEVICE_DEVICEPARTS_H
