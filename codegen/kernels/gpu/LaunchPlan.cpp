@@ -16,11 +16,12 @@ static constexpr int64_t kScratchAlignment = 16;
 
 /// Sums that a thread keeps in registers while it walks over rows.
 static int64_t maxSumsOfThread(const Team &team) {
-  return team.threads > 512 ? 16 : 72;
+  // All threads of a block share 65536 registers.
+  return team.threads > 512 ? 16 : team.threads > 256 ? 32 : 72;
 }
 
-/// Rows up to this length are shared by one warp at most.
-static constexpr int64_t kMaxWarpColumns = 1024;
+/// Rows up to this length are shared by one warp at most: 24 columns a thread.
+static constexpr int64_t kMaxWarpColumns = 768;
 
 /// Rows up to this length stay in the registers of a block.
 static constexpr int64_t kMaxShortColumns = 8192;
@@ -43,11 +44,13 @@ Team teamFor(int64_t columns) {
 }
 
 RowGroups groupsFor(int64_t rows, int64_t columns) {
-  // About sixteen rows to a block: enough blocks to fill a GPU, while partial
-  // sums stay a small part of the traffic.
+  // Enough blocks to fill a GPU, while partial sums stay a small part of the
+  // traffic. Longer rows fill it by tiles, too.
+  bool middle = columns > kMaxWarpColumns && columns <= 2048;
   RowGroups groups;
   groups.perBlock = columns <= kMaxWarpColumns ? 4 : 1;
-  groups.blocks = std::clamp<int64_t>(llvm::divideCeil(rows, 16), 1, 512);
+  groups.blocks =
+      std::clamp<int64_t>(llvm::divideCeil(rows, middle ? 8 : 16), 1, 512);
   return groups;
 }
 
