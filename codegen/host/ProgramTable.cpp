@@ -112,18 +112,20 @@ static void writeStreams(llvm::raw_ostream &os, const RankLayout &rank) {
     os << ",\n     .evaluateEvents = " << events;
 }
 
-static LogicalResult writeRank(llvm::raw_ostream &os,
-                               const ProgramLayout &layout,
-                               const RankLayout &rank,
-                               const HostOptions &options) {
-  pipe::ArenaOp arena = rank.arena;
-  os << "    {.arenaBytes = " << arena.getBytes() << ",\n     .weights = {\n";
-  for (auto place : arena.getOps<pipe::PlaceOp>())
-    if (failed(writeWeight(os, layout, place)))
-      return failure();
-  os << "     },\n";
+static void writeInputs(llvm::raw_ostream &os, const ProgramLayout &layout,
+                        const RankLayout &rank) {
+  llvm::SetVector<int64_t> inputs;
+  for (pipe::RankOp list : {rank.train, rank.evaluate})
+    if (list)
+      for (auto input : list.getOps<pipe::InputOp>())
+        inputs.insert(layout.inputNumber(input.getName()));
+  SmallVector<int64_t> sorted(inputs.begin(), inputs.end());
+  llvm::sort(sorted);
+  os << "     .inputs = {" << joinSizes(sorted, ", ") << "},\n";
+}
 
-  // Flat ranges of optimizers, then the copies that no optimizer writes.
+/// Flat ranges of optimizers, then the copies that no optimizer writes.
+static void writeLoweredWeights(llvm::raw_ostream &os, pipe::ArenaOp arena) {
   std::string lowered;
   auto addLowered = [&](pipe::BufferAttr master, pipe::BufferAttr copy) {
     lowered +=
@@ -143,7 +145,9 @@ static LogicalResult writeRank(llvm::raw_ostream &os,
   }
   if (!lowered.empty())
     os << "     .loweredWeights = {\n" << lowered << "     },\n";
+}
 
+static void writeOldWeights(llvm::raw_ostream &os, pipe::ArenaOp arena) {
   std::string versions;
   for (auto optimizer : arena.getOps<pipe::OptimizerOp>())
     if (ArrayAttr old = optimizer.getVersionsAttr())
@@ -152,15 +156,22 @@ static LogicalResult writeRank(llvm::raw_ostream &os,
                     bufferText(version) + "},\n";
   if (!versions.empty())
     os << "     .oldWeights = {\n" << versions << "     },\n";
+}
 
-  llvm::SetVector<int64_t> inputs;
-  for (pipe::RankOp list : {rank.train, rank.evaluate})
-    if (list)
-      for (auto input : list.getOps<pipe::InputOp>())
-        inputs.insert(layout.inputNumber(input.getName()));
-  SmallVector<int64_t> sorted(inputs.begin(), inputs.end());
-  llvm::sort(sorted);
-  os << "     .inputs = {" << joinSizes(sorted, ", ") << "},\n";
+static LogicalResult writeRank(llvm::raw_ostream &os,
+                               const ProgramLayout &layout,
+                               const RankLayout &rank,
+                               const HostOptions &options) {
+  pipe::ArenaOp arena = rank.arena;
+  os << "    {.arenaBytes = " << arena.getBytes() << ",\n     .weights = {\n";
+  for (auto place : arena.getOps<pipe::PlaceOp>())
+    if (failed(writeWeight(os, layout, place)))
+      return failure();
+  os << "     },\n";
+
+  writeInputs(os, layout, rank);
+  writeLoweredWeights(os, arena);
+  writeOldWeights(os, arena);
 
   auto function = [&](RankFunction which) {
     std::string name = rankFunctionName(rank.number, which);
