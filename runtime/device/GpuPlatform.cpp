@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <numeric>
 #include <unistd.h>
@@ -221,7 +222,10 @@ static void checkDistinct(Transport &transport, const Device &device) {
   PIPEWRIGHT_CUDA(cuDeviceGetPCIBusId(bus, sizeof bus, device.handle()));
   char host[256] = "";
   gethostname(host, sizeof host - 1);
-  const uint64_t own = std::hash<std::string>()(std::string(host) + "/" + bus);
+  // Tells hosts of the same name apart.
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  const uint64_t own = std::hash<std::string>()(host + boot + bus);
   const std::vector<uint64_t> all = gatherToAll(transport, own);
   for (int64_t rank = 0; rank < transport.size(); ++rank)
     if (rank != transport.rank() && all[rank] == own)

@@ -22,8 +22,12 @@ struct Row {
   const char *argument;
   const char *help;
   std::function<void(Options &, const std::string &)> apply;
-  /// Means something only where ranks are GPUs.
-  bool forGpus = false;
+  enum class For { All, Gpus, Cpus } ranks = For::All;
+
+  bool concerns(const Program &program) const {
+    return ranks == For::All ||
+           (ranks == For::Gpus) == (program.device != nullptr);
+  }
 };
 
 } // namespace
@@ -110,7 +114,8 @@ static const std::vector<Row> &rows() {
       {"--threads-per-rank", "N", "compute threads (cores / ranks)",
        [](O &o, const Text &t) {
          o.threadsPerRank = parseInteger("--threads-per-rank", t, 1);
-       }},
+       },
+       Row::For::Cpus},
       {"--timeout", "S", "seconds until a wait for another rank fails (60)",
        [](O &o, const Text &t) { o.timeout = parseNumber("--timeout", t); }},
       {"--weights", "FILE", "initial weights (weights.safetensors), or random",
@@ -137,17 +142,16 @@ static const std::vector<Row> &rows() {
        }},
       {"--guess", "TEXT", "show the model's next-byte guesses on a line",
        [](O &o, const Text &t) { o.guess = t; }},
-      {"--transport", "NAME",
-       "nccl (a GPU for each rank) or cuda-local (ranks are\n"
-       "                               threads that may share GPUs)",
-       [](O &o, const Text &t) { o.links = parseLinks(t); }, true},
+      {"--transport", "NAME", "nccl, or cuda-local: ranks may share a GPU",
+       [](O &o, const Text &t) { o.links = parseLinks(t); }, Row::For::Gpus},
       {"--gpus", "LIST", "numbers of the GPUs to use, as 0,2 (all)",
-       [](O &o, const Text &t) { o.gpus = parseList("--gpus", t); }, true},
+       [](O &o, const Text &t) { o.gpus = parseList("--gpus", t); },
+       Row::For::Gpus},
       {"--no-graphs", "", "launch every kernel anew, without CUDA graphs",
-       [](O &o, const Text &) { o.graphs = false; }, true},
+       [](O &o, const Text &) { o.graphs = false; }, Row::For::Gpus},
       {"--chaos", "SEED", "random delays, to find events that are missing",
        [](O &o, const Text &t) { o.chaos = parseInteger("--chaos", t, 1); },
-       true},
+       Row::For::Gpus},
       {"--dry-run", "", "print what would run where, and end",
        [](O &o, const Text &) { o.dryRun = true; }},
       {"--timetable", "", "print the schedule and end",
@@ -185,7 +189,7 @@ Options Options::parse(int argc, char **argv, const Program &program) {
                                   [&](const Row &r) { return name == r.name; });
     if (row == rows().end())
       fail("unknown option '", argv[i], "' (--help lists them)");
-    if (row->forGpus && !program.device)
+    if (row->ranks == Row::For::Gpus && !program.device)
       fail(row->name, " is for programs compiled with --target cuda");
     if (!*row->argument && joined)
       fail(row->name, " takes no value");
@@ -247,7 +251,7 @@ std::string pipewright::runtime::helpText(const Program &program) {
   }
   text += "\noptions:\n";
   for (const Row &row : rows()) {
-    if (row.forGpus && !program.device)
+    if (!row.concerns(program))
       continue;
     char line[200];
     const std::string left =

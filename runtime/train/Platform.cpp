@@ -8,7 +8,8 @@
 #include "runtime/device/GpuPlatform.h"
 #endif
 
-#include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 using namespace pipewright::runtime;
 
@@ -67,9 +68,27 @@ pipewright::runtime::createThreadPlatform(const Program &program,
   return std::make_unique<CpuPlatform>(program, placement, -1);
 }
 
+/// The launcher's own words go before names of hosts, which may be the same in
+/// containers. Every process reads what is in its environment.
+static HostPlace launcherPlace(HostPlace found) {
+  const std::pair<const char *, const char *> names[] = {
+      {"LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+      {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+      {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
+  for (const auto &[rank, size] : names) {
+    const char *index = std::getenv(rank), *count = std::getenv(size);
+    if (!index || !count)
+      continue;
+    const HostPlace place = {std::atoll(index), std::atoll(count)};
+    if (place.index >= 0 && place.index < place.count)
+      return place;
+  }
+  return found;
+}
+
 std::unique_ptr<Platform> pipewright::runtime::createProcessPlatform(
     const Program &program, const Options &options, Transport &transport) {
-  const HostPlace place = findHostPlace(transport);
+  const HostPlace place = launcherPlace(findHostPlace(transport));
   if (program.device) {
 #ifdef PIPEWRIGHT_HAS_CUDA
     return createGpuProcess(program, options, place, transport);
