@@ -154,14 +154,12 @@ TEST(TcpTransport, BarrierDeadlineNamesWhoIsMissing) {
     if (t.rank() != 1)
       return t.barrier();
     t.setDeadline(20);
-    double sum = 0;
     EXPECT_THROW(
         {
           for (;;)
             t.poll();
         },
         Aborted);
-    (void)sum;
   });
   const std::string both = errors[0] + errors[2];
   EXPECT_NE(both.find("waits for rank 1: end of the step"), std::string::npos)
@@ -216,7 +214,6 @@ TEST(TcpRendezvous, StrangersAreNotTakenIn) {
     rude.sendAll(text.data(), text.size(), soon);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   });
-  std::thread late;
   std::vector<std::string> errors(2);
   std::thread first([&] {
     errors[0] = runRank(places[0], 5, [](Transport &t) { t.barrier(); });
@@ -238,19 +235,23 @@ TEST(TcpRendezvous, APortThatIsTakenIsAnError) {
 
 // --- The environment ---------------------------------------------------------
 
+struct Variable {
+  const char *name;
+  const char *value;
+};
+
 /// Sets variables, and takes them back when it goes.
 class Variables {
 public:
-  explicit Variables(
-      const std::vector<std::pair<const char *, const char *>> &values) {
+  explicit Variables(std::initializer_list<Variable> values) {
     for (const char *name :
          {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PMI_SIZE",
           "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE",
           "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE"})
       unsetenv(name);
-    for (const auto &[name, value] : values) {
-      names.push_back(name);
-      setenv(name, value, 1);
+    for (const Variable &variable : values) {
+      names.push_back(variable.name);
+      setenv(variable.name, variable.value, 1);
     }
   }
   ~Variables() {
