@@ -6,23 +6,34 @@
 #include "runtime/device/kernels/BuiltinParameters.h"
 #include "runtime/device/kernels/Builtins.h"
 
-#include <algorithm>
+#include <iterator>
 
 using namespace pipewright::runtime;
 
-/// Lengths of vectors that there are kernels for, and the rows of their tiles.
-static constexpr struct {
-  int64_t depth, tile;
-} variants[] = {{32, 32}, {64, 32}, {128, 16}, {256, 8}};
+namespace {
+/// Kernels for vectors of at most this length, and the rows of their tiles: as
+/// in builtin/AttentionTiles.cuh.
+struct Variant {
+  int64_t depth, floatTile, bf16Tile;
+};
+} // namespace
+
+static constexpr Variant variants[] = {
+    {32, 32, 32}, {64, 32, 32}, {128, 16, 32}, {256, 8, 8}};
 static constexpr int64_t threads = 64;
 
-static auto variantOf(const AttentionShape &s) {
-  for (const auto &variant : variants)
+static const Variant &variantOf(const AttentionShape &s) {
+  for (const Variant &variant : variants)
     if (s.depth <= variant.depth)
       return variant;
   fail("attention over vectors of ", s.depth,
        " elements: kernels for GPUs go to ",
        variants[std::size(variants) - 1].depth);
+}
+
+static int64_t tileOf(const AttentionShape &s) {
+  const Variant &variant = variantOf(s);
+  return s.type == ElementType::BF16 ? variant.bf16Tile : variant.floatTile;
 }
 
 static int64_t columnsOf(const AttentionShape &s) {
@@ -42,7 +53,7 @@ static AttentionParameters parametersOf(const AttentionShape &s,
   auto narrow = [](int64_t size) {
     return kernelSize(size, "a dimension of attention");
   };
-  const int64_t tile = variantOf(s).tile;
+  const int64_t tile = tileOf(s);
   auto step = [](int64_t size, int64_t distance) {
     return size == 1 ? 0 : distance;
   };

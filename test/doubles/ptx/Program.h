@@ -48,7 +48,7 @@ struct Instruction {
     Exit,
   };
   Handler run = nullptr;
-  uint32_t operand[9] = {};
+  uint32_t operand[15] = {};
   /// Predicate that lanes need to take part.
   uint32_t guard = none;
   int64_t immediate = 0;

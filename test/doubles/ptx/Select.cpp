@@ -204,7 +204,7 @@ uint32_t EntryBuilder::targetOf(const std::string &label, uint32_t line) const {
 static bool selectAny(Selection &s) {
   return selectMemory(s) || selectMove(s) || selectConversion(s) ||
          selectFloat(s) || selectArithmetic(s) || selectBits(s) ||
-         selectControl(s);
+         selectControl(s) || selectMatrix(s);
 }
 
 void EntryBuilder::addInstruction(const Statement &statement) {

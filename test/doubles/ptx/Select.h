@@ -178,6 +178,7 @@ bool selectConversion(Selection &s);
 bool selectMove(Selection &s);
 bool selectMemory(Selection &s);
 bool selectControl(Selection &s);
+bool selectMatrix(Selection &s);
 
 /// Reads a number: "12", "-0x1F", "0f3F800000". `bytes`: of a float literal,
 /// 0 for an integer.

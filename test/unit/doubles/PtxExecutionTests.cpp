@@ -380,3 +380,58 @@ TEST(PtxText, SharedMemoryIsOfTheKernelsThatUseIt) {
   EXPECT_EQ(module.find("called")->sharedBytes, 256u);
   EXPECT_EQ(module.find("none")->sharedBytes, 0u);
 }
+
+/// A product by tensor cores, every element of it against plain loops.
+TEST(PtxExecution, TensorCoreProduct) {
+  auto number = [](int i) { return static_cast<float>(i * 37 % 23 - 11) / 4; };
+  auto lowered = [](float value) {
+    return std::bit_cast<uint32_t>(value) >> 16;
+  };
+  float a[16][16], b[16][8], c[16][8];
+  for (int i = 0; i < 16; ++i)
+    for (int k = 0; k < 16; ++k)
+      a[i][k] = number(16 * i + k);
+  for (int k = 0; k < 16; ++k)
+    for (int j = 0; j < 8; ++j) {
+      b[k][j] = number(8 * k + j + 300);
+      c[k][j] = number(8 * k + j + 500);
+    }
+  // Ten words for each lane: four of A, two of B, four of C.
+  std::vector<uint32_t> memory(320);
+  for (int lane = 0; lane < 32; ++lane) {
+    const int g = lane / 4, t = 2 * (lane % 4);
+    uint32_t *words = &memory[10 * lane];
+    auto ofA = [&](int row, int column) {
+      return lowered(a[row][column]) | lowered(a[row][column + 1]) << 16;
+    };
+    words[0] = ofA(g, t);
+    words[1] = ofA(g + 8, t);
+    words[2] = ofA(g, t + 8);
+    words[3] = ofA(g + 8, t + 8);
+    for (int i = 0; i < 2; ++i)
+      words[4 + i] = lowered(b[t + 8 * i][g]) | lowered(b[t + 8 * i + 1][g])
+                                                    << 16;
+    for (int i = 0; i < 4; ++i)
+      words[6 + i] = std::bit_cast<uint32_t>(c[g + i / 2 * 8][t + i % 2]);
+  }
+  std::string body = "mad.wide.u32 %rd1, %r0, 40, %rd0;\n";
+  for (int i = 0; i < 10; ++i)
+    body += "ld.global.u32 %r" + std::to_string(10 + i) + ", [%rd1+" +
+            std::to_string(4 * i) + "];\n";
+  body += "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+          "{%r20, %r21, %r22, %r23}, {%r10, %r11, %r12, %r13}, {%r14, %r15}, "
+          "{%r16, %r17, %r18, %r19};\n";
+  for (int i = 0; i < 4; ++i)
+    body += "st.global.u32 [%rd1+" + std::to_string(4 * i) + "], %r" +
+            std::to_string(20 + i) + ";\n";
+  runBody(body, memory);
+  for (int lane = 0; lane < 32; ++lane)
+    for (int e = 0; e < 4; ++e) {
+      const int i = lane / 4 + e / 2 * 8, j = 2 * (lane % 4) + e % 2;
+      float expected = c[i][j];
+      for (int k = 0; k < 16; ++k)
+        expected += a[i][k] * b[k][j];
+      EXPECT_EQ(std::bit_cast<float>(memory[10 * lane + e]), expected)
+          << i << ", " << j;
+    }
+}

@@ -122,14 +122,41 @@ TEST(DeviceAttention, MaskThatHidesAWholeTile) {
   EXPECT_TRUE(test.near(lse, ElementType::F32, 1e-5));
 }
 
-TEST(DeviceAttention, Bf16) {
-  check({.batch = 1,
+TEST(DeviceAttention, Bf16ByTensorCores) {
+  for (const int64_t depth : {8, 11, 64, 100, 128, 200})
+    check({.batch = 1,
+           .heads = 2,
+           .rows = 40,
+           .depth = depth,
+           .scale = 0.125f,
+           .causal = true,
+           .type = ElementType::BF16});
+}
+
+TEST(DeviceAttention, Bf16MasksAndOddSizes) {
+  check({.batch = 2,
          .heads = 2,
-         .rows = 40,
-         .depth = 64,
-         .scale = 0.125f,
-         .causal = true,
-         .type = ElementType::BF16});
+         .rows = 37,
+         .columns = 70,
+         .depth = 16,
+         .scale = 0.25f,
+         .maskBatch = 2,
+         .maskRows = 37,
+         .maskColumns = 70,
+         .type = ElementType::BF16},
+        true);
+}
+
+TEST(DeviceAttention, Bf16DropsWhatTheCpuDrops) {
+  for (const int64_t rows : {36, 37})
+    check({.batch = 1,
+           .heads = 2,
+           .rows = rows,
+           .depth = 16,
+           .scale = 0.25f,
+           .dropoutRate = 0.4f,
+           .dropoutId = 9,
+           .type = ElementType::BF16});
 }
 
 TEST(DeviceAttention, SaysWhichDepthIsTooLarge) {

@@ -40,6 +40,17 @@ public:
   void abort() override {}
 };
 
+/// A step that loads and stores nothing.
+class NoInputs : public BatchIo {
+public:
+  void load(int64_t, int64_t, void *, int64_t) override {
+    fail("a kernel test loads");
+  }
+  void store(int64_t, int64_t, const void *, int64_t) override {
+    fail("a kernel test stores");
+  }
+};
+
 class TwoRanks {
 public:
   explicit TwoRanks(int64_t bytes = 16 << 20,
@@ -49,6 +60,7 @@ public:
     program.device = &deviceProgram;
     gpu = std::make_unique<DeviceRank>(program, 0, transport, Device::open(0),
                                        std::make_unique<NoLinks>());
+    gpu->setBatchIo(&inputs);
     gpu->beginStep(3, 0.1f);
     gpu->setSeed(42);
   }
@@ -193,6 +205,7 @@ private:
 
   Program program;
   DeviceProgram deviceProgram;
+  NoInputs inputs;
   ThreadWorld world;
   ThreadTransport transport;
   std::map<int64_t, std::vector<char>> contents, initial;

@@ -1,0 +1,252 @@
+//===- AttentionTiles.cuh - Products of tiles in shared memory -*- C++ -*-===//
+//
+// Two ways to share the work on a tile among the threads of a block. Both say
+// which rows, columns and elements a thread has (`row(i)`, `column(j)`,
+// `element(k)`), and multiply tiles:
+//
+//   dotProducts   scores[r][c]  = a[r] . b[c]
+//   addWeighted   vectors[r]   += sum over c of scores[r][c] * b[c]
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "runtime/device/kernels/builtin/Prelude.cuh"
+
+/// In float, for operands of any type. 64 threads stand as 8 x 8: thread (y, x)
+/// has rows y + 8 i, columns x + 8 j, and elements 4 x + 32 k ... + 3. Rows of
+/// shared memory are four floats longer than their content, so that eight
+/// neighbours that read four floats each never meet in a bank.
+template <int vectorLength>
+struct FloatTiles {
+  static constexpr int depth = vectorLength;
+  static constexpr int threads = 64;
+  /// Rows and columns of a tile: as many as shared memory holds.
+  static constexpr int size = depth <= 64 ? 32 : 2048 / depth;
+  /// How many of each a thread has.
+  static constexpr int rows = size / 8, columns = size / 8;
+  static constexpr int elements = depth / 8;
+  /// Neighbours that have the same rows.
+  static constexpr int sharing = 8;
+
+  using Element = float;
+  struct Vectors {
+    alignas(16) float at[size][depth + 4];
+  };
+  struct Scores {
+    alignas(16) float at[size][size + 4];
+  };
+  struct ScorePart {
+    float at[rows][columns];
+  };
+  struct VectorPart {
+    float at[rows][elements];
+  };
+
+  __device__ static int x() { return threadIndex() % 8; }
+  __device__ static int y() { return threadIndex() / 8; }
+  __device__ static int row(int i) { return y() + 8 * i; }
+  __device__ static int column(int j) { return x() + 8 * j; }
+  __device__ static int element(int k) {
+    return 4 * x() + 32 * (k / 4) + k % 4;
+  }
+
+  __device__ static void dotProducts(const Vectors &a, const Vectors &b,
+                                     ScorePart &part) {
+    part = {};
+#pragma unroll 1
+    for (int d = 0; d < depth; d += 4) {
+      Pack<float, 4> left[rows], right[columns];
+      for (int i = 0; i < rows; ++i)
+        left[i] = loadPack<float, 4>(&a.at[row(i)][d]);
+      for (int j = 0; j < columns; ++j)
+        right[j] = loadPack<float, 4>(&b.at[column(j)][d]);
+      for (int e = 0; e < 4; ++e)
+        for (int i = 0; i < rows; ++i)
+          for (int j = 0; j < columns; ++j)
+            part.at[i][j] =
+                fusedMultiplyAdd(left[i].at[e], right[j].at[e], part.at[i][j]);
+    }
+  }
+
+  __device__ static void addWeighted(const Scores &scores, const Vectors &b,
+                                     VectorPart &part) {
+#pragma unroll 1
+    for (int c = 0; c < size; c += 4) {
+      Pack<float, 4> weights[rows];
+      for (int i = 0; i < rows; ++i)
+        weights[i] = loadPack<float, 4>(&scores.at[row(i)][c]);
+      for (int e = 0; e < 4; ++e)
+        for (int k = 0; k < elements; k += 4) {
+          const auto pack = loadPack<float, 4>(&b.at[c + e][element(k)]);
+          for (int i = 0; i < rows; ++i)
+            for (int d = 0; d < 4; ++d)
+              part.at[i][k + d] = fusedMultiplyAdd(weights[i].at[e], pack.at[d],
+                                                   part.at[i][k + d]);
+        }
+    }
+  }
+};
+
+/// By tensor cores, for bf16: products of 16 x 16 by 16 x 8 elements, summed in
+/// float. Each of two warps has 16 rows; a lane has rows g and g + 8 of them,
+/// and of every eight columns or elements the pair 2 t, 2 t + 1, where lane =
+/// 4 g + t (PTX ISA, mma.m16n8k16). Scores are rounded to bf16 before they
+/// weight vectors. Rows of shared memory are eight elements longer than their
+/// content, so that the lanes of a warp never meet in a bank.
+template <int vectorLength>
+struct TensorTiles {
+  static constexpr int depth = vectorLength;
+  static constexpr int threads = 64;
+  static constexpr int size = 32;
+  static constexpr int rows = 2, columns = size / 4, elements = depth / 4;
+  static constexpr int sharing = 4;
+
+  using Element = Bf16;
+  struct Vectors {
+    alignas(16) Bf16 at[size][depth + 8];
+  };
+  struct Scores {
+    alignas(16) Bf16 at[size][size + 8];
+  };
+  struct ScorePart {
+    float at[rows][columns];
+  };
+  struct VectorPart {
+    float at[rows][elements];
+  };
+
+  __device__ static int g() { return threadIndex() % 32 / 4; }
+  __device__ static int t() { return threadIndex() % 4; }
+  __device__ static int row(int i) {
+    return threadIndex() / 32 * 16 + g() + 8 * i;
+  }
+  __device__ static int column(int j) { return j / 2 * 8 + 2 * t() + j % 2; }
+  __device__ static int element(int k) { return column(k); }
+
+  /// Two neighbours of a row.
+  __device__ static uint32_t pair(const Bf16 *at) {
+    return *reinterpret_cast<const uint32_t *>(at);
+  }
+  /// Two elements below each other.
+  __device__ static uint32_t pair(Bf16 upper, Bf16 lower) {
+    return upper.bits | static_cast<uint32_t>(lower.bits) << 16;
+  }
+
+  /// Sixteen columns of this warp's rows of a matrix.
+  struct Left {
+    uint32_t at[4];
+  };
+  template <class Matrix>
+  __device__ static Left left(const Matrix &a, int column) {
+    const int at = column + 2 * t();
+    return {{pair(&a.at[row(0)][at]), pair(&a.at[row(1)][at]),
+             pair(&a.at[row(0)][at + 8]), pair(&a.at[row(1)][at + 8])}};
+  }
+
+  /// Adds left * right to two rows of two columns.
+  __device__ static void multiply(const Left &a, uint32_t right0,
+                                  uint32_t right1, float *upper, float *lower) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+        : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "r"(right0),
+          "r"(right1));
+  }
+
+  __device__ static void dotProducts(const Vectors &a, const Vectors &b,
+                                     ScorePart &part) {
+    part = {};
+#pragma unroll 1
+    for (int d = 0; d < depth; d += 16) {
+      const Left own = left(a, d);
+#pragma unroll
+      for (int j = 0; j < columns; j += 2) {
+        const Bf16 *other = &b.at[j * 4 + g()][d + 2 * t()];
+        multiply(own, pair(other), pair(other + 8), &part.at[0][j],
+                 &part.at[1][j]);
+      }
+    }
+  }
+
+  __device__ static void addWeighted(const Scores &scores, const Vectors &b,
+                                     VectorPart &part) {
+#pragma unroll 1
+    for (int c = 0; c < size; c += 16) {
+      const Left weights = left(scores, c);
+      const int first = c + 2 * t();
+#pragma unroll
+      for (int k = 0; k < elements; k += 2) {
+        const int d = k * 4 + g();
+        multiply(weights, pair(b.at[first][d], b.at[first + 1][d]),
+                 pair(b.at[first + 8][d], b.at[first + 9][d]), &part.at[0][k],
+                 &part.at[1][k]);
+      }
+    }
+  }
+};
+
+/// `size` vectors of a matrix, from row `first` on, into shared memory; what
+/// does not exist becomes zero.
+template <class Tile, class T>
+__device__ void loadVectors(typename Tile::Vectors &to, const T *from,
+                            int32_t first, int32_t rows, int32_t depth) {
+  constexpr int width = 16 / sizeof(T);
+  constexpr int elements = Tile::size * Tile::depth;
+  const bool packed =
+      depth % width == 0 && reinterpret_cast<uint64_t>(from) % 16 == 0;
+  from += static_cast<int64_t>(first) * depth;
+  if (packed) {
+#pragma unroll 4
+    for (int i = width * threadIndex(); i < elements;
+         i += width * Tile::threads) {
+      const int r = i / Tile::depth, d = i % Tile::depth;
+      Pack<T, width> values = {};
+      if (first + r < rows && d < depth)
+        values = loadPack<T, width>(from + r * depth + d);
+#pragma unroll
+      for (int e = 0; e < width; ++e)
+        to.at[r][d + e] =
+            fromFloat<typename Tile::Element>(toFloat(values.at[e]));
+    }
+    return;
+  }
+#pragma unroll 1
+  for (int i = threadIndex(); i < elements; i += Tile::threads) {
+    const int r = i / Tile::depth, d = i % Tile::depth;
+    const bool exists = first + r < rows && d < depth;
+    to.at[r][d] = fromFloat<typename Tile::Element>(
+        exists ? toFloat(from[r * depth + d]) : 0.0f);
+  }
+}
+
+/// The part's vectors, those that exist, to memory.
+template <class Tile, class T>
+__device__ void storeVectors(const typename Tile::VectorPart &part, T *to,
+                             int32_t first, int32_t rows, int32_t depth) {
+#pragma unroll
+  for (int i = 0; i < Tile::rows; ++i) {
+    const int32_t row = first + Tile::row(i);
+    if (row >= rows)
+      continue;
+#pragma unroll
+    for (int k = 0; k < Tile::elements; ++k)
+      if (Tile::element(k) < depth)
+        to[static_cast<int64_t>(row) * depth + Tile::element(k)] =
+            fromFloat<T>(part.at[i][k]);
+  }
+}
+
+/// The largest, or the sum, over the threads that share rows.
+template <class Tile>
+__device__ float largestOfRow(float value) {
+  for (int mask = Tile::sharing / 2; mask; mask /= 2)
+    value = larger(value, shuffleXor(value, mask));
+  return value;
+}
+template <class Tile>
+__device__ float sumOfRow(float value) {
+  for (int mask = Tile::sharing / 2; mask; mask /= 2)
+    value += shuffleXor(value, mask);
+  return value;
+}
