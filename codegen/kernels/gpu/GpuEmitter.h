@@ -73,10 +73,11 @@ private:
                                       int64_t chunks, int64_t width);
   mlir::LogicalResult emitRowScalars(const Launch &launch);
   mlir::LogicalResult emitRows(const Launch &launch);
-  mlir::LogicalResult emitColumns(const Launch &launch);
-  mlir::LogicalResult emitSums(const Launch &launch);
   void open(const Launch &launch, int64_t grid, int64_t block);
+  /// Part of the scratch memory.
   mlir::Value makeBuffer(int64_t offset, mlir::Type element, int64_t size);
+  /// Memory that the threads of a block share.
+  mlir::Value makeShared(int64_t size, mlir::Type element);
 
   // Rows (GpuRows.cpp)
   /// Emits all passes over the row that `rowScope` stands at.
@@ -102,12 +103,22 @@ private:
   void flush(std::vector<PendingStore> &stores, mlir::Value rowValid,
              mlir::OpBuilder &builder);
   void storeChunk(const PendingStore &pending, mlir::OpBuilder &builder);
-  mlir::LogicalResult joinGroups(const Launch &launch, const Work &work,
-                                 mlir::Value group, mlir::Value block,
-                                 mlir::Value kept, const RowGroups &groups,
-                                 Totals &sums);
 
-  // Sums (GpuLaunches.cpp)
+  // Sums over rows (GpuColumns.cpp)
+  mlir::LogicalResult emitColumns(const Launch &launch);
+  mlir::LogicalResult finishColumns(const Launch &launch, const Work &work,
+                                    llvm::ArrayRef<const Root *> roots,
+                                    mlir::Value group, mlir::Value block,
+                                    mlir::Value kept, const RowGroups &groups,
+                                    Totals &sums);
+  void addGroups(const Root &root, const Work &work, mlir::Value group,
+                 int64_t groups, mlir::Value shared, Totals &sums);
+  mlir::LogicalResult storeSums(const Root &root, Chunk &chunk,
+                                mlir::Value line, int64_t columns,
+                                llvm::ArrayRef<mlir::Value> values);
+
+  // Second launches (GpuSums.cpp)
+  mlir::LogicalResult emitSums(const Launch &launch);
   mlir::LogicalResult emitPartialSum(const Launch &launch,
                                      const PartialSums &partial,
                                      mlir::Value block, mlir::Value shared,

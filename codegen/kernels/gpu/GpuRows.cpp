@@ -185,12 +185,9 @@ void GpuEmitter::joinWarps(ArrayRef<const Root *> reductions, const Work &work,
                            Totals &totals) {
   int64_t warps = work.team.threads / 32;
   Value lane = rem(work.thread, 32), warp = div(work.thread, 32);
-  auto space = gpu::AddressSpaceAttr::get(
-      context, gpu::GPUDialect::getWorkgroupAddressSpace());
   SmallVector<Value> shared;
   for (const Root *root : reductions)
-    shared.push_back(function.addWorkgroupAttribution(
-        MemRefType::get({warps}, elementOf(*root), AffineMap(), space), loc));
+    shared.push_back(makeShared(warps, elementOf(*root)));
   Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane,
                                         constant(0));
   OpBuilder inside = scf::IfOp::create(b, loc, isFirst).getThenBodyBuilder();

@@ -245,6 +245,7 @@ LaunchPlan::LaunchPlan(const RowPlan &plan) {
   isSmall = most < std::numeric_limits<int32_t>::max();
   for (unsigned number = 0; number < plan.nests.size(); ++number)
     planNest(plan, number);
+  isSmall &= scratchBytes <= std::numeric_limits<int32_t>::max();
 }
 
 } // namespace pipewright::codegen

@@ -15,6 +15,9 @@
 
 namespace pipewright::codegen {
 
+/// Threads of a block that holds several teams.
+inline constexpr int64_t kTeamThreads = 128;
+
 /// Threads that share a row. Its columns are cut into chunks of `width`, which
 /// are dealt to the threads in turn: chunk c is slot c / threads of thread
 /// c % threads.
