@@ -141,6 +141,37 @@ TEST(GpuKernels, SumsOverRows) {
     expectGpuLikeCpu(withShape(text, rows, columns), 5e-6);
 }
 
+/// Several kinds of launches for one nest.
+TEST(GpuKernels, NestsOfManyParts) {
+  const char *text = R"mlir(
+    func.func @rows_and_elements(%x: tensor<$Rx$Nxf32>, %y: tensor<$Rxf32>) -> (tensor<$Rx$Nxf32>, tensor<$Rxf32>) {
+      %0 = nn.exp %x : tensor<$Rx$Nxf32>
+      %1 = nn.tanh %y : tensor<$Rxf32>
+      return %0, %1 : tensor<$Rx$Nxf32>, tensor<$Rxf32>
+    }
+    func.func @other_dimensions(%x: tensor<5x$Rx$Nxf32>) -> (tensor<$Rx$Nxf32>, tensor<5x$Nxf32>, tensor<$Nxf32>) {
+      %0 = nn.reduce_sum %x axes = [0] : tensor<5x$Rx$Nxf32> -> tensor<$Rx$Nxf32>
+      %1 = nn.reduce_sum %x axes = [1] : tensor<5x$Rx$Nxf32> -> tensor<5x$Nxf32>
+      %2 = nn.reduce_max %x axes = [0, 1] : tensor<5x$Rx$Nxf32> -> tensor<$Nxf32>
+      return %0, %1, %2 : tensor<$Rx$Nxf32>, tensor<5x$Nxf32>, tensor<$Nxf32>
+    }
+    func.func @many_sums(%x: tensor<$Rx$Nxf32>, %y: tensor<$Rx$Nxf32>)
+        -> (tensor<$Rx$Nxf32>, tensor<$Nxf32>, tensor<$Nxf32>, tensor<$Nxf32>, tensor<$Nxf32>, tensor<$Nxf32>) {
+      %p = nn.softmax %x : tensor<$Rx$Nxf32>
+      %a = nn.mul %p, %y : (tensor<$Rx$Nxf32>, tensor<$Rx$Nxf32>) -> tensor<$Rx$Nxf32>
+      %b = nn.add %p, %y : (tensor<$Rx$Nxf32>, tensor<$Rx$Nxf32>) -> tensor<$Rx$Nxf32>
+      %0 = nn.reduce_sum %p axes = [0] : tensor<$Rx$Nxf32> -> tensor<$Nxf32>
+      %1 = nn.reduce_sum %a axes = [0] : tensor<$Rx$Nxf32> -> tensor<$Nxf32>
+      %2 = nn.reduce_sum %b axes = [0] : tensor<$Rx$Nxf32> -> tensor<$Nxf32>
+      %3 = nn.reduce_max %a axes = [0] : tensor<$Rx$Nxf32> -> tensor<$Nxf32>
+      %4 = nn.reduce_sum %x axes = [0] : tensor<$Rx$Nxf32> -> tensor<$Nxf32>
+      return %a, %0, %1, %2, %3, %4 : tensor<$Rx$Nxf32>, tensor<$Nxf32>, tensor<$Nxf32>, tensor<$Nxf32>, tensor<$Nxf32>, tensor<$Nxf32>
+    })mlir";
+  for (auto [rows, columns] :
+       {std::pair{3, 7}, {40, 12}, {35, 768}, {20, 1100}})
+    expectGpuLikeCpu(withShape(text, rows, columns), 4e-6);
+}
+
 TEST(GpuKernels, BatchNormOfImages) {
   expectGpuLikeCpu(R"mlir(
     func.func @forward(%x: tensor<5x6x9x10xf32>, %s: tensor<6xf32>, %b: tensor<6xf32>)
