@@ -70,12 +70,14 @@ OpFoldResult CastOp::fold(FoldAdaptor) {
 //===----------------------------------------------------------------------===//
 
 int64_t GeluOp::getFlops() {
-  int64_t perElement = getApproximate() == GeluApproximation::Tanh ? 9 : 5;
+  int64_t perElement =
+      getApproximate() == GeluApproximation::Tanh ? kGeluTanhFlops : 5;
   return perElement * getX().getType().getNumElements();
 }
 
 int64_t GeluBackwardOp::getFlops() {
-  int64_t perElement = getApproximate() == GeluApproximation::Tanh ? 16 : 10;
+  int64_t perElement =
+      getApproximate() == GeluApproximation::Tanh ? kGeluTanhBackwardFlops : 10;
   return perElement * getX().getType().getNumElements();
 }
 

@@ -61,6 +61,9 @@ llvm::LogicalResult inferOptimizer(InferenceSite site,
 /// The multiply-adds and roots of an update, by a count per element.
 int64_t optimizerFlops(mlir::Operation *op);
 
+/// What GELU by tanh, and its gradient, count for each element.
+constexpr int64_t kGeluTanhFlops = 9, kGeluTanhBackwardFlops = 16;
+
 /// Height and width after a window has slid over an image. Kernel, strides and
 /// dilations have 2 entries of at least 1, pads 4 of at least 0, else it says
 /// so.

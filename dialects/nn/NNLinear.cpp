@@ -15,12 +15,10 @@ using namespace pipewright::nn;
 // MatmulOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context,
-                                         std::optional<Location> location,
-                                         Adaptor adaptor,
-                                         SmallVectorImpl<Type> &types) {
-  InferenceSite site{location, getOperationName()};
-  RankedTensorType a = tensorOf(adaptor.getA()), b = tensorOf(adaptor.getB());
+/// The shape of a product of two matrices, or of a batch of them.
+static FailureOr<SmallVector<int64_t>>
+inferProduct(InferenceSite site, RankedTensorType a, RankedTensorType b,
+             bool transposeA, bool transposeB) {
   // (C1)
   if (a.getRank() < 2 || b.getRank() < 2)
     return site.error("expects operands of rank 2 or more, but got ", a,
@@ -32,10 +30,10 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context,
                       "dimensions of the left, but got ",
                       a, " and ", b);
   auto [m, k] = std::pair(a.getShape().end()[-2], a.getShape().end()[-1]);
-  if (adaptor.getTransposeA())
+  if (transposeA)
     std::swap(m, k);
   auto [k2, n] = std::pair(b.getShape().end()[-2], b.getShape().end()[-1]);
-  if (adaptor.getTransposeB())
+  if (transposeB)
     std::swap(k2, n);
   // (C3)
   if (k != k2)
@@ -48,15 +46,32 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context,
   SmallVector<int64_t> shape(a.getShape());
   shape.end()[-2] = m;
   shape.end()[-1] = n;
-  types.push_back(adaptor.getF32Result() ? f32TensorOf(context, shape)
-                                         : a.clone(shape));
+  return shape;
+}
+
+LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context,
+                                         std::optional<Location> location,
+                                         Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
+  RankedTensorType a = tensorOf(adaptor.getA());
+  FailureOr<SmallVector<int64_t>> shape =
+      inferProduct({location, getOperationName()}, a, tensorOf(adaptor.getB()),
+                   adaptor.getTransposeA(), adaptor.getTransposeB());
+  if (failed(shape))
+    return failure();
+  types.push_back(adaptor.getF32Result() ? f32TensorOf(context, *shape)
+                                         : a.clone(*shape));
   return success();
 }
 
+/// The multiply-adds of a product, counted 2 each.
+static int64_t productFlops(Value a, bool transposeA, Value y) {
+  int64_t contracted = tensorOf(a).getShape().end()[transposeA ? -2 : -1];
+  return 2 * contracted * tensorOf(y).getNumElements();
+}
+
 int64_t MatmulOp::getFlops() {
-  int64_t contracted =
-      getA().getType().getShape().end()[getTransposeA() ? -2 : -1];
-  return 2 * contracted * getResult().getType().getNumElements();
+  return productFlops(getA(), getTransposeA(), getResult());
 }
 
 /// The gradient of `a` in `a * b`. `dy` has the operands' element type.
@@ -111,6 +126,101 @@ LogicalResult MatmulOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   operandGrads[0] = leftGradient(g, *this, dy);
   operandGrads[1] = rightGradient(g, *this, dy);
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// MatmulEpilogueOp
+//===----------------------------------------------------------------------===//
+
+static bool addsBias(MatmulEpilogue epilogue) {
+  return epilogue == MatmulEpilogue::Bias ||
+         epilogue == MatmulEpilogue::BiasGelu;
+}
+
+/// Checks that an optional operand is there exactly where it is `expected`.
+static LogicalResult checkPresence(InferenceSite site, StringRef what,
+                                   Value value, bool expected,
+                                   MatmulEpilogue epilogue) {
+  if (!!value == expected)
+    return success();
+  return site.error("expects ", expected ? "a " : "no ", what,
+                    " with epilogue ", stringifyMatmulEpilogue(epilogue));
+}
+
+/// Checks the bias and the pre-activation of a product of type `y`.
+static LogicalResult checkEpilogue(InferenceSite site,
+                                   MatmulEpilogueOp::Adaptor adaptor,
+                                   RankedTensorType y) {
+  MatmulEpilogue epilogue = adaptor.getEpilogue();
+  Value bias = adaptor.getBias(), activation = adaptor.getPreActivation();
+  bool hasBias = addsBias(epilogue);
+  // (C2), (C3)
+  if (failed(checkPresence(site, "bias", bias, hasBias, epilogue)) ||
+      failed(checkPresence(site, "pre-activation", activation, !hasBias,
+                           epilogue)))
+    return failure();
+  // (C2)
+  int64_t columns = y.getShape().back();
+  if (bias && tensorOf(bias) != y.clone({columns}))
+    return site.error("expects a bias of type ", y.clone({columns}),
+                      ", but got ", tensorOf(bias));
+  // (C3)
+  if (activation && tensorOf(activation) != y)
+    return site.error("expects a pre-activation of type ", y, ", but got ",
+                      tensorOf(activation));
+  // (C4)
+  if (epilogue != MatmulEpilogue::Bias && columns % 8 != 0)
+    return site.error("expects a multiple of 8 columns, but got ", columns);
+  // (C5)
+  if (epilogue == MatmulEpilogue::GeluBiasGradient &&
+      !y.getElementType().isF32())
+    return site.error("expects f32 operands with epilogue ",
+                      stringifyMatmulEpilogue(epilogue), ", but got ", y);
+  return success();
+}
+
+LogicalResult MatmulEpilogueOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType a = tensorOf(adaptor.getA()), b = tensorOf(adaptor.getB());
+  // (C1)
+  FailureOr<SmallVector<int64_t>> shape = inferProduct(
+      site, a, b, adaptor.getTransposeA(), adaptor.getTransposeB());
+  if (failed(shape))
+    return failure();
+  if (b.getRank() != 2 || (adaptor.getTransposeA() && a.getRank() != 2))
+    return site.error("expects one matrix and not a batch of them, but got ", a,
+                      " and ", b);
+  RankedTensorType y = a.clone(*shape);
+  if (failed(checkEpilogue(site, adaptor, y)))
+    return failure();
+  types.push_back(y);
+  if (adaptor.getEpilogue() == MatmulEpilogue::BiasGelu)
+    types.push_back(y);
+  if (adaptor.getEpilogue() == MatmulEpilogue::GeluBiasGradient)
+    types.push_back(y.clone({y.getShape().back()}));
+  return success();
+}
+
+/// Of what comes beside the multiplication, for each element of the result.
+static int64_t epilogueFlops(MatmulEpilogue epilogue) {
+  switch (epilogue) {
+  case MatmulEpilogue::Bias:
+    return 1;
+  case MatmulEpilogue::BiasGelu:
+    return 1 + kGeluTanhFlops;
+  case MatmulEpilogue::GeluGradient:
+    return kGeluTanhBackwardFlops;
+  case MatmulEpilogue::GeluBiasGradient:
+    return kGeluTanhBackwardFlops + 1;
+  }
+  llvm_unreachable("all epilogues are listed");
+}
+
+int64_t MatmulEpilogueOp::getFlops() {
+  return productFlops(getA(), getTransposeA(), getY()) +
+         epilogueFlops(getEpilogue()) * getY().getType().getNumElements();
 }
 
 //===----------------------------------------------------------------------===//

@@ -74,7 +74,7 @@ static int64_t flopsOf(Operation *op) {
 static double arithmeticSeconds(Operation *op, int64_t flops,
                                 const MachineModel &machine) {
   return llvm::TypeSwitch<Operation *, double>(op)
-      .Case<nn::MatmulOp>(
+      .Case<nn::MatmulOp, nn::MatmulEpilogueOp>(
           [&](Operation *) { return flops / machine.matmulFlops; })
       .Case<nn::ConvOp, nn::ConvBackwardDataOp, nn::ConvBackwardWeightOp>(
           [&](Operation *) { return flops / machine.convolutionFlops; })

@@ -70,6 +70,22 @@ TEST_F(Interfaces, FlopsOfGroupedConvCountOneGroupPerOutput) {
   EXPECT_EQ(cast<CostOpInterface>(op).getFlops(), 2 * 6 * 8 * 8 * 2 * 3 * 3);
 }
 
+TEST_F(Interfaces, FlopsOfEpiloguesAreThoseOfTheOpsTheyStandFor) {
+  Operation *op = parse(
+      R"(func.func @f(%a: tensor<5x3xf32>, %b: tensor<3x8xf32>, %c: tensor<8xf32>) {
+    %p = nn.matmul %a, %b : (tensor<5x3xf32>, tensor<3x8xf32>) -> tensor<5x8xf32>
+    %h = nn.add %p, %c : (tensor<5x8xf32>, tensor<8xf32>) -> tensor<5x8xf32>
+    %y = nn.gelu %h approximate = tanh : tensor<5x8xf32>
+    %0:2 = nn.matmul_epilogue %a, %b bias %c epilogue = bias_gelu
+      : (tensor<5x3xf32>, tensor<3x8xf32>, tensor<8xf32>) -> (tensor<5x8xf32>, tensor<5x8xf32>)
+    return })");
+  int64_t flops = 0;
+  for (auto cost : function.getOps<CostOpInterface>())
+    if (cost != op)
+      flops += cost.getFlops();
+  EXPECT_EQ(cast<CostOpInterface>(op).getFlops(), flops);
+}
+
 TEST_F(Interfaces, DropoutIsTheIdentityInEvaluation) {
   Operation *op = parse(R"(func.func @f(%x: tensor<4xf32>) {
     %0 = nn.dropout %x rate = 0.5 id = 1 : tensor<4xf32>
