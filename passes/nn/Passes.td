@@ -101,6 +101,53 @@ def NNLowerPrecision : Pass<"nn-lower-precision", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// nn-fuse-epilogues
+//===----------------------------------------------------------------------===//
+
+def NNFuseEpilogues : Pass<"nn-fuse-epilogues", "::mlir::ModuleOp"> {
+  let summary = "Let cuBLASLt work on products before it stores them";
+  let description = [{
+    Turns products of one right matrix and what follows them into
+    `nn.matmul_epilogue` where that saves a pass over memory. For GPUs only, on
+    differentiated bodies and before kernels are formed.
+
+    - `bias`: a product and the addition of a bias, unless a compiled op reads
+      the sum: its kernel reads the product anyway, and adds the bias for
+      nothing (to a residual, before a norm, while elements are moved).
+    - `bias_gelu`: the same where a GELU by tanh is the only compiled reader.
+      The sum is the second result, for the backward.
+    - `gelu_gradient`: a product that only the gradient of such a GELU reads.
+    - `gelu_bias_gradient`: the same with the sums over rows, the gradient of
+      the bias; in f32 only, because cuBLASLt rounds it to the type of the
+      product.
+
+    Views between them are seen through. GELU by erf stays in kernels: cuBLASLt
+    has the one by tanh (its header does not say so; frameworks rely on it).
+    `auto` means `all` from sm_90 on and `bias` before, where GELU in an
+    epilogue is slower than a kernel. What is rounded less often than by the
+    ops one by one is said at `nn.matmul_epilogue`; the decisions depend on the
+    ops alone, so every schedule, split or rematerialization computes the same.
+
+    ```mlir
+    %p = nn.matmul %x, %w : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+    %h = nn.add %p, %b : (tensor<8x32xf32>, tensor<32xf32>) -> tensor<8x32xf32>
+    %y = nn.gelu %h approximate = tanh : tensor<8x32xf32>
+    // becomes
+    %y, %h = nn.matmul_epilogue %x, %w bias %b epilogue = bias_gelu
+      : (tensor<8x16xf32>, tensor<16x32xf32>, tensor<32xf32>)
+        -> (tensor<8x32xf32>, tensor<8x32xf32>)
+    ```
+  }];
+  let options = [
+    Option<"epilogues", "epilogues", "std::string", "\"auto\"",
+           "auto, none, bias or all">,
+    Option<"architecture", "architecture", "int64_t", "90",
+           "What auto decides for: 80 or 90, as in sm_80">
+  ];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // nn-form-kernels
 //===----------------------------------------------------------------------===//
 
