@@ -106,13 +106,19 @@ static bool printed(const Program &program, const Options &options) {
 
 int pipewright::runtime::runProgram(int argc, char **argv,
                                     const Program &program) {
+  Options options;
   try {
-    const Options options = Options::parse(argc, argv, program);
+    options = Options::parse(argc, argv, program);
     if (printed(program, options))
       return 0;
+  } catch (const Error &error) {
+    // All processes have the same options.
+    return environmentRank() == 0 ? reportError(error.what()) : 1;
+  }
+  try {
     return findLauncher() == Launcher::None ? runThreads(program, options)
                                             : runProcess(program, options);
   } catch (const Error &error) {
-    return environmentRank() == 0 ? reportError(error.what()) : 1;
+    return reportError(error.what());
   }
 }

@@ -92,10 +92,10 @@ TEST(LocalLinks, RanksMustAgreeOnTheirLinks) {
   for (int64_t r = 0; r < 2; ++r)
     running.emplace_back([&, r] {
       ThreadTransport control(threads, r);
-      const auto device = Device::open(0);
-      device->makeCurrent();
-      const auto links = createLocalLinks(world, control);
       errors[r] = errorOf([&] {
+        const auto device = Device::open(0);
+        device->makeCurrent();
+        const auto links = createLocalLinks(world, control);
         links->connect(r ? std::vector<std::pair<int64_t, int64_t>>{{0, 1}}
                          : allLinks(2));
       });
