@@ -19,9 +19,12 @@ Rank::Rank(const Program &program, int64_t number, Transport &transport,
     : whole(program), rankNumber(number), link(transport), arena(0),
       losses(program.updates) {}
 
-Rank::~Rank() {
+Rank::~Rank() { dropLibraries(); }
+
+void Rank::dropLibraries() {
   for (auto &[key, state] : libraries)
     delete state;
+  libraries.clear();
 }
 
 void Rank::loadInput(int64_t input, int64_t microBatch, Buffer destination) {

@@ -175,6 +175,10 @@ protected:
   /// Of the update that runs.
   int64_t update() const { return updateNumber; }
   void addLoss(int64_t microBatch, float loss);
+  /// Ends the state of kernel libraries now; the destructor does it otherwise.
+  void dropLibraries();
+  /// Leaves them to the end of the process.
+  void leakLibraries() { libraries.clear(); }
   /// Gradients as they were summed, one per weight of the rank.
   void keepGradients(std::vector<std::vector<float>> sums);
 

@@ -93,8 +93,19 @@ DeviceRank::~DeviceRank() {
     abort();
   // Giving memory back waits for the GPU, which may never come to an end. The
   // process does, and the driver clears up behind it.
-  if (parts->failed)
+  if (parts->failed) {
+    leakLibraries();
     static_cast<void>(parts.release());
+    return;
+  }
+  // Handles of libraries hold things of the GPU's context: they go first, on a
+  // thread that has it.
+  try {
+    parts->device->makeCurrent();
+    dropLibraries();
+  } catch (const Error &) {
+    leakLibraries();
+  }
 }
 
 void DeviceRank::abort() {
