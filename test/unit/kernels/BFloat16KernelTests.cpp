@@ -28,19 +28,25 @@ std::vector<Buffer> argumentsOf(func::FuncOp kernel) {
   return buffers;
 }
 
-/// Calls the kernels of a module by name; all take the arguments of the first.
-std::vector<std::vector<Buffer>> callAll(StringRef text) {
-  Program program(text);
-  EXPECT_TRUE(program.ok);
-  std::vector<std::vector<Buffer>> results;
-  if (!program.ok)
-    return results;
-  for (auto kernel : program.module().getOps<func::FuncOp>()) {
-    results.push_back(argumentsOf(kernel));
-    program.call(kernel.getName(), results.back());
+/// The arguments of all kernels of a module after a call of each; all take the
+/// same values. Types of buffers live as long as the program.
+struct Calls {
+  explicit Calls(StringRef text) : program(text) {
+    EXPECT_TRUE(program.ok);
+    if (!program.ok)
+      return;
+    for (auto kernel : program.module().getOps<func::FuncOp>()) {
+      results.push_back(argumentsOf(kernel));
+      program.call(kernel.getName(), results.back());
+    }
   }
-  return results;
-}
+
+  std::vector<Buffer> &operator[](size_t i) { return results[i]; }
+  size_t size() const { return results.size(); }
+
+  Program program;
+  std::vector<std::vector<Buffer>> results;
+};
 
 void expectSameBits(const Buffer &got, const Buffer &expected) {
   ASSERT_EQ(got.size(), expected.size());
@@ -96,7 +102,7 @@ TEST(BFloat16Kernels, ConversionsRoundAsTheRuntimeDoes) {
 
 TEST(BFloat16Kernels, OpsComputeInFloatsAndRoundTheResult) {
   // One op on bf16 against the same op on widened values, rounded.
-  auto results = callAll(R"mlir(
+  Calls results(R"mlir(
     func.func @lowered(%x: tensor<5x200xbf16>, %s: tensor<200xbf16>)
         -> (tensor<5x200xbf16>, tensor<5x200xbf16>, tensor<5x200xbf16>, tensor<5x200xbf16>, tensor<5xf32>) {
       %0 = nn.gelu %x approximate = tanh : tensor<5x200xbf16>
@@ -128,7 +134,7 @@ TEST(BFloat16Kernels, OpsComputeInFloatsAndRoundTheResult) {
 
 TEST(BFloat16Kernels, FusionRoundsEveryOp) {
   // An op that reads another's result in the same kernel reads it rounded.
-  auto results = callAll(R"mlir(
+  Calls results(R"mlir(
     func.func @fused(%x: tensor<4x70xbf16>, %b: tensor<70xbf16>)
         -> (tensor<4x70xbf16>, tensor<70xf32>) {
       %0 = nn.add %x, %b : (tensor<4x70xbf16>, tensor<70xbf16>) -> tensor<4x70xbf16>
@@ -162,7 +168,7 @@ TEST(BFloat16Kernels, FusionRoundsEveryOp) {
 }
 
 TEST(BFloat16Kernels, MovedElementsKeepTheirBits) {
-  auto results = callAll(R"mlir(
+  Calls results(R"mlir(
     func.func @move(%x: tensor<4x6xbf16>) -> (tensor<6x4xbf16>, tensor<4x8xbf16>, tensor<4x12xbf16>) {
       %0 = nn.transpose %x permutation = [1, 0] : tensor<4x6xbf16> -> tensor<6x4xbf16>
       %1 = nn.pad %x low = [0, 1] high = [0, 1] : tensor<4x6xbf16> -> tensor<4x8xbf16>
