@@ -283,7 +283,7 @@ LogicalResult BodyWriter::writeLibraryCall(Operation *op) {
         if (!a || !b || !y)
           return failure();
         ShapeText shape = matmulShape(matmul, accumulates);
-        preparations.matmul(shape.str());
+        preparations.matmul(shape.str(), elementOf(matmul.getA()).isBF16());
         writer.matmul(shape, a, b, y);
         return success();
       })

@@ -36,6 +36,8 @@ void Preparations::write(FunctionWriter &writer, Target target) const {
     for (const std::string &shape : embeddings)
       writer.prepareEmbeddingBackward(shape);
   }
+  for (const std::string &shape : loweredMatmuls)
+    writer.prepareMatmul(shape);
   for (auto [number, convolution] : llvm::enumerate(convolutions)) {
     if (convolution.forwardHasBias)
       writer.prepareConvolution("Forward", number, convolution.shape,

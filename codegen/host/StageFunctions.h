@@ -36,7 +36,10 @@ public:
   void attention(const std::string &shape) { add(attentions, shape); }
   void embeddingBackward(const std::string &shape) { add(embeddings, shape); }
   void kernel(llvm::StringRef name) { add(kernels, name.str()); }
-  void matmul(const std::string &shape) { add(matmuls, shape); }
+  /// On CPUs those of bf16 are primitives that are made once.
+  void matmul(const std::string &shape, bool isLowered) {
+    add(isLowered ? loweredMatmuls : matmuls, shape);
+  }
 
   /// Writes the body of the rank's setUp.
   void write(FunctionWriter &writer, Target target) const;
@@ -50,7 +53,8 @@ private:
 
   std::vector<Convolution> convolutions;
   std::map<std::pair<std::string, std::string>, int64_t> numbers;
-  std::vector<std::string> attentions, embeddings, kernels, matmuls;
+  std::vector<std::string> attentions, embeddings, kernels, matmuls,
+      loweredMatmuls;
 };
 
 /// The kinds of tasks that have a function, in the order of the files.
