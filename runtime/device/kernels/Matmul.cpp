@@ -255,7 +255,10 @@ void pipewright::runtime::prepareMatmul(DeviceRank &rank,
     if (!plan && aligned)
       fail("cuBLASLt has no algorithm for a product of ", textOf(s),
            epilogue == MatmulEpilogue::None ? "" : " with its epilogue", " on ",
-           rank.gpu().name());
+           rank.gpu().name(),
+           epilogue == MatmulEpilogue::None
+               ? ""
+               : "; compile with --epilogues none");
     // Parts of buffers that begin at odd places are rare.
     if (!plan)
       continue;
