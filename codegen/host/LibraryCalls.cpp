@@ -34,7 +34,9 @@ static int64_t product(ArrayRef<int64_t> sizes) {
   return result;
 }
 
-static ShapeText matmulShape(nn::MatmulOp op, bool accumulates) {
+/// Of a product with or without an epilogue; `y` is its result.
+template <class MatmulOp>
+static ShapeText matmulShape(MatmulOp op, Value y, bool accumulates) {
   ArrayRef<int64_t> a = shapeOf(op.getA()), b = shapeOf(op.getB());
   int64_t m = a[a.size() - (op.getTransposeA() ? 1 : 2)];
   int64_t k = a[a.size() - (op.getTransposeA() ? 2 : 1)];
@@ -53,7 +55,7 @@ static ShapeText matmulShape(nn::MatmulOp op, bool accumulates) {
       .field("broadcastB", broadcast && batch > 1);
   return text.field("beta", accumulates ? 1.0f : 0.0f, 0.0f)
       .field("type", elementOf(op.getA()))
-      .field("result", elementOf(op.getResult()));
+      .field("result", elementOf(y));
 }
 
 /// The shape of a convolution, as all of its directions share it.
@@ -274,6 +276,48 @@ LogicalResult BodyWriter::writeAttention(Operation *op) {
   return success();
 }
 
+static StringRef runtimeEpilogue(nn::MatmulEpilogue epilogue) {
+  switch (epilogue) {
+  case nn::MatmulEpilogue::Bias:
+    return "Bias";
+  case nn::MatmulEpilogue::BiasGelu:
+    return "BiasGelu";
+  case nn::MatmulEpilogue::GeluGradient:
+    return "GeluGradient";
+  case nn::MatmulEpilogue::GeluBiasGradient:
+    return "GeluBiasGradient";
+  }
+  llvm_unreachable("all epilogues are listed");
+}
+
+LogicalResult BodyWriter::writeMatmulEpilogue(nn::MatmulEpilogueOp op) {
+  if (layout.target != Target::Cuda)
+    return op.emitOpError("has no place in a CPU's program; expects a module "
+                          "without nn-fuse-epilogues");
+  // The runtime has one bias and one pre-activation, be they read or written.
+  bool writesActivation = op.getEpilogue() == nn::MatmulEpilogue::BiasGelu;
+  Value bias = op.getBias(), activation = op.getPreActivation();
+  if (Value beside = op.getBeside())
+    (writesActivation ? activation : bias) = beside;
+  SmallVector<CallArgument> buffers;
+  for (Value value : {Value(op.getA()), Value(op.getB()), Value(op.getY()),
+                      bias, activation}) {
+    buffers.push_back(FunctionWriter::absent());
+    if (!value)
+      continue;
+    Value buffer = bufferOf(value);
+    if (!buffer)
+      return failure();
+    buffers.back() = buffer;
+  }
+  std::string shape = matmulShape(op, op.getY(), /*accumulates=*/false).str();
+  StringRef epilogue = runtimeEpilogue(op.getEpilogue());
+  preparations.matmul(FunctionWriter::epilogueArguments(shape, epilogue),
+                      /*isLowered=*/false);
+  writer.matmul(shape, epilogue, buffers);
+  return success();
+}
+
 LogicalResult BodyWriter::writeLibraryCall(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](nn::MatmulOp matmul) -> LogicalResult {
@@ -282,10 +326,13 @@ LogicalResult BodyWriter::writeLibraryCall(Operation *op) {
         Value y = destinationOf(matmul.getResult(), accumulates);
         if (!a || !b || !y)
           return failure();
-        ShapeText shape = matmulShape(matmul, accumulates);
+        ShapeText shape = matmulShape(matmul, matmul.getResult(), accumulates);
         preparations.matmul(shape.str(), elementOf(matmul.getA()).isBF16());
         writer.matmul(shape, a, b, y);
         return success();
+      })
+      .Case([&](nn::MatmulEpilogueOp matmul) {
+        return writeMatmulEpilogue(matmul);
       })
       .Case<nn::ConvOp, nn::ConvBackwardDataOp, nn::ConvBackwardWeightOp>(
           [&](Operation *conv) { return writeConvolution(conv); })

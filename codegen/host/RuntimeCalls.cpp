@@ -362,6 +362,17 @@ void FunctionWriter::matmul(const ShapeText &shape, Value a, Value b, Value y) {
   call("matmul", {shape.str(), a, b, y});
 }
 
+void FunctionWriter::matmul(const std::string &shape, StringRef epilogue,
+                            ArrayRef<CallArgument> buffers) {
+  SmallVector<CallArgument> arguments = {epilogueArguments(shape, epilogue)};
+  llvm::append_range(arguments, buffers);
+  call("matmul", arguments);
+}
+std::string FunctionWriter::epilogueArguments(const std::string &shape,
+                                              StringRef epilogue) {
+  return shape + ", MatmulEpilogue::" + epilogue.str();
+}
+
 void FunctionWriter::prepareConvolution(StringRef direction, int64_t number,
                                         const std::string &shape,
                                         std::optional<bool> hasBias) {

@@ -108,6 +108,13 @@ public:
   void prepareMatmul(const std::string &shape);
   void matmul(const ShapeText &shape, mlir::Value a, mlir::Value b,
               mlir::Value y);
+  /// With an epilogue by its name in the runtime; the buffers are in the order
+  /// of the runtime's function.
+  void matmul(const std::string &shape, llvm::StringRef epilogue,
+              llvm::ArrayRef<CallArgument> buffers);
+  /// What prepareMatmul takes for such a product.
+  static std::string epilogueArguments(const std::string &shape,
+                                       llvm::StringRef epilogue);
   void prepareConvolution(llvm::StringRef direction, int64_t number,
                           const std::string &shape,
                           std::optional<bool> hasBias);

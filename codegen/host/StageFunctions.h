@@ -105,6 +105,7 @@ public:
 
 private:
   mlir::LogicalResult writeLibraryCall(mlir::Operation *op);
+  mlir::LogicalResult writeMatmulEpilogue(nn::MatmulEpilogueOp op);
   mlir::LogicalResult writeConvolution(mlir::Operation *op);
   mlir::LogicalResult writeAttention(mlir::Operation *op);
   mlir::LogicalResult writePooling(mlir::Operation *op);

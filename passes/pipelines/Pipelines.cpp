@@ -41,6 +41,12 @@ void buildStagedPipeline(OpPassManager &pm,
   pm.addPass(pipe::createPipeHoistLossGradient());
   // No canonicalizer here: it would move constants out of the stages.
   pm.addPass(createCSEPass());
+  if (!options.epilogues.empty()) {
+    nn::NNFuseEpiloguesOptions epilogues;
+    epilogues.epilogues = options.epilogues;
+    epilogues.architecture = options.architecture;
+    pm.addPass(nn::createNNFuseEpilogues(epilogues));
+  }
   if (options.formKernels)
     pm.addPass(nn::createNNFormKernels());
   pm.addPass(pipe::createPipeRematerialize(rematerialize));

@@ -38,11 +38,16 @@ struct StagedPipelineOptions {
   bool formKernels = true;
   /// Whether the schedule has I and W tasks.
   bool splitBackward = false;
+  /// For GPUs: what products do beside multiplying (nn-fuse-epilogues), and the
+  /// architecture that decides it where that is `auto`. Empty for CPUs.
+  std::string epilogues;
+  int64_t architecture = 90;
 };
 
 /// Import level -> staged level. Cutting comes before differentiation, so that
 /// each stage is differentiated by itself and what crosses a cut is a forward
-/// value. Kernels are formed before rematerialization, so that a recomputed
+/// value. Epilogues are taken from kernels, so before these are formed. Kernels
+/// are formed before rematerialization, so that a recomputed
 /// value comes from the very kernel that made it first, to the bit;
 /// rematerialization needs to know what the backward uses. A backward is split
 /// after that, so that its halves call the kernels of the whole, and a second

@@ -173,7 +173,8 @@ LogicalResult Compilation::runTo(Level level) {
   if (failed(run([&](OpPassManager &pm) {
         buildStagedPipeline(pm, {options.stages, options.balance, options.remat,
                                  (*policy)->copies(), level != Level::Staged,
-                                 (*policy)->splitsBackward()});
+                                 (*policy)->splitsBackward(), options.epilogues,
+                                 options.architecture});
       })))
     return failure();
   if (reached(Level::Staged))

@@ -51,6 +51,15 @@ struct OptionSet::Storage {
                      "weights and sums)"),
             cl::value_desc("NAME"), cl::init("f32"), in,
             cl::cat(compileCategory())),
+        gpu("gpu",
+            cl::desc("Architecture that decisions are made for: sm_80 or "
+                     "sm_90, unless given (cuda; programs run on both)"),
+            cl::value_desc("NAME"), in, cl::cat(compileCategory())),
+        epilogues("epilogues",
+                  cl::desc("What cuBLASLt does to products before it stores "
+                           "them: auto (all from sm_90 on, else bias), none, "
+                           "bias or all (GELU and its gradient too) (cuda)"),
+                  cl::value_desc("NAME"), in, cl::cat(compileCategory())),
         ranks("ranks", cl::desc("Workers of the pipeline"), cl::value_desc("P"),
               cl::init("1"), in, cl::cat(compileCategory())),
         loops("loops",
@@ -104,8 +113,8 @@ struct OptionSet::Storage {
                       "scheduled, allocated, emitc or cpp"),
              cl::value_desc("LEVEL"), in, cl::cat(compileCategory())) {}
 
-  cl::opt<std::string> model, output, target, precision, ranks, loops, stages,
-      microBatches, microBatchSize;
+  cl::opt<std::string> model, output, target, precision, gpu, epilogues, ranks,
+      loops, stages, microBatches, microBatchSize;
   cl::list<std::string> dims;
   cl::opt<std::string> schedule, balance, remat, loss, lossOutput, optimizer,
       taskTimes;
@@ -121,6 +130,8 @@ bool isCompileOption(llvm::StringRef word, bool &takesNext) {
   static constexpr llvm::StringRef withValue[] = {"o",
                                                   "target",
                                                   "precision",
+                                                  "gpu",
+                                                  "epilogues",
                                                   "ranks",
                                                   "loops",
                                                   "stages",
@@ -379,6 +390,24 @@ static llvm::Error checkTarget(const OptionSet::Storage &s,
   return llvm::Error::success();
 }
 
+/// What is decided for GPUs alone.
+static llvm::Error checkGpu(const OptionSet::Storage &s,
+                            CompileOptions &options) {
+  if (options.target != codegen::Target::Cuda) {
+    for (const cl::opt<std::string> *option : {&s.gpu, &s.epilogues})
+      if (!option->empty())
+        return fail("--", option->ArgStr, " expects --target cuda");
+    return llvm::Error::success();
+  }
+  const std::string gpu = s.gpu.empty() ? "sm_90" : s.gpu.getValue();
+  if (llvm::Error error = readChoice("gpu", gpu, {"sm_80", "sm_90"}))
+    return error;
+  options.architecture = gpu == "sm_80" ? 80 : 90;
+  options.epilogues = s.epilogues.empty() ? "auto" : s.epilogues.getValue();
+  return readChoice("epilogues", options.epilogues,
+                    {"auto", "none", "bias", "all"});
+}
+
 llvm::Expected<CompileOptions>
 OptionSet::check(llvm::StringRef schedule) const {
   const Storage &s = *storage;
@@ -391,6 +420,8 @@ OptionSet::check(llvm::StringRef schedule) const {
   options.remat = s.remat;
   options.noDropout = s.noDropout;
   if (llvm::Error error = checkTarget(s, options))
+    return std::move(error);
+  if (llvm::Error error = checkGpu(s, options))
     return std::move(error);
   if (llvm::Error error = checkSizes(s, options))
     return std::move(error);
@@ -428,6 +459,10 @@ OptionSet::check(llvm::StringRef schedule) const {
                                      {"loss", s.loss.getValue()},
                                      {"optimizer", s.optimizer.getValue()},
                                      {"no_dropout", options.noDropout}};
+  if (options.target == codegen::Target::Cuda) {
+    options.given["gpu"] = "sm_" + std::to_string(options.architecture);
+    options.given["epilogues"] = options.epilogues;
+  }
   return options;
 }
 

@@ -47,6 +47,10 @@ struct CompileOptions {
   std::string output;
   codegen::Target target = codegen::Target::Cpu;
   Precision precision = Precision::F32;
+  /// auto, none, bias or all; empty for CPUs.
+  std::string epilogues;
+  /// The GPU that decisions are made for: 90 is sm_90.
+  int64_t architecture = 90;
   int64_t ranks = 1, stages = 1, microBatches = 1;
   /// Not empty: the fastest of these is to be taken for `stages`.
   std::vector<int64_t> stageChoices;

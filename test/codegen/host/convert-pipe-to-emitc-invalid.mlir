@@ -81,3 +81,20 @@ module {
   pipe.rank 0 train {
   }
 }
+
+// -----
+
+module {
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [#pipe.input<"x">, #pipe.input<"b">] {
+    ^bb0(%x: tensor<4x4xf32>, %b: tensor<4xf32>):
+      // expected-error@+1 {{has no place in a CPU's program; expects a module without nn-fuse-epilogues}}
+      %0 = nn.matmul_epilogue %x, %x bias %b epilogue = bias : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+      pipe.return
+    }
+  }
+  pipe.arena rank 0 bytes 64 {
+  }
+  pipe.rank 0 train {
+  }
+}
