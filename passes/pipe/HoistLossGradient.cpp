@@ -45,8 +45,7 @@ public:
       return true;
     Operation *op = value.getDefiningOp();
     return op && isPure(op) &&
-           (op->hasTrait<OpTrait::ConstantLike>() ||
-            isa<nn::ReshapeOp>(op)) &&
+           (op->hasTrait<OpTrait::ConstantLike>() || isa<nn::ReshapeOp>(op)) &&
            bringOp(op);
   }
 
@@ -108,8 +107,7 @@ void eraseUnused(ForwardOp forward, BackwardOp backward) {
   backward.setInputs(keepUsed(block, 0, backward.getInputs()));
 }
 
-struct HoistLossGradient
-    : impl::PipeHoistLossGradientBase<HoistLossGradient> {
+struct HoistLossGradient : impl::PipeHoistLossGradientBase<HoistLossGradient> {
   void runOnOperation() override {
     for (StageOp stage : getOperation().getOps<StageOp>()) {
       BackwardOp backward = stage.getBackward();
