@@ -104,6 +104,9 @@ static std::optional<BiasedProduct> matchBiasedProduct(AddOp sum) {
     if (!product || product->getBlock() != sum->getBlock())
       continue;
     int64_t columns = columnsOf(product.getResult());
+    // Frameworks never ask cuBLASLt for this, and nothing is to be gained.
+    if (columns == 1)
+      continue;
     if (typeOf(bias).getShape() == ArrayRef<int64_t>(columns) &&
         summand.getType() == sum.getResult().getType())
       return BiasedProduct{sum, product, bias};

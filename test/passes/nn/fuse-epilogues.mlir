@@ -90,6 +90,15 @@ func.func @view_cuts_columns(%x: tensor<4x16xf32>, %w: tensor<16x8xf32>, %c: ten
   return %y, %z : tensor<8x4xf32>, tensor<2x4x4xf32>
 }
 
+// Of one column little would be saved.
+// CHECK-LABEL: func.func @one_column
+// CHECK-NOT:     nn.matmul_epilogue
+func.func @one_column(%x: tensor<4x16xf32>, %w: tensor<16x1xf32>, %b: tensor<1xf32>) -> tensor<4x1xf32> {
+  %p = nn.matmul %x, %w : (tensor<4x16xf32>, tensor<16x1xf32>) -> tensor<4x1xf32>
+  %y = nn.add %p, %b : (tensor<4x1xf32>, tensor<1xf32>) -> tensor<4x1xf32>
+  return %y : tensor<4x1xf32>
+}
+
 // The sum is kept for the backward.
 // CHECK-LABEL: func.func @bias_gelu
 // CHECK-NEXT:    %[[Y:.*]], %[[H:.*]] = nn.matmul_epilogue %arg0, %arg1 bias %arg2 epilogue = bias_gelu : (tensor<4x16xf32>, tensor<16x8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
