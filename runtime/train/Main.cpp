@@ -57,10 +57,12 @@ static void checkProcess(const Program &program, const Options &options,
   const int64_t ranks = program.ranks.size();
   if (transport.size() != ranks && transport.rank() == 0)
     fail("the program has ", ranks, " ranks, but there are ", transport.size(),
-         " processes: start ", ranks, " (mpirun -n ", ranks, ")");
+         " processes: start ", ranks);
   transport.barrier();
   checkAgreement(transport, std::string(program.name) + "\n" +
                                 program.planJson + program.timetable);
+  for (const auto &[name, value] : sharedOptions(options))
+    checkAgreement(transport, value, name, "give all ranks the same options");
   transport.setDeadline(3600);
   if (transport.rank() == 0)
     checkRun(program, options);

@@ -173,6 +173,30 @@ static std::string executableFolder() {
   return slash == std::string::npos ? "." : text.substr(0, slash);
 }
 
+/// What may differ from rank to rank: patience, cores, cards, and files that
+/// only one rank writes or that hosts keep in other places.
+static bool isOwn(const std::string &option) {
+  static const char *const own[] = {
+      "--timeout", "--threads-per-rank", "--log",  "--weights",
+      "--gpus",    "--no-graphs",        "--chaos"};
+  return std::find(std::begin(own), std::end(own), option) != std::end(own);
+}
+
+std::vector<std::pair<std::string, std::string>>
+pipewright::runtime::sharedOptions(const Options &options) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const Row &row : rows()) {
+    if (isOwn(row.name))
+      continue;
+    std::string text;
+    for (const auto &[name, value] : options.shared)
+      if (name == row.name)
+        text += value + "\n";
+    values.emplace_back(row.name, text);
+  }
+  return values;
+}
+
 Options Options::parse(int argc, char **argv, const Program &program) {
   Options options;
   options.learningRate = program.defaults.learningRate;
@@ -199,6 +223,8 @@ Options Options::parse(int argc, char **argv, const Program &program) {
       value = argv[++i];
     }
     row->apply(options, value);
+    if (!isOwn(name))
+      options.shared.emplace_back(name, value);
   }
   if (options.weights.empty())
     options.weights = executableFolder() + "/weights.safetensors";

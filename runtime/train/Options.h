@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pipewright::runtime {
@@ -44,6 +45,9 @@ struct Options {
   std::vector<DataSpec> predict;
   std::vector<DataSpec> outputs;
 
+  /// What was given for options that all ranks must agree on: name, value.
+  std::vector<std::pair<std::string, std::string>> shared;
+
   // Of GPU programs.
   /// Not given: whatever the machine has GPUs enough for.
   std::optional<LinkKind> links;
@@ -66,6 +70,11 @@ struct Options {
   /// tenth.
   float learningRateAt(int64_t step) const;
 };
+
+/// All values given for each option on which the ranks must agree, by name; an
+/// empty text where none was.
+std::vector<std::pair<std::string, std::string>>
+sharedOptions(const Options &options);
 
 /// The text of --help.
 std::string helpText(const Program &program);

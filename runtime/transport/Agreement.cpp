@@ -33,7 +33,8 @@ std::vector<uint64_t> pipewright::runtime::gatherToAll(Transport &transport,
 
 void pipewright::runtime::checkAgreement(Transport &transport,
                                          std::string_view text,
-                                         std::string_view what) {
+                                         std::string_view what,
+                                         std::string_view remedy) {
   const std::vector<uint64_t> hashes = gatherToAll(transport, hashOf(text));
   std::string others;
   int64_t count = 0;
@@ -43,7 +44,7 @@ void pipewright::runtime::checkAgreement(Transport &transport,
   if (count)
     fail(count > 1 ? "ranks " : "rank ", others,
          count > 1 ? " do not have the same " : " does not have the same ",
-         what, " as rank 0: start every rank from a copy of the same folder");
+         what, " as rank 0: ", remedy);
 }
 
 void pipewright::runtime::checkSameLinks(

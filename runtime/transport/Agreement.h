@@ -19,10 +19,12 @@
 namespace pipewright::runtime {
 
 /// Throws an Error on every rank unless all ranks give the same text (the
-/// program's name and plan): it names the ranks that differ from rank 0, and
-/// `what` they differ in.
+/// program's name and plan): it names the ranks that differ from rank 0, `what`
+/// they differ in, and the way out.
 void checkAgreement(Transport &transport, std::string_view text,
-                    std::string_view what = "program");
+                    std::string_view what = "program",
+                    std::string_view remedy =
+                        "start every rank from a copy of the same folder");
 
 /// The same for the links, (from, to), that ranks are about to make.
 void checkSameLinks(Transport &transport,
