@@ -66,6 +66,8 @@ DeviceRank::Parts::Parts(const Program &program, int64_t number,
 }
 
 DeviceRank::Parts::~Parts() {
+  // Communicators may still look at the streams that they were given.
+  links.reset();
   const Driver &driver = cudaDriver();
   for (const EventSlot &event : events)
     driver.cuEventDestroy(event.handle);
@@ -256,8 +258,7 @@ void DeviceRank::read(Buffer buffer, void *destination) {
 
 void DeviceRank::write(Buffer buffer, const void *source) {
   if (buffer)
-    PIPEWRIGHT_CUDA(
-        cuMemcpyHtoD(addressOf(device<void>(buffer)), source, buffer.bytes));
+    copyToDevice(addressOf(device<void>(buffer)), source, buffer.bytes);
 }
 
 int64_t DeviceRank::arenaPeak() const { return parts->arena.peak(); }

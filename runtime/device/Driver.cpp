@@ -82,3 +82,9 @@ void pipewright::runtime::checkCuda(CUresult result, const char *call) {
   fail(std::string(call, std::strcspn(call, "(")),
        " failed: ", cudaErrorText(result));
 }
+
+void pipewright::runtime::copyToDevice(CUdeviceptr destination,
+                                       const void *source, int64_t bytes) {
+  PIPEWRIGHT_CUDA(cuMemcpyHtoD(destination, source, bytes));
+  PIPEWRIGHT_CUDA(cuStreamSynchronize(nullptr));
+}

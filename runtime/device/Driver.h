@@ -71,6 +71,10 @@ void checkCuda(CUresult result, const char *call);
 /// "out of memory (CUDA_ERROR_OUT_OF_MEMORY)".
 std::string cudaErrorText(CUresult result);
 
+/// Copies to the GPU and waits until the bytes are there, for streams too: from
+/// pageable memory the driver's own call may come back before.
+void copyToDevice(CUdeviceptr destination, const void *source, int64_t bytes);
+
 /// "12.8" of 12080.
 std::string cudaVersionText(int version);
 

@@ -190,7 +190,7 @@ void LocalLinks::warmUp(const std::vector<std::pair<int64_t, int64_t>> &own) {
   std::vector<int64_t> values(places, -1);
   for (size_t i = 0; i < own.size(); ++i)
     values[2 * i] = own[i].first << 32 | own[i].second;
-  PIPEWRIGHT_CUDA(cuMemcpyHtoD(memory, values.data(), places * bytes));
+  copyToDevice(memory, values.data(), places * bytes);
   std::vector<CUevent> done;
   auto event = [&] { return done.emplace_back(takeEvent()); };
   for (size_t i = 0; i < own.size(); ++i) {

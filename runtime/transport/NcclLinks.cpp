@@ -247,7 +247,7 @@ void NcclLinks::warmUp() {
   auto valueOf = [](const Link &link) { return link.from << 32 | link.to; };
   for (size_t i = 0; i < links.size(); ++i) {
     const int64_t value = links[i].from == self ? valueOf(links[i]) : -1;
-    PIPEWRIGHT_CUDA(cuMemcpyHtoD(space.at(i), &value, sizeof value));
+    copyToDevice(space.at(i), &value, sizeof value);
   }
   call(links[0], [] { return nccl().ncclGroupStart(); });
   for (size_t i = 0; i < links.size(); ++i) {
