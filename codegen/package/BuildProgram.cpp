@@ -208,7 +208,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 )cmake";
   // A program for CPUs needs nothing of CUDA, even where it is installed.
-  text += isCuda ? "add_subdirectory(runtime)\n"
+  // Nor does one for GPUs need oneDNN.
+  text += isCuda ? "set(PIPEWRIGHT_CPU OFF)\nadd_subdirectory(runtime)\n"
                  : "set(PIPEWRIGHT_CUDA OFF)\nadd_subdirectory(runtime)\n";
   if (isCuda)
     text += R"cmake(if(NOT PIPEWRIGHT_HAS_CUDA)
