@@ -6,7 +6,7 @@
 MODEL is a language model; `tools/reference/export_models.py gpt-s gpt-s.onnx` writes
 one whose time goes into matrix products. Programs of both precisions alternate in
 one run. Prints a Markdown table of medians, and what this CPU has for bf16: AMX
-(products four to seven times as fast as float32) or AVX-512 BF16 (none faster).
+(products four to seven times as fast as float32) or AVX-512 BF16 (up to twice).
 """
 
 import argparse
