@@ -57,6 +57,13 @@ Value BodyWriter::stashedValue(BlockArgument argument) const {
 
 /// An op's results are gradients if it is a backward op by name, or reads one.
 void BodyWriter::findGradients(Operation *body) {
+  if (auto gradient = dyn_cast<pipe::GradientBodyInterface>(body)) {
+    size_t saved = gradient.getInputs().size() + gradient.getOutputs().size() +
+                   gradient.getStashFields().size();
+    auto arguments = pipe::blockOf(body).getArguments();
+    gradientValues.insert_range(
+        arguments.slice(saved, gradient.getGradientsOf().size()));
+  }
   for (Operation &op : pipe::blockOf(body)) {
     auto launch = dyn_cast<nn::LaunchOp>(op);
     StringRef name = launch ? launch.getKernel().getLeafReference().getValue()
@@ -313,7 +320,10 @@ LogicalResult BodyWriter::writeReturn(pipe::ReturnOp op) {
 LogicalResult BodyWriter::write(Operation *op) {
   if (isa<nn::ViewOpInterface, nn::ParameterOp>(op))
     return success();
-  if (!isa<pipe::ReturnOp, nn::ConstantOp>(op))
+  // What a library call has added itself is not written again.
+  auto sum = dyn_cast<nn::AccumulateGradientOp>(op);
+  bool isWritten = !sum || !pipe::addedInPlace(behindViews(sum.getGradient()));
+  if (isWritten && !isa<pipe::ReturnOp, nn::ConstantOp>(op))
     writeLayerComment(op);
   if (isa<nn::LibraryOpInterface>(op))
     return writeLibraryCall(op);

@@ -37,9 +37,10 @@ static void writeStageHeader(OpBuilder &builder, ModuleOp emitted,
   for (const StageLayout &stage : layout.stages)
     for (pipe::TaskKind kind : functionKinds())
       if (hasStageFunction(stage, kind))
-        declareFunction(
-            builder, loc, layout.target, stageFunctionName(stage.number, kind),
-            kind != pipe::TaskKind::update, countStageParameters(stage, kind));
+        declareFunction(builder, loc, layout.target,
+                        stageFunctionName(stage.number, kind),
+                        kind != pipe::TaskKind::update,
+                        stageParameters(layout, stage, kind));
 }
 
 static void writeRankHeader(OpBuilder &builder, ModuleOp emitted,
@@ -55,7 +56,7 @@ static void writeRankHeader(OpBuilder &builder, ModuleOp emitted,
       if (function != RankFunction::Evaluate || rank.evaluate)
         declareFunction(builder, loc, layout.target,
                         rankFunctionName(rank.number, function),
-                        /*hasMicroBatch=*/false, 0);
+                        /*hasMicroBatch=*/false, {});
 }
 
 /// Whether any rank's program, and not only its stages, calls kernels.

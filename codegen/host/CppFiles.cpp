@@ -107,16 +107,15 @@ static SmallVector<StringRef> splitAtCommas(StringRef line, int depth) {
 
 constexpr size_t lineWidth = 80;
 
-/// Breaks a long statement after commas, inside of braces only where a plain
-/// list does not fit into a line; continued lines are indented by four more.
+/// Breaks a long statement after commas, inside of braces only where a list
+/// does not fit into a line; continued lines are indented by four more.
 static std::string wrap(StringRef line) {
   if (line.size() <= lineWidth)
     return line.str();
   size_t indent = line.find_first_not_of(' ') + 4;
   SmallVector<StringRef> parts;
   for (StringRef part : splitAtCommas(line, 0)) {
-    bool isPlainList = part.starts_with("{") && !part.starts_with("{.");
-    if (isPlainList && indent + part.rtrim().size() > lineWidth)
+    if (part.starts_with("{") && indent + part.rtrim().size() > lineWidth)
       llvm::append_range(parts, splitAtCommas(part, 1));
     else
       parts.push_back(part);
@@ -209,7 +208,8 @@ static std::string finishFile(StringRef text) {
     if (!inFunction && line.ends_with(") {") && !line.starts_with(" "))
       inFunction = true;
     if (!inFunction) {
-      out += line.rtrim().str() + "\n";
+      bool isDeclaration = line.starts_with("void ") && line.ends_with(");");
+      out += (isDeclaration ? wrap(line) : line.rtrim().str()) + "\n";
       continue;
     }
     function.push_back(line);

@@ -283,29 +283,12 @@ LogicalResult writeProgramTable(OpBuilder &builder, const ProgramLayout &layout,
   emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(""),
                             ValueRange());
 
-  auto function = emitc::FuncOp::create(
-      builder, loc, "main",
-      FunctionType::get(context,
-                        {emitc::OpaqueType::get(context, "int"),
-                         emitc::PointerType::get(emitc::PointerType::get(
-                             emitc::OpaqueType::get(context, "char")))},
-                        {emitc::OpaqueType::get(context, "int")}));
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(function.addEntryBlock());
-  static constexpr StringRef names[] = {"argc", "argv"};
-  for (auto [argument, name] : llvm::zip_equal(function.getArguments(), names))
-    emitc::VerbatimOp::create(builder, loc,
-                              builder.getStringAttr("//@name {} " + name),
-                              ValueRange(argument));
-  auto call = emitc::CallOpaqueOp::create(
-      builder, loc, TypeRange(emitc::OpaqueType::get(context, "int")),
-      "runProgram", function.getArguments(),
-      builder.getArrayAttr({builder.getIndexAttr(0), builder.getIndexAttr(1),
-                            emitc::OpaqueAttr::get(context, "program")}));
-  emitc::VerbatimOp::create(builder, loc,
-                            builder.getStringAttr("//@name {} exitCode"),
-                            call.getResults());
-  emitc::ReturnOp::create(builder, loc, call.getResult(0));
+  emitc::VerbatimOp::create(
+      builder, loc,
+      builder.getStringAttr("int main(int argc, char **argv) {\n"
+                            "  return runProgram(argc, argv, program);\n"
+                            "}"),
+      ValueRange());
   return success();
 }
 

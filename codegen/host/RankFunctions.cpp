@@ -357,10 +357,10 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
       return task.emitOpError("expects the place of its weights");
     arguments.push_back(weightsAt(*stage, *task.getWeights()));
   }
-  if (arguments.size() != countStageParameters(*stage, kind))
-    return task.emitOpError()
-           << "expects " << countStageParameters(*stage, kind)
-           << " buffers, but got " << arguments.size();
+  size_t expected = stageParameters(layout, *stage, kind).size();
+  if (arguments.size() != expected)
+    return task.emitOpError() << "expects " << expected << " buffers, but got "
+                              << arguments.size();
   int64_t microBatch = *task.getMicroBatch();
   writer.callStage(letterOf(kind), stage->number,
                    stageFunctionName(stage->number, kind), microBatch,

@@ -86,9 +86,11 @@ ShapeText &ShapeText::field(StringRef name, Type element) {
 // Functions
 //===----------------------------------------------------------------------===//
 
+static StringRef rankClass(Target target) {
+  return target == Target::Cuda ? "DeviceRank" : "Rank";
+}
 static Type rankType(MLIRContext *context, Target target) {
-  return emitc::OpaqueType::get(context, target == Target::Cuda ? "DeviceRank &"
-                                                                : "Rank &");
+  return emitc::OpaqueType::get(context, (rankClass(target) + " &").str());
 }
 static Type bufferType(MLIRContext *context) {
   return emitc::OpaqueType::get(context, "Buffer");
@@ -463,11 +465,17 @@ std::string streamName(pipe::StreamAttr stream) {
 }
 
 void declareFunction(OpBuilder &builder, Location loc, Target target,
-                     StringRef name, bool hasMicroBatch, size_t numBuffers) {
-  auto function = emitc::FuncOp::create(
-      builder, loc, name,
-      functionType(builder.getContext(), target, hasMicroBatch, numBuffers));
-  function.setPrivate();
+                     StringRef name, bool hasMicroBatch,
+                     ArrayRef<std::string> parameters) {
+  // As text, for EmitC's declarations leave out what parameters are called.
+  std::string text =
+      ("void " + name + "(" + rankClass(target) + " &rank").str();
+  if (hasMicroBatch)
+    text += (", int64_t " + Twine(microBatchName)).str();
+  for (const std::string &parameter : parameters)
+    text += ", Buffer " + parameter;
+  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(text + ");"),
+                            ValueRange());
 }
 
 void writeFileHead(OpBuilder &builder, Location loc, Target target,

@@ -168,7 +168,7 @@ std::string streamName(pipe::StreamAttr stream);
 /// Declares a function that another file defines.
 void declareFunction(mlir::OpBuilder &builder, mlir::Location loc,
                      Target target, llvm::StringRef name, bool hasMicroBatch,
-                     size_t numBuffers);
+                     llvm::ArrayRef<std::string> parameters);
 
 /// The lines at the top of a generated file.
 void writeFileHead(mlir::OpBuilder &builder, mlir::Location loc, Target target,

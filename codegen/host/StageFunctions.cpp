@@ -132,20 +132,6 @@ static bool usesHandover(Operation *body) {
          (gradient.takesHandover() || !pipe::returnOf(body).getStash().empty());
 }
 
-size_t countStageParameters(const StageLayout &stage, pipe::TaskKind kind) {
-  auto op = stage.op;
-  Operation *body = op.bodyOf(kind);
-  if (!body)
-    return 0;
-  bool readsVersion = stage.hasVersions() && !isa<pipe::EvaluateOp>(body);
-  size_t stashes = usesStash(body) + usesHandover(body) + readsVersion;
-  size_t results = pipe::returnOf(body).getValues().size();
-  if (auto gradient = dyn_cast<pipe::GradientBodyInterface>(body))
-    return gradient.getInputs().size() + gradient.getOutputs().size() +
-           gradient.getGradientsOf().size() + results + stashes;
-  return pipe::blockOf(body).getNumArguments() + results + stashes;
-}
-
 /// Names for the arguments of a forward or evaluate body.
 static std::string nameOfSource(const ProgramLayout &layout, Attribute source) {
   if (auto input = dyn_cast<pipe::InputAttr>(source))
@@ -154,6 +140,59 @@ static std::string nameOfSource(const ProgramLayout &layout, Attribute source) {
   if (const StageLayout *from = layout.findStage(output.getStage().getValue()))
     return layout.nameOfOutput(*from, output.getIndex());
   return "input";
+}
+
+/// What a task of the kind takes, then what it makes: tensors only.
+static SmallVector<std::string> tensorNames(const ProgramLayout &layout,
+                                            const StageLayout &stage,
+                                            Operation *body) {
+  pipe::ForwardOp forward = const_cast<pipe::StageOp &>(stage.op).getForward();
+  NameScope scope;
+  SmallVector<std::string> names;
+  auto add = [&](const std::string &name) {
+    names.push_back(scope.unique(name));
+  };
+  if (auto gradient = dyn_cast<pipe::GradientBodyInterface>(body)) {
+    for (int64_t index : gradient.getInputs())
+      add(nameOfSource(layout, forward.getSources()[index]));
+    for (int64_t index : gradient.getOutputs())
+      add(layout.nameOfOutput(stage, index));
+    for (int64_t index : gradient.getGradientsOf())
+      add("d_" + layout.nameOfOutput(stage, index));
+    for (int64_t index : gradient.getInputGradients())
+      add("d_" + nameOfSource(layout, forward.getSources()[index]));
+    return names;
+  }
+  ArrayAttr sources = isa<pipe::ForwardOp>(body)
+                          ? cast<pipe::ForwardOp>(body).getSources()
+                          : cast<pipe::EvaluateOp>(body).getSources();
+  for (Attribute source : sources)
+    add(nameOfSource(layout, source));
+  for (size_t index = 0; index < pipe::returnOf(body).getValues().size();
+       ++index)
+    add(layout.nameOfOutput(stage, index));
+  return names;
+}
+
+/// A stage with versions of its weights reads the newest in evaluation.
+static bool readsVersion(const StageLayout &stage, Operation *body) {
+  return stage.hasVersions() && !isa<pipe::EvaluateOp>(body);
+}
+
+SmallVector<std::string> stageParameters(const ProgramLayout &layout,
+                                         const StageLayout &stage,
+                                         pipe::TaskKind kind) {
+  Operation *body = const_cast<pipe::StageOp &>(stage.op).bodyOf(kind);
+  if (!body)
+    return {};
+  SmallVector<std::string> names = tensorNames(layout, stage, body);
+  if (usesStash(body))
+    names.push_back("stash");
+  if (usesHandover(body))
+    names.push_back("handover");
+  if (readsVersion(stage, body))
+    names.push_back("weights");
+  return names;
 }
 
 //===----------------------------------------------------------------------===//
@@ -202,18 +241,7 @@ writeForward(OpBuilder &builder, const ProgramLayout &layout,
              Preparations &preparations) {
   Region &region = op.getBodyRegion();
   pipe::ReturnOp end = op.getReturn();
-  bool stashes = !end.getStash().empty();
-  NameScope scope;
-  SmallVector<std::string> parameters;
-  for (Attribute source : op.getSources())
-    parameters.push_back(scope.unique(nameOfSource(layout, source)));
-  for (unsigned index = 0; index < end.getValues().size(); ++index)
-    parameters.push_back(scope.unique(layout.nameOfOutput(stage, index)));
-  if (stashes)
-    parameters.push_back("stash");
-  bool hasVersions = stage.hasVersions() && kind == pipe::TaskKind::forward;
-  if (hasVersions)
-    parameters.push_back("weights");
+  SmallVector<std::string> parameters = stageParameters(layout, stage, kind);
 
   writeComment(builder, op.getLoc(), describe(stage, kind, region));
   FunctionWriter writer(builder, op.getLoc(), layout.target,
@@ -227,9 +255,9 @@ writeForward(OpBuilder &builder, const ProgramLayout &layout,
   }
   for (unsigned index = 0; index < end.getValues().size(); ++index)
     body.outputs.push_back(writer.parameter(next++));
-  if (stashes)
+  if (usesStash(op))
     body.stashes[pipe::kForwardStash] = writer.parameter(next++);
-  if (hasVersions)
+  if (readsVersion(stage, op))
     body.weights = writer.parameter(next++);
   writer.task(letterOf(kind), stage.number, true);
   if (failed(writeOps(writer, body, region)))
@@ -246,28 +274,8 @@ static LogicalResult writeGradient(OpBuilder &builder,
                                    Preparations &preparations) {
   auto stageOp = stage.op;
   pipe::GradientBodyInterface op = stageOp.gradientBodyOf(kind);
-  pipe::ForwardOp forward = stageOp.getForward();
   Region &region = op->getRegion(0);
-
-  NameScope scope;
-  SmallVector<std::string> parameters;
-  auto add = [&](const std::string &name) {
-    parameters.push_back(scope.unique(name));
-  };
-  for (int64_t index : op.getInputs())
-    add(nameOfSource(layout, forward.getSources()[index]));
-  for (int64_t index : op.getOutputs())
-    add(layout.nameOfOutput(stage, index));
-  for (int64_t index : op.getGradientsOf())
-    add("d_" + layout.nameOfOutput(stage, index));
-  for (int64_t index : op.getInputGradients())
-    add("d_" + nameOfSource(layout, forward.getSources()[index]));
-  if (usesStash(op))
-    add("stash");
-  if (usesHandover(op))
-    add("handover");
-  if (stage.hasVersions())
-    add("weights");
+  SmallVector<std::string> parameters = stageParameters(layout, stage, kind);
 
   writeComment(builder, op.getLoc(), describe(stage, kind, region));
   FunctionWriter writer(builder, op.getLoc(), layout.target,

@@ -64,8 +64,11 @@ llvm::StringRef letterOf(pipe::TaskKind kind);
 
 /// `stage0_forward`.
 std::string stageFunctionName(int64_t stage, pipe::TaskKind kind);
-/// The number of Buffer parameters of a stage's function.
-size_t countStageParameters(const StageLayout &stage, pipe::TaskKind kind);
+/// The Buffer parameters of a stage's function: what a task takes, what it
+/// makes, its stashes, the version of the weights.
+llvm::SmallVector<std::string> stageParameters(const ProgramLayout &layout,
+                                               const StageLayout &stage,
+                                               pipe::TaskKind kind);
 /// Whether the stage has such a function; of a split backward, only those that
 /// some rank calls.
 bool hasStageFunction(const StageLayout &stage, pipe::TaskKind kind);

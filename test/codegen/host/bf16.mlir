@@ -16,8 +16,8 @@
 // CHECK: .loweredWeights = {
 // CHECK-NEXT: {0, 512}, {512, 256}
 // CHECK: void rank1_setUp(Rank &rank) {
-// CHECK-NEXT: prepareMatmul(rank,
-// CHECK-NEXT: {.m = 4, .n = 16, .k = 8, .transposeB = true, .type = ElementType::BF16, .result = ElementType::BF16});
+// CHECK-NEXT: prepareMatmul(rank, {.m = 4, .n = 16, .k = 8, .transposeB = true,
+// CHECK-NEXT: .type = ElementType::BF16, .result = ElementType::BF16});
 // CHECK: void rank1_step(Rank &rank) {
 // CHECK: const Buffer [[NEW:table_[0-9]]] = {{.*}}, 512};
 // CHECK: const Buffer [[TABLE:table_[0-9]]] = {0, 512};
@@ -29,7 +29,8 @@
 // CHECK: launch(rank, "sgd_bf16_128", sgd_bf16_128, weights, gradients, hyper,
 // CHECK-NEXT: lowered);
 // CHECK: void stage1_backward(
-// CHECK: {.m = 16, .n = 8, .k = 4, .transposeA = true, .beta = 1.0f, .type = ElementType::BF16},
+// CHECK: matmul(rank, {.m = 16, .n = 8, .k = 4, .transposeA = true, .beta = 1.0f,
+// CHECK-NEXT: .type = ElementType::BF16},
 module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 4 : i64, pipe.optimizer = {name = "sgd", lr = 0.1}} {
   nn.weight @table role = parameter : tensor<16x8xf32>
   func.func @model(%tokens: tensor<4xi64> {nn.name = "tokens"}, %labels: tensor<4xi64> {nn.name = "labels"}) -> (tensor<f32> {nn.name = "loss"}) {

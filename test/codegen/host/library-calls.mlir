@@ -6,11 +6,11 @@
 
 // CHECK-LABEL: // ===== ranks.cpp
 // CHECK:      void rank0_setUp(Rank &rank) {
-// CHECK-NEXT:   prepareConvolutionForward(rank, 0,
-// CHECK-NEXT:       {.n = 2, .c = 3, .h = 8, .w = 8, .o = 4, .kh = 3, .kw = 3, .padTop = 1, .padLeft = 1, .padBottom = 1, .padRight = 1, .keepPackedWeight = true},
-// CHECK-NEXT:       true);
-// CHECK-NEXT:   prepareAttention(rank,
-// CHECK-NEXT:       {.batch = 2, .heads = 2, .rows = 4, .depth = 8, .scale = 0.25f, .causal = true, .dropoutRate = 0.1f, .dropoutId = 7});
+// CHECK-NEXT:   prepareConvolutionForward(rank, 0, {.n = 2, .c = 3, .h = 8, .w = 8, .o = 4,
+// CHECK-NEXT:       .kh = 3, .kw = 3, .padTop = 1, .padLeft = 1, .padBottom = 1,
+// CHECK-NEXT:       .padRight = 1, .keepPackedWeight = true}, true);
+// CHECK-NEXT:   prepareAttention(rank, {.batch = 2, .heads = 2, .rows = 4, .depth = 8,
+// CHECK-NEXT:       .scale = 0.25f, .causal = true, .dropoutRate = 0.1f, .dropoutId = 7});
 // CHECK-NEXT: }
 
 // CHECK-LABEL: // ===== stages.cpp
@@ -28,20 +28,19 @@ pipe.stage @s0 on rank 0 {
     %y = nn.conv %x, %w bias %b strides = [1, 1] pads = [1, 1, 1, 1] dilations = [1, 1] groups = 1
       {pipe.buffers = [#pipe.buffer<arena 0 at 1024 bytes 2048>]}
       : (tensor<2x3x8x8xf32>, tensor<4x3x3x3xf32>, tensor<4xf32>) -> tensor<2x4x8x8xf32>
-    // CHECK:      maxPool(rank,
-    // CHECK-NEXT:     {.n = 2, .c = 4, .h = 8, .w = 8, .oh = 4, .ow = 4, .kh = 2, .kw = 2, .strideH = 2, .strideW = 2},
-    // CHECK-NEXT:     conv, max_pool, max_pool_1);
+    // CHECK:      maxPool(rank, {.n = 2, .c = 4, .h = 8, .w = 8, .oh = 4, .ow = 4, .kh = 2,
+    // CHECK-NEXT:     .kw = 2, .strideH = 2, .strideW = 2}, conv, max_pool, max_pool_1);
     %p, %window = nn.max_pool %y kernel = [2, 2] strides = [2, 2] pads = [0, 0, 0, 0] dilations = [1, 1]
       {pipe.buffers = [#pipe.buffer<arena 0 at 3072 bytes 512>, #pipe.buffer<arena 0 at 3584 bytes 128>]}
       : tensor<2x4x8x8xf32> -> (tensor<2x4x4x4xf32>, tensor<2x4x4x4xi8>)
-    // CHECK:      averagePool(rank,
-    // CHECK-NEXT:     {.n = 2, .c = 4, .h = 4, .w = 4, .oh = 2, .ow = 2, .kh = 2, .kw = 2, .strideH = 2, .strideW = 2, .countIncludePad = true},
-    // CHECK-NEXT:     max_pool, average_pool);
+    // CHECK:      averagePool(rank, {.n = 2, .c = 4, .h = 4, .w = 4, .oh = 2, .ow = 2, .kh = 2,
+    // CHECK-NEXT:     .kw = 2, .strideH = 2, .strideW = 2, .countIncludePad = true}, max_pool,
+    // CHECK-NEXT:     average_pool);
     %v = nn.average_pool %p kernel = [2, 2] strides = [2, 2] pads = [0, 0, 0, 0] count_include_pad
       {pipe.buffers = [#pipe.buffer<arena 0 at 3712 bytes 128>]}
       : tensor<2x4x4x4xf32> -> tensor<2x4x2x2xf32>
-    // CHECK:      attention(rank,
-    // CHECK-NEXT:     {.batch = 2, .heads = 2, .rows = 4, .depth = 8, .scale = 0.25f, .causal = true, .dropoutRate = 0.1f, .dropoutId = 7},
+    // CHECK:      attention(rank, {.batch = 2, .heads = 2, .rows = 4, .depth = 8,
+    // CHECK-NEXT:     .scale = 0.25f, .causal = true, .dropoutRate = 0.1f, .dropoutId = 7},
     // CHECK-NEXT:     microBatch, q, q, q, Buffer(), x_attention, x_attention_1);
     %o, %lse = nn.attention %q, %q, %q scale = 2.500000e-01 causal dropout_rate = 1.000000e-01 dropout_id = 7
       {pipe.buffers = [#pipe.buffer<arena 0 at 3840 bytes 512>, #pipe.buffer<arena 0 at 4352 bytes 64>]}
