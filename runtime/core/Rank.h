@@ -23,6 +23,7 @@
 
 namespace pipewright::runtime {
 
+class Profile;
 class Trace;
 class Transport;
 
@@ -142,6 +143,8 @@ public:
   void setThreads(int64_t count) { threadCount = count; }
   /// Records the following tasks; null stops it.
   void setTrace(Trace *newTrace);
+  /// Measures the calls of the following steps, on a GPU; null stops it.
+  void setProfile(Profile *newProfile) { profile = newProfile; }
   /// Begins step `step`, with all that changes from step to step.
   void beginStep(int64_t step, float learningRate) {
     beginStep(step, std::vector<float>{learningRate});
@@ -172,6 +175,7 @@ protected:
 
   BatchIo &batchIo() { return *io; }
   Trace *tracing() const { return trace; }
+  Profile *profiling() const { return profile; }
   /// Of the update that runs.
   int64_t update() const { return updateNumber; }
   void addLoss(int64_t microBatch, float loss);
@@ -193,6 +197,7 @@ private:
   Arena arena;
   BatchIo *io = nullptr;
   Trace *trace = nullptr;
+  Profile *profile = nullptr;
   bool observed = false;
   bool capturing = false;
   float hyperValues[4] = {0, 1, 1, 1};

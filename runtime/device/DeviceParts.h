@@ -10,6 +10,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/device/Chaos.h"
 #include "runtime/device/Device.h"
+#include "runtime/device/DeviceProfile.h"
 #include "runtime/device/DeviceRank.h"
 #include "runtime/device/DeviceTrace.h"
 #include "runtime/device/Staging.h"
@@ -113,6 +114,8 @@ struct DeviceRank::Parts {
   Chaos chaos;
   DeviceTrace trace;
   bool traced = false;
+  DeviceProfile profile;
+  bool profiled = false;
   /// By kind of run: step, evaluation.
   bool isFirstRun[2] = {true, true};
   /// Nothing may be allocated any more.

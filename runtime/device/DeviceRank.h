@@ -26,6 +26,7 @@ namespace pipewright::runtime {
 
 class Device;
 class DeviceLinks;
+class DeviceProfile;
 
 /// How a rank uses its GPU.
 struct DeviceSettings {
@@ -90,6 +91,8 @@ public:
   Device &gpu();
   /// The functions of a kernel of the program, one for each launch.
   const std::vector<CUfunc_st *> &functions(const DeviceKernel &kernel);
+  /// What measures calls; null unless the running step is profiled.
+  DeviceProfile *profile();
 
   // --- What the training loop calls ----------------------------------------
 

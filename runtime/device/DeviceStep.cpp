@@ -151,7 +151,10 @@ void DeviceRank::begin(bool evaluation) {
   }
   for (EventSlot &event : p.events)
     event.state = EventSlot::State::Unused;
-  p.graphs.begin(evaluation, evaluation && wantsOutputs());
+  p.profiled = profiling() != nullptr;
+  if (p.profiled)
+    p.profile.begin();
+  p.graphs.begin(evaluation, p.profiled || (evaluation && wantsOutputs()));
   p.log.clear();
   beginStaging(evaluation);
   p.reported.clear();
@@ -172,6 +175,9 @@ void DeviceRank::finish() {
   if (p.traced)
     p.trace.finish(*tracing());
   p.traced = false;
+  if (p.profiled)
+    p.profile.finish(*profiling());
+  p.profiled = false;
   if (!p.captured)
     return;
   std::vector<std::vector<float>> sums;

@@ -1,6 +1,7 @@
 //===- KernelLaunch.cpp - Launches of the program's kernels ---------------===//
 
 #include "runtime/device/DeviceParts.h"
+#include "runtime/device/DeviceProfile.h"
 #include "runtime/device/DeviceRank.h"
 
 using namespace pipewright::runtime;
@@ -25,6 +26,12 @@ void pipewright::runtime::prepare(DeviceRank &rank,
 
 void pipewright::runtime::launch(DeviceRank &rank, const DeviceKernel &kernel,
                                  std::initializer_list<Buffer> arguments) {
+  const MeasuredCall measured(rank, [&] {
+    CallCost cost{kernel.name};
+    for (Buffer argument : arguments)
+      cost.bytes += static_cast<double>(argument.bytes);
+    return cost;
+  });
   std::vector<void *> pointers;
   pointers.reserve(arguments.size() + 1);
   for (Buffer argument : arguments)

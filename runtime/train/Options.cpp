@@ -149,6 +149,11 @@ static const std::vector<Row> &rows() {
        Row::For::Gpus},
       {"--no-graphs", "", "launch every kernel anew, without CUDA graphs",
        [](O &o, const Text &) { o.graphs = false; }, Row::For::Gpus},
+      {"--profile", "N", "table of what calls took in the last N steps",
+       [](O &o, const Text &t) {
+         o.profileSteps = parseInteger("--profile", t, 1);
+       },
+       Row::For::Gpus},
       {"--chaos", "SEED", "random delays, to find events that are missing",
        [](O &o, const Text &t) { o.chaos = parseInteger("--chaos", t, 1); },
        Row::For::Gpus},

@@ -40,6 +40,8 @@ struct Options {
   std::string save;
   std::string trace;
   int64_t traceSteps = 1;
+  /// How many steps at the end are profiled.
+  int64_t profileSteps = 0;
   std::string dumpGradients;
   std::string guess;
   std::vector<DataSpec> predict;

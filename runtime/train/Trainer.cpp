@@ -4,6 +4,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonLines.h"
+#include "runtime/trace/Profile.h"
 #include "runtime/trace/Trace.h"
 #include "runtime/train/Batches.h"
 #include "runtime/train/Evaluate.h"
@@ -100,6 +101,7 @@ private:
   JsonLines log;
   std::unique_ptr<Dataset> data, evalData;
   Trace trace;
+  Profile profile;
   std::vector<double> stepSeconds;
   bool evaluated = false;
 };
@@ -193,6 +195,9 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
     trace.beginStep(number);
     rank.setTrace(&trace);
   }
+  const bool profiled =
+      (number + 1) * together + options.profileSteps > options.steps;
+  rank.setProfile(profiled ? &profile : nullptr);
 
   const auto start = Clock::now();
   rank.beginStep(number, learningRates);
@@ -210,7 +215,10 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   const double seconds =
       std::chrono::duration<double>(Clock::now() - start).count();
 
-  stepSeconds.push_back(seconds);
+  if (profiled)
+    profile.endStep(seconds);
+  else
+    stepSeconds.push_back(seconds);
   if (!speaks)
     return;
   for (int64_t update = 0; update < together; ++update) {
@@ -237,6 +245,12 @@ void Trainer::finish() {
   if (options.steps > 0)
     say(summary);
   transport.setDeadline(patientSeconds);
+  if (options.profileSteps > 0 && options.steps > 0) {
+    const auto texts = gatherTexts(transport, profile.toText());
+    for (size_t r = 1; r < texts.size(); ++r)
+      profile.merge(texts[r]);
+    say("\n" + profile.table(transport.size()));
+  }
   if (!options.trace.empty() && options.steps > 0) {
     const auto rows = gatherTexts(transport, trace.toJson(rank.number()));
     if (speaks)

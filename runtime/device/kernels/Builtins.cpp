@@ -3,6 +3,7 @@
 #include "runtime/device/kernels/Builtins.h"
 #include "runtime/core/Error.h"
 #include "runtime/device/Device.h"
+#include "runtime/device/DeviceProfile.h"
 #include "runtime/device/Driver.h"
 
 #include <limits>
@@ -36,6 +37,7 @@ void pipewright::runtime::launchBuiltin(DeviceRank &rank,
   if (blocks > std::numeric_limits<int32_t>::max())
     fail("kernel ", kernel.entry, " would need ", blocks,
          " blocks, more than a GPU can launch; use smaller micro-batches");
+  const MeasuredCall measured(rank, [&] { return CallCost{kernel.entry}; });
   const CUfunction function =
       rank.gpu().find(imagesOf(kernel.image), kernel.entry.c_str());
   PIPEWRIGHT_CUDA(cuLaunchKernel(function, static_cast<unsigned>(blocks), 1, 1,

@@ -11,7 +11,9 @@
 #include "runtime/device/kernels/Convolution.h"
 #include "runtime/core/Error.h"
 #include "runtime/device/Cudnn.h"
+#include "runtime/device/DeviceProfile.h"
 #include "runtime/device/kernels/Builtins.h"
+#include "runtime/device/kernels/CallCosts.h"
 
 #include <algorithm>
 #include <optional>
@@ -399,6 +401,8 @@ static void execute(DeviceRank &rank, const ConvolutionPlan &plan,
                     const DirectionNames &names,
                     std::vector<std::pair<Tensor, const void *>> tensors,
                     void *workspace) {
+  const MeasuredCall measured(rank,
+                              [&] { return costOf(plan.shape, names.text); });
   std::vector<int64_t> ids;
   std::vector<const void *> pointers;
   for (const auto &[id, pointer] : tensors) {

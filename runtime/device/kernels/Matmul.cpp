@@ -10,7 +10,9 @@
 #include "runtime/core/Error.h"
 #include "runtime/device/CublasLt.h"
 #include "runtime/device/Device.h"
+#include "runtime/device/DeviceProfile.h"
 #include "runtime/device/kernels/Builtins.h"
+#include "runtime/device/kernels/CallCosts.h"
 
 #include <map>
 #include <memory>
@@ -275,6 +277,7 @@ void pipewright::runtime::matmul(DeviceRank &rank, const MatmulShape &shape,
 void pipewright::runtime::matmul(DeviceRank &rank, const MatmulShape &shape,
                                  MatmulEpilogue epilogue, Buffer a, Buffer b,
                                  Buffer y, Buffer bias, Buffer aux) {
+  const MeasuredCall measured(rank, [&] { return costOf(shape, epilogue); });
   Matmuls &state = rank.library<Matmuls>();
   const MatmulShape s = simplified(shape);
   const void *aData = rank.device<void>(a);

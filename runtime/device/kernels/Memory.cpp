@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/kernels/Memory.h"
+#include "runtime/device/DeviceProfile.h"
 #include "runtime/device/Driver.h"
 #include "runtime/device/kernels/BuiltinParameters.h"
 #include "runtime/device/kernels/Builtins.h"
@@ -16,6 +17,11 @@
 
 using namespace pipewright::runtime;
 
+/// `times` is how often each of the bytes is read or written.
+static auto costOf(const char *name, Buffer buffer, double times) {
+  return [=] { return CallCost{name, times * buffer.bytes}; };
+}
+
 static CUdeviceptr address(DeviceRank &rank, Buffer buffer) {
   return reinterpret_cast<CUdeviceptr>(rank.device<char>(buffer));
 }
@@ -23,6 +29,7 @@ static CUdeviceptr address(DeviceRank &rank, Buffer buffer) {
 void pipewright::runtime::zero(DeviceRank &rank, Buffer buffer) {
   if (!buffer)
     return;
+  const MeasuredCall measured(rank, costOf("zero", buffer, 1));
   const CUdeviceptr to = address(rank, buffer);
   if (to % 4 == 0 && buffer.bytes % 4 == 0)
     PIPEWRIGHT_CUDA(
@@ -35,6 +42,7 @@ void pipewright::runtime::copy(DeviceRank &rank, Buffer source,
                                Buffer destination) {
   if (!source)
     return;
+  const MeasuredCall measured(rank, costOf("copy", source, 2));
   const CUdeviceptr from = address(rank, source);
   const CUdeviceptr to = address(rank, destination.at(0, source.bytes));
   if (from != to)
@@ -58,6 +66,7 @@ void pipewright::runtime::setValues(DeviceRank &rank, const void *values,
 
 void pipewright::runtime::accumulate(DeviceRank &rank, Buffer source,
                                      Buffer destination) {
+  const MeasuredCall measured(rank, costOf("accumulate", source, 3));
   const int64_t elements = source.bytes / 4;
   const float *from = rank.device<float>(source);
   float *to = rank.device<float>(destination);
@@ -69,8 +78,10 @@ void pipewright::runtime::accumulate(DeviceRank &rank, Buffer source,
 }
 
 void pipewright::runtime::fill(DeviceRank &rank, float value, Buffer buffer) {
-  if (buffer)
-    PIPEWRIGHT_CUDA(cuMemsetD32Async(address(rank, buffer),
-                                     std::bit_cast<uint32_t>(value),
-                                     buffer.bytes / 4, rank.computeStream()));
+  if (!buffer)
+    return;
+  const MeasuredCall measured(rank, costOf("fill", buffer, 1));
+  PIPEWRIGHT_CUDA(cuMemsetD32Async(address(rank, buffer),
+                                   std::bit_cast<uint32_t>(value),
+                                   buffer.bytes / 4, rank.computeStream()));
 }
