@@ -125,6 +125,9 @@ public:
 
   // --- What the training loop calls ----------------------------------------
 
+  /// Between setUp and the loading of weights: does whatever is slow, or may
+  /// not be done any more, when a step uses it for the first time.
+  virtual void rehearse() {}
   /// One call of the program's function, from begin to end.
   virtual void runStep() { program().step(*this); }
   virtual void runEvaluation() { program().evaluate(*this); }

@@ -15,6 +15,7 @@
 #include "runtime/device/DeviceTrace.h"
 #include "runtime/device/Staging.h"
 #include "runtime/device/TaskGraphs.h"
+#include "runtime/device/Watchdog.h"
 #include "runtime/device/WorkLog.h"
 #include "runtime/transport/DeviceLinks.h"
 #include "runtime/transport/Transport.h"
@@ -26,6 +27,7 @@ namespace pipewright::runtime {
 
 /// An event of the program, as the running step has left it.
 struct EventSlot {
+  /// A transfer that is only rehearsed is Recorded, too.
   enum class State { Unused, Recorded, Send, Receive };
 
   CUevent handle = nullptr;
@@ -65,6 +67,7 @@ struct DeviceRank::Parts {
         std::unique_ptr<DeviceLinks> connected, const DeviceSettings &settings);
   ~Parts();
 
+  void reserveStaging(int64_t bytes);
   CUstream handle(Stream stream) const;
   EventSlot &slot(int64_t event);
   /// Calls of links: what they throw gets where the streams stand behind it.
@@ -79,6 +82,15 @@ struct DeviceRank::Parts {
     }
   }
   std::string position();
+  /// The same for the watchdog, whose thread it is.
+  std::string inspectPosition();
+  /// Waits of links have deadlines of their own.
+  template <class Body>
+  void waitForPeer(const Body &body) {
+    watchdog.end();
+    withPosition(body);
+    watchdog.begin();
+  }
   /// For what a stream may wait for.
   void settle(EventSlot &slot);
   bool isIdle(CUstream stream);
@@ -95,8 +107,6 @@ struct DeviceRank::Parts {
   size_t turn = 0;
   /// What the running one takes from.
   Staging *staging = &steps[0];
-  /// Of one step.
-  int64_t inputBytes = 0;
   std::unordered_map<const DeviceKernel *, std::vector<CUfunction>> kernels;
 
   CUstream computing = nullptr;
@@ -111,6 +121,7 @@ struct DeviceRank::Parts {
   WorkLog log;
   /// Name of the task that was enqueued last, "" before the first.
   std::string lastTask;
+  std::mutex lastTaskMutex;
   Chaos chaos;
   DeviceTrace trace;
   bool traced = false;
@@ -120,6 +131,8 @@ struct DeviceRank::Parts {
   bool isFirstRun[2] = {true, true};
   /// Nothing may be allocated any more.
   bool started = false;
+  /// Transfers are left out.
+  bool rehearsing = false;
   bool failed = false;
 
   /// The micro-batches whose losses the running step has copied to the host.
@@ -129,6 +142,20 @@ struct DeviceRank::Parts {
   bool capturing = false, captured = false;
 
   std::unique_ptr<DeviceLinks> links;
+  Watchdog watchdog;
+};
+
+/// Watches the calling thread until its end, unless it is watched already.
+class Watched {
+public:
+  explicit Watched(Watchdog &watchdog, double patience = 1)
+      : watchdog(watchdog) {
+    watchdog.begin(patience);
+  }
+  ~Watched() { watchdog.end(); }
+
+private:
+  Watchdog &watchdog;
 };
 
 inline CUdeviceptr addressOf(const void *pointer) {

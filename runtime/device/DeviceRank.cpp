@@ -34,7 +34,10 @@ DeviceRank::Parts::Parts(const Program &program, int64_t number,
       arena(reinterpret_cast<void *>(memory.address()), memory.bytes()),
       mailbox(program), sending(program.ranks.size()),
       receiving(program.ranks.size()), graphs(settings.graphs),
-      chaos(settings.chaos, number), links(std::move(connected)) {
+      chaos(settings.chaos, number), links(std::move(connected)),
+      watchdog(
+          settings.timeout, number, [this] { return inspectPosition(); },
+          [this] { links->abort(); }) {
   int lowest = 0, highest = 0;
   PIPEWRIGHT_CUDA(cuCtxGetStreamPriorityRange(&lowest, &highest));
   auto create = [&](int priority) {
@@ -53,16 +56,26 @@ DeviceRank::Parts::Parts(const Program &program, int64_t number,
     for (int64_t to : program.ranks[peer].sendsTo)
       if (to == number)
         receiving[peer] = create(highest);
+  int64_t inputBytes = 0;
   for (int64_t input : program.ranks[number].inputs) {
     const InputInfo &info = program.inputs.at(input);
     inputBytes +=
         Staging::padded(elementCount(info.shape) * byteWidth(info.type));
   }
-  inputBytes *= program.microBatches;
+  reserveStaging(inputBytes * program.microBatches);
   const RankProgram &own = program.ranks[number];
   const int64_t known = std::max(own.events, own.evaluateEvents);
   if (known)
     slot(known - 1);
+}
+
+/// Now, while no transfer waits on a GPU: pinning memory may wait for it.
+void DeviceRank::Parts::reserveStaging(int64_t bytes) {
+  if (settings.steps)
+    for (Staging &step : steps)
+      step.reserve(bytes);
+  if (settings.evaluations)
+    evaluations.reserve(bytes);
 }
 
 DeviceRank::Parts::~Parts() {
@@ -147,10 +160,19 @@ std::string DeviceRank::Parts::position() {
   return lastTask.empty() ? "" : "; the last task was " + lastTask;
 }
 
+std::string DeviceRank::Parts::inspectPosition() {
+  device->makeCurrent();
+  const std::string stands = log.inspect();
+  if (!stands.empty())
+    return stands;
+  std::lock_guard<std::mutex> lock(lastTaskMutex);
+  return lastTask.empty() ? "" : "the last task was " + lastTask;
+}
+
 void DeviceRank::Parts::settle(EventSlot &slot) {
   if (!slot.isTransfer() || slot.settled)
     return;
-  withPosition([&] { links->settle(slot.handle); });
+  waitForPeer([&] { links->settle(slot.handle); });
   slot.settled = true;
 }
 
@@ -158,6 +180,7 @@ void DeviceRank::record(Stream stream, int64_t event) {
   EventSlot &slot = parts->slot(event);
   CUstream handle = parts->handle(stream);
   parts->chaos.strike(handle);
+  parts->watchdog.touch();
   PIPEWRIGHT_CUDA(cuEventRecord(slot.handle, handle));
   slot.state = EventSlot::State::Recorded;
 }
@@ -172,38 +195,50 @@ void DeviceRank::wait(Stream stream, int64_t event) {
   if (stream == compute && slot.isTransfer())
     parts->log.wait(slot.stream(), slot.handle);
   CUevent begin = isTraced ? parts->trace.mark(handle) : nullptr;
+  parts->watchdog.touch();
   PIPEWRIGHT_CUDA(cuStreamWaitEvent(handle, slot.handle, 0));
   if (isTraced)
     parts->trace.wait(slot.verb(), slot.peer, begin, parts->trace.mark(handle));
 }
 
-void DeviceRank::postSend(int64_t peer, Buffer buffer, int64_t event) {
+/// A transfer, or in a rehearsal the event of one: what is received is zero.
+void DeviceRank::post(bool isSend, int64_t peer, Buffer buffer, int64_t event) {
+  const Stream stream = isSend ? sendTo(peer) : receiveFrom(peer);
   EventSlot &slot = parts->slot(event);
-  CUstream handle = parts->handle(sendTo(peer));
-  parts->chaos.strike(handle);
-  slot = {slot.handle, EventSlot::State::Send, peer, false};
-  if (parts->traced)
-    parts->trace.transfer("send", peer, parts->trace.mark(handle), slot.handle);
+  CUstream handle = parts->handle(stream);
   void *data = device<void>(buffer);
+  if (parts->rehearsing) {
+    if (!isSend && buffer.bytes)
+      PIPEWRIGHT_CUDA(
+          cuMemsetD8Async(addressOf(data), 0, buffer.bytes, handle));
+    return record(stream, event);
+  }
+  parts->chaos.strike(handle);
+  slot = {slot.handle,
+          isSend ? EventSlot::State::Send : EventSlot::State::Receive, peer,
+          false};
+  if (parts->traced)
+    parts->trace.transfer(slot.verb(), peer, parts->trace.mark(handle),
+                          slot.handle);
+  // A link's own deadline speaks first: it knows more.
+  parts->watchdog.begin(1.5);
   parts->withPosition([&] {
-    parts->links->send(peer, data, buffer.bytes, handle, slot.handle);
+    DeviceLinks &links = *parts->links;
+    if (isSend)
+      links.send(peer, data, buffer.bytes, handle, slot.handle);
+    else
+      links.receive(peer, data, buffer.bytes, handle, slot.handle);
   });
-  parts->log.transfer(sendTo(peer), buffer.bytes, slot.handle);
+  parts->watchdog.begin();
+  parts->log.transfer(stream, buffer.bytes, slot.handle);
+}
+
+void DeviceRank::postSend(int64_t peer, Buffer buffer, int64_t event) {
+  post(/*isSend=*/true, peer, buffer, event);
 }
 
 void DeviceRank::postReceive(int64_t peer, Buffer buffer, int64_t event) {
-  EventSlot &slot = parts->slot(event);
-  CUstream handle = parts->handle(receiveFrom(peer));
-  parts->chaos.strike(handle);
-  slot = {slot.handle, EventSlot::State::Receive, peer, false};
-  if (parts->traced)
-    parts->trace.transfer("receive", peer, parts->trace.mark(handle),
-                          slot.handle);
-  void *data = device<void>(buffer);
-  parts->withPosition([&] {
-    parts->links->receive(peer, data, buffer.bytes, handle, slot.handle);
-  });
-  parts->log.transfer(receiveFrom(peer), buffer.bytes, slot.handle);
+  post(/*isSend=*/false, peer, buffer, event);
 }
 
 //===----------------------------------------------------------------------===//
@@ -224,6 +259,7 @@ void DeviceRank::Parts::drain(const std::vector<CUstream> &which,
   auto pause = std::chrono::microseconds(10);
   for (CUstream stream : which)
     while (!isIdle(stream)) {
+      watchdog.touch();
       withPosition([&] {
         links->check();
         transport.poll();
@@ -291,6 +327,11 @@ const uint64_t *DeviceRank::randomState() const {
   return reinterpret_cast<const uint64_t *>(parts->random.address());
 }
 
-CUstream_st *DeviceRank::computeStream() { return parts->computing; }
+CUstream_st *DeviceRank::computeStream() {
+  // Every call that enqueues asks for it.
+  parts->watchdog.touch();
+  return parts->computing;
+}
 
 Device &DeviceRank::gpu() { return *parts->device; }
+

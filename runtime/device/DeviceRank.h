@@ -37,6 +37,8 @@ struct DeviceSettings {
   uint64_t chaos = 0;
   /// Seconds without any progress after which a wait for the GPU gives up.
   double timeout = 60;
+  /// What will be run, so that there is pinned memory for its inputs.
+  bool steps = true, evaluations = true;
 };
 
 class DeviceRank : public Rank {
@@ -96,6 +98,7 @@ public:
 
   // --- What the training loop calls ----------------------------------------
 
+  void rehearse() override;
   void runStep() override;
   void runEvaluation() override;
   void read(Buffer buffer, void *destination) override;
@@ -111,11 +114,13 @@ private:
   struct Parts;
 
   void *resolve(Buffer buffer);
+  void post(bool isSend, int64_t peer, Buffer buffer, int64_t event);
   void run(bool evaluation, void (*function)(Rank &));
   void begin(bool evaluation);
   void beginStaging(bool evaluation);
   bool wantsOutputs();
   void finish();
+  void takeGradients();
   void enqueueGradients();
 
   std::unique_ptr<Parts> parts;

@@ -18,7 +18,11 @@ void DeviceRank::task(const char *kind, int64_t stage, int64_t microBatch,
     enqueueGradients();
   if (isUpdate)
     microBatch = update();
-  p.lastTask = taskName(kind, stage, microBatch);
+  {
+    std::lock_guard<std::mutex> lock(p.lastTaskMutex);
+    p.lastTask = taskName(kind, stage, microBatch);
+  }
+  p.watchdog.touch();
   const NamedRange range(p.lastTask + " rank " + std::to_string(number()));
   p.chaos.strike(p.computing);
   CUevent begin = p.traced ? p.trace.mark(p.computing) : nullptr;
@@ -39,6 +43,7 @@ void DeviceRank::loadInput(int64_t input, int64_t microBatch,
   const void *staged =
       parts->staging->load(batchIo(), input, microBatch, destination.bytes);
   parts->chaos.strike(parts->computing);
+  parts->watchdog.touch();
   PIPEWRIGHT_CUDA(cuMemcpyHtoDAsync(addressOf(device<void>(destination)),
                                     staged, destination.bytes,
                                     parts->computing));
@@ -84,6 +89,9 @@ void DeviceRank::captureGradients() {
     bytes += weight.gradient.bytes;
   parts->gradients = PinnedMemory(bytes);
   parts->capturing = true;
+  // Pinning may wait for the GPUs of this process, and a rank that has begun
+  // its step may make its GPU wait for this one.
+  transport().barrier();
 }
 
 void DeviceRank::enqueueGradients() {
@@ -107,12 +115,20 @@ void DeviceRank::runStep() { run(false, program().step); }
 void DeviceRank::runEvaluation() { run(true, program().evaluate); }
 
 void DeviceRank::run(bool evaluation, void (*function)(Rank &)) {
-  begin(evaluation);
-  function(*this);
-  // The GPU is at work: time to load what it will want next.
-  if (BatchIo *next = evaluation ? nullptr : batchIo().next())
-    parts->steps[1 - parts->turn].prefetch(*next, *parts->staging);
-  finish();
+  Parts &p = *parts;
+  const Watched watched(p.watchdog);
+  try {
+    begin(evaluation);
+    function(*this);
+    // The GPU is at work: time to load what it will want next.
+    if (BatchIo *next = evaluation ? nullptr : batchIo().next())
+      p.steps[1 - p.turn].prefetch(*next, *p.staging);
+    finish();
+  } catch (const Aborted &) {
+    // By the watchdog, which knows why?
+    p.watchdog.touch();
+    throw;
+  }
 }
 
 /// Chooses where inputs are staged: those of a step may be there already.
@@ -121,9 +137,7 @@ void DeviceRank::beginStaging(bool evaluation) {
   if (!evaluation)
     p.turn = 1 - p.turn;
   p.staging = evaluation ? &p.evaluations : &p.steps[p.turn];
-  p.staging->begin(batchIo(), p.inputBytes);
-  if (!evaluation && batchIo().next())
-    p.steps[1 - p.turn].reserve(p.inputBytes);
+  p.staging->begin(batchIo());
 }
 
 /// Graphs know nothing of outputs, which few runs want.
@@ -139,9 +153,11 @@ bool DeviceRank::wantsOutputs() {
 void DeviceRank::begin(bool evaluation) {
   Parts &p = *parts;
   p.started = true;
-  // Later runs give the same transfers.
-  p.links->compareSizes(p.isFirstRun[evaluation]);
-  p.isFirstRun[evaluation] = false;
+  if (!p.rehearsing) {
+    // Later runs give the same transfers.
+    p.links->compareSizes(p.isFirstRun[evaluation]);
+    p.isFirstRun[evaluation] = false;
+  }
   p.traced = tracing() != nullptr;
   if (p.traced && !p.timed) {
     for (const EventSlot &event : p.events)
@@ -168,26 +184,31 @@ void DeviceRank::begin(bool evaluation) {
 
 void DeviceRank::finish() {
   Parts &p = *parts;
-  p.withPosition([&] { p.links->settleAll(); });
+  if (!p.rehearsing)
+    p.waitForPeer([&] { p.links->settleAll(); });
   p.drain(p.streams, transport());
-  for (int64_t microBatch : p.reported)
-    addLoss(microBatch, p.mailbox.losses[microBatch]);
+  if (!p.rehearsing)
+    for (int64_t microBatch : p.reported)
+      addLoss(microBatch, p.mailbox.losses[microBatch]);
   if (p.traced)
     p.trace.finish(*tracing());
   p.traced = false;
   if (p.profiled)
     p.profile.finish(*profiling());
   p.profiled = false;
-  if (!p.captured)
-    return;
+  if (p.captured)
+    takeGradients();
+}
+
+/// The memory stays: giving it back may wait for other ranks' GPUs.
+void DeviceRank::takeGradients() {
   std::vector<std::vector<float>> sums;
-  const float *from = p.gradients.data<float>();
+  const float *from = parts->gradients.data<float>();
   for (const WeightInfo &weight : program().weights) {
     const int64_t count = weight.gradient.bytes / 4;
     sums.emplace_back(from, from + count);
     from += count;
   }
   keepGradients(std::move(sums));
-  p.gradients = PinnedMemory();
-  p.capturing = p.captured = false;
+  parts->capturing = parts->captured = false;
 }

@@ -4,7 +4,6 @@
 #include "runtime/core/Error.h"
 #include "runtime/device/SharedLibrary.h"
 
-#include <cstdlib>
 #include <cstring>
 
 using namespace pipewright::runtime;
@@ -17,15 +16,7 @@ std::string pipewright::runtime::cudaVersionText(int version) {
          std::to_string(version % 1000 / 10);
 }
 
-/// What the driver reads when it starts; a user's own setting is kept.
-static void setEnvironment() {
-  // Streams that wait must not stand in the way of streams that could run:
-  // each rank has one for every link.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-}
-
 static Driver openDriver() {
-  setEnvironment();
   const SharedLibrary library(
       "CUDA driver", "libcuda.so.1",
       "install NVIDIA's driver, or compile the model with --target cpu");

@@ -43,8 +43,8 @@ extern "C" CUresult CUDAAPI cuEventElapsedTime(float *milliseconds,
   F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery) F(cuEventSynchronize)     \
   F(cuEventElapsedTime)                                                        \
   F(cuStreamBeginCapture) F(cuStreamEndCapture) F(cuStreamIsCapturing)         \
-  F(cuGraphInstantiate) F(cuGraphLaunch) F(cuGraphExecDestroy)                 \
-  F(cuGraphDestroy)
+  F(cuGraphInstantiate) F(cuGraphUpload) F(cuGraphLaunch)                      \
+  F(cuGraphExecDestroy) F(cuGraphDestroy)
 // clang-format on
 
 namespace pipewright::runtime {

@@ -9,7 +9,6 @@
 #include "runtime/transport/NcclLinks.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <numeric>
@@ -165,8 +164,13 @@ std::unique_ptr<Rank> GpuPlatform::createRank(Transport &transport) {
                               : createLocalLinks(world, transport);
   connection->connect(linksOf(program));
   transport.setDeadline(patience);
-  const DeviceSettings settings = {options.graphs, options.chaos,
-                                   options.timeout};
+  const DeviceSettings settings = {.graphs = options.graphs,
+                                   .chaos = options.chaos,
+                                   .timeout = options.timeout,
+                                   .steps = options.steps > 0,
+                                   .evaluations = !options.evalData.empty() ||
+                                                  !options.predict.empty() ||
+                                                  !options.guess.empty()};
   auto rank = std::make_unique<DeviceRank>(program, number, transport, device,
                                            std::move(connection), settings);
   return rank;
@@ -198,17 +202,10 @@ std::string GpuPlatform::describe() const {
 // Threads and processes
 //===----------------------------------------------------------------------===//
 
-/// To be called before the driver starts. Libraries load their kernels at the
-/// first use, for which the driver may wait until the GPU is idle; a transfer
-/// of NCCL that waits for its peer meanwhile would never end.
-static void loadKernelsAtOnce() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
-
 std::unique_ptr<Platform>
 pipewright::runtime::createGpuThreads(const Program &program,
                                       const Options &options) {
   const int64_t count = program.ranks.size();
-  if (count > 1 && options.links != LinkKind::Local)
-    loadKernelsAtOnce();
   std::vector<int64_t> ranks(count);
   std::iota(ranks.begin(), ranks.end(), 0);
   return std::make_unique<GpuPlatform>(
@@ -239,8 +236,6 @@ std::unique_ptr<Platform>
 pipewright::runtime::createGpuProcess(const Program &program,
                                       const Options &options, HostPlace place,
                                       Transport &transport) {
-  if (program.ranks.size() > 1)
-    loadKernelsAtOnce();
   GpuChoice choice = chooseGpus(program.ranks.size(), place.count, true,
                                 Device::count(), options);
   choice.gpus = {choice.gpus.at(place.index)};

@@ -2,19 +2,14 @@
 
 #include "runtime/device/Nccl.h"
 #include "runtime/core/Error.h"
-#include "runtime/device/Driver.h"
 #include "runtime/device/SharedLibrary.h"
 
 #include <array>
-#include <cstdlib>
 
 using namespace pipewright::runtime;
 
 /// The first one that keeps several communicators of a GPU in order by itself.
 static constexpr int oldestVersion = NCCL_VERSION(2, 26, 0);
-
-/// CUDA 12.3: the order of launches no longer means the order of completion.
-static constexpr int orderedLaunchDriver = 12030;
 
 std::string pipewright::runtime::ncclVersionText(int version) {
   // Up to 2.8 the minor version had one digit.
@@ -22,19 +17,6 @@ std::string pipewright::runtime::ncclVersionText(int version) {
   return std::to_string(version / scale) + "." +
          std::to_string(version % scale / 100) + "." +
          std::to_string(version % 100);
-}
-
-/// What NCCL reads when it makes its first communicator; a user's own setting
-/// is kept.
-static void setEnvironment() {
-  // A rank has one communicator for each link, and their kernels may wait for
-  // each other's peers. If a GPU starts them in another order than the host
-  // gave them, those that wait can keep out those that are waited for. This
-  // makes the GPU start them in the host's order, which the plan was checked
-  // for. Before CUDA 12.3 it would also make each wait for the end of the last,
-  // which is more than the plan was checked for.
-  if (cudaDriver().version >= orderedLaunchDriver)
-    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
 }
 
 static Nccl openNccl() {
@@ -54,7 +36,6 @@ static Nccl openNccl() {
   library.get(nccl.name, #name, needed.c_str());
   PIPEWRIGHT_NCCL_FUNCTIONS(PIPEWRIGHT_NCCL_LOAD)
 #undef PIPEWRIGHT_NCCL_LOAD
-  setEnvironment();
   return nccl;
 }
 

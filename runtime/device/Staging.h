@@ -6,28 +6,29 @@
 #include "runtime/core/Rank.h"
 #include "runtime/device/Device.h"
 
-#include <deque>
 #include <vector>
 
 namespace pipewright::runtime {
 
-/// Pinned memory with the inputs of one step, piece by piece in the order in
-/// which the step asks for them. They can be loaded while the step before still
-/// runs, which asked for the same pieces of its own batch.
+/// Pinned memory with the inputs of one step, piece by piece. They can be
+/// loaded while the step before still runs, which asked for the same pieces of
+/// its own batch.
 class Staging {
 public:
-  /// A step begins, which takes its inputs from `io`: about so many bytes. The
-  /// GPU is done with all that was here.
-  void begin(const BatchIo &io, int64_t bytes);
-  /// Room for a step: pinning memory while the GPU works may wait for it.
+  /// Room for all inputs of a step, each micro-batch once; before the first:
+  /// to pin memory the driver may wait for the GPU.
   void reserve(int64_t bytes);
-  /// The values of an input: those that are here, or else from `io`.
+  /// A step begins, which takes its inputs from `io`. The GPU is done with all
+  /// that was here.
+  void begin(const BatchIo &io);
+  /// The values of an input: those that are here, or else from `io`. Throws an
+  /// Error if more is asked for than there is room for.
   const void *load(BatchIo &io, int64_t input, int64_t microBatch,
                    int64_t bytes);
-  /// Loads what the next step will ask for, if it asks as `now` was asked.
+  /// Loads what the next step will ask for, if it asks for what `now` has.
   void prefetch(BatchIo &next, const Staging &now);
 
-  int64_t bytes() const { return total; }
+  int64_t bytes() const { return memory.bytes(); }
 
   /// What a piece of so many bytes takes.
   static int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -39,17 +40,10 @@ private:
   };
 
   void rewind();
-  const void *add(BatchIo &io, int64_t input, int64_t microBatch,
-                  int64_t bytes);
-  void *take(int64_t bytes);
 
-  std::deque<PinnedMemory> chunks;
-  size_t chunk = 0;
+  PinnedMemory memory;
   int64_t used = 0;
-  int64_t total = 0;
-  /// What is here, and how many of them the step has got.
   std::vector<Piece> pieces;
-  size_t given = 0;
   /// Set while pieces wait for their step.
   const BatchIo *prefetched = nullptr;
 };

@@ -66,6 +66,8 @@ CUgraphExec TaskGraphs::capture(CUstream stream,
   CUgraphExec executable = nullptr;
   if (result == CUDA_SUCCESS && refused.empty())
     result = driver.cuGraphInstantiate(&executable, graph, 0);
+  if (executable)
+    result = driver.cuGraphUpload(executable, stream);
   if (graph)
     driver.cuGraphDestroy(graph);
   if (refused.empty() && result != CUDA_SUCCESS)

@@ -11,6 +11,7 @@ WorkLog::~WorkLog() {
 }
 
 void WorkLog::clear() {
+  std::lock_guard<std::mutex> lock(mutex);
   for (Row &row : rows) {
     row.pieces.clear();
     row.finished = 0;
@@ -18,11 +19,14 @@ void WorkLog::clear() {
   markersUsed = 0;
 }
 
-WorkLog::Row &WorkLog::row(Stream stream) {
+void WorkLog::add(Stream stream, Piece piece) {
+  std::lock_guard<std::mutex> lock(mutex);
   for (Row &row : rows)
-    if (row.stream == stream)
-      return row;
-  return rows.emplace_back(Row{stream, {}, 0});
+    if (row.stream == stream) {
+      row.pieces.push_back(piece);
+      return;
+    }
+  rows.push_back({stream, {piece}, 0});
 }
 
 void WorkLog::task(CUstream stream, const char *kind, int64_t stage,
@@ -33,21 +37,18 @@ void WorkLog::task(CUstream stream, const char *kind, int64_t stage,
   }
   CUevent marker = markers[markersUsed++];
   PIPEWRIGHT_CUDA(cuEventRecord(marker, stream));
-  row(compute).pieces.push_back(
-      {Piece::What::Task, marker, kind, stage, microBatch});
+  add(compute, {Piece::What::Task, marker, kind, stage, microBatch});
 }
 
 void WorkLog::transfer(Stream stream, int64_t bytes, CUevent done) {
-  row(stream).pieces.push_back(
-      {.what = Piece::What::Transfer, .done = done, .bytes = bytes});
+  add(stream, {.what = Piece::What::Transfer, .done = done, .bytes = bytes});
 }
 
 void WorkLog::wait(Stream stream, CUevent done) {
-  row(compute).pieces.push_back(
-      {.what = Piece::What::Wait, .done = done, .stream = stream});
+  add(compute, {.what = Piece::What::Wait, .done = done, .stream = stream});
 }
 
-bool WorkLog::advance() {
+bool WorkLog::advance(std::vector<Row> &rows) {
   bool further = false;
   for (Row &row : rows)
     while (row.finished < row.pieces.size() &&
@@ -57,6 +58,11 @@ bool WorkLog::advance() {
       further = true;
     }
   return further;
+}
+
+bool WorkLog::advance() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return advance(rows);
 }
 
 static std::string streamText(Stream stream) {
@@ -71,7 +77,7 @@ static std::string streamText(Stream stream) {
   return "";
 }
 
-std::string WorkLog::position() const {
+std::string WorkLog::position(const std::vector<Row> &rows) {
   std::string text;
   for (const Row &row : rows) {
     if (row.finished == row.pieces.size())
@@ -94,6 +100,16 @@ std::string WorkLog::position() const {
     }
   }
   return text;
+}
+
+std::string WorkLog::position() const { return position(rows); }
+
+std::string WorkLog::inspect() {
+  std::unique_lock<std::mutex> lock(mutex);
+  std::vector<Row> copy = rows;
+  lock.unlock();
+  advance(copy);
+  return position(copy);
 }
 
 bool WorkLog::waitsForPeer() const {

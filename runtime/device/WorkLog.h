@@ -12,6 +12,7 @@
 #include "runtime/device/Driver.h"
 #include "runtime/device/Stream.h"
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ public:
   std::string position() const;
   /// Whether tasks wait for another rank, by the last advance.
   bool waitsForPeer() const;
+  /// Looks how far the streams are, and says it as `position` does. For another
+  /// thread, while the one that enqueues may hang in the driver.
+  std::string inspect();
 
 private:
   struct Piece {
@@ -61,8 +65,12 @@ private:
     size_t finished = 0;
   };
 
-  Row &row(Stream stream);
+  void add(Stream stream, Piece piece);
+  static bool advance(std::vector<Row> &rows);
+  static std::string position(const std::vector<Row> &rows);
 
+  /// Guards the rows against `inspect`.
+  std::mutex mutex;
   std::vector<Row> rows;
   std::vector<CUevent> markers;
   size_t markersUsed = 0;

@@ -11,7 +11,11 @@
 #include "runtime/transport/Bootstrap.h"
 #include "runtime/transport/ThreadTransport.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
+#include <mutex>
 #include <thread>
 
 using namespace pipewright::runtime;
@@ -21,6 +25,49 @@ static int reportError(const std::string &message) {
   std::fprintf(stderr, "error: %s\n", message.c_str());
   return 1;
 }
+
+/// Destructors, the driver's and NCCL's own among them, wait for the GPU, which
+/// after a failure may never come to an end.
+[[noreturn]] static void endAtOnce() {
+  std::fflush(nullptr);
+  std::_Exit(1);
+}
+
+namespace {
+/// Counts the ranks that have come to their end.
+class Arrivals {
+public:
+  explicit Arrivals(int64_t ranks) : left(ranks) {}
+
+  void arrive() {
+    std::lock_guard<std::mutex> lock(mutex);
+    --left;
+    changed.notify_all();
+  }
+  /// Waits for all, but no longer than this once one has failed: another may
+  /// hang in the driver. Whether all have come.
+  bool waitForAll(const ThreadWorld &world, double secondsAfterFailure) {
+    std::unique_lock<std::mutex> lock(mutex);
+    const std::chrono::milliseconds slice(50);
+    double waited = 0;
+    while (!changed.wait_for(lock, slice, [&] { return left == 0; })) {
+      if (world.failed())
+        waited += std::chrono::duration<double>(slice).count();
+      if (waited > secondsAfterFailure)
+        return false;
+    }
+    return true;
+  }
+
+private:
+  std::mutex mutex;
+  std::condition_variable changed;
+  int64_t left;
+};
+} // namespace
+
+/// How long ranks that are GPUs may take to end after one of them has failed.
+static constexpr double endSeconds = 15;
 
 /// All ranks as threads of this process.
 static int runThreads(const Program &program, const Options &options) {
@@ -33,6 +80,7 @@ static int runThreads(const Program &program, const Options &options) {
   }
   const int64_t ranks = program.ranks.size();
   ThreadWorld world(ranks);
+  Arrivals arrivals(ranks);
   std::vector<std::thread> threads;
   for (int64_t r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] {
@@ -44,10 +92,20 @@ static int runThreads(const Program &program, const Options &options) {
       } catch (const std::exception &error) {
         transport.abort(ranked(r, error.what()));
       }
+      arrivals.arrive();
     });
+  if (program.device && !arrivals.waitForAll(world, endSeconds)) {
+    reportError(world.failure());
+    endAtOnce();
+  }
   for (std::thread &thread : threads)
     thread.join();
-  return world.failed() ? reportError(world.failure()) : 0;
+  if (!world.failed())
+    return 0;
+  reportError(world.failure());
+  if (program.device)
+    endAtOnce();
+  return 1;
 }
 
 /// Before any work. Only one process looks at options and files, so that a
@@ -72,25 +130,29 @@ static void checkProcess(const Program &program, const Options &options,
 /// This process is one rank.
 static int runProcess(const Program &program, const Options &options) {
   std::unique_ptr<Transport> transport;
+  std::unique_ptr<Platform> platform;
+  std::string message;
   bool checked = false;
   try {
     transport = createProcessTransport(options.timeout);
     checkProcess(program, options, *transport);
     checked = true;
-    const auto platform = createProcessPlatform(program, options, *transport);
+    platform = createProcessPlatform(program, options, *transport);
     runRank(options, *platform, true, *transport);
     return 0;
   } catch (const Aborted &error) {
-    return reportError(error.what());
+    message = error.what();
   } catch (const std::exception &error) {
-    if (!transport)
-      return reportError(error.what());
-    const std::string message =
-        checked ? ranked(transport->rank(), error.what()) : error.what();
+    message = checked ? ranked(transport->rank(), error.what()) : error.what();
     // Over MPI this prints the message and ends all processes.
-    transport->abort(message);
-    return reportError(message);
+    if (transport)
+      transport->abort(message);
   }
+  reportError(message);
+  if (!program.device)
+    return 1;
+  transport.reset();
+  endAtOnce();
 }
 
 /// What only prints something; false if that is not what was asked for.
@@ -113,6 +175,7 @@ int pipewright::runtime::runProgram(int argc, char **argv,
     options = Options::parse(argc, argv, program);
     if (printed(program, options))
       return 0;
+    prepareEnvironment(program, options);
   } catch (const Error &error) {
     // All processes have the same options.
     return environmentRank() == 0 ? reportError(error.what()) : 1;

@@ -5,6 +5,7 @@
 #include "runtime/transport/Agreement.h"
 
 #ifdef PIPEWRIGHT_HAS_CUDA
+#include "runtime/device/Environment.h"
 #include "runtime/device/GpuPlatform.h"
 #endif
 
@@ -52,6 +53,17 @@ private:
        "where CUDA's headers (cuda.h, nccl.h, cublasLt.h, cudnn.h) are found");
 }
 #endif
+
+void pipewright::runtime::prepareEnvironment(const Program &program,
+                                             const Options &options) {
+#ifdef PIPEWRIGHT_HAS_CUDA
+  if (program.device)
+    setGpuEnvironment(program.ranks.size() > 1 &&
+                      options.links != LinkKind::Local);
+#else
+  static_cast<void>(program), static_cast<void>(options);
+#endif
+}
 
 std::unique_ptr<Platform>
 pipewright::runtime::createThreadPlatform(const Program &program,

@@ -24,6 +24,10 @@ public:
   virtual std::string describe() const = 0;
 };
 
+/// Sets what libraries read from the environment when they start. The first
+/// thing that a program does, for MPI may start them.
+void prepareEnvironment(const Program &program, const Options &options);
+
 /// For a process that has all ranks as threads. Throws an Error when the
 /// machine has not what the program needs.
 std::unique_ptr<Platform> createThreadPlatform(const Program &program,

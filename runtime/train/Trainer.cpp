@@ -277,9 +277,10 @@ void pipewright::runtime::runRank(const Options &options, Platform &platform,
   try {
     const Program &program = rank->wholeProgram();
     rank->setSeed(options.seed);
-    loadWeights(*rank, options.weights);
     if (rank->program().setUp)
       rank->program().setUp(*rank);
+    rank->rehearse();
+    loadWeights(*rank, options.weights);
     transport.barrier();
     // A GPU's transfers have deadlines of their own, whose messages tell more
     // than that some rank does not come to the end of the step.

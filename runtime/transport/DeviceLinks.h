@@ -29,6 +29,10 @@ public:
   /// What users call it: "nccl" or "cuda-local".
   virtual const char *name() const = 0;
 
+  /// Whether a transfer that waits for its peer keeps the GPU busy: whatever
+  /// makes the driver wait for an idle GPU then waits for the peer as well.
+  virtual bool occupiesGpu() const { return false; }
+
   /// Makes all links of the program, (from, to), in one order on all ranks,
   /// and exchanges one element over each. Every rank calls it, with the same
   /// list. Throws an Error within the deadline if a rank never comes.

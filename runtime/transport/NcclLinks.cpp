@@ -8,6 +8,7 @@
 #include "runtime/transport/SizeNotices.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -59,6 +60,7 @@ public:
   ~NcclLinks() override;
 
   const char *name() const override { return "nccl"; }
+  bool occupiesGpu() const override { return true; }
   void connect(const std::vector<std::pair<int64_t, int64_t>> &all) override;
   void send(int64_t peer, const void *data, int64_t bytes, CUstream_st *stream,
             CUevent_st *done) override;
@@ -92,7 +94,7 @@ private:
   std::vector<Link> links;
 
   /// Guards the communicators against abort, which comes from any thread.
-  std::mutex mutex;
+  std::timed_mutex mutex;
   bool aborted = false;
 
   SizeNotices notices;
@@ -146,7 +148,7 @@ template <class Call>
 void NcclLinks::call(const Link &link, const Call &body) {
   ncclResult_t result = ncclSuccess;
   {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::lock_guard<std::timed_mutex> lock(mutex);
     if (aborted)
       throw Aborted("stopped because another rank failed");
     result = body();
@@ -376,29 +378,49 @@ void NcclLinks::check() {
 
 // --- Ending ------------------------------------------------------------------
 
-/// Aborting waits for kernels and threads of NCCL to end. Where they do not,
-/// the error that led here must still be heard.
-constexpr std::chrono::seconds abortPatience(10);
+/// Aborting a communicator frees its memory, for which the driver waits until
+/// the whole GPU is idle: until the kernels of the other communicators have
+/// ended, which those do when they are aborted as well. So all are aborted at
+/// once, each by a thread of its own. Where one does not come to an end, the
+/// error that led here must still be heard.
+static std::future<void> abortAll(const std::vector<ncclComm_t> &comms) {
+  struct Count {
+    explicit Count(size_t left) : left(left) {}
+    std::atomic<size_t> left;
+    std::promise<void> ended;
+  };
+  const auto count = std::make_shared<Count>(comms.size());
+  if (comms.empty())
+    count->ended.set_value();
+  for (ncclComm_t comm : comms)
+    std::thread([comm, count] {
+      nccl().ncclCommAbort(comm);
+      if (--count->left == 0)
+        count->ended.set_value();
+    }).detach();
+  return count->ended.get_future();
+}
+
+/// The longest that an abort may hold up the end of the program.
+static std::chrono::duration<double> abortPatience(double deadline) {
+  return std::chrono::duration<double>(std::clamp(deadline, 0.5, 10.0));
+}
 
 void NcclLinks::abort() {
-  std::lock_guard<std::mutex> lock(mutex);
-  if (aborted)
-    return;
-  aborted = true;
+  const auto patience = abortPatience(deadlineSeconds);
+  {
+    // Held by a call of NCCL that does not return: nothing can be done.
+    std::unique_lock<std::timed_mutex> lock(mutex, patience);
+    if (!lock || aborted)
+      return;
+    aborted = true;
+  }
+  // Nobody calls NCCL from here on.
   std::vector<ncclComm_t> comms;
   for (const Link &link : links)
     if (link.comm)
       comms.push_back(link.comm);
-  if (comms.empty())
-    return;
-  std::promise<void> ended;
-  std::future<void> end = ended.get_future();
-  std::thread([comms = std::move(comms), ended = std::move(ended)]() mutable {
-    for (ncclComm_t comm : comms)
-      nccl().ncclCommAbort(comm);
-    ended.set_value();
-  }).detach();
-  end.wait_for(abortPatience);
+  abortAll(comms).wait_for(patience);
 }
 
 /// Both ends of each link: first all say that they are done, then all wait.
@@ -407,7 +429,7 @@ void NcclLinks::finalize() {
     call(link, [&] { return nccl().ncclCommFinalize(link.comm); });
   for (Link &link : links)
     waitUntilReady(link, "the end");
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::timed_mutex> lock(mutex);
   for (Link &link : links)
     nccl().ncclCommDestroy(link.comm);
   aborted = true;

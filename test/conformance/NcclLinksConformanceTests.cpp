@@ -62,6 +62,25 @@ TEST(NcclLinks, AbortFreesStreamsThatWait) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
+/// A communicator that is aborted waits for the transfers of all others.
+TEST(NcclLinks, AbortEndsAllCommunicatorsAtOnce) {
+  const auto errors = run(4, [](Bench &b) {
+    b.links.compareSizes(false);
+    if (b.rank() != 0)
+      return;
+    std::vector<CUevent> events;
+    for (int64_t peer : {1, 2, 3})
+      events.push_back(b.receive(peer, b.put({1}), 1));
+    const auto start = std::chrono::steady_clock::now();
+    b.links.abort();
+    EXPECT_LT(std::chrono::steady_clock::now() - start,
+              std::chrono::seconds(5));
+    for (CUevent done : events)
+      PIPEWRIGHT_CUDA(cuEventSynchronize(done));
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(4));
+}
+
 TEST(NcclLinks, APeerThatGoesAwayIsFoundByCheck) {
   const auto errors = run(2, [](Bench &b) {
     b.links.compareSizes(false);
@@ -217,10 +236,12 @@ static int runScenario(const std::string &name) {
   } catch (const std::exception &error) {
     std::printf("%s\n", error.what());
     std::fflush(stdout);
-    if (links)
-      links->abort();
+    // As a program does: the message first, for it is the cause of whatever
+    // others find broken.
     if (control)
       control->abort(error.what());
+    if (links)
+      links->abort();
     // As a program does: streams may be stuck for ever.
     _exit(1);
   }

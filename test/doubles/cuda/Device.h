@@ -55,6 +55,13 @@ PIPEWRIGHT_DOUBLE_API CUresult enqueue(CUstream stream, Operation operation);
 PIPEWRIGHT_DOUBLE_API void *map(const void *address, size_t bytes,
                                 const char *what);
 
+/// An operation keeps the GPU busy until another rank comes: what waits for an
+/// idle GPU waits for that.
+PIPEWRIGHT_DOUBLE_API void occupy(CUcontext context);
+PIPEWRIGHT_DOUBLE_API void vacate(CUcontext context);
+/// Null: all GPUs.
+PIPEWRIGHT_DOUBLE_API void waitUntilVacant(CUcontext context);
+
 template <class T>
 T *mapElements(const void *address, size_t count, const char *what) {
   return static_cast<T *>(map(address, count * sizeof(T), what));

@@ -41,6 +41,7 @@ static bool breaksCapture(const Stream *stream) {
 
 CUresult pipewright::doubles::submit(Stream *stream, Operation operation,
                                      CUgraphNodeType type) {
+  waitForRoom(stream);
   std::lock_guard<std::mutex> lock(state().mutex);
   if (breaksCapture(stream))
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -189,6 +190,7 @@ CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *exec, CUgraph handle,
   Context *context = nullptr;
   if (CUresult result = enter(context))
     return result;
+  mayWaitForGpu(context);
   std::lock_guard<std::mutex> lock(state().mutex);
   const auto *graph = reinterpret_cast<const Graph *>(handle);
   if (!isLive(graph))
@@ -210,7 +212,13 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphUpload(CUgraphExec, CUstream) { return CUDA_SUCCESS; }
+CUresult CUDAAPI cuGraphUpload(CUgraphExec handle, CUstream) {
+  Context *context = nullptr;
+  if (CUresult result = enter(context))
+    return result;
+  mayLoadKernel(context, handle);
+  return CUDA_SUCCESS;
+}
 
 /// The nodes in the order of their capture, which is one that the graph
 /// allows. An error names the node.
@@ -241,6 +249,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec handle, CUstream streamHandle) {
       return CUDA_ERROR_INVALID_VALUE;
     graph = exec->graph;
   }
+  mayLoadKernel(context, handle);
   auto run = [graph] {
     for (const GraphNode &node : graph->nodes)
       runNode(node);

@@ -169,6 +169,8 @@ struct Settings {
   std::optional<uint64_t> chaosSeed;
   bool log = false;
   bool races = false;
+  bool idle = false;
+  uint64_t queue = 0;
 
   static Settings fromEnvironment();
 };
@@ -234,6 +236,13 @@ CUresult submit(Stream *stream, Operation operation, CUgraphNodeType type);
 /// Puts work on a stream, whatever it captures. Takes no lock but the queue's.
 void push(Stream *stream, Work work);
 void waitFor(Stream *stream);
+/// A call for which the driver may wait until the GPU (null: every one) is
+/// idle.
+void mayWaitForGpu(Context *context);
+/// The same for the first launch of a kernel.
+void mayLoadKernel(Context *context, const void *kernel);
+/// Waits while the stream has as much work as the driver takes.
+void waitForRoom(Stream *stream);
 Stream *makeStream(Context *context, unsigned flags, int priority);
 void closeStream(Stream *stream);
 void drain(Context *context);

@@ -168,6 +168,7 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr *address, size_t bytes) {
     return result;
   if (CUresult result = refuseInCapture())
     return result;
+  mayWaitForGpu(context);
   if (bytes == 0 || !address)
     return CUDA_ERROR_INVALID_VALUE;
   {
@@ -192,6 +193,7 @@ CUresult CUDAAPI cuMemFree(CUdeviceptr address) {
     return result;
   if (CUresult result = refuseInCapture())
     return result;
+  mayWaitForGpu(context);
   if (address == 0)
     return CUDA_SUCCESS;
   return release(address, true) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -203,6 +205,7 @@ CUresult CUDAAPI cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
     return result;
   if (CUresult result = refuseInCapture())
     return result;
+  mayWaitForGpu(nullptr);
   if (bytes == 0 || !pointer)
     return CUDA_ERROR_INVALID_VALUE;
   auto allocation = makeAllocation(bytes, -1);
@@ -223,6 +226,7 @@ CUresult CUDAAPI cuMemFreeHost(void *pointer) {
     return result;
   if (CUresult result = refuseInCapture())
     return result;
+  mayWaitForGpu(nullptr);
   return release(reinterpret_cast<uint64_t>(pointer), false)
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_VALUE;

@@ -93,6 +93,7 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *handle, const void *image,
     return result;
   if (!image)
     return CUDA_ERROR_INVALID_VALUE;
+  mayWaitForGpu(context);
   ErrorLog log(count, options, values);
   std::optional<ptx::Module> module;
   if (CUresult result = parse(static_cast<const char *>(image), log, module))
@@ -370,6 +371,7 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction handle, unsigned gridX,
   if (CUresult result =
           packParameters(*function->info, parameters, extra, packed))
     return result;
+  mayLoadKernel(context, function);
   auto run = [context, module = function->module->module,
               name = function->info->name, shape, packed = std::move(packed)] {
     DeviceMemory memory(context, name);

@@ -61,6 +61,8 @@ Settings Settings::fromEnvironment() {
     settings.chaosSeed = number("PIPEWRIGHT_DOUBLE_CHAOS", 1);
   settings.log = number("PIPEWRIGHT_DOUBLE_LOG", 0);
   settings.races = number("PIPEWRIGHT_DOUBLE_RACES", 0);
+  settings.idle = number("PIPEWRIGHT_DOUBLE_IDLE", 0);
+  settings.queue = number("PIPEWRIGHT_DOUBLE_QUEUE", 0);
   return settings;
 }
 

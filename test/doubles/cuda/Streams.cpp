@@ -370,6 +370,7 @@ CUresult CUDAAPI cuEventRecord(CUevent handle, CUstream streamHandle) {
   Stream *stream = nullptr;
   if (CUresult result = findStream(streamHandle, context, stream))
     return result;
+  waitForRoom(stream);
   std::lock_guard<std::mutex> lock(state().mutex);
   Event *event = nullptr;
   if (CUresult result = findEvent(handle, event))
@@ -440,6 +441,7 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream streamHandle, CUevent handle,
   Stream *stream = nullptr;
   if (CUresult result = findStream(streamHandle, context, stream))
     return result;
+  waitForRoom(stream);
   std::lock_guard<std::mutex> lock(state().mutex);
   Event *event = nullptr;
   if (CUresult result = findEvent(handle, event))

@@ -348,5 +348,7 @@ NCCL_DOUBLE_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 
 NCCL_DOUBLE_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  while (neverAborts())
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return ncclCommDestroy(comm);
 }

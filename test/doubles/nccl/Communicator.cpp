@@ -215,12 +215,15 @@ void Communicator::run(const std::shared_ptr<Group> &group) {
   if (aborted)
     return;
   lock.unlock();
+  occupy(context);
   try {
     execute(*group);
   } catch (const DeviceFault &fault) {
     setState(ncclUnhandledCudaError, fault.what());
+    vacate(context);
     throw;
   }
+  vacate(context);
   lock.lock();
   if (aborted)
     return;
@@ -252,12 +255,15 @@ static void copyToItself(const Group &group, int rank) {
 /// Returns when all is done, or when the communicator was aborted.
 void Communicator::execute(Group &group) {
   copyToItself(group, rank);
+  bool broken = false;
   // By channel: those of one go in order, others go on beside them.
   std::map<int, std::deque<Transfer>> channels;
   for (const Call &call : group.calls) {
     if (call.peer == rank)
       continue;
-    if (strike())
+    const Fault fault = strike();
+    broken |= fault == Fault::Stall;
+    if (fault == Fault::Error)
       setState(ncclSystemError, "the environment asked for this error");
     const PeerChannels &peer = peers[call.peer];
     const int socket = (call.isSend ? peer.out : peer.in).get();
@@ -266,7 +272,7 @@ void Communicator::execute(Group &group) {
         map(call.data, call.bytes, call.isSend ? "ncclSend" : "ncclRecv"),
         Ready{call.bytes, static_cast<uint64_t>(call.type)});
   }
-  bool broken = current != ncclSuccess && current != ncclInProgress;
+  broken |= current != ncclSuccess && current != ncclInProgress;
   while (!channels.empty() && !aborted) {
     std::vector<std::pair<int, short>> sockets;
     for (auto channel = channels.begin(); channel != channels.end();) {
@@ -308,11 +314,15 @@ void Communicator::finalize() {
 }
 
 void Communicator::abort() {
-  std::lock_guard<std::mutex> lock(mutex);
-  aborted = true;
-  for (const PeerChannels &peer : peers) {
-    peer.out.cut();
-    peer.in.cut();
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    aborted = true;
+    for (const PeerChannels &peer : peers) {
+      peer.out.cut();
+      peer.in.cut();
+    }
+    changed.notify_all();
   }
-  changed.notify_all();
+  // To give back memory the driver waits until the GPU is idle.
+  waitUntilVacant(context);
 }

@@ -121,9 +121,13 @@ void setLastError(const std::string &text);
 /// The environment asks that no communicator ever finds its other ranks.
 bool neverMeets();
 
+/// The environment asks that no abort ever comes to an end.
+bool neverAborts();
+
 /// The n-th transfer of the process (from 1) meets what the environment asks
-/// for: a delay, the end of the process, an error. True: an error.
-bool strike();
+/// for: a delay, the end of the process, or what is returned.
+enum class Fault { None, Error, Stall };
+Fault strike();
 
 } // namespace pipewright::doubles
 

@@ -3,7 +3,9 @@
 //   PIPEWRIGHT_DOUBLE_NCCL_DELAY=MICROSECONDS  at most, before each transfer
 //   PIPEWRIGHT_DOUBLE_NCCL_EXIT=[RANK:]N       the process ends at its N-th
 //   PIPEWRIGHT_DOUBLE_NCCL_ERROR=[RANK:]N      an error at its N-th transfer
+//   PIPEWRIGHT_DOUBLE_NCCL_STALL=[RANK:]N      nothing moves from the N-th on
 //   PIPEWRIGHT_DOUBLE_NCCL_LOST=1              communicators never get ready
+//   PIPEWRIGHT_DOUBLE_NCCL_STUCK=1             aborts never come to an end
 //
 // RANK is the environment's; transfers count from 1, the first exchange of
 // each link among them.
@@ -27,21 +29,28 @@ static std::string ownRank() {
   return "";
 }
 
-static bool isTurn(const char *variable, int64_t number) {
+/// The N of [RANK:]N; -1 if there is none for this rank.
+static int64_t turnOf(const char *variable) {
   const char *text = std::getenv(variable);
   if (!text)
-    return false;
+    return -1;
   const std::string value = text;
   const size_t colon = value.find(':');
   if (colon == std::string::npos)
-    return std::stoll(value) == number;
-  return value.substr(0, colon) == ownRank() &&
-         std::stoll(value.substr(colon + 1)) == number;
+    return std::stoll(value);
+  return value.substr(0, colon) == ownRank()
+             ? std::stoll(value.substr(colon + 1))
+             : -1;
 }
 
 bool pipewright::doubles::neverMeets() {
   const char *lost = std::getenv("PIPEWRIGHT_DOUBLE_NCCL_LOST");
   return lost && std::atoi(lost);
+}
+
+bool pipewright::doubles::neverAborts() {
+  const char *stuck = std::getenv("PIPEWRIGHT_DOUBLE_NCCL_STUCK");
+  return stuck && std::atoi(stuck);
 }
 
 static void delay() {
@@ -57,12 +66,16 @@ static void delay() {
   std::this_thread::sleep_for(std::chrono::microseconds(time));
 }
 
-bool pipewright::doubles::strike() {
+Fault pipewright::doubles::strike() {
   static std::atomic<int64_t> count{0};
   const int64_t number = ++count;
   delay();
   // As a crash does: nobody is told.
-  if (isTurn("PIPEWRIGHT_DOUBLE_NCCL_EXIT", number))
+  if (turnOf("PIPEWRIGHT_DOUBLE_NCCL_EXIT") == number)
     _exit(9);
-  return isTurn("PIPEWRIGHT_DOUBLE_NCCL_ERROR", number);
+  const int64_t last = turnOf("PIPEWRIGHT_DOUBLE_NCCL_STALL");
+  if (last >= 0 && last <= number)
+    return Fault::Stall;
+  return turnOf("PIPEWRIGHT_DOUBLE_NCCL_ERROR") == number ? Fault::Error
+                                                          : Fault::None;
 }

@@ -6,6 +6,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/device/Staging.h"
 #include "runtime/device/TaskGraphs.h"
+#include "runtime/device/Watchdog.h"
 #include "runtime/device/WorkLog.h"
 
 #include <atomic>
@@ -159,20 +160,59 @@ TEST_F(StagingTest, GivesWhatWasLoadedBefore) {
   auto given = [](Staging &staging, BatchIo &io, int64_t input) {
     return *static_cast<const char *>(staging.load(io, input, 0, 100));
   };
-  now.begin(first, 1024);
+  now.reserve(1024);
+  next.reserve(1024);
+  now.begin(first);
   EXPECT_EQ(given(now, first, 0), 'a');
   EXPECT_EQ(given(now, first, 1), 'a');
   next.prefetch(second, now);
   EXPECT_EQ(second.loads, 2);
-  next.begin(second, 1024);
+  next.begin(second);
   EXPECT_EQ(given(next, second, 0), 'b');
   // Not what the step before asked for: loaded now, like all that follows.
   EXPECT_EQ(given(next, second, 5), 'b');
   EXPECT_EQ(second.loads, 3);
   // A step that is not the expected one.
   next.prefetch(second, now);
-  next.begin(third, 1024);
+  next.begin(third);
   EXPECT_EQ(given(next, third, 0), 'c');
   EXPECT_EQ(third.loads, 1);
+  // What two stages want is loaded once, and nothing is pinned in a step.
+  EXPECT_EQ(given(next, third, 0), 'c');
+  EXPECT_EQ(third.loads, 1);
+  for (int64_t input = 1; input < 4; ++input)
+    given(next, third, input);
+  EXPECT_EQ(errorOf([&] { given(next, third, 4); }),
+            "a step asks for more input than the program says: 1124 bytes, but "
+            "1024 are reserved");
   EXPECT_EQ(now.bytes(), 1024);
+}
+
+TEST(Watchdog, FreesAThreadThatDoesNotComeOn) {
+  std::atomic<bool> released = false;
+  Watchdog watchdog(
+      0.2, 3, [] { return "compute stands at F0.0"; },
+      [&] { released = true; });
+  watchdog.begin();
+  for (int i = 0; i < 30; ++i) {
+    watchdog.touch();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_FALSE(released);
+  // A call that returns only then.
+  while (!released)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(errorOf([&] { watchdog.touch(); }),
+            "the CUDA driver has held up the host for 0.2 s: its queues are "
+            "full, and the GPU comes no further; compute stands at F0.0 "
+            "(--timeout changes it)");
+  watchdog.end();
+}
+
+TEST(Watchdog, LeavesAThreadAloneThatIsNotWatched) {
+  Watchdog watchdog(0.05, 0, [] { return ""; }, [] { FAIL(); });
+  watchdog.begin();
+  watchdog.end();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  watchdog.touch();
 }

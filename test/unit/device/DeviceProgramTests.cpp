@@ -91,6 +91,23 @@ protected:
     return {WEXITSTATUS(pclose(pipe)), output};
   }
 
+  /// Two processes, as torchrun and srun start them.
+  std::array<std::pair<int, std::string>, 2>
+  runProcesses(const std::string &arguments,
+               const std::string &environment = "") {
+    static int port = 20000 + getpid() % 20000;
+    const std::string place =
+        environment +
+        " PIPEWRIGHT_DOUBLE_GPUS=2 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
+        "MASTER_PORT=" +
+        std::to_string(port++) + " RANK=";
+    std::array<std::pair<int, std::string>, 2> results;
+    std::thread other([&] { results[1] = run(arguments, place + "1"); });
+    results[0] = run(arguments, place + "0");
+    other.join();
+    return results;
+  }
+
   std::vector<float> readTwo(const char *file) {
     const SafetensorsReader reader(folder.path(file));
     std::vector<float> values(2);
@@ -289,20 +306,63 @@ TEST_F(TinyDeviceProgram, SameBitsAsProcesses) {
       contains(run(fiveSteps, mpi).second, "ranks 0 and 1 are both on GPU"));
 }
 
-/// As torchrun and srun start them.
 TEST_F(TinyDeviceProgram, ProcessesMeetByTheEnvironment) {
   ASSERT_EQ(run(fiveSteps).first, 0);
   const std::string expected = folder.read("out.safetensors");
-  const std::string place =
-      "PIPEWRIGHT_DOUBLE_GPUS=2 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
-      "MASTER_PORT=" +
-      std::to_string(20000 + getpid() % 20000) + " RANK=";
-  std::pair<int, std::string> second;
-  std::thread other([&] { second = run(fiveSteps, place + "1"); });
-  const auto first = run(fiveSteps, place + "0");
-  other.join();
+  const auto [first, second] = runProcesses(fiveSteps);
   EXPECT_EQ(first.first, 0) << first.second;
   EXPECT_EQ(second.first, 0) << second.second;
   EXPECT_EQ(second.second, "");
   EXPECT_EQ(folder.read("out.safetensors"), expected);
+}
+
+/// The driver may wait for an idle GPU whenever something is done for the first
+/// time, and a receive that waits keeps the GPU busy.
+TEST_F(TinyDeviceProgram, NothingIsDoneForTheFirstTimeBesideTransfers) {
+  const std::string options =
+      fiveSteps + "--eval-data x=x.npy --eval-every 2 --dump-gradients "
+                  "gradients.safetensors --trace trace.json ";
+  ASSERT_EQ(run(options + "--transport cuda-local").first, 0);
+  const std::string expected = folder.read("out.safetensors"),
+                    gradients = folder.read("gradients.safetensors");
+  for (const char *more : {"", " --no-graphs"}) {
+    const auto [status, output] =
+        run(options + "--transport nccl" + more,
+            "PIPEWRIGHT_DOUBLE_GPUS=2 PIPEWRIGHT_DOUBLE_IDLE=1 "
+            "CUDA_MODULE_LOADING=LAZY");
+    ASSERT_EQ(status, 0) << output;
+    EXPECT_EQ(folder.read("out.safetensors"), expected);
+    EXPECT_EQ(folder.read("gradients.safetensors"), gradients);
+  }
+}
+
+/// A peer hangs, and the driver holds up the host, which looks at nothing.
+TEST_F(TinyDeviceProgram, AHostThatHangsInTheDriverIsFreed) {
+  // The seventh transfer of rank 1 is the first of the second step.
+  const auto [first, second] = runProcesses(
+      fiveSteps + "--timeout 1",
+      "PIPEWRIGHT_DOUBLE_QUEUE=3 PIPEWRIGHT_DOUBLE_NCCL_STALL=1:7");
+  EXPECT_REFUSED(first, "error: rank 0: the CUDA driver has held up the host");
+  EXPECT_TRUE(contains(first.second, "rank 1 stands at transfer "))
+      << first.second;
+}
+
+TEST_F(TinyDeviceProgram, EndsThoughTheHostCannotBeFreed) {
+  const auto [first, second] =
+      runProcesses(fiveSteps + "--timeout 1",
+                   "PIPEWRIGHT_DOUBLE_QUEUE=3 PIPEWRIGHT_DOUBLE_NCCL_STALL=1:7 "
+                   "PIPEWRIGHT_DOUBLE_NCCL_STUCK=1");
+  EXPECT_REFUSED(first, "error: rank 0: the CUDA driver has held up the host");
+}
+
+/// MPI may start the driver, which reads its environment once.
+TEST_F(TinyDeviceProgram, TheEnvironmentIsSetBeforeMpiStarts) {
+  const auto [status, output] = run(
+      fiveSteps,
+      "PIPEWRIGHT_DOUBLE_GPUS=2 mpirun --allow-run-as-root "
+      "--oversubscribe -n 2 env LD_PRELOAD='" PIPEWRIGHT_CUDA_AWARE_MPI "'");
+  ASSERT_EQ(status, 0) << output;
+  EXPECT_TRUE(contains(output, "MPI starts the driver: 32 connections, EAGER, "
+                               "order 1"))
+      << output;
 }
