@@ -1,0 +1,281 @@
+"""Runs prepared programs on a GPU, or on what stands in for CUDA's libraries.
+Each check becomes a record; report.py makes tables of records."""
+
+import array
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+import statistics
+import struct
+import sys
+import tempfile
+import time
+
+from .prepare import training_options
+from .programs import SANITIZED, Failure, Program, call, chosen
+
+ROUNDS = 3
+TIMED_STEPS = 12
+ALLOWED_OVERHEAD = 1.10
+DOUBLES = "test doubles"
+# Tolerance of a weight's change after the steps, relative to the largest
+# change in its tensor: the two targets sum in other orders.
+TOLERANCE = {"f32": 2e-3, "tf32": 1e-1, "bf16": 2e-1}
+
+
+# --- Weights -------------------------------------------------------------------
+
+
+def read_weights(path):
+    with open(path, "rb") as file:
+        size = struct.unpack("<Q", file.read(8))[0]
+        header = json.loads(file.read(size))
+        body = file.read()
+    tensors = {}
+    for name, entry in header.items():
+        if name != "__metadata__" and entry["dtype"] == "F32":
+            begin, end = entry["data_offsets"]
+            tensors[name] = array.array("f", body[begin:end])
+    return tensors
+
+
+def worst_difference(initial, expected, found):
+    """Largest difference of a change over the largest change of its tensor."""
+    before, wanted, got = map(read_weights, (initial, expected, found))
+    worst, where = 0.0, ""
+    for name, values in wanted.items():
+        change = max((abs(a - b) for a, b in zip(values, before[name])), default=0.0)
+        difference = max((abs(a - b) for a, b in zip(values, got[name])), default=0.0)
+        if change > 0 and not difference / change <= worst:
+            worst, where = difference / change, name
+    return worst, where
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+# --- compute-sanitizer -----------------------------------------------------------
+
+# Kernels of cuBLASLt, cuDNN and NCCL: what is said of them is not about us.
+FOREIGN = re.compile(
+    r"cublas|cudnn|cutlass|cute::|nccl|nvjet|xmma|gemm|gemv|splitk|sm\d\d_xmma|sm\d\d_|"
+    r"ampere_|hopper_|volta_|turing_|implicit_convolve|convolve|dgrad|wgrad|nhwc|nchw|"
+    r"flash_fprop|flash_bprop|fort_native|sdpa", re.IGNORECASE)
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+
+
+def sanitizer_blocks(output):
+    """Each complaint of compute-sanitizer, as its lines."""
+    blocks = []
+    for line in output.splitlines():
+        text = re.match(r"========= ?(.*)", line)
+        if not text:
+            continue
+        # What belongs to a complaint is indented.
+        if re.match(r"(Invalid|Error|Warning|Barrier error|Uninitialized|Race|Divergent|Fatal)",
+                    text.group(1)):
+            blocks.append([text.group(1)])
+        elif blocks and text.group(1).startswith("  "):
+            blocks[-1].append(text.group(1).strip())
+    return ["\n".join(block) for block in blocks]
+
+
+def kernels_of(block):
+    """Names of the kernels that a complaint is about."""
+    return (re.findall(r"\bat (.+?)\+0x[0-9a-f]+", block)
+            or re.findall(r"\bat 0x[0-9a-f]+ in (?:\S+:\d+:)?(.+)", block))
+
+
+def judge_sanitizer(output):
+    """Complaints about our kernels, and how many about others'."""
+    if not re.search(r"(ERROR|RACECHECK) SUMMARY: ", output):
+        return ["compute-sanitizer came to no end: " + output[-500:]], 0
+    ours, foreign = [], 0
+    for block in sanitizer_blocks(output):
+        names = kernels_of(block)
+        if names and all(FOREIGN.search(name) for name in names):
+            foreign += 1
+        else:
+            ours.append(block)
+    return ours, foreign
+
+
+# --- Parts ---------------------------------------------------------------------
+
+
+class Measurement:
+    def __init__(self, work, environment, records, card, deadline):
+        self.work = work
+        self.environment = environment
+        self.path = records
+        self.card = card
+        self.deadline = deadline
+        self.over = {(r["part"], r["program"]) for r in read_records([records])
+                     if not r["failures"] and r["card"] == card}
+
+    def executable(self, program):
+        return os.path.join(program.folder(self.work), "train")
+
+    def train(self, program, folder, name, extra=(), prefix=(), timeout=600):
+        """The weights' file, and what was printed."""
+        path = os.path.join(folder, name + ".safetensors")
+        output = call(
+            [*prefix, self.executable(program), *training_options(program), "--save", path,
+             "--transport", "cuda-local", "--weights", program.initial(self.work), *extra],
+            "training", self.environment, timeout)
+        return path, output
+
+    def agree(self, program, folder):
+        path, _ = self.train(program, folder, "run")
+        difference, where = worst_difference(
+            program.initial(self.work), program.reference(self.work), path)
+        allowed = TOLERANCE[program.precision]
+        failures = []
+        if not difference <= allowed:
+            failures.append(f"'{where}' differs from the CPU target by {difference:.2e} of its "
+                            f"change, {allowed:.0e} is allowed")
+        for name, extra in (("again", []), ("delayed", ["--chaos", "1"])):
+            if not digest(self.train(program, folder, name, extra)[0]) == digest(path):
+                failures.append(f"other bits when run {name}")
+        return {"cut": program.cut(), "bits": digest(path), "difference": difference}, failures
+
+    def sanitize(self, program, folder):
+        sanitizer = shutil.which("compute-sanitizer")
+        if not sanitizer:
+            raise Failure("compute-sanitizer is not on PATH")
+        verdicts, failures = {}, []
+        for tool in TOOLS:
+            try:
+                _, output = self.train(
+                    program, folder, tool, ["--timeout", "600"],
+                    [sanitizer, "--tool", tool, "--print-limit", "10000",
+                     *(["--report-api-errors", "no"] if tool == "memcheck" else [])], 1800)
+            except Failure as failure:
+                output = str(failure)
+            ours, foreign = judge_sanitizer(output)
+            verdicts[tool] = f"{len(ours) or 'none'}" + (f", others' {foreign}" if foreign else "")
+            # The first two are asked for; the others may complain of what is meant.
+            if tool in TOOLS[:2]:
+                failures += [f"{tool}: {block}" for block in ours[:3]]
+        return {"verdicts": verdicts}, failures
+
+    def step_seconds(self, program, folder, extra=()):
+        log = os.path.join(folder, "log.jsonl")
+        data = [word for name in program.inputs for word in ("--data", name + "=random")]
+        output = call([self.executable(program), "--steps", str(TIMED_STEPS), "--lr", "1e-4",
+                       "--save", "none", "--log", log, "--weights", "random", *data,
+                       "--transport", "cuda-local", *extra], "training", self.environment)
+        with open(log) as file:
+            records = [json.loads(line) for line in file]
+        return sorted(r["seconds"] for r in records if "seconds" in r), output
+
+    def median_seconds(self, program, folder):
+        seconds, _ = self.step_seconds(program, folder)
+        return seconds[len(seconds) // 2]
+
+    def overhead(self, four, folder):
+        """Of the program on 4 ranks, with the one on 1 rank in turn."""
+        one = Program.from_record({**vars(four), "name": four.name.replace("-4x1-", "-1x1-")})
+        seconds = [(self.median_seconds(one, folder), self.median_seconds(four, folder))
+                   for _ in range(ROUNDS)]
+        ratio = statistics.median(b for _, b in seconds) / statistics.median(a for a, _ in seconds)
+        missed = ratio > ALLOWED_OVERHEAD and self.card != DOUBLES
+        return {"one": [a for a, _ in seconds], "four": [b for _, b in seconds]}, (
+            [f"4 ranks take {ratio:.3f} times as long as 1"] if missed else [])
+
+    def speed(self, program, folder):
+        count, size, _ = program.big
+        ours, theirs, why = [], [], ""
+        for _ in range(ROUNDS):
+            ours.append(self.median_seconds(program, folder))
+            if why:
+                continue
+            try:
+                peer = self.peer(program)
+                theirs.append(sorted(peer["milliseconds"])[TIMED_STEPS // 2] / 1e3)
+            except (Failure, ValueError, KeyError) as failure:
+                why = str(failure).strip().splitlines()[-1]
+        _, output = self.step_seconds(program, folder, ["--profile", "3"])
+        table = re.search(r"^\| call \|.*?^A step took.*?$", output, re.MULTILINE | re.DOTALL)
+        return {"batch": count * size, "shape": f"{count} x {size}", "ours": ours,
+                "theirs": theirs, "no_peer": why, "profile": table.group(0) if table else ""}, (
+                    [] if table else ["--profile printed no table"])
+
+    def peer(self, program):
+        if self.card == DOUBLES:
+            raise Failure("PyTorch does not run on test doubles")
+        count, size, _ = program.big
+        script = os.path.join(self.work, "tools/bench/gpu_peer.py")
+        return json.loads(call(
+            [sys.executable, script, program.model, "--batch", str(count * size),
+             "--micro-batches", str(count), "--steps", str(TIMED_STEPS)],
+            "PyTorch", timeout=900).splitlines()[-1])
+
+    def check(self, part, program):
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                figures, failures = getattr(self, part)(program, folder)
+            except (Failure, OSError, KeyError) as error:
+                figures, failures = {}, [str(error)]
+        record = {"part": part, "program": program.name, "model": program.model,
+                  "precision": program.precision, "card": self.card,
+                  "date": time.strftime("%Y-%m-%d"), "failures": failures,
+                  "minutes": round((time.monotonic() - begin) / 60, 2), **figures}
+        with open(self.path, "a") as file:
+            file.write(json.dumps(record) + "\n")
+        return record
+
+    def run(self, part, programs):
+        """How many were left for another run."""
+        suits = {"sanitize": lambda p: SANITIZED.search(p.name),
+                 "overhead": lambda p: p.part == part and p.ranks > 1,
+                 }.get(part, lambda p: p.part == part)
+        programs = [p for p in programs if suits(p) and (part, p.name) not in self.over]
+        for number, program in enumerate(programs):
+            if time.monotonic() > self.deadline:
+                return len(programs) - number
+            record = self.check(part, program)
+            print(f"{part} [{number + 1}/{len(programs)}] {program.name}: "
+                  f"{'; '.join(record['failures']) or 'good'}", flush=True)
+        return 0
+
+
+def read_records(paths):
+    records = []
+    for path in paths:
+        if os.path.exists(path):
+            with open(path) as file:
+                records += [json.loads(line) for line in file if line.strip()]
+    return records
+
+
+def library_folders():
+    """Where CUDA's libraries lie if they came as Python wheels."""
+    return [folder for path in sys.path
+            for folder in glob.glob(os.path.join(path, "nvidia", "*", "lib"))]
+
+
+def card_name(doubles):
+    return DOUBLES if doubles else call(
+        ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"],
+        "a run").strip().splitlines()[0]
+
+
+def run(work, parts, doubles, match, share, records, minutes):
+    """How many checks were left for another run."""
+    manifest = os.path.join(work, "manifest.json")
+    if not os.path.exists(manifest):
+        raise Failure(f"{manifest} is not there: expects a folder made by --prepare")
+    with open(manifest) as file:
+        programs = chosen([Program.from_record(record) for record in json.load(file)], match, share)
+    folders = ([doubles] if doubles else library_folders()) + [
+        folder for folder in [os.environ.get("LD_LIBRARY_PATH")] if folder]
+    measurement = Measurement(work, {"LD_LIBRARY_PATH": ":".join(folders)}, records,
+                              card_name(doubles), time.monotonic() + 60 * minutes)
+    return sum(measurement.run(part, programs) for part in parts)

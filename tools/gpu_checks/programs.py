@@ -1,0 +1,172 @@
+"""Which programs the checks on GPUs compile, and what they are compared with."""
+
+import os
+import re
+import shutil
+import subprocess
+import zlib
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+STEPS = 5
+
+# Of these every schedule is tried; of all others 1f1b.
+EVERY_SCHEDULE = ("mlp.train", "lenet.train", "gpt2.train", "bert.train")
+EVERY_PRECISION = (*EVERY_SCHEDULE, "byte-gpt", "vgg19.train", "resnet18.train")
+# Clean under compute-sanitizer: 1, 2 and 4 ranks of a text and an image model.
+SANITIZED = re.compile(r"agree-(gpt2|lenet)\.train-\dx1-1f1b-f32$")
+
+# The big models: micro-batches x their size, optimizer, what a sample has, and
+# model FLOPs of a sample in a training step: three times those of forward, where
+# a multiplication and its addition are two. GPT-2, per token and forward: 2 x
+# (12 x 12 x 768^2 + 768 x 50304) for weights, 12 x 4 x 1024 x 768 for attention,
+# counted as if it were not causal (Chowdhery et al., "PaLM", 2022, appendix B).
+# Images: 19.63 and 4.09 G multiply-adds forward.
+BIG = {
+    "gpt2-124m": ((4, 16, "adamw"), "tokens", 1024,
+                  3 * 1024 * (2 * (144 * 768**2 + 768 * 50304) + 48 * 1024 * 768)),
+    "vgg19-224": ((2, 64, "sgd,momentum=0.9"), "images", 1, 3 * 2 * 19.63e9),
+    "resnet50-224": ((2, 128, "sgd,momentum=0.9"), "images", 1, 3 * 2 * 4.09e9),
+}
+# The same total work for 1 and for 4 ranks.
+OVERHEAD = ("gpt2-124m", (16, 4, "adamw"))
+
+
+class Failure(Exception):
+    """What went wrong with one program, or with all of them."""
+
+
+def call(command, what, environment=None, timeout=600):
+    merged = dict(os.environ, **(environment or {}))
+    try:
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True, env=merged, timeout=timeout, stdin=subprocess.DEVNULL)
+    except FileNotFoundError:
+        raise Failure(f"{what} needs {command[0]}, which is not there")
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{what}: no end after {timeout} s: {' '.join(command)}")
+    if result.returncode != 0:
+        tail = result.stdout.strip()[-1500:]
+        raise Failure(f"{what} ended with code {result.returncode}: {' '.join(command)}\n{tail}")
+    return result.stdout
+
+
+class Program:
+    """One compiled program."""
+
+    def __init__(self, part, model, ranks, loops, schedule, precision, big=None, apart=False):
+        self.part = part
+        self.model = model
+        self.ranks = ranks
+        self.loops = loops
+        self.schedule = schedule
+        self.precision = precision
+        self.big = big
+        # Its gradients are other ones than those of most schedules.
+        self.apart = apart
+        self.inputs = []
+        self.name = f"{part}-{model}-{ranks}x{loops}-{schedule}-{precision}".replace(":", "-")
+
+    @staticmethod
+    def from_record(record):
+        program = Program.__new__(Program)
+        vars(program).update(record)
+        return program
+
+    def folder(self, work):
+        return os.path.join(work, "programs", self.name)
+
+    def cut(self):
+        """Programs of one cut give the same bits. (Sums over micro-batches of a
+        weight that two stages share follow the stages.)"""
+        apart = f"-{self.ranks}x{self.loops}-{self.schedule}" if self.apart else ""
+        return f"{self.model}-{self.ranks * self.loops}-{self.precision}{apart}"
+
+    def reference(self, work):
+        """What the CPU target made of the same cut."""
+        precision = "f32" if self.precision == "tf32" else self.precision
+        cut = self.cut().replace("-tf32", "-f32")
+        assert precision in cut
+        return os.path.join(work, "references", cut.replace(":", "-") + ".safetensors")
+
+    def initial(self, work):
+        return os.path.join(work, "references", self.model + ".initial.safetensors")
+
+    def model_options(self, models):
+        """For `pipewright compile`, whatever the target."""
+        if self.big:
+            count, size, optimizer = self.big
+            return [os.path.join(models, self.model + ".onnx"), "--loss", "softmax-cross-entropy",
+                    "--micro-batches", str(count), "--micro-batch-size", str(size),
+                    "--optimizer", optimizer, "--precision", self.precision]
+        options = [os.path.join(ROOT, "test/Inputs/models", self.model + ".onnx"),
+                   "--micro-batches", "8", "--micro-batch-size", "2", "--no-dropout"]
+        if not self.model.startswith("gpt2_loss"):
+            options += ["--loss", "softmax-cross-entropy"]
+        if self.model.startswith("gpt2_dynamic"):
+            options += ["--dim", "seq=32"]
+        return options
+
+    def placement(self):
+        return ["--ranks", str(self.ranks), "--loops", str(self.loops), "--schedule", self.schedule]
+
+
+def listed_schedules(pipewright):
+    """Name, stages per rank, and whether it computes other gradients than most."""
+    schedules = []
+    for entry in re.split(r"\n(?=\S)", call([pipewright, "schedules"], "the list of schedules")):
+        name, _, rest = entry.partition(":")
+        traits = rest.partition("\n  bubble:")[0]
+        if "evaluation only" in traits or name.strip() in ("auto", "1f1b"):
+            continue
+        apart = any(trait in traits for trait in ("two copies of the weights", "stale weights",
+                                                  "rounds gradients differently"))
+        loops = re.search(r"(\d+) stages per rank", traits)
+        schedules.append((name.strip(), int(loops.group(1)) if loops else 1, apart))
+    return schedules
+
+
+def agreement_programs(pipewright):
+    folder = os.path.join(ROOT, "test/Inputs/models")
+    for model in sorted(name[:-5] for name in os.listdir(folder) if name.endswith(".onnx")):
+        for ranks in (1, 2, 4):
+            yield Program("agree", model, ranks, 1, "1f1b", "f32")
+        for precision in ("tf32", "bf16") if model in EVERY_PRECISION else ():
+            yield Program("agree", model, 2, 1, "1f1b", precision)
+        for schedule, loops, apart in listed_schedules(pipewright) if model in EVERY_SCHEDULE else ():
+            for ranks in (2, 4):
+                yield Program("agree", model, ranks, loops, schedule, "f32", apart=apart)
+
+
+def big_programs(parts, models):
+    for model, (shape, *_) in BIG.items():
+        if not os.path.exists(os.path.join(models or "", model + ".onnx")):
+            print(f"no {model}.onnx in {models or 'no --models FOLDER'}: not measured")
+            continue
+        if "speed" in parts:
+            yield Program("speed", model, 1, 1, "1f1b", "bf16", shape)
+        if "overhead" in parts and model == OVERHEAD[0]:
+            for ranks in (1, 4):
+                yield Program("overhead", model, ranks, 1, "1f1b", "bf16", OVERHEAD[1])
+
+
+def planned(pipewright, parts, models, match, share):
+    programs = []
+    if "agree" in parts or "sanitize" in parts:
+        programs += agreement_programs(pipewright)
+    if "overhead" in parts or "speed" in parts:
+        programs += big_programs(parts, models)
+    return chosen(programs, match, share)
+
+
+def chosen(programs, match, share):
+    """Those of a model stay together, so that its results on CPUs are made once."""
+    part, parts = map(int, share.split("/"))
+    return [program for program in programs if re.search(match, program.name)
+            and zlib.crc32(program.model.encode()) % parts == part]
+
+
+def find_pipewright():
+    path = shutil.which("pipewright") or os.path.join(ROOT, "build/tools/pipewright/pipewright")
+    if not os.path.exists(path):
+        raise Failure("expects a build: run tools/setup first")
+    return path
