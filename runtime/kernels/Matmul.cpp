@@ -8,6 +8,7 @@
 
 #include "runtime/kernels/Matmul.h"
 #include "runtime/core/Error.h"
+#include "runtime/kernels/BFloat16Product.h"
 #include "runtime/kernels/Parallel.h"
 
 #include <cstdlib>
@@ -16,7 +17,6 @@
 #include <tuple>
 
 using namespace pipewright::runtime;
-using dnnl::memory;
 
 //===----------------------------------------------------------------------===//
 // f32
@@ -58,63 +58,27 @@ static void multiplyFloats(Rank &rank, const MatmulShape &s, Buffer a, Buffer b,
 
 namespace {
 
-/// A product of one shape.
-struct Product {
-  dnnl::matmul primitive;
-  memory a, b, y, scratchpad;
-};
-
 /// All products of a rank, and the scratch that they share.
 class Products : public LibraryState {
 public:
   ~Products() override { std::free(scratch); }
 
-  Product &find(Rank &rank, const MatmulShape &shape);
+  BFloat16Product &find(Rank &rank, const MatmulShape &shape);
 
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   void *scratch = nullptr;
 
 private:
-  Product make(const MatmulShape &shape) const;
   void reserve(Rank &rank, size_t bytes);
 
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, bool,
                          float, float, ElementType>;
-  std::map<Key, Product> known;
+  std::map<Key, BFloat16Product> known;
   size_t scratchBytes = 0;
 };
 
 } // namespace
-
-Product Products::make(const MatmulShape &s) const {
-  auto desc = [&](int64_t batch, int64_t rows, int64_t columns, bool transposed,
-                  ElementType type) {
-    return memory::desc({batch, rows, columns},
-                        type == ElementType::BF16 ? memory::data_type::bf16
-                                                  : memory::data_type::f32,
-                        transposed ? memory::format_tag::acb
-                                   : memory::format_tag::abc);
-  };
-  const auto a = desc(s.batch, s.m, s.k, s.transposeA, s.type);
-  const auto b =
-      desc(s.broadcastB ? 1 : s.batch, s.k, s.n, s.transposeB, s.type);
-  const auto y = desc(s.batch, s.m, s.n, false, s.result);
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (s.alpha != 1)
-    attr.set_output_scales(0, {s.alpha});
-  if (s.beta != 0) {
-    dnnl::post_ops sum;
-    sum.append_sum(s.beta);
-    attr.set_post_ops(sum);
-  }
-  const dnnl::matmul::primitive_desc primitive(dnnl::matmul::desc(a, b, y),
-                                               attr, engine);
-  return {dnnl::matmul(primitive), memory(a, engine, nullptr),
-          memory(b, engine, nullptr), memory(y, engine, nullptr),
-          memory(primitive.scratchpad_desc(), engine, nullptr)};
-}
 
 void Products::reserve(Rank &rank, size_t bytes) {
   bytes = (bytes + 63) / 64 * 64;
@@ -128,36 +92,23 @@ void Products::reserve(Rank &rank, size_t bytes) {
   scratchBytes = bytes;
 }
 
-Product &Products::find(Rank &rank, const MatmulShape &s) {
+BFloat16Product &Products::find(Rank &rank, const MatmulShape &s) {
   const Key key = {s.batch,      s.m,          s.n,     s.k,    s.transposeA,
                    s.transposeB, s.broadcastB, s.alpha, s.beta, s.result};
   const auto found = known.find(key);
   if (found != known.end())
     return found->second;
-  try {
-    Product product = make(s);
-    reserve(rank, product.scratchpad.get_desc().get_size());
-    return known.emplace(key, std::move(product)).first->second;
-  } catch (const dnnl::error &error) {
-    fail("this machine has no bf16 product of ", s.m, " x ", s.n, " x ", s.k,
-         " (oneDNN: ", error.what(),
-         "); bf16 needs AVX-512 on CPUs, else compile with --precision f32");
-  }
+  BFloat16Product product(engine, s);
+  reserve(rank, product.scratchBytes());
+  return known.emplace(key, std::move(product)).first->second;
 }
 
 static void multiplyShorts(Rank &rank, const MatmulShape &s, Buffer a, Buffer b,
                            Buffer y) {
   Products &products = rank.library<Products>();
-  Product &product = products.find(rank, s);
-  product.a.set_data_handle(rank.data<char>(a));
-  product.b.set_data_handle(rank.data<char>(b));
-  product.y.set_data_handle(rank.data<char>(y));
-  product.scratchpad.set_data_handle(products.scratch);
-  product.primitive.execute(products.stream,
-                            {{DNNL_ARG_SRC, product.a},
-                             {DNNL_ARG_WEIGHTS, product.b},
-                             {DNNL_ARG_DST, product.y},
-                             {DNNL_ARG_SCRATCHPAD, product.scratchpad}});
+  products.find(rank, s).run(products.stream, rank.data<char>(a),
+                             rank.data<char>(b), rank.data<char>(y),
+                             products.scratch);
   products.stream.wait();
 }
 

@@ -17,6 +17,7 @@ void GOMP_parallel(void (*body)(void *), void *data, unsigned threads,
                    unsigned flags);
 int omp_get_thread_num();
 int omp_get_num_threads();
+int omp_get_max_threads();
 void omp_set_num_threads(int threads);
 }
 

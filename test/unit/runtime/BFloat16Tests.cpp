@@ -173,42 +173,132 @@ TEST(BFloat16, ConvolutionInAllDirections) {
   }
 }
 
-TEST(BFloat16, AttentionRoundsOnce) {
+namespace {
+
+/// The operands and results of one attention in both types.
+struct TwinAttention {
+  TwinAttention(AttentionShape shape, int64_t threads)
+      : s(shape), columns(s.columns ? s.columns : s.rows),
+        rowsSize(s.batch * s.heads * s.rows * s.depth),
+        keysSize(s.batch * s.heads * columns * s.depth),
+        q(test.random(rowsSize)), k(test.random(keysSize)),
+        v(test.random(keysSize)), dO(test.random(rowsSize)),
+        o(test.empty(rowsSize)), dq(test.empty(rowsSize)),
+        dk(test.empty(keysSize)), dv(test.empty(keysSize)),
+        mask(test.randomFloats(s.maskBatch * s.maskHeads * s.maskRows *
+                               s.maskColumns)),
+        lse(test.floats(rowsSize / s.depth)),
+        lseRight(test.floats(rowsSize / s.depth)) {
+    test.rank.setThreads(threads);
+    prepareAttention(test.rank, inBFloat16(s));
+  }
+
+  void run() {
+    const AttentionShape lowered = inBFloat16(s);
+    attention(test.rank, lowered, 1, q.lowered, k.lowered, v.lowered, mask,
+              o.lowered, lse);
+    attentionBackward(test.rank, lowered, 1, dO.lowered, q.lowered, k.lowered,
+                      v.lowered, o.lowered, lse, mask, dq.lowered, dk.lowered,
+                      dv.lowered);
+  }
+  void runInFloats() {
+    attention(test.rank, s, 1, q.wide, k.wide, v.wide, mask, o.wide, lseRight);
+    attentionBackward(test.rank, s, 1, dO.wide, q.wide, k.wide, v.wide, o.wide,
+                      lseRight, mask, dq.wide, dk.wide, dv.wide);
+  }
+
+  AttentionShape s;
+  int64_t columns, rowsSize, keysSize;
   Twins test;
-  test.rank.setThreads(2);
-  const AttentionShape s = {.batch = 2,
-                            .heads = 3,
-                            .rows = 70,
-                            .depth = 24,
-                            .scale = 0.2f,
-                            .causal = true,
-                            .dropoutRate = 0.1f,
-                            .dropoutId = 5,
-                            .maskColumns = 70};
-  const int64_t size = 2 * 3 * 70 * 24;
-  const Twin q = test.random(size), k = test.random(size),
-             v = test.random(size), dO = test.random(size);
-  const Twin o = test.empty(size), dq = test.empty(size), dk = test.empty(size),
-             dv = test.empty(size);
-  const Buffer mask = test.randomFloats(70);
-  const Buffer lse = test.floats(2 * 3 * 70),
-               lseRight = test.floats(2 * 3 * 70);
-  const AttentionShape lowered = inBFloat16(s);
-  prepareAttention(test.rank, lowered);
-  attention(test.rank, s, 1, q.wide, k.wide, v.wide, mask, o.wide, lseRight);
-  attention(test.rank, lowered, 1, q.lowered, k.lowered, v.lowered, mask,
-            o.lowered, lse);
-  EXPECT_EQ(test.got(o), test.rounded(o));
-  EXPECT_EQ(test.read(lse), test.read(lseRight));
-  // The backward reads the rounded result.
-  widen(test.shorts(o), size, test.at(o.wide));
-  attentionBackward(test.rank, s, 1, dO.wide, q.wide, k.wide, v.wide, o.wide,
-                    lse, mask, dq.wide, dk.wide, dv.wide);
-  attentionBackward(test.rank, lowered, 1, dO.lowered, q.lowered, k.lowered,
-                    v.lowered, o.lowered, lse, mask, dq.lowered, dk.lowered,
-                    dv.lowered);
-  for (const Twin &gradient : {dq, dk, dv})
-    EXPECT_EQ(test.got(gradient), test.rounded(gradient));
+  Twin q, k, v, dO, o, dq, dk, dv;
+  Buffer mask, lse, lseRight;
+};
+
+} // namespace
+
+/// Products of bf16 numbers are exact and sums f32, so the softmax is as good
+/// as in f32; what products read of it is rounded, and so is the result.
+static void checkAttention(AttentionShape s) {
+  TwinAttention test(s, 2);
+  test.run();
+  test.runInFloats();
+  EXPECT_TRUE(
+      agree(test.test.read(test.lse), test.test.read(test.lseRight), 1e-6));
+  for (const Twin &result : {test.o, test.dq, test.dk, test.dv})
+    EXPECT_TRUE(agree(test.test.got(result), test.test.read(result.wide),
+                      2 * oneRounding));
+}
+
+TEST(BFloat16, AttentionIsCloseToFloats) {
+  checkAttention({.batch = 2, .heads = 3, .rows = 37, .depth = 11});
+  checkAttention({.batch = 1,
+                  .heads = 2,
+                  .rows = 128,
+                  .depth = 64,
+                  .scale = 0.125f,
+                  .causal = true});
+}
+
+TEST(BFloat16, AttentionMasksAndDrops) {
+  checkAttention({.batch = 2,
+                  .heads = 3,
+                  .rows = 70,
+                  .depth = 24,
+                  .scale = 0.2f,
+                  .causal = true,
+                  .dropoutRate = 0.1f,
+                  .dropoutId = 5,
+                  .maskColumns = 70});
+  checkAttention({.batch = 2,
+                  .heads = 2,
+                  .rows = 70,
+                  .columns = 129,
+                  .depth = 8,
+                  .maskBatch = 2,
+                  .maskRows = 70,
+                  .maskColumns = 129});
+}
+
+TEST(BFloat16, AttentionOverMoreBlocksThanSetsOfProducts) {
+  checkAttention({.batch = 1,
+                  .heads = 1,
+                  .rows = 1111,
+                  .depth = 8,
+                  .scale = 0.3f,
+                  .causal = true});
+}
+
+TEST(BFloat16, AttentionIsTheSameOnAnyNumberOfThreads) {
+  std::vector<float> first;
+  for (const int64_t threads : {1, 2, 3}) {
+    TwinAttention test({.batch = 1,
+                        .heads = 5,
+                        .rows = 100,
+                        .depth = 16,
+                        .causal = true,
+                        .dropoutRate = 0.2f},
+                       threads);
+    test.run();
+    std::vector<float> all = test.test.read(test.lse);
+    for (const Twin &result : {test.o, test.dq, test.dk, test.dv})
+      for (const float value : test.test.got(result))
+        all.push_back(value);
+    if (first.empty())
+      first = all;
+    EXPECT_EQ(all, first) << threads << " threads";
+  }
+}
+
+TEST(BFloat16, AttentionMustBeSetUp) {
+  Twins test;
+  const AttentionShape s = {.batch = 1, .heads = 1, .rows = 4, .depth = 4};
+  const Twin x = test.random(16), y = test.empty(16);
+  EXPECT_TRUE(contains(errorOf([&] {
+                         attention(test.rank, inBFloat16(s), 0, x.lowered,
+                                   x.lowered, x.lowered, Buffer(), y.lowered,
+                                   test.floats(4));
+                       }),
+                       "attention of 4 rows was not set up"));
 }
 
 TEST(BFloat16, PoolingRoundsOnce) {
