@@ -170,6 +170,8 @@ public:
   virtual int64_t pinnedBytes() const { return 0; }
   /// How many tasks are replayed as CUDA graphs.
   virtual int64_t graphs() const { return 0; }
+  /// What setting up decided that users should know, in lines.
+  virtual std::string remarks() const { return ""; }
 
 protected:
   /// A rank whose arena is elsewhere.

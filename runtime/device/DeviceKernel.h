@@ -39,6 +39,9 @@ struct DeviceImage {
 /// How matmul and convolution of float32 may round.
 enum class Float32Mode { Full, Tf32 };
 
+/// Whose kernels compute attention; Auto is cuDNN's wherever they can.
+enum class AttentionBy { Auto, Cudnn, Own };
+
 /// What a GPU program has beside its Program.
 struct DeviceProgram {
   std::vector<DeviceImage> images;

@@ -335,3 +335,4 @@ CUstream_st *DeviceRank::computeStream() {
 
 Device &DeviceRank::gpu() { return *parts->device; }
 
+const DeviceSettings &DeviceRank::settings() const { return parts->settings; }

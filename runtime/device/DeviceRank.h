@@ -39,6 +39,10 @@ struct DeviceSettings {
   double timeout = 60;
   /// What will be run, so that there is pinned memory for its inputs.
   bool steps = true, evaluations = true;
+  AttentionBy attention = AttentionBy::Auto;
+  /// What cuDNN's attention may take at most: little beside a GPU's memory, and
+  /// enough for the scores of 512 heads of 1024 rows, more than fill a GPU.
+  int64_t attentionWorkspace = int64_t{1} << 30;
 };
 
 class DeviceRank : public Rank {
@@ -91,6 +95,9 @@ public:
   const uint64_t *randomState() const;
   /// The GPU: its properties, and kernels of other images than the program's.
   Device &gpu();
+  const DeviceSettings &settings() const;
+  /// A line for the user, said when all ranks have been set up.
+  void remark(const std::string &line) { remarkLines += line + "\n"; }
   /// The functions of a kernel of the program, one for each launch.
   const std::vector<CUfunc_st *> &functions(const DeviceKernel &kernel);
   /// What measures calls; null unless the running step is profiled.
@@ -109,6 +116,7 @@ public:
   int64_t arenaBytes() const override;
   int64_t pinnedBytes() const override;
   int64_t graphs() const override;
+  std::string remarks() const override { return remarkLines; }
 
 private:
   struct Parts;
@@ -124,6 +132,7 @@ private:
   void enqueueGradients();
 
   std::unique_ptr<Parts> parts;
+  std::string remarkLines;
 };
 
 /// Enqueues a compiled kernel.

@@ -170,7 +170,8 @@ std::unique_ptr<Rank> GpuPlatform::createRank(Transport &transport) {
                                    .steps = options.steps > 0,
                                    .evaluations = !options.evalData.empty() ||
                                                   !options.predict.empty() ||
-                                                  !options.guess.empty()};
+                                                  !options.guess.empty(),
+                                   .attention = options.attention};
   auto rank = std::make_unique<DeviceRank>(program, number, transport, device,
                                            std::move(connection), settings);
   return rank;

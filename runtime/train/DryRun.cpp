@@ -65,7 +65,8 @@ static void reportGpus(Report &report, const Program &program,
     opened +=
         isNccl ? ", libnccl.so.2" : ", libnccl.so.2 (if --transport nccl)";
   report.line("opens", opened + "; libcublasLt.so.13 for matrix products, "
-                                "libcudnn.so.9 for convolutions");
+                                "libcudnn.so.9 for convolutions, "
+                                "attention in bf16");
 }
 
 static void reportRank(Report &report, const Program &program, int64_t number) {
@@ -121,6 +122,7 @@ std::string pipewright::runtime::dryRunText(const Program &program,
     reportRank(report, program, number);
   if (program.device)
     report.line("beside", "each arena, known once the program has started: "
-                          "workspace of libraries, pinned memory for inputs");
+                          "workspace of libraries, pinned memory for inputs, "
+                          "whose kernels compute attention");
   return report.take();
 }

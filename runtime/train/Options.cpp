@@ -76,6 +76,14 @@ static LinkKind parseLinks(const std::string &text) {
   return text == "nccl" ? LinkKind::Nccl : LinkKind::Local;
 }
 
+static AttentionBy parseAttention(const std::string &text) {
+  if (text != "auto" && text != "cudnn" && text != "own")
+    fail("--attention expects auto, cudnn or own, but got '", text, "'");
+  return text == "auto"    ? AttentionBy::Auto
+         : text == "cudnn" ? AttentionBy::Cudnn
+                           : AttentionBy::Own;
+}
+
 static const std::vector<Row> &rows() {
   using O = Options;
   using Text = std::string;
@@ -146,6 +154,9 @@ static const std::vector<Row> &rows() {
        [](O &o, const Text &t) { o.links = parseLinks(t); }, Row::For::Gpus},
       {"--gpus", "LIST", "numbers of the GPUs to use, as 0,2 (all)",
        [](O &o, const Text &t) { o.gpus = parseList("--gpus", t); },
+       Row::For::Gpus},
+      {"--attention", "BY", "cudnn, own (kernels), or auto: cuDNN if it can",
+       [](O &o, const Text &t) { o.attention = parseAttention(t); },
        Row::For::Gpus},
       {"--no-graphs", "", "launch every kernel anew, without CUDA graphs",
        [](O &o, const Text &) { o.graphs = false; }, Row::For::Gpus},

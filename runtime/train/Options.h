@@ -4,6 +4,7 @@
 #define PIPEWRIGHT_RUNTIME_TRAIN_OPTIONS_H
 
 #include "runtime/core/Program.h"
+#include "runtime/device/DeviceKernel.h"
 #include "runtime/io/Dataset.h"
 
 #include <optional>
@@ -56,6 +57,7 @@ struct Options {
   /// By their numbers; empty: all.
   std::vector<int64_t> gpus;
   bool graphs = true;
+  AttentionBy attention = AttentionBy::Auto;
   /// Seed of random delays; 0: none.
   uint64_t chaos = 0;
 

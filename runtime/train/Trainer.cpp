@@ -18,6 +18,8 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <set>
+#include <sstream>
 
 using namespace pipewright::runtime;
 
@@ -86,6 +88,7 @@ private:
   void step(int64_t number, Batches &batches, Progress &progress);
   void evaluateAt(int64_t number, Progress &progress);
   void finish();
+  void sayRemarks();
   void say(const std::string &text) {
     if (!speaks)
       return;
@@ -115,6 +118,8 @@ void Trainer::run() {
     evalData =
         std::make_unique<Dataset>(program, options.evalData, "--eval-data");
   say(headerText(program, options, launch));
+  if (program.device)
+    sayRemarks();
   if (!options.predict.empty()) {
     say(predict(rank, options));
     return;
@@ -170,6 +175,18 @@ void Trainer::train() {
   }
   if (evalData)
     evaluateAt(options.steps, progress);
+}
+
+/// What several ranks say alike is said once.
+void Trainer::sayRemarks() {
+  std::set<std::string> said;
+  for (const std::string &remarks :
+       gatherTexts(rank.transport(), rank.remarks())) {
+    std::stringstream lines(remarks);
+    for (std::string line; std::getline(lines, line);)
+      if (said.insert(line).second)
+        say(line);
+  }
 }
 
 void Trainer::chooseSamples(int64_t number, Batches &batches) {

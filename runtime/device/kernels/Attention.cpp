@@ -1,10 +1,18 @@
 //===- Attention.cpp - Attention on the GPU -------------------------------===//
+//
+// By cuDNN where it can (CudnnAttention.cpp), else by the kernels of
+// Attention.cu.
+//
+//===----------------------------------------------------------------------===//
 
 #include "runtime/device/kernels/Attention.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Philox.h"
+#include "runtime/device/DeviceProfile.h"
 #include "runtime/device/kernels/BuiltinParameters.h"
 #include "runtime/device/kernels/Builtins.h"
+#include "runtime/device/kernels/CallCosts.h"
+#include "runtime/device/kernels/CudnnAttention.h"
 
 #include <iterator>
 
@@ -82,6 +90,8 @@ static int64_t meansBytes(const AttentionShape &s) {
 
 void pipewright::runtime::prepareAttention(DeviceRank &rank,
                                            const AttentionShape &s) {
+  if (prepareCudnnAttention(rank, s))
+    return;
   prepareBuiltin(rank, kernelFor(s, "attention"));
   rank.reserveWorkspace(meansBytes(s));
 }
@@ -90,6 +100,9 @@ void pipewright::runtime::attention(DeviceRank &rank, const AttentionShape &s,
                                     int64_t microBatch, Buffer q, Buffer k,
                                     Buffer v, Buffer mask, Buffer o,
                                     Buffer lse) {
+  const MeasuredCall measured(rank, [&] { return costOf(s, false); });
+  if (cudnnAttention(rank, s, q, k, v, mask, o, lse))
+    return;
   const AttentionParameters p = parametersOf(s, microBatch, s.rows);
   launchBuiltin(rank, kernelFor(s, "attention"), s.batch * s.heads * p.tiles,
                 threads, p, rank.randomState(), rank.device<char>(q),
@@ -104,6 +117,9 @@ void pipewright::runtime::attentionBackward(DeviceRank &rank,
                                             Buffer q, Buffer k, Buffer v,
                                             Buffer o, Buffer lse, Buffer mask,
                                             Buffer dq, Buffer dk, Buffer dv) {
+  const MeasuredCall measured(rank, [&] { return costOf(s, true); });
+  if (cudnnAttentionBackward(rank, s, dO, q, k, v, o, lse, mask, dq, dk, dv))
+    return;
   const int64_t heads = s.batch * s.heads;
   float *means = static_cast<float *>(rank.workspace(meansBytes(s)));
   const char *gradient = rank.device<char>(dO);

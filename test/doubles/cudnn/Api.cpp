@@ -1,9 +1,10 @@
 //===- Api.cpp - cuDNN's functions, without GPUs --------------------------===//
 //
 // A libcudnn.so.9 for tests, over the double of the CUDA driver. It knows the
-// backend descriptors of convolutions, and refuses all else by an error with a
-// message. What runs on a stream is checked as cuDNN's kernels would find out:
-// addresses, alignment, workspace.
+// backend descriptors of convolutions and of graphs of products, sums and
+// functions, and refuses all else by an error with a message. What runs on a
+// stream is checked as cuDNN's kernels would find out: addresses, alignment,
+// workspace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -214,17 +215,77 @@ static Addresses addressesOf(const Descriptor &pack) {
   return addresses;
 }
 
-static Operation operationOf(std::shared_ptr<const ConvolutionGraph> graph,
-                             int engine, const Addresses &addresses) {
+namespace {
+struct Place {
+  void *address = nullptr;
+  size_t bytes = 0;
+};
+} // namespace
+
+/// The workspace of an operation, which overwrites it.
+static Place workspaceOf(const Work &work, int engine,
+                         const Addresses &addresses, Operation &operation) {
+  const Place place = {addresses.workspace,
+                       static_cast<size_t>(workspaceBytes(work, engine))};
+  if (!place.address)
+    throw Refusal(CUDNN_STATUS_BAD_PARAM, "no workspace, but the plan needs " +
+                                              std::to_string(place.bytes) +
+                                              " bytes");
+  operation.accesses.push_back({place.address, place.bytes, true});
+  return place;
+}
+
+/// Numbers that spoil whatever else lies there.
+static void spoil(const Place &workspace) {
+  std::memset(map(workspace.address, workspace.bytes, "workspace of cuDNN"),
+              0xFF, workspace.bytes);
+}
+
+static Operation operationOf(const std::shared_ptr<const Work> &work,
+                             const NodeGraph &graph, int engine,
+                             const Addresses &addresses) {
+  Operation operation;
+  operation.name =
+      "graph of " + std::to_string(graph.nodes.size()) + " nodes by cuDNN";
+  std::map<int64_t, Place> places;
+  // What lies on the host is read now.
+  std::map<int64_t, float> numbers;
+  for (const auto &[id, tensor] : graph.tensors) {
+    if (tensor.isVirtual)
+      continue;
+    void *address = addresses.find(tensor);
+    if (tensor.isByValue) {
+      numbers[id] = *static_cast<const float *>(address);
+      continue;
+    }
+    const Place place = {address, static_cast<size_t>(tensor.bytes())};
+    operation.accesses.push_back(
+        {place.address, place.bytes, graph.isResult(id)});
+    places[id] = place;
+  }
+  const Place workspace = workspaceOf(*work, engine, addresses, operation);
+  operation.run = [work, &graph, engine, places, numbers, workspace] {
+    spoil(workspace);
+    std::map<int64_t, float> own = numbers;
+    std::map<int64_t, void *> mapped;
+    for (auto &[id, number] : own)
+      mapped[id] = &number;
+    for (const auto &[id, place] : places)
+      mapped[id] = map(place.address, place.bytes, "a tensor of cuDNN");
+    computeNodes(graph, addsBackwards(engine), mapped);
+  };
+  return operation;
+}
+
+static Operation operationOf(const std::shared_ptr<const Work> &work,
+                             const ConvolutionGraph &convolution, int engine,
+                             const Addresses &addresses) {
+  const ConvolutionGraph *graph = &convolution;
   using Kind = ConvolutionGraph::Kind;
   Operation operation;
   operation.name = graph->kind == Kind::Forward ? "convolution forward"
                    : graph->kind == Kind::Data  ? "convolution data gradient"
                                                 : "convolution weight gradient";
-  struct Place {
-    void *address = nullptr;
-    size_t bytes = 0;
-  };
   auto place = [&](const Tensor &tensor, bool write) {
     const Place at = {addresses.find(tensor),
                       static_cast<size_t>(tensor.bytes())};
@@ -239,21 +300,13 @@ static Operation operationOf(std::shared_ptr<const ConvolutionGraph> graph,
   const Place w = place(graph->w, graph->kind == Kind::Weight);
   const Place y = place(graph->y, graph->kind == Kind::Forward);
   const Place bias = graph->bias ? place(*graph->bias, false) : Place();
-  const Place workspace = {addresses.workspace,
-                           static_cast<size_t>(workspaceBytes(*graph, engine))};
-  if (!workspace.address)
-    throw Refusal(CUDNN_STATUS_BAD_PARAM, "no workspace, but the plan needs " +
-                                              std::to_string(workspace.bytes) +
-                                              " bytes");
-  operation.accesses.push_back({workspace.address, workspace.bytes, true});
+  const Place workspace = workspaceOf(*work, engine, addresses, operation);
 
-  operation.run = [graph, engine, x, w, y, bias, workspace] {
+  operation.run = [work, graph, engine, x, w, y, bias, workspace] {
     auto mapped = [](const Place &place, const char *what) {
       return place.address ? map(place.address, place.bytes, what) : nullptr;
     };
-    // Numbers that spoil whatever else lies there.
-    std::memset(mapped(workspace, "workspace of a convolution"), 0xFF,
-                workspace.bytes);
+    spoil(workspace);
     Operands operands;
     operands.x = mapped(x, "x of a convolution");
     operands.w = mapped(w, "w of a convolution");
@@ -277,9 +330,14 @@ cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
     if (planned->type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR ||
         !planned->finalized)
       throw Refusal(CUDNN_STATUS_BAD_PARAM, "not a finalized execution plan");
-    const CUresult result =
-        enqueue(state.stream, operationOf(planned->graph, planned->engine,
-                                          addressesOf(*descriptorOf(pack))));
+    const Addresses addresses = addressesOf(*descriptorOf(pack));
+    const CUresult result = enqueue(
+        state.stream, std::visit(
+                          [&](const auto &graph) {
+                            return operationOf(planned->work, graph,
+                                               planned->engine, addresses);
+                          },
+                          planned->work->graph));
     if (result != CUDA_SUCCESS)
       throw Refusal(CUDNN_STATUS_EXECUTION_FAILED,
                     "the stream takes no work: error " +

@@ -2,7 +2,6 @@
 
 #include "test/doubles/cudnn/Descriptor.h"
 #include "test/doubles/cudnn/Engine.h"
-#include "test/doubles/cudnn/Graph.h"
 
 #include <algorithm>
 #include <cstring>
@@ -30,6 +29,7 @@ static size_t widthOf(cudnnBackendAttributeType_t type) {
   case CUDNN_TYPE_CONVOLUTION_MODE:
   case CUDNN_TYPE_HEUR_MODE:
   case CUDNN_TYPE_POINTWISE_MODE:
+  case CUDNN_TYPE_REDUCTION_OPERATOR_TYPE:
     return sizeof(int);
   default:
     refuse(CUDNN_STATUS_NOT_SUPPORTED,
@@ -96,8 +96,8 @@ static void giveEngines(const Descriptor &heuristic, int64_t room,
   const Descriptor &graph =
       heuristic.descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
   const auto engines = enginesFor(
-      *graph.graph, heuristic.one<cudnnBackendHeurMode_t>(
-                        CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE));
+      *graph.work, heuristic.one<cudnnBackendHeurMode_t>(
+                       CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE));
   *count = static_cast<int64_t>(engines.size());
   if (!to)
     return;
@@ -108,7 +108,7 @@ static void giveEngines(const Descriptor &heuristic, int64_t room,
     if (result->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
       refuse(CUDNN_STATUS_BAD_PARAM, "room for an engine configuration");
     result->engine = engines[i];
-    result->graph = graph.graph;
+    result->work = graph.work;
     result->finalized = true;
   }
 }
@@ -130,7 +130,7 @@ void Descriptor::get(cudnnBackendAttributeName_t name,
     auto result =
         descriptorOf(*static_cast<const cudnnBackendDescriptor_t *>(values));
     result->engine = engine;
-    result->graph = graph;
+    result->work = work;
     result->finalized = true;
     *count = 1;
     return;
@@ -139,10 +139,13 @@ void Descriptor::get(cudnnBackendAttributeName_t name,
       name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE &&
       type == CUDNN_TYPE_NUMERICAL_NOTE)
     return give(notesOf(engine), room, count, values);
+  if (this->type == CUDNN_BACKEND_ENGINE_DESCRIPTOR &&
+      name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX && type == CUDNN_TYPE_INT64)
+    return give(std::vector<int64_t>{engine}, room, count, values);
   if (this->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR &&
       name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE &&
       type == CUDNN_TYPE_INT64)
-    return give(std::vector<int64_t>{workspaceBytes(*graph, engine)}, room,
+    return give(std::vector<int64_t>{workspaceBytes(*work, engine)}, room,
                 count, values);
   refuse(CUDNN_STATUS_NOT_SUPPORTED,
          "the double cannot tell attribute " + std::to_string(name));
@@ -157,15 +160,15 @@ void Descriptor::finalize() {
     break;
   case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
     one<void *>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE);
-    graph = std::make_shared<const ConvolutionGraph>(graphOf(*this));
+    work = std::make_shared<const Work>(workOf(*this));
     break;
   case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
-    graph = descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH).graph;
+    work = descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH).work;
     break;
   case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: {
     const Descriptor &configuration =
         descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-    graph = configuration.graph;
+    work = configuration.work;
     engine = configuration.engine;
     break;
   }

@@ -29,7 +29,7 @@ public:
   cudnnStatus_t status;
 };
 
-struct ConvolutionGraph;
+struct Work;
 
 struct Descriptor {
   struct Attribute {
@@ -46,7 +46,7 @@ struct Descriptor {
   // What finalizing finds out.
 
   /// Of an operation graph.
-  std::shared_ptr<const ConvolutionGraph> graph;
+  std::shared_ptr<const Work> work;
   /// Of an engine: its number.
   int engine = -1;
 

@@ -6,10 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/doubles/cudnn/Engine.h"
+#include "test/doubles/cudnn/Elements.h"
 
 #include <atomic>
-#include <bit>
-#include <cstring>
 
 using namespace pipewright::doubles;
 
@@ -24,8 +23,19 @@ pipewright::doubles::notesOf(int engine) {
   return {};
 }
 
-std::vector<int> pipewright::doubles::enginesFor(const ConvolutionGraph &graph,
-                                                 cudnnBackendHeurMode_t mode) {
+Work pipewright::doubles::workOf(const Descriptor &graph) {
+  if (isConvolution(graph))
+    return {convolutionGraphOf(graph)};
+  return {nodeGraphOf(graph)};
+}
+
+bool pipewright::doubles::addsBackwards(int engine) {
+  static std::atomic<unsigned> runs = 0;
+  return engine == Hasty && runs++ % 2;
+}
+
+static std::vector<int> convolutionEngines(const ConvolutionGraph &graph,
+                                           cudnnBackendHeurMode_t mode) {
   // As cuDNN 9.19: no engine writes f32 gradients of bf16 operands.
   if (graph.kind == ConvolutionGraph::Kind::Weight &&
       graph.w.type != graph.x.type)
@@ -35,69 +45,19 @@ std::vector<int> pipewright::doubles::enginesFor(const ConvolutionGraph &graph,
   return {Hasty, TensorCores, Careful};
 }
 
-int64_t pipewright::doubles::workspaceBytes(const ConvolutionGraph &graph,
-                                            int engine) {
-  return 1000 + 8 * engine + 4 * graph.w.sizes[0];
+std::vector<int> pipewright::doubles::enginesFor(const Work &work,
+                                                 cudnnBackendHeurMode_t mode) {
+  if (const auto *g = std::get_if<ConvolutionGraph>(&work.graph))
+    return convolutionEngines(*g, mode);
+  return isKnownToEngines(std::get<NodeGraph>(work.graph))
+             ? std::vector<int>{Hasty, TensorCores}
+             : std::vector<int>();
 }
 
-//===----------------------------------------------------------------------===//
-// Operands
-//===----------------------------------------------------------------------===//
-
-static float fromBFloat16(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
-
-static uint16_t toBFloat16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if (value != value)
-    return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
-/// To ten bits of mantissa, as tensor cores read f32.
-static float toTensorFloat(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  return std::bit_cast<float>((bits + 0xFFF + (bits >> 13 & 1)) & ~0x1FFFu);
-}
-
-/// Calls body(dense index, offset in elements) for each element of a tensor.
-template <class Body>
-static void forElements(const Tensor &t, const Body &body) {
-  int64_t dense = 0;
-  for (int64_t a = 0; a < t.sizes[0]; ++a)
-    for (int64_t b = 0; b < t.sizes[1]; ++b)
-      for (int64_t c = 0; c < t.sizes[2]; ++c)
-        for (int64_t d = 0; d < t.sizes[3]; ++d)
-          body(dense++, a * t.strides[0] + b * t.strides[1] + c * t.strides[2] +
-                            d * t.strides[3]);
-}
-
-static std::vector<float> load(const Tensor &t, const void *data, bool rounds) {
-  std::vector<float> values(t.sizes[0] * t.sizes[1] * t.sizes[2] * t.sizes[3]);
-  forElements(t, [&](int64_t to, int64_t from) {
-    if (t.type == CUDNN_DATA_FLOAT)
-      std::memcpy(&values[to], static_cast<const float *>(data) + from, 4);
-    else
-      values[to] = fromBFloat16(static_cast<const uint16_t *>(data)[from]);
-    if (rounds)
-      values[to] = toTensorFloat(values[to]);
-  });
-  return values;
-}
-
-static void store(const Tensor &t, const std::vector<float> &values, float beta,
-                  void *data) {
-  forElements(t, [&](int64_t from, int64_t to) {
-    if (t.type == CUDNN_DATA_FLOAT) {
-      float &out = static_cast<float *>(data)[to];
-      out = values[from] + (beta != 0 ? beta * out : 0);
-    } else {
-      uint16_t &out = static_cast<uint16_t *>(data)[to];
-      out =
-          toBFloat16(values[from] + (beta != 0 ? beta * fromBFloat16(out) : 0));
-    }
-  });
+int64_t pipewright::doubles::workspaceBytes(const Work &work, int engine) {
+  if (const auto *g = std::get_if<ConvolutionGraph>(&work.graph))
+    return 1000 + 8 * engine + 4 * g->w.sizes[0];
+  return 256 + keptBytes(std::get<NodeGraph>(work.graph));
 }
 
 //===----------------------------------------------------------------------===//
@@ -194,8 +154,7 @@ static std::vector<float> weightGradient(const ConvolutionGraph &g,
 void pipewright::doubles::computeConvolution(const ConvolutionGraph &g,
                                              int engine,
                                              const Operands &operands) {
-  static std::atomic<unsigned> runs = 0;
-  const bool backwards = engine == Hasty && runs++ % 2;
+  const bool backwards = addsBackwards(engine);
   const bool rounds = engine == TensorCores && g.isFloat();
   std::vector<float> result;
   switch (g.kind) {

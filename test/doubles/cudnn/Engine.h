@@ -4,6 +4,9 @@
 #define PIPEWRIGHT_TEST_DOUBLES_CUDNN_ENGINE_H
 
 #include "test/doubles/cudnn/Graph.h"
+#include "test/doubles/cudnn/NodeGraph.h"
+
+#include <variant>
 
 namespace pipewright::doubles {
 
@@ -20,12 +23,20 @@ enum Engine {
 
 std::vector<cudnnBackendNumericalNote_t> notesOf(int engine);
 
-/// What the heuristic proposes for a graph, best first.
-std::vector<int> enginesFor(const ConvolutionGraph &graph,
-                            cudnnBackendHeurMode_t mode);
+/// What a finalized operation graph asks for.
+struct Work {
+  std::variant<ConvolutionGraph, NodeGraph> graph;
+};
+Work workOf(const Descriptor &graph);
+
+/// What the heuristic proposes, best first.
+std::vector<int> enginesFor(const Work &work, cudnnBackendHeurMode_t mode);
 
 /// Each engine needs some, writes to it, and counts on nobody else doing so.
-int64_t workspaceBytes(const ConvolutionGraph &graph, int engine);
+int64_t workspaceBytes(const Work &work, int engine);
+
+/// Whether this run of the engine adds from the last to the first.
+bool addsBackwards(int engine);
 
 /// Addresses on the host.
 struct Operands {

@@ -1,4 +1,4 @@
-//===- Graph.cpp - Operation graphs that cuDNN's double knows -------------===//
+//===- Graph.cpp - Tensors and convolutions of cuDNN's double -------------===//
 
 #include "test/doubles/cudnn/Graph.h"
 
@@ -37,8 +37,10 @@ Tensor pipewright::doubles::tensorOf(const Descriptor &d) {
   t.id = d.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64);
   t.type =
       d.one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE);
-  if (t.type != CUDNN_DATA_FLOAT && t.type != CUDNN_DATA_BFLOAT16)
-    refuse(CUDNN_STATUS_NOT_SUPPORTED, "the double knows f32 and bf16 only");
+  if (t.type != CUDNN_DATA_FLOAT && t.type != CUDNN_DATA_BFLOAT16 &&
+      t.type != CUDNN_DATA_INT32 && t.type != CUDNN_DATA_BOOLEAN)
+    refuse(CUDNN_STATUS_NOT_SUPPORTED,
+           "the double knows f32, bf16, int32 and truth values only");
   t.sizes = integers<4>(d, CUDNN_ATTR_TENSOR_DIMENSIONS);
   t.strides = integers<4>(d, CUDNN_ATTR_TENSOR_STRIDES);
   t.alignment =
@@ -51,6 +53,9 @@ Tensor pipewright::doubles::tensorOf(const Descriptor &d) {
   if (d.has(CUDNN_ATTR_TENSOR_IS_VIRTUAL))
     t.isVirtual =
         d.one<char>(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN) != 0;
+  if (d.has(CUDNN_ATTR_TENSOR_IS_BY_VALUE))
+    t.isByValue =
+        d.one<char>(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN) != 0;
   return t;
 }
 
@@ -130,6 +135,10 @@ static ConvolutionGraph convolutionOf(const Descriptor &node,
   g.dilation = integers<2>(c, CUDNN_ATTR_CONVOLUTION_DILATIONS);
   g.alpha = node.one<float>(names.alpha, CUDNN_TYPE_FLOAT);
   g.beta = node.one<float>(names.beta, CUDNN_TYPE_FLOAT);
+  for (const Tensor *tensor : {&g.x, &g.w, &g.y})
+    if (tensor->type != CUDNN_DATA_FLOAT && tensor->type != CUDNN_DATA_BFLOAT16)
+      refuse(CUDNN_STATUS_NOT_SUPPORTED,
+             "the double knows convolutions of f32 and bf16 only");
   checkSizes(g);
   return g;
 }
@@ -154,11 +163,28 @@ static void addBias(ConvolutionGraph &g, const Descriptor &node) {
   g.y = y;
 }
 
-ConvolutionGraph pipewright::doubles::graphOf(const Descriptor &descriptor) {
-  const auto found = descriptor.attributes.find(CUDNN_ATTR_OPERATIONGRAPH_OPS);
-  if (found == descriptor.attributes.end() || found->second.descriptors.empty())
+static const std::vector<std::shared_ptr<Descriptor>> &
+nodesOf(const Descriptor &graph) {
+  const auto found = graph.attributes.find(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+  if (found == graph.attributes.end() || found->second.descriptors.empty())
     refuse(CUDNN_STATUS_BAD_PARAM, "an operation graph without operations");
-  const auto &nodes = found->second.descriptors;
+  return found->second.descriptors;
+}
+
+bool pipewright::doubles::isConvolution(const Descriptor &graph) {
+  switch (nodesOf(graph)[0]->type) {
+  case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+  case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+  case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+    return true;
+  default:
+    return false;
+  }
+}
+
+ConvolutionGraph
+pipewright::doubles::convolutionGraphOf(const Descriptor &graph) {
+  const auto &nodes = nodesOf(graph);
   ConvolutionGraph g;
   switch (nodes[0]->type) {
   case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:

@@ -1,4 +1,4 @@
-//===- Graph.h - Operation graphs that cuDNN's double knows ----*- C++ -*-===//
+//===- Graph.h - Tensors and convolutions of cuDNN's double ----*- C++ -*-===//
 
 #ifndef PIPEWRIGHT_TEST_DOUBLES_CUDNN_GRAPH_H
 #define PIPEWRIGHT_TEST_DOUBLES_CUDNN_GRAPH_H
@@ -16,8 +16,15 @@ struct Tensor {
   std::array<int64_t, 4> sizes = {}, strides = {};
   int64_t alignment = 1;
   bool isVirtual = false;
+  /// A number that variant packs point to on the host.
+  bool isByValue = false;
 
-  int64_t elementBytes() const { return type == CUDNN_DATA_FLOAT ? 4 : 2; }
+  bool operator==(const Tensor &) const = default;
+
+  int64_t elements() const { return sizes[0] * sizes[1] * sizes[2] * sizes[3]; }
+  int64_t elementBytes() const {
+    return type == CUDNN_DATA_BOOLEAN ? 1 : type == CUDNN_DATA_BFLOAT16 ? 2 : 4;
+  }
   /// From the first element to behind the last.
   int64_t bytes() const;
 };
@@ -41,9 +48,11 @@ struct ConvolutionGraph {
 /// Checks a finalized tensor descriptor's attributes.
 Tensor tensorOf(const Descriptor &descriptor);
 
-/// Understands the nodes of a graph; a Refusal where cuDNN would refuse, or
-/// where the double knows no better.
-ConvolutionGraph graphOf(const Descriptor &descriptor);
+/// Whether a graph's first node is a convolution.
+bool isConvolution(const Descriptor &graph);
+/// Understands the nodes of such a graph; a Refusal where cuDNN would refuse,
+/// or where the double knows no better.
+ConvolutionGraph convolutionGraphOf(const Descriptor &graph);
 
 } // namespace pipewright::doubles
 

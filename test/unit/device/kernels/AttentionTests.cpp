@@ -2,11 +2,17 @@
 
 #include "test/unit/device/kernels/TwoRanks.h"
 
-using namespace pipewright::runtime;
+#include <gmock/gmock.h>
 
-static void check(const AttentionShape &s, bool masked = false) {
+using namespace pipewright::runtime;
+using ::testing::HasSubstr;
+
+/// Compares with the CPU what the kernels that `settings` ask for compute.
+/// Returns what they say about themselves.
+static std::string check(const AttentionShape &s, bool masked = false,
+                         const DeviceSettings &settings = {}) {
   const double tolerance = s.type == ElementType::BF16 ? 8e-3 : 1e-5;
-  TwoRanks test;
+  TwoRanks test(16 << 20, Float32Mode::Full, settings);
   const int64_t columns = s.columns ? s.columns : s.rows;
   const int64_t rowElements = s.batch * s.heads * s.rows * s.depth;
   const int64_t columnElements = s.batch * s.heads * columns * s.depth;
@@ -34,6 +40,15 @@ static void check(const AttentionShape &s, bool masked = false) {
   EXPECT_TRUE(test.near(dq, s.type, 2 * tolerance)) << "dq";
   EXPECT_TRUE(test.near(dk, s.type, 2 * tolerance)) << "dk";
   EXPECT_TRUE(test.near(dv, s.type, 2 * tolerance)) << "dv";
+  return test.gpu->remarks();
+}
+
+/// By cuDNN and by our own kernels, at the same tolerance.
+static void checkBoth(const AttentionShape &s, bool masked = false) {
+  EXPECT_THAT(check(s, masked, {.attention = AttentionBy::Cudnn}),
+              HasSubstr(": cuDNN "));
+  EXPECT_THAT(check(s, masked, {.attention = AttentionBy::Own}),
+              HasSubstr(": own kernels, because of --attention own"));
 }
 
 TEST(DeviceAttention, OddSizes) {
@@ -122,29 +137,128 @@ TEST(DeviceAttention, MaskThatHidesAWholeTile) {
   EXPECT_TRUE(test.near(lse, ElementType::F32, 1e-5));
 }
 
-TEST(DeviceAttention, Bf16ByTensorCores) {
-  for (const int64_t depth : {8, 11, 64, 100, 128, 200})
-    check({.batch = 1,
-           .heads = 2,
-           .rows = 40,
-           .depth = depth,
-           .scale = 0.125f,
-           .causal = true,
-           .type = ElementType::BF16});
+TEST(DeviceAttention, Bf16) {
+  for (const int64_t depth : {8, 64, 128, 200})
+    checkBoth({.batch = 1,
+               .heads = 2,
+               .rows = 40,
+               .depth = depth,
+               .scale = 0.125f,
+               .causal = true,
+               .type = ElementType::BF16});
+}
+
+TEST(DeviceAttention, Bf16NotCausalMoreKeysThanRowsAndFewer) {
+  checkBoth({.batch = 2,
+             .heads = 2,
+             .rows = 5,
+             .columns = 70,
+             .depth = 16,
+             .scale = 0.25f,
+             .type = ElementType::BF16});
+  checkBoth({.batch = 1,
+             .heads = 1,
+             .rows = 70,
+             .columns = 37,
+             .depth = 8,
+             .causal = true,
+             .type = ElementType::BF16});
 }
 
 TEST(DeviceAttention, Bf16MasksAndOddSizes) {
-  check({.batch = 2,
-         .heads = 2,
-         .rows = 37,
-         .columns = 70,
-         .depth = 16,
-         .scale = 0.25f,
-         .maskBatch = 2,
-         .maskRows = 37,
-         .maskColumns = 70,
-         .type = ElementType::BF16},
-        true);
+  checkBoth({.batch = 2,
+             .heads = 2,
+             .rows = 37,
+             .columns = 70,
+             .depth = 16,
+             .scale = 0.25f,
+             .maskBatch = 2,
+             .maskRows = 37,
+             .maskColumns = 70,
+             .type = ElementType::BF16},
+            true);
+  // As BERT has it.
+  checkBoth({.batch = 2,
+             .heads = 2,
+             .rows = 16,
+             .depth = 16,
+             .scale = 0.25f,
+             .maskBatch = 2,
+             .maskColumns = 16,
+             .type = ElementType::BF16},
+            true);
+}
+
+TEST(DeviceAttention, BatchesGoInPartsWhereWorkspaceIsScarce) {
+  AttentionShape s = {.batch = 4,
+                      .heads = 6,
+                      .rows = 32,
+                      .depth = 16,
+                      .scale = 0.25f,
+                      .causal = true,
+                      .type = ElementType::BF16};
+  const int64_t ofHead = 2 * s.rows * s.rows;
+  auto checkParts = [&](int64_t heads, const char *expected, bool masked) {
+    EXPECT_THAT(check(s, masked,
+                      {.attention = AttentionBy::Cudnn,
+                       .attentionWorkspace = heads * ofHead + 256}),
+                HasSubstr(expected));
+  };
+  // Two samples at once; some heads of one.
+  checkParts(12, ", backward in 2 parts", false);
+  checkParts(5, ", backward in 8 parts", false);
+  s.maskBatch = 4;
+  s.maskColumns = 32;
+  checkParts(12, ", backward in 2 parts", true);
+}
+
+TEST(DeviceAttention, SaysWhyCudnnDoesNotTakeIt) {
+  const AttentionShape s = {.batch = 1,
+                            .heads = 2,
+                            .rows = 8,
+                            .depth = 16,
+                            .type = ElementType::BF16};
+  auto remark = [](const AttentionShape &shape,
+                   const DeviceSettings &settings = {}) {
+    TwoRanks test(16 << 20, Float32Mode::Full, settings);
+    prepareAttention(*test.gpu, shape);
+    // Shapes that several layers share are said once.
+    prepareAttention(*test.gpu, shape);
+    return test.gpu->remarks();
+  };
+  EXPECT_EQ(remark(s), "attention  1x2x8x16 bf16: cuDNN 9.19.0, engines 0 and "
+                       "0\n");
+  AttentionShape other = s;
+  other.type = ElementType::F32;
+  EXPECT_EQ(remark(other), "attention  1x2x8x16 f32: own kernels, because "
+                           "cuDNN has no backward pass in f32\n");
+  other = s;
+  other.dropoutRate = 0.1f;
+  EXPECT_EQ(remark(other),
+            "attention  1x2x8x16 bf16: own kernels, because cuDNN draws other "
+            "random numbers for dropout\n");
+  other = s;
+  other.depth = 11;
+  EXPECT_EQ(remark(other), "attention  1x2x8x11 bf16: own kernels, because "
+                           "cuDNN 9.19.0: no engine knows it\n");
+  EXPECT_EQ(remark(s, {.attentionWorkspace = 100}),
+            "attention  1x2x8x16 bf16: own kernels, because cuDNN 9.19.0: "
+            "engine 0 wants 256 bytes of workspace, more than 100\n");
+}
+
+TEST(DeviceAttention, FailsWhereCudnnIsInsistedOn) {
+  TwoRanks test(16 << 20, Float32Mode::Full, {.attention = AttentionBy::Cudnn});
+  EXPECT_EQ(errorOf([&] {
+              prepareAttention(*test.gpu, {.batch = 1,
+                                           .heads = 2,
+                                           .rows = 8,
+                                           .columns = 9,
+                                           .depth = 16,
+                                           .causal = true});
+            }),
+            "--attention cudnn: attention over 1x2x8(9)x16 f32 causal is not "
+            "possible by cuDNN (cuDNN has no backward pass in f32); "
+            "--attention auto uses own kernels there");
 }
 
 TEST(DeviceAttention, Bf16DropsWhatTheCpuDrops) {
@@ -157,6 +271,18 @@ TEST(DeviceAttention, Bf16DropsWhatTheCpuDrops) {
            .dropoutRate = 0.4f,
            .dropoutId = 9,
            .type = ElementType::BF16});
+}
+
+TEST(DeviceAttention, Bf16OddLengthsOfVectors) {
+  for (const int64_t depth : {11, 100})
+    EXPECT_THAT(check({.batch = 1,
+                       .heads = 2,
+                       .rows = 40,
+                       .depth = depth,
+                       .scale = 0.125f,
+                       .causal = true,
+                       .type = ElementType::BF16}),
+                HasSubstr("own kernels"));
 }
 
 TEST(DeviceAttention, SaysWhichDepthIsTooLarge) {

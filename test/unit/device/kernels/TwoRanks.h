@@ -54,12 +54,13 @@ public:
 class TwoRanks {
 public:
   explicit TwoRanks(int64_t bytes = 16 << 20,
-                    Float32Mode float32 = Float32Mode::Full)
+                    Float32Mode float32 = Float32Mode::Full,
+                    const DeviceSettings &settings = {})
       : cpu(bytes), program(makeProgram(bytes)), world(1), transport(world, 0) {
     deviceProgram.float32 = float32;
     program.device = &deviceProgram;
     gpu = std::make_unique<DeviceRank>(program, 0, transport, Device::open(0),
-                                       std::make_unique<NoLinks>());
+                                       std::make_unique<NoLinks>(), settings);
     gpu->setBatchIo(&inputs);
     gpu->beginStep(3, 0.1f);
     gpu->setSeed(42);
