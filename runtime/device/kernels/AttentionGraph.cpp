@@ -149,7 +149,6 @@ void AttentionGraph::buildBackward() {
   const Value v = ofColumnsTransposed(AttentionTensor::V);
   const Value centered = pointwise(CUDNN_POINTWISE_SUB,
                                    {matmul(dO, v, scores()), means}, scores());
-  // In bf16: it is an operand of a product.
   const Value dS = pointwise(
       CUDNN_POINTWISE_MUL,
       {pointwise(CUDNN_POINTWISE_MUL, {centered, probabilities}, scores()),

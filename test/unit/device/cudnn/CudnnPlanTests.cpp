@@ -1,0 +1,174 @@
+//===- CudnnPlanTests.cpp - What the real cuDNN has engines for -----------===//
+//
+// Plans are made as a program makes them when it starts, but for GPUs that are
+// described to the library: it compiles their kernels, and says what workspace
+// they want. Skipped where there is no cuDNN, or only its double.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/kernels/CudnnAttention.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+using namespace pipewright::runtime;
+using ::testing::HasSubstr;
+
+#if CUDNN_VERSION >= 90800
+
+namespace {
+
+struct Gpu {
+  int64_t architecture, multiprocessors, sharedMemory, bytes;
+};
+
+constexpr Gpu h100 = {90, 132, 232448, 85000000000};
+constexpr Gpu a100 = {80, 108, 166912, 42000000000};
+constexpr int64_t gibibyte = int64_t{1} << 30;
+
+class CudnnPlans : public ::testing::Test {
+protected:
+  void SetUp() override {
+    // Found by its name when cuDNN asks for the driver.
+    ASSERT_TRUE(dlopen(PIPEWRIGHT_AGREEING_DRIVER, RTLD_NOW | RTLD_GLOBAL))
+        << dlerror();
+    void *library = dlopen("libcudnn.so.9", RTLD_NOW);
+    if (!library || !dlsym(library, "cudnnGetCudartVersion"))
+      GTEST_SKIP() << "no cuDNN here";
+    if (!dlopen("libnvrtc.so.13", RTLD_NOW) &&
+        !dlopen("libnvrtc.so.12", RTLD_NOW))
+      GTEST_SKIP() << "no NVRTC here, which compiles cuDNN's kernels";
+    if (cudnn().cudnnGetVersion() < 91600)
+      GTEST_SKIP() << "cuDNN is older than what attention wants";
+  }
+
+  static CudnnDescriptor describe(const Gpu &gpu);
+  /// Says what was found, for the record.
+  static AttentionPlans plan(const Gpu &gpu, const AttentionShape &shape);
+};
+
+} // namespace
+
+CudnnDescriptor CudnnPlans::describe(const Gpu &gpu) {
+  char json[2000];
+  const int length = std::snprintf(
+      json, sizeof json,
+      R"({"deviceVer":%d,"driverVer":13000,"cudaDeviceId":0,)"
+      R"("totalGlobalMem":%lld,"maxGridSize":[2147483647,65535,65535],)"
+      R"("maxBlockSize":[1024,1024,64],"regsPerBlock":65536,)"
+      R"("multiProcessorCount":%d,"warpSize":32,)"
+      R"("maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":%d,)"
+      R"("reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,)"
+      R"("maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,)"
+      R"("pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1,)"
+      R"("smClockRateKHz":1410000,"memClockRateKHz":1215000,)"
+      R"("l2CacheSize":41943040,"deviceName":"GPU","finalized":true})",
+      static_cast<int>(gpu.architecture * 10),
+      static_cast<long long>(gpu.bytes), static_cast<int>(gpu.multiprocessors),
+      static_cast<int>(gpu.sharedMemory));
+  CudnnDescriptor device(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  device.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, length,
+             json);
+  device.finalize();
+  return device;
+}
+
+AttentionPlans CudnnPlans::plan(const Gpu &gpu, const AttentionShape &shape) {
+  const CudnnDescriptor device = describe(gpu);
+  CudnnTarget target;
+  target.device = &device;
+  AttentionPlans plans = planAttention(target, shape, gibibyte);
+  std::printf("sm_%d, cuDNN %s, %s: ", static_cast<int>(gpu.architecture),
+              cudnnVersionText().c_str(), attentionText(shape).c_str());
+  if (plans)
+    std::printf("engines %d and %d, workspace %lld and %lld bytes, parts %d\n",
+                static_cast<int>(plans.forward.engine),
+                static_cast<int>(plans.backward.engine),
+                static_cast<long long>(plans.forward.workspaceBytes),
+                static_cast<long long>(plans.backward.workspaceBytes),
+                static_cast<int>(plans.parts));
+  else
+    std::printf("%s\n", plans.reason.c_str());
+  return plans;
+}
+
+/// As GPT-2 has it, for a micro-batch.
+static AttentionShape gpt2(int64_t batch) {
+  return {.batch = batch,
+          .heads = 12,
+          .rows = 1024,
+          .depth = 64,
+          .scale = 0.125f,
+          .causal = true,
+          .type = ElementType::BF16};
+}
+
+/// Backward keeps the gradients of scores in bf16 and not much more: no sums of
+/// dq in f32, which only atomics could add up.
+static void expectScoresInWorkspace(const AttentionPlans &plans,
+                                    const AttentionShape &s) {
+  ASSERT_TRUE(plans) << plans.reason;
+  const int64_t scores = 2 * s.batch * s.heads * s.rows * s.rows;
+  EXPECT_GE(plans.backward.workspaceBytes, scores / plans.parts);
+  EXPECT_LT(plans.backward.workspaceBytes, scores / plans.parts + 4096);
+  EXPECT_LT(plans.forward.workspaceBytes, 4096);
+}
+
+TEST_F(CudnnPlans, AttentionOfGpt2) {
+  for (const Gpu &gpu : {h100, a100}) {
+    const AttentionPlans plans = plan(gpu, gpt2(16));
+    expectScoresInWorkspace(plans, gpt2(16));
+    EXPECT_EQ(plans.parts, 1);
+  }
+}
+
+TEST_F(CudnnPlans, LargeBatchesGoInParts) {
+  const AttentionPlans plans = plan(h100, gpt2(64));
+  expectScoresInWorkspace(plans, gpt2(64));
+  EXPECT_EQ(plans.parts, 2);
+}
+
+TEST_F(CudnnPlans, AttentionOfSmallModels) {
+  EXPECT_TRUE(plan(h100, {.batch = 2,
+                          .heads = 4,
+                          .rows = 37,
+                          .depth = 16,
+                          .causal = true,
+                          .type = ElementType::BF16}));
+  EXPECT_TRUE(plan(a100, {.batch = 2,
+                          .heads = 2,
+                          .rows = 32,
+                          .depth = 8,
+                          .type = ElementType::BF16}));
+}
+
+TEST_F(CudnnPlans, MaskedAttention) {
+  EXPECT_TRUE(plan(h100, {.batch = 8,
+                          .heads = 12,
+                          .rows = 128,
+                          .depth = 64,
+                          .maskBatch = 8,
+                          .maskColumns = 128,
+                          .type = ElementType::BF16}));
+}
+
+TEST_F(CudnnPlans, SayWhatNoEngineKnows) {
+  AttentionShape shape = gpt2(1);
+  shape.depth = 60;
+  EXPECT_THAT(plan(h100, shape).reason, HasSubstr("no engine knows it"));
+  // One head wants 2 GiB.
+  shape = gpt2(1);
+  shape.rows = 32768;
+  EXPECT_THAT(plan(a100, shape).reason, HasSubstr("cannot be parted"));
+}
+
+#else
+
+TEST(CudnnPlans, NeedHeadersOfCudnn) {
+  GTEST_SKIP() << "headers older than cuDNN 9.8 describe no GPUs";
+}
+
+#endif
