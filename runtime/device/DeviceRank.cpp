@@ -230,7 +230,8 @@ void DeviceRank::post(bool isSend, int64_t peer, Buffer buffer, int64_t event) {
       links.receive(peer, data, buffer.bytes, handle, slot.handle);
   });
   parts->watchdog.begin();
-  parts->log.transfer(stream, buffer.bytes, slot.handle);
+  parts->log.transfer(stream, buffer.bytes, slot.handle,
+                      parts->links->recorded(slot.handle));
 }
 
 void DeviceRank::postSend(int64_t peer, Buffer buffer, int64_t event) {

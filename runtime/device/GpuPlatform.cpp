@@ -124,10 +124,23 @@ GpuPlatform::GpuPlatform(const Program &program, const Options &options,
   checkMemory();
 }
 
+/// What libraries take beside the arenas is known only when they have taken
+/// it. So little is certain: the workspace that products are offered, and the
+/// buffers of each end of a link, of the size that NCCL has by default.
+static int64_t besideArena(const Program &program, int64_t rank,
+                           LinkKind links) {
+  constexpr int64_t workspace = int64_t{32} << 20, linkEnd = int64_t{16} << 20;
+  int64_t bytes = workspace;
+  if (links == LinkKind::Nccl)
+    for (const auto &[from, to] : linksOf(program))
+      bytes += from == rank || to == rank ? linkEnd : 0;
+  return bytes;
+}
+
 /// Before any rank takes its arena: all that share a GPU must fit.
 void GpuPlatform::checkMemory() const {
   for (size_t i = 0; i < ranks.size(); ++i) {
-    int64_t needed = 0;
+    int64_t needed = 0, beside = 0;
     std::string users;
     bool isFirst = true;
     for (size_t j = 0; j < ranks.size(); ++j) {
@@ -135,16 +148,18 @@ void GpuPlatform::checkMemory() const {
         continue;
       isFirst &= j >= i;
       needed += program.ranks[ranks[j]].arenaBytes;
+      beside += besideArena(program, ranks[j], links);
       users += (users.empty() ? "" : ", ") + std::to_string(ranks[j]);
     }
     if (!isFirst)
       continue;
     const Device &device = *devices[i];
     const auto [free, total] = device.memory();
-    if (needed > free)
+    if (needed + beside > free)
       fail("too little memory on GPU ", device.number(), " (", device.name(),
            "): the plan needs ", groupedText(needed), " bytes there (rank ",
-           users, "), but ", groupedText(free), " of ", groupedText(total),
+           users, "), and libraries about ", groupedText(beside),
+           " beside, but ", groupedText(free), " of ", groupedText(total),
            " bytes are free; compile for more ranks, with smaller "
            "micro-batches or with --remat");
   }

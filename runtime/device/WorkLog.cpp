@@ -40,8 +40,12 @@ void WorkLog::task(CUstream stream, const char *kind, int64_t stage,
   add(compute, {Piece::What::Task, marker, kind, stage, microBatch});
 }
 
-void WorkLog::transfer(Stream stream, int64_t bytes, CUevent done) {
-  add(stream, {.what = Piece::What::Transfer, .done = done, .bytes = bytes});
+void WorkLog::transfer(Stream stream, int64_t bytes, CUevent done,
+                       std::shared_ptr<const std::atomic<bool>> recorded) {
+  add(stream, {.what = Piece::What::Transfer,
+               .done = done,
+               .bytes = bytes,
+               .recorded = std::move(recorded)});
 }
 
 void WorkLog::wait(Stream stream, CUevent done) {
@@ -51,10 +55,11 @@ void WorkLog::wait(Stream stream, CUevent done) {
 bool WorkLog::advance(std::vector<Row> &rows) {
   bool further = false;
   for (Row &row : rows)
-    while (row.finished < row.pieces.size() &&
-           cudaDriver().cuEventQuery(row.pieces[row.finished].done) ==
-               CUDA_SUCCESS) {
-      ++row.finished;
+    for (; row.finished < row.pieces.size(); ++row.finished) {
+      const Piece &piece = row.pieces[row.finished];
+      if ((piece.recorded && !*piece.recorded) ||
+          cudaDriver().cuEventQuery(piece.done) != CUDA_SUCCESS)
+        break;
       further = true;
     }
   return further;

@@ -12,6 +12,8 @@
 #include "runtime/device/Driver.h"
 #include "runtime/device/Stream.h"
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -30,8 +32,9 @@ public:
   /// Behind the work of a task.
   void task(CUstream stream, const char *kind, int64_t stage,
             int64_t microBatch);
-  /// A transfer; `done` is its event.
-  void transfer(Stream stream, int64_t bytes, CUevent done);
+  /// A transfer; `done` is its event, which may be recorded later.
+  void transfer(Stream stream, int64_t bytes, CUevent done,
+                std::shared_ptr<const std::atomic<bool>> recorded = nullptr);
   /// `compute` waits for a transfer of that stream.
   void wait(Stream stream, CUevent done);
 
@@ -56,6 +59,7 @@ private:
     int64_t stage = 0, microBatch = 0;
     /// Of a transfer.
     int64_t bytes = 0;
+    std::shared_ptr<const std::atomic<bool>> recorded = nullptr;
     /// What a wait is for.
     Stream stream = compute;
   };

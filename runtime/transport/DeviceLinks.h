@@ -11,7 +11,9 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRANSPORT_DEVICELINKS_H
 #define PIPEWRIGHT_RUNTIME_TRANSPORT_DEVICELINKS_H
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +47,14 @@ public:
                     CUstream_st *stream, CUevent_st *done) = 0;
   virtual void receive(int64_t peer, void *data, int64_t bytes,
                        CUstream_st *stream, CUevent_st *done) = 0;
+
+  /// Whether `done` of a transfer that was given has been recorded, for as long
+  /// as anybody asks; until then the event tells what was before. Null: it has.
+  /// Any thread may look.
+  virtual std::shared_ptr<const std::atomic<bool>> recorded(CUevent_st *done) {
+    (void)done;
+    return nullptr;
+  }
 
   /// Returns once `done` of a transfer that was given to send or receive may
   /// be waited for by streams: at once (NCCL), or when the peer has posted its

@@ -32,7 +32,8 @@ struct Half {
   CUstream stream = nullptr;
 
   /// Both have come: the copy is enqueued, or it never will be.
-  bool met = false;
+  std::shared_ptr<std::atomic<bool>> met =
+      std::make_shared<std::atomic<bool>>(false);
   /// What the other end gave, if that is another size.
   int64_t otherBytes = -1;
 };
@@ -90,6 +91,10 @@ public:
             CUevent_st *done) override;
   void receive(int64_t peer, void *data, int64_t bytes, CUstream_st *stream,
                CUevent_st *done) override;
+  std::shared_ptr<const std::atomic<bool>> recorded(CUevent_st *done) override {
+    const auto found = given.find(done);
+    return found == given.end() ? nullptr : found->second.half->met;
+  }
   void settle(CUevent_st *done) override;
   void settleAll() override;
   void check() override;
@@ -273,7 +278,7 @@ void LocalLinks::meet(Link &link, int64_t peer, Half &first, Half &second) {
   } else {
     enqueue(link, first, second);
   }
-  first.met = second.met = true;
+  *first.met = *second.met = true;
   link.changed.notify_all();
   if (second.otherBytes >= 0)
     failHalf(peer, second);
@@ -323,7 +328,7 @@ void LocalLinks::settle(CUevent_st *done) {
   const auto until = std::chrono::steady_clock::now() +
                      std::chrono::duration<double>(deadlineSeconds);
   std::unique_lock<std::mutex> lock(link.mutex);
-  while (!half->met) {
+  while (!*half->met) {
     if (world.aborted)
       failAborted();
     if (std::chrono::steady_clock::now() >= until)

@@ -239,6 +239,10 @@ TEST_F(TinyDeviceProgram, SaysWhatIsMissing) {
                  "--gpus names GPU 3, but the CUDA driver shows 1 GPU");
   EXPECT_REFUSED(run(fiveSteps, "TINY_HUNGRY=1"),
                  "error: too little memory on GPU 0");
+  EXPECT_REFUSED(run(fiveSteps, "PIPEWRIGHT_DOUBLE_MEMORY=60000000"),
+                 "the plan needs 1,188 bytes there (rank 0, 1), and libraries "
+                 "about 67,108,864 beside, but 60,000,000 of 60,000,000 bytes "
+                 "are free; compile for more ranks");
   EXPECT_REFUSED(run(fiveSteps, "TINY_HUNGRY_KERNEL=1"),
                  "error: rank 1: GPU 0 (Pipewright test double of a GPU) has "
                  "not the 1,125,899,906,842,624 bytes for the workspace: ");
@@ -249,8 +253,9 @@ TEST_F(TinyDeviceProgram, SaysWhatIsMissing) {
 TEST_F(TinyDeviceProgram, TransfersThatDoNotFitEndIt) {
   EXPECT_REFUSED(run(fiveSteps, "TINY_WRONG_SIZE=1"),
                  "rank 0 sends 32 bytes to rank 1, which expects 4 bytes");
+  // A transfer that nobody has met is not over, whatever its event says.
   EXPECT_REFUSED(run(fiveSteps + "--timeout 1", "TINY_SILENT=1"),
-                 " waits for rank ");
+                 "receive from rank 1 stands at transfer 2 of 2 (32 bytes)");
 }
 
 TEST_F(TinyDeviceProgram, SaysWhereTheGpuStands) {
