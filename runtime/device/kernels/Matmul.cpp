@@ -175,7 +175,7 @@ static void describeEpilogue(const MatmulPlan &plan, const MatmulShape &s,
 }
 
 static void describe(DeviceRank &rank, const MatmulShape &s,
-                     MatmulEpilogue epilogue, MatmulPlan &plan) {
+                     MatmulEpilogue epilogue, bool aligned, MatmulPlan &plan) {
   cublasLtMatmulDesc_t operation = nullptr;
   PIPEWRIGHT_CUBLASLT(cublasLtMatmulDescCreate(
       &operation, computeType(rank, s.type), CUDA_R_32F));
@@ -190,7 +190,9 @@ static void describe(DeviceRank &rank, const MatmulShape &s,
                  s.batch, s.broadcastB ? 0 : s.k * s.n);
   plan.y = makeLayout(s.result, s.m, s.n, s.batch, s.m * s.n);
   if (epilogue != MatmulEpilogue::None) {
-    const void *someAddress = reinterpret_cast<const void *>(workspaceLimit);
+    const uint64_t beyond = aligned ? 0 : byteWidth(s.result);
+    const void *someAddress =
+        reinterpret_cast<const void *>(workspaceLimit + beyond);
     describeEpilogue(plan, s, epilogue, someAddress, someAddress);
   }
 }
@@ -225,7 +227,7 @@ static std::optional<MatmulPlan> makePlan(DeviceRank &rank,
                                           MatmulEpilogue epilogue,
                                           bool aligned) {
   MatmulPlan plan;
-  describe(rank, s, epilogue, plan);
+  describe(rank, s, epilogue, aligned, plan);
   const auto preference = makePreference(s, aligned);
   cublasLtMatmulHeuristicResult_t best = {};
   int found = 0;

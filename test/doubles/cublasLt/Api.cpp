@@ -301,7 +301,8 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
       problem.fingerprint(),
       std::min(preference->workspaceBytes, problem.wantedWorkspace()),
       {preference->alignments[0], preference->alignments[1],
-       preference->alignments[2], preference->alignments[3]}};
+       preference->alignments[2], preference->alignments[3],
+       alignmentOf(problem.operands.bias), alignmentOf(problem.operands.aux)}};
   static_assert(sizeof algorithm <= sizeof results[0].algo);
   std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
   results[0].workspaceSize = algorithm.workspaceBytes;

@@ -241,6 +241,9 @@ cublasStatus_t Problem::use(const Algorithm &algorithm, void *memory,
     if (data[i] &&
         reinterpret_cast<uintptr_t>(data[i]) % algorithm.alignments[i])
       return CUBLAS_STATUS_INVALID_VALUE;
+  if (alignmentOf(operands.bias) < algorithm.alignments[4] ||
+      alignmentOf(operands.aux) < algorithm.alignments[5])
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (bytes < algorithm.workspaceBytes ||
       (algorithm.workspaceBytes &&
        (!memory || reinterpret_cast<uintptr_t>(memory) % 16)))

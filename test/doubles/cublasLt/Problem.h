@@ -47,8 +47,15 @@ struct Algorithm {
   uint64_t mark;
   uint64_t problem;
   uint64_t workspaceBytes;
-  uint32_t alignments[4];
+  /// Of a, b, c, d, the bias and the aux.
+  uint32_t alignments[6];
 };
+
+/// What the heuristic may take an address to be a multiple of.
+inline uint32_t alignmentOf(const void *address) {
+  const auto bits = reinterpret_cast<uintptr_t>(address) | 16;
+  return static_cast<uint32_t>(bits & -bits);
+}
 inline constexpr uint64_t algorithmMark = 0x50495045444F5542;
 
 struct Problem {

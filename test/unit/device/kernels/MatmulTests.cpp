@@ -76,8 +76,10 @@ static double geluSlope(double x) {
   return (geluOf(x + 1e-5) - geluOf(x - 1e-5)) / 2e-5;
 }
 
-/// One product with an epilogue, against plain loops.
-static void checkEpilogue(MatmulEpilogue epilogue, ElementType type) {
+/// One product with an epilogue, against plain loops. `shift`: elements by
+/// which the bias misses a multiple of 16 bytes.
+static void checkEpilogue(MatmulEpilogue epilogue, ElementType type,
+                          int64_t shift = 0) {
   const MatmulShape s = {.m = 6,
                          .n = 16,
                          .k = 8,
@@ -89,7 +91,8 @@ static void checkEpilogue(MatmulEpilogue epilogue, ElementType type) {
   const Buffer a = test.numbers(s.m * s.k, type);
   const Buffer b = test.numbers(s.k * s.n, type);
   const Buffer y = test.numbers(s.m * s.n, type);
-  const Buffer bias = test.numbers(s.n, type);
+  const Buffer bias =
+      TwoRanks::odd(test.numbers(s.n + shift, type), shift * byteWidth(type));
   const Buffer aux = test.numbers(s.m * s.n, type);
   auto read = [&](Buffer buffer) { return test.cpuFloats(buffer, type); };
   const auto av = read(a), bv = read(b), auxBefore = read(aux);
@@ -149,6 +152,12 @@ TEST(DeviceMatmul, Epilogues) {
       SCOPED_TRACE(static_cast<int>(epilogue));
       checkEpilogue(epilogue, type);
     }
+}
+
+TEST(DeviceMatmul, EpiloguesOfPartsOfBuffers) {
+  checkEpilogue(MatmulEpilogue::Bias, ElementType::F32, 1);
+  checkEpilogue(MatmulEpilogue::BiasGelu, ElementType::F32, 1);
+  checkEpilogue(MatmulEpilogue::Bias, ElementType::BF16, 3);
 }
 
 TEST(DeviceMatmul, SaysThatAnEpilogueIsNotToBeHad) {
