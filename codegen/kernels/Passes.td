@@ -90,7 +90,8 @@ def KernelFuseRowsGpu : Pass<"kernel-fuse-rows-gpu", "::mlir::ModuleOp"> {
     "::mlir::arith::ArithDialect", "::mlir::DLTIDialect",
     "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
   ];
 }
 

@@ -271,6 +271,23 @@ void RowPlan::addRowTemporaries() {
   }
 }
 
+void RowPlan::findReadAgain() {
+  llvm::MapVector<std::pair<unsigned, Value>, unsigned> firstPass;
+  for (const Root &root : roots) {
+    Nest &nest = nests[root.nest];
+    Walk walk{root.nest, nest};
+    walk.currentPass = root.pass;
+    probe(root, root.nest, nest, &walk);
+    for (Value argument : walk.arguments) {
+      auto [first, isNew] =
+          firstPass.insert({{root.nest, argument}, root.pass});
+      if (first->second != root.pass &&
+          !llvm::is_contained(nest.readAgain, argument))
+        nest.readAgain.push_back(argument);
+    }
+  }
+}
+
 LogicalResult RowPlan::build(func::FuncOp func) {
   context = func.getContext();
   Operation *terminator = func.getBody().front().getTerminator();
@@ -312,6 +329,7 @@ LogicalResult RowPlan::build(func::FuncOp func) {
   }
   chooseColumns();
   addRowTemporaries();
+  findReadAgain();
   for (Root &root : roots)
     root.stored = !root.rowTemporary &&
                   (root.result >= 0 || readLater.contains(root.tensor) ||

@@ -58,6 +58,8 @@ struct Nest {
   unsigned passes = 1;
   /// Whether a step along the columns jumps in memory: a transpose.
   bool strided = false;
+  /// Arguments of which several passes read the element at the row and column.
+  llvm::SmallVector<mlir::Value> readAgain;
 };
 
 /// True if the op is a generic without reduction loops.
@@ -112,6 +114,8 @@ private:
     llvm::DenseSet<std::pair<mlir::Value, mlir::AffineExpr>> seen = {};
     /// Pointwise results that are needed at the row and column themselves.
     llvm::SmallVector<mlir::Value> elements = {};
+    /// Arguments that are read there.
+    llvm::SmallVector<mlir::Value> arguments = {};
   };
 
   std::optional<RootKind> classify(const Root &root, const Nest &nest) const;
@@ -124,6 +128,7 @@ private:
   void assignNest(Root root);
   void chooseColumns();
   void addRowTemporaries();
+  void findReadAgain();
 
   mlir::MLIRContext *context = nullptr;
   llvm::DenseMap<mlir::Value, unsigned> rootIndex;

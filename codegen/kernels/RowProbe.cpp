@@ -34,8 +34,11 @@ bool RowPlan::visit(Walk &walk, Value tensor, ArrayRef<Index> indices) {
   if (!walk.seen.insert({tensor, offset}).second)
     return true;
   Operation *op = tensor.getDefiningOp();
-  if (!op)
+  if (!op) {
     walk.strided |= jumps(offset);
+    if (offset == element(walk.shape))
+      walk.arguments.push_back(tensor);
+  }
   if (op && isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op)) {
     Value source = op->getOperand(0);
     return visit(walk, source,

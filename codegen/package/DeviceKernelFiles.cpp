@@ -53,7 +53,10 @@ static void writeKernel(const GpuKernel &kernel, llvm::raw_ostream &os) {
   StringRef separator = "";
   for (const GpuLaunch &launch : kernel.launches) {
     os << separator << "{.entry = \"" << launch.entry
-       << "\", .grid = " << launch.grid << ", .block = " << launch.block << "}";
+       << "\", .grid = " << launch.grid << ", .block = " << launch.block;
+    if (launch.sharedBytes)
+      os << ", .sharedBytes = " << launch.sharedBytes;
+    os << "}";
     separator = ",\n                 ";
   }
   os << "},\n";

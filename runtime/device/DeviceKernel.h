@@ -18,6 +18,8 @@ struct KernelLaunch {
   /// Blocks, and threads of each; both one-dimensional.
   int64_t grid = 1;
   int64_t block = 32;
+  /// Of the shared memory that is asked for at the launch.
+  int64_t sharedBytes = 0;
 };
 
 /// A compiled kernel: its launches run one after the other. All take the same

@@ -6,15 +6,29 @@
 
 using namespace pipewright::runtime;
 
+/// More than 48 KiB for a block has to be asked for.
+static void allowSharedMemory(CUfunction function, const KernelLaunch &launch) {
+  const CUresult result = cudaDriver().cuFuncSetAttribute(
+      function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+      static_cast<int>(launch.sharedBytes));
+  if (result != CUDA_SUCCESS)
+    fail("kernel '", launch.entry, "' needs ", launch.sharedBytes,
+         " bytes of shared memory for a block, which this GPU does not give: ",
+         cudaErrorText(result));
+}
+
 const std::vector<CUfunc_st *> &
 DeviceRank::functions(const DeviceKernel &kernel) {
   auto found = parts->kernels.find(&kernel);
   if (found != parts->kernels.end())
     return found->second;
   std::vector<CUfunction> functions;
-  for (const KernelLaunch &launch : kernel.launches)
+  for (const KernelLaunch &launch : kernel.launches) {
     functions.push_back(
         parts->device->find(wholeProgram().device->images, launch.entry));
+    if (launch.sharedBytes)
+      allowSharedMemory(functions.back(), launch);
+  }
   return parts->kernels[&kernel] = std::move(functions);
 }
 
@@ -47,7 +61,8 @@ void pipewright::runtime::launch(DeviceRank &rank, const DeviceKernel &kernel,
     const KernelLaunch &shape = kernel.launches[i];
     const CUresult result = cudaDriver().cuLaunchKernel(
         functions[i], static_cast<unsigned>(shape.grid), 1, 1,
-        static_cast<unsigned>(shape.block), 1, 1, 0, rank.computeStream(),
+        static_cast<unsigned>(shape.block), 1, 1,
+        static_cast<unsigned>(shape.sharedBytes), rank.computeStream(),
         parameters.data(), nullptr);
     if (result != CUDA_SUCCESS)
       fail("kernel '", shape.entry, "' cannot be launched (", shape.grid,

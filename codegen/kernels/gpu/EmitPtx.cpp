@@ -48,6 +48,20 @@ static std::unique_ptr<llvm::TargetMachine> createNvptx(int architecture,
       std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
+/// Shared memory of a size that the launch says is an external array without
+/// one in PTX; MLIR makes an internal array of no elements.
+static void declareDynamicShared(llvm::Module &module) {
+  constexpr unsigned kShared = 3;
+  for (llvm::GlobalVariable &variable : module.globals()) {
+    auto *type = dyn_cast<llvm::ArrayType>(variable.getValueType());
+    if (variable.getAddressSpace() != kShared || !type ||
+        type->getNumElements() != 0)
+      continue;
+    variable.setInitializer(nullptr);
+    variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
+  }
+}
+
 FailureOr<std::string> emitPtx(ModuleOp module, int architecture) {
   Location loc = module.getLoc();
   MLIRContext *mlirContext = module.getContext();
@@ -76,6 +90,7 @@ FailureOr<std::string> emitPtx(ModuleOp module, int architecture) {
       return failure();
     }
   }
+  declareDynamicShared(*all);
   optimizeModule(*all, *machine, /*level=*/3);
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream os(text);

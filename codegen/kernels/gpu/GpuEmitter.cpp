@@ -109,32 +109,35 @@ bool GpuEmitter::isAligned(AffineExpr offset, int64_t width) const {
       .isMultipleOf(width);
 }
 
-/// The alignment of a chunk that starts at a multiple of its width.
-static llvm::MaybeAlign chunkAlignment(Type element, int64_t width) {
+llvm::MaybeAlign GpuEmitter::chunkAlignment(Type element, int64_t width) {
   int64_t bytes = width * element.getIntOrFloatBitWidth() / 8;
   return llvm::Align(std::min<int64_t>(bytes, 16));
 }
 
 Value GpuEmitter::load(Value buffer, AffineExpr offset, Type type,
                        Scope &scope) {
+  if (RowInShared *row = cacheOf(buffer, offset))
+    return loadCached(*row, buffer, offset, type, scope);
   Chunk *chunk = &scope == columnScope ? openedChunk : nullptr;
   if (!chunk || chunk->width == 1 || !isContiguous(offset) ||
       !isAligned(offset, chunk->width))
     return ElementEmitter::load(buffer, offset, type, scope);
   OpBuilder &builder = scope.builder;
   Value &all = chunk->vectors[{buffer, offset}];
-  if (!all) {
-    Scope *column = columnScope;
-    columnScope = &chunk->origin;
-    Value position = emitExpr(offset, chunk->origin);
-    columnScope = column;
-    Type stored = cast<MemRefType>(buffer.getType()).getElementType();
-    all = vector::LoadOp::create(
-        builder, loc, VectorType::get(chunk->width, stored), buffer, position,
-        /*nontemporal=*/false, chunkAlignment(stored, chunk->width));
-  }
+  if (!all)
+    all = loadChunk(buffer, offset, *chunk);
   Value value = vector::ExtractOp::create(builder, loc, all, openedLane);
   return fromStorage(value, type, builder);
+}
+
+Value GpuEmitter::loadChunk(Value buffer, AffineExpr offset, Chunk &chunk) {
+  Scope *column = std::exchange(columnScope, &chunk.origin);
+  Value position = emitExpr(offset, chunk.origin);
+  columnScope = column;
+  Type stored = cast<MemRefType>(buffer.getType()).getElementType();
+  return vector::LoadOp::create(
+      chunk.origin.builder, loc, VectorType::get(chunk.width, stored), buffer,
+      position, /*nontemporal=*/false, chunkAlignment(stored, chunk.width));
 }
 
 void GpuEmitter::storeChunk(const PendingStore &pending, OpBuilder &builder) {

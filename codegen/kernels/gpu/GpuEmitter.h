@@ -127,9 +127,29 @@ private:
   mlir::FailureOr<mlir::Value> initialValue(const Root &root,
                                             mlir::Value offset);
 
+  // Rows in shared memory (GpuRowCache.cpp)
+  /// A row that later passes read from shared memory.
+  struct RowInShared {
+    mlir::Value memory;
+    /// The pass that reads it from its place; known once that has begun.
+    std::optional<unsigned> filledIn;
+  };
+  void openCache(const Launch &launch);
+  /// The cache of what stands at `offset` of `buffer`, or null.
+  RowInShared *cacheOf(mlir::Value buffer, mlir::AffineExpr offset);
+  mlir::Value loadCached(RowInShared &row, mlir::Value buffer,
+                         mlir::AffineExpr offset, mlir::Type type,
+                         Scope &scope);
+  mlir::Value columnOf(const Scope &scope);
+
   // Scalars
   mlir::Value load(mlir::Value buffer, mlir::AffineExpr offset, mlir::Type type,
                    Scope &scope) override;
+  /// The alignment of a chunk that starts at a multiple of its width.
+  static llvm::MaybeAlign chunkAlignment(mlir::Type element, int64_t width);
+  /// Reads a chunk, or one element where it has one column.
+  mlir::Value loadChunk(mlir::Value buffer, mlir::AffineExpr offset,
+                        Chunk &chunk);
   bool isContiguous(mlir::AffineExpr offset) const;
   bool isAligned(mlir::AffineExpr offset, int64_t width) const;
   std::unique_ptr<Chunk> openChunk(mlir::OpBuilder &builder, mlir::Value column,
@@ -162,6 +182,7 @@ private:
   mlir::gpu::GPUFuncOp function;
   mlir::OpBuilder b;
   mlir::Value scratchBuffer, blockId, threadId;
+  llvm::DenseMap<mlir::Value, RowInShared> rowsInShared;
   Chunk *openedChunk = nullptr;
   int64_t openedLane = 0;
 };

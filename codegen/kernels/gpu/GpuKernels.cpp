@@ -46,10 +46,12 @@ static GpuKernel describe(func::FuncOp kernel) {
   description.name = kernel.getName().str();
   for (auto scratch : kernel.getOps<memref::AllocOp>())
     description.scratchBytes = scratch.getType().getNumElements();
-  for (auto launch : kernel.getOps<gpu::LaunchFuncOp>())
-    description.launches.push_back({launch.getKernelName().str(),
-                                    number(launch.getGridSizeX()),
-                                    number(launch.getBlockSizeX())});
+  for (auto launch : kernel.getOps<gpu::LaunchFuncOp>()) {
+    Value shared = launch.getDynamicSharedMemorySize();
+    description.launches.push_back(
+        {launch.getKernelName().str(), number(launch.getGridSizeX()),
+         number(launch.getBlockSizeX()), shared ? number(shared) : 0});
+  }
   return description;
 }
 

@@ -22,6 +22,8 @@ struct GpuLaunch {
   std::string entry;
   int64_t grid = 1;
   int64_t block = 32;
+  /// Of the shared memory that is asked for at the launch.
+  int64_t sharedBytes = 0;
 };
 
 /// The launches of a kernel run one after the other. All take the same

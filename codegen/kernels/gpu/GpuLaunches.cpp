@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -80,10 +81,16 @@ void GpuEmitter::open(const Launch &launch, int64_t grid, int64_t block) {
       storedRowValues.insert(root.tensor);
   }
 
+  openCache(launch);
+
   OpBuilder outer = std::exchange(b, host);
+  Value sharedBytes;
+  if (launch.sharedBytes > 0)
+    sharedBytes =
+        arith::ConstantIntOp::create(b, loc, launch.sharedBytes, /*width=*/32);
   gpu::KernelDim3 blocks{constant(grid), constant(1), constant(1)};
   gpu::KernelDim3 threads{constant(block), constant(1), constant(1)};
-  gpu::LaunchFuncOp::create(host, loc, function, blocks, threads, Value(),
+  gpu::LaunchFuncOp::create(host, loc, function, blocks, threads, sharedBytes,
                             hostBuffers);
   b = outer;
 }
@@ -272,6 +279,10 @@ LogicalResult GpuEmitter::emitRows(const Launch &launch) {
   int64_t threads = std::max(work.team.threads, kTeamThreads);
   int64_t teams = threads / work.team.threads;
   open(launch, llvm::divideCeil(nest.rows, teams), threads);
+  // One block loads and stores while another computes.
+  if (!work.team.isShort())
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                      b.getI32IntegerAttr(2));
   Value number = blockId;
   work.thread = threadId;
   if (teams > 1) {

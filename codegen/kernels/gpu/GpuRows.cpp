@@ -15,8 +15,11 @@ using namespace mlir;
 
 namespace pipewright::codegen {
 
-/// Columns of a thread in one step of the loop over a long row.
-static constexpr int64_t kColumnsPerStep = 8;
+/// Columns of a thread in one step of the loop over a long row: enough loads
+/// under way at a time.
+static int64_t columnsPerStep(const Team &team) {
+  return team.width == 8 ? 16 : 8;
+}
 
 static bool isRowSum(const Root *root) {
   return root->kind == RootKind::RowReduction ||
@@ -119,7 +122,7 @@ LogicalResult GpuEmitter::emitSlots(ArrayRef<const Root *> roots,
 LogicalResult GpuEmitter::emitLongRow(ArrayRef<const Root *> roots,
                                       const Work &work, Totals &totals) {
   const Team &team = work.team;
-  int64_t perStep = kColumnsPerStep / team.width;
+  int64_t perStep = columnsPerStep(team) / team.width;
   int64_t full = team.chunks / team.threads, steps = full / perStep;
   std::vector<PendingStore> stores;
   Totals none;

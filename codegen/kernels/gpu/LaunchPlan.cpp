@@ -25,20 +25,30 @@ static constexpr int64_t kMaxWarpColumns = 768;
 
 /// Rows up to this length stay in the registers of a block.
 static constexpr int64_t kMaxShortColumns = 8192;
+static constexpr int64_t kMaxRegisterColumns = 16384;
+
+/// Every GPU since sm_80 has 99 KiB of shared memory for a block; a little is
+/// left for what warps tell each other. sm_90 has room for two such blocks.
+static constexpr int64_t kMaxCacheBytes = 99 * 1024 - 512;
 
 Team teamFor(int64_t columns) {
   Team team;
   team.columns = columns;
   // Rows of another length start at addresses that are not aligned.
   team.width = columns % 4 == 0 ? 4 : 1;
+  // All that a thread loads at once is little of such a row.
+  if (columns > kMaxRegisterColumns && columns % 8 == 0)
+    team.width = 8;
   team.chunks = columns / team.width;
   if (columns <= kMaxWarpColumns)
     team.threads = std::min<int64_t>(32, llvm::PowerOf2Ceil(team.chunks));
   else if (columns <= kMaxShortColumns)
     team.threads = std::max<int64_t>(128, llvm::PowerOf2Ceil(columns) / 16);
-  else
-    // As few rows at a time as can be: later passes find them in the cache.
+  else if (columns <= kMaxRegisterColumns)
     team.threads = 1024;
+  else
+    // While one block waits at the end of a pass another has work.
+    team.threads = 512;
   team.slots = llvm::divideCeil(team.chunks, team.threads);
   return team;
 }
@@ -118,15 +128,21 @@ void LaunchPlan::addSums(const Root &root, const RowSplit &split, int64_t count,
       {&root, split, count, allocate(element, count * elements), elements});
 }
 
+static Launch makeLaunch(LaunchKind kind, unsigned nest,
+                         ArrayRef<const Root *> roots) {
+  Launch launch;
+  launch.kind = kind;
+  launch.nest = nest;
+  launch.roots = llvm::to_vector(roots);
+  return launch;
+}
+
 void LaunchPlan::addColumnSums(unsigned number, ArrayRef<const Root *> roots,
                                ArrayRef<const Root *> others, LaunchKind kind,
                                bool afterRows, const Nest &nest) {
-  Launch launch;
-  launch.kind = kind;
-  launch.nest = number;
+  Launch launch = makeLaunch(kind, number, others);
   launch.split = splitOf(*roots.front(), nest);
   launch.afterRows = afterRows;
-  launch.roots = llvm::to_vector(others);
   llvm::append_range(launch.roots, roots);
   RowGroups groups = groupsFor(launch.split.summed(), nest.columns);
   if (groups.blocks > 1)
@@ -134,6 +150,26 @@ void LaunchPlan::addColumnSums(unsigned number, ArrayRef<const Root *> roots,
       addSums(*root, launch.split, groups.blocks,
               launch.split.kept() * nest.columns);
   launches.push_back(std::move(launch));
+}
+
+/// Lets a block keep rows that it reads again, if all of them fit.
+void LaunchPlan::addCache(Launch &launch, const Nest &nest) {
+  if (teamFor(nest.columns).isShort())
+    return;
+  std::vector<CachedRow> cache;
+  int64_t bytes = 0;
+  for (Value argument : nest.readAgain) {
+    Type element = cast<RankedTensorType>(argument.getType()).getElementType();
+    cache.push_back({argument, bytes});
+    bytes = llvm::alignTo(
+        bytes +
+            nest.columns * (storageType(element).getIntOrFloatBitWidth() / 8),
+        kScratchAlignment);
+  }
+  if (bytes > kMaxCacheBytes)
+    return;
+  launch.cache = std::move(cache);
+  launch.sharedBytes = bytes;
 }
 
 void LaunchPlan::planNest(const RowPlan &plan, unsigned number) {
@@ -182,15 +218,16 @@ void LaunchPlan::planNest(const RowPlan &plan, unsigned number) {
       addColumnSums(number, groups[done++], elements, LaunchKind::Columns,
                     false, nest);
     else if (!elements.empty())
-      launches.push_back({LaunchKind::Elements, number, elements, {}, {}, {}});
+      launches.push_back(makeLaunch(LaunchKind::Elements, number, elements));
     if (!scalars.empty())
-      launches.push_back({LaunchKind::RowScalars, number, scalars, {}, {}, {}});
+      launches.push_back(makeLaunch(LaunchKind::RowScalars, number, scalars));
   } else if (!groups.empty() && team.isShort() &&
              perThread <= maxSumsOfThread(team)) {
     addColumnSums(number, groups[done++], others, LaunchKind::RowsAndColumns,
                   false, nest);
   } else {
-    launches.push_back({LaunchKind::Rows, number, others, {}, {}, {}});
+    launches.push_back(makeLaunch(LaunchKind::Rows, number, others));
+    addCache(launches.back(), nest);
   }
   // What is left reads the values of rows from memory.
   if (done < groups.size())
@@ -209,9 +246,7 @@ void LaunchPlan::planNest(const RowPlan &plan, unsigned number) {
     }
   if (sums.size() == firstSums)
     return;
-  Launch finish;
-  finish.kind = LaunchKind::Sums;
-  finish.nest = number;
+  Launch finish = makeLaunch(LaunchKind::Sums, number, {});
   finish.sums.assign(sums.begin() + firstSums, sums.end());
   launches.push_back(std::move(finish));
 }

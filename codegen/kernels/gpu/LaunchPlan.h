@@ -95,6 +95,13 @@ enum class LaunchKind {
   Sums,
 };
 
+/// Part of the shared memory of a block: a row that it has read and needs
+/// again.
+struct CachedRow {
+  mlir::Value argument;
+  int64_t offset = 0;
+};
+
 struct Launch {
   LaunchKind kind = LaunchKind::Elements;
   unsigned nest = 0;
@@ -104,6 +111,10 @@ struct Launch {
   /// Reads row values and elements of this nest from memory.
   bool afterRows = false;
   std::vector<PartialSums> sums;
+  /// Rows too long for registers that later passes read from shared memory.
+  std::vector<CachedRow> cache;
+  /// Of the shared memory that is asked for at the launch.
+  int64_t sharedBytes = 0;
 };
 
 struct LaunchPlan {
@@ -129,6 +140,7 @@ private:
                      bool afterRows, const Nest &nest);
   void addSums(const Root &root, const RowSplit &split, int64_t count,
                int64_t elements);
+  void addCache(Launch &launch, const Nest &nest);
   int64_t allocate(mlir::Type element, int64_t size);
 
   std::vector<PartialSums> sums;

@@ -91,6 +91,29 @@ TEST(GpuKernels, RowsOfAllLengths) {
   expectGpuLikeCpu(withShape(text, 70, 64));
 }
 
+/// Rows that shared memory keeps from pass to pass, with and without whole
+/// chunks at the end, and one that is too long for it.
+TEST(GpuKernels, LossAndGradientOfLongRows) {
+  const char *text = R"mlir(
+    func.func @cross_entropy(%x: tensor<$Rx$Nx$T>, %l: tensor<$Rxi64> {test.below = 2 : i64}, %d: tensor<f32>)
+        -> (tensor<f32>, tensor<$Rxf32>, tensor<$Rx$Nx$T>) {
+      %0:2 = nn.softmax_cross_entropy %x, %l ignore_index = 1 : (tensor<$Rx$Nx$T>, tensor<$Rxi64>) -> (tensor<f32>, tensor<$Rxf32>)
+      %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1 ignore_index = 1
+        : (tensor<f32>, tensor<$Rx$Nx$T>, tensor<$Rxi64>, tensor<$Rxf32>) -> tensor<$Rx$Nx$T>
+      return %0#0, %0#1, %1 : tensor<f32>, tensor<$Rxf32>, tensor<$Rx$Nx$T>
+    })mlir";
+  for (auto [columns, type, sharedBytes] : {std::tuple{50304, "bf16", 100608},
+                                            {16387, "bf16", 32784},
+                                            {17000, "f32", 68000},
+                                            {50304, "f32", 0}}) {
+    expectGpuLikeCpu(withShape(text, 2, columns, type),
+                     *type == 'b' ? 8e-3 : 2e-6);
+    Program program(withShape(text, 2, columns, type));
+    ASSERT_TRUE(program.ok);
+    EXPECT_EQ(program.onGpu().kernels[0].launches[1].sharedBytes, sharedBytes);
+  }
+}
+
 const char *const kLayerNormBackward = R"mlir(
   func.func @layer_norm_backward(%dy: tensor<$Rx$Nx$T>, %x: tensor<$Rx$Nx$T>,
       %s: tensor<$Nx$T>, %m: tensor<$Rxf32>, %r: tensor<$Rxf32>)

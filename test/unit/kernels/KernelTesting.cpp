@@ -111,7 +111,8 @@ void Program::callOnGpu(StringRef name, std::vector<Buffer> &arguments) {
   for (const GpuLaunch &launch : kernel->launches)
     ptxModule->launch(launch.entry,
                       {{static_cast<uint32_t>(launch.grid)},
-                       {static_cast<uint32_t>(launch.block)}},
+                       {static_cast<uint32_t>(launch.block)},
+                       static_cast<uint32_t>(launch.sharedBytes)},
                       parameters.bytes(), memory);
 }
 

@@ -45,6 +45,14 @@ func.func private @long_softmax(%x: tensor<2x40001xf32>) -> tensor<2x40001xf32> 
   return %0 : tensor<2x40001xf32>
 }
 
+// CHECK-LABEL: func.func @kept_softmax(
+// CHECK:       %[[BYTES:.*]] = arith.constant 80000 : i32
+// CHECK:       gpu.launch_func @kernels::@kept_softmax {{.*}} dynamic_shared_memory_size %[[BYTES]]
+func.func private @kept_softmax(%x: tensor<2x40000xbf16>) -> tensor<2x40000xbf16> {
+  %0 = nn.softmax %x : tensor<2x40000xbf16>
+  return %0 : tensor<2x40000xbf16>
+}
+
 // CHECK-LABEL: func.func @wide(
 // CHECK:       gpu.launch_func @large_kernels::@wide
 func.func private @wide(%g: tensor<3000000000xf32>, %x: tensor<3000000000xf32>)
@@ -101,8 +109,8 @@ func.func private @wide(%g: tensor<3000000000xf32>, %x: tensor<3000000000xf32>)
 
 // A block walks a row that is too long for registers, once for each pass.
 // CHECK-LABEL: gpu.func @long_softmax(
-// CHECK-SAME:  memref<32xf32, #gpu.address_space<workgroup>>
-// CHECK-SAME:  known_block_size = array<i32: 1024, 1, 1>
+// CHECK-SAME:  memref<16xf32, #gpu.address_space<workgroup>>
+// CHECK-SAME:  known_block_size = array<i32: 512, 1, 1>, nvvm.minctasm = 2 : i32
 // CHECK:       scf.for
 // CHECK:         arith.maximumf
 // CHECK-COUNT-5: gpu.shuffle xor
@@ -113,5 +121,25 @@ func.func private @wide(%g: tensor<3000000000xf32>, %x: tensor<3000000000xf32>)
 // CHECK:       scf.for
 // CHECK:         math.exp
 // CHECK:         memref.store
+
+// The first pass over a row that fits leaves it in shared memory for the others.
+// CHECK-LABEL: gpu.func @kept_softmax(
+// CHECK-SAME:  %[[X:[a-z0-9]+]]: memref<80000xbf16>
+// CHECK:       %[[ALL:.*]] = gpu.dynamic_shared_memory
+// CHECK:       %[[ROW:.*]] = memref.view %[[ALL]]
+// CHECK:       scf.for
+// CHECK:         %[[CHUNK:.*]] = vector.load %[[X]]{{.*}} {alignment = 16 : i64} : memref<80000xbf16>, vector<8xbf16>
+// CHECK:         vector.store %[[CHUNK]], %[[ROW]]
+// CHECK:         arith.maximumf
+// CHECK:       gpu.barrier
+// CHECK:       scf.for
+// CHECK-NOT:     vector.load %[[X]]
+// CHECK:         vector.load %[[ROW]]
+// CHECK:         math.exp
+// CHECK:       gpu.barrier
+// CHECK:       scf.for
+// CHECK-NOT:     vector.load %[[X]]
+// CHECK:         vector.load %[[ROW]]
+// CHECK:         math.exp
 
 // CHECK:       gpu.module @large_kernels attributes {dlti.dl_spec = #dlti.dl_spec<index = 64 : i32>}

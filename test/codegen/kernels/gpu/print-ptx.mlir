@@ -7,6 +7,7 @@
 // CHECK:      .version 8.0
 // OLD:        .target sm_80
 // NEW:        .target sm_90
+// CHECK:      .extern .shared .align 16 .b8 {{[a-z_0-9]+}}[];
 
 // CHECK-LABEL: .entry bias_gelu(
 // CHECK-NEXT:  .param .u64 .ptr .align 16 bias_gelu_param_0
@@ -64,4 +65,25 @@ func.func private @relu_bf16(%x: tensor<64x1024xbf16>) -> tensor<64x1024xbf16> {
 func.func private @bias_gradient(%x: tensor<64x512xf32>) -> tensor<512xf32> {
   %0 = nn.reduce_sum %x axes = [0] : tensor<64x512xf32> -> tensor<512xf32>
   return %0 : tensor<512xf32>
+}
+
+// Read once from memory, 16 bytes at a time; then from shared memory of the
+// size that the launch says.
+// CHECK-LABEL: .entry long_softmax(
+// CHECK:       .maxntid 512, 1, 1
+// CHECK-NEXT:  .minnctapersm 2
+// CHECK-NOT:   .local
+// CHECK:       ld.global.nc.v4.b32
+// CHECK:       st.shared.v4.b32
+// CHECK:       bar.sync 0;
+// CHECK-NOT:   ld.global
+// CHECK:       ld.shared.v4.b32
+// CHECK:       ex2.approx.ftz.f32
+// CHECK-NOT:   ld.global
+// CHECK:       st.global.v4.b32
+// CHECK-NOT:   ld.global
+// CHECK:       ret;
+func.func private @long_softmax(%x: tensor<2x40000xbf16>) -> tensor<2x40000xbf16> {
+  %0 = nn.softmax %x : tensor<2x40000xbf16>
+  return %0 : tensor<2x40000xbf16>
 }

@@ -154,11 +154,11 @@ func.func private @transpose_4x64x12x1024_bf16(%x: tensor<4x12x1024x64xbf16>)
   return %0 : tensor<4x12x64x1024xbf16>
 }
 
-func.func private @cross_entropy_and_gradient_4096x50257_bf16(%x: tensor<4096x50257xbf16>, %l: tensor<4096xi64>, %d: tensor<f32>)
-    -> (tensor<f32>, tensor<4096xf32>, tensor<4096x50257xbf16>) {
-  %0:2 = nn.softmax_cross_entropy %x, %l ignore_index = -100 : (tensor<4096x50257xbf16>, tensor<4096xi64>) -> (tensor<f32>, tensor<4096xf32>)
-  %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1 ignore_index = -100 : (tensor<f32>, tensor<4096x50257xbf16>, tensor<4096xi64>, tensor<4096xf32>) -> tensor<4096x50257xbf16>
-  return %0#0, %0#1, %1 : tensor<f32>, tensor<4096xf32>, tensor<4096x50257xbf16>
+func.func private @cross_entropy_and_gradient_4096x50304_bf16(%x: tensor<4096x50304xbf16>, %l: tensor<4096xi64>, %d: tensor<f32>)
+    -> (tensor<f32>, tensor<4096xf32>, tensor<4096x50304xbf16>) {
+  %0:2 = nn.softmax_cross_entropy %x, %l ignore_index = -100 : (tensor<4096x50304xbf16>, tensor<4096xi64>) -> (tensor<f32>, tensor<4096xf32>)
+  %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1 ignore_index = -100 : (tensor<f32>, tensor<4096x50304xbf16>, tensor<4096xi64>, tensor<4096xf32>) -> tensor<4096x50304xbf16>
+  return %0#0, %0#1, %1 : tensor<f32>, tensor<4096xf32>, tensor<4096x50304xbf16>
 }
 
 func.func private @masked_softmax_4x12x1024x1024_bf16(%x: tensor<4x12x1024x1024xbf16>)
