@@ -2,6 +2,7 @@
 
 #include "runtime/device/kernels/Dropout.h"
 #include "runtime/core/Philox.h"
+#include "runtime/device/DeviceProfile.h"
 #include "runtime/device/kernels/BuiltinParameters.h"
 #include "runtime/device/kernels/Builtins.h"
 
@@ -9,6 +10,9 @@ using namespace pipewright::runtime;
 
 void pipewright::runtime::dropout(DeviceRank &rank, const DropoutShape &shape,
                                   int64_t microBatch, Buffer x, Buffer y) {
+  const MeasuredCall measured(rank, [&] {
+    return CallCost{"dropout", static_cast<double>(x.bytes + y.bytes)};
+  });
   const DropoutParameters parameters = {
       static_cast<uint32_t>(shape.id), static_cast<uint32_t>(microBatch),
       dropThreshold(shape.rate), 1 / (1 - shape.rate)};

@@ -2,6 +2,7 @@
 
 #include "runtime/device/kernels/Embedding.h"
 #include "runtime/core/Error.h"
+#include "runtime/device/DeviceProfile.h"
 #include "runtime/device/Driver.h"
 #include "runtime/device/kernels/Builtins.h"
 #include "runtime/device/kernels/Memory.h"
@@ -24,6 +25,9 @@ void pipewright::runtime::prepareEmbeddingBackward(
 void pipewright::runtime::embedding(DeviceRank &rank,
                                     const EmbeddingShape &shape, Buffer table,
                                     Buffer indices, Buffer y) {
+  const MeasuredCall measured(rank, [&] {
+    return CallCost{"embedding", 2.0 * static_cast<double>(y.bytes)};
+  });
   const char *from = rank.device<char>(table);
   const int64_t *index = rank.device<int64_t>(indices);
   char *to = rank.device<char>(y);
@@ -43,6 +47,10 @@ void pipewright::runtime::embeddingBackward(DeviceRank &rank,
                                             const EmbeddingShape &shape,
                                             Buffer dy, Buffer indices,
                                             Buffer dtable, bool accumulate) {
+  const MeasuredCall measured(rank, [&] {
+    const int64_t bytes = dy.bytes + (accumulate ? 2 : 1) * dtable.bytes;
+    return CallCost{"embedding gradient", static_cast<double>(bytes)};
+  });
   const char *from = rank.device<char>(dy);
   const int64_t *index = rank.device<int64_t>(indices);
   float *to = rank.device<float>(dtable);
