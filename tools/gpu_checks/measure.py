@@ -61,11 +61,6 @@ def digest(path):
 
 # --- compute-sanitizer -----------------------------------------------------------
 
-# Kernels of cuBLASLt, cuDNN and NCCL: what is said of them is not about us.
-FOREIGN = re.compile(
-    r"cublas|cudnn|cutlass|cute::|nccl|nvjet|xmma|gemm|gemv|splitk|sm\d\d_xmma|sm\d\d_|"
-    r"ampere_|hopper_|volta_|turing_|implicit_convolve|convolve|dgrad|wgrad|nhwc|nchw|"
-    r"flash_fprop|flash_bprop|fort_native|sdpa", re.IGNORECASE)
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 
@@ -91,14 +86,24 @@ def kernels_of(block):
             or re.findall(r"\bat 0x[0-9a-f]+ in (?:\S+:\d+:)?(.+)", block))
 
 
-def judge_sanitizer(output):
-    """Complaints about our kernels, and how many about others'."""
+def entries_of(paths):
+    """Names of the kernels whose PTX is in these files."""
+    names = set()
+    for path in paths:
+        with open(path, "rb") as file:
+            names.update(name.decode() for name in re.findall(rb"\.entry\s+([\w$]+)", file.read()))
+    return names
+
+
+def judge_sanitizer(output, entries):
+    """Complaints about kernels with these entries, and how many about those of
+    cuBLASLt, cuDNN and NCCL, of which they know more than we."""
     if not re.search(r"(ERROR|RACECHECK) SUMMARY: ", output):
         return ["compute-sanitizer came to no end: " + output[-500:]], 0
     ours, foreign = [], 0
     for block in sanitizer_blocks(output):
-        names = kernels_of(block)
-        if names and all(FOREIGN.search(name) for name in names):
+        names = [re.match(r"[\w$]*", name).group(0) for name in kernels_of(block)]
+        if names and not entries.intersection(names):
             foreign += 1
         else:
             ours.append(block)
@@ -149,6 +154,8 @@ class Measurement:
         if not sanitizer:
             raise Failure("compute-sanitizer is not on PATH")
         verdicts, failures = {}, []
+        entries = entries_of([self.executable(program),
+                              *glob.glob(os.path.join(self.work, "lib", "*.so"))])
         for tool in TOOLS:
             try:
                 _, output = self.train(
@@ -157,7 +164,7 @@ class Measurement:
                      *(["--report-api-errors", "no"] if tool == "memcheck" else [])], 1800)
             except Failure as failure:
                 output = str(failure)
-            ours, foreign = judge_sanitizer(output)
+            ours, foreign = judge_sanitizer(output, entries)
             verdicts[tool] = f"{len(ours) or 'none'}" + (f", others' {foreign}" if foreign else "")
             # The first two are asked for; the others may complain of what is meant.
             if tool in TOOLS[:2]:
