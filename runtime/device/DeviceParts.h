@@ -61,6 +61,33 @@ struct Mailbox {
         losses(hyper + 4 * program.updates), capacity(program.microBatches) {}
 };
 
+/// Watches the calling thread while it lives.
+class Watched {
+public:
+  explicit Watched(Watchdog &watchdog) : watchdog(watchdog) {
+    watchdog.begin();
+  }
+  ~Watched() { watchdog.end(); }
+
+private:
+  Watchdog &watchdog;
+};
+
+/// What waits for something else than the driver: a peer, a disk.
+class Unwatched {
+public:
+  explicit Unwatched(Watchdog &watchdog)
+      : watchdog(watchdog), was(watchdog.pause()) {}
+  ~Unwatched() {
+    if (was)
+      watchdog.resume();
+  }
+
+private:
+  Watchdog &watchdog;
+  const bool was;
+};
+
 /// Destroyed from the last to the first: links and streams go before memory.
 struct DeviceRank::Parts {
   Parts(const Program &program, int64_t number, std::shared_ptr<Device> gpu,
@@ -87,9 +114,8 @@ struct DeviceRank::Parts {
   /// Waits of links have deadlines of their own.
   template <class Body>
   void waitForPeer(const Body &body) {
-    watchdog.end();
+    const Unwatched unwatched(watchdog);
     withPosition(body);
-    watchdog.begin();
   }
   /// For what a stream may wait for.
   void settle(EventSlot &slot);
@@ -143,19 +169,6 @@ struct DeviceRank::Parts {
 
   std::unique_ptr<DeviceLinks> links;
   Watchdog watchdog;
-};
-
-/// Watches the calling thread until its end, unless it is watched already.
-class Watched {
-public:
-  explicit Watched(Watchdog &watchdog, double patience = 1)
-      : watchdog(watchdog) {
-    watchdog.begin(patience);
-  }
-  ~Watched() { watchdog.end(); }
-
-private:
-  Watchdog &watchdog;
 };
 
 inline CUdeviceptr addressOf(const void *pointer) {

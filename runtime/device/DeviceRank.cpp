@@ -221,7 +221,7 @@ void DeviceRank::post(bool isSend, int64_t peer, Buffer buffer, int64_t event) {
     parts->trace.transfer(slot.verb(), peer, parts->trace.mark(handle),
                           slot.handle);
   // A link's own deadline speaks first: it knows more.
-  parts->watchdog.begin(1.5);
+  parts->watchdog.allow(1.5);
   parts->withPosition([&] {
     DeviceLinks &links = *parts->links;
     if (isSend)
@@ -229,7 +229,7 @@ void DeviceRank::post(bool isSend, int64_t peer, Buffer buffer, int64_t event) {
     else
       links.receive(peer, data, buffer.bytes, handle, slot.handle);
   });
-  parts->watchdog.begin();
+  parts->watchdog.allow(1);
   parts->log.transfer(stream, buffer.bytes, slot.handle,
                       parts->links->recorded(slot.handle));
 }

@@ -4,6 +4,8 @@
 #include "runtime/device/DeviceRank.h"
 #include "runtime/device/NamedRange.h"
 
+#include <optional>
+
 using namespace pipewright::runtime;
 
 //===----------------------------------------------------------------------===//
@@ -40,8 +42,12 @@ void DeviceRank::loadInput(int64_t input, int64_t microBatch,
                            Buffer destination) {
   if (!destination)
     return;
-  const void *staged =
-      parts->staging->load(batchIo(), input, microBatch, destination.bytes);
+  const void *staged = nullptr;
+  {
+    const Unwatched unwatched(parts->watchdog);
+    staged =
+        parts->staging->load(batchIo(), input, microBatch, destination.bytes);
+  }
   parts->chaos.strike(parts->computing);
   parts->watchdog.touch();
   PIPEWRIGHT_CUDA(cuMemcpyHtoDAsync(addressOf(device<void>(destination)),
@@ -116,13 +122,18 @@ void DeviceRank::runEvaluation() { run(true, program().evaluate); }
 
 void DeviceRank::run(bool evaluation, void (*function)(Rank &)) {
   Parts &p = *parts;
-  const Watched watched(p.watchdog);
+  // In a rehearsal nobody is waited for, and first uses may take long.
+  std::optional<Watched> watched;
+  if (!p.rehearsing)
+    watched.emplace(p.watchdog);
   try {
     begin(evaluation);
     function(*this);
     // The GPU is at work: time to load what it will want next.
-    if (BatchIo *next = evaluation ? nullptr : batchIo().next())
+    if (BatchIo *next = evaluation ? nullptr : batchIo().next()) {
+      const Unwatched unwatched(p.watchdog);
       p.steps[1 - p.turn].prefetch(*next, *p.staging);
+    }
     finish();
   } catch (const Aborted &) {
     // By the watchdog, which knows why?

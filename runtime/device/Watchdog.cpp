@@ -29,8 +29,7 @@ Watchdog::~Watchdog() {
     thread.join();
 }
 
-void Watchdog::begin(double newPatience) {
-  patience = newPatience;
+void Watchdog::begin() {
   touch();
   watching = true;
   if (!thread.joinable())

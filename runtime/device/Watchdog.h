@@ -33,10 +33,20 @@ public:
   Watchdog(const Watchdog &) = delete;
   Watchdog &operator=(const Watchdog &) = delete;
 
-  /// The thread is watched from here on, until end. Waits that have deadlines
-  /// of their own may take `patience` times as long.
-  void begin(double patience = 1);
+  /// The thread is watched from here on, until end.
+  void begin();
+  /// What has a deadline of its own may take `times` as long.
+  void allow(double times) {
+    patience = times;
+    touch();
+  }
   void end() { watching = false; }
+  /// The same around what is slow for other reasons; whether it was watched.
+  bool pause() { return watching.exchange(false); }
+  void resume() {
+    signs.fetch_add(1, std::memory_order_relaxed);
+    watching = true;
+  }
   /// A sign of life. Throws an Error if it comes too late.
   void touch() {
     signs.fetch_add(1, std::memory_order_relaxed);
