@@ -212,7 +212,8 @@ static void fuseBackward(GeluBackwardOp gelu) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-enum class Extent { None, Bias, All };
+/// `Worthwhile`: what is not slower than a kernel.
+enum class Extent { None, Bias, Worthwhile, All };
 
 struct FuseEpilogues : impl::NNFuseEpiloguesBase<FuseEpilogues> {
   using impl::NNFuseEpiloguesBase<FuseEpilogues>::NNFuseEpiloguesBase;
@@ -239,15 +240,15 @@ struct FuseEpilogues : impl::NNFuseEpiloguesBase<FuseEpilogues> {
 private:
   /// Nothing, with a diagnostic, where an option is none that we know.
   std::optional<Extent> readExtent() {
-    auto choice =
-        llvm::StringSwitch<std::optional<Extent>>(epilogues)
-            // Before sm_90, GELU in an epilogue writes twice and is
-            // slower than a kernel of its own.
-            .Case("auto", architecture >= 90 ? Extent::All : Extent::Bias)
-            .Case("none", Extent::None)
-            .Case("bias", Extent::Bias)
-            .Case("all", Extent::All)
-            .Default(std::nullopt);
+    auto choice = llvm::StringSwitch<std::optional<Extent>>(epilogues)
+                      // Before sm_90, GELU in an epilogue writes twice and is
+                      // slower than a kernel of its own.
+                      .Case("auto", architecture >= 90 ? Extent::Worthwhile
+                                                       : Extent::Bias)
+                      .Case("none", Extent::None)
+                      .Case("bias", Extent::Bias)
+                      .Case("all", Extent::All)
+                      .Default(std::nullopt);
     if (!choice)
       getOperation().emitError("expects epilogues to be auto, none, bias or "
                                "all, but got '")
@@ -255,11 +256,19 @@ private:
     return choice;
   }
 
+  /// Whether GELU, or its gradient, goes into a product of this type. cuBLASLt
+  /// is made for it in bf16; in f32 it is slower there, and its documentation
+  /// promises no algorithm.
+  static bool takesGelu(Extent extent, Value value) {
+    return extent == Extent::All || (extent == Extent::Worthwhile &&
+                                     typeOf(value).getElementType().isBF16());
+  }
+
   static void fuse(Block &body, Extent extent) {
     for (auto sum : llvm::to_vector(body.getOps<AddOp>()))
-      fuseForward(sum, extent == Extent::All);
-    if (extent == Extent::All)
-      for (auto gelu : llvm::to_vector(body.getOps<GeluBackwardOp>()))
+      fuseForward(sum, takesGelu(extent, sum.getResult()));
+    for (auto gelu : llvm::to_vector(body.getOps<GeluBackwardOp>()))
+      if (takesGelu(extent, gelu.getResult()))
         fuseBackward(gelu);
     // Products that nobody reads any more, and views of them.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))

@@ -123,8 +123,9 @@ def NNFuseEpilogues : Pass<"nn-fuse-epilogues", "::mlir::ModuleOp"> {
 
     Views between them are seen through. GELU by erf stays in kernels: cuBLASLt
     has the one by tanh (its header does not say so; frameworks rely on it).
-    `auto` means `all` from sm_90 on and `bias` before, where GELU in an
-    epilogue is slower than a kernel. What is rounded less often than by the
+    `auto` means `bias`, and from sm_90 on `all` for products in bf16: before,
+    and in f32, GELU in an epilogue is slower than a kernel, and nothing says
+    that cuBLASLt has it in f32. What is rounded less often than by the
     ops one by one is said at `nn.matmul_epilogue`; the decisions depend on the
     ops alone, so every schedule, split or rematerialization computes the same.
 

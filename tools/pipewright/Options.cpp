@@ -57,7 +57,7 @@ struct OptionSet::Storage {
             cl::value_desc("NAME"), in, cl::cat(compileCategory())),
         epilogues("epilogues",
                   cl::desc("What cuBLASLt does to products before it stores "
-                           "them: auto (all from sm_90 on, else bias), none, "
+                           "them: auto (bias; in bf16 for sm_90 all), none, "
                            "bias or all (GELU and its gradient too) (cuda)"),
                   cl::value_desc("NAME"), in, cl::cat(compileCategory())),
         ranks("ranks", cl::desc("Workers of the pipeline"), cl::value_desc("P"),

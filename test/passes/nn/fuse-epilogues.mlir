@@ -1,5 +1,6 @@
-// RUN: pipewright-opt %s --nn-fuse-epilogues | FileCheck %s
-// RUN: pipewright-opt %s --nn-fuse-epilogues --nn-fuse-epilogues | FileCheck %s
+// RUN: pipewright-opt %s --nn-fuse-epilogues=epilogues=all | FileCheck %s
+// RUN: pipewright-opt %s --nn-fuse-epilogues=epilogues=all --nn-fuse-epilogues=epilogues=all | FileCheck %s
+// RUN: pipewright-opt %s --nn-fuse-epilogues | FileCheck %s --check-prefix=AUTO
 // RUN: pipewright-opt %s --nn-fuse-epilogues=architecture=80 | FileCheck %s --check-prefix=BIAS
 // RUN: pipewright-opt %s --nn-fuse-epilogues="architecture=90 epilogues=bias" | FileCheck %s --check-prefix=BIAS
 // RUN: pipewright-opt %s --nn-fuse-epilogues="architecture=80 epilogues=all" | FileCheck %s
@@ -16,6 +17,13 @@
 // BIAS:       epilogue = bias :
 // BIAS:     @bias_gelu
 // BIAS-NOT:   epilogue = {{.*}}gelu
+
+// GELU does only in bf16, unless all is asked for.
+// AUTO:     @bias_gelu(
+// AUTO-NOT:   epilogue = {{.*}}gelu
+// AUTO:     @gelu_gradient(
+// AUTO:       epilogue = gelu_gradient {{.*}}bf16
+// AUTO-NOT:   epilogue = {{.*}}gelu
 
 // CHECK-LABEL: func.func @bias_before_library_call
 // CHECK-NEXT:    %[[Y:.*]] = nn.matmul_epilogue %arg0, %arg1 transpose_b bias %arg2 epilogue = bias : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4xf32>) -> tensor<8x4xf32>
