@@ -17,8 +17,8 @@ void Profile::add(const CallCost &call, double seconds) {
   row.operations += call.operations;
 }
 
-void Profile::endStep(double seconds) {
-  ++steps;
+void Profile::endSteps(int64_t count, double seconds) {
+  steps += count;
   stepSeconds += seconds;
 }
 

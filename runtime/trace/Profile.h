@@ -26,8 +26,9 @@ struct CallCost {
 class Profile {
 public:
   void add(const CallCost &call, double seconds);
-  /// One more step has been measured, which took so long in all.
-  void endStep(double seconds);
+  /// One more step has been measured, or several that run together, which took
+  /// so long in all.
+  void endSteps(int64_t count, double seconds);
 
   /// For another rank: `merge` adds what `toText` of that rank's said.
   std::string toText() const;

@@ -233,7 +233,7 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
       std::chrono::duration<double>(Clock::now() - start).count();
 
   if (profiled)
-    profile.endStep(seconds);
+    profile.endSteps(together, seconds);
   else
     stepSeconds.push_back(seconds);
   if (!speaks)

@@ -15,8 +15,8 @@ TEST(Profile, GivesFiguresOfOneStepLongestFirst) {
     profile.add({"short"}, 0.001);
     for (int call = 0; call < 3; ++call)
       profile.add({"matmul 2 x 3 x 4", 2e9, 3e11}, 0.001);
-    profile.endStep(0.008);
   }
+  profile.endSteps(2, 0.016);
   EXPECT_EQ(profile.table(1),
             std::string(head) +
                 "| `matmul 2 x 3 x 4` | 3 | 3.000 | 75.0 % | 2000 | 300.0 |\n"
@@ -28,7 +28,7 @@ TEST(Profile, GivesFiguresOfOneStepLongestFirst) {
 TEST(Profile, AddsUpRanksToTheBit) {
   Profile own, other;
   own.add({"both, with blanks", 1, 1.0 / 3}, 0.1);
-  own.endStep(0.25);
+  own.endSteps(1, 0.25);
   other.add({"both, with blanks", 1, 1.0 / 3}, 0.2);
   other.add({"one"}, 1e-9);
   own.merge(other.toText());
