@@ -25,11 +25,11 @@ def latest(records):
 
 
 def differing_bits(records):
-    """Programs of one cut that gave other bits than the first of it."""
+    """Programs of one cut that gave other bits than the first of it on that card."""
     first, failures = {}, []
     for record in records:
         if "bits" in record:
-            other = first.setdefault(record["cut"], record)
+            other = first.setdefault((record["card"], record["cut"]), record)
             if other["bits"] != record["bits"]:
                 failures.append(f"{record['program']}: other bits than {other['program']}")
     return failures
