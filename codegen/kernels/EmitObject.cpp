@@ -7,6 +7,7 @@
 
 #include "codegen/kernels/CodeGeneration.h"
 #include "codegen/kernels/Kernels.h"
+#include "codegen/kernels/TargetFeatures.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -24,17 +25,6 @@
 using namespace mlir;
 
 namespace pipewright::codegen {
-
-static std::string targetFeatures(const KernelOptions &options) {
-  std::string features;
-  if (options.cpu == "native")
-    for (const auto &feature : llvm::sys::getHostCPUFeatures())
-      features += (feature.second ? "+" : "-") + feature.first().str() + ",";
-  // Full vectors: these kernels stream, they are not short bursts.
-  if (llvm::Triple(llvm::sys::getDefaultTargetTriple()).isX86())
-    features += "-prefer-256-bit,";
-  return features + options.features;
-}
 
 static std::unique_ptr<llvm::TargetMachine>
 createTargetMachine(const KernelOptions &options, Location loc) {
@@ -126,6 +116,7 @@ LogicalResult emitObject(ModuleOp module, StringRef objectPath,
     function.addFnAttr("target-features", machine->getTargetFeatureString());
     function.addFnAttr(llvm::Attribute::NoUnwind);
   }
+  recordTargetFeatures(*ir, *machine);
   optimizeModule(*ir, *machine, options.optimization);
   if (options.keepIntermediates) {
     std::error_code error;

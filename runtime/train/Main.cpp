@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/core/CpuFeatures.h"
 #include "runtime/core/Error.h"
 #include "runtime/train/Trainer.h"
 #include "runtime/transport/Agreement.h"
@@ -171,6 +172,12 @@ static bool printed(const Program &program, const Options &options) {
 int pipewright::runtime::runProgram(int argc, char **argv,
                                     const Program &program) {
   Options options;
+  try {
+    // First: what comes next may have been compiled for another CPU.
+    checkCpu(program);
+  } catch (const Error &error) {
+    return reportError(error.what());
+  }
   try {
     options = Options::parse(argc, argv, program);
     if (printed(program, options))
