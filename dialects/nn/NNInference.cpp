@@ -22,6 +22,28 @@ std::string pipewright::nn::formatList(ArrayRef<int64_t> list) {
   return text;
 }
 
+/// The type with its dimensions in another order; itself where `permutes` is
+/// false or its rank is another.
+static RankedTensorType permuted(RankedTensorType type, bool permutes,
+                                 ArrayRef<int64_t> permutation) {
+  if (!permutes || type.getRank() != static_cast<int64_t>(permutation.size()))
+    return type;
+  SmallVector<int64_t> shape;
+  for (int64_t dim : permutation)
+    shape.push_back(type.getDimSize(dim));
+  return type.clone(shape);
+}
+
+RankedTensorType pipewright::nn::channelsFirst(RankedTensorType type,
+                                               bool isLast) {
+  return permuted(type, isLast, kToChannelsFirst);
+}
+
+RankedTensorType pipewright::nn::channelsLast(RankedTensorType type,
+                                              bool isLast) {
+  return permuted(type, isLast, kToChannelsLast);
+}
+
 FailureOr<SmallVector<int64_t>>
 pipewright::nn::broadcastShapes(ArrayRef<int64_t> lhs, ArrayRef<int64_t> rhs) {
   if (lhs.size() < rhs.size())

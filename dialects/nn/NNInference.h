@@ -41,6 +41,21 @@ inline mlir::RankedTensorType f32TensorOf(mlir::MLIRContext *context,
   return mlir::RankedTensorType::get(shape, mlir::Float32Type::get(context));
 }
 
+/// The dimension of the channel among `rank` dimensions.
+inline int64_t channelDim(int64_t rank, bool isLast) {
+  return isLast ? rank - 1 : 1;
+}
+
+/// The dimensions of a tensor of rank 4 whose channel is the second one, with
+/// the channel last; and the other way round.
+inline constexpr int64_t kToChannelsLast[] = {0, 2, 3, 1};
+inline constexpr int64_t kToChannelsFirst[] = {0, 3, 1, 2};
+
+/// An image or a filter as others see it: the channel is moved from the end to
+/// the second place, and back. Other ranks than 4 stay.
+mlir::RankedTensorType channelsFirst(mlir::RankedTensorType type, bool isLast);
+mlir::RankedTensorType channelsLast(mlir::RankedTensorType type, bool isLast);
+
 /// A list as a message shows it, `[1, 2]`.
 std::string formatList(llvm::ArrayRef<int64_t> list);
 

@@ -232,24 +232,28 @@ namespace {
 struct ConvAttributes {
   ArrayRef<int64_t> strides, pads, dilations;
   int64_t groups;
+  bool channelsLast;
 
   template <typename T>
   static ConvAttributes of(T op) {
     return {op.getStrides(), op.getPads(), op.getDilations(),
-            static_cast<int64_t>(op.getGroups())};
+            static_cast<int64_t>(op.getGroups()), op.getChannelsLast()};
   }
 };
 } // namespace
 
 /// The type of a convolution without its bias.
 static FailureOr<RankedTensorType> inferConv(InferenceSite site,
-                                             RankedTensorType x,
-                                             RankedTensorType w,
+                                             RankedTensorType images,
+                                             RankedTensorType filters,
                                              const ConvAttributes &attributes) {
   // (C1)
-  if (x.getRank() != 4 || w.getRank() != 4)
-    return site.error("expects images and filters of rank 4, but got ", x,
-                      " and ", w);
+  if (images.getRank() != 4 || filters.getRank() != 4)
+    return site.error("expects images and filters of rank 4, but got ", images,
+                      " and ", filters);
+  bool isLast = attributes.channelsLast;
+  RankedTensorType x = channelsFirst(images, isLast);
+  RankedTensorType w = channelsFirst(filters, isLast);
   // (C3)
   int64_t groups = attributes.groups;
   if (groups < 1 || x.getDimSize(1) % groups != 0 ||
@@ -260,14 +264,16 @@ static FailureOr<RankedTensorType> inferConv(InferenceSite site,
   // (C4)
   if (w.getDimSize(1) != x.getDimSize(1) / groups)
     return site.error("expects filters with ", x.getDimSize(1) / groups,
-                      " input channels, but got ", w);
+                      " input channels, but got ", filters);
   // (C2), (C5)
   FailureOr<SmallVector<int64_t>> image =
       inferWindows(site, x.getShape().drop_front(2), w.getShape().drop_front(2),
                    attributes.strides, attributes.pads, attributes.dilations);
   if (failed(image))
     return failure();
-  return x.clone({x.getDimSize(0), w.getDimSize(0), (*image)[0], (*image)[1]});
+  return channelsLast(
+      x.clone({x.getDimSize(0), w.getDimSize(0), (*image)[0], (*image)[1]}),
+      isLast);
 }
 
 LogicalResult ConvOp::inferReturnTypes(MLIRContext *context,
@@ -281,10 +287,12 @@ LogicalResult ConvOp::inferReturnTypes(MLIRContext *context,
   if (failed(type))
     return failure();
   // (C1)
+  int64_t channels =
+      type->getDimSize(channelDim(type->getRank(), adaptor.getChannelsLast()));
   if (Value bias = adaptor.getBias())
-    if (tensorOf(bias).getShape() != ArrayRef<int64_t>{type->getDimSize(1)})
-      return site.error("expects a bias of ", type->getDimSize(1),
-                        " elements, but got ", tensorOf(bias));
+    if (tensorOf(bias).getShape() != ArrayRef<int64_t>{channels})
+      return site.error("expects a bias of ", channels, " elements, but got ",
+                        tensorOf(bias));
   // (C6)
   for (Value operand : {adaptor.getW(), adaptor.getBias()})
     if (operand && tensorOf(operand).getElementType() != type->getElementType())
@@ -321,15 +329,18 @@ LogicalResult ConvOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   Value dy = resultGrads[0];
   operandGrads[0] = ConvBackwardDataOp::create(
       builder, getLoc(), getX().getType(), dy, getW(), getStrides(), getPads(),
-      getDilations(), getGroups());
+      getDilations(), getGroups(), getChannelsLast());
   operandGrads[1] = ConvBackwardWeightOp::create(
       builder, getLoc(),
       f32TensorOf(builder.getContext(), getW().getType().getShape()), dy,
-      getX(), getStrides(), getPads(), getDilations(), getGroups());
+      getX(), getStrides(), getPads(), getDilations(), getGroups(),
+      getChannelsLast());
   if (getBias()) {
     GradientBuilder g(builder, getLoc());
-    operandGrads[2] = ReduceSumOp::create(g.builder(), g.widen(dy),
-                                          ArrayRef<int64_t>{0, 2, 3},
+    SmallVector<int64_t> axes = {0, 2, 3};
+    if (getChannelsLast())
+      axes = {0, 1, 2};
+    operandGrads[2] = ReduceSumOp::create(g.builder(), g.widen(dy), axes,
                                           /*keep_dims=*/false);
   }
   return success();

@@ -105,7 +105,8 @@ def NN_ConvOp : NN_InferredOp<"conv", [
   let description = [{
     `x[N, C, H, W]` with `w[O, C/groups, kh, kw]` and an optional `bias[O]`.
     As everywhere in this field the filter is not flipped. `pads` is
-    `[top, left, bottom, right]`.
+    `[top, left, bottom, right]`. With `channels_last` it is
+    `x[N, H, W, C]` with `w[O, kh, kw, C/groups]`; its gradients likewise.
 
     Constraints:
     - (C1) `x` and `w` have rank 4, and `bias` is `[O]`.
@@ -128,11 +129,13 @@ def NN_ConvOp : NN_InferredOp<"conv", [
   let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$w,
                        Optional<NN_FloatTensor>:$bias,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
-                       DenseI64ArrayAttr:$dilations, I64Attr:$groups);
+                       DenseI64ArrayAttr:$dilations, I64Attr:$groups,
+                       UnitAttr:$channels_last);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{
     $x `,` $w (`bias` $bias^)? `strides` `=` $strides `pads` `=` $pads
-    `dilations` `=` $dilations `groups` `=` $groups attr-dict
+    `dilations` `=` $dilations `groups` `=` $groups
+    (`channels_last` $channels_last^)? attr-dict
     `:` functional-type(operands, results)
   }];
 }
@@ -157,11 +160,13 @@ def NN_ConvBackwardDataOp : NN_Op<"conv_backward_data", [
   }];
   let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$w,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
-                       DenseI64ArrayAttr:$dilations, I64Attr:$groups);
+                       DenseI64ArrayAttr:$dilations, I64Attr:$groups,
+                       UnitAttr:$channels_last);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{
     $dy `,` $w `strides` `=` $strides `pads` `=` $pads
-    `dilations` `=` $dilations `groups` `=` $groups attr-dict
+    `dilations` `=` $dilations `groups` `=` $groups
+    (`channels_last` $channels_last^)? attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -188,11 +193,13 @@ def NN_ConvBackwardWeightOp : NN_Op<"conv_backward_weight", [
   }];
   let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
-                       DenseI64ArrayAttr:$dilations, I64Attr:$groups);
+                       DenseI64ArrayAttr:$dilations, I64Attr:$groups,
+                       UnitAttr:$channels_last);
   let results = (outs NN_F32Tensor:$result);
   let assemblyFormat = [{
     $dy `,` $x `strides` `=` $strides `pads` `=` $pads
-    `dilations` `=` $dilations `groups` `=` $groups attr-dict
+    `dilations` `=` $dilations `groups` `=` $groups
+    (`channels_last` $channels_last^)? attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;

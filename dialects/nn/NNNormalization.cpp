@@ -105,11 +105,13 @@ LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *context,
   if (x.getRank() < 2)
     return site.error("expects rank 2 or more, but got ", x);
   // (C2)
+  int64_t size =
+      x.getDimSize(channelDim(x.getRank(), adaptor.getChannelsLast()));
   if (failed(checkVectors(
-          site, x.getDimSize(1),
+          site, size,
           {{"scale", adaptor.getScale()}, {"bias", adaptor.getBias()}})))
     return failure();
-  Type channels = f32TensorOf(context, x.getDimSize(1));
+  Type channels = f32TensorOf(context, size);
   types.append({x, channels, channels});
   return success();
 }
@@ -153,9 +155,9 @@ LogicalResult BatchNormOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
   if (failed(flows) || !*flows)
     return failure(failed(flows));
-  auto backward = BatchNormBackwardOp::create(builder, getLoc(), resultGrads[0],
-                                              getX(), getScale(), getMean(),
-                                              getVariance(), getEpsilon());
+  auto backward = BatchNormBackwardOp::create(
+      builder, getLoc(), resultGrads[0], getX(), getScale(), getMean(),
+      getVariance(), getEpsilon(), getChannelsLast());
   operandGrads.assign(backward->result_begin(), backward->result_end());
   return success();
 }
@@ -179,7 +181,8 @@ LogicalResult BatchNormOp::buildInference(OpBuilder &builder,
   Value variance = ParameterOp::create(g.builder(), type,
                                        getRunningVarianceAttr().getValue());
   SmallVector<int64_t> perChannel(getX().getType().getRank(), 1);
-  perChannel[1] = getX().getType().getDimSize(1);
+  perChannel[channelDim(perChannel.size(), getChannelsLast())] =
+      getMean().getType().getNumElements();
   Value epsilon = g.scalar(getEpsilon().convertToDouble());
   Value rstd = RsqrtOp::create(g.builder(), g.add(variance, epsilon));
   // One multiplication per element: the channel's factors come first.
@@ -201,12 +204,14 @@ LogicalResult BatchNormBackwardOp::inferReturnTypes(
                       "but got ",
                       tensorOf(adaptor.getDy()), " and ", x);
   // (C2)
-  if (failed(checkVectors(site, x.getDimSize(1),
+  int64_t size =
+      x.getDimSize(channelDim(x.getRank(), adaptor.getChannelsLast()));
+  if (failed(checkVectors(site, size,
                           {{"scale", adaptor.getScale()},
                            {"mean", adaptor.getMean()},
                            {"variance", adaptor.getVariance()}})))
     return failure();
-  Type channels = f32TensorOf(context, x.getDimSize(1));
+  Type channels = f32TensorOf(context, size);
   types.append({x, channels, channels});
   return success();
 }

@@ -75,7 +75,7 @@ def NN_BatchNormOp : NN_Op<"batch_norm", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Normalize each channel over the micro-batch";
   let description = [{
-    Dimension 1 is the channel. `y = (x - mean) / sqrt(variance + epsilon) *
+    Dimension 1 is the channel; with `channels_last` the last one is. `y = (x - mean) / sqrt(variance + epsilon) *
     scale + bias` with mean and biased variance over all other dimensions.
 
     With the two symbols it also updates the running statistics,
@@ -85,7 +85,7 @@ def NN_BatchNormOp : NN_Op<"batch_norm", [
 
     Constraints:
     - (C1) `x` has rank 2 or more.
-    - (C2) `scale` and `bias` have the shape of dimension 1 of `x`.
+    - (C2) `scale` and `bias` have the shape of the channels of `x`.
     - (C3) both running statistics are given or none is.
     - (C4) a running statistic names an `nn.weight` whose role is `state` and
       whose type is that of `mean`.
@@ -103,13 +103,15 @@ def NN_BatchNormOp : NN_Op<"batch_norm", [
                        NN_FloatTensor:$bias, F32Attr:$epsilon,
                        F32Attr:$momentum,
                        OptionalAttr<FlatSymbolRefAttr>:$running_mean,
-                       OptionalAttr<FlatSymbolRefAttr>:$running_variance);
+                       OptionalAttr<FlatSymbolRefAttr>:$running_variance,
+                       UnitAttr:$channels_last);
   let results = (outs NN_FloatTensor:$y, NN_F32Tensor:$mean,
                       NN_F32Tensor:$variance);
   let assemblyFormat = [{
     $x `,` $scale `,` $bias `epsilon` `=` $epsilon `momentum` `=` $momentum
     (`running_mean` `=` $running_mean^)?
-    (`running_variance` `=` $running_variance^)? attr-dict
+    (`running_variance` `=` $running_variance^)?
+    (`channels_last` $channels_last^)? attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -122,7 +124,8 @@ def NN_BatchNormBackwardOp : NN_InferredOp<"batch_norm_backward", [NN_Cost]> {
 
     Constraints:
     - (C1) `dy` has the type of `x`, which has rank 2 or more.
-    - (C2) `scale`, `mean` and `variance` have the shape of dimension 1 of `x`.
+    - (C2) `scale`, `mean` and `variance` have the shape of the channels of
+      `x`.
 
     Example:
 
@@ -135,12 +138,13 @@ def NN_BatchNormBackwardOp : NN_InferredOp<"batch_norm_backward", [NN_Cost]> {
   }];
   let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x,
                        NN_FloatTensor:$scale, NN_F32Tensor:$mean,
-                       NN_F32Tensor:$variance, F32Attr:$epsilon);
+                       NN_F32Tensor:$variance, F32Attr:$epsilon,
+                       UnitAttr:$channels_last);
   let results = (outs NN_FloatTensor:$dx, NN_F32Tensor:$dscale,
                       NN_F32Tensor:$dbias);
   let assemblyFormat = [{
     $dy `,` $x `,` $scale `,` $mean `,` $variance `epsilon` `=` $epsilon
-    attr-dict `:` functional-type(operands, results)
+    (`channels_last` $channels_last^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 

@@ -28,12 +28,13 @@ static bool hasEmptyWindow(int64_t image, int64_t low, int64_t outputs,
 
 /// The type of a pooled image.
 static FailureOr<RankedTensorType>
-inferPool(InferenceSite site, RankedTensorType x, ArrayRef<int64_t> kernel,
-          ArrayRef<int64_t> strides, ArrayRef<int64_t> pads,
-          ArrayRef<int64_t> dilations) {
+inferPool(InferenceSite site, RankedTensorType images, bool isLast,
+          ArrayRef<int64_t> kernel, ArrayRef<int64_t> strides,
+          ArrayRef<int64_t> pads, ArrayRef<int64_t> dilations) {
   // (C1)
-  if (x.getRank() != 4)
-    return site.error("expects images of rank 4, but got ", x);
+  if (images.getRank() != 4)
+    return site.error("expects images of rank 4, but got ", images);
+  RankedTensorType x = channelsFirst(images, isLast);
   // (C2), (C3)
   ArrayRef<int64_t> image = x.getShape().drop_front(2);
   FailureOr<SmallVector<int64_t>> pooled =
@@ -48,8 +49,9 @@ inferPool(InferenceSite site, RankedTensorType x, ArrayRef<int64_t> kernel,
                         "window, but got pads ",
                         formatList(pads), " for a kernel of ",
                         formatList(kernel));
-  return x.clone(
-      {x.getDimSize(0), x.getDimSize(1), (*pooled)[0], (*pooled)[1]});
+  return channelsLast(
+      x.clone({x.getDimSize(0), x.getDimSize(1), (*pooled)[0], (*pooled)[1]}),
+      isLast);
 }
 
 static constexpr int64_t kNoDilation[] = {1, 1};
@@ -63,9 +65,10 @@ LogicalResult MaxPoolOp::inferReturnTypes(MLIRContext *context,
                                           Adaptor adaptor,
                                           SmallVectorImpl<Type> &types) {
   InferenceSite site{location, getOperationName()};
-  FailureOr<RankedTensorType> type = inferPool(
-      site, tensorOf(adaptor.getX()), adaptor.getKernel(), adaptor.getStrides(),
-      adaptor.getPads(), adaptor.getDilations());
+  FailureOr<RankedTensorType> type =
+      inferPool(site, tensorOf(adaptor.getX()), adaptor.getChannelsLast(),
+                adaptor.getKernel(), adaptor.getStrides(), adaptor.getPads(),
+                adaptor.getDilations());
   if (failed(type))
     return failure();
   // (C4)
@@ -89,7 +92,7 @@ LogicalResult MaxPoolOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
     return failure(failed(flows));
   operandGrads[0] = MaxPoolBackwardOp::create(
       builder, getLoc(), getX().getType(), resultGrads[0], getWindow(),
-      getKernel(), getStrides(), getPads(), getDilations());
+      getKernel(), getStrides(), getPads(), getDilations(), getChannelsLast());
   return success();
 }
 
@@ -98,9 +101,9 @@ LogicalResult MaxPoolBackwardOp::verify() {
   if (getDy().getType().getShape() != getWindow().getType().getShape())
     return emitOpError("expects a gradient and windows of one shape, but got ")
            << getDy().getType() << " and " << getWindow().getType();
-  FailureOr<RankedTensorType> type =
-      inferPool({getLoc(), getOperationName()}, getResult().getType(),
-                getKernel(), getStrides(), getPads(), getDilations());
+  FailureOr<RankedTensorType> type = inferPool(
+      {getLoc(), getOperationName()}, getResult().getType(), getChannelsLast(),
+      getKernel(), getStrides(), getPads(), getDilations());
   if (failed(type))
     return failure();
   // (C2)
@@ -124,8 +127,8 @@ LogicalResult AveragePoolOp::inferReturnTypes(MLIRContext *context,
                                               SmallVectorImpl<Type> &types) {
   FailureOr<RankedTensorType> type =
       inferPool({location, getOperationName()}, tensorOf(adaptor.getX()),
-                adaptor.getKernel(), adaptor.getStrides(), adaptor.getPads(),
-                kNoDilation);
+                adaptor.getChannelsLast(), adaptor.getKernel(),
+                adaptor.getStrides(), adaptor.getPads(), kNoDilation);
   if (failed(type))
     return failure();
   types.push_back(*type);
@@ -145,14 +148,14 @@ LogicalResult AveragePoolOp::buildVjp(OpBuilder &builder,
     return failure(failed(flows));
   operandGrads[0] = AveragePoolBackwardOp::create(
       builder, getLoc(), getX().getType(), resultGrads[0], getKernel(),
-      getStrides(), getPads(), getCountIncludePad());
+      getStrides(), getPads(), getCountIncludePad(), getChannelsLast());
   return success();
 }
 
 LogicalResult AveragePoolBackwardOp::verify() {
-  FailureOr<RankedTensorType> type =
-      inferPool({getLoc(), getOperationName()}, getResult().getType(),
-                getKernel(), getStrides(), getPads(), kNoDilation);
+  FailureOr<RankedTensorType> type = inferPool(
+      {getLoc(), getOperationName()}, getResult().getType(), getChannelsLast(),
+      getKernel(), getStrides(), getPads(), kNoDilation);
   if (failed(type))
     return failure();
   // (C1)

@@ -14,8 +14,8 @@ def NN_MaxPoolOp : NN_InferredOp<"max_pool", [
     NN_Differentiable, NN_Cost, LibraryOpInterface]> {
   let summary = "Take the largest element of each window of an image";
   let description = [{
-    `x[N, C, H, W]`; `pads` is `[top, left, bottom, right]`. Padding is never
-    the maximum. `window` is the row-major position of the maximum inside its
+    `x[N, C, H, W]`, or `x[N, H, W, C]` with `channels_last`; `pads` is
+    `[top, left, bottom, right]`. Padding is never the maximum. `window` is the row-major position of the maximum inside its
     window, the first of several. Sizes are rounded down.
 
     Constraints:
@@ -37,11 +37,13 @@ def NN_MaxPoolOp : NN_InferredOp<"max_pool", [
   }];
   let arguments = (ins NN_FloatTensor:$x, DenseI64ArrayAttr:$kernel,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
-                       DenseI64ArrayAttr:$dilations);
+                       DenseI64ArrayAttr:$dilations,
+                       UnitAttr:$channels_last);
   let results = (outs NN_FloatTensor:$y, NN_WindowTensor:$window);
   let assemblyFormat = [{
     $x `kernel` `=` $kernel `strides` `=` $strides `pads` `=` $pads
-    `dilations` `=` $dilations attr-dict
+    `dilations` `=` $dilations
+    (`channels_last` $channels_last^)? attr-dict
     `:` type($x) `->` `(` type($y) `,` type($window) `)`
   }];
 }
@@ -66,11 +68,13 @@ def NN_MaxPoolBackwardOp : NN_Op<"max_pool_backward", [
   }];
   let arguments = (ins NN_FloatTensor:$dy, NN_WindowTensor:$window,
                        DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides,
-                       DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations);
+                       DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations,
+                       UnitAttr:$channels_last);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{
     $dy `,` $window `kernel` `=` $kernel `strides` `=` $strides
-    `pads` `=` $pads `dilations` `=` $dilations attr-dict
+    `pads` `=` $pads `dilations` `=` $dilations
+    (`channels_last` $channels_last^)? attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -80,8 +84,8 @@ def NN_AveragePoolOp : NN_InferredOp<"average_pool", [
     NN_Differentiable, NN_Cost, LibraryOpInterface]> {
   let summary = "Average each window of an image";
   let description = [{
-    `x[N, C, H, W]`; `pads` is `[top, left, bottom, right]`. With
-    `count_include_pad` every window is divided by its full size, else by the
+    `x[N, C, H, W]`, or `x[N, H, W, C]` with `channels_last`; `pads` is
+    `[top, left, bottom, right]`. With `count_include_pad` every window is divided by its full size, else by the
     number of elements that are not padding. Sizes are rounded down.
 
     Constraints:
@@ -101,11 +105,13 @@ def NN_AveragePoolOp : NN_InferredOp<"average_pool", [
   }];
   let arguments = (ins NN_FloatTensor:$x, DenseI64ArrayAttr:$kernel,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
-                       UnitAttr:$count_include_pad);
+                       UnitAttr:$count_include_pad,
+                       UnitAttr:$channels_last);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{
     $x `kernel` `=` $kernel `strides` `=` $strides `pads` `=` $pads
-    (`count_include_pad` $count_include_pad^)? attr-dict
+    (`count_include_pad` $count_include_pad^)?
+    (`channels_last` $channels_last^)? attr-dict
     `:` type($x) `->` type($result)
   }];
 }
@@ -128,11 +134,13 @@ def NN_AveragePoolBackwardOp : NN_Op<"average_pool_backward", [
   }];
   let arguments = (ins NN_FloatTensor:$dy, DenseI64ArrayAttr:$kernel,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
-                       UnitAttr:$count_include_pad);
+                       UnitAttr:$count_include_pad,
+                       UnitAttr:$channels_last);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{
     $dy `kernel` `=` $kernel `strides` `=` $strides `pads` `=` $pads
-    (`count_include_pad` $count_include_pad^)? attr-dict
+    (`count_include_pad` $count_include_pad^)?
+    (`channels_last` $channels_last^)? attr-dict
     `:` type($dy) `->` type($result)
   }];
   let hasVerifier = 1;

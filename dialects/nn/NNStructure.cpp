@@ -59,7 +59,15 @@ LogicalResult WeightOp::verify() {
       !getTensorType().getElementType().isF32())
     return emitOpError("expects element type 'f32' for role ")
            << stringifyWeightRole(getRole()) << ", but got " << getTensorType();
+  // (C2)
+  if (getChannelsLast() && getTensorType().getRank() != 4)
+    return emitOpError("expects rank 4 with channels_last, but got ")
+           << getTensorType();
   return success();
+}
+
+RankedTensorType WeightOp::getFileType() {
+  return channelsFirst(getTensorType(), getChannelsLast());
 }
 
 LogicalResult

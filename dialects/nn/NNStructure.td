@@ -19,8 +19,12 @@ def NN_WeightOp : NN_Op<"weight", [Symbol]> {
     lives: a `parameter` is trained, a `state` is written by the model and
     saved but not trained (running statistics), a `constant` is frozen data.
 
+    With `channels_last` the type is that of the tensor in memory,
+    `[O, kh, kw, C]`; in every file it is `[O, C, kh, kw]`.
+
     Constraints:
     - (C1) a `parameter` or `state` has element type f32.
+    - (C2) with `channels_last` the rank is 4.
 
     Example:
 
@@ -31,13 +35,20 @@ def NN_WeightOp : NN_Op<"weight", [Symbol]> {
   let arguments = (ins
     SymbolNameAttr:$sym_name,
     TypeAttrOf<NN_Tensor>:$type,
-    NN_WeightRoleAttr:$role
+    NN_WeightRoleAttr:$role,
+    UnitAttr:$channels_last
   );
-  let assemblyFormat = "$sym_name `role` `=` $role attr-dict `:` $type";
+  let assemblyFormat = [{
+    $sym_name `role` `=` $role (`channels_last` $channels_last^)? attr-dict
+    `:` $type
+  }];
   let extraClassDeclaration = [{
+    /// In memory.
     ::mlir::RankedTensorType getTensorType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getType());
     }
+    /// In files.
+    ::mlir::RankedTensorType getFileType();
   }];
   let hasVerifier = 1;
 }

@@ -7,6 +7,7 @@
 
 #include "passes/conversion/LinalgBuilder.h"
 
+#include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNOps.h"
 
 using namespace mlir;
@@ -105,16 +106,16 @@ static SmallVector<Value> lowerLayerNormBackward(LayerNormBackwardOp op,
 //===----------------------------------------------------------------------===//
 
 /// All dimensions but that of the channel.
-static SmallVector<int64_t> batchAxes(int64_t rank) {
+static SmallVector<int64_t> batchAxes(int64_t rank, unsigned channel) {
   SmallVector<int64_t> axes;
   for (int64_t i = 0; i < rank; ++i)
-    if (i != 1)
+    if (i != channel)
       axes.push_back(i);
   return axes;
 }
 
-static double inverseCount(RankedTensorType type) {
-  return static_cast<double>(type.getDimSize(1)) / type.getNumElements();
+static double inverseCount(RankedTensorType type, unsigned channel) {
+  return static_cast<double>(type.getDimSize(channel)) / type.getNumElements();
 }
 
 static SmallVector<Value> lowerBatchNorm(BatchNormOp op,
@@ -122,11 +123,14 @@ static SmallVector<Value> lowerBatchNorm(BatchNormOp op,
   RankedTensorType type = tensorType(op.getX());
   ArrayRef<int64_t> shape = type.getShape();
   unsigned rank = type.getRank();
-  double inverse = inverseCount(type);
+  unsigned channelAt = channelDim(rank, op.getChannelsLast());
+  double inverse = inverseCount(type, channelAt);
   double epsilon = op.getEpsilon().convertToDouble();
-  SmallVector<int64_t> axes = batchAxes(rank);
+  SmallVector<int64_t> axes = batchAxes(rank, channelAt);
   Input x = builder.same(op.getX());
-  auto channel = [&](Value tensor) { return builder.at(tensor, rank, 1); };
+  auto channel = [&](Value tensor) {
+    return builder.at(tensor, rank, channelAt);
+  };
   Value mean = builder.reduce(Reduction::Sum, shape, axes, x,
                               [&](Scalars &s, ValueRange a) {
                                 return s.mul(a[0], s.constant(inverse));
@@ -154,11 +158,14 @@ static SmallVector<Value> lowerBatchNormBackward(BatchNormBackwardOp op,
   RankedTensorType type = tensorType(op.getX());
   ArrayRef<int64_t> shape = type.getShape();
   unsigned rank = type.getRank();
-  double inverse = inverseCount(type);
+  unsigned channelAt = channelDim(rank, op.getChannelsLast());
+  double inverse = inverseCount(type, channelAt);
   double epsilon = op.getEpsilon().convertToDouble();
-  SmallVector<int64_t> axes = batchAxes(rank);
+  SmallVector<int64_t> axes = batchAxes(rank, channelAt);
   Input dy = builder.same(op.getDy()), x = builder.same(op.getX());
-  auto channel = [&](Value tensor) { return builder.at(tensor, rank, 1); };
+  auto channel = [&](Value tensor) {
+    return builder.at(tensor, rank, channelAt);
+  };
   Input mean = channel(op.getMean()), variance = channel(op.getVariance());
   Value dscale =
       builder.reduce(Reduction::Sum, shape, axes, {dy, x, mean, variance},

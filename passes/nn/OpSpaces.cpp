@@ -127,9 +127,11 @@ OpSpace spaceOf(Operation *op) {
             LayerNormOp, LayerNormBackwardOp>([&](auto) {
         return OpSpace{OpShape::Rows, elements, {shapeOf(result).back()}};
       })
-      .Case<BatchNormOp, BatchNormBackwardOp>([&](auto) {
+      .Case<BatchNormOp, BatchNormBackwardOp>([&](auto norm) {
         ArrayRef<int64_t> shape = shapeOf(result);
-        size_t cut = shape.size() > 2 ? 2 : 1;
+        size_t cut = norm.getChannelsLast() ? shape.size() - 1
+                     : shape.size() > 2     ? 2
+                                            : 1;
         return OpSpace{OpShape::Several,
                        elements,
                        {llvm::product_of(shape.drop_front(cut))}};

@@ -82,8 +82,9 @@ static Grouping byRow(const Tensor &x) {
           [=](int64_t i) { return i % columns; }};
 }
 
-static Grouping byChannel(const Tensor &x) {
-  int64_t channels = x.dim(1), inner = x.size() / x.dim(0) / channels;
+static Grouping byChannel(const Tensor &x, bool isLast) {
+  int64_t channels = isLast ? x.shape.back() : x.dim(1);
+  int64_t inner = isLast ? 1 : x.size() / x.dim(0) / channels;
   auto channel = [=](int64_t i) { return i / inner % channels; };
   return {channels, channel, channel};
 }
@@ -117,7 +118,7 @@ static Results layerNorm(LayerNormOp op, const Operands &x) {
 }
 
 static Results batchNorm(BatchNormOp op, const Operands &x) {
-  Grouping by = byChannel(x(0));
+  Grouping by = byChannel(x(0), op.getChannelsLast());
   std::vector<double> mean, variance;
   statistics(x(0), by, mean, variance);
   std::vector<double> rstd =
@@ -247,7 +248,7 @@ bool reference::evaluateRows(Operation *op, Values &values) {
           .Case<BatchNormOp>([&](auto op) { return batchNorm(op, x); })
           .Case<BatchNormBackwardOp>([&](BatchNormBackwardOp op) {
             auto grads = normalizeBackward(
-                x(0), x(1), byChannel(x(1)), x(3).data,
+                x(0), x(1), byChannel(x(1), op.getChannelsLast()), x(3).data,
                 rootsOf(x(4).data, op.getEpsilon().convertToDouble()), x(2));
             return Results(grads.begin(), grads.end());
           })

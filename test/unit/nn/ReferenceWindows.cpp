@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/unit/nn/Reference.h"
+
+#include "dialects/nn/NNInference.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -15,8 +17,38 @@ using namespace pipewright::nn::reference;
 
 using Index = ArrayRef<int64_t>;
 
+/// The dimensions of an image or filter in another order.
+static Tensor moved(const Tensor &x, Index permutation) {
+  std::vector<int64_t> shape;
+  for (int64_t dim : permutation)
+    shape.push_back(x.dim(dim));
+  Tensor result(shape);
+  forEach(x.shape, [&](Index from) {
+    SmallVector<int64_t> to;
+    for (int64_t dim : permutation)
+      to.push_back(from[dim]);
+    result.at(to) = x.at(from);
+  });
+  return result;
+}
+
+static bool areChannelsLast(Operation *op) {
+  return op->hasAttr("channels_last");
+}
+
+/// An operand as formulas have it: with the channel second.
+static Tensor operandOf(Operation *op, const Tensor &x) {
+  return areChannelsLast(op) && x.rank() == 4 ? moved(x, kToChannelsFirst) : x;
+}
+
+/// And a result as the op has it.
+static Tensor resultFor(Operation *op, const Tensor &y) {
+  return areChannelsLast(op) ? moved(y, kToChannelsLast) : y;
+}
+
 static Tensor resultOf(Operation *op) {
-  return Tensor(cast<ShapedType>(op->getResult(0).getType()).getShape());
+  return operandOf(
+      op, Tensor(cast<ShapedType>(op->getResult(0).getType()).getShape()));
 }
 
 /// Calls `body(output, position, input)` for every element of `output`, every
@@ -61,8 +93,9 @@ static Tensor divisors(OpTy op, Index y, Index x) {
 }
 
 static void maxPool(MaxPoolOp op, Values &values) {
-  const Tensor &x = values[op.getX()];
-  Tensor y(op.getY().getType().getShape(), -INFINITY), window(y.shape);
+  Tensor x = operandOf(op, values[op.getX()]);
+  Tensor y = resultOf(op), window(y.shape);
+  y = Tensor(y.shape, -INFINITY);
   slide(y.shape, x.shape, op.getKernel(), op.getStrides(), op.getPads(),
         op.getDilations(), [&](Index out, Index at, Index in) {
           if (x.at(in) <= y.at(out))
@@ -70,8 +103,8 @@ static void maxPool(MaxPoolOp op, Values &values) {
           y.at(out) = x.at(in);
           window.at(out) = at[0] * op.getKernel()[1] + at[1];
         });
-  values[op.getY()] = y;
-  values[op.getWindow()] = window;
+  values[op.getY()] = resultFor(op, y);
+  values[op.getWindow()] = resultFor(op, window);
 }
 
 bool reference::evaluateWindows(Operation *op, Values &values) {
@@ -79,9 +112,10 @@ bool reference::evaluateWindows(Operation *op, Values &values) {
     maxPool(pool, values);
     return true;
   }
-  auto x = [&](unsigned index) -> const Tensor & {
-    return values[op->getOperand(index)];
-  };
+  SmallVector<Tensor> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(operandOf(op, values[operand]));
+  auto x = [&](unsigned index) -> const Tensor & { return operands[index]; };
   Tensor y = resultOf(op);
   bool isKnown =
       llvm::TypeSwitch<Operation *, bool>(op)
@@ -136,6 +170,6 @@ bool reference::evaluateWindows(Operation *op, Values &values) {
           })
           .Default([](Operation *) { return false; });
   if (isKnown)
-    values[op->getResult(0)] = y;
+    values[op->getResult(0)] = resultFor(op, y);
   return isKnown;
 }

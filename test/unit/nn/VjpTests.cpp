@@ -240,10 +240,23 @@ const Case kLinear[] = {
     {"conv_groups", "%x: tensor<1x4x4x5xf32>, %w: tensor<2x2x2x2xf32>",
      "%0 = nn.conv %x, %w " CONV "groups = 2 : (tensor<1x4x4x5xf32>, "
      "tensor<2x2x2x2xf32>) -> tensor<1x2x3x5xf32>"},
+    {"conv_channels_last",
+     "%x: tensor<1x4x5x4xf32>, %w: tensor<2x2x2x2xf32>, %b: tensor<2xf32>",
+     "%0 = nn.conv %x, %w bias %b " CONV "groups = 2 channels_last : "
+     "(tensor<1x4x5x4xf32>, tensor<2x2x2x2xf32>, tensor<2xf32>) -> "
+     "tensor<1x3x5x2xf32>"},
     {"max_pool", "%x: tensor<1x2x5x5xf32>",
      "%y, %w = nn.max_pool %x kernel = [3, 2] strides = [2, 2] pads = "
      "[1, 0, 1, 0] dilations = [1, 1] : tensor<1x2x5x5xf32> -> "
      "(tensor<1x2x3x2xf32>, tensor<1x2x3x2xi8>)"},
+    {"max_pool_channels_last", "%x: tensor<1x5x4x2xf32>",
+     "%y, %w = nn.max_pool %x kernel = [3, 2] strides = [2, 2] pads = "
+     "[1, 0, 1, 0] dilations = [1, 1] channels_last : tensor<1x5x4x2xf32> -> "
+     "(tensor<1x3x2x2xf32>, tensor<1x3x2x2xi8>)"},
+    {"average_pool_channels_last", "%x: tensor<1x5x4x2xf32>",
+     "%0 = nn.average_pool %x kernel = [3, 2] strides = [2, 2] pads = "
+     "[1, 0, 1, 0] channels_last : tensor<1x5x4x2xf32> -> "
+     "tensor<1x3x2x2xf32>"},
     {"average_pool", "%x: tensor<1x2x5x5xf32>",
      "%0 = nn.average_pool %x kernel = [3, 2] strides = [2, 2] pads = "
      "[1, 0, 1, 0] : tensor<1x2x5x5xf32> -> tensor<1x2x3x2xf32>"},
@@ -270,6 +283,11 @@ const Case kRows[] = {
      "%y, %m, %v = nn.batch_norm %x, %s, %b epsilon = 0.001 momentum = 0.9 : "
      "(tensor<3x2x2x2xf32>, tensor<2xf32>, tensor<2xf32>) -> "
      "(tensor<3x2x2x2xf32>, tensor<2xf32>, tensor<2xf32>)"},
+    {"batch_norm_channels_last",
+     "%x: tensor<3x2x2x4xf32>, %s: tensor<4xf32>, %b: tensor<4xf32>",
+     "%y, %m, %v = nn.batch_norm %x, %s, %b epsilon = 0.001 momentum = 0.9 "
+     "channels_last : (tensor<3x2x2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> "
+     "(tensor<3x2x2x4xf32>, tensor<4xf32>, tensor<4xf32>)"},
     {"softmax_cross_entropy", "%x: tensor<4x3xf32>, %l: tensor<4xi64>",
      "%loss, %lse = nn.softmax_cross_entropy %x, %l ignore_index = 1 : "
      "(tensor<4x3xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)"},
