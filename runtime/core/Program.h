@@ -51,6 +51,9 @@ struct WeightInfo {
   /// the rank's first "U" task begins. Zero bytes: none.
   Buffer gradient = {};
   ElementType type = ElementType::F32;
+  /// Filters [o, c, kh, kw] that lie as [o, kh, kw, c] in memory, and so do
+  /// their gradients; `shape` and all files stay as the model has them.
+  bool channelsLast = false;
 };
 
 /// An input of the model, as one micro-batch has it.

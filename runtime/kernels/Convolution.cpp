@@ -1,9 +1,9 @@
 //===- Convolution.cpp - 2-D convolutions by oneDNN -----------------------===//
 //
-// Buffers are plain NCHW; oneDNN computes in blocked layouts, 1.3 to 8 times
-// faster, so operands are reordered through scratch that all convolutions of
-// a rank share. The algorithm is chosen by rule, never by timing: the same
-// program must give the same bits on every run.
+// Buffers are plain NCHW (or NHWC); oneDNN computes in blocked layouts, 1.3 to
+// 8 times faster, so operands are reordered through scratch that all
+// convolutions of a rank share. The algorithm is chosen by rule, never by
+// timing: the same program must give the same bits on every run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -117,22 +117,39 @@ static memory::desc weightDesc(const ConvolutionShape &s,
 /// The descriptors that all three directions are made of.
 namespace {
 struct Descs {
+  enum Layout {
+    /// As buffers have it.
+    Plain,
+    /// What oneDNN likes best.
+    Any
+  };
   /// Weight gradients are f32 whatever the operands are.
-  Descs(const ConvolutionShape &s, memory::format_tag tag,
-        bool weightGradient = false)
+  Descs(const ConvolutionShape &s, Layout layout, bool weightGradient = false)
       : type(s.type == ElementType::BF16 ? memory::data_type::bf16
                                          : memory::data_type::f32),
-        x({s.n, s.c, s.h, s.w}, type,
-          tag == memory::format_tag::any ? tag : memory::format_tag::nchw),
-        w(weightDesc(
-            s, weightGradient ? memory::data_type::f32 : type,
-            tag == memory::format_tag::any ? tag : memory::format_tag::goihw,
-            tag == memory::format_tag::any ? tag : memory::format_tag::oihw)),
+        x({s.n, s.c, s.h, s.w}, type, imageTag(s, layout)),
+        w(weightDesc(s, weightGradient ? memory::data_type::f32 : type,
+                     tag(s, layout, memory::format_tag::goihw,
+                         memory::format_tag::gohwi),
+                     tag(s, layout, memory::format_tag::oihw,
+                         memory::format_tag::ohwi))),
         y({s.n, s.o, s.outputHeight(), s.outputWidth()}, type,
-          tag == memory::format_tag::any ? tag : memory::format_tag::nchw),
+          imageTag(s, layout)),
         bias({s.o}, type, memory::format_tag::x) {}
   memory::data_type type;
   memory::desc x, w, y, bias;
+
+private:
+  static memory::format_tag tag(const ConvolutionShape &s, Layout layout,
+                                memory::format_tag channelsFirst,
+                                memory::format_tag channelsLast) {
+    if (layout == Any)
+      return memory::format_tag::any;
+    return s.channelsLast ? channelsLast : channelsFirst;
+  }
+  static memory::format_tag imageTag(const ConvolutionShape &s, Layout layout) {
+    return tag(s, layout, memory::format_tag::nchw, memory::format_tag::nhwc);
+  }
 };
 } // namespace
 
@@ -159,7 +176,7 @@ static dnnl::primitive_attr userScratchpad() {
 static dnnl::convolution_forward::primitive_desc
 forwardDesc(const ConvolutionShape &s, const dnnl::engine &engine, bool hasBias,
             dnnl::algorithm algorithm) {
-  const Descs any(s, memory::format_tag::any);
+  const Descs any(s, Descs::Any);
   const memory::dims strides = {s.strideH, s.strideW};
   const memory::dims dilates = {s.dilationH - 1, s.dilationW - 1};
   const memory::dims low = {s.padTop, s.padLeft};
@@ -287,7 +304,7 @@ void pipewright::runtime::prepareConvolutionForward(Rank &rank, int64_t number,
   guarded("forward set-up", number, [&] {
     Convolutions &state = rank.library<Convolutions>();
     Direction &d = state.forward[number];
-    const Descs plain(s, memory::format_tag::nchw);
+    const Descs plain(s, Descs::Plain);
     const auto desc = withAlgorithm(s, false, [&](dnnl::algorithm algorithm) {
       return forwardDesc(s, state.engine, hasBias, algorithm);
     });
@@ -312,8 +329,8 @@ void pipewright::runtime::prepareConvolutionBackwardData(
   guarded("data gradient set-up", number, [&] {
     Convolutions &state = rank.library<Convolutions>();
     Direction &d = state.backwardData[number];
-    const Descs plain(s, memory::format_tag::nchw);
-    const Descs any(s, memory::format_tag::any);
+    const Descs plain(s, Descs::Plain);
+    const Descs any(s, Descs::Any);
     using Backward = dnnl::convolution_backward_data;
     const auto make = [&](dnnl::algorithm algorithm) {
       return Backward::primitive_desc(
@@ -343,8 +360,8 @@ void pipewright::runtime::prepareConvolutionBackwardWeight(
   guarded("weight gradient set-up", number, [&] {
     Convolutions &state = rank.library<Convolutions>();
     Direction &d = state.backwardWeight[number];
-    const Descs plain(s, memory::format_tag::nchw, true);
-    const Descs any(s, memory::format_tag::any, true);
+    const Descs plain(s, Descs::Plain, true);
+    const Descs any(s, Descs::Any, true);
     using Backward = dnnl::convolution_backward_weights;
     const auto make = [&](dnnl::algorithm algorithm) {
       return Backward::primitive_desc(

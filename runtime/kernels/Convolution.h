@@ -1,7 +1,8 @@
 //===- Convolution.h - 2-D convolutions ------------------------*- C++ -*-===//
 //
 // Primitives, reorders and scratch are made in the rank's setUp and found by
-// number in a step. Arguments are plain NCHW and OIHW.
+// number in a step. Arguments are plain: NCHW and OIHW, or with the channels
+// last NHWC and OHWI.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,8 @@ struct ConvolutionShape {
   /// The weight operand is a weight of the model, so its packed form is kept
   /// for all micro-batches of a step.
   bool keepPackedWeight = false;
+  /// x[n, h, w, c] with w[o, kh, kw, c/groups] gives y[n, oh, ow, o].
+  bool channelsLast = false;
   /// Of x, w, bias, y and the gradients of x and y: F32 or BF16. dw is f32.
   ElementType type = ElementType::F32;
 

@@ -1,4 +1,9 @@
-//===- Pooling.cpp - Max and average pooling over NCHW --------------------===//
+//===- Pooling.cpp - Max and average pooling ------------------------------===//
+//
+// Loops go over planes: the pixels of one channel of one sample. Where channels
+// lie last, a plane is gathered first and scattered then.
+//
+//===----------------------------------------------------------------------===//
 
 #include "runtime/kernels/Pooling.h"
 #include "runtime/kernels/BFloat16.h"
@@ -23,8 +28,8 @@ struct Range {
   int64_t begin, end;
 };
 
-/// Room for one plane of each thread as floats, where images are bf16: loops
-/// and sums are the same then.
+/// Room for planes of each thread that are no rows of floats in the arena:
+/// loops and sums are the same then.
 class PlaneScratch : public LibraryState {
 public:
   float *planes(Rank &rank, int64_t elements) {
@@ -40,41 +45,75 @@ private:
   std::vector<float> memory;
 };
 
+/// Where the pixels of a plane lie.
+struct PixelRow {
+  int64_t first, step;
+};
+
+PixelRow pixelsOf(const PoolingShape &s, int64_t plane, int64_t pixels) {
+  if (!s.channelsLast)
+    return {plane * pixels, 1};
+  return {plane / s.c * pixels * s.c + plane % s.c, s.c};
+}
+
 /// The planes of two images, one that is read and one that is written.
 class Planes {
 public:
   Planes(Rank &rank, const PoolingShape &shape, Buffer source,
          int64_t sourceElements, Buffer target, int64_t targetElements)
-      : isShort(shape.type == ElementType::BF16),
+      : shape(shape), isShort(shape.type == ElementType::BF16),
         source(rank.data<const char>(source)), target(rank.data<char>(target)),
         sourceElements(sourceElements), targetElements(targetElements) {
-    if (isShort)
+    if (isShort || shape.channelsLast)
       scratch = rank.library<PlaneScratch>().planes(rank, sourceElements +
                                                               targetElements);
   }
 
   const float *read(int64_t plane, int64_t thread) const {
-    if (!isShort)
-      return reinterpret_cast<const float *>(source) + plane * sourceElements;
+    const PixelRow row = pixelsOf(shape, plane, sourceElements);
+    const auto *floats = reinterpret_cast<const float *>(source) + row.first;
+    const auto *shorts = reinterpret_cast<const BFloat16 *>(source) + row.first;
+    if (!scratch)
+      return floats;
     float *to = scratch + thread * (sourceElements + targetElements);
-    widen(reinterpret_cast<const BFloat16 *>(source) + plane * sourceElements,
-          sourceElements, to);
+    if (!shape.channelsLast) {
+      widen(shorts, sourceElements, to);
+      return to;
+    }
+    for (int64_t i = 0; i < sourceElements; ++i) {
+      if (isShort)
+        widen(shorts + i * row.step, 1, to + i);
+      else
+        to[i] = floats[i * row.step];
+    }
     return to;
   }
   /// Where to write the plane; `finish` it then.
   float *write(int64_t plane, int64_t thread) const {
-    if (!isShort)
+    if (!scratch)
       return reinterpret_cast<float *>(target) + plane * targetElements;
     return scratch + thread * (sourceElements + targetElements) +
            sourceElements;
   }
   void finish(int64_t plane, int64_t thread) const {
-    if (isShort)
-      narrow(write(plane, thread), targetElements,
-             reinterpret_cast<BFloat16 *>(target) + plane * targetElements);
+    if (!scratch)
+      return;
+    const PixelRow row = pixelsOf(shape, plane, targetElements);
+    const float *from = write(plane, thread);
+    auto *floats = reinterpret_cast<float *>(target) + row.first;
+    auto *shorts = reinterpret_cast<BFloat16 *>(target) + row.first;
+    if (!shape.channelsLast)
+      return narrow(from, targetElements, shorts);
+    for (int64_t i = 0; i < targetElements; ++i) {
+      if (isShort)
+        narrow(from + i, 1, shorts + i * row.step);
+      else
+        floats[i * row.step] = from[i];
+    }
   }
 
 private:
+  const PoolingShape &shape;
   bool isShort;
   const char *source;
   char *target;
@@ -92,9 +131,9 @@ static Range insideRange(int64_t outputs, int64_t stride, int64_t offset,
   return {std::min(begin, end), end};
 }
 
-/// One output row of max pooling.
+/// One output row of max pooling. Positions lie `step` bytes apart.
 static void maxPoolRow(const PoolingShape &s, const float *plane, int64_t row,
-                       float *y, uint8_t *window) {
+                       float *y, uint8_t *window, int64_t step) {
   for (int64_t base = 0; base < s.ow; base += columnChunk) {
     const int64_t count = std::min(columnChunk, s.ow - base);
     float best[columnChunk];
@@ -140,7 +179,7 @@ static void maxPoolRow(const PoolingShape &s, const float *plane, int64_t row,
     std::memcpy(y + base, best, count * sizeof(float));
     if (window)
       for (int64_t o = 0; o < count; ++o)
-        window[base + o] = static_cast<uint8_t>(position[o]);
+        window[(base + o) * step] = static_cast<uint8_t>(position[o]);
   }
 }
 
@@ -230,18 +269,19 @@ static Planes gradientPlanes(Rank &rank, const PoolingShape &s, Buffer dy,
 void pipewright::runtime::maxPool(Rank &rank, const PoolingShape &s, Buffer x,
                                   Buffer y, Buffer window) {
   uint8_t *positions = rank.data<uint8_t>(window);
-  const bool twoByTwo = isTwoByTwo(s);
+  const bool twoByTwo = isTwoByTwo(s) && !s.channelsLast;
   forPlanes(rank, s, poolingPlanes(rank, s, x, y),
             [&](int64_t plane, const float *input, float *output) {
+              const PixelRow pixels = pixelsOf(s, plane, s.oh * s.ow);
               for (int64_t row = 0; row < s.oh; ++row) {
                 float *to = output + row * s.ow;
-                uint8_t *window = positions
-                                      ? positions + (plane * s.oh + row) * s.ow
-                                      : nullptr;
+                uint8_t *window = positions ? positions + pixels.first +
+                                                  row * s.ow * pixels.step
+                                            : nullptr;
                 if (twoByTwo)
                   maxPoolRowTwoByTwo(s, input + 2 * row * s.w, to, window);
                 else
-                  maxPoolRow(s, input, row, to, window);
+                  maxPoolRow(s, input, row, to, window, pixels.step);
               }
             });
 }
@@ -256,12 +296,13 @@ void pipewright::runtime::maxPoolBackward(Rank &rank, const PoolingShape &s,
   forPlanes(rank, s, gradientPlanes(rank, s, dy, dx),
             [&](int64_t plane, const float *in, float *out) {
               std::memset(out, 0, s.h * s.w * sizeof(float));
-              const uint8_t *position = positions + plane * s.oh * s.ow;
+              const PixelRow pixels = pixelsOf(s, plane, s.oh * s.ow);
+              const uint8_t *position = positions + pixels.first;
               for (int64_t row = 0; row < s.oh; ++row) {
                 const int64_t corner =
                     (row * s.strideH - s.padTop) * s.w - s.padLeft;
-                for (int64_t o = 0; o < s.ow; ++o)
-                  out[corner + o * s.strideW + offsets[*position++]] += *in++;
+                for (int64_t o = 0; o < s.ow; ++o, position += pixels.step)
+                  out[corner + o * s.strideW + offsets[*position]] += *in++;
               }
             });
 }

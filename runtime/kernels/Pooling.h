@@ -1,6 +1,7 @@
-//===- Pooling.h - Max and average pooling over NCHW -----------*- C++ -*-===//
+//===- Pooling.h - Max and average pooling ---------------------*- C++ -*-===//
 //
 // Own loops: memory-bound, and the window position is an i8 of plain layout.
+// Images are NCHW, or with the channels last NHWC.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +22,8 @@ struct PoolingShape {
   int64_t dilationH = 1, dilationW = 1;
   /// Average only: padding counts as zeros (else only real elements count).
   bool countIncludePad = false;
+  /// Channels are neighbours in memory: they lie last.
+  bool channelsLast = false;
   /// Of x and y and their gradients: F32 or BF16.
   ElementType type = ElementType::F32;
 };

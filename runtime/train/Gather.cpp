@@ -6,6 +6,7 @@
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
 #include "runtime/kernels/BFloat16.h"
+#include "runtime/train/FilterLayout.h"
 #include "runtime/train/RandomWeights.h"
 #include "runtime/transport/Transport.h"
 
@@ -83,7 +84,10 @@ static void readWeights(Rank &rank, const std::string &path) {
     if (tensor.bytes != weight.buffer.bytes)
       fail("weight '", weight.name, "' has ", tensor.bytes,
            " bytes, but its buffer ", weight.buffer.bytes);
-    rank.write(weight.buffer, tensor.data);
+    if (weight.channelsLast)
+      rank.write(weight.buffer, filterForMemory(weight, tensor.data).data());
+    else
+      rank.write(weight.buffer, tensor.data);
   }
 }
 
@@ -186,14 +190,28 @@ static void saveTensors(Rank &rank, const std::string &path,
     writer->commit();
 }
 
+/// How to read a weight, or what lies as one does, that `readMemory` reads.
+static ReadPart partsOf(const WeightInfo &weight, const ReadPart &readMemory) {
+  if (!weight.channelsLast)
+    return readMemory;
+  // Where a part of the file lies in memory: everywhere.
+  std::vector<char> whole(weight.buffer.bytes);
+  readMemory(0, whole.size(), whole.data());
+  return [file = filterForFile(weight, whole.data())](
+             int64_t begin, int64_t bytes, void *destination) {
+    std::memcpy(destination, file.data() + begin, bytes);
+  };
+}
+
 void pipewright::runtime::saveWeights(Rank &rank, const std::string &path) {
   saveTensors(
       rank, path, [](const WeightInfo &weight) { return weight.owner; },
-      [&](size_t i) -> ReadPart {
-        return [&rank, i](int64_t begin, int64_t bytes, void *destination) {
-          rank.read(rank.program().weights[i].buffer.at(begin, bytes),
-                    destination);
-        };
+      [&](size_t i) {
+        const WeightInfo &weight = rank.program().weights[i];
+        return partsOf(weight, [&rank, &weight](int64_t begin, int64_t bytes,
+                                                void *destination) {
+          rank.read(weight.buffer.at(begin, bytes), destination);
+        });
       });
 }
 
@@ -203,14 +221,16 @@ void pipewright::runtime::saveGradients(Rank &rank, const std::string &path) {
       [](const WeightInfo &weight) {
         return weight.owner && weight.gradient.bytes != 0;
       },
-      [&](size_t i) -> ReadPart {
+      [&](size_t i) {
         if (rank.gradients().size() <= i)
           fail("rank ", rank.number(),
                " had no update task to take gradients at");
-        return [&rank, i](int64_t begin, int64_t bytes, void *destination) {
-          const char *values =
-              reinterpret_cast<const char *>(rank.gradients()[i].data());
-          std::memcpy(destination, values + begin, bytes);
-        };
+        return partsOf(
+            rank.program().weights[i],
+            [&rank, i](int64_t begin, int64_t bytes, void *destination) {
+              const char *values =
+                  reinterpret_cast<const char *>(rank.gradients()[i].data());
+              std::memcpy(destination, values + begin, bytes);
+            });
       });
 }

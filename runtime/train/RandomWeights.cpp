@@ -3,6 +3,7 @@
 #include "runtime/train/RandomWeights.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Philox.h"
+#include "runtime/train/FilterLayout.h"
 
 #include <algorithm>
 #include <cmath>
@@ -65,13 +66,18 @@ static void drawWeight(Rank &rank, const WeightInfo &weight) {
   const float deviation =
       1.0f / std::sqrt(static_cast<float>(std::max<int64_t>(
                  1, elements / std::max<int64_t>(1, outputs))));
-  constexpr int64_t piece = int64_t{1} << 20;
+  // Numbers go by the place in a file; a filter is reordered as a whole.
+  const int64_t piece = weight.channelsLast ? elements : int64_t{1} << 20;
   std::vector<float> values;
   for (int64_t at = 0; at < elements; at += piece) {
     const int64_t now = std::min(piece, elements - at);
     values.assign(now, constantValue(weight));
     if (isMatrix && weight.role == Role::Parameter)
       drawNormal(hashName(weight.name), at, deviation, values);
+    if (weight.channelsLast) {
+      rank.write(weight.buffer, filterForMemory(weight, values.data()).data());
+      return;
+    }
     rank.write(weight.buffer.at(at * static_cast<int64_t>(sizeof(float)),
                                 now * static_cast<int64_t>(sizeof(float))),
                values.data());

@@ -27,7 +27,8 @@ struct DropoutParameters {
   float kept;
 };
 
-/// Sizes of pooling, as in PoolingShape.
+/// Sizes of pooling, as in PoolingShape. The channels of an image are
+/// neighbours in memory; with channels first each plane is an image of one.
 struct PoolingParameters {
   int32_t h, w, oh, ow;
   int32_t kh, kw;
@@ -35,8 +36,8 @@ struct PoolingParameters {
   int32_t padTop, padLeft;
   int32_t dilationH, dilationW;
   int32_t countIncludePad;
-  /// Blocks that share a plane (a channel of a sample).
-  int32_t blocksPerPlane;
+  int32_t channels;
+  int32_t blocksPerImage;
 };
 
 /// Sizes of attention, as in AttentionShape.

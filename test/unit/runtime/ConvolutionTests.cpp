@@ -2,7 +2,17 @@
 
 #include "test/unit/runtime/OneRank.h"
 
+#include <array>
+
 using namespace pipewright::runtime;
+
+/// Where an element lies among images (or filters) of c x h x w.
+static int64_t indexOf(const ConvolutionShape &s, int64_t n, int64_t c,
+                       int64_t h, int64_t w, const std::array<int64_t, 3> &of) {
+  if (s.channelsLast)
+    return ((n * of[1] + h) * of[2] + w) * of[0] + c;
+  return ((n * of[0] + c) * of[1] + h) * of[2] + w;
+}
 
 /// Calls body(y index, x index, w index) for each product of a convolution.
 template <class Body>
@@ -21,9 +31,9 @@ static void forProducts(const ConvolutionShape &s, const Body &body) {
                 if (row < 0 || row >= s.h || col < 0 || col >= s.w)
                   continue;
                 const int64_t channel = o / og * cg + c;
-                body(((n * s.o + o) * oh + y) * ow + x,
-                     ((n * s.c + channel) * s.h + row) * s.w + col,
-                     ((o * cg + c) * s.kh + i) * s.kw + j);
+                body(indexOf(s, n, o, y, x, {s.o, oh, ow}),
+                     indexOf(s, n, channel, row, col, {s.c, s.h, s.w}),
+                     indexOf(s, o, c, i, j, {cg, s.kh, s.kw}));
               }
 }
 
@@ -45,7 +55,7 @@ static void checkConvolution(const ConvolutionShape &s, double tolerance) {
   std::vector<double> yRight(ys), dxRight(xs), dwRight(ws);
   const int64_t plane = s.outputHeight() * s.outputWidth();
   for (int64_t i = 0; i < ys; ++i)
-    yRight[i] = test.at(bias)[i / plane % s.o];
+    yRight[i] = test.at(bias)[s.channelsLast ? i % s.o : i / plane % s.o];
   forProducts(s, [&](int64_t yi, int64_t xi, int64_t wi) {
     yRight[yi] += static_cast<double>(xv[xi]) * wv[wi];
     dxRight[xi] += static_cast<double>(dyv[yi]) * wv[wi];
@@ -100,6 +110,23 @@ TEST(Convolution, StrideAndUnevenPadding) {
                     .padBottom = 3,
                     .padRight = 4},
                    1e-5);
+}
+
+TEST(Convolution, ChannelsLast) {
+  ConvolutionShape s = {.n = 2,
+                        .c = 6,
+                        .h = 11,
+                        .w = 9,
+                        .o = 4,
+                        .kh = 3,
+                        .kw = 2,
+                        .strideH = 2,
+                        .padTop = 1,
+                        .padRight = 1,
+                        .channelsLast = true};
+  checkConvolution(s, 1e-5);
+  s.groups = 2;
+  checkConvolution(s, 1e-5);
 }
 
 TEST(Convolution, Dilation) {

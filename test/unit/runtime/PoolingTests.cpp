@@ -6,6 +6,14 @@
 
 using namespace pipewright::runtime;
 
+/// Where a pixel of a plane (a channel of a sample) lies.
+static int64_t indexOf(const PoolingShape &s, int64_t plane, int64_t row,
+                       int64_t column, int64_t rows, int64_t columns) {
+  if (!s.channelsLast)
+    return (plane * rows + row) * columns + column;
+  return ((plane / s.c * rows + row) * columns + column) * s.c + plane % s.c;
+}
+
 static void checkMaxPool(const PoolingShape &s) {
   OneRank test;
   const int64_t xs = s.n * s.c * s.h * s.w, ys = s.n * s.c * s.oh * s.ow;
@@ -26,14 +34,14 @@ static void checkMaxPool(const PoolingShape &s) {
             const int64_t col = c * s.strideW - s.padLeft + j * s.dilationW;
             if (row < 0 || row >= s.h || col < 0 || col >= s.w)
               continue;
-            const int64_t at = (p * s.h + row) * s.w + col;
+            const int64_t at = indexOf(s, p, row, col, s.h, s.w);
             if (test.at(x)[at] > best) {
               best = test.at(x)[at];
               from = at;
               position = static_cast<int>(i * s.kw + j);
             }
           }
-        const int64_t out = (p * s.oh + r) * s.ow + c;
+        const int64_t out = indexOf(s, p, r, c, s.oh, s.ow);
         yRight[out] = best;
         windowRight[out] = position;
         dxRight[from] += test.at(dy)[out];
@@ -57,6 +65,22 @@ TEST(MaxPool, TwoByTwo) {
                 .kw = 2,
                 .strideH = 2,
                 .strideW = 2});
+}
+
+TEST(MaxPool, ChannelsLast) {
+  checkMaxPool({.n = 2,
+                .c = 3,
+                .h = 9,
+                .w = 10,
+                .oh = 5,
+                .ow = 5,
+                .kh = 3,
+                .kw = 2,
+                .strideH = 2,
+                .strideW = 2,
+                .padTop = 1,
+                .padBottom = 1,
+                .channelsLast = true});
 }
 
 TEST(MaxPool, TwoByTwoInVectorsWithRest) {
@@ -143,10 +167,10 @@ static void checkAveragePool(const PoolingShape &s) {
             const int64_t row = r * s.strideH - s.padTop + i;
             const int64_t col = c * s.strideW - s.padLeft + j;
             if (row >= 0 && row < s.h && col >= 0 && col < s.w)
-              inside.push_back((p * s.h + row) * s.w + col);
+              inside.push_back(indexOf(s, p, row, col, s.h, s.w));
           }
         const float divisor = s.countIncludePad ? s.kh * s.kw : inside.size();
-        const int64_t out = (p * s.oh + r) * s.ow + c;
+        const int64_t out = indexOf(s, p, r, c, s.oh, s.ow);
         for (int64_t at : inside) {
           yRight[out] += test.at(x)[at] / divisor;
           dxRight[at] += test.at(dy)[out] / divisor;
@@ -160,19 +184,21 @@ static void checkAveragePool(const PoolingShape &s) {
 
 TEST(AveragePool, PaddingCountsOrNot) {
   for (const bool include : {false, true})
-    checkAveragePool({.n = 2,
-                      .c = 3,
-                      .h = 9,
-                      .w = 7,
-                      .oh = 5,
-                      .ow = 4,
-                      .kh = 3,
-                      .kw = 3,
-                      .strideH = 2,
-                      .strideW = 2,
-                      .padTop = 1,
-                      .padLeft = 1,
-                      .padBottom = 1,
-                      .padRight = 1,
-                      .countIncludePad = include});
+    for (const bool channelsLast : {false, true})
+      checkAveragePool({.n = 2,
+                        .c = 3,
+                        .h = 9,
+                        .w = 7,
+                        .oh = 5,
+                        .ow = 4,
+                        .kh = 3,
+                        .kw = 3,
+                        .strideH = 2,
+                        .strideW = 2,
+                        .padTop = 1,
+                        .padLeft = 1,
+                        .padBottom = 1,
+                        .padRight = 1,
+                        .countIncludePad = include,
+                        .channelsLast = channelsLast});
 }

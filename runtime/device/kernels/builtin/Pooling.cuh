@@ -1,11 +1,12 @@
-//===- Pooling.cuh - Max and average pooling over NCHW ---------*- C++ -*-===//
+//===- Pooling.cuh - Max and average pooling -------------------*- C++ -*-===//
 //
 // Forward, each thread has an output. Backward, each thread has an input and
 // collects from the windows that it lies in, in the order in which the CPU
 // adds them: the same bits, without atomics.
 //
-// Blocks come in groups of p.blocksPerPlane, one group for each plane (a
-// channel of a sample).
+// Where channels lie last, neighbouring threads have neighbouring channels,
+// each 16 bytes of them where that fits (`_packed`). Blocks come in groups of
+// p.blocksPerImage, one group for each image.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,49 +17,77 @@
 
 using pipewright::runtime::PoolingParameters;
 
-/// Which plane and which element of it a thread has.
-struct PlaneElement {
-  int64_t plane;
-  int32_t at;
+/// A pixel of an image, and the first of a thread's channels.
+struct Place {
+  int64_t image;
+  int32_t pixel, channel;
+
+  /// Where it lies in images of so many pixels.
+  __device__ int64_t in(int32_t pixels, const PoolingParameters &p) const {
+    return (image * pixels + pixel) * p.channels + channel;
+  }
 };
 
-__device__ inline PlaneElement planeElement(const PoolingParameters &p) {
-  const int32_t plane = blockIndex() / p.blocksPerPlane;
-  const int32_t block = blockIndex() - plane * p.blocksPerPlane;
-  return {plane, static_cast<int32_t>(block * blockSize() + threadIndex())};
+template <int count>
+__device__ Place placeOf(const PoolingParameters &p) {
+  const int32_t image = blockIndex() / p.blocksPerImage;
+  const int32_t block = blockIndex() - image * p.blocksPerImage;
+  const int32_t at = static_cast<int32_t>(block * blockSize() + threadIndex());
+  const int32_t chunks = p.channels / count;
+  const int32_t pixel = at / chunks;
+  return {image, pixel, (at - pixel * chunks) * count};
 }
 
 __device__ inline bool inside(int32_t at, int32_t size) {
   return at >= 0 && at < size;
 }
 
-template <class T>
+template <class T, int count>
+__device__ void storeFloats(T *to, const float *values) {
+  Pack<T, count> pack;
+  for (int k = 0; k < count; ++k)
+    pack.at[k] = fromFloat<T>(values[k]);
+  storePack(to, pack);
+}
+
+template <class T, int count>
 __device__ void maxPoolForward(const PoolingParameters &p, const T *x, T *y,
                                uint8_t *window) {
-  const PlaneElement element = planeElement(p);
-  if (element.at >= p.oh * p.ow)
+  const Place place = placeOf<count>(p);
+  if (place.pixel >= p.oh * p.ow)
     return;
-  const int32_t row = element.at / p.ow * p.strideH - p.padTop;
-  const int32_t column = element.at % p.ow * p.strideW - p.padLeft;
-  const T *input = x + element.plane * p.h * p.w;
-  float best = minusInfinity();
+  const int32_t row = place.pixel / p.ow * p.strideH - p.padTop;
+  const int32_t column = place.pixel % p.ow * p.strideW - p.padLeft;
+  const T *input = x + place.image * p.h * p.w * p.channels + place.channel;
+  float best[count];
   // A window of -inf only still points at an element that exists: the first.
-  int32_t position = -1;
+  int32_t position[count];
+  for (int k = 0; k < count; ++k) {
+    best[k] = minusInfinity();
+    position[k] = -1;
+  }
   for (int32_t i = 0; i < p.kh; ++i)
     for (int32_t j = 0; j < p.kw; ++j) {
       const int32_t r = row + i * p.dilationH, c = column + j * p.dilationW;
       if (!inside(r, p.h) || !inside(c, p.w))
         continue;
-      const float value = toFloat(input[r * p.w + c]);
-      if (position < 0 || value > best)
-        position = i * p.kw + j;
-      if (value > best)
-        best = value;
+      const auto pack = loadPack<T, count>(input + (r * p.w + c) * p.channels);
+      for (int k = 0; k < count; ++k) {
+        const float value = toFloat(pack.at[k]);
+        if (position[k] < 0 || value > best[k])
+          position[k] = i * p.kw + j;
+        if (value > best[k])
+          best[k] = value;
+      }
     }
-  const int64_t at = element.plane * p.oh * p.ow + element.at;
-  y[at] = fromFloat<T>(best);
-  if (window)
-    window[at] = static_cast<uint8_t>(position);
+  const int64_t at = place.in(p.oh * p.ow, p);
+  storeFloats<T, count>(y + at, best);
+  if (!window)
+    return;
+  Pack<uint8_t, count> positions;
+  for (int k = 0; k < count; ++k)
+    positions.at[k] = static_cast<uint8_t>(position[k]);
+  storePack(window + at, positions);
 }
 
 /// Outputs whose window may reach `at`: [first, last].
@@ -96,15 +125,16 @@ __device__ inline InputElement inputElement(const PoolingParameters &p,
           reach(column, p.padLeft, p.strideW, p.kw, p.dilationW, p.ow)};
 }
 
-template <class T>
+template <class T, int count>
 __device__ void maxPoolGradient(const PoolingParameters &p, const T *dy,
                                 const uint8_t *window, T *dx) {
-  const PlaneElement element = planeElement(p);
-  if (element.at >= p.h * p.w)
+  const Place place = placeOf<count>(p);
+  if (place.pixel >= p.h * p.w)
     return;
-  const InputElement input = inputElement(p, element.at);
-  const int64_t outputs = element.plane * p.oh * p.ow;
-  float sum = 0;
+  const InputElement input = inputElement(p, place.pixel);
+  const int64_t outputs =
+      place.image * p.oh * p.ow * p.channels + place.channel;
+  float sum[count] = {};
   for (int32_t r = input.rows.first; r <= input.rows.last; ++r) {
     const int32_t i =
         elementOfWindow(input.row, r, p.padTop, p.strideH, p.dilationH);
@@ -113,12 +143,19 @@ __device__ void maxPoolGradient(const PoolingParameters &p, const T *dy,
     for (int32_t c = input.columns.first; c <= input.columns.last; ++c) {
       const int32_t j =
           elementOfWindow(input.column, c, p.padLeft, p.strideW, p.dilationW);
-      const int64_t at = outputs + r * p.ow + c;
-      if (j >= 0 && window[at] == i * p.kw + j)
-        sum += toFloat(dy[at]);
+      if (j < 0)
+        continue;
+      const int64_t at = outputs + (r * p.ow + c) * p.channels;
+      const auto positions = loadPack<uint8_t, count>(window + at);
+      const auto gradients = loadPack<T, count>(dy + at);
+      for (int k = 0; k < count; ++k) {
+        // No branch: it would tear the load apart.
+        const float more = sum[k] + toFloat(gradients.at[k]);
+        sum[k] = positions.at[k] == i * p.kw + j ? more : sum[k];
+      }
     }
   }
-  dx[element.plane * p.h * p.w + element.at] = fromFloat<T>(sum);
+  storeFloats<T, count>(dx + place.in(p.h * p.w, p), sum);
 }
 
 /// How many elements of a window exist.
@@ -141,84 +178,81 @@ __device__ inline float averageDivisor(const PoolingParameters &p, int32_t row,
   return static_cast<float>(count > 1 ? count : 1);
 }
 
-template <class T>
+template <class T, int count>
 __device__ void averagePoolForward(const PoolingParameters &p, const T *x,
                                    T *y) {
-  const PlaneElement element = planeElement(p);
-  if (element.at >= p.oh * p.ow)
+  const Place place = placeOf<count>(p);
+  if (place.pixel >= p.oh * p.ow)
     return;
-  const int32_t row = element.at / p.ow, column = element.at % p.ow;
-  const T *input = x + element.plane * p.h * p.w;
-  float sum = 0;
+  const int32_t row = place.pixel / p.ow, column = place.pixel % p.ow;
+  const T *input = x + place.image * p.h * p.w * p.channels + place.channel;
+  float sum[count] = {};
   for (int32_t i = 0; i < p.kh; ++i)
     for (int32_t j = 0; j < p.kw; ++j) {
       const int32_t r = row * p.strideH - p.padTop + i * p.dilationH;
       const int32_t c = column * p.strideW - p.padLeft + j * p.dilationW;
-      if (inside(r, p.h) && inside(c, p.w))
-        sum += toFloat(input[r * p.w + c]);
+      if (!inside(r, p.h) || !inside(c, p.w))
+        continue;
+      const auto pack = loadPack<T, count>(input + (r * p.w + c) * p.channels);
+      for (int k = 0; k < count; ++k)
+        sum[k] += toFloat(pack.at[k]);
     }
-  y[element.plane * p.oh * p.ow + element.at] =
-      fromFloat<T>(sum / averageDivisor(p, row, column));
+  const float divisor = averageDivisor(p, row, column);
+  for (int k = 0; k < count; ++k)
+    sum[k] /= divisor;
+  storeFloats<T, count>(y + place.in(p.oh * p.ow, p), sum);
 }
 
-template <class T>
+template <class T, int count>
 __device__ void averagePoolGradient(const PoolingParameters &p, const T *dy,
                                     T *dx) {
-  const PlaneElement element = planeElement(p);
-  if (element.at >= p.h * p.w)
+  const Place place = placeOf<count>(p);
+  if (place.pixel >= p.h * p.w)
     return;
-  const InputElement input = inputElement(p, element.at);
-  const int64_t outputs = element.plane * p.oh * p.ow;
-  float sum = 0;
+  const InputElement input = inputElement(p, place.pixel);
+  const int64_t outputs =
+      place.image * p.oh * p.ow * p.channels + place.channel;
+  float sum[count] = {};
   for (int32_t r = input.rows.first; r <= input.rows.last; ++r) {
     if (elementOfWindow(input.row, r, p.padTop, p.strideH, p.dilationH) < 0)
       continue;
     // The CPU goes through windows by their elements: outputs descend.
-    for (int32_t c = input.columns.last; c >= input.columns.first; --c)
-      if (elementOfWindow(input.column, c, p.padLeft, p.strideW, p.dilationW) >=
+    for (int32_t c = input.columns.last; c >= input.columns.first; --c) {
+      if (elementOfWindow(input.column, c, p.padLeft, p.strideW, p.dilationW) <
           0)
-        sum += toFloat(dy[outputs + r * p.ow + c]) / averageDivisor(p, r, c);
+        continue;
+      const auto gradients =
+          loadPack<T, count>(dy + outputs + (r * p.ow + c) * p.channels);
+      const float divisor = averageDivisor(p, r, c);
+      for (int k = 0; k < count; ++k)
+        sum[k] += toFloat(gradients.at[k]) / divisor;
+    }
   }
-  dx[element.plane * p.h * p.w + element.at] = fromFloat<T>(sum);
+  storeFloats<T, count>(dx + place.in(p.h * p.w, p), sum);
 }
 
-extern "C" __global__ void
-max_pool_f32(const __grid_constant__ PoolingParameters p, const float *x,
-             float *y, uint8_t *window) {
-  maxPoolForward(p, x, y, window);
-}
-extern "C" __global__ void
-max_pool_bf16(const __grid_constant__ PoolingParameters p, const Bf16 *x,
-              Bf16 *y, uint8_t *window) {
-  maxPoolForward(p, x, y, window);
-}
-extern "C" __global__ void
-max_pool_backward_f32(const __grid_constant__ PoolingParameters p,
-                      const float *dy, const uint8_t *window, float *dx) {
-  maxPoolGradient(p, dy, window, dx);
-}
-extern "C" __global__ void
-max_pool_backward_bf16(const __grid_constant__ PoolingParameters p,
-                       const Bf16 *dy, const uint8_t *window, Bf16 *dx) {
-  maxPoolGradient(p, dy, window, dx);
-}
-extern "C" __global__ void
-average_pool_f32(const __grid_constant__ PoolingParameters p, const float *x,
-                 float *y) {
-  averagePoolForward(p, x, y);
-}
-extern "C" __global__ void
-average_pool_bf16(const __grid_constant__ PoolingParameters p, const Bf16 *x,
-                  Bf16 *y) {
-  averagePoolForward(p, x, y);
-}
-extern "C" __global__ void
-average_pool_backward_f32(const __grid_constant__ PoolingParameters p,
-                          const float *dy, float *dx) {
-  averagePoolGradient(p, dy, dx);
-}
-extern "C" __global__ void
-average_pool_backward_bf16(const __grid_constant__ PoolingParameters p,
-                           const Bf16 *dy, Bf16 *dx) {
-  averagePoolGradient(p, dy, dx);
-}
+/// The kernels of one element type, each thread with `count` channels.
+#define POOLING_KERNELS(suffix, T, count)                                      \
+  extern "C" __global__ void max_pool_##suffix(                                \
+      const __grid_constant__ PoolingParameters p, const T *x, T *y,           \
+      uint8_t *window) {                                                       \
+    maxPoolForward<T, count>(p, x, y, window);                                 \
+  }                                                                            \
+  extern "C" __global__ void max_pool_backward_##suffix(                       \
+      const __grid_constant__ PoolingParameters p, const T *dy,                \
+      const uint8_t *window, T *dx) {                                          \
+    maxPoolGradient<T, count>(p, dy, window, dx);                              \
+  }                                                                            \
+  extern "C" __global__ void average_pool_##suffix(                            \
+      const __grid_constant__ PoolingParameters p, const T *x, T *y) {         \
+    averagePoolForward<T, count>(p, x, y);                                     \
+  }                                                                            \
+  extern "C" __global__ void average_pool_backward_##suffix(                   \
+      const __grid_constant__ PoolingParameters p, const T *dy, T *dx) {       \
+    averagePoolGradient<T, count>(p, dy, dx);                                  \
+  }
+
+POOLING_KERNELS(f32, float, 1)
+POOLING_KERNELS(f32_packed, float, 4)
+POOLING_KERNELS(bf16, Bf16, 1)
+POOLING_KERNELS(bf16_packed, Bf16, 8)

@@ -118,6 +118,38 @@ TEST(DevicePooling, Bf16) {
          .type = ElementType::BF16});
 }
 
+/// In single channels, and 16 bytes of them at once.
+TEST(DevicePooling, ChannelsLast) {
+  PoolingShape s = {.n = 2,
+                    .h = 9,
+                    .w = 7,
+                    .kh = 3,
+                    .kw = 2,
+                    .strideH = 2,
+                    .strideW = 2,
+                    .padTop = 1,
+                    .padLeft = 1,
+                    .padBottom = 1,
+                    .channelsLast = true};
+  for (const auto type : {ElementType::F32, ElementType::BF16})
+    for (const int64_t channels : {3, 16}) {
+      s.type = type;
+      s.c = channels;
+      check(s);
+    }
+}
+
+TEST(DevicePooling, ChannelsLastOfManyBlocks) {
+  check({.n = 2,
+         .c = 12,
+         .h = 17,
+         .w = 17,
+         .kh = 2,
+         .kw = 2,
+         .dilationW = 2,
+         .channelsLast = true});
+}
+
 TEST(DevicePooling, WindowOfMinusInfinityPointsAtWhatExists) {
   const PoolingShape s = outputSized({.n = 1,
                                       .c = 1,
