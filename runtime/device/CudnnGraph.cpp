@@ -182,7 +182,11 @@ CudnnDescriptor CudnnGraph::finish(const CudnnTarget &target) {
 namespace {
 struct Engine {
   int64_t number = 0;
-  bool isDeterministic = true;
+  std::vector<cudnnBackendNumericalNote_t> notes;
+
+  bool has(cudnnBackendNumericalNote_t note) const {
+    return std::find(notes.begin(), notes.end(), note) != notes.end();
+  }
 };
 } // namespace
 
@@ -201,10 +205,7 @@ static Engine engineOf(const CudnnDescriptor &configuration) {
   PIPEWRIGHT_CUDNN(cudnnBackendGetAttribute(
       engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
       CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes));
-  result.isDeterministic =
-      std::none_of(notes, notes + count, [](cudnnBackendNumericalNote_t note) {
-        return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
-      });
+  result.notes.assign(notes, notes + count);
   return result;
 }
 
@@ -270,16 +271,21 @@ static std::optional<CudnnPlan> buildPlan(const CudnnTarget &target,
   return made;
 }
 
-CudnnChoice pipewright::runtime::choosePlan(const CudnnTarget &target,
-                                            CudnnDescriptor &&graph,
-                                            int64_t limit) {
+CudnnChoice pipewright::runtime::choosePlan(
+    const CudnnTarget &target, CudnnDescriptor &&graph, int64_t limit,
+    const std::vector<cudnnBackendNumericalNote_t> &unwanted) {
   CudnnChoice choice;
   choice.reason = "no engine knows it";
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
     for (CudnnDescriptor &configuration : proposals(target, graph, mode)) {
-      const Engine engine = engineOf(configuration);
-      if (!engine.isDeterministic) {
+      Engine engine = engineOf(configuration);
+      if (engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) {
         choice.reason = "no engine for it is deterministic";
+        continue;
+      }
+      if (std::any_of(unwanted.begin(), unwanted.end(),
+                      [&](auto note) { return engine.has(note); })) {
+        choice.reason = "no deterministic engine for it is precise enough";
         continue;
       }
       auto made = buildPlan(target, std::move(configuration));
@@ -297,6 +303,7 @@ CudnnChoice pipewright::runtime::choosePlan(const CudnnTarget &target,
         continue;
       }
       made->engine = engine.number;
+      made->notes = std::move(engine.notes);
       made->plan.keep(std::move(graph));
       choice.plan = std::move(made);
       return choice;

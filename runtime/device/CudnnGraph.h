@@ -73,6 +73,8 @@ public:
   Value reduce(cudnnReduceTensorOp_t operation, Value x, Value to);
   /// The same elements by other strides.
   Value reshape(Value x, Value to);
+  /// A finalized node of another kind, of tensors of this graph.
+  void node(CudnnDescriptor &&made) { nodes.push_back(std::move(made)); }
 
   /// The finished graph. The object is not used any more.
   CudnnDescriptor finish(const CudnnTarget &target);
@@ -93,6 +95,8 @@ struct CudnnPlan {
   int64_t workspaceBytes = 0;
   /// The engine's number among all that know the graph.
   int64_t engine = 0;
+  /// What it says about its numbers.
+  std::vector<cudnnBackendNumericalNote_t> notes;
 };
 
 /// What was found for a graph: a plan, or why there is none.
@@ -104,10 +108,12 @@ struct CudnnChoice {
 };
 
 /// The plan of the first engine that cuDNN's heuristic proposes that gives the
-/// same bits on every run and wants no more workspace than `limit`. Chosen by
-/// what is asked and the library alone, never by timing.
-CudnnChoice choosePlan(const CudnnTarget &target, CudnnDescriptor &&graph,
-                       int64_t limit);
+/// same bits on every run, notes nothing else that is `unwanted` about itself,
+/// and wants no more workspace than `limit`. Chosen by what is asked and the
+/// library alone, never by timing.
+CudnnChoice
+choosePlan(const CudnnTarget &target, CudnnDescriptor &&graph, int64_t limit,
+           const std::vector<cudnnBackendNumericalNote_t> &unwanted = {});
 
 } // namespace pipewright::runtime
 

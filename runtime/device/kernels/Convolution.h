@@ -2,7 +2,8 @@
 //
 // By cuDNN. The plan of each convolution and direction is chosen in setUp by
 // the library's heuristic among deterministic engines, never by timing.
-// Tensors are plain NCHW and OIHW.
+// Tensors are plain NCHW and OIHW, or with the channels last NHWC and OHWI,
+// which is what tensor cores want.
 //
 //===----------------------------------------------------------------------===//
 

@@ -94,6 +94,25 @@ TEST(DeviceConvolution, Bf16WithFloatWeightGradients) {
          .type = ElementType::BF16});
 }
 
+TEST(DeviceConvolution, ChannelsLast) {
+  ConvolutionShape s = {.n = 2,
+                        .c = 8,
+                        .h = 9,
+                        .w = 7,
+                        .o = 12,
+                        .kh = 3,
+                        .kw = 2,
+                        .strideH = 2,
+                        .padTop = 1,
+                        .padRight = 1,
+                        .channelsLast = true};
+  check(s);
+  s.groups = 4;
+  check(s);
+  s.type = ElementType::BF16;
+  check(s);
+}
+
 TEST(DeviceConvolution, RoundsToTf32OnlyIfAsked) {
   const ConvolutionShape s = {
       .n = 1, .c = 8, .h = 6, .w = 6, .o = 4, .kh = 3, .kw = 3};
