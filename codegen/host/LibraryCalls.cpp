@@ -7,6 +7,7 @@
 
 #include "codegen/host/StageFunctions.h"
 
+#include "dialects/nn/NNInference.h"
 #include "passes/pipe/BodyBuffers.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -58,10 +59,20 @@ static ShapeText matmulShape(MatmulOp op, Value y, bool accumulates) {
       .field("result", elementOf(y));
 }
 
+/// The shape of an image or filters with the channel at the second place.
+template <class ImageOp>
+static SmallVector<int64_t> imageShape(ImageOp op, Value value) {
+  return llvm::to_vector(
+      nn::channelsFirst(cast<RankedTensorType>(value.getType()),
+                        op.getChannelsLast())
+          .getShape());
+}
+
 /// The shape of a convolution, as all of its directions share it.
 template <class ConvOp>
-static ShapeText convolutionShape(ConvOp op, ArrayRef<int64_t> x,
-                                  ArrayRef<int64_t> w, bool hasWeight) {
+static ShapeText convolutionShape(ConvOp op, Value images, Value filters,
+                                  bool hasWeight) {
+  SmallVector<int64_t> x = imageShape(op, images), w = imageShape(op, filters);
   auto strides = op.getStrides(), pads = op.getPads();
   auto dilations = op.getDilations();
   ShapeText text;
@@ -73,12 +84,13 @@ static ShapeText convolutionShape(ConvOp op, ArrayRef<int64_t> x,
   text.field("dilationH", dilations[0], 1).field("dilationW", dilations[1], 1);
   text.field("groups", static_cast<int64_t>(op.getGroups()), 1);
   return text.field("keepPackedWeight", hasWeight)
+      .field("channelsLast", op.getChannelsLast())
       .field("type", elementOf(op->getOperand(0)));
 }
 
 template <class PoolOp>
-static ShapeText poolShape(PoolOp op, ArrayRef<int64_t> x,
-                           ArrayRef<int64_t> y) {
+static ShapeText poolShape(PoolOp op, Value images, Value pooled) {
+  SmallVector<int64_t> x = imageShape(op, images), y = imageShape(op, pooled);
   auto kernel = op.getKernel(), strides = op.getStrides(), pads = op.getPads();
   ShapeText text;
   text.field("n", x[0]).field("c", x[1]).field("h", x[2]).field("w", x[3]);
@@ -135,8 +147,7 @@ LogicalResult BodyWriter::writeConvolution(Operation *op) {
       .Case([&](nn::ConvOp conv) -> LogicalResult {
         StringRef weight = weightOf(conv.getW());
         std::string shape =
-            convolutionShape(conv, shapeOf(conv.getX()), shapeOf(conv.getW()),
-                             !weight.empty())
+            convolutionShape(conv, conv.getX(), conv.getW(), !weight.empty())
                 .str();
         int64_t number = preparations.convolution(shape, weight);
         bool hasBias = conv.getBias() != nullptr;
@@ -158,10 +169,9 @@ LogicalResult BodyWriter::writeConvolution(Operation *op) {
       })
       .Case([&](nn::ConvBackwardDataOp conv) -> LogicalResult {
         StringRef weight = weightOf(conv.getW());
-        std::string shape =
-            convolutionShape(conv, shapeOf(conv.getResult()),
-                             shapeOf(conv.getW()), !weight.empty())
-                .str();
+        std::string shape = convolutionShape(conv, conv.getResult(),
+                                             conv.getW(), !weight.empty())
+                                .str();
         int64_t number = preparations.convolution(shape, weight);
         preparations[number].backwardData = true;
         Value dy = bufferOf(conv.getDy()), w = bufferOf(conv.getW());
@@ -173,10 +183,9 @@ LogicalResult BodyWriter::writeConvolution(Operation *op) {
       })
       .Case([&](nn::ConvBackwardWeightOp conv) -> LogicalResult {
         StringRef weight = weightOfGradient(conv.getResult());
-        std::string shape =
-            convolutionShape(conv, shapeOf(conv.getX()),
-                             shapeOf(conv.getResult()), !weight.empty())
-                .str();
+        std::string shape = convolutionShape(conv, conv.getX(),
+                                             conv.getResult(), !weight.empty())
+                                .str();
         int64_t number = preparations.convolution(shape, weight);
         preparations[number].backwardWeight = true;
         bool accumulates;
@@ -203,33 +212,31 @@ LogicalResult BodyWriter::writePooling(Operation *op) {
     auto dilations = pool.getDilations();
     return text.field("dilationH", dilations[0], 1)
         .field("dilationW", dilations[1], 1)
+        .field("channelsLast", pool.getChannelsLast())
         .field("type", elementOf(pool->getOperand(0)));
   };
   auto average = [](auto pool, ShapeText text) {
     return text.field("countIncludePad", pool.getCountIncludePad())
+        .field("channelsLast", pool.getChannelsLast())
         .field("type", elementOf(pool->getOperand(0)));
   };
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](nn::MaxPoolOp pool) {
-        ShapeText shape =
-            poolShape(pool, shapeOf(pool.getX()), shapeOf(pool.getY()));
+        ShapeText shape = poolShape(pool, pool.getX(), pool.getY());
         writer.maxPool(dilated(pool, shape), operands[0], results[0],
                        results[1]);
       })
       .Case([&](nn::MaxPoolBackwardOp pool) {
-        ShapeText shape =
-            poolShape(pool, shapeOf(pool.getResult()), shapeOf(pool.getDy()));
+        ShapeText shape = poolShape(pool, pool.getResult(), pool.getDy());
         writer.maxPoolBackward(dilated(pool, shape), operands[0], operands[1],
                                results[0]);
       })
       .Case([&](nn::AveragePoolOp pool) {
-        ShapeText shape =
-            poolShape(pool, shapeOf(pool.getX()), shapeOf(pool.getResult()));
+        ShapeText shape = poolShape(pool, pool.getX(), pool.getResult());
         writer.averagePool(average(pool, shape), operands[0], results[0]);
       })
       .Case([&](nn::AveragePoolBackwardOp pool) {
-        ShapeText shape =
-            poolShape(pool, shapeOf(pool.getResult()), shapeOf(pool.getDy()));
+        ShapeText shape = poolShape(pool, pool.getResult(), pool.getDy());
         writer.averagePoolBackward(average(pool, shape), operands[0],
                                    results[0]);
       });

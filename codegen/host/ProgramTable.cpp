@@ -68,7 +68,7 @@ static LogicalResult writeWeight(llvm::raw_ostream &os,
     return failure();
   os << "      {.name = " << stringLiteral(place.getWeight())
      << ", .buffer = " << bufferText(place.getBuffer()) << ", .shape = \""
-     << joinSizes(type.getShape(), "x") << "\"";
+     << joinSizes(weight.getFileType().getShape(), "x") << "\"";
   if (weight.getRole() != nn::WeightRole::Parameter)
     os << ", .role = " << wordFor(weight.getRole());
   if (!place.getOwner())
@@ -77,6 +77,8 @@ static LogicalResult writeWeight(llvm::raw_ostream &os,
     os << ", .gradient = " << bufferText(*place.getGradient());
   if (!type.getElementType().isF32())
     os << ", .type = " << *element;
+  if (weight.getChannelsLast())
+    os << ", .channelsLast = true";
   os << "},\n";
   return success();
 }

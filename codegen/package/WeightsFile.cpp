@@ -47,7 +47,7 @@ llvm::Error writeWeights(ModuleOp module, const nn::WeightStore &weights,
   json.objectBegin();
   int64_t offset = 0;
   for (auto weight : module.getOps<nn::WeightOp>()) {
-    RankedTensorType type = weight.getTensorType();
+    RankedTensorType type = weight.getFileType();
     int64_t bytes = pipe::byteSize(type);
     json.attributeBegin(weight.getSymName());
     json.objectBegin();

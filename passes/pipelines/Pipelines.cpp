@@ -25,6 +25,8 @@ void buildImportPipeline(OpPassManager &pm,
   pm.addPass(nn::createNNSimplify(simplify));
   if (options.bf16)
     pm.addPass(nn::createNNLowerPrecision());
+  if (options.channelsLast)
+    pm.addPass(nn::createNNChannelsLast());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }

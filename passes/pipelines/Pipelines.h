@@ -18,13 +18,16 @@ struct ImportPipelineOptions {
   bool noDropout = false;
   /// Whether to compute in bf16 (nn-lower-precision).
   bool bf16 = false;
+  /// Whether images have their channels last (nn-channels-last).
+  bool channelsLast = false;
 };
 
 /// What the frontend made -> the import level, simplified. The contract is
 /// checked first, because what follows relies on it; composites are searched
 /// between two simplifications, the first to bring exporters' spellings to one
 /// form, the second to clear away what the composites replaced. Precision is
-/// lowered last: composites are recognised, and constants folded, as f32.
+/// lowered behind them: composites are recognised, and constants folded, as f32.
+/// The layout of images comes last, and sees where they are bf16.
 void buildImportPipeline(mlir::OpPassManager &pm,
                          const ImportPipelineOptions &options);
 

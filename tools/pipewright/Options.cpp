@@ -60,6 +60,12 @@ struct OptionSet::Storage {
                            "them: auto (bias; in bf16 for sm_90 all), none, "
                            "bias or all (GELU and its gradient too) (cuda)"),
                   cl::value_desc("NAME"), in, cl::cat(compileCategory())),
+        layout("layout",
+               cl::desc("How images lie in memory where there are "
+                        "convolutions: nchw, nhwc (channels last) or auto "
+                        "(nhwc for tensor cores: cuda in tf32 or bf16)"),
+               cl::value_desc("NAME"), cl::init("auto"), in,
+               cl::cat(compileCategory())),
         ranks("ranks", cl::desc("Workers of the pipeline"), cl::value_desc("P"),
               cl::init("1"), in, cl::cat(compileCategory())),
         loops("loops",
@@ -113,8 +119,8 @@ struct OptionSet::Storage {
                       "scheduled, allocated, emitc or cpp"),
              cl::value_desc("LEVEL"), in, cl::cat(compileCategory())) {}
 
-  cl::opt<std::string> model, output, target, precision, gpu, epilogues, ranks,
-      loops, stages, microBatches, microBatchSize;
+  cl::opt<std::string> model, output, target, precision, gpu, epilogues, layout,
+      ranks, loops, stages, microBatches, microBatchSize;
   cl::list<std::string> dims;
   cl::opt<std::string> schedule, balance, remat, loss, lossOutput, optimizer,
       taskTimes;
@@ -127,26 +133,18 @@ OptionSet::OptionSet(llvm::ArrayRef<cl::SubCommand *> commands)
 OptionSet::~OptionSet() = default;
 
 bool isCompileOption(llvm::StringRef word, bool &takesNext) {
-  static constexpr llvm::StringRef withValue[] = {"o",
-                                                  "target",
-                                                  "precision",
-                                                  "gpu",
-                                                  "epilogues",
-                                                  "ranks",
-                                                  "loops",
-                                                  "stages",
-                                                  "micro-batches",
-                                                  "dim",
-                                                  "balance",
-                                                  "remat",
-                                                  "loss",
-                                                  "loss-output",
-                                                  "schedule",
-                                                  "optimizer",
-                                                  "micro-batch-size",
-                                                  "emit",
-                                                  "load-pass-plugin",
-                                                  "task-times"};
+  static constexpr llvm::StringRef withValue[] = {
+      "o",           "target",
+      "precision",   "gpu",
+      "epilogues",   "layout",
+      "ranks",       "loops",
+      "stages",      "micro-batches",
+      "dim",         "balance",
+      "remat",       "loss",
+      "loss-output", "schedule",
+      "optimizer",   "micro-batch-size",
+      "emit",        "load-pass-plugin",
+      "task-times"};
   takesNext = false;
   if (!word.consume_front("-"))
     return false;
@@ -408,6 +406,17 @@ static llvm::Error checkGpu(const OptionSet::Storage &s,
                     {"auto", "none", "bias", "all"});
 }
 
+/// cuDNN's engines for tensor cores want the channels last; those for full f32
+/// want them second, and would reorder images each time.
+static llvm::Error checkLayout(const OptionSet::Storage &s,
+                               CompileOptions &options) {
+  options.channelsLast = s.layout == "auto"
+                             ? options.target == codegen::Target::Cuda &&
+                                   options.precision != Precision::F32
+                             : s.layout == "nhwc";
+  return readChoice("layout", s.layout, {"auto", "nchw", "nhwc"});
+}
+
 llvm::Expected<CompileOptions>
 OptionSet::check(llvm::StringRef schedule) const {
   const Storage &s = *storage;
@@ -422,6 +431,8 @@ OptionSet::check(llvm::StringRef schedule) const {
   if (llvm::Error error = checkTarget(s, options))
     return std::move(error);
   if (llvm::Error error = checkGpu(s, options))
+    return std::move(error);
+  if (llvm::Error error = checkLayout(s, options))
     return std::move(error);
   if (llvm::Error error = checkSizes(s, options))
     return std::move(error);
@@ -463,6 +474,8 @@ OptionSet::check(llvm::StringRef schedule) const {
     options.given["gpu"] = "sm_" + std::to_string(options.architecture);
     options.given["epilogues"] = options.epilogues;
   }
+  if (options.target == codegen::Target::Cuda || options.channelsLast)
+    options.given["layout"] = options.channelsLast ? "nhwc" : "nchw";
   return options;
 }
 

@@ -59,6 +59,8 @@ struct CompileOptions {
   std::vector<schedules::MeasuredTimes> taskTimes;
   OptimizerChoice optimizer;
   bool noDropout = false;
+  /// Whether images lie in memory with their channels last.
+  bool channelsLast = false;
   /// Whether the folder gets its executable.
   bool build = true;
   Level level = Level::Program;
