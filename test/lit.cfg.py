@@ -2,6 +2,7 @@
 # unit tests (gtest) and transport conformance, all by one lit call.
 
 import os
+import platform
 import shutil
 
 import lit.formats
@@ -62,6 +63,8 @@ for folder in (
         config.available_features.add("ptxas")
         config.substitutions.append(("%ptxas", ptxas))
         break
+if platform.machine() == "x86_64":
+    config.available_features.add("x86_64")
 if shutil.which("mpirun"):
     config.available_features.add("mpi")
 # The ONNX project's own models are not ours to copy: tests that read them run
