@@ -21,6 +21,8 @@ ROUNDS = 3
 TIMED_STEPS = 12
 ALLOWED_OVERHEAD = 1.10
 DOUBLES = "test doubles"
+# All ranks on one GPU, where there are more.
+TRANSPORT = ["--transport", "cuda-local", "--gpus", "0"]
 # Tolerance of a weight's change after the steps, relative to the largest
 # change in its tensor: the two targets sum in other orders.
 TOLERANCE = {"f32": 2e-3, "tf32": 1e-1, "bf16": 2e-1}
@@ -131,7 +133,7 @@ class Measurement:
         path = os.path.join(folder, name + ".safetensors")
         output = call(
             [*prefix, self.executable(program), *training_options(program), "--save", path,
-             "--transport", "cuda-local", "--weights", program.initial(self.work), *extra],
+             *TRANSPORT, "--weights", program.initial(self.work), *extra],
             "training", self.environment, timeout)
         return path, output
 
@@ -176,7 +178,7 @@ class Measurement:
         data = [word for name in program.inputs for word in ("--data", name + "=random")]
         output = call([self.executable(program), "--steps", str(TIMED_STEPS), "--lr", "1e-4",
                        "--save", "none", "--log", log, "--weights", "random", *data,
-                       "--transport", "cuda-local", *extra], "training", self.environment)
+                       *TRANSPORT, *extra], "training", self.environment)
         with open(log) as file:
             records = [json.loads(line) for line in file]
         return sorted(r["seconds"] for r in records if "seconds" in r), output
