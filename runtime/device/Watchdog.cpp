@@ -39,7 +39,8 @@ void Watchdog::begin() {
 static std::string lateText(double seconds, const std::string &position) {
   std::ostringstream text;
   text << "the CUDA driver has held up the host for " << seconds
-       << " s: its queues are full, and the GPU comes no further"
+       << " s, because its queues are full or until the GPU is idle, but the "
+          "GPU comes no further"
        << (position.empty() ? "" : "; ") << position
        << " (--timeout changes it)";
   return text.str();

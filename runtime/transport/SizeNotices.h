@@ -42,11 +42,15 @@ private:
   /// What is between this rank and one other.
   struct Conversation {
     int64_t sends = 0, receives = 0;
+    /// Notices that were asked for before this rank gave a transfer itself.
+    int64_t ahead = 0;
     /// Not confirmed, and not heard, by the control plane.
     std::deque<Notice> told, expected;
     /// Heard, but not asked for yet: sizes by (isSend of the peer, number).
     std::map<std::pair<bool, int64_t>, int64_t> heard;
   };
+
+  void expect(int64_t peer, Conversation &with);
 
   Transport &control;
   std::map<int64_t, Conversation> conversations;

@@ -198,6 +198,31 @@ static void bothWays(Bench &b) {
   check(b.get(received, count) == pattern(count, peer), "every byte arrives");
 }
 
+/// One end has given two receives before it sends what the other waits for
+/// after a single send.
+static void lopsided(Bench &b) {
+  if (b.rank() > 1)
+    return;
+  const int64_t peer = 1 - b.rank();
+  void *sent = b.put({7 + b.rank(), 9});
+  void *received = b.put({0, 0});
+  void *second = static_cast<int64_t *>(received) + 1;
+  if (b.rank() == 1) {
+    CUevent first = b.receive(peer, received, 1);
+    b.receive(peer, second, 1);
+    b.wait(b.compute(), first);
+    b.send(peer, sent, 1);
+  } else {
+    b.send(peer, sent, 1);
+    b.wait(b.compute(), b.receive(peer, received, 1));
+    b.send(peer, static_cast<int64_t *>(sent) + 1, 1);
+  }
+  b.finish();
+  check(b.get(received, 2) ==
+            std::vector<int64_t>{7 + peer, b.rank() == 1 ? 9 : 0},
+        "what one end gives first arrives");
+}
+
 /// All links at once, several messages on each.
 static void manyLinks(Bench &b) {
   struct Message {
@@ -389,6 +414,7 @@ const std::vector<DeviceScenario> &pipewright::runtime::deviceScenarios() {
   static const std::vector<DeviceScenario> all = {
       {"order", order},
       {"bothWays", bothWays},
+      {"lopsided", lopsided},
       {"manyLinks", manyLinks},
       {"zeroSize", zeroSize},
       {"manySteps", manySteps},

@@ -202,10 +202,11 @@ TEST(Watchdog, FreesAThreadThatDoesNotComeOn) {
   // A call that returns only then.
   while (!released)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(errorOf([&] { watchdog.touch(); }),
-            "the CUDA driver has held up the host for 0.2 s: its queues are "
-            "full, and the GPU comes no further; compute stands at F0.0 "
-            "(--timeout changes it)");
+  EXPECT_EQ(
+      errorOf([&] { watchdog.touch(); }),
+      "the CUDA driver has held up the host for 0.2 s, because its queues "
+      "are full or until the GPU is idle, but the GPU comes no further; "
+      "compute stands at F0.0 (--timeout changes it)");
   watchdog.end();
 }
 

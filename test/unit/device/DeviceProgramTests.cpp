@@ -334,6 +334,7 @@ TEST_F(TinyDeviceProgram, NothingIsDoneForTheFirstTimeBesideTransfers) {
     const auto [status, output] =
         run(options + "--transport nccl" + more,
             "PIPEWRIGHT_DOUBLE_GPUS=2 PIPEWRIGHT_DOUBLE_IDLE=1 "
+            "TINY_ALTERNATING=1 "
             "CUDA_MODULE_LOADING=LAZY");
     ASSERT_EQ(status, 0) << output;
     EXPECT_EQ(folder.read("out.safetensors"), expected);

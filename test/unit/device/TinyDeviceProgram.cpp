@@ -42,7 +42,7 @@ static void update(DeviceRank &rank) {
 }
 
 static void rank0Step(DeviceRank &rank) {
-  for (int64_t m = 0; m < 2; ++m) {
+  auto forward = [&](int64_t m) {
     rank.loadInput(0, m, x[m]);
     rank.task("F", 0, m,
               [&] { launch(rank, tiny::scale, {x[m], weight, sent[m]}); });
@@ -50,13 +50,26 @@ static void rank0Step(DeviceRank &rank) {
     if (!std::getenv("TINY_NO_EVENT"))
       rank.wait(sendTo(1), 2 * m);
     rank.postSend(1, sent[m], 2 * m + 1);
-  }
-  for (int64_t m = 0; m < 2; ++m)
-    rank.postReceive(1, received[m], 4 + m);
-  for (int64_t m = 0; m < 2; ++m) {
+  };
+  auto backward = [&](int64_t m) {
     rank.wait(compute, 4 + m);
     rank.task("B", 0, m,
               [&] { launch(rank, tiny::dot, {received[m], x[m], gradient}); });
+  };
+  if (std::getenv("TINY_ALTERNATING")) {
+    // What rank 1 waits for from the begin on comes after its own first task.
+    for (int64_t m = 0; m < 2; ++m) {
+      forward(m);
+      rank.postReceive(1, received[m], 4 + m);
+      backward(m);
+    }
+  } else {
+    forward(0);
+    forward(1);
+    for (int64_t m = 0; m < 2; ++m)
+      rank.postReceive(1, received[m], 4 + m);
+    backward(0);
+    backward(1);
   }
   // The next step overwrites what was sent.
   rank.wait(compute, 1);
