@@ -18,6 +18,8 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <map>
+
 using namespace mlir;
 
 namespace pipewright::codegen {
@@ -83,9 +85,12 @@ static StagePlan planOfStage(const pipe::Stages &stages, int32_t number,
 
 /// Once for all plans of a process: a comparison of schedules must not become
 /// one of measurements.
-static const MachineModel &thisMachine() {
-  static const MachineModel machine = MachineModel::measure();
-  return machine;
+static const MachineModel &thisMachine(Precision precision) {
+  static std::map<Precision, MachineModel> machines;
+  auto [known, isNew] = machines.try_emplace(precision);
+  if (isNew)
+    known->second = MachineModel::measure(precision);
+  return known->second;
 }
 
 /// Streams in the order of their first use.
@@ -151,8 +156,9 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, Target target,
       plan.optimizer = name.str();
 
   plan.edges = stages->edges(pipe::StepMode::train);
-  const MachineModel machine =
-      target == Target::Cuda ? MachineModel::h100(precision) : thisMachine();
+  const MachineModel machine = target == Target::Cuda
+                                   ? MachineModel::h100(precision)
+                                   : thisMachine(precision);
   for (int32_t number = 0; number < stages->size(); ++number)
     plan.stages.push_back(planOfStage(*stages, number, machine));
   plan.costs = predictCosts(module, machine);

@@ -42,7 +42,7 @@ struct MachineModel {
 
   /// Measures this machine for some 30 ms, with the matrix product of the
   /// library that programs will use where it can be loaded.
-  static MachineModel measure();
+  static MachineModel measure(Precision precision = Precision::F32);
   /// One H100 for each rank, joined by NVLink: what large calls reach there,
   /// from published figures.
   static MachineModel h100(Precision precision);

@@ -189,8 +189,11 @@ TEST(CostModel, CountsWhatIsKeptBetweenTasks) {
 }
 
 TEST(CostModel, MeasuresSomethingPlausible) {
-  MachineModel machine = MachineModel::measure();
-  EXPECT_GT(machine.matmulFlops, 1e8);
-  EXPECT_GT(machine.bandwidth, 1e8);
-  EXPECT_GE(machine.cores, 1);
+  for (Precision precision : {Precision::F32, Precision::BF16}) {
+    MachineModel machine = MachineModel::measure(precision);
+    EXPECT_GT(machine.matmulFlops, 1e8) << nameOf(precision).str();
+    EXPECT_GT(machine.attentionFlops, 1e7) << nameOf(precision).str();
+    EXPECT_GT(machine.bandwidth, 1e8) << nameOf(precision).str();
+    EXPECT_GE(machine.cores, 1) << nameOf(precision).str();
+  }
 }
