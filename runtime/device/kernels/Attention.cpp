@@ -19,16 +19,22 @@
 using namespace pipewright::runtime;
 
 namespace {
-/// Kernels for vectors of at most this length, and the rows of their tiles: as
-/// in builtin/AttentionTiles.cuh.
+/// The rows of a block's tiles, and its threads.
+struct Tile {
+  int64_t rows, threads;
+};
+/// Kernels for vectors of at most this length: as in
+/// builtin/AttentionTiles.cuh.
 struct Variant {
-  int64_t depth, floatTile, bf16Tile;
+  int64_t depth;
+  Tile ofFloat, ofBf16;
 };
 } // namespace
 
-static constexpr Variant variants[] = {
-    {32, 32, 32}, {64, 32, 32}, {128, 16, 32}, {256, 8, 8}};
-static constexpr int64_t threads = 64;
+static constexpr Variant variants[] = {{32, {32, 64}, {64, 128}},
+                                       {64, {32, 64}, {64, 128}},
+                                       {128, {16, 64}, {32, 64}},
+                                       {256, {8, 64}, {8, 64}}};
 
 static const Variant &variantOf(const AttentionShape &s) {
   for (const Variant &variant : variants)
@@ -39,9 +45,9 @@ static const Variant &variantOf(const AttentionShape &s) {
        variants[std::size(variants) - 1].depth);
 }
 
-static int64_t tileOf(const AttentionShape &s) {
+static Tile tileOf(const AttentionShape &s) {
   const Variant &variant = variantOf(s);
-  return s.type == ElementType::BF16 ? variant.bf16Tile : variant.floatTile;
+  return s.type == ElementType::BF16 ? variant.ofBf16 : variant.ofFloat;
 }
 
 static int64_t columnsOf(const AttentionShape &s) {
@@ -61,7 +67,7 @@ static AttentionParameters parametersOf(const AttentionShape &s,
   auto narrow = [](int64_t size) {
     return kernelSize(size, "a dimension of attention");
   };
-  const int64_t tile = tileOf(s);
+  const int64_t tile = tileOf(s).rows;
   auto step = [](int64_t size, int64_t distance) {
     return size == 1 ? 0 : distance;
   };
@@ -105,7 +111,7 @@ void pipewright::runtime::attention(DeviceRank &rank, const AttentionShape &s,
     return;
   const AttentionParameters p = parametersOf(s, microBatch, s.rows);
   launchBuiltin(rank, kernelFor(s, "attention"), s.batch * s.heads * p.tiles,
-                threads, p, rank.randomState(), rank.device<char>(q),
+                tileOf(s).threads, p, rank.randomState(), rank.device<char>(q),
                 rank.device<char>(k), rank.device<char>(v),
                 rank.device<float>(mask), rank.device<char>(o),
                 rank.device<float>(lse));
@@ -136,12 +142,12 @@ void pipewright::runtime::attentionBackward(DeviceRank &rank,
                        means, heads * s.rows, static_cast<int32_t>(s.depth));
   const AttentionParameters byRow = parametersOf(s, microBatch, s.rows);
   launchBuiltin(rank, kernelFor(s, "attention_dq"), heads * byRow.tiles,
-                threads, byRow, rank.randomState(), gradient, queries, keys,
-                values, added, sums, means, rank.device<char>(dq));
+                tileOf(s).threads, byRow, rank.randomState(), gradient, queries,
+                keys, values, added, sums, means, rank.device<char>(dq));
   const AttentionParameters byColumn =
       parametersOf(s, microBatch, columnsOf(s));
   launchBuiltin(rank, kernelFor(s, "attention_dkv"), heads * byColumn.tiles,
-                threads, byColumn, rank.randomState(), gradient, queries, keys,
-                values, added, sums, means, rank.device<char>(dk),
-                rank.device<char>(dv));
+                tileOf(s).threads, byColumn, rank.randomState(), gradient,
+                queries, keys, values, added, sums, means,
+                rank.device<char>(dk), rank.device<char>(dv));
 }

@@ -559,6 +559,21 @@ static Handler findAtomic(std::string_view name, Type type) {
   return found == all.end() ? nullptr : found->second(type);
 }
 
+const std::byte *pipewright::ptx::readAt(Warp &warp, const Instruction &in,
+                                         uint32_t base, int lane,
+                                         uint64_t bytes) {
+  const uint64_t address = in.wideAddress
+                               ? warp.lanes<uint64_t>(base)[lane] +
+                                     static_cast<uint64_t>(in.immediate)
+                               : warp.lanes<uint32_t>(base)[lane] +
+                                     static_cast<uint32_t>(in.immediate);
+  if (address & (bytes - 1))
+    raise(Fault::Kind::Misaligned, warp, in, lane,
+          describeAccess(address, bytes, /*write=*/false) +
+              " is not aligned to its size");
+  return anyPointer(warp, in, in.space, lane, address, bytes, /*write=*/false);
+}
+
 //===----------------------------------------------------------------------===//
 // Selection
 //===----------------------------------------------------------------------===//

@@ -65,6 +65,10 @@ void runTernary(Warp &warp, const Instruction &in, uint32_t mask) {
            [=](int lane) { return Op::apply(a[lane], b[lane], c[lane]); });
 }
 
+/// What one lane reads at the address in `base`, checked like any access.
+const std::byte *readAt(Warp &warp, const Instruction &in, uint32_t base,
+                        int lane, uint64_t bytes);
+
 /// Packs 32 truth values.
 template <class Compute>
 inline uint32_t maskOf(Compute compute) {

@@ -1,4 +1,8 @@
-//===- Matrix.cpp - Products by tensor cores ------------------------------===//
+//===- Matrix.cpp - Products by tensor cores, and their operands ----------===//
+//
+// ldmatrix: of matrix i, 8 x 8 elements of 16 bits, lane 8 i + r has the
+// address of row r; register i of lane 4 g + t gets columns 2 t, 2 t + 1 of row
+// g, or with .trans rows 2 t, 2 t + 1 of column g.
 //
 // mma.sync.m16n8k16 of bf16 operands, summed in f32. Lane 4 g + t has (PTX ISA,
 // "matrix fragments for mma.m16n8k16"):
@@ -12,6 +16,7 @@
 #include "test/doubles/ptx/Select.h"
 
 #include <bit>
+#include <cstring>
 
 using namespace pipewright::ptx;
 
@@ -51,7 +56,62 @@ static void runProduct(Warp &warp, const Instruction &in, uint32_t mask) {
             sum[lane / 4 + i / 2 * 8][2 * (lane % 4) + i % 2];
 }
 
+// The addresses of ldmatrix.
+static constexpr size_t addressAt = 4;
+
+template <int count, bool isTransposed>
+static void runLoadMatrix(Warp &warp, const Instruction &in, uint32_t mask) {
+  uint16_t elements[count][8][8];
+  for (int lane = 0; lane < 8 * count; ++lane)
+    std::memcpy(elements[lane / 8][lane % 8],
+                readAt(warp, in, in.operand[addressAt], lane, 16), 16);
+  for (int i = 0; i < count; ++i)
+    for (int lane = 0; lane < warpSize; ++lane) {
+      if (!isSet(mask, lane))
+        continue;
+      const int g = lane / 4, t = 2 * (lane % 4);
+      const auto &from = elements[i];
+      const uint32_t low = isTransposed ? from[t][g] : from[g][t];
+      const uint32_t high = isTransposed ? from[t + 1][g] : from[g][t + 1];
+      warp.lanes<uint32_t>(in.operand[i])[lane] = low | high << 16;
+    }
+}
+
+template <int count>
+static void chooseLoadMatrix(Selection &s, bool isTransposed) {
+  const auto parts = s.parts(0);
+  if (parts.size() != count)
+    s.fail("expected " + std::to_string(count) + " registers");
+  for (size_t i = 0; i < parts.size(); ++i)
+    s.in.operand[i] = s.source(parts[i], Type::B32);
+  s.in.run =
+      isTransposed ? runLoadMatrix<count, true> : runLoadMatrix<count, false>;
+}
+
+static bool selectLoadMatrix(Selection &s) {
+  if (!s.take("sync") || !s.take("aligned") || !s.take("m8n8"))
+    return false;
+  const int count = s.take("x4") ? 4 : s.take("x2") ? 2 : s.take("x1") ? 1 : 0;
+  const bool isTransposed = s.take("trans");
+  if (!count || !(s.take("shared") || s.take("shared::cta")) || !s.take("b16"))
+    return false;
+  s.in.space = Space::Shared;
+  s.expectOperands(2);
+  if (count == 4)
+    chooseLoadMatrix<4>(s, isTransposed);
+  else if (count == 2)
+    chooseLoadMatrix<2>(s, isTransposed);
+  else
+    chooseLoadMatrix<1>(s, isTransposed);
+  s.in.operand[addressAt] = s.address(1);
+  s.in.operand[8] = s.builder.constant(allLanes, 4);
+  s.in.kind = Instruction::Kind::Converged;
+  return true;
+}
+
 bool pipewright::ptx::selectMatrix(Selection &s) {
+  if (s.base == "ldmatrix")
+    return selectLoadMatrix(s);
   if (s.base != "mma" || !s.take("sync") || !s.take("aligned") ||
       !s.take("m16n8k16") || !s.take("row") || !s.take("col"))
     return false;

@@ -435,3 +435,46 @@ TEST(PtxExecution, TensorCoreProduct) {
           << i << ", " << j;
     }
 }
+
+/// Loads four matrices, the rows of which the lanes have put into shared
+/// memory, 16 bytes each.
+static std::vector<uint16_t> loadMatrices(const std::string &modifiers,
+                                          std::vector<uint16_t> memory) {
+  runBody("mad.wide.u32 %rd1, %r0, 16, %rd0;\n"
+          "ld.global.v4.u32 {%r10, %r11, %r12, %r13}, [%rd1];\n"
+          "mov.u32 %r2, shared;\nmad.lo.u32 %r3, %r0, 16, %r2;\n"
+          "st.shared.v4.u32 [%r3], {%r10, %r11, %r12, %r13};\n"
+          "ldmatrix.sync.aligned.m8n8." +
+              modifiers +
+              ".shared.b16 {%r20, %r21, %r22, %r23}, [%r3];\n"
+              "st.global.v4.u32 [%rd1], {%r20, %r21, %r22, %r23};",
+          memory, {{1}, {32}, 0}, ".shared .align 16 .b8 shared[512];");
+  return memory;
+}
+
+TEST(PtxExecution, LoadsMatrices) {
+  std::vector<uint16_t> memory(256);
+  for (size_t i = 0; i < memory.size(); ++i)
+    memory[i] = i;
+  const auto plain = loadMatrices("x4", memory);
+  const auto transposed = loadMatrices("x4.trans", memory);
+  for (int lane = 0; lane < 32; ++lane)
+    for (int matrix = 0; matrix < 4; ++matrix)
+      for (int e = 0; e < 2; ++e) {
+        const int g = lane / 4, t = 2 * (lane % 4) + e;
+        const int at = 8 * lane + 2 * matrix + e;
+        EXPECT_EQ(plain[at], 64 * matrix + 8 * g + t);
+        EXPECT_EQ(transposed[at], 64 * matrix + 8 * t + g);
+      }
+}
+
+TEST(PtxExecution, MatricesAreAligned) {
+  std::vector<uint16_t> memory(256);
+  EXPECT_NE(messageOf<Fault>([&] {
+              runBody("mov.u32 %r2, shared;\nadd.u32 %r3, %r2, 8;\n"
+                      "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r20}, [%r3];",
+                      memory, {{1}, {32}, 0},
+                      ".shared .align 16 .b8 shared[512];");
+            }).find("is not aligned to its size"),
+            std::string::npos);
+}

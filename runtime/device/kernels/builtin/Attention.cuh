@@ -113,8 +113,7 @@ __device__ void attentionForward(const AttentionParameters &p,
                                  const T *v, const float *mask, T *o,
                                  float *lse) {
   __shared__ typename Tile::Vectors queries, keys, values;
-  __shared__ typename Tile::Scores weights;
-  using Element = typename Tile::Element;
+  __shared__ typename Tile::Scores kept;
   const auto [head, tile] = ownTile(p);
   const int32_t first = tile * Tile::size;
   q += head * p.rows * p.depth;
@@ -124,6 +123,7 @@ __device__ void attentionForward(const AttentionParameters &p,
 
   typename Tile::VectorPart sum = {};
   float best[Tile::rows], total[Tile::rows];
+#pragma unroll
   for (int i = 0; i < Tile::rows; ++i) {
     best[i] = minusInfinity();
     total[i] = 0;
@@ -134,7 +134,7 @@ __device__ void attentionForward(const AttentionParameters &p,
     syncBlock();
     loadVectors<Tile>(keys, k, column, p.columns, p.depth);
     loadVectors<Tile>(values, v, column, p.columns, p.depth);
-    loadKept<Tile, false>(weights, p, state, head, first, column);
+    loadKept<Tile, false>(kept, p, state, head, first, column);
     syncBlock();
     typename Tile::ScorePart scores;
     Tile::dotProducts(queries, keys, scores);
@@ -142,6 +142,7 @@ __device__ void attentionForward(const AttentionParameters &p,
     for (int i = 0; i < Tile::rows; ++i) {
       const int32_t row = first + Tile::row(i);
       float top = best[i];
+#pragma unroll
       for (int j = 0; j < Tile::columns; ++j) {
         scores.at[i][j] = maskedScore(p, mask, scores.at[i][j], row,
                                       column + Tile::column(j));
@@ -156,15 +157,15 @@ __device__ void attentionForward(const AttentionParameters &p,
 #pragma unroll
       for (int d = 0; d < Tile::elements; ++d)
         sum.at[i][d] *= correction;
+#pragma unroll
       for (int j = 0; j < Tile::columns; ++j) {
         const float weight = exponential2((scores.at[i][j] - base) * log2OfE);
         total[i] += weight;
-        Element &place = weights.at[Tile::row(i)][Tile::column(j)];
-        place = fromFloat<Element>(weight * dropoutFactor(p, place));
+        scores.at[i][j] =
+            weight * dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
       }
     }
-    syncBlock();
-    Tile::addWeighted(weights, values, sum);
+    Tile::addWeighted(kept, scores, values, sum);
   }
 #pragma unroll
   for (int i = 0; i < Tile::rows; ++i) {
@@ -203,18 +204,30 @@ struct PairGradient {
   float probability, score;
 };
 
-__device__ inline PairGradient pairGradient(const AttentionParameters &p,
-                                            const float *mask, const float *lse,
-                                            const float *means, int32_t row,
-                                            int32_t column, float product,
-                                            float gradient, float factor) {
+/// What forward and the first kernel of backward have left of a row.
+struct RowNumbers {
+  float lse, mean;
+};
+
+__device__ inline RowNumbers numbersOfRow(const AttentionParameters &p,
+                                          const float *lse, const float *means,
+                                          int32_t row) {
+  if (row >= p.rows)
+    return {0, 0};
+  return {lse[row], means[row]};
+}
+
+__device__ inline PairGradient
+pairGradient(const AttentionParameters &p, const float *mask,
+             const RowNumbers &numbers, int32_t row, int32_t column,
+             float product, float gradient, float factor) {
   const float score = maskedScore(p, mask, product, row, column);
-  // Nothing is seen; also keeps reads inside of lse.
+  // A row that sees nothing has no sum either.
   if (score == minusInfinity())
     return {0, 0};
-  const float probability = exponential2((score - lse[row]) * log2OfE);
+  const float probability = exponential2((score - numbers.lse) * log2OfE);
   return {probability * factor,
-          probability * (gradient * factor - means[row]) * p.scale};
+          probability * (gradient * factor - numbers.mean) * p.scale};
 }
 
 template <class Tile, class T>
@@ -224,8 +237,7 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
                                    const float *mask, const float *lse,
                                    const float *means, T *dq) {
   __shared__ typename Tile::Vectors queries, outputs, keys, values;
-  __shared__ typename Tile::Scores gradients;
-  using Element = typename Tile::Element;
+  __shared__ typename Tile::Scores kept;
   const auto [head, tile] = ownTile(p);
   const int32_t first = tile * Tile::size;
   const int64_t rowsAt = head * p.rows * p.depth;
@@ -237,26 +249,33 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
   typename Tile::VectorPart sum = {};
   loadVectors<Tile>(queries, q + rowsAt, first, p.rows, p.depth);
   loadVectors<Tile>(outputs, dO + rowsAt, first, p.rows, p.depth);
+  RowNumbers numbers[Tile::rows];
+#pragma unroll
+  for (int i = 0; i < Tile::rows; ++i)
+    numbers[i] = numbersOfRow(p, lse, means, first + Tile::row(i));
   const int32_t visible = visibleColumns(p, first + Tile::size);
   for (int32_t column = 0; column < visible; column += Tile::size) {
     syncBlock();
     loadVectors<Tile>(keys, k + columnsAt, column, p.columns, p.depth);
     loadVectors<Tile>(values, v + columnsAt, column, p.columns, p.depth);
-    loadKept<Tile, false>(gradients, p, state, head, first, column);
+    loadKept<Tile, false>(kept, p, state, head, first, column);
     syncBlock();
     typename Tile::ScorePart scores, products;
     Tile::dotProducts(queries, keys, scores);
     Tile::dotProducts(outputs, values, products);
+#pragma unroll
     for (int i = 0; i < Tile::rows; ++i)
+#pragma unroll
       for (int j = 0; j < Tile::columns; ++j) {
-        Element &place = gradients.at[Tile::row(i)][Tile::column(j)];
-        const PairGradient pair = pairGradient(
-            p, mask, lse, means, first + Tile::row(i), column + Tile::column(j),
-            scores.at[i][j], products.at[i][j], dropoutFactor(p, place));
-        place = fromFloat<Element>(pair.score);
+        const float factor =
+            dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
+        scores.at[i][j] =
+            pairGradient(p, mask, numbers[i], first + Tile::row(i),
+                         column + Tile::column(j), scores.at[i][j],
+                         products.at[i][j], factor)
+                .score;
       }
-    syncBlock();
-    Tile::addWeighted(gradients, keys, sum);
+    Tile::addWeighted(kept, scores, keys, sum);
   }
   storeVectors<Tile>(sum, dq + rowsAt, first, p.rows, p.depth);
 }
@@ -268,8 +287,9 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
                                     const float *mask, const float *lse,
                                     const float *means, T *dk, T *dv) {
   __shared__ typename Tile::Vectors queries, outputs, keys, values;
-  __shared__ typename Tile::Scores probabilities, gradients;
-  using Element = typename Tile::Element;
+  __shared__ typename Tile::Scores kept;
+  __shared__ typename Tile::Exchange exchange;
+  __shared__ RowNumbers numbers[Tile::size];
   const auto [head, tile] = ownTile(p);
   const int32_t first = tile * Tile::size;
   const int64_t rowsAt = head * p.rows * p.depth;
@@ -286,24 +306,29 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
     syncBlock();
     loadVectors<Tile>(queries, q + rowsAt, row, p.rows, p.depth);
     loadVectors<Tile>(outputs, dO + rowsAt, row, p.rows, p.depth);
-    loadKept<Tile, true>(probabilities, p, state, head, row, first);
+    loadKept<Tile, true>(kept, p, state, head, row, first);
+    if (threadIndex() < Tile::size)
+      numbers[threadIndex()] = numbersOfRow(p, lse, means, row + threadIndex());
     syncBlock();
     typename Tile::ScorePart scores, products;
     Tile::dotProducts(keys, queries, scores);
     Tile::dotProducts(values, outputs, products);
-    for (int i = 0; i < Tile::rows; ++i)
-      for (int j = 0; j < Tile::columns; ++j) {
-        Element &place = probabilities.at[Tile::row(i)][Tile::column(j)];
+#pragma unroll
+    for (int j = 0; j < Tile::columns; ++j) {
+      const RowNumbers own = numbers[Tile::column(j)];
+#pragma unroll
+      for (int i = 0; i < Tile::rows; ++i) {
+        const float factor =
+            dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
         const PairGradient pair = pairGradient(
-            p, mask, lse, means, row + Tile::column(j), first + Tile::row(i),
-            scores.at[i][j], products.at[i][j], dropoutFactor(p, place));
-        place = fromFloat<Element>(pair.probability);
-        gradients.at[Tile::row(i)][Tile::column(j)] =
-            fromFloat<Element>(pair.score);
+            p, mask, own, row + Tile::column(j), first + Tile::row(i),
+            scores.at[i][j], products.at[i][j], factor);
+        scores.at[i][j] = pair.probability;
+        products.at[i][j] = pair.score;
       }
-    syncBlock();
-    Tile::addWeighted(probabilities, outputs, sumV);
-    Tile::addWeighted(gradients, queries, sumK);
+    }
+    Tile::addWeighted(kept, scores, outputs, sumV);
+    Tile::addWeighted(exchange, products, queries, sumK);
   }
   storeVectors<Tile>(sumK, dk + columnsAt, first, p.columns, p.depth);
   storeVectors<Tile>(sumV, dv + columnsAt, first, p.columns, p.depth);

@@ -7,6 +7,9 @@
 //   dotProducts   scores[r][c]  = a[r] . b[c]
 //   addWeighted   vectors[r]   += sum over c of scores[r][c] * b[c]
 //
+// Scores are in registers: each thread has its part. What they need to become
+// an operand is an Exchange in shared memory.
+//
 //===----------------------------------------------------------------------===//
 
 #pragma once
@@ -36,6 +39,7 @@ struct FloatTiles {
   struct Scores {
     alignas(16) float at[size][size + 4];
   };
+  using Exchange = Scores;
   struct ScorePart {
     float at[rows][columns];
   };
@@ -69,8 +73,12 @@ struct FloatTiles {
     }
   }
 
-  __device__ static void addWeighted(const Scores &scores, const Vectors &b,
-                                     VectorPart &part) {
+  __device__ static void addWeighted(Exchange &scores, const ScorePart &own,
+                                     const Vectors &b, VectorPart &part) {
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j)
+        scores.at[row(i)][column(j)] = own.at[i][j];
+    syncBlock();
 #pragma unroll 1
     for (int c = 0; c < size; c += 4) {
       Pack<float, 4> weights[rows];
@@ -89,16 +97,19 @@ struct FloatTiles {
 };
 
 /// By tensor cores, for bf16: products of 16 x 16 by 16 x 8 elements, summed in
-/// float. Each of two warps has 16 rows; a lane has rows g and g + 8 of them,
-/// and of every eight columns or elements the pair 2 t, 2 t + 1, where lane =
-/// 4 g + t (PTX ISA, mma.m16n8k16). Scores are rounded to bf16 before they
-/// weight vectors. Rows of shared memory are eight elements longer than their
-/// content, so that the lanes of a warp never meet in a bank.
+/// float. Each warp has 16 rows; a lane has rows g and g + 8 of them, and of
+/// every eight columns or elements the pair 2 t, 2 t + 1, where lane = 4 g + t
+/// (PTX ISA, mma.m16n8k16). Scores are rounded to bf16 before they weight
+/// vectors; two pairs of them are what a lane needs of the left operand, so
+/// they never leave its registers. Rows of shared memory are eight elements
+/// longer than their content, so that eight rows that ldmatrix reads never meet
+/// in a bank.
 template <int vectorLength>
 struct TensorTiles {
   static constexpr int depth = vectorLength;
-  static constexpr int threads = 64;
-  static constexpr int size = 32;
+  /// Rows and columns of a tile: as many as shared memory holds.
+  static constexpr int size = depth <= 64 ? 64 : 32;
+  static constexpr int threads = 2 * size;
   static constexpr int rows = 2, columns = size / 4, elements = depth / 4;
   static constexpr int sharing = 4;
 
@@ -109,6 +120,7 @@ struct TensorTiles {
   struct Scores {
     alignas(16) Bf16 at[size][size + 8];
   };
+  struct Exchange {};
   struct ScorePart {
     float at[rows][columns];
   };
@@ -116,71 +128,90 @@ struct TensorTiles {
     float at[rows][elements];
   };
 
-  __device__ static int g() { return threadIndex() % 32 / 4; }
-  __device__ static int t() { return threadIndex() % 4; }
-  __device__ static int row(int i) {
-    return threadIndex() / 32 * 16 + g() + 8 * i;
+  __device__ static int lane() { return threadIndex() % 32; }
+  __device__ static int warpRow() { return threadIndex() / 32 * 16; }
+  __device__ static int row(int i) { return warpRow() + lane() / 4 + 8 * i; }
+  __device__ static int column(int j) {
+    return j / 2 * 8 + 2 * (lane() % 4) + j % 2;
   }
-  __device__ static int column(int j) { return j / 2 * 8 + 2 * t() + j % 2; }
   __device__ static int element(int k) { return column(k); }
 
-  /// Two neighbours of a row.
-  __device__ static uint32_t pair(const Bf16 *at) {
-    return *reinterpret_cast<const uint32_t *>(at);
-  }
-  /// Two elements below each other.
-  __device__ static uint32_t pair(Bf16 upper, Bf16 lower) {
-    return upper.bits | static_cast<uint32_t>(lower.bits) << 16;
-  }
-
-  /// Sixteen columns of this warp's rows of a matrix.
-  struct Left {
+  /// Operands of four matrices of 8 x 8.
+  struct Matrices {
     uint32_t at[4];
   };
-  template <class Matrix>
-  __device__ static Left left(const Matrix &a, int column) {
-    const int at = column + 2 * t();
-    return {{pair(&a.at[row(0)][at]), pair(&a.at[row(1)][at]),
-             pair(&a.at[row(0)][at + 8]), pair(&a.at[row(1)][at + 8])}};
+  /// Lane 8 i + r names row r of matrix i.
+  __device__ static Matrices load(const Bf16 *rowOfLane) {
+    Matrices m;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, "
+                 "[%4];"
+                 : "=r"(m.at[0]), "=r"(m.at[1]), "=r"(m.at[2]), "=r"(m.at[3])
+                 : "r"(sharedAddress(rowOfLane))
+                 : "memory");
+    return m;
+  }
+  __device__ static Matrices loadTransposed(const Bf16 *rowOfLane) {
+    Matrices m;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
+                 "{%0, %1, %2, %3}, [%4];"
+                 : "=r"(m.at[0]), "=r"(m.at[1]), "=r"(m.at[2]), "=r"(m.at[3])
+                 : "r"(sharedAddress(rowOfLane))
+                 : "memory");
+    return m;
   }
 
   /// Adds left * right to two rows of two columns.
-  __device__ static void multiply(const Left &a, uint32_t right0,
+  __device__ static void multiply(const Matrices &left, uint32_t right0,
                                   uint32_t right1, float *upper, float *lower) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
-        : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "r"(right0),
-          "r"(right1));
+        : "r"(left.at[0]), "r"(left.at[1]), "r"(left.at[2]), "r"(left.at[3]),
+          "r"(right0), "r"(right1));
+  }
+
+  /// Two neighbours of a row as an operand.
+  __device__ static uint32_t pair(float first, float second) {
+    return fromFloat<Bf16>(first).bits |
+           static_cast<uint32_t>(fromFloat<Bf16>(second).bits) << 16;
   }
 
   __device__ static void dotProducts(const Vectors &a, const Vectors &b,
                                      ScorePart &part) {
     part = {};
-#pragma unroll 1
+    const Bf16 *left = &a.at[warpRow() + lane() % 16][lane() / 16 * 8];
+    const Bf16 *right = &b.at[lane() / 16 * 8 + lane() % 8][lane() / 8 % 2 * 8];
+#pragma unroll 2
     for (int d = 0; d < depth; d += 16) {
-      const Left own = left(a, d);
+      const Matrices own = load(left + d);
 #pragma unroll
-      for (int j = 0; j < columns; j += 2) {
-        const Bf16 *other = &b.at[j * 4 + g()][d + 2 * t()];
-        multiply(own, pair(other), pair(other + 8), &part.at[0][j],
-                 &part.at[1][j]);
+      for (int j = 0; j < columns; j += 4) {
+        const Matrices other = load(right + j * 4 * (depth + 8) + d);
+        multiply(own, other.at[0], other.at[1], &part.at[0][j], &part.at[1][j]);
+        multiply(own, other.at[2], other.at[3], &part.at[0][j + 2],
+                 &part.at[1][j + 2]);
       }
     }
   }
 
-  __device__ static void addWeighted(const Scores &scores, const Vectors &b,
-                                     VectorPart &part) {
-#pragma unroll 1
-    for (int c = 0; c < size; c += 16) {
-      const Left weights = left(scores, c);
-      const int first = c + 2 * t();
+  template <class Unused>
+  __device__ static void addWeighted(Unused &, const ScorePart &own,
+                                     const Vectors &b, VectorPart &part) {
+    const Bf16 *right = &b.at[lane() % 16][lane() / 16 * 8];
 #pragma unroll
-      for (int k = 0; k < elements; k += 2) {
-        const int d = k * 4 + g();
-        multiply(weights, pair(b.at[first][d], b.at[first + 1][d]),
-                 pair(b.at[first + 8][d], b.at[first + 9][d]), &part.at[0][k],
+    for (int j = 0; j < columns; j += 4) {
+      const Matrices weights = {{pair(own.at[0][j], own.at[0][j + 1]),
+                                 pair(own.at[1][j], own.at[1][j + 1]),
+                                 pair(own.at[0][j + 2], own.at[0][j + 3]),
+                                 pair(own.at[1][j + 2], own.at[1][j + 3])}};
+#pragma unroll
+      for (int k = 0; k < elements; k += 4) {
+        const Matrices other =
+            loadTransposed(right + j * 4 * (depth + 8) + k * 4);
+        multiply(weights, other.at[0], other.at[1], &part.at[0][k],
                  &part.at[1][k]);
+        multiply(weights, other.at[2], other.at[3], &part.at[0][k + 2],
+                 &part.at[1][k + 2]);
       }
     }
   }
@@ -204,6 +235,10 @@ __device__ void loadVectors(typename Tile::Vectors &to, const T *from,
       Pack<T, width> values = {};
       if (first + r < rows && d < depth)
         values = loadPack<T, width>(from + r * depth + d);
+      if constexpr (sizeof(T) == sizeof(typename Tile::Element)) {
+        storePack<T, width>(&to.at[r][d], values);
+        continue;
+      }
 #pragma unroll
       for (int e = 0; e < width; ++e)
         to.at[r][d + e] =

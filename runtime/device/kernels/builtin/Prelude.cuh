@@ -34,6 +34,12 @@ __device__ inline int64_t globalIndex() {
 /// Waits for all threads of the block; shared memory is seen by all then.
 __device__ inline void syncBlock() { __nvvm_bar_sync(0); }
 
+/// Where instructions for shared memory find what is in it.
+__device__ inline uint32_t sharedAddress(const void *pointer) {
+  return static_cast<uint32_t>(reinterpret_cast<uint64_t>(
+      (__attribute__((address_space(3))) const void *)pointer));
+}
+
 /// The value that the lane `lane ^ mask` of the warp has.
 __device__ inline float shuffleXor(float value, int mask) {
   return __nvvm_shfl_sync_bfly_f32(0xFFFFFFFFu, value, mask, 31);

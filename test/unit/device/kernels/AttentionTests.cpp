@@ -148,6 +148,24 @@ TEST(DeviceAttention, Bf16) {
                .type = ElementType::BF16});
 }
 
+TEST(DeviceAttention, Bf16OverSeveralTiles) {
+  for (const int64_t depth : {16, 64, 128}) {
+    const AttentionShape s = {.batch = 1,
+                              .heads = 2,
+                              .rows = 150,
+                              .depth = depth,
+                              .scale = 0.125f,
+                              .causal = true,
+                              .type = ElementType::BF16};
+    checkBoth(s);
+    AttentionShape dropping = s;
+    dropping.causal = false;
+    dropping.dropoutRate = 0.4f;
+    dropping.dropoutId = 9;
+    EXPECT_THAT(check(dropping), HasSubstr("own kernels"));
+  }
+}
+
 TEST(DeviceAttention, Bf16NotCausalMoreKeysThanRowsAndFewer) {
   checkBoth({.batch = 2,
              .heads = 2,
