@@ -101,6 +101,9 @@ void Watchdog::bark() {
       return;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+  // Ranks of one process may all hang; one message is enough.
+  static std::mutex speaking;
+  speaking.lock();
   std::fflush(stdout);
   std::fprintf(stderr, "error: rank %lld: %s\n", static_cast<long long>(number),
                message.c_str());

@@ -15,6 +15,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 
@@ -51,6 +52,8 @@ struct Unsettled {
   int64_t position;
 };
 
+struct WarmUp;
+
 class NcclLinks : public DeviceLinks {
 public:
   explicit NcclLinks(Transport &control)
@@ -82,6 +85,7 @@ private:
   void exchangeIds();
   void makeCommunicators();
   void warmUp();
+  void exchangeElements(const WarmUp &space);
   void post(Link &link, int64_t peer, bool isSend, int64_t bytes,
             CUstream_st *stream, CUevent_st *done,
             const std::function<ncclResult_t()> &body);
@@ -241,11 +245,20 @@ struct WarmUp {
 } // namespace
 
 /// The first use of a link is a handshake between hosts; a step in which all
-/// send first would hang there. In a group, all of them go on together.
+/// send first would hang there. In a group, all of them go on together. Nobody
+/// allocates or frees memory while another rank exchanges: where GPUs reach
+/// each other's memory, the driver may wait for all of them.
 void NcclLinks::warmUp() {
-  if (links.empty())
-    return;
-  WarmUp space(links.size());
+  std::optional<WarmUp> space;
+  if (!links.empty())
+    space.emplace(links.size());
+  control.barrier();
+  if (space)
+    exchangeElements(*space);
+  control.barrier();
+}
+
+void NcclLinks::exchangeElements(const WarmUp &space) {
   auto valueOf = [](const Link &link) { return link.from << 32 | link.to; };
   for (size_t i = 0; i < links.size(); ++i) {
     const int64_t value = links[i].from == self ? valueOf(links[i]) : -1;
