@@ -38,6 +38,15 @@ static int64_t tighter(int64_t a, int64_t b) {
   return a == 0 ? b : b == 0 ? a : std::min(a, b);
 }
 
+/// Of a table: those that the model's file has, without rows of zeros behind.
+static int64_t countRows(Value table) {
+  if (auto read = table.getDefiningOp<nn::ParameterOp>())
+    if (auto weight = SymbolTable::lookupNearestSymbolFrom<nn::WeightOp>(
+            read, read.getWeightAttr()))
+      return weight.getFileType().getDimSize(0);
+  return cast<RankedTensorType>(table.getType()).getDimSize(0);
+}
+
 void boundIndices(Value value, Port &port) {
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
@@ -45,13 +54,11 @@ void boundIndices(Value value, Port &port) {
       boundIndices(user->getResult(0), port);
     } else if (auto embedding = dyn_cast<nn::EmbeddingOp>(user)) {
       if (embedding.getIndices() == value)
-        port.limit =
-            tighter(port.limit, embedding.getTable().getType().getDimSize(0));
+        port.limit = tighter(port.limit, countRows(embedding.getTable()));
     } else if (auto loss = dyn_cast<nn::SoftmaxCrossEntropyOp>(user)) {
       if (loss.getLabels() != value)
         continue;
-      port.limit =
-          tighter(port.limit, loss.getLogits().getType().getDimSize(1));
+      port.limit = tighter(port.limit, loss.countClasses());
       port.ignored = static_cast<int64_t>(loss.getIgnoreIndex());
     } else if (auto launch = dyn_cast<nn::LaunchOp>(user)) {
       auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(

@@ -62,19 +62,25 @@ static LogicalResult writeWeight(llvm::raw_ostream &os,
                                  pipe::PlaceOp place) {
   nn::WeightOp weight =
       layout.weights.find(place.getWeightAttr().getAttr())->second;
-  RankedTensorType type = weight.getTensorType();
+  // Rows behind those of the file are nobody's business but the kernels'.
+  RankedTensorType type = weight.getFileType();
+  auto inFile = [&](pipe::BufferAttr whole) {
+    return pipe::BufferAttr::get(whole.getContext(), whole.getSpace(),
+                                 whole.getIndex(), whole.getOffset(),
+                                 pipe::byteSize(type));
+  };
   auto element = wordFor(weight, type.getElementType());
   if (failed(element))
     return failure();
   os << "      {.name = " << stringLiteral(place.getWeight())
-     << ", .buffer = " << bufferText(place.getBuffer()) << ", .shape = \""
-     << joinSizes(weight.getFileType().getShape(), "x") << "\"";
+     << ", .buffer = " << bufferText(inFile(place.getBuffer()))
+     << ", .shape = \"" << joinSizes(type.getShape(), "x") << "\"";
   if (weight.getRole() != nn::WeightRole::Parameter)
     os << ", .role = " << wordFor(weight.getRole());
   if (!place.getOwner())
     os << ", .owner = false";
   if (place.getOwner() && place.getGradient())
-    os << ", .gradient = " << bufferText(*place.getGradient());
+    os << ", .gradient = " << bufferText(inFile(*place.getGradient()));
   if (!type.getElementType().isF32())
     os << ", .type = " << *element;
   if (weight.getChannelsLast())

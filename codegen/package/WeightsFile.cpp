@@ -26,7 +26,7 @@ static const char *wordFor(Type type) {
 
 static llvm::Error checkSizes(ModuleOp module, const nn::WeightStore &weights) {
   for (auto weight : module.getOps<nn::WeightOp>()) {
-    int64_t expected = pipe::byteSize(weight.getTensorType());
+    int64_t expected = pipe::byteSize(weight.getFileType());
     int64_t found = weights.lookup(weight.getSymName()).size();
     if (found != expected)
       return llvm::createStringError("weight '" + weight.getSymName().str() +

@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace pipewright::nn;
 
 /// What the loss and its gradient check alike.
-static LogicalResult checkLoss(InferenceSite site, Value logits, Value labels) {
+static LogicalResult checkLoss(InferenceSite site, Value logits, Value labels,
+                               std::optional<uint64_t> classes) {
   RankedTensorType type = tensorOf(logits);
   // (C1)
   if (type.getRank() != 2)
@@ -21,6 +22,10 @@ static LogicalResult checkLoss(InferenceSite site, Value logits, Value labels) {
   if (tensorOf(labels).getShape() != type.getShape().take_front())
     return site.error("expects ", type.getDimSize(0), " labels, but got ",
                       tensorOf(labels));
+  // (C3)
+  int64_t columns = type.getDimSize(1);
+  if (classes && (*classes < 1 || *classes > static_cast<uint64_t>(columns)))
+    return site.error("expects 1 to ", columns, " classes, but got ", *classes);
   return success();
 }
 
@@ -28,7 +33,7 @@ LogicalResult SoftmaxCrossEntropyOp::inferReturnTypes(
     MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
     SmallVectorImpl<Type> &types) {
   if (failed(checkLoss({location, getOperationName()}, adaptor.getLogits(),
-                       adaptor.getLabels())))
+                       adaptor.getLabels(), adaptor.getClasses())))
     return failure();
   RankedTensorType logits = tensorOf(adaptor.getLogits());
   types.append({f32TensorOf(context, {}),
@@ -48,7 +53,7 @@ SoftmaxCrossEntropyOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
     return failure(failed(flows));
   operandGrads[0] = SoftmaxCrossEntropyBackwardOp::create(
       builder, getLoc(), resultGrads[0], getLogits(), getLabels(), getLse(),
-      getIgnoreIndex());
+      getIgnoreIndexAttr(), getClassesAttr());
   return success();
 }
 
@@ -56,9 +61,10 @@ LogicalResult SoftmaxCrossEntropyBackwardOp::inferReturnTypes(
     MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
     SmallVectorImpl<Type> &types) {
   InferenceSite site{location, getOperationName()};
-  if (failed(checkLoss(site, adaptor.getLogits(), adaptor.getLabels())))
+  if (failed(checkLoss(site, adaptor.getLogits(), adaptor.getLabels(),
+                       adaptor.getClasses())))
     return failure();
-  // (C3)
+  // (C4)
   RankedTensorType logits = tensorOf(adaptor.getLogits());
   RankedTensorType lse = tensorOf(adaptor.getLse());
   RankedTensorType dloss = tensorOf(adaptor.getDloss());

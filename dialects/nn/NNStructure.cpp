@@ -60,6 +60,15 @@ LogicalResult WeightOp::verify() {
     return emitOpError("expects element type 'f32' for role ")
            << stringifyWeightRole(getRole()) << ", but got " << getTensorType();
   // (C2)
+  if (getFileRows()) {
+    if (getRole() != WeightRole::Parameter || getTensorType().getRank() != 2)
+      return emitOpError("expects 'file_rows' only for a parameter of rank 2");
+    int64_t rows = getTensorType().getDimSize(0);
+    if (*getFileRows() < 1 || *getFileRows() > static_cast<uint64_t>(rows))
+      return emitOpError("expects 1 to ")
+             << rows << " rows in the file, but got " << *getFileRows();
+  }
+  // (C3)
   if (getChannelsLast() && getTensorType().getRank() != 4)
     return emitOpError("expects rank 4 with channels_last, but got ")
            << getTensorType();
@@ -67,7 +76,12 @@ LogicalResult WeightOp::verify() {
 }
 
 RankedTensorType WeightOp::getFileType() {
-  return channelsFirst(getTensorType(), getChannelsLast());
+  RankedTensorType type = channelsFirst(getTensorType(), getChannelsLast());
+  if (!getFileRows())
+    return type;
+  SmallVector<int64_t> shape(type.getShape());
+  shape.front() = *getFileRows();
+  return type.clone(shape);
 }
 
 LogicalResult

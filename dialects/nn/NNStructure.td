@@ -19,27 +19,35 @@ def NN_WeightOp : NN_Op<"weight", [Symbol]> {
     lives: a `parameter` is trained, a `state` is written by the model and
     saved but not trained (running statistics), a `constant` is frozen data.
 
+    With `file_rows` the file has only so many rows of it: along the first
+    dimension. The others begin as zeros, and get no gradient but zeros.
+
     With `channels_last` the type is that of the tensor in memory,
     `[O, kh, kw, C]`; in every file it is `[O, C, kh, kw]`.
 
     Constraints:
     - (C1) a `parameter` or `state` has element type f32.
-    - (C2) with `channels_last` the rank is 4.
+    - (C2) only a `parameter` of rank 2 has `file_rows`, at least 1 and at most
+      as many as the tensor has.
+    - (C3) with `channels_last` the rank is 4.
 
     Example:
 
     ```mlir
     nn.weight @fc.bias role = parameter : tensor<64xf32>
+    nn.weight @wte role = parameter file_rows = 50257 : tensor<50304x768xf32>
     ```
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
     TypeAttrOf<NN_Tensor>:$type,
     NN_WeightRoleAttr:$role,
+    OptionalAttr<I64Attr>:$file_rows,
     UnitAttr:$channels_last
   );
   let assemblyFormat = [{
-    $sym_name `role` `=` $role (`channels_last` $channels_last^)? attr-dict
+    $sym_name `role` `=` $role (`file_rows` `=` $file_rows^)?
+    (`channels_last` $channels_last^)? attr-dict
     `:` $type
   }];
   let extraClassDeclaration = [{
@@ -47,7 +55,7 @@ def NN_WeightOp : NN_Op<"weight", [Symbol]> {
     ::mlir::RankedTensorType getTensorType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getType());
     }
-    /// In files.
+    /// As it stands in files: perhaps fewer rows, or another order.
     ::mlir::RankedTensorType getFileType();
   }];
   let hasVerifier = 1;

@@ -243,7 +243,8 @@ void GraphImporter::declareWeight(WeightRecord &record, StringRef key) {
   nn::WeightOp::create(builder, NameLoc::get(builder.getStringAttr(key)),
                        builder.getStringAttr(record.symbol),
                        TypeAttr::get(type),
-                       nn::WeightRoleAttr::get(&context, record.role));
+                       nn::WeightRoleAttr::get(&context, record.role),
+                       /*file_rows=*/IntegerAttr());
   if (record.splat)
     weights.addSplat(record.symbol, record.bytes.bytes, type.getNumElements());
   else

@@ -5,6 +5,8 @@
 #include "dialects/nn/NNOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace pipewright::nn {
@@ -14,6 +16,13 @@ using Input = LinalgBuilder::Input;
 static Value counts(Scalars &s, Value label, int64_t ignored) {
   return arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::ne, label,
                                s.integer(ignored));
+}
+
+/// Whether the element of two loops is in a column that counts.
+static Value isClass(Scalars &s, int64_t classes) {
+  Value bound = arith::ConstantIndexOp::create(s.b, s.loc, classes).getResult();
+  return arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::slt,
+                               linalg::IndexOp::create(s.b, s.loc, 1), bound);
 }
 
 /// How many labels are not ignored, at least one: no row divides by zero.
@@ -38,11 +47,22 @@ static SmallVector<Value> lowerForward(SoftmaxCrossEntropyOp op,
   // First: a gradient in the same kernel needs it on every row.
   Value count = countLabels(op.getLabels(), ignored, builder);
   Input logits = builder.same(op.getLogits());
-  Value largest = builder.reduce(Reduction::Max, shape, 1, logits,
-                                 [](Scalars &, ValueRange a) { return a[0]; });
+  int64_t classes = op.countClasses();
+  bool isPadded = classes < shape[1];
+  Value largest = builder.reduce(
+      Reduction::Max, shape, 1, logits, [&](Scalars &s, ValueRange a) {
+        if (!isPadded)
+          return a[0];
+        Value least = s.constant(-std::numeric_limits<float>::infinity());
+        return s.select(isClass(s, classes), a[0], least);
+      });
   Value sum = builder.reduce(
       Reduction::Sum, shape, 1, {logits, builder.rows(largest, 2)},
-      [](Scalars &s, ValueRange a) { return s.exp(s.sub(a[0], a[1])); });
+      [&](Scalars &s, ValueRange a) {
+        Value term = s.exp(s.sub(a[0], a[1]));
+        return isPadded ? s.select(isClass(s, classes), term, s.constant(0.0))
+                        : term;
+      });
   Value lse = builder.pointwise(
       shape.take_front(), f32, {builder.same(largest), builder.same(sum)},
       [](Scalars &s, ValueRange a) { return s.add(a[0], s.log(a[1])); });
@@ -86,7 +106,10 @@ static Value lowerBackward(SoftmaxCrossEntropyBackwardOp op,
         Value zero = s.constant(0.0);
         Value factor =
             s.select(counts(s, a[1], ignored), s.div(a[3], a[4]), zero);
-        return s.mul(s.sub(softmax, onehot), factor);
+        Value gradient = s.mul(s.sub(softmax, onehot), factor);
+        return op.countClasses() < type.getDimSize(1)
+                   ? s.select(isClass(s, op.countClasses()), gradient, zero)
+                   : gradient;
       });
 }
 

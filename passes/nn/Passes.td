@@ -11,6 +11,45 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
+// nn-pad-vocabulary
+//===----------------------------------------------------------------------===//
+
+def NNPadVocabulary : Pass<"nn-pad-vocabulary", "::mlir::ModuleOp"> {
+  let summary = "Give logits rows that start at aligned addresses";
+  let description = [{
+    GPT-2 has 50257 words, so the rows of its logits start anywhere, and neither
+    tensor cores nor vector loads like that; the products with the logits are a
+    third of the model's work. Where a product of a weight makes the logits of a
+    loss, the weight gets rows of zeros up to the next multiple, and the loss is
+    told how many classes there are. The rows get no gradient but zeros, so they
+    stay zero, and the losses are what they were. Files keep the weight's own
+    shape. Only where nothing else reads the weight but embeddings. For GPUs, as
+    the product is summed in another order.
+
+    ```mlir
+    nn.weight @wte role = parameter : tensor<50257x768xf32>
+    %y = nn.matmul %x, %wte transpose_b
+      : (tensor<64x768xf32>, tensor<50257x768xf32>) -> tensor<64x50257xf32>
+    %loss, %lse = nn.softmax_cross_entropy %y, %labels ignore_index = -100
+    // becomes
+    nn.weight @wte role = parameter file_rows = 50257 : tensor<50304x768xf32>
+    %y = nn.matmul %x, %wte transpose_b
+      : (tensor<64x768xf32>, tensor<50304x768xf32>) -> tensor<64x50304xf32>
+    %loss, %lse = nn.softmax_cross_entropy %y, %labels ignore_index = -100
+        classes = 50257
+    ```
+  }];
+  let options = [
+    Option<"multiple", "multiple", "int64_t", "64",
+           "What the number of columns is to be a multiple of">,
+    Option<"leastClasses", "least-classes", "int64_t", "4096",
+           "Below that many classes nothing is padded: it would cost more than "
+           "it gains">
+  ];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // Import level
 //===----------------------------------------------------------------------===//
 

@@ -23,6 +23,9 @@ void buildImportPipeline(OpPassManager &pm,
   pm.addPass(nn::createNNSimplify(simplify));
   pm.addPass(nn::createNNFuseComposites());
   pm.addPass(nn::createNNSimplify(simplify));
+  if (options.vocabularyMultiple > 1)
+    pm.addPass(nn::createNNPadVocabulary(
+        {options.vocabularyMultiple, options.leastVocabulary}));
   if (options.bf16)
     pm.addPass(nn::createNNLowerPrecision());
   if (options.channelsLast)

@@ -18,6 +18,8 @@ struct ImportPipelineOptions {
   bool noDropout = false;
   /// Whether to compute in bf16 (nn-lower-precision).
   bool bf16 = false;
+  /// See nn-pad-vocabulary; a multiple of 1 pads nothing.
+  int64_t vocabularyMultiple = 1, leastVocabulary = 4096;
   /// Whether images have their channels last (nn-channels-last).
   bool channelsLast = false;
 };

@@ -60,6 +60,13 @@ struct OptionSet::Storage {
                            "them: auto (bias; in bf16 for sm_90 all), none, "
                            "bias or all (GELU and its gradient too) (cuda)"),
                   cl::value_desc("NAME"), in, cl::cat(compileCategory())),
+        padVocabulary(
+            "pad-vocabulary",
+            cl::desc("Rows of zeros for the weight that makes the logits: "
+                     "auto (to a multiple of 64 from 4096 classes on, for "
+                     "cuda), none, or a multiple of N"),
+            cl::value_desc("N"), cl::init("auto"), in,
+            cl::cat(compileCategory())),
         layout("layout",
                cl::desc("How images lie in memory where there are "
                         "convolutions: nchw, nhwc (channels last) or auto "
@@ -119,8 +126,8 @@ struct OptionSet::Storage {
                       "scheduled, allocated, emitc or cpp"),
              cl::value_desc("LEVEL"), in, cl::cat(compileCategory())) {}
 
-  cl::opt<std::string> model, output, target, precision, gpu, epilogues, layout,
-      ranks, loops, stages, microBatches, microBatchSize;
+  cl::opt<std::string> model, output, target, precision, gpu, epilogues,
+      padVocabulary, layout, ranks, loops, stages, microBatches, microBatchSize;
   cl::list<std::string> dims;
   cl::opt<std::string> schedule, balance, remat, loss, lossOutput, optimizer,
       taskTimes;
@@ -133,18 +140,28 @@ OptionSet::OptionSet(llvm::ArrayRef<cl::SubCommand *> commands)
 OptionSet::~OptionSet() = default;
 
 bool isCompileOption(llvm::StringRef word, bool &takesNext) {
-  static constexpr llvm::StringRef withValue[] = {
-      "o",           "target",
-      "precision",   "gpu",
-      "epilogues",   "layout",
-      "ranks",       "loops",
-      "stages",      "micro-batches",
-      "dim",         "balance",
-      "remat",       "loss",
-      "loss-output", "schedule",
-      "optimizer",   "micro-batch-size",
-      "emit",        "load-pass-plugin",
-      "task-times"};
+  static constexpr llvm::StringRef withValue[] = {"o",
+                                                  "target",
+                                                  "precision",
+                                                  "gpu",
+                                                  "epilogues",
+                                                  "pad-vocabulary",
+                                                  "layout",
+                                                  "ranks",
+                                                  "loops",
+                                                  "stages",
+                                                  "micro-batches",
+                                                  "dim",
+                                                  "balance",
+                                                  "remat",
+                                                  "loss",
+                                                  "loss-output",
+                                                  "schedule",
+                                                  "optimizer",
+                                                  "micro-batch-size",
+                                                  "emit",
+                                                  "load-pass-plugin",
+                                                  "task-times"};
   takesNext = false;
   if (!word.consume_front("-"))
     return false;
@@ -406,6 +423,22 @@ static llvm::Error checkGpu(const OptionSet::Storage &s,
                     {"auto", "none", "bias", "all"});
 }
 
+/// `auto`, `none` or a number.
+static llvm::Error checkPadding(llvm::StringRef text, CompileOptions &options) {
+  constexpr int64_t largest = 4096;
+  if (text == "auto") {
+    options.vocabularyMultiple =
+        options.target == codegen::Target::Cuda ? 64 : 1;
+  } else if (text != "none") {
+    if (text.getAsInteger(10, options.vocabularyMultiple) ||
+        options.vocabularyMultiple < 1 || options.vocabularyMultiple > largest)
+      return fail("--pad-vocabulary expects auto, none or a number from 1 to ",
+                  largest, ", but got '", text, "'");
+    options.leastVocabulary = 1;
+  }
+  return llvm::Error::success();
+}
+
 /// cuDNN's engines for tensor cores want the channels last; those for full f32
 /// want them second, and would reorder images each time.
 static llvm::Error checkLayout(const OptionSet::Storage &s,
@@ -431,6 +464,8 @@ OptionSet::check(llvm::StringRef schedule) const {
   if (llvm::Error error = checkTarget(s, options))
     return std::move(error);
   if (llvm::Error error = checkGpu(s, options))
+    return std::move(error);
+  if (llvm::Error error = checkPadding(s.padVocabulary.getValue(), options))
     return std::move(error);
   if (llvm::Error error = checkLayout(s, options))
     return std::move(error);
@@ -470,6 +505,8 @@ OptionSet::check(llvm::StringRef schedule) const {
                                      {"loss", s.loss.getValue()},
                                      {"optimizer", s.optimizer.getValue()},
                                      {"no_dropout", options.noDropout}};
+  if (options.vocabularyMultiple > 1)
+    options.given["pad_vocabulary"] = options.vocabularyMultiple;
   if (options.target == codegen::Target::Cuda) {
     options.given["gpu"] = "sm_" + std::to_string(options.architecture);
     options.given["epilogues"] = options.epilogues;

@@ -47,6 +47,9 @@ struct CompileOptions {
   std::string output;
   codegen::Target target = codegen::Target::Cpu;
   Precision precision = Precision::F32;
+  /// What the number of classes is made a multiple of, from how many classes
+  /// on; a multiple of 1 leaves it.
+  int64_t vocabularyMultiple = 1, leastVocabulary = 4096;
   /// auto, none, bias or all; empty for CPUs.
   std::string epilogues;
   /// The GPU that decisions are made for: 90 is sm_90.

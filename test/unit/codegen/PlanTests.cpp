@@ -21,11 +21,12 @@ protected:
     context.loadDialect<nn::NNDialect>();
     module = ModuleOp::create(UnknownLoc::get(&context));
   }
-  void addWeight(StringRef name, ArrayRef<int64_t> shape) {
+  nn::WeightOp addWeight(StringRef name, ArrayRef<int64_t> shape) {
     OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
     auto type = RankedTensorType::get(shape, builder.getF32Type());
-    nn::WeightOp::create(builder, module->getLoc(), name, type,
-                         nn::WeightRole::Parameter);
+    return nn::WeightOp::create(builder, module->getLoc(), name, type,
+                                nn::WeightRole::Parameter,
+                                /*file_rows=*/IntegerAttr());
   }
 
   MLIRContext context;
@@ -55,6 +56,17 @@ TEST_F(WeightsFileTest, HasAnAlignedHeaderAndAllBytes) {
   EXPECT_TRUE(
       header->getAsObject()->getObject("b")->getArray("shape")->empty());
   EXPECT_EQ(text.back(), 2);
+}
+
+TEST_F(WeightsFileTest, LeavesOutRowsThatAreNotTheModels) {
+  addWeight("table", {8, 2}).setFileRows(5);
+  store.addOwned("table", std::vector<char>(5 * 2 * 4, 1));
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  ASSERT_FALSE(codegen::writeWeights(*module, store, os));
+  uint64_t length = llvm::support::endian::read64le(text.data());
+  EXPECT_EQ(text.size(), 8 + length + 40);
+  EXPECT_TRUE(StringRef(text).contains(R"("shape":[5,2])"));
 }
 
 TEST_F(WeightsFileTest, RefusesAWeightWithoutItsBytes) {

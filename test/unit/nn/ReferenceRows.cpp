@@ -144,7 +144,7 @@ static Results crossEntropy(SoftmaxCrossEntropyOp op, const Operands &x) {
   int64_t rows = x(0).dim(0), columns = x(0).dim(1), count = 0;
   Tensor loss(ArrayRef<int64_t>{}), lse({rows});
   for (int64_t n = 0; n < rows; ++n) {
-    lse.data[n] = logSumExp(&x(0).data[n * columns], columns);
+    lse.data[n] = logSumExp(&x(0).data[n * columns], op.countClasses());
     auto label = static_cast<int64_t>(x(1).data[n]);
     if (label == static_cast<int64_t>(op.getIgnoreIndex()))
       continue;
@@ -163,7 +163,7 @@ static Results crossEntropyBackward(SoftmaxCrossEntropyBackwardOp op,
   Tensor result(x(1).shape);
   for (int64_t i = 0; i < result.size(); ++i) {
     int64_t row = i / columns;
-    if (x(2).data[row] != ignored)
+    if (x(2).data[row] != ignored && i % columns < op.countClasses())
       result.data[i] = x(0).data[0] / count *
                        (std::exp(x(1).data[i] - x(3).data[row]) -
                         (x(2).data[row] == i % columns));
