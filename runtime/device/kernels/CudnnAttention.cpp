@@ -261,6 +261,9 @@ public:
   explicit Operands(const AttentionShape &shape) : scale(shape.scale) {
     add(AttentionTensor::Scale, &scale);
   }
+  // Some of the addresses are its own.
+  Operands(const Operands &) = delete;
+  Operands &operator=(const Operands &) = delete;
 
   /// `stride` bytes from part to part.
   void add(AttentionTensor tensor, const void *address, int64_t stride = 0) {
@@ -305,10 +308,10 @@ static const void *alignedAddress(DeviceRank &rank, Buffer buffer) {
 }
 
 /// What both directions read.
-static Operands operandsOf(DeviceRank &rank, const Entry &entry, int64_t parts,
-                           Buffer q, Buffer k, Buffer v, Buffer mask) {
+static void addInputs(Operands &operands, DeviceRank &rank, const Entry &entry,
+                      int64_t parts, Buffer q, Buffer k, Buffer v,
+                      Buffer mask) {
   const AttentionShape &s = entry.shape;
-  Operands operands(s);
   operands.add(AttentionTensor::Q, alignedAddress(rank, q), q.bytes / parts);
   operands.add(AttentionTensor::K, alignedAddress(rank, k), k.bytes / parts);
   operands.add(AttentionTensor::V, alignedAddress(rank, v), v.bytes / parts);
@@ -317,7 +320,6 @@ static Operands operandsOf(DeviceRank &rank, const Entry &entry, int64_t parts,
                  s.maskBatch > 1 ? mask.bytes / parts : 0);
   if (s.causal)
     operands.addHidden();
-  return operands;
 }
 
 bool pipewright::runtime::cudnnAttention(DeviceRank &rank,
@@ -329,7 +331,8 @@ bool pipewright::runtime::cudnnAttention(DeviceRank &rank,
   if (!entry || !entry->plans)
     return false;
   const AttentionPlans &plans = entry->plans;
-  Operands operands = operandsOf(rank, *entry, 1, q, k, v, mask);
+  Operands operands(s);
+  addInputs(operands, rank, *entry, 1, q, k, v, mask);
   operands.add(AttentionTensor::O, alignedAddress(rank, o));
   operands.add(AttentionTensor::Lse, alignedAddress(rank, lse));
   operands.run(state.handleFor(rank), plans.forward, 0,
@@ -349,7 +352,8 @@ bool pipewright::runtime::cudnnAttentionBackward(DeviceRank &rank,
     return false;
   const AttentionPlans &plans = entry->plans;
   const int64_t parts = plans.parts;
-  Operands operands = operandsOf(rank, *entry, parts, q, k, v, mask);
+  Operands operands(s);
+  addInputs(operands, rank, *entry, parts, q, k, v, mask);
   auto add = [&](AttentionTensor name, Buffer buffer) {
     operands.add(name, alignedAddress(rank, buffer), buffer.bytes / parts);
   };
