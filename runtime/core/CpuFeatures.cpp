@@ -96,19 +96,30 @@ static std::string isaName(dnnl::cpu_isa isa) {
   }
 }
 
+/// Whether oneDNN may use all of an instruction set: its numbers are bits.
+static bool hasIsa(dnnl::cpu_isa isa) {
+  const int bits = static_cast<int>(isa);
+  return (static_cast<int>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+}
+
 static void checkBFloat16() {
-  const int least = static_cast<int>(dnnl::cpu_isa::avx512_core);
-  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-  if ((static_cast<int>(isa) & least) != least)
+  if (!hasIsa(dnnl::cpu_isa::avx512_core))
     fail("expected AVX-512, without which oneDNN has no bf16 products on CPUs, "
          "but it has ",
-         isaName(isa),
+         isaName(dnnl::get_effective_cpu_isa()),
          " here: unset ONEDNN_MAX_CPU_ISA and DNNL_MAX_CPU_ISA if they are "
          "set, else compile with --precision f32");
 }
+
+static bool isLowered(const Program &program) {
+  for (const RankProgram &rank : program.ranks)
+    if (!rank.loweredWeights.empty())
+      return true;
+  return false;
+}
 #endif
 
-void pipewright::runtime::checkCpu(const Program &program) {
+void pipewright::runtime::checkCpu([[maybe_unused]] const Program &program) {
   if (pipewright_kernel_features) {
     const std::string missing = missingCpuFeatures(pipewright_kernel_features);
     if (!missing.empty())
@@ -125,10 +136,18 @@ void pipewright::runtime::checkCpu(const Program &program) {
         missing,
         "): build it on a machine like this one, or with "
         "-DPIPEWRIGHT_NATIVE=OFF, and compile the program again");
-  for (const RankProgram &rank : program.ranks)
-    if (!rank.loweredWeights.empty())
-      return checkBFloat16();
-#else
-  (void)program;
+  if (isLowered(program))
+    checkBFloat16();
 #endif
+}
+
+std::string
+pipewright::runtime::cpuRemarks([[maybe_unused]] const Program &program) {
+#ifdef PIPEWRIGHT_HAS_CPU
+  if (!program.device && isLowered(program) &&
+      !hasIsa(dnnl::cpu_isa::avx512_core_bf16))
+    return "bf16       slower than f32 on this CPU, which has AVX-512, but "
+           "neither AVX-512 BF16 nor AMX\n";
+#endif
+  return "";
 }

@@ -29,6 +29,9 @@ std::string missingCpuFeatures(std::string_view list);
 /// or bf16 need.
 void checkCpu(const Program &program);
 
+/// What users should know about this CPU before they wait for it, in lines.
+std::string cpuRemarks(const Program &program);
+
 } // namespace pipewright::runtime
 
 #endif // PIPEWRIGHT_RUNTIME_CORE_CPUFEATURES_H

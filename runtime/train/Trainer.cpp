@@ -1,6 +1,7 @@
 //===- Trainer.cpp - The life of one rank ---------------------------------===//
 
 #include "runtime/train/Trainer.h"
+#include "runtime/core/CpuFeatures.h"
 #include "runtime/core/Error.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonLines.h"
@@ -118,8 +119,7 @@ void Trainer::run() {
     evalData =
         std::make_unique<Dataset>(program, options.evalData, "--eval-data");
   say(headerText(program, options, launch));
-  if (program.device)
-    sayRemarks();
+  sayRemarks();
   if (!options.predict.empty()) {
     say(predict(rank, options));
     return;
@@ -181,7 +181,8 @@ void Trainer::train() {
 void Trainer::sayRemarks() {
   std::set<std::string> said;
   for (const std::string &remarks :
-       gatherTexts(rank.transport(), rank.remarks())) {
+       gatherTexts(rank.transport(),
+                   rank.remarks() + cpuRemarks(rank.wholeProgram()))) {
     std::stringstream lines(remarks);
     for (std::string line; std::getline(lines, line);)
       if (said.insert(line).second)
