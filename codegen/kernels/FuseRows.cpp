@@ -24,6 +24,10 @@ LogicalResult fuse(func::FuncOp func) {
   RowPlan plan;
   if (failed(plan.build(func)))
     return failure();
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    if (func.getResultAttr(i, "nn.added"))
+      return func.emitOpError("adds result ")
+             << i << " to what is there, which kernels of CPUs do not";
   KernelSignature signature(func);
   Location loc = func.getLoc();
   OpBuilder builder(func);

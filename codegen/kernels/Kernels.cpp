@@ -105,6 +105,9 @@ void writeKernelComment(func::FuncOp kernel, llvm::raw_ostream &os) {
     for (Operation &op : kernel.getBody().front().without_terminator())
       if (!op.hasTrait<OpTrait::ConstantLike>())
         os << ' ' << op.getName().stripDialect();
+  for (unsigned i = 0; i < kernel.getNumResults(); ++i)
+    if (kernel.getResultAttr(i, "nn.added"))
+      os << ", += " << parameterName(kernel.getResultAttrDict(i), 'y', i);
   os << "\n";
 }
 

@@ -24,9 +24,7 @@ LogicalResult GpuEmitter::emitColumns(const Launch &launch) {
   int64_t tiles = 1;
   Team &team = work.team;
   if (launch.kind == LaunchKind::RowsAndColumns) {
-    // Threads without columns add nothing to the sums of a row.
-    team.threads = std::max<int64_t>(team.threads, 32);
-    team.slots = llvm::divideCeil(team.chunks, team.threads);
+    team = rowsTeamFor(nest.columns);
   } else {
     team.threads = kTeamThreads / groups.perBlock;
     team.slots = 1;
@@ -51,11 +49,17 @@ LogicalResult GpuEmitter::emitColumns(const Launch &launch) {
       summedRoots.push_back(root);
       initial.append(team.slots * team.width, neutral(*root));
     }
+  if (launch.sumsInShared) {
+    openSums(work, summedRoots, group, groups.perBlock);
+    initial.clear();
+  }
   Value firstRow = add(mul(block, groups.perBlock), group);
   auto loop = scf::ForOp::create(b, loc, firstRow, constant(summed),
                                  constant(groups.groups()), initial);
   OpBuilder outer = b;
   b.setInsertionPointToEnd(loop.getBody());
+  if (initial.empty())
+    b.setInsertionPoint(loop.getBody()->getTerminator());
   Scope row(b);
   rowScope = &row;
   Value number = evaluate(launch.split.row(getAffineDimExpr(0, context),
@@ -65,55 +69,114 @@ LogicalResult GpuEmitter::emitColumns(const Launch &launch) {
   Totals sums;
   ValueRange arguments = loop.getRegionIterArgs();
   int64_t perRoot = team.slots * team.width;
-  for (auto [i, root] : llvm::enumerate(summedRoots))
-    sums[root] = llvm::to_vector(arguments.slice(i * perRoot, perRoot));
+  if (!initial.empty())
+    for (auto [i, root] : llvm::enumerate(summedRoots))
+      sums[root] = llvm::to_vector(arguments.slice(i * perRoot, perRoot));
   if (mlir::failed(emitRow(launch, work, sums)))
     return failure();
   SmallVector<Value> next;
-  for (const Root *root : summedRoots)
-    llvm::append_range(next, sums[root]);
+  if (!initial.empty())
+    for (const Root *root : summedRoots)
+      llvm::append_range(next, sums[root]);
   // Shared memory of this row may be written again.
   if (team.threads > 32 && launch.kind == LaunchKind::RowsAndColumns)
     gpu::BarrierOp::create(b, loc);
-  scf::YieldOp::create(b, loc, next);
+  if (!initial.empty())
+    scf::YieldOp::create(b, loc, next);
   b = outer;
-  for (auto [i, root] : llvm::enumerate(summedRoots))
-    sums[root] = llvm::to_vector(
-        ValueRange(loop.getResults()).slice(i * perRoot, perRoot));
-  return finishColumns(launch, work, summedRoots, group, block, keptNumber,
-                       groups, sums);
+  if (!initial.empty())
+    for (auto [i, root] : llvm::enumerate(summedRoots))
+      sums[root] = llvm::to_vector(
+          ValueRange(loop.getResults()).slice(i * perRoot, perRoot));
+  LogicalResult result = finishColumns(launch, work, summedRoots, group, block,
+                                       keptNumber, groups, sums);
+  sharedSums.memory.clear();
+  return result;
 }
 
 /// The sums of a thread stand in shared memory as the columns of its chunks.
-void GpuEmitter::addGroups(const Root &root, const Work &work, Value group,
-                           int64_t groups, Value shared, Totals &sums) {
+Value GpuEmitter::sumPosition(const Work &work, Value group, int64_t slot) {
   const Team &team = work.team;
-  auto type = VectorType::get(team.width, elementOf(root));
-  auto positionOf = [&](Value ofGroup, int64_t slot) {
-    Value chunk = add(work.thread, constant(slot * team.threads));
-    return add(mul(ofGroup, team.threads * team.slots * team.width),
-               mul(chunk, team.width));
-  };
-  for (int64_t slot = 0; slot < team.slots; ++slot) {
-    auto values = ArrayRef(sums[&root]).slice(slot * team.width, team.width);
-    vector::StoreOp::create(
-        b, loc, vector::FromElementsOp::create(b, loc, type, values), shared,
-        positionOf(group, slot));
+  Value chunk = add(work.thread, constant(slot * team.threads));
+  return add(mul(group, team.threads * team.slots * team.width),
+             mul(chunk, team.width));
+}
+
+void GpuEmitter::readSums(const Root &root, const Work &work, Value memory,
+                          Value group, int64_t slot, Totals &sums) {
+  int64_t width = work.team.width;
+  SmallVector<Value> &values = sums[&root];
+  values.resize(work.team.slots * width);
+  Value part =
+      vector::LoadOp::create(b, loc, VectorType::get(width, elementOf(root)),
+                             memory, sumPosition(work, group, slot));
+  for (int64_t lane = 0; lane < width; ++lane)
+    values[slot * width + lane] = vector::ExtractOp::create(b, loc, part, lane);
+}
+
+void GpuEmitter::writeSums(const Root &root, const Work &work, Value memory,
+                           Value group, int64_t slot, Totals &sums) {
+  int64_t width = work.team.width;
+  auto values = ArrayRef(sums[&root]).slice(slot * width, width);
+  vector::StoreOp::create(
+      b, loc,
+      vector::FromElementsOp::create(
+          b, loc, VectorType::get(width, elementOf(root)), values),
+      memory, sumPosition(work, group, slot));
+}
+
+void GpuEmitter::openSums(const Work &work, ArrayRef<const Root *> roots,
+                          Value group, int64_t groups) {
+  const Team &team = work.team;
+  sharedSums.work = &work;
+  sharedSums.group = group;
+  for (const Root *root : roots) {
+    Value memory = makeShared(groups * team.threads * team.slots * team.width,
+                              elementOf(*root));
+    sharedSums.memory[root] = memory;
+    Totals none;
+    none[root].assign(team.slots * team.width, neutral(*root));
+    for (int64_t slot = 0; slot < team.slots; ++slot)
+      writeSums(*root, work, memory, group, slot, none);
   }
-  gpu::BarrierOp::create(b, loc);
-  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, group,
-                                        constant(0));
-  b = scf::IfOp::create(b, loc, isFirst).getThenBodyBuilder();
-  for (int64_t other = 1; other < groups; ++other)
-    for (int64_t slot = 0; slot < team.slots; ++slot) {
-      Value part = vector::LoadOp::create(b, loc, type, shared,
-                                          positionOf(constant(other), slot));
-      for (int64_t lane = 0; lane < team.width; ++lane) {
-        Value &total = sums[&root][slot * team.width + lane];
-        total = combine(root, total,
-                        vector::ExtractOp::create(b, loc, part, lane), b);
-      }
-    }
+}
+
+/// Adds the sums of the other groups to those of the first, which it leaves
+/// `b` to go on with.
+void GpuEmitter::addGroups(const Root &root, const Work &work, int64_t groups,
+                           Value memory, Totals &sums) {
+  const Team &team = work.team;
+  for (int64_t other = 1; other < groups; ++other) {
+    Totals parts;
+    for (int64_t slot = 0; slot < team.slots; ++slot)
+      readSums(root, work, memory, constant(other), slot, parts);
+    for (auto [total, part] : llvm::zip(sums[&root], parts[&root]))
+      total = combine(root, total, part, b);
+  }
+}
+
+/// Brings together what the groups of a block have; the first group goes on.
+void GpuEmitter::joinGroups(const Root &root, bool isFirst, const Work &work,
+                            Value group, int64_t groups, Value memory,
+                            Totals &sums) {
+  const Team &team = work.team;
+  bool stands = sharedSums.memory.contains(&root);
+  if (!stands && !isFirst)
+    // The sums of the root before have been read.
+    gpu::BarrierOp::create(b, loc);
+  for (int64_t slot = 0; !stands && slot < team.slots; ++slot)
+    writeSums(root, work, memory, group, slot, sums);
+  if (groups > 1 && (!stands || isFirst))
+    gpu::BarrierOp::create(b, loc);
+  if (groups > 1)
+    b = scf::IfOp::create(b, loc,
+                          arith::CmpIOp::create(b, loc,
+                                                arith::CmpIPredicate::eq, group,
+                                                constant(0)))
+            .getThenBodyBuilder();
+  for (int64_t slot = 0; stands && slot < team.slots; ++slot)
+    readSums(root, work, memory, group, slot, sums);
+  addGroups(root, work, groups, memory, sums);
 }
 
 /// Joins what the groups of a block have, and stores it.
@@ -126,20 +189,18 @@ LogicalResult GpuEmitter::finishColumns(const Launch &launch, const Work &work,
                                         getAffineConstantExpr(0, context)),
                        kept, Value(), b);
   Value line = add(mul(block, launch.split.kept()), kept), shared;
-  if (groups.perBlock > 1)
+  if (groups.perBlock > 1 && !launch.sumsInShared)
     shared =
         makeShared(groups.perBlock * team.threads * team.slots * team.width,
                    elementOf(*roots.front()));
   for (const Root *root : roots) {
     OpBuilder outer = b;
-    if (shared) {
-      // The sums of the root before have been read.
-      if (root != roots.front())
-        gpu::BarrierOp::create(b, loc);
-      addGroups(*root, work, group, groups.perBlock, shared, sums);
-      // addGroups leaves the first group's branch open.
+    if (launch.sumsInShared || shared)
+      joinGroups(*root, root == roots.front(), work, group, groups.perBlock,
+                 shared ? shared : sharedSums.memory.lookup(root), sums);
+    // The first group's branch is open.
+    if (groups.perBlock > 1)
       outer.setInsertionPointAfter(b.getBlock()->getParentOp());
-    }
     for (int64_t slot = 0; slot < team.slots; ++slot) {
       OpBuilder before = b;
       Scope scope(b);

@@ -185,6 +185,10 @@ Value GpuEmitter::bufferOf(const Root &root) const {
   return root.result >= 0 ? results[root.result] : buffers.lookup(root.tensor);
 }
 
+bool GpuEmitter::isAdded(const Root &root) {
+  return root.result >= 0 && kernel.getResultAttr(root.result, "nn.added");
+}
+
 Type GpuEmitter::elementOf(const Root &root) const {
   return cast<RankedTensorType>(root.tensor.getType()).getElementType();
 }
@@ -195,9 +199,14 @@ Value GpuEmitter::neutral(const Root &root) {
 }
 
 LogicalResult GpuEmitter::emit() {
-  for (const Root &root : plan.roots)
-    if (linalg::GenericOp op = root.reduction(); op && !combinerOf(op))
+  for (const Root &root : plan.roots) {
+    linalg::GenericOp op = root.reduction();
+    if (op && !combinerOf(op))
       return op.emitOpError("expects a sum or a maximum over rows");
+    if (!op && isAdded(root))
+      return root.tensor.getDefiningOp()->emitOpError(
+          "expects a reduction where a result is added to what is there");
+  }
   for (const Launch &launch : launchPlan.launches)
     if (mlir::failed(emitLaunch(launch)) || failed)
       return failure();

@@ -111,8 +111,19 @@ private:
                                     mlir::Value group, mlir::Value block,
                                     mlir::Value kept, const RowGroups &groups,
                                     Totals &sums);
-  void addGroups(const Root &root, const Work &work, mlir::Value group,
-                 int64_t groups, mlir::Value shared, Totals &sums);
+  void openSums(const Work &work, llvm::ArrayRef<const Root *> roots,
+                mlir::Value group, int64_t groups);
+  /// Where a slot of this thread has its sums in shared memory.
+  mlir::Value sumPosition(const Work &work, mlir::Value group, int64_t slot);
+  void readSums(const Root &root, const Work &work, mlir::Value memory,
+                mlir::Value group, int64_t slot, Totals &sums);
+  void writeSums(const Root &root, const Work &work, mlir::Value memory,
+                 mlir::Value group, int64_t slot, Totals &sums);
+  void joinGroups(const Root &root, bool isFirst, const Work &work,
+                  mlir::Value group, int64_t groups, mlir::Value memory,
+                  Totals &sums);
+  void addGroups(const Root &root, const Work &work, int64_t groups,
+                 mlir::Value memory, Totals &sums);
   mlir::LogicalResult storeSums(const Root &root, Chunk &chunk,
                                 mlir::Value line, int64_t columns,
                                 llvm::ArrayRef<mlir::Value> values);
@@ -167,6 +178,8 @@ private:
   /// Both, where null is true.
   mlir::Value both(mlir::Value x, mlir::Value y);
   mlir::Value bufferOf(const Root &root) const;
+  /// Whether a result is added to what is there.
+  bool isAdded(const Root &root);
   mlir::Value neutral(const Root &root);
   mlir::Type elementOf(const Root &root) const;
 
@@ -183,6 +196,13 @@ private:
   mlir::OpBuilder b;
   mlir::Value scratchBuffer, blockId, threadId;
   llvm::DenseMap<mlir::Value, RowInShared> rowsInShared;
+  /// Sums over rows that stand in shared memory while rows are walked; each
+  /// thread of each group has its own.
+  struct {
+    llvm::DenseMap<const Root *, mlir::Value> memory;
+    const Work *work = nullptr;
+    mlir::Value group;
+  } sharedSums;
   Chunk *openedChunk = nullptr;
   int64_t openedLane = 0;
 };

@@ -54,6 +54,12 @@ LogicalResult GpuEmitter::emitChunk(ArrayRef<const Root *> roots, Chunk &chunk,
   for (const Root *root : roots) {
     SmallVector<Index> indices = *plan.indicesOf(*root, nest);
     PendingStore pending{root, &chunk, {}};
+    Value memory = sharedSums.memory.lookup(root);
+    if (memory) {
+      OpBuilder outer = std::exchange(b, chunk.origin.builder);
+      readSums(*root, *sharedSums.work, memory, sharedSums.group, slot, sums);
+      b = outer;
+    }
     for (int64_t lane = 0; lane < chunk.width; ++lane) {
       openedLane = lane;
       columnScope = chunk.lanes[lane].get();
@@ -80,6 +86,11 @@ LogicalResult GpuEmitter::emitChunk(ArrayRef<const Root *> roots, Chunk &chunk,
     columnScope = nullptr;
     if (failed)
       return failure();
+    if (memory) {
+      OpBuilder outer = std::exchange(b, chunk.origin.builder);
+      writeSums(*root, *sharedSums.work, memory, sharedSums.group, slot, sums);
+      b = outer;
+    }
     if (!root->reduction())
       stores.push_back(std::move(pending));
   }
@@ -247,12 +258,15 @@ void GpuEmitter::finishReductions(ArrayRef<const Root *> reductions,
       continue;
     }
     rowValues[root->tensor] = total;
-    if (Value buffer = bufferOf(*root))
-      storeRowValue(*root, total, buffer,
-                    rootOffset(*root,
-                               *plan.indicesOf(*root, plan.nests[currentNest]),
-                               *rowScope),
-                    work);
+    Value buffer = bufferOf(*root);
+    if (!buffer)
+      continue;
+    Value offset = rootOffset(
+        *root, *plan.indicesOf(*root, plan.nests[currentNest]), *rowScope);
+    if (isAdded(*root))
+      total = combine(*root, memref::LoadOp::create(b, loc, buffer, offset),
+                      total, b);
+    storeRowValue(*root, total, buffer, offset, work);
   }
 }
 

@@ -20,7 +20,8 @@ static constexpr int64_t kSumThreads = 256;
 FailureOr<Value> GpuEmitter::initialValue(const Root &root, Value offset) {
   linalg::GenericOp op = root.reduction();
   Value init = op.getDpsInits()[0];
-  if (buffers.lookup(init) && buffers.lookup(init) == bufferOf(root))
+  if (isAdded(root) ||
+      (buffers.lookup(init) && buffers.lookup(init) == bufferOf(root)))
     return Value(memref::LoadOp::create(b, loc, bufferOf(root), offset));
   auto fill = init.getDefiningOp<linalg::FillOp>();
   Attribute start;

@@ -20,6 +20,12 @@ static int64_t maxSumsOfThread(const Team &team) {
   return team.threads > 512 ? 16 : team.threads > 256 ? 32 : 72;
 }
 
+/// Sums of a thread that leave its registers room for a row beside them.
+static constexpr int64_t kMaxSumsBesideRow = 32;
+
+/// What blocks may use of the 48 KiB of shared memory that need no asking.
+static constexpr int64_t kMaxSharedSums = 40 * 1024;
+
 /// Rows up to this length are shared by one warp at most: 24 columns a thread.
 static constexpr int64_t kMaxWarpColumns = 768;
 
@@ -49,6 +55,13 @@ Team teamFor(int64_t columns) {
   else
     // While one block waits at the end of a pass another has work.
     team.threads = 512;
+  team.slots = llvm::divideCeil(team.chunks, team.threads);
+  return team;
+}
+
+Team rowsTeamFor(int64_t columns) {
+  Team team = teamFor(columns);
+  team.threads = std::max<int64_t>(team.threads, 32);
   team.slots = llvm::divideCeil(team.chunks, team.threads);
   return team;
 }
@@ -145,6 +158,11 @@ void LaunchPlan::addColumnSums(unsigned number, ArrayRef<const Root *> roots,
   launch.afterRows = afterRows;
   llvm::append_range(launch.roots, roots);
   RowGroups groups = groupsFor(launch.split.summed(), nest.columns);
+  Team team = rowsTeamFor(nest.columns);
+  int64_t perThread = team.slots * team.width * roots.size();
+  launch.sumsInShared =
+      kind == LaunchKind::RowsAndColumns && perThread > kMaxSumsBesideRow &&
+      perThread * team.threads * groups.perBlock * 4 <= kMaxSharedSums;
   if (groups.blocks > 1)
     for (const Root *root : roots)
       addSums(*root, launch.split, groups.blocks,

@@ -40,6 +40,10 @@ struct Team {
 /// reduction would be other bits in another kernel.
 Team teamFor(int64_t columns);
 
+/// The same for threads that also add rows up: at least a warp. Those without
+/// columns add nothing to the sums of a row.
+Team rowsTeamFor(int64_t columns);
+
 /// How `rows` are dealt to groups that add them up, each row in ascending
 /// order, for each column: row r belongs to group r % groups.
 struct RowGroups {
@@ -110,6 +114,8 @@ struct Launch {
   RowSplit split;
   /// Reads row values and elements of this nest from memory.
   bool afterRows = false;
+  /// Whether sums over rows stand in shared memory while rows are walked.
+  bool sumsInShared = false;
   std::vector<PartialSums> sums;
   /// Rows too long for registers that later passes read from shared memory.
   std::vector<CachedRow> cache;

@@ -266,6 +266,59 @@ TEST(GpuKernels, SumsDoNotDependOnFusion) {
   }
 }
 
+/// The whole sum is added to what is there: the same bits as in two steps, for
+/// sums of one block and of many, over rows, columns and both.
+TEST(GpuKernels, SumsAddedToGradients) {
+  std::string text = withShape(std::string(kLayerNormBackward) + R"mlir(
+    func.func @rows(%x: tensor<$Rx$Nxf32>) -> tensor<$Rxf32> {
+      %0 = nn.reduce_sum %x axes = [1] : tensor<$Rx$Nxf32> -> tensor<$Rxf32>
+      return %0 : tensor<$Rxf32>
+    }
+    func.func @all(%x: tensor<$Rx$Nxf32>) -> tensor<f32> {
+      %0 = nn.reduce_sum %x axes = [0, 1] : tensor<$Rx$Nxf32> -> tensor<f32>
+      return %0 : tensor<f32>
+    }
+    func.func @columns(%x: tensor<3x$Nxf32>) -> tensor<$Nxf32> {
+      %0 = nn.reduce_sum %x axes = [0] : tensor<3x$Nxf32> -> tensor<$Nxf32>
+      return %0 : tensor<$Nxf32>
+    })mlir",
+                               70, 768);
+  Program program(text);
+  ASSERT_TRUE(program.ok);
+  OwningOpRef<ModuleOp> changed(program.module().clone());
+  for (auto kernel : changed->getOps<func::FuncOp>())
+    for (unsigned i = kernel.getNumResults() == 3; i < kernel.getNumResults();
+         ++i)
+      kernel.setResultAttr(i, "nn.added", UnitAttr::get(kernel.getContext()));
+  for (auto kernel : program.module().getOps<func::FuncOp>()) {
+    std::vector<Buffer> plain;
+    for (Type type : kernel.getArgumentTypes()) {
+      plain.emplace_back(cast<RankedTensorType>(type));
+      for (int64_t i = 0; i < plain.back().size(); ++i)
+        plain.back().set(i, std::sin(1.7 * i + plain.size()));
+    }
+    for (Type type : kernel.getResultTypes()) {
+      plain.emplace_back(cast<RankedTensorType>(type));
+      for (int64_t i = 0; i < plain.back().size(); ++i)
+        plain.back().set(i, 0.3 + i % 5);
+    }
+    std::vector<Buffer> added = plain, before = plain;
+    program.callOnGpu(kernel.getName(), plain);
+    program.callOnGpu(*changed, kernel.getName(), added);
+    unsigned first = kernel.getNumArguments();
+    for (unsigned r = 0; r < kernel.getNumResults(); ++r) {
+      bool isAdded = r > 0 || kernel.getNumResults() == 1;
+      for (int64_t i = 0; i < added[first + r].size(); ++i) {
+        auto sum = static_cast<float>(plain[first + r].get(i));
+        if (isAdded)
+          sum = static_cast<float>(before[first + r].get(i)) + sum;
+        ASSERT_EQ(added[first + r].get(i), sum)
+            << kernel.getName().str() << " result " << r << " at " << i;
+      }
+    }
+  }
+}
+
 /// Optimizers and sums of gradients run in place, in one launch.
 TEST(GpuKernels, UpdatesInPlace) {
   for (const char *name : {"sgd", "adam", "adamw", "rmsprop"}) {

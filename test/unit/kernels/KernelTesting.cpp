@@ -89,9 +89,22 @@ bool Program::compile() {
   return library != nullptr;
 }
 
+void Program::callOnGpu(ModuleOp module, StringRef name,
+                        std::vector<Buffer> &arguments) {
+  FailureOr<GpuKernels> compiled = compileGpuKernels(module, architecture);
+  ASSERT_TRUE(succeeded(compiled));
+  run(*compiled, ptx::Module::parse(compiled->ptx.front().text), name,
+      arguments);
+}
+
 void Program::callOnGpu(StringRef name, std::vector<Buffer> &arguments) {
+  run(gpuKernels, *ptxModule, name, arguments);
+}
+
+void Program::run(const GpuKernels &compiled, const ptx::Module &code,
+                  StringRef name, std::vector<Buffer> &arguments) {
   const GpuKernel *kernel = nullptr;
-  for (const GpuKernel &candidate : gpuKernels.kernels)
+  for (const GpuKernel &candidate : compiled.kernels)
     if (candidate.name == name)
       kernel = &candidate;
   ASSERT_NE(kernel, nullptr) << name.str();
@@ -109,11 +122,11 @@ void Program::callOnGpu(StringRef name, std::vector<Buffer> &arguments) {
     parameters.add(scratch.data());
   }
   for (const GpuLaunch &launch : kernel->launches)
-    ptxModule->launch(launch.entry,
-                      {{static_cast<uint32_t>(launch.grid)},
-                       {static_cast<uint32_t>(launch.block)},
-                       static_cast<uint32_t>(launch.sharedBytes)},
-                      parameters.bytes(), memory);
+    code.launch(launch.entry,
+                {{static_cast<uint32_t>(launch.grid)},
+                 {static_cast<uint32_t>(launch.block)},
+                 static_cast<uint32_t>(launch.sharedBytes)},
+                parameters.bytes(), memory);
 }
 
 void Program::call(StringRef name, std::vector<Buffer> &arguments) {

@@ -49,9 +49,15 @@ public:
   void call(llvm::StringRef name, std::vector<Buffer> &arguments);
   /// The same in the interpreter of PTX.
   void callOnGpu(llvm::StringRef name, std::vector<Buffer> &arguments);
+  /// The same with kernels of `module`, which are compiled for GPUs alone.
+  void callOnGpu(mlir::ModuleOp module, llvm::StringRef name,
+                 std::vector<Buffer> &arguments);
   const GpuKernels &onGpu() const { return gpuKernels; }
 
 private:
+  static void run(const GpuKernels &compiled, const ptx::Module &code,
+                  llvm::StringRef name, std::vector<Buffer> &arguments);
+
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> kernels;
   std::string folder;

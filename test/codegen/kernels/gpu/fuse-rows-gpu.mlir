@@ -45,6 +45,14 @@ func.func private @long_softmax(%x: tensor<2x40001xf32>) -> tensor<2x40001xf32> 
   return %0 : tensor<2x40001xf32>
 }
 
+// CHECK-LABEL: func.func @layer_norm_gradient(
+func.func private @layer_norm_gradient(%dy: tensor<64x768xf32>, %x: tensor<64x768xf32>, %s: tensor<768xf32>, %m: tensor<64xf32>, %r: tensor<64xf32>)
+    -> (tensor<64x768xf32>, tensor<768xf32> {nn.added}, tensor<768xf32>) {
+  %0:3 = nn.layer_norm_backward %dy, %x, %s, %m, %r
+      : (tensor<64x768xf32>, tensor<64x768xf32>, tensor<768xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<64x768xf32>, tensor<768xf32>, tensor<768xf32>)
+  return %0#0, %0#1, %0#2 : tensor<64x768xf32>, tensor<768xf32>, tensor<768xf32>
+}
+
 // CHECK-LABEL: func.func @kept_softmax(
 // CHECK:       %[[BYTES:.*]] = arith.constant 80000 : i32
 // CHECK:       gpu.launch_func @kernels::@kept_softmax {{.*}} dynamic_shared_memory_size %[[BYTES]]
@@ -121,6 +129,26 @@ func.func private @wide(%g: tensor<3000000000xf32>, %x: tensor<3000000000xf32>)
 // CHECK:       scf.for
 // CHECK:         math.exp
 // CHECK:         memref.store
+
+// Registers have no room for two sums of 24 columns beside a row: they stand in
+// shared memory while a warp walks its rows, then the four warps join.
+// CHECK-LABEL: gpu.func @layer_norm_gradient$1(
+// CHECK-SAME:  workgroup(%[[S1:[a-z0-9]+]] : memref<3072xf32, #gpu.address_space<workgroup>>, %[[S2:[a-z0-9]+]] : memref<3072xf32, #gpu.address_space<workgroup>>)
+// CHECK:       vector.store %{{.*}}, %[[S1]]
+// CHECK:       vector.store %{{.*}}, %[[S2]]
+// CHECK:       scf.for %{{[^(]*}} {
+// CHECK:         vector.load %[[S1]]
+// CHECK:         arith.addf
+// CHECK:         vector.store %{{.*}}, %[[S1]]
+// CHECK:       gpu.barrier
+// CHECK:       scf.if
+
+// A result that is added to what is there begins with it.
+// CHECK-LABEL: gpu.func @layer_norm_gradient$2(
+// CHECK-SAME:  , %[[SCALE:[a-z0-9]+]]: memref<768xf32> {llvm.align = 16 : i64, llvm.noalias},
+// CHECK:       %[[BEFORE:.*]] = memref.load %[[SCALE]]
+// CHECK-NEXT:  %[[AFTER:.*]] = arith.addf %[[BEFORE]],
+// CHECK-NEXT:  memref.store %[[AFTER]], %[[SCALE]]
 
 // The first pass over a row that fits leaves it in shared memory for the others.
 // CHECK-LABEL: gpu.func @kept_softmax(
