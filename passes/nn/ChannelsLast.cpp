@@ -110,12 +110,18 @@ static Value permutedAfter(Value value, ArrayRef<int64_t> permutation) {
 }
 
 Value ChannelsLast::last(Value value) {
-  auto [known, isNew] = lastForms.insert({value, Value()});
-  if (isNew) {
-    Value made = permutedAfter(value, kToChannelsLast);
-    return lastForms[value] = made;
-  }
-  return known->second;
+  if (Value known = lastForms.lookup(value))
+    return known;
+  auto cast = value.getDefiningOp<CastOp>();
+  if (!cast || !cast->hasOneUse())
+    return lastForms[value] = permutedAfter(value, kToChannelsLast);
+  // The other way round they are one kernel.
+  OpBuilder builder(cast);
+  Value moved = permuted(builder, cast.getX(), kToChannelsLast);
+  old.push_back(cast);
+  return lastForms[value] =
+             CastOp::create(builder, cast.getLoc(),
+                            channelsLast(tensorOf(value), true), moved);
 }
 
 /// The form of an operand that broadcasts to images.

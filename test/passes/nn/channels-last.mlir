@@ -115,6 +115,19 @@ func.func @pieces(%x: tensor<2x8x8x2xf32>) -> (tensor<2x8x8x8xf32>, tensor<2x8x8
   return %t, %last : tensor<2x8x8x8xf32>, tensor<2x8x8x8xf32>
 }
 
+// What is rounded for a convolution alone is transposed before: one kernel does both.
+// CHECK-LABEL: func.func @rounded
+// CHECK:         %[[T:.*]] = nn.transpose %arg0 permutation = [0, 2, 3, 1] : tensor<2x2x8x8xf32> -> tensor<2x8x8x2xf32>
+// CHECK-NEXT:    %[[C:.*]] = nn.cast %[[T]] : tensor<2x8x8x2xf32> -> tensor<2x8x8x2xbf16>
+// CHECK-NOT:     nn.cast
+// CHECK:         nn.conv %[[C]]
+func.func @rounded(%x: tensor<2x2x8x8xf32>) -> tensor<2x4x8x8xbf16> {
+  %c = nn.cast %x : tensor<2x2x8x8xf32> -> tensor<2x2x8x8xbf16>
+  %w = nn.parameter @w : tensor<4x2x3x3xbf16>
+  %y = nn.conv %c, %w strides = [1, 1] pads = [1, 1, 1, 1] dilations = [1, 1] groups = 1 : (tensor<2x2x8x8xbf16>, tensor<4x2x3x3xbf16>) -> tensor<2x4x8x8xbf16>
+  return %y : tensor<2x4x8x8xbf16>
+}
+
 // Dropout's numbers go by the place of an element.
 // CHECK-LABEL: func.func @dropout
 // CHECK:         %[[Y:.*]] = nn.conv

@@ -150,4 +150,41 @@ TEST_F(ConvolutionPlans, Vgg19InBf16) {
 TEST_F(ConvolutionPlans, ResNet50InTf32) { check(h100, resNet50(), tf32); }
 TEST_F(ConvolutionPlans, ResNet50InFullF32) { check(a100, resNet50(), full); }
 
+/// Groups, single channels, dilation, lopsided padding, odd sizes: in every
+/// precision and layout, on tensor cores or not.
+TEST_F(ConvolutionPlans, WhateverTheShape) {
+  const ConvolutionShape plain = {.n = 8,
+                                  .c = 64,
+                                  .h = 28,
+                                  .w = 28,
+                                  .o = 64,
+                                  .kh = 3,
+                                  .kw = 3,
+                                  .padTop = 1,
+                                  .padLeft = 1,
+                                  .padBottom = 1,
+                                  .padRight = 1};
+  std::vector<ConvolutionShape> shapes(5, plain);
+  shapes[0].groups = 4;
+  shapes[1].groups = 64;
+  shapes[2].dilationH = shapes[2].dilationW = 2;
+  shapes[3].strideH = shapes[3].strideW = 2;
+  shapes[3].padTop = shapes[3].padLeft = 0;
+  shapes[4].c = 5;
+  shapes[4].o = 7;
+  const CudnnDescriptor device = describe(a100);
+  for (ConvolutionShape shape : shapes)
+    for (const Mode mode :
+         {bf16, tf32, full, Mode{ElementType::F32, false, true},
+          Mode{ElementType::BF16, true, false}})
+      for (const auto direction :
+           {ConvolutionDirection::Forward, ConvolutionDirection::BackwardData,
+            ConvolutionDirection::BackwardWeight}) {
+        shape.type = mode.type;
+        shape.channelsLast = mode.channelsLast;
+        EXPECT_NO_THROW(planConvolution({nullptr, &device}, direction, shape,
+                                        /*hasBias=*/true, mode.mayRound));
+      }
+}
+
 #endif
