@@ -191,6 +191,21 @@ func.func private @batch_norm_backward_32x64x112x112(%dy: tensor<32x64x112x112xf
   return %0#0, %0#1, %0#2 : tensor<32x64x112x112xf32>, tensor<64xf32>, tensor<64xf32>
 }
 
+func.func private @batch_norm_relu_32x112x112x64(%x: tensor<32x112x112x64xf32>, %s: tensor<64xf32>, %b: tensor<64xf32>)
+    -> (tensor<32x112x112x64xf32>, tensor<32x112x112x64xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %0:3 = nn.batch_norm %x, %s, %b epsilon = 1.0E-5 momentum = 0.9 channels_last
+      : (tensor<32x112x112x64xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<32x112x112x64xf32>, tensor<64xf32>, tensor<64xf32>)
+  %1 = nn.relu %0#0 : tensor<32x112x112x64xf32>
+  return %0#0, %1, %0#1, %0#2 : tensor<32x112x112x64xf32>, tensor<32x112x112x64xf32>, tensor<64xf32>, tensor<64xf32>
+}
+
+func.func private @batch_norm_backward_32x112x112x64(%dy: tensor<32x112x112x64xf32>, %x: tensor<32x112x112x64xf32>, %s: tensor<64xf32>, %m: tensor<64xf32>, %v: tensor<64xf32>)
+    -> (tensor<32x112x112x64xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %0:3 = nn.batch_norm_backward %dy, %x, %s, %m, %v epsilon = 1.0E-5 channels_last
+      : (tensor<32x112x112x64xf32>, tensor<32x112x112x64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<32x112x112x64xf32>, tensor<64xf32>, tensor<64xf32>)
+  return %0#0, %0#1, %0#2 : tensor<32x112x112x64xf32>, tensor<64xf32>, tensor<64xf32>
+}
+
 func.func private @batch_norm_relu_32x256x56x56(%x: tensor<32x256x56x56xf32>, %s: tensor<256xf32>, %b: tensor<256xf32>)
     -> (tensor<32x256x56x56xf32>, tensor<32x256x56x56xf32>, tensor<256xf32>, tensor<256xf32>) {
   %0:3 = nn.batch_norm %x, %s, %b epsilon = 1.0E-5 momentum = 0.9
@@ -234,54 +249,54 @@ func.func private @cross_entropy_and_gradient_32x1000(%x: tensor<32x1000xf32>, %
   return %0#0, %0#1, %1 : tensor<f32>, tensor<32xf32>, tensor<32x1000xf32>
 }
 
-func.func private @batch_norm_relu_32x64x112x112_bf16(%x: tensor<32x64x112x112xbf16>, %s: tensor<64xf32>, %b: tensor<64xf32>)
-    -> (tensor<32x64x112x112xbf16>, tensor<32x64x112x112xbf16>, tensor<64xf32>, tensor<64xf32>) {
-  %0:3 = nn.batch_norm %x, %s, %b epsilon = 1.0E-5 momentum = 0.9
-      : (tensor<32x64x112x112xbf16>, tensor<64xf32>, tensor<64xf32>) -> (tensor<32x64x112x112xbf16>, tensor<64xf32>, tensor<64xf32>)
-  %1 = nn.relu %0#0 : tensor<32x64x112x112xbf16>
-  return %0#0, %1, %0#1, %0#2 : tensor<32x64x112x112xbf16>, tensor<32x64x112x112xbf16>, tensor<64xf32>, tensor<64xf32>
+func.func private @batch_norm_relu_32x112x112x64_bf16(%x: tensor<32x112x112x64xbf16>, %s: tensor<64xf32>, %b: tensor<64xf32>)
+    -> (tensor<32x112x112x64xbf16>, tensor<32x112x112x64xbf16>, tensor<64xf32>, tensor<64xf32>) {
+  %0:3 = nn.batch_norm %x, %s, %b epsilon = 1.0E-5 momentum = 0.9 channels_last
+      : (tensor<32x112x112x64xbf16>, tensor<64xf32>, tensor<64xf32>) -> (tensor<32x112x112x64xbf16>, tensor<64xf32>, tensor<64xf32>)
+  %1 = nn.relu %0#0 : tensor<32x112x112x64xbf16>
+  return %0#0, %1, %0#1, %0#2 : tensor<32x112x112x64xbf16>, tensor<32x112x112x64xbf16>, tensor<64xf32>, tensor<64xf32>
 }
 
-func.func private @batch_norm_backward_32x64x112x112_bf16(%dy: tensor<32x64x112x112xbf16>, %x: tensor<32x64x112x112xbf16>, %s: tensor<64xf32>, %m: tensor<64xf32>, %v: tensor<64xf32>)
-    -> (tensor<32x64x112x112xbf16>, tensor<64xf32>, tensor<64xf32>) {
-  %0:3 = nn.batch_norm_backward %dy, %x, %s, %m, %v epsilon = 1.0E-5
-      : (tensor<32x64x112x112xbf16>, tensor<32x64x112x112xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<32x64x112x112xbf16>, tensor<64xf32>, tensor<64xf32>)
-  return %0#0, %0#1, %0#2 : tensor<32x64x112x112xbf16>, tensor<64xf32>, tensor<64xf32>
+func.func private @batch_norm_backward_32x112x112x64_bf16(%dy: tensor<32x112x112x64xbf16>, %x: tensor<32x112x112x64xbf16>, %s: tensor<64xf32>, %m: tensor<64xf32>, %v: tensor<64xf32>)
+    -> (tensor<32x112x112x64xbf16>, tensor<64xf32>, tensor<64xf32>) {
+  %0:3 = nn.batch_norm_backward %dy, %x, %s, %m, %v epsilon = 1.0E-5 channels_last
+      : (tensor<32x112x112x64xbf16>, tensor<32x112x112x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<32x112x112x64xbf16>, tensor<64xf32>, tensor<64xf32>)
+  return %0#0, %0#1, %0#2 : tensor<32x112x112x64xbf16>, tensor<64xf32>, tensor<64xf32>
 }
 
-func.func private @batch_norm_relu_32x256x56x56_bf16(%x: tensor<32x256x56x56xbf16>, %s: tensor<256xf32>, %b: tensor<256xf32>)
-    -> (tensor<32x256x56x56xbf16>, tensor<32x256x56x56xbf16>, tensor<256xf32>, tensor<256xf32>) {
-  %0:3 = nn.batch_norm %x, %s, %b epsilon = 1.0E-5 momentum = 0.9
-      : (tensor<32x256x56x56xbf16>, tensor<256xf32>, tensor<256xf32>) -> (tensor<32x256x56x56xbf16>, tensor<256xf32>, tensor<256xf32>)
-  %1 = nn.relu %0#0 : tensor<32x256x56x56xbf16>
-  return %0#0, %1, %0#1, %0#2 : tensor<32x256x56x56xbf16>, tensor<32x256x56x56xbf16>, tensor<256xf32>, tensor<256xf32>
+func.func private @batch_norm_relu_32x56x56x256_bf16(%x: tensor<32x56x56x256xbf16>, %s: tensor<256xf32>, %b: tensor<256xf32>)
+    -> (tensor<32x56x56x256xbf16>, tensor<32x56x56x256xbf16>, tensor<256xf32>, tensor<256xf32>) {
+  %0:3 = nn.batch_norm %x, %s, %b epsilon = 1.0E-5 momentum = 0.9 channels_last
+      : (tensor<32x56x56x256xbf16>, tensor<256xf32>, tensor<256xf32>) -> (tensor<32x56x56x256xbf16>, tensor<256xf32>, tensor<256xf32>)
+  %1 = nn.relu %0#0 : tensor<32x56x56x256xbf16>
+  return %0#0, %1, %0#1, %0#2 : tensor<32x56x56x256xbf16>, tensor<32x56x56x256xbf16>, tensor<256xf32>, tensor<256xf32>
 }
 
-func.func private @batch_norm_backward_32x256x56x56_bf16(%dy: tensor<32x256x56x56xbf16>, %x: tensor<32x256x56x56xbf16>, %s: tensor<256xf32>, %m: tensor<256xf32>, %v: tensor<256xf32>)
-    -> (tensor<32x256x56x56xbf16>, tensor<256xf32>, tensor<256xf32>) {
-  %0:3 = nn.batch_norm_backward %dy, %x, %s, %m, %v epsilon = 1.0E-5
-      : (tensor<32x256x56x56xbf16>, tensor<32x256x56x56xbf16>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>) -> (tensor<32x256x56x56xbf16>, tensor<256xf32>, tensor<256xf32>)
-  return %0#0, %0#1, %0#2 : tensor<32x256x56x56xbf16>, tensor<256xf32>, tensor<256xf32>
+func.func private @batch_norm_backward_32x56x56x256_bf16(%dy: tensor<32x56x56x256xbf16>, %x: tensor<32x56x56x256xbf16>, %s: tensor<256xf32>, %m: tensor<256xf32>, %v: tensor<256xf32>)
+    -> (tensor<32x56x56x256xbf16>, tensor<256xf32>, tensor<256xf32>) {
+  %0:3 = nn.batch_norm_backward %dy, %x, %s, %m, %v epsilon = 1.0E-5 channels_last
+      : (tensor<32x56x56x256xbf16>, tensor<32x56x56x256xbf16>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>) -> (tensor<32x56x56x256xbf16>, tensor<256xf32>, tensor<256xf32>)
+  return %0#0, %0#1, %0#2 : tensor<32x56x56x256xbf16>, tensor<256xf32>, tensor<256xf32>
 }
 
-func.func private @batch_norm_relu_32x2048x7x7_bf16(%x: tensor<32x2048x7x7xbf16>, %s: tensor<2048xf32>, %b: tensor<2048xf32>)
-    -> (tensor<32x2048x7x7xbf16>, tensor<32x2048x7x7xbf16>, tensor<2048xf32>, tensor<2048xf32>) {
-  %0:3 = nn.batch_norm %x, %s, %b epsilon = 1.0E-5 momentum = 0.9
-      : (tensor<32x2048x7x7xbf16>, tensor<2048xf32>, tensor<2048xf32>) -> (tensor<32x2048x7x7xbf16>, tensor<2048xf32>, tensor<2048xf32>)
-  %1 = nn.relu %0#0 : tensor<32x2048x7x7xbf16>
-  return %0#0, %1, %0#1, %0#2 : tensor<32x2048x7x7xbf16>, tensor<32x2048x7x7xbf16>, tensor<2048xf32>, tensor<2048xf32>
+func.func private @batch_norm_relu_32x7x7x2048_bf16(%x: tensor<32x7x7x2048xbf16>, %s: tensor<2048xf32>, %b: tensor<2048xf32>)
+    -> (tensor<32x7x7x2048xbf16>, tensor<32x7x7x2048xbf16>, tensor<2048xf32>, tensor<2048xf32>) {
+  %0:3 = nn.batch_norm %x, %s, %b epsilon = 1.0E-5 momentum = 0.9 channels_last
+      : (tensor<32x7x7x2048xbf16>, tensor<2048xf32>, tensor<2048xf32>) -> (tensor<32x7x7x2048xbf16>, tensor<2048xf32>, tensor<2048xf32>)
+  %1 = nn.relu %0#0 : tensor<32x7x7x2048xbf16>
+  return %0#0, %1, %0#1, %0#2 : tensor<32x7x7x2048xbf16>, tensor<32x7x7x2048xbf16>, tensor<2048xf32>, tensor<2048xf32>
 }
 
-func.func private @batch_norm_backward_32x2048x7x7_bf16(%dy: tensor<32x2048x7x7xbf16>, %x: tensor<32x2048x7x7xbf16>, %s: tensor<2048xf32>, %m: tensor<2048xf32>, %v: tensor<2048xf32>)
-    -> (tensor<32x2048x7x7xbf16>, tensor<2048xf32>, tensor<2048xf32>) {
-  %0:3 = nn.batch_norm_backward %dy, %x, %s, %m, %v epsilon = 1.0E-5
-      : (tensor<32x2048x7x7xbf16>, tensor<32x2048x7x7xbf16>, tensor<2048xf32>, tensor<2048xf32>, tensor<2048xf32>) -> (tensor<32x2048x7x7xbf16>, tensor<2048xf32>, tensor<2048xf32>)
-  return %0#0, %0#1, %0#2 : tensor<32x2048x7x7xbf16>, tensor<2048xf32>, tensor<2048xf32>
+func.func private @batch_norm_backward_32x7x7x2048_bf16(%dy: tensor<32x7x7x2048xbf16>, %x: tensor<32x7x7x2048xbf16>, %s: tensor<2048xf32>, %m: tensor<2048xf32>, %v: tensor<2048xf32>)
+    -> (tensor<32x7x7x2048xbf16>, tensor<2048xf32>, tensor<2048xf32>) {
+  %0:3 = nn.batch_norm_backward %dy, %x, %s, %m, %v epsilon = 1.0E-5 channels_last
+      : (tensor<32x7x7x2048xbf16>, tensor<32x7x7x2048xbf16>, tensor<2048xf32>, tensor<2048xf32>, tensor<2048xf32>) -> (tensor<32x7x7x2048xbf16>, tensor<2048xf32>, tensor<2048xf32>)
+  return %0#0, %0#1, %0#2 : tensor<32x7x7x2048xbf16>, tensor<2048xf32>, tensor<2048xf32>
 }
 
-func.func private @reduce_mean_32x2048x7x7_bf16(%x: tensor<32x2048x7x7xbf16>)
+func.func private @reduce_mean_32x7x7x2048_bf16(%x: tensor<32x7x7x2048xbf16>)
     -> tensor<32x2048xbf16> {
-  %0 = nn.reduce_mean %x axes = [2, 3] : tensor<32x2048x7x7xbf16> -> tensor<32x2048xbf16>
+  %0 = nn.reduce_mean %x axes = [1, 2] : tensor<32x7x7x2048xbf16> -> tensor<32x2048xbf16>
   return %0 : tensor<32x2048xbf16>
 }
 
