@@ -5,13 +5,19 @@
 
 MODEL is a language model; `tools/reference/export_models.py gpt-s gpt-s.onnx` writes
 one whose time goes into matrix products. Programs of both precisions alternate in
-one run. Prints a Markdown table of medians, and what this CPU has for bf16: AMX
-(products four to seven times as fast as float32) or AVX-512 BF16 (up to twice).
+one run. Prints a Markdown table of medians, what the compiler predicted, and what
+this CPU has for bf16: AMX (products four to seven times as fast as float32) or
+AVX-512 BF16 (twice).
+
+Times of steps are also taken in processor time, which other processes on the same
+cores change less: that of a run of eleven steps less that of one step, by ten. Where
+threads wait for each other it counts waiting too.
 """
 
 import argparse
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -29,19 +35,32 @@ def compile_model(model, out, size, precision):
         sys.exit(result.stderr)
 
 
-def step_time(out, threads):
+def run(out, threads, steps, log):
+    """One run: its output, and the processor time that it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = subprocess.run(
+        ["taskset", "-c", f"0-{threads - 1}", os.path.join(out, "train"), "--steps", str(steps),
+         "--data", "tokens=random", "--data", "targets=random", "--lr", "1e-4",
+         "--threads-per-rank", str(threads), "--save", "none", "--log", log],
+        capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(result.stdout + result.stderr)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return result.stdout, (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)
+
+
+def measure(out, threads):
+    """Milliseconds of a step on the clock, of the processor, and as predicted; MiB."""
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as log:
-        result = subprocess.run(
-            ["taskset", "-c", f"0-{threads - 1}", os.path.join(out, "train"), "--steps", "6",
-             "--data", "tokens=random", "--data", "targets=random", "--lr", "1e-4",
-             "--threads-per-rank", str(threads), "--save", "none", "--log", log.name],
-            capture_output=True, text=True)
-        if result.returncode != 0:
-            sys.exit(result.stdout + result.stderr)
+        once = run(out, threads, 1, log.name)[1]
+        output, whole = run(out, threads, 11, log.name)
         with open(log.name) as file:
-            seconds = [float(s) for s in re.findall(r'"seconds":([0-9.e-]+)', file.read())]
-    memory = re.search(r"planned ([0-9,]+)", result.stdout)
-    return 1e3 * statistics.median(seconds[1:]), int(memory.group(1).replace(",", "")) / 2**20
+            text = file.read()
+    seconds = [float(s) for s in re.findall(r'"seconds":([0-9.e-]+)', text)]
+    predicted = float(re.search(r'"predicted_step_seconds":([0-9.e-]+)', text).group(1))
+    memory = re.search(r"planned ([0-9,]+)", output)
+    return (1e3 * statistics.median(seconds[1:]), 1e3 * (whole - once) / 10, 1e3 * predicted,
+            int(memory.group(1).replace(",", "")) / 2**20)
 
 
 def main():
@@ -59,20 +78,21 @@ def main():
     precisions = ("f32", "bf16")
     for precision in precisions:
         compile_model(a.model, os.path.join(work, precision), a.micro_batch_size, precision)
-    print("| threads | f32 ms | bf16 ms | f32 / bf16 | f32 MiB | bf16 MiB |")
-    print("|---|---|---|---|---|---|")
+    print("| threads | | f32 ms | bf16 ms | f32 / bf16 |")
+    print("|---|---|---|---|---|")
     for threads in map(int, a.threads.split(",")):
-        times = {precision: [] for precision in precisions}
-        memory = {}
-        for _ in range(a.rounds):
-            for precision in precisions:
-                milliseconds, memory[precision] = step_time(os.path.join(work, precision), threads)
-                times[precision].append(milliseconds)
-        ratios = [f32 / bf16 for f32, bf16 in zip(times["f32"], times["bf16"])]
-        print(f"| {threads} | {statistics.median(times['f32']):.0f} | "
-              f"{statistics.median(times['bf16']):.0f} | **{statistics.median(ratios):.2f}** "
-              f"({min(ratios):.2f} to {max(ratios):.2f}) | {memory['f32']:.0f} | "
-              f"{memory['bf16']:.0f} |", flush=True)
+        rounds = [[measure(os.path.join(work, precision), threads) for precision in precisions]
+                  for _ in range(a.rounds)]
+        for kind, what in enumerate(("clock", "processor")):
+            pairs = [(f32[kind], bf16[kind]) for f32, bf16 in rounds]
+            ratios = [f32 / bf16 for f32, bf16 in pairs]
+            f32, bf16 = (statistics.median(times) for times in zip(*pairs))
+            print(f"| {threads} | {what} | {f32:.0f} | {bf16:.0f} | "
+                  f"**{statistics.median(ratios):.2f}** ({min(ratios):.2f} to {max(ratios):.2f}) |",
+                  flush=True)
+    f32, bf16 = rounds[-1]
+    print(f"\nPredicted for one thread: {f32[2]:.0f} ms and {bf16[2]:.0f} ms. "
+          f"Arenas: {f32[3]:.0f} MiB and {bf16[3]:.0f} MiB.")
 
 
 if __name__ == "__main__":
