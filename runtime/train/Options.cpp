@@ -281,8 +281,7 @@ std::string pipewright::runtime::helpText(const Program &program) {
   std::string text = "trains '" + std::string(program.name) + "' on " +
                      std::to_string(program.ranks.size()) +
                      (program.device ? " GPU ranks" : " ranks") +
-                     ": threads of one process, or processes of mpirun" +
-                     (program.device ? " or torchrun\n" : "\n");
+                     ": threads of one process, or a process for each\n";
   if (program.updates > 1) {
     const std::string updates = std::to_string(program.updates);
     text += "\na step is one update of the weights, from " +
@@ -317,5 +316,11 @@ data (--data, --eval-data, --predict) of an input:
                                  next tokens, the labels; taken by itself for
                                  the one input that fits and has no data
   same:NAME                      the same values as input NAME
+
+a process for each rank, over one or several hosts:
+  mpirun -n RANKS ...            or srun, or what else starts programs of MPI
+  torchrun --no-python ...       or whatever sets RANK and WORLD_SIZE, and on
+                                 several hosts MASTER_ADDR, MASTER_PORT and
+                                 LOCAL_RANK: over TCP, needs no MPI
 )";
 }
