@@ -209,7 +209,8 @@ LogicalResult BodyWriter::writeLaunch(nn::LaunchOp op) {
     arguments.push_back(buffer);
   }
   for (Value value : op->getResults()) {
-    Value buffer = bufferOf(value);
+    bool accumulates = false;
+    Value buffer = destinationOf(value, accumulates);
     if (!buffer)
       return failure();
     arguments.push_back(buffer);

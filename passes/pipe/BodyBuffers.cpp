@@ -102,9 +102,18 @@ Value pipewright::pipe::rootOf(Value value) {
   return value;
 }
 
+static bool addsByItself(Value product) {
+  Operation *op = product.getDefiningOp();
+  if (!isa_and_present<nn::LaunchOp>(op))
+    return isa_and_present<nn::MatmulOp, nn::ConvBackwardWeightOp,
+                           nn::EmbeddingBackwardOp>(op);
+  auto added = op->getAttrOfType<DenseI64ArrayAttr>(kAddedResults);
+  return added && llvm::is_contained(added.asArrayRef(),
+                                     cast<OpResult>(product).getResultNumber());
+}
+
 nn::AccumulateGradientOp pipewright::pipe::addedInPlace(Value product) {
-  if (!isa_and_present<nn::MatmulOp, nn::ConvBackwardWeightOp,
-                       nn::EmbeddingBackwardOp>(product.getDefiningOp()))
+  if (!addsByItself(product))
     return {};
   while (product.hasOneUse()) {
     Operation *user = *product.user_begin();

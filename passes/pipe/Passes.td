@@ -368,6 +368,31 @@ def PipeVerifySchedule : Pass<"pipe-verify-schedule", "::mlir::ModuleOp"> {
 // Scheduled level -> allocated level
 //===----------------------------------------------------------------------===//
 
+def PipeAccumulateInKernels
+    : Pass<"pipe-accumulate-in-kernels", "::mlir::ModuleOp"> {
+  let summary = "Let kernels add their sums to gradients";
+  let description = [{
+    Where `nn.accumulate_gradient` alone reads a sum over rows that a compiled
+    kernel ends in, the launch gets `nn.added`, the numbers of such results, and
+    so do these results of the kernel: it adds the sum to what stands there. The
+    sum is complete before it is added, so the numbers are those of two steps. A
+    kernel that other launches use without adding is copied. For GPUs, where each
+    launch costs some microseconds; the CPU's kernels do not know the attribute.
+
+    Idempotent.
+
+    ```mlir
+    %b = nn.launch @kernels::@bias_gradient(%dy) : (tensor<64x32xf32>) -> tensor<32xf32>
+    nn.accumulate_gradient @bias, %b : tensor<32xf32>
+    // becomes
+    %b = nn.launch @kernels::@bias_gradient(%dy) {nn.added = array<i64: 0>}
+        : (tensor<64x32xf32>) -> tensor<32xf32>
+    nn.accumulate_gradient @bias, %b : tensor<32xf32>
+    ```
+  }];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
 def PipePlanMemory : Pass<"pipe-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every value its bytes in the arena of its rank";
   let description = [{

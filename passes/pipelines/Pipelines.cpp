@@ -79,6 +79,9 @@ void buildScheduledPipeline(OpPassManager &pm,
 
 void buildAllocatedPipeline(OpPassManager &pm,
                             const AllocatedPipelineOptions &options) {
+  // What is added in place has no bytes of its own.
+  if (options.assignStreams)
+    pm.addPass(pipe::createPipeAccumulateInKernels());
   pm.addPass(pipe::createPipePlanMemory());
   pm.addPass(pipe::createPipeVerifyAllocated());
   if (options.assignStreams) {
