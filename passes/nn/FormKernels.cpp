@@ -80,7 +80,16 @@ static std::string nameKernel(ArrayRef<Operation *> ops) {
       parts.insert(name);
   if (parts.empty())
     parts.insert(ops.back()->getName().stripDialect());
-  SmallVector<StringRef> kept = llvm::to_vector(parts);
+  // An op beside its own gradient reads as one.
+  constexpr StringLiteral backward = "_backward";
+  SmallVector<std::string> kept;
+  for (StringRef part : parts) {
+    if (part.ends_with(backward) &&
+        parts.contains(part.drop_back(backward.size())))
+      continue;
+    bool hasGradient = parts.contains((part + backward).str());
+    kept.push_back(hasGradient ? (part + "_and_gradient").str() : part.str());
+  }
   // The beginning says what it is, the end what it is for.
   if (kept.size() > kMaxParts)
     kept.erase(kept.begin() + kMaxParts - 1, kept.end() - 1);

@@ -2,6 +2,8 @@
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-hoist-loss-gradient --pipe-hoist-loss-gradient --cse | FileCheck %s
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-hoist-loss-gradient --cse --pipe-rematerialize | FileCheck %s --check-prefix=REMAT
 // RUN: not pipewright-opt %s --split-input-file --pipe-differentiate --pipe-split-backward --pipe-hoist-loss-gradient 2>&1 | FileCheck %s --check-prefix=LATE
+// RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-hoist-loss-gradient --cse --nn-form-kernels | FileCheck %s --check-prefix=KERNEL
+// KERNEL: func.func private @softmax_cross_entropy_and_gradient_4x8(
 // LATE: error: 'pipe.stage' op has a split backward already; run pipe-hoist-loss-gradient before pipe-split-backward
 
 // Logits, row sums and labels are no longer handed over: only the gradient is.
