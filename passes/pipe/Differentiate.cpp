@@ -116,6 +116,12 @@ void StageGradient::copyForward() {
 
 void StageGradient::addGradient(Value value, Value gradient,
                                 Location location) {
+  // Sums of a weight's gradients need no tensor: each is added where all end.
+  if (auto parameter = value.getDefiningOp<nn::ParameterOp>()) {
+    nn::AccumulateGradientOp::create(builder, parameter.getLoc(),
+                                     parameter.getWeightAttr(), gradient);
+    return;
+  }
   Value &sum = gradients[value];
   sum = sum ? nn::AddOp::create(builder, location, sum, gradient).getResult()
             : gradient;
@@ -147,12 +153,6 @@ LogicalResult StageGradient::differentiate(Operation *op, Operation *copy) {
     resultGradients.push_back(gradients.lookup(result));
   if (llvm::none_of(resultGradients, [](Value v) { return bool(v); }))
     return success();
-  if (auto parameter = dyn_cast<nn::ParameterOp>(copy)) {
-    if (active.contains(op->getResult(0)))
-      nn::AccumulateGradientOp::create(
-          builder, op->getLoc(), parameter.getWeightAttr(), resultGradients[0]);
-    return success();
-  }
   if (llvm::none_of(op->getOperands(),
                     [&](Value v) { return active.contains(v); }))
     return success();

@@ -76,17 +76,19 @@ pipe.stage @second {
 // -----
 
 // A value with several uses: the gradients are added in the reverse order of
-// the uses. A weight that is read twice is accumulated twice.
+// the uses. Of a weight that is used twice both are accumulated, unsummed.
 module attributes {pipe.micro_batches = 1 : i64} {
 nn.weight @w role = parameter : tensor<8xf32>
 // CHECK-LABEL: pipe.stage @uses {
 // CHECK:       pipe.backward
 // CHECK:         %[[W:.*]] = nn.parameter @w
 // CHECK-NEXT:    %[[LAST:.*]] = nn.mul %[[DY:.*]], %[[W]]
-// CHECK:         %[[FIRST:.*]] = nn.mul %[[DY]], %stash1
-// CHECK:         nn.add %[[LAST]], %[[FIRST]]
-// CHECK:         nn.accumulate_gradient @w
-// CHECK:         nn.accumulate_gradient @w
+// CHECK-NEXT:    %[[DB:.*]] = nn.mul %[[DY]], %stash0
+// CHECK-NEXT:    nn.accumulate_gradient @w, %[[DB]]
+// CHECK-NEXT:    %[[FIRST:.*]] = nn.mul %[[DY]], %stash1
+// CHECK-NEXT:    %[[SUM:.*]] = nn.add %[[LAST]], %[[FIRST]]
+// CHECK-NEXT:    %[[DA:.*]] = nn.mul %[[SUM]], %in0
+// CHECK-NEXT:    nn.accumulate_gradient @w, %[[DA]]
 pipe.stage @uses {
   pipe.forward sources [#pipe.input<"x">] {
   ^bb0(%x: tensor<8xf32>):
@@ -228,16 +230,16 @@ nn.weight @b role = parameter : tensor<8xf32>
 // CHECK:         nn.softmax_cross_entropy_backward {{.*}} -> tensor<4x8xbf16>
 // CHECK:         nn.matmul %{{.*}} transpose_b : {{.*}} -> tensor<4x8xbf16>
 // CHECK:         %[[DW1:.*]] = nn.matmul %{{.*}} transpose_a f32_result : {{.*}} -> tensor<8x8xf32>
+// CHECK-NEXT:    nn.accumulate_gradient @w, %[[DW1]]
 // CHECK:         %[[Y:.*]] = nn.cast %{{.*}} : tensor<4x8xbf16> -> tensor<4x8xf32>
 // CHECK-NEXT:    nn.mul %[[Y]], %[[Y]] : {{.*}} -> tensor<4x8xf32>
 // CHECK-NEXT:    nn.sub %{{.*}} -> tensor<4x8xf32>
 // CHECK:         %[[DX:.*]] = nn.mul %{{.*}} -> tensor<4x8xf32>
 // CHECK-NEXT:    %[[SHORT:.*]] = nn.cast %[[DX]] : tensor<4x8xf32> -> tensor<4x8xbf16>
 // CHECK:         %[[DB:.*]] = nn.reduce_sum %{{.*}} axes = [0] : tensor<4x8xf32> -> tensor<8xf32>
-// CHECK:         %[[DW0:.*]] = nn.matmul %{{.*}}, %[[SHORT]] transpose_a f32_result : {{.*}} -> tensor<8x8xf32>
-// CHECK:         %[[SUM:.*]] = nn.add %[[DW1]], %[[DW0]] : {{.*}} -> tensor<8x8xf32>
-// CHECK:         nn.accumulate_gradient @b, %[[DB]]
-// CHECK:         nn.accumulate_gradient @w, %[[SUM]] : tensor<8x8xf32>
+// CHECK-NEXT:    nn.accumulate_gradient @b, %[[DB]]
+// CHECK-NEXT:    %[[DW0:.*]] = nn.matmul %{{.*}}, %[[SHORT]] transpose_a f32_result : {{.*}} -> tensor<8x8xf32>
+// CHECK-NEXT:    nn.accumulate_gradient @w, %[[DW0]] : tensor<8x8xf32>
 pipe.stage @lowered {
   pipe.forward sources [#pipe.input<"x">, #pipe.input<"labels">] {
   ^bb0(%x: tensor<4x8xbf16>, %labels: tensor<4xi64>):

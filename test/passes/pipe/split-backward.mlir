@@ -30,8 +30,8 @@
 // CHECK:       pipe.weight_gradient inputs [0] outputs [] stash [0] gradients_of [0] {
 // CHECK-NEXT:  ^bb0(%[[X:[^:]*]]: tensor<4x8xf32>, %[[T:[^:]*]]: tensor<4x8xf32>, %[[DY:[^:]*]]: tensor<4x8xf32>, %[[DH:[^:]*]]: tensor<4x8xf32>):
 // CHECK-NEXT:    %[[DW:.*]] = nn.matmul %[[T]], %[[DY]] transpose_a
-// CHECK-NEXT:    %[[DV:.*]] = nn.matmul %[[X]], %[[DH]] transpose_a
 // CHECK-NEXT:    nn.accumulate_gradient @w, %[[DW]]
+// CHECK-NEXT:    %[[DV:.*]] = nn.matmul %[[X]], %[[DH]] transpose_a
 // CHECK-NEXT:    nn.accumulate_gradient @v, %[[DV]]
 // CHECK-NEXT:    pipe.return
 
@@ -89,8 +89,8 @@ pipe.stage @last {
 // CHECK-NEXT:    %[[D:.*]] = nn.reshape %[[SUM]]
 // CHECK-NEXT:    %[[DQ:.*]] = nn.matmul %[[N]], %[[D]] transpose_a
 // CHECK-NEXT:    nn.accumulate_gradient @q, %[[DQ]]
-// CHECK-NEXT:    nn.accumulate_gradient @bias, %[[DBIAS]]
 // CHECK-NEXT:    nn.accumulate_gradient @scale, %[[DSCALE]]
+// CHECK-NEXT:    nn.accumulate_gradient @bias, %[[DBIAS]]
 
 // REMAT-LABEL: pipe.stage @second
 module attributes {pipe.micro_batches = 2 : i64} {
