@@ -46,7 +46,7 @@ void registerKernelPipelines() {
       "pipewright-gpu-kernel-pipeline",
       "lower a module of kernel functions of nn ops to GPU kernels in the LLVM "
       "dialect",
-      buildGpuKernelLoweringPipeline);
+      [](OpPassManager &pm) { buildGpuKernelLoweringPipeline(pm); });
 }
 
 } // namespace pipewright::codegen

@@ -24,7 +24,8 @@ namespace pipewright::codegen {
 void buildKernelLoweringPipeline(mlir::OpPassManager &pm);
 
 /// The same for a GPU, whose kernels end in gpu.modules in the LLVM dialect.
-void buildGpuKernelLoweringPipeline(mlir::OpPassManager &pm);
+void buildGpuKernelLoweringPipeline(mlir::OpPassManager &pm,
+                                    bool widePositions = false);
 
 /// Registers the pipelines as `pipewright-kernel-pipeline` and
 /// `pipewright-gpu-kernel-pipeline`.

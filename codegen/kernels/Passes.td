@@ -86,6 +86,11 @@ def KernelFuseRowsGpu : Pass<"kernel-fuse-rows-gpu", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"widePositions", "wide-positions", "bool", "false",
+           "Positions of 64 bits for all kernels, so that what large tensors "
+           "need can be tried with small ones">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::DLTIDialect",
     "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",

@@ -22,6 +22,8 @@ namespace pipewright::codegen {
 namespace {
 
 struct FuseRowsGpu : impl::KernelFuseRowsGpuBase<FuseRowsGpu> {
+  using KernelFuseRowsGpuBase::KernelFuseRowsGpuBase;
+
   void runOnOperation() override {
     FailureOr<SmallVector<func::FuncOp>> kernels = findKernels(getOperation());
     if (failed(kernels))
@@ -69,8 +71,9 @@ private:
       buffers.push_back(memref::AllocOp::create(
           builder, func.getLoc(),
           MemRefType::get({launches.scratchBytes}, builder.getI8Type())));
-    GpuEmitter emitter(plan, launches, func, moduleFor(launches.isSmall),
-                       builder, buffers);
+    GpuEmitter emitter(plan, launches, func,
+                       moduleFor(launches.isSmall && !widePositions), builder,
+                       buffers);
     if (failed(emitter.emit())) {
       fused.erase();
       return failure();

@@ -17,11 +17,11 @@ using namespace mlir;
 
 namespace pipewright::codegen {
 
-void buildGpuKernelLoweringPipeline(OpPassManager &pm) {
+void buildGpuKernelLoweringPipeline(OpPassManager &pm, bool widePositions) {
   pm.addPass(nn::createConvertNNToLinalg());
   // Ops that share a kernel may count the same labels.
   pm.addPass(createCSEPass());
-  pm.addPass(createKernelFuseRowsGpu());
+  pm.addPass(createKernelFuseRowsGpu({widePositions}));
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
@@ -56,11 +56,12 @@ static GpuKernel describe(func::FuncOp kernel) {
 }
 
 FailureOr<GpuKernels> compileGpuKernels(ModuleOp kernels,
-                                        ArrayRef<int> architectures) {
+                                        ArrayRef<int> architectures,
+                                        bool widePositions) {
   OwningOpRef<ModuleOp> module(kernels.clone());
   module->setSymNameAttr({});
   PassManager pm(module->getContext(), ModuleOp::getOperationName());
-  buildGpuKernelLoweringPipeline(pm);
+  buildGpuKernelLoweringPipeline(pm, widePositions);
   if (failed(pm.run(*module)))
     return failure();
   GpuKernels result;

@@ -49,9 +49,10 @@ struct GpuKernels {
 };
 
 /// Compiles all functions of `kernels` (left unchanged). Reports a diagnostic
-/// on failure.
-mlir::FailureOr<GpuKernels>
-compileGpuKernels(mlir::ModuleOp kernels, llvm::ArrayRef<int> architectures);
+/// on failure. Positions have 64 bits where tensors need it, or everywhere.
+mlir::FailureOr<GpuKernels> compileGpuKernels(mlir::ModuleOp kernels,
+                                              llvm::ArrayRef<int> architectures,
+                                              bool widePositions = false);
 
 } // namespace pipewright::codegen
 

@@ -364,6 +364,47 @@ TEST(GpuKernels, PositionsBeyond32Bits) {
   EXPECT_NE(gpu->ptx[0].text.find("mul.wide.u32"), std::string::npos);
 }
 
+/// Fills a kernel's parameters and results.
+static std::vector<Buffer> makeArguments(func::FuncOp kernel) {
+  std::vector<Buffer> buffers;
+  for (ArrayRef<Type> types :
+       {kernel.getArgumentTypes(), kernel.getResultTypes()})
+    for (Type type : types) {
+      buffers.emplace_back(cast<RankedTensorType>(type));
+      for (int64_t i = 0; i < buffers.back().size(); ++i)
+        buffers.back().set(i, 0.2 + std::sin(i + 10.0 * buffers.size()) / 6);
+    }
+  return buffers;
+}
+
+TEST(GpuKernels, PositionsOf64BitsGiveTheSameBits) {
+  const char *transpose = R"mlir(
+  func.func @transpose(%x: tensor<$Rx$Nxf32>) -> tensor<$Nx$Rxf32> {
+    %0 = nn.transpose %x permutation = [1, 0] : tensor<$Rx$Nxf32> -> tensor<$Nx$Rxf32>
+    return %0 : tensor<$Nx$Rxf32>
+  })mlir";
+  for (const std::string &text : {withShape(kLayerNormBackward, 40, 1023),
+                                  withShape(kLayerNormBackward, 19, 20000),
+                                  withShape(transpose, 70, 41)}) {
+    Program program(text);
+    ASSERT_TRUE(program.ok);
+    FailureOr<GpuKernels> compiled =
+        compileGpuKernels(program.module(), 90, /*widePositions=*/true);
+    ASSERT_TRUE(succeeded(compiled));
+    EXPECT_NE(compiled->ptx[0].text, program.onGpu().ptx[0].text);
+    for (auto kernel : program.module().getOps<func::FuncOp>()) {
+      std::vector<Buffer> narrow = makeArguments(kernel), wide = narrow;
+      program.callOnGpu(kernel.getName(), narrow);
+      program.callOnGpu(program.module(), kernel.getName(), wide,
+                        /*widePositions=*/true);
+      for (size_t b = 0; b < narrow.size(); ++b)
+        for (int64_t i = 0; i < narrow[b].size(); ++i)
+          ASSERT_EQ(narrow[b].get(i), wide[b].get(i))
+              << kernel.getName().str() << " buffer " << b << " at " << i;
+    }
+  }
+}
+
 TEST(GpuKernels, FunctionsKnowInfinitiesAndNans) {
   std::string text;
   const std::vector<std::pair<const char *, double (*)(double)>> functions{

@@ -90,8 +90,9 @@ bool Program::compile() {
 }
 
 void Program::callOnGpu(ModuleOp module, StringRef name,
-                        std::vector<Buffer> &arguments) {
-  FailureOr<GpuKernels> compiled = compileGpuKernels(module, architecture);
+                        std::vector<Buffer> &arguments, bool widePositions) {
+  FailureOr<GpuKernels> compiled =
+      compileGpuKernels(module, architecture, widePositions);
   ASSERT_TRUE(succeeded(compiled));
   run(*compiled, ptx::Module::parse(compiled->ptx.front().text), name,
       arguments);

@@ -51,7 +51,7 @@ public:
   void callOnGpu(llvm::StringRef name, std::vector<Buffer> &arguments);
   /// The same with kernels of `module`, which are compiled for GPUs alone.
   void callOnGpu(mlir::ModuleOp module, llvm::StringRef name,
-                 std::vector<Buffer> &arguments);
+                 std::vector<Buffer> &arguments, bool widePositions = false);
   const GpuKernels &onGpu() const { return gpuKernels; }
 
 private:
