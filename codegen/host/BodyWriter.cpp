@@ -69,6 +69,7 @@ void BodyWriter::findGradients(Operation *body) {
     StringRef name = launch ? launch.getKernel().getLeafReference().getValue()
                             : op.getName().getStringRef();
     bool isGradient = name.contains("backward") ||
+                      name.contains("_and_gradient") ||
                       llvm::any_of(op.getOperands(), [&](Value operand) {
                         Value value = behindViews(operand);
                         if (auto argument = dyn_cast<BlockArgument>(value))

@@ -51,12 +51,10 @@ static std::string rename(StringRef line,
   return result;
 }
 
-/// `Rank & rank` -> `Rank &rank`; `char** argv` -> `char **argv`.
+/// `Rank & rank` -> `Rank &rank`.
 static void joinDeclarators(std::string &line) {
   if (size_t at = line.find(" & "); at != std::string::npos)
     line.erase(at + 2, 1);
-  if (size_t at = line.find("** "); at != std::string::npos)
-    line.replace(at, 3, " **");
 }
 
 /// `@method_at(x, 1, 2)` -> `x.at(1, 2)`.
