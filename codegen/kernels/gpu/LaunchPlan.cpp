@@ -70,10 +70,13 @@ RowGroups groupsFor(int64_t rows, int64_t columns) {
   // Enough blocks to fill a GPU, while partial sums stay a small part of the
   // traffic. Longer rows fill it by tiles, too.
   bool middle = columns > kMaxWarpColumns && columns <= 2048;
+  int64_t chunks = teamFor(columns).chunks;
   RowGroups groups;
-  groups.perBlock = columns <= kMaxWarpColumns ? 4 : 1;
-  groups.blocks =
-      std::clamp<int64_t>(llvm::divideCeil(rows, middle ? 8 : 16), 1, 512);
+  // Half a warp, a warp or a block to a group.
+  groups.perBlock = chunks <= 16 ? 8 : columns <= kMaxWarpColumns ? 4 : 1;
+  // Where there is one tile alone, a row is little to have under way at once.
+  groups.blocks = std::clamp<int64_t>(llvm::divideCeil(rows, middle ? 8 : 16),
+                                      1, chunks <= 32 ? 1024 : 512);
   return groups;
 }
 

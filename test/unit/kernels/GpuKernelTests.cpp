@@ -214,6 +214,28 @@ TEST(GpuKernels, BatchNormOfImages) {
                    5e-6);
 }
 
+TEST(GpuKernels, BatchNormWithChannelsLast) {
+  const char *text = R"mlir(
+    func.func @forward(%x: tensor<2x$Rx5x$Nx$T>, %s: tensor<$Nxf32>, %b: tensor<$Nxf32>)
+        -> (tensor<2x$Rx5x$Nx$T>, tensor<$Nxf32>, tensor<$Nxf32>) {
+      %0:3 = nn.batch_norm %x, %s, %b epsilon = 1.0e-5 momentum = 9.0e-1 channels_last
+        : (tensor<2x$Rx5x$Nx$T>, tensor<$Nxf32>, tensor<$Nxf32>) -> (tensor<2x$Rx5x$Nx$T>, tensor<$Nxf32>, tensor<$Nxf32>)
+      return %0#0, %0#1, %0#2 : tensor<2x$Rx5x$Nx$T>, tensor<$Nxf32>, tensor<$Nxf32>
+    }
+    func.func @backward(%dy: tensor<2x$Rx5x$Nx$T>, %x: tensor<2x$Rx5x$Nx$T>, %s: tensor<$Nxf32>,
+        %m: tensor<$Nxf32>, %v: tensor<$Nxf32> {test.positive})
+        -> (tensor<2x$Rx5x$Nx$T>, tensor<$Nxf32>, tensor<$Nxf32>) {
+      %0:3 = nn.batch_norm_backward %dy, %x, %s, %m, %v epsilon = 1.0e-5 channels_last
+        : (tensor<2x$Rx5x$Nx$T>, tensor<2x$Rx5x$Nx$T>, tensor<$Nxf32>, tensor<$Nxf32>, tensor<$Nxf32>)
+        -> (tensor<2x$Rx5x$Nx$T>, tensor<$Nxf32>, tensor<$Nxf32>)
+      return %0#0, %0#1, %0#2 : tensor<2x$Rx5x$Nx$T>, tensor<$Nxf32>, tensor<$Nxf32>
+    })mlir";
+  // Groups of half a warp and of a whole one, one block and several.
+  for (auto [rows, columns] : {std::pair{1, 3}, {20, 10}, {30, 64}, {11, 100}})
+    expectGpuLikeCpu(withShape(text, rows, columns), 5e-6);
+  expectGpuLikeCpu(withShape(text, 30, 64, "bf16"), 1.6e-2);
+}
+
 TEST(GpuKernels, OlderArchitecture) {
   expectGpuLikeCpu(withShape(kPointwise, 5, 24), 2e-6, 80);
   expectGpuLikeCpu(withShape(kPointwise, 5, 24, "bf16"), 8e-3, 80);
@@ -223,7 +245,7 @@ TEST(GpuKernels, OlderArchitecture) {
 /// Sums over rows of the same numbers: alone, beside results by element, and
 /// beside sums of rows.
 TEST(GpuKernels, SumsDoNotDependOnFusion) {
-  for (int64_t columns : {100, 1600}) {
+  for (int64_t columns : {64, 100, 1600}) {
     Program program(withShape(R"mlir(
       func.func @alone(%x: tensor<70x$Nxf32>) -> tensor<$Nxf32> {
         %0 = nn.reduce_sum %x axes = [0] : tensor<70x$Nxf32> -> tensor<$Nxf32>

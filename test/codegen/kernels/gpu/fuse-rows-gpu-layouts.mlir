@@ -85,6 +85,19 @@ func.func private @layer_norm_backward(%dy: tensor<64x128xf32>, %x: tensor<64x12
   return %0#0, %0#1, %0#2 : tensor<64x128xf32>, tensor<128xf32>, tensor<128xf32>
 }
 
+// Half a warp has 64 columns, so a block of 128 threads has eight rows at once.
+// CHECK-LABEL: gpu.func @few_columns$1(
+// CHECK:       arith.remui %thread_id_x, %c16
+// CHECK:       arith.divui %thread_id_x, %c16
+// CHECK-NOT:   arith.minui
+// CHECK:       scf.for {{.*}} to %c4096 step %c2048
+// CHECK:         vector.load
+// CHECK-LABEL: gpu.func @few_columns$2(
+func.func private @few_columns(%x: tensor<4096x64xf32>) -> tensor<64xf32> {
+  %0 = nn.reduce_sum %x axes = [0] : tensor<4096x64xf32> -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+
 // A constant that is no splat lies in memory of the module (see the top).
 // CHECK-LABEL: gpu.func @constants(
 // CHECK:       memref.get_global @constants_constant_0
