@@ -23,79 +23,8 @@ namespace pipewright::codegen {
 BodyWriter::BodyWriter(FunctionWriter &writer, const ProgramLayout &layout,
                        const StageLayout &stage, Preparations &preparations,
                        Operation *body)
-    : writer(writer), layout(layout), stage(stage), preparations(preparations) {
-  auto op = stage.op;
-  // What is handed over has its name from the half that made it.
-  if (isa<pipe::WeightGradientOp>(body))
-    findGradients(op.getInputGradient());
-  if (isa<pipe::GradientBodyInterface>(body))
-    findGradients(body);
-}
-
-/// The value that an argument of a gradient body is the kept copy of.
-Value BodyWriter::stashedValue(BlockArgument argument) const {
-  auto op = stage.op;
-  auto body =
-      dyn_cast<pipe::GradientBodyInterface>(argument.getOwner()->getParentOp());
-  if (!body)
-    return argument;
-  SmallVector<int64_t> fields = body.getStashFields();
-  size_t saved = body.getInputs().size() + body.getOutputs().size();
-  size_t handover = saved + fields.size() + body.getGradientsOf().size();
-  size_t number = argument.getArgNumber();
-  if (number >= saved && number < saved + fields.size())
-    return behindViews(
-        op.getForward().getReturn().getStash()[fields[number - saved]]);
-  if (number >= handover) {
-    Value made = behindViews(op.getHandover()[number - handover]);
-    if (auto copy = made.getDefiningOp<pipe::CopyOp>())
-      made = behindViews(copy.getValue());
-    return made;
-  }
-  return argument;
-}
-
-/// An op's results are gradients if it is a backward op by name, or reads one.
-void BodyWriter::findGradients(Operation *body) {
-  if (auto gradient = dyn_cast<pipe::GradientBodyInterface>(body)) {
-    size_t saved = gradient.getInputs().size() + gradient.getOutputs().size() +
-                   gradient.getStashFields().size();
-    auto arguments = pipe::blockOf(body).getArguments();
-    gradientValues.insert_range(
-        arguments.slice(saved, gradient.getGradientsOf().size()));
-  }
-  for (Operation &op : pipe::blockOf(body)) {
-    auto launch = dyn_cast<nn::LaunchOp>(op);
-    StringRef name = launch ? launch.getKernel().getLeafReference().getValue()
-                            : op.getName().getStringRef();
-    bool isGradient = name.contains("backward") ||
-                      name.contains("_and_gradient") ||
-                      llvm::any_of(op.getOperands(), [&](Value operand) {
-                        Value value = behindViews(operand);
-                        if (auto argument = dyn_cast<BlockArgument>(value))
-                          value = stashedValue(argument);
-                        return gradientValues.contains(value);
-                      });
-    if (isGradient && !isa<nn::ParameterOp>(op))
-      gradientValues.insert_range(op.getResults());
-  }
-}
-
-/// Gradients are called `d_` and the name of what they are the gradient of,
-/// which is the name that the op which made them has from its forward op.
-std::string BodyWriter::nameFor(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    value = stashedValue(argument);
-  std::string name = identifierFor(value);
-  unsigned index = 0;
-  if (auto result = dyn_cast<OpResult>(value))
-    index = result.getResultNumber();
-  if (index > 0)
-    name += "_" + std::to_string(index);
-  if (!gradientValues.contains(value) || StringRef(name).starts_with("d_"))
-    return name;
-  return "d_" + name;
-}
+    : writer(writer), layout(layout), stage(stage), preparations(preparations),
+      names(stage.op, body) {}
 
 Value BodyWriter::bufferAt(Value value, pipe::BufferAttr planned) {
   auto partOf = [&](ArrayRef<Value> whole) -> Value {
@@ -106,16 +35,16 @@ Value BodyWriter::bufferAt(Value value, pipe::BufferAttr planned) {
   };
   switch (planned.getSpace()) {
   case pipe::BufferSpace::arena:
-    return writer.buffer(nameFor(value), planned.getOffset(),
+    return writer.buffer(names.of(value), planned.getOffset(),
                          planned.getBytes());
   case pipe::BufferSpace::stash: {
     Value stash = stashes[planned.getIndex()];
-    return stash ? writer.part(nameFor(value), stash, planned.getOffset(),
+    return stash ? writer.part(names.of(value), stash, planned.getOffset(),
                                planned.getBytes())
                  : Value();
   }
   case pipe::BufferSpace::weights:
-    return weights ? writer.part(nameFor(value), weights, planned.getOffset(),
+    return weights ? writer.part(names.of(value), weights, planned.getOffset(),
                                  planned.getBytes())
                    : Value();
   case pipe::BufferSpace::input:
@@ -275,7 +204,7 @@ LogicalResult BodyWriter::writeConstant(nn::ConstantOp op) {
            << "expects zeros, f32 or at most " << nn::ConstantOp::kMaxElements
            << " elements outside of kernels";
   auto [type, values] = textOf(elements);
-  writer.setValues(type, values, nameFor(op.getResult()), buffer);
+  writer.setValues(type, values, names.of(op.getResult()), buffer);
   return success();
 }
 

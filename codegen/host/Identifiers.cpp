@@ -7,6 +7,7 @@
 
 #include "codegen/host/Identifiers.h"
 
+#include "dialects/nn/NNLocation.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -111,7 +112,7 @@ std::string layerOfLocation(Location loc) {
 }
 
 std::string identifierFor(Value value) {
-  if (StringRef name = nameOfLocation(value.getLoc()); !name.empty())
+  if (StringRef name = nameOfLocation(nn::locationOf(value)); !name.empty())
     return makeIdentifier(name);
   if (Operation *op = value.getDefiningOp()) {
     if (auto weight = op->getAttrOfType<FlatSymbolRefAttr>("weight"))

@@ -11,8 +11,8 @@
 
 #include "codegen/host/ProgramLayout.h"
 #include "codegen/host/RuntimeCalls.h"
+#include "codegen/host/ValueNames.h"
 
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <map>
@@ -118,9 +118,6 @@ private:
   mlir::LogicalResult writeReturn(pipe::ReturnOp op);
   mlir::LogicalResult writeAccumulate(nn::AccumulateGradientOp op);
   void writeLayerComment(mlir::Operation *op);
-  mlir::Value stashedValue(mlir::BlockArgument argument) const;
-  void findGradients(mlir::Operation *body);
-  std::string nameFor(mlir::Value value);
   mlir::Value bufferAt(mlir::Value value, pipe::BufferAttr planned);
   pipe::PlaceOp placeOf(mlir::Operation *op, mlir::FlatSymbolRefAttr weight);
   mlir::Value gradientOf(mlir::Operation *op, mlir::FlatSymbolRefAttr weight);
@@ -136,8 +133,7 @@ private:
   /// Of block arguments.
   llvm::DenseMap<mlir::Value, pipe::BufferAttr> argumentPlaces;
   llvm::DenseMap<mlir::Attribute, mlir::Value> gradients;
-  /// Values that are named after what they are the gradient of.
-  llvm::DenseSet<mlir::Value> gradientValues;
+  ValueNames names;
   std::string layer;
 };
 

@@ -8,6 +8,7 @@
 #include "passes/nn/KernelGroups.h"
 #include "passes/nn/Passes.h"
 
+#include "dialects/nn/NNLocation.h"
 #include "dialects/nn/NNOps.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -238,8 +239,10 @@ void KernelFormer::form(ArrayRef<Operation *> ops) {
   auto reference =
       SymbolRefAttr::get(kernels.getSymNameAttr(),
                          FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
-  auto launch = LaunchOp::create(builder, loc, outputTypes, reference,
-                                 inputs.getArrayRef());
+  SmallVector<Location> made = llvm::map_to_vector(
+      outputs, [](Value output) { return output.getLoc(); });
+  auto launch = LaunchOp::create(builder, withResults(loc, made), outputTypes,
+                                 reference, inputs.getArrayRef());
   for (auto [from, to] : llvm::zip(outputs, launch.getResults()))
     from.replaceAllUsesWith(to);
   // Views inside the group that nobody else uses go first.

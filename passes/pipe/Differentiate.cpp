@@ -9,6 +9,7 @@
 #include "passes/pipe/Passes.h"
 
 #include "dialects/nn/NNGradient.h"
+#include "dialects/nn/NNLocation.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "mlir/IR/Dominance.h"
@@ -116,6 +117,10 @@ void StageGradient::copyForward() {
 
 void StageGradient::addGradient(Value value, Value gradient,
                                 Location location) {
+  // A seed may be merged with the model's constants.
+  if (Operation *made = gradient.getDefiningOp();
+      made && !made->hasTrait<OpTrait::ConstantLike>())
+    made->setLoc(nn::asGradient(made->getLoc()));
   // Sums of a weight's gradients need no tensor: each is added where all end.
   if (auto parameter = value.getDefiningOp<nn::ParameterOp>()) {
     nn::AccumulateGradientOp::create(builder, parameter.getLoc(),
@@ -123,8 +128,10 @@ void StageGradient::addGradient(Value value, Value gradient,
     return;
   }
   Value &sum = gradients[value];
-  sum = sum ? nn::AddOp::create(builder, location, sum, gradient).getResult()
-            : gradient;
+  sum =
+      sum ? nn::AddOp::create(builder, nn::asGradient(location), sum, gradient)
+                .getResult()
+          : gradient;
 }
 
 void StageGradient::seed() {

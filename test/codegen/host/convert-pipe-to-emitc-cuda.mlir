@@ -53,7 +53,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 2 : i64
     pipe.backward inputs [0, 1] outputs [] gradients_of [] input_gradients [0] {
     ^bb0(%h: tensor<2x4xf32>, %t: tensor<2xi64>, %y: tensor<2x3xf32>, %lse: tensor<2xf32>):
       %dy = nn.launch @kernels::@loss_backward_2x3 (%y, %t, %lse) {pipe.buffers = [#pipe.buffer<arena 0 at 768 bytes 24>]}
-        : (tensor<2x3xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x3xf32> loc("/loss")
+        : (tensor<2x3xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x3xf32> loc(fused<"gradient">["/loss"])
       %w = nn.parameter @head.weight : tensor<4x3xf32>
       %dh = nn.matmul %dy, %w transpose_b {pipe.buffers = [#pipe.buffer<output 0 at 0 bytes 32>]}
         : (tensor<2x3xf32>, tensor<4x3xf32>) -> tensor<2x4xf32> loc("/net/head/MatMul_output_0")

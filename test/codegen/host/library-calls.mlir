@@ -29,7 +29,7 @@ pipe.stage @s0 on rank 0 {
       {pipe.buffers = [#pipe.buffer<arena 0 at 1024 bytes 2048>]}
       : (tensor<2x3x8x8xf32>, tensor<4x3x3x3xf32>, tensor<4xf32>) -> tensor<2x4x8x8xf32>
     // CHECK:      maxPool(rank, {.n = 2, .c = 4, .h = 8, .w = 8, .oh = 4, .ow = 4, .kh = 2,
-    // CHECK-NEXT:     .kw = 2, .strideH = 2, .strideW = 2}, conv, max_pool, max_pool_1);
+    // CHECK-NEXT:     .kw = 2, .strideH = 2, .strideW = 2}, conv, max_pool, max_pool_window);
     %p, %window = nn.max_pool %y kernel = [2, 2] strides = [2, 2] pads = [0, 0, 0, 0] dilations = [1, 1]
       {pipe.buffers = [#pipe.buffer<arena 0 at 3072 bytes 512>, #pipe.buffer<arena 0 at 3584 bytes 128>]}
       : tensor<2x4x8x8xf32> -> (tensor<2x4x4x4xf32>, tensor<2x4x4x4xi8>)
@@ -41,7 +41,7 @@ pipe.stage @s0 on rank 0 {
       : tensor<2x4x4x4xf32> -> tensor<2x4x2x2xf32>
     // CHECK:      attention(rank, {.batch = 2, .heads = 2, .rows = 4, .depth = 8,
     // CHECK-NEXT:     .scale = 0.25f, .causal = true, .dropoutRate = 0.1f, .dropoutId = 7},
-    // CHECK-NEXT:     microBatch, q, q, q, Buffer(), x_attention, x_attention_1);
+    // CHECK-NEXT:     microBatch, q, q, q, Buffer(), x_attention, x_attention_lse);
     %o, %lse = nn.attention %q, %q, %q scale = 2.500000e-01 causal dropout_rate = 1.000000e-01 dropout_id = 7
       {pipe.buffers = [#pipe.buffer<arena 0 at 3840 bytes 512>, #pipe.buffer<arena 0 at 4352 bytes 64>]}
       : (tensor<2x2x4x8xf32>, tensor<2x2x4x8xf32>, tensor<2x2x4x8xf32>) -> (tensor<2x2x4x8xf32>, tensor<2x2x4xf32>)
