@@ -151,6 +151,11 @@ static void backwardHead(const Head &head, const float *dO, const float *o,
 
 void pipewright::runtime::prepareAttention(Rank &rank,
                                            const AttentionShape &shape) {
+  if (shape.inputStride || shape.outputStride)
+    fail("attention on a CPU expects dense operands, heads before rows, but "
+         "got strides of ",
+         shape.inputStride, " and ", shape.outputStride,
+         " elements: compile without nn-pack-attention");
   if (shape.type == ElementType::BF16)
     prepareAttentionBFloat16(rank, shape);
   else

@@ -14,7 +14,7 @@
 namespace pipewright::runtime {
 
 /// q, o [batch, heads, rows, depth]; k, v [batch, heads, columns, depth];
-/// lse [batch, heads, rows]; all dense.
+/// lse [batch, heads, rows]; all dense, unless there are strides.
 struct AttentionShape {
   int64_t batch = 0, heads = 0, rows = 0;
   /// Number of keys; 0 means as many as rows.
@@ -29,6 +29,10 @@ struct AttentionShape {
   int64_t maskBatch = 1, maskHeads = 1, maskRows = 1, maskColumns = 1;
   /// Of q, k, v, o and their gradients: F32 or BF16. The mask and lse are f32.
   ElementType type = ElementType::F32;
+  /// On GPUs only: elements from one row of a head to the next, in q, k, v and
+  /// their gradients, and in o and its gradient. Rows are before heads then,
+  /// [batch, rows, heads, depth]; 0 is as above.
+  int64_t inputStride = 0, outputStride = 0;
 };
 
 /// Called in setUp, once per shape used in a step: the scratch of a block.

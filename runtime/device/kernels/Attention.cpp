@@ -9,7 +9,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/Philox.h"
 #include "runtime/device/DeviceProfile.h"
-#include "runtime/device/kernels/BuiltinParameters.h"
+#include "runtime/device/kernels/AttentionStrides.h"
 #include "runtime/device/kernels/Builtins.h"
 #include "runtime/device/kernels/CallCosts.h"
 #include "runtime/device/kernels/CudnnAttention.h"
@@ -50,10 +50,6 @@ static Tile tileOf(const AttentionShape &s) {
   return s.type == ElementType::BF16 ? variant.ofBf16 : variant.ofFloat;
 }
 
-static int64_t columnsOf(const AttentionShape &s) {
-  return s.columns ? s.columns : s.rows;
-}
-
 /// "attention_dq" -> "attention_dq_64_bf16".
 static BuiltinKernel kernelFor(const AttentionShape &s, const char *name) {
   return {std::string(name) + "_" + std::to_string(variantOf(s).depth) +
@@ -74,11 +70,14 @@ static AttentionParameters parametersOf(const AttentionShape &s,
   AttentionParameters p = {};
   p.heads = narrow(s.heads);
   p.rows = narrow(s.rows);
-  p.columns = narrow(columnsOf(s));
+  p.columns = narrow(keysOf(s));
   p.depth = narrow(s.depth);
   p.tiles = narrow((own + tile - 1) / tile);
   p.causal = s.causal;
   p.scale = s.scale;
+  p.rowsAt = rowStrides(s);
+  p.columnsAt = keyStrides(s);
+  p.outputsAt = outputStrides(s);
   p.maskColumn = step(s.maskColumns, 1);
   p.maskRow = step(s.maskRows, s.maskColumns);
   p.maskHead = step(s.maskHeads, s.maskRows * s.maskColumns);
@@ -135,19 +134,55 @@ void pipewright::runtime::attentionBackward(DeviceRank &rank,
   const float *added = rank.device<float>(mask);
   const float *sums = rank.device<float>(lse);
 
+  const AttentionParameters byRow = parametersOf(s, microBatch, s.rows);
   launchBuiltinThreads(rank,
                        {std::string("attention_means") + typeSuffix(s.type),
                         BuiltinImage::Attention},
-                       32 * heads * s.rows, gradient, rank.device<char>(o),
-                       means, heads * s.rows, static_cast<int32_t>(s.depth));
-  const AttentionParameters byRow = parametersOf(s, microBatch, s.rows);
+                       32 * heads * s.rows, byRow, gradient,
+                       rank.device<char>(o), means, heads * s.rows);
   launchBuiltin(rank, kernelFor(s, "attention_dq"), heads * byRow.tiles,
                 tileOf(s).threads, byRow, rank.randomState(), gradient, queries,
                 keys, values, added, sums, means, rank.device<char>(dq));
-  const AttentionParameters byColumn =
-      parametersOf(s, microBatch, columnsOf(s));
+  const AttentionParameters byColumn = parametersOf(s, microBatch, keysOf(s));
   launchBuiltin(rank, kernelFor(s, "attention_dkv"), heads * byColumn.tiles,
                 tileOf(s).threads, byColumn, rank.randomState(), gradient,
                 queries, keys, values, added, sums, means,
                 rank.device<char>(dk), rank.device<char>(dv));
+}
+
+//===----------------------------------------------------------------------===//
+// q, k and v in one tensor
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Thirds {
+  Buffer q, k, v;
+};
+} // namespace
+
+/// Each from its first vector to its last.
+static Thirds thirdsOf(const AttentionShape &s, Buffer packed) {
+  const int64_t third = s.heads * s.depth * byteWidth(s.type);
+  if (s.inputStride != 3 * s.heads * s.depth || s.columns)
+    fail("packed attention expects rows of 3 x ", s.heads, " x ", s.depth,
+         " elements and as many keys as rows, but got rows of ", s.inputStride);
+  const int64_t bytes = packed.bytes - 2 * third;
+  return {packed.at(0, bytes), packed.at(third, bytes),
+          packed.at(2 * third, bytes)};
+}
+
+void pipewright::runtime::packedAttention(DeviceRank &rank,
+                                          const AttentionShape &s,
+                                          int64_t microBatch, Buffer qkv,
+                                          Buffer mask, Buffer o, Buffer lse) {
+  const auto [q, k, v] = thirdsOf(s, qkv);
+  attention(rank, s, microBatch, q, k, v, mask, o, lse);
+}
+
+void pipewright::runtime::packedAttentionBackward(
+    DeviceRank &rank, const AttentionShape &s, int64_t microBatch, Buffer dO,
+    Buffer qkv, Buffer o, Buffer lse, Buffer mask, Buffer dqkv) {
+  const auto [q, k, v] = thirdsOf(s, qkv);
+  const auto [dq, dk, dv] = thirdsOf(s, dqkv);
+  attentionBackward(rank, s, microBatch, dO, q, k, v, o, lse, mask, dq, dk, dv);
 }

@@ -27,6 +27,16 @@ void attentionBackward(DeviceRank &rank, const AttentionShape &shape,
                        Buffer v, Buffer o, Buffer lse, Buffer mask, Buffer dq,
                        Buffer dk, Buffer dv);
 
+/// The same where q, k and v are the thirds of each row of one tensor,
+/// [batch, rows, 3, heads, depth], as are their gradients: `inputStride` is
+/// 3 * heads * depth.
+void packedAttention(DeviceRank &rank, const AttentionShape &shape,
+                     int64_t microBatch, Buffer qkv, Buffer mask, Buffer o,
+                     Buffer lse);
+void packedAttentionBackward(DeviceRank &rank, const AttentionShape &shape,
+                             int64_t microBatch, Buffer dO, Buffer qkv,
+                             Buffer o, Buffer lse, Buffer mask, Buffer dqkv);
+
 } // namespace pipewright::runtime
 
 #endif // PIPEWRIGHT_RUNTIME_DEVICE_KERNELS_ATTENTION_H

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/kernels/AttentionGraph.h"
+#include "runtime/device/kernels/AttentionStrides.h"
 
 using namespace pipewright::runtime;
 
@@ -23,9 +24,10 @@ public:
       : s(shape), masked(masked),
         type(shape.type == ElementType::BF16 ? CUDNN_DATA_BFLOAT16
                                              : CUDNN_DATA_FLOAT),
-        columns(shape.columns ? shape.columns : shape.rows),
-        scoreSizes({s.batch, s.heads, s.rows, columns}),
+        columns(keysOf(shape)), scoreSizes({s.batch, s.heads, s.rows, columns}),
         rowSizes({s.batch, s.heads, s.rows, 1}),
+        vectorSizes({s.batch, s.heads, s.rows, s.depth}),
+        keySizes({s.batch, s.heads, columns, s.depth}),
         scale(number(id(AttentionTensor::Scale))) {}
 
   void buildForward();
@@ -36,19 +38,24 @@ private:
     return static_cast<int64_t>(tensor);
   }
 
-  /// One vector for each row, or for each column.
-  Value ofRows(AttentionTensor name) {
-    const CudnnSizes sizes = {s.batch, s.heads, s.rows, s.depth};
-    return inMemory(id(name), type, sizes, denseStrides(sizes));
+  static CudnnSizes listed(const VectorStrides &strides) {
+    return {strides.batch, strides.head, strides.row, 1};
   }
+
+  /// One vector for each row: as q lies, or as o does.
+  Value ofRows(AttentionTensor name) {
+    return inMemory(id(name), type, vectorSizes, listed(rowStrides(s)));
+  }
+  Value ofOutputs(AttentionTensor name) {
+    return inMemory(id(name), type, vectorSizes, listed(outputStrides(s)));
+  }
+  /// One for each column, as k and v lie.
   Value ofColumns(AttentionTensor name) {
-    const CudnnSizes sizes = {s.batch, s.heads, columns, s.depth};
-    return inMemory(id(name), type, sizes, denseStrides(sizes));
+    return inMemory(id(name), type, keySizes, listed(keyStrides(s)));
   }
   Value ofColumnsTransposed(AttentionTensor name) {
-    const CudnnSizes sizes = {s.batch, s.heads, columns, s.depth};
-    return inMemory(id(name), type, transposed(sizes),
-                    transposed(denseStrides(sizes)));
+    return inMemory(id(name), type, transposed(keySizes),
+                    transposed(listed(keyStrides(s))));
   }
   /// One number for each row.
   Value numberOfRows(AttentionTensor name) {
@@ -72,7 +79,7 @@ private:
   const bool masked;
   const cudnnDataType_t type;
   const int64_t columns;
-  const CudnnSizes scoreSizes, rowSizes;
+  const CudnnSizes scoreSizes, rowSizes, vectorSizes, keySizes;
   const Value scale;
 };
 
@@ -118,18 +125,17 @@ void AttentionGraph::buildForward() {
             {largest, pointwise(CUDNN_POINTWISE_LOG, {sum}, rows())},
             numberOfRows(AttentionTensor::Lse));
   matmul(pointwise(CUDNN_POINTWISE_DIV, {powers, sum}, scores(type)),
-         ofColumns(AttentionTensor::V), ofRows(AttentionTensor::O));
+         ofColumns(AttentionTensor::V), ofOutputs(AttentionTensor::O));
 }
 
 void AttentionGraph::buildBackward() {
   const Value q = ofRows(AttentionTensor::Q);
-  const Value dO = ofRows(AttentionTensor::OutputGradient);
+  const Value dO = ofOutputs(AttentionTensor::OutputGradient);
   const Value k = ofColumnsTransposed(AttentionTensor::K);
 
-  const CudnnSizes vectors = {s.batch, s.heads, s.rows, s.depth};
   const Value products =
-      pointwise(CUDNN_POINTWISE_MUL, {dO, ofRows(AttentionTensor::O)},
-                between(CUDNN_DATA_FLOAT, vectors));
+      pointwise(CUDNN_POINTWISE_MUL, {dO, ofOutputs(AttentionTensor::O)},
+                between(CUDNN_DATA_FLOAT, vectorSizes));
   // Where dropout would scale: engines want the node.
   const Value means =
       pointwise(CUDNN_POINTWISE_MUL,
@@ -156,8 +162,7 @@ void AttentionGraph::buildBackward() {
       scores());
   matmul(transposedScores(dS), q, ofColumns(AttentionTensor::KGradient));
 
-  const CudnnSizes keys = {s.batch, s.heads, columns, s.depth};
-  matmul(dS, reshape(k, between(type, keys, denseStrides(keys))),
+  matmul(dS, reshape(k, between(type, keySizes, listed(keyStrides(s)))),
          ofRows(AttentionTensor::QGradient));
 }
 

@@ -40,6 +40,12 @@ struct PoolingParameters {
   int32_t blocksPerImage;
 };
 
+/// Elements between neighbours of a tensor of vectors.
+struct VectorStrides {
+  int64_t batch, head;
+  int32_t row;
+};
+
 /// Sizes of attention, as in AttentionShape.
 struct AttentionParameters {
   int32_t heads, rows, columns, depth;
@@ -47,6 +53,8 @@ struct AttentionParameters {
   int32_t tiles;
   int32_t causal;
   float scale;
+  /// Of q, of k and v, and of o; their gradients lie as they do.
+  VectorStrides rowsAt, columnsAt, outputsAt;
   /// Elements between neighbours of the additive mask; 0 where it is
   /// stretched. Without a mask its pointer is null.
   int64_t maskBatch, maskHead, maskRow, maskColumn;

@@ -9,6 +9,7 @@
 #include "runtime/device/kernels/CudnnAttention.h"
 #include "runtime/core/Error.h"
 #include "runtime/device/kernels/AttentionGraph.h"
+#include "runtime/device/kernels/AttentionStrides.h"
 #include "runtime/device/kernels/Builtins.h"
 
 #include <algorithm>
@@ -19,10 +20,6 @@ using namespace pipewright::runtime;
 
 /// Before 9.16 columns must be multiples of 128 for results to be right.
 static constexpr size_t oldestVersion = 91600;
-
-static int64_t columnsOf(const AttentionShape &s) {
-  return s.columns ? s.columns : s.rows;
-}
 
 //===----------------------------------------------------------------------===//
 // Texts
@@ -38,7 +35,7 @@ std::string pipewright::runtime::cudnnVersionText() {
 std::string pipewright::runtime::attentionText(const AttentionShape &s) {
   std::string text = std::to_string(s.batch) + "x" + std::to_string(s.heads) +
                      "x" + std::to_string(s.rows);
-  if (columnsOf(s) != s.rows)
+  if (keysOf(s) != s.rows)
     text += "(" + std::to_string(s.columns) + ")";
   text += "x" + std::to_string(s.depth);
   text += s.type == ElementType::BF16 ? " bf16" : " f32";
@@ -120,7 +117,7 @@ AttentionPlans pipewright::runtime::planAttention(const CudnnTarget &target,
     return plans;
   }
   const int64_t heads = s.batch * s.heads;
-  const int64_t leastBytes = 2 * s.rows * columnsOf(s);
+  const int64_t leastBytes = 2 * s.rows * keysOf(s);
   plans.reason = "its scores cannot be parted to fit into " +
                  std::to_string(limit) + " bytes of workspace";
   for (int64_t parts = 1; parts <= heads; ++parts) {
@@ -179,11 +176,12 @@ private:
 /// Whether the same plans do for both: dropout has none.
 static bool isSame(const AttentionShape &a, const AttentionShape &b) {
   return a.batch == b.batch && a.heads == b.heads && a.rows == b.rows &&
-         columnsOf(a) == columnsOf(b) && a.depth == b.depth &&
-         a.scale == b.scale && a.causal == b.causal &&
-         a.dropoutRate == b.dropoutRate && a.maskBatch == b.maskBatch &&
-         a.maskHeads == b.maskHeads && a.maskRows == b.maskRows &&
-         a.maskColumns == b.maskColumns && a.type == b.type;
+         keysOf(a) == keysOf(b) && a.depth == b.depth && a.scale == b.scale &&
+         a.causal == b.causal && a.dropoutRate == b.dropoutRate &&
+         a.maskBatch == b.maskBatch && a.maskHeads == b.maskHeads &&
+         a.maskRows == b.maskRows && a.maskColumns == b.maskColumns &&
+         a.type == b.type && a.inputStride == b.inputStride &&
+         a.outputStride == b.outputStride;
 }
 
 Entry *CudnnAttentions::find(const AttentionShape &shape) {
@@ -253,32 +251,65 @@ bool pipewright::runtime::prepareCudnnAttention(DeviceRank &rank,
 // Calls
 //===----------------------------------------------------------------------===//
 
+static const void *alignedAddress(DeviceRank &rank, Buffer buffer) {
+  const char *address = rank.device<char>(buffer);
+  if (!alignedTo(CudnnGraph::alignment, address))
+    fail("attention has an operand that does not begin at a multiple of ",
+         CudnnGraph::alignment, " bytes");
+  return address;
+}
+
 namespace {
 
-/// The addresses of a plan's tensors, those of one part after the other.
+/// The addresses of a plan's tensors, for one part after the other.
 class Operands {
 public:
-  explicit Operands(const AttentionShape &shape) : scale(shape.scale) {
-    add(AttentionTensor::Scale, &scale);
+  Operands(DeviceRank &rank, const AttentionShape &shape, int64_t parts)
+      : rank(rank), shape(shape), parts(parts), scale(shape.scale) {
+    addFixed(AttentionTensor::Scale, &scale);
   }
   // Some of the addresses are its own.
   Operands(const Operands &) = delete;
   Operands &operator=(const Operands &) = delete;
 
-  /// `stride` bytes from part to part.
-  void add(AttentionTensor tensor, const void *address, int64_t stride = 0) {
+  /// The same for all parts.
+  void addFixed(AttentionTensor tensor, const void *address) {
     ids.push_back(static_cast<int64_t>(tensor));
     addresses.push_back(static_cast<const char *>(address));
-    strides.push_back(stride);
+    strides.push_back({0, 0});
   }
-  void addHidden() { add(AttentionTensor::Hidden, &hidden); }
-  void addOne() { add(AttentionTensor::One, &one); }
+  /// As the strides say, of elements of so many bytes.
+  void add(AttentionTensor tensor, Buffer buffer, const VectorStrides &elements,
+           int64_t elementBytes) {
+    addFixed(tensor, alignedAddress(rank, buffer));
+    strides.back() = {elements.batch * elementBytes,
+                      elements.head * elementBytes};
+  }
+  void addVectors(AttentionTensor tensor, Buffer buffer,
+                  const VectorStrides &elements) {
+    add(tensor, buffer, elements, byteWidth(shape.type));
+  }
+  /// One number for each row.
+  void addLse(Buffer lse) {
+    add(AttentionTensor::Lse, lse, {shape.heads * shape.rows, shape.rows, 1},
+        sizeof(float));
+  }
+  void addMask(Buffer mask) {
+    const int64_t ofSample =
+        shape.maskHeads * shape.maskRows * shape.maskColumns;
+    add(AttentionTensor::Mask, mask, {shape.maskBatch > 1 ? ofSample : 0, 0, 0},
+        sizeof(float));
+  }
+  void addHidden() { addFixed(AttentionTensor::Hidden, &hidden); }
+  void addOne() { addFixed(AttentionTensor::One, &one); }
 
   void run(cudnnHandle_t handle, const CudnnPlan &plan, int64_t part,
            void *workspace) const {
+    const Corner corner = cornerOf(part);
     std::vector<const void *> at;
     for (size_t i = 0; i < ids.size(); ++i)
-      at.push_back(addresses[i] + part * strides[i]);
+      at.push_back(addresses[i] + corner.sample * strides[i].sample +
+                   corner.head * strides[i].head);
     CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
     pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
@@ -289,35 +320,45 @@ public:
   }
 
 private:
+  /// Where a part begins.
+  struct Corner {
+    int64_t sample, head;
+  };
+  /// As partOf parts them.
+  Corner cornerOf(int64_t part) const {
+    if (parts <= shape.batch)
+      return {part * (shape.batch / parts), 0};
+    const int64_t ofSample = parts / shape.batch;
+    return {part / ofSample, part % ofSample * (shape.heads / ofSample)};
+  }
+
+  /// Bytes from one to the next.
+  struct Strides {
+    int64_t sample, head;
+  };
+
+  DeviceRank &rank;
+  const AttentionShape &shape;
+  const int64_t parts;
   const float scale;
   const float hidden = -std::numeric_limits<float>::infinity();
   const float one = 1;
   std::vector<int64_t> ids;
   std::vector<const char *> addresses;
-  std::vector<int64_t> strides;
+  std::vector<Strides> strides;
 };
 
 } // namespace
 
-static const void *alignedAddress(DeviceRank &rank, Buffer buffer) {
-  const char *address = rank.device<char>(buffer);
-  if (!alignedTo(CudnnGraph::alignment, address))
-    fail("attention has an operand that does not begin at a multiple of ",
-         CudnnGraph::alignment, " bytes");
-  return address;
-}
-
 /// What both directions read.
-static void addInputs(Operands &operands, DeviceRank &rank, const Entry &entry,
-                      int64_t parts, Buffer q, Buffer k, Buffer v,
-                      Buffer mask) {
+static void addInputs(Operands &operands, const Entry &entry, Buffer q,
+                      Buffer k, Buffer v, Buffer mask) {
   const AttentionShape &s = entry.shape;
-  operands.add(AttentionTensor::Q, alignedAddress(rank, q), q.bytes / parts);
-  operands.add(AttentionTensor::K, alignedAddress(rank, k), k.bytes / parts);
-  operands.add(AttentionTensor::V, alignedAddress(rank, v), v.bytes / parts);
+  operands.addVectors(AttentionTensor::Q, q, rowStrides(s));
+  operands.addVectors(AttentionTensor::K, k, keyStrides(s));
+  operands.addVectors(AttentionTensor::V, v, keyStrides(s));
   if (entry.plans.masked)
-    operands.add(AttentionTensor::Mask, alignedAddress(rank, mask),
-                 s.maskBatch > 1 ? mask.bytes / parts : 0);
+    operands.addMask(mask);
   if (s.causal)
     operands.addHidden();
 }
@@ -331,10 +372,10 @@ bool pipewright::runtime::cudnnAttention(DeviceRank &rank,
   if (!entry || !entry->plans)
     return false;
   const AttentionPlans &plans = entry->plans;
-  Operands operands(s);
-  addInputs(operands, rank, *entry, 1, q, k, v, mask);
-  operands.add(AttentionTensor::O, alignedAddress(rank, o));
-  operands.add(AttentionTensor::Lse, alignedAddress(rank, lse));
+  Operands operands(rank, entry->shape, /*parts=*/1);
+  addInputs(operands, *entry, q, k, v, mask);
+  operands.addVectors(AttentionTensor::O, o, outputStrides(s));
+  operands.addLse(lse);
   operands.run(state.handleFor(rank), plans.forward, 0,
                rank.workspace(plans.workspaceBytes(s)));
   return true;
@@ -352,20 +393,17 @@ bool pipewright::runtime::cudnnAttentionBackward(DeviceRank &rank,
     return false;
   const AttentionPlans &plans = entry->plans;
   const int64_t parts = plans.parts;
-  Operands operands(s);
-  addInputs(operands, rank, *entry, parts, q, k, v, mask);
-  auto add = [&](AttentionTensor name, Buffer buffer) {
-    operands.add(name, alignedAddress(rank, buffer), buffer.bytes / parts);
-  };
-  add(AttentionTensor::OutputGradient, dO);
-  add(AttentionTensor::O, o);
-  add(AttentionTensor::Lse, lse);
-  add(AttentionTensor::QGradient, dq);
-  add(AttentionTensor::KGradient, dk);
-  add(AttentionTensor::VGradient, dv);
+  Operands operands(rank, entry->shape, parts);
+  addInputs(operands, *entry, q, k, v, mask);
+  operands.addVectors(AttentionTensor::OutputGradient, dO, outputStrides(s));
+  operands.addVectors(AttentionTensor::O, o, outputStrides(s));
+  operands.addLse(lse);
+  operands.addVectors(AttentionTensor::QGradient, dq, rowStrides(s));
+  operands.addVectors(AttentionTensor::KGradient, dk, keyStrides(s));
+  operands.addVectors(AttentionTensor::VGradient, dv, keyStrides(s));
   char *workspace =
       static_cast<char *>(rank.workspace(plans.workspaceBytes(s)));
-  operands.add(AttentionTensor::Means, workspace);
+  operands.addFixed(AttentionTensor::Means, workspace);
   operands.addOne();
   const cudnnHandle_t handle = state.handleFor(rank);
   for (int64_t part = 0; part < parts; ++part)

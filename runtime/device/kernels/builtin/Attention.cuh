@@ -21,6 +21,7 @@
 #include "runtime/device/kernels/builtin/Random.cuh"
 
 using pipewright::runtime::AttentionParameters;
+using pipewright::runtime::VectorStrides;
 
 constexpr float log2OfE = 1.44269504088896341f;
 constexpr float lnOf2 = 0.693147180559945309f;
@@ -34,6 +35,13 @@ struct OwnTile {
 __device__ inline OwnTile ownTile(const AttentionParameters &p) {
   const int32_t head = blockIndex() / p.tiles;
   return {head, static_cast<int32_t>(blockIndex() - head * p.tiles)};
+}
+
+/// Where a head's vectors begin.
+__device__ inline int64_t startOf(const VectorStrides &strides,
+                                  const AttentionParameters &p, int64_t head) {
+  const int32_t number = static_cast<int32_t>(head), sample = number / p.heads;
+  return sample * strides.batch + (number - sample * p.heads) * strides.head;
 }
 
 __device__ inline const float *maskOfHead(const AttentionParameters &p,
@@ -116,9 +124,9 @@ __device__ void attentionForward(const AttentionParameters &p,
   __shared__ typename Tile::Scores kept;
   const auto [head, tile] = ownTile(p);
   const int32_t first = tile * Tile::size;
-  q += head * p.rows * p.depth;
-  k += head * p.columns * p.depth;
-  v += head * p.columns * p.depth;
+  q += startOf(p.rowsAt, p, head);
+  k += startOf(p.columnsAt, p, head);
+  v += startOf(p.columnsAt, p, head);
   mask = maskOfHead(p, mask, head);
 
   typename Tile::VectorPart sum = {};
@@ -128,12 +136,12 @@ __device__ void attentionForward(const AttentionParameters &p,
     best[i] = minusInfinity();
     total[i] = 0;
   }
-  loadVectors<Tile>(queries, q, first, p.rows, p.depth);
+  loadVectors<Tile>(queries, q, p.rowsAt.row, first, p.rows, p.depth);
   const int32_t visible = visibleColumns(p, first + Tile::size);
   for (int32_t column = 0; column < visible; column += Tile::size) {
     syncBlock();
-    loadVectors<Tile>(keys, k, column, p.columns, p.depth);
-    loadVectors<Tile>(values, v, column, p.columns, p.depth);
+    loadVectors<Tile>(keys, k, p.columnsAt.row, column, p.columns, p.depth);
+    loadVectors<Tile>(values, v, p.columnsAt.row, column, p.columns, p.depth);
     loadKept<Tile, false>(kept, p, state, head, first, column);
     syncBlock();
     typename Tile::ScorePart scores;
@@ -178,20 +186,24 @@ __device__ void attentionForward(const AttentionParameters &p,
     if (Tile::column(0) == 0 && row < p.rows)
       lse[head * p.rows + row] = best[i] + logarithm2(whole) * lnOf2;
   }
-  storeVectors<Tile>(sum, o + head * p.rows * p.depth, first, p.rows, p.depth);
+  storeVectors<Tile>(sum, o + startOf(p.outputsAt, p, head), p.outputsAt.row,
+                     first, p.rows, p.depth);
 }
 
-/// means[row] = dO[row] . o[row], one warp for each row.
+/// means[row] = dO[row] . o[row] for all `rows` of all heads, one warp for
+/// each.
 template <class T>
-__device__ void rowProducts(const T *dO, const T *o, float *means, int64_t rows,
-                            int32_t depth) {
+__device__ void rowProducts(const AttentionParameters &p, const T *dO,
+                            const T *o, float *means, int64_t rows) {
   const int64_t row = globalIndex() / 32;
   if (row >= rows)
     return;
+  const int64_t head = row / p.rows;
+  const int64_t start =
+      startOf(p.outputsAt, p, head) + (row - head * p.rows) * p.outputsAt.row;
   float sum = 0;
-  for (int32_t d = threadIndex() % 32; d < depth; d += 32)
-    sum = fusedMultiplyAdd(toFloat(dO[row * depth + d]),
-                           toFloat(o[row * depth + d]), sum);
+  for (int32_t d = threadIndex() % 32; d < p.depth; d += 32)
+    sum = fusedMultiplyAdd(toFloat(dO[start + d]), toFloat(o[start + d]), sum);
   for (int mask = 16; mask; mask /= 2)
     sum += shuffleXor(sum, mask);
   if (threadIndex() % 32 == 0)
@@ -240,15 +252,17 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
   __shared__ typename Tile::Scores kept;
   const auto [head, tile] = ownTile(p);
   const int32_t first = tile * Tile::size;
-  const int64_t rowsAt = head * p.rows * p.depth;
-  const int64_t columnsAt = head * p.columns * p.depth;
+  q += startOf(p.rowsAt, p, head);
+  dO += startOf(p.outputsAt, p, head);
+  k += startOf(p.columnsAt, p, head);
+  v += startOf(p.columnsAt, p, head);
   mask = maskOfHead(p, mask, head);
   lse += head * p.rows;
   means += head * p.rows;
 
   typename Tile::VectorPart sum = {};
-  loadVectors<Tile>(queries, q + rowsAt, first, p.rows, p.depth);
-  loadVectors<Tile>(outputs, dO + rowsAt, first, p.rows, p.depth);
+  loadVectors<Tile>(queries, q, p.rowsAt.row, first, p.rows, p.depth);
+  loadVectors<Tile>(outputs, dO, p.outputsAt.row, first, p.rows, p.depth);
   RowNumbers numbers[Tile::rows];
 #pragma unroll
   for (int i = 0; i < Tile::rows; ++i)
@@ -256,8 +270,8 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
   const int32_t visible = visibleColumns(p, first + Tile::size);
   for (int32_t column = 0; column < visible; column += Tile::size) {
     syncBlock();
-    loadVectors<Tile>(keys, k + columnsAt, column, p.columns, p.depth);
-    loadVectors<Tile>(values, v + columnsAt, column, p.columns, p.depth);
+    loadVectors<Tile>(keys, k, p.columnsAt.row, column, p.columns, p.depth);
+    loadVectors<Tile>(values, v, p.columnsAt.row, column, p.columns, p.depth);
     loadKept<Tile, false>(kept, p, state, head, first, column);
     syncBlock();
     typename Tile::ScorePart scores, products;
@@ -277,7 +291,8 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
       }
     Tile::addWeighted(kept, scores, keys, sum);
   }
-  storeVectors<Tile>(sum, dq + rowsAt, first, p.rows, p.depth);
+  storeVectors<Tile>(sum, dq + startOf(p.rowsAt, p, head), p.rowsAt.row, first,
+                     p.rows, p.depth);
 }
 
 template <class Tile, class T>
@@ -292,20 +307,22 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
   __shared__ RowNumbers numbers[Tile::size];
   const auto [head, tile] = ownTile(p);
   const int32_t first = tile * Tile::size;
-  const int64_t rowsAt = head * p.rows * p.depth;
-  const int64_t columnsAt = head * p.columns * p.depth;
+  q += startOf(p.rowsAt, p, head);
+  dO += startOf(p.outputsAt, p, head);
+  k += startOf(p.columnsAt, p, head);
+  v += startOf(p.columnsAt, p, head);
   mask = maskOfHead(p, mask, head);
   lse += head * p.rows;
   means += head * p.rows;
 
   typename Tile::VectorPart sumK = {}, sumV = {};
-  loadVectors<Tile>(keys, k + columnsAt, first, p.columns, p.depth);
-  loadVectors<Tile>(values, v + columnsAt, first, p.columns, p.depth);
+  loadVectors<Tile>(keys, k, p.columnsAt.row, first, p.columns, p.depth);
+  loadVectors<Tile>(values, v, p.columnsAt.row, first, p.columns, p.depth);
   // Rows above the diagonal see nothing of these columns.
   for (int32_t row = p.causal ? first : 0; row < p.rows; row += Tile::size) {
     syncBlock();
-    loadVectors<Tile>(queries, q + rowsAt, row, p.rows, p.depth);
-    loadVectors<Tile>(outputs, dO + rowsAt, row, p.rows, p.depth);
+    loadVectors<Tile>(queries, q, p.rowsAt.row, row, p.rows, p.depth);
+    loadVectors<Tile>(outputs, dO, p.outputsAt.row, row, p.rows, p.depth);
     loadKept<Tile, true>(kept, p, state, head, row, first);
     if (threadIndex() < Tile::size)
       numbers[threadIndex()] = numbersOfRow(p, lse, means, row + threadIndex());
@@ -330,19 +347,24 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
     Tile::addWeighted(kept, scores, outputs, sumV);
     Tile::addWeighted(exchange, products, queries, sumK);
   }
-  storeVectors<Tile>(sumK, dk + columnsAt, first, p.columns, p.depth);
-  storeVectors<Tile>(sumV, dv + columnsAt, first, p.columns, p.depth);
+  const int64_t start = startOf(p.columnsAt, p, head);
+  storeVectors<Tile>(sumK, dk + start, p.columnsAt.row, first, p.columns,
+                     p.depth);
+  storeVectors<Tile>(sumV, dv + start, p.columnsAt.row, first, p.columns,
+                     p.depth);
 }
 
-extern "C" __global__ void attention_means_f32(const float *dO, const float *o,
-                                               float *means, int64_t rows,
-                                               int32_t depth) {
-  rowProducts(dO, o, means, rows, depth);
+extern "C" __global__ void
+attention_means_f32(const __grid_constant__ AttentionParameters p,
+                    const float *dO, const float *o, float *means,
+                    int64_t rows) {
+  rowProducts(p, dO, o, means, rows);
 }
-extern "C" __global__ void attention_means_bf16(const Bf16 *dO, const Bf16 *o,
-                                                float *means, int64_t rows,
-                                                int32_t depth) {
-  rowProducts(dO, o, means, rows, depth);
+extern "C" __global__ void
+attention_means_bf16(const __grid_constant__ AttentionParameters p,
+                     const Bf16 *dO, const Bf16 *o, float *means,
+                     int64_t rows) {
+  rowProducts(p, dO, o, means, rows);
 }
 
 /// One set of kernels for vectors of at most `depth` elements of type T.

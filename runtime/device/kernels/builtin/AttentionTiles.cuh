@@ -218,15 +218,16 @@ struct TensorTiles {
 };
 
 /// `size` vectors of a matrix, from row `first` on, into shared memory; what
-/// does not exist becomes zero.
+/// does not exist becomes zero. Rows are `stride` elements apart.
 template <class Tile, class T>
 __device__ void loadVectors(typename Tile::Vectors &to, const T *from,
-                            int32_t first, int32_t rows, int32_t depth) {
+                            int32_t stride, int32_t first, int32_t rows,
+                            int32_t depth) {
   constexpr int width = 16 / sizeof(T);
   constexpr int elements = Tile::size * Tile::depth;
-  const bool packed =
-      depth % width == 0 && reinterpret_cast<uint64_t>(from) % 16 == 0;
-  from += static_cast<int64_t>(first) * depth;
+  const bool packed = depth % width == 0 && stride % width == 0 &&
+                      reinterpret_cast<uint64_t>(from) % 16 == 0;
+  from += static_cast<int64_t>(first) * stride;
   if (packed) {
 #pragma unroll 4
     for (int i = width * threadIndex(); i < elements;
@@ -234,7 +235,7 @@ __device__ void loadVectors(typename Tile::Vectors &to, const T *from,
       const int r = i / Tile::depth, d = i % Tile::depth;
       Pack<T, width> values = {};
       if (first + r < rows && d < depth)
-        values = loadPack<T, width>(from + r * depth + d);
+        values = loadPack<T, width>(from + r * stride + d);
       if constexpr (sizeof(T) == sizeof(typename Tile::Element)) {
         storePack<T, width>(&to.at[r][d], values);
         continue;
@@ -251,14 +252,15 @@ __device__ void loadVectors(typename Tile::Vectors &to, const T *from,
     const int r = i / Tile::depth, d = i % Tile::depth;
     const bool exists = first + r < rows && d < depth;
     to.at[r][d] = fromFloat<typename Tile::Element>(
-        exists ? toFloat(from[r * depth + d]) : 0.0f);
+        exists ? toFloat(from[r * stride + d]) : 0.0f);
   }
 }
 
 /// The part's vectors, those that exist, to memory.
 template <class Tile, class T>
 __device__ void storeVectors(const typename Tile::VectorPart &part, T *to,
-                             int32_t first, int32_t rows, int32_t depth) {
+                             int32_t stride, int32_t first, int32_t rows,
+                             int32_t depth) {
 #pragma unroll
   for (int i = 0; i < Tile::rows; ++i) {
     const int32_t row = first + Tile::row(i);
@@ -267,7 +269,7 @@ __device__ void storeVectors(const typename Tile::VectorPart &part, T *to,
 #pragma unroll
     for (int k = 0; k < Tile::elements; ++k)
       if (Tile::element(k) < depth)
-        to[static_cast<int64_t>(row) * depth + Tile::element(k)] =
+        to[static_cast<int64_t>(row) * stride + Tile::element(k)] =
             fromFloat<T>(part.at[i][k]);
   }
 }

@@ -69,17 +69,39 @@ static void expectScoresInWorkspace(const AttentionPlans &plans,
   EXPECT_LT(plans.forward.workspaceBytes, 4096);
 }
 
+/// q, k and v in rows of one tensor, or each in a tensor of its own.
+static AttentionShape rowsFirst(AttentionShape shape, bool packed) {
+  shape.outputStride = shape.heads * shape.depth;
+  shape.inputStride = (packed ? 3 : 1) * shape.outputStride;
+  return shape;
+}
+
+/// Packed operands go to the engines that dense ones go to.
 TEST_F(CudnnPlans, AttentionOfGpt2) {
   for (const Gpu &gpu : {h100, a100}) {
-    const AttentionPlans plans = plan(gpu, gpt2(16));
-    expectScoresInWorkspace(plans, gpt2(16));
-    EXPECT_EQ(plans.parts, 1);
+    const AttentionPlans dense = plan(gpu, gpt2(16));
+    const AttentionPlans packed = plan(gpu, rowsFirst(gpt2(16), true));
+    for (const AttentionPlans *plans : {&dense, &packed}) {
+      expectScoresInWorkspace(*plans, gpt2(16));
+      EXPECT_EQ(plans->parts, 1);
+    }
+    EXPECT_EQ(packed.forward.engine, dense.forward.engine);
+    EXPECT_EQ(packed.backward.engine, dense.backward.engine);
   }
 }
 
 TEST_F(CudnnPlans, LargeBatchesGoInParts) {
   const AttentionPlans plans = plan(h100, gpt2(64));
   expectScoresInWorkspace(plans, gpt2(64));
+  EXPECT_EQ(plans.parts, 2);
+}
+
+/// Some heads of each sample at once: strides stay those of all.
+TEST_F(CudnnPlans, PackedHeadsGoInParts) {
+  AttentionShape shape = rowsFirst(gpt2(1), true);
+  shape.rows = 8192;
+  const AttentionPlans plans = plan(h100, shape);
+  ASSERT_TRUE(plans) << plans.reason;
   EXPECT_EQ(plans.parts, 2);
 }
 
@@ -105,6 +127,15 @@ TEST_F(CudnnPlans, MaskedAttention) {
                           .maskBatch = 8,
                           .maskColumns = 128,
                           .type = ElementType::BF16}));
+  // As BERT has it.
+  EXPECT_TRUE(plan(a100, rowsFirst({.batch = 8,
+                                    .heads = 12,
+                                    .rows = 128,
+                                    .depth = 64,
+                                    .maskBatch = 8,
+                                    .maskColumns = 128,
+                                    .type = ElementType::BF16},
+                                   false)));
 }
 
 TEST_F(CudnnPlans, SayWhatNoEngineKnows) {
