@@ -61,7 +61,7 @@ struct AttachOptimizerKernels
 
   /// A copy of a tied weight whose bf16 form no optimizer writes.
   static bool isSetByOwner(pipe::PlaceOp place) {
-    return place.getLowered() && place.getGradient() && !place.getOwner() &&
+    return place.getLowered() && place.getGradient() && !place.isUpdated() &&
            !place.getKernelAttr();
   }
 

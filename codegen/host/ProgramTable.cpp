@@ -146,8 +146,7 @@ static void writeLoweredWeights(llvm::raw_ostream &os, pipe::ArenaOp arena) {
       addLowered(optimizer.getWeights(), *optimizer.getLowered());
     }
   for (auto place : arena.getOps<pipe::PlaceOp>()) {
-    bool isUpdated = place.getOwner() && place.getGradient() &&
-                     updated.contains(place.getStage());
+    bool isUpdated = place.isUpdated() && updated.contains(place.getStage());
     if (place.getLowered() && !isUpdated)
       addLowered(place.getBuffer(), *place.getLowered());
   }

@@ -33,6 +33,9 @@ def Pipe_Dialect : Dialect {
     /// micro-batches, so that they round differently.
     static constexpr llvm::StringLiteral kSumsInScheduleOrder =
         "pipe.sums_in_schedule_order";
+    /// On a tied `nn.weight`: each of its stages gets the gradients of all, adds
+    /// them and updates its own copy.
+    static constexpr llvm::StringLiteral kAllReduced = "pipe.all_reduced";
     /// Measured times to plan with: for each stage an array of seconds, one for
     /// each kind of task (F, B, I, W, R, U), negative where nothing is known.
     static constexpr llvm::StringLiteral kTaskTimes = "pipe.task_times";

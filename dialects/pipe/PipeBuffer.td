@@ -33,7 +33,9 @@ def Pipe_ArenaOp : Pipe_Op<"arena", [
 def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
   let summary = "Where a stage's copy of a weight and its gradient live";
   let description = [{
-    `owner` marks the copy that the optimizer updates and that is saved.
+    `owner` marks the copy that is saved, and, of a parameter, that the
+    optimizer updates; `updated` marks a further copy that an optimizer updates,
+    with the same gradients (`pipe.all_reduced`).
     Stages that read a weight as bf16 read it from `lowered`, a rounded copy
     that is as new as the weight; where no optimizer writes it, `kernel` does.
 
@@ -49,10 +51,15 @@ def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
   let arguments = (ins FlatSymbolRefAttr:$weight, FlatSymbolRefAttr:$stage,
     Pipe_BufferAttr:$buffer, OptionalAttr<Pipe_BufferAttr>:$gradient,
     OptionalAttr<Pipe_BufferAttr>:$lowered, OptionalAttr<SymbolRefAttr>:$kernel,
-    UnitAttr:$owner);
+    UnitAttr:$owner, UnitAttr:$updated);
+  let extraClassDeclaration = [{
+    /// Whether the optimizer of its stage updates this copy.
+    bool isUpdated() { return getGradient() && (getOwner() || getUpdated()); }
+  }];
   let assemblyFormat = [{
     $weight `in` $stage `weight` $buffer (`gradient` $gradient^)?
-    (`lowered` $lowered^ (`by` $kernel^)?)? (`owner` $owner^)? attr-dict
+    (`lowered` $lowered^ (`by` $kernel^)?)? (`owner` $owner^)? (`updated` $updated^)?
+    attr-dict
   }];
   let hasVerifier = 1;
 }

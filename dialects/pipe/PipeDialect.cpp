@@ -78,7 +78,7 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
              << attribute.getValue();
     return success();
   }
-  if (name == kSumsInScheduleOrder) {
+  if (name == kSumsInScheduleOrder || name == kAllReduced) {
     if (!isa<UnitAttr>(attribute.getValue()))
       return op->emitOpError("expects '")
              << name << "' to be a unit attribute, but got "

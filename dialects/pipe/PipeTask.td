@@ -119,7 +119,7 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
 }
 
 def Pipe_GradientOfOp : Pipe_ScheduledOp<"gradient_of"> {
-  let summary = "A replica's gradient of a tied weight, as a view";
+  let summary = "A stage's gradient of a tied weight, as a view";
   let description = [{
     Example:
     ```mlir
@@ -138,8 +138,11 @@ def Pipe_GradientOfOp : Pipe_ScheduledOp<"gradient_of"> {
 
 def Pipe_AddGradientOp : Pipe_ScheduledOp<"add_gradient", [
     AllTypesMatch<["gradient", "result"]>]> {
-  let summary = "Add a replica's gradient to the owner's";
+  let summary = "Add another stage's gradient of a tied weight to one's own";
   let description = [{
+    At the owner, which then updates the weight for all; or at each holder,
+    where gradients are all-reduced.
+
     Example:
     ```mlir
     %g2 = pipe.add_gradient @wte in @s0 (%g, %t)

@@ -65,7 +65,7 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     for (const WeightCopies &copies : stages.weights())
       if (llvm::is_contained(copies.stages, stage))
         allPlaces.push_back(
-            {&copies, stage, copies.owner() == stage, {}, std::nullopt});
+            {&copies, stage, copies.isUpdatedIn(stage), {}, {}, {}});
 
   // What each stage's optimizer works on comes first, in one piece.
   std::vector<std::vector<Place *>> updated;
@@ -74,8 +74,7 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     updated.emplace_back();
     for (Place &place : allPlaces)
       if (place.stage == stage)
-        (place.copies->isTrained() && place.isOwner ? updated.back() : others)
-            .push_back(&place);
+        (place.isUpdated ? updated.back() : others).push_back(&place);
   }
   auto bytesOf = [](const Place &place) {
     return byteSize(place.copies->weight.getTensorType());
@@ -185,7 +184,7 @@ BufferAttr ArenaLayout::bufferOf(nn::ParameterOp read, int32_t stage,
   const Optimizer *optimizer = optimizerOf(stage);
   Range range = read.isWorkingCopy() ? *place.lowered : place.weight;
   bool hasVersions = isTraining && optimizer && !optimizer->versions.empty() &&
-                     place.isOwner && place.gradient &&
+                     place.isUpdated &&
                      read.isWorkingCopy() == optimizer->lowered.has_value();
   return BufferAttr::get(
       read.getContext(),
@@ -201,15 +200,20 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
     return BufferAttr::get(context, BufferSpace::arena, range.offset,
                            range.bytes);
   };
-  for (const Place &place : allPlaces)
+  auto flag = [&](bool isSet) {
+    return isSet ? builder.getUnitAttr() : UnitAttr();
+  };
+  for (const Place &place : allPlaces) {
+    bool isOwner = place.stage == place.copies->owner();
     PlaceOp::create(
         builder, place.copies->weight.getLoc(),
         FlatSymbolRefAttr::get(place.copies->weight.getSymNameAttr()),
         stages.nameOf(place.stage), buffer(place.weight),
         place.gradient ? buffer(*place.gradient) : BufferAttr(),
         place.lowered ? buffer(*place.lowered) : BufferAttr(),
-        /*kernel=*/SymbolRefAttr(),
-        place.isOwner ? builder.getUnitAttr() : UnitAttr());
+        /*kernel=*/SymbolRefAttr(), flag(isOwner),
+        flag(place.isUpdated && !isOwner));
+  }
   for (const Optimizer &optimizer : optimizers) {
     SmallVector<Attribute> states, versions;
     for (Range state : optimizer.states)

@@ -29,7 +29,7 @@ public:
   struct Place {
     const WeightCopies *copies;
     int32_t stage;
-    bool isOwner;
+    bool isUpdated;
     Range weight;
     std::optional<Range> gradient;
     /// The bf16 copy, if the stage reads that.

@@ -132,12 +132,18 @@ static std::optional<Content> operandOfBackward(const Stages &stages,
 }
 
 /// Replicas' gradients are added in the order of their stages; this addition
-/// takes that of as many stages after the owner as it has predecessors.
+/// takes that of as many stages after the owner as it has predecessors. Where
+/// two holders all-reduce, each takes that of the other.
 static std::optional<Content> addendOf(const Stages &stages,
                                        AddGradientOp add) {
   for (const WeightCopies &copies : stages.weights()) {
     if (copies.weight.getSymName() != add.getWeight())
       continue;
+    if (copies.isAllReduced() && copies.stages.size() == 2) {
+      bool isOwner = stages.numberOf(add.getStage()) == copies.owner();
+      return Content{Kind::WeightGradient, copies.stages[isOwner ? 1 : 0], 0, 0,
+                     add.getWeight()};
+    }
     size_t number = 1;
     for (auto before = add.getGradient().getDefiningOp<AddGradientOp>(); before;
          before = before.getGradient().getDefiningOp<AddGradientOp>())

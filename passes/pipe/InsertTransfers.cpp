@@ -64,6 +64,12 @@ private:
     return step.getMode() == StepMode::train && stages.hasTiedWeights();
   }
   LogicalResult verifyPlaces() const;
+  bool isAllReduced(AddGradientOp add) const {
+    return llvm::any_of(stages.weights(), [&](const WeightCopies &copies) {
+      return copies.weight.getSymName() == add.getWeight() &&
+             copies.isAllReduced();
+    });
+  }
   Value valueOf(const schedules::Transfer &transfer) const;
   void emit(int32_t rank, const RankInstruction &instruction);
   void copy(int32_t rank, Operation *op);
@@ -72,6 +78,7 @@ private:
   void waitReceive(int32_t rank, Value value, int64_t peer);
   void endStep();
   void copyWithTransfers(Operation *op);
+  void exchangeGradients(AddGradientOp first, AddGradientOp second);
   void waitLateSends();
 
   mutable StepOp step;
@@ -212,6 +219,28 @@ void StepSplitter::copyWithTransfers(Operation *op) {
   copy(rank, op);
 }
 
+/// Both holders send what they have before either adds to it, and both ways at
+/// once. These posts come before the waits, and all of them behind the messages
+/// before them in the order of the step: no cycle of waits here either.
+void StepSplitter::exchangeGradients(AddGradientOp first,
+                                     AddGradientOp second) {
+  SmallVector<std::pair<int32_t, PostSendOp>> sends;
+  for (AddGradientOp add : {first, second}) {
+    int32_t sender = rankOf(add.getAddend().getDefiningOp());
+    sends.emplace_back(sender, postSend(sender, add.getAddend(), rankOf(add)));
+    postReceive(rankOf(add), add.getAddend(), sender);
+  }
+  for (AddGradientOp add : {first, second})
+    waitReceive(rankOf(add), add.getAddend(),
+                rankOf(add.getAddend().getDefiningOp()));
+  for (auto [sender, post] : sends) {
+    builder.setInsertionPointToEnd(ranks[sender].block);
+    WaitSendOp::create(builder, post.getLoc(), post, post.getPeer());
+  }
+  copy(rankOf(first), first);
+  copy(rankOf(second), second);
+}
+
 void StepSplitter::waitLateSends() {
   for (RankState &rank : ranks) {
     builder.setInsertionPointToEnd(rank.block);
@@ -224,9 +253,19 @@ void StepSplitter::waitLateSends() {
 void StepSplitter::endStep() {
   if (!hasLateUpdates())
     return;
-  for (Operation &op : *step.getBody())
-    if (isa<GradientOfOp, AddGradientOp>(op))
-      copyWithTransfers(&op);
+  llvm::SmallDenseMap<StringAttr, AddGradientOp> halves;
+  for (Operation &op : *step.getBody()) {
+    auto add = dyn_cast<AddGradientOp>(op);
+    if (!add || !isAllReduced(add)) {
+      if (isa<GradientOfOp, AddGradientOp>(op))
+        copyWithTransfers(&op);
+      continue;
+    }
+    auto [other, isFirst] =
+        halves.try_emplace(add.getWeightAttr().getAttr(), add);
+    if (!isFirst)
+      exchangeGradients(other->second, add);
+  }
   // An update or a cleared gradient must not change what is still being sent.
   waitLateSends();
   for (auto task : step.getBody()->getOps<TaskOp>())

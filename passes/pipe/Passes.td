@@ -309,6 +309,41 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 
+def PipeAllReduceTiedWeights
+    : Pass<"pipe-all-reduce-tied-weights", "::mlir::ModuleOp"> {
+  let summary = "Let both holders of a tied weight update it";
+  let description = [{
+    Where two stages on different ranks hold a weight, both send their gradients
+    at once, add them, and update their own copy: one message's time between the
+    last backward and the next step, in place of that of the gradient to the
+    owner, the owner's update, and the new weight back. Costs the replica the
+    optimizer's state of the weight. The sum of two does not depend on their
+    order, so all bits are those of the owner's way.
+
+    Weights keep their owner where more than two stages hold them, where both
+    are on one rank, and where the model has two copies: all weights of these are
+    tied, each rank owns half of them, and links are busy both ways already.
+
+    Gives such weights `pipe.all_reduced`. Idempotent.
+
+    ```mlir
+    %t1 = pipe.gradient_of @wte in @s1 (%g1) : ...
+    %sum = pipe.add_gradient @wte in @s0 (%g0, %t1) : ...
+    %u0 = pipe.task update @s0 (%sum) : ...
+    %new = pipe.weight_of @wte in @s0 (%u0) : ...
+    pipe.set_weight @wte in @s1 (%new, %g1) : ...
+    // becomes
+    %t1 = pipe.gradient_of @wte in @s1 (%g1) : ...
+    %t0 = pipe.gradient_of @wte in @s0 (%g0) : ...
+    %sum0 = pipe.add_gradient @wte in @s0 (%g0, %t1) : ...
+    %sum1 = pipe.add_gradient @wte in @s1 (%g1, %t0) : ...
+    %u0 = pipe.task update @s0 (%sum0) : ...
+    %u1 = pipe.task update @s1 (%sum1) : ...
+    ```
+  }];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
 def PipePrintTimetable : Pass<"pipe-print-timetable", "::mlir::ModuleOp"> {
   let summary = "Draw the order of a training step";
   let description = [{
@@ -328,8 +363,9 @@ def PipeInsertTransfers : Pass<"pipe-insert-transfers", "::mlir::ModuleOp"> {
     Replaces each `pipe.step` by `pipe.rank` ops. A value that another rank
     needs is posted, received and waited for in the order of
     `schedules::orderMessages`. At the end of a step the gradients of tied
-    weights are summed before any update, and new weights sent after all of
-    them; these messages follow one global order, so they cannot deadlock.
+    weights are summed before any update (all-reduced ones are sent both ways at
+    once), and new weights sent after all of them; these messages follow one
+    global order, so they cannot deadlock.
 
     Idempotent: without steps there is nothing to do.
 

@@ -168,10 +168,9 @@ LogicalResult Stages::readWeights(ModuleOp module) {
       return copies.weight.emitOpError("is a state that ")
              << copies.stages.size()
              << " stages use, but only one stage can write it";
-    if (allTrained) {
-      for (int32_t stage : copies.stages)
-        withGradients[stage] = true;
-      withUpdate[copies.owner()] = true;
+    for (int32_t stage : copies.stages) {
+      withGradients[stage] = withGradients[stage] || allTrained;
+      withUpdate[stage] = withUpdate[stage] || copies.isUpdatedIn(stage);
     }
     allWeights.push_back(std::move(copies));
   }

@@ -40,6 +40,15 @@ struct WeightCopies {
 
   /// The stage whose copy the optimizer updates and that is saved.
   int32_t owner() const { return stages.front(); }
+  /// Whether each stage gets the gradients of all and updates its own copy, in
+  /// place of the owner for all (pipe-all-reduce-tied-weights).
+  bool isAllReduced() const {
+    return weight->hasAttr(PipeDialect::kAllReduced);
+  }
+  /// Whether the optimizer of `stage`, one of `stages`, updates its copy.
+  bool isUpdatedIn(int32_t stage) const {
+    return isTrained() && (stage == owner() || isAllReduced());
+  }
   bool isTrained() const { return !trained.empty() && trained.front(); }
   bool isTied() const { return isTrained() && stages.size() > 1; }
 };
@@ -87,7 +96,7 @@ public:
   llvm::ArrayRef<WeightCopies> weights() const { return allWeights; }
   /// Whether the backward of a stage adds to the gradient of any weight.
   bool hasGradients(int32_t stage) const { return withGradients[stage]; }
-  /// Whether a stage is the owner of a trained weight.
+  /// Whether the optimizer of a stage has any weight to update.
   bool hasUpdate(int32_t stage) const { return withUpdate[stage]; }
   bool hasStash(int32_t stage) const {
     return !ops[stage].getForward().getReturn().getStash().empty();

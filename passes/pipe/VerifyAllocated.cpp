@@ -353,12 +353,11 @@ private:
     return success();
   }
 
-  /// Weight and gradient of every owned parameter lie at the same distance
+  /// Weight and gradient of every updated parameter lie at the same distance
   /// from the begin of their flat ranges.
   static LogicalResult verifyFlat(RankArena &arena, OptimizerOp optimizer) {
     for (auto place : arena.op.getBody()->getOps<PlaceOp>()) {
-      if (place.getStage() != optimizer.getStage() || !place.getOwner() ||
-          !place.getGradient())
+      if (place.getStage() != optimizer.getStage() || !place.isUpdated())
         continue;
       int64_t weight =
           place.getBuffer().getOffset() - optimizer.getWeights().getOffset();

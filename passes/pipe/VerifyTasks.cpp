@@ -258,6 +258,13 @@ void TaskVerifier::verifyTiedWeights() {
     for (Operation *op : ops)
       if (auto add = dyn_cast<AddGradientOp>(op))
         added += add.getWeight() == name;
+    if (copies.isAllReduced()) {
+      if (added != copies.stages.size())
+        report(where) << "adds " << added << " gradients of the tied weight '"
+                      << name << "', but each of its " << copies.stages.size()
+                      << " stages needs that of the other";
+      continue;
+    }
     if (added + 1 != copies.stages.size())
       report(where) << "adds " << added << " gradients of the tied weight '"
                     << name << "' to the owner's, but "

@@ -73,6 +73,8 @@ void buildScheduledPipeline(OpPassManager &pm,
   schedule.policy = options.policy;
   schedule.ranks = options.ranks;
   pm.addPass(pipe::createPipeSchedule(schedule));
+  if (options.allReduceTiedWeights)
+    pm.addPass(pipe::createPipeAllReduceTiedWeights());
   pm.addPass(pipe::createPipeInsertTransfers());
   pm.addPass(pipe::createPipeVerifySchedule());
 }

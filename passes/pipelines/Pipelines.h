@@ -68,10 +68,14 @@ void buildUnrolledPipeline(mlir::OpPassManager &pm);
 struct ScheduledPipelineOptions {
   std::string policy = "1f1b";
   int64_t ranks = 1;
+  /// Whether both holders of a tied weight update it
+  /// (pipe-all-reduce-tied-weights), or its owner for both.
+  bool allReduceTiedWeights = true;
 };
 
-/// Unrolled level -> scheduled level. Transfers follow from the order of
-/// tasks, so they come after it.
+/// Unrolled level -> scheduled level. Who updates tied weights depends on the
+/// ranks of their stages. Transfers follow from the order of tasks, so they come
+/// after it.
 void buildScheduledPipeline(mlir::OpPassManager &pm,
                             const ScheduledPipelineOptions &options);
 

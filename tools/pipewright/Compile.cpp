@@ -186,7 +186,8 @@ LogicalResult Compilation::runTo(Level level) {
   if (reached(Level::Unrolled))
     return success();
   if (failed(run([&](OpPassManager &pm) {
-        buildScheduledPipeline(pm, {options.schedule, options.ranks});
+        buildScheduledPipeline(pm, {options.schedule, options.ranks,
+                                    options.allReduceTiedWeights});
       })))
     return failure();
   if (reached(Level::Scheduled))

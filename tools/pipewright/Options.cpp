@@ -103,6 +103,14 @@ struct OptionSet::Storage {
         remat("remat", cl::desc("What the backward recomputes: none or full"),
               cl::value_desc("MODE"), cl::init("none"), in,
               cl::cat(compileCategory())),
+        tiedWeights(
+            "tied-weights",
+            cl::desc("How weights that stages on two ranks share are updated: "
+                     "all-reduce (gradients are sent both ways at once, both "
+                     "update) or owner (one updates and sends the new weight; "
+                     "the optimizer's state is there once)"),
+            cl::value_desc("HOW"), cl::init("all-reduce"), in,
+            cl::cat(compileCategory())),
         loss("loss",
              cl::desc("softmax-cross-entropy or mse; the model's own scalar "
                       "output unless given"),
@@ -129,8 +137,8 @@ struct OptionSet::Storage {
   cl::opt<std::string> model, output, target, precision, gpu, epilogues,
       padVocabulary, layout, ranks, loops, stages, microBatches, microBatchSize;
   cl::list<std::string> dims;
-  cl::opt<std::string> schedule, balance, remat, loss, lossOutput, optimizer,
-      taskTimes;
+  cl::opt<std::string> schedule, balance, remat, tiedWeights, loss, lossOutput,
+      optimizer, taskTimes;
   cl::opt<bool> noDropout;
   cl::opt<std::string> emit;
 };
@@ -154,6 +162,7 @@ bool isCompileOption(llvm::StringRef word, bool &takesNext) {
                                                   "dim",
                                                   "balance",
                                                   "remat",
+                                                  "tied-weights",
                                                   "loss",
                                                   "loss-output",
                                                   "schedule",
@@ -460,6 +469,7 @@ OptionSet::check(llvm::StringRef schedule) const {
   options.schedule = schedule.empty() ? s.schedule.getValue() : schedule.str();
   options.balance = s.balance;
   options.remat = s.remat;
+  options.allReduceTiedWeights = s.tiedWeights == "all-reduce";
   options.noDropout = s.noDropout;
   if (llvm::Error error = checkTarget(s, options))
     return std::move(error);
@@ -477,6 +487,9 @@ OptionSet::check(llvm::StringRef schedule) const {
           readChoice("balance", s.balance, {"uniform", "parameters", "flops"}))
     return std::move(error);
   if (llvm::Error error = readChoice("remat", s.remat, {"none", "full"}))
+    return std::move(error);
+  if (llvm::Error error =
+          readChoice("tied-weights", s.tiedWeights, {"all-reduce", "owner"}))
     return std::move(error);
   auto optimizer = parseOptimizer(s.optimizer);
   if (!optimizer)
@@ -502,6 +515,7 @@ OptionSet::check(llvm::StringRef schedule) const {
                                      {"schedule", options.schedule},
                                      {"balance", options.balance},
                                      {"remat", options.remat},
+                                     {"tied_weights", s.tiedWeights.getValue()},
                                      {"loss", s.loss.getValue()},
                                      {"optimizer", s.optimizer.getValue()},
                                      {"no_dropout", options.noDropout}};

@@ -58,6 +58,8 @@ struct CompileOptions {
   /// Not empty: the fastest of these is to be taken for `stages`.
   std::vector<int64_t> stageChoices;
   std::string schedule, balance, remat;
+  /// Whether both holders of a tied weight update it, or its owner for both.
+  bool allReduceTiedWeights = true;
   /// Measured times by stage; empty unless the user gave a trace.
   std::vector<schedules::MeasuredTimes> taskTimes;
   OptimizerChoice optimizer;

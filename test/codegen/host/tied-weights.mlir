@@ -9,6 +9,11 @@
 // RUN:   --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" \
 // RUN:   --pipe-insert-transfers --pipe-plan-memory --attach-optimizer-kernels \
 // RUN:   --convert-pipe-to-emitc --print-host -o /dev/null | FileCheck %s
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels \
+// RUN:   --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" \
+// RUN:   --pipe-all-reduce-tied-weights --pipe-insert-transfers --pipe-plan-memory \
+// RUN:   --attach-optimizer-kernels --convert-pipe-to-emitc --print-host \
+// RUN:   -o /dev/null | FileCheck %s --check-prefix=BOTH
 
 // ATTACH: func.func private @sgd_48
 // ATTACH: pipe.optimizer @s0 kernel @kernels::@sgd_48
@@ -28,6 +33,24 @@
 // CHECK:         copy(rank, wte_0, wte_1); // tied weight
 // CHECK-NEXT:    zero(rank, d_wte_0);
 // CHECK-NEXT:  }
+
+// Where both holders update, the owner's copy alone is saved.
+// BOTH:         {.name = "wte", {{.*}}.gradient
+// BOTH:         {.name = "wte", {{.*}}.owner = false}
+// BOTH-LABEL: void rank0_step(Rank &rank) {
+// BOTH:         rank.postReceive(1, [[RECEIVED:d_wte_[0-9]]]);
+// BOTH:         rank.postSend(1, [[MINE:d_wte_[0-9]]]); // to rank 1
+// BOTH-NEXT:    rank.waitReceive(1);
+// BOTH-NEXT:    rank.waitSend(1);
+// BOTH-NEXT:    accumulate(rank, [[RECEIVED]], [[MINE]]); // tied weight
+// BOTH-NEXT:    stage0_update(rank); // U0
+// BOTH-NEXT:  }
+// BOTH-LABEL: void rank1_step(Rank &rank) {
+// BOTH:         accumulate(rank, d_wte_{{.*}}); // tied weight
+// BOTH-NEXT:    stage1_update(rank); // U1
+// BOTH-NEXT:  }
+// BOTH-LABEL: void stage1_update(Rank &rank) {
+// BOTH:         launch(rank, "sgd_32", sgd_32, weights, gradients, state, hyper);
 
 // A buffer that is called like its kernel does not hide it.
 // CHECK-LABEL: void stage0_forward(Rank &rank, int64_t microBatch,

@@ -1,0 +1,14 @@
+// DEFINE: %{scheduled} = pipewright-opt %inputs/pipe/tied.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2"
+// DEFINE: %{verify} = not pipewright-opt --pipe-verify-unrolled -o /dev/null 2>&1
+
+// RUN: %{scheduled} | grep -v pipe.set_weight | not pipewright-opt --pipe-all-reduce-tied-weights -o /dev/null 2>&1 | FileCheck %s --check-prefix=PARTS
+// RUN: %{scheduled} | sed 's/@wte role = *parameter/& {pipe.all_reduced = 1}/' | %{verify} | FileCheck %s --check-prefix=UNIT
+// RUN: %{scheduled} | sed 's/@wte role = *parameter/& {pipe.all_reduced}/' | %{verify} | FileCheck %s --check-prefix=ONE
+// RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed 's/in @s1(\(.*\), %d_wte_s0)/in @s1(\1, %d_wte_s1)/' | %{verify} | FileCheck %s --check-prefix=OWN
+// RUN: %{scheduled} --pipe-all-reduce-tied-weights | grep -v 'update @s1' | %{verify} | FileCheck %s --check-prefix=UPDATE
+
+// PARTS: error: 'pipe.step' op expects the gradients of the tied weight 'wte' to be summed at its owner, and its new value to be sent back, as pipe-unroll-microbatches writes it
+// UNIT: error: 'nn.weight' op expects 'pipe.all_reduced' to be a unit attribute, but got 1
+// ONE: adds 1 gradients of the tied weight 'wte', but each of its 2 stages needs that of the other
+// OWN: error: 'pipe.add_gradient' op
+// UPDATE: error: 'pipe.step' op has no task 'update' of stage '@s1'
