@@ -12,8 +12,8 @@
 #include "runtime/core/Rank.h"
 #include "runtime/device/DeviceKernel.h"
 #include "runtime/device/Stream.h"
+#include "runtime/device/TaskBody.h"
 
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -59,8 +59,7 @@ public:
 
   /// Runs one task; its body enqueues on `compute`, and is replayed as a CUDA
   /// graph from its third run on. Kinds as in Rank::task.
-  void task(const char *kind, int64_t stage, int64_t microBatch,
-            const std::function<void()> &body);
+  void task(const char *kind, int64_t stage, int64_t microBatch, TaskBody body);
 
   void loadInput(int64_t input, int64_t microBatch,
                  Buffer destination) override;

@@ -13,7 +13,7 @@ using namespace pipewright::runtime;
 //===----------------------------------------------------------------------===//
 
 void DeviceRank::task(const char *kind, int64_t stage, int64_t microBatch,
-                      const std::function<void()> &body) {
+                      TaskBody body) {
   Parts &p = *parts;
   const bool isUpdate = kind[0] == 'U';
   if (isUpdate && p.capturing && !p.captured)

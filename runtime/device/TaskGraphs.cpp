@@ -21,7 +21,7 @@ void TaskGraphs::begin(bool evaluation, bool runsPlainly) {
   next = 0;
 }
 
-void TaskGraphs::run(CUstream stream, const std::function<void()> &body) {
+void TaskGraphs::run(CUstream stream, TaskBody body) {
   if (plainly)
     return body();
   if (next == current->size())
@@ -49,8 +49,7 @@ void TaskGraphs::whenReplayed(std::function<void()> work) {
     capturing->whenReplayed.push_back(std::move(work));
 }
 
-CUgraphExec TaskGraphs::capture(CUstream stream,
-                                const std::function<void()> &body) {
+CUgraphExec TaskGraphs::capture(CUstream stream, TaskBody body) {
   const Driver &driver = cudaDriver();
   // Other ranks are other threads: what they do meanwhile is allowed.
   PIPEWRIGHT_CUDA(

@@ -10,6 +10,7 @@
 #define PIPEWRIGHT_RUNTIME_DEVICE_TASKGRAPHS_H
 
 #include "runtime/device/Driver.h"
+#include "runtime/device/TaskBody.h"
 
 #include <cstdint>
 #include <functional>
@@ -29,7 +30,7 @@ public:
   /// bodies do what cannot be replayed.
   void begin(bool evaluation, bool plainly = false);
   /// Runs the next task on the stream.
-  void run(CUstream stream, const std::function<void()> &body);
+  void run(CUstream stream, TaskBody body);
   /// Called by a body: what the host has to do when a graph runs in its place.
   void whenReplayed(std::function<void()> work);
 
@@ -44,7 +45,7 @@ private:
   };
 
   /// Null when the driver refuses; then no task is captured any more.
-  CUgraphExec capture(CUstream stream, const std::function<void()> &body);
+  CUgraphExec capture(CUstream stream, TaskBody body);
   void refuse(const std::string &why);
 
   bool enabled;
