@@ -236,6 +236,8 @@ CUresult submit(Stream *stream, Operation operation, CUgraphNodeType type);
 /// Puts work on a stream, whatever it captures. Takes no lock but the queue's.
 void push(Stream *stream, Work work);
 void waitFor(Stream *stream);
+/// The host knows now that this has happened.
+void learn(const VectorClock &clock);
 /// A call for which the driver may wait until the GPU (null: every one) is
 /// idle.
 void mayWaitForGpu(Context *context);
