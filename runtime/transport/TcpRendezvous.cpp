@@ -10,13 +10,57 @@
 #include "runtime/core/Error.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <list>
 #include <poll.h>
 
 using namespace pipewright::runtime;
+
+//===----------------------------------------------------------------------===//
+// Where ranks meet
+//===----------------------------------------------------------------------===//
+
+static std::string variable(const char *name) {
+  const char *text = std::getenv(name);
+  return text ? text : "";
+}
+
+static int64_t numberOf(const char *name, int64_t least, int64_t most) {
+  const std::string text = variable(name);
+  char *end = nullptr;
+  errno = 0;
+  const long long value = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty())
+    fail("ranks that are processes need the environment variables RANK, "
+         "WORLD_SIZE, MASTER_ADDR and MASTER_PORT, but ",
+         name, " is not set");
+  if (*end || errno || value < least || value > most)
+    fail(name, "=", text, ": expected a number from ", least, " to ", most);
+  return value;
+}
+
+TcpPlace TcpPlace::fromEnvironment() {
+  TcpPlace place;
+  place.size = numberOf("WORLD_SIZE", 1, 1 << 16);
+  place.rank = numberOf("RANK", 0, place.size - 1);
+  place.host = variable("MASTER_ADDR");
+  if (place.host.empty())
+    fail("ranks that are processes need the environment variables RANK, "
+         "WORLD_SIZE, MASTER_ADDR and MASTER_PORT, but MASTER_ADDR is not set");
+  place.port = static_cast<int>(numberOf("MASTER_PORT", 1, 65535));
+  // torchrun keeps a store of its own at the port that it names.
+  if (variable("TORCHELASTIC_USE_AGENT_STORE") == "True")
+    place.port = place.port < 65535 ? place.port + 1 : place.port - 1;
+  return place;
+}
+
+//===----------------------------------------------------------------------===//
+// The meeting
+//===----------------------------------------------------------------------===//
 
 namespace {
 

@@ -2,104 +2,26 @@
 
 #include "runtime/transport/TcpTransport.h"
 #include "runtime/core/Error.h"
+#include "runtime/transport/TcpPeer.h"
 #include "runtime/transport/TcpRendezvous.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <vector>
 
 using namespace pipewright::runtime;
+using namespace pipewright::runtime::tcp;
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// What travels between two ranks, in front of its bytes.
-struct Header {
-  enum Kind : int64_t {
-    /// A receive of `bytes` was posted. No bytes follow.
-    Ready = 1,
-    /// A part of the oldest send.
-    Data,
-    /// The oldest send has `bytes`, not what its receive expects. None follow.
-    WrongSize,
-    /// Values of sumToAll; none for a barrier.
-    Values,
-    /// The sender has failed; the bytes say why.
-    Failed,
-    /// The sender has ended well.
-    Bye
-  };
-  Kind kind;
-  int64_t bytes;
-};
-
-struct Send {
-  const char *data;
-  int64_t bytes;
-  /// What is not on its way yet; -1 before its receive was posted.
-  int64_t left = -1;
-  /// What the receiver expects, if that is another size.
-  int64_t expected = -1;
-};
-
-struct Receive {
-  char *data;
-  int64_t bytes;
-  int64_t received = 0;
-  bool done = false;
-  /// What the sender sends, if that is another size.
-  int64_t sent = -1;
-};
-
-/// A frame that goes out.
-struct Outgoing {
-  Header header;
-  const char *payload = nullptr;
-  /// The payload, where it is not somebody else's memory.
-  std::vector<char> owned;
-  int64_t done = 0;
-  Send *send = nullptr;
-
-  int64_t total() const {
-    return sizeof(Header) +
-           (payload ? header.bytes : static_cast<int64_t>(owned.size()));
-  }
-};
-
-/// The other end of one connection.
-struct Peer {
-  Socket socket;
-  std::deque<Send> sends;
-  std::deque<Receive> receives;
-  /// How many of `sends` have met their receive, of `receives` their data.
-  size_t sendsMatched = 0;
-  size_t receivesFilled = 0;
-  /// Sizes of receives that were posted before their send.
-  std::deque<int64_t> ready;
-  std::deque<std::vector<double>> values;
-  std::deque<Outgoing> outgoing;
-
-  // The frame that comes in.
-  Header header = {};
-  int64_t headerRead = 0;
-  int64_t payloadRead = 0;
-  std::vector<char> payload;
-
-  bool saidBye = false;
-  bool lost = false;
-};
 
 class TcpTransport : public Transport {
 public:
@@ -121,17 +43,9 @@ private:
   using Test = std::function<bool()>;
 
   void matchSelf();
-  void matchSends(Peer &peer);
-  void enqueue(Peer &peer, Header header, std::vector<char> owned = {});
 
   bool progress(int milliseconds);
-  void write(Peer &peer);
-  void read(Peer &peer);
-  bool readInto(Peer &peer, void *to, int64_t bytes, int64_t &done);
-  void beginPayload(Peer &peer);
-  char *payloadPlace(Peer &peer);
-  void endPayload(Peer &peer);
-  void takeFailure(Peer &peer);
+  void read(int64_t from);
 
   void waitFor(int64_t peer, const std::string &what, const Test &test);
   int64_t findLost();
@@ -150,12 +64,6 @@ private:
   Clock::time_point lastPoll = Clock::now();
 };
 
-/// Frames of data are short enough that one of Failed soon has its turn.
-constexpr int64_t dataFrameBytes = 1 << 20;
-
-/// How much one connection may take in before the others have their turn.
-constexpr int64_t readShare = 4 << 20;
-
 } // namespace
 
 TcpTransport::TcpTransport(const TcpPlace &place, double deadlineSeconds)
@@ -173,40 +81,13 @@ TcpTransport::~TcpTransport() {
     return;
   for (Peer &peer : peers)
     if (peer.socket && !peer.lost)
-      enqueue(peer, {Header::Bye, 0});
+      peer.enqueue({Header::Bye, 0});
   const double patience = std::min(deadlineSeconds, 10.0);
   flush(patience);
   drain(patience);
 }
 
 // --- Posting -----------------------------------------------------------------
-
-void TcpTransport::enqueue(Peer &peer, Header header, std::vector<char> owned) {
-  Outgoing frame = {header, nullptr, std::move(owned), 0, nullptr};
-  peer.outgoing.push_back(std::move(frame));
-}
-
-/// Lets sends go whose receives were announced.
-void TcpTransport::matchSends(Peer &peer) {
-  while (!peer.ready.empty() && peer.sendsMatched < peer.sends.size()) {
-    Send &send = peer.sends[peer.sendsMatched++];
-    const int64_t expected = peer.ready.front();
-    peer.ready.pop_front();
-    if (expected != send.bytes) {
-      send.expected = expected;
-      enqueue(peer, {Header::WrongSize, send.bytes});
-      continue;
-    }
-    send.left = send.bytes;
-    int64_t offset = 0;
-    do {
-      const int64_t part = std::min(dataFrameBytes, send.bytes - offset);
-      peer.outgoing.push_back(
-          {{Header::Data, part}, send.data + offset, {}, 0, &send});
-      offset += part;
-    } while (offset < send.bytes);
-  }
-}
 
 /// A rank's sends to itself meet its own receives.
 void TcpTransport::matchSelf() {
@@ -233,8 +114,8 @@ void TcpTransport::postSend(int64_t to, const void *data, int64_t bytes) {
   peer.sends.push_back({static_cast<const char *>(data), bytes});
   if (to == self)
     return matchSelf();
-  matchSends(peer);
-  write(peer);
+  peer.matchSends();
+  peer.write();
 }
 
 void TcpTransport::postReceive(int64_t from, void *data, int64_t bytes) {
@@ -243,142 +124,22 @@ void TcpTransport::postReceive(int64_t from, void *data, int64_t bytes) {
   peer.receives.push_back({static_cast<char *>(data), bytes});
   if (from == self)
     return matchSelf();
-  enqueue(peer, {Header::Ready, bytes});
-  write(peer);
+  peer.enqueue({Header::Ready, bytes});
+  peer.write();
 }
 
 // --- Progress ----------------------------------------------------------------
 
-void TcpTransport::write(Peer &peer) {
-  while (!peer.outgoing.empty() && !peer.lost) {
-    Outgoing &frame = peer.outgoing.front();
-    const char *payload = frame.payload ? frame.payload : frame.owned.data();
-    const int64_t total = frame.total();
-    const int64_t head = sizeof(Header);
-    iovec parts[2];
-    int count = 0;
-    if (frame.done < head)
-      parts[count++] = {reinterpret_cast<char *>(&frame.header) + frame.done,
-                        static_cast<size_t>(head - frame.done)};
-    const int64_t offset = std::max<int64_t>(0, frame.done - head);
-    if (total - head > offset)
-      parts[count++] = {const_cast<char *>(payload) + offset,
-                        static_cast<size_t>(total - head - offset)};
-    msghdr message = {};
-    message.msg_iov = parts;
-    message.msg_iovlen = count;
-    const ssize_t sent =
-        sendmsg(peer.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) {
-      // A broken connection may still hold the reason: reading finds out.
-      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-        peer.outgoing.clear();
-      return;
-    }
-    frame.done += sent;
-    if (frame.done < total)
-      return;
-    if (frame.send)
-      frame.send->left -= frame.header.bytes;
-    peer.outgoing.pop_front();
+void TcpTransport::read(int64_t from) {
+  Peer &peer = peers[from];
+  const bool isUnderstood = peer.read();
+  if (peer.failure && !failed) {
+    failed = true;
+    failure = *peer.failure;
   }
-}
-
-/// True when all bytes are there; marks the peer as lost when no more come.
-bool TcpTransport::readInto(Peer &peer, void *to, int64_t bytes,
-                            int64_t &done) {
-  while (done < bytes) {
-    const ssize_t received =
-        recv(peer.socket.get(), static_cast<char *>(to) + done, bytes - done,
-             MSG_DONTWAIT);
-    if (received < 0 && errno == EINTR)
-      continue;
-    if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-      return false;
-    if (received <= 0) {
-      peer.lost = true;
-      return false;
-    }
-    done += received;
-  }
-  return true;
-}
-
-void TcpTransport::beginPayload(Peer &peer) {
-  peer.payloadRead = 0;
-  const bool buffered =
-      peer.header.kind == Header::Values || peer.header.kind == Header::Failed;
-  peer.payload.resize(buffered ? peer.header.bytes : 0);
-}
-
-/// Where the bytes behind the header go; null if there are none.
-char *TcpTransport::payloadPlace(Peer &peer) {
-  if (peer.header.kind != Header::Data)
-    return peer.payload.empty() ? nullptr : peer.payload.data();
-  Receive &receive = peer.receives.at(peer.receivesFilled);
-  return receive.data + receive.received;
-}
-
-void TcpTransport::takeFailure(Peer &peer) {
-  if (failed)
-    return;
-  failed = true;
-  failure.assign(peer.payload.begin(), peer.payload.end());
-}
-
-void TcpTransport::endPayload(Peer &peer) {
-  const Header header = peer.header;
-  peer.headerRead = 0;
-  switch (header.kind) {
-  case Header::Ready:
-    peer.ready.push_back(header.bytes);
-    return matchSends(peer);
-  case Header::Data: {
-    Receive &receive = peer.receives.at(peer.receivesFilled);
-    receive.received += header.bytes;
-    if (receive.received == receive.bytes) {
-      receive.done = true;
-      ++peer.receivesFilled;
-    }
-    return;
-  }
-  case Header::WrongSize:
-    peer.receives.at(peer.receivesFilled++).sent = header.bytes;
-    return;
-  case Header::Values: {
-    std::vector<double> &values = peer.values.emplace_back();
-    values.resize(header.bytes / sizeof(double));
-    if (header.bytes)
-      std::memcpy(values.data(), peer.payload.data(), header.bytes);
-    return;
-  }
-  case Header::Failed:
-    return takeFailure(peer);
-  case Header::Bye:
-    peer.saidBye = true;
-    return;
-  }
-  fail("rank ", self, " cannot read what rank ", &peer - peers.data(),
-       " sends (is it the same program?)");
-}
-
-void TcpTransport::read(Peer &peer) {
-  for (int64_t share = 0; share < readShare;) {
-    if (peer.headerRead < static_cast<int64_t>(sizeof(Header))) {
-      if (!readInto(peer, &peer.header, sizeof(Header), peer.headerRead))
-        return;
-      beginPayload(peer);
-    }
-    const bool follows = peer.header.kind == Header::Data ||
-                         peer.header.kind == Header::Values ||
-                         peer.header.kind == Header::Failed;
-    const int64_t before = peer.payloadRead;
-    if (follows && !readInto(peer, payloadPlace(peer), peer.header.bytes,
-                             peer.payloadRead))
-      return;
-    share += sizeof(Header) + peer.payloadRead - before;
-    endPayload(peer);
-  }
+  if (!isUnderstood)
+    fail("rank ", self, " cannot read what rank ", from,
+         " sends (is it the same program?)");
 }
 
 /// Sleeps until a connection has something to do, for a while at most, and
@@ -404,8 +165,8 @@ bool TcpTransport::progress(int milliseconds) {
   for (size_t i = 0; i < entries.size(); ++i) {
     Peer &peer = peers[numbers[i]];
     if (entries[i].revents & ~POLLOUT)
-      read(peer);
-    write(peer);
+      read(numbers[i]);
+    peer.write();
   }
   return true;
 }
@@ -509,10 +270,10 @@ void TcpTransport::sumToAll(double *values, int64_t count) {
     for (int64_t r = 0; r < size(); ++r) {
       if (r == self)
         continue;
-      enqueue(peers[r],
-              {Header::Values, count * static_cast<int64_t>(sizeof(double))},
-              std::vector<char>(bytes, bytes + count * sizeof(double)));
-      write(peers[r]);
+      peers[r].enqueue(
+          {Header::Values, count * static_cast<int64_t>(sizeof(double))},
+          std::vector<char>(bytes, bytes + count * sizeof(double)));
+      peers[r].write();
     }
   }
   std::vector<double> sums(count);
@@ -542,7 +303,7 @@ void TcpTransport::flush(double seconds) {
   for (Peer &peer : peers) {
     if (!peer.socket)
       continue;
-    for (write(peer); !peer.outgoing.empty() && !peer.lost; write(peer)) {
+    for (peer.write(); !peer.outgoing.empty() && !peer.lost; peer.write()) {
       if (deadline.passed())
         return;
       peer.socket.waitFor(POLLOUT, deadline.milliseconds(100));
@@ -581,47 +342,11 @@ void TcpTransport::abort(const std::string &message) {
            (peer.outgoing.size() > 1 || peer.outgoing.back().done == 0))
       peer.outgoing.pop_back();
     if (peer.socket && !peer.lost)
-      enqueue(peer, {Header::Failed, static_cast<int64_t>(message.size())},
-              std::vector<char>(message.begin(), message.end()));
+      peer.enqueue({Header::Failed, static_cast<int64_t>(message.size())},
+                   std::vector<char>(message.begin(), message.end()));
   }
   flush(1);
   drain(0.5);
-}
-
-// --- Where ranks meet --------------------------------------------------------
-
-static std::string variable(const char *name) {
-  const char *text = std::getenv(name);
-  return text ? text : "";
-}
-
-static int64_t numberOf(const char *name, int64_t least, int64_t most) {
-  const std::string text = variable(name);
-  char *end = nullptr;
-  errno = 0;
-  const long long value = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty())
-    fail("ranks that are processes need the environment variables RANK, "
-         "WORLD_SIZE, MASTER_ADDR and MASTER_PORT, but ",
-         name, " is not set");
-  if (*end || errno || value < least || value > most)
-    fail(name, "=", text, ": expected a number from ", least, " to ", most);
-  return value;
-}
-
-TcpPlace TcpPlace::fromEnvironment() {
-  TcpPlace place;
-  place.size = numberOf("WORLD_SIZE", 1, 1 << 16);
-  place.rank = numberOf("RANK", 0, place.size - 1);
-  place.host = variable("MASTER_ADDR");
-  if (place.host.empty())
-    fail("ranks that are processes need the environment variables RANK, "
-         "WORLD_SIZE, MASTER_ADDR and MASTER_PORT, but MASTER_ADDR is not set");
-  place.port = static_cast<int>(numberOf("MASTER_PORT", 1, 65535));
-  // torchrun keeps a store of its own at the port that it names.
-  if (variable("TORCHELASTIC_USE_AGENT_STORE") == "True")
-    place.port = place.port < 65535 ? place.port + 1 : place.port - 1;
-  return place;
 }
 
 std::unique_ptr<Transport>
