@@ -61,8 +61,10 @@ LogicalResult WeightOp::verify() {
            << stringifyWeightRole(getRole()) << ", but got " << getTensorType();
   // (C2)
   if (getFileRows()) {
-    if (getRole() != WeightRole::Parameter || getTensorType().getRank() != 2)
-      return emitOpError("expects 'file_rows' only for a parameter of rank 2");
+    int64_t rank = getTensorType().getRank();
+    if (getRole() != WeightRole::Parameter || rank < 1 || rank > 2)
+      return emitOpError(
+          "expects 'file_rows' only for a parameter of rank 1 or 2");
     int64_t rows = getTensorType().getDimSize(0);
     if (*getFileRows() < 1 || *getFileRows() > static_cast<uint64_t>(rows))
       return emitOpError("expects 1 to ")

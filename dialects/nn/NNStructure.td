@@ -27,7 +27,7 @@ def NN_WeightOp : NN_Op<"weight", [Symbol]> {
 
     Constraints:
     - (C1) a `parameter` or `state` has element type f32.
-    - (C2) only a `parameter` of rank 2 has `file_rows`, at least 1 and at most
+    - (C2) only a `parameter` of rank 1 or 2 has `file_rows`, at least 1 and at most
       as many as the tensor has.
     - (C3) with `channels_last` the rank is 4.
 

@@ -23,10 +23,11 @@ namespace {
 /// The last layer of a classifier with many classes.
 struct Head {
   SoftmaxCrossEntropyOp loss;
-  /// From the loss back to the product.
-  SmallVector<ReshapeOp> views;
+  /// From the loss back to the product: reshapes, and sums with a bias.
+  SmallVector<Operation *> between;
   MatmulOp product;
-  WeightOp weight;
+  /// Of the product, and biases; each has a row for each class.
+  SmallVector<WeightOp> weights;
 };
 
 class NNPadVocabulary : public impl::NNPadVocabularyBase<NNPadVocabulary> {
@@ -36,7 +37,8 @@ public:
   void runOnOperation() override;
 
 private:
-  std::optional<Head> findHead(SoftmaxCrossEntropyOp loss);
+  std::string findHead(Head &head);
+  std::string addWeight(Head &head, Value value);
   bool mayGrow(WeightOp weight);
   void pad(Head &head);
 };
@@ -51,7 +53,7 @@ static RankedTensorType withLast(Type type, int64_t size) {
 }
 
 /// Whether all that reads the weight can do with more rows: tables of
-/// embeddings, whose indices stay below, and products that make more columns.
+/// embeddings, whose indices stay below, and what makes more columns, once.
 bool NNPadVocabulary::mayGrow(WeightOp weight) {
   int heads = 0;
   bool fits = true;
@@ -60,7 +62,10 @@ bool NNPadVocabulary::mayGrow(WeightOp weight) {
       return;
     for (OpOperand &use : read->getUses()) {
       auto product = dyn_cast<MatmulOp>(use.getOwner());
-      if (product && use.getOperandNumber() == 1 && product.getTransposeB())
+      bool isBias =
+          weight.getTensorType().getRank() == 1 && isa<AddOp>(use.getOwner());
+      if (isBias ||
+          (product && use.getOperandNumber() == 1 && product.getTransposeB()))
         ++heads;
       else
         fits &= isa<EmbeddingOp>(use.getOwner()) && use.getOperandNumber() == 0;
@@ -69,30 +74,63 @@ bool NNPadVocabulary::mayGrow(WeightOp weight) {
   return fits && heads == 1;
 }
 
-std::optional<Head> NNPadVocabulary::findHead(SoftmaxCrossEntropyOp loss) {
-  Head head{loss, {}, {}, {}};
-  int64_t classes = loss.getLogits().getType().getDimSize(1);
-  if (classes < leastClasses || classes % multiple == 0 || loss.getClasses())
-    return std::nullopt;
-  Value value = loss.getLogits();
-  while (auto view = value.getDefiningOp<ReshapeOp>()) {
-    head.views.push_back(view);
-    value = view.getX();
-    if (tensorOf(value).getRank() == 0 ||
-        tensorOf(value).getShape().back() != classes)
-      return std::nullopt;
+/// Adds the weight that `value` reads to those that get more rows; says why it
+/// may not.
+std::string NNPadVocabulary::addWeight(Head &head, Value value) {
+  auto read = value.getDefiningOp<ParameterOp>();
+  if (!read)
+    return "they come from a product or a sum with something else than a "
+           "weight";
+  auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
+      read, read.getWeightAttr());
+  std::string named = ("weight '" + read.getWeight() + "' ").str();
+  if (weight.getRole() != WeightRole::Parameter)
+    return named + "is not trained, and only parameters can have other sizes "
+                   "in files";
+  if (!mayGrow(weight))
+    return named + "is read by more than that layer and embeddings, which "
+                   "would see the zeros";
+  head.weights.push_back(weight);
+  return "";
+}
+
+/// Follows the logits of `head.loss` back to the product; says what does not
+/// let it.
+std::string NNPadVocabulary::findHead(Head &head) {
+  int64_t classes = head.loss.getLogits().getType().getDimSize(1);
+  auto hasClasses = [&](Value value) {
+    return tensorOf(value).getRank() > 0 &&
+           tensorOf(value).getShape().back() == classes;
+  };
+  Value value = head.loss.getLogits();
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto view = dyn_cast<ReshapeOp>(op)) {
+      value = view.getX();
+    } else if (auto sum = dyn_cast<AddOp>(op)) {
+      bool isLeft = tensorOf(sum.getLhs()).getRank() == 1;
+      Value bias = isLeft ? sum.getLhs() : sum.getRhs();
+      value = isLeft ? sum.getRhs() : sum.getLhs();
+      if (tensorOf(bias).getRank() != 1 || !hasClasses(bias))
+        return "they are a sum with something else than a bias";
+      if (std::string why = addWeight(head, bias); !why.empty())
+        return why;
+    } else {
+      break;
+    }
+    if (!hasClasses(value))
+      return "a reshape splits their classes";
+    head.between.push_back(op);
   }
   head.product = value.getDefiningOp<MatmulOp>();
-  auto read =
-      head.product ? head.product.getB().getDefiningOp<ParameterOp>() : nullptr;
-  if (!read)
-    return std::nullopt;
-  head.weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
-      read, read.getWeightAttr());
-  if (head.weight.getRole() != WeightRole::Parameter ||
-      head.weight.getTensorType().getRank() != 2 || !mayGrow(head.weight))
-    return std::nullopt;
-  return head;
+  if (!head.product)
+    return "they do not come from a product, by reshapes and biases alone";
+  auto read = head.product.getB().getDefiningOp<ParameterOp>();
+  if (read && !head.product.getTransposeB())
+    return ("weight '" + read.getWeight() +
+            "' has the classes as its columns, and only rows can be added; "
+            "export it as [classes, features] (Gemm with transB = 1)")
+        .str();
+  return addWeight(head, head.product.getB());
 }
 
 /// The first columns, as many as `before` had, for all other readers.
@@ -114,14 +152,17 @@ void NNPadVocabulary::pad(Head &head) {
   int64_t classes = head.loss.getLogits().getType().getDimSize(1);
   int64_t padded = llvm::alignTo(classes, multiple);
   OpBuilder builder(&getContext());
-  RankedTensorType before = head.weight.getTensorType();
-  RankedTensorType after = before.clone({padded, before.getDimSize(1)});
-  head.weight.setTypeAttr(TypeAttr::get(after));
-  head.weight.setFileRows(classes);
-  getOperation().walk([&](ParameterOp read) {
-    if (read.getWeight() == head.weight.getSymName())
-      read.getResult().setType(after);
-  });
+  for (WeightOp weight : head.weights) {
+    SmallVector<int64_t> shape(weight.getTensorType().getShape());
+    shape.front() = padded;
+    RankedTensorType after = weight.getTensorType().clone(shape);
+    weight.setTypeAttr(TypeAttr::get(after));
+    weight.setFileRows(classes);
+    getOperation().walk([&](ParameterOp read) {
+      if (read.getWeight() == weight.getSymName())
+        read.getResult().setType(after);
+    });
+  }
 
   Operation *reader = head.loss;
   auto widen = [&](Value value) {
@@ -129,9 +170,9 @@ void NNPadVocabulary::pad(Head &head) {
     value.setType(withLast(type, padded));
     sliceForOthers(builder, value, reader, type);
   };
-  for (ReshapeOp view : head.views) {
-    widen(view.getResult());
-    reader = view;
+  for (Operation *op : head.between) {
+    widen(op->getResult(0));
+    reader = op;
   }
   widen(head.product.getResult());
   head.loss.setClasses(classes);
@@ -147,9 +188,18 @@ void NNPadVocabulary::runOnOperation() {
   SmallVector<SoftmaxCrossEntropyOp> losses;
   getOperation().walk(
       [&](SoftmaxCrossEntropyOp loss) { losses.push_back(loss); });
-  for (SoftmaxCrossEntropyOp loss : losses)
-    if (std::optional<Head> head = findHead(loss))
-      pad(*head);
+  for (SoftmaxCrossEntropyOp loss : losses) {
+    int64_t classes = loss.getLogits().getType().getDimSize(1);
+    if (classes < leastClasses || classes % multiple == 0 || loss.getClasses())
+      continue;
+    Head head{loss, {}, {}, {}};
+    if (std::string why = findHead(head); !why.empty())
+      loss.emitRemark("its logits of ")
+          << classes << " classes get no columns of zeros up to "
+          << llvm::alignTo(classes, multiple) << ": " << why;
+    else
+      pad(head);
+  }
 }
 
 } // namespace pipewright::nn

@@ -23,8 +23,10 @@ def NNPadVocabulary : Pass<"nn-pad-vocabulary", "::mlir::ModuleOp"> {
     loss, the weight gets rows of zeros up to the next multiple, and the loss is
     told how many classes there are. The rows get no gradient but zeros, so they
     stay zero, and the losses are what they were. Files keep the weight's own
-    shape. Only where nothing else reads the weight but embeddings. For GPUs, as
-    the product is summed in another order.
+    shape. A bias between the product and the loss grows along. Only where
+    nothing else reads the weight but embeddings, and it has the classes as its
+    rows; a remark says where that is not so. For GPUs, as the product is summed
+    in another order.
 
     ```mlir
     nn.weight @wte role = parameter : tensor<50257x768xf32>

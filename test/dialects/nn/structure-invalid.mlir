@@ -7,6 +7,21 @@ nn.weight @weight_c1 role = parameter : tensor<4xi64>
 
 // -----
 
+// expected-error @below {{expects 'file_rows' only for a parameter of rank 1 or 2}}
+nn.weight @weight_c2_role role = constant file_rows = 3 : tensor<4xf32>
+
+// -----
+
+// expected-error @below {{expects 'file_rows' only for a parameter of rank 1 or 2}}
+nn.weight @weight_c2_rank role = parameter file_rows = 3 : tensor<4x2x2xf32>
+
+// -----
+
+// expected-error @below {{expects 1 to 4 rows in the file, but got 5}}
+nn.weight @weight_c2_rows role = parameter file_rows = 5 : tensor<4xf32>
+
+// -----
+
 func.func @parameter_c1_no_such_weight() {
   // expected-error @below {{expects 'w' to name an nn.weight, but found none}}
   %0 = nn.parameter @w : tensor<4xf32>
