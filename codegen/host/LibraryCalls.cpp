@@ -101,12 +101,15 @@ static ShapeText poolShape(PoolOp op, Value images, Value pooled) {
   return text.field("padBottom", pads[2]).field("padRight", pads[3]);
 }
 
+/// `inputStride` and `outputStride` as in the runtime; `sizes` are [B, H, T,
+/// D].
 template <class AttentionOp>
-static ShapeText attentionShape(AttentionOp op) {
-  ArrayRef<int64_t> q = shapeOf(op.getQ()), k = shapeOf(op.getK());
+static ShapeText attentionShape(AttentionOp op, ArrayRef<int64_t> sizes,
+                                int64_t inputStride, int64_t outputStride,
+                                Type element) {
   ShapeText text;
-  text.field("batch", q[0]).field("heads", q[1]).field("rows", q[2]);
-  text.field("columns", k[2] == q[2] ? 0 : k[2]).field("depth", q[3]);
+  text.field("batch", sizes[0]).field("heads", sizes[1]);
+  text.field("rows", sizes[2]).field("depth", sizes[3]);
   text.field("scale", op.getScale().convertToFloat(), 1.0f);
   text.field("causal", op.getCausal());
   float rate = op.getDropoutRate().convertToFloat();
@@ -120,7 +123,29 @@ static ShapeText attentionShape(AttentionOp op) {
     text.field("maskBatch", sizes[0], 1).field("maskHeads", sizes[1], 1);
     text.field("maskRows", sizes[2], 1).field("maskColumns", sizes[3], 1);
   }
-  return text.field("type", elementOf(op.getQ()));
+  return text.field("type", element)
+      .field("inputStride", inputStride, 0)
+      .field("outputStride", outputStride, 0);
+}
+
+/// Of a forward or backward op with q, k and v.
+template <class AttentionOp>
+static ShapeText attentionShape(AttentionOp op) {
+  SmallVector<int64_t> sizes(shapeOf(op.getQ()));
+  int64_t stride = 0;
+  if (op.getRowsFirst()) {
+    std::swap(sizes[1], sizes[2]);
+    stride = sizes[1] * sizes[3];
+  }
+  return attentionShape(op, sizes, stride, stride, elementOf(op.getQ()));
+}
+
+template <class PackedAttentionOp>
+static ShapeText packedAttentionShape(PackedAttentionOp op) {
+  ArrayRef<int64_t> qkv = shapeOf(op.getQkv());
+  int64_t sizes[] = {qkv[0], qkv[3], qkv[1], qkv[4]};
+  int64_t row = qkv[3] * qkv[4];
+  return attentionShape(op, sizes, 3 * row, row, elementOf(op.getQkv()));
 }
 
 /// The weight behind a value, empty where it is none.
@@ -243,43 +268,72 @@ LogicalResult BodyWriter::writePooling(Operation *op) {
   return success();
 }
 
+/// As the runtime's functions take buffers; null where there is no mask.
+static SmallVector<Value> attentionBuffers(Operation *op) {
+  return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
+      .Case([](nn::AttentionOp a) -> SmallVector<Value> {
+        return {a.getQ(),    a.getK(), a.getV(),
+                a.getMask(), a.getO(), a.getLse()};
+      })
+      .Case([](nn::AttentionBackwardOp a) -> SmallVector<Value> {
+        return {a.getGrad(), a.getQ(),    a.getK(),  a.getV(),  a.getO(),
+                a.getLse(),  a.getMask(), a.getDq(), a.getDk(), a.getDv()};
+      })
+      .Case([](nn::PackedAttentionOp a) -> SmallVector<Value> {
+        return {a.getQkv(), a.getMask(), a.getO(), a.getLse()};
+      })
+      .Case([](nn::PackedAttentionBackwardOp a) -> SmallVector<Value> {
+        return {a.getGrad(), a.getQkv(),  a.getO(),
+                a.getLse(),  a.getMask(), a.getDqkv()};
+      });
+}
+
+/// What writes its call, and the shape that it gets.
+using AttentionWriter = void (FunctionWriter::*)(const ShapeText &,
+                                                 ArrayRef<CallArgument>);
+static std::pair<AttentionWriter, ShapeText> attentionCall(Operation *op) {
+  using Call = std::pair<AttentionWriter, ShapeText>;
+  return llvm::TypeSwitch<Operation *, Call>(op)
+      .Case([](nn::AttentionOp a) {
+        return Call(&FunctionWriter::attention, attentionShape(a));
+      })
+      .Case([](nn::AttentionBackwardOp a) {
+        return Call(&FunctionWriter::attentionBackward, attentionShape(a));
+      })
+      .Case([](nn::PackedAttentionOp a) {
+        return Call(&FunctionWriter::packedAttention, packedAttentionShape(a));
+      })
+      .Case([](nn::PackedAttentionBackwardOp a) {
+        return Call(&FunctionWriter::packedAttentionBackward,
+                    packedAttentionShape(a));
+      });
+}
+
+static bool isStrided(Operation *op) {
+  if (auto attention = dyn_cast<nn::AttentionOp>(op))
+    return attention.getRowsFirst();
+  if (auto attention = dyn_cast<nn::AttentionBackwardOp>(op))
+    return attention.getRowsFirst();
+  return true;
+}
+
 LogicalResult BodyWriter::writeAttention(Operation *op) {
-  auto forward = dyn_cast<nn::AttentionOp>(op);
-  auto backward = dyn_cast<nn::AttentionBackwardOp>(op);
-  Value mask = forward ? forward.getMask() : backward.getMask();
-  SmallVector<Value> values;
-  if (forward)
-    values = {forward.getQ(), forward.getK(), forward.getV(),
-              mask,           forward.getO(), forward.getLse()};
-  else
-    values = {backward.getGrad(),
-              backward.getQ(),
-              backward.getK(),
-              backward.getV(),
-              backward.getO(),
-              backward.getLse(),
-              mask,
-              backward.getDq(),
-              backward.getDk(),
-              backward.getDv()};
+  if (isStrided(op) && layout.target != Target::Cuda)
+    return op->emitOpError("has no place in a CPU's program; expects a module "
+                           "without nn-pack-attention");
   SmallVector<CallArgument> buffers;
-  for (Value value : values) {
-    if (!value) {
-      buffers.push_back(FunctionWriter::absent());
+  for (Value value : attentionBuffers(op)) {
+    buffers.push_back(FunctionWriter::absent());
+    if (!value)
       continue;
-    }
     Value buffer = bufferOf(value);
     if (!buffer)
       return failure();
-    buffers.push_back(buffer);
+    buffers.back() = buffer;
   }
-  ShapeText shape =
-      forward ? attentionShape(forward) : attentionShape(backward);
+  auto [write, shape] = attentionCall(op);
   preparations.attention(shape.str());
-  if (forward)
-    writer.attention(shape, buffers);
-  else
-    writer.attentionBackward(shape, buffers);
+  (writer.*write)(shape, buffers);
   return success();
 }
 
@@ -346,7 +400,8 @@ LogicalResult BodyWriter::writeLibraryCall(Operation *op) {
       .Case<nn::MaxPoolOp, nn::MaxPoolBackwardOp, nn::AveragePoolOp,
             nn::AveragePoolBackwardOp>(
           [&](Operation *pool) { return writePooling(pool); })
-      .Case<nn::AttentionOp, nn::AttentionBackwardOp>(
+      .Case<nn::AttentionOp, nn::AttentionBackwardOp, nn::PackedAttentionOp,
+            nn::PackedAttentionBackwardOp>(
           [&](Operation *attention) { return writeAttention(attention); })
       .Case([&](nn::DropoutOp dropout) -> LogicalResult {
         Value x = bufferOf(dropout.getX()), y = bufferOf(dropout.getResult());

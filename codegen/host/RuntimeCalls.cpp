@@ -418,17 +418,27 @@ void FunctionWriter::averagePoolBackward(const ShapeText &shape, Value dy,
 void FunctionWriter::prepareAttention(const std::string &shape) {
   call("prepareAttention", {shape});
 }
-void FunctionWriter::attention(const ShapeText &shape,
-                               ArrayRef<CallArgument> buffers) {
+void FunctionWriter::callOnMicroBatch(StringRef callee, const ShapeText &shape,
+                                      ArrayRef<CallArgument> buffers) {
   SmallVector<CallArgument> arguments = {shape.str(), microBatch()};
   llvm::append_range(arguments, buffers);
-  call("attention", arguments);
+  call(callee, arguments);
+}
+void FunctionWriter::attention(const ShapeText &shape,
+                               ArrayRef<CallArgument> buffers) {
+  callOnMicroBatch("attention", shape, buffers);
 }
 void FunctionWriter::attentionBackward(const ShapeText &shape,
                                        ArrayRef<CallArgument> buffers) {
-  SmallVector<CallArgument> arguments = {shape.str(), microBatch()};
-  llvm::append_range(arguments, buffers);
-  call("attentionBackward", arguments);
+  callOnMicroBatch("attentionBackward", shape, buffers);
+}
+void FunctionWriter::packedAttention(const ShapeText &shape,
+                                     ArrayRef<CallArgument> buffers) {
+  callOnMicroBatch("packedAttention", shape, buffers);
+}
+void FunctionWriter::packedAttentionBackward(const ShapeText &shape,
+                                             ArrayRef<CallArgument> buffers) {
+  callOnMicroBatch("packedAttentionBackward", shape, buffers);
 }
 
 void FunctionWriter::dropout(const ShapeText &shape, Value x, Value y) {

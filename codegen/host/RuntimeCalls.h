@@ -132,10 +132,14 @@ public:
   void averagePoolBackward(const ShapeText &shape, mlir::Value dy,
                            mlir::Value dx);
   void prepareAttention(const std::string &shape);
-  /// Both take the buffers in the order of the runtime's function.
+  /// All take the buffers in the order of the runtime's function.
   void attention(const ShapeText &shape, llvm::ArrayRef<CallArgument> buffers);
   void attentionBackward(const ShapeText &shape,
                          llvm::ArrayRef<CallArgument> buffers);
+  void packedAttention(const ShapeText &shape,
+                       llvm::ArrayRef<CallArgument> buffers);
+  void packedAttentionBackward(const ShapeText &shape,
+                               llvm::ArrayRef<CallArgument> buffers);
   void dropout(const ShapeText &shape, mlir::Value x, mlir::Value y);
   void embedding(const ShapeText &shape, mlir::Value table, mlir::Value indices,
                  mlir::Value y);
@@ -148,6 +152,9 @@ private:
   void call(llvm::StringRef callee, llvm::ArrayRef<CallArgument> arguments);
   void callMember(llvm::StringRef member,
                   llvm::ArrayRef<CallArgument> arguments);
+  /// With a shape, the micro-batch and buffers.
+  void callOnMicroBatch(llvm::StringRef callee, const ShapeText &shape,
+                        llvm::ArrayRef<CallArgument> buffers);
   void setName(mlir::Value value, llvm::StringRef name);
   /// The parameter of that name.
   CallArgument microBatch();

@@ -11,20 +11,50 @@
 using namespace mlir;
 using namespace pipewright::nn;
 
-/// What attention and its gradient check alike: every one of `values` is
-/// `[B, H, T, D]`.
-static LogicalResult checkAttention(InferenceSite site, ValueRange values,
-                                    Value mask, const APFloat &dropoutRate) {
-  RankedTensorType q = tensorOf(values.front());
-  // (C1)
-  for (Value value : values)
-    if (tensorOf(value) != q || q.getRank() != 4)
-      return site.error("expects rank 4 and one type, but got ", q, " and ",
-                        tensorOf(value));
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The sizes of attention, whatever order its operands have them in.
+struct Sizes {
+  int64_t batch, heads, length, depth;
+
+  RankedTensorType lse(MLIRContext *context) const {
+    return f32TensorOf(context, {batch, heads, length});
+  }
+};
+} // namespace
+
+/// Of a `q` of rank 4.
+static Sizes sizesOf(RankedTensorType q, bool rowsFirst) {
+  ArrayRef<int64_t> shape = q.getShape();
+  return {shape[0], shape[rowsFirst ? 2 : 1], shape[rowsFirst ? 1 : 2],
+          shape[3]};
+}
+
+/// Of a `qkv` of rank 5.
+static Sizes packedSizesOf(RankedTensorType qkv) {
+  ArrayRef<int64_t> shape = qkv.getShape();
+  return {shape[0], shape[3], shape[1], shape[4]};
+}
+
+/// `[B, T, H, D]`, what packed attention gives.
+static RankedTensorType outputOf(RankedTensorType qkv) {
+  auto [batch, heads, length, depth] = packedSizesOf(qkv);
+  return RankedTensorType::get({batch, length, heads, depth},
+                               qkv.getElementType());
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// What all forms of attention check alike.
+static LogicalResult checkScores(InferenceSite site, const Sizes &sizes,
+                                 Value mask, const APFloat &dropoutRate) {
   // (C2)
-  int64_t batch = q.getDimSize(0), heads = q.getDimSize(1),
-          length = q.getDimSize(2);
-  int64_t scores[] = {batch, heads, length, length};
+  int64_t scores[] = {sizes.batch, sizes.heads, sizes.length, sizes.length};
   if (mask) {
     FailureOr<SmallVector<int64_t>> shape =
         broadcastShapes(tensorOf(mask).getShape(), scores);
@@ -40,33 +70,141 @@ static LogicalResult checkAttention(InferenceSite site, ValueRange values,
   return success();
 }
 
+/// Every one of `values` is what `q` is.
+template <class Adaptor>
+static LogicalResult checkAttention(InferenceSite site, ValueRange values,
+                                    Adaptor adaptor) {
+  RankedTensorType q = tensorOf(values.front());
+  // (C1)
+  for (Value value : values)
+    if (tensorOf(value) != q || q.getRank() != 4)
+      return site.error("expects rank 4 and one type, but got ", q, " and ",
+                        tensorOf(value));
+  return checkScores(site, sizesOf(q, adaptor.getRowsFirst()),
+                     adaptor.getMask(), adaptor.getDropoutRate());
+}
+
+template <class Adaptor>
+static LogicalResult checkPackedAttention(InferenceSite site, Adaptor adaptor) {
+  RankedTensorType qkv = tensorOf(adaptor.getQkv());
+  // (C1)
+  if (qkv.getRank() != 5 || qkv.getDimSize(2) != 3)
+    return site.error("expects q, k and v as [B, T, 3, H, D], but got ", qkv);
+  return checkScores(site, packedSizesOf(qkv), adaptor.getMask(),
+                     adaptor.getDropoutRate());
+}
+
+static LogicalResult checkLse(InferenceSite site, Value lse,
+                              RankedTensorType expected) {
+  if (tensorOf(lse) == expected)
+    return success();
+  return site.error("expects lse of type ", expected, ", but got ",
+                    tensorOf(lse));
+}
+
+//===----------------------------------------------------------------------===//
+// Inference
+//===----------------------------------------------------------------------===//
+
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
                                             std::optional<Location> location,
                                             Adaptor adaptor,
                                             SmallVectorImpl<Type> &types) {
   if (failed(checkAttention({location, getOperationName()},
                             {adaptor.getQ(), adaptor.getK(), adaptor.getV()},
-                            adaptor.getMask(), adaptor.getDropoutRate())))
+                            adaptor)))
     return failure();
   RankedTensorType q = tensorOf(adaptor.getQ());
-  types.append({q, f32TensorOf(context, q.getShape().drop_back())});
+  types.append({q, sizesOf(q, adaptor.getRowsFirst()).lse(context)});
   return success();
 }
 
+LogicalResult AttentionBackwardOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType q = tensorOf(adaptor.getQ());
+  if (failed(checkAttention(site,
+                            {adaptor.getGrad(), adaptor.getQ(), adaptor.getK(),
+                             adaptor.getV(), adaptor.getO()},
+                            adaptor)) ||
+      // (C4)
+      failed(checkLse(site, adaptor.getLse(),
+                      sizesOf(q, adaptor.getRowsFirst()).lse(context))))
+    return failure();
+  types.append({q, q, q});
+  return success();
+}
+
+LogicalResult PackedAttentionOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  if (failed(checkPackedAttention({location, getOperationName()}, adaptor)))
+    return failure();
+  RankedTensorType qkv = tensorOf(adaptor.getQkv());
+  types.append({outputOf(qkv), packedSizesOf(qkv).lse(context)});
+  return success();
+}
+
+LogicalResult PackedAttentionBackwardOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  if (failed(checkPackedAttention(site, adaptor)))
+    return failure();
+  // (C4)
+  RankedTensorType qkv = tensorOf(adaptor.getQkv());
+  for (Value value : {adaptor.getGrad(), adaptor.getO()})
+    if (tensorOf(value) != outputOf(qkv))
+      return site.error("expects ", outputOf(qkv),
+                        " for the result and its gradient, but got ",
+                        tensorOf(value));
+  if (failed(checkLse(site, adaptor.getLse(), packedSizesOf(qkv).lse(context))))
+    return failure();
+  types.push_back(qkv);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Cost
+//===----------------------------------------------------------------------===//
+
 /// Multiply-adds, counted 2 each, of `products` products of T x T x D, and
 /// 5 operations per element of the softmax.
-static int64_t attentionFlops(RankedTensorType q, bool causal,
+static int64_t attentionFlops(const Sizes &sizes, bool causal,
                               int64_t products) {
-  int64_t length = q.getDimSize(2), depth = q.getDimSize(3);
-  int64_t scores = q.getDimSize(0) * q.getDimSize(1) * length * length;
+  auto [batch, heads, length, depth] = sizes;
+  int64_t scores = batch * heads * length * length;
   if (causal)
-    scores = (scores + q.getDimSize(0) * q.getDimSize(1) * length) / 2;
+    scores = (scores + batch * heads * length) / 2;
   return scores * (2 * products * depth + 5);
 }
 
+static constexpr int64_t kForwardProducts = 2, kBackwardProducts = 5;
+
 int64_t AttentionOp::getFlops() {
-  return attentionFlops(getQ().getType(), getCausal(), /*products=*/2);
+  return attentionFlops(sizesOf(getQ().getType(), getRowsFirst()), getCausal(),
+                        kForwardProducts);
 }
+
+int64_t AttentionBackwardOp::getFlops() {
+  return attentionFlops(sizesOf(getQ().getType(), getRowsFirst()), getCausal(),
+                        kBackwardProducts);
+}
+
+int64_t PackedAttentionOp::getFlops() {
+  return attentionFlops(packedSizesOf(getQkv().getType()), getCausal(),
+                        kForwardProducts);
+}
+
+int64_t PackedAttentionBackwardOp::getFlops() {
+  return attentionFlops(packedSizesOf(getQkv().getType()), getCausal(),
+                        kBackwardProducts);
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
 
 LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
                                     SmallVectorImpl<Value> &operandGrads) {
@@ -75,44 +213,53 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
     return failure(failed(flows));
   auto backward = AttentionBackwardOp::create(
       builder, getLoc(), resultGrads[0], getQ(), getK(), getV(), getO(),
-      getLse(), getMask(), getScale(), getCausal(), getDropoutRate(),
-      getDropoutId());
+      getLse(), getMask(), getScale(), getCausal(), getRowsFirst(),
+      getDropoutRate(), getDropoutId());
   for (auto [index, grad] : llvm::enumerate(backward->getResults()))
     operandGrads[index] = grad;
   return success();
 }
 
+LogicalResult
+PackedAttentionOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                            SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  operandGrads[0] = PackedAttentionBackwardOp::create(
+      builder, getLoc(), resultGrads[0], getQkv(), getO(), getLse(), getMask(),
+      getScale(), getCausal(), getDropoutRate(), getDropoutId());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+template <class AttentionOp>
+static void buildWithoutDropout(AttentionOp attention, OpBuilder &builder,
+                                SmallVectorImpl<Value> &results) {
+  auto op = cast<AttentionOp>(builder.clone(*attention.getOperation()));
+  op.setDropoutRate(APFloat(0.0f));
+  llvm::append_range(results, op->getResults());
+}
+
 void AttentionOp::dropEffects() {
   // Its random numbers are counted, not consumed.
+}
+void PackedAttentionOp::dropEffects() {
+  // As above.
 }
 
 LogicalResult AttentionOp::buildInference(OpBuilder &builder,
                                           SmallVectorImpl<Value> &results) {
-  auto op = cast<AttentionOp>(builder.clone(*getOperation()));
-  op.setDropoutRate(APFloat(0.0f));
-  llvm::append_range(results, op->getResults());
+  buildWithoutDropout(*this, builder, results);
   return success();
 }
 
-LogicalResult AttentionBackwardOp::inferReturnTypes(
-    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
-    SmallVectorImpl<Type> &types) {
-  InferenceSite site{location, getOperationName()};
-  if (failed(checkAttention(site,
-                            {adaptor.getGrad(), adaptor.getQ(), adaptor.getK(),
-                             adaptor.getV(), adaptor.getO()},
-                            adaptor.getMask(), adaptor.getDropoutRate())))
-    return failure();
-  // (C4)
-  RankedTensorType q = tensorOf(adaptor.getQ());
-  RankedTensorType rows = f32TensorOf(context, q.getShape().drop_back());
-  if (tensorOf(adaptor.getLse()) != rows)
-    return site.error("expects lse of type ", rows, ", but got ",
-                      tensorOf(adaptor.getLse()));
-  types.append({q, q, q});
+LogicalResult
+PackedAttentionOp::buildInference(OpBuilder &builder,
+                                  SmallVectorImpl<Value> &results) {
+  buildWithoutDropout(*this, builder, results);
   return success();
-}
-
-int64_t AttentionBackwardOp::getFlops() {
-  return attentionFlops(getQ().getType(), getCausal(), /*products=*/5);
 }

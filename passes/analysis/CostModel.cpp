@@ -78,7 +78,8 @@ static double arithmeticSeconds(Operation *op, int64_t flops,
           [&](Operation *) { return flops / machine.matmulFlops; })
       .Case<nn::ConvOp, nn::ConvBackwardDataOp, nn::ConvBackwardWeightOp>(
           [&](Operation *) { return flops / machine.convolutionFlops; })
-      .Case<nn::AttentionOp, nn::AttentionBackwardOp>(
+      .Case<nn::AttentionOp, nn::AttentionBackwardOp, nn::PackedAttentionOp,
+            nn::PackedAttentionBackwardOp>(
           [&](Operation *) { return flops / machine.attentionFlops; })
       .Case<nn::DropoutOp>([&](nn::DropoutOp dropout) {
         return dropout.getResult().getType().getNumElements() *

@@ -84,7 +84,7 @@ Precision Lowering::precisionOf(Operation *op) const {
   if (lossTail.contains(op))
     return Precision::F32;
   // Arithmetic that pays for a conversion of its operands.
-  if (isa<MatmulOp, ConvOp, AttentionOp>(op))
+  if (isa<MatmulOp, ConvOp, AttentionOp, PackedAttentionOp>(op))
     return Precision::BF16;
   // Statistics; where they meet the elements again they are rounded.
   if (isa<ReduceSumOp, ReduceMeanOp>(op))
@@ -160,13 +160,15 @@ void Lowering::lowerParameter(ParameterOp read) {
 void Lowering::convertOperands(Operation *op, Precision precision) {
   if (precision == Precision::Any)
     return;
-  auto attention = dyn_cast<AttentionOp>(op);
+  Value mask;
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    mask = attention.getMask();
+  else if (auto attention = dyn_cast<PackedAttentionOp>(op))
+    mask = attention.getMask();
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isFloat(operand.get()))
       continue;
-    // It comes behind q, k and v.
-    bool isMask = attention && operand.getOperandNumber() == 3;
-    bool isWide = precision == Precision::F32 || isMask;
+    bool isWide = precision == Precision::F32 || operand.get() == mask;
     operand.set(converted(operand, isWide ? f32 : bf16));
   }
 }

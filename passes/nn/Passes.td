@@ -191,6 +191,48 @@ def NNChannelsLast : Pass<"nn-channels-last", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// nn-pack-attention
+//===----------------------------------------------------------------------===//
+
+def NNPackAttention : Pass<"nn-pack-attention", "::mlir::ModuleOp"> {
+  let summary = "Let attention read q, k and v where products leave them";
+  let description = [{
+    Where q, k and v are slices of one tensor of `[B, T, 3, H, D]`, reshaped and
+    transposed in whatever order, attention becomes `nn.packed_attention` over
+    that tensor: nothing is split and transposed before it, nor put together
+    for the gradient behind it. Where each of them is the transposition of a
+    tensor `[B, T, H, D]` of its own, attention becomes `rows_first`. A
+    transposition of the result goes with it; where there is none, the result is
+    transposed.
+
+    Only where nothing else reads what was sliced or transposed: it would be
+    made all the same. For GPUs, whose kernels read by strides; before
+    differentiation, so that gradients have the layout by themselves. The
+    values are the same. Works on the functions of the module. Idempotent.
+
+    ```mlir
+    %0 = nn.slice %x starts = [0, 0, 0] sizes = [4, 128, 512] steps = [1, 1, 1]
+      : tensor<4x128x1536xf32> -> tensor<4x128x512xf32>
+    %1 = nn.reshape %0 : tensor<4x128x512xf32> -> tensor<4x128x8x64xf32>
+    %q = nn.transpose %1 permutation = [0, 2, 1, 3]
+      : tensor<4x128x8x64xf32> -> tensor<4x8x128x64xf32>
+    // %k and %v from 512 and 1024 on
+    %o, %lse = nn.attention %q, %k, %v scale = 1.250000e-01 causal
+        dropout_rate = 0.000000e+00 dropout_id = 0 : ...
+    %y = nn.transpose %o permutation = [0, 2, 1, 3]
+      : tensor<4x8x128x64xf32> -> tensor<4x128x8x64xf32>
+    // becomes
+    %0 = nn.reshape %x : tensor<4x128x1536xf32> -> tensor<4x128x3x8x64xf32>
+    %y, %lse = nn.packed_attention %0 scale = 1.250000e-01 causal
+        dropout_rate = 0.000000e+00 dropout_id = 0
+      : (tensor<4x128x3x8x64xf32>)
+        -> (tensor<4x128x8x64xf32>, tensor<4x8x128xf32>)
+    ```
+  }];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // nn-fuse-epilogues
 //===----------------------------------------------------------------------===//
 

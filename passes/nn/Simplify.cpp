@@ -255,6 +255,8 @@ void removeDropout(func::FuncOp function) {
       dropout.erase();
     } else if (auto attention = dyn_cast<AttentionOp>(op)) {
       attention.setDropoutRate(APFloat(0.0f));
+    } else if (auto attention = dyn_cast<PackedAttentionOp>(op)) {
+      attention.setDropoutRate(APFloat(0.0f));
     }
   });
 }

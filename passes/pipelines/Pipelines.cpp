@@ -30,6 +30,8 @@ void buildImportPipeline(OpPassManager &pm,
     pm.addPass(nn::createNNLowerPrecision());
   if (options.channelsLast)
     pm.addPass(nn::createNNChannelsLast());
+  if (options.packAttention)
+    pm.addPass(nn::createNNPackAttention());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }

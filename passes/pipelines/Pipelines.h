@@ -22,14 +22,17 @@ struct ImportPipelineOptions {
   int64_t vocabularyMultiple = 1, leastVocabulary = 4096;
   /// Whether images have their channels last (nn-channels-last).
   bool channelsLast = false;
+  /// Whether attention reads by strides (nn-pack-attention).
+  bool packAttention = false;
 };
 
 /// What the frontend made -> the import level, simplified. The contract is
 /// checked first, because what follows relies on it; composites are searched
 /// between two simplifications, the first to bring exporters' spellings to one
 /// form, the second to clear away what the composites replaced. Precision is
-/// lowered behind them: composites are recognised, and constants folded, as f32.
-/// The layout of images comes last, and sees where they are bf16.
+/// lowered behind them: composites are recognised, and constants folded, as
+/// f32. Layouts come last: that of images sees where they are bf16, that of
+/// attention what transpositions are left.
 void buildImportPipeline(mlir::OpPassManager &pm,
                          const ImportPipelineOptions &options);
 
@@ -74,8 +77,8 @@ struct ScheduledPipelineOptions {
 };
 
 /// Unrolled level -> scheduled level. Who updates tied weights depends on the
-/// ranks of their stages. Transfers follow from the order of tasks, so they come
-/// after it.
+/// ranks of their stages. Transfers follow from the order of tasks, so they
+/// come after it.
 void buildScheduledPipeline(mlir::OpPassManager &pm,
                             const ScheduledPipelineOptions &options);
 

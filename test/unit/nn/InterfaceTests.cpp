@@ -112,6 +112,20 @@ TEST_F(Interfaces, AttentionDropsNothingInEvaluation) {
       results[0].getDefiningOp<AttentionOp>().getDropoutRate().isZero());
 }
 
+TEST_F(Interfaces, PackedAttentionDropsNothingInEvaluation) {
+  Operation *op = parse(R"(func.func @f(%x: tensor<1x2x3x1x4xf32>) {
+    %o, %lse = nn.packed_attention %x scale = 0.5 dropout_rate = 0.5 dropout_id = 1
+      : (tensor<1x2x3x1x4xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>)
+    return })");
+  OpBuilder builder(op);
+  SmallVector<Value> results;
+  ASSERT_TRUE(succeeded(
+      cast<StatefulOpInterface>(op).buildInference(builder, results)));
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_TRUE(
+      results[1].getDefiningOp<PackedAttentionOp>().getDropoutRate().isZero());
+}
+
 constexpr const char *kBatchNorm = R"(
   nn.weight @mean role = state : tensor<2xf32>
   nn.weight @variance role = state : tensor<2xf32>

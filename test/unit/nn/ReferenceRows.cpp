@@ -189,6 +189,7 @@ static std::vector<double> scores(OpTy op, const Tensor &q, const Tensor &k,
   return result;
 }
 
+template <class AttentionOp>
 static Results attention(AttentionOp op, const Operands &x) {
   const Tensor &q = x(0), &k = x(1), &v = x(2);
   const Tensor *mask = op.getMask() ? &x(3) : nullptr;
@@ -205,7 +206,8 @@ static Results attention(AttentionOp op, const Operands &x) {
   return {o, lse};
 }
 
-static Results attentionBackward(AttentionBackwardOp op, const Operands &x) {
+template <class AttentionOp>
+static Results attentionBackward(AttentionOp op, const Operands &x) {
   const Tensor &grad = x(0), &q = x(1), &k = x(2), &v = x(3), &o = x(4),
                &lse = x(5);
   const Tensor *mask = op.getMask() ? &x(6) : nullptr;
@@ -231,6 +233,76 @@ static Results attentionBackward(AttentionBackwardOp op, const Operands &x) {
     }
   });
   return {dq, dk, dv};
+}
+
+/// `[B, T, H, D]`, or a part of `[B, T, 3, H, D]`, as `[B, H, T, D]`.
+static Tensor headsFirst(const Tensor &x, int64_t part = 0) {
+  const bool packed = x.rank() == 5;
+  const int64_t heads = x.dim(packed ? 3 : 2);
+  Tensor y({x.dim(0), heads, x.dim(1), x.shape.back()});
+  forEach(y.shape, [&](ArrayRef<int64_t> i) {
+    y.at(i) = packed ? x.at({i[0], i[2], part, i[1], i[3]})
+                     : x.at({i[0], i[2], i[1], i[3]});
+  });
+  return y;
+}
+
+/// The other way round: `[B, H, T, D]` as `[B, T, parts, H, D]`, or without the
+/// third dimension for a single one.
+static Tensor rowsFirst(ArrayRef<Tensor> parts) {
+  const Tensor &x = parts.front();
+  std::vector<int64_t> shape = {x.dim(0), x.dim(2), x.dim(1), x.dim(3)};
+  if (parts.size() > 1)
+    shape.insert(shape.begin() + 2, parts.size());
+  Tensor y(shape);
+  forEach(shape, [&](ArrayRef<int64_t> i) {
+    ArrayRef<int64_t> inner = i.take_back(2);
+    const Tensor &from = parts[parts.size() > 1 ? i[2] : 0];
+    y.at(i) = from.at({i[0], inner[0], i[1], inner[1]});
+  });
+  return y;
+}
+
+/// Computes as if heads were first, on operands and results that have rows
+/// first. A mask is as it is.
+template <class Compute>
+static Results withRowsFirst(Operation *op, const Operands &x,
+                             const Compute &compute) {
+  std::vector<Tensor> operands;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+    const Tensor &operand = x(i);
+    const bool isVectors =
+        op->getOperand(i).getType() == op->getResult(0).getType() &&
+        operand.rank() == 4;
+    operands.push_back(isVectors ? headsFirst(operand) : operand);
+  }
+  Results results = compute(
+      [&](unsigned index) -> const Tensor & { return operands[index]; });
+  for (Tensor &result : results)
+    if (result.rank() == 4)
+      result = rowsFirst(result);
+  return results;
+}
+
+static Results packedAttention(PackedAttentionOp op, const Operands &x) {
+  const Tensor parts[] = {headsFirst(x(0), 0), headsFirst(x(0), 1),
+                          headsFirst(x(0), 2)};
+  Results results = attention(op, [&](unsigned index) -> const Tensor & {
+    return index < 3 ? parts[index] : x(index - 2);
+  });
+  return {rowsFirst(results[0]), results[1]};
+}
+
+static Results packedAttentionBackward(PackedAttentionBackwardOp op,
+                                       const Operands &x) {
+  const Tensor operands[] = {headsFirst(x(0)),    headsFirst(x(1), 0),
+                             headsFirst(x(1), 1), headsFirst(x(1), 2),
+                             headsFirst(x(2)),    x(3)};
+  Results results =
+      attentionBackward(op, [&](unsigned index) -> const Tensor & {
+        return index < 6 ? operands[index] : x(index - 2);
+      });
+  return {rowsFirst(results)};
 }
 
 bool reference::evaluateRows(Operation *op, Values &values) {
@@ -286,9 +358,23 @@ bool reference::evaluateRows(Operation *op, Values &values) {
               [&](auto op) { return crossEntropy(op, x); })
           .Case<SoftmaxCrossEntropyBackwardOp>(
               [&](auto op) { return crossEntropyBackward(op, x); })
-          .Case<AttentionOp>([&](auto op) { return attention(op, x); })
-          .Case<AttentionBackwardOp>(
-              [&](auto op) { return attentionBackward(op, x); })
+          .Case<AttentionOp>([&](AttentionOp op) {
+            if (!op.getRowsFirst())
+              return attention(op, x);
+            return withRowsFirst(
+                op, x, [&](const Operands &y) { return attention(op, y); });
+          })
+          .Case<AttentionBackwardOp>([&](AttentionBackwardOp op) {
+            if (!op.getRowsFirst())
+              return attentionBackward(op, x);
+            return withRowsFirst(op, x, [&](const Operands &y) {
+              return attentionBackward(op, y);
+            });
+          })
+          .Case<PackedAttentionOp>(
+              [&](auto op) { return packedAttention(op, x); })
+          .Case<PackedAttentionBackwardOp>(
+              [&](auto op) { return packedAttentionBackward(op, x); })
           .Default([](Operation *) { return Results(); });
   for (auto [value, result] : llvm::zip(op->getResults(), results))
     values[value] = result;

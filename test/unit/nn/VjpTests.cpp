@@ -299,6 +299,14 @@ const Case kRows[] = {
      "%o, %lse = nn.attention %q, %k, %v mask %m scale = 0.5 dropout_rate = "
      "0.0 dropout_id = 0 : (" QKV ", tensor<2x1x1x3xf32>) -> "
      "(tensor<2x2x3x2xf32>, tensor<2x2x3xf32>)"},
+    {"attention_rows_first", QKV_ARGUMENTS,
+     "%o, %lse = nn.attention %q, %k, %v scale = 0.5 causal rows_first "
+     "dropout_rate = 0.0 dropout_id = 0 : (" QKV ") -> (tensor<2x2x3x2xf32>, "
+     "tensor<2x3x2xf32>)"},
+    {"packed_attention", "%x: tensor<2x3x3x2x2xf32>, %m: tensor<2x1x1x3xf32>",
+     "%o, %lse = nn.packed_attention %x mask %m scale = 0.5 causal "
+     "dropout_rate = 0.0 dropout_id = 0 : (tensor<2x3x3x2x2xf32>, "
+     "tensor<2x1x1x3xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x2x3xf32>)"},
 };
 INSTANTIATE_TEST_SUITE_P(Rows, Vjp, testing::ValuesIn(kRows), nameOf);
 
