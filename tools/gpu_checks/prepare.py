@@ -12,6 +12,7 @@ import threading
 
 from . import programs as what
 from .programs import ROOT, STEPS, Failure, call
+from .weights import worst_difference
 
 SCRIPTS = ("tools/check-gpu", "tools/gpu_checks", "tools/bench/gpu_peer.py",
            "tools/reference/export_models.py")
@@ -26,7 +27,8 @@ class Preparation:
         self.pipewright = what.find_pipewright()
         self.runtime = None
         self.lock = threading.Lock()
-        self.references = set()
+        # Weights trained on the CPU, and what the CPU target differs by from itself.
+        self.references = {}
 
     def prepare(self, program):
         """Why it is not possible, or None."""
@@ -88,7 +90,16 @@ class Preparation:
         with self.lock:
             if path in self.references:
                 return
-            self.references.add(path)
+            self.references[path] = 0.0
+        self.train_reference(program, path)
+        if program.model not in what.AMPLIFYING:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            other = os.path.join(folder, "other.safetensors")
+            self.train_reference(program, other, ["--layout", "nhwc"])
+            self.references[path], _ = worst_difference(program.initial(self.work), path, other)
+
+    def train_reference(self, program, path, options=()):
         # One rank is enough, but for schedules whose ranks compute other things.
         stages = program.ranks * program.loops
         placement = program.placement() if program.apart else [
@@ -97,9 +108,9 @@ class Preparation:
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "cpu")
             call([self.pipewright, "compile", *program.model_options(self.models), *placement,
-                  "--precision", precision, "-o", out], "compilation for the CPU")
-            call([os.path.join(out, "train"), *training_options(program), "--save", path],
-                 "training on the CPU")
+                  "--precision", precision, *options, "-o", out], "compilation for the CPU")
+            call([os.path.join(out, "train"), *training_options(program), "--save", path,
+                  "--steps", str(program.compared_steps())], "training on the CPU")
 
 
 def training_options(program):
@@ -132,6 +143,8 @@ def prepare(work, parts, models, match, share, here):
                   f"{': not possible: ' + reason if reason else ''}", flush=True)
             if not reason:
                 possible.append(program)
+    for program in possible:
+        program.own_difference = preparation.references.get(program.reference(work), 0.0)
     copy_scripts(work)
     with open(os.path.join(work, "manifest.json"), "w") as file:
         json.dump([vars(program) for program in possible], file, indent=1)

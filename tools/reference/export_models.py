@@ -75,7 +75,7 @@ class Decoder(nn.Module):
                 nn.init.zeros_(parameter)
 
     def forward(self, tokens):
-        x = self.wte(tokens) + self.wpe(torch.arange(self.positions))
+        x = self.wte(tokens) + self.wpe(torch.arange(self.positions, device=tokens.device))
         for block in self.h:
             x = block(x)
         return self.head(self.ln_f(x))
