@@ -18,15 +18,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/schedules/Policy.h"
-
+#include "passes/schedules/policies/OneStagePerRank.h"
 #include "passes/schedules/policies/Switch.h"
 
 using namespace pipewright::schedules;
 
 namespace {
 
-class GPipe final : public Policy {
+class GPipe final : public OneStagePerRank {
 public:
   llvm::StringRef name() const override { return "gpipe"; }
   llvm::StringRef summary() const override {
@@ -47,14 +46,6 @@ public:
   }
   bool sumsAscending(const ScheduleOptions &options) const override {
     return !isOn(options, "descending");
-  }
-
-  std::optional<double> stepTime(const ScheduleOptions &options,
-                                 const UnitTimes &times) const override {
-    int64_t slots = options.ranks == 1
-                        ? options.microBatches * options.stages
-                        : options.microBatches + options.ranks - 1;
-    return slots * (times.forward + times.backward());
   }
 
   int64_t maxInFlight(const ScheduleOptions &options,

@@ -21,9 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/schedules/Policy.h"
-
-#include "passes/schedules/policies/OnlyRank.h"
+#include "passes/schedules/policies/OneStagePerRank.h"
 
 #include <algorithm>
 
@@ -31,7 +29,7 @@ using namespace pipewright::schedules;
 
 namespace {
 
-class OneFOneB final : public Policy {
+class OneFOneB final : public OneStagePerRank {
 public:
   llvm::StringRef name() const override { return "1f1b"; }
   llvm::StringRef summary() const override {
@@ -47,14 +45,6 @@ public:
     return "min(P-r, M) stashes on rank r";
   }
 
-  std::optional<double> stepTime(const ScheduleOptions &options,
-                                 const UnitTimes &times) const override {
-    int64_t slots = options.ranks == 1
-                        ? options.microBatches * options.stages
-                        : options.microBatches + options.ranks - 1;
-    return slots * (times.forward + times.backward());
-  }
-
   int64_t maxInFlight(const ScheduleOptions &options,
                       int64_t rank) const override {
     if (options.ranks == 1)
@@ -63,28 +53,9 @@ public:
   }
 
 protected:
-  llvm::Expected<Placement>
-  placeStages(const ScheduleOptions &options) const override {
-    return placeOneStagePerRank(options);
-  }
-
-  std::vector<Task> orderOfRank(const Schedule &schedule,
-                                const ScheduleOptions &options,
-                                int32_t rank) const override {
-    if (schedule.ranks == 1)
-      return orderOfOnlyRank(schedule, splitsBackward());
-    int32_t microBatches = schedule.microBatches;
-    int32_t warmUp = std::min<int64_t>(schedule.ranks - rank, microBatches);
-    std::vector<Task> order;
-    order.reserve(2 * int64_t(microBatches) + 1);
-    for (int32_t m = 0; m < warmUp; ++m)
-      order.push_back(Task::forward(rank, m));
-    for (int32_t m = 0; m < microBatches; ++m) {
-      order.push_back(Task::backward(rank, m));
-      if (warmUp + m < microBatches)
-        order.push_back(Task::forward(rank, warmUp + m));
-    }
-    return order;
+  std::vector<Task> orderInPipeline(const Schedule &schedule,
+                                    int32_t rank) const override {
+    return orderOneFOneB(schedule, rank, schedule.ranks - rank);
   }
 };
 

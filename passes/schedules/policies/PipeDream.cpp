@@ -32,9 +32,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/schedules/Policy.h"
-
 #include "passes/schedules/policies/NoFlush.h"
+#include "passes/schedules/policies/OneStagePerRank.h"
 
 #include <algorithm>
 
@@ -42,7 +41,7 @@ using namespace pipewright::schedules;
 
 namespace {
 
-class PipeDream final : public Policy {
+class PipeDream final : public OneStagePerRank {
 public:
   llvm::StringRef name() const override { return "pipedream"; }
   llvm::StringRef summary() const override {
@@ -65,14 +64,6 @@ public:
     return options.microBatches;
   }
 
-  std::optional<double> stepTime(const ScheduleOptions &options,
-                                 const UnitTimes &times) const override {
-    int64_t slots = options.ranks == 1
-                        ? options.microBatches * options.stages
-                        : options.microBatches + options.ranks - 1;
-    return slots * (times.forward + times.backward());
-  }
-
   int64_t maxInFlight(const ScheduleOptions &options,
                       int64_t rank) const override {
     if (options.ranks == 1)
@@ -81,11 +72,6 @@ public:
   }
 
 protected:
-  llvm::Expected<Placement>
-  placeStages(const ScheduleOptions &options) const override {
-    return placeOneStagePerRank(options);
-  }
-
   std::vector<Task> orderOfRank(const Schedule &schedule,
                                 const ScheduleOptions &options,
                                 int32_t rank) const override {

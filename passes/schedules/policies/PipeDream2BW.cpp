@@ -28,10 +28,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/schedules/Policy.h"
-
 #include "passes/schedules/Story.h"
 #include "passes/schedules/policies/NoFlush.h"
+#include "passes/schedules/policies/OneStagePerRank.h"
 
 #include <algorithm>
 
@@ -39,7 +38,7 @@ using namespace pipewright::schedules;
 
 namespace {
 
-class PipeDream2BW final : public Policy {
+class PipeDream2BW final : public OneStagePerRank {
 public:
   llvm::StringRef name() const override { return "pipedream-2bw"; }
   llvm::StringRef summary() const override {
@@ -64,14 +63,6 @@ public:
   WeightRule weightRule() const override { return WeightRule::DelayedByOne; }
   int64_t updates(const ScheduleOptions &options) const override {
     return options.parameter("batches", 2);
-  }
-
-  std::optional<double> stepTime(const ScheduleOptions &options,
-                                 const UnitTimes &times) const override {
-    int64_t slots = options.ranks == 1
-                        ? options.microBatches * options.stages
-                        : options.microBatches + options.ranks - 1;
-    return slots * (times.forward + times.backward());
   }
 
   int64_t maxInFlight(const ScheduleOptions &options,

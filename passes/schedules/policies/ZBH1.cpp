@@ -21,9 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/schedules/Policy.h"
-
-#include "passes/schedules/policies/OnlyRank.h"
+#include "passes/schedules/policies/OneStagePerRank.h"
 
 #include <algorithm>
 
@@ -31,7 +29,7 @@ using namespace pipewright::schedules;
 
 namespace {
 
-class ZBH1 final : public Policy {
+class ZBH1 final : public OneStagePerRank {
 public:
   llvm::StringRef name() const override { return "zb-h1"; }
   llvm::StringRef summary() const override {
@@ -73,16 +71,8 @@ public:
   }
 
 protected:
-  llvm::Expected<Placement>
-  placeStages(const ScheduleOptions &options) const override {
-    return placeOneStagePerRank(options);
-  }
-
-  std::vector<Task> orderOfRank(const Schedule &schedule,
-                                const ScheduleOptions &options,
-                                int32_t rank) const override {
-    if (schedule.ranks == 1)
-      return orderOfOnlyRank(schedule, splitsBackward());
+  std::vector<Task> orderInPipeline(const Schedule &schedule,
+                                    int32_t rank) const override {
     int32_t microBatches = schedule.microBatches;
     int32_t warmUp = std::min<int64_t>(schedule.ranks - 1 - rank, microBatches);
     std::vector<Task> order;

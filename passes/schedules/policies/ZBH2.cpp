@@ -20,9 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/schedules/Policy.h"
-
-#include "passes/schedules/policies/OnlyRank.h"
+#include "passes/schedules/policies/OneStagePerRank.h"
 
 #include <algorithm>
 
@@ -30,7 +28,7 @@ using namespace pipewright::schedules;
 
 namespace {
 
-class ZBH2 final : public Policy {
+class ZBH2 final : public OneStagePerRank {
 public:
   llvm::StringRef name() const override { return "zb-h2"; }
   llvm::StringRef summary() const override {
@@ -67,16 +65,8 @@ public:
   }
 
 protected:
-  llvm::Expected<Placement>
-  placeStages(const ScheduleOptions &options) const override {
-    return placeOneStagePerRank(options);
-  }
-
-  std::vector<Task> orderOfRank(const Schedule &schedule,
-                                const ScheduleOptions &options,
-                                int32_t rank) const override {
-    if (schedule.ranks == 1)
-      return orderOfOnlyRank(schedule, splitsBackward());
+  std::vector<Task> orderInPipeline(const Schedule &schedule,
+                                    int32_t rank) const override {
     int32_t microBatches = schedule.microBatches, late = 2 * rank;
     int32_t warmUp =
         std::min<int64_t>(2 * (schedule.ranks - rank) - 1, microBatches);

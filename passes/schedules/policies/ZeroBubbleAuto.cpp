@@ -34,7 +34,7 @@
 
 #include "passes/schedules/ListScheduler.h"
 #include "passes/schedules/Story.h"
-#include "passes/schedules/policies/OnlyRank.h"
+#include "passes/schedules/policies/OneStagePerRank.h"
 
 #include <algorithm>
 #include <limits>
