@@ -86,8 +86,13 @@ private:
   mlir::LogicalResult emitSlots(llvm::ArrayRef<const Root *> roots,
                                 const Work &work, Chunks &chunks,
                                 Totals &totals, Totals &sums);
-  mlir::LogicalResult emitLongRow(llvm::ArrayRef<const Root *> roots,
+  mlir::LogicalResult emitLongRow(const Launch &launch,
+                                  llvm::ArrayRef<const Root *> roots,
                                   const Work &work, Totals &totals);
+  /// The steps of a long row from `begin` on, in a loop.
+  mlir::LogicalResult emitSteps(llvm::ArrayRef<const Root *> roots,
+                                const Work &work, int64_t begin, int64_t end,
+                                Totals &totals);
   mlir::LogicalResult emitChunk(llvm::ArrayRef<const Root *> roots,
                                 Chunk &chunk, int64_t slot, Totals &totals,
                                 Totals &sums,
@@ -196,6 +201,8 @@ private:
   mlir::OpBuilder b;
   mlir::Value scratchBuffer, blockId, threadId;
   llvm::DenseMap<mlir::Value, RowInShared> rowsInShared;
+  /// Whether the columns at hand are among those in shared memory.
+  bool usesCache = false;
   /// Sums over rows that stand in shared memory while rows are walked; each
   /// thread of each group has its own.
   struct {

@@ -1,8 +1,9 @@
 //===- GpuRowCache.cpp - long rows in shared memory -----------------------===//
 //
 // The part of GpuEmitter that reads a row once where several passes need it and
-// registers cannot hold it: the first pass leaves it in shared memory. A thread
-// reads what it has stored itself, and all threads have met in between.
+// registers cannot hold it: the first pass leaves it in shared memory, or as
+// much of its beginning as fits there. A thread reads what it has stored
+// itself, and all threads have met in between.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,20 +25,20 @@ void GpuEmitter::openCache(const Launch &launch) {
       b, loc,
       MemRefType::get({ShapedType::kDynamic}, b.getI8Type(), AffineMap(),
                       space));
-  int64_t columns = plan.nests[launch.nest].columns;
   for (const CachedRow &row : launch.cache) {
     Value buffer = buffers.lookup(row.argument);
     Type element = cast<MemRefType>(buffer.getType()).getElementType();
     Value memory = memref::ViewOp::create(
-        b, loc, MemRefType::get({columns}, element, AffineMap(), space), all,
-        constant(row.offset), ValueRange());
+        b, loc,
+        MemRefType::get({launch.cachedColumns}, element, AffineMap(), space),
+        all, constant(row.offset), ValueRange());
     rowsInShared[buffer] = {memory, std::nullopt};
   }
 }
 
 GpuEmitter::RowInShared *GpuEmitter::cacheOf(Value buffer, AffineExpr offset) {
   auto row = rowsInShared.find(buffer);
-  if (row == rowsInShared.end() || !openedChunk ||
+  if (row == rowsInShared.end() || !openedChunk || !usesCache ||
       offset != plan.element(plan.nests[currentNest]))
     return nullptr;
   return &row->second;

@@ -15,12 +15,6 @@ using namespace mlir;
 
 namespace pipewright::codegen {
 
-/// Columns of a thread in one step of the loop over a long row: enough loads
-/// under way at a time.
-static int64_t columnsPerStep(const Team &team) {
-  return team.width == 8 ? 16 : 8;
-}
-
 static bool isRowSum(const Root *root) {
   return root->kind == RootKind::RowReduction ||
          root->kind == RootKind::RowAccumulation;
@@ -130,58 +124,69 @@ LogicalResult GpuEmitter::emitSlots(ArrayRef<const Root *> roots,
   return success();
 }
 
-LogicalResult GpuEmitter::emitLongRow(ArrayRef<const Root *> roots,
-                                      const Work &work, Totals &totals) {
-  const Team &team = work.team;
-  int64_t perStep = columnsPerStep(team) / team.width;
-  int64_t full = team.chunks / team.threads, steps = full / perStep;
+LogicalResult GpuEmitter::emitSteps(ArrayRef<const Root *> roots,
+                                    const Work &work, int64_t begin,
+                                    int64_t end, Totals &totals) {
+  if (begin == end)
+    return success();
+  int64_t perStep = work.team.chunksPerStep();
+  SmallVector<const Root *> reductions = llvm::filter_to_vector(
+      roots, [](const Root *root) { return isRowSum(root); });
+  SmallVector<Value> initial = llvm::map_to_vector(
+      reductions, [&](const Root *root) { return totals[root].front(); });
+  OpBuilder &row = rowScope->builder;
+  auto loop = scf::ForOp::create(row, loc, constant(begin), constant(end),
+                                 constant(1), initial);
+  // What belongs to the row is emitted in front of the loop.
+  row.setInsertionPoint(loop);
+  for (auto [root, value] : llvm::zip(reductions, loop.getRegionIterArgs()))
+    totals[root] = {value};
+  OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
+  if (!loop.getBody()->empty())
+    inside.setInsertionPoint(loop.getBody()->getTerminator());
+  OpBuilder outer = std::exchange(b, inside);
+  Value first = mul(loop.getInductionVar(), perStep);
   std::vector<PendingStore> stores;
   Totals none;
-  SmallVector<const Root *> reductions;
-  SmallVector<Value> initial;
-  for (const Root *root : roots)
-    if (isRowSum(root)) {
-      reductions.push_back(root);
-      initial.push_back(totals[root].front());
-    }
-  if (steps > 0) {
-    OpBuilder &row = rowScope->builder;
-    auto loop = scf::ForOp::create(row, loc, constant(0), constant(steps),
-                                   constant(1), initial);
-    // What belongs to the row is emitted in front of the loop.
-    row.setInsertionPoint(loop);
-    for (auto [root, value] : llvm::zip(reductions, loop.getRegionIterArgs()))
-      totals[root] = {value};
-    OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
-    if (!loop.getBody()->empty())
-      inside.setInsertionPoint(loop.getBody()->getTerminator());
-    else
-      inside.setInsertionPointToEnd(loop.getBody());
-    OpBuilder outer = std::exchange(b, inside);
-    Value first = mul(loop.getInductionVar(), perStep);
-    Chunks chunks;
-    for (int64_t i = 0; i < perStep; ++i) {
-      b = inside;
-      chunks.push_back(
-          makeChunk(inside, work, add(first, constant(i)), /*isFull=*/true));
-      if (mlir::failed(
-              emitChunk(roots, *chunks.back(), 0, totals, none, stores)))
-        return failure();
-    }
-    flush(stores, work.valid, inside);
-    if (!reductions.empty()) {
-      SmallVector<Value> next = llvm::map_to_vector(
-          reductions, [&](const Root *root) { return totals[root].front(); });
-      scf::YieldOp::create(inside, loc, next);
-    }
-    row.setInsertionPointAfter(loop);
-    b = outer;
-    b.setInsertionPointAfter(loop);
-    for (auto [root, value] : llvm::zip(reductions, loop.getResults()))
-      totals[root] = {value};
+  Chunks chunks;
+  for (int64_t i = 0; i < perStep; ++i) {
+    b = inside;
+    chunks.push_back(
+        makeChunk(inside, work, add(first, constant(i)), /*isFull=*/true));
+    if (mlir::failed(emitChunk(roots, *chunks.back(), 0, totals, none, stores)))
+      return failure();
   }
+  flush(stores, work.valid, inside);
+  if (!reductions.empty())
+    scf::YieldOp::create(inside, loc,
+                         llvm::map_to_vector(reductions, [&](const Root *root) {
+                           return totals[root].front();
+                         }));
+  row.setInsertionPointAfter(loop);
+  b = outer;
+  b.setInsertionPointAfter(loop);
+  for (auto [root, value] : llvm::zip(reductions, loop.getResults()))
+    totals[root] = {value};
+  return success();
+}
+
+LogicalResult GpuEmitter::emitLongRow(const Launch &launch,
+                                      ArrayRef<const Root *> roots,
+                                      const Work &work, Totals &totals) {
+  const Team &team = work.team;
+  int64_t steps = team.fullSteps();
+  int64_t cached =
+      std::min(steps, launch.cachedColumns / team.columnsPerStep());
+  usesCache = true;
+  if (mlir::failed(emitSteps(roots, work, 0, cached, totals)))
+    return failure();
+  usesCache = launch.cachedColumns == team.columns;
+  if (mlir::failed(emitSteps(roots, work, cached, steps, totals)))
+    return failure();
+  std::vector<PendingStore> stores;
+  Totals none;
   Chunks rest;
-  for (int64_t slot = steps * perStep; slot < team.slots; ++slot) {
+  for (int64_t slot = steps * team.chunksPerStep(); slot < team.slots; ++slot) {
     rest.push_back(
         makeChunk(rowScope->builder, work, constant(slot), team.isFull(slot)));
     if (mlir::failed(emitChunk(roots, *rest.back(), 0, totals, none, stores)))
@@ -302,7 +307,7 @@ LogicalResult GpuEmitter::emitRow(const Launch &launch, const Work &work,
       totals[root] = {neutral(*root)};
     if (mlir::failed(work.team.isShort()
                          ? emitSlots(roots, work, chunks, totals, sums)
-                         : emitLongRow(roots, work, totals)))
+                         : emitLongRow(launch, roots, work, totals)))
       return failure();
     if (!reductions.empty())
       finishReductions(reductions, work, totals);

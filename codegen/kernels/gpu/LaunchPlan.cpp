@@ -173,24 +173,36 @@ void LaunchPlan::addColumnSums(unsigned number, ArrayRef<const Root *> roots,
   launches.push_back(std::move(launch));
 }
 
-/// Lets a block keep rows that it reads again, if all of them fit.
-void LaunchPlan::addCache(Launch &launch, const Nest &nest) {
-  if (teamFor(nest.columns).isShort())
-    return;
+/// Lets a block keep so many columns of all rows that it reads again, if they
+/// fit.
+static bool placeCache(Launch &launch, const Nest &nest, int64_t columns) {
   std::vector<CachedRow> cache;
   int64_t bytes = 0;
   for (Value argument : nest.readAgain) {
     Type element = cast<RankedTensorType>(argument.getType()).getElementType();
     cache.push_back({argument, bytes});
     bytes = llvm::alignTo(
-        bytes +
-            nest.columns * (storageType(element).getIntOrFloatBitWidth() / 8),
+        bytes + columns * (storageType(element).getIntOrFloatBitWidth() / 8),
         kScratchAlignment);
   }
   if (bytes > kMaxCacheBytes)
-    return;
+    return false;
   launch.cache = std::move(cache);
+  launch.cachedColumns = columns;
   launch.sharedBytes = bytes;
+  return true;
+}
+
+/// Lets a block keep rows that it reads again, or as much of their beginning as
+/// fits.
+void LaunchPlan::addCache(Launch &launch, const Nest &nest) {
+  Team team = teamFor(nest.columns);
+  if (team.isShort() || nest.readAgain.empty() ||
+      placeCache(launch, nest, nest.columns))
+    return;
+  for (int64_t steps = team.fullSteps(); steps > 0; --steps)
+    if (placeCache(launch, nest, steps * team.columnsPerStep()))
+      return;
 }
 
 void LaunchPlan::planNest(const RowPlan &plan, unsigned number) {

@@ -32,6 +32,12 @@ struct Team {
 
   /// Whether a thread can keep all that it loads of a row in registers.
   bool isShort() const { return slots * width <= (threads > 512 ? 16 : 32); }
+  /// Chunks of a thread in one step of the loop over a long row: enough loads
+  /// under way at a time.
+  int64_t chunksPerStep() const { return width == 8 ? 2 : 8 / width; }
+  int64_t columnsPerStep() const { return chunksPerStep() * threads * width; }
+  /// Steps for which all threads have all chunks.
+  int64_t fullSteps() const { return columns / columnsPerStep(); }
   /// Whether chunk `slot` exists for every thread.
   bool isFull(int64_t slot) const { return (slot + 1) * threads <= chunks; }
 };
@@ -100,7 +106,7 @@ enum class LaunchKind {
 };
 
 /// Part of the shared memory of a block: a row that it has read and needs
-/// again.
+/// again, or its beginning.
 struct CachedRow {
   mlir::Value argument;
   int64_t offset = 0;
@@ -119,6 +125,8 @@ struct Launch {
   std::vector<PartialSums> sums;
   /// Rows too long for registers that later passes read from shared memory.
   std::vector<CachedRow> cache;
+  /// How much of them is there: all, or so many full steps of the beginning.
+  int64_t cachedColumns = 0;
   /// Of the shared memory that is asked for at the launch.
   int64_t sharedBytes = 0;
 };
