@@ -50,6 +50,18 @@ LogicalResult pipewright::pipe::verifyDisjoint(Operation *op,
   return success();
 }
 
+LogicalResult RankArena::verifyWrite(Operation *writer, BufferAttr buffer) {
+  for (auto [owner, range] : fixed)
+    if (overlap(buffer, range)) {
+      InFlightDiagnostic diagnostic = writer->emitOpError("writes ")
+                                      << buffer
+                                      << ", which overlaps the fixed part";
+      diagnostic.attachNote(owner->getLoc()) << "here: " << range;
+      return failure();
+    }
+  return success();
+}
+
 LogicalResult BodyVerifier::verify() {
   for (auto [argument, buffer] :
        llvm::zip(blockOf(body).getArguments(), argumentBuffers(body)))
@@ -152,14 +164,8 @@ LogicalResult BodyVerifier::verifyOp(Operation &op) {
                      ? "an operand of its task"
                      : "weights that others read");
     if (buffer.getSpace() == BufferSpace::arena) {
-      for (auto [owner, range] : arena.fixed)
-        if (overlap(buffer, range)) {
-          InFlightDiagnostic diagnostic = op.emitOpError("writes ")
-                                          << buffer
-                                          << ", which overlaps the fixed part";
-          diagnostic.attachNote(owner->getLoc()) << "here: " << range;
-          return failure();
-        }
+      if (failed(arena.verifyWrite(&op, buffer)))
+        return failure();
       written.push_back(buffer);
     }
     writes.push_back(buffer);

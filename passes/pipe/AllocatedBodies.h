@@ -71,6 +71,9 @@ struct RankArena {
   /// What no task may write: weights, gradients, states.
   std::vector<std::pair<mlir::Operation *, BufferAttr>> fixed;
 
+  /// Fails where `writer` writes into the fixed part.
+  mlir::LogicalResult verifyWrite(mlir::Operation *writer, BufferAttr buffer);
+
   /// Null where the stage has no such copy of the weight.
   BufferAttr weightOf(nn::ParameterOp read, llvm::StringRef stage) {
     for (auto place : op.getBody()->getOps<PlaceOp>())

@@ -134,17 +134,7 @@ LogicalResult ProgramBuffersVerifier::verifyInArena(Operation &op,
           static_cast<int64_t>(arena.op.getBytes()))
     return op.emitOpError("expects buffers within the arena of ")
            << arena.op.getBytes() << " bytes, but got " << buffer;
-  if (isFixed)
-    return success();
-  for (auto [owner, range] : arena.fixed)
-    if (overlap(buffer, range)) {
-      InFlightDiagnostic diagnostic = op.emitOpError("writes ")
-                                      << buffer
-                                      << ", which overlaps the fixed part";
-      diagnostic.attachNote(owner->getLoc()) << "here: " << range;
-      return failure();
-    }
-  return success();
+  return isFixed ? success() : arena.verifyWrite(&op, buffer);
 }
 
 FailureOr<SmallVector<BufferAttr>>
