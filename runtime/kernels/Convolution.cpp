@@ -287,6 +287,21 @@ static void execute(Rank &rank, Direction &direction, Buffer first,
   rank.poll();
 }
 
+/// Of a gradient: `Backward` is convolution_backward_data or _weights.
+template <class Backward>
+static auto backwardDesc(const ConvolutionShape &s, const dnnl::engine &engine,
+                         bool weightGradient) {
+  const Descs any(s, Descs::Any, weightGradient);
+  return withAlgorithm(s, weightGradient, [&](dnnl::algorithm algorithm) {
+    return typename Backward::primitive_desc(
+        typename Backward::desc(
+            algorithm, any.x, any.w, any.y, {s.strideH, s.strideW},
+            {s.dilationH - 1, s.dilationW - 1}, {s.padTop, s.padLeft},
+            {s.padBottom, s.padRight}),
+        userScratchpad(), engine, forwardDesc(s, engine, false, algorithm));
+  });
+}
+
 /// oneDNN's exceptions, in our words.
 template <class Body>
 static void guarded(const char *what, int64_t number, const Body &body) {
@@ -330,17 +345,8 @@ void pipewright::runtime::prepareConvolutionBackwardData(
     Convolutions &state = rank.library<Convolutions>();
     Direction &d = state.backwardData[number];
     const Descs plain(s, Descs::Plain);
-    const Descs any(s, Descs::Any);
     using Backward = dnnl::convolution_backward_data;
-    const auto make = [&](dnnl::algorithm algorithm) {
-      return Backward::primitive_desc(
-          Backward::desc(algorithm, any.x, any.w, any.y, {s.strideH, s.strideW},
-                         {s.dilationH - 1, s.dilationW - 1},
-                         {s.padTop, s.padLeft}, {s.padBottom, s.padRight}),
-          userScratchpad(), state.engine,
-          forwardDesc(s, state.engine, false, algorithm));
-    };
-    const auto desc = withAlgorithm(s, false, make);
+    const auto desc = backwardDesc<Backward>(s, state.engine, false);
     d.primitive = Backward(desc);
     d.inputArguments[0] = DNNL_ARG_DIFF_DST;
     d.inputArguments[1] = DNNL_ARG_WEIGHTS;
@@ -361,17 +367,8 @@ void pipewright::runtime::prepareConvolutionBackwardWeight(
     Convolutions &state = rank.library<Convolutions>();
     Direction &d = state.backwardWeight[number];
     const Descs plain(s, Descs::Plain, true);
-    const Descs any(s, Descs::Any, true);
     using Backward = dnnl::convolution_backward_weights;
-    const auto make = [&](dnnl::algorithm algorithm) {
-      return Backward::primitive_desc(
-          Backward::desc(algorithm, any.x, any.w, any.y, {s.strideH, s.strideW},
-                         {s.dilationH - 1, s.dilationW - 1},
-                         {s.padTop, s.padLeft}, {s.padBottom, s.padRight}),
-          userScratchpad(), state.engine,
-          forwardDesc(s, state.engine, false, algorithm));
-    };
-    const auto desc = withAlgorithm(s, true, make);
+    const auto desc = backwardDesc<Backward>(s, state.engine, true);
     d.primitive = Backward(desc);
     d.inputArguments[0] = DNNL_ARG_DIFF_DST;
     d.inputArguments[1] = DNNL_ARG_SRC;
