@@ -5,6 +5,11 @@ import json
 import math
 import struct
 
+from .programs import STEPS
+
+# Each step rounds the weight that it changes.
+ROUNDED = STEPS * 2.0**-24
+
 
 def read_weights(path):
     with open(path, "rb") as file:
@@ -24,12 +29,17 @@ def distance(x, y):
 
 
 def worst_difference(initial, expected, found):
-    """Of all tensors the largest norm of a difference, relative to the norm of what
-    the expected one changed by; and its name."""
+    """Of all tensors the largest norm of a difference beyond rounding, relative to
+    the norm of what the expected one changed by; and its name."""
     before, wanted, got = map(read_weights, (initial, expected, found))
     worst, where = 0.0, ""
     for name, values in wanted.items():
-        change, difference = distance(values, before[name]), distance(values, got[name])
-        if change > 0 and not difference / change <= worst:
-            worst, where = difference / change, name
+        change = distance(values, before[name])
+        size = distance(values, [0.0] * len(values))
+        difference = distance(values, got[name]) - ROUNDED * size
+        if difference <= 0:
+            continue
+        ratio = difference / change if change > 0 else math.inf
+        if not ratio <= worst:
+            worst, where = ratio, name
     return worst, where
