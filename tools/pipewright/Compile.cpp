@@ -156,11 +156,10 @@ void Compilation::setAttributes() {
 LogicalResult Compilation::runTo(Level level) {
   auto reached = [&](Level here) { return level == here; };
   if (failed(import()) || failed(run([&](OpPassManager &pm) {
-        buildImportPipeline(pm, {options.noDropout,
-                                 options.precision == Precision::BF16,
-                                 options.vocabularyMultiple,
-                                 options.leastVocabulary, options.channelsLast,
-                                 options.target == codegen::Target::Cuda});
+        buildImportPipeline(
+            pm, {options.noDropout, options.precision == Precision::BF16,
+                 options.vocabularyMultiple, options.leastVocabulary,
+                 options.channelsLast, options.packAttention});
       })))
     return failure();
   if (reached(Level::Import))

@@ -60,6 +60,12 @@ struct OptionSet::Storage {
                            "them: auto (bias; in bf16 for sm_90 all), none, "
                            "bias or all (GELU and its gradient too) (cuda)"),
                   cl::value_desc("NAME"), in, cl::cat(compileCategory())),
+        packAttention(
+            "pack-attention",
+            cl::desc("Whether attention reads q, k and v where products leave "
+                     "them: auto (yes) or none (they are split and transposed "
+                     "first) (cuda)"),
+            cl::value_desc("NAME"), in, cl::cat(compileCategory())),
         padVocabulary(
             "pad-vocabulary",
             cl::desc("Rows of zeros for the weight that makes the logits: "
@@ -135,7 +141,8 @@ struct OptionSet::Storage {
              cl::value_desc("LEVEL"), in, cl::cat(compileCategory())) {}
 
   cl::opt<std::string> model, output, target, precision, gpu, epilogues,
-      padVocabulary, layout, ranks, loops, stages, microBatches, microBatchSize;
+      packAttention, padVocabulary, layout, ranks, loops, stages, microBatches,
+      microBatchSize;
   cl::list<std::string> dims;
   cl::opt<std::string> schedule, balance, remat, tiedWeights, loss, lossOutput,
       optimizer, taskTimes;
@@ -153,6 +160,7 @@ bool isCompileOption(llvm::StringRef word, bool &takesNext) {
                                                   "precision",
                                                   "gpu",
                                                   "epilogues",
+                                                  "pack-attention",
                                                   "pad-vocabulary",
                                                   "layout",
                                                   "ranks",
@@ -418,7 +426,8 @@ static llvm::Error checkTarget(const OptionSet::Storage &s,
 static llvm::Error checkGpu(const OptionSet::Storage &s,
                             CompileOptions &options) {
   if (options.target != codegen::Target::Cuda) {
-    for (const cl::opt<std::string> *option : {&s.gpu, &s.epilogues})
+    for (const cl::opt<std::string> *option :
+         {&s.gpu, &s.epilogues, &s.packAttention})
       if (!option->empty())
         return fail("--", option->ArgStr, " expects --target cuda");
     return llvm::Error::success();
@@ -427,6 +436,12 @@ static llvm::Error checkGpu(const OptionSet::Storage &s,
   if (llvm::Error error = readChoice("gpu", gpu, {"sm_80", "sm_90"}))
     return error;
   options.architecture = gpu == "sm_80" ? 80 : 90;
+  const std::string packAttention =
+      s.packAttention.empty() ? "auto" : s.packAttention.getValue();
+  if (llvm::Error error =
+          readChoice("pack-attention", packAttention, {"auto", "none"}))
+    return error;
+  options.packAttention = packAttention == "auto";
   options.epilogues = s.epilogues.empty() ? "auto" : s.epilogues.getValue();
   return readChoice("epilogues", options.epilogues,
                     {"auto", "none", "bias", "all"});
@@ -524,6 +539,7 @@ OptionSet::check(llvm::StringRef schedule) const {
   if (options.target == codegen::Target::Cuda) {
     options.given["gpu"] = "sm_" + std::to_string(options.architecture);
     options.given["epilogues"] = options.epilogues;
+    options.given["pack_attention"] = options.packAttention ? "auto" : "none";
   }
   if (options.target == codegen::Target::Cuda || options.channelsLast)
     options.given["layout"] = options.channelsLast ? "nhwc" : "nchw";

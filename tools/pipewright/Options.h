@@ -52,6 +52,8 @@ struct CompileOptions {
   int64_t vocabularyMultiple = 1, leastVocabulary = 4096;
   /// auto, none, bias or all; empty for CPUs.
   std::string epilogues;
+  /// Whether attention reads by strides (nn-pack-attention); never for CPUs.
+  bool packAttention = false;
   /// The GPU that decisions are made for: 90 is sm_90.
   int64_t architecture = 90;
   int64_t ranks = 1, stages = 1, microBatches = 1;
