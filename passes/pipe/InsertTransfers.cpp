@@ -79,6 +79,7 @@ private:
   void endStep();
   void copyWithTransfers(Operation *op);
   void exchangeGradients(AddGradientOp first, AddGradientOp second);
+  void waitLateSends(int32_t rank, int64_t peer);
   void waitLateSends();
 
   mutable StepOp step;
@@ -224,21 +225,30 @@ void StepSplitter::copyWithTransfers(Operation *op) {
 /// before them in the order of the step: no cycle of waits here either.
 void StepSplitter::exchangeGradients(AddGradientOp first,
                                      AddGradientOp second) {
-  SmallVector<std::pair<int32_t, PostSendOp>> sends;
   for (AddGradientOp add : {first, second}) {
     int32_t sender = rankOf(add.getAddend().getDefiningOp());
-    sends.emplace_back(sender, postSend(sender, add.getAddend(), rankOf(add)));
+    ranks[sender].lateSends.push_back(
+        postSend(sender, add.getAddend(), rankOf(add)));
     postReceive(rankOf(add), add.getAddend(), sender);
   }
   for (AddGradientOp add : {first, second})
     waitReceive(rankOf(add), add.getAddend(),
                 rankOf(add.getAddend().getDefiningOp()));
-  for (auto [sender, post] : sends) {
-    builder.setInsertionPointToEnd(ranks[sender].block);
-    WaitSendOp::create(builder, post.getLoc(), post, post.getPeer());
-  }
+  waitLateSends(rankOf(first), rankOf(second));
+  waitLateSends(rankOf(second), rankOf(first));
   copy(rankOf(first), first);
   copy(rankOf(second), second);
+}
+
+/// Of all sends to a peer, as the oldest of a link is over first.
+void StepSplitter::waitLateSends(int32_t rank, int64_t peer) {
+  builder.setInsertionPointToEnd(ranks[rank].block);
+  llvm::erase_if(ranks[rank].lateSends, [&](PostSendOp post) {
+    if (static_cast<int64_t>(post.getPeer()) != peer)
+      return false;
+    WaitSendOp::create(builder, post.getLoc(), post, peer);
+    return true;
+  });
 }
 
 void StepSplitter::waitLateSends() {
