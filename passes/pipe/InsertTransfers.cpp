@@ -243,12 +243,13 @@ void StepSplitter::exchangeGradients(AddGradientOp first,
 /// Of all sends to a peer, as the oldest of a link is over first.
 void StepSplitter::waitLateSends(int32_t rank, int64_t peer) {
   builder.setInsertionPointToEnd(ranks[rank].block);
-  llvm::erase_if(ranks[rank].lateSends, [&](PostSendOp post) {
-    if (static_cast<int64_t>(post.getPeer()) != peer)
-      return false;
-    WaitSendOp::create(builder, post.getLoc(), post, peer);
-    return true;
-  });
+  auto goesToPeer = [&](PostSendOp post) {
+    return static_cast<int64_t>(post.getPeer()) == peer;
+  };
+  for (PostSendOp post : ranks[rank].lateSends)
+    if (goesToPeer(post))
+      WaitSendOp::create(builder, post.getLoc(), post, peer);
+  llvm::erase_if(ranks[rank].lateSends, goesToPeer);
 }
 
 void StepSplitter::waitLateSends() {

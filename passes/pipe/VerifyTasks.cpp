@@ -8,6 +8,7 @@
 #include "passes/pipe/StepOrder.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallSet.h"
 
 #include <map>
 
@@ -255,14 +256,22 @@ void TaskVerifier::verifyTiedWeights() {
       continue;
     llvm::StringRef name = copies.weight.getSymName();
     size_t added = 0;
+    llvm::SmallSet<int32_t, 4> adding;
     for (Operation *op : ops)
-      if (auto add = dyn_cast<AddGradientOp>(op))
-        added += add.getWeight() == name;
+      if (auto add = dyn_cast<AddGradientOp>(op);
+          add && add.getWeight() == name) {
+        ++added;
+        adding.insert(stages.numberOf(add.getStage()));
+      }
     if (copies.isAllReduced()) {
-      if (added != copies.stages.size())
+      if (copies.stages.size() != 2)
+        report(where) << "all-reduces the tied weight '" << name
+                      << "', which expects 2 stages that use it, but got "
+                      << copies.stages.size();
+      else if (added != 2 || adding.size() != 2)
         report(where) << "adds " << added << " gradients of the tied weight '"
-                      << name << "', but each of its " << copies.stages.size()
-                      << " stages needs that of the other";
+                      << name << "' in " << adding.size()
+                      << " stages, but expects one in each of its 2 stages";
       continue;
     }
     if (added + 1 != copies.stages.size())

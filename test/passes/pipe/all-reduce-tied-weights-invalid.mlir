@@ -6,9 +6,11 @@
 // RUN: %{scheduled} | sed 's/@wte role = *parameter/& {pipe.all_reduced}/' | %{verify} | FileCheck %s --check-prefix=ONE
 // RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed 's/in @s1(\(.*\), %d_wte_s0)/in @s1(\1, %d_wte_s1)/' | %{verify} | FileCheck %s --check-prefix=OWN
 // RUN: %{scheduled} --pipe-all-reduce-tied-weights | grep -v 'update @s1' | %{verify} | FileCheck %s --check-prefix=UPDATE
+// RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed -e 's/%gradients_s1 = pipe.add_gradient.*/%again = pipe.add_gradient @wte in @s0 (%gradients_s0, %d_wte_s1) : !pipe.gradient<@s0>, tensor<8x4xf32>/' -e 's/update @s1(%gradients_s1)/update @s1(%gradients_s1_1)/' | %{verify} | FileCheck %s --check-prefix=TWICE
 
 // PARTS: error: 'pipe.step' op expects the gradients of the tied weight 'wte' to be summed at its owner, and its new value to be sent back, as pipe-unroll-microbatches writes it
 // UNIT: error: 'nn.weight' op expects 'pipe.all_reduced' to be a unit attribute, but got 1
-// ONE: adds 1 gradients of the tied weight 'wte', but each of its 2 stages needs that of the other
+// ONE: adds 1 gradients of the tied weight 'wte' in 1 stages, but expects one in each of its 2 stages
+// TWICE: adds 2 gradients of the tied weight 'wte' in 1 stages, but expects one in each of its 2 stages
 // OWN: error: 'pipe.add_gradient' op
 // UPDATE: error: 'pipe.step' op has no task 'update' of stage '@s1'
