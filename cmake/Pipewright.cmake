@@ -19,23 +19,50 @@ target_compile_options(PipewrightCompile INTERFACE
 # twice. The imported MLIR target has no link interface, so LLVM is named too.
 target_link_libraries(PipewrightCompile INTERFACE MLIR LLVM)
 
-file(WRITE ${PROJECT_BINARY_DIR}/pch.cpp "")
-add_library(PipewrightPch STATIC ${PROJECT_BINARY_DIR}/pch.cpp)
-target_link_libraries(PipewrightPch PUBLIC PipewrightCompile)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # ccache can only reuse objects built on a PCH whose content is reproducible.
   target_compile_options(PipewrightCompile INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
 endif()
-target_precompile_headers(PipewrightPch PUBLIC ${PROJECT_SOURCE_DIR}/cmake/Pch.h)
 
-# pipewright_add_library(NAME sources... [DEPENDS targets...] [LINK libs...])
-# A static library of the compiler. DEPENDS names the TableGen targets whose
-# headers the sources include.
-function(pipewright_add_library name)
+# pipewright_add_pch(NAME HEADER [DEPENDS targets...] [LINK libs...])
+# A precompiled header that targets with the same libraries reuse. Parsing what
+# these hold takes longer than compiling most of our files; every file still
+# includes what it uses, since the gcc preset may do without.
+function(pipewright_add_pch name header)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
+  set(source "${PROJECT_BINARY_DIR}/pch/${name}.cpp")
+  if(NOT EXISTS "${source}")
+    file(WRITE "${source}" "")
+  endif()
+  add_library(${name} STATIC "${source}")
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  target_precompile_headers(${name} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/pch/${header}")
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# What is precompiled, from few headers to many: MLIR alone for the dialects and
+# the pure code beside them, our dialects for passes, MLIR's dialects below them
+# for kernels.
+pipewright_add_pch(PipewrightMlirPch Mlir.h LINK PipewrightCompile)
+pipewright_add_pch(PipewrightDialectsPch Dialects.h LINK PipewrightCompile
+  DEPENDS PipewrightNNIncGen PipewrightPipeIncGen)
+pipewright_add_pch(PipewrightKernelsPch Kernels.h LINK PipewrightCompile
+  DEPENDS PipewrightNNIncGen)
+
+# pipewright_add_library(NAME sources... [PCH target] [DEPENDS targets...]
+#                        [LINK libs...])
+# A static library of the compiler. PCH names the precompiled header, DEPENDS
+# the TableGen targets whose headers the sources include.
+function(pipewright_add_library name)
+  cmake_parse_arguments(ARG "" "PCH" "DEPENDS;LINK" ${ARGN})
+  if(NOT ARG_PCH)
+    set(ARG_PCH PipewrightMlirPch)
+  endif()
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC PipewrightCompile ${ARG_LINK})
-  target_precompile_headers(${name} REUSE_FROM PipewrightPch)
+  target_precompile_headers(${name} REUSE_FROM ${ARG_PCH})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()

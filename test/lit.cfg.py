@@ -4,12 +4,15 @@
 import os
 import platform
 import shutil
+import sys
 
-import lit.formats
 from lit.llvm import llvm_config
 
+sys.path.insert(0, os.path.dirname(__file__))
+from cpu_time import TimedShTest
+
 config.name = "Pipewright"
-config.test_format = lit.formats.ShTest(True)
+config.test_format = TimedShTest(True)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs", "unit", "conformance"]
 config.test_source_root = os.path.dirname(__file__)

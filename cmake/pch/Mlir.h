@@ -1,4 +1,4 @@
-//===- Pch.h - MLIR headers that nearly every file needs -------*- C++ -*-===//
+//===- Mlir.h - MLIR headers that nearly every file needs ------*- C++ -*-===//
 //
 // Precompiled once; parsing these takes longer than compiling most of our
 // files. Every file still includes what it uses.
