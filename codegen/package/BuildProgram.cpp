@@ -8,6 +8,7 @@
 #include "codegen/package/BuildProgram.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -18,8 +19,8 @@
 
 // CMakeLists.txt of this folder defines PIPEWRIGHT_HOST_COMPILER,
 // PIPEWRIGHT_RUNTIME_SOURCES, PIPEWRIGHT_RUNTIME_LIBRARY,
-// PIPEWRIGHT_RUNTIME_LINK (separated by colons) and, where that library knows
-// GPUs, PIPEWRIGHT_RUNTIME_HAS_CUDA.
+// PIPEWRIGHT_RUNTIME_LINK, PIPEWRIGHT_PROGRAM_FLAGS (both separated by colons)
+// and, where that library knows GPUs, PIPEWRIGHT_RUNTIME_HAS_CUDA.
 
 namespace pipewright::codegen {
 
@@ -41,6 +42,23 @@ static llvm::Expected<std::string> findTool(llvm::StringRef configured,
     return llvm::createStringError("cannot find '" + fallback +
                                    "', which is needed to build the program");
   return *found;
+}
+
+/// What a file of a program is compiled with. Where the one header of generated
+/// C++ was precompiled beside the runtime, that is taken: it halves the time of
+/// the whole compilation.
+static std::vector<std::string> compilerFlags(llvm::StringRef name,
+                                              Target target) {
+  llvm::SmallVector<llvm::StringRef> words;
+  llvm::StringRef(PIPEWRIGHT_PROGRAM_FLAGS).split(words, ':', -1, false);
+  std::vector<std::string> flags(words.begin(), words.end());
+  llvm::SmallString<128> header =
+      llvm::sys::path::parent_path(PIPEWRIGHT_RUNTIME_LIBRARY);
+  llvm::sys::path::append(header, target == Target::Cuda ? "DeviceRuntime.h.pch"
+                                                         : "Runtime.h.pch");
+  if (name.ends_with(".cpp") && llvm::sys::fs::exists(header))
+    llvm::append_values(flags, std::string("-include-pch"), header.str().str());
+  return flags;
 }
 
 /// The last lines of what a tool printed.
@@ -88,9 +106,10 @@ static llvm::Error buildDirectly(const std::string &folder, Target target,
     std::string object = src + "/" + name + ".o";
     objects.push_back(object);
     std::string log = src + "/" + name + ".log";
-    std::vector<std::string> command = {*compiler,        "-std=c++20", "-O1",
-                                        "-I" + include,   "-I" + src,   "-c",
-                                        src + "/" + name, "-o",         object};
+    std::vector<std::string> command = {*compiler};
+    llvm::append_range(command, compilerFlags(name, target));
+    llvm::append_values(command, "-I" + include, "-I" + src, std::string("-c"),
+                        src + "/" + name, std::string("-o"), object);
     llvm::SmallVector<llvm::StringRef> arguments(command.begin(),
                                                  command.end());
     std::optional<llvm::StringRef> redirects[] = {
