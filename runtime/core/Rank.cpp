@@ -12,12 +12,12 @@ using namespace pipewright::runtime;
 
 Rank::Rank(const Program &program, int64_t number, Transport &transport)
     : whole(program), rankNumber(number), link(transport),
-      arena(program.ranks.at(number).arenaBytes), losses(program.updates) {}
+      recorder(transport.recorder()), arena(program.ranks.at(number).arenaBytes), losses(program.updates) {}
 
 Rank::Rank(const Program &program, int64_t number, Transport &transport,
            NoArena)
-    : whole(program), rankNumber(number), link(transport), arena(0),
-      losses(program.updates) {}
+    : whole(program), rankNumber(number), link(transport),
+      recorder(transport.recorder()), arena(0),      losses(program.updates) {}
 
 Rank::~Rank() { dropLibraries(); }
 
@@ -72,23 +72,29 @@ std::pair<double, int64_t> Rank::takeLoss() {
 }
 
 void Rank::postSend(int64_t peer, Buffer buffer) {
+  recorder.post(FlightRecorder::PostSend, peer);
   link.postSend(peer, data<void>(buffer), buffer.bytes);
 }
 
 void Rank::postReceive(int64_t peer, Buffer buffer) {
+  recorder.post(FlightRecorder::PostReceive, peer);
   link.postReceive(peer, data<void>(buffer), buffer.bytes);
 }
 
 void Rank::waitSend(int64_t peer) {
   const auto since = trace ? Trace::Clock::now() : Trace::Clock::time_point();
+  recorder.wait(FlightRecorder::WaitSend, peer);
   link.waitSend(peer);
+  recorder.end();
   if (trace)
     trace->wait("send", peer, since);
 }
 
 void Rank::waitReceive(int64_t peer) {
   const auto since = trace ? Trace::Clock::now() : Trace::Clock::time_point();
+  recorder.wait(FlightRecorder::WaitReceive, peer);
   link.waitReceive(peer);
+  recorder.end();
   if (trace)
     trace->wait("receive", peer, since);
 }
@@ -106,6 +112,7 @@ void Rank::setTrace(Trace *newTrace) {
 
 void Rank::beginStep(int64_t step, std::vector<float> learningRates) {
   stepNumber = step;
+  recorder.beginStep(step);
   rates = std::move(learningRates);
   beginUpdate(0);
 }

@@ -13,6 +13,7 @@
 
 #include "runtime/core/Arena.h"
 #include "runtime/core/Program.h"
+#include "runtime/trace/FlightRecorder.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -81,9 +82,10 @@ public:
   void waitSend(int64_t peer);
   void waitReceive(int64_t peer);
 
-  /// Marks the begin of a task ("F", "B", "I", "W", "R", "U") for the trace;
-  /// it ends where the next begins, or a wait for another rank.
+  /// Marks the begin of a task ("F", "B", "I", "W", "R", "U") for the trace
+  /// and the flight recorder; it ends where the next begins, or a wait for another rank.
   void task(const char *kind, int64_t stage, int64_t microBatch) {
+    recorder.task(kind[0], stage, kind[0] == 'U' ? updateNumber : microBatch);
     if (observed)
       observeTask(kind, stage, microBatch);
   }
@@ -137,6 +139,8 @@ public:
   /// This rank has failed: frees the ranks that wait for it, as far as the
   /// transport does not.
   virtual void abort() {}
+
+  FlightRecorder &flight() { return recorder; }
 
   const RankProgram &program() const { return whole.ranks[rankNumber]; }
   const Program &wholeProgram() const { return whole; }
@@ -199,6 +203,7 @@ private:
   const Program &whole;
   const int64_t rankNumber;
   Transport &link;
+  FlightRecorder &recorder;
   Arena arena;
   BatchIo *io = nullptr;
   Trace *trace = nullptr;

@@ -214,6 +214,8 @@ void DeviceRank::post(bool isSend, int64_t peer, Buffer buffer, int64_t event) {
     return record(stream, event);
   }
   parts->chaos.strike(handle);
+  flight().post(isSend ? FlightRecorder::PostSend : FlightRecorder::PostReceive,
+                peer);
   slot = {slot.handle,
           isSend ? EventSlot::State::Send : EventSlot::State::Receive, peer,
           false};

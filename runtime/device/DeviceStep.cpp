@@ -24,6 +24,8 @@ void DeviceRank::task(const char *kind, int64_t stage, int64_t microBatch,
     std::lock_guard<std::mutex> lock(p.lastTaskMutex);
     p.lastTask = taskName(kind, stage, microBatch);
   }
+  // When the host gave it to the GPU, which may be before it runs.
+  flight().task(kind[0], stage, microBatch);
   p.watchdog.touch();
   const NamedRange range(p.lastTask + " rank " + std::to_string(number()));
   p.chaos.strike(p.computing);
@@ -32,6 +34,7 @@ void DeviceRank::task(const char *kind, int64_t stage, int64_t microBatch,
   if (p.traced)
     p.trace.task(kind, stage, microBatch, begin, p.trace.mark(p.computing));
   p.log.task(p.computing, kind, stage, microBatch);
+  flight().end();
 }
 
 //===----------------------------------------------------------------------===//

@@ -109,6 +109,12 @@ static int runThreads(const Program &program, const Options &options) {
   return 1;
 }
 
+/// What only copies of the same program have in common.
+static std::string identityOf(const Program &program) {
+  return std::string(program.name) + "\n" + program.planJson +
+         program.timetable;
+}
+
 /// Before any work. Only one process looks at options and files, so that a
 /// mistake is told only once; the others wait for its verdict.
 static void checkProcess(const Program &program, const Options &options,
@@ -118,11 +124,9 @@ static void checkProcess(const Program &program, const Options &options,
     fail("the program has ", ranks, " ranks, but there are ", transport.size(),
          " processes: start ", ranks);
   transport.barrier();
-  checkAgreement(transport, std::string(program.name) + "\n" +
-                                program.planJson + program.timetable);
+  checkAgreement(transport, identityOf(program));
   for (const auto &[name, value] : sharedOptions(options))
     checkAgreement(transport, value, name, "give all ranks the same options");
-  transport.setDeadline(3600);
   if (transport.rank() == 0)
     checkRun(program, options);
   transport.barrier();
@@ -135,7 +139,9 @@ static int runProcess(const Program &program, const Options &options) {
   std::string message;
   bool checked = false;
   try {
-    transport = createProcessTransport(options.timeout);
+    transport = createProcessTransport(options.rendezvousTimeout,
+                                       identityOf(program));
+    transport->setSilence(options.timeout);
     checkProcess(program, options, *transport);
     checked = true;
     platform = createProcessPlatform(program, options, *transport);

@@ -51,6 +51,14 @@ static double parseNumber(const char *option, const std::string &text) {
   return value;
 }
 
+/// Shorter than any beat of a loaded machine makes no sense.
+static double parseSeconds(const char *option, const std::string &text) {
+  const double seconds = parseNumber(option, text);
+  if (seconds < 0.1)
+    fail(option, " expects at least 0.1 seconds, but got '", text, "'");
+  return seconds;
+}
+
 static DataSpec parsePair(const char *option, const std::string &text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
@@ -124,8 +132,18 @@ static const std::vector<Row> &rows() {
          o.threadsPerRank = parseInteger("--threads-per-rank", t, 1);
        },
        Row::For::Cpus},
+      {"--timeout", "S", "seconds of silence until a rank counts as lost (8)",
+       [](O &o, const Text &t) { o.timeout = parseSeconds("--timeout", t); },
+       Row::For::Cpus},
       {"--timeout", "S", "seconds until a wait for another rank fails (60)",
-       [](O &o, const Text &t) { o.timeout = parseNumber("--timeout", t); }},
+       [](O &o, const Text &t) { o.timeout = parseSeconds("--timeout", t); },
+       Row::For::Gpus},
+      {"--rendezvous-timeout", "S", "seconds until all ranks have come (300)",
+       [](O &o, const Text &t) {
+         o.rendezvousTimeout = parseSeconds("--rendezvous-timeout", t);
+       }},
+      {"--flight", "DIR", "for what ranks did last, if they fail (.; none)",
+       [](O &o, const Text &t) { o.flight = t == "none" ? "" : t; }},
       {"--weights", "FILE", "initial weights (weights.safetensors), or random",
        [](O &o, const Text &t) { o.weights = t; }},
       {"--save", "FILE", "final weights (trained.safetensors; none: nowhere)",
@@ -193,8 +211,9 @@ static std::string executableFolder() {
 /// only one rank writes or that hosts keep in other places.
 static bool isOwn(const std::string &option) {
   static const char *const own[] = {
-      "--timeout", "--threads-per-rank", "--log",  "--weights",
-      "--gpus",    "--no-graphs",        "--chaos"};
+      "--timeout",          "--rendezvous-timeout", "--flight",
+      "--threads-per-rank", "--log",                "--weights",
+      "--gpus",             "--no-graphs",          "--chaos"};
   return std::find(std::begin(own), std::end(own), option) != std::end(own);
 }
 
@@ -225,8 +244,13 @@ Options Options::parse(int argc, char **argv, const Program &program) {
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    const auto row = std::find_if(rows().begin(), rows().end(),
-                                  [&](const Row &r) { return name == r.name; });
+    auto row = std::find_if(rows().begin(), rows().end(), [&](const Row &r) {
+      return name == r.name && r.concerns(program);
+    });
+    // Of other programs: the message says of which.
+    if (row == rows().end())
+      row = std::find_if(rows().begin(), rows().end(),
+                         [&](const Row &r) { return name == r.name; });
     if (row == rows().end())
       fail("unknown option '", argv[i], "' (--help lists them)");
     if (row->ranks == Row::For::Gpus && !program.device)
@@ -242,6 +266,8 @@ Options Options::parse(int argc, char **argv, const Program &program) {
     if (!isOwn(name))
       options.shared.emplace_back(name, value);
   }
+  if (options.timeout == 0)
+    options.timeout = program.device ? 60 : 8;
   if (options.weights.empty())
     options.weights = executableFolder() + "/weights.safetensors";
   if (options.save.empty())

@@ -35,7 +35,11 @@ struct Options {
   bool shuffle = true;
   /// 0: the cores shared out evenly.
   int64_t threadsPerRank = 0;
-  double timeout = 60;
+  /// 0: not given.
+  double timeout = 0;
+  double rendezvousTimeout = 300;
+  /// The folder for what ranks did before a failure; empty: nowhere.
+  std::string flight = ".";
   std::string log;
   std::string weights;
   std::string save;

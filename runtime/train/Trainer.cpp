@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -26,7 +27,8 @@ using namespace pipewright::runtime;
 
 using Clock = std::chrono::steady_clock;
 
-/// Reading weights or writing them to a slow disk takes longer than a step.
+/// Of GPUs' ranks, whose waits have deadlines: reading weights or writing them
+/// to a slow disk takes longer than a step.
 static constexpr double patientSeconds = 3600;
 
 static void checkAmount(const Program &program, const Dataset &dataset,
@@ -229,7 +231,9 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
     totals.push_back(sum);
     totals.push_back(static_cast<double>(count));
   }
+  rank.flight().wait(FlightRecorder::EndOfStep, 0);
   rank.transport().sumToAll(totals.data(), totals.size());
+  rank.flight().end();
   const double seconds =
       std::chrono::duration<double>(Clock::now() - start).count();
 
@@ -262,7 +266,8 @@ void Trainer::finish() {
       summaryText(rank, launch, stepSeconds, evaluated, log);
   if (options.steps > 0)
     say(summary);
-  transport.setDeadline(patientSeconds);
+  if (program.device)
+    transport.setDeadline(patientSeconds);
   if (options.profileSteps > 0 && options.steps > 0) {
     const auto texts = gatherTexts(transport, profile.toText());
     for (size_t r = 1; r < texts.size(); ++r)
@@ -288,30 +293,55 @@ std::string pipewright::runtime::ranked(int64_t rank,
              : "rank " + std::to_string(rank) + ": " + message;
 }
 
+/// What the rank did last, for whoever looks for the reason of a failure. The
+/// error's message, with the file's name.
+static std::string writeFlight(const Options &options, Rank &rank,
+                               const std::string &message) {
+  const FlightRecorder &flight = rank.flight();
+  if (options.flight.empty() || flight.isEmpty())
+    return message;
+  const std::string path = options.flight + "/flight-rank" +
+                           std::to_string(rank.number()) + ".json";
+  try {
+    flight.write(path, rank.number());
+  } catch (const Error &) {
+    // The failure is what counts; its file may be where nothing can be written.
+    return message;
+  }
+  return message + " (what rank " + std::to_string(rank.number()) +
+         " did last: " + path + ")";
+}
+
 void pipewright::runtime::runRank(const Options &options, Platform &platform,
                                   bool processes, Transport &transport) {
   transport.setDeadline(std::max(options.timeout, patientSeconds));
+  transport.setSilence(options.timeout);
   const std::unique_ptr<Rank> rank = platform.createRank(transport);
+  // A GPU's transfers have deadlines of their own, whose messages tell more
+  // than that some rank does not come to the end of the step. CPUs may take as
+  // long as they like, while they tell that they live.
+  const bool onGpus = rank->wholeProgram().device;
+  if (!onGpus)
+    transport.setDeadline(std::numeric_limits<double>::infinity());
   try {
-    const Program &program = rank->wholeProgram();
     rank->setSeed(options.seed);
     if (rank->program().setUp)
       rank->program().setUp(*rank);
     rank->rehearse();
     loadWeights(*rank, options.weights);
     transport.barrier();
-    // A GPU's transfers have deadlines of their own, whose messages tell more
-    // than that some rank does not come to the end of the step.
-    transport.setDeadline(program.device ? 2 * options.timeout
-                                         : options.timeout);
+    if (onGpus)
+      transport.setDeadline(2 * options.timeout);
     Trainer(options, *rank, {processes, platform.describe()}).run();
-  } catch (const Aborted &) {
+  } catch (const Aborted &error) {
     rank->abort();
-    throw;
+    throw Aborted(writeFlight(options, *rank, error.what()));
   } catch (const std::exception &error) {
+    const std::string message = writeFlight(
+        options, *rank, ranked(transport.rank(), error.what()));
     // The message goes first: it is the cause of whatever others find broken.
-    transport.abort(ranked(transport.rank(), error.what()));
+    transport.abort(message);
     rank->abort();
-    throw;
+    throw Error(message);
   }
 }

@@ -55,10 +55,10 @@ int64_t pipewright::runtime::environmentRank() {
 }
 
 std::unique_ptr<Transport>
-pipewright::runtime::createProcessTransport(double deadlineSeconds) {
+pipewright::runtime::createProcessTransport(double deadlineSeconds,
+                                            std::string_view program) {
   if (findLauncher() == Launcher::Environment)
-    return createTcpTransport(TcpPlace::fromEnvironment(), deadlineSeconds);
-  std::unique_ptr<Transport> transport = createMpiTransport();
-  transport->setDeadline(deadlineSeconds);
-  return transport;
+    return createTcpTransport(TcpPlace::fromEnvironment(program),
+                              deadlineSeconds);
+  return createMpiTransport();
 }

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 namespace pipewright::runtime {
 
@@ -36,9 +37,12 @@ bool startedAsProcess();
 /// Transport; 0 if nobody started it.
 int64_t environmentRank();
 
-/// The control plane between processes, by whatever findLauncher says. Throws
-/// an Error within the deadline if some rank does not arrive.
-std::unique_ptr<Transport> createProcessTransport(double deadlineSeconds = 60);
+/// The control plane between processes, by whatever findLauncher says. `program`
+/// is whatever only copies of the same program have in common. Throws an Error
+/// within the deadline if some rank does not arrive.
+std::unique_ptr<Transport>
+createProcessTransport(double deadlineSeconds = 300,
+                       std::string_view program = "");
 
 } // namespace pipewright::runtime
 

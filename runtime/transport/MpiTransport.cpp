@@ -2,6 +2,8 @@
 
 #include "runtime/transport/MpiTransport.h"
 #include "runtime/core/Error.h"
+#include "runtime/transport/Heartbeat.h"
+#include "runtime/transport/Liveness.h"
 
 #include <cstdlib>
 
@@ -34,8 +36,10 @@ std::unique_ptr<Transport> pipewright::runtime::createMpiTransport() {
 #include <deque>
 #include <functional>
 #include <limits>
+#include <mutex>
 #include <sched.h>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -62,6 +66,37 @@ struct Post {
   MPI_Request requests[2];
 };
 
+/// Signs of life, on a communicator of their own. Without MPI_THREAD_MULTIPLE
+/// they go out only while the rank is inside of a wait or of a poll.
+class MpiBeats {
+public:
+  MpiBeats(MPI_Comm world, bool hasThreads);
+  ~MpiBeats();
+
+  /// Tells the others what `sign` says, hears them, and judges. Returns what is
+  /// wrong, or "".
+  std::string beat(const Sign &sign, double silence, bool judgesWaits);
+  bool hasThreads() const { return threads; }
+
+private:
+  void send(const Sign &sign);
+  /// How many have not said that they end.
+  int receive();
+
+  struct Link {
+    Sign in, out;
+    MPI_Request receiving = MPI_REQUEST_NULL, sending = MPI_REQUEST_NULL;
+    bool ended = false;
+  };
+
+  const bool threads;
+  MPI_Comm comm = MPI_COMM_NULL;
+  int self = 0;
+  Sign last;
+  std::vector<Link> links;
+  std::unique_ptr<Liveness> liveness;
+};
+
 class MpiTransport : public Transport {
 public:
   MpiTransport();
@@ -79,23 +114,125 @@ public:
   void abort(const std::string &message) override;
 
 private:
-  void waitFor(int64_t peer, const std::string &what,
-               const std::function<bool()> &test) const;
+  void waitFor(Sign::What what, int64_t peer, int64_t bytes,
+               const std::function<bool()> &test);
+  void beat();
+  void failIfBroken();
   int checkedCount(int64_t bytes) const;
 
   MPI_Comm comm = MPI_COMM_NULL;
   int self = 0;
   int ranks = 1;
   std::vector<std::deque<Post>> sends, receives;
-  Clock::time_point lastPoll = Clock::now();
+  Clock::time_point lastPoll = Clock::now(), lastBeat = Clock::now();
+
+  /// Of what follows.
+  std::mutex mutex;
+  Sign::What waitsFor = Sign::Nothing;
+  int64_t waitsForPeer = -1, waitsForBytes = 0;
+  int64_t steps = 0;
+  /// What this rank has found to be wrong with others.
+  std::string problem;
+  std::unique_ptr<MpiBeats> beats;
+  Heartbeat heartbeat;
 };
 
 } // namespace
 
+//===----------------------------------------------------------------------===//
+// Signs of life
+//===----------------------------------------------------------------------===//
+
+MpiBeats::MpiBeats(MPI_Comm world, bool hasThreads) : threads(hasThreads) {
+  int ranks = 1;
+  PIPEWRIGHT_MPI_CHECK(MPI_Comm_dup(world, &comm));
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(comm, &self);
+  MPI_Comm_size(comm, &ranks);
+  links.resize(ranks);
+  liveness = std::make_unique<Liveness>(self, ranks, Clock::now());
+  for (int r = 0; r < ranks; ++r)
+    if (r != self)
+      PIPEWRIGHT_MPI_CHECK(MPI_Irecv(&links[r].in, sizeof(Sign), MPI_BYTE, r,
+                                     DataTag, comm, &links[r].receiving));
+}
+
+/// All ranks end together: none leaves before it has heard so from all.
+MpiBeats::~MpiBeats() {
+  last.what = Sign::Ended;
+  const auto start = Clock::now();
+  auto isLate = [&] { return Clock::now() - start > std::chrono::seconds(5); };
+  send(last);
+  while (receive() > 0 && !isLate())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (Link &link : links)
+    if (link.receiving != MPI_REQUEST_NULL) {
+      MPI_Cancel(&link.receiving);
+      MPI_Request_free(&link.receiving);
+    }
+  MPI_Comm_free(&comm);
+}
+
+void MpiBeats::send(const Sign &sign) {
+  for (int r = 0; r < static_cast<int>(links.size()); ++r) {
+    Link &link = links[r];
+    int done = 1;
+    if (link.sending != MPI_REQUEST_NULL)
+      MPI_Test(&link.sending, &done, MPI_STATUS_IGNORE);
+    if (sign.what == Sign::Ended && !done)
+      MPI_Wait(&link.sending, MPI_STATUS_IGNORE);
+    else if (!done || r == self)
+      continue;
+    link.out = sign;
+    MPI_Isend(&link.out, sizeof(Sign), MPI_BYTE, r, DataTag, comm,
+              &link.sending);
+  }
+}
+
+int MpiBeats::receive() {
+  int expected = 0;
+  for (int r = 0; r < static_cast<int>(links.size()); ++r) {
+    Link &link = links[r];
+    int done = 1;
+    while (done && r != self && !link.ended) {
+      MPI_Test(&link.receiving, &done, MPI_STATUS_IGNORE);
+      if (!done)
+        break;
+      liveness->hear(r, link.in, Clock::now());
+      link.ended = link.in.what == Sign::Ended;
+      if (link.ended)
+        liveness->end(r);
+      else
+        MPI_Irecv(&link.in, sizeof(Sign), MPI_BYTE, r, DataTag, comm,
+                  &link.receiving);
+    }
+    expected += r != self && !link.ended;
+  }
+  return expected;
+}
+
+std::string MpiBeats::beat(const Sign &sign, double silence,
+                           bool judgesWaits) {
+  last = sign;
+  liveness->hear(self, sign, Clock::now());
+  send(sign);
+  receive();
+  const auto now = Clock::now();
+  if (const int64_t silent = liveness->findSilent(silence, now); silent >= 0)
+    return silentText(self, silent, silence, liveness->describeAll(now));
+  if (judgesWaits && sign.waits() && liveness->isStuck(silence))
+    return stuckText(silence, liveness->describeAll(now));
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
 MpiTransport::MpiTransport() {
   int provided = 0;
   PIPEWRIGHT_MPI_CHECK(
-      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   PIPEWRIGHT_MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -103,11 +240,45 @@ MpiTransport::MpiTransport() {
   MPI_Comm_size(comm, &ranks);
   sends.resize(ranks);
   receives.resize(ranks);
+  if (ranks == 1)
+    return;
+  beats = std::make_unique<MpiBeats>(MPI_COMM_WORLD,
+                                     provided >= MPI_THREAD_MULTIPLE);
+  if (beats->hasThreads())
+    heartbeat.start([this] { beat(); },
+                    [this] { return beatSeconds(silenceSeconds); });
 }
 
 MpiTransport::~MpiTransport() {
+  heartbeat.stop();
+  beats.reset();
   MPI_Comm_free(&comm);
   MPI_Finalize();
+}
+
+void MpiTransport::beat() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!problem.empty())
+    return;
+  // A kernel may keep a rank from saying that it lives.
+  const double silence = beats->hasThreads()
+                             ? silenceSeconds.load()
+                             : std::max(silenceSeconds.load(), 300.0);
+  problem = beats->beat(makeSign(waitsFor, waitsForPeer, waitsForBytes, steps),
+                        silence, !hasDeadline());
+}
+
+void MpiTransport::failIfBroken() {
+  if (beats && !beats->hasThreads()) {
+    const std::chrono::duration<double> since = Clock::now() - lastBeat;
+    if (since.count() >= beatSeconds(silenceSeconds)) {
+      beat();
+      lastBeat = Clock::now();
+    }
+  }
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!problem.empty())
+    fail(problem);
 }
 
 int MpiTransport::checkedCount(int64_t bytes) const {
@@ -135,35 +306,48 @@ void MpiTransport::postReceive(int64_t peer, void *data, int64_t bytes) {
 
 /// Spins while a hand-over is likely, then leaves the core to others: there
 /// may be more ranks than cores.
-void MpiTransport::waitFor(int64_t peer, const std::string &what,
-                           const std::function<bool()> &test) const {
+void MpiTransport::waitFor(Sign::What what, int64_t peer, int64_t bytes,
+                           const std::function<bool()> &test) {
   const auto start = Clock::now();
+  bool told = false;
+  auto tell = [&](Sign::What now) {
+    std::lock_guard<std::mutex> lock(mutex);
+    waitsFor = now;
+    waitsForPeer = peer;
+    waitsForBytes = bytes;
+    ++steps;
+  };
   while (!test()) {
     const double waited =
         std::chrono::duration<double>(Clock::now() - start).count();
     if (waited > deadlineSeconds)
-      failDeadline(peer, what);
-    if (waited > 1e-3)
+      failDeadline(peer, waitText(what, bytes));
+    if (waited > 1e-3) {
+      if (!std::exchange(told, true))
+        tell(what);
+      failIfBroken();
       std::this_thread::sleep_for(std::chrono::microseconds(20));
-    else if (waited > 50e-6)
+    } else if (waited > 50e-6) {
       sched_yield();
+    }
   }
+  if (told)
+    tell(Sign::Nothing);
 }
 
 void MpiTransport::waitSend(int64_t peer) {
   if (sends[peer].empty())
     fail("rank ", self, " waits for a send that it has not posted");
   Post &post = sends[peer].front();
-  const std::string what = "send of " + std::to_string(post.bytes) + " bytes";
   // The notice first: when it tells another size, the data may never leave.
-  waitFor(peer, what, [&] {
+  waitFor(Sign::ASend, peer, post.bytes, [&] {
     int done = 0;
     PIPEWRIGHT_MPI_CHECK(MPI_Test(&post.requests[1], &done, MPI_STATUS_IGNORE));
     return done != 0;
   });
   if (post.notice != post.bytes)
     failSizes(self, peer, post.bytes, post.notice);
-  waitFor(peer, what, [&] {
+  waitFor(Sign::ASend, peer, post.bytes, [&] {
     int done = 0;
     PIPEWRIGHT_MPI_CHECK(MPI_Test(&post.requests[0], &done, MPI_STATUS_IGNORE));
     return done != 0;
@@ -175,9 +359,7 @@ void MpiTransport::waitReceive(int64_t peer) {
   if (receives[peer].empty())
     fail("rank ", self, " waits for a receive that it has not posted");
   Post &post = receives[peer].front();
-  const std::string what =
-      "receive of " + std::to_string(post.bytes) + " bytes";
-  waitFor(peer, what, [&] {
+  waitFor(Sign::AReceive, peer, post.bytes, [&] {
     int done = 0;
     MPI_Status status;
     const int code = MPI_Test(&post.requests[0], &done, &status);
@@ -196,7 +378,7 @@ void MpiTransport::waitReceive(int64_t peer) {
       failSizes(peer, self, received, post.bytes);
     return true;
   });
-  waitFor(peer, what, [&] {
+  waitFor(Sign::AReceive, peer, post.bytes, [&] {
     int done = 0;
     PIPEWRIGHT_MPI_CHECK(MPI_Test(&post.requests[1], &done, MPI_STATUS_IGNORE));
     return done != 0;
@@ -211,6 +393,7 @@ void MpiTransport::poll() {
   if (now - lastPoll < std::chrono::microseconds(250))
     return;
   lastPoll = now;
+  failIfBroken();
   for (auto *side : {&sends, &receives})
     for (std::deque<Post> &posts : *side)
       for (Post &post : posts) {
@@ -223,7 +406,7 @@ void MpiTransport::poll() {
 void MpiTransport::barrier() {
   MPI_Request request;
   PIPEWRIGHT_MPI_CHECK(MPI_Ibarrier(comm, &request));
-  waitFor(-1, "barrier", [&] {
+  waitFor(Sign::TheOthers, -1, 0, [&] {
     int done = 0;
     PIPEWRIGHT_MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     return done != 0;
@@ -235,7 +418,7 @@ void MpiTransport::sumToAll(double *values, int64_t count) {
   MPI_Request request;
   PIPEWRIGHT_MPI_CHECK(MPI_Iallgather(values, count, MPI_DOUBLE, all.data(),
                                       count, MPI_DOUBLE, comm, &request));
-  waitFor(-1, "end of the step", [&] {
+  waitFor(Sign::TheOthers, -1, 0, [&] {
     int done = 0;
     PIPEWRIGHT_MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     return done != 0;

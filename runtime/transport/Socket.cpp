@@ -17,9 +17,13 @@
 
 using namespace pipewright::runtime;
 
+/// More than any run; the clock's own numbers end after some centuries.
+static constexpr double forever = 1e9;
+
 Deadline::Deadline(double seconds)
-    : end(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                             std::chrono::duration<double>(seconds))) {}
+    : end(Clock::now() +
+          std::chrono::duration_cast<Clock::duration>(
+              std::chrono::duration<double>(std::min(seconds, forever)))) {}
 
 int Deadline::milliseconds(int most) const {
   const auto left =
@@ -81,18 +85,28 @@ bool Socket::receiveAll(void *data, size_t bytes,
   return true;
 }
 
-std::string Socket::peerAddress() const {
+/// "" if there is no such end any more.
+static std::string numericAddress(int (*name)(int, sockaddr *, socklen_t *),
+                                  int descriptor) {
   sockaddr_storage address = {};
   socklen_t length = sizeof address;
   char text[NI_MAXHOST] = "";
   auto *generic = reinterpret_cast<sockaddr *>(&address);
-  if (getpeername(descriptor, generic, &length) == 0)
+  if (name(descriptor, generic, &length) == 0)
     getnameinfo(generic, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
   // How an IPv6 socket writes IPv4 addresses.
   const std::string mapped = "::ffff:";
   return std::strncmp(text, mapped.c_str(), mapped.size()) == 0
              ? text + mapped.size()
              : text;
+}
+
+std::string Socket::peerAddress() const {
+  return numericAddress(getpeername, descriptor);
+}
+
+std::string Socket::localAddress() const {
+  return numericAddress(getsockname, descriptor);
 }
 
 int Socket::port() const {
@@ -126,14 +140,12 @@ static Addresses findAddresses(const char *host, int port, int flags,
   return Addresses(code ? nullptr : list);
 }
 
-static Socket openFor(const addrinfo &address) {
-  return Socket(::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC,
-                         address.ai_protocol));
-}
-
 /// An empty Socket, and errno, if the address cannot be had.
 static Socket tryToListen(const addrinfo &address) {
-  Socket socket = openFor(address);
+  // Whoever has gone between poll(2) and accept(2) holds nobody up.
+  Socket socket(::socket(address.ai_family,
+                         address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                         address.ai_protocol));
   if (!socket)
     return {};
   const int on = 1;
@@ -146,21 +158,23 @@ static Socket tryToListen(const addrinfo &address) {
 }
 
 Socket pipewright::runtime::listenAt(const std::string &host, int port) {
-  // A name of this machine may mean a loopback address here and another one
-  // elsewhere, so it does not say where to listen.
-  const bool local = host == "localhost" || isLoopback(host);
-  std::string reason = "no address";
-  const Addresses list = findAddresses(local ? host.c_str() : nullptr, port,
-                                       local ? 0 : AI_PASSIVE, reason);
+  std::string reason;
+  const Addresses list = findAddresses(host.c_str(), port, 0, reason);
+  bool elsewhere = false;
   for (addrinfo *at = list.get(); at; at = at->ai_next) {
     if (Socket socket = tryToListen(*at))
       return socket;
     if (errno == EADDRINUSE)
       fail("port ", port, " is taken: set MASTER_PORT to one that is free on ",
            host);
+    elsewhere |= errno == EADDRNOTAVAIL;
     reason = std::strerror(errno);
   }
-  fail("cannot listen at port ", port, ": ", reason);
+  if (elsewhere)
+    fail("cannot listen at ", host,
+         ", which is no address of this machine: on rank 0 set MASTER_ADDR to "
+         "one of its own, or to 0.0.0.0 to listen at all of them");
+  fail("cannot listen at ", host, ", port ", port, ": ", reason);
 }
 
 /// For a connection that carries small frames, and must notice when the other
@@ -179,10 +193,7 @@ static void configure(const Socket &socket) {
              sizeof unacknowledged);
 }
 
-Socket pipewright::runtime::acceptFrom(const Socket &listener,
-                                       int milliseconds) {
-  if (!listener.waitFor(POLLIN, milliseconds))
-    return {};
+Socket pipewright::runtime::acceptFrom(const Socket &listener) {
   Socket socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (socket)
     configure(socket);

@@ -10,7 +10,8 @@
 
 namespace pipewright::runtime {
 
-/// A moment after which a wait gives up.
+/// A moment after which a wait gives up; never, for an infinite number of
+/// seconds.
 class Deadline {
 public:
   explicit Deadline(double seconds);
@@ -51,6 +52,8 @@ public:
 
   /// Numeric address of the other end; "" if there is none any more.
   std::string peerAddress() const;
+  /// The same of this end.
+  std::string localAddress() const;
   /// The port that a listening socket got.
   int port() const;
 
@@ -58,13 +61,14 @@ private:
   int descriptor = -1;
 };
 
-/// Listens where those that look for the host can find it: at its address if
-/// that is a loopback one, else at all addresses of this machine. Port 0: any
-/// free one. Throws an Error if the port is taken.
+/// Listens at the host's first address that is one of this machine's; at all
+/// of its addresses only if the host is 0.0.0.0 or ::. Port 0: any free one.
+/// Throws an Error if the port is taken, or no address is of this machine.
 Socket listenAt(const std::string &host, int port);
 
-/// A connection from anyone, or an empty Socket after a while without one.
-Socket acceptFrom(const Socket &listener, int milliseconds);
+/// A connection from anyone; without one an empty Socket, and errno. Returns at
+/// once.
+Socket acceptFrom(const Socket &listener);
 
 /// Tries until someone listens there. Past the deadline it returns an empty
 /// Socket, and why in `reason`.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -72,6 +71,8 @@ void Peer::write() {
       return;
     }
     frame.done += sent;
+    if (frame.send)
+      dataMoved += sent;
     if (frame.done < total)
       return;
     if (frame.send)
@@ -84,93 +85,78 @@ void Peer::write() {
 // What comes in
 //===----------------------------------------------------------------------===//
 
-/// True when all bytes are there; marks the peer as lost when no more come.
-bool Peer::readInto(void *to, int64_t bytes, int64_t &done) {
-  while (done < bytes) {
-    const ssize_t received = recv(socket.get(), static_cast<char *>(to) + done,
-                                  bytes - done, MSG_DONTWAIT);
-    if (received < 0 && errno == EINTR)
-      continue;
-    if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-      return false;
-    if (received <= 0) {
-      lost = true;
-      return false;
-    }
-    done += received;
+Expected Peer::expected() const {
+  Expected now;
+  if (receivesFilled < receives.size()) {
+    const Receive &receive = receives[receivesFilled];
+    now.receive = receive.bytes;
+    now.lacks = receive.bytes - receive.received;
   }
-  return true;
+  now.ready = static_cast<int64_t>(ready.size());
+  now.values = static_cast<int64_t>(values.size());
+  now.valueBytes = valueBytes;
+  now.ended = saidBye;
+  return now;
 }
 
-void Peer::beginPayload() {
-  payloadRead = 0;
-  const bool buffered =
-      header.kind == Header::Values || header.kind == Header::Failed;
-  payload.resize(buffered ? header.bytes : 0);
-}
-
-/// Where the bytes behind the header go; null if there are none.
-char *Peer::payloadPlace() {
-  if (header.kind != Header::Data)
-    return payload.empty() ? nullptr : payload.data();
-  Receive &receive = receives.at(receivesFilled);
+char *Peer::dataPlace() {
+  Receive &receive = receives[receivesFilled];
   return receive.data + receive.received;
 }
 
-/// Acts on a frame that is complete; false if there is no such kind.
-bool Peer::endPayload() {
-  headerRead = 0;
-  switch (header.kind) {
-  case Header::Ready:
-    ready.push_back(header.bytes);
-    matchSends();
-    return true;
-  case Header::Data: {
-    Receive &receive = receives.at(receivesFilled);
-    receive.received += header.bytes;
-    if (receive.received == receive.bytes) {
-      receive.done = true;
-      ++receivesFilled;
-    }
-    return true;
-  }
-  case Header::WrongSize:
-    receives.at(receivesFilled++).sent = header.bytes;
-    return true;
-  case Header::Values: {
-    std::vector<double> &received = values.emplace_back();
-    received.resize(header.bytes / sizeof(double));
-    if (header.bytes)
-      std::memcpy(received.data(), payload.data(), header.bytes);
-    return true;
-  }
-  case Header::Failed:
-    if (!failure)
-      failure.emplace(payload.begin(), payload.end());
-    return true;
-  case Header::Bye:
-    saidBye = true;
-    return true;
-  }
-  return false;
+void Peer::tookData(int64_t bytes) {
+  receives[receivesFilled].received += bytes;
+  dataMoved += bytes;
 }
 
-bool Peer::read() {
-  for (int64_t share = 0; share < readShare;) {
-    if (headerRead < static_cast<int64_t>(sizeof(Header))) {
-      if (!readInto(&header, sizeof(Header), headerRead))
-        return true;
-      beginPayload();
+void Peer::endData() {
+  Receive &receive = receives[receivesFilled];
+  if (receive.received != receive.bytes)
+    return;
+  receive.done = true;
+  ++receivesFilled;
+}
+
+void Peer::tookReady(int64_t bytes) {
+  ready.push_back(bytes);
+  matchSends();
+}
+
+void Peer::tookWrongSize(int64_t bytes) {
+  receives[receivesFilled++].sent = bytes;
+}
+
+void Peer::tookValues(std::vector<double> newValues) {
+  values.push_back(std::move(newValues));
+}
+
+void Peer::tookFailed(std::string message) {
+  // It is printed: nothing that a terminal would obey.
+  for (char &c : message)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f')
+      c = ' ';
+  if (!failure)
+    failure = std::move(message);
+}
+
+int64_t Peer::read() {
+  int64_t share = 0;
+  while (!broken && share < readShare) {
+    const FrameReader::Room room = reader.room(*this);
+    const ssize_t received =
+        recv(socket.get(), room.place, room.bytes, MSG_DONTWAIT);
+    if (received < 0 && errno == EINTR)
+      continue;
+    if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      break;
+    if (received <= 0) {
+      lost = true;
+      break;
     }
-    const bool follows = header.kind == Header::Data ||
-                         header.kind == Header::Values ||
-                         header.kind == Header::Failed;
-    const int64_t before = payloadRead;
-    if (follows && !readInto(payloadPlace(), header.bytes, payloadRead))
-      return true;
-    share += sizeof(Header) + payloadRead - before;
-    if (!endPayload())
-      return false;
+    share += received;
+    broken = true;
+    reader.filled(received, *this);
+    broken = false;
   }
-  return true;
+  return share;
 }

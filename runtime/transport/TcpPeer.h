@@ -1,7 +1,8 @@
 //===- TcpPeer.h - The other end of a TCP connection ------------*- C++ -*-===//
 //
 // Frames to and from one rank. A receive announces itself, which lets the
-// oldest send that waits for one go. Nothing here waits or locks.
+// oldest send that waits for one go. Nothing here waits or locks. Without a
+// socket a Peer takes frames from memory (`feed`), as fuzzers give them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,6 +10,7 @@
 #define PIPEWRIGHT_RUNTIME_TRANSPORT_TCPPEER_H
 
 #include "runtime/transport/Socket.h"
+#include "runtime/transport/TcpFrames.h"
 
 #include <cstdint>
 #include <deque>
@@ -17,26 +19,6 @@
 #include <vector>
 
 namespace pipewright::runtime::tcp {
-
-/// What travels between two ranks, in front of its bytes.
-struct Header {
-  enum Kind : int64_t {
-    /// A receive of `bytes` was posted. No bytes follow.
-    Ready = 1,
-    /// A part of the oldest send.
-    Data,
-    /// The oldest send has `bytes`, not what its receive expects. None follow.
-    WrongSize,
-    /// Values of sumToAll; none for a barrier.
-    Values,
-    /// The sender has failed; the bytes say why.
-    Failed,
-    /// The sender has ended well.
-    Bye
-  };
-  Kind kind;
-  int64_t bytes;
-};
 
 struct Send {
   const char *data;
@@ -72,7 +54,7 @@ struct Outgoing {
 };
 
 /// The other end of one connection.
-class Peer {
+class Peer : private FrameTaker {
 public:
   Socket socket;
   std::deque<Send> sends;
@@ -81,11 +63,17 @@ public:
   size_t sendsMatched = 0;
   size_t receivesFilled = 0;
   std::deque<std::vector<double>> values;
+  /// Bytes of the values that this rank waits for; -1: it does not add.
+  int64_t valueBytes = -1;
   std::deque<Outgoing> outgoing;
   /// Why it has failed, once it says so.
   std::optional<std::string> failure;
   bool saidBye = false;
   bool lost = false;
+  /// Bytes of sends and receives, both ways.
+  int64_t dataMoved = 0;
+  /// What it last said of itself, until somebody takes it.
+  std::optional<Sign> sign;
 
   /// Queues a frame.
   void enqueue(Header frame, std::vector<char> owned = {});
@@ -94,23 +82,30 @@ public:
   /// Writes what the connection takes now.
   void write();
   /// Reads what is there, but no more than its share; marks the peer as lost
-  /// when no more comes. False if it is not to be understood.
-  bool read();
+  /// when no more comes. How many bytes. Throws an Error, and reads no more,
+  /// when a frame comes that nobody expects.
+  int64_t read();
+  /// Takes bytes as if they had come. Throws as read does.
+  void feed(const char *data, int64_t bytes) {
+    reader.feed(data, bytes, *this);
+  }
 
 private:
-  bool readInto(void *to, int64_t bytes, int64_t &done);
-  void beginPayload();
-  char *payloadPlace();
-  bool endPayload();
+  Expected expected() const override;
+  char *dataPlace() override;
+  void tookData(int64_t bytes) override;
+  void endData() override;
+  void tookReady(int64_t bytes) override;
+  void tookWrongSize(int64_t bytes) override;
+  void tookValues(std::vector<double> newValues) override;
+  void tookFailed(std::string message) override;
+  void tookBye() override { saidBye = true; }
+  void tookBeat(const Sign &newSign) override { sign = newSign; }
 
   /// Sizes of receives that were posted before their send.
   std::deque<int64_t> ready;
-
-  // The frame that comes in.
-  Header header = {};
-  int64_t headerRead = 0;
-  int64_t payloadRead = 0;
-  std::vector<char> payload;
+  FrameReader reader;
+  bool broken = false;
 };
 
 } // namespace pipewright::runtime::tcp

@@ -1,13 +1,17 @@
 //===- TcpRendezvous.cpp - Ranks find each other over TCP -----------------===//
 //
-// Every rank listens at a port of its own and tells rank 0, whose address all
-// know. Once all have come, rank 0 answers with everyone's address, or with
-// what went wrong; then each rank connects to those before it.
+// Every rank but the last listens at a port of its own and tells rank 0, whose
+// address all know. Once all have come, rank 0 answers with everyone's address,
+// or with what went wrong; then each rank connects to those before it. On every
+// connection both ends first prove that they are of the same job. Once all have
+// met nobody listens any more.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/transport/TcpRendezvous.h"
 #include "runtime/core/Error.h"
+#include "runtime/transport/TcpDoor.h"
+#include "runtime/transport/TcpHandshake.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,10 +19,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <list>
-#include <poll.h>
+#include <thread>
 
 using namespace pipewright::runtime;
+using namespace pipewright::runtime::tcp;
 
 //===----------------------------------------------------------------------===//
 // Where ranks meet
@@ -43,8 +47,9 @@ static int64_t numberOf(const char *name, int64_t least, int64_t most) {
   return value;
 }
 
-TcpPlace TcpPlace::fromEnvironment() {
+TcpPlace TcpPlace::fromEnvironment(std::string_view program) {
   TcpPlace place;
+  place.key = JobKey::fromEnvironment(program);
   place.size = numberOf("WORLD_SIZE", 1, 1 << 16);
   place.rank = numberOf("RANK", 0, place.size - 1);
   place.host = variable("MASTER_ADDR");
@@ -64,19 +69,7 @@ TcpPlace TcpPlace::fromEnvironment() {
 
 namespace {
 
-constexpr char magic[8] = {'p', 'w', 't', 'c', 'p', '0', '0', '1'};
-
-/// What everyone who connects says first.
-struct Hello {
-  char magic[8] = {};
-  int64_t rank = -1;
-  int64_t size = 0;
-  int64_t port = 0;
-
-  bool isOurs() const { return std::memcmp(magic, ::magic, sizeof magic) == 0; }
-};
-
-/// One line of rank 0's answer.
+/// One line of what rank 0 tells once all have come.
 struct Address {
   char host[64] = {};
   int64_t port = 0;
@@ -95,15 +88,21 @@ public:
 
 private:
   void gatherAll();
-  void welcome(Socket socket, const Hello &hello);
+  void welcome(Socket socket, const Introduction &introduction);
+  std::string findProblem(const Introduction &introduction) const;
+  void turnAway(const std::string &address, const Introduction &introduction);
+  [[noreturn]] void failMissing();
   void tellAll(const std::string &problem);
   void goToFirst();
   void connectToEarlier();
   void acceptLater();
+  Socket join(int64_t to, const std::string &host, int port,
+              const Deadline &until);
+  bool introduce(const Socket &socket, int64_t to, const std::string &where,
+                 const Deadline &until);
   /// Those that are not there yet: "rank 2", "ranks 2, 3".
   std::string missing(int64_t first) const;
 
-  Hello hello() const;
   std::string where() const {
     return place.host + ":" + std::to_string(place.port);
   }
@@ -114,71 +113,90 @@ private:
   Socket listener;
   std::vector<Socket> sockets;
   std::vector<Address> addresses;
-};
-
-/// Accepts connections and reads what they say first, without waiting for any
-/// one of them: it may be a stranger that says nothing.
-class Door {
-public:
-  explicit Door(const Socket &listener) : listener(listener) {}
-
-  /// The next who has said Hello, or an empty Socket after a while.
-  Socket next(Hello &hello, const Deadline &deadline);
-
-private:
-  struct Guest {
-    Socket socket;
-    Hello hello;
-    size_t heard = 0;
-  };
-  bool listenTo(Guest &guest);
-
-  const Socket &listener;
-  std::list<Guest> guests;
+  /// What was said of those that could not prove that they are of the job.
+  int64_t noticed = 0;
+  std::string lastNotice;
 };
 
 } // namespace
 
-/// False when there is no more to hear.
-bool Door::listenTo(Guest &guest) {
-  char byte = 0;
-  const Deadline now(0);
-  // A byte at a time, and no more than is there: a Hello is short.
-  while (guest.heard < sizeof(Hello) && guest.socket.waitFor(POLLIN, 0)) {
-    if (!guest.socket.receiveAll(&byte, 1, now))
-      return false;
-    reinterpret_cast<char *>(&guest.hello)[guest.heard++] = byte;
-  }
+//===----------------------------------------------------------------------===//
+// One connection
+//===----------------------------------------------------------------------===//
+
+/// What differs between two processes of which one could not prove anything to
+/// the other: `there` as seen by the one that speaks.
+static std::string differenceText(const std::array<uint8_t, 8> &here,
+                                  const std::array<uint8_t, 8> &there) {
+  if (here != there)
+    return "it has another program (" + programText(there) + ", not " +
+           programText(here) + "): start every rank from a copy of the same "
+                               "folder";
+  return "it is of another job: give all processes the same "
+         "PIPEWRIGHT_JOB_KEY, or start them by one launcher";
+}
+
+/// Proves who this is, and hears the other's proof. False if the connection
+/// breaks: then another try may do.
+bool Meeting::introduce(const Socket &socket, int64_t to,
+                        const std::string &there, const Deadline &until) {
+  Challenge challenge;
+  if (!socket.receiveAll(&challenge, sizeof challenge, until))
+    return false;
+  if (!isOurs(challenge))
+    fail("rank ", place.rank, " gets no answer from rank ", to, " at ", there,
+         ": something else listens there (MASTER_PORT changes the port)");
+  Introduction mine;
+  mine.rank = place.rank;
+  mine.size = place.size;
+  mine.to = to;
+  mine.port = listener ? listener.port() : 0;
+  prove(mine, challenge, place.key);
+  Answer answer;
+  if (!socket.sendAll(&mine, sizeof mine, until) ||
+      !socket.receiveAll(&answer, sizeof answer, until))
+    return false;
+  if (answer.welcome != 1)
+    fail("rank ", place.rank, " is turned away by rank ", to, " at ", there,
+         ": ", differenceText(place.key.program, answer.program));
+  if (!holds(answer, mine, challenge, place.key))
+    fail("what listens at ", there, " cannot prove that it is rank ", to,
+         " of this job (MASTER_PORT changes the port)");
   return true;
 }
 
-Socket Door::next(Hello &hello, const Deadline &deadline) {
-  // Short naps while someone is at the door but has not spoken.
-  const int nap = deadline.milliseconds(guests.empty() ? 100 : 5);
-  if (Socket socket = acceptFrom(listener, nap))
-    guests.push_back({std::move(socket), {}, 0});
-  for (auto guest = guests.begin(); guest != guests.end();) {
-    const bool alive = listenTo(*guest);
-    if (guest->heard == sizeof(Hello) && guest->hello.isOurs()) {
-      hello = guest->hello;
-      Socket socket = std::move(guest->socket);
-      guests.erase(guest);
+Socket Meeting::join(int64_t to, const std::string &host, int port,
+                     const Deadline &until) {
+  const std::string there = host + ":" + std::to_string(port);
+  bool reached = false;
+  std::string reason;
+  do {
+    Socket socket = connectTo(host, port, until, reason);
+    if (!socket)
+      break;
+    reached = true;
+    if (to == 0 && !listener && place.rank + 1 < place.size)
+      listener = listenAt(socket.localAddress(), 0);
+    if (introduce(socket, to, there, until))
       return socket;
-    }
-    const bool stranger = guest->heard == sizeof(Hello);
-    guest = !alive || stranger ? guests.erase(guest) : std::next(guest);
-  }
-  return {};
+    // A rank that is overrun by strangers may drop one of its own.
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(until.milliseconds(50)));
+  } while (!until.passed());
+  if (reached)
+    fail("rank ", place.rank, " gets no answer from rank ", to, " at ", there,
+         " within ", seconds,
+         " s (does something else listen there? MASTER_PORT changes the port)");
+  fail("rank ", place.rank, " cannot reach rank ", to, " at ", there,
+       " within ", seconds, " s: ", reason,
+       to == 0 ? " (is rank 0 running, are MASTER_ADDR and MASTER_PORT its "
+                 "own? --rendezvous-timeout changes the time)"
+               : "");
 }
 
-Hello Meeting::hello() const {
-  Hello hello;
-  std::memcpy(hello.magic, magic, sizeof magic);
-  hello.rank = place.rank;
-  hello.size = place.size;
-  hello.port = listener ? listener.port() : 0;
-  return hello;
-}
+//===----------------------------------------------------------------------===//
+// Rank 0
+//===----------------------------------------------------------------------===//
 
 std::string Meeting::missing(int64_t first) const {
   std::string list;
@@ -200,22 +218,49 @@ void Meeting::tellAll(const std::string &problem) {
     }
 }
 
+/// Somebody speaks our words, but cannot prove anything. It ends nothing; a
+/// user who has mixed up two programs sees why nothing goes on.
+void Meeting::turnAway(const std::string &address,
+                       const Introduction &introduction) {
+  constexpr int64_t mostNotices = 3;
+  lastNotice = "a process at " + address + " that calls itself rank " +
+               std::to_string(introduction.rank) + " was turned away: " +
+               differenceText(place.key.program, introduction.program);
+  if (++noticed > mostNotices)
+    return;
+  std::fflush(stdout);
+  std::fprintf(stderr, "note: %s\n", lastNotice.c_str());
+}
+
+/// What is wrong with one who is of the job; "" if nothing is.
+std::string Meeting::findProblem(const Introduction &introduction) const {
+  const std::string rank = std::to_string(introduction.rank);
+  if (introduction.program != place.key.program)
+    return "rank " + rank + " does not have the same program as rank 0 (" +
+           programText(introduction.program) + ", rank 0 has " +
+           programText(place.key.program) +
+           "): start every rank from a copy of the same folder";
+  if (introduction.size != place.size)
+    return "ranks disagree on how many they are: rank " + rank +
+           " has WORLD_SIZE=" + std::to_string(introduction.size) +
+           ", rank 0 has " + std::to_string(place.size);
+  if (introduction.rank < 1 || introduction.rank >= place.size)
+    return "a process has RANK=" + rank + ", but ranks are 0 to " +
+           std::to_string(place.size - 1);
+  if (sockets[introduction.rank])
+    return "two processes have RANK=" + rank;
+  return "";
+}
+
 /// Rank 0: takes in one that has come.
-void Meeting::welcome(Socket socket, const Hello &hello) {
-  std::string problem;
-  if (hello.size != place.size)
-    problem = "ranks disagree on how many they are: rank " +
-              std::to_string(hello.rank) +
-              " has WORLD_SIZE=" + std::to_string(hello.size) +
-              ", rank 0 has " + std::to_string(place.size);
-  else if (hello.rank < 1 || hello.rank >= place.size || sockets[hello.rank])
-    problem = "two processes have RANK=" + std::to_string(hello.rank);
+void Meeting::welcome(Socket socket, const Introduction &introduction) {
+  const std::string problem = findProblem(introduction);
   if (problem.empty()) {
-    Address &address = addresses[hello.rank];
+    Address &address = addresses[introduction.rank];
     std::snprintf(address.host, sizeof address.host, "%s",
                   socket.peerAddress().c_str());
-    address.port = hello.port;
-    sockets[hello.rank] = std::move(socket);
+    address.port = introduction.port;
+    sockets[introduction.rank] = std::move(socket);
     return;
   }
   tellAll(problem);
@@ -225,24 +270,38 @@ void Meeting::welcome(Socket socket, const Hello &hello) {
   fail(problem);
 }
 
+void Meeting::failMissing() {
+  std::ostringstream text;
+  text << missing(1) << " of " << place.size << " did not come to " << where()
+       << " within " << seconds
+       << " s (were all processes started, with the same MASTER_ADDR and "
+          "MASTER_PORT? --rendezvous-timeout changes the time)";
+  const std::string here = listener.localAddress();
+  if (isLoopback(here) && !isLoopback(place.host) && place.host != "localhost")
+    text << "; on this machine " << place.host << " means " << here
+         << ", which no other machine reaches: set MASTER_ADDR to an address, "
+            "or to 0.0.0.0 on rank 0";
+  if (!lastNotice.empty())
+    text << "; " << lastNotice;
+  tellAll(text.str());
+  fail(text.str());
+}
+
 /// Rank 0: waits for all, and tells them each other's addresses.
 void Meeting::gatherAll() {
   listener = listenAt(place.host, place.port);
   addresses.resize(place.size);
-  Door door(listener);
+  Door door(listener, place.rank, place.key,
+            [this](const std::string &address, const Introduction &said) {
+              turnAway(address, said);
+            });
   for (int64_t here = 1; here < place.size;) {
-    Hello hello;
-    if (Socket socket = door.next(hello, deadline)) {
-      welcome(std::move(socket), hello);
+    Introduction introduction;
+    if (Socket socket = door.next(introduction, deadline)) {
+      welcome(std::move(socket), introduction);
       ++here;
     } else if (deadline.passed()) {
-      std::ostringstream text;
-      text << missing(1) << " of " << place.size << " did not come to "
-           << where() << " within " << seconds
-           << " s (were all processes started, with the same MASTER_ADDR and "
-              "MASTER_PORT? --timeout changes the time)";
-      tellAll(text.str());
-      fail(text.str());
+      failMissing();
     }
   }
   const int64_t fine = 0;
@@ -254,23 +313,18 @@ void Meeting::gatherAll() {
       fail("rank ", r, " went away before all ranks had come");
 }
 
-/// Other ranks: go to rank 0 and hear who is where.
+//===----------------------------------------------------------------------===//
+// The others
+//===----------------------------------------------------------------------===//
+
+/// Goes to rank 0 and hears who is where.
 void Meeting::goToFirst() {
-  std::string reason;
-  Socket first = connectTo(place.host, place.port, deadline, reason);
-  if (!first)
-    fail("rank ", place.rank, " cannot reach rank 0 at ", where(), " within ",
-         seconds, " s: ", reason,
-         " (is rank 0 running, are MASTER_ADDR and MASTER_PORT its own?)");
-  listener = listenAt(place.host, 0);
-  const Hello mine = hello();
+  Socket first = join(0, place.host, place.port, deadline);
   // Rank 0 may have come later than this one.
   const Deadline patient(seconds + graceSeconds);
   int64_t length = 0;
-  if (!first.sendAll(&mine, sizeof mine, patient) ||
-      !first.receiveAll(&length, sizeof length, patient))
-    fail("rank ", place.rank, " gets no answer from rank 0 at ", where(),
-         " (does something else listen there? MASTER_PORT changes the port)");
+  if (!first.receiveAll(&length, sizeof length, patient))
+    fail("rank ", place.rank, " has lost rank 0 before all ranks had come");
   if (length) {
     std::string problem(std::clamp<int64_t>(length, 0, 4096), ' ');
     first.receiveAll(problem.data(), problem.size(), patient);
@@ -284,29 +338,34 @@ void Meeting::goToFirst() {
 }
 
 void Meeting::connectToEarlier() {
-  const Hello mine = hello();
   const Deadline patient(seconds);
   for (int64_t r = 1; r < place.rank; ++r) {
-    const std::string seen = addresses[r].host;
-    // Seen by rank 0 as its own machine: reached as rank 0 is.
-    const std::string host = isLoopback(seen) ? sockets[0].peerAddress() : seen;
-    std::string reason;
-    sockets[r] = connectTo(host, addresses[r].port, patient, reason);
-    if (!sockets[r] || !sockets[r].sendAll(&mine, sizeof mine, patient))
-      fail("rank ", place.rank, " cannot reach rank ", r, " at ", host, ":",
-           addresses[r].port, " within ", seconds, " s: ", reason);
+    Address &address = addresses[r];
+    address.host[sizeof address.host - 1] = 0;
+    if (address.port < 1 || address.port > 65535)
+      fail("rank ", place.rank, " hears from rank 0 that rank ", r,
+           " listens at port ", address.port, ": expected 1 to 65535");
+    const std::string host = address.host;
+    if (isLoopback(host) && !isLoopback(sockets[0].localAddress()))
+      fail("rank ", r, " came to rank 0 over ", host,
+           ", where only its own machine reaches it: set MASTER_ADDR to an "
+           "address that all machines reach");
+    sockets[r] = join(r, host, static_cast<int>(address.port), patient);
   }
 }
 
 void Meeting::acceptLater() {
   const Deadline patient(seconds);
-  Door door(listener);
+  Door door(listener, place.rank, place.key,
+            [](const std::string &, const Introduction &) {});
   for (int64_t here = place.rank + 1; here < place.size;) {
-    Hello hello;
-    Socket socket = door.next(hello, patient);
-    const bool expected = hello.rank > place.rank && hello.rank < place.size;
-    if (socket && expected && !sockets[hello.rank]) {
-      sockets[hello.rank] = std::move(socket);
+    Introduction introduction;
+    Socket socket = door.next(introduction, patient);
+    const int64_t rank = introduction.rank;
+    const bool expected = rank > place.rank && rank < place.size &&
+                          introduction.size == place.size;
+    if (socket && expected && !sockets[rank]) {
+      sockets[rank] = std::move(socket);
       ++here;
     } else if (patient.passed()) {
       fail("rank ", place.rank, " waits for ", missing(place.rank + 1),

@@ -2,6 +2,8 @@
 
 #include "runtime/transport/TcpTransport.h"
 #include "runtime/core/Error.h"
+#include "runtime/transport/Heartbeat.h"
+#include "runtime/transport/Liveness.h"
 #include "runtime/transport/TcpPeer.h"
 #include "runtime/transport/TcpRendezvous.h"
 
@@ -14,6 +16,8 @@
 #include <mutex>
 #include <poll.h>
 #include <sys/socket.h>
+#include <thread>
+#include <utility>
 #include <vector>
 
 using namespace pipewright::runtime;
@@ -44,10 +48,13 @@ private:
 
   void matchSelf();
 
-  bool progress(int milliseconds);
-  void read(int64_t from);
+  void progress(int milliseconds);
+  void serve(int64_t peer);
+  void beat();
+  void tell();
+  void judge();
 
-  void waitFor(int64_t peer, const std::string &what, const Test &test);
+  void waitFor(Sign::What what, int64_t peer, int64_t bytes, const Test &test);
   int64_t findLost();
   void failIfFailed();
   void failIfBroken(int64_t waitsFor, const std::string &what);
@@ -56,25 +63,39 @@ private:
 
   const int64_t self;
   /// Held while anything below is touched, but not while poll(2) sleeps: abort
-  /// comes from any thread.
+  /// comes from any thread, and beats from one of their own.
   std::mutex mutex;
   std::vector<Peer> peers;
+  /// What others have said of their failure.
   std::string failure;
   bool failed = false;
+  /// What this rank has found to be wrong with others.
+  std::string problem;
+  Liveness liveness;
+  /// What this rank waits for, and how many waits are over.
+  Sign::What waitsFor = Sign::Nothing;
+  int64_t waitsForPeer = -1, waitsForBytes = 0;
+  int64_t waits = 0;
   Clock::time_point lastPoll = Clock::now();
+  Heartbeat heartbeat;
 };
 
 } // namespace
 
 TcpTransport::TcpTransport(const TcpPlace &place, double deadlineSeconds)
-    : self(place.rank), peers(place.size) {
-  setDeadline(deadlineSeconds);
+    : self(place.rank), peers(place.size),
+      liveness(place.rank, place.size, Clock::now()) {
   std::vector<Socket> sockets = meet(place, deadlineSeconds);
   for (int64_t r = 0; r < place.size; ++r)
     peers[r].socket = std::move(sockets[r]);
+  liveness = Liveness(self, size(), Clock::now());
+  if (place.size > 1)
+    heartbeat.start([this] { beat(); },
+                    [this] { return beatSeconds(silenceSeconds); });
 }
 
 TcpTransport::~TcpTransport() {
+  heartbeat.stop();
   std::lock_guard<std::mutex> lock(mutex);
   // Others see from the missing goodbye that this rank has failed.
   if (failed || std::uncaught_exceptions())
@@ -82,9 +103,49 @@ TcpTransport::~TcpTransport() {
   for (Peer &peer : peers)
     if (peer.socket && !peer.lost)
       peer.enqueue({Header::Bye, 0});
-  const double patience = std::min(deadlineSeconds, 10.0);
-  flush(patience);
-  drain(patience);
+  flush(10);
+  drain(10);
+}
+
+// --- Beats -------------------------------------------------------------------
+
+/// Tells the others that this rank lives, and hears that they do, whatever its
+/// own thread computes meanwhile.
+void TcpTransport::beat() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!failed)
+    tell();
+  for (int64_t r = 0; r < size(); ++r)
+    serve(r);
+  judge();
+}
+
+/// The mutex is held.
+void TcpTransport::tell() {
+  int64_t progress = waits;
+  for (const Peer &peer : peers)
+    progress += peer.dataMoved;
+  const Sign sign = makeSign(waitsFor, waitsForPeer, waitsForBytes, progress);
+  liveness.hear(self, sign, Clock::now());
+  const char *bytes = reinterpret_cast<const char *>(&sign);
+  for (Peer &peer : peers)
+    // What is on its way already says as much.
+    if (peer.socket && !peer.lost && peer.outgoing.empty())
+      peer.enqueue({Header::Beat, sizeof sign}, {bytes, bytes + sizeof sign});
+}
+
+/// Finds out who is silent, or that all wait. The mutex is held, and what had
+/// come was read.
+void TcpTransport::judge() {
+  if (!problem.empty() || failed)
+    return;
+  const auto now = Clock::now();
+  const double seconds = silenceSeconds;
+  if (const int64_t silent = liveness.findSilent(seconds, now); silent >= 0)
+    problem = silentText(self, silent, seconds, liveness.describeAll(now));
+  else if (waitsFor != Sign::Nothing && !hasDeadline() &&
+           liveness.isStuck(seconds))
+    problem = stuckText(seconds, liveness.describeAll(now));
 }
 
 // --- Posting -----------------------------------------------------------------
@@ -130,21 +191,35 @@ void TcpTransport::postReceive(int64_t from, void *data, int64_t bytes) {
 
 // --- Progress ----------------------------------------------------------------
 
-void TcpTransport::read(int64_t from) {
-  Peer &peer = peers[from];
-  const bool isUnderstood = peer.read();
+/// Reads and writes what can be. The mutex is held.
+void TcpTransport::serve(int64_t number) {
+  Peer &peer = peers[number];
+  if (!peer.socket || peer.lost)
+    return;
+  try {
+    if (peer.read())
+      liveness.hear(number, Clock::now());
+    if (peer.sign)
+      liveness.hear(number, *peer.sign, Clock::now());
+    peer.sign.reset();
+    peer.write();
+  } catch (const Error &error) {
+    if (problem.empty())
+      problem = "rank " + std::to_string(self) + " is sent by rank " +
+                std::to_string(number) + " " + error.what() +
+                " (is it the same program?)";
+  }
+  if (peer.saidBye || peer.lost)
+    liveness.end(number);
   if (peer.failure && !failed) {
     failed = true;
     failure = *peer.failure;
   }
-  if (!isUnderstood)
-    fail("rank ", self, " cannot read what rank ", from,
-         " sends (is it the same program?)");
 }
 
 /// Sleeps until a connection has something to do, for a while at most, and
-/// does it. False if nothing happened.
-bool TcpTransport::progress(int milliseconds) {
+/// does it.
+void TcpTransport::progress(int milliseconds) {
   std::vector<pollfd> entries;
   std::vector<int64_t> numbers;
   {
@@ -160,15 +235,11 @@ bool TcpTransport::progress(int milliseconds) {
     }
   }
   if (::poll(entries.data(), entries.size(), milliseconds) <= 0)
-    return false;
+    return;
   std::lock_guard<std::mutex> lock(mutex);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    Peer &peer = peers[numbers[i]];
-    if (entries[i].revents & ~POLLOUT)
-      read(numbers[i]);
-    peer.write();
-  }
-  return true;
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (entries[i].revents)
+      serve(numbers[i]);
 }
 
 // --- Waiting -----------------------------------------------------------------
@@ -199,26 +270,36 @@ void TcpTransport::failIfBroken(int64_t waitsFor, const std::string &what) {
     // Ranks that heard of a failure go at once: it may be one of these.
     for (const Deadline soon(reasonSeconds); !soon.passed(); failIfFailed())
       progress(soon.milliseconds(50));
+    std::lock_guard<std::mutex> lock(mutex);
     fail("rank ", self, " has lost rank ", lost,
          ": its connection closed without a word (did it crash, or was it "
-         "killed?)");
+         "killed?): ",
+         liveness.describeAll(Clock::now()));
   }
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!problem.empty())
+    fail(problem);
   if (waitsFor >= 0 && peers[waitsFor].saidBye)
     fail("rank ", self, " waits for rank ", waitsFor,
          ", which has ended: ", what);
 }
 
-void TcpTransport::waitFor(int64_t peer, const std::string &what,
+void TcpTransport::waitFor(Sign::What what, int64_t peer, int64_t bytes,
                            const Test &test) {
   const Deadline deadline(deadlineSeconds);
   auto holds = [&] {
     std::lock_guard<std::mutex> lock(mutex);
-    return test();
+    const bool isOver = test();
+    waitsFor = isOver ? Sign::Nothing : what;
+    waitsForPeer = peer;
+    waitsForBytes = bytes;
+    waits += isOver;
+    return isOver;
   };
   while (!holds()) {
-    failIfBroken(peer, what);
+    failIfBroken(peer, waitText(what, bytes));
     if (deadline.passed())
-      failDeadline(peer, what);
+      failDeadline(peer, waitText(what, bytes));
     // Not for ever: an abort may come from another thread.
     progress(deadline.milliseconds(100));
   }
@@ -229,7 +310,7 @@ void TcpTransport::waitSend(int64_t to) {
   if (peer.sends.empty())
     fail("rank ", self, " waits for a send that it has not posted");
   Send &send = peer.sends.front();
-  waitFor(to, "send of " + std::to_string(send.bytes) + " bytes",
+  waitFor(Sign::ASend, to, send.bytes,
           [&] { return send.left == 0 || send.expected >= 0; });
   if (send.expected >= 0)
     failSizes(self, to, send.bytes, send.expected);
@@ -243,7 +324,7 @@ void TcpTransport::waitReceive(int64_t from) {
   if (peer.receives.empty())
     fail("rank ", self, " waits for a receive that it has not posted");
   Receive &receive = peer.receives.front();
-  waitFor(from, "receive of " + std::to_string(receive.bytes) + " bytes",
+  waitFor(Sign::AReceive, from, receive.bytes,
           [&] { return receive.done || receive.sent >= 0; });
   if (receive.sent >= 0)
     failSizes(from, self, receive.sent, receive.bytes);
@@ -263,6 +344,10 @@ void TcpTransport::poll() {
 }
 
 void TcpTransport::sumToAll(double *values, int64_t count) {
+  const int64_t valueBytes = count * static_cast<int64_t>(sizeof(double));
+  if (count > mostValuesBytes / static_cast<int64_t>(sizeof(double)))
+    fail("rank ", self, " adds ", count, " numbers over all ranks: expected ",
+         mostValuesBytes / sizeof(double), " at most");
   std::vector<double> own(values, values + count);
   {
     std::lock_guard<std::mutex> lock(mutex);
@@ -270,19 +355,21 @@ void TcpTransport::sumToAll(double *values, int64_t count) {
     for (int64_t r = 0; r < size(); ++r) {
       if (r == self)
         continue;
-      peers[r].enqueue(
-          {Header::Values, count * static_cast<int64_t>(sizeof(double))},
-          std::vector<char>(bytes, bytes + count * sizeof(double)));
+      peers[r].valueBytes = valueBytes;
+      peers[r].enqueue({Header::Values, valueBytes},
+                       std::vector<char>(bytes, bytes + valueBytes));
       peers[r].write();
     }
   }
   std::vector<double> sums(count);
   for (int64_t r = 0; r < size(); ++r) {
     if (r != self) {
-      waitFor(r, "end of the step", [&] { return !peers[r].values.empty(); });
+      waitFor(Sign::TheOthers, r, 0,
+              [&] { return !peers[r].values.empty(); });
       std::lock_guard<std::mutex> lock(mutex);
       own = std::move(peers[r].values.front());
       peers[r].values.pop_front();
+      peers[r].valueBytes = -1;
     } else if (count) {
       own.assign(values, values + count);
     }
@@ -297,17 +384,20 @@ void TcpTransport::sumToAll(double *values, int64_t count) {
 
 // --- Ending ------------------------------------------------------------------
 
-/// Writes what is left, for a while at most. The mutex is held.
+/// Writes what is left, for a while at most: a rank that takes nothing any more
+/// does not keep it from the others. The mutex is held.
 void TcpTransport::flush(double seconds) {
   const Deadline deadline(seconds);
-  for (Peer &peer : peers) {
-    if (!peer.socket)
-      continue;
-    for (peer.write(); !peer.outgoing.empty() && !peer.lost; peer.write()) {
-      if (deadline.passed())
-        return;
-      peer.socket.waitFor(POLLOUT, deadline.milliseconds(100));
-    }
+  for (bool isLeft = true; isLeft; std::this_thread::sleep_for(
+                               std::chrono::milliseconds(isLeft ? 1 : 0))) {
+    isLeft = false;
+    for (Peer &peer : peers)
+      if (peer.socket && !peer.lost) {
+        peer.write();
+        isLeft |= !peer.outgoing.empty();
+      }
+    if (deadline.passed())
+      return;
   }
 }
 
@@ -341,9 +431,11 @@ void TcpTransport::abort(const std::string &message) {
     while (!peer.outgoing.empty() &&
            (peer.outgoing.size() > 1 || peer.outgoing.back().done == 0))
       peer.outgoing.pop_back();
+    const int64_t length =
+        std::min<int64_t>(message.size(), mostFailedBytes);
     if (peer.socket && !peer.lost)
-      peer.enqueue({Header::Failed, static_cast<int64_t>(message.size())},
-                   std::vector<char>(message.begin(), message.end()));
+      peer.enqueue({Header::Failed, length},
+                   std::vector<char>(message.begin(), message.begin() + length));
   }
   flush(1);
   drain(0.5);

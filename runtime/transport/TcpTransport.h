@@ -10,10 +10,12 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRANSPORT_TCPTRANSPORT_H
 #define PIPEWRIGHT_RUNTIME_TRANSPORT_TCPTRANSPORT_H
 
+#include "runtime/transport/TcpHandshake.h"
 #include "runtime/transport/Transport.h"
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace pipewright::runtime {
 
@@ -25,9 +27,12 @@ struct TcpPlace {
   /// MASTER_ADDR, MASTER_PORT: where rank 0 listens.
   std::string host = "127.0.0.1";
   int port = 0;
+  /// What keeps strangers out.
+  tcp::JobKey key;
 
+  /// `program` is whatever only copies of the same program have in common.
   /// Throws an Error that names the variable that is missing or wrong.
-  static TcpPlace fromEnvironment();
+  static TcpPlace fromEnvironment(std::string_view program = "");
 };
 
 /// Meets all other ranks. Throws an Error if one of them does not come within
@@ -37,7 +42,7 @@ struct TcpPlace {
 /// Aborted with the message. A process that dies without a word is noticed as
 /// its connections close; then waits and polls throw an Error that names it.
 std::unique_ptr<Transport> createTcpTransport(const TcpPlace &place,
-                                              double deadlineSeconds = 60);
+                                              double deadlineSeconds = 300);
 
 } // namespace pipewright::runtime
 

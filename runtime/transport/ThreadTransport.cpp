@@ -2,7 +2,9 @@
 
 #include "runtime/transport/ThreadTransport.h"
 #include "runtime/core/Error.h"
+#include "runtime/transport/Heartbeat.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -20,7 +22,8 @@ static void pauseBriefly() {
 static constexpr int spinRounds = 1000;
 
 ThreadWorld::ThreadWorld(int64_t size)
-    : ranks(size), links(size * size), present(size), contributions(size) {}
+    : ranks(size), links(size * size), present(size), signs(size), ended(size),
+      contributions(size) {}
 
 std::string ThreadWorld::failure() {
   std::lock_guard<std::mutex> lock(mutex);
@@ -31,6 +34,11 @@ ThreadTransport::ThreadTransport(ThreadWorld &world, int64_t rank)
     : world(world), self(rank), sendSizes(world.size()),
       receiveSizes(world.size()), sendsWaited(world.size()),
       receivesWaited(world.size()) {}
+
+ThreadTransport::~ThreadTransport() {
+  std::lock_guard<std::mutex> lock(world.signMutex);
+  world.ended[self] = true;
+}
 
 void ThreadTransport::failAborted() const {
   throw Aborted("stopped because another rank failed");
@@ -82,12 +90,59 @@ void ThreadTransport::postReceive(int64_t peer, void *data, int64_t bytes) {
   complete(peer, self, send, receive);
 }
 
+/// Looks at what all ranks say of themselves.
+void ThreadTransport::judge(Liveness &liveness, const Sign &own) {
+  const auto now = Clock::now();
+  {
+    std::lock_guard<std::mutex> lock(world.signMutex);
+    world.signs[self] = own;
+    for (int64_t r = 0; r < world.size(); ++r) {
+      liveness.hear(r, world.signs[r], now);
+      if (world.ended[r])
+        liveness.end(r);
+    }
+  }
+  if (!hasDeadline() && liveness.isStuck(silenceSeconds))
+    fail(stuckText(silenceSeconds, liveness.describeAll(now)));
+}
+
+bool ThreadTransport::sleepUntil(std::condition_variable &changed,
+                                 std::unique_lock<std::mutex> &lock,
+                                 Sign::What what, int64_t peer, int64_t bytes,
+                                 const std::function<bool()> &test) {
+  const auto start = Clock::now();
+  auto waited = [&] {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  const double slice = beatSeconds(silenceSeconds);
+  Liveness liveness(self, world.size(), start);
+  bool told = false;
+  while (!changed.wait_for(
+             lock,
+             std::chrono::duration<double>(
+                 std::min(slice, std::max(0.0, deadlineSeconds - waited()))),
+             test) &&
+         waited() < deadlineSeconds) {
+    // The link's mutex is not for the time of looking at others.
+    lock.unlock();
+    judge(liveness, makeSign(what, peer, bytes, steps));
+    told = true;
+    lock.lock();
+  }
+  if (told) {
+    std::lock_guard<std::mutex> signLock(world.signMutex);
+    world.signs[self] = makeSign(Sign::Nothing, -1, 0, ++steps);
+  }
+  return test();
+}
+
 void ThreadTransport::wait(int64_t from, int64_t to, std::deque<int64_t> &sizes,
-                           int64_t &waited, const char *verb) {
+                           int64_t &waited, Sign::What what) {
   Link &link = world.link(from, to);
   const int64_t peer = from == self ? to : from;
   if (sizes.empty())
-    fail("rank ", self, " waits for a ", verb, " that it has not posted");
+    fail("rank ", self, " waits for a ",
+         what == Sign::ASend ? "send" : "receive", " that it has not posted");
   auto done = [&] {
     return link.completed.load(std::memory_order_acquire) > waited;
   };
@@ -98,29 +153,26 @@ void ThreadTransport::wait(int64_t from, int64_t to, std::deque<int64_t> &sizes,
     pauseBriefly();
   if (!done()) {
     std::unique_lock<std::mutex> lock(link.mutex);
-    const auto until =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                           std::chrono::duration<double>(deadlineSeconds));
-    const bool ended = link.changed.wait_until(
-        lock, until, [&] { return done() || broken(); });
+    const bool ended = sleepUntil(link.changed, lock, what, peer, sizes.front(),
+                                  [&] { return done() || broken(); });
     if (!done() && link.mismatch)
       failSizes(from, to, link.sentBytes, link.expectedBytes);
     if (!done() && world.failed())
       failAborted();
     if (!ended)
-      failDeadline(peer, std::string(verb) + " of " +
-                             std::to_string(sizes.front()) + " bytes");
+      failDeadline(peer, waitText(what, sizes.front()));
   }
   ++waited;
   sizes.pop_front();
 }
 
 void ThreadTransport::waitSend(int64_t peer) {
-  wait(self, peer, sendSizes[peer], sendsWaited[peer], "send");
+  wait(self, peer, sendSizes[peer], sendsWaited[peer], Sign::ASend);
 }
 
 void ThreadTransport::waitReceive(int64_t peer) {
-  wait(peer, self, receiveSizes[peer], receivesWaited[peer], "receive");
+  wait(peer, self, receiveSizes[peer], receivesWaited[peer],
+       Sign::AReceive);
 }
 
 void ThreadTransport::poll() {
@@ -141,18 +193,18 @@ void ThreadTransport::barrier() {
     world.changed.notify_all();
     return;
   }
-  const auto until =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(deadlineSeconds));
-  const bool ended = world.changed.wait_until(lock, until, [&] {
-    return world.generation != generation || world.failed();
-  });
+  int64_t missing = 0;
+  while (world.present[missing])
+    ++missing;
+  const bool ended =
+      sleepUntil(world.changed, lock, Sign::TheOthers, missing, 0, [&] {
+        return world.generation != generation || world.failed();
+      });
   if (world.generation != generation)
     return;
   if (ended)
     failAborted();
-  int64_t missing = 0;
-  while (world.present[missing])
+  for (missing = 0; world.present[missing];)
     ++missing;
   failDeadline(missing, "end of the step");
 }

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -61,12 +62,17 @@ private:
   int64_t arrived = 0;
   int64_t generation = 0;
   std::vector<bool> present;
+  /// What each rank waits for, and how far it has come.
+  std::mutex signMutex;
+  std::vector<Sign> signs;
+  std::vector<bool> ended;
   std::vector<std::vector<double>> contributions;
 };
 
 class ThreadTransport : public Transport {
 public:
   ThreadTransport(ThreadWorld &world, int64_t rank);
+  ~ThreadTransport() override;
 
   int64_t rank() const override { return self; }
   int64_t size() const override { return world.size(); }
@@ -85,7 +91,14 @@ private:
   void complete(int64_t from, int64_t to, const ThreadWorld::Pending &send,
                 const ThreadWorld::Pending &receive);
   void wait(int64_t from, int64_t to, std::deque<int64_t> &sizes,
-            int64_t &waited, const char *verb);
+            int64_t &waited, Sign::What what);
+  /// Sleeps until `test` holds, which it returns, or until the deadline has
+  /// passed. Throws an Error if all ranks wait and none comes further.
+  bool sleepUntil(std::condition_variable &changed,
+                  std::unique_lock<std::mutex> &lock, Sign::What what,
+                  int64_t peer, int64_t bytes,
+                  const std::function<bool()> &test);
+  void judge(Liveness &liveness, const Sign &own);
   [[noreturn]] void failAborted() const;
 
   ThreadWorld &world;
@@ -93,6 +106,7 @@ private:
   /// Per peer: sizes of outstanding posts, and how many were waited for.
   std::vector<std::deque<int64_t>> sendSizes, receiveSizes;
   std::vector<int64_t> sendsWaited, receivesWaited;
+  int64_t steps = 0;
 };
 
 } // namespace pipewright::runtime

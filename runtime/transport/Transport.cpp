@@ -2,7 +2,23 @@
 
 #include "runtime/transport/Transport.h"
 
+#include <algorithm>
+
 using namespace pipewright::runtime;
+
+Sign Transport::makeSign(Sign::What what, int64_t peer, int64_t bytes,
+                         int64_t progress) const {
+  Sign sign;
+  sign.progress = progress;
+  sign.what = what;
+  sign.peer = peer;
+  sign.bytes = bytes;
+  sign.step = flight.step();
+  const std::string last = flight.lastText(5);
+  std::copy_n(last.begin(), std::min(last.size(), sizeof sign.operations - 1),
+              sign.operations);
+  return sign;
+}
 
 void pipewright::runtime::failDeadline(int64_t self, int64_t peer,
                                        const std::string &what,

@@ -12,8 +12,13 @@
 #define PIPEWRIGHT_RUNTIME_TRANSPORT_TRANSPORT_H
 
 #include "runtime/core/Error.h"
+#include "runtime/trace/FlightRecorder.h"
+#include "runtime/transport/Liveness.h"
 
+#include <atomic>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 namespace pipewright::runtime {
@@ -58,9 +63,16 @@ public:
   /// Wakes or ends all other ranks; the first message wins.
   virtual void abort(const std::string &message) = 0;
 
-  /// Seconds after which a wait gives up.
+  /// Seconds after which a wait gives up, though all ranks live; at first a
+  /// wait may take for ever.
   void setDeadline(double seconds) { deadlineSeconds = seconds; }
   double deadline() const { return deadlineSeconds; }
+  /// Seconds after which a rank that says nothing counts as lost. If no wait
+  /// has a deadline, a program of which all ranks wait for so long is stuck.
+  void setSilence(double seconds) { silenceSeconds = seconds; }
+
+  /// What the rank does; its own thread writes.
+  FlightRecorder &recorder() { return flight; }
 
 protected:
   /// Throws what a wait says when it gives up: who waits for whom, for what.
@@ -69,7 +81,17 @@ protected:
     pipewright::runtime::failDeadline(rank(), peer, what, deadlineSeconds);
   }
 
-  double deadlineSeconds = 60;
+  /// This rank's own, of a wait or of none.
+  Sign makeSign(Sign::What what, int64_t peer, int64_t bytes,
+                int64_t progress) const;
+  bool hasDeadline() const { return std::isfinite(deadlineSeconds.load()); }
+
+  std::atomic<double> deadlineSeconds{
+      std::numeric_limits<double>::infinity()};
+  std::atomic<double> silenceSeconds{8};
+
+private:
+  FlightRecorder flight;
 };
 
 } // namespace pipewright::runtime

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <limits>
 #include <thread>
 #include <unistd.h>
 
@@ -77,6 +78,17 @@ TEST(MpiTransport, AbortEndsAllWithinSeconds) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
+TEST(MpiTransport, RanksThatAllWaitHearWhoWaitsForWhom) {
+  if (!haveMpi())
+    GTEST_SKIP() << "no mpirun";
+  const auto [status, output] = runUnderMpi(2, "stuck");
+  EXPECT_NE(status, 0);
+  for (const char *part : {"rank 0 waits for rank 1: receive of 1 bytes",
+                           "rank 1 waits for rank 0: receive of 1 bytes",
+                           "none has come further for 1 s"})
+    EXPECT_NE(output.find(part), std::string::npos) << part << " in " << output;
+}
+
 /// One rank, started by runUnderMpi.
 static int runScenario(const char *name) {
   auto transport = createMpiTransport();
@@ -88,6 +100,13 @@ static int runScenario(const char *name) {
       char byte;
       transport->postReceive(1, &byte, 1);
       transport->waitReceive(1);
+    }
+    if (!std::strcmp(name, "stuck")) {
+      transport->setDeadline(std::numeric_limits<double>::infinity());
+      transport->setSilence(1);
+      char byte;
+      transport->postReceive(1 - transport->rank(), &byte, 1);
+      transport->waitReceive(1 - transport->rank());
     }
     for (const Scenario &scenario : scenarios())
       if (!std::strcmp(name, scenario.name))

@@ -199,6 +199,18 @@ static void sums(Transport &t) {
   }
 }
 
+/// A rank that computes, and polls nothing, for longer than others may be
+/// silent, is no error.
+static void slow(Transport &t) {
+  t.barrier();
+  t.setSilence(0.8);
+  if (t.rank() == 1)
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  t.barrier();
+  t.setSilence(20);
+  t.barrier();
+}
+
 static void waitWithoutPost(Transport &t) {
   check(errorOf([&] { t.waitReceive(t.rank()); }).find("has not posted") !=
             std::string::npos,
@@ -217,6 +229,7 @@ const std::vector<Scenario> &pipewright::runtime::scenarios() {
       {"receiveTooLarge", receiveTooLarge},
       {"deadline", deadline},
       {"sums", sums},
+      {"slow", slow},
       {"waitWithoutPost", waitWithoutPost}};
   return all;
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/conformance/Scenarios.h"
+#include "test/conformance/TcpRanks.h"
 
 #include "runtime/core/Error.h"
 #include "runtime/transport/Agreement.h"
@@ -19,60 +20,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 
 using namespace pipewright::runtime;
-
-/// Below the ports that connections get, so that nobody takes it meanwhile.
-static int freePort() {
-  static int next = 10000 + getpid() % 10000;
-  for (;; ++next)
-    try {
-      listenAt("127.0.0.1", next);
-      return next++;
-    } catch (const Error &) {
-    }
-}
-
-using Body = std::function<void(Transport &)>;
-
-/// What the rank's body threw; "" when it ended well.
-static std::string runRank(const TcpPlace &place, double seconds,
-                           const Body &body) {
-  std::unique_ptr<Transport> transport;
-  try {
-    transport = createTcpTransport(place, seconds);
-    body(*transport);
-  } catch (const std::exception &error) {
-    if (transport)
-      transport->abort(error.what());
-    return error.what();
-  }
-  return "";
-}
-
-static std::vector<std::string> runPlaces(const std::vector<TcpPlace> &places,
-                                          double seconds, const Body &body) {
-  std::vector<std::string> errors(places.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < places.size(); ++i)
-    threads.emplace_back(
-        [&, i] { errors[i] = runRank(places[i], seconds, body); });
-  for (std::thread &thread : threads)
-    thread.join();
-  return errors;
-}
-
-static std::vector<TcpPlace> placesOf(int64_t ranks) {
-  const int port = freePort();
-  std::vector<TcpPlace> places;
-  for (int64_t r = 0; r < ranks; ++r)
-    places.push_back({r, ranks, "127.0.0.1", port});
-  return places;
-}
 
 class TcpConformance
     : public ::testing::TestWithParam<std::tuple<int64_t, Scenario>> {};
@@ -92,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(All, TcpConformance,
                          });
 
 TEST(TcpTransport, OneRankNeedsNoNetwork) {
-  EXPECT_EQ(runRank({0, 1, "nowhere.invalid", 1}, 1,
+  EXPECT_EQ(runRank({0, 1, "nowhere.invalid", 1, {}}, 1,
                     [](Transport &t) {
                       double one = 1;
                       t.sumToAll(&one, 1);
@@ -399,8 +352,8 @@ static std::string executable() {
 
 /// What each of `ranks` processes in the scenario says, by rank.
 static std::vector<std::string> runProcesses(int64_t ranks,
-                                             const std::string &scenario) {
-  const int port = freePort();
+                                             const std::string &scenario,
+                                             int port = freePort()) {
   std::vector<std::FILE *> pipes;
   for (int64_t r = 0; r < ranks; ++r) {
     const std::string command =
@@ -433,11 +386,60 @@ TEST(TcpProcesses, ARankThatIsKilledIsNamedByTheOthers) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
+TEST(TcpProcesses, ARankThatIsStoppedIsNamedByTheOthersInTime) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto outputs = runProcesses(3, "stopped");
+  for (const int rank : {0, 2})
+    EXPECT_NE(outputs[rank].find("has heard nothing from rank 1 for 2 s"),
+              std::string::npos)
+        << outputs[rank];
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(TcpProcesses, StrangersThatTakeAllDescriptorsKeepNobodyOut) {
+  const int port = freePort();
+  std::string reason;
+  std::vector<Socket> silent;
+  // Rank 0 has 40 descriptors: these come while it waits for the others.
+  std::thread strangers([&] {
+    for (int i = 0; i < 100; ++i)
+      silent.push_back(connectTo("127.0.0.1", port, Deadline(20), reason));
+  });
+  EXPECT_EQ(runProcesses(3, "crowded", port), std::vector<std::string>(3));
+  strangers.join();
+}
+
+/// Stops this process for good, and ends it a few seconds later.
+static void stopSelf() {
+  const pid_t self = getpid();
+  if (fork() == 0) {
+    sleep(6);
+    kill(self, SIGKILL);
+    _exit(0);
+  }
+  raise(SIGSTOP);
+}
+
 /// One rank, started by runProcesses. Says what went wrong.
 static int runScenario(const char *name) {
   std::unique_ptr<Transport> transport;
   try {
+    if (!std::strcmp(name, "crowded")) {
+      const rlimit few = {40, 40};
+      if (environmentRank() == 0)
+        setrlimit(RLIMIT_NOFILE, &few);
+      else
+        // Until the strangers are there.
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
     transport = createProcessTransport(20);
+    if (!std::strcmp(name, "stopped")) {
+      transport->setSilence(2);
+      transport->barrier();
+      if (transport->rank() == 1)
+        stopSelf();
+      transport->barrier();
+    }
     if (!std::strcmp(name, "killed")) {
       transport->barrier();
       if (transport->rank() == 1)

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <gtest/gtest.h>
+#include <limits>
 #include <thread>
 
 using namespace pipewright::runtime;
@@ -87,4 +88,22 @@ TEST(ThreadTransport, BarrierDeadlineNamesWhoIsMissing) {
   const std::string both = errors[0] + errors[2];
   EXPECT_NE(both.find("waits for rank 1: end of the step"), std::string::npos)
       << both;
+}
+
+TEST(ThreadTransport, RanksThatAllWaitHearWhoWaitsForWhom) {
+  const auto errors = runRanks(3, [](Transport &t) {
+    t.setDeadline(std::numeric_limits<double>::infinity());
+    t.setSilence(0.4);
+    char byte = 0;
+    if (t.rank() == 2)
+      return t.barrier();
+    t.postReceive(1 - t.rank(), &byte, 1);
+    t.waitReceive(1 - t.rank());
+  });
+  const std::string all = errors[0] + errors[1] + errors[2];
+  for (const char *part : {"rank 0 waits for rank 1: receive of 1 bytes",
+                           "rank 1 waits for rank 0: receive of 1 bytes",
+                           "rank 2 waits for rank 0: end of the step",
+                           "none has come further for 0.4 s"})
+    EXPECT_NE(all.find(part), std::string::npos) << part << " in " << all;
 }

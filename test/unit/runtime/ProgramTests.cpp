@@ -132,6 +132,10 @@ TEST_F(TinyProgram, FailingRankTakesTheOthersDown) {
       << output;
   EXPECT_EQ(output.find("error:"), output.rfind("error:")) << output;
   EXPECT_FALSE(folder.exists("out.safetensors"));
+  // What each rank did last, in a file that the error names.
+  EXPECT_TRUE(contains(output, " did last: ./flight-rank")) << output;
+  for (const char *name : {"flight-rank0.json", "flight-rank1.json"})
+    EXPECT_TRUE(contains(folder.read(name), "\"F")) << name;
 }
 
 TEST_F(TinyProgram, DumpsMeanGradientsOfTheFirstStep) {

@@ -1,0 +1,143 @@
+//===- FlightRecorder.cpp - What a rank did last --------------------------===//
+
+#include "runtime/trace/FlightRecorder.h"
+#include "runtime/trace/Trace.h"
+
+#include <algorithm>
+
+using namespace pipewright::runtime;
+
+static constexpr auto relaxed = std::memory_order_relaxed;
+static constexpr auto acquire = std::memory_order_acquire;
+static constexpr auto release = std::memory_order_release;
+
+static int64_t nowInNanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+FlightRecorder::FlightRecorder() : slots(new Slot[capacity]()) {}
+
+static int64_t packed(char kind, int64_t place, int64_t microBatch) {
+  return static_cast<int64_t>(static_cast<uint64_t>(kind) << 56 |
+                              (static_cast<uint64_t>(place) & 0xffffff) << 32 |
+                              (static_cast<uint64_t>(microBatch) & 0xffffffff));
+}
+
+FlightRecorder::Slot &FlightRecorder::add(char kind, int64_t place,
+                                          int64_t microBatch, int64_t now) {
+  const uint64_t number = count.load(relaxed);
+  Slot &slot = slots[number % capacity];
+  // Readers who see any of what follows see from the count that it is new.
+  count.store(number + 1, relaxed);
+  slot.words[0].store(packed(kind, place, microBatch), release);
+  slot.words[1].store(currentStep.load(relaxed), release);
+  slot.words[2].store(now, release);
+  return slot;
+}
+
+void FlightRecorder::begin(char kind, int64_t place, int64_t microBatch) {
+  const int64_t now = nowInNanoseconds();
+  if (running)
+    running->store(now, release);
+  Slot &slot = add(kind, place, microBatch, now);
+  slot.words[3].store(0, release);
+  running = &slot.words[3];
+}
+
+void FlightRecorder::post(Kind kind, int64_t peer) {
+  const int64_t now = nowInNanoseconds();
+  add(kind, peer, 0, now).words[3].store(now, release);
+}
+
+void FlightRecorder::end() {
+  if (running)
+    running->store(nowInNanoseconds(), release);
+  running = nullptr;
+}
+
+std::vector<FlightRecorder::Operation>
+FlightRecorder::last(uint64_t most) const {
+  const uint64_t end = count.load(acquire);
+  const uint64_t first = end - std::min({end, most, capacity});
+  std::vector<Operation> operations;
+  for (uint64_t number = first; number < end; ++number) {
+    const Slot &slot = slots[number % capacity];
+    Operation operation;
+    const uint64_t word = slot.words[0].load(acquire);
+    operation.kind = static_cast<char>(word >> 56);
+    operation.place = word >> 32 & 0xffffff;
+    operation.microBatch = word & 0xffffffff;
+    operation.step = slot.words[1].load(acquire);
+    operation.start = slot.words[2].load(acquire);
+    operation.end = slot.words[3].load(acquire);
+    // Not yet written, or overwritten meanwhile.
+    const bool intact = count.load(relaxed) <= number + capacity;
+    if (intact && operation.kind)
+      operations.push_back(operation);
+  }
+  return operations;
+}
+
+std::string
+pipewright::runtime::nameOf(const FlightRecorder::Operation &operation) {
+  const std::string peer = std::to_string(operation.place);
+  switch (operation.kind) {
+  case FlightRecorder::PostSend:
+    return "post-send>" + peer;
+  case FlightRecorder::PostReceive:
+    return "post-receive<" + peer;
+  case FlightRecorder::WaitSend:
+    return "send>" + peer;
+  case FlightRecorder::WaitReceive:
+    return "receive<" + peer;
+  case FlightRecorder::EndOfStep:
+    return "end-of-step";
+  default:
+    break;
+  }
+  const char kind[] = {operation.kind, 0};
+  return taskName(kind, operation.place, operation.microBatch);
+}
+
+std::string FlightRecorder::lastText(uint64_t most) const {
+  std::string text;
+  for (const Operation &operation : last(most))
+    text += (text.empty() ? "" : " ") + nameOf(operation);
+  return text;
+}
+
+/// The file's events are the trace's; posts are waits of no length.
+void FlightRecorder::write(const std::string &path, int64_t rank) const {
+  using Clock = Trace::Clock;
+  auto timeOf = [](int64_t nanoseconds) {
+    return Clock::time_point(std::chrono::duration_cast<Clock::duration>(
+        std::chrono::nanoseconds(nanoseconds)));
+  };
+  const int64_t now = nowInNanoseconds();
+  Trace trace;
+  static const char letters[][2] = {"A", "B", "C", "D", "E", "F", "G",
+                                    "H", "I", "J", "K", "L", "M", "N",
+                                    "O", "P", "Q", "R", "S", "T", "U",
+                                    "V", "W", "X", "Y", "Z"};
+  int64_t step = -1;
+  for (const Operation &operation : last()) {
+    if (operation.step != step)
+      trace.beginStep(step = operation.step);
+    const auto begin = timeOf(operation.start);
+    const auto end = timeOf(operation.end ? operation.end : now);
+    if (operation.isTask())
+      trace.addTask(letters[operation.kind - 'A'], operation.place,
+                    operation.microBatch, begin, end);
+    else if (operation.isPost())
+      trace.addTransfer(operation.kind == PostSend ? "send" : "receive",
+                        operation.place, begin, end);
+    else if (operation.kind != EndOfStep)
+      trace.addWait(operation.kind == WaitSend ? "send" : "receive",
+                    operation.place, begin, end);
+    else
+      trace.addWait("end of step", rank, begin, end);
+  }
+  writeTrace(path, {trace.toJson(rank)});
+}

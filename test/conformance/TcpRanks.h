@@ -1,0 +1,32 @@
+//===- TcpRanks.h - Ranks that meet over the loopback -----------*- C++ -*-===//
+
+#ifndef PIPEWRIGHT_TEST_CONFORMANCE_TCPRANKS_H
+#define PIPEWRIGHT_TEST_CONFORMANCE_TCPRANKS_H
+
+#include "runtime/transport/TcpTransport.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace pipewright::runtime {
+
+/// Below the ports that connections get, so that nobody takes it meanwhile.
+int freePort();
+
+using Body = std::function<void(Transport &)>;
+
+/// What the rank's body threw; "" when it ended well.
+std::string runRank(const TcpPlace &place, double seconds, const Body &body);
+
+/// The same of several, each a thread.
+std::vector<std::string> runPlaces(const std::vector<TcpPlace> &places,
+                                   double seconds, const Body &body);
+
+/// All ranks of a run on this machine.
+std::vector<TcpPlace> placesOf(int64_t ranks);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_TEST_CONFORMANCE_TCPRANKS_H
