@@ -1,7 +1,12 @@
 //===- AtomicFile.h - All of a file, or nothing ----------------*- C++ -*-===//
 //
-// Written under a temporary name beside the target and renamed at the end, so
-// that nobody ever sees a half-written file, not even after a full disk.
+// Written under a temporary name beside the target (TARGET.saving- and six
+// random characters) and renamed at the end, so that nobody ever sees a
+// half-written file, not even after a full disk or a kill. What a killed
+// process has left goes with the next file of the same name.
+//
+// A target that is a link stands for the file that it leads to, which may not
+// be there yet; the link stays.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +33,14 @@ public:
 
 private:
   [[noreturn]] void failNow(const char *what);
+  void openInPlace();
+  void openTemporary();
 
-  std::string target;
+  /// As the user gave it, for messages.
+  const std::string given;
   /// Devices and pipes are written to directly.
-  bool inPlace;
+  const bool inPlace;
+  const std::string target;
   std::string temporary;
   int descriptor = -1;
 };

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/core/Error.h"
-#include "runtime/io/MappedFile.h"
+#include "runtime/io/DataFile.h"
 #include "runtime/io/Source.h"
 
 #include <memory>
@@ -19,18 +19,20 @@ constexpr int64_t planeBytes = 32 * 32;
 constexpr int64_t imageBytes = 3 * planeBytes;
 
 struct Cifar {
-  std::vector<std::shared_ptr<MappedFile>> files;
+  std::vector<std::shared_ptr<DataFile>> files;
   int64_t labels = 1;
   const float *mean = nullptr;
   const float *deviation = nullptr;
 
   int64_t recordBytes() const { return labels + imageBytes; }
 
-  const unsigned char *record(int64_t sample) const {
+  /// A part of a record, until the next one is asked for.
+  const unsigned char *record(int64_t sample, int64_t begin,
+                              int64_t bytes) const {
     for (const auto &file : files) {
       const int64_t records = file->bytes() / recordBytes();
       if (sample < records)
-        return file->data() + sample * recordBytes();
+        return file->view(sample * recordBytes() + begin, bytes);
       sample -= records;
     }
     fail("sample ", sample, " lies behind the end of the data");
@@ -59,7 +61,7 @@ SourcePair pipewright::runtime::openCifar(const std::string &kind,
   data->deviation = fine ? deviation100 : deviation10;
   Source source;
   for (const std::string &path : splitCommas(paths)) {
-    auto file = std::make_shared<MappedFile>(path);
+    auto file = std::make_shared<DataFile>(path);
     if (file->bytes() % data->recordBytes())
       fail("'", path, "' is no ", kind, " file: ", file->bytes(),
            " bytes are no multiple of ", data->recordBytes(),
@@ -71,7 +73,8 @@ SourcePair pipewright::runtime::openCifar(const std::string &kind,
     fail("--data ", slot.info.name, "=", kind, ":... names no file");
   source.description = kind + ":" + paths;
   source.read = [data](int64_t sample, void *out) {
-    const unsigned char *pixels = data->record(sample) + data->labels;
+    const unsigned char *pixels =
+        data->record(sample, data->labels, imageBytes);
     float *to = static_cast<float *>(out);
     for (int64_t channel = 0; channel < 3; ++channel) {
       const float scale = 1 / (255 * data->deviation[channel]);
@@ -79,6 +82,10 @@ SourcePair pipewright::runtime::openCifar(const std::string &kind,
       for (int64_t i = 0; i < planeBytes; ++i)
         *to++ = *pixels++ * scale - shift;
     }
+  };
+  source.check = [data] {
+    for (const auto &file : data->files)
+      file->checkSize();
   };
   SourcePair pair = {source, {}, {}};
   pair.fits = [](const InputSlot &other) {
@@ -94,7 +101,7 @@ SourcePair pipewright::runtime::openCifar(const std::string &kind,
     labels.description = "labels of " + source.description;
     labels.read = [data](int64_t sample, void *out) {
       // CIFAR-100's fine label is the second byte.
-      *static_cast<int64_t *>(out) = data->record(sample)[data->labels - 1];
+      *static_cast<int64_t *>(out) = *data->record(sample, data->labels - 1, 1);
     };
     return labels;
   };

@@ -9,8 +9,8 @@
 #include "runtime/core/Philox.h"
 #include "runtime/io/Source.h"
 
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 
 using namespace pipewright::runtime;
 
@@ -63,10 +63,12 @@ SourcePair pipewright::runtime::openGenerator(const std::string &kind,
   const int64_t count = slot.sampleElements;
   if (kind == "random") {
     if (!argument.empty()) {
-      char *end = nullptr;
-      source.samples = std::strtoll(argument.c_str(), &end, 10);
-      if (*end || source.samples <= 0)
-        fail("'random:", argument, "' expects a number of samples");
+      const char *last = argument.c_str() + argument.size();
+      const auto [stop, error] =
+          std::from_chars(argument.c_str(), last, source.samples);
+      if (stop != last || error != std::errc() || source.samples <= 0)
+        fail("'random:", argument, "' expects a number of samples from 1 to ",
+             Source::endless);
     }
     const int64_t limit = type == ElementType::I64 ? slot.info.limit : 2;
     if (limit <= 0)

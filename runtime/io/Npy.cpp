@@ -5,7 +5,10 @@
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/Source.h"
 
+#include <charconv>
 #include <cstring>
+#include <limits>
+#include <optional>
 
 using namespace pipewright::runtime;
 
@@ -20,23 +23,33 @@ static std::string headerField(const std::string &header, const char *key,
   return begin == std::string::npos ? "" : header.substr(begin);
 }
 
-NpyArray pipewright::runtime::readNpy(const std::string &path) {
-  NpyArray array;
-  array.file = std::make_shared<MappedFile>(path);
-  const unsigned char *data = array.file->data();
-  const int64_t bytes = array.file->bytes();
-  if (bytes < 12 || std::memcmp(data, "\x93NUMPY", 6) != 0)
+/// The dictionary at the beginning, and where the values begin.
+static std::string readHeader(DataFile &file, int64_t &begin) {
+  const std::string &path = file.path();
+  // Arrays of one type have short ones; longer ones are somebody's joke.
+  constexpr int64_t longest = 1 << 20;
+  if (file.bytes() < 12 || std::memcmp(file.view(0, 12), "\x93NUMPY", 6) != 0)
     fail("'", path, "' is no .npy file: it does not begin with NumPy's mark");
+  const unsigned char *data = file.view(0, 12);
   const int64_t prefix = data[6] == 1 ? 10 : 12;
   int64_t length = data[8] | data[9] << 8;
   if (prefix == 12)
     length |= int64_t{data[10]} << 16 | int64_t{data[11]} << 24;
-  if (prefix + length > bytes)
+  if (length > file.bytes() - prefix)
     fail("'", path, "' is truncated: its header has ", length,
-         " bytes, but the file only ", bytes);
-  const std::string header(reinterpret_cast<const char *>(data) + prefix,
-                           length);
+         " bytes, but the file only ", file.bytes());
+  if (length > longest)
+    fail("'", path, "' has a header of ", length, " bytes, but at most ",
+         longest, " are expected");
+  begin = prefix + length;
+  std::string header(length, '\0');
+  file.read(prefix, length, header.data());
+  return header;
+}
 
+/// NumPy's letter and width, such as "f4".
+static std::string readType(const std::string &header,
+                            const std::string &path) {
   const std::string type = headerField(header, "descr", path);
   const size_t quote = type.size() > 1 ? type.find(type[0], 1) : 0;
   if (type.empty() || (type[0] != '\'' && type[0] != '"') ||
@@ -44,27 +57,60 @@ NpyArray pipewright::runtime::readNpy(const std::string &path) {
     fail("'", path, "' has a structured type, but expects one number each");
   if (type[1] == '>')
     fail("'", path, "' is big-endian, which is not supported");
-  array.type = type.substr(2, quote - 2);
+  const std::string word = type.substr(2, quote - 2);
+  if (word.size() != 2 || std::strchr("1248", word[1]) == nullptr)
+    fail("'", path, "' has values of type '", word,
+         "', but numbers of 1, 2, 4 or 8 bytes are expected");
+  return word;
+}
+
+/// A Python tuple of whole numbers.
+static std::vector<int64_t> readShape(const std::string &header,
+                                      const std::string &path) {
+  const std::string text = headerField(header, "shape", path);
+  const size_t end = text.find(')');
+  if (text.empty() || text[0] != '(' || end == std::string::npos)
+    fail("'", path, "' has no shape in its header, but '", text.substr(0, 40),
+         "'");
+  std::vector<int64_t> shape;
+  for (const std::string &part : splitCommas(text.substr(1, end - 1))) {
+    const size_t first = part.find_first_not_of(' ');
+    if (first == std::string::npos)
+      continue;
+    // Python 2 wrote an L behind long ones.
+    const size_t last = part.find_last_not_of(" L");
+    const std::string number = part.substr(first, last + 1 - first);
+    int64_t size = 0;
+    const auto [stop, error] =
+        std::from_chars(number.data(), number.data() + number.size(), size);
+    if (last == std::string::npos || error != std::errc() ||
+        stop != number.data() + number.size() || size < 0)
+      fail("'", path, "' has a dimension of '", part.substr(first),
+           "', but a whole number from 0 to ",
+           std::numeric_limits<int64_t>::max(), " is expected");
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+NpyArray pipewright::runtime::readNpy(const std::string &path) {
+  NpyArray array;
+  array.file = std::make_shared<DataFile>(path);
+  const std::string header = readHeader(*array.file, array.begin);
+  array.type = readType(header, path);
   if (headerField(header, "fortran_order", path).rfind("True", 0) == 0)
     fail("'", path, "' is in Fortran order: save numpy.ascontiguousarray(x)");
-
-  const std::string shape = headerField(header, "shape", path);
-  for (size_t i = 1; i < shape.size() && shape[i] != ')';) {
-    if (shape[i] < '0' || shape[i] > '9') {
-      ++i;
-      continue;
-    }
-    size_t used = 0;
-    array.shape.push_back(std::stoll(shape.substr(i), &used));
-    i += used;
-  }
-  const int64_t width = std::atoi(array.type.c_str() + 1);
-  const int64_t expected = elementCount(array.shape) * width;
-  if (bytes - prefix - length < expected)
+  array.shape = readShape(header, path);
+  const int64_t there = array.file->bytes() - array.begin;
+  const std::optional<int64_t> expected =
+      checkedBytes(array.shape, array.width());
+  if (!expected)
+    fail("'", path, "' has shape ", shapeText(array.shape), " of '", array.type,
+         "', which is more bytes than any file has");
+  if (there < *expected)
     fail("'", path, "' is truncated: shape ", shapeText(array.shape), " of '",
-         array.type, "' needs ", expected, " bytes, but it has ",
-         bytes - prefix - length);
-  array.values = data + prefix + length;
+         array.type, "' needs ", *expected, " bytes, but it has ", there);
+  array.bytes = *expected;
   return array;
 }
 
@@ -144,6 +190,10 @@ SourcePair pipewright::runtime::openNpy(const std::string &path,
   if (!convert)
     fail("input '", slot.info.name, "' expects ", typeText(slot.info.type),
          ", but '", path, "' has NumPy type '", array.type, "'");
+  // Nothing to convert: straight to where it is wanted.
+  const bool isCopy =
+      (array.type == "f4" && slot.info.type == ElementType::F32) ||
+      (array.type == "i8" && slot.info.type == ElementType::I64);
   Source source;
   source.description = "'" + path + "'";
   std::vector<int64_t> sample = array.shape;
@@ -162,11 +212,15 @@ SourcePair pipewright::runtime::openNpy(const std::string &path,
          shapeText(slot.sampleShape), ", but '", path, "' has ",
          shapeText(sample), slot.batched ? " after its first dimension" : "");
   const int64_t elements = slot.sampleElements;
-  const int64_t width = std::atoi(array.type.c_str() + 1);
-  source.read = [=, file = array.file, values = array.values,
+  const int64_t bytes = elements * array.width();
+  source.read = [=, file = array.file, begin = array.begin,
                  batched = slot.batched](int64_t index, void *destination) {
-    const int64_t at = batched ? index * elements * width : 0;
-    convert(values + at, destination, elements);
+    const int64_t at = begin + (batched ? index * bytes : 0);
+    if (isCopy)
+      file->read(at, bytes, destination);
+    else
+      convert(file->view(at, bytes), destination, elements);
   };
+  source.check = [file = array.file] { file->checkSize(); };
   return {std::move(source), {}, {}};
 }

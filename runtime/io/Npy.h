@@ -8,7 +8,7 @@
 #define PIPEWRIGHT_RUNTIME_IO_NPY_H
 
 #include "runtime/core/Program.h"
-#include "runtime/io/MappedFile.h"
+#include "runtime/io/DataFile.h"
 
 #include <memory>
 #include <string>
@@ -17,11 +17,23 @@
 namespace pipewright::runtime {
 
 struct NpyArray {
-  std::shared_ptr<MappedFile> file;
+  std::shared_ptr<DataFile> file;
   /// NumPy's letter and width: "f4", "i8", "u1", "b1" ...
   std::string type;
   std::vector<int64_t> shape;
-  const unsigned char *values = nullptr;
+  /// Where in the file the values begin, and how many bytes they have.
+  int64_t begin = 0;
+  int64_t bytes = 0;
+
+  /// Bytes of one value.
+  int64_t width() const { return type[1] - '0'; }
+  /// Copies all values; T has their width.
+  template <class T>
+  std::vector<T> values() const {
+    std::vector<T> all(bytes / static_cast<int64_t>(sizeof(T)));
+    file->read(begin, bytes, all.data());
+    return all;
+  }
 };
 
 /// Throws an Error that names the file when it is no array that we can read.

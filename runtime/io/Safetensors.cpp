@@ -25,27 +25,41 @@ static const char *formatName(ElementType type) {
   return "?";
 }
 
-SafetensorsReader::SafetensorsReader(const std::string &path) : file(path) {
+/// The JSON text at the beginning of the file.
+static std::string readHeader(DataFile &file) {
+  // What the format allows.
+  constexpr uint64_t longest = 100'000'000;
   uint64_t length = 0;
-  if (file.bytes() >= 8)
-    std::memcpy(&length, file.data(), 8);
-  if (length == 0 || length > static_cast<uint64_t>(file.bytes()) - 8)
-    fail("'", path, "' is no safetensors file, or is truncated");
-  values = file.data() + 8 + length;
-  const int64_t available = file.bytes() - 8 - static_cast<int64_t>(length);
+  if (file.bytes() > 8)
+    file.read(0, 8, &length);
+  if (length == 0 || length > static_cast<uint64_t>(file.bytes()) - 8 ||
+      length > longest)
+    fail("'", file.path(), "' is no safetensors file, or is truncated");
+  std::string header(length, '\0');
+  file.read(8, static_cast<int64_t>(length), header.data());
+  return header;
+}
+
+SafetensorsReader::SafetensorsReader(const std::string &path)
+    : file(std::make_shared<DataFile>(path)) {
+  const std::string text = readHeader(*file);
+  const int64_t first = 8 + static_cast<int64_t>(text.size());
+  const int64_t available = file->bytes() - first;
   try {
-    const auto header = nlohmann::json::parse(file.data() + 8, values);
+    const auto header = nlohmann::json::parse(text);
     for (const auto &[name, value] : header.items()) {
       if (name == "__metadata__")
         continue;
       Entry &entry = entries[name];
       entry.type = value.at("dtype").get<std::string>();
       entry.shape = value.at("shape").get<std::vector<int64_t>>();
-      entry.begin = value.at("data_offsets").at(0).get<int64_t>();
-      entry.end = value.at("data_offsets").at(1).get<int64_t>();
-      if (entry.begin < 0 || entry.end < entry.begin || entry.end > available)
+      const int64_t begin = value.at("data_offsets").at(0).get<int64_t>();
+      const int64_t end = value.at("data_offsets").at(1).get<int64_t>();
+      if (begin < 0 || end < begin || end > available)
         fail("'", path, "' is truncated: tensor '", name, "' ends at byte ",
-             entry.end, ", but there are ", available);
+             end, ", but there are ", available);
+      entry.begin = first + begin;
+      entry.end = first + end;
     }
   } catch (const nlohmann::json::exception &error) {
     fail("'", path, "' is no safetensors file: ", error.what());
@@ -56,17 +70,17 @@ TensorView SafetensorsReader::find(const std::string &name, ElementType type,
                                    const std::vector<int64_t> &shape) const {
   const auto found = entries.find(name);
   if (found == entries.end())
-    fail("'", file.path(), "' has no tensor '", name, "'");
+    fail("'", file->path(), "' has no tensor '", name, "'");
   const Entry &entry = found->second;
   if (entry.shape != shape || entry.type != formatName(type))
-    fail("tensor '", name, "' in '", file.path(), "' is ", entry.type, " ",
+    fail("tensor '", name, "' in '", file->path(), "' is ", entry.type, " ",
          shapeText(entry.shape), ", but the program expects ", formatName(type),
          " ", shapeText(shape));
   const int64_t bytes = entry.end - entry.begin;
   if (bytes != elementCount(shape) * byteWidth(type))
-    fail("tensor '", name, "' in '", file.path(), "' has ", bytes,
+    fail("tensor '", name, "' in '", file->path(), "' has ", bytes,
          " bytes, but expects ", elementCount(shape) * byteWidth(type));
-  return {type, shape, values + entry.begin, bytes};
+  return {file, type, shape, entry.begin, bytes};
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::string &path,

@@ -10,9 +10,10 @@
 
 #include "runtime/core/Program.h"
 #include "runtime/io/AtomicFile.h"
-#include "runtime/io/MappedFile.h"
+#include "runtime/io/DataFile.h"
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,24 @@ namespace pipewright::runtime {
 
 /// A tensor of a file that is being read.
 struct TensorView {
+  std::shared_ptr<DataFile> file;
   ElementType type = ElementType::F32;
   std::vector<int64_t> shape;
-  const unsigned char *data = nullptr;
+  /// Where in the file its values begin.
+  int64_t begin = 0;
   int64_t bytes = 0;
+
+  /// Copies a part of the values.
+  void read(int64_t offset, int64_t count, void *destination) const {
+    file->read(begin + offset, count, destination);
+  }
+  /// All of them; T has their width.
+  template <class T>
+  std::vector<T> values() const {
+    std::vector<T> all(bytes / static_cast<int64_t>(sizeof(T)));
+    read(0, bytes, all.data());
+    return all;
+  }
 };
 
 class SafetensorsReader {
@@ -40,11 +55,11 @@ private:
   struct Entry {
     std::string type;
     std::vector<int64_t> shape;
+    /// From the beginning of the file.
     int64_t begin = 0, end = 0;
   };
-  MappedFile file;
+  std::shared_ptr<DataFile> file;
   std::map<std::string, Entry> entries;
-  const unsigned char *values = nullptr;
 };
 
 /// What a file will hold, in order.

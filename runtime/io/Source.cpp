@@ -44,11 +44,28 @@ const char *pipewright::runtime::typeText(ElementType type) {
   return "?";
 }
 
+std::optional<int64_t>
+pipewright::runtime::checkedBytes(const std::vector<int64_t> &shape,
+                                  int64_t width) {
+  int64_t bytes = width;
+  bool isEmpty = false;
+  for (int64_t size : shape) {
+    if (size < 0)
+      return std::nullopt;
+    isEmpty |= size == 0;
+    // The other dimensions are looked at even where there is no element.
+    if (size && __builtin_mul_overflow(bytes, size, &bytes))
+      return std::nullopt;
+  }
+  return isEmpty ? 0 : bytes;
+}
+
 int64_t pipewright::runtime::elementCount(const std::vector<int64_t> &shape) {
-  int64_t count = 1;
-  for (int64_t size : shape)
-    count *= size;
-  return count;
+  const std::optional<int64_t> count = checkedBytes(shape, 1);
+  if (!count)
+    fail("a tensor of shape ", shapeText(shape),
+         " has more elements than 64 bits can count");
+  return *count;
 }
 
 std::vector<std::string>

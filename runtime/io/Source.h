@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -39,6 +40,9 @@ struct Source {
   /// How far apart samples lie that share no element (windows of a text).
   int64_t stride = 1;
   std::function<void(int64_t sample, void *destination)> read;
+  /// Throws an Error if the samples can be seen to be there no more, at once.
+  /// May be empty.
+  std::function<void()> check;
   /// What it is and where it came from, for messages.
   std::string description;
   /// Largest value that can occur, if known without reading samples; else -1.
@@ -59,7 +63,13 @@ std::string shapeText(const std::vector<int64_t> &shape);
 /// The dimensions of a WeightInfo's shape text.
 std::vector<int64_t> parseShape(const char *text);
 const char *typeText(ElementType type);
+/// Throws an Error where a dimension is negative or the product does not fit in
+/// 64 bits.
 int64_t elementCount(const std::vector<int64_t> &shape);
+/// Bytes of a tensor of elements of `width` bytes, for shapes that come from a
+/// file: nothing where a dimension is negative or the product does not fit.
+std::optional<int64_t> checkedBytes(const std::vector<int64_t> &shape,
+                                    int64_t width);
 
 /// The formats. Each throws an Error that names the file and the input when
 /// the file does not fit the input.

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/core/Error.h"
-#include "runtime/io/MappedFile.h"
+#include "runtime/io/DataFile.h"
 #include "runtime/io/Source.h"
 
 #include <cstring>
@@ -18,16 +18,25 @@ using namespace pipewright::runtime;
 namespace {
 
 struct Shard {
-  std::shared_ptr<MappedFile> file;
-  const unsigned char *tokens;
-  int64_t count;
-  int64_t width;
+  std::shared_ptr<DataFile> file;
+  /// Where in the file the tokens begin.
+  int64_t begin = 0;
+  int64_t count = 0;
+  int64_t width = 1;
 
-  int64_t token(int64_t index) const {
-    const unsigned char *at = tokens + index * width;
-    uint32_t value = 0;
-    std::memcpy(&value, at, width);
-    return value;
+  template <class Token>
+  void widen(int64_t first, int64_t number, int64_t *out) const {
+    const unsigned char *at = file->view(begin + first * width, number * width);
+    for (int64_t i = 0; i < number; ++i) {
+      Token token;
+      std::memcpy(&token, at + i * sizeof(Token), sizeof(Token));
+      out[i] = token;
+    }
+  }
+  void read(int64_t first, int64_t number, int64_t *out) const {
+    width == 1   ? widen<uint8_t>(first, number, out)
+    : width == 2 ? widen<uint16_t>(first, number, out)
+                 : widen<uint32_t>(first, number, out);
   }
 };
 
@@ -42,8 +51,7 @@ struct Text {
     size_t shard = 0;
     while (sample >= windows(shards[shard]))
       sample -= windows(shards[shard++]);
-    for (int64_t i = 0; i < length; ++i)
-      out[i] = shards[shard].token(sample + i + shift);
+    shards[shard].read(sample + shift, length, out);
   }
 };
 
@@ -54,17 +62,17 @@ struct Text {
 static Shard openLlmc(const std::string &path) {
   constexpr int64_t headerBytes = 256 * 4;
   Shard shard;
-  shard.file = std::make_shared<MappedFile>(path);
+  shard.file = std::make_shared<DataFile>(path);
   int32_t header[3] = {0, 0, 0};
   if (shard.file->bytes() >= headerBytes)
-    std::memcpy(header, shard.file->data(), sizeof header);
+    shard.file->read(0, sizeof header, header);
   if (header[0] != 20240520 && header[0] != 20240801)
     fail("'", path, "' is no token shard: it begins with ", header[0],
          ", but expects 20240520 (plain text is bytes:FILE, raw 16-bit tokens "
          "are u16:FILE)");
   shard.width = header[0] == 20240520 ? 2 : 4;
   shard.count = header[2];
-  shard.tokens = shard.file->data() + headerBytes;
+  shard.begin = headerBytes;
   const int64_t expected = headerBytes + shard.count * shard.width;
   if (header[1] != 1 && header[1] != 7)
     fail("'", path, "' is a token shard of version ", header[1],
@@ -77,9 +85,8 @@ static Shard openLlmc(const std::string &path) {
 
 static Shard openRaw(const std::string &path, int64_t width) {
   Shard shard;
-  shard.file = std::make_shared<MappedFile>(path);
+  shard.file = std::make_shared<DataFile>(path);
   shard.width = width;
-  shard.tokens = shard.file->data();
   shard.count = shard.file->bytes() / width;
   if (shard.file->bytes() % width)
     fail("'", path, "' has ", shard.file->bytes(),
@@ -116,6 +123,10 @@ SourcePair pipewright::runtime::openTokens(const std::string &kind,
   source.largest = kind == "bytes" ? 255 : -1;
   source.read = [text](int64_t sample, void *out) {
     text->read(sample, 0, static_cast<int64_t *>(out));
+  };
+  source.check = [text] {
+    for (const Shard &shard : text->shards)
+      shard.file->checkSize();
   };
   SourcePair pair = {source, {}, {}};
   pair.fits = [length = text->length](const InputSlot &other) {

@@ -78,16 +78,24 @@ static void lowerOnce(Rank &rank, const LoweredWeights &weights) {
 
 static void readWeights(Rank &rank, const std::string &path) {
   const SafetensorsReader file(path);
+  std::vector<char> piece;
   for (const WeightInfo &weight : rank.program().weights) {
     const TensorView tensor =
         file.find(weight.name, weight.type, parseShape(weight.shape));
     if (tensor.bytes != weight.buffer.bytes)
       fail("weight '", weight.name, "' has ", tensor.bytes,
            " bytes, but its buffer ", weight.buffer.bytes);
-    if (weight.channelsLast)
-      rank.write(weight.buffer, filterForMemory(weight, tensor.data).data());
-    else
-      rank.write(weight.buffer, tensor.data);
+    // A filter is reordered as a whole.
+    const int64_t most = weight.channelsLast ? tensor.bytes : pieceBytes;
+    for (int64_t at = 0; at < tensor.bytes; at += most) {
+      const int64_t now = std::min(most, tensor.bytes - at);
+      piece.resize(now);
+      tensor.read(at, now, piece.data());
+      rank.write(weight.buffer.at(at, now),
+                 weight.channelsLast
+                     ? filterForMemory(weight, piece.data()).data()
+                     : piece.data());
+    }
   }
 }
 

@@ -71,8 +71,8 @@ static bool compareLosses(const json &expected, const std::vector<double> &got,
 
 /// The norm of a tensor's difference from the reference, estimated.
 static double errorOf(const json &entry, const TensorView &tensor) {
-  const float *data = reinterpret_cast<const float *>(tensor.data);
-  size_t count = tensor.bytes / sizeof(float);
+  const std::vector<float> data = tensor.values<float>();
+  size_t count = data.size();
   double squares = 0;
   const json &projections = entry["projections"];
   for (size_t k = 0; k < projections.size(); ++k) {

@@ -34,10 +34,10 @@ static json readHeader(const char *path) {
 
 /// The norm of the difference over that of the first.
 static double relativeError(const TensorView &a, const TensorView &b) {
-  const float *first = reinterpret_cast<const float *>(a.data);
-  const float *second = reinterpret_cast<const float *>(b.data);
+  const std::vector<float> first = a.values<float>();
+  const std::vector<float> second = b.values<float>();
   double difference = 0, norm = 0;
-  for (size_t i = 0; i < a.bytes / sizeof(float); ++i) {
+  for (size_t i = 0; i < first.size(); ++i) {
     difference += std::pow(double(first[i]) - second[i], 2);
     norm += std::pow(double(first[i]), 2);
   }

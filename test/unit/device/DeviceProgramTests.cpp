@@ -112,8 +112,8 @@ protected:
     const SafetensorsReader reader(folder.path(file));
     std::vector<float> values(2);
     for (int i = 0; i < 2; ++i)
-      std::memcpy(&values[i],
-                  reader.find(i ? "w1" : "w0", ElementType::F32, {1}).data, 4);
+      reader.find(i ? "w1" : "w0", ElementType::F32, {1})
+          .read(0, 4, &values[i]);
     return values;
   }
 

@@ -1,12 +1,16 @@
-//===- IoTests.cpp - Files: arrays, weights, all or nothing ---------------===//
+//===- IoTests.cpp - Files: arrays, weights, logs -------------------------===//
 
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/OneRank.h"
 
-#include "runtime/io/AtomicFile.h"
+#include "runtime/io/DataFile.h"
 #include "runtime/io/JsonLines.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Safetensors.h"
+#include "runtime/io/Source.h"
+
+#include <cstring>
+#include <sys/stat.h>
 
 using namespace pipewright::runtime;
 
@@ -17,8 +21,8 @@ TEST(Npy, RoundTrip) {
   const NpyArray array = readNpy(folder.path("a.npy"));
   EXPECT_EQ(array.type, "f4");
   EXPECT_EQ(array.shape, (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(reinterpret_cast<const float *>(array.values)[5], 6);
-  EXPECT_EQ((array.values - array.file->data()) % 64, 0);
+  EXPECT_EQ(array.values<float>(), values);
+  EXPECT_EQ(array.begin % 64, 0);
   EXPECT_EQ(folder.count(), 1);
 }
 
@@ -68,6 +72,105 @@ TEST(Npy, DamagedFilesAreNamed) {
       contains(errorOf([&] { readNpy(folder.path("")); }), "it is not a file"));
 }
 
+TEST(Npy, SizesThatNoFileHasAreRefused) {
+  Folder folder;
+  const auto refuse = [&](const std::string &shape, const char *message) {
+    folder.write("x.npy",
+                 npy("{'descr': '<f4', 'fortran_order': False, 'shape': " +
+                         shape + ", }",
+                     32));
+    const std::string error = errorOf([&] { readNpy(folder.path("x.npy")); });
+    EXPECT_TRUE(contains(error, message)) << shape << ": " << error;
+    EXPECT_TRUE(contains(error, "x.npy")) << error;
+  };
+  // The product is 2^62 elements, or 0 bytes in 64 bits.
+  refuse("(576460752303423488, 8)", "more bytes than any file has");
+  refuse("(9223372036854775807, 9223372036854775807)",
+         "more bytes than any file has");
+  // Also where no element is left.
+  refuse("(0, 9223372036854775807, 9223372036854775807)",
+         "more bytes than any file has");
+  refuse("(123456789012345678901234,)",
+         "has a dimension of '123456789012345678901234', but a whole number");
+  refuse("(-5, 8)", "has a dimension of '-5'");
+  refuse("(3 4)", "has a dimension of '3 4'");
+  refuse("(3.5,)", "has a dimension of '3.5'");
+  refuse("3", "has no shape in its header");
+  refuse("(3,", "has no shape in its header");
+  refuse("(9,)", "is truncated: shape 9 of 'f4' needs 36 bytes");
+  folder.write("x.npy", npy("{'descr': '<U99999999999', 'fortran_order': "
+                            "False, 'shape': (1,), }",
+                            32));
+  EXPECT_TRUE(contains(errorOf([&] { readNpy(folder.path("x.npy")); }),
+                       "has values of type 'U99999999999'"));
+  folder.write("x.npy", npy("{'descr': '<f4', 'fortran_order': False, "
+                            "'shape': (2L, 4L), }",
+                            32));
+  EXPECT_EQ(readNpy(folder.path("x.npy")).shape, (std::vector<int64_t>{2, 4}));
+}
+
+TEST(DataFile, OnlyFilesAreRead) {
+  Folder folder;
+  ASSERT_EQ(mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  for (const std::string &path :
+       {folder.path("pipe"), std::string("/dev/zero")})
+    EXPECT_EQ(errorOf([&] { DataFile file(path); }),
+              "cannot read '" + path +
+                  "': it is not a file but a pipe or a device");
+  EXPECT_TRUE(contains(errorOf([&] { DataFile file(folder.path("")); }),
+                       "it is not a file but a folder"));
+}
+
+TEST(DataFile, ReadsWhatIsThereInAnyOrder) {
+  Folder folder;
+  std::string text(300'000, ' ');
+  for (size_t i = 0; i < text.size(); ++i)
+    text[i] = static_cast<char>(i * 7 % 251);
+  folder.write("x", text);
+  DataFile file(folder.path("x"));
+  // Small ones in a row, jumps, backwards, over the window's end, large ones.
+  const std::pair<int64_t, int64_t> parts[] = {
+      {0, 10},      {10, 10},     {20, 70'000}, {90'020, 5},
+      {90'025, 5},  {90'024, 9},  {155'000, 9}, {3, 1},
+      {0, 300'000}, {299'999, 1}, {100, 0}};
+  for (const auto &[offset, bytes] : parts) {
+    std::string got(bytes, '\0');
+    file.read(offset, bytes, got.data());
+    EXPECT_EQ(got, text.substr(offset, bytes)) << offset;
+    if (bytes) {
+      EXPECT_EQ(std::memcmp(file.view(offset, bytes), got.data(), bytes), 0);
+    }
+  }
+}
+
+TEST(DataFile, OneThatBecomesShorterIsNamed) {
+  Folder folder;
+  folder.write("x", std::string(200'000, 'x'));
+  DataFile file(folder.path("x"));
+  file.checkSize();
+  std::filesystem::resize_file(folder.path("x"), 1000);
+  const std::string message = "x' has become shorter while it was in use: it "
+                              "had 200000 bytes, now it has 1000";
+  EXPECT_TRUE(contains(errorOf([&] { file.checkSize(); }), message));
+  char piece[100];
+  file.read(900, 100, piece);
+  EXPECT_TRUE(contains(errorOf([&] { file.read(950, 100, piece); }), message));
+  EXPECT_TRUE(
+      contains(errorOf([&] { file.read(150'000, 8, piece); }), message));
+}
+
+TEST(Source, ElementsAreCountedOrRefused) {
+  EXPECT_EQ(elementCount({}), 1);
+  EXPECT_EQ(elementCount({3, 0, 5}), 0);
+  EXPECT_EQ(checkedBytes({1L << 40, 1 << 20}, 4), int64_t{1} << 62);
+  EXPECT_FALSE(checkedBytes({1L << 40, 1 << 20}, 8));
+  EXPECT_FALSE(checkedBytes({-1, 0}, 4));
+  EXPECT_TRUE(contains(errorOf([] {
+                         elementCount({1L << 62, 2});
+                       }),
+                       "4611686018427387904x2 has more elements"));
+}
+
 TEST(Safetensors, RoundTripOfAllTypes) {
   Folder folder;
   const float a[2] = {1.5f, -2};
@@ -82,15 +185,16 @@ TEST(Safetensors, RoundTripOfAllTypes) {
   }
   const SafetensorsReader file(folder.path("w"));
   const TensorView view = file.find("a \"quoted\"", ElementType::F32, {2});
-  EXPECT_EQ(reinterpret_cast<const float *>(view.data)[1], -2);
+  EXPECT_EQ(view.values<float>()[1], -2);
   EXPECT_EQ(view.bytes, 8);
   EXPECT_TRUE(contains(errorOf([&] { file.find("c", ElementType::F32, {2}); }),
                        "has no tensor 'c'"));
   EXPECT_TRUE(contains(errorOf([&] { file.find("b", ElementType::F32, {}); }),
                        "is I64 scalar, but the program expects F32 scalar"));
-  EXPECT_TRUE(contains(
-      errorOf([&] { file.find("a \"quoted\"", ElementType::F32, {2, 1}); }),
-      "is F32 2, but the program expects F32 2x1"));
+  EXPECT_TRUE(contains(errorOf([&] {
+                         file.find("a \"quoted\"", ElementType::F32, {2, 1});
+                       }),
+                       "is F32 2, but the program expects F32 2x1"));
 }
 
 TEST(Safetensors, TruncatedFileIsRefused) {
@@ -111,27 +215,6 @@ TEST(Safetensors, TruncatedFileIsRefused) {
   folder.write("w", std::string("\x08\0\0\0\0\0\0\0{broken}", 16));
   EXPECT_TRUE(contains(errorOf([&] { SafetensorsReader(folder.path("w")); }),
                        "is no safetensors file"));
-}
-
-TEST(AtomicFile, NothingStaysWithoutCommit) {
-  Folder folder;
-  folder.write("a", "old");
-  {
-    AtomicFile file(folder.path("a"));
-    file.write("new", 3);
-  }
-  EXPECT_EQ(folder.read("a"), "old");
-  EXPECT_EQ(folder.count(), 1);
-  AtomicFile file(folder.path("a"));
-  file.write("new", 3);
-  file.commit();
-  EXPECT_EQ(folder.read("a"), "new");
-  EXPECT_EQ(folder.count(), 1);
-}
-
-TEST(AtomicFile, FolderThatIsNotThere) {
-  EXPECT_EQ(errorOf([] { AtomicFile file("/nowhere/x"); }),
-            "cannot write '/nowhere/x': No such file or directory");
 }
 
 TEST(JsonLines, NumbersSurvive) {

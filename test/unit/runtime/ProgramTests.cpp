@@ -147,9 +147,7 @@ TEST_F(TinyProgram, DumpsMeanGradientsOfTheFirstStep) {
   const SafetensorsReader after(folder.path("out.safetensors"));
   const SafetensorsReader gradients(folder.path("g.safetensors"));
   const auto values = [](const SafetensorsReader &file) {
-    const TensorView view = file.find("head", ElementType::F32, {16, 256});
-    const float *data = reinterpret_cast<const float *>(view.data);
-    return std::vector<float>(data, data + 16 * 256);
+    return file.find("head", ElementType::F32, {16, 256}).values<float>();
   };
   auto expected = values(before);
   const auto gradient = values(gradients);
@@ -170,7 +168,7 @@ TEST_F(TinyProgram, PredictsWithoutTraining) {
   ASSERT_EQ(status, 0) << output;
   const NpyArray logits = readNpy(folder.path("y.npy"));
   EXPECT_EQ(logits.shape, (std::vector<int64_t>{5, 8, 256}));
-  const float *values = reinterpret_cast<const float *>(logits.values);
+  const std::vector<float> values = logits.values<float>();
   EXPECT_EQ(values[7], values[4 * 8 * 256 + 7]);
   EXPECT_FALSE(folder.exists("out.safetensors"));
 }
