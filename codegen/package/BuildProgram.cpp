@@ -7,6 +7,8 @@
 
 #include "codegen/package/BuildProgram.h"
 
+#include "codegen/package/RunTool.h"
+
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -78,12 +80,10 @@ static llvm::Error toolError(llvm::StringRef what, llvm::StringRef log) {
 /// Runs a tool to its end.
 static llvm::Error run(llvm::ArrayRef<std::string> command,
                        llvm::StringRef what, const std::string &log) {
-  llvm::SmallVector<llvm::StringRef> arguments(command.begin(), command.end());
-  std::optional<llvm::StringRef> redirects[] = {
-      llvm::StringRef(), llvm::StringRef(log), llvm::StringRef(log)};
-  int code = llvm::sys::ExecuteAndWait(command.front(), arguments, std::nullopt,
-                                       redirects);
-  return code == 0 ? llvm::Error::success() : toolError(what, log);
+  llvm::Expected<Tool> tool = Tool::start(command, log);
+  if (!tool)
+    return tool.takeError();
+  return tool->wait() ? llvm::Error::success() : toolError(what, log);
 }
 
 static llvm::Error buildDirectly(const std::string &folder, Target target,
@@ -96,11 +96,12 @@ static llvm::Error buildDirectly(const std::string &folder, Target target,
 
   // One compiler per file at a time: there are few.
   struct Job {
-    llvm::sys::ProcessInfo process;
+    Tool tool;
     std::string log;
   };
   std::vector<Job> jobs;
   std::vector<std::string> objects;
+  llvm::Error failure = llvm::Error::success();
   for (const std::string &name : sourcesFor(target)) {
     // Two of them may differ in the extension alone.
     std::string object = src + "/" + name + ".o";
@@ -110,25 +111,19 @@ static llvm::Error buildDirectly(const std::string &folder, Target target,
     llvm::append_range(command, compilerFlags(name, target));
     llvm::append_values(command, "-I" + include, "-I" + src, std::string("-c"),
                         src + "/" + name, std::string("-o"), object);
-    llvm::SmallVector<llvm::StringRef> arguments(command.begin(),
-                                                 command.end());
-    std::optional<llvm::StringRef> redirects[] = {
-        llvm::StringRef(), llvm::StringRef(log), llvm::StringRef(log)};
-    std::string message;
-    bool failed = false;
-    llvm::sys::ProcessInfo process = llvm::sys::ExecuteNoWait(
-        *compiler, arguments, std::nullopt, redirects, 0, &message, &failed);
-    if (failed)
-      return llvm::createStringError("cannot run '" + *compiler +
-                                     "': " + message);
-    jobs.push_back({process, log});
+    llvm::Expected<Tool> tool = Tool::start(command, log);
+    if (!tool) {
+      failure = tool.takeError();
+      break;
+    }
+    jobs.push_back({*tool, log});
   }
   std::string firstFailure;
-  for (Job &job : jobs) {
-    llvm::sys::ProcessInfo result = llvm::sys::Wait(job.process, std::nullopt);
-    if (result.ReturnCode != 0 && firstFailure.empty())
+  for (Job &job : jobs)
+    if (!job.tool.wait() && firstFailure.empty())
       firstFailure = job.log;
-  }
+  if (failure)
+    return failure;
   if (!firstFailure.empty())
     return toolError("compile the generated program", firstFailure);
 

@@ -14,6 +14,7 @@
 #include "codegen/package/WeightsFile.h"
 #include "passes/schedules/drawing/Svg.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -89,8 +90,27 @@ static llvm::Error writeKernels(OutputFolder &folder, ModuleOp module,
              : writeCpuKernels(folder, kernels);
 }
 
+/// The program will save over what an older one has trained: not if that is
+/// another model's.
+static llvm::Error checkTrainedWeights(const OutputFolder &folder,
+                                       ModuleOp module) {
+  std::string path = folder.place() + "/trained.safetensors";
+  if (folder.renames() || !llvm::sys::fs::exists(path))
+    return llvm::Error::success();
+  llvm::Error error = checkWeightsFit(module, path);
+  if (!error)
+    return llvm::Error::success();
+  return llvm::createStringError(
+      "the trained weights in '" + path + "' do not fit the new program (" +
+      llvm::toString(std::move(error)) +
+      "), and its training would save over them: move them away, choose "
+      "another folder with -o, or leave them where they are with --force");
+}
+
 static llvm::Error write(ModuleOp module, const nn::WeightStore &weights,
                          const Plan &plan, OutputFolder &folder, bool build) {
+  if (llvm::Error error = checkTrainedWeights(folder, module))
+    return error;
   std::string planText = llvm::formatv("{0:2}", plan.toJson()).str() + "\n";
   if (llvm::Error error = folder.write("plan.json", planText))
     return error;

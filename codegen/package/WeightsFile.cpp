@@ -10,6 +10,7 @@
 #include "dialects/pipe/PipeDialect.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 
@@ -75,6 +76,59 @@ llvm::Error writeWeights(ModuleOp module, const nn::WeightStore &weights,
   for (auto weight : module.getOps<nn::WeightOp>()) {
     llvm::ArrayRef<char> bytes = weights.lookup(weight.getSymName());
     os.write(bytes.data(), bytes.size());
+  }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+/// The JSON header of a file.
+static llvm::Expected<llvm::json::Value> readHeader(llvm::StringRef path) {
+  // Longer ones the format does not have.
+  constexpr uint64_t longest = 100 << 20;
+  auto beginning = llvm::MemoryBuffer::getFileSlice(path, 8, 0);
+  uint64_t length = 0;
+  if (beginning && (*beginning)->getBufferSize() == 8)
+    length = llvm::support::endian::read64le((*beginning)->getBufferStart());
+  if (length == 0 || length > longest)
+    return llvm::createStringError("it is no safetensors file");
+  auto header = llvm::MemoryBuffer::getFileSlice(path, length, 8);
+  if (!header)
+    return llvm::createStringError(header.getError().message());
+  return llvm::json::parse((*header)->getBuffer());
+}
+
+/// "F32 [4, 3]"
+static std::string typeAndShape(llvm::StringRef type,
+                                const llvm::json::Array *shape) {
+  std::string text = type.str() + " ";
+  llvm::raw_string_ostream os(text);
+  os << (shape ? llvm::json::Value(llvm::json::Array(*shape))
+               : llvm::json::Value(nullptr));
+  return text;
+}
+
+llvm::Error checkWeightsFit(ModuleOp module, llvm::StringRef path) {
+  llvm::Expected<llvm::json::Value> header = readHeader(path);
+  if (!header)
+    return header.takeError();
+  const llvm::json::Object *tensors = header->getAsObject();
+  for (auto weight : module.getOps<nn::WeightOp>()) {
+    const llvm::json::Object *found =
+        tensors ? tensors->getObject(weight.getSymName()) : nullptr;
+    if (!found)
+      return llvm::createStringError("it has no '" + weight.getSymName() + "'");
+    RankedTensorType type = weight.getFileType();
+    llvm::json::Array shape(type.getShape());
+    std::string expected = typeAndShape(wordFor(type.getElementType()), &shape);
+    std::string stored = typeAndShape(found->getString("dtype").value_or("?"),
+                                      found->getArray("shape"));
+    if (stored != expected)
+      return llvm::createStringError("its '" + weight.getSymName() + "' is " +
+                                     stored + ", but the new program's is " +
+                                     expected);
   }
   return llvm::Error::success();
 }

@@ -20,6 +20,10 @@ namespace pipewright::codegen {
 llvm::Error writeWeights(mlir::ModuleOp module, const nn::WeightStore &weights,
                          llvm::raw_ostream &os);
 
+/// Fails unless a file has every `nn.weight` of the module, in its type and
+/// shape: a program of the module could not load it.
+llvm::Error checkWeightsFit(mlir::ModuleOp module, llvm::StringRef path);
+
 } // namespace pipewright::codegen
 
 #endif // PIPEWRIGHT_CODEGEN_PACKAGE_WEIGHTSFILE_H

@@ -318,8 +318,9 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
   if (given.build)
     if (llvm::Error error = codegen::checkTarget(given.target))
       return fail(llvm::toString(std::move(error)));
-  llvm::Expected<codegen::OutputFolder> folder =
-      codegen::OutputFolder::create(given.output);
+  llvm::Expected<codegen::OutputFolder> folder = codegen::OutputFolder::create(
+      given.output,
+      given.force ? codegen::InTheWay::Rename : codegen::InTheWay::Refuse);
   if (!folder)
     return fail(llvm::toString(folder.takeError()));
   const CompileOptions options = decideStages(given);
@@ -344,12 +345,15 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
                  << codegen::formatSeconds(rank.busySeconds)
                  << " of a predicted step of "
                  << codegen::formatSeconds(plan->predictedStepSeconds) << "\n";
+  // A command may not begin with a dash.
+  std::string output =
+      (StringRef(options.output).starts_with("-") ? "./" : "") + options.output;
   if (!isTemporary)
-    llvm::outs() << "wrote " << options.output << " in "
+    llvm::outs() << "wrote " << output << " in "
                  << codegen::formatSeconds(time.count())
-                 << (options.build ? "; run " + options.output + "/train --help"
-                                   : "; build it with cmake -S " +
-                                         options.output + "/src -B BUILD")
+                 << (options.build ? "; run " + output + "/train --help"
+                                   : "; build it with cmake -S " + output +
+                                         "/src -B BUILD")
                  << "\n";
   llvm::outs().flush();
   return 0;

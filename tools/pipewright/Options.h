@@ -70,6 +70,8 @@ struct CompileOptions {
   bool channelsLast = false;
   /// Whether the folder gets its executable.
   bool build = true;
+  /// Whether files of others that are in the way are renamed.
+  bool force = false;
   Level level = Level::Program;
   /// What plan.json repeats.
   llvm::json::Object given;

@@ -5,6 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/package/Interruption.h"
+#include "codegen/package/PartialFolder.h"
+#include "codegen/package/RunTool.h"
 #include "tools/pipewright/Check.h"
 #include "tools/pipewright/Compile.h"
 #include "tools/pipewright/Options.h"
@@ -15,7 +18,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Program.h"
 
 #include <csignal>
 #include <optional>
@@ -79,28 +81,28 @@ static int comparePlans(const tool::OptionSet &options,
 /// Compiles to a temporary folder and runs what came out.
 static int trainModel(tool::CompileOptions options,
                       llvm::ArrayRef<std::string> programArguments) {
-  llvm::SmallString<128> folder;
-  if (std::error_code error =
-          llvm::sys::fs::createUniqueDirectory("pipewright", folder))
-    return fail("cannot make a temporary folder: " + error.message());
-  options.output = (folder + "/program").str();
-  int code = tool::compileModel(options, /*isTemporary=*/true);
-  if (code == 0) {
-    std::string program = options.output + "/train";
-    std::vector<llvm::StringRef> arguments = {program};
-    // The folder goes away; what was learned must not go with it. A later
-    // --save of the user's own wins.
-    for (llvm::StringRef word : {"--save", "trained.safetensors"})
-      arguments.push_back(word);
-    llvm::append_range(arguments, programArguments);
-    std::string message;
-    code = llvm::sys::ExecuteAndWait(program, arguments, std::nullopt, {}, 0, 0,
-                                     &message);
-    if (!message.empty())
-      code = fail("cannot run the program: " + message);
-  }
-  llvm::sys::fs::remove_directories(folder);
-  return code == 0 ? 0 : 1;
+  llvm::SmallString<128> prefix;
+  llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, prefix);
+  llvm::sys::path::append(prefix, "pipewright-train-");
+  codegen::PartialFolder::removeDead(prefix,
+                                     [](const std::string &) { return true; });
+  llvm::Expected<codegen::PartialFolder> folder =
+      codegen::PartialFolder::create(prefix);
+  if (!folder)
+    return fail("cannot make a temporary folder '" + prefix +
+                "...': " + llvm::toString(folder.takeError()));
+  options.output = folder->pathOf("program");
+  if (int code = tool::compileModel(options, /*isTemporary=*/true))
+    return code;
+  // The folder goes away; what was learned must not go with it. A later
+  // --save of the user's own wins.
+  std::vector<std::string> command = {options.output + "/train", "--save",
+                                      "trained.safetensors"};
+  llvm::append_range(command, programArguments);
+  llvm::Expected<int> code = codegen::runInOurPlace(command);
+  if (!code)
+    return fail(llvm::toString(code.takeError()));
+  return *code == 0 ? 0 : 1;
 }
 
 /// Splits the words after `train`: ours, and those of the program. After `--`
@@ -144,6 +146,11 @@ int main(int argc, char **argv) {
   tool::OptionSet options({&compile, &plan, &train});
   cl::opt<bool> noBuild(
       "no-build", cl::desc("Write the folder without building its executable"),
+      cl::sub(compile), cl::cat(tool::compileCategory()));
+  cl::opt<bool> force(
+      "force",
+      cl::desc("Keep files in OUT that are in the way, as NAME.kept, instead "
+               "of refusing; nothing is deleted that pipewright did not write"),
       cl::sub(compile), cl::cat(tool::compileCategory()));
   cl::opt<bool> asJson("json", cl::desc("Print the plan as JSON"),
                        cl::sub(plan), cl::cat(tool::compileCategory()));
@@ -193,11 +200,13 @@ int main(int argc, char **argv) {
     return fail(llvm::toString(checked.takeError()));
   if (plan)
     return tool::planModel(*checked, asJson, *drawings);
+  codegen::handleInterruption();
   if (train) {
     if (checked->level != tool::Level::Program)
       return fail("--emit goes with compile, not with train");
     return trainModel(std::move(*checked), theirs);
   }
   checked->build = !noBuild;
+  checked->force = force;
   return tool::compileModel(*checked);
 }
