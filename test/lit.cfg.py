@@ -25,8 +25,10 @@ for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
 config.environment["OMPI_MCA_rmaps_base_oversubscribe"] = "1"
 # Every rank of a test runs one thread, whatever the machine has.
 config.environment["OMP_NUM_THREADS"] = "1"
-if "LLVM_PROFILE_FILE" in os.environ:
-    config.environment["LLVM_PROFILE_FILE"] = os.environ["LLVM_PROFILE_FILE"]
+# PIPEWRIGHT_FULL_TESTS=1 runs long matrices whole, not samples of them.
+for name in ("LLVM_PROFILE_FILE", "PIPEWRIGHT_FULL_TESTS"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
 # PIPEWRIGHT_OPT_ARGS=--verify-roundtrip makes every test a round trip.
 opt_arguments = os.environ.get("PIPEWRIGHT_OPT_ARGS", "").split()
 
@@ -69,6 +71,19 @@ for folder in (
         break
 if platform.machine() == "x86_64":
     config.available_features.add("x86_64")
+
+
+def cpu_flags():
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next((line.split() for line in file if line.startswith("flags")), [])
+    except OSError:
+        return []
+
+
+# oneDNN multiplies bf16 on CPUs with AVX-512 alone; programs refuse others.
+if {"avx512bw", "avx512vl", "avx512dq"} <= set(cpu_flags()):
+    config.available_features.add("cpu-bf16")
 if shutil.which("mpirun"):
     config.available_features.add("mpi")
 # The ONNX project's own models are not ours to copy: tests that read them run
