@@ -10,6 +10,7 @@
 #include "codegen/host/ProgramTable.h"
 #include "codegen/host/RankFunctions.h"
 #include "codegen/host/StageFunctions.h"
+#include "support/Text.h"
 
 using namespace mlir;
 
@@ -69,11 +70,25 @@ static bool callsKernels(const ProgramLayout &layout) {
   });
 }
 
+/// The compiler makes identifiers of ops; text that it is given may not.
+static LogicalResult checkKernelNames(ModuleOp module) {
+  WalkResult result = module.walk([](Operation *op) {
+    auto kernel = op->getAttrOfType<SymbolRefAttr>("kernel");
+    if (!kernel || text::isIdentifier(kernel.getLeafReference().getValue()))
+      return WalkResult::advance();
+    op->emitOpError() << "expects a kernel whose name can be one in C, but got "
+                      << text::stringLiteral(
+                             kernel.getLeafReference().getValue());
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 FailureOr<OwningOpRef<ModuleOp>> emitHost(ModuleOp allocated,
                                           const HostOptions &options) {
   FailureOr<ProgramLayout> layout =
       ProgramLayout::of(allocated, options.target);
-  if (failed(layout))
+  if (failed(layout) || failed(checkKernelNames(allocated)))
     return failure();
   allocated.getContext()->getOrLoadDialect<emitc::EmitCDialect>();
   OpBuilder builder(allocated.getContext());

@@ -203,7 +203,8 @@ static std::string finishFile(StringRef text) {
   std::string out;
   bool inFunction = false;
   for (StringRef line : lines) {
-    if (!inFunction && line.ends_with(") {") && !line.starts_with(" "))
+    if (!inFunction && line.ends_with(") {") && !line.starts_with(" ") &&
+        !line.starts_with("//"))
       inFunction = true;
     if (!inFunction) {
       bool isDeclaration = line.starts_with("void ") && line.ends_with(");");

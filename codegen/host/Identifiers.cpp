@@ -8,12 +8,12 @@
 #include "codegen/host/Identifiers.h"
 
 #include "dialects/nn/NNLocation.h"
+#include "support/Text.h"
+
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
-
-#include <cctype>
 
 using namespace mlir;
 
@@ -60,21 +60,12 @@ static bool isNumber(StringRef text) {
   return !text.empty() && llvm::all_of(text, llvm::isDigit);
 }
 
-/// Keywords and names that generated code uses itself.
-static bool isReserved(StringRef name) {
-  static constexpr StringRef words[] = {
-      "and",      "auto",     "bool",      "break",     "case",       "char",
-      "class",    "const",    "copy",      "continue",  "default",    "delete",
-      "do",       "double",   "else",      "enum",      "explicit",   "extern",
-      "fill",     "float",    "for",       "goto",      "if",         "inline",
-      "int",      "long",     "main",      "new",       "not",        "or",
-      "private",  "register", "return",    "short",     "signed",     "sizeof",
-      "static",   "struct",   "switch",    "this",      "true",       "union",
-      "void",     "while",    "zero",      "matmul",    "launch",     "std",
-      "xor",      "dropout",  "attention", "embedding", "accumulate", "false",
-      "operator", "template", "typename",  "using",     "namespace",  "try",
-      "catch",    "throw"};
-  return llvm::is_contained(words, name);
+/// Functions that generated code calls, which a value of that name would hide.
+static bool isCalled(StringRef name) {
+  static constexpr StringRef functions[] = {"accumulate", "attention", "copy",
+                                            "dropout",    "embedding", "fill",
+                                            "launch",     "matmul",    "zero"};
+  return llvm::is_contained(functions, name);
 }
 
 std::string makeIdentifier(StringRef name) {
@@ -84,23 +75,16 @@ std::string makeIdentifier(StringRef name) {
   // A number means something only beside what it numbers.
   if (begin > 0 && isNumber(parts[begin]))
     --begin;
-  std::string joined;
-  for (StringRef part : ArrayRef(parts).drop_front(begin)) {
-    if (!joined.empty())
-      joined += '_';
-    for (char c : part)
-      joined += llvm::isAlnum(c) ? static_cast<char>(std::tolower(c)) : '_';
-  }
+  std::string joined =
+      text::identifier(llvm::join(ArrayRef(parts).drop_front(begin), "_"));
   while (joined.size() > maxLength) {
     size_t cut = joined.find('_');
-    if (cut == std::string::npos || joined.size() - cut - 1 == 0)
+    if (cut == std::string::npos)
       cut = joined.size() - maxLength - 1;
     joined.erase(0, cut + 1);
   }
-  if (joined.empty() || llvm::isDigit(joined.front()) ||
-      joined.front() == '_' || isReserved(joined))
-    joined.insert(0, joined.empty() || joined.front() != '_' ? "x_" : "x");
-  return joined;
+  joined = text::identifier(joined);
+  return isCalled(joined) ? "x_" + joined : joined;
 }
 
 std::string layerOfLocation(Location loc) {

@@ -499,11 +499,6 @@ LogicalResult RankWriter::writeLines() {
 
 } // namespace
 
-static void writeComment(OpBuilder &builder, Location loc, const Twine &text) {
-  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr("// " + text),
-                            ValueRange());
-}
-
 static LogicalResult writeProgram(OpBuilder &builder,
                                   const ProgramLayout &layout, pipe::RankOp op,
                                   RankFunction function) {

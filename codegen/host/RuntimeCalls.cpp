@@ -9,8 +9,12 @@
 
 #include "codegen/host/RuntimeCalls.h"
 
+#include "support/Text.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -21,6 +25,11 @@ namespace pipewright::codegen {
 //===----------------------------------------------------------------------===//
 
 std::string floatLiteral(float value) {
+  // Numbers that no digits stand for; GCC and Clang need no header for these.
+  if (std::isnan(value))
+    return "__builtin_nanf(\"\")";
+  if (std::isinf(value))
+    return value > 0 ? "__builtin_inff()" : "-__builtin_inff()";
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.9g", value);
   // The shortest text that reads back as the same float.
@@ -37,19 +46,10 @@ std::string floatLiteral(float value) {
   return text + "f";
 }
 
-std::string stringLiteral(StringRef text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '\n') {
-      result += "\\n\"\n    \"";
-    } else if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
+void writeComment(OpBuilder &builder, Location loc, const Twine &comment) {
+  emitc::VerbatimOp::create(
+      builder, loc, builder.getStringAttr("// " + text::comment(comment.str())),
+      ValueRange());
 }
 
 void ShapeText::add(StringRef name, StringRef value) {
@@ -177,13 +177,14 @@ Value FunctionWriter::part(StringRef name, Value whole, int64_t offset,
 }
 
 void FunctionWriter::comment(StringRef text) {
-  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr("// " + text),
-                            ValueRange());
+  writeComment(builder, loc, text);
 }
 
-void FunctionWriter::commentBehind(StringRef text) {
+void FunctionWriter::commentBehind(StringRef comment) {
   emitc::VerbatimOp::create(
-      builder, loc, builder.getStringAttr("//@behind " + text), ValueRange());
+      builder, loc,
+      builder.getStringAttr("//@behind " + text::comment(comment)),
+      ValueRange());
 }
 
 void FunctionWriter::blankLine() {
@@ -238,7 +239,7 @@ void FunctionWriter::task(StringRef kind, int64_t stage, bool hasMicroBatch) {
   if (target == Target::Cuda)
     return;
   callMember("task",
-             {stringLiteral(kind), std::to_string(stage),
+             {text::stringLiteral(kind), std::to_string(stage),
               hasMicroBatch ? microBatch() : CallArgument(std::string("0"))});
 }
 void FunctionWriter::loadInput(int64_t input, int64_t microBatch,
@@ -292,9 +293,9 @@ void FunctionWriter::callStage(StringRef kind, int64_t stage,
   if (target == Target::Cuda)
     emitc::VerbatimOp::create(
         builder, loc,
-        builder.getStringAttr("//@inside rank.task(" + stringLiteral(kind) +
-                              ", " + Twine(stage) + ", " +
-                              Twine(microBatch.value_or(0)) + ", [&] {"),
+        builder.getStringAttr("//@inside rank.task(" +
+                              text::stringLiteral(kind) + ", " + Twine(stage) +
+                              ", " + Twine(microBatch.value_or(0)) + ", [&] {"),
         ValueRange());
   SmallVector<CallArgument> arguments;
   if (microBatch)
@@ -319,7 +320,7 @@ void FunctionWriter::launch(StringRef kernel, ArrayRef<CallArgument> buffers) {
     llvm::append_range(arguments, buffers);
     arguments.push_back(std::string("@}"));
   } else {
-    arguments = {stringLiteral(kernel), function};
+    arguments = {text::stringLiteral(kernel), function};
     llvm::append_range(arguments, buffers);
   }
   call("launch", arguments);
@@ -496,7 +497,7 @@ void writeFileHead(OpBuilder &builder, Location loc, Target target,
                               ValueRange());
   };
   for (const std::string &text : comment)
-    line("// " + text);
+    writeComment(builder, loc, text);
   line("");
   if (isHeader) {
     line("#pragma once");

@@ -42,8 +42,10 @@ private:
 
 /// `0.1f`: exactly this float, in C++.
 std::string floatLiteral(float value);
-/// Text in quotes, escaped.
-std::string stringLiteral(llvm::StringRef text);
+
+/// Writes a line that is a comment, at the builder's insertion point.
+void writeComment(mlir::OpBuilder &builder, mlir::Location loc,
+                  const llvm::Twine &comment);
 
 /// A function of generated code while it is written.
 class FunctionWriter {

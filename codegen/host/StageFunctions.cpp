@@ -220,11 +220,6 @@ static std::string describe(const StageLayout &stage, pipe::TaskKind kind,
   return text;
 }
 
-static void writeComment(OpBuilder &builder, Location loc, const Twine &text) {
-  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr("// " + text),
-                            ValueRange());
-}
-
 static LogicalResult writeOps(FunctionWriter &writer, BodyWriter &body,
                               Region &region) {
   for (Operation &op : region.front())

@@ -4,6 +4,7 @@
 
 #include "codegen/kernels/Passes.h"
 #include "dialects/nn/NNOps.h"
+#include "support/Text.h"
 
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMInterface.h"
 #include "mlir/Pass/PassManager.h"
@@ -66,7 +67,7 @@ static std::string parameterName(DictionaryAttr attributes, char letter,
                                  unsigned number) {
   if (attributes)
     if (auto name = attributes.getAs<StringAttr>("nn.name"))
-      return name.str();
+      return text::identifier(name);
   return letter + std::to_string(number);
 }
 

@@ -13,6 +13,7 @@
 #include "passes/pipe/TaskTimes.h"
 #include "passes/schedules/Timetable.h"
 #include "passes/schedules/files/PlanFile.h"
+#include "support/Text.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
@@ -68,7 +69,7 @@ static StagePlan planOfStage(const pipe::Stages &stages, int32_t number,
   pipe::StageOp op = stages[number];
   StagePlan plan;
   plan.rank = op.getRank().value_or(0);
-  plan.layers = layersOf(op.getForward().getBodyRegion());
+  plan.layers = text::printable(layersOf(op.getForward().getBodyRegion()));
   for (const pipe::WeightCopies &weight : stages.weights())
     if (weight.isTrained() && weight.owner() == number)
       plan.parameters += weight.weight.getTensorType().getNumElements();
@@ -128,7 +129,7 @@ static void countStreams(ModuleOp module, std::vector<RankPlan> &ranks) {
 FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, Target target,
                          Precision precision) {
   Plan plan;
-  plan.model = model.str();
+  plan.model = text::printable(model);
   plan.target = target;
   plan.precision = precision;
   FailureOr<pipe::Stages> stages = pipe::Stages::read(module);
@@ -149,7 +150,7 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, Target target,
   plan.microBatchSize = integer(pipe::PipeDialect::kMicroBatchSize);
   if (auto name =
           module->getAttrOfType<StringAttr>(pipe::PipeDialect::kSchedule))
-    plan.schedule = name.str();
+    plan.schedule = text::printable(name);
   if (auto optimizer =
           module->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kOptimizer))
     if (auto name = optimizer.getAs<StringAttr>("name"))

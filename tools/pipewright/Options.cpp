@@ -8,6 +8,7 @@
 #include "tools/pipewright/Options.h"
 
 #include "passes/schedules/files/FilePolicy.h"
+#include "support/Text.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -522,18 +523,19 @@ OptionSet::check(llvm::StringRef schedule) const {
     options.taskTimes = std::move(*times);
   }
 
-  options.given = llvm::json::Object{{"target", s.target.getValue()},
-                                     {"precision", s.precision.getValue()},
-                                     {"ranks", options.ranks},
-                                     {"stages", options.stages},
-                                     {"micro_batches", options.microBatches},
-                                     {"schedule", options.schedule},
-                                     {"balance", options.balance},
-                                     {"remat", options.remat},
-                                     {"tied_weights", s.tiedWeights.getValue()},
-                                     {"loss", s.loss.getValue()},
-                                     {"optimizer", s.optimizer.getValue()},
-                                     {"no_dropout", options.noDropout}};
+  options.given =
+      llvm::json::Object{{"target", s.target.getValue()},
+                         {"precision", s.precision.getValue()},
+                         {"ranks", options.ranks},
+                         {"stages", options.stages},
+                         {"micro_batches", options.microBatches},
+                         {"schedule", text::printable(options.schedule)},
+                         {"balance", options.balance},
+                         {"remat", options.remat},
+                         {"tied_weights", s.tiedWeights.getValue()},
+                         {"loss", text::printable(s.loss)},
+                         {"optimizer", text::printable(s.optimizer)},
+                         {"no_dropout", options.noDropout}};
   if (options.vocabularyMultiple > 1)
     options.given["pad_vocabulary"] = options.vocabularyMultiple;
   if (options.target == codegen::Target::Cuda) {

@@ -21,10 +21,11 @@
 #include "passes/schedules/Story.h"
 #include "passes/schedules/drawing/HtmlPage.h"
 #include "passes/schedules/files/ChromeTrace.h"
+#include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/JSON.h"
 
+using namespace pipewright;
 using namespace pipewright::schedules;
 
 /// Some 20 bytes each.
@@ -68,20 +69,6 @@ private:
 
 } // namespace
 
-/// A string that may stand in a script.
-static std::string quoted(llvm::StringRef text) {
-  std::string json;
-  llvm::raw_string_ostream os(json);
-  os << llvm::json::Value(llvm::json::fixUTF8(text));
-  std::string safe;
-  for (char c : json)
-    if (c == '<')
-      safe += "\\u003c";
-    else
-      safe += c;
-  return safe;
-}
-
 template <typename Write>
 void DataWriter::byRank(const char *name, Write write) {
   key(name);
@@ -108,13 +95,13 @@ void DataWriter::writeColors() {
   out += "[";
   for (int32_t stage = 0; stage < schedule.stages; ++stage)
     for (unsigned kind = 0; kind < numTaskKinds; ++kind)
-      out +=
-          quoted(colorOf(schedule, static_cast<TaskKind>(kind), stage)) + ",";
+      out += text::json(colorOf(schedule, static_cast<TaskKind>(kind), stage)) +
+             ",";
   endList();
   key("words");
   out += "[";
   for (unsigned kind = 0; kind < numTaskKinds; ++kind)
-    out += quoted(wordOf(static_cast<TaskKind>(kind))) + ",";
+    out += text::json(wordOf(static_cast<TaskKind>(kind))) + ",";
   endList();
 }
 
@@ -166,9 +153,9 @@ void DataWriter::writeMeasured() {
 }
 
 std::string DataWriter::write() {
-  out = "{\"name\":" + quoted(picture.name) +
-        ",\n\"sizes\":" + quoted(sizesText(picture)) +
-        ",\n\"results\":" + quoted(resultsText(picture)) +
+  out = "{\"name\":" + text::json(picture.name) +
+        ",\n\"sizes\":" + text::json(sizesText(picture)) +
+        ",\n\"results\":" + text::json(resultsText(picture)) +
         ",\n\"unitTimes\":" + (picture.unitTimes ? "true" : "false") +
         ",\n\"inBytes\":" + (keepsBytes(picture) ? "true" : "false");
   writeColors();
@@ -199,7 +186,7 @@ pipewright::schedules::drawHtml(const Picture &picture) {
   if (picture.measured)
     if (llvm::Error error = checkTrace(*picture.measured, picture.schedule))
       return refuse("the measured trace {0}", llvm::toString(std::move(error)));
-  std::string title = escapeXml(llvm::json::fixUTF8(picture.name));
+  std::string title = text::xml(picture.name);
   return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta "
          "charset=\"utf-8\">\n<title>" +
          title + "</title>\n<style>\n" + pageStyle + "</style>\n</head>\n" +

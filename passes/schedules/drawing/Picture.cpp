@@ -218,30 +218,6 @@ const char *pipewright::schedules::wordOf(TaskKind kind) {
   return words[static_cast<unsigned>(kind)];
 }
 
-std::string pipewright::schedules::escapeXml(llvm::StringRef text) {
-  std::string escaped;
-  for (char c : text) {
-    switch (c) {
-    case '&':
-      escaped += "&amp;";
-      break;
-    case '<':
-      escaped += "&lt;";
-      break;
-    case '>':
-      escaped += "&gt;";
-      break;
-    case '"':
-      escaped += "&quot;";
-      break;
-    default:
-      // XML has no other control characters, escaped or not.
-      escaped += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return escaped;
-}
-
 //===----------------------------------------------------------------------===//
 // Colours
 //===----------------------------------------------------------------------===//

@@ -80,9 +80,6 @@ bool hasDarkText(TaskKind kind);
 /// `forward`, `input gradient` ...
 const char *wordOf(TaskKind kind);
 
-/// For the text and the attributes of XML.
-std::string escapeXml(llvm::StringRef text);
-
 } // namespace pipewright::schedules
 
 #endif // PIPEWRIGHT_PASSES_SCHEDULES_DRAWING_PICTURE_H

@@ -9,6 +9,7 @@
 #include "passes/schedules/drawing/Svg.h"
 
 #include "passes/schedules/drawing/LaneRuns.h"
+#include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -17,6 +18,7 @@
 #include <cmath>
 #include <map>
 
+using namespace pipewright;
 using namespace pipewright::schedules;
 using llvm::formatv;
 
@@ -224,7 +226,7 @@ void SvgWriter::rect(double x, double y, double width, double height,
   if (tip.empty())
     out += "/>\n";
   else
-    out += "><title>" + escapeXml(tip) + "</title></rect>\n";
+    out += "><title>" + text::xml(tip) + "</title></rect>\n";
 }
 
 void SvgWriter::text(double x, double y, llvm::StringRef words,
@@ -234,7 +236,7 @@ void SvgWriter::text(double x, double y, llvm::StringRef words,
     out += (" class=\"" + kind + "\"").str();
   if (size > 0)
     out += " style=\"font-size:" + number(size) + "px\"";
-  out += ">" + escapeXml(words) + "</text>\n";
+  out += ">" + text::xml(words) + "</text>\n";
 }
 
 //===----------------------------------------------------------------------===//
@@ -564,7 +566,7 @@ std::string SvgWriter::write() {
   std::string head =
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(width) +
       "\" height=\"" + number(bottom) + "\" viewBox=\"0 0 " + number(width) +
-      " " + number(bottom) + "\" role=\"img\">\n<title>" + escapeXml(words) +
+      " " + number(bottom) + "\" role=\"img\">\n<title>" + text::xml(words) +
       "</title>\n<style>" + style + "</style>\n";
   if (usedKinds & (1u << static_cast<unsigned>(TaskKind::Recompute)))
     head += "<defs><pattern id=\"stripes\" width=\"5\" height=\"5\" "

@@ -9,6 +9,7 @@
 #include "passes/schedules/files/Csv.h"
 
 #include "passes/schedules/Story.h"
+#include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -20,6 +21,7 @@
 #include <optional>
 #include <set>
 
+using namespace pipewright;
 using namespace pipewright::schedules;
 
 namespace {
@@ -93,14 +95,6 @@ struct Action {
   }
 };
 
-/// What a cell says, as it can be printed, and not too long.
-std::string show(llvm::StringRef cell) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  llvm::printEscapedString(cell.take_front(64), os);
-  return text;
-}
-
 class Reader {
 public:
   Reader(llvm::StringRef text, llvm::StringRef fileName)
@@ -159,7 +153,8 @@ llvm::Error Reader::readAction(llvm::StringRef cell, int32_t number) {
     if (int32_t value; !digits.empty() && digits.getAsInteger(10, value))
       return refuseAt(lines.size() - 1, number,
                       "expects numbers of at most {0}, found '{1}'",
-                      std::numeric_limits<int32_t>::max(), show(cell));
+                      std::numeric_limits<int32_t>::max(),
+                      text::shortened(cell));
   bool isNumbered = !microBatch.getAsInteger(10, action.microBatch);
   if (stage.getAsInteger(10, action.stage) || !isKnown ||
       word->hasMicroBatch != isNumbered ||
@@ -172,7 +167,7 @@ llvm::Error Reader::readAction(llvm::StringRef cell, int32_t number) {
                   : std::string("an action such as 0F1 (stage, kind, "
                                 "micro-batch; kinds are F, B, I, W, SEND_F, "
                                 "RECV_F, SEND_B, RECV_B)"),
-        show(cell));
+        text::shortened(cell));
   action.kind = word->kind;
   action.word = word;
   action.cell = number;
@@ -189,7 +184,7 @@ llvm::Error Reader::readPair(llvm::StringRef cell, int32_t number) {
   auto refusePair = [&] {
     return refuseAt(lines.size() - 1, number,
                     "expects a pair such as (0F7;7B3)OVERLAP_F_B, found '{0}'",
-                    show(cell));
+                    text::shortened(cell));
   };
   llvm::StringRef inside = cell.drop_front();
   if (!inside.consume_back(")OVERLAP_F_B"))

@@ -9,7 +9,9 @@
 #include "passes/schedules/Story.h"
 #include "passes/schedules/files/PlanFormat.h"
 #include "passes/schedules/files/PlanValues.h"
+#include "support/Text.h"
 
+using namespace pipewright;
 using namespace pipewright::schedules;
 using namespace pipewright::schedules::plan;
 using llvm::json::Array;
@@ -139,7 +141,7 @@ llvm::Error Reader::readTask(llvm::StringRef text, const Place &place,
     return refuseAt(place,
                     "expects a task such as F0.3 (one of F, B, I, W, R, the "
                     "stage, the micro-batch) or U0, found '{0}'",
-                    text.take_front(32));
+                    text::shortened(text, 32));
   int64_t most =
       task.kind == TaskKind::Update ? schedule.updates : schedule.microBatches;
   if (task.stage < 0 || task.stage >= schedule.stages || task.microBatch < 0 ||

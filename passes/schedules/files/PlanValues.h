@@ -10,6 +10,7 @@
 #define PIPEWRIGHT_PASSES_SCHEDULES_FILES_PLANVALUES_H
 
 #include "passes/schedules/Story.h"
+#include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -72,7 +73,8 @@ inline llvm::Error readObject(const llvm::json::Value &value,
   for (const auto &[key, unused] : *object)
     if (!llvm::is_contained(keys, llvm::StringRef(key)))
       return refuseAt(place, "does not know the key '{0}'; expects {1}",
-                      llvm::StringRef(key), llvm::join(keys, ", "));
+                      text::shortened(llvm::StringRef(key), 64),
+                      llvm::join(keys, ", "));
   return llvm::Error::success();
 }
 

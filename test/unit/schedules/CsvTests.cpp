@@ -228,7 +228,7 @@ TEST(Csv, ErrorsNameLineAndCell) {
            Case{"0F0,\x01\xfe\n",
                 "plan.csv:1: cell 2: expects an action such as 0F1 (stage, "
                 "kind, micro-batch; kinds are F, B, I, W, SEND_F, RECV_F, "
-                "SEND_B, RECV_B), found '\\01\\FE'"},
+                "SEND_B, RECV_B), found '\\x01\\xfe'"},
            Case{"0F0,(0F1;0B0)\n", "plan.csv:1: cell 2: expects a pair such as "
                                    "(0F7;7B3)OVERLAP_F_B, found '(0F1;0B0)'"},
            Case{"0F0,(0F1)OVERLAP_F_B\n",

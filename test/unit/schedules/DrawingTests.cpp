@@ -192,7 +192,6 @@ TEST(Picture, NumbersAreShort) {
   EXPECT_EQ(numberText(0.126), "0.13");
   EXPECT_EQ(numberText(-0.001), "0");
   EXPECT_EQ(numberText(100, 0), "100");
-  EXPECT_EQ(escapeXml("a<b>&\"\n"), "a&lt;b&gt;&amp;&quot; ");
 }
 
 TEST(LaneRuns, OneFOneBHasThreePhases) {
