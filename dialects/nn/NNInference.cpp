@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/nn/NNInference.h"
+#include "dialects/nn/NNLimits.h"
 #include "dialects/nn/NNOps.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -20,6 +22,24 @@ std::string pipewright::nn::formatList(ArrayRef<int64_t> list) {
   llvm::interleaveComma(list, os);
   os << ']';
   return text;
+}
+
+std::string pipewright::nn::problemOfSize(ArrayRef<int64_t> shape) {
+  if (shape.size() > kMaxTensorRank)
+    return "expects a tensor of at most " + std::to_string(kMaxTensorRank) +
+           " dimensions, but got " + std::to_string(shape.size());
+  bool isEmpty = llvm::is_contained(shape, 0), isTooLarge = false;
+  int64_t count = 1;
+  for (int64_t dim : shape) {
+    isTooLarge |= dim < 0 || dim > kMaxTensorElements;
+    if (!isEmpty && !isTooLarge)
+      isTooLarge =
+          llvm::MulOverflow(count, dim, count) || count > kMaxTensorElements;
+  }
+  if (!isTooLarge)
+    return "";
+  return "expects a tensor of at most " + std::to_string(kMaxTensorElements) +
+         " elements, but got one of " + formatList(shape);
 }
 
 /// The type with its dimensions in another order; itself where `permutes` is
@@ -145,6 +165,13 @@ pipewright::nn::inferWindows(InferenceSite site, ArrayRef<int64_t> image,
       failed(checkList("pads", pads, 4, 0)) ||
       failed(checkList("dilations", dilations, 2, 1)))
     return failure();
+  for (ArrayRef<int64_t> list : {kernel, strides, pads, dilations})
+    if (llvm::any_of(list, [](int64_t each) { return each > kMaxWindowEntry; }))
+      return site.error("expects kernel sizes, strides, pads and dilations of "
+                        "at most ",
+                        kMaxWindowEntry, ", but got ", formatList(list));
+  if (std::string problem = problemOfSize(image); !problem.empty())
+    return site.error(problem);
   SmallVector<int64_t> result;
   for (size_t dim : {0, 1}) {
     int64_t window = (kernel[dim] - 1) * dilations[dim] + 1;
@@ -156,6 +183,26 @@ pipewright::nn::inferWindows(InferenceSite site, ArrayRef<int64_t> image,
     result.push_back((padded - window) / strides[dim] + 1);
   }
   return result;
+}
+
+bool pipewright::nn::hasEmptyWindow(int64_t image, int64_t low, int64_t outputs,
+                                    int64_t kernel, int64_t stride,
+                                    int64_t dilation) {
+  // The last window starts behind the image, or the first one ends before it.
+  if ((outputs - 1) * stride - low >= image || (kernel - 1) * dilation < low)
+    return true;
+  if (dilation <= image)
+    return false;
+  // Only a window that steps over the image is left: element k lies before it,
+  // the next one behind. Those windows start between two positions.
+  for (int64_t k = 0; k + 1 < kernel && k * dilation < low; ++k) {
+    int64_t first = std::max<int64_t>(image - (k + 1) * dilation + low, 0);
+    int64_t last = low - 1 - k * dilation;
+    int64_t output = (first + stride - 1) / stride;
+    if (output * stride <= last && output < outputs)
+      return true;
+  }
+  return false;
 }
 
 Value pipewright::nn::createSplat(OpBuilder &builder, Location location,

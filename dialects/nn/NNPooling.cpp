@@ -6,25 +6,13 @@
 
 #include "dialects/nn/NNGradient.h"
 #include "dialects/nn/NNInference.h"
+#include "dialects/nn/NNLimits.h"
 #include "dialects/nn/NNOps.h"
+
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace pipewright::nn;
-
-/// Whether some window along one dimension covers nothing but padding.
-static bool hasEmptyWindow(int64_t image, int64_t low, int64_t outputs,
-                           int64_t kernel, int64_t stride, int64_t dilation) {
-  for (int64_t output = 0; output < outputs; ++output) {
-    bool isEmpty = true;
-    for (int64_t k = 0; k < kernel && isEmpty; ++k) {
-      int64_t position = output * stride + k * dilation - low;
-      isEmpty = position < 0 || position >= image;
-    }
-    if (isEmpty)
-      return true;
-  }
-  return false;
-}
 
 /// The type of a pooled image.
 static FailureOr<RankedTensorType>
@@ -65,17 +53,20 @@ LogicalResult MaxPoolOp::inferReturnTypes(MLIRContext *context,
                                           Adaptor adaptor,
                                           SmallVectorImpl<Type> &types) {
   InferenceSite site{location, getOperationName()};
+  // (C4)
+  uint64_t positions = 1;
+  for (int64_t size : adaptor.getKernel())
+    positions = llvm::SaturatingMultiply<uint64_t>(positions,
+                                                   std::max<int64_t>(size, 1));
+  if (positions > 127)
+    return site.error("expects at most 127 positions in a window, but got ",
+                      positions);
   FailureOr<RankedTensorType> type =
       inferPool(site, tensorOf(adaptor.getX()), adaptor.getChannelsLast(),
                 adaptor.getKernel(), adaptor.getStrides(), adaptor.getPads(),
                 adaptor.getDilations());
   if (failed(type))
     return failure();
-  // (C4)
-  int64_t positions = ShapedType::getNumElements(adaptor.getKernel());
-  if (positions > 127)
-    return site.error("expects at most 127 positions in a window, but got ",
-                      positions);
   types.append({*type, type->clone(IntegerType::get(context, 8))});
   return success();
 }

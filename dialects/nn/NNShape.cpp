@@ -9,6 +9,7 @@
 #include "dialects/nn/NNOps.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace pipewright::nn;
@@ -133,8 +134,10 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext *context,
                         "but got size ",
                         size, " and step ", step);
     // (C3)
-    int64_t last = start + (size - 1) * step;
-    if (std::min(start, last) < 0 || std::max(start, last) >= dim)
+    int64_t way = 0, last = 0;
+    bool isFar = llvm::MulOverflow(size - 1, step, way) ||
+                 llvm::AddOverflow(start, way, last);
+    if (isFar || std::min(start, last) < 0 || std::max(start, last) >= dim)
       return site.error("expects elements in [0, ", dim, "), but got ", start,
                         " to ", last);
   }
@@ -183,8 +186,14 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext *context,
                         " entries of at least 0, but got ", formatList(list));
   SmallVector<int64_t> shape;
   for (auto [dim, low, high] :
-       llvm::zip(type.getShape(), adaptor.getLow(), adaptor.getHigh()))
-    shape.push_back(low + dim + high);
+       llvm::zip(type.getShape(), adaptor.getLow(), adaptor.getHigh())) {
+    int64_t &size = shape.emplace_back();
+    if (llvm::AddOverflow(low, dim, size) ||
+        llvm::AddOverflow(size, high, size))
+      return site.error("expects low and high of sizes that a dimension can "
+                        "have, but got ",
+                        low, " and ", high);
+  }
   types.push_back(type.clone(shape));
   return success();
 }

@@ -7,6 +7,7 @@
 
 #include "passes/nn/Passes.h"
 
+#include "dialects/nn/NNLimits.h"
 #include "dialects/nn/NNOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
@@ -31,6 +32,7 @@ private:
   void checkModel(func::FuncOp model);
   void checkNames(func::FuncOp model);
   void checkBody(func::FuncOp model);
+  void checkSize(Operation *op, Value value);
 
   bool valid = true;
 };
@@ -55,6 +57,14 @@ void ImportedVerifier::checkNames(func::FuncOp model) {
   check(model.getNumResults(), /*isArgument=*/false);
 }
 
+void ImportedVerifier::checkSize(Operation *op, Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || !type.hasStaticShape())
+    return;
+  if (std::string problem = problemOfSize(type.getShape()); !problem.empty())
+    error(op) << problem;
+}
+
 void ImportedVerifier::checkBody(func::FuncOp model) {
   model.getBody().walk([&](Operation *op) {
     if (op == model.getBody().front().getTerminator())
@@ -64,7 +74,11 @@ void ImportedVerifier::checkBody(func::FuncOp model) {
                    "compute";
     else if (isa<LaunchOp, AccumulateGradientOp>(op))
       error(op) << "does not occur before a model is differentiated";
+    for (Value result : op->getResults())
+      checkSize(op, result);
   });
+  for (Value argument : model.getArguments())
+    checkSize(model, argument);
 }
 
 void ImportedVerifier::checkModel(func::FuncOp model) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/nn/NNLimits.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -230,6 +231,57 @@ TEST_F(Interfaces, CreateInferredReportsWhatCreateWouldAbortOn) {
   EXPECT_TRUE(succeeded(createInferred<ReduceSumOp>(
       builder, op->getLoc(), a,
       {builder.getNamedAttr("axes", builder.getDenseI64ArrayAttr({0}))})));
+}
+
+/// By looking at every element of every window.
+static bool looksEmpty(int64_t image, int64_t low, int64_t outputs,
+                       int64_t kernel, int64_t stride, int64_t dilation) {
+  for (int64_t output = 0; output < outputs; ++output) {
+    bool isEmpty = true;
+    for (int64_t k = 0; k < kernel && isEmpty; ++k) {
+      int64_t position = output * stride + k * dilation - low;
+      isEmpty = position < 0 || position >= image;
+    }
+    if (isEmpty)
+      return true;
+  }
+  return false;
+}
+
+TEST(Windows, EmptyOnesAreFoundWithoutLookingAtEach) {
+  int64_t found = 0;
+  for (int64_t image = 1; image <= 6; ++image)
+    for (int64_t low = 0; low <= 7; ++low)
+      for (int64_t high = 0; high <= 7; ++high)
+        for (int64_t kernel = 1; kernel <= 4; ++kernel)
+          for (int64_t stride = 1; stride <= 5; ++stride)
+            for (int64_t dilation = 1; dilation <= 8; ++dilation) {
+              int64_t span = image + low + high - (kernel - 1) * dilation - 1;
+              if (span < 0)
+                continue;
+              int64_t outputs = span / stride + 1;
+              bool expected =
+                  looksEmpty(image, low, outputs, kernel, stride, dilation);
+              ASSERT_EQ(
+                  hasEmptyWindow(image, low, outputs, kernel, stride, dilation),
+                  expected)
+                  << image << " " << low << " " << high << " " << kernel << " "
+                  << stride << " " << dilation;
+              found += expected;
+            }
+  EXPECT_GT(found, 1000);
+  EXPECT_FALSE(hasEmptyWindow(int64_t(1) << 40, 1, int64_t(1) << 40, 3, 1, 1));
+}
+
+TEST(Limits, SizesOfTensorsAreNumbers) {
+  EXPECT_EQ(problemOfSize({}), "");
+  EXPECT_EQ(problemOfSize({int64_t(1) << 20, int64_t(1) << 20}), "");
+  EXPECT_EQ(problemOfSize({int64_t(1) << 39, 0, int64_t(1) << 39}), "");
+  EXPECT_NE(problemOfSize({int64_t(1) << 20, int64_t(1) << 20, 2}), "");
+  EXPECT_NE(problemOfSize({int64_t(1) << 40, int64_t(1) << 40, 0, -1}), "");
+  EXPECT_NE(problemOfSize({INT64_MAX, INT64_MAX}), "");
+  EXPECT_NE(problemOfSize({-1}), "");
+  EXPECT_NE(problemOfSize(SmallVector<int64_t>(65, 1)), "");
 }
 
 } // namespace
