@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <sstream>
 #include <unistd.h>
@@ -59,11 +60,22 @@ static double parseSeconds(const char *option, const std::string &text) {
   return seconds;
 }
 
-static DataSpec parsePair(const char *option, const std::string &text) {
-  const size_t equals = text.find('=');
+/// A name may hold an equals sign itself: the longest one of `named` that the
+/// text begins with is meant.
+template <typename Named>
+static void splitPair(const char *option, DataSpec &spec,
+                      const std::vector<Named> &named) {
+  const std::string text = spec.second;
+  size_t equals = text.find('=');
+  for (const Named &each : named) {
+    const size_t length = std::strlen(each.name);
+    if (text.compare(0, length, each.name) == 0 && text[length] == '=' &&
+        (equals == std::string::npos || length > equals))
+      equals = length;
+  }
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     fail(option, " expects NAME=FILE, but got '", text, "'");
-  return {text.substr(0, equals), text.substr(equals + 1)};
+  spec = {text.substr(0, equals), text.substr(equals + 1)};
 }
 
 static std::vector<int64_t> parseList(const char *option,
@@ -97,10 +109,12 @@ static const std::vector<Row> &rows() {
   using Text = std::string;
   static const std::vector<Row> table = {
       {"--data", "NAME=FILE", "training data of an input (see below)",
-       [](O &o, const Text &t) { o.data.push_back(parsePair("--data", t)); }},
+       [](O &o, const Text &t) {
+         o.data.push_back({"", t});
+       }},
       {"--eval-data", "NAME=FILE", "held-out data, never trained on",
        [](O &o, const Text &t) {
-         o.evalData.push_back(parsePair("--eval-data", t));
+         o.evalData.push_back({"", t});
        }},
       {"--eval-every", "N", "held-out loss every N steps (a fifth of them)",
        [](O &o, const Text &t) {
@@ -160,11 +174,11 @@ static const std::vector<Row> &rows() {
        [](O &o, const Text &t) { o.dumpGradients = t; }},
       {"--predict", "NAME=FILE", "evaluate these inputs instead of training",
        [](O &o, const Text &t) {
-         o.predict.push_back(parsePair("--predict", t));
+         o.predict.push_back({"", t});
        }},
       {"--output", "NAME=FILE", "write an output of --predict as .npy",
        [](O &o, const Text &t) {
-         o.outputs.push_back(parsePair("--output", t));
+         o.outputs.push_back({"", t});
        }},
       {"--guess", "TEXT", "show the model's next-byte guesses on a line",
        [](O &o, const Text &t) { o.guess = t; }},
@@ -268,6 +282,14 @@ Options Options::parse(int argc, char **argv, const Program &program) {
   }
   if (options.timeout == 0)
     options.timeout = program.device ? 60 : 8;
+  for (DataSpec &spec : options.data)
+    splitPair("--data", spec, program.inputs);
+  for (DataSpec &spec : options.evalData)
+    splitPair("--eval-data", spec, program.inputs);
+  for (DataSpec &spec : options.predict)
+    splitPair("--predict", spec, program.inputs);
+  for (DataSpec &spec : options.outputs)
+    splitPair("--output", spec, program.outputs);
   if (options.weights.empty())
     options.weights = executableFolder() + "/weights.safetensors";
   if (options.save.empty())
