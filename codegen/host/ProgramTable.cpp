@@ -9,6 +9,8 @@
 
 #include "codegen/host/RankFunctions.h"
 #include "codegen/host/RuntimeCalls.h"
+#include "dialects/nn/NNWeightNames.h"
+#include "support/Text.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -72,7 +74,7 @@ static LogicalResult writeWeight(llvm::raw_ostream &os,
   auto element = wordFor(weight, type.getElementType());
   if (failed(element))
     return failure();
-  os << "      {.name = " << stringLiteral(place.getWeight())
+  os << "      {.name = " << text::stringLiteral(nn::fileNameOf(weight))
      << ", .buffer = " << bufferText(inFile(place.getBuffer()))
      << ", .shape = \"" << joinSizes(type.getShape(), "x") << "\"";
   if (weight.getRole() != nn::WeightRole::Parameter)
@@ -190,7 +192,7 @@ static LogicalResult writeRank(llvm::raw_ostream &os,
   os << "     .setUp = " << function(RankFunction::SetUp)
      << ",\n     .memory = {\n";
   for (auto region : arena.getOps<pipe::RegionOp>())
-    os << "      {" << stringLiteral(region.getName()) << ", "
+    os << "      {" << text::stringLiteral(region.getName()) << ", "
        << region.getBuffer().getBytes() << "},\n";
   os << "     },\n     .predictedStepSeconds = "
      << llvm::format("%.6g", options.predictedStepSeconds);
@@ -206,7 +208,7 @@ static LogicalResult writePorts(llvm::raw_ostream &os, Operation *op,
     auto element = wordFor(op, port.type.getElementType());
     if (failed(element))
       return failure();
-    os << "    {.name = " << stringLiteral(port.name)
+    os << "    {.name = " << text::stringLiteral(port.name)
        << ", .type = " << *element << ", .shape = {"
        << joinSizes(port.type.getShape(), ", ") << "}";
     if (port.limit)
@@ -216,11 +218,6 @@ static LogicalResult writePorts(llvm::raw_ostream &os, Operation *op,
     os << "},\n";
   }
   return success();
-}
-
-/// Text in a raw literal; none of ours ends with the delimiter.
-static std::string rawLiteral(StringRef text) {
-  return ("R\"text(" + text + ")text\"").str();
 }
 
 static int64_t integerAttribute(ModuleOp module, StringRef name,
@@ -236,7 +233,7 @@ static void writeOptimizer(llvm::raw_ostream &os, ModuleOp module) {
   if (!optimizer)
     return;
   if (auto name = optimizer.getAs<StringAttr>("name"))
-    os << "  .optimizer = " << stringLiteral(name) << ",\n";
+    os << "  .optimizer = " << text::stringLiteral(name) << ",\n";
   std::string fields;
   auto field = [&](StringRef member, StringRef key) {
     if (auto value = optimizer.getAs<FloatAttr>(key))
@@ -255,7 +252,7 @@ LogicalResult writeProgramTable(OpBuilder &builder, const ProgramLayout &layout,
   ModuleOp module = layout.module;
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << "{\n  .name = " << stringLiteral(options.modelName) << ",\n";
+  os << "{\n  .name = " << text::stringLiteral(options.modelName) << ",\n";
   os << "  .microBatches = "
      << integerAttribute(module, pipe::PipeDialect::kMicroBatches, 1)
      << ",\n  .microBatchSize = "
@@ -274,8 +271,8 @@ LogicalResult writeProgramTable(OpBuilder &builder, const ProgramLayout &layout,
   for (const RankLayout &rank : layout.ranks)
     if (failed(writeRank(os, layout, rank, options)))
       return failure();
-  os << "  },\n  .timetable = " << rawLiteral(options.timetable)
-     << ",\n  .planJson = " << rawLiteral(options.planJson) << ",\n";
+  os << "  },\n  .timetable = " << text::rawLiteral(options.timetable)
+     << ",\n  .planJson = " << text::rawLiteral(options.planJson) << ",\n";
   if (layout.target == Target::Cuda)
     os << "  .device = &deviceProgram,\n";
   os << "}";

@@ -6,7 +6,7 @@
 
 #include "codegen/package/WeightsFile.h"
 
-#include "dialects/nn/NNOps.h"
+#include "dialects/nn/NNWeightNames.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/JSON.h"
@@ -50,7 +50,7 @@ llvm::Error writeWeights(ModuleOp module, const nn::WeightStore &weights,
   for (auto weight : module.getOps<nn::WeightOp>()) {
     RankedTensorType type = weight.getFileType();
     int64_t bytes = pipe::byteSize(type);
-    json.attributeBegin(weight.getSymName());
+    json.attributeBegin(nn::fileNameOf(weight));
     json.objectBegin();
     json.attribute("dtype", wordFor(type.getElementType()));
     json.attributeArray("shape", [&] {

@@ -7,8 +7,10 @@
 #include "frontends/onnx/ConstantTensor.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 
@@ -28,9 +30,12 @@ Type elementType(ElementKind kind, MLIRContext *context) {
 }
 
 int64_t elementCount(ArrayRef<int64_t> shape) {
+  if (llvm::is_contained(shape, 0))
+    return 0;
   int64_t count = 1;
   for (int64_t dim : shape)
-    count *= dim;
+    if (llvm::MulOverflow(count, dim, count))
+      return std::numeric_limits<int64_t>::max();
   return count;
 }
 

@@ -27,7 +27,7 @@ enum class ElementKind { Float, Int, Bool };
 
 mlir::Type elementType(ElementKind kind, mlir::MLIRContext *context);
 
-/// Product of the dimensions.
+/// Product of the dimensions; the largest number where it is larger.
 int64_t elementCount(llvm::ArrayRef<int64_t> shape);
 
 class ConstantTensor {

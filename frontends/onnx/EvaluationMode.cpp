@@ -86,7 +86,7 @@ static bool hasFoldedBatchNorm(const ModelFile &file) {
   for (const auto &node : file.graph().node()) {
     if (node.op_type() == "BatchNormalization")
       return false;
-    if (node.op_type() != "Conv")
+    if (node.op_type() != "Conv" || node.output_size() == 0)
       continue;
     if (StringRef(node.output(0)).starts_with("getitem")) {
       ++convolutions;

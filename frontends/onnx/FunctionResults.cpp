@@ -207,6 +207,12 @@ LogicalResult ResultBuilder::build() {
   Value loss = options.loss.empty() ? useScalarOutput() : attachLoss();
   if (!loss && (options.requireLoss || !options.loss.empty()))
     return failure();
+  for (const Output &output : outputs)
+    if (loss && output.name == "loss") {
+      graph.error() << "output 'loss' is not what is trained on, which is "
+                       "reported by that name: rename it in the model";
+      return failure();
+    }
   if (loss)
     outputs.insert(outputs.begin(), {"loss", loss});
   finish();

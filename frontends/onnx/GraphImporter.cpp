@@ -7,7 +7,10 @@
 
 #include "frontends/onnx/GraphImporter.h"
 
+#include "dialects/nn/NNWeightNames.h"
+
 #include "frontends/onnx/GraphOrder.h"
+#include "frontends/onnx/Names.h"
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
 
@@ -37,6 +40,7 @@ void GraphImporter::createModule(ArrayRef<InputBinding> inputs) {
   function = func::FuncOp::create(builder, loc, "model",
                                   builder.getFunctionType(types, {}));
   symbols.insert("model");
+  symbols.insert(kMetadataName);
   Block *body = function.addEntryBlock();
   builder.setInsertionPointToEnd(body);
   for (auto [i, input] : llvm::enumerate(inputs)) {
@@ -77,7 +81,8 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
     if (attribute.has_g() || attribute.graphs_size())
       return context.error()
              << "subgraph '" << attribute.name() << "' is not supported";
-  if (failed(context.resolveInputs()))
+  if (failed(context.resolveInputs()) ||
+      failed(context.expectInputs(row->inputs)))
     return failure();
   bool fold = row->fold && context.allConstant();
   if (failed(fold ? row->fold(context) : row->import(context)) ||
@@ -227,9 +232,17 @@ LogicalResult GraphImporter::copyWeight(StringRef name,
   return success();
 }
 
+/// Symbols that passes will make: stages, and the module of all kernels.
+static bool isKeptForPasses(StringRef name) {
+  unsigned stage;
+  return name == "kernels" ||
+         (name.consume_front("s") && !name.getAsInteger(10, stage));
+}
+
 std::string GraphImporter::newSymbol(StringRef name) {
   std::string symbol = name.str();
-  for (int i = 1; !symbols.insert(symbol).second; ++i)
+  for (int i = 1; isKeptForPasses(symbol) || !symbols.insert(symbol).second;
+       ++i)
     symbol = (name + "_" + Twine(i)).str();
   return symbol;
 }
@@ -240,11 +253,13 @@ void GraphImporter::declareWeight(WeightRecord &record, StringRef key) {
                                     elementType(record.element, &context));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(function);
-  nn::WeightOp::create(builder, NameLoc::get(builder.getStringAttr(key)),
-                       builder.getStringAttr(record.symbol),
-                       TypeAttr::get(type),
-                       nn::WeightRoleAttr::get(&context, record.role),
-                       /*file_rows=*/IntegerAttr());
+  auto weight = nn::WeightOp::create(
+      builder, NameLoc::get(builder.getStringAttr(key)),
+      builder.getStringAttr(record.symbol), TypeAttr::get(type),
+      nn::WeightRoleAttr::get(&context, record.role),
+      /*file_rows=*/IntegerAttr());
+  if (record.symbol != key && key != kMetadataName)
+    nn::setFileName(weight, key);
   if (record.splat)
     weights.addSplat(record.symbol, record.bytes.bytes, type.getNumElements());
   else

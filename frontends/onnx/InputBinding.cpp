@@ -7,6 +7,8 @@
 
 #include "frontends/onnx/InputBinding.h"
 
+#include "dialects/nn/NNLimits.h"
+
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -182,6 +184,9 @@ FailureOr<BoundInputs> InputBinder::bind() {
         return failure();
       binding.shape.push_back(*size);
     }
+    if (std::string problem = nn::problemOfSize(binding.shape);
+        !problem.empty())
+      return error() << "input '" << input->name() << "': " << problem;
     bound.inputs.push_back(std::move(binding));
   }
   if (failed(checkUnusedOptions()))
@@ -193,8 +198,12 @@ FailureOr<BoundInputs> InputBinder::bind() {
   if (bound.batchChange) {
     bound.originalInputs = bound.inputs;
     for (InputBinding &binding : bound.inputs)
-      if (!binding.shape.empty())
+      if (!binding.shape.empty()) {
         binding.shape.front() = bound.batchChange->wanted;
+        if (std::string problem = nn::problemOfSize(binding.shape);
+            !problem.empty())
+          return error() << "input '" << binding.name << "': " << problem;
+      }
   }
   return bound;
 }

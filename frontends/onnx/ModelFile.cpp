@@ -7,9 +7,12 @@
 
 #include "frontends/onnx/ModelFile.h"
 
+#include "frontends/onnx/InputFile.h"
+#include "frontends/onnx/Limits.h"
+#include "frontends/onnx/Names.h"
+#include "support/Text.h"
+
 #include "onnx/defs/parser.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 #include <google/protobuf/io/coded_stream.h>
@@ -23,8 +26,30 @@ InFlightDiagnostic ModelFile::error(MLIRContext &context) const {
   return emitError(UnknownLoc::get(&context)) << path << ": ";
 }
 
+/// How deep brackets are nested, outside of strings and comments. The parser
+/// calls itself for each.
+static int nestingOf(StringRef text) {
+  int depth = 0, deepest = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"' || c == '#')
+      i = std::min(text.find(c == '"' ? '"' : '\n', i + 1), text.size());
+    else if (c == '{' || c == '(' || c == '[')
+      deepest = std::max(deepest, ++depth);
+    else if (c == '}' || c == ')' || c == ']')
+      --depth;
+  }
+  return deepest;
+}
+
 static LogicalResult parseText(ModelFile &file, StringRef text,
                                MLIRContext &context) {
+  if (int depth = nestingOf(text); depth > kMaxNesting)
+    return file.error(context)
+           << "is not valid ONNX text: brackets are nested " << depth
+           << " deep; models have less than " << kMaxNesting;
+  if (text.contains('\0'))
+    return file.error(context) << "is not valid ONNX text: it has a zero byte";
   // The parser wants a terminated string, and throws on malformed numbers.
   std::string copy = text.str();
   std::string problem;
@@ -38,18 +63,14 @@ static LogicalResult parseText(ModelFile &file, StringRef text,
     problem = e.what();
   }
   StringRef firstLine = StringRef(problem).trim().split('\n').first;
-  return file.error(context) << "is not valid ONNX text: " << firstLine;
+  return file.error(context)
+         << "is not valid ONNX text: " << text::shortened(firstLine, 200);
 }
 
 static LogicalResult parseBinary(ModelFile &file, StringRef bytes,
                                  MLIRContext &context) {
   // Protobuf would print its own message beside ours.
   google::protobuf::LogSilencer silence;
-  if (bytes.size() >= size_t(INT32_MAX))
-    return file.error(context)
-           << "is " << bytes.size()
-           << " bytes, but protobuf reads less than 2 GiB: save the model "
-              "with external data";
   google::protobuf::io::CodedInputStream stream(
       reinterpret_cast<const uint8_t *>(bytes.data()), int(bytes.size()));
   if (file.proto->ParseFromCodedStream(&stream) &&
@@ -102,20 +123,21 @@ FailureOr<ModelFile> readModelFile(StringRef path, MLIRContext &context) {
   file.proto = std::make_shared<onnx::ModelProto>();
 
   bool isText = path.ends_with(".onnxtext") || path.ends_with(".onnxtxt");
-  if (llvm::sys::fs::is_directory(path))
-    return file.error(context) << "expects a file, but got a folder";
-  auto buffer = llvm::MemoryBuffer::getFile(path, isText,
-                                            /*RequiresNullTerminator=*/false);
+  llvm::Expected<FileBuffer> buffer = readRegularFile(file.path);
   if (!buffer)
-    return file.error(context)
-           << "cannot be read: " << buffer.getError().message();
+    return file.error(context) << llvm::toString(buffer.takeError());
   StringRef bytes = (*buffer)->getBuffer();
   if (bytes.empty())
     return file.error(context) << "is empty";
+  if (bytes.size() > kMaxModelBytes)
+    return file.error(context)
+           << "is " << bytes.size()
+           << " bytes, but protobuf reads less than 2 GiB: save the model "
+              "with external data";
 
   if (failed(isText ? parseText(file, bytes, context)
                     : parseBinary(file, bytes, context)) ||
-      failed(checkForm(file, context)))
+      failed(settleNames(file, context)) || failed(checkForm(file, context)))
     return failure();
   return file;
 }

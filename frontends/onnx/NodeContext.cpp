@@ -6,7 +6,9 @@
 
 #include "frontends/onnx/NodeContext.h"
 
+#include "dialects/nn/NNLimits.h"
 #include "frontends/onnx/GraphOrder.h"
+#include "frontends/onnx/Limits.h"
 
 using namespace mlir;
 using onnx::AttributeProto;
@@ -132,24 +134,37 @@ FailureOr<Shape> NodeContext::constantInts(unsigned i, StringRef what) {
                    << ", but it depends on the model's inputs or weights";
   if (tensor->kind() != ElementKind::Int || tensor->rank() > 1)
     return error() << "expects " << what << " to be a list of int64";
+  if (failed(expectComputable(tensor->shape())))
+    return failure();
   Shape result;
   for (int64_t k = 0, e = tensor->size(); k < e; ++k)
     result.push_back(tensor->intAt(k));
   return result;
 }
 
-LogicalResult NodeContext::expectInputs(unsigned atLeast, unsigned atMost) {
-  if (numInputs() < atLeast || numInputs() > atMost) {
-    auto diag = error() << "expects " << atLeast;
-    if (atMost == ~0u)
+LogicalResult NodeContext::expectInputs(InputCount count) {
+  auto [least, most] = count;
+  if (numInputs() < least || numInputs() > most) {
+    auto diag = error() << "expects " << least;
+    if (most == kAnyNumber)
       diag << " or more";
-    else if (atMost != atLeast)
-      diag << " to " << atMost;
-    return diag << " inputs, but got " << numInputs();
+    else if (most != least)
+      diag << " to " << most;
+    return diag << (least == 1 && most == 1 ? " input" : " inputs")
+                << ", but got " << numInputs();
   }
-  for (unsigned i = 0; i < atLeast; ++i)
+  for (unsigned i = 0; i < (most == kAnyNumber ? numInputs() : least); ++i)
     if (!hasInput(i))
       return error() << "expects input " << i << ", but it is left out";
+  return success();
+}
+
+LogicalResult NodeContext::expectComputable(ArrayRef<int64_t> shape) {
+  if (int64_t count = elementCount(shape); count > kMaxComputedElements)
+    return error() << "computes a constant of " << count
+                   << " elements, more than the " << kMaxComputedElements
+                   << " that are computed while compiling: make it an "
+                      "initializer or an input of the model";
   return success();
 }
 
@@ -191,6 +206,11 @@ LogicalResult NodeContext::setResult(unsigned i, Value value) {
 }
 
 LogicalResult NodeContext::setResult(unsigned i, ConstantTensor tensor) {
+  if (std::string problem = nn::problemOfSize(tensor.shape()); !problem.empty())
+    return error() << problem;
+  if (tensor.size() > kMaxMadeElements)
+    return error() << "makes a constant of " << tensor.size()
+                   << " elements, but expects at most " << kMaxMadeElements;
   if (i < numOutputs() && !outputName(i).empty())
     graph.define(outputName(i), std::move(tensor));
   return success();

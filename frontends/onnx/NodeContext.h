@@ -10,6 +10,7 @@
 #define PIPEWRIGHT_FRONTENDS_ONNX_NODECONTEXT_H
 
 #include "frontends/onnx/GraphImporter.h"
+#include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/TensorBuilder.h"
 
 namespace pipewright::frontend {
@@ -50,8 +51,9 @@ public:
   bool allConstant() const;
   /// The elements of an integer input that must be constant.
   llvm::FailureOr<Shape> constantInts(unsigned i, llvm::StringRef what);
-  /// Checks the number of inputs; the first `atLeast` must be there.
-  llvm::LogicalResult expectInputs(unsigned atLeast, unsigned atMost);
+  llvm::LogicalResult expectInputs(InputCount count);
+  /// Fails where a constant of that shape is too large to be computed here.
+  llvm::LogicalResult expectComputable(llvm::ArrayRef<int64_t> shape);
   /// Counts from the end if negative; fails unless within [0, rank).
   llvm::FailureOr<int64_t> normalizeAxis(int64_t axis, int64_t rank);
   llvm::FailureOr<Shape> normalizeAxes(llvm::ArrayRef<int64_t> axes,

@@ -18,12 +18,27 @@ namespace pipewright::frontend {
 
 class NodeContext;
 
+/// How many inputs an op has, those that are left out at the end not counted.
+/// The first `least` must be there; all of them where any number may be.
+struct InputCount {
+  unsigned least;
+  unsigned most;
+};
+inline constexpr unsigned kAnyNumber = ~0u;
+constexpr InputCount exactly(unsigned count) { return {count, count}; }
+constexpr InputCount between(unsigned least, unsigned most) {
+  return {least, most};
+}
+constexpr InputCount atLeast(unsigned least) { return {least, kAnyNumber}; }
+
 struct OpRow {
   using Function = llvm::LogicalResult (*)(NodeContext &);
 
   llvm::StringRef name;
   /// The first opset that has the op in a form that the functions know.
   int64_t since;
+  /// Checked before either function is called.
+  InputCount inputs;
   /// Builds nn ops.
   Function import;
   /// Computes the results when every input is constant; may be null.

@@ -7,6 +7,8 @@
 
 #include "frontends/onnx/TensorBuilder.h"
 
+#include "dialects/nn/NNLimits.h"
+
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
@@ -70,8 +72,13 @@ Operation *TensorBuilder::createChecked(StringRef name, ValueRange operands,
     if (resultType)
       state.addTypes(resultType);
     if (resultType || succeeded(inferTypes(state))) {
-      op = builder.create(state);
-      if (failed(verify(op))) {
+      for (Type type : state.types)
+        if (problem.empty())
+          problem =
+              nn::problemOfSize(mlir::cast<RankedTensorType>(type).getShape());
+      if (problem.empty())
+        op = builder.create(state);
+      if (op && failed(verify(op))) {
         op->erase();
         op = nullptr;
       }

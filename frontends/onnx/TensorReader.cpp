@@ -7,10 +7,13 @@
 
 #include "frontends/onnx/TensorReader.h"
 
+#include "dialects/nn/NNLimits.h"
+#include "frontends/onnx/InputFile.h"
+#include "support/Text.h"
+
 #include "llvm/ADT/APFloat.h"
+#include "llvm/Support/Alignment.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using onnx::TensorProto;
@@ -77,14 +80,13 @@ FailureOr<Shape> TensorReader::readShape(const TensorProto &tensor,
   if (tensor.has_segment())
     return error(what) << "segmented tensors are not supported";
   Shape shape;
-  int64_t count = 1;
   for (int64_t dim : tensor.dims()) {
     if (dim < 0)
       return error(what) << "expects dimensions of 0 or more, but got " << dim;
-    if (llvm::MulOverflow(count, dim, count) || count > (int64_t(1) << 40))
-      return error(what) << "the tensor is too large";
     shape.push_back(dim);
   }
+  if (std::string problem = nn::problemOfSize(shape); !problem.empty())
+    return error(what) << problem;
   return shape;
 }
 
@@ -116,37 +118,30 @@ TensorReader::readExternal(const TensorProto &tensor, StringRef what) {
       bad = value.getAsInteger(10, length.emplace());
     if (bad)
       return error(what) << "expects a number for external data " << entry.key()
-                         << ", but got '" << value << "'";
+                         << ", but got '" << text::shortened(value) << "'";
   }
   if (location.empty())
     return error(what) << "external data without a location";
-  // A model from somewhere must not read files from anywhere.
-  namespace path = llvm::sys::path;
-  bool leaves = path::is_absolute(location) ||
-                StringRef(location).contains('\\') ||
-                llvm::is_contained(llvm::make_range(path::begin(location),
-                                                    path::end(location)),
-                                   StringRef(".."));
-  if (leaves)
-    return error(what) << "external data path '" << location
-                       << "' leads out of the model's folder";
-
+  auto fileError = [&] {
+    return error(what) << "external data file '" << text::shortened(location)
+                       << "' ";
+  };
   auto &buffer = externalFiles[location];
   if (!buffer) {
-    SmallString<128> full(file.folder);
-    path::append(full, location);
-    auto read = llvm::MemoryBuffer::getFile(full, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
+    // A model from somewhere must not read files from anywhere.
+    llvm::Expected<std::string> path = findBeneath(file.folder, location);
+    if (!path)
+      return fileError() << llvm::toString(path.takeError());
+    llvm::Expected<FileBuffer> read = readRegularFile(*path);
     if (!read)
-      return error(what) << "external data file '" << full
-                         << "' cannot be read: " << read.getError().message();
+      return fileError() << llvm::toString(read.takeError());
     buffer = std::move(*read);
   }
   uint64_t size = buffer->getBufferSize();
   if (offset > size || (length && *length > size - offset))
-    return error(what) << "external data file '" << location << "' has " << size
-                       << " bytes, but offset " << offset << " and length "
-                       << length.value_or(0) << " lead beyond its end";
+    return fileError() << "has " << size << " bytes, but offset " << offset
+                       << " and length " << length.value_or(0)
+                       << " lead beyond its end";
   ArrayRef<char> bytes(buffer->getBufferStart() + offset,
                        length.value_or(size - offset));
   return Stored{bytes, buffer};
@@ -270,7 +265,10 @@ FailureOr<FloatBytes> TensorReader::readFloats(const TensorProto &tensor,
   if (failed(stored))
     return failure();
   Shape shape(tensor.dims().begin(), tensor.dims().end());
-  if (tensor.data_type() == TensorProto::FLOAT)
+  // External data may begin anywhere in its file.
+  bool isAligned =
+      llvm::isAddrAligned(llvm::Align(sizeof(float)), stored->bytes.data());
+  if (tensor.data_type() == TensorProto::FLOAT && isAligned)
     return FloatBytes{shape, stored->bytes, stored->owner};
   const TypeRow &type = *findType(tensor.data_type());
   auto floats = std::make_shared<std::vector<float>>(elementCount(shape));

@@ -16,16 +16,12 @@ namespace pipewright::frontend {
 
 template <typename OpTy>
 static LogicalResult importUnary(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   return n.setResult(0, n.b.create<OpTy>(n.value(0)));
 }
 
 /// Folds a function of floats.
 template <float (*function)(float)>
 static LogicalResult foldUnary(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   ConstantTensor result = *n.constant(0);
   if (result.kind() != ElementKind::Float)
     return n.error() << "expects a float operand";
@@ -42,8 +38,6 @@ static float negate(float v) { return -v; }
 static float reciprocal(float v) { return 1.0f / v; }
 
 static LogicalResult foldNeg(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   ConstantTensor result = *n.constant(0);
   if (result.kind() == ElementKind::Float)
     return foldUnary<negate>(n);
@@ -57,8 +51,6 @@ static LogicalResult foldNeg(NodeContext &n) {
 //===----------------------------------------------------------------------===//
 
 static LogicalResult importGelu(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   std::string name = n.stringAttribute("approximate", "none");
   auto kind = nn::symbolizeGeluApproximation(name);
   if (!kind)
@@ -71,8 +63,6 @@ static LogicalResult importGelu(NodeContext &n) {
 
 /// x * sigmoid(alpha x), which is what SiLU is called since opset 24.
 static LogicalResult importSwish(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   float alpha = n.floatAttribute("alpha", 1);
   Value x = n.value(0), scaled = x;
   if (alpha != 1)
@@ -82,8 +72,6 @@ static LogicalResult importSwish(NodeContext &n) {
 }
 
 static LogicalResult importLeakyRelu(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   float alpha = n.floatAttribute("alpha", 0.01f);
   if (alpha < 0 || alpha > 1)
     return n.error() << "alpha=" << std::to_string(alpha)
@@ -96,10 +84,10 @@ static LogicalResult importLeakyRelu(NodeContext &n) {
 /// x where positive, else slope * x; the slope is a weight that broadcasts to
 /// the input from the right.
 static LogicalResult importPRelu(NodeContext &n) {
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   Value x = n.value(0);
   Value above = n.b.create<nn::ReluOp>(x);
+  if (!above)
+    return failure();
   Value below = n.b.create<nn::MinimumOp>({x, n.b.splat(0)});
   below = n.b.create<nn::MulOp>({below, n.weight(1)});
   return n.setResult(0, n.b.create<nn::AddOp>({above, below}));
@@ -108,11 +96,11 @@ static LogicalResult importPRelu(NodeContext &n) {
 /// x where positive, else alpha * (e^x - 1); the exponent is capped at 0, so
 /// that the side not taken does not overflow.
 static LogicalResult importElu(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   float alpha = n.floatAttribute("alpha", 1);
   Value x = n.value(0);
   Value above = n.b.create<nn::ReluOp>(x);
+  if (!above)
+    return failure();
   Value power =
       n.b.create<nn::ExpOp>(n.b.create<nn::MinimumOp>({x, n.b.splat(0)}));
   Value below = n.b.create<nn::MulOp>(
@@ -122,8 +110,6 @@ static LogicalResult importElu(NodeContext &n) {
 
 /// A NaN is what differs from itself.
 static LogicalResult importIsNaN(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   auto attr =
       nn::ComparePredicateAttr::get(&n.graph.context, nn::ComparePredicate::Ne);
   return n.setResult(0, n.b.create<nn::CompareOp>(
@@ -140,16 +126,12 @@ static Value hardSigmoid(NodeContext &n, Value x, float alpha, float beta) {
 }
 
 static LogicalResult importHardSigmoid(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   float alpha = n.floatAttribute("alpha", 0.2f);
   float beta = n.floatAttribute("beta", 0.5f);
   return n.setResult(0, hardSigmoid(n, n.value(0), alpha, beta));
 }
 
 static LogicalResult importHardSwish(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   Value x = n.value(0);
   return n.setResult(
       0, n.b.create<nn::MulOp>({x, hardSigmoid(n, x, 1.0f / 6, 0.5f)}));
@@ -157,8 +139,6 @@ static LogicalResult importHardSwish(NodeContext &n) {
 
 /// Bounds are attributes up to opset 10 and inputs after.
 static LogicalResult importClip(NodeContext &n) {
-  if (failed(n.expectInputs(1, 3)))
-    return failure();
   Value x = n.value(0);
   if (!x)
     return failure();
@@ -179,13 +159,13 @@ static LogicalResult importClip(NodeContext &n) {
 
 /// log(1 + e^x) as max(x, 0) + log(1 + e^-|x|), which does not overflow.
 static LogicalResult importSoftplus(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   Value x = n.value(0);
   Value tail =
       n.b.create<nn::ExpOp>(n.b.create<nn::NegOp>(n.b.create<nn::AbsOp>(x)));
   Value log =
       n.b.create<nn::LogOp>(n.b.create<nn::AddOp>({tail, n.b.splat(1)}));
+  if (!log)
+    return failure();
   return n.setResult(0,
                      n.b.create<nn::AddOp>({n.b.create<nn::ReluOp>(x), log}));
 }
@@ -193,8 +173,6 @@ static LogicalResult importSoftplus(NodeContext &n) {
 /// An initializer that is read under a second name: exporters in evaluation
 /// mode merge equal initializers, which would tie weights that are not.
 static LogicalResult importIdentity(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   const ImportedValue &input = n.input(0);
   if (!input.isWeight() || n.graph.trainingExport)
     return n.forward(0, 0);
@@ -204,31 +182,32 @@ static LogicalResult importIdentity(NodeContext &n) {
 
 ArrayRef<OpRow> activationOps() {
   static const OpRow rows[] = {
-      {"Identity", 7, importIdentity},
-      {"Neg", 7, importUnary<nn::NegOp>, foldNeg},
-      {"Abs", 7, importUnary<nn::AbsOp>},
-      {"Exp", 7, importUnary<nn::ExpOp>, foldUnary<std::exp>},
-      {"Log", 7, importUnary<nn::LogOp>, foldUnary<std::log>},
-      {"Sqrt", 7, importUnary<nn::SqrtOp>, foldUnary<std::sqrt>},
-      {"Reciprocal", 7, importUnary<nn::ReciprocalOp>, foldUnary<reciprocal>},
-      {"Erf", 9, importUnary<nn::ErfOp>, foldUnary<std::erf>},
-      {"Tanh", 7, importUnary<nn::TanhOp>, foldUnary<std::tanh>},
-      {"Sin", 7, importFoldOnly, foldUnary<std::sin>},
-      {"Cos", 7, importFoldOnly, foldUnary<std::cos>},
-      {"Floor", 7, importFoldOnly, foldUnary<std::floor>},
-      {"Ceil", 7, importFoldOnly, foldUnary<std::ceil>},
-      {"Sigmoid", 7, importUnary<nn::SigmoidOp>},
-      {"Relu", 7, importUnary<nn::ReluOp>},
-      {"Gelu", 20, importGelu},
-      {"Swish", 24, importSwish},
-      {"LeakyRelu", 7, importLeakyRelu},
-      {"PRelu", 7, importPRelu},
-      {"Elu", 7, importElu},
-      {"IsNaN", 9, importIsNaN},
-      {"HardSigmoid", 7, importHardSigmoid},
-      {"HardSwish", 14, importHardSwish},
-      {"Clip", 7, importClip},
-      {"Softplus", 7, importSoftplus},
+      {"Identity", 7, exactly(1), importIdentity},
+      {"Neg", 7, exactly(1), importUnary<nn::NegOp>, foldNeg},
+      {"Abs", 7, exactly(1), importUnary<nn::AbsOp>},
+      {"Exp", 7, exactly(1), importUnary<nn::ExpOp>, foldUnary<std::exp>},
+      {"Log", 7, exactly(1), importUnary<nn::LogOp>, foldUnary<std::log>},
+      {"Sqrt", 7, exactly(1), importUnary<nn::SqrtOp>, foldUnary<std::sqrt>},
+      {"Reciprocal", 7, exactly(1), importUnary<nn::ReciprocalOp>,
+       foldUnary<reciprocal>},
+      {"Erf", 9, exactly(1), importUnary<nn::ErfOp>, foldUnary<std::erf>},
+      {"Tanh", 7, exactly(1), importUnary<nn::TanhOp>, foldUnary<std::tanh>},
+      {"Sin", 7, exactly(1), importFoldOnly, foldUnary<std::sin>},
+      {"Cos", 7, exactly(1), importFoldOnly, foldUnary<std::cos>},
+      {"Floor", 7, exactly(1), importFoldOnly, foldUnary<std::floor>},
+      {"Ceil", 7, exactly(1), importFoldOnly, foldUnary<std::ceil>},
+      {"Sigmoid", 7, exactly(1), importUnary<nn::SigmoidOp>},
+      {"Relu", 7, exactly(1), importUnary<nn::ReluOp>},
+      {"Gelu", 20, exactly(1), importGelu},
+      {"Swish", 24, exactly(1), importSwish},
+      {"LeakyRelu", 7, exactly(1), importLeakyRelu},
+      {"PRelu", 7, exactly(2), importPRelu},
+      {"Elu", 7, exactly(1), importElu},
+      {"IsNaN", 9, exactly(1), importIsNaN},
+      {"HardSigmoid", 7, exactly(1), importHardSigmoid},
+      {"HardSwish", 14, exactly(1), importHardSwish},
+      {"Clip", 7, between(1, 3), importClip},
+      {"Softplus", 7, exactly(1), importSoftplus},
   };
   return rows;
 }

@@ -39,7 +39,7 @@ static LogicalResult importAttention(NodeContext &n) {
   float softcap = n.floatAttribute("softcap", 0);
   n.intAttribute("qk_matmul_output_mode", 0);
   n.intAttribute("softmax_precision", 0);
-  if (failed(n.expectInputs(3, 6)) || failed(n.expectUnread(1)))
+  if (failed(n.expectUnread(1)))
     return failure();
   if (n.hasInput(4) || n.hasInput(5))
     return n.error() << "past keys and values are not supported";
@@ -75,7 +75,7 @@ static LogicalResult importAttention(NodeContext &n) {
 
 ArrayRef<OpRow> attentionOps() {
   static const OpRow rows[] = {
-      {"Attention", 23, importAttention},
+      {"Attention", 23, between(3, 6), importAttention},
   };
   return rows;
 }

@@ -83,6 +83,11 @@ broadcastConstants(NodeContext &n) {
       return n.error() << "the shapes of the operands do not broadcast";
     shape = *joined;
   }
+  bool isUniform = true;
+  for (unsigned i = 0; i < n.numInputs(); ++i)
+    isUniform &= n.constant(i)->isSplat();
+  if (!isUniform && failed(n.expectComputable(shape)))
+    return failure();
   SmallVector<ConstantTensor> result;
   for (unsigned i = 0; i < n.numInputs(); ++i)
     result.push_back(broadcastTensor(*n.constant(i), shape));
@@ -97,8 +102,6 @@ static LogicalResult checkSameKind(NodeContext &n, unsigned a, unsigned b) {
 
 template <Arithmetic op>
 static LogicalResult foldArithmetic(NodeContext &n) {
-  if (failed(n.expectInputs(1, op == Arithmetic::Sub ? 2 : ~0u)))
-    return failure();
   FailureOr<SmallVector<ConstantTensor>> operands = broadcastConstants(n);
   if (failed(operands))
     return failure();
@@ -132,16 +135,12 @@ static LogicalResult foldArithmetic(NodeContext &n) {
 
 template <typename OpTy>
 static LogicalResult importBinary(NodeContext &n) {
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   return n.setResult(0, n.b.create<OpTy>({n.value(0), n.value(1)}));
 }
 
 /// Sum, Max and Min take any number of operands.
 template <typename OpTy>
 static LogicalResult importVariadic(NodeContext &n) {
-  if (failed(n.expectInputs(1, ~0u)))
-    return failure();
   Value result = n.value(0);
   for (unsigned i = 1; i < n.numInputs(); ++i)
     result = n.b.create<OpTy>({result, n.value(i)});
@@ -149,8 +148,6 @@ static LogicalResult importVariadic(NodeContext &n) {
 }
 
 static LogicalResult importMean(NodeContext &n) {
-  if (failed(n.expectInputs(1, ~0u)))
-    return failure();
   Value sum = n.value(0);
   for (unsigned i = 1; i < n.numInputs(); ++i)
     sum = n.b.create<nn::AddOp>({sum, n.value(i)});
@@ -161,8 +158,6 @@ static LogicalResult importMean(NodeContext &n) {
 /// Small constant powers become products and roots, the form that fusion
 /// knows and that has the cheaper gradient.
 static LogicalResult importPow(NodeContext &n) {
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   Value x = n.value(0);
   const ConstantTensor *exponent = n.constant(1);
   if (x && exponent && exponent->size() == 1 && exponent->rank() <= n.rank(0)) {
@@ -219,7 +214,7 @@ static bool compareValues(T a, T b) {
 
 template <nn::ComparePredicate predicate>
 static LogicalResult foldCompare(NodeContext &n) {
-  if (failed(n.expectInputs(2, 2)) || failed(checkSameKind(n, 0, 1)))
+  if (failed(checkSameKind(n, 0, 1)))
     return failure();
   FailureOr<SmallVector<ConstantTensor>> operands = broadcastConstants(n);
   if (failed(operands))
@@ -240,8 +235,6 @@ static LogicalResult foldCompare(NodeContext &n) {
 
 template <nn::ComparePredicate predicate>
 static LogicalResult importCompare(NodeContext &n) {
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   auto attr = nn::ComparePredicateAttr::get(&n.graph.context, predicate);
   return n.setResult(0, n.b.create<nn::CompareOp>(
                             {n.value(0), n.value(1)},
@@ -250,7 +243,7 @@ static LogicalResult importCompare(NodeContext &n) {
 
 template <char op>
 static LogicalResult foldLogic(NodeContext &n) {
-  if (failed(n.expectInputs(2, 2)) || failed(checkSameKind(n, 0, 1)))
+  if (failed(checkSameKind(n, 0, 1)))
     return failure();
   FailureOr<SmallVector<ConstantTensor>> operands = broadcastConstants(n);
   if (failed(operands))
@@ -258,8 +251,9 @@ static LogicalResult foldLogic(NodeContext &n) {
   if (operands->front().kind() != ElementKind::Bool)
     return n.error() << "expects bool operands";
   const ConstantTensor &a = (*operands)[0], &b = (*operands)[1];
-  ConstantTensor result(ElementKind::Bool, a.shape());
-  for (int64_t k = 0, e = result.size(); k < e; ++k) {
+  ConstantTensor result(ElementKind::Bool, a.shape(),
+                        a.isSplat() && b.isSplat());
+  for (int64_t k = 0, e = result.storedSize(); k < e; ++k) {
     bool x = a.boolAt(k), y = b.boolAt(k);
     result.setBool(k, op == '&' ? x && y : op == '|' ? x || y : x != y);
   }
@@ -267,8 +261,6 @@ static LogicalResult foldLogic(NodeContext &n) {
 }
 
 static LogicalResult importXor(NodeContext &n) {
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   auto attr =
       nn::ComparePredicateAttr::get(&n.graph.context, nn::ComparePredicate::Ne);
   return n.setResult(0, n.b.create<nn::CompareOp>(
@@ -277,8 +269,6 @@ static LogicalResult importXor(NodeContext &n) {
 }
 
 static LogicalResult foldNot(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   ConstantTensor result = *n.constant(0);
   if (result.kind() != ElementKind::Bool)
     return n.error() << "expects a bool operand";
@@ -288,13 +278,11 @@ static LogicalResult foldNot(NodeContext &n) {
 }
 
 static LogicalResult importNot(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   return n.setResult(0, n.b.create<nn::LogicalNotOp>(n.value(0)));
 }
 
 static LogicalResult foldWhere(NodeContext &n) {
-  if (failed(n.expectInputs(3, 3)) || failed(checkSameKind(n, 1, 2)))
+  if (failed(checkSameKind(n, 1, 2)))
     return failure();
   FailureOr<SmallVector<ConstantTensor>> operands = broadcastConstants(n);
   if (failed(operands))
@@ -302,8 +290,11 @@ static LogicalResult foldWhere(NodeContext &n) {
   const ConstantTensor &condition = operands->front();
   if (condition.kind() != ElementKind::Bool)
     return n.error() << "expects a bool condition";
-  ConstantTensor result((*operands)[1].kind(), condition.shape());
-  for (int64_t k = 0, e = result.size(); k < e; ++k)
+  ConstantTensor result((*operands)[1].kind(), condition.shape(),
+                        llvm::all_of(*operands, [](const ConstantTensor &each) {
+                          return each.isSplat();
+                        }));
+  for (int64_t k = 0, e = result.storedSize(); k < e; ++k)
     result.copyElement(k, (*operands)[condition.boolAt(k) ? 1 : 2], k);
   return n.setResult(0, std::move(result));
 }
@@ -311,8 +302,6 @@ static LogicalResult foldWhere(NodeContext &n) {
 /// A mask that is true above the diagonal is turned around, so that attention
 /// always reads where(causal, scores, -inf).
 static LogicalResult importWhere(NodeContext &n) {
-  if (failed(n.expectInputs(3, 3)))
-    return failure();
   if (const ConstantTensor *condition = n.constant(0)) {
     if (matchCausal(*condition).kind == CausalPattern::NotLower) {
       ConstantTensor turned = *condition;
@@ -351,8 +340,6 @@ static LogicalResult castTo(NodeContext &n, ElementKind kind) {
 }
 
 static LogicalResult importCast(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   FailureOr<ElementKind> kind = castTarget(n);
   if (failed(kind))
     return failure();
@@ -361,8 +348,6 @@ static LogicalResult importCast(NodeContext &n) {
 
 static LogicalResult importCastLike(NodeContext &n) {
   n.intAttribute("saturate", 1);
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   return castTo(n, n.input(1).element);
 }
 
@@ -370,28 +355,31 @@ ArrayRef<OpRow> elementwiseOps() {
   using P = nn::ComparePredicate;
   using A = Arithmetic;
   static const OpRow rows[] = {
-      {"Add", 7, importBinary<nn::AddOp>, foldArithmetic<A::Add>},
-      {"Sub", 7, importBinary<nn::SubOp>, foldArithmetic<A::Sub>},
-      {"Mul", 7, importBinary<nn::MulOp>, foldArithmetic<A::Mul>},
-      {"Div", 7, importBinary<nn::DivOp>, foldArithmetic<A::Div>},
-      {"Mod", 10, importMod, foldMod},
-      {"Pow", 7, importPow, foldArithmetic<A::Pow>},
-      {"Sum", 8, importVariadic<nn::AddOp>, foldArithmetic<A::Add>},
-      {"Max", 8, importVariadic<nn::MaximumOp>, foldArithmetic<A::Max>},
-      {"Min", 8, importVariadic<nn::MinimumOp>, foldArithmetic<A::Min>},
-      {"Mean", 8, importMean},
-      {"Equal", 7, importCompare<P::Eq>, foldCompare<P::Eq>},
-      {"Less", 7, importCompare<P::Lt>, foldCompare<P::Lt>},
-      {"LessOrEqual", 12, importCompare<P::Le>, foldCompare<P::Le>},
-      {"Greater", 7, importCompare<P::Gt>, foldCompare<P::Gt>},
-      {"GreaterOrEqual", 12, importCompare<P::Ge>, foldCompare<P::Ge>},
-      {"And", 7, importBinary<nn::LogicalAndOp>, foldLogic<'&'>},
-      {"Or", 7, importBinary<nn::LogicalOrOp>, foldLogic<'|'>},
-      {"Xor", 7, importXor, foldLogic<'^'>},
-      {"Not", 7, importNot, foldNot},
-      {"Where", 9, importWhere, foldWhere},
-      {"Cast", 7, importCast, importCast},
-      {"CastLike", 15, importCastLike, importCastLike},
+      {"Add", 7, exactly(2), importBinary<nn::AddOp>, foldArithmetic<A::Add>},
+      {"Sub", 7, exactly(2), importBinary<nn::SubOp>, foldArithmetic<A::Sub>},
+      {"Mul", 7, exactly(2), importBinary<nn::MulOp>, foldArithmetic<A::Mul>},
+      {"Div", 7, exactly(2), importBinary<nn::DivOp>, foldArithmetic<A::Div>},
+      {"Mod", 10, exactly(2), importMod, foldMod},
+      {"Pow", 7, exactly(2), importPow, foldArithmetic<A::Pow>},
+      {"Sum", 8, atLeast(1), importVariadic<nn::AddOp>, foldArithmetic<A::Add>},
+      {"Max", 8, atLeast(1), importVariadic<nn::MaximumOp>,
+       foldArithmetic<A::Max>},
+      {"Min", 8, atLeast(1), importVariadic<nn::MinimumOp>,
+       foldArithmetic<A::Min>},
+      {"Mean", 8, atLeast(1), importMean},
+      {"Equal", 7, exactly(2), importCompare<P::Eq>, foldCompare<P::Eq>},
+      {"Less", 7, exactly(2), importCompare<P::Lt>, foldCompare<P::Lt>},
+      {"LessOrEqual", 12, exactly(2), importCompare<P::Le>, foldCompare<P::Le>},
+      {"Greater", 7, exactly(2), importCompare<P::Gt>, foldCompare<P::Gt>},
+      {"GreaterOrEqual", 12, exactly(2), importCompare<P::Ge>,
+       foldCompare<P::Ge>},
+      {"And", 7, exactly(2), importBinary<nn::LogicalAndOp>, foldLogic<'&'>},
+      {"Or", 7, exactly(2), importBinary<nn::LogicalOrOp>, foldLogic<'|'>},
+      {"Xor", 7, exactly(2), importXor, foldLogic<'^'>},
+      {"Not", 7, exactly(1), importNot, foldNot},
+      {"Where", 9, exactly(3), importWhere, foldWhere},
+      {"Cast", 7, exactly(1), importCast, importCast},
+      {"CastLike", 15, exactly(2), importCastLike, importCastLike},
   };
   return rows;
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/onnx/Limits.h"
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/ops/Broadcasting.h"
@@ -43,8 +44,6 @@ static LogicalResult importConstant(NodeContext &n) {
 /// Uniform, so it is one element in memory whatever the size. The ONNX
 /// project's light models write their weights this way.
 static LogicalResult importConstantOfShape(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   FailureOr<Shape> shape = n.constantInts(0, "shape");
   if (failed(shape))
     return failure();
@@ -68,8 +67,6 @@ static LogicalResult importConstantOfShape(NodeContext &n) {
 }
 
 static LogicalResult importShape(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   int64_t rank = n.rank(0);
   auto clamp = [&](int64_t i) {
     return std::clamp<int64_t>(i < 0 ? i + rank : i, 0, rank);
@@ -82,8 +79,6 @@ static LogicalResult importShape(NodeContext &n) {
 }
 
 static LogicalResult importSize(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   return n.setResult(0, ConstantTensor::scalar(elementCount(n.shape(0))));
 }
 
@@ -93,8 +88,6 @@ static LogicalResult importNotConstant(NodeContext &n) {
 }
 
 static LogicalResult foldRange(NodeContext &n) {
-  if (failed(n.expectInputs(3, 3)))
-    return failure();
   const ConstantTensor &start = *n.constant(0), &limit = *n.constant(1),
                        &delta = *n.constant(2);
   if (start.size() != 1 || limit.size() != 1 || delta.size() != 1)
@@ -106,10 +99,9 @@ static LogicalResult foldRange(NodeContext &n) {
     if (step == 0)
       return n.error() << "expects a step other than 0";
     double count = std::ceil((double(last) - double(first)) / double(step));
-    if (count > 1e8)
+    if (count > double(kMaxComputedElements))
       return n.error() << "the range is too long";
-    ConstantTensor result(ElementKind::Int,
-                          {std::max<int64_t>(int64_t(count), 0)});
+    ConstantTensor result(ElementKind::Int, {int64_t(std::max(count, 0.0))});
     for (int64_t i = 0, e = result.size(); i < e; ++i)
       result.setInt(i, first + i * step);
     return n.setResult(0, std::move(result));
@@ -119,10 +111,9 @@ static LogicalResult foldRange(NodeContext &n) {
     return n.error() << "expects numbers of one element type";
   float first = start.floatAt(0), step = delta.floatAt(0);
   float count = std::ceil((limit.floatAt(0) - first) / step);
-  if (!(count <= 1e8f))
+  if (!(count <= float(kMaxComputedElements)))
     return n.error() << "the range is too long";
-  ConstantTensor result(ElementKind::Float,
-                        {std::max<int64_t>(int64_t(count), 0)});
+  ConstantTensor result(ElementKind::Float, {int64_t(std::max(count, 0.0f))});
   for (int64_t i = 0, e = result.size(); i < e; ++i)
     result.setFloat(i, first + float(i) * step);
   return n.setResult(0, std::move(result));
@@ -131,8 +122,6 @@ static LogicalResult foldRange(NodeContext &n) {
 /// Keeps the lower or upper triangle of the last two dimensions.
 static LogicalResult importTrilu(NodeContext &n) {
   bool upper = n.intAttribute("upper", 1);
-  if (failed(n.expectInputs(1, 2)))
-    return failure();
   int64_t k = 0;
   if (n.hasInput(1)) {
     FailureOr<Shape> given = n.constantInts(1, "diagonal");
@@ -144,8 +133,12 @@ static LogicalResult importTrilu(NodeContext &n) {
   if (rank < 2)
     return n.error() << "expects rank 2 or more, but got " << rank;
   int64_t rows = n.shape(0)[rank - 2], columns = n.shape(0)[rank - 1];
+  // Beyond the matrix one diagonal is as good as another.
+  k = std::clamp(k, -rows - 1, columns + 1);
   const ConstantTensor *constant = n.constant(0);
   if (constant) {
+    if (failed(n.expectComputable(n.shape(0))))
+      return failure();
     ConstantTensor result(constant->kind(), n.shape(0));
     for (int64_t i = 0, e = result.size(); i < e; ++i) {
       int64_t column = i % columns, row = i / columns % rows;
@@ -167,14 +160,15 @@ static LogicalResult importTrilu(NodeContext &n) {
 static LogicalResult importEyeLike(NodeContext &n) {
   int64_t k = n.intAttribute("k", 0);
   int64_t type = n.intAttribute("dtype", 0);
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   if (n.rank(0) != 2)
     return n.error() << "expects rank 2, but got " << n.rank(0);
   ElementKind kind = n.input(0).element;
   if (type)
     kind = elementKindOf(int32_t(type)).value_or(kind);
   int64_t rows = n.shape(0)[0], columns = n.shape(0)[1];
+  if (failed(n.expectComputable({rows, columns})))
+    return failure();
+  k = std::clamp(k, -rows - 1, columns + 1);
   ConstantTensor result(ElementKind::Int, {rows, columns});
   for (int64_t row = 0; row < rows; ++row)
     if (row + k >= 0 && row + k < columns)
@@ -184,13 +178,13 @@ static LogicalResult importEyeLike(NodeContext &n) {
 
 ArrayRef<OpRow> generatorOps() {
   static const OpRow rows[] = {
-      {"Constant", 7, importConstant},
-      {"ConstantOfShape", 9, importConstantOfShape},
-      {"Shape", 7, importShape},
-      {"Size", 7, importSize},
-      {"Range", 11, importNotConstant, foldRange},
-      {"Trilu", 14, importTrilu, importTrilu},
-      {"EyeLike", 9, importEyeLike},
+      {"Constant", 7, exactly(0), importConstant},
+      {"ConstantOfShape", 9, exactly(1), importConstantOfShape},
+      {"Shape", 7, exactly(1), importShape},
+      {"Size", 7, exactly(1), importSize},
+      {"Range", 11, exactly(3), importNotConstant, foldRange},
+      {"Trilu", 14, between(1, 2), importTrilu, importTrilu},
+      {"EyeLike", 9, exactly(1), importEyeLike},
   };
   return rows;
 }

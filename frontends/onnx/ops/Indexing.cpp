@@ -74,7 +74,7 @@ static FailureOr<SliceBounds> readBounds(NodeContext &n) {
 }
 
 static LogicalResult importSlice(NodeContext &n) {
-  if (failed(n.expectInputs(n.opset < 10 ? 1 : 3, 5)))
+  if (failed(n.expectInputs({n.opset < 10 ? 1u : 3u, 5})))
     return failure();
   FailureOr<SliceBounds> bounds = readBounds(n);
   if (failed(bounds))
@@ -94,7 +94,9 @@ static LogicalResult importSlice(NodeContext &n) {
     };
     int64_t start = clamp(bounds->starts[i]), end = clamp(bounds->ends[i]);
     int64_t span = step > 0 ? end - start : start - end;
-    int64_t stride = step > 0 ? step : -step;
+    // Longer steps than the dimension lead nowhere either.
+    int64_t stride =
+        step > 0 ? std::min(step, dim + 1) : -std::max(step, -dim - 1);
     starts[axis] = start;
     sizes[axis] = span > 0 ? (span + stride - 1) / stride : 0;
     steps[axis] = step;
@@ -123,8 +125,6 @@ static LogicalResult importSlice(NodeContext &n) {
 //===----------------------------------------------------------------------===//
 
 static LogicalResult importSplit(NodeContext &n) {
-  if (failed(n.expectInputs(1, 2)))
-    return failure();
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", 0), n.rank(0));
   int64_t parts = n.intAttribute("num_outputs", n.numOutputs());
@@ -140,15 +140,16 @@ static LogicalResult importSplit(NodeContext &n) {
       return failure();
     sizes = *given;
   }
-  if (sizes.empty()) {
+  if (sizes.empty() && parts == int64_t(n.numOutputs())) {
     // Since opset 18 the last part may be smaller.
-    int64_t size = parts > 0 ? (dim + parts - 1) / parts : 0;
+    int64_t size = (dim + parts - 1) / parts;
     for (int64_t i = 0, left = dim; i < parts; ++i, left -= size)
       sizes.push_back(std::min(size, left));
   }
   int64_t sum = 0;
   for (int64_t size : sizes)
-    sum += size > 0 ? size : dim + 1;
+    sum =
+        std::min(sum + (size > 0 ? std::min(size, dim + 1) : dim + 1), dim + 1);
   if (sum != dim || sizes.size() != n.numOutputs()) {
     auto diag = n.error() << "cannot split dimension " << *axis << " of size "
                           << dim << " into [";
@@ -169,8 +170,6 @@ static LogicalResult importSplit(NodeContext &n) {
 }
 
 static LogicalResult importConcat(NodeContext &n) {
-  if (failed(n.expectInputs(1, ~0u)))
-    return failure();
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", 1), n.rank(0));
   if (failed(axis))
@@ -187,8 +186,6 @@ static LogicalResult importConcat(NodeContext &n) {
 }
 
 static LogicalResult foldConcat(NodeContext &n) {
-  if (failed(n.expectInputs(1, ~0u)))
-    return failure();
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", 1), n.rank(0));
   if (failed(axis))
@@ -203,6 +200,8 @@ static LogicalResult foldConcat(NodeContext &n) {
       return n.error() << "the operands do not fit together";
     shape[*axis] += other[*axis];
   }
+  if (failed(n.expectComputable(shape)))
+    return failure();
   ConstantTensor result(n.input(0).element, shape);
   ArrayRef<int64_t> dims = shape;
   int64_t inner = elementCount(dims.drop_front(*axis + 1));
@@ -223,6 +222,8 @@ static FailureOr<Shape> readIndices(NodeContext &n, int64_t dim) {
   const ConstantTensor &indices = *n.constant(1);
   if (indices.kind() != ElementKind::Int)
     return n.error() << "expects integer indices";
+  if (failed(n.expectComputable(indices.shape())))
+    return failure();
   Shape result;
   for (int64_t i = 0, e = indices.size(); i < e; ++i) {
     int64_t index = indices.intAt(i);
@@ -242,8 +243,6 @@ static Shape gatheredShape(NodeContext &n, int64_t axis) {
 }
 
 static LogicalResult foldGather(NodeContext &n) {
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", 0), n.rank(0));
   if (failed(axis))
@@ -252,14 +251,16 @@ static LogicalResult foldGather(NodeContext &n) {
   FailureOr<Shape> indices = readIndices(n, dim);
   if (failed(indices))
     return failure();
+  Shape shape = gatheredShape(n, *axis);
+  if (!n.constant(0)->isSplat() && failed(n.expectComputable(shape)))
+    return failure();
   int64_t inner = elementCount(n.shape(0).drop_front(*axis + 1));
   int64_t count = indices->size();
-  return n.setResult(
-      0, n.constant(0)->remapped(gatheredShape(n, *axis), [&](int64_t index) {
-        int64_t outer = index / (inner * count);
-        int64_t row = (*indices)[index / inner % count];
-        return (outer * dim + row) * inner + index % inner;
-      }));
+  return n.setResult(0, n.constant(0)->remapped(shape, [&](int64_t index) {
+    int64_t outer = index / (inner * count);
+    int64_t row = (*indices)[index / inner % count];
+    return (outer * dim + row) * inner + index % inner;
+  }));
 }
 
 /// Rows of a table by computed indices; a table of higher rank is looked up
@@ -276,8 +277,6 @@ static Value lookUp(NodeContext &n) {
 }
 
 static LogicalResult importGather(NodeContext &n) {
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", 0), n.rank(0));
   if (failed(axis))
@@ -323,7 +322,7 @@ static LogicalResult importGather(NodeContext &n) {
 /// Pads are an attribute up to opset 10 and an input after.
 static LogicalResult importPad(NodeContext &n) {
   std::string mode = n.stringAttribute("mode", "constant");
-  if (failed(n.expectInputs(n.opset < 11 ? 1 : 2, 4)))
+  if (failed(n.expectInputs({n.opset < 11 ? 1u : 2u, 4})))
     return failure();
   Shape pads;
   if (n.opset < 11) {
@@ -369,11 +368,11 @@ static LogicalResult importPad(NodeContext &n) {
 
 ArrayRef<OpRow> indexingOps() {
   static const OpRow rows[] = {
-      {"Slice", 7, importSlice, importSlice},
-      {"Split", 7, importSplit, importSplit},
-      {"Concat", 7, importConcat, foldConcat},
-      {"Gather", 7, importGather, foldGather},
-      {"Pad", 7, importPad},
+      {"Slice", 7, between(1, 5), importSlice, importSlice},
+      {"Split", 7, between(1, 2), importSplit, importSplit},
+      {"Concat", 7, atLeast(1), importConcat, foldConcat},
+      {"Gather", 7, exactly(2), importGather, foldGather},
+      {"Pad", 7, between(1, 4), importPad},
   };
   return rows;
 }

@@ -51,8 +51,6 @@ static Value broadcastBatch(NodeContext &n, Value x, ArrayRef<int64_t> batch) {
 }
 
 static LogicalResult importMatMul(NodeContext &n) {
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   Value a = n.weight(0), b = n.weight(1);
   if (!a || !b)
     return failure();
@@ -89,8 +87,6 @@ static LogicalResult importGemm(NodeContext &n) {
   bool transposeB = n.intAttribute("transB", 0);
   float alpha = n.floatAttribute("alpha", 1),
         beta = n.floatAttribute("beta", 1);
-  if (failed(n.expectInputs(2, 3)))
-    return failure();
   if (n.rank(0) != 2 || n.rank(1) != 2)
     return n.error() << "expects matrices, but got ranks " << n.rank(0)
                      << " and " << n.rank(1);
@@ -112,8 +108,6 @@ static LogicalResult importGemm(NodeContext &n) {
 
 static LogicalResult importConv(NodeContext &n) {
   int64_t groups = n.intAttribute("group", 1);
-  if (failed(n.expectInputs(2, 3)))
-    return failure();
   if (n.rank(1) != n.rank(0))
     return n.error() << "expects a filter of the input's rank " << n.rank(0)
                      << ", but got rank " << n.rank(1);
@@ -135,9 +129,9 @@ static LogicalResult importConv(NodeContext &n) {
 
 ArrayRef<OpRow> linearOps() {
   static const OpRow rows[] = {
-      {"MatMul", 7, importMatMul},
-      {"Gemm", 7, importGemm},
-      {"Conv", 7, importConv},
+      {"MatMul", 7, exactly(2), importMatMul},
+      {"Gemm", 7, between(2, 3), importGemm},
+      {"Conv", 7, between(2, 3), importConv},
   };
   return rows;
 }

@@ -35,8 +35,6 @@ static LogicalResult importCrossEntropy(NodeContext &n, Value logits) {
 }
 
 static LogicalResult importSoftmaxCrossEntropyLoss(NodeContext &n) {
-  if (failed(n.expectInputs(2, 3)))
-    return failure();
   if (n.rank(0) < 2)
     return n.error() << "expects scores of rank 2 or more, but got rank "
                      << n.rank(0);
@@ -52,8 +50,6 @@ static LogicalResult importSoftmaxCrossEntropyLoss(NodeContext &n) {
 
 /// The loss of log probabilities is cross entropy of what they came from.
 static LogicalResult importNegativeLogLikelihoodLoss(NodeContext &n) {
-  if (failed(n.expectInputs(2, 3)))
-    return failure();
   Value x = n.value(0);
   if (!x)
     return failure();
@@ -65,8 +61,10 @@ static LogicalResult importNegativeLogLikelihoodLoss(NodeContext &n) {
 
 ArrayRef<OpRow> lossOps() {
   static const OpRow rows[] = {
-      {"SoftmaxCrossEntropyLoss", 12, importSoftmaxCrossEntropyLoss},
-      {"NegativeLogLikelihoodLoss", 12, importNegativeLogLikelihoodLoss},
+      {"SoftmaxCrossEntropyLoss", 12, between(2, 3),
+       importSoftmaxCrossEntropyLoss},
+      {"NegativeLogLikelihoodLoss", 12, between(2, 3),
+       importNegativeLogLikelihoodLoss},
   };
   return rows;
 }

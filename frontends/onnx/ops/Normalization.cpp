@@ -39,7 +39,7 @@ static LogicalResult importBatchNormalization(NodeContext &n) {
                                : n.intAttribute("training_mode", 0) != 0;
   if (n.opset < 9 && n.intAttribute("spatial", 1) != 1)
     return n.error() << "spatial=0 is not supported";
-  if (failed(n.expectInputs(5, 5)) || failed(n.expectUnread(1)))
+  if (failed(n.expectUnread(1)))
     return failure();
   if (!training)
     ++n.graph.inferenceBatchNorms;
@@ -68,7 +68,7 @@ static LogicalResult importBatchNormalization(NodeContext &n) {
 static LogicalResult importLayerNormalization(NodeContext &n) {
   float epsilon = n.floatAttribute("epsilon", 1e-5f);
   n.intAttribute("stash_type", 1);
-  if (failed(n.expectInputs(2, 3)) || failed(n.expectUnread(1)))
+  if (failed(n.expectUnread(1)))
     return failure();
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", -1), n.rank(0));
@@ -95,8 +95,6 @@ static LogicalResult importLayerNormalization(NodeContext &n) {
 static LogicalResult importRmsNormalization(NodeContext &n) {
   float epsilon = n.floatAttribute("epsilon", 1e-5f);
   n.intAttribute("stash_type", 1);
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", -1), n.rank(0));
   if (failed(axis))
@@ -115,8 +113,6 @@ static LogicalResult importRmsNormalization(NodeContext &n) {
 /// single dimension.
 template <typename OpTy>
 static LogicalResult importSoftmax(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   bool flattens = n.opset < 13;
   int64_t rank = n.rank(0);
   FailureOr<int64_t> axis =
@@ -144,10 +140,11 @@ static LogicalResult importLrn(NodeContext &n) {
   float alpha = n.floatAttribute("alpha", 1e-4f);
   float beta = n.floatAttribute("beta", 0.75f);
   float bias = n.floatAttribute("bias", 1);
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
-  if (size < 1 || n.rank(0) < 2)
-    return n.error() << "expects size of 1 or more and rank 2 or more";
+  constexpr int64_t maxSize = 1024;
+  if (size < 1 || size > maxSize || n.rank(0) < 2)
+    return n.error() << "expects size of 1 to " << maxSize
+                     << " and rank 2 or more, but got size " << size
+                     << " and rank " << n.rank(0);
   Value x = n.value(0);
   Shape low(n.rank(0), 0), high(n.rank(0), 0);
   low[1] = (size - 1) / 2;
@@ -168,12 +165,12 @@ static LogicalResult importLrn(NodeContext &n) {
 
 ArrayRef<OpRow> normalizationOps() {
   static const OpRow rows[] = {
-      {"BatchNormalization", 7, importBatchNormalization},
-      {"LayerNormalization", 17, importLayerNormalization},
-      {"RMSNormalization", 23, importRmsNormalization},
-      {"Softmax", 7, importSoftmax<nn::SoftmaxOp>},
-      {"LogSoftmax", 7, importSoftmax<nn::LogSoftmaxOp>},
-      {"LRN", 7, importLrn},
+      {"BatchNormalization", 7, exactly(5), importBatchNormalization},
+      {"LayerNormalization", 17, between(2, 3), importLayerNormalization},
+      {"RMSNormalization", 23, exactly(2), importRmsNormalization},
+      {"Softmax", 7, exactly(1), importSoftmax<nn::SoftmaxOp>},
+      {"LogSoftmax", 7, exactly(1), importSoftmax<nn::LogSoftmaxOp>},
+      {"LRN", 7, exactly(1), importLrn},
   };
   return rows;
 }

@@ -15,7 +15,7 @@ namespace pipewright::frontend {
 static LogicalResult importMaxPool(NodeContext &n) {
   if (n.intAttribute("storage_order", 0) != 0)
     return n.error() << "storage_order=1 is not supported";
-  if (failed(n.expectInputs(1, 1)) || failed(n.expectUnread(1)))
+  if (failed(n.expectUnread(1)))
     return failure();
   FailureOr<Window> window = readWindow(n, {});
   if (failed(window))
@@ -30,8 +30,6 @@ static LogicalResult importMaxPool(NodeContext &n) {
 
 static LogicalResult importAveragePool(NodeContext &n) {
   bool countPads = n.intAttribute("count_include_pad", 0);
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   FailureOr<Window> window = readWindow(n, {});
   if (failed(window))
     return failure();
@@ -52,8 +50,6 @@ static LogicalResult importAveragePool(NodeContext &n) {
 
 template <typename OpTy>
 static LogicalResult importGlobalPool(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   if (n.rank(0) < 3)
     return n.error() << "expects rank 3 or more, but got " << n.rank(0);
   Shape axes = llvm::to_vector<4>(llvm::seq<int64_t>(2, n.rank(0)));
@@ -62,10 +58,10 @@ static LogicalResult importGlobalPool(NodeContext &n) {
 
 ArrayRef<OpRow> poolingOps() {
   static const OpRow rows[] = {
-      {"MaxPool", 7, importMaxPool},
-      {"AveragePool", 7, importAveragePool},
-      {"GlobalAveragePool", 7, importGlobalPool<nn::ReduceMeanOp>},
-      {"GlobalMaxPool", 7, importGlobalPool<nn::ReduceMaxOp>},
+      {"MaxPool", 7, exactly(1), importMaxPool},
+      {"AveragePool", 7, exactly(1), importAveragePool},
+      {"GlobalAveragePool", 7, exactly(1), importGlobalPool<nn::ReduceMeanOp>},
+      {"GlobalMaxPool", 7, exactly(1), importGlobalPool<nn::ReduceMaxOp>},
   };
   return rows;
 }

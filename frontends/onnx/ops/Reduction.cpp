@@ -28,8 +28,6 @@ static FailureOr<ReductionForm> readForm(NodeContext &n, int64_t axesInput) {
   ReductionForm form;
   form.keepDims = n.intAttribute("keepdims", 1);
   bool noop = n.intAttribute("noop_with_empty_axes", 0);
-  if (failed(n.expectInputs(1, 2)))
-    return failure();
   std::optional<Shape> axes;
   if (n.opset < axesInput) {
     axes = n.intsAttribute("axes");
@@ -110,6 +108,8 @@ static LogicalResult foldReduction(NodeContext &n) {
     return failure();
   if (form->identity)
     return n.forward(0, 0);
+  if (failed(n.expectComputable(x.shape())))
+    return failure();
   Shape kept(x.shape()), shape;
   for (int64_t axis : form->axes)
     kept[axis] = 1;
@@ -130,10 +130,11 @@ static LogicalResult foldReduction(NodeContext &n) {
       if (kept[d] != 1)
         at += rest / strides[d] * keptStrides[d];
     int64_t a = result.intAt(at), b = x.intAt(i);
-    result.setInt(at, kind == Reduction::Prod  ? a * b
-                      : kind == Reduction::Max ? std::max(a, b)
-                      : kind == Reduction::Min ? std::min(a, b)
-                                               : a + b);
+    result.setInt(
+        at, kind == Reduction::Prod  ? int64_t(uint64_t(a) * uint64_t(b))
+            : kind == Reduction::Max ? std::max(a, b)
+            : kind == Reduction::Min ? std::min(a, b)
+                                     : int64_t(uint64_t(a) + uint64_t(b)));
   }
   return n.setResult(0, result.reshaped(shape));
 }
@@ -141,13 +142,17 @@ static LogicalResult foldReduction(NodeContext &n) {
 ArrayRef<OpRow> reductionOps() {
   using R = Reduction;
   static const OpRow rows[] = {
-      {"ReduceSum", 7, importReduction<R::Sum>, foldReduction<R::Sum>},
-      {"ReduceMean", 7, importReduction<R::Mean>},
-      {"ReduceMax", 7, importReduction<R::Max>, foldReduction<R::Max>},
-      {"ReduceMin", 7, importReduction<R::Min>, foldReduction<R::Min>},
-      {"ReduceProd", 7, importReduction<R::Prod>, foldReduction<R::Prod>},
-      {"ReduceSumSquare", 7, importReduction<R::SumSquare>},
-      {"ReduceL2", 7, importReduction<R::L2>},
+      {"ReduceSum", 7, between(1, 2), importReduction<R::Sum>,
+       foldReduction<R::Sum>},
+      {"ReduceMean", 7, between(1, 2), importReduction<R::Mean>},
+      {"ReduceMax", 7, between(1, 2), importReduction<R::Max>,
+       foldReduction<R::Max>},
+      {"ReduceMin", 7, between(1, 2), importReduction<R::Min>,
+       foldReduction<R::Min>},
+      {"ReduceProd", 7, between(1, 2), importReduction<R::Prod>,
+       foldReduction<R::Prod>},
+      {"ReduceSumSquare", 7, between(1, 2), importReduction<R::SumSquare>},
+      {"ReduceL2", 7, between(1, 2), importReduction<R::L2>},
   };
   return rows;
 }

@@ -9,6 +9,10 @@
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/ops/Broadcasting.h"
 
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
 using namespace mlir;
 
 namespace pipewright::frontend {
@@ -54,7 +58,9 @@ static std::optional<Shape> rescaleTarget(ArrayRef<int64_t> oldIn,
   };
   Shape result(oldOut);
   auto scale = [&](size_t j) {
-    result[j] = oldOut[j] / batch.original * batch.wanted;
+    result[j] = llvm::SaturatingMultiply<uint64_t>(oldOut[j] / batch.original,
+                                                   batch.wanted) &
+                std::numeric_limits<int64_t>::max();
     return result;
   };
   // With batch size 1 several dimensions fit; the same position is likeliest.
@@ -86,7 +92,8 @@ static FailureOr<Shape> resolveTarget(NodeContext &n, Shape target,
     if (target[i] < 0)
       return n.error() << "expects target dimensions of 0 or more and at most "
                           "one -1";
-    known *= target[i];
+    if (llvm::MulOverflow(known, target[i], known))
+      known = std::numeric_limits<int64_t>::max();
   }
   if (unknown && known > 0 && count % known == 0)
     target[*unknown] = count / known;
@@ -102,8 +109,6 @@ static FailureOr<Shape> resolveTarget(NodeContext &n, Shape target,
 
 static LogicalResult importReshape(NodeContext &n) {
   bool allowZero = n.intAttribute("allowzero", 0);
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   FailureOr<Shape> target = n.constantInts(1, "target shape");
   if (failed(target))
     return failure();
@@ -123,8 +128,6 @@ static LogicalResult importReshape(NodeContext &n) {
 
 static LogicalResult importFlatten(NodeContext &n) {
   int64_t axis = n.intAttribute("axis", 1);
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   int64_t rank = n.rank(0);
   if (axis < -rank || axis > rank)
     return n.error() << "axis " << axis << " is out of range for rank " << rank;
@@ -148,8 +151,6 @@ static FailureOr<std::optional<Shape>> readAxes(NodeContext &n) {
 }
 
 static LogicalResult importSqueeze(NodeContext &n) {
-  if (failed(n.expectInputs(1, 2)))
-    return failure();
   FailureOr<std::optional<Shape>> given = readAxes(n);
   if (failed(given))
     return failure();
@@ -173,8 +174,6 @@ static LogicalResult importSqueeze(NodeContext &n) {
 }
 
 static LogicalResult importUnsqueeze(NodeContext &n) {
-  if (failed(n.expectInputs(1, 2)))
-    return failure();
   FailureOr<std::optional<Shape>> given = readAxes(n);
   if (failed(given))
     return failure();
@@ -196,8 +195,6 @@ static LogicalResult importUnsqueeze(NodeContext &n) {
 //===----------------------------------------------------------------------===//
 
 static LogicalResult importTranspose(NodeContext &n) {
-  if (failed(n.expectInputs(1, 1)))
-    return failure();
   int64_t rank = n.rank(0);
   Shape perm = llvm::to_vector<4>(llvm::reverse(llvm::seq<int64_t>(0, rank)));
   if (std::optional<Shape> given = n.intsAttribute("perm"))
@@ -231,8 +228,6 @@ static LogicalResult importTranspose(NodeContext &n) {
 //===----------------------------------------------------------------------===//
 
 static LogicalResult importExpand(NodeContext &n) {
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   FailureOr<Shape> target = n.constantInts(1, "target shape");
   if (failed(target))
     return failure();
@@ -243,14 +238,15 @@ static LogicalResult importExpand(NodeContext &n) {
   std::optional<Shape> shape = broadcastShape(n.shape(0), *target);
   if (!shape || llvm::any_of(*target, [](int64_t d) { return d < 1; }))
     return n.error() << "the input does not broadcast to the target shape";
-  if (const ConstantTensor *constant = n.constant(0))
+  if (const ConstantTensor *constant = n.constant(0)) {
+    if (!constant->isSplat() && failed(n.expectComputable(*shape)))
+      return failure();
     return n.setResult(0, broadcastTensor(*constant, *shape));
+  }
   return n.setResult(0, n.b.broadcastTo(n.value(0), *shape));
 }
 
 static LogicalResult importTile(NodeContext &n) {
-  if (failed(n.expectInputs(2, 2)))
-    return failure();
   FailureOr<Shape> repeats = n.constantInts(1, "repeats");
   if (failed(repeats))
     return failure();
@@ -262,24 +258,29 @@ static LogicalResult importTile(NodeContext &n) {
   for (auto [dim, repeat] : llvm::zip(n.shape(0), *repeats)) {
     apart.append({1, dim});
     wide.append({repeat, dim});
-    shape.push_back(dim * repeat);
+    if (llvm::MulOverflow(dim, repeat, shape.emplace_back()))
+      return n.error() << "repeats dimension " << shape.size() - 1 << " of "
+                       << dim << " " << repeat << " times, which is too large";
   }
-  if (const ConstantTensor *constant = n.constant(0))
+  if (const ConstantTensor *constant = n.constant(0)) {
+    if (!constant->isSplat() && failed(n.expectComputable(shape)))
+      return failure();
     return n.setResult(
         0, broadcastTensor(constant->reshaped(apart), wide).reshaped(shape));
+  }
   Value x = n.b.broadcastTo(n.b.reshape(n.value(0), apart), wide);
   return n.setResult(0, n.b.reshape(x, shape));
 }
 
 ArrayRef<OpRow> shapeOps() {
   static const OpRow rows[] = {
-      {"Reshape", 7, importReshape, importReshape},
-      {"Flatten", 7, importFlatten, importFlatten},
-      {"Squeeze", 7, importSqueeze, importSqueeze},
-      {"Unsqueeze", 7, importUnsqueeze, importUnsqueeze},
-      {"Transpose", 7, importTranspose, importTranspose},
-      {"Expand", 8, importExpand, importExpand},
-      {"Tile", 7, importTile, importTile},
+      {"Reshape", 7, exactly(2), importReshape, importReshape},
+      {"Flatten", 7, exactly(1), importFlatten, importFlatten},
+      {"Squeeze", 7, between(1, 2), importSqueeze, importSqueeze},
+      {"Unsqueeze", 7, between(1, 2), importUnsqueeze, importUnsqueeze},
+      {"Transpose", 7, exactly(1), importTranspose, importTranspose},
+      {"Expand", 8, exactly(2), importExpand, importExpand},
+      {"Tile", 7, exactly(2), importTile, importTile},
   };
   return rows;
 }

@@ -6,6 +6,8 @@
 
 #include "frontends/onnx/ops/Window.h"
 
+#include "dialects/nn/NNLimits.h"
+
 using namespace mlir;
 
 namespace pipewright::frontend {
@@ -64,13 +66,17 @@ FailureOr<Window> readWindow(NodeContext &n, Shape kernel) {
       window.dilations.size() != count || pads.size() != 2 * count)
     return n.error() << "expects kernel_shape, strides, dilations and pads for "
                      << count << " dimensions";
-  auto atLeastOne = [](int64_t v) { return v >= 1; };
+  auto atLeastOne = [](int64_t v) {
+    return v >= 1 && v <= nn::kMaxWindowEntry;
+  };
   if (!llvm::all_of(window.kernel, atLeastOne) ||
       !llvm::all_of(window.strides, atLeastOne) ||
       !llvm::all_of(window.dilations, atLeastOne) ||
-      llvm::any_of(pads, [](int64_t p) { return p < 0; }))
+      llvm::any_of(pads,
+                   [](int64_t p) { return p < 0 || p > nn::kMaxWindowEntry; }))
     return n.error() << "expects kernel_shape, strides and dilations of 1 or "
-                        "more and pads of 0 or more";
+                        "more, pads of 0 or more, and all of at most "
+                     << nn::kMaxWindowEntry;
 
   std::string autoPad = n.stringAttribute("auto_pad", "NOTSET");
   bool ceil = n.intAttribute("ceil_mode", 0);

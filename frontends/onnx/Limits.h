@@ -1,0 +1,33 @@
+//===- Limits.h - What a model may ask for ---------------------*- C++ -*-===//
+//
+// Far above what models have, and far below what would exhaust the machine that
+// compiles. README.md of this folder lists them for people.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_FRONTENDS_ONNX_LIMITS_H
+#define PIPEWRIGHT_FRONTENDS_ONNX_LIMITS_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pipewright::frontend {
+
+/// Bytes of the name of an input, output, initializer or dimension, and of a
+/// value between nodes.
+inline constexpr size_t kMaxNameBytes = 1024;
+/// Of the name of a node, which may be longer in the file: the rest is cut.
+inline constexpr size_t kMaxLabelBytes = 256;
+/// Bytes of a model; its external data may have more.
+inline constexpr uint64_t kMaxModelBytes = INT32_MAX;
+/// Brackets within brackets of a model in text form.
+inline constexpr int kMaxNesting = 64;
+/// Elements of a constant that is computed while compiling: 1 GiB of integers.
+/// One value for all elements counts as one.
+inline constexpr int64_t kMaxComputedElements = int64_t(1) << 27;
+/// Elements of a weight that the model makes instead of storing it.
+inline constexpr int64_t kMaxMadeElements = int64_t(1) << 31;
+
+} // namespace pipewright::frontend
+
+#endif // PIPEWRIGHT_FRONTENDS_ONNX_LIMITS_H
