@@ -189,10 +189,24 @@ void Dataset::read(int64_t input, int64_t sample, void *destination) const {
   checkValues(input, sample, destination);
 }
 
+void Dataset::check(int64_t input, int64_t sample) {
+  const InputSlot &slot = slots[input];
+  if (!isLimited(slot) || (sources[input]->largest >= 0 &&
+                           sources[input]->largest < slot.info.limit))
+    return;
+  scratch.resize(slot.sampleElements);
+  read(input, sample, scratch.data());
+}
+
+void Dataset::checkFiles(int64_t input) const {
+  if (sources[input]->check)
+    sources[input]->check();
+}
+
 void Dataset::checkValues(int64_t input, int64_t sample,
                           const void *values) const {
   const InputSlot &slot = slots[input];
-  if (slot.info.type != ElementType::I64 || slot.info.limit <= 0)
+  if (!isLimited(slot))
     return;
   const int64_t *numbers = static_cast<const int64_t *>(values);
   for (int64_t i = 0; i < slot.sampleElements; ++i) {
@@ -209,7 +223,7 @@ void Dataset::validate() const {
   for (size_t i = 0; i < slots.size(); ++i) {
     const InputSlot &slot = slots[i];
     const Source &source = *sources[i];
-    if (slot.info.type != ElementType::I64 || slot.info.limit <= 0 ||
+    if (!isLimited(slot) ||
         (source.largest >= 0 && source.largest < slot.info.limit))
       continue;
     const int64_t bound = source.samples == Source::endless

@@ -47,6 +47,11 @@ public:
 
   /// Reads one sample of an input and checks its values.
   void read(int64_t input, int64_t sample, void *destination) const;
+  /// Throws an Error if a sample of an input has values that the model cannot
+  /// take. Reads nothing of inputs that cannot have any.
+  void check(int64_t input, int64_t sample);
+  /// Throws an Error if the files of an input have become shorter.
+  void checkFiles(int64_t input) const;
   const InputSlot &slot(int64_t input) const { return slots[input]; }
 
   /// Throws an Error when values lie outside of what the model can take;
@@ -61,11 +66,17 @@ private:
   void checkCounts(const Program &program);
   void checkValues(int64_t input, int64_t sample, const void *values) const;
 
+  static bool isLimited(const InputSlot &slot) {
+    return slot.info.type == ElementType::I64 && slot.info.limit > 0;
+  }
+
   std::vector<InputSlot> slots;
   std::vector<std::optional<Source>> sources;
   int64_t count = Source::endless;
   int64_t stride = 1;
   int64_t tokens = 0;
+  /// What `check` reads into.
+  std::vector<int64_t> scratch;
 };
 
 /// A bijection of [0, count) without a table: position -> index.

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 using namespace pipewright::runtime;
@@ -129,35 +130,70 @@ void pipewright::runtime::checkWeights(const Program &program,
 using ReadPart =
     std::function<void(int64_t begin, int64_t bytes, void *destination)>;
 
+namespace {
+/// Rank 0's file. Once something has gone wrong it takes no more, but the other
+/// ranks can go on sending.
+class Sink {
+public:
+  Sink(const std::string &path, const std::vector<TensorHeader> &headers) {
+    attempt([&] { file = std::make_unique<SafetensorsWriter>(path, headers); });
+  }
+  void write(const void *data, int64_t bytes) {
+    attempt([&] { file->write(data, bytes); });
+  }
+  void commit() {
+    attempt([&] { file->commit(); });
+  }
+  const std::string &trouble() const { return message; }
+
+private:
+  template <class Body>
+  void attempt(const Body &body) {
+    if (!message.empty())
+      return;
+    try {
+      body();
+    } catch (const Error &error) {
+      message = error.what();
+      file.reset();
+    }
+  }
+
+  std::unique_ptr<SafetensorsWriter> file;
+  std::string message;
+};
+} // namespace
+
 /// Rank 0 writes one tensor, which its owner reads, piece by piece.
 static void passTensor(Transport &transport, int64_t owner,
-                       const ReadPart &read, int64_t bytes,
-                       SafetensorsWriter *writer) {
+                       const ReadPart &read, int64_t bytes, Sink *sink) {
   const bool reads = transport.rank() == owner;
-  if (!reads && !writer)
+  if (!reads && !sink)
     return;
   std::vector<char> piece(std::min(bytes, pieceBytes));
   for (int64_t at = 0; at < bytes; at += pieceBytes) {
     const int64_t now = std::min(pieceBytes, bytes - at);
     if (reads)
       read(at, now, piece.data());
-    if (reads && !writer) {
+    if (reads && !sink) {
       transport.postSend(0, piece.data(), now);
       transport.waitSend(0);
     } else if (!reads) {
       transport.postReceive(owner, piece.data(), now);
       transport.waitReceive(owner);
     }
-    if (writer)
-      writer->write(piece.data(), now);
+    if (sink)
+      sink->write(piece.data(), now);
   }
 }
 
 /// Writes one tensor for each weight that `selects`; `find` tells how to read
-/// that of a weight (by its index) of the calling rank.
-static void saveTensors(Rank &rank, const std::string &path,
-                        const std::function<bool(const WeightInfo &)> &selects,
-                        const std::function<ReadPart(size_t)> &find) {
+/// that of a weight (by its index) of the calling rank. Returns what went wrong
+/// on rank 0; on the others only that something did.
+static std::string
+saveTensors(Rank &rank, const std::string &path,
+            const std::function<bool(const WeightInfo &)> &selects,
+            const std::function<ReadPart(size_t)> &find) {
   Transport &transport = rank.transport();
   const Program &program = rank.wholeProgram();
   // By name, so that the file does not tell which rank holds what: equal
@@ -180,22 +216,27 @@ static void saveTensors(Rank &rank, const std::string &path,
   std::sort(pieces.begin(), pieces.end(), [](const Piece &a, const Piece &b) {
     return a.header.name < b.header.name;
   });
-  std::unique_ptr<SafetensorsWriter> writer;
+  std::unique_ptr<Sink> sink;
   if (rank.number() == 0) {
     std::vector<TensorHeader> headers;
     for (const Piece &piece : pieces)
       headers.push_back(piece.header);
-    writer = std::make_unique<SafetensorsWriter>(path, headers);
+    sink = std::make_unique<Sink>(path, headers);
   }
   for (const Piece &piece : pieces) {
     const int64_t bytes =
         elementCount(piece.header.shape) * byteWidth(piece.header.type);
     passTensor(transport, piece.owner,
                piece.owner == rank.number() ? find(piece.index) : ReadPart(),
-               bytes, writer.get());
+               bytes, sink.get());
   }
-  if (writer)
-    writer->commit();
+  if (sink)
+    sink->commit();
+  double failed = sink && !sink->trouble().empty();
+  transport.sumToAll(&failed, 1);
+  return sink          ? sink->trouble()
+         : failed != 0 ? "rank 0 cannot write the file"
+                       : "";
 }
 
 /// How to read a weight, or what lies as one does, that `readMemory` reads.
@@ -211,8 +252,8 @@ static ReadPart partsOf(const WeightInfo &weight, const ReadPart &readMemory) {
   };
 }
 
-void pipewright::runtime::saveWeights(Rank &rank, const std::string &path) {
-  saveTensors(
+static std::string writeWeights(Rank &rank, const std::string &path) {
+  return saveTensors(
       rank, path, [](const WeightInfo &weight) { return weight.owner; },
       [&](size_t i) {
         const WeightInfo &weight = rank.program().weights[i];
@@ -223,8 +264,37 @@ void pipewright::runtime::saveWeights(Rank &rank, const std::string &path) {
       });
 }
 
+/// A name in the folder that nothing has yet.
+static std::string rescueName(const std::filesystem::path &folder,
+                              const std::string &path) {
+  const std::string name =
+      (folder / std::filesystem::path(path).filename()).string() + ".rescued";
+  std::string free = name;
+  std::error_code error;
+  for (int number = 2; std::filesystem::exists(free, error); ++number)
+    free = name + "-" + std::to_string(number);
+  return free;
+}
+
+Saved pipewright::runtime::saveWeights(Rank &rank, const std::string &path) {
+  Saved saved = {path, writeWeights(rank, path)};
+  if (saved.trouble.empty())
+    return saved;
+  std::error_code here, temporary;
+  const std::filesystem::path folders[] = {
+      std::filesystem::current_path(here),
+      std::filesystem::temp_directory_path(temporary)};
+  for (const std::filesystem::path &folder : folders) {
+    saved.path = rescueName(folder, path);
+    if (writeWeights(rank, saved.path).empty())
+      return saved;
+  }
+  saved.path.clear();
+  return saved;
+}
+
 void pipewright::runtime::saveGradients(Rank &rank, const std::string &path) {
-  saveTensors(
+  const std::string trouble = saveTensors(
       rank, path,
       [](const WeightInfo &weight) {
         return weight.owner && weight.gradient.bytes != 0;
@@ -241,4 +311,6 @@ void pipewright::runtime::saveGradients(Rank &rank, const std::string &path) {
               std::memcpy(destination, values + begin, bytes);
             });
       });
+  if (!trouble.empty())
+    fail(trouble);
 }

@@ -32,9 +32,19 @@ void loadWeights(Rank &rank, const std::string &path);
 /// Throws an Error unless the file has every weight that any rank wants.
 void checkWeights(const Program &program, const std::string &path);
 
-/// Rank 0 writes all weights into one file. Every rank calls it.
-void saveWeights(Rank &rank, const std::string &path);
-/// The same with the gradients that Rank::captureGradients kept.
+/// What became of the weights.
+struct Saved {
+  /// Where they are; the same on all ranks. Empty: nowhere.
+  std::string path;
+  /// Why not where they were to be, on rank 0; empty: they are.
+  std::string trouble;
+};
+/// Rank 0 writes all weights into one file; should that fail, into a new one in
+/// the folder that it runs in, or else in that of temporary files. Every rank
+/// calls it.
+Saved saveWeights(Rank &rank, const std::string &path);
+/// Rank 0 writes the gradients that Rank::captureGradients kept. Every rank
+/// calls it.
 void saveGradients(Rank &rank, const std::string &path);
 
 } // namespace pipewright::runtime

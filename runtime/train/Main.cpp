@@ -14,9 +14,11 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 using namespace pipewright::runtime;
@@ -77,24 +79,32 @@ static int runThreads(const Program &program, const Options &options) {
     checkRun(program, options);
     platform = createThreadPlatform(program, options);
   } catch (const std::exception &error) {
-    return reportError(error.what());
+    return reportError(messageOf(error));
   }
   const int64_t ranks = program.ranks.size();
   ThreadWorld world(ranks);
   Arrivals arrivals(ranks);
   std::vector<std::thread> threads;
+  const auto runOne = [&](int64_t r) {
+    ThreadTransport transport(world, r);
+    try {
+      runRank(options, *platform, false, transport);
+    } catch (const Aborted &) {
+      // Woken by the rank that failed; its message is the one to show.
+    } catch (const std::exception &error) {
+      transport.abort(ranked(r, messageOf(error)));
+    }
+    arrivals.arrive();
+  };
   for (int64_t r = 0; r < ranks; ++r)
-    threads.emplace_back([&, r] {
-      ThreadTransport transport(world, r);
-      try {
-        runRank(options, *platform, false, transport);
-      } catch (const Aborted &) {
-        // Woken by the rank that failed; its message is the one to show.
-      } catch (const std::exception &error) {
-        transport.abort(ranked(r, error.what()));
-      }
-      arrivals.arrive();
-    });
+    try {
+      threads.emplace_back(runOne, r);
+    } catch (const std::system_error &error) {
+      // Those that run already hear of it, and end.
+      ThreadTransport(world, r).abort(threadTrouble(ranks, error.code()));
+      for (; r < ranks; ++r)
+        arrivals.arrive();
+    }
   if (program.device && !arrivals.waitForAll(world, endSeconds)) {
     reportError(world.failure());
     endAtOnce();
@@ -139,8 +149,8 @@ static int runProcess(const Program &program, const Options &options) {
   std::string message;
   bool checked = false;
   try {
-    transport = createProcessTransport(options.rendezvousTimeout,
-                                       identityOf(program));
+    transport =
+        createProcessTransport(options.rendezvousTimeout, identityOf(program));
     transport->setSilence(options.timeout);
     checkProcess(program, options, *transport);
     checked = true;
@@ -150,7 +160,8 @@ static int runProcess(const Program &program, const Options &options) {
   } catch (const Aborted &error) {
     message = error.what();
   } catch (const std::exception &error) {
-    message = checked ? ranked(transport->rank(), error.what()) : error.what();
+    message = checked ? ranked(transport->rank(), messageOf(error))
+                      : messageOf(error);
     // Over MPI this prints the message and ends all processes.
     if (transport)
       transport->abort(message);
@@ -177,26 +188,28 @@ static bool printed(const Program &program, const Options &options) {
 
 int pipewright::runtime::runProgram(int argc, char **argv,
                                     const Program &program) {
+  // A limit on the size of files is a failed write like any other.
+  std::signal(SIGXFSZ, SIG_IGN);
   Options options;
   try {
     // First: what comes next may have been compiled for another CPU.
     checkCpu(program);
-  } catch (const Error &error) {
-    return reportError(error.what());
+  } catch (const std::exception &error) {
+    return reportError(messageOf(error));
   }
   try {
     options = Options::parse(argc, argv, program);
     if (printed(program, options))
       return 0;
     prepareEnvironment(program, options);
-  } catch (const Error &error) {
+  } catch (const std::exception &error) {
     // All processes have the same options.
-    return environmentRank() == 0 ? reportError(error.what()) : 1;
+    return environmentRank() == 0 ? reportError(messageOf(error)) : 1;
   }
   try {
     return findLauncher() == Launcher::None ? runThreads(program, options)
                                             : runProcess(program, options);
-  } catch (const Error &error) {
-    return reportError(error.what());
+  } catch (const std::exception &error) {
+    return reportError(messageOf(error));
   }
 }

@@ -44,6 +44,8 @@ static int64_t parseInteger(const char *option, const std::string &text,
   return value;
 }
 
+static constexpr int64_t mostThreads = 1024;
+
 static double parseNumber(const char *option, const std::string &text) {
   char *end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -144,6 +146,10 @@ static const std::vector<Row> &rows() {
       {"--threads-per-rank", "N", "compute threads (cores / ranks)",
        [](O &o, const Text &t) {
          o.threadsPerRank = parseInteger("--threads-per-rank", t, 1);
+         // As many cores as a placement can name.
+         if (o.threadsPerRank > mostThreads)
+           fail("--threads-per-rank expects a whole number from 1 to ",
+                mostThreads, ", but got '", t, "'");
        },
        Row::For::Cpus},
       {"--timeout", "S", "seconds of silence until a rank counts as lost (8)",
@@ -224,10 +230,11 @@ static std::string executableFolder() {
 /// What may differ from rank to rank: patience, cores, cards, and files that
 /// only one rank writes or that hosts keep in other places.
 static bool isOwn(const std::string &option) {
-  static const char *const own[] = {
-      "--timeout",          "--rendezvous-timeout", "--flight",
-      "--threads-per-rank", "--log",                "--weights",
-      "--gpus",             "--no-graphs",          "--chaos"};
+  static const char *const own[] = {"--timeout", "--rendezvous-timeout",
+                                    "--flight",  "--threads-per-rank",
+                                    "--log",     "--weights",
+                                    "--gpus",    "--no-graphs",
+                                    "--chaos"};
   return std::find(std::begin(own), std::end(own), option) != std::end(own);
 }
 

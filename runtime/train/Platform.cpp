@@ -77,6 +77,7 @@ pipewright::runtime::createThreadPlatform(const Program &program,
   }
   const Placement placement(program.ranks.size(), options.threadsPerRank,
                             false);
+  checkThreads(placement.ranksOnHost * placement.threadsPerRank);
   return std::make_unique<CpuPlatform>(program, placement, -1);
 }
 
@@ -109,5 +110,6 @@ std::unique_ptr<Platform> pipewright::runtime::createProcessPlatform(
 #endif
   }
   const Placement placement(place.count, options.threadsPerRank, true);
+  checkThreads(placement.threadsPerRank);
   return std::make_unique<CpuPlatform>(program, placement, place.index);
 }

@@ -4,6 +4,8 @@
 #define PIPEWRIGHT_RUNTIME_TRAIN_THREADS_H
 
 #include <cstdint>
+#include <string>
+#include <system_error>
 #include <vector>
 
 namespace pipewright::runtime {
@@ -26,6 +28,13 @@ struct Placement {
   /// cores of their own when there are enough for all; else they float.
   void apply(int64_t indexOnHost) const;
 };
+
+/// Why so many threads cannot be made, and the way out.
+std::string threadTrouble(int64_t threads, const std::error_code &reason);
+
+/// Throws an Error unless so many threads can run beside this one. Kernel
+/// libraries end the process when they cannot make theirs.
+void checkThreads(int64_t threads);
 
 } // namespace pipewright::runtime
 

@@ -12,6 +12,7 @@
 #include "runtime/train/Gather.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/Report.h"
+#include "runtime/train/Stop.h"
 
 #include <algorithm>
 #include <array>
@@ -20,6 +21,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <new>
 #include <set>
 #include <sstream>
 
@@ -90,6 +92,9 @@ private:
   /// One call of the program: one step, or several that run together.
   void step(int64_t number, Batches &batches, Progress &progress);
   void evaluateAt(int64_t number, Progress &progress);
+  /// Finds trouble with the samples of step `number`, if there is such a step.
+  void lookAhead(int64_t number);
+  void keepWeights();
   void finish();
   void sayRemarks();
   void say(const std::string &text) {
@@ -110,6 +115,13 @@ private:
   Profile profile;
   std::vector<double> stepSeconds;
   bool evaluated = false;
+  /// What this rank cannot go on with; it ends with this when all have saved.
+  std::string trouble;
+  /// All ranks have agreed to stop after the step that is done.
+  bool stops = false;
+  /// Steps done when they stopped; -1: all were.
+  int64_t stoppedAfter = -1;
+  std::string saved;
 };
 
 } // namespace
@@ -137,7 +149,7 @@ void Trainer::run() {
     Progress progress(0, 0, 0);
     evaluateAt(0, progress);
   }
-  if (!options.guess.empty() && options.steps) {
+  if (!options.guess.empty() && options.steps && stoppedAfter < 0) {
     const std::string drawn = guess(rank, options);
     say("guesses after training\n" + drawn);
   }
@@ -160,6 +172,12 @@ void Trainer::train() {
   const int64_t together = program.updates;
   Progress progress(options.steps, batches[0].batchSamples() / together,
                     data->tokensPerSample());
+  watchForStop(speaks);
+  for (const int64_t number : {0, 1}) {
+    lookAhead(number);
+    if (!trouble.empty())
+      fail(trouble);
+  }
   for (int64_t done = 0; done < options.steps; done += together) {
     // Where steps run together, after those that hold the one asked for.
     const int64_t before = std::max<int64_t>(0, done - together);
@@ -174,9 +192,73 @@ void Trainer::train() {
     step(number, now, progress);
     if (done == 0 && !options.dumpGradients.empty())
       saveGradients(rank, options.dumpGradients);
+    if (stops && done + together < options.steps) {
+      stoppedAfter = done + together;
+      break;
+    }
   }
-  if (evalData)
+  // First of all: whatever comes then may fail.
+  keepWeights();
+  if (evalData && stoppedAfter < 0)
     evaluateAt(options.steps, progress);
+}
+
+/// A step that has begun cannot be taken back, so what can be known of its
+/// samples is looked at while the weights before it are whole. Two steps ahead:
+/// a GPU loads the next step's while one runs.
+void Trainer::lookAhead(int64_t number) {
+  if (number * program.updates >= options.steps)
+    return;
+  Batches batches(program, *data);
+  chooseSamples(number, batches);
+  try {
+    for (const int64_t input : rank.program().inputs) {
+      data->checkFiles(input);
+      const int64_t samples =
+          data->slot(input).batched ? batches.batchSamples() : 1;
+      for (int64_t position = 0; position < samples; ++position)
+        data->check(input, batches.order(position));
+    }
+  } catch (const Error &error) {
+    trouble = error.what();
+  }
+}
+
+/// The weights after the last step, wherever they can be written. Of ranks that
+/// cannot go on the training ends here.
+void Trainer::keepWeights() {
+  const auto rows =
+      gatherNumbers(rank.transport(), {static_cast<double>(stopSignal()),
+                                       static_cast<double>(!trouble.empty())});
+  int number = 0;
+  bool fails = false;
+  for (const std::vector<double> &row : rows) {
+    number = number ? number : static_cast<int>(row[0]);
+    fails |= row[1] != 0;
+  }
+  const int64_t done = stoppedAfter < 0 ? options.steps : stoppedAfter;
+  const std::string steps =
+      std::to_string(done) + " of " + std::to_string(options.steps);
+  if (stoppedAfter >= 0 && !fails)
+    say(std::string("stopped    by ") + signalName(number) + " after step " +
+        steps);
+  std::string where = ": nothing was saved";
+  if (!options.save.empty()) {
+    const double patience = rank.transport().deadline();
+    if (program.device)
+      rank.transport().setDeadline(patientSeconds);
+    // What was to be the result of all steps is not what is there now.
+    const Saved result = saveWeights(
+        rank, options.save + (fails && stoppedAfter >= 0 ? ".stopped" : ""));
+    saved = result.path;
+    where = saved.empty() ? ": the weights could not be saved"
+                          : ", whose weights are in '" + saved + "'";
+    if (trouble.empty() && speaks)
+      trouble = result.trouble;
+    rank.transport().setDeadline(patience);
+  }
+  if (!trouble.empty())
+    fail(trouble, "; training ended after step ", steps, where);
 }
 
 /// What several ranks say alike is said once.
@@ -231,9 +313,13 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
     totals.push_back(sum);
     totals.push_back(static_cast<double>(count));
   }
+  lookAhead(number + 2);
+  // One rank that stops is enough, and all stop at the same step.
+  totals.push_back(stopSignal() != 0 || !trouble.empty());
   rank.flight().wait(FlightRecorder::EndOfStep, 0);
   rank.transport().sumToAll(totals.data(), totals.size());
   rank.flight().end();
+  stops = totals.back() > 0;
   const double seconds =
       std::chrono::duration<double>(Clock::now() - start).count();
 
@@ -249,14 +335,20 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
     // Steps that run together are shown when the last one is done.
     if (update + 1 == together)
       progress.step(step, loss, seconds / together);
-    log.write({{"step", static_cast<double>(step)},
-               {"loss", loss},
-               {"learning_rate", learningRates[update]},
-               {"seconds", seconds / together},
-               {"samples_per_second", batches.batchSamples() / seconds}});
+    try {
+      log.write({{"step", static_cast<double>(step)},
+                 {"loss", loss},
+                 {"learning_rate", learningRates[update]},
+                 {"seconds", seconds / together},
+                 {"samples_per_second", batches.batchSamples() / seconds}});
+    } catch (const Error &error) {
+      trouble = error.what();
+    }
     if (totals[2 * update + 1] > 0 && !std::isfinite(loss))
       fail("the loss is ", loss, " at step ", step,
-           ": try a smaller --lr than ", options.learningRate);
+           ": try a smaller --lr than ", options.learningRate,
+           ", or look for values in the data that are no finite numbers; no "
+           "weights were saved");
   }
 }
 
@@ -268,22 +360,29 @@ void Trainer::finish() {
     say(summary);
   if (program.device)
     transport.setDeadline(patientSeconds);
-  if (options.profileSteps > 0 && options.steps > 0) {
+  const bool whole = options.steps > 0 && stoppedAfter < 0;
+  if (options.profileSteps > 0 && whole) {
     const auto texts = gatherTexts(transport, profile.toText());
     for (size_t r = 1; r < texts.size(); ++r)
       profile.merge(texts[r]);
     say("\n" + profile.table(transport.size()));
   }
-  if (!options.trace.empty() && options.steps > 0) {
+  if (!options.trace.empty() && whole) {
     const auto rows = gatherTexts(transport, trace.toJson(rank.number()));
     if (speaks)
       writeTrace(options.trace, rows);
   }
-  if (!options.save.empty() && options.steps > 0) {
-    saveWeights(rank, options.save);
-    say("saved      " + options.save);
-  }
+  if (!saved.empty())
+    say("saved      " + saved);
   transport.barrier();
+}
+
+std::string pipewright::runtime::messageOf(const std::exception &error) {
+  if (dynamic_cast<const std::bad_alloc *>(&error) ||
+      dynamic_cast<const std::length_error *>(&error))
+    return "there is not enough memory for what was asked for: fewer or "
+           "smaller micro-batches, or more ranks, need less";
+  return error.what();
 }
 
 std::string pipewright::runtime::ranked(int64_t rank,
@@ -300,8 +399,8 @@ static std::string writeFlight(const Options &options, Rank &rank,
   const FlightRecorder &flight = rank.flight();
   if (options.flight.empty() || flight.isEmpty())
     return message;
-  const std::string path = options.flight + "/flight-rank" +
-                           std::to_string(rank.number()) + ".json";
+  const std::string path =
+      options.flight + "/flight-rank" + std::to_string(rank.number()) + ".json";
   try {
     flight.write(path, rank.number());
   } catch (const Error &) {
@@ -337,8 +436,8 @@ void pipewright::runtime::runRank(const Options &options, Platform &platform,
     rank->abort();
     throw Aborted(writeFlight(options, *rank, error.what()));
   } catch (const std::exception &error) {
-    const std::string message = writeFlight(
-        options, *rank, ranked(transport.rank(), error.what()));
+    const std::string message =
+        writeFlight(options, *rank, ranked(transport.rank(), messageOf(error)));
     // The message goes first: it is the cause of whatever others find broken.
     transport.abort(message);
     rank->abort();

@@ -13,6 +13,8 @@
 #include "runtime/train/Platform.h"
 #include "runtime/transport/Transport.h"
 
+#include <exception>
+
 namespace pipewright::runtime {
 
 /// Throws an Error for whatever is wrong with options, data, weights or output
@@ -23,6 +25,9 @@ void checkRun(const Program &program, const Options &options);
 /// all other ranks are told before.
 void runRank(const Options &options, Platform &platform, bool processes,
              Transport &transport);
+
+/// What an exception has to say to users; the standard library's own do not.
+std::string messageOf(const std::exception &error);
 
 /// The message with the rank that failed in front, once.
 std::string ranked(int64_t rank, const std::string &message);

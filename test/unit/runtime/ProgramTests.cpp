@@ -7,6 +7,7 @@
 #include "runtime/io/Safetensors.h"
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <unistd.h>
@@ -38,8 +39,9 @@ protected:
   std::pair<int, std::string> run(const std::string &arguments,
                                   const std::string &launcher = "") {
     const std::string command =
-        "cd '" + folder.path("") + "' && timeout 60 " + launcher + " '" +
-        executableFolder() + "/TinyProgram' --weights weights.safetensors " +
+        "cd '" + folder.path("") + "' || exit 1; timeout 60 " + launcher +
+        " '" + executableFolder() +
+        "/TinyProgram' --weights weights.safetensors " +
         "--timeout 10 --save out.safetensors " + arguments + " 2>&1";
     std::FILE *pipe = popen(command.c_str(), "r");
     std::string output;
@@ -47,6 +49,16 @@ protected:
     while (std::fgets(piece.data(), piece.size(), pipe))
       output += piece.data();
     return {WEXITSTATUS(pclose(pipe)), output};
+  }
+
+  /// The same with a program that trains on while `meanwhile`, shell commands
+  /// in which $program is its process, runs. It has a log by then.
+  std::pair<int, std::string> runWhile(const std::string &arguments,
+                                       const std::string &meanwhile) {
+    return run(arguments +
+               " --log log.jsonl 2>&1 & program=$!; for i in $(seq 500);"
+               " do [ -s log.jsonl ] && break; sleep 0.02; done; " +
+               meanwhile + "; wait $program; exit $?; true");
   }
 
   static std::string executableFolder() {
@@ -208,10 +220,16 @@ TEST_F(TinyProgram, EachMistakeIsOneLine) {
       {"--output logits=y.npy", "--output expects --predict"},
       {"--predict tokens=random:1 --output loss=y.npy",
        "the program has no output 'loss'; its outputs are 'logits'"},
+      {"--data tokens=bytes:text --threads-per-rank 100000",
+       "--threads-per-rank expects a whole number from 1 to 1024, but got "
+       "'100000'"},
+      {"--data tokens=random:99999999999999999999 --data targets=random",
+       "'random:99999999999999999999' expects a number of samples from 1"},
+      {"--data tokens=bytes:text --save .", "cannot write '.': it is a folder"},
       {"--data tokens=bytes:text --schedule linear",
        "--schedule expects constant or cosine, but got 'linear'"},
       {"--data tokens=bytes:text --steps 200 --lr 1e30",
-       ": try a smaller --lr"}};
+       ": try a smaller --lr than 1e+30, or look for values in the data"}};
   for (const auto &[options, message] : mistakes) {
     const auto [status, output] = run(options);
     EXPECT_EQ(status, 1) << options;
@@ -222,13 +240,153 @@ TEST_F(TinyProgram, EachMistakeIsOneLine) {
   }
 }
 
-TEST_F(TinyProgram, FullDiskLeavesNothingBehind) {
+TEST_F(TinyProgram, ALogThatCannotBeWrittenLosesNoWeights) {
   if (access("/dev/full", W_OK) != 0)
     GTEST_SKIP();
   const auto [status, output] =
-      run("--data tokens=bytes:text --steps 1 --log /dev/full");
+      run("--data tokens=bytes:text --steps 30 --log /dev/full");
   EXPECT_EQ(status, 1);
-  EXPECT_TRUE(contains(output, "No space left on device")) << output;
+  EXPECT_TRUE(contains(output, "No space left on device; training ended after "
+                               "step 2 of 30, whose weights are in "
+                               "'out.safetensors.stopped'"))
+      << output;
+  const std::string weights = folder.read("out.safetensors.stopped");
+  EXPECT_EQ(run("--data tokens=bytes:text --steps 2").first, 0);
+  EXPECT_EQ(weights, folder.read("out.safetensors"));
+}
+
+static constexpr const char *forLong =
+    "--data tokens=bytes:text --steps 100000000 ";
+
+/// The number behind "after step ".
+static std::string stepIn(const std::string &output) {
+  const std::string before = "after step ";
+  const size_t at = output.find(before);
+  return at == std::string::npos
+             ? ""
+             : output.substr(at + before.size(),
+                             output.find(' ', at + before.size()) - at -
+                                 before.size());
+}
+
+TEST_F(TinyProgram, ASignalEndsTrainingAfterTheStepAndSaves) {
+  const auto [status, output] = runWhile(forLong, "kill $program");
+  EXPECT_EQ(status, 0) << output;
+  EXPECT_TRUE(contains(output, "SIGTERM: training stops after this step"))
+      << output;
+  EXPECT_TRUE(contains(output, "stopped    by SIGTERM after step ")) << output;
+  EXPECT_TRUE(contains(output, "saved      out.safetensors")) << output;
+  const std::string weights = folder.read("out.safetensors");
+  ASSERT_EQ(run("--data tokens=bytes:text --steps " + stepIn(output)).first, 0);
+  EXPECT_EQ(weights, folder.read("out.safetensors"));
+}
+
+TEST_F(TinyProgram, ASignalToOneOfSeveralProcessesStopsAll) {
+  const std::string port = std::to_string(20000 + getpid() % 20000);
+  const auto rank = [&](const char *number) {
+    return "env MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
+           " WORLD_SIZE=2 RANK=" + number;
+  };
+  // Rank 1 gets the signal, rank 0 says so and saves.
+  const auto [status, output] =
+      run(std::string(forLong) + "--log log.jsonl 2>&1 & zero=$!; " +
+              rank("1") + " '" + executableFolder() +
+              "/TinyProgram' --weights weights.safetensors --timeout 10 "
+              "--save out.safetensors " +
+              forLong +
+              "& one=$!; for i in $(seq 500); do [ -s log.jsonl ] && break; "
+              "sleep 0.02; done; kill -HUP $one; wait $one && wait $zero; "
+              "exit $?; true",
+          rank("0"));
+  EXPECT_EQ(status, 0) << output;
+  EXPECT_TRUE(contains(output, "stopped    by SIGHUP after step ")) << output;
+  EXPECT_TRUE(folder.exists("out.safetensors"));
+}
+
+TEST_F(TinyProgram, ASecondSignalEndsItAtOnce) {
+  // While very many held-out batches are evaluated: the end of the first step
+  // is far away. timeout(1) sends each signal twice, which counts once, and
+  // takes each kind of them but once itself.
+  folder.write("long", std::string(50'000'000, 'x'));
+  const auto [status, output] = run(
+      std::string(forLong) +
+      "--eval-data tokens=bytes:long --eval-batches 100000000 --log l 2>&1 "
+      "& program=$!; for i in $(seq 500); do [ -e l ] && break; sleep "
+      "0.02; done; sleep 0.5; kill $program; sleep 0.7; kill -HUP $program; "
+      "wait $program; exit $?; true");
+  EXPECT_EQ(status, 128 + SIGHUP) << output;
+  EXPECT_TRUE(contains(output, "SIGTERM: training stops after this step"))
+      << output;
+  EXPECT_TRUE(contains(output, "ended by a second signal; nothing was saved"))
+      << output;
+  EXPECT_FALSE(folder.exists("out.safetensors"));
+}
+
+TEST_F(TinyProgram, ATokenThatIsFoundLateLosesNoWeights) {
+  // More than is looked at before training; what lies behind is wrong.
+  {
+    std::ofstream file(folder.path("tokens"), std::ios::binary);
+    file.seekp(50'500'000 * 2);
+    file << std::string(600'000 * 2, '\x7f');
+  }
+  const auto [status, output] =
+      run("--data tokens=u16:tokens --data targets=same:tokens --steps 10000");
+  EXPECT_EQ(status, 1);
+  EXPECT_TRUE(contains(output, "error: rank ")) << output;
+  EXPECT_TRUE(contains(output, "has 32639; training ended after step "))
+      << output;
+  EXPECT_TRUE(contains(output, "whose weights are in "
+                               "'out.safetensors.stopped'"))
+      << output;
+  EXPECT_TRUE(folder.exists("out.safetensors.stopped"));
+  EXPECT_FALSE(folder.exists("out.safetensors"));
+}
+
+TEST_F(TinyProgram, DataThatBecomesShorterIsAnErrorThatNamesIt) {
+  folder.write("tokens", std::string(2'000'000, '\0'));
+  const auto [status, output] = runWhile(
+      "--data tokens=u16:tokens --steps 100000000", "truncate -s 1000 tokens");
+  EXPECT_EQ(status, 1) << output;
+  EXPECT_TRUE(contains(output, "'tokens' has become shorter while it was in "
+                               "use: it had 2000000 bytes, now it has 1000"))
+      << output;
+}
+
+TEST_F(TinyProgram, WeightsThatCannotBeSavedAreSavedElsewhere) {
+  std::filesystem::create_directory(folder.path("gone"));
+  folder.write("w.rescued", "mine");
+  const auto [status, output] = runWhile(std::string(forLong) + "--save gone/w",
+                                         "rmdir gone; kill $program");
+  EXPECT_EQ(status, 1) << output;
+  EXPECT_TRUE(contains(output, "cannot write 'gone/w': No such file or "
+                               "directory; training ended after step "))
+      << output;
+  EXPECT_TRUE(contains(output, "w.rescued-2'")) << output;
+  EXPECT_TRUE(folder.exists("w.rescued-2"));
+  EXPECT_EQ(folder.read("w.rescued"), "mine");
+}
+
+TEST_F(TinyProgram, ALimitOnFileSizesIsAnError) {
+  const auto [status, output] =
+      run("--data tokens=bytes:text --steps 3",
+          "env TMPDIR=. bash -c 'ulimit -f 4; exec \"$@\"' --");
+  EXPECT_EQ(status, 1) << output;
+  EXPECT_TRUE(contains(output, "cannot write 'out.safetensors': File too large"
+                               "; training ended after step 3 of 3: the "
+                               "weights could not be saved"))
+      << output;
+  EXPECT_EQ(folder.count(), 3);
+}
+
+TEST_F(TinyProgram, ThreadsThatCannotBeMadeAreOneError) {
+  // Stacks of two thousand threads need more than this.
+  const auto [status, output] =
+      run("--data tokens=bytes:text --steps 3 --threads-per-rank 1000",
+          "bash -c 'ulimit -s 8192 -v 4000000; exec \"$@\"' --");
+  EXPECT_EQ(status, 1) << output;
+  EXPECT_TRUE(contains(output, "error: cannot start 2000 threads: Resource "
+                               "temporarily unavailable"))
+      << output;
 }
 
 TEST_F(TinyProgram, PrintsHelpTimetableAndPlan) {
