@@ -59,8 +59,8 @@ static LogicalResult parseText(ModelFile &file, StringRef text,
     if (status.IsOK())
       return success();
     problem = status.ErrorMessage();
-  } catch (const std::exception &e) {
-    problem = e.what();
+  } catch (const std::exception &) {
+    problem = "a number in it is malformed or too large";
   }
   StringRef firstLine = StringRef(problem).trim().split('\n').first;
   return file.error(context)
