@@ -12,7 +12,8 @@ using namespace pipewright::runtime;
 
 Rank::Rank(const Program &program, int64_t number, Transport &transport)
     : whole(program), rankNumber(number), link(transport),
-      recorder(transport.recorder()), arena(program.ranks.at(number).arenaBytes), losses(program.updates) {}
+      recorder(transport.recorder()),
+      arena(program.ranks.at(number).arenaBytes), losses(program.updates) {}
 
 Rank::Rank(const Program &program, int64_t number, Transport &transport,
            NoArena)

@@ -51,8 +51,9 @@ std::string pipewright::runtime::bytesText(double bytes) {
   return text;
 }
 
-Progress::Progress(int64_t steps, int64_t samples, int64_t tokens)
-    : steps(steps), samples(samples), tokens(tokens),
+Progress::Progress(int64_t steps, int64_t samples, int64_t tokens,
+                   double lineSeconds)
+    : steps(steps), samples(samples), tokens(tokens), lineSeconds(lineSeconds),
       // mpirun gives its processes a terminal of its own, whatever it writes
       // to itself.
       terminal(isatty(STDOUT_FILENO) != 0 && !startedByMpi()) {}
@@ -74,7 +75,10 @@ void Progress::step(int64_t number, double loss, double seconds) {
   } else {
     const int64_t interval = std::max<int64_t>(1, steps / 20);
     const int64_t before = std::exchange(seen, number);
-    if (!last && before != 0 && number / interval == before / interval)
+    const bool isLate =
+        std::chrono::duration<double>(now - shown).count() >= lineSeconds;
+    if (!last && before != 0 && number / interval == before / interval &&
+        !isLate)
       return;
   }
   shown = now;

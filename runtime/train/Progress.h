@@ -1,7 +1,7 @@
 //===- Progress.h - What a person sees while training ----------*- C++ -*-===//
 //
 // On a terminal one line that rewrites itself; elsewhere about twenty lines
-// over the whole run.
+// over the whole run, and one a minute at least.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,10 @@ namespace pipewright::runtime {
 class Progress {
 public:
   /// A step is `samples` samples of `tokens` tokens each (0: not a text).
-  Progress(int64_t steps, int64_t samples, int64_t tokens);
+  /// Where there is no terminal `lineSeconds` is the longest time without a
+  /// line.
+  Progress(int64_t steps, int64_t samples, int64_t tokens,
+           double lineSeconds = 60);
 
   void step(int64_t number, double loss, double seconds);
   void evaluation(int64_t number, double loss);
@@ -28,6 +31,7 @@ private:
   void clear();
 
   const int64_t steps, samples, tokens;
+  const double lineSeconds;
   const bool terminal;
   bool open = false;
   /// The step before; they may come several at a time.

@@ -37,9 +37,9 @@ bool startedAsProcess();
 /// Transport; 0 if nobody started it.
 int64_t environmentRank();
 
-/// The control plane between processes, by whatever findLauncher says. `program`
-/// is whatever only copies of the same program have in common. Throws an Error
-/// within the deadline if some rank does not arrive.
+/// The control plane between processes, by whatever findLauncher says.
+/// `program` is whatever only copies of the same program have in common. Throws
+/// an Error within the deadline if some rank does not arrive.
 std::unique_ptr<Transport>
 createProcessTransport(double deadlineSeconds = 300,
                        std::string_view program = "");

@@ -1,4 +1,4 @@
-//===- Liveness.cpp - Who lives, who waits, and who waits for whom --------===//
+//===- Liveness.cpp - Who lives, and who waits for whom -------------------===//
 
 #include "runtime/transport/Liveness.h"
 

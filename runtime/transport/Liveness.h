@@ -1,4 +1,4 @@
-//===- Liveness.h - Who lives, who waits, and who waits for whom -*- C++ -*-===//
+//===- Liveness.h - Who lives, and who waits for whom -----------*- C++ -*-===//
 //
 // Ranks tell each other now and then that they live, how far they have come
 // and what they wait for. A rank that is slow goes on telling so; one that is

@@ -19,6 +19,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <poll.h>
 #include <thread>
 
 using namespace pipewright::runtime;
@@ -95,6 +97,7 @@ private:
   void tellAll(const std::string &problem);
   void goToFirst();
   void connectToEarlier();
+  void takeIn(const Deadline &until);
   void acceptLater();
   Socket join(int64_t to, const std::string &host, int port,
               const Deadline &until);
@@ -111,6 +114,7 @@ private:
   const double seconds;
   const Deadline deadline;
   Socket listener;
+  std::unique_ptr<Door> door;
   std::vector<Socket> sockets;
   std::vector<Address> addresses;
   /// What was said of those that could not prove that they are of the job.
@@ -175,8 +179,12 @@ Socket Meeting::join(int64_t to, const std::string &host, int port,
     if (!socket)
       break;
     reached = true;
-    if (to == 0 && !listener && place.rank + 1 < place.size)
+    if (to == 0 && !listener && place.rank + 1 < place.size) {
       listener = listenAt(socket.localAddress(), 0);
+      door = std::make_unique<Door>(
+          listener, place.rank, place.key,
+          [](const std::string &, const Introduction &) {});
+    }
     if (introduce(socket, to, there, until))
       return socket;
     // A rank that is overrun by strangers may drop one of its own.
@@ -322,6 +330,9 @@ void Meeting::goToFirst() {
   Socket first = join(0, place.host, place.port, deadline);
   // Rank 0 may have come later than this one.
   const Deadline patient(seconds + graceSeconds);
+  // Strangers are heard meanwhile, lest they fill the queue before the door.
+  while (door && !patient.passed() && !first.waitFor(POLLIN, 0))
+    takeIn(Deadline(0.02));
   int64_t length = 0;
   if (!first.receiveAll(&length, sizeof length, patient))
     fail("rank ", place.rank, " has lost rank 0 before all ranks had come");
@@ -354,23 +365,27 @@ void Meeting::connectToEarlier() {
   }
 }
 
+/// One of the later ranks, if one comes.
+void Meeting::takeIn(const Deadline &until) {
+  Introduction introduction;
+  Socket socket = door->next(introduction, until);
+  const int64_t rank = introduction.rank;
+  if (socket && rank > place.rank && rank < place.size &&
+      introduction.size == place.size && !sockets[rank])
+    sockets[rank] = std::move(socket);
+}
+
 void Meeting::acceptLater() {
   const Deadline patient(seconds);
-  Door door(listener, place.rank, place.key,
-            [](const std::string &, const Introduction &) {});
-  for (int64_t here = place.rank + 1; here < place.size;) {
-    Introduction introduction;
-    Socket socket = door.next(introduction, patient);
-    const int64_t rank = introduction.rank;
-    const bool expected = rank > place.rank && rank < place.size &&
-                          introduction.size == place.size;
-    if (socket && expected && !sockets[rank]) {
-      sockets[rank] = std::move(socket);
-      ++here;
-    } else if (patient.passed()) {
+  const auto all = [&] {
+    return std::all_of(sockets.begin() + place.rank + 1, sockets.end(),
+                       [](const Socket &socket) { return bool(socket); });
+  };
+  while (!all()) {
+    if (patient.passed())
       fail("rank ", place.rank, " waits for ", missing(place.rank + 1),
            " to connect (nothing came within ", seconds, " s)");
-    }
+    takeIn(patient);
   }
 }
 

@@ -435,7 +435,7 @@ void TcpTransport::abort(const std::string &message) {
         std::min<int64_t>(message.size(), mostFailedBytes);
     if (peer.socket && !peer.lost)
       peer.enqueue({Header::Failed, length},
-                   std::vector<char>(message.begin(), message.begin() + length));
+                   {message.begin(), message.begin() + length});
   }
   flush(1);
   drain(0.5);

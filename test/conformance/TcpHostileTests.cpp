@@ -192,8 +192,8 @@ TEST(TcpJobKey, AnotherKeyIsToldToBothEnds) {
             std::string::npos);
   EXPECT_NE(errors[0].find("rank 1 of 2 did not come"), std::string::npos)
       << errors[0];
-  EXPECT_NE(errors[0].find("a process at 127.0.0.1 that calls itself rank 1 was "
-                           "turned away: it is of another job"),
+  EXPECT_NE(errors[0].find("a process at 127.0.0.1 that calls itself rank 1 "
+                           "was turned away: it is of another job"),
             std::string::npos)
       << errors[0];
 }

@@ -10,6 +10,7 @@
 #include "passes/schedules/Story.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -214,8 +215,8 @@ static bool isDeep(llvm::StringRef text) {
   return false;
 }
 
-llvm::Expected<MeasuredTrace>
-pipewright::schedules::parseChromeTrace(llvm::StringRef text) {
+/// As they are in the file: neither sorted nor aligned.
+static llvm::Expected<MeasuredTrace> parseTasks(llvm::StringRef text) {
   if (isDeep(text))
     return refuse("is not a Chrome trace: its lists are nested too deeply");
   llvm::Expected<llvm::json::Value> file = llvm::json::parse(text);
@@ -245,21 +246,38 @@ pipewright::schedules::parseChromeTrace(llvm::StringRef text) {
   }
   if (traces.empty())
     return refuse("has no task in it; expects what a program's --trace wrote");
-  MeasuredTrace trace = std::move(traces.begin()->second);
-  alignSteps(trace.tasks);
+  return std::move(traces.begin()->second);
+}
+
+llvm::Expected<MeasuredTrace>
+pipewright::schedules::parseChromeTrace(llvm::StringRef text) {
+  llvm::Expected<MeasuredTrace> trace = parseTasks(text);
+  if (trace)
+    alignSteps(trace->tasks);
   return trace;
 }
 
 llvm::Expected<MeasuredTrace>
-pipewright::schedules::readChromeTrace(llvm::StringRef path) {
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!file)
-    return refuse("cannot read trace '{0}': {1}", path,
-                  file.getError().message());
-  llvm::Expected<MeasuredTrace> trace = parseChromeTrace((*file)->getBuffer());
-  if (!trace)
-    return refuse("trace '{0}' {1}", path, llvm::toString(trace.takeError()));
-  return trace;
+pipewright::schedules::readChromeTrace(llvm::StringRef paths) {
+  llvm::SmallVector<llvm::StringRef> list;
+  if (llvm::sys::fs::exists(paths))
+    list.push_back(paths);
+  else
+    paths.split(list, ',');
+  MeasuredTrace all;
+  for (llvm::StringRef path : list) {
+    auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+    if (!file)
+      return refuse("cannot read trace '{0}': {1}", path,
+                    file.getError().message());
+    llvm::Expected<MeasuredTrace> trace = parseTasks((*file)->getBuffer());
+    if (!trace)
+      return refuse("trace '{0}' {1}", path,
+                    llvm::toString(trace.takeError()));
+    llvm::append_range(all.tasks, trace->tasks);
+  }
+  alignSteps(all.tasks);
+  return all;
 }
 
 //===----------------------------------------------------------------------===//

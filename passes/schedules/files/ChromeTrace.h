@@ -56,8 +56,9 @@ void writeChromeTrace(llvm::raw_ostream &os, const Schedule &schedule,
 
 /// Reads the tasks of the measured process, or of the only one there is.
 llvm::Expected<MeasuredTrace> parseChromeTrace(llvm::StringRef text);
-/// The same, of a file, which errors name.
-llvm::Expected<MeasuredTrace> readChromeTrace(llvm::StringRef path);
+/// The same, of a file, which errors name, or of several with commas between
+/// them: what each rank of one machine wrote.
+llvm::Expected<MeasuredTrace> readChromeTrace(llvm::StringRef paths);
 
 /// Fails if tasks run on other ranks than in `schedule`, or are not in it.
 llvm::Error checkTrace(const MeasuredTrace &trace, const Schedule &schedule);

@@ -1,11 +1,15 @@
-//===- LivenessTests.cpp - Who lives, who is stuck, what was done last ----===//
+//===- LivenessTests.cpp - What is known of ranks that run ----------------===//
 
 #include "test/unit/runtime/Files.h"
 
 #include "runtime/trace/FlightRecorder.h"
+#include "runtime/train/Progress.h"
 #include "runtime/transport/Liveness.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <thread>
@@ -112,6 +116,20 @@ TEST(FlightRecorder, MayBeReadWhileItIsWritten) {
     recorder.task('F', i % 1000, i % 1000);
   stop = true;
   reader.join();
+}
+
+TEST(Progress, ALogHasALineNowAndThenHoweverManyStepsAreLeft) {
+  testing::internal::CaptureStdout();
+  {
+    Progress progress(1000000000, 1, 0, /*lineSeconds=*/0.2);
+    for (int64_t step = 1; step < 5; ++step)
+      progress.step(step, 1, 0.001);
+    std::this_thread::sleep_for(300ms);
+    progress.step(5, 1, 0.001);
+    progress.step(6, 1, 0.001);
+  }
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
 }
 
 /// The figure for the README; it demands little, as tests run beside others.

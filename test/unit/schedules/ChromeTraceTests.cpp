@@ -9,6 +9,9 @@
 
 #include "passes/schedules/files/ChromeTrace.h"
 
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+
 #include "gtest/gtest.h"
 
 using namespace pipewright::schedules;
@@ -143,9 +146,30 @@ TEST(ChromeTrace, RefusesWhatIsNoTrace) {
     EXPECT_EQ(refusal(listOf({eventOf("F", 0, 0, 0, duration)})),
               "event 0 expects a time (ts) and a duration (dur) of 0 to 1e15 "
               "microseconds");
+  EXPECT_NE(messageOf(readChromeTrace("no-such-file.json,other.json"))
+                .find("cannot read trace 'no-such-file.json'"),
+            std::string::npos);
   EXPECT_NE(messageOf(readChromeTrace("no-such-file.json"))
                 .find("cannot read trace 'no-such-file.json': "),
             std::string::npos);
+}
+
+TEST(ChromeTrace, PutsTheFilesOfRanksTogether) {
+  llvm::SmallString<128> folder;
+  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("trace", folder));
+  std::string paths;
+  for (int rank = 0; rank < 2; ++rank) {
+    std::string path = (folder + "/" + std::to_string(rank)).str();
+    std::error_code error;
+    llvm::raw_fd_ostream(path, error)
+        << listOf({eventOf("F", rank, 0, 5000 + 10 * rank, 10, 3, rank)});
+    paths += (rank ? "," : "") + path;
+  }
+  MeasuredTrace trace = valueOf(readChromeTrace(paths));
+  llvm::sys::fs::remove_directories(folder);
+  EXPECT_EQ(trace.ranks(), 2);
+  ASSERT_EQ(trace.last().size(), 2u);
+  EXPECT_NEAR(trace.last()[1].time.start, 10e-6, 1e-9) << "one clock for both";
 }
 
 TEST(ChromeTrace, RefusesATraceOfAnotherProgram) {
