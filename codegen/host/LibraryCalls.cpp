@@ -273,18 +273,18 @@ static SmallVector<Value> attentionBuffers(Operation *op) {
   return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
       .Case([](nn::AttentionOp a) -> SmallVector<Value> {
         return {a.getQ(),    a.getK(), a.getV(),
-                a.getMask(), a.getO(), a.getLse()};
+                a.getMask(), a.getO(), a.getStats()};
       })
       .Case([](nn::AttentionBackwardOp a) -> SmallVector<Value> {
-        return {a.getGrad(), a.getQ(),    a.getK(),  a.getV(),  a.getO(),
-                a.getLse(),  a.getMask(), a.getDq(), a.getDk(), a.getDv()};
+        return {a.getGrad(),  a.getQ(),    a.getK(),  a.getV(),  a.getO(),
+                a.getStats(), a.getMask(), a.getDq(), a.getDk(), a.getDv()};
       })
       .Case([](nn::PackedAttentionOp a) -> SmallVector<Value> {
-        return {a.getQkv(), a.getMask(), a.getO(), a.getLse()};
+        return {a.getQkv(), a.getMask(), a.getO(), a.getStats()};
       })
       .Case([](nn::PackedAttentionBackwardOp a) -> SmallVector<Value> {
-        return {a.getGrad(), a.getQkv(),  a.getO(),
-                a.getLse(),  a.getMask(), a.getDqkv()};
+        return {a.getGrad(),  a.getQkv(),  a.getO(),
+                a.getStats(), a.getMask(), a.getDqkv()};
       });
 }
 

@@ -20,8 +20,8 @@ namespace {
 struct Sizes {
   int64_t batch, heads, length, depth;
 
-  RankedTensorType lse(MLIRContext *context) const {
-    return f32TensorOf(context, {batch, heads, length});
+  RankedTensorType stats(MLIRContext *context) const {
+    return f32TensorOf(context, {batch, heads, length, 2});
   }
 };
 } // namespace
@@ -94,12 +94,12 @@ static LogicalResult checkPackedAttention(InferenceSite site, Adaptor adaptor) {
                      adaptor.getDropoutRate());
 }
 
-static LogicalResult checkLse(InferenceSite site, Value lse,
-                              RankedTensorType expected) {
-  if (tensorOf(lse) == expected)
+static LogicalResult checkStats(InferenceSite site, Value stats,
+                                RankedTensorType expected) {
+  if (tensorOf(stats) == expected)
     return success();
-  return site.error("expects lse of type ", expected, ", but got ",
-                    tensorOf(lse));
+  return site.error("expects stats of type ", expected, ", but got ",
+                    tensorOf(stats));
 }
 
 //===----------------------------------------------------------------------===//
@@ -115,7 +115,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
                             adaptor)))
     return failure();
   RankedTensorType q = tensorOf(adaptor.getQ());
-  types.append({q, sizesOf(q, adaptor.getRowsFirst()).lse(context)});
+  types.append({q, sizesOf(q, adaptor.getRowsFirst()).stats(context)});
   return success();
 }
 
@@ -129,8 +129,8 @@ LogicalResult AttentionBackwardOp::inferReturnTypes(
                              adaptor.getV(), adaptor.getO()},
                             adaptor)) ||
       // (C4)
-      failed(checkLse(site, adaptor.getLse(),
-                      sizesOf(q, adaptor.getRowsFirst()).lse(context))))
+      failed(checkStats(site, adaptor.getStats(),
+                        sizesOf(q, adaptor.getRowsFirst()).stats(context))))
     return failure();
   types.append({q, q, q});
   return success();
@@ -142,7 +142,7 @@ LogicalResult PackedAttentionOp::inferReturnTypes(
   if (failed(checkPackedAttention({location, getOperationName()}, adaptor)))
     return failure();
   RankedTensorType qkv = tensorOf(adaptor.getQkv());
-  types.append({outputOf(qkv), packedSizesOf(qkv).lse(context)});
+  types.append({outputOf(qkv), packedSizesOf(qkv).stats(context)});
   return success();
 }
 
@@ -159,7 +159,8 @@ LogicalResult PackedAttentionBackwardOp::inferReturnTypes(
       return site.error("expects ", outputOf(qkv),
                         " for the result and its gradient, but got ",
                         tensorOf(value));
-  if (failed(checkLse(site, adaptor.getLse(), packedSizesOf(qkv).lse(context))))
+  if (failed(checkStats(site, adaptor.getStats(),
+                        packedSizesOf(qkv).stats(context))))
     return failure();
   types.push_back(qkv);
   return success();
@@ -213,7 +214,7 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
     return failure(failed(flows));
   auto backward = AttentionBackwardOp::create(
       builder, getLoc(), resultGrads[0], getQ(), getK(), getV(), getO(),
-      getLse(), getMask(), getScale(), getCausal(), getRowsFirst(),
+      getStats(), getMask(), getScale(), getCausal(), getRowsFirst(),
       getDropoutRate(), getDropoutId());
   for (auto [index, grad] : llvm::enumerate(backward->getResults()))
     operandGrads[index] = grad;
@@ -227,8 +228,8 @@ PackedAttentionOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   if (failed(flows) || !*flows)
     return failure(failed(flows));
   operandGrads[0] = PackedAttentionBackwardOp::create(
-      builder, getLoc(), resultGrads[0], getQkv(), getO(), getLse(), getMask(),
-      getScale(), getCausal(), getDropoutRate(), getDropoutId());
+      builder, getLoc(), resultGrads[0], getQkv(), getO(), getStats(),
+      getMask(), getScale(), getCausal(), getDropoutRate(), getDropoutId());
   return success();
 }
 

@@ -1,7 +1,7 @@
 //===- NNAttention.td - Scaled dot-product attention -------*- tablegen -*-===//
 //
-// Attention in row blocks: what is kept for the backward op is one number per
-// row (lse), never a T x T buffer.
+// Attention in row blocks: what is kept for the backward op is two numbers per
+// row (stats), never a T x T buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,11 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     `q`, `k`, `v` and `o` are `[B, H, T, D]`, or with `rows_first`
     `[B, T, H, D]`, as products leave them. The additive mask broadcasts to
     `[B, H, T, T]`. With `causal` a row sees only columns up to its own.
-    `lse[B, H, T]` is the logarithm of each row's sum of exponentials. With a
+    `stats[B, H, T, 2]` is what the softmax of each row is made from: its
+    largest score, and 1 / the sum of `e^(score - largest)`. The two are kept
+    apart because the logarithm of the sum is lost beside a large maximum, as
+    rows have that are masked by -1e9 in every column. A row whose scores are
+    all minus infinity has `o` 0, `stats` (0, 0) and the gradient 0. With a
     dropout rate above 0, elements of the softmax are dropped as `nn.dropout`
     does, by their position in `[B, H, T, T]` and `dropout_id`. The mask gets
     no gradient.
@@ -31,18 +35,18 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     Example:
 
     ```mlir
-    %o, %lse = nn.attention %q, %k, %v scale = 1.250000e-01 causal
+    %o, %stats = nn.attention %q, %k, %v scale = 1.250000e-01 causal
         dropout_rate = 0.000000e+00 dropout_id = 0
       : (tensor<4x8x128x64xf32>, tensor<4x8x128x64xf32>,
          tensor<4x8x128x64xf32>)
-        -> (tensor<4x8x128x64xf32>, tensor<4x8x128xf32>)
+        -> (tensor<4x8x128x64xf32>, tensor<4x8x128x2xf32>)
     ```
   }];
   let arguments = (ins NN_FloatTensor:$q, NN_FloatTensor:$k,
                        NN_FloatTensor:$v, Optional<NN_F32Tensor>:$mask,
                        F32Attr:$scale, UnitAttr:$causal, UnitAttr:$rows_first,
                        F32Attr:$dropout_rate, I64Attr:$dropout_id);
-  let results = (outs NN_FloatTensor:$o, NN_F32Tensor:$lse);
+  let results = (outs NN_FloatTensor:$o, NN_F32Tensor:$stats);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`mask` $mask^)? `scale` `=` $scale (`causal` $causal^)?
     (`rows_first` $rows_first^)? `dropout_rate` `=` $dropout_rate
@@ -55,37 +59,38 @@ def NN_AttentionBackwardOp : NN_InferredOp<"attention_backward", [
     NN_Cost, LibraryOpInterface]> {
   let summary = "Gradients of attention with respect to q, k and v";
   let description = [{
-    `grad` is the gradient of `o`. The softmax is recomputed from `lse`, block
-    by block. `rows_first` is as in `nn.attention`.
+    `grad` is the gradient of `o`. The softmax is recomputed from `stats`, block
+    by block: `e^(score - stats[0]) * stats[1]`. `rows_first` is as in
+    `nn.attention`.
 
     Constraints:
     - (C1) `grad`, `q`, `k`, `v` and `o` have rank 4 and one type.
     - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
-    - (C4) `lse` is `[B, H, T]`.
+    - (C4) `stats` is `[B, H, T, 2]`.
 
     Example:
 
     ```mlir
-    %dq, %dk, %dv = nn.attention_backward %grad, %q, %k, %v, %o, %lse
+    %dq, %dk, %dv = nn.attention_backward %grad, %q, %k, %v, %o, %stats
         scale = 1.250000e-01 causal dropout_rate = 0.000000e+00 dropout_id = 0
       : (tensor<4x8x128x64xf32>, tensor<4x8x128x64xf32>,
          tensor<4x8x128x64xf32>, tensor<4x8x128x64xf32>,
-         tensor<4x8x128x64xf32>, tensor<4x8x128xf32>)
+         tensor<4x8x128x64xf32>, tensor<4x8x128x2xf32>)
         -> (tensor<4x8x128x64xf32>, tensor<4x8x128x64xf32>,
             tensor<4x8x128x64xf32>)
     ```
   }];
   let arguments = (ins NN_FloatTensor:$grad, NN_FloatTensor:$q,
                        NN_FloatTensor:$k, NN_FloatTensor:$v,
-                       NN_FloatTensor:$o, NN_F32Tensor:$lse,
+                       NN_FloatTensor:$o, NN_F32Tensor:$stats,
                        Optional<NN_F32Tensor>:$mask, F32Attr:$scale,
                        UnitAttr:$causal, UnitAttr:$rows_first,
                        F32Attr:$dropout_rate, I64Attr:$dropout_id);
   let results = (outs NN_FloatTensor:$dq, NN_FloatTensor:$dk,
                       NN_FloatTensor:$dv);
   let assemblyFormat = [{
-    $grad `,` $q `,` $k `,` $v `,` $o `,` $lse (`mask` $mask^)?
+    $grad `,` $q `,` $k `,` $v `,` $o `,` $stats (`mask` $mask^)?
     `scale` `=` $scale (`causal` $causal^)?
     (`rows_first` $rows_first^)? `dropout_rate` `=` $dropout_rate
     `dropout_id` `=` $dropout_id attr-dict
@@ -104,8 +109,8 @@ def NN_PackedAttentionOp : NN_InferredOp<"packed_attention", [
   let description = [{
     `nn.attention rows_first` on `qkv[:, :, 0]`, `qkv[:, :, 1]` and
     `qkv[:, :, 2]`: `qkv` is `[B, T, 3, H, D]`, as one product with all three
-    weights leaves it. `o` is `[B, T, H, D]`, `lse` `[B, H, T]`. For GPUs, whose
-    kernels read it where it lies.
+    weights leaves it. `o` is `[B, T, H, D]`, `stats` `[B, H, T, 2]`. For GPUs,
+    whose kernels read it where it lies.
 
     Constraints:
     - (C1) `qkv` has rank 5 and three parts.
@@ -117,16 +122,16 @@ def NN_PackedAttentionOp : NN_InferredOp<"packed_attention", [
     Example:
 
     ```mlir
-    %o, %lse = nn.packed_attention %qkv scale = 1.250000e-01 causal
+    %o, %stats = nn.packed_attention %qkv scale = 1.250000e-01 causal
         dropout_rate = 0.000000e+00 dropout_id = 0
       : (tensor<4x128x3x8x64xf32>)
-        -> (tensor<4x128x8x64xf32>, tensor<4x8x128xf32>)
+        -> (tensor<4x128x8x64xf32>, tensor<4x8x128x2xf32>)
     ```
   }];
   let arguments = (ins NN_FloatTensor:$qkv, Optional<NN_F32Tensor>:$mask,
                        F32Attr:$scale, UnitAttr:$causal,
                        F32Attr:$dropout_rate, I64Attr:$dropout_id);
-  let results = (outs NN_FloatTensor:$o, NN_F32Tensor:$lse);
+  let results = (outs NN_FloatTensor:$o, NN_F32Tensor:$stats);
   let assemblyFormat = [{
     $qkv (`mask` $mask^)? `scale` `=` $scale (`causal` $causal^)?
     `dropout_rate` `=` $dropout_rate `dropout_id` `=` $dropout_id attr-dict
@@ -145,27 +150,27 @@ def NN_PackedAttentionBackwardOp : NN_InferredOp<"packed_attention_backward", [
     - (C1) `qkv` has rank 5 and three parts.
     - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
-    - (C4) `grad` and `o` are `[B, T, H, D]`, of `qkv`'s element type, and `lse`
-      is `[B, H, T]`.
+    - (C4) `grad` and `o` are `[B, T, H, D]`, of `qkv`'s element type, and
+      `stats` is `[B, H, T, 2]`.
 
     Example:
 
     ```mlir
-    %dqkv = nn.packed_attention_backward %grad, %qkv, %o, %lse
+    %dqkv = nn.packed_attention_backward %grad, %qkv, %o, %stats
         scale = 1.250000e-01 causal dropout_rate = 0.000000e+00 dropout_id = 0
       : (tensor<4x128x8x64xf32>, tensor<4x128x3x8x64xf32>,
-         tensor<4x128x8x64xf32>, tensor<4x8x128xf32>)
+         tensor<4x128x8x64xf32>, tensor<4x8x128x2xf32>)
         -> tensor<4x128x3x8x64xf32>
     ```
   }];
   let arguments = (ins NN_FloatTensor:$grad, NN_FloatTensor:$qkv,
-                       NN_FloatTensor:$o, NN_F32Tensor:$lse,
+                       NN_FloatTensor:$o, NN_F32Tensor:$stats,
                        Optional<NN_F32Tensor>:$mask, F32Attr:$scale,
                        UnitAttr:$causal, F32Attr:$dropout_rate,
                        I64Attr:$dropout_id);
   let results = (outs NN_FloatTensor:$dqkv);
   let assemblyFormat = [{
-    $grad `,` $qkv `,` $o `,` $lse (`mask` $mask^)?
+    $grad `,` $qkv `,` $o `,` $stats (`mask` $mask^)?
     `scale` `=` $scale (`causal` $causal^)?
     `dropout_rate` `=` $dropout_rate `dropout_id` `=` $dropout_id attr-dict
     `:` functional-type(operands, results)

@@ -13,7 +13,7 @@ using namespace pipewright::nn;
 
 /// What the loss and its gradient check alike.
 static LogicalResult checkLoss(InferenceSite site, Value logits, Value labels,
-                               std::optional<uint64_t> classes) {
+                               Value divisor, std::optional<uint64_t> classes) {
   RankedTensorType type = tensorOf(logits);
   // (C1)
   if (type.getRank() != 2)
@@ -26,6 +26,9 @@ static LogicalResult checkLoss(InferenceSite site, Value logits, Value labels,
   int64_t columns = type.getDimSize(1);
   if (classes && (*classes < 1 || *classes > static_cast<uint64_t>(columns)))
     return site.error("expects 1 to ", columns, " classes, but got ", *classes);
+  // (C4)
+  if (divisor && tensorOf(divisor).getRank() != 0)
+    return site.error("expects a scalar divisor, but got ", tensorOf(divisor));
   return success();
 }
 
@@ -33,11 +36,12 @@ LogicalResult SoftmaxCrossEntropyOp::inferReturnTypes(
     MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
     SmallVectorImpl<Type> &types) {
   if (failed(checkLoss({location, getOperationName()}, adaptor.getLogits(),
-                       adaptor.getLabels(), adaptor.getClasses())))
+                       adaptor.getLabels(), adaptor.getDivisor(),
+                       adaptor.getClasses())))
     return failure();
   RankedTensorType logits = tensorOf(adaptor.getLogits());
-  types.append({f32TensorOf(context, {}),
-                f32TensorOf(context, logits.getShape().take_front())});
+  RankedTensorType rows = f32TensorOf(context, logits.getShape().take_front());
+  types.append({f32TensorOf(context, {}), rows, rows});
   return success();
 }
 
@@ -52,8 +56,8 @@ SoftmaxCrossEntropyOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   if (failed(flows) || !*flows)
     return failure(failed(flows));
   operandGrads[0] = SoftmaxCrossEntropyBackwardOp::create(
-      builder, getLoc(), resultGrads[0], getLogits(), getLabels(), getLse(),
-      getIgnoreIndexAttr(), getClassesAttr());
+      builder, getLoc(), resultGrads[0], getLogits(), getLabels(), getLargest(),
+      getSum(), getDivisor(), getIgnoreIndexAttr(), getClassesAttr());
   return success();
 }
 
@@ -62,16 +66,18 @@ LogicalResult SoftmaxCrossEntropyBackwardOp::inferReturnTypes(
     SmallVectorImpl<Type> &types) {
   InferenceSite site{location, getOperationName()};
   if (failed(checkLoss(site, adaptor.getLogits(), adaptor.getLabels(),
-                       adaptor.getClasses())))
+                       adaptor.getDivisor(), adaptor.getClasses())))
     return failure();
-  // (C4)
+  // (C5)
   RankedTensorType logits = tensorOf(adaptor.getLogits());
-  RankedTensorType lse = tensorOf(adaptor.getLse());
   RankedTensorType dloss = tensorOf(adaptor.getDloss());
-  if (lse.getShape() != logits.getShape().take_front() || dloss.getRank() != 0)
-    return site.error("expects a scalar gradient and an lse of ",
-                      logits.getDimSize(0), " elements, but got ", dloss,
-                      " and ", lse);
+  for (Value row : {adaptor.getLargest(), adaptor.getSum()})
+    if (tensorOf(row).getShape() != logits.getShape().take_front() ||
+        dloss.getRank() != 0)
+      return site.error("expects a scalar gradient and a largest logit and a "
+                        "sum for each of ",
+                        logits.getDimSize(0), " rows, but got ", dloss, " and ",
+                        tensorOf(row));
   types.push_back(logits);
   return success();
 }

@@ -14,29 +14,39 @@ def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [
     NN_Differentiable, NN_Cost]> {
   let summary = "Mean negative log-likelihood of the labels under softmax";
   let description = [{
-    `loss` is the mean of `lse[n] - logits[n, labels[n]]` over the rows whose
-    label is not `ignore_index`; `lse[n]` is the logarithm of the row's sum of
-    exponentials. With `classes` only so many columns count, as if the others
-    were minus infinity; without, all do. The labels that are not ignored must
-    lie in `[0, classes)`.
+    `loss` is the sum of `ln sum[n] - (logits[n, labels[n]] - largest[n])` over
+    the rows whose label is not `ignore_index`, divided by `divisor`, or without
+    one by the number of these rows, at least 1. `largest[n]` is the largest
+    logit of a row and `sum[n]` the sum of `e^(logits[n] - largest[n])`: apart,
+    because a large maximum would swallow the logarithm of the sum. With
+    `classes` only so many columns count, as if the others were minus infinity;
+    without, all do. The labels that are not ignored must lie in `[0, classes)`.
+
+    A `divisor` makes the mean over micro-batches the mean over the labels of
+    the whole batch; `nn-divide-by-batch` says where it comes from.
 
     Constraints:
     - (C1) the logits have rank 2.
     - (C2) the labels are `[N]`.
     - (C3) `classes` is at least 1 and at most the number of columns.
+    - (C4) `divisor` has rank 0.
 
     Example:
 
     ```mlir
-    %loss, %lse = nn.softmax_cross_entropy %logits, %labels ignore_index = -100
-      : (tensor<512x256xf32>, tensor<512xi64>) -> (tensor<f32>, tensor<512xf32>)
+    %loss, %largest, %sum = nn.softmax_cross_entropy %logits, %labels
+        divisor %count ignore_index = -100
+      : (tensor<512x256xf32>, tensor<512xi64>, tensor<f32>)
+        -> (tensor<f32>, tensor<512xf32>, tensor<512xf32>)
     ```
   }];
   let arguments = (ins NN_FloatTensor:$logits, NN_IndexTensor:$labels,
-                       I64Attr:$ignore_index, OptionalAttr<I64Attr>:$classes);
-  let results = (outs NN_F32Tensor:$loss, NN_F32Tensor:$lse);
+                       Optional<NN_F32Tensor>:$divisor, I64Attr:$ignore_index,
+                       OptionalAttr<I64Attr>:$classes);
+  let results = (outs NN_F32Tensor:$loss, NN_F32Tensor:$largest,
+                      NN_F32Tensor:$sum);
   let assemblyFormat = [{
-    $logits `,` $labels `ignore_index` `=` $ignore_index
+    $logits `,` $labels (`divisor` $divisor^)? `ignore_index` `=` $ignore_index
     (`classes` `=` $classes^)? attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
@@ -51,31 +61,34 @@ def NN_SoftmaxCrossEntropyBackwardOp
     : NN_InferredOp<"softmax_cross_entropy_backward", [NN_Cost]> {
   let summary = "Gradient of softmax_cross_entropy with respect to the logits";
   let description = [{
-    `dloss / count * (e^(logits - lse) - onehot(labels))`, zero in ignored
-    rows and in columns from `classes` on; `count` is the number of rows that
-    are not ignored.
+    `dloss / count * (e^(logits - largest) / sum - onehot(labels))`, zero in
+    ignored rows and in columns from `classes` on; `count` is `divisor`, or
+    without one the number of rows that are not ignored.
 
     Constraints:
     - (C1) the logits have rank 2.
     - (C2) the labels are `[N]`.
     - (C3) `classes` is at least 1 and at most the number of columns.
-    - (C4) `lse` is `[N]`, and `dloss` has rank 0.
+    - (C4) `divisor` has rank 0.
+    - (C5) `largest` and `sum` are `[N]`, and `dloss` has rank 0.
 
     Example:
 
     ```mlir
-    %dlogits = nn.softmax_cross_entropy_backward %dloss, %logits, %labels, %lse
-        ignore_index = -100
-      : (tensor<f32>, tensor<512x256xf32>, tensor<512xi64>, tensor<512xf32>)
-        -> tensor<512x256xf32>
+    %dlogits = nn.softmax_cross_entropy_backward %dloss, %logits, %labels,
+        %largest, %sum divisor %count ignore_index = -100
+      : (tensor<f32>, tensor<512x256xf32>, tensor<512xi64>, tensor<512xf32>,
+         tensor<512xf32>, tensor<f32>) -> tensor<512x256xf32>
     ```
   }];
   let arguments = (ins NN_F32Tensor:$dloss, NN_FloatTensor:$logits,
-                       NN_IndexTensor:$labels, NN_F32Tensor:$lse,
+                       NN_IndexTensor:$labels, NN_F32Tensor:$largest,
+                       NN_F32Tensor:$sum, Optional<NN_F32Tensor>:$divisor,
                        I64Attr:$ignore_index, OptionalAttr<I64Attr>:$classes);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{
-    $dloss `,` $logits `,` $labels `,` $lse `ignore_index` `=` $ignore_index
+    $dloss `,` $logits `,` $labels `,` $largest `,` $sum
+    (`divisor` $divisor^)? `ignore_index` `=` $ignore_index
     (`classes` `=` $classes^)? attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{

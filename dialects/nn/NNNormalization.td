@@ -151,9 +151,7 @@ def NN_BatchNormBackwardOp : NN_InferredOp<"batch_norm_backward", [NN_Cost]> {
 class NN_SoftmaxOpBase<string mnemonic>
     : NN_Op<mnemonic, [
           Pure, SameOperandsAndResultType, NN_Differentiable, NN_Cost]> {
-  let arguments = (ins NN_FloatTensor:$x);
   let results = (outs NN_FloatTensor:$result);
-  let assemblyFormat = "$x attr-dict `:` type($result)";
   let hasVerifier = 1;
   let extraClassDefinition = [{
     // Maximum, subtraction, exponential, sum, and one op with the sum.
@@ -172,7 +170,9 @@ class NN_SoftmaxOpBase<string mnemonic>
 def NN_SoftmaxOp : NN_SoftmaxOpBase<"softmax"> {
   let summary = "Make each row of the last dimension positive with sum 1";
   let description = [{
-    `e^(x - max) / sum(e^(x - max))` over the last dimension.
+    `e^(x - max) / sum(e^(x - max))` over the last dimension. A row that is
+    minus infinity everywhere gives NaN, or zeros (and the gradient 0) where the
+    op is `safe`.
 
     Constraints:
     - (C1) the operand has rank 1 or more.
@@ -181,14 +181,17 @@ def NN_SoftmaxOp : NN_SoftmaxOpBase<"softmax"> {
 
     ```mlir
     %y = nn.softmax %x : tensor<4x128xf32>
+    %z = nn.softmax %x safe : tensor<4x128xf32>
     ```
   }];
+  let arguments = (ins NN_FloatTensor:$x, UnitAttr:$safe);
+  let assemblyFormat = "$x (`safe` $safe^)? attr-dict `:` type($result)";
 }
 
 def NN_LogSoftmaxOp : NN_SoftmaxOpBase<"log_softmax"> {
   let summary = "Logarithm of softmax over the last dimension";
   let description = [{
-    `x - max - ln sum(e^(x - max))` over the last dimension.
+    `x - max - ln sum(e^(x - max))` over the last dimension, in this order.
 
     Constraints:
     - (C1) the operand has rank 1 or more.
@@ -199,6 +202,8 @@ def NN_LogSoftmaxOp : NN_SoftmaxOpBase<"log_softmax"> {
     %y = nn.log_softmax %x : tensor<4x128xf32>
     ```
   }];
+  let arguments = (ins NN_FloatTensor:$x);
+  let assemblyFormat = "$x attr-dict `:` type($result)";
 }
 
 class NN_SoftmaxBackwardOpBase<string mnemonic>

@@ -10,6 +10,8 @@
 #include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNOps.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace pipewright::nn {
@@ -206,6 +208,13 @@ static Value lowerSoftmax(Operation *op, LinalgBuilder &builder) {
   Input x = builder.same(op->getOperand(0));
   Value largest = builder.reduce(Reduction::Max, shape, rank - 1, x,
                                  [](Scalars &, ValueRange a) { return a[0]; });
+  bool safe = !logarithm && cast<SoftmaxOp>(op).getSafe();
+  // -inf - -inf would be NaN: a row that sees nothing is moved by nothing.
+  if (safe)
+    largest = builder.pointwise(
+        rowShape, f32, builder.same(largest), [](Scalars &s, ValueRange a) {
+          return s.max(a[0], s.constant(std::numeric_limits<float>::lowest()));
+        });
   Value exponential = builder.pointwise(
       shape, f32, {x, builder.rows(largest, rank)},
       [](Scalars &s, ValueRange a) { return s.exp(s.sub(a[0], a[1])); });
@@ -213,16 +222,22 @@ static Value lowerSoftmax(Operation *op, LinalgBuilder &builder) {
       builder.reduce(Reduction::Sum, shape, rank - 1, builder.same(exponential),
                      [](Scalars &, ValueRange a) { return a[0]; });
   if (logarithm) {
-    Value shift = builder.pointwise(
-        rowShape, f32, {builder.same(largest), builder.same(sum)},
-        [](Scalars &s, ValueRange a) { return s.add(a[0], s.log(a[1])); });
+    // Apart from the maximum, which would swallow it where it is large.
+    Value logOfSum =
+        builder.pointwise(rowShape, f32, builder.same(sum),
+                          [](Scalars &s, ValueRange a) { return s.log(a[0]); });
     return builder.pointwise(
-        type, {x, builder.rows(shift, rank)},
-        [](Scalars &s, ValueRange a) { return s.sub(a[0], a[1]); });
+        type, {x, builder.rows(largest, rank), builder.rows(logOfSum, rank)},
+        [](Scalars &s, ValueRange a) {
+          return s.sub(s.sub(a[0], a[1]), a[2]);
+        });
   }
   Value inverse = builder.pointwise(
-      rowShape, f32, builder.same(sum),
-      [](Scalars &s, ValueRange a) { return s.div(s.constant(1.0), a[0]); });
+      rowShape, f32, builder.same(sum), [&](Scalars &s, ValueRange a) {
+        // Where a row sees something the sum is at least 1.
+        Value divisor = safe ? s.max(a[0], s.constant(1.0)) : Value(a[0]);
+        return s.div(s.constant(1.0), divisor);
+      });
   return builder.pointwise(
       type, {builder.same(exponential), builder.rows(inverse, rank)},
       [](Scalars &s, ValueRange a) { return s.mul(a[0], a[1]); });

@@ -49,7 +49,8 @@ private:
 static bool isLossOfGradient(OpResult value, Operation *consumer) {
   auto loss = dyn_cast<SoftmaxCrossEntropyOp>(value.getOwner());
   auto gradient = dyn_cast<SoftmaxCrossEntropyBackwardOp>(consumer);
-  return loss && gradient && value == loss.getLse() &&
+  return loss && gradient &&
+         (value == loss.getLargest() || value == loss.getSum()) &&
          gradient.getLogits() == loss.getLogits() &&
          gradient.getLabels() == loss.getLabels();
 }

@@ -43,7 +43,7 @@ private:
   bool reads(const Window &window, int64_t parts, int64_t part) const;
   bool leadsElsewhere(ArrayRef<Window> windows) const;
   Value reshaped(Value base, ArrayRef<int64_t> sizes);
-  void replace(Value o, Value lse, ArrayRef<Window> windows);
+  void replace(Value o, Value stats, ArrayRef<Window> windows);
 
   AttentionOp op;
   /// `[B, H, T, D]`.
@@ -183,7 +183,7 @@ Value PackAttention::reshaped(Value base, ArrayRef<int64_t> sizes) {
 }
 
 /// `o` has rows first: so do those that transpose it, already.
-void PackAttention::replace(Value o, Value lse, ArrayRef<Window> windows) {
+void PackAttention::replace(Value o, Value stats, ArrayRef<Window> windows) {
   for (Operation *user : llvm::make_early_inc_range(op.getO().getUsers())) {
     auto transpose = dyn_cast<TransposeOp>(user);
     if (!transpose || !llvm::equal(transpose.getPermutation(), kSwapped))
@@ -194,7 +194,7 @@ void PackAttention::replace(Value o, Value lse, ArrayRef<Window> windows) {
   if (!op.getO().use_empty())
     op.getO().replaceAllUsesWith(
         TransposeOp::create(builder, op.getLoc(), o, kSwapped));
-  op.getLse().replaceAllUsesWith(lse);
+  op.getStats().replaceAllUsesWith(stats);
   op.erase();
   // What windows share dies with the last of them.
   SmallPtrSet<Operation *, 16> erased;
@@ -226,7 +226,7 @@ bool PackAttention::run() {
         builder, op.getLoc(), reshaped(base, {batch, length, 3, heads, depth}),
         op.getMask(), op.getScaleAttr(), op.getCausalAttr(),
         op.getDropoutRateAttr(), op.getDropoutIdAttr());
-    replace(packed.getO(), packed.getLse(), windows);
+    replace(packed.getO(), packed.getStats(), windows);
     return true;
   }
   windows = windowsOf(false);
@@ -245,7 +245,7 @@ bool PackAttention::run() {
       builder, op.getLoc(), rows[0], rows[1], rows[2], op.getMask(),
       op.getScaleAttr(), op.getCausalAttr(), builder.getUnitAttr(),
       op.getDropoutRateAttr(), op.getDropoutIdAttr());
-  replace(attention.getO(), attention.getLse(), windows);
+  replace(attention.getO(), attention.getStats(), windows);
   return true;
 }
 

@@ -109,9 +109,9 @@ def PipeHoistLossGradient
     Idempotent: a backward without such an op is left alone.
 
     ```mlir
-    pipe.return stash %logits, %lse : tensor<64x512xf32>, tensor<64xf32>
+    pipe.return stash %logits, %largest, %sum : tensor<64x512xf32>, tensor<64xf32>, tensor<64xf32>
     // becomes
-    %d = nn.softmax_cross_entropy_backward %c, %logits, %targets, %lse ...
+    %d = nn.softmax_cross_entropy_backward %c, %logits, %targets, %largest, %sum ...
     pipe.return stash %d : tensor<64x512xf32>
     ```
   }];

@@ -92,7 +92,7 @@ static void computeScores(const Head &head, int64_t first, int64_t rows,
     head.rows.mask(head.scores + r * head.leading, first + r, visible);
 }
 
-static void forwardHead(const Head &head, float *o, float *lse) {
+static void forwardHead(const Head &head, float *o, RowStats *stats) {
   const AttentionShape &s = head.shape;
   for (int64_t first = 0; first < s.rows; first += blockRows) {
     const int64_t rows = std::min(blockRows, s.rows - first);
@@ -101,10 +101,9 @@ static void forwardHead(const Head &head, float *o, float *lse) {
     computeScores(head, first, rows, visible);
     float inverse[blockRows];
     for (int64_t r = 0; r < rows; ++r) {
-      const auto [sum, max] = head.rows.exponentiate(
-          head.scores + r * head.leading, first + r, visible);
-      inverse[r] = 1 / sum;
-      lse[first + r] = max + std::log(sum);
+      stats[first + r] = head.rows.exponentiate(head.scores + r * head.leading,
+                                                first + r, visible);
+      inverse[r] = stats[first + r].inverse;
     }
     float *out = o + first * s.depth;
     product('N', 'N', rows, s.depth, visible, 1, head.scores, head.leading,
@@ -116,7 +115,8 @@ static void forwardHead(const Head &head, float *o, float *lse) {
 }
 
 static void backwardHead(const Head &head, const float *dO, const float *o,
-                         const float *lse, float *dq, float *dk, float *dv) {
+                         const RowStats *stats, float *dq, float *dk,
+                         float *dv) {
   const AttentionShape &s = head.shape;
   const int64_t keyBytes =
       head.columns * s.depth * static_cast<int64_t>(sizeof(float));
@@ -138,7 +138,7 @@ static void backwardHead(const Head &head, const float *dO, const float *o,
       const int64_t row = first + r;
       const float mean = dot(dO + row * s.depth, o + row * s.depth, s.depth);
       head.rows.differentiate(head.scores + r * head.leading, gradient, row,
-                              visible, lse[row], mean);
+                              visible, stats[row], mean);
     }
     product('T', 'N', visible, s.depth, rows, 1, head.scores, head.leading,
             dOut, s.depth, 1, dv, s.depth);
@@ -201,34 +201,34 @@ static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
 void pipewright::runtime::attention(Rank &rank, const AttentionShape &s,
                                     int64_t microBatch, Buffer q, Buffer k,
                                     Buffer v, Buffer mask, Buffer o,
-                                    Buffer lse) {
+                                    Buffer stats) {
   if (s.type == ElementType::BF16)
-    return attentionBFloat16(rank, s, microBatch, q, k, v, mask, o, lse);
+    return attentionBFloat16(rank, s, microBatch, q, k, v, mask, o, stats);
   float *out = rank.data<float>(o);
-  float *sums = rank.data<float>(lse);
+  RowStats *rows = rank.data<RowStats>(stats);
   forHeads(rank, s, microBatch, q, k, v, mask,
            [&](const Head &head, int64_t n, int64_t at, int64_t) {
-             forwardHead(head, out + at, sums + n * s.rows);
+             forwardHead(head, out + at, rows + n * s.rows);
            });
 }
 
 void pipewright::runtime::attentionBackward(Rank &rank, const AttentionShape &s,
                                             int64_t microBatch, Buffer dO,
                                             Buffer q, Buffer k, Buffer v,
-                                            Buffer o, Buffer lse, Buffer mask,
+                                            Buffer o, Buffer stats, Buffer mask,
                                             Buffer dq, Buffer dk, Buffer dv) {
   if (s.type == ElementType::BF16)
-    return attentionBackwardBFloat16(rank, s, microBatch, dO, q, k, v, o, lse,
+    return attentionBackwardBFloat16(rank, s, microBatch, dO, q, k, v, o, stats,
                                      mask, dq, dk, dv);
   const float *dOut = rank.data<float>(dO);
   const float *out = rank.data<float>(o);
-  const float *sums = rank.data<float>(lse);
+  const RowStats *rows = rank.data<RowStats>(stats);
   float *dqData = rank.data<float>(dq);
   float *dkData = rank.data<float>(dk);
   float *dvData = rank.data<float>(dv);
   forHeads(rank, s, microBatch, q, k, v, mask,
            [&](const Head &head, int64_t n, int64_t rowsAt, int64_t keysAt) {
-             backwardHead(head, dOut + rowsAt, out + rowsAt, sums + n * s.rows,
+             backwardHead(head, dOut + rowsAt, out + rowsAt, rows + n * s.rows,
                           dqData + rowsAt, dkData + keysAt, dvData + keysAt);
            });
 }

@@ -236,7 +236,7 @@ struct Head {
 
 } // namespace
 
-static void forwardHead(const Head &head, BFloat16 *o, float *lse) {
+static void forwardHead(const Head &head, BFloat16 *o, RowStats *stats) {
   const int64_t depth = head.shape.depth;
   const Room &room = head.room;
   for (Block &block : head.blocks) {
@@ -247,10 +247,9 @@ static void forwardHead(const Head &head, BFloat16 *o, float *lse) {
     for (int64_t r = 0; r < block.rows; ++r) {
       float *row = wholeRow(room.scores, r, visible, room.scoreRow);
       head.rows.mask(row, block.first + r, visible);
-      const auto [sum, max] =
+      stats[block.first + r] =
           head.rows.exponentiate(row, block.first + r, visible);
-      inverse[r] = 1 / sum;
-      lse[block.first + r] = max + std::log(sum);
+      inverse[r] = stats[block.first + r].inverse;
       narrow(row, visible, room.shortScores + r * visible);
     }
     block.out.run(head.stream, room.shortScores, head.v, room.out,
@@ -275,7 +274,7 @@ static float meanOf(const Room &room, const BFloat16 *dO, const BFloat16 *o,
 /// Turns the block's scores and their gradients into what products read.
 static void differentiateBlock(const Head &head, const Block &block,
                                const BFloat16 *dO, const BFloat16 *o,
-                               const float *lse) {
+                               const RowStats *stats) {
   const int64_t depth = head.shape.depth, visible = block.visible;
   const Room &room = head.room;
   for (int64_t r = 0; r < block.rows; ++r) {
@@ -284,7 +283,7 @@ static void differentiateBlock(const Head &head, const Block &block,
     float *gradients = wholeRow(room.gradients, r, visible, room.gradientRow);
     head.rows.mask(scores, index, visible);
     head.rows.differentiate(
-        scores, gradients, index, visible, lse[index],
+        scores, gradients, index, visible, stats[index],
         meanOf(room, dO + index * depth, o + index * depth, depth));
     narrow(scores, visible, room.shortScores + r * visible);
     narrow(gradients, visible, room.shortGradients + r * visible);
@@ -292,7 +291,7 @@ static void differentiateBlock(const Head &head, const Block &block,
 }
 
 static void backwardHead(const Head &head, const BFloat16 *dO,
-                         const BFloat16 *o, const float *lse, BFloat16 *dq,
+                         const BFloat16 *o, const RowStats *stats, BFloat16 *dq,
                          BFloat16 *dk, BFloat16 *dv) {
   const int64_t depth = head.shape.depth;
   const int64_t keys = columnsOf(head.shape) * depth;
@@ -305,7 +304,7 @@ static void backwardHead(const Head &head, const BFloat16 *dO,
                      room.productScratch);
     block.dP.run(head.stream, dO + at, head.v, room.gradients,
                  room.productScratch);
-    differentiateBlock(head, block, dO, o, lse);
+    differentiateBlock(head, block, dO, o, stats);
     block.dKeys.run(head.stream, room.shortScores, dO + at, room.dV,
                     room.productScratch);
     block.dQ.run(head.stream, room.shortGradients, head.k, dq + at,
@@ -358,28 +357,28 @@ static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
 void pipewright::runtime::attentionBFloat16(Rank &rank, const AttentionShape &s,
                                             int64_t microBatch, Buffer q,
                                             Buffer k, Buffer v, Buffer mask,
-                                            Buffer o, Buffer lse) {
+                                            Buffer o, Buffer stats) {
   BFloat16 *out = rank.data<BFloat16>(o);
-  float *sums = rank.data<float>(lse);
+  RowStats *rows = rank.data<RowStats>(stats);
   forHeads(rank, s, microBatch, q, k, v, mask,
            [&](const Head &head, int64_t n, int64_t at, int64_t) {
-             forwardHead(head, out + at, sums + n * s.rows);
+             forwardHead(head, out + at, rows + n * s.rows);
            });
 }
 
 void pipewright::runtime::attentionBackwardBFloat16(
     Rank &rank, const AttentionShape &s, int64_t microBatch, Buffer dO,
-    Buffer q, Buffer k, Buffer v, Buffer o, Buffer lse, Buffer mask, Buffer dq,
-    Buffer dk, Buffer dv) {
+    Buffer q, Buffer k, Buffer v, Buffer o, Buffer stats, Buffer mask,
+    Buffer dq, Buffer dk, Buffer dv) {
   const BFloat16 *dOut = rank.data<BFloat16>(dO);
   const BFloat16 *out = rank.data<BFloat16>(o);
-  const float *sums = rank.data<float>(lse);
+  const RowStats *rows = rank.data<RowStats>(stats);
   BFloat16 *dqData = rank.data<BFloat16>(dq);
   BFloat16 *dkData = rank.data<BFloat16>(dk);
   BFloat16 *dvData = rank.data<BFloat16>(dv);
   forHeads(rank, s, microBatch, q, k, v, mask,
            [&](const Head &head, int64_t n, int64_t rowsAt, int64_t keysAt) {
-             backwardHead(head, dOut + rowsAt, out + rowsAt, sums + n * s.rows,
+             backwardHead(head, dOut + rowsAt, out + rowsAt, rows + n * s.rows,
                           dqData + rowsAt, dkData + keysAt, dvData + keysAt);
            });
 }

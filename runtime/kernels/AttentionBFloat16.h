@@ -11,10 +11,10 @@ namespace pipewright::runtime {
 void prepareAttentionBFloat16(Rank &rank, const AttentionShape &shape);
 void attentionBFloat16(Rank &rank, const AttentionShape &shape,
                        int64_t microBatch, Buffer q, Buffer k, Buffer v,
-                       Buffer mask, Buffer o, Buffer lse);
+                       Buffer mask, Buffer o, Buffer stats);
 void attentionBackwardBFloat16(Rank &rank, const AttentionShape &shape,
                                int64_t microBatch, Buffer dO, Buffer q,
-                               Buffer k, Buffer v, Buffer o, Buffer lse,
+                               Buffer k, Buffer v, Buffer o, Buffer stats,
                                Buffer mask, Buffer dq, Buffer dk, Buffer dv);
 
 } // namespace pipewright::runtime

@@ -46,14 +46,16 @@ void AttentionRows::loadFactors(int64_t index, int64_t visible) const {
   randomFactors(random, shape.dropoutRate, element, visible, factors);
 }
 
-std::pair<float, float> AttentionRows::exponentiate(float *row, int64_t index,
-                                                    int64_t visible) const {
+RowStats AttentionRows::exponentiate(float *row, int64_t index,
+                                     int64_t visible) const {
   Floats best = loadFloats(row);
   for (int64_t c = vectorLanes; c < visible; c += vectorLanes) {
     const Floats v = loadFloats(row + c);
     best = v > best ? v : best;
   }
-  const float max = maxLanes(best);
+  // Taking -inf off -inf would make NaN; the powers of -inf are 0 anyway.
+  const float top = maxLanes(best);
+  const float max = top == minusInfinity ? 0 : top;
   Floats sum = {};
   for (int64_t c = 0; c < visible; c += vectorLanes) {
     const Floats e = exponential(loadFloats(row + c) - max);
@@ -65,18 +67,20 @@ std::pair<float, float> AttentionRows::exponentiate(float *row, int64_t index,
     for (int64_t c = 0; c < visible; ++c)
       row[c] *= factors[c];
   }
-  return {sumLanes(sum), max};
+  const float total = sumLanes(sum);
+  return {max, total > 0 ? 1 / total : total};
 }
 
 void AttentionRows::differentiate(float *scores, float *gradients,
-                                  int64_t index, int64_t visible, float lse,
-                                  float mean) const {
+                                  int64_t index, int64_t visible,
+                                  RowStats stats, float mean) const {
   const bool drops = shape.dropoutRate > 0;
   if (drops)
     loadFactors(index, visible);
   const float scale = shape.scale;
   for (int64_t c = 0; c < visible; c += vectorLanes) {
-    const Floats p = exponential(loadFloats(scores + c) - lse);
+    const Floats p =
+        exponential(loadFloats(scores + c) - stats.max) * stats.inverse;
     Floats dp = loadFloats(gradients + c);
     if (drops) {
       const Floats factor = loadFloats(factors + c);

@@ -14,8 +14,6 @@
 #include "runtime/kernels/RandomFactors.h"
 #include "runtime/kernels/VectorMath.h"
 
-#include <utility>
-
 namespace pipewright::runtime {
 
 /// Query rows of one block: small enough for the cache, large enough for the
@@ -29,6 +27,12 @@ inline int64_t wholeVectors(int64_t count) {
   return (count + vectorLanes - 1) / vectorLanes * vectorLanes;
 }
 
+/// What forward keeps of a row: its softmax is exp(score - max) * inverse. Both
+/// are 0 where it sees nothing but -inf.
+struct RowStats {
+  float max, inverse;
+};
+
 /// The rows of scores of one head.
 class AttentionRows {
 public:
@@ -39,15 +43,14 @@ public:
 
   /// Adds the mask to a row and puts -inf behind what it sees.
   void mask(float *row, int64_t index, int64_t visible) const;
-  /// Turns scores into exp(score - max), with dropout applied; returns the sum
-  /// before dropout and the max.
-  std::pair<float, float> exponentiate(float *row, int64_t index,
-                                       int64_t visible) const;
+  /// Turns scores into exp(score - max), with dropout applied; `inverse` is 1 /
+  /// their sum before dropout.
+  RowStats exponentiate(float *row, int64_t index, int64_t visible) const;
   /// Turns a row of scores into (dropped) probabilities and a row of their
   /// gradients into the gradients of the scores. `mean` is the dot product of
   /// the result's row and its gradient.
   void differentiate(float *scores, float *gradients, int64_t index,
-                     int64_t visible, float lse, float mean) const;
+                     int64_t visible, RowStats stats, float mean) const;
 
 private:
   void loadFactors(int64_t index, int64_t visible) const;

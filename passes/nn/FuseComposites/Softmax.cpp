@@ -1,7 +1,7 @@
 //===- Softmax.cpp - Recognise softmax and its logarithm ------------------===//
 //
 // e^x / sum(e^x) over the last dimension, with or without the maximum taken
-// off first, and the logarithm of that.
+// off first, the logarithm of that, and zeros where that is NaN.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ struct FuseLogOfSoftmax : OpRewritePattern<LogOp> {
   LogicalResult matchAndRewrite(LogOp op,
                                 PatternRewriter &rewriter) const override {
     auto softmax = op.getX().getDefiningOp<SoftmaxOp>();
-    if (!softmax)
+    if (!softmax || softmax.getSafe())
       return failure();
     rewriter.replaceOpWithNewOp<LogSoftmaxOp>(op, softmax.getX());
     return success();
@@ -76,10 +76,43 @@ struct FuseLogSoftmax : OpRewritePattern<SubOp> {
   }
 };
 
+/// Whether `condition` is that `value` is NaN (or, `negated`, that it is not):
+/// what differs from itself.
+bool isNaNTest(Value condition, Value value, bool negated) {
+  if (auto negation = condition.getDefiningOp<LogicalNotOp>())
+    return isNaNTest(negation.getX(), value, !negated);
+  auto compare = condition.getDefiningOp<CompareOp>();
+  return compare && compare.getLhs() == value && compare.getRhs() == value &&
+         compare.getPredicate() ==
+             (negated ? ComparePredicate::Eq : ComparePredicate::Ne);
+}
+
+/// where(isnan(softmax(x)), 0, softmax(x)): rows without a key are zeros. The
+/// gradient is then 0 as well, not NaN.
+struct FuseSafeSoftmax : OpRewritePattern<WhereOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(WhereOp op,
+                                PatternRewriter &rewriter) const override {
+    for (bool negated : {false, true}) {
+      Value zero = negated ? op.getB() : op.getA();
+      Value kept = negated ? op.getA() : op.getB();
+      auto softmax = kept.getDefiningOp<SoftmaxOp>();
+      if (!softmax || scalarOf(zero) != 0.0 ||
+          kept.getType() != op.getResult().getType() ||
+          !isNaNTest(op.getCond(), kept, negated))
+        continue;
+      rewriter.replaceOpWithNewOp<SoftmaxOp>(op, softmax.getX(),
+                                             /*safe=*/true);
+      return success();
+    }
+    return failure();
+  }
+};
+
 } // namespace
 
 void populateSoftmaxPatterns(RewritePatternSet &patterns) {
-  patterns.add<FuseSoftmax, FuseLogOfSoftmax, FuseLogSoftmax>(
+  patterns.add<FuseSoftmax, FuseLogOfSoftmax, FuseLogSoftmax, FuseSafeSoftmax>(
       patterns.getContext());
 }
 

@@ -104,26 +104,26 @@ void pipewright::runtime::prepareAttention(DeviceRank &rank,
 void pipewright::runtime::attention(DeviceRank &rank, const AttentionShape &s,
                                     int64_t microBatch, Buffer q, Buffer k,
                                     Buffer v, Buffer mask, Buffer o,
-                                    Buffer lse) {
+                                    Buffer stats) {
   const MeasuredCall measured(rank, [&] { return costOf(s, false); });
-  if (cudnnAttention(rank, s, q, k, v, mask, o, lse))
+  if (cudnnAttention(rank, s, q, k, v, mask, o, stats))
     return;
   const AttentionParameters p = parametersOf(s, microBatch, s.rows);
   launchBuiltin(rank, kernelFor(s, "attention"), s.batch * s.heads * p.tiles,
                 tileOf(s).threads, p, rank.randomState(), rank.device<char>(q),
                 rank.device<char>(k), rank.device<char>(v),
                 rank.device<float>(mask), rank.device<char>(o),
-                rank.device<float>(lse));
+                rank.device<float>(stats));
 }
 
 void pipewright::runtime::attentionBackward(DeviceRank &rank,
                                             const AttentionShape &s,
                                             int64_t microBatch, Buffer dO,
                                             Buffer q, Buffer k, Buffer v,
-                                            Buffer o, Buffer lse, Buffer mask,
+                                            Buffer o, Buffer stats, Buffer mask,
                                             Buffer dq, Buffer dk, Buffer dv) {
   const MeasuredCall measured(rank, [&] { return costOf(s, true); });
-  if (cudnnAttentionBackward(rank, s, dO, q, k, v, o, lse, mask, dq, dk, dv))
+  if (cudnnAttentionBackward(rank, s, dO, q, k, v, o, stats, mask, dq, dk, dv))
     return;
   const int64_t heads = s.batch * s.heads;
   float *means = static_cast<float *>(rank.workspace(meansBytes(s)));
@@ -132,7 +132,7 @@ void pipewright::runtime::attentionBackward(DeviceRank &rank,
   const char *keys = rank.device<char>(k);
   const char *values = rank.device<char>(v);
   const float *added = rank.device<float>(mask);
-  const float *sums = rank.device<float>(lse);
+  const float *sums = rank.device<float>(stats);
 
   const AttentionParameters byRow = parametersOf(s, microBatch, s.rows);
   launchBuiltinThreads(rank,
@@ -174,15 +174,16 @@ static Thirds thirdsOf(const AttentionShape &s, Buffer packed) {
 void pipewright::runtime::packedAttention(DeviceRank &rank,
                                           const AttentionShape &s,
                                           int64_t microBatch, Buffer qkv,
-                                          Buffer mask, Buffer o, Buffer lse) {
+                                          Buffer mask, Buffer o, Buffer stats) {
   const auto [q, k, v] = thirdsOf(s, qkv);
-  attention(rank, s, microBatch, q, k, v, mask, o, lse);
+  attention(rank, s, microBatch, q, k, v, mask, o, stats);
 }
 
 void pipewright::runtime::packedAttentionBackward(
     DeviceRank &rank, const AttentionShape &s, int64_t microBatch, Buffer dO,
-    Buffer qkv, Buffer o, Buffer lse, Buffer mask, Buffer dqkv) {
+    Buffer qkv, Buffer o, Buffer stats, Buffer mask, Buffer dqkv) {
   const auto [q, k, v] = thirdsOf(s, qkv);
   const auto [dq, dk, dv] = thirdsOf(s, dqkv);
-  attentionBackward(rank, s, microBatch, dO, q, k, v, o, lse, mask, dq, dk, dv);
+  attentionBackward(rank, s, microBatch, dO, q, k, v, o, stats, mask, dq, dk,
+                    dv);
 }

@@ -20,11 +20,11 @@ void prepareAttention(DeviceRank &rank, const AttentionShape &shape);
 /// `mask` has zero bytes where there is none.
 void attention(DeviceRank &rank, const AttentionShape &shape,
                int64_t microBatch, Buffer q, Buffer k, Buffer v, Buffer mask,
-               Buffer o, Buffer lse);
+               Buffer o, Buffer stats);
 /// `dO` is the gradient of `o`.
 void attentionBackward(DeviceRank &rank, const AttentionShape &shape,
                        int64_t microBatch, Buffer dO, Buffer q, Buffer k,
-                       Buffer v, Buffer o, Buffer lse, Buffer mask, Buffer dq,
+                       Buffer v, Buffer o, Buffer stats, Buffer mask, Buffer dq,
                        Buffer dk, Buffer dv);
 
 /// The same where q, k and v are the thirds of each row of one tensor,
@@ -32,10 +32,10 @@ void attentionBackward(DeviceRank &rank, const AttentionShape &shape,
 /// 3 * heads * depth.
 void packedAttention(DeviceRank &rank, const AttentionShape &shape,
                      int64_t microBatch, Buffer qkv, Buffer mask, Buffer o,
-                     Buffer lse);
+                     Buffer stats);
 void packedAttentionBackward(DeviceRank &rank, const AttentionShape &shape,
                              int64_t microBatch, Buffer dO, Buffer qkv,
-                             Buffer o, Buffer lse, Buffer mask, Buffer dqkv);
+                             Buffer o, Buffer stats, Buffer mask, Buffer dqkv);
 
 } // namespace pipewright::runtime
 

@@ -4,6 +4,13 @@
 // where nothing may be added by atomics: rows x columns for each head. A batch
 // whose gradients are too many goes in parts.
 //
+// Its backward pass knows one number of a row, max + log(sum), in f32. Of a row
+// that a mask hides in all columns (by -1e9, or the least number) the second
+// term is lost there, and its gradient comes out too large by the number of
+// columns. Forward could give both terms apart, backward takes no such thing,
+// so cuDNN gets a mask only where it is insisted on. What is causal alone has
+// no such rows.
+//
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/kernels/CudnnAttention.h"
@@ -205,6 +212,9 @@ static AttentionPlans tryPlans(DeviceRank &rank, CudnnAttentions &state,
   plans.reason = refusal(s);
   if (rank.settings().attention == AttentionBy::Own)
     plans.reason = "of --attention own";
+  else if (plans.reason.empty() && hasMask(s) &&
+           rank.settings().attention == AttentionBy::Auto)
+    plans.reason = "its gradients are wrong in rows that a mask hides whole";
   if (!plans.reason.empty())
     return plans;
   try {
@@ -289,9 +299,9 @@ public:
                   const VectorStrides &elements) {
     add(tensor, buffer, elements, byteWidth(shape.type));
   }
-  /// One number for each row.
-  void addLse(Buffer lse) {
-    add(AttentionTensor::Lse, lse, {shape.heads * shape.rows, shape.rows, 1},
+  /// One number for each row; there is room for two.
+  void addLse(Buffer stats) {
+    add(AttentionTensor::Lse, stats, {shape.heads * shape.rows, shape.rows, 1},
         sizeof(float));
   }
   void addMask(Buffer mask) {
@@ -366,7 +376,7 @@ static void addInputs(Operands &operands, const Entry &entry, Buffer q,
 bool pipewright::runtime::cudnnAttention(DeviceRank &rank,
                                          const AttentionShape &s, Buffer q,
                                          Buffer k, Buffer v, Buffer mask,
-                                         Buffer o, Buffer lse) {
+                                         Buffer o, Buffer stats) {
   CudnnAttentions &state = rank.library<CudnnAttentions>();
   const Entry *entry = state.find(s);
   if (!entry || !entry->plans)
@@ -375,18 +385,16 @@ bool pipewright::runtime::cudnnAttention(DeviceRank &rank,
   Operands operands(rank, entry->shape, /*parts=*/1);
   addInputs(operands, *entry, q, k, v, mask);
   operands.addVectors(AttentionTensor::O, o, outputStrides(s));
-  operands.addLse(lse);
+  operands.addLse(stats);
   operands.run(state.handleFor(rank), plans.forward, 0,
                rank.workspace(plans.workspaceBytes(s)));
   return true;
 }
 
-bool pipewright::runtime::cudnnAttentionBackward(DeviceRank &rank,
-                                                 const AttentionShape &s,
-                                                 Buffer dO, Buffer q, Buffer k,
-                                                 Buffer v, Buffer o, Buffer lse,
-                                                 Buffer mask, Buffer dq,
-                                                 Buffer dk, Buffer dv) {
+bool pipewright::runtime::cudnnAttentionBackward(
+    DeviceRank &rank, const AttentionShape &s, Buffer dO, Buffer q, Buffer k,
+    Buffer v, Buffer o, Buffer stats, Buffer mask, Buffer dq, Buffer dk,
+    Buffer dv) {
   CudnnAttentions &state = rank.library<CudnnAttentions>();
   const Entry *entry = state.find(s);
   if (!entry || !entry->plans)
@@ -397,7 +405,7 @@ bool pipewright::runtime::cudnnAttentionBackward(DeviceRank &rank,
   addInputs(operands, *entry, q, k, v, mask);
   operands.addVectors(AttentionTensor::OutputGradient, dO, outputStrides(s));
   operands.addVectors(AttentionTensor::O, o, outputStrides(s));
-  operands.addLse(lse);
+  operands.addLse(stats);
   operands.addVectors(AttentionTensor::QGradient, dq, rowStrides(s));
   operands.addVectors(AttentionTensor::KGradient, dk, keyStrides(s));
   operands.addVectors(AttentionTensor::VGradient, dv, keyStrides(s));

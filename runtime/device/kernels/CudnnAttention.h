@@ -47,10 +47,10 @@ bool prepareCudnnAttention(DeviceRank &rank, const AttentionShape &shape);
 
 /// False, and nothing is done, for shapes that cuDNN does not take.
 bool cudnnAttention(DeviceRank &rank, const AttentionShape &shape, Buffer q,
-                    Buffer k, Buffer v, Buffer mask, Buffer o, Buffer lse);
+                    Buffer k, Buffer v, Buffer mask, Buffer o, Buffer stats);
 bool cudnnAttentionBackward(DeviceRank &rank, const AttentionShape &shape,
                             Buffer dO, Buffer q, Buffer k, Buffer v, Buffer o,
-                            Buffer lse, Buffer mask, Buffer dq, Buffer dk,
+                            Buffer stats, Buffer mask, Buffer dq, Buffer dk,
                             Buffer dv);
 
 } // namespace pipewright::runtime

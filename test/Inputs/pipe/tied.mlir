@@ -38,14 +38,14 @@ module attributes {pipe.micro_batches = 2 : i64,
     ^bb0(%h: tensor<2x4xf32>, %targets: tensor<2xi64>):
       %wte = nn.parameter @wte : tensor<8x4xf32>
       %logits = nn.matmul %h, %wte transpose_b : (tensor<2x4xf32>, tensor<8x4xf32>) -> tensor<2x8xf32>
-      %loss, %lse = nn.softmax_cross_entropy %logits, %targets ignore_index = -100 : (tensor<2x8xf32>, tensor<2xi64>) -> (tensor<f32>, tensor<2xf32>)
+      %loss, %largest, %sum = nn.softmax_cross_entropy %logits, %targets ignore_index = -100 : (tensor<2x8xf32>, tensor<2xi64>) -> (tensor<f32>, tensor<2xf32>, tensor<2xf32>)
       pipe.report "loss" %loss : tensor<f32>
-      pipe.return stash %logits, %lse : tensor<2x8xf32>, tensor<2xf32>
+      pipe.return stash %logits, %largest, %sum : tensor<2x8xf32>, tensor<2xf32>, tensor<2xf32>
     }
     pipe.backward inputs [0, 1] outputs [] gradients_of [] input_gradients [0] {
-    ^bb0(%h: tensor<2x4xf32>, %targets: tensor<2xi64>, %logits: tensor<2x8xf32>, %lse: tensor<2xf32>):
+    ^bb0(%h: tensor<2x4xf32>, %targets: tensor<2xi64>, %logits: tensor<2x8xf32>, %largest: tensor<2xf32>, %sum: tensor<2xf32>):
       %seed = nn.constant dense<5.0e-01> : tensor<f32>
-      %dl = nn.softmax_cross_entropy_backward %seed, %logits, %targets, %lse ignore_index = -100 : (tensor<f32>, tensor<2x8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x8xf32>
+      %dl = nn.softmax_cross_entropy_backward %seed, %logits, %targets, %largest, %sum ignore_index = -100 : (tensor<f32>, tensor<2x8xf32>, tensor<2xi64>, tensor<2xf32>, tensor<2xf32>) -> tensor<2x8xf32>
       %wte = nn.parameter @wte : tensor<8x4xf32>
       %dwte = nn.matmul %dl, %h transpose_a : (tensor<2x8xf32>, tensor<2x4xf32>) -> tensor<8x4xf32>
       nn.accumulate_gradient @wte, %dwte : tensor<8x4xf32>
@@ -56,7 +56,7 @@ module attributes {pipe.micro_batches = 2 : i64,
     ^bb0(%h: tensor<2x4xf32>, %targets: tensor<2xi64>):
       %wte = nn.parameter @wte : tensor<8x4xf32>
       %logits = nn.matmul %h, %wte transpose_b : (tensor<2x4xf32>, tensor<8x4xf32>) -> tensor<2x8xf32>
-      %loss, %lse = nn.softmax_cross_entropy %logits, %targets ignore_index = -100 : (tensor<2x8xf32>, tensor<2xi64>) -> (tensor<f32>, tensor<2xf32>)
+      %loss, %largest, %sum = nn.softmax_cross_entropy %logits, %targets ignore_index = -100 : (tensor<2x8xf32>, tensor<2xi64>) -> (tensor<f32>, tensor<2xf32>, tensor<2xf32>)
       pipe.report "loss" %loss : tensor<f32>
       pipe.return
     }

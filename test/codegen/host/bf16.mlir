@@ -38,7 +38,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 4 : i64
     %0 = nn.embedding %table, %tokens : (tensor<16x8xf32>, tensor<4xi64>) -> tensor<4x8xf32>
     %1 = nn.tanh %0 : tensor<4x8xf32>
     %2 = nn.matmul %1, %table transpose_b : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
-    %loss, %lse = nn.softmax_cross_entropy %2, %labels ignore_index = -100 : (tensor<4x16xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+    %loss, %largest, %sum = nn.softmax_cross_entropy %2, %labels ignore_index = -100 : (tensor<4x16xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
     return %loss : tensor<f32>
   }
 }

@@ -106,7 +106,7 @@ module {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<2x4x3x2x8xf32>):
       // expected-error@+1 {{has no place in a CPU's program; expects a module without nn-pack-attention}}
-      %o, %lse = nn.packed_attention %x scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x3x2x8xf32>) -> (tensor<2x4x2x8xf32>, tensor<2x2x4xf32>)
+      %o, %stats = nn.packed_attention %x scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x3x2x8xf32>) -> (tensor<2x4x2x8xf32>, tensor<2x2x4x2xf32>)
       pipe.return
     }
   }

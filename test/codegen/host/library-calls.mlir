@@ -41,10 +41,10 @@ pipe.stage @s0 on rank 0 {
       : tensor<2x4x4x4xf32> -> tensor<2x4x2x2xf32>
     // CHECK:      attention(rank, {.batch = 2, .heads = 2, .rows = 4, .depth = 8,
     // CHECK-NEXT:     .scale = 0.25f, .causal = true, .dropoutRate = 0.1f, .dropoutId = 7},
-    // CHECK-NEXT:     microBatch, q, q, q, Buffer(), x_attention, x_attention_lse);
-    %o, %lse = nn.attention %q, %q, %q scale = 2.500000e-01 causal dropout_rate = 1.000000e-01 dropout_id = 7
+    // CHECK-NEXT:     microBatch, q, q, q, Buffer(), x_attention, x_attention_stats);
+    %o, %stats = nn.attention %q, %q, %q scale = 2.500000e-01 causal dropout_rate = 1.000000e-01 dropout_id = 7
       {pipe.buffers = [#pipe.buffer<arena 0 at 3840 bytes 512>, #pipe.buffer<arena 0 at 4352 bytes 64>]}
-      : (tensor<2x2x4x8xf32>, tensor<2x2x4x8xf32>, tensor<2x2x4x8xf32>) -> (tensor<2x2x4x8xf32>, tensor<2x2x4xf32>)
+      : (tensor<2x2x4x8xf32>, tensor<2x2x4x8xf32>, tensor<2x2x4x8xf32>) -> (tensor<2x2x4x8xf32>, tensor<2x2x4x2xf32>)
     // CHECK:      dropout(rank, {.elements = 128, .rate = 0.5f, .id = 2}, microBatch,
     // CHECK-NEXT:     x_attention, x_dropout);
     %d = nn.dropout %o rate = 5.000000e-01 id = 2 {pipe.buffers = [#pipe.buffer<arena 0 at 4416 bytes 512>]} : tensor<2x2x4x8xf32>

@@ -16,7 +16,8 @@
 // CHECK-NEXT:   const Buffer net_norm_mean = stash.at
 // CHECK-NEXT:   const Buffer net_norm_rstd = stash.at
 // CHECK:        const Buffer loss =
-// CHECK-NEXT:   const Buffer loss_lse =
+// CHECK-NEXT:   const Buffer loss_largest =
+// CHECK-NEXT:   const Buffer loss_sum =
 // CHECK-NEXT:   const Buffer d_loss = stash.at
 // CHECK:      void stage0_backward(
 // CHECK:        const Buffer d_loss = stash.at
@@ -39,7 +40,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 4 : i64
     %1 = nn.add %0, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32> loc("/net/add")
     %y, %mean, %rstd = nn.layer_norm %1, %scale, %bias epsilon = 1.0e-5 : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) loc("/net/norm")
     %2 = nn.matmul %y, %head : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32> loc("/net/head")
-    %loss, %lse = nn.softmax_cross_entropy %2, %labels ignore_index = -100 : (tensor<4x6xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>) loc("loss")
+    %loss, %largest, %sum = nn.softmax_cross_entropy %2, %labels ignore_index = -100 : (tensor<4x6xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>) loc("loss")
     return %loss : tensor<f32>
   }
 }

@@ -5,8 +5,8 @@
 func.func @attention_c1_types_differ(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x32x8xf32>) {
   // expected-error @below {{expects rank 4 and one type, but got 'tensor<2x4x16x8xf32>' and 'tensor<2x4x32x8xf32>'}}
   // expected-error @below {{failed to infer returned types}}
-  %o, %lse = nn.attention %q, %k, %k scale = 0.5 dropout_rate = 0.0 dropout_id = 0
-    : (tensor<2x4x16x8xf32>, tensor<2x4x32x8xf32>, tensor<2x4x32x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  %o, %stats = nn.attention %q, %k, %k scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+    : (tensor<2x4x16x8xf32>, tensor<2x4x32x8xf32>, tensor<2x4x32x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>)
   return
 }
 
@@ -15,8 +15,8 @@ func.func @attention_c1_types_differ(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x32
 func.func @attention_c2_mask_does_not_broadcast(%q: tensor<2x4x16x8xf32>, %m: tensor<16x8xf32>) {
   // expected-error @below {{expects a mask that broadcasts to [2, 4, 16, 16], but got 'tensor<16x8xf32>'}}
   // expected-error @below {{failed to infer returned types}}
-  %o, %lse = nn.attention %q, %q, %q mask %m scale = 0.5 dropout_rate = 0.0 dropout_id = 0
-    : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  %o, %stats = nn.attention %q, %q, %q mask %m scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+    : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>)
   return
 }
 
@@ -25,8 +25,8 @@ func.func @attention_c2_mask_does_not_broadcast(%q: tensor<2x4x16x8xf32>, %m: te
 func.func @attention_c3_rate_of_one(%q: tensor<2x4x16x8xf32>) {
   // expected-error @below {{expects a dropout rate in [0, 1), but got 1.000000}}
   // expected-error @below {{failed to infer returned types}}
-  %o, %lse = nn.attention %q, %q, %q scale = 0.5 dropout_rate = 1.0 dropout_id = 0
-    : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  %o, %stats = nn.attention %q, %q, %q scale = 0.5 dropout_rate = 1.0 dropout_id = 0
+    : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>)
   return
 }
 
@@ -43,11 +43,11 @@ func.func @attention_backward_c1_rank(%q: tensor<4x16x8xf32>, %l: tensor<4x16xf3
 
 // -----
 
-func.func @attention_backward_c4_lse_shape(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x8xf32>) {
-  // expected-error @below {{expects lse of type 'tensor<2x4x16xf32>', but got 'tensor<2x4x8xf32>'}}
+func.func @attention_backward_c4_stats_shape(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x8x2xf32>) {
+  // expected-error @below {{expects stats of type 'tensor<2x4x16x2xf32>', but got 'tensor<2x4x8x2xf32>'}}
   // expected-error @below {{failed to infer returned types}}
   %0, %1, %2 = nn.attention_backward %q, %q, %q, %q, %q, %l scale = 0.5 dropout_rate = 0.0 dropout_id = 0
-    : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x8xf32>)
+    : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x8x2xf32>)
     -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
   return
 }
@@ -58,8 +58,8 @@ func.func @attention_backward_c4_lse_shape(%q: tensor<2x4x16x8xf32>, %l: tensor<
 func.func @attention_c2_rows_first(%q: tensor<2x16x4x8xf32>, %m: tensor<4x4xf32>) {
   // expected-error @below {{expects a mask that broadcasts to [2, 4, 16, 16], but got 'tensor<4x4xf32>'}}
   // expected-error @below {{failed to infer returned types}}
-  %o, %lse = nn.attention %q, %q, %q mask %m scale = 0.5 rows_first dropout_rate = 0.0 dropout_id = 0
-    : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<4x4xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  %o, %stats = nn.attention %q, %q, %q mask %m scale = 0.5 rows_first dropout_rate = 0.0 dropout_id = 0
+    : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<4x4xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16x2xf32>)
   return
 }
 
@@ -68,8 +68,8 @@ func.func @attention_c2_rows_first(%q: tensor<2x16x4x8xf32>, %m: tensor<4x4xf32>
 func.func @packed_attention_c1_parts(%x: tensor<2x16x2x4x8xf32>) {
   // expected-error @below {{expects q, k and v as [B, T, 3, H, D], but got 'tensor<2x16x2x4x8xf32>'}}
   // expected-error @below {{failed to infer returned types}}
-  %o, %lse = nn.packed_attention %x scale = 0.5 dropout_rate = 0.0 dropout_id = 0
-    : (tensor<2x16x2x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  %o, %stats = nn.packed_attention %x scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+    : (tensor<2x16x2x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16x2xf32>)
   return
 }
 
@@ -78,8 +78,8 @@ func.func @packed_attention_c1_parts(%x: tensor<2x16x2x4x8xf32>) {
 func.func @packed_attention_c1_rank(%x: tensor<2x16x96xf32>) {
   // expected-error @below {{expects q, k and v as [B, T, 3, H, D], but got 'tensor<2x16x96xf32>'}}
   // expected-error @below {{failed to infer returned types}}
-  %o, %lse = nn.packed_attention %x scale = 0.5 dropout_rate = 0.0 dropout_id = 0
-    : (tensor<2x16x96xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  %o, %stats = nn.packed_attention %x scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+    : (tensor<2x16x96xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16x2xf32>)
   return
 }
 
@@ -88,8 +88,8 @@ func.func @packed_attention_c1_rank(%x: tensor<2x16x96xf32>) {
 func.func @packed_attention_c2_mask_does_not_broadcast(%x: tensor<2x16x3x4x8xf32>, %m: tensor<16x8xf32>) {
   // expected-error @below {{expects a mask that broadcasts to [2, 4, 16, 16], but got 'tensor<16x8xf32>'}}
   // expected-error @below {{failed to infer returned types}}
-  %o, %lse = nn.packed_attention %x mask %m scale = 0.5 dropout_rate = 0.0 dropout_id = 0
-    : (tensor<2x16x3x4x8xf32>, tensor<16x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  %o, %stats = nn.packed_attention %x mask %m scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+    : (tensor<2x16x3x4x8xf32>, tensor<16x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16x2xf32>)
   return
 }
 
@@ -98,27 +98,27 @@ func.func @packed_attention_c2_mask_does_not_broadcast(%x: tensor<2x16x3x4x8xf32
 func.func @packed_attention_c3_negative_rate(%x: tensor<2x16x3x4x8xf32>) {
   // expected-error @below {{expects a dropout rate in [0, 1), but got -0.500000}}
   // expected-error @below {{failed to infer returned types}}
-  %o, %lse = nn.packed_attention %x scale = 0.5 dropout_rate = -0.5 dropout_id = 0
-    : (tensor<2x16x3x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  %o, %stats = nn.packed_attention %x scale = 0.5 dropout_rate = -0.5 dropout_id = 0
+    : (tensor<2x16x3x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16x2xf32>)
   return
 }
 
 // -----
 
-func.func @packed_attention_backward_c4_heads_first(%x: tensor<2x16x3x4x8xf32>, %o: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
+func.func @packed_attention_backward_c4_heads_first(%x: tensor<2x16x3x4x8xf32>, %o: tensor<2x4x16x8xf32>, %l: tensor<2x4x16x2xf32>) {
   // expected-error @below {{expects 'tensor<2x16x4x8xf32>' for the result and its gradient, but got 'tensor<2x4x16x8xf32>'}}
   // expected-error @below {{failed to infer returned types}}
   %d = nn.packed_attention_backward %o, %x, %o, %l scale = 0.5 dropout_rate = 0.0 dropout_id = 0
-    : (tensor<2x4x16x8xf32>, tensor<2x16x3x4x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>) -> tensor<2x16x3x4x8xf32>
+    : (tensor<2x4x16x8xf32>, tensor<2x16x3x4x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>) -> tensor<2x16x3x4x8xf32>
   return
 }
 
 // -----
 
-func.func @packed_attention_backward_c4_lse_shape(%x: tensor<2x16x3x4x8xf32>, %o: tensor<2x16x4x8xf32>, %l: tensor<2x16x4xf32>) {
-  // expected-error @below {{expects lse of type 'tensor<2x4x16xf32>', but got 'tensor<2x16x4xf32>'}}
+func.func @packed_attention_backward_c4_stats_shape(%x: tensor<2x16x3x4x8xf32>, %o: tensor<2x16x4x8xf32>, %l: tensor<2x16x4x2xf32>) {
+  // expected-error @below {{expects stats of type 'tensor<2x4x16x2xf32>', but got 'tensor<2x16x4x2xf32>'}}
   // expected-error @below {{failed to infer returned types}}
   %d = nn.packed_attention_backward %o, %x, %o, %l scale = 0.5 dropout_rate = 0.0 dropout_id = 0
-    : (tensor<2x16x4x8xf32>, tensor<2x16x3x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4xf32>) -> tensor<2x16x3x4x8xf32>
+    : (tensor<2x16x4x8xf32>, tensor<2x16x3x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x2xf32>) -> tensor<2x16x3x4x8xf32>
   return
 }

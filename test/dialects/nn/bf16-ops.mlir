@@ -40,19 +40,19 @@ func.func @statistics(%x: tensor<4x8xbf16>, %scale: tensor<8xbf16>, %labels: ten
   %b:3 = nn.batch_norm %x, %scale, %scale epsilon = 1.0e-5 momentum = 0.9 : (tensor<4x8xbf16>, tensor<8xbf16>, tensor<8xbf16>) -> (tensor<4x8xbf16>, tensor<8xf32>, tensor<8xf32>)
   // CHECK: nn.batch_norm_backward {{.*}} -> (tensor<4x8xbf16>, tensor<8xf32>, tensor<8xf32>)
   %c:3 = nn.batch_norm_backward %x, %x, %scale, %b#1, %b#2 epsilon = 1.0e-5 : (tensor<4x8xbf16>, tensor<4x8xbf16>, tensor<8xbf16>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xbf16>, tensor<8xf32>, tensor<8xf32>)
-  // CHECK: nn.softmax_cross_entropy {{.*}} -> (tensor<f32>, tensor<4xf32>)
-  %loss, %lse = nn.softmax_cross_entropy %x, %labels ignore_index = -100 : (tensor<4x8xbf16>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+  // CHECK: nn.softmax_cross_entropy {{.*}} -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
+  %loss, %largest, %sum = nn.softmax_cross_entropy %x, %labels ignore_index = -100 : (tensor<4x8xbf16>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
   // CHECK: nn.softmax_cross_entropy_backward {{.*}} -> tensor<4x8xbf16>
-  %d = nn.softmax_cross_entropy_backward %dloss, %x, %labels, %lse ignore_index = -100 : (tensor<f32>, tensor<4x8xbf16>, tensor<4xi64>, tensor<4xf32>) -> tensor<4x8xbf16>
+  %d = nn.softmax_cross_entropy_backward %dloss, %x, %labels, %largest, %sum ignore_index = -100 : (tensor<f32>, tensor<4x8xbf16>, tensor<4xi64>, tensor<4xf32>, tensor<4xf32>) -> tensor<4x8xbf16>
   return
 }
 
 // CHECK-LABEL: func @attention
 func.func @attention(%q: tensor<1x2x4x8xbf16>, %mask: tensor<4x4xf32>) {
-  // CHECK: nn.attention {{.*}} tensor<4x4xf32>) -> (tensor<1x2x4x8xbf16>, tensor<1x2x4xf32>)
-  %o, %lse = nn.attention %q, %q, %q mask %mask scale = 1.0 dropout_rate = 0.0 dropout_id = 0 : (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<4x4xf32>) -> (tensor<1x2x4x8xbf16>, tensor<1x2x4xf32>)
+  // CHECK: nn.attention {{.*}} tensor<4x4xf32>) -> (tensor<1x2x4x8xbf16>, tensor<1x2x4x2xf32>)
+  %o, %stats = nn.attention %q, %q, %q mask %mask scale = 1.0 dropout_rate = 0.0 dropout_id = 0 : (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<4x4xf32>) -> (tensor<1x2x4x8xbf16>, tensor<1x2x4x2xf32>)
   // CHECK: nn.attention_backward {{.*}} -> (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>)
-  %d:3 = nn.attention_backward %o, %q, %q, %q, %o, %lse mask %mask scale = 1.0 dropout_rate = 0.0 dropout_id = 0 : (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4xf32>, tensor<4x4xf32>) -> (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>)
+  %d:3 = nn.attention_backward %o, %q, %q, %q, %o, %stats mask %mask scale = 1.0 dropout_rate = 0.0 dropout_id = 0 : (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x2xf32>, tensor<4x4xf32>) -> (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>)
   return
 }
 

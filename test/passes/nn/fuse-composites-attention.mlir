@@ -152,3 +152,21 @@ func.func @scaled_mask(%q: tensor<1x2x8x4xf32>, %m: tensor<8x8xf32>) -> tensor<1
   %4 = nn.matmul %3, %q : (tensor<1x2x8x8xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
   return %4 : tensor<1x2x8x4xf32>
 }
+
+// -----
+
+// Rows without any key are made zeros, as attention makes them itself.
+// CHECK-LABEL: func.func @safe
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<1x2x8x4xf32>, %[[M:[^:]*]]: tensor<8x8xf32>
+func.func @safe(%q: tensor<1x2x8x4xf32>, %m: tensor<8x8xf32>) -> tensor<1x2x8x4xf32> {
+  %zero = nn.constant dense<0.0> : tensor<f32>
+  %0 = nn.matmul %q, %q transpose_b : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x8xf32>
+  %1 = nn.add %0, %m : (tensor<1x2x8x8xf32>, tensor<8x8xf32>) -> tensor<1x2x8x8xf32>
+  %2 = nn.softmax %1 : tensor<1x2x8x8xf32>
+  %3 = nn.compare %2, %2 predicate = ne : (tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x8x8xi1>
+  %4 = nn.where %3, %zero, %2 : (tensor<1x2x8x8xi1>, tensor<f32>, tensor<1x2x8x8xf32>) -> tensor<1x2x8x8xf32>
+  %5 = nn.matmul %4, %q : (tensor<1x2x8x8xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
+  // CHECK-NEXT: nn.attention %[[Q]], %[[Q]], %[[Q]] mask %[[M]]
+  // CHECK-NEXT: return
+  return %5 : tensor<1x2x8x4xf32>
+}

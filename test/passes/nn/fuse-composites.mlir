@@ -239,3 +239,25 @@ func.func @softmax_of_columns(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %2 = nn.div %0, %1 : (tensor<4x8xf32>, tensor<1x8xf32>) -> tensor<4x8xf32>
   return %2 : tensor<4x8xf32>
 }
+
+// -----
+
+// Zeros for rows that see nothing, in either order; other zeros are not these.
+// CHECK-LABEL: func.func @safe_softmax
+// CHECK-SAME: %[[X:[^:]*]]: tensor<4x8xf32>
+func.func @safe_softmax(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  %zero = nn.constant dense<0.0> : tensor<f32>
+  %0 = nn.softmax %x : tensor<4x8xf32>
+  %1 = nn.compare %0, %0 predicate = ne : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xi1>
+  %2 = nn.where %1, %zero, %0 : (tensor<4x8xi1>, tensor<f32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3 = nn.logical_not %1 : tensor<4x8xi1>
+  %4 = nn.where %3, %0, %zero : (tensor<4x8xi1>, tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %5 = nn.compare %y, %y predicate = ne : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xi1>
+  %6 = nn.where %5, %zero, %0 : (tensor<4x8xi1>, tensor<f32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK-DAG: %[[A:.*]] = nn.softmax %[[X]] safe
+  // CHECK-DAG: %[[B:.*]] = nn.softmax %[[X]] safe
+  // CHECK-DAG: %[[P:.*]] = nn.softmax %[[X]] :
+  // CHECK: %[[C:.*]] = nn.where %{{.*}}, %{{.*}}, %[[P]]
+  // CHECK: return %{{.*}}, %{{.*}}, %[[C]]
+  return %2, %4, %6 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}

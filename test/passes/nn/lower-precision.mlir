@@ -41,7 +41,7 @@ func.func @mean_squared_error(%x: tensor<2x8xf32>, %t: tensor<4x4xf32>) -> (tens
 
 // -----
 
-// Cross entropy takes bf16 logits; lse, masks and statistics stay f32.
+// Cross entropy takes bf16 logits; masks and statistics stay f32.
 nn.weight @table role = parameter : tensor<16x8xf32>
 nn.weight @scale role = parameter : tensor<8xf32>
 nn.weight @frozen role = constant : tensor<8x8xf32>
@@ -51,8 +51,8 @@ nn.weight @frozen role = constant : tensor<8x8xf32>
 // CHECK:       %[[FROZEN:.*]] = nn.parameter @frozen : tensor<8x8xf32>
 // CHECK-NEXT:  %[[ROUNDED:.*]] = nn.cast %[[FROZEN]]
 // CHECK:       nn.matmul %{{.*}}, %[[ROUNDED]]
-// CHECK:       nn.attention {{.*}} mask %{{.*}} scale{{.*}} tensor<1x1x4x4xf32>) -> (tensor<1x2x4x4xbf16>, tensor<1x2x4xf32>)
-// CHECK:       nn.softmax_cross_entropy {{.*}} : (tensor<4x16xbf16>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+// CHECK:       nn.attention {{.*}} mask %{{.*}} scale{{.*}} tensor<1x1x4x4xf32>) -> (tensor<1x2x4x4xbf16>, tensor<1x2x4x2xf32>)
+// CHECK:       nn.softmax_cross_entropy {{.*}} : (tensor<4x16xbf16>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
 func.func @language_model(%tokens: tensor<4xi64>, %labels: tensor<4xi64>, %mask: tensor<1x1x4x4xf32>) -> tensor<f32> {
   %table = nn.parameter @table : tensor<16x8xf32>
   %scale = nn.parameter @scale : tensor<8xf32>
@@ -61,10 +61,10 @@ func.func @language_model(%tokens: tensor<4xi64>, %labels: tensor<4xi64>, %mask:
   %frozen = nn.parameter @frozen : tensor<8x8xf32>
   %2 = nn.matmul %1, %frozen : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   %3 = nn.reshape %2 : tensor<4x8xf32> -> tensor<1x2x4x4xf32>
-  %4, %lse = nn.attention %3, %3, %3 mask %mask scale = 1.0 dropout_rate = 0.0 dropout_id = 0 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x1x4x4xf32>) -> (tensor<1x2x4x4xf32>, tensor<1x2x4xf32>)
+  %4, %stats = nn.attention %3, %3, %3 mask %mask scale = 1.0 dropout_rate = 0.0 dropout_id = 0 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x1x4x4xf32>) -> (tensor<1x2x4x4xf32>, tensor<1x2x4x2xf32>)
   %5 = nn.reshape %4 : tensor<1x2x4x4xf32> -> tensor<4x8xf32>
   %6 = nn.matmul %5, %table transpose_b : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
-  %loss, %sum = nn.softmax_cross_entropy %6, %labels ignore_index = -100 : (tensor<4x16xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+  %loss, %largest, %sum = nn.softmax_cross_entropy %6, %labels ignore_index = -100 : (tensor<4x16xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
   return %loss : tensor<f32>
 }
 

@@ -5,7 +5,7 @@
 // CHECK-LABEL: func @sliced_then_transposed
 // CHECK-SAME:    %[[X:.*]]: tensor<2x32x192xbf16>
 // CHECK-NEXT:    %[[QKV:.*]] = nn.reshape %[[X]] : tensor<2x32x192xbf16> -> tensor<2x32x3x4x16xbf16>
-// CHECK-NEXT:    %[[O:.*]], %{{.*}} = nn.packed_attention %[[QKV]] scale = 2.500000e-01 causal dropout_rate = 1.000000e-01 dropout_id = 3 : (tensor<2x32x3x4x16xbf16>) -> (tensor<2x32x4x16xbf16>, tensor<2x4x32xf32>)
+// CHECK-NEXT:    %[[O:.*]], %{{.*}} = nn.packed_attention %[[QKV]] scale = 2.500000e-01 causal dropout_rate = 1.000000e-01 dropout_id = 3 : (tensor<2x32x3x4x16xbf16>) -> (tensor<2x32x4x16xbf16>, tensor<2x4x32x2xf32>)
 // CHECK-NEXT:    %[[Y:.*]] = nn.reshape %[[O]] : tensor<2x32x4x16xbf16> -> tensor<2x32x64xbf16>
 // CHECK-NEXT:    return %[[Y]]
 func.func @sliced_then_transposed(%x: tensor<2x32x192xbf16>) -> tensor<2x32x64xbf16> {
@@ -18,7 +18,7 @@ func.func @sliced_then_transposed(%x: tensor<2x32x192xbf16>) -> tensor<2x32x64xb
   %q = nn.transpose %3 permutation = [0, 2, 1, 3] : tensor<2x32x4x16xbf16> -> tensor<2x4x32x16xbf16>
   %k = nn.transpose %4 permutation = [0, 2, 1, 3] : tensor<2x32x4x16xbf16> -> tensor<2x4x32x16xbf16>
   %v = nn.transpose %5 permutation = [0, 2, 1, 3] : tensor<2x32x4x16xbf16> -> tensor<2x4x32x16xbf16>
-  %o, %lse = nn.attention %q, %k, %v scale = 0.25 causal dropout_rate = 0.1 dropout_id = 3 : (tensor<2x4x32x16xbf16>, tensor<2x4x32x16xbf16>, tensor<2x4x32x16xbf16>) -> (tensor<2x4x32x16xbf16>, tensor<2x4x32xf32>)
+  %o, %stats = nn.attention %q, %k, %v scale = 0.25 causal dropout_rate = 0.1 dropout_id = 3 : (tensor<2x4x32x16xbf16>, tensor<2x4x32x16xbf16>, tensor<2x4x32x16xbf16>) -> (tensor<2x4x32x16xbf16>, tensor<2x4x32x2xf32>)
   %6 = nn.transpose %o permutation = [0, 2, 1, 3] : tensor<2x4x32x16xbf16> -> tensor<2x32x4x16xbf16>
   %7 = nn.reshape %6 : tensor<2x32x4x16xbf16> -> tensor<2x32x64xbf16>
   return %7 : tensor<2x32x64xbf16>
@@ -41,7 +41,7 @@ func.func @transposed_then_sliced(%x: tensor<2x8x48xf32>, %m: tensor<2x1x1x8xf32
   %q = nn.reshape %2 : tensor<1x2x4x8x4xf32> -> tensor<2x4x8x4xf32>
   %k = nn.reshape %3 : tensor<1x2x4x8x4xf32> -> tensor<2x4x8x4xf32>
   %v = nn.reshape %4 : tensor<1x2x4x8x4xf32> -> tensor<2x4x8x4xf32>
-  %o, %lse = nn.attention %q, %k, %v mask %m scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x1x1x8xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8xf32>)
+  %o, %stats = nn.attention %q, %k, %v mask %m scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x1x1x8xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8x2xf32>)
   return %o : tensor<2x4x8x4xf32>
 }
 
@@ -52,7 +52,7 @@ func.func @transposed_then_sliced(%x: tensor<2x8x48xf32>, %m: tensor<2x1x1x8xf32
 // CHECK-DAG:     %[[K:.*]] = nn.reshape %[[B]] : tensor<2x8x16xf32> -> tensor<2x8x4x4xf32>
 // CHECK-DAG:     %[[V:.*]] = nn.reshape %[[C]] : tensor<2x8x16xf32> -> tensor<2x8x4x4xf32>
 // CHECK:         %[[O:.*]], %{{.*}} = nn.attention %[[Q]], %[[K]], %[[V]] scale = 5.000000e-01 rows_first dropout_rate = 0.000000e+00 dropout_id = 0
-// CHECK-SAME:      -> (tensor<2x8x4x4xf32>, tensor<2x4x8xf32>)
+// CHECK-SAME:      -> (tensor<2x8x4x4xf32>, tensor<2x4x8x2xf32>)
 // CHECK-NEXT:    return %[[O]]
 func.func @products_of_their_own(%a: tensor<2x8x16xf32>, %b: tensor<2x8x16xf32>, %c: tensor<2x8x16xf32>) -> tensor<2x8x4x4xf32> {
   %0 = nn.reshape %a : tensor<2x8x16xf32> -> tensor<2x8x4x4xf32>
@@ -61,7 +61,7 @@ func.func @products_of_their_own(%a: tensor<2x8x16xf32>, %b: tensor<2x8x16xf32>,
   %q = nn.transpose %0 permutation = [0, 2, 1, 3] : tensor<2x8x4x4xf32> -> tensor<2x4x8x4xf32>
   %k = nn.transpose %1 permutation = [0, 2, 1, 3] : tensor<2x8x4x4xf32> -> tensor<2x4x8x4xf32>
   %v = nn.transpose %2 permutation = [0, 2, 1, 3] : tensor<2x8x4x4xf32> -> tensor<2x4x8x4xf32>
-  %o, %lse = nn.attention %q, %k, %v scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8xf32>)
+  %o, %stats = nn.attention %q, %k, %v scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8x2xf32>)
   %3 = nn.transpose %o permutation = [0, 2, 1, 3] : tensor<2x4x8x4xf32> -> tensor<2x8x4x4xf32>
   return %3 : tensor<2x8x4x4xf32>
 }
@@ -82,7 +82,7 @@ func.func @thirds_in_another_order(%x: tensor<2x8x48xf32>) -> tensor<2x8x4x4xf32
   %q = nn.transpose %3 permutation = [0, 2, 1, 3] : tensor<2x8x4x4xf32> -> tensor<2x4x8x4xf32>
   %k = nn.transpose %4 permutation = [0, 2, 1, 3] : tensor<2x8x4x4xf32> -> tensor<2x4x8x4xf32>
   %v = nn.transpose %5 permutation = [0, 2, 1, 3] : tensor<2x8x4x4xf32> -> tensor<2x4x8x4xf32>
-  %o, %lse = nn.attention %q, %k, %v scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8xf32>)
+  %o, %stats = nn.attention %q, %k, %v scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8x2xf32>)
   %6 = nn.transpose %o permutation = [0, 2, 1, 3] : tensor<2x4x8x4xf32> -> tensor<2x8x4x4xf32>
   return %6 : tensor<2x8x4x4xf32>
 }
@@ -98,7 +98,7 @@ func.func @parts_within_heads(%x: tensor<2x8x4x3x4xf32>) -> tensor<2x4x8x4xf32> 
   %q = nn.reshape %1 : tensor<1x2x4x8x4xf32> -> tensor<2x4x8x4xf32>
   %k = nn.reshape %2 : tensor<1x2x4x8x4xf32> -> tensor<2x4x8x4xf32>
   %v = nn.reshape %3 : tensor<1x2x4x8x4xf32> -> tensor<2x4x8x4xf32>
-  %o, %lse = nn.attention %q, %k, %v scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8xf32>)
+  %o, %stats = nn.attention %q, %k, %v scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8x2xf32>)
   return %o : tensor<2x4x8x4xf32>
 }
 
@@ -107,7 +107,7 @@ func.func @parts_within_heads(%x: tensor<2x8x4x3x4xf32>) -> tensor<2x4x8x4xf32> 
 // CHECK:         nn.attention {{.*}} scale = 5.000000e-01 dropout_rate
 func.func @transposed_for_others(%a: tensor<2x8x4x4xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>) {
   %q = nn.transpose %a permutation = [0, 2, 1, 3] : tensor<2x8x4x4xf32> -> tensor<2x4x8x4xf32>
-  %o, %lse = nn.attention %q, %q, %q scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8xf32>)
+  %o, %stats = nn.attention %q, %q, %q scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8x2xf32>)
   return %o, %q : tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>
 }
 
@@ -118,7 +118,7 @@ func.func @nothing_is_transposed(%a: tensor<8x32xf32>, %b: tensor<4x8x2x4xf32>) 
   %q = nn.reshape %a : tensor<8x32xf32> -> tensor<2x4x8x4xf32>
   %0 = nn.transpose %b permutation = [1, 2, 0, 3] : tensor<4x8x2x4xf32> -> tensor<8x2x4x4xf32>
   %1 = nn.reshape %0 : tensor<8x2x4x4xf32> -> tensor<2x4x8x4xf32>
-  %o, %lse = nn.attention %q, %q, %1 scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8xf32>)
+  %o, %stats = nn.attention %q, %q, %1 scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8x2xf32>)
   return %o : tensor<2x4x8x4xf32>
 }
 
@@ -131,7 +131,7 @@ func.func @one_tensor_for_all(%a: tensor<8x16xf32>) -> tensor<1x8x4x4xf32> {
   %0 = nn.reshape %a : tensor<8x16xf32> -> tensor<8x4x4xf32>
   %1 = nn.transpose %0 permutation = [1, 0, 2] : tensor<8x4x4xf32> -> tensor<4x8x4xf32>
   %q = nn.reshape %1 : tensor<4x8x4xf32> -> tensor<1x4x8x4xf32>
-  %o, %lse = nn.attention %q, %q, %q scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<1x4x8x4xf32>, tensor<1x4x8x4xf32>, tensor<1x4x8x4xf32>) -> (tensor<1x4x8x4xf32>, tensor<1x4x8xf32>)
+  %o, %stats = nn.attention %q, %q, %q scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<1x4x8x4xf32>, tensor<1x4x8x4xf32>, tensor<1x4x8x4xf32>) -> (tensor<1x4x8x4xf32>, tensor<1x4x8x2xf32>)
   %3 = nn.transpose %o permutation = [0, 2, 1, 3] : tensor<1x4x8x4xf32> -> tensor<1x8x4x4xf32>
   return %3 : tensor<1x8x4x4xf32>
 }

@@ -16,7 +16,7 @@
 // CHECK: %[[Y:.*]] = nn.matmul %{{.*}}, %[[W]] transpose_b : (tensor<2x3x8xf32>, tensor<64x8xf32>) -> tensor<2x3x64xf32>
 // CHECK: %[[OUT:.*]] = nn.slice %[[Y]] starts = [0, 0, 0] sizes = [2, 3, 50] steps = [1, 1, 1] : tensor<2x3x64xf32> -> tensor<2x3x50xf32>
 // CHECK: %[[ROWS:.*]] = nn.reshape %[[Y]] : tensor<2x3x64xf32> -> tensor<6x64xf32>
-// CHECK: %[[LOSS:.*]], %{{.*}} = nn.softmax_cross_entropy %[[ROWS]], %{{.*}} ignore_index = -100 classes = 50 :
+// CHECK: %[[LOSS:.*]], %{{.*}}, %{{.*}} = nn.softmax_cross_entropy %[[ROWS]], %{{.*}} ignore_index = -100 classes = 50 :
 // CHECK: return %[[LOSS]], %[[OUT]]
 module {
   nn.weight @wte role = parameter : tensor<50x8xf32>
@@ -25,7 +25,7 @@ module {
     %x = nn.embedding %w, %tokens : (tensor<50x8xf32>, tensor<2x3xi64>) -> tensor<2x3x8xf32>
     %y = nn.matmul %x, %w transpose_b : (tensor<2x3x8xf32>, tensor<50x8xf32>) -> tensor<2x3x50xf32>
     %rows = nn.reshape %y : tensor<2x3x50xf32> -> tensor<6x50xf32>
-    %loss, %lse = nn.softmax_cross_entropy %rows, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>)
+    %loss, %largest, %total = nn.softmax_cross_entropy %rows, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>, tensor<6xf32>)
     return %loss, %y : tensor<f32>, tensor<2x3x50xf32>
   }
 }
@@ -41,7 +41,7 @@ module {
   func.func @aligned(%x: tensor<6x8xf32>, %labels: tensor<6xi64>) -> tensor<f32> {
     %w = nn.parameter @w : tensor<64x8xf32>
     %y = nn.matmul %x, %w transpose_b : (tensor<6x8xf32>, tensor<64x8xf32>) -> tensor<6x64xf32>
-    %loss, %lse = nn.softmax_cross_entropy %y, %labels ignore_index = -100 : (tensor<6x64xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>)
+    %loss, %largest, %sum = nn.softmax_cross_entropy %y, %labels ignore_index = -100 : (tensor<6x64xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>, tensor<6xf32>)
     return %loss : tensor<f32>
   }
 }
@@ -59,7 +59,7 @@ module {
     %w = nn.parameter @w : tensor<50x8xf32>
     %y = nn.matmul %x, %w transpose_b : (tensor<6x8xf32>, tensor<50x8xf32>) -> tensor<6x50xf32>
     // expected-remark@+1 {{its logits of 50 classes get no columns of zeros up to 64: weight 'w' is read by more than that layer and embeddings, which would see the zeros}}
-    %loss, %lse = nn.softmax_cross_entropy %y, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>)
+    %loss, %largest, %sum = nn.softmax_cross_entropy %y, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>, tensor<6xf32>)
     %mean = nn.reduce_mean %w axes = [0, 1] : tensor<50x8xf32> -> tensor<f32>
     return %loss, %mean : tensor<f32>, tensor<f32>
   }
@@ -87,7 +87,7 @@ module {
     %y = nn.matmul %x, %w transpose_b : (tensor<2x3x8xf32>, tensor<50x8xf32>) -> tensor<2x3x50xf32>
     %sum = nn.add %b, %y : (tensor<50xf32>, tensor<2x3x50xf32>) -> tensor<2x3x50xf32>
     %rows = nn.reshape %sum : tensor<2x3x50xf32> -> tensor<6x50xf32>
-    %loss, %lse = nn.softmax_cross_entropy %rows, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>)
+    %loss, %largest, %total = nn.softmax_cross_entropy %rows, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>, tensor<6xf32>)
     return %loss, %sum : tensor<f32>, tensor<2x3x50xf32>
   }
 }
@@ -102,7 +102,7 @@ module {
     %w = nn.parameter @w : tensor<8x50xf32>
     %y = nn.matmul %x, %w : (tensor<6x8xf32>, tensor<8x50xf32>) -> tensor<6x50xf32>
     // expected-remark@+1 {{up to 64: weight 'w' has the classes as its columns, and only rows can be added; export it as [classes, features] (Gemm with transB = 1)}}
-    %loss, %lse = nn.softmax_cross_entropy %y, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>)
+    %loss, %largest, %sum = nn.softmax_cross_entropy %y, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>, tensor<6xf32>)
     return %loss : tensor<f32>
   }
 }
@@ -119,7 +119,7 @@ module {
     %y = nn.matmul %x, %w transpose_b : (tensor<6x8xf32>, tensor<50x8xf32>) -> tensor<6x50xf32>
     %sum = nn.add %y, %b : (tensor<6x50xf32>, tensor<50xf32>) -> tensor<6x50xf32>
     // expected-remark@+1 {{up to 64: weight 'b' is not trained, and only parameters can have other sizes in files}}
-    %loss, %lse = nn.softmax_cross_entropy %sum, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>)
+    %loss, %largest, %total = nn.softmax_cross_entropy %sum, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>, tensor<6xf32>)
     return %loss : tensor<f32>
   }
 }
@@ -129,19 +129,19 @@ module {
 module {
   func.func @others(%x: tensor<6x50xf32>, %y: tensor<6x5xf32>, %z: tensor<50x5xf32>, %labels: tensor<6xi64>) -> tensor<f32> {
     // expected-remark@+1 {{up to 64: they do not come from a product, by reshapes and biases alone}}
-    %0, %1 = nn.softmax_cross_entropy %x, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>)
+    %l0:3 = nn.softmax_cross_entropy %x, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>, tensor<6xf32>)
     %2 = nn.matmul %y, %z transpose_b : (tensor<6x5xf32>, tensor<50x5xf32>) -> tensor<6x50xf32>
     // expected-remark@+1 {{up to 64: they come from a product or a sum with something else than a weight}}
-    %3, %4 = nn.softmax_cross_entropy %2, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>)
+    %l3:3 = nn.softmax_cross_entropy %2, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>, tensor<6xf32>)
     %5 = nn.add %2, %x : (tensor<6x50xf32>, tensor<6x50xf32>) -> tensor<6x50xf32>
     // expected-remark@+1 {{up to 64: they are a sum with something else than a bias}}
-    %6, %7 = nn.softmax_cross_entropy %5, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>)
+    %l6:3 = nn.softmax_cross_entropy %5, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>, tensor<6xf32>)
     %8 = nn.reshape %x : tensor<6x50xf32> -> tensor<300xf32>
     %9 = nn.reshape %8 : tensor<300xf32> -> tensor<6x50xf32>
     // expected-remark@+1 {{up to 64: a reshape splits their classes}}
-    %10, %11 = nn.softmax_cross_entropy %9, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>)
-    %12 = nn.add %0, %3 : (tensor<f32>, tensor<f32>) -> tensor<f32>
-    %13 = nn.add %6, %10 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %l10:3 = nn.softmax_cross_entropy %9, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>, tensor<6xf32>)
+    %12 = nn.add %l0#0, %l3#0 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %13 = nn.add %l6#0, %l10#0 : (tensor<f32>, tensor<f32>) -> tensor<f32>
     %14 = nn.add %12, %13 : (tensor<f32>, tensor<f32>) -> tensor<f32>
     return %14 : tensor<f32>
   }

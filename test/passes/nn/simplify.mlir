@@ -259,7 +259,7 @@ func.func @dropout(%x: tensor<1x1x4x8xf32>) -> tensor<1x1x4x8xf32> {
   // NO-DROPOUT-NEXT: return
   %0 = nn.dropout %x rate = 0.1 id = 0 : tensor<1x1x4x8xf32>
   %1 = nn.dropout %0 rate = 0.0 id = 1 : tensor<1x1x4x8xf32>
-  %o, %lse = nn.attention %1, %1, %1 scale = 1.0 dropout_rate = 0.5 dropout_id = 2
-    : (tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>) -> (tensor<1x1x4x8xf32>, tensor<1x1x4xf32>)
+  %o, %stats = nn.attention %1, %1, %1 scale = 1.0 dropout_rate = 0.5 dropout_id = 2
+    : (tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>) -> (tensor<1x1x4x8xf32>, tensor<1x1x4x2xf32>)
   return %o : tensor<1x1x4x8xf32>
 }

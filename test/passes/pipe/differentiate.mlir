@@ -7,11 +7,11 @@ module attributes {pipe.micro_batches = 8 : i64} {
 nn.weight @w0 role = parameter : tensor<8x8xf32>
 nn.weight @w1 role = parameter : tensor<8x2xf32>
 // CHECK-LABEL: pipe.stage @perceptron {
-// CHECK:       pipe.return stash %[[R:.*]], %{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<4x2xf32>, tensor<4xf32>
+// CHECK:       pipe.return stash %[[R:.*]], %{{.*}}, %{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<4x2xf32>, tensor<4xf32>, tensor<4xf32>
 // CHECK:       pipe.backward inputs [0, 1] outputs [] gradients_of [] input_gradients [] {
-// CHECK-NEXT:  ^bb0(%[[X:[^:]*]]: tensor<4x8xf32>, %[[T:[^:]*]]: tensor<4xi64>, %[[S0:[^:]*]]: tensor<4x8xf32>, %[[S1:[^:]*]]: tensor<4x2xf32>, %[[S2:[^:]*]]: tensor<4xf32>):
+// CHECK-NEXT:  ^bb0(%[[X:[^:]*]]: tensor<4x8xf32>, %[[T:[^:]*]]: tensor<4xi64>, %[[S0:[^:]*]]: tensor<4x8xf32>, %[[S1:[^:]*]]: tensor<4x2xf32>, %[[S2:[^:]*]]: tensor<4xf32>, %[[S3:[^:]*]]: tensor<4xf32>):
 // CHECK:         %[[SEED:.*]] = nn.constant dense<1.250000e-01> : tensor<f32>
-// CHECK:         %[[DY:.*]] = nn.softmax_cross_entropy_backward %[[SEED]], %[[S1]], %[[T]], %[[S2]]
+// CHECK:         %[[DY:.*]] = nn.softmax_cross_entropy_backward %[[SEED]], %[[S1]], %[[T]], %[[S2]], %[[S3]]
 // CHECK:         %[[W1:.*]] = nn.parameter @w1
 // CHECK:         nn.matmul %[[DY]], %[[W1]] transpose_b
 // CHECK:         nn.accumulate_gradient @w1
@@ -27,8 +27,8 @@ pipe.stage @perceptron {
     %1 = nn.relu %0 : tensor<4x8xf32>
     %w1 = nn.parameter @w1 : tensor<8x2xf32>
     %2 = nn.matmul %1, %w1 : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
-    %loss, %lse = nn.softmax_cross_entropy %2, %t ignore_index = -100
-      : (tensor<4x2xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+    %loss, %largest, %sum = nn.softmax_cross_entropy %2, %t ignore_index = -100
+      : (tensor<4x2xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
     pipe.report "loss" %loss : tensor<f32>
     pipe.return
   }
@@ -249,7 +249,7 @@ pipe.stage @lowered {
     %1 = nn.add %0, %b : (tensor<4x8xbf16>, tensor<8xbf16>) -> tensor<4x8xbf16>
     %2 = nn.tanh %1 : tensor<4x8xbf16>
     %3 = nn.matmul %2, %w : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
-    %loss, %lse = nn.softmax_cross_entropy %3, %labels ignore_index = -100 : (tensor<4x8xbf16>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+    %loss, %largest, %sum = nn.softmax_cross_entropy %3, %labels ignore_index = -100 : (tensor<4x8xbf16>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
     pipe.report "loss" %loss : tensor<f32>
     pipe.return
   }

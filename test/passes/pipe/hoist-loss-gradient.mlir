@@ -10,9 +10,9 @@
 // It begins with one over the number of micro-batches.
 // CHECK-LABEL: pipe.forward
 // CHECK:         %[[LOGITS:.*]] = nn.matmul
-// CHECK:         %{{.*}}, %[[LSE:.*]] = nn.softmax_cross_entropy %[[LOGITS]], %[[T:.*]] ignore_index = -100
+// CHECK:         %{{.*}}, %[[LARGEST:.*]], %[[SUM:.*]] = nn.softmax_cross_entropy %[[LOGITS]], %[[T:.*]] ignore_index = -100
 // CHECK:         %[[C:.*]] = nn.constant dense<2.500000e-01>
-// CHECK:         %[[D:.*]] = nn.softmax_cross_entropy_backward %[[C]], %[[LOGITS]], %[[T]], %[[LSE]]
+// CHECK:         %[[D:.*]] = nn.softmax_cross_entropy_backward %[[C]], %[[LOGITS]], %[[T]], %[[LARGEST]], %[[SUM]]
 // CHECK:         pipe.return stash %[[D]] : tensor<4x8xf32>{{$}}
 // CHECK:       pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
 // CHECK-NEXT:  ^bb0(%[[X:[^:]*]]: tensor<4x8xf32>, %[[S:[^:]*]]: tensor<4x8xf32>):
@@ -30,8 +30,8 @@ pipe.stage @s0 {
   ^bb0(%x: tensor<4x8xf32>, %t: tensor<4xi64>):
     %w = nn.parameter @w : tensor<8x8xf32>
     %0 = nn.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-    %loss, %lse = nn.softmax_cross_entropy %0, %t ignore_index = -100
-      : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+    %loss, %largest, %sum = nn.softmax_cross_entropy %0, %t ignore_index = -100
+      : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
     pipe.report "loss" %loss : tensor<f32>
     pipe.return
   }
@@ -56,8 +56,8 @@ pipe.stage @s0 {
     %0 = nn.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
     %1 = nn.matmul %0, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
     %2 = nn.add %0, %1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
-    %loss, %lse = nn.softmax_cross_entropy %2, %t ignore_index = -100
-      : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+    %loss, %largest, %sum = nn.softmax_cross_entropy %2, %t ignore_index = -100
+      : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
     pipe.report "loss" %loss : tensor<f32>
     pipe.return
   }

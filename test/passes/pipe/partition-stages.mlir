@@ -18,7 +18,7 @@ nn.weight @w1 role = parameter : tensor<8x8xf32>
 // CHECK-NEXT:   ^bb0(%[[A:.*]]: tensor<4x8xf32>, %[[T:.*]]: tensor<4xi64>):
 // CHECK-NEXT:     %[[W1:.*]] = nn.parameter @w1
 // CHECK-NEXT:     %[[Y:.*]] = nn.matmul %[[A]], %[[W1]]
-// CHECK-NEXT:     %[[LOSS:.*]], %{{.*}} = nn.softmax_cross_entropy %[[Y]], %[[T]]
+// CHECK-NEXT:     %[[LOSS:.*]], %{{.*}}, %{{.*}} = nn.softmax_cross_entropy %[[Y]], %[[T]]
 // CHECK-NEXT:     pipe.report "loss" %[[LOSS]]
 // CHECK-NEXT:     pipe.return
 // CHECK:        pipe.evaluate sources [#pipe.output<@s0, 0>, #pipe.input<"t">] {
@@ -34,8 +34,8 @@ func.func @model(%x: tensor<4x8xf32> {nn.name = "x"}, %t: tensor<4xi64> {nn.name
   %1 = nn.relu %0 : tensor<4x8xf32>
   %2 = nn.matmul %1, %w1 : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   %3 = nn.softmax %2 : tensor<4x8xf32>
-  %loss, %lse = nn.softmax_cross_entropy %2, %t ignore_index = -100
-    : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+  %loss, %largest, %sum = nn.softmax_cross_entropy %2, %t ignore_index = -100
+    : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
   return %loss, %3 : tensor<f32>, tensor<4x8xf32>
 }
 

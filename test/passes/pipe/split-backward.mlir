@@ -116,8 +116,8 @@ pipe.stage @second {
       : (tensor<16x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<16x8xf32>, tensor<16xf32>, tensor<16xf32>)
     %0 = nn.matmul %n, %q : (tensor<16x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
     %1 = nn.reshape %0 : tensor<16x8xf32> -> tensor<1x1x16x8xf32>
-    %o, %lse = nn.attention %1, %1, %1 scale = 0.35 causal dropout_rate = 0.0 dropout_id = 0
-      : (tensor<1x1x16x8xf32>, tensor<1x1x16x8xf32>, tensor<1x1x16x8xf32>) -> (tensor<1x1x16x8xf32>, tensor<1x1x16xf32>)
+    %o, %stats = nn.attention %1, %1, %1 scale = 0.35 causal dropout_rate = 0.0 dropout_id = 0
+      : (tensor<1x1x16x8xf32>, tensor<1x1x16x8xf32>, tensor<1x1x16x8xf32>) -> (tensor<1x1x16x8xf32>, tensor<1x1x16x2xf32>)
     %2 = nn.reduce_mean %o axes = [0, 1, 2, 3] : tensor<1x1x16x8xf32> -> tensor<f32>
     pipe.report "loss" %2 : tensor<f32>
     pipe.return

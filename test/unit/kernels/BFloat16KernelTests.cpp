@@ -200,12 +200,12 @@ TEST(BFloat16Kernels, LikeTheReference) {
       return %dx, %ds, %db : tensor<6x65xbf16>, tensor<65xf32>, tensor<65xf32>
     }
     func.func @loss(%x: tensor<7x33xbf16>, %l: tensor<7xi64> {test.below = 33}, %d: tensor<f32>)
-        -> (tensor<f32>, tensor<7xf32>, tensor<7x33xbf16>) {
-      %loss, %lse = nn.softmax_cross_entropy %x, %l ignore_index = -100
-        : (tensor<7x33xbf16>, tensor<7xi64>) -> (tensor<f32>, tensor<7xf32>)
-      %dx = nn.softmax_cross_entropy_backward %d, %x, %l, %lse ignore_index = -100
-        : (tensor<f32>, tensor<7x33xbf16>, tensor<7xi64>, tensor<7xf32>) -> tensor<7x33xbf16>
-      return %loss, %lse, %dx : tensor<f32>, tensor<7xf32>, tensor<7x33xbf16>
+        -> (tensor<f32>, tensor<7xf32>, tensor<7xf32>, tensor<7x33xbf16>) {
+      %loss, %largest, %sum = nn.softmax_cross_entropy %x, %l ignore_index = -100
+        : (tensor<7x33xbf16>, tensor<7xi64>) -> (tensor<f32>, tensor<7xf32>, tensor<7xf32>)
+      %dx = nn.softmax_cross_entropy_backward %d, %x, %l, %largest, %sum ignore_index = -100
+        : (tensor<f32>, tensor<7x33xbf16>, tensor<7xi64>, tensor<7xf32>, tensor<7xf32>) -> tensor<7x33xbf16>
+      return %loss, %largest, %sum, %dx : tensor<f32>, tensor<7xf32>, tensor<7xf32>, tensor<7x33xbf16>
     })mlir",
                       8e-3);
 }

@@ -81,9 +81,9 @@ TEST(GpuKernels, RowsOfAllLengths) {
       return %y, %mean, %rstd : tensor<$Rx$Nxf32>, tensor<$Rxf32>, tensor<$Rxf32>
     }
     func.func @cross_entropy(%x: tensor<$Rx$Nxf32>, %l: tensor<$Rxi64> {test.below = 2 : i64})
-        -> (tensor<f32>, tensor<$Rxf32>) {
-      %0:2 = nn.softmax_cross_entropy %x, %l ignore_index = -100 : (tensor<$Rx$Nxf32>, tensor<$Rxi64>) -> (tensor<f32>, tensor<$Rxf32>)
-      return %0#0, %0#1 : tensor<f32>, tensor<$Rxf32>
+        -> (tensor<f32>, tensor<$Rxf32>, tensor<$Rxf32>) {
+      %0:3 = nn.softmax_cross_entropy %x, %l ignore_index = -100 : (tensor<$Rx$Nxf32>, tensor<$Rxi64>) -> (tensor<f32>, tensor<$Rxf32>, tensor<$Rxf32>)
+      return %0#0, %0#1, %0#2 : tensor<f32>, tensor<$Rxf32>, tensor<$Rxf32>
     })mlir";
   for (int64_t columns : {2, 10, 100, 768, 1023, 1600, 2049, 9000, 20000})
     expectGpuLikeCpu(withShape(text, 3, columns));
@@ -98,9 +98,9 @@ TEST(GpuKernels, LossAndGradientOfLongRows) {
   const char *text = R"mlir(
     func.func @cross_entropy(%x: tensor<$Rx$Nx$T>, %l: tensor<$Rxi64> {test.below = 2 : i64}, %d: tensor<f32>)
         -> (tensor<f32>, tensor<$Rxf32>, tensor<$Rx$Nx$T>) {
-      %0:2 = nn.softmax_cross_entropy %x, %l ignore_index = 1 : (tensor<$Rx$Nx$T>, tensor<$Rxi64>) -> (tensor<f32>, tensor<$Rxf32>)
-      %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1 ignore_index = 1
-        : (tensor<f32>, tensor<$Rx$Nx$T>, tensor<$Rxi64>, tensor<$Rxf32>) -> tensor<$Rx$Nx$T>
+      %0:3 = nn.softmax_cross_entropy %x, %l ignore_index = 1 : (tensor<$Rx$Nx$T>, tensor<$Rxi64>) -> (tensor<f32>, tensor<$Rxf32>, tensor<$Rxf32>)
+      %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1, %0#2 ignore_index = 1
+        : (tensor<f32>, tensor<$Rx$Nx$T>, tensor<$Rxi64>, tensor<$Rxf32>, tensor<$Rxf32>) -> tensor<$Rx$Nx$T>
       return %0#0, %0#1, %1 : tensor<f32>, tensor<$Rxf32>, tensor<$Rx$Nx$T>
     })mlir";
   for (auto [columns, type, sharedBytes] : {std::tuple{50304, "bf16", 100608},

@@ -258,14 +258,14 @@ TEST(Kernels, BatchNorm) {
 TEST(Kernels, CrossEntropyIgnoresRows) {
   for (int64_t size : {7, 33, 100})
     expectLikeReference(withSize(R"mlir(
-      func.func @forward(%x: tensor<37x$Nxf32>, %l: tensor<37xi64>) -> (tensor<f32>, tensor<37xf32>) {
-        %loss, %lse = nn.softmax_cross_entropy %x, %l ignore_index = 3
-          : (tensor<37x$Nxf32>, tensor<37xi64>) -> (tensor<f32>, tensor<37xf32>)
-        return %loss, %lse : tensor<f32>, tensor<37xf32>
+      func.func @forward(%x: tensor<37x$Nxf32>, %l: tensor<37xi64>) -> (tensor<f32>, tensor<37xf32>, tensor<37xf32>) {
+        %loss, %largest, %sum = nn.softmax_cross_entropy %x, %l ignore_index = 3
+          : (tensor<37x$Nxf32>, tensor<37xi64>) -> (tensor<f32>, tensor<37xf32>, tensor<37xf32>)
+        return %loss, %largest, %sum : tensor<f32>, tensor<37xf32>, tensor<37xf32>
       }
-      func.func @backward(%d: tensor<f32>, %x: tensor<37x$Nxf32>, %l: tensor<37xi64>, %lse: tensor<37xf32>) -> tensor<37x$Nxf32> {
-        %dx = nn.softmax_cross_entropy_backward %d, %x, %l, %lse ignore_index = 3
-          : (tensor<f32>, tensor<37x$Nxf32>, tensor<37xi64>, tensor<37xf32>) -> tensor<37x$Nxf32>
+      func.func @backward(%d: tensor<f32>, %x: tensor<37x$Nxf32>, %l: tensor<37xi64>, %largest: tensor<37xf32>, %sum: tensor<37xf32>) -> tensor<37x$Nxf32> {
+        %dx = nn.softmax_cross_entropy_backward %d, %x, %l, %largest, %sum ignore_index = 3
+          : (tensor<f32>, tensor<37x$Nxf32>, tensor<37xi64>, tensor<37xf32>, tensor<37xf32>) -> tensor<37x$Nxf32>
         return %dx : tensor<37x$Nxf32>
       })mlir",
                                  size));

@@ -100,9 +100,9 @@ TEST_F(Interfaces, DropoutIsTheIdentityInEvaluation) {
 
 TEST_F(Interfaces, AttentionDropsNothingInEvaluation) {
   Operation *op = parse(R"(func.func @f(%q: tensor<1x1x2x4xf32>) {
-    %o, %lse = nn.attention %q, %q, %q scale = 0.5 dropout_rate = 0.5 dropout_id = 1
+    %o, %stats = nn.attention %q, %q, %q scale = 0.5 dropout_rate = 0.5 dropout_id = 1
       : (tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>)
-        -> (tensor<1x1x2x4xf32>, tensor<1x1x2xf32>)
+        -> (tensor<1x1x2x4xf32>, tensor<1x1x2x2xf32>)
     return })");
   OpBuilder builder(op);
   SmallVector<Value> results;
@@ -115,8 +115,8 @@ TEST_F(Interfaces, AttentionDropsNothingInEvaluation) {
 
 TEST_F(Interfaces, PackedAttentionDropsNothingInEvaluation) {
   Operation *op = parse(R"(func.func @f(%x: tensor<1x2x3x1x4xf32>) {
-    %o, %lse = nn.packed_attention %x scale = 0.5 dropout_rate = 0.5 dropout_id = 1
-      : (tensor<1x2x3x1x4xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>)
+    %o, %stats = nn.packed_attention %x scale = 0.5 dropout_rate = 0.5 dropout_id = 1
+      : (tensor<1x2x3x1x4xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2x2xf32>)
     return })");
   OpBuilder builder(op);
   SmallVector<Value> results;
@@ -190,8 +190,8 @@ TEST_F(Interfaces, SteppedSliceHasNoGradient) {
 TEST_F(Interfaces, ByProductsHaveNoGradient) {
   Operation *op = parse(
       R"(func.func @f(%x: tensor<4x3xf32>, %l: tensor<4xi64>, %d: tensor<4xf32>) {
-    %loss, %lse = nn.softmax_cross_entropy %x, %l ignore_index = 1
-      : (tensor<4x3xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+    %loss, %largest, %sum = nn.softmax_cross_entropy %x, %l ignore_index = 1
+      : (tensor<4x3xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
     return })");
   OpBuilder builder(op);
   SmallVector<Value> grads;

@@ -12,11 +12,13 @@ using namespace mlir;
 using namespace pipewright::nn;
 using namespace pipewright::nn::reference;
 
-static double logSumExp(const double *row, int64_t size) {
+/// The largest element of a row, and the sum of all powers against it.
+static std::pair<double, double> softmaxNumbers(const double *row,
+                                                int64_t size) {
   double largest = *std::max_element(row, row + size), sum = 0.0;
   for (int64_t i = 0; i < size; ++i)
     sum += std::exp(row[i] - largest);
-  return largest + std::log(sum);
+  return {largest, sum};
 }
 
 /// Normalization over groups: `group(i)` says which mean and variance element
@@ -142,31 +144,37 @@ onRows(const Tensor &x, const Tensor &other,
 
 static Results crossEntropy(SoftmaxCrossEntropyOp op, const Operands &x) {
   int64_t rows = x(0).dim(0), columns = x(0).dim(1), count = 0;
-  Tensor loss(ArrayRef<int64_t>{}), lse({rows});
+  Tensor loss(ArrayRef<int64_t>{}), largest({rows}), sum({rows});
   for (int64_t n = 0; n < rows; ++n) {
-    lse.data[n] = logSumExp(&x(0).data[n * columns], op.countClasses());
+    auto [top, powers] =
+        softmaxNumbers(&x(0).data[n * columns], op.countClasses());
+    largest.data[n] = top;
+    sum.data[n] = powers;
     auto label = static_cast<int64_t>(x(1).data[n]);
     if (label == static_cast<int64_t>(op.getIgnoreIndex()))
       continue;
-    loss.data[0] += lse.data[n] - x(0).data[n * columns + label];
+    loss.data[0] += std::log(powers) - (x(0).data[n * columns + label] - top);
     ++count;
   }
-  loss.data[0] /= count;
-  return {loss, lse};
+  loss.data[0] /= op.getDivisor() ? x(2).data[0] : std::max<int64_t>(count, 1);
+  return {loss, largest, sum};
 }
 
 static Results crossEntropyBackward(SoftmaxCrossEntropyBackwardOp op,
                                     const Operands &x) {
   int64_t columns = x(1).dim(1);
   auto ignored = static_cast<double>(static_cast<int64_t>(op.getIgnoreIndex()));
-  double count = x(2).size() - llvm::count(x(2).data, ignored);
+  double count = op.getDivisor()
+                     ? x(5).data[0]
+                     : x(2).size() - llvm::count(x(2).data, ignored);
   Tensor result(x(1).shape);
   for (int64_t i = 0; i < result.size(); ++i) {
     int64_t row = i / columns;
     if (x(2).data[row] != ignored && i % columns < op.countClasses())
-      result.data[i] = x(0).data[0] / count *
-                       (std::exp(x(1).data[i] - x(3).data[row]) -
-                        (x(2).data[row] == i % columns));
+      result.data[i] =
+          x(0).data[0] / count *
+          (std::exp(x(1).data[i] - x(3).data[row]) / x(4).data[row] -
+           (x(2).data[row] == i % columns));
   }
   return {result};
 }
@@ -193,34 +201,41 @@ template <class AttentionOp>
 static Results attention(AttentionOp op, const Operands &x) {
   const Tensor &q = x(0), &k = x(1), &v = x(2);
   const Tensor *mask = op.getMask() ? &x(3) : nullptr;
-  Tensor o(q.shape), lse(ArrayRef(q.shape).drop_back());
-  forEach(lse.shape, [&](ArrayRef<int64_t> at) {
+  Tensor o(q.shape), stats({q.dim(0), q.dim(1), q.dim(2), 2});
+  forEach(ArrayRef(q.shape).drop_back(), [&](ArrayRef<int64_t> at) {
     auto [b, h, row] = std::tuple(at[0], at[1], at[2]);
     std::vector<double> s = scores(op, q, k, mask, b, h, row);
-    lse.at(at) = logSumExp(s.data(), s.size());
+    auto [top, powers] = softmaxNumbers(s.data(), s.size());
+    // A row that sees nothing.
+    if (top == -INFINITY)
+      return;
+    stats.at({b, h, row, 0}) = top;
+    stats.at({b, h, row, 1}) = 1 / powers;
     for (int64_t column = 0; column < q.dim(2); ++column)
       for (int64_t d = 0; d < q.dim(3); ++d)
         o.at({b, h, row, d}) +=
-            std::exp(s[column] - lse.at(at)) * v.at({b, h, column, d});
+            std::exp(s[column] - top) / powers * v.at({b, h, column, d});
   });
-  return {o, lse};
+  return {o, stats};
 }
 
 template <class AttentionOp>
 static Results attentionBackward(AttentionOp op, const Operands &x) {
   const Tensor &grad = x(0), &q = x(1), &k = x(2), &v = x(3), &o = x(4),
-               &lse = x(5);
+               &stats = x(5);
   const Tensor *mask = op.getMask() ? &x(6) : nullptr;
   Tensor dq(q.shape), dk(q.shape), dv(q.shape);
   double scale = op.getScale().convertToDouble();
-  forEach(lse.shape, [&](ArrayRef<int64_t> at) {
+  forEach(ArrayRef(q.shape).drop_back(), [&](ArrayRef<int64_t> at) {
     auto [b, h, row] = std::tuple(at[0], at[1], at[2]);
     std::vector<double> s = scores(op, q, k, mask, b, h, row);
     double delta = 0.0;
     for (int64_t d = 0; d < q.dim(3); ++d)
       delta += grad.at({b, h, row, d}) * o.at({b, h, row, d});
     for (int64_t column = 0; column < q.dim(2); ++column) {
-      double p = std::exp(s[column] - lse.at(at)), dp = 0.0;
+      double p = std::exp(s[column] - stats.at({b, h, row, 0})) *
+                 stats.at({b, h, row, 1});
+      double dp = 0.0;
       for (int64_t d = 0; d < q.dim(3); ++d) {
         dp += grad.at({b, h, row, d}) * v.at({b, h, column, d});
         dv.at({b, h, column, d}) += p * grad.at({b, h, row, d});
@@ -278,9 +293,9 @@ static Results withRowsFirst(Operation *op, const Operands &x,
   }
   Results results = compute(
       [&](unsigned index) -> const Tensor & { return operands[index]; });
-  for (Tensor &result : results)
-    if (result.rank() == 4)
-      result = rowsFirst(result);
+  for (auto [tensor, result] : llvm::zip_equal(results, op->getResults()))
+    if (result.getType() == op->getResult(0).getType())
+      tensor = rowsFirst(tensor);
   return results;
 }
 
@@ -324,16 +339,19 @@ bool reference::evaluateRows(Operation *op, Values &values) {
                 rootsOf(x(4).data, op.getEpsilon().convertToDouble()), x(2));
             return Results(grads.begin(), grads.end());
           })
-          .Case<SoftmaxOp>([&](auto) {
-            return onRows(x(0), x(0), [](auto y, auto x, auto) {
-              for (size_t i = 0; i < x.size(); ++i)
-                y[i] = std::exp(x[i] - logSumExp(x.data(), x.size()));
+          .Case<SoftmaxOp>([&](SoftmaxOp op) {
+            return onRows(x(0), x(0), [&](auto y, auto x, auto) {
+              auto [largest, sum] = softmaxNumbers(x.data(), x.size());
+              if (!op.getSafe() || largest != -INFINITY)
+                for (size_t i = 0; i < x.size(); ++i)
+                  y[i] = std::exp(x[i] - largest) / sum;
             });
           })
           .Case<LogSoftmaxOp>([&](auto) {
             return onRows(x(0), x(0), [](auto y, auto x, auto) {
+              auto [largest, sum] = softmaxNumbers(x.data(), x.size());
               for (size_t i = 0; i < x.size(); ++i)
-                y[i] = x[i] - logSumExp(x.data(), x.size());
+                y[i] = x[i] - largest - std::log(sum);
             });
           })
           .Case<SoftmaxBackwardOp>([&](auto) {

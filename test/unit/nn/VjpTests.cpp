@@ -289,24 +289,31 @@ const Case kRows[] = {
      "channels_last : (tensor<3x2x2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> "
      "(tensor<3x2x2x4xf32>, tensor<4xf32>, tensor<4xf32>)"},
     {"softmax_cross_entropy", "%x: tensor<4x3xf32>, %l: tensor<4xi64>",
-     "%loss, %lse = nn.softmax_cross_entropy %x, %l ignore_index = 1 : "
-     "(tensor<4x3xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)"},
+     "%loss, %largest, %sum = nn.softmax_cross_entropy %x, %l ignore_index = 1 "
+     ": "
+     "(tensor<4x3xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, "
+     "tensor<4xf32>)"},
+    {"softmax_cross_entropy_divisor",
+     "%x: tensor<4x3xf32>, %l: tensor<4xi64>, %n: tensor<f32>",
+     "%loss, %largest, %sum = nn.softmax_cross_entropy %x, %l divisor %n "
+     "ignore_index = 1 : (tensor<4x3xf32>, tensor<4xi64>, "
+     "tensor<f32>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)"},
     {"attention_causal", QKV_ARGUMENTS,
-     "%o, %lse = nn.attention %q, %k, %v scale = 0.5 causal dropout_rate = "
+     "%o, %stats = nn.attention %q, %k, %v scale = 0.5 causal dropout_rate = "
      "0.0 dropout_id = 0 : (" QKV ") -> (tensor<2x2x3x2xf32>, "
-     "tensor<2x2x3xf32>)"},
+     "tensor<2x2x3x2xf32>)"},
     {"attention_mask", QKV_ARGUMENTS ", %m: tensor<2x1x1x3xf32>",
-     "%o, %lse = nn.attention %q, %k, %v mask %m scale = 0.5 dropout_rate = "
+     "%o, %stats = nn.attention %q, %k, %v mask %m scale = 0.5 dropout_rate = "
      "0.0 dropout_id = 0 : (" QKV ", tensor<2x1x1x3xf32>) -> "
-     "(tensor<2x2x3x2xf32>, tensor<2x2x3xf32>)"},
+     "(tensor<2x2x3x2xf32>, tensor<2x2x3x2xf32>)"},
     {"attention_rows_first", QKV_ARGUMENTS,
-     "%o, %lse = nn.attention %q, %k, %v scale = 0.5 causal rows_first "
+     "%o, %stats = nn.attention %q, %k, %v scale = 0.5 causal rows_first "
      "dropout_rate = 0.0 dropout_id = 0 : (" QKV ") -> (tensor<2x2x3x2xf32>, "
-     "tensor<2x3x2xf32>)"},
+     "tensor<2x3x2x2xf32>)"},
     {"packed_attention", "%x: tensor<2x3x3x2x2xf32>, %m: tensor<2x1x1x3xf32>",
-     "%o, %lse = nn.packed_attention %x mask %m scale = 0.5 causal "
+     "%o, %stats = nn.packed_attention %x mask %m scale = 0.5 causal "
      "dropout_rate = 0.0 dropout_id = 0 : (tensor<2x3x3x2x2xf32>, "
-     "tensor<2x1x1x3xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x2x3xf32>)"},
+     "tensor<2x1x1x3xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x2x3x2xf32>)"},
 };
 INSTANTIATE_TEST_SUITE_P(Rows, Vjp, testing::ValuesIn(kRows), nameOf);
 

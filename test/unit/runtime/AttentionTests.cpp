@@ -4,7 +4,9 @@
 
 #include "runtime/kernels/RandomFactors.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 using namespace pipewright::runtime;
 
@@ -20,7 +22,7 @@ struct Case {
         v(test.randomFloats(heads * columns * s.depth)),
         dO(test.randomFloats(heads * s.rows * s.depth)),
         o(test.floats(heads * s.rows * s.depth)),
-        lse(test.floats(heads * s.rows)) {
+        stats(test.floats(2 * heads * s.rows)) {
     if (masked)
       mask = test.randomFloats(s.maskBatch * s.maskHeads * s.maskRows *
                                s.maskColumns);
@@ -29,12 +31,12 @@ struct Case {
   AttentionShape s;
   int64_t columns, heads;
   OneRank test;
-  Buffer q, k, v, dO, o, lse;
+  Buffer q, k, v, dO, o, stats;
   Buffer mask = {};
 
   void forward() {
     prepareAttention(test.rank, s);
-    attention(test.rank, s, 1, q, k, v, mask, o, lse);
+    attention(test.rank, s, 1, q, k, v, mask, o, stats);
   }
 
   /// The definition, in double; also the sum of dO * o.
@@ -68,7 +70,7 @@ struct Case {
           sum += p[c];
         }
         if (sums)
-          sums->push_back(static_cast<float>(std::log(sum)));
+          sums->push_back(static_cast<float>(sum));
         const RandomStream stream = {42, static_cast<uint32_t>(s.dropoutId), 1,
                                      3};
         randomFactors(stream, s.dropoutRate, (n * s.rows + r) * columns,
@@ -96,7 +98,10 @@ static void checkForward(AttentionShape s, bool masked = false) {
   const auto expected = c.naive(nullptr, &sums);
   c.forward();
   EXPECT_TRUE(agree(c.test.read(c.o), expected, 1e-5));
-  EXPECT_TRUE(agree(c.test.read(c.lse), sums, 1e-5));
+  const auto stats = c.test.read(c.stats);
+  for (size_t row = 0; row < sums.size(); ++row)
+    EXPECT_NEAR(std::exp(stats[2 * row]) / stats[2 * row + 1] / sums[row], 1,
+                1e-5);
 }
 
 TEST(Attention, OddSizes) {
@@ -162,8 +167,8 @@ static void checkBackward(AttentionShape s, bool masked = false) {
   Buffer gradients[3];
   for (int i = 0; i < 3; ++i)
     gradients[i] = c.test.floats(operands[i].bytes / 4);
-  attentionBackward(c.test.rank, s, 1, c.dO, c.q, c.k, c.v, c.o, c.lse, c.mask,
-                    gradients[0], gradients[1], gradients[2]);
+  attentionBackward(c.test.rank, s, 1, c.dO, c.q, c.k, c.v, c.o, c.stats,
+                    c.mask, gradients[0], gradients[1], gradients[2]);
   for (int i = 0; i < 3; ++i) {
     std::vector<float> got, expected;
     const int64_t count = operands[i].bytes / 4;
@@ -219,6 +224,144 @@ TEST(AttentionBackward, Dropout) {
                  .causal = true,
                  .dropoutRate = 0.25f,
                  .dropoutId = 7});
+}
+
+//===----------------------------------------------------------------------===//
+// Rows that see nothing, and scores far from zero
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Attention and its gradients, in double but for the scores, which are f32 as
+/// the operands are.
+struct Exact {
+  explicit Exact(Case &c);
+
+  std::vector<float> o, dq, dk, dv;
+};
+} // namespace
+
+Exact::Exact(Case &c)
+    : o(c.heads * c.s.rows * c.s.depth), dq(o.size()),
+      dk(c.heads * c.columns * c.s.depth), dv(dk.size()) {
+  const AttentionShape &s = c.s;
+  auto vector = [&](Buffer buffer, int64_t row) {
+    return &c.test.at(buffer)[row * s.depth];
+  };
+  auto dot = [&](const float *a, const float *b) {
+    double sum = 0;
+    for (int64_t d = 0; d < s.depth; ++d)
+      sum += static_cast<double>(a[d]) * b[d];
+    return sum;
+  };
+  for (int64_t row = 0; row < c.heads * s.rows; ++row) {
+    const int64_t firstKey = row / s.rows * c.columns;
+    std::vector<double> p, dp;
+    double largest = -INFINITY, sum = 0, mean = 0;
+    for (int64_t j = 0; j < c.columns; ++j) {
+      const auto score = static_cast<float>(
+          s.scale * dot(vector(c.q, row), vector(c.k, firstKey + j)));
+      const float added =
+          c.mask ? c.test.at(c.mask)[row % s.rows * c.columns + j] : 0;
+      p.push_back(score + added);
+      dp.push_back(dot(vector(c.dO, row), vector(c.v, firstKey + j)));
+      largest = std::max(largest, p.back());
+    }
+    if (largest == -INFINITY)
+      continue;
+    for (double &score : p)
+      sum += score = std::exp(score - largest);
+    for (int64_t j = 0; j < c.columns; ++j)
+      mean += (p[j] /= sum) * dp[j];
+    for (int64_t j = 0; j < c.columns; ++j)
+      for (int64_t d = 0; d < s.depth; ++d) {
+        const int64_t key = (firstKey + j) * s.depth + d;
+        const int64_t query = row * s.depth + d;
+        const double dScore = p[j] * (dp[j] - mean) * s.scale;
+        o[query] += p[j] * c.test.at(c.v)[key];
+        dv[key] += p[j] * c.test.at(c.dO)[query];
+        dq[query] += dScore * c.test.at(c.k)[key];
+        dk[key] += dScore * c.test.at(c.q)[query];
+      }
+  }
+}
+
+/// Operands whose products f32 has exactly: eighths and quarters, at most 1.
+static void makeExact(Case &c) {
+  for (const auto &[buffer, unit] : {std::pair(c.q, 4), std::pair(c.k, 2)})
+    for (int64_t i = 0; i < buffer.bytes / 4; ++i)
+      c.test.at(buffer)[i] = static_cast<float>(i * 7 % 9 - 4) / unit / 2;
+}
+
+static void expectExact(Case &c, double tolerance = 1e-5) {
+  const Exact exact(c);
+  c.forward();
+  const Buffer dq = c.test.floats(c.q.bytes / 4);
+  const Buffer dk = c.test.floats(c.k.bytes / 4);
+  const Buffer dv = c.test.floats(c.v.bytes / 4);
+  attentionBackward(c.test.rank, c.s, 1, c.dO, c.q, c.k, c.v, c.o, c.stats,
+                    c.mask, dq, dk, dv);
+  EXPECT_TRUE(agree(c.test.read(c.o), exact.o, tolerance)) << "o";
+  EXPECT_TRUE(agree(c.test.read(dq), exact.dq, tolerance)) << "dq";
+  EXPECT_TRUE(agree(c.test.read(dk), exact.dk, tolerance)) << "dk";
+  EXPECT_TRUE(agree(c.test.read(dv), exact.dv, tolerance)) << "dv";
+}
+
+/// What models write into the rows of padding: the scores are all alike then,
+/// or nearly so.
+TEST(AttentionBackward, RowsThatAreMaskedByFiniteNumbers) {
+  for (const float hidden : {-1e4f, -1e9f, -std::numeric_limits<float>::max()})
+    for (const int64_t hiddenRows : {8, 64}) {
+      Case c({.batch = 1,
+              .heads = 2,
+              .rows = 64,
+              .depth = 8,
+              .scale = 0.5f,
+              .maskRows = 64,
+              .maskColumns = 64},
+             true);
+      makeExact(c);
+      for (int64_t i = 0; i < 64 * 64; ++i)
+        c.test.at(c.mask)[i] = i / 64 < hiddenRows || i % 64 > 50 ? hidden : 0;
+      SCOPED_TRACE(hidden);
+      expectExact(c);
+    }
+}
+
+TEST(AttentionBackward, ScoresOfAMillion) {
+  Case c({.batch = 1, .heads = 2, .rows = 40, .depth = 8});
+  makeExact(c);
+  // All scores are 2^20 and some eighths, which f32 has exactly.
+  for (int64_t i = 0; i < c.q.bytes / 4; ++i) {
+    c.test.at(c.q)[i] *= 2;
+    c.test.at(c.k)[i] *= 2;
+    if (i % 8 == 0)
+      c.test.at(c.q)[i] = c.test.at(c.k)[i] = 1024;
+  }
+  // A thousandfold of gradients that sum to zero is no better in f32.
+  expectExact(c, 1e-3);
+}
+
+/// Nothing is seen: nothing comes out, and nothing flows back.
+TEST(AttentionBackward, RowsThatSeeNothing) {
+  for (const int64_t hiddenRows : {5, 70}) {
+    Case c({.batch = 1,
+            .heads = 2,
+            .rows = 70,
+            .depth = 8,
+            .scale = 0.5f,
+            .maskRows = 70,
+            .maskColumns = 70},
+           true);
+    makeExact(c);
+    for (int64_t i = 0; i < 70 * 70; ++i)
+      c.test.at(c.mask)[i] = i / 70 < hiddenRows || i % 70 > 60
+                                 ? -std::numeric_limits<float>::infinity()
+                                 : 0;
+    expectExact(c);
+    EXPECT_EQ(c.test.read(c.o)[0], 0);
+    EXPECT_EQ(c.test.read(c.stats)[0], 0);
+    EXPECT_EQ(c.test.read(c.stats)[1], 0);
+  }
 }
 
 TEST(AttentionBackward, ThreadsDoNotChangeBits) {

@@ -187,8 +187,8 @@ struct TwinAttention {
         dk(test.empty(keysSize)), dv(test.empty(keysSize)),
         mask(test.randomFloats(s.maskBatch * s.maskHeads * s.maskRows *
                                s.maskColumns)),
-        lse(test.floats(rowsSize / s.depth)),
-        lseRight(test.floats(rowsSize / s.depth)) {
+        stats(test.floats(2 * rowsSize / s.depth)),
+        statsRight(test.floats(2 * rowsSize / s.depth)) {
     test.rank.setThreads(threads);
     prepareAttention(test.rank, inBFloat16(s));
   }
@@ -196,34 +196,37 @@ struct TwinAttention {
   void run() {
     const AttentionShape lowered = inBFloat16(s);
     attention(test.rank, lowered, 1, q.lowered, k.lowered, v.lowered, mask,
-              o.lowered, lse);
+              o.lowered, stats);
     attentionBackward(test.rank, lowered, 1, dO.lowered, q.lowered, k.lowered,
-                      v.lowered, o.lowered, lse, mask, dq.lowered, dk.lowered,
+                      v.lowered, o.lowered, stats, mask, dq.lowered, dk.lowered,
                       dv.lowered);
   }
   void runInFloats() {
-    attention(test.rank, s, 1, q.wide, k.wide, v.wide, mask, o.wide, lseRight);
+    attention(test.rank, s, 1, q.wide, k.wide, v.wide, mask, o.wide,
+              statsRight);
     attentionBackward(test.rank, s, 1, dO.wide, q.wide, k.wide, v.wide, o.wide,
-                      lseRight, mask, dq.wide, dk.wide, dv.wide);
+                      statsRight, mask, dq.wide, dk.wide, dv.wide);
   }
 
   AttentionShape s;
   int64_t columns, rowsSize, keysSize;
   Twins test;
   Twin q, k, v, dO, o, dq, dk, dv;
-  Buffer mask, lse, lseRight;
+  Buffer mask, stats, statsRight;
 };
 
 } // namespace
 
 /// Products of bf16 numbers are exact and sums f32, so the softmax is as good
 /// as in f32; what products read of it is rounded, and so is the result.
-static void checkAttention(AttentionShape s) {
+static void checkAttention(AttentionShape s, float hidden = 0) {
   TwinAttention test(s, 2);
+  for (int64_t i = 0; hidden != 0 && i < 5 * s.maskColumns; ++i)
+    test.test.at(test.mask)[i] = hidden;
   test.run();
   test.runInFloats();
   EXPECT_TRUE(
-      agree(test.test.read(test.lse), test.test.read(test.lseRight), 1e-6));
+      agree(test.test.read(test.stats), test.test.read(test.statsRight), 1e-6));
   for (const Twin &result : {test.o, test.dq, test.dk, test.dv})
     EXPECT_TRUE(agree(test.test.got(result), test.test.read(result.wide),
                       2 * oneRounding));
@@ -259,6 +262,20 @@ TEST(BFloat16, AttentionMasksAndDrops) {
                   .maskColumns = 129});
 }
 
+/// The first rows are masked in all columns.
+TEST(BFloat16, AttentionHidesWholeRows) {
+  for (const float hidden : {-1e4f, -1e9f, -std::numeric_limits<float>::max(),
+                             -std::numeric_limits<float>::infinity()})
+    checkAttention({.batch = 1,
+                    .heads = 2,
+                    .rows = 64,
+                    .depth = 16,
+                    .scale = 0.25f,
+                    .maskRows = 64,
+                    .maskColumns = 64},
+                   hidden);
+}
+
 TEST(BFloat16, AttentionOverMoreBlocksThanSetsOfProducts) {
   checkAttention({.batch = 1,
                   .heads = 1,
@@ -279,7 +296,7 @@ TEST(BFloat16, AttentionIsTheSameOnAnyNumberOfThreads) {
                         .dropoutRate = 0.2f},
                        threads);
     test.run();
-    std::vector<float> all = test.test.read(test.lse);
+    std::vector<float> all = test.test.read(test.stats);
     for (const Twin &result : {test.o, test.dq, test.dk, test.dv})
       for (const float value : test.test.got(result))
         all.push_back(value);
@@ -296,7 +313,7 @@ TEST(BFloat16, AttentionMustBeSetUp) {
   EXPECT_TRUE(contains(errorOf([&] {
                          attention(test.rank, inBFloat16(s), 0, x.lowered,
                                    x.lowered, x.lowered, Buffer(), y.lowered,
-                                   test.floats(4));
+                                   test.floats(8));
                        }),
                        "attention of 4 rows was not set up"));
 }

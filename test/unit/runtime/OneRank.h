@@ -81,7 +81,8 @@ inline ::testing::AssertionResult agree(const std::vector<float> &got,
   for (size_t i = 0; i < got.size(); ++i) {
     largest = std::max<double>(largest, std::fabs(expected[i]));
     const double difference = std::fabs(got[i] - expected[i]);
-    if (!(difference <= worst)) {
+    // A NaN stays the worst.
+    if (!(difference <= worst) && !std::isnan(worst)) {
       worst = difference;
       where = i;
     }

@@ -1,6 +1,6 @@
 //===- Attention.cuh - Attention in tiles ----------------------*- C++ -*-===//
 //
-// With S = scale q k^T + mask and P = exp(S - lse), row by row:
+// With S = scale q k^T + mask and P = exp(S - max) / sum, row by row:
 //
 //   forward   o = (P * drop) v         P in tiles; maximum and sum of a row
 //                                      are corrected from tile to tile
@@ -24,7 +24,12 @@ using pipewright::runtime::AttentionParameters;
 using pipewright::runtime::VectorStrides;
 
 constexpr float log2OfE = 1.44269504088896341f;
-constexpr float lnOf2 = 0.693147180559945309f;
+
+/// What forward keeps of a row: P = exp(S - max) * inverse. Both are 0 where a
+/// row sees nothing but -inf.
+struct alignas(8) RowStats {
+  float max, inverse;
+};
 
 /// The head that a block works on and which of its tiles it owns.
 struct OwnTile {
@@ -119,7 +124,7 @@ template <class Tile, class T>
 __device__ void attentionForward(const AttentionParameters &p,
                                  const uint64_t *state, const T *q, const T *k,
                                  const T *v, const float *mask, T *o,
-                                 float *lse) {
+                                 RowStats *stats) {
   __shared__ typename Tile::Vectors queries, keys, values;
   __shared__ typename Tile::Scores kept;
   const auto [head, tile] = ownTile(p);
@@ -179,12 +184,13 @@ __device__ void attentionForward(const AttentionParameters &p,
   for (int i = 0; i < Tile::rows; ++i) {
     const int32_t row = first + Tile::row(i);
     const float whole = sumOfRow<Tile>(total[i]);
-    const float inverse = 1 / whole;
+    const float inverse = whole > 0 ? 1 / whole : whole;
 #pragma unroll
     for (int d = 0; d < Tile::elements; ++d)
       sum.at[i][d] *= inverse;
     if (Tile::column(0) == 0 && row < p.rows)
-      lse[head * p.rows + row] = best[i] + logarithm2(whole) * lnOf2;
+      stats[head * p.rows + row] = {best[i] == minusInfinity() ? 0.0f : best[i],
+                                    inverse};
   }
   storeVectors<Tile>(sum, o + startOf(p.outputsAt, p, head), p.outputsAt.row,
                      first, p.rows, p.depth);
@@ -218,15 +224,16 @@ struct PairGradient {
 
 /// What forward and the first kernel of backward have left of a row.
 struct RowNumbers {
-  float lse, mean;
+  RowStats stats;
+  float mean;
 };
 
 __device__ inline RowNumbers numbersOfRow(const AttentionParameters &p,
-                                          const float *lse, const float *means,
-                                          int32_t row) {
+                                          const RowStats *stats,
+                                          const float *means, int32_t row) {
   if (row >= p.rows)
-    return {0, 0};
-  return {lse[row], means[row]};
+    return {{0, 0}, 0};
+  return {stats[row], means[row]};
 }
 
 __device__ inline PairGradient
@@ -237,7 +244,9 @@ pairGradient(const AttentionParameters &p, const float *mask,
   // A row that sees nothing has no sum either.
   if (score == minusInfinity())
     return {0, 0};
-  const float probability = exponential2((score - numbers.lse) * log2OfE);
+  const float probability =
+      exponential2((score - numbers.stats.max) * log2OfE) *
+      numbers.stats.inverse;
   return {probability * factor,
           probability * (gradient * factor - numbers.mean) * p.scale};
 }
@@ -246,7 +255,7 @@ template <class Tile, class T>
 __device__ void attentionGradientQ(const AttentionParameters &p,
                                    const uint64_t *state, const T *dO,
                                    const T *q, const T *k, const T *v,
-                                   const float *mask, const float *lse,
+                                   const float *mask, const RowStats *stats,
                                    const float *means, T *dq) {
   __shared__ typename Tile::Vectors queries, outputs, keys, values;
   __shared__ typename Tile::Scores kept;
@@ -257,7 +266,7 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
   k += startOf(p.columnsAt, p, head);
   v += startOf(p.columnsAt, p, head);
   mask = maskOfHead(p, mask, head);
-  lse += head * p.rows;
+  stats += head * p.rows;
   means += head * p.rows;
 
   typename Tile::VectorPart sum = {};
@@ -266,7 +275,7 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
   RowNumbers numbers[Tile::rows];
 #pragma unroll
   for (int i = 0; i < Tile::rows; ++i)
-    numbers[i] = numbersOfRow(p, lse, means, first + Tile::row(i));
+    numbers[i] = numbersOfRow(p, stats, means, first + Tile::row(i));
   const int32_t visible = visibleColumns(p, first + Tile::size);
   for (int32_t column = 0; column < visible; column += Tile::size) {
     syncBlock();
@@ -299,7 +308,7 @@ template <class Tile, class T>
 __device__ void attentionGradientKV(const AttentionParameters &p,
                                     const uint64_t *state, const T *dO,
                                     const T *q, const T *k, const T *v,
-                                    const float *mask, const float *lse,
+                                    const float *mask, const RowStats *stats,
                                     const float *means, T *dk, T *dv) {
   __shared__ typename Tile::Vectors queries, outputs, keys, values;
   __shared__ typename Tile::Scores kept;
@@ -312,7 +321,7 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
   k += startOf(p.columnsAt, p, head);
   v += startOf(p.columnsAt, p, head);
   mask = maskOfHead(p, mask, head);
-  lse += head * p.rows;
+  stats += head * p.rows;
   means += head * p.rows;
 
   typename Tile::VectorPart sumK = {}, sumV = {};
@@ -325,7 +334,8 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
     loadVectors<Tile>(outputs, dO, p.outputsAt.row, row, p.rows, p.depth);
     loadKept<Tile, true>(kept, p, state, head, row, first);
     if (threadIndex() < Tile::size)
-      numbers[threadIndex()] = numbersOfRow(p, lse, means, row + threadIndex());
+      numbers[threadIndex()] =
+          numbersOfRow(p, stats, means, row + threadIndex());
     syncBlock();
     typename Tile::ScorePart scores, products;
     Tile::dotProducts(keys, queries, scores);
@@ -373,26 +383,26 @@ attention_means_bf16(const __grid_constant__ AttentionParameters p,
       attention_##depth##suffix(const __grid_constant__ AttentionParameters p, \
                                 const uint64_t *state, const T *q, const T *k, \
                                 const T *v, const float *mask, T *o,           \
-                                float *lse) {                                  \
-    attentionForward<Tile<depth>>(p, state, q, k, v, mask, o, lse);            \
+                                RowStats *stats) {                             \
+    attentionForward<Tile<depth>>(p, state, q, k, v, mask, o, stats);          \
   }                                                                            \
   extern "C" __global__ void __launch_bounds__(Tile<depth>::threads)           \
       attention_dq_##depth##suffix(                                            \
           const __grid_constant__ AttentionParameters p,                       \
           const uint64_t *state, const T *dO, const T *q, const T *k,          \
-          const T *v, const float *mask, const float *lse, const float *means, \
-          T *dq) {                                                             \
-    attentionGradientQ<Tile<depth>>(p, state, dO, q, k, v, mask, lse, means,   \
+          const T *v, const float *mask, const RowStats *stats,                \
+          const float *means, T *dq) {                                         \
+    attentionGradientQ<Tile<depth>>(p, state, dO, q, k, v, mask, stats, means, \
                                     dq);                                       \
   }                                                                            \
   extern "C" __global__ void __launch_bounds__(Tile<depth>::threads)           \
       attention_dkv_##depth##suffix(                                           \
           const __grid_constant__ AttentionParameters p,                       \
           const uint64_t *state, const T *dO, const T *q, const T *k,          \
-          const T *v, const float *mask, const float *lse, const float *means, \
-          T *dk, T *dv) {                                                      \
-    attentionGradientKV<Tile<depth>>(p, state, dO, q, k, v, mask, lse, means,  \
-                                     dk, dv);                                  \
+          const T *v, const float *mask, const RowStats *stats,                \
+          const float *means, T *dk, T *dv) {                                  \
+    attentionGradientKV<Tile<depth>>(p, state, dO, q, k, v, mask, stats,       \
+                                     means, dk, dv);                           \
   }
 
 PIPEWRIGHT_ATTENTION_KERNELS(FloatTiles, 32, float, _f32)

@@ -49,9 +49,8 @@ __device__ inline float fusedMultiplyAdd(float a, float b, float c) {
   return __nvvm_fma_rn_f(a, b, c);
 }
 
-/// 2^x and log2(x), 2 units in the last place or better.
+/// 2^x, 2 units in the last place or better.
 __device__ inline float exponential2(float x) { return __nvvm_ex2_approx_f(x); }
-__device__ inline float logarithm2(float x) { return __nvvm_lg2_approx_f(x); }
 
 /// NaN only if both are.
 __device__ inline float larger(float a, float b) { return __nvvm_fmax_f(a, b); }

@@ -10,7 +10,8 @@ using ::testing::HasSubstr;
 /// Compares with the CPU what the kernels that `settings` ask for compute.
 /// Returns what they say about themselves.
 static std::string check(const AttentionShape &s, bool masked = false,
-                         const DeviceSettings &settings = {}) {
+                         const DeviceSettings &settings = {},
+                         const std::vector<float> &maskValues = {}) {
   const double tolerance = s.type == ElementType::BF16 ? 8e-3 : 1e-5;
   TwoRanks test(16 << 20, Float32Mode::Full, settings);
   const int64_t columns = s.columns ? s.columns : s.rows;
@@ -21,22 +22,25 @@ static std::string check(const AttentionShape &s, bool masked = false,
   const Buffer v = test.numbers(columnElements, s.type);
   const Buffer dO = test.numbers(rowElements, s.type);
   const Buffer mask =
-      masked
+      !maskValues.empty() ? test.values(maskValues)
+      : masked
           ? test.floats(s.maskBatch * s.maskHeads * s.maskRows * s.maskColumns)
           : Buffer{};
   const Buffer o = test.numbers(rowElements, s.type);
-  const Buffer lse = test.floats(s.batch * s.heads * s.rows);
+  const Buffer stats = test.floats(2 * s.batch * s.heads * s.rows);
   const Buffer dq = test.numbers(rowElements, s.type);
   const Buffer dk = test.numbers(columnElements, s.type);
   const Buffer dv = test.numbers(columnElements, s.type);
   test.run([&](auto &rank) { prepareAttention(rank, s); },
            [&](auto &rank) {
-             attention(rank, s, 1, q, k, v, mask, o, lse);
-             attentionBackward(rank, s, 1, dO, q, k, v, o, lse, mask, dq, dk,
+             attention(rank, s, 1, q, k, v, mask, o, stats);
+             attentionBackward(rank, s, 1, dO, q, k, v, o, stats, mask, dq, dk,
                                dv);
            });
   EXPECT_TRUE(test.near(o, s.type, tolerance)) << "o";
-  EXPECT_TRUE(test.near(lse, ElementType::F32, tolerance)) << "lse";
+  // cuDNN keeps what it likes there.
+  if (settings.attention != AttentionBy::Cudnn)
+    EXPECT_TRUE(test.near(stats, ElementType::F32, tolerance)) << "stats";
   EXPECT_TRUE(test.near(dq, s.type, 2 * tolerance)) << "dq";
   EXPECT_TRUE(test.near(dk, s.type, 2 * tolerance)) << "dk";
   EXPECT_TRUE(test.near(dv, s.type, 2 * tolerance)) << "dv";
@@ -94,9 +98,9 @@ static std::string checkStrides(const AttentionShape &s, bool masked = false,
   };
   const Buffer rowsQ = before({q}), rowsK = before({k}), rowsV = before({v});
   const Buffer rowsDO = before({dO}), qkv = before({q, k, v});
-  const Buffer lse[3] = {test.floats(s.batch * s.heads * s.rows),
-                         test.floats(s.batch * s.heads * s.rows),
-                         test.floats(s.batch * s.heads * s.rows)};
+  const std::vector<float> zeros(2 * s.batch * s.heads * s.rows);
+  const Buffer stats[3] = {test.values(zeros), test.values(zeros),
+                           test.values(zeros)};
   // What is not written stays garbage.
   const Buffer rowsO = test.numbers(count, s.type);
   const Buffer rowsDq = test.numbers(count, s.type);
@@ -112,14 +116,14 @@ static std::string checkStrides(const AttentionShape &s, bool masked = false,
   for (const AttentionShape &shape : {s, rows, packed})
     prepareAttention(*test.gpu, shape);
   test.runOnGpu([&](DeviceRank &rank) {
-    attention(rank, s, 1, q, k, v, mask, o, lse[0]);
-    attentionBackward(rank, s, 1, dO, q, k, v, o, lse[0], mask, dq, dk, dv);
-    attention(rank, rows, 1, rowsQ, rowsK, rowsV, mask, rowsO, lse[1]);
-    attentionBackward(rank, rows, 1, rowsDO, rowsQ, rowsK, rowsV, rowsO, lse[1],
-                      mask, rowsDq, rowsDk, rowsDv);
-    packedAttention(rank, packed, 1, qkv, mask, packedO, lse[2]);
-    packedAttentionBackward(rank, packed, 1, rowsDO, qkv, packedO, lse[2], mask,
-                            dqkv);
+    attention(rank, s, 1, q, k, v, mask, o, stats[0]);
+    attentionBackward(rank, s, 1, dO, q, k, v, o, stats[0], mask, dq, dk, dv);
+    attention(rank, rows, 1, rowsQ, rowsK, rowsV, mask, rowsO, stats[1]);
+    attentionBackward(rank, rows, 1, rowsDO, rowsQ, rowsK, rowsV, rowsO,
+                      stats[1], mask, rowsDq, rowsDk, rowsDv);
+    packedAttention(rank, packed, 1, qkv, mask, packedO, stats[2]);
+    packedAttentionBackward(rank, packed, 1, rowsDO, qkv, packedO, stats[2],
+                            mask, dqkv);
   });
   auto expect = [&](const char *name, Buffer got, const Buffer &expected) {
     EXPECT_TRUE(test.onGpu(got) == interleaved(s, {test.onGpu(expected)}))
@@ -132,8 +136,8 @@ static std::string checkStrides(const AttentionShape &s, bool masked = false,
   expect("packed o", packedO, o);
   EXPECT_TRUE(test.onGpu(dqkv) ==
               interleaved(s, {test.onGpu(dq), test.onGpu(dk), test.onGpu(dv)}));
-  EXPECT_TRUE(test.onGpu(lse[1]) == test.onGpu(lse[0]));
-  EXPECT_TRUE(test.onGpu(lse[2]) == test.onGpu(lse[0]));
+  EXPECT_TRUE(test.onGpu(stats[1]) == test.onGpu(stats[0]));
+  EXPECT_TRUE(test.onGpu(stats[2]) == test.onGpu(stats[0]));
   return test.gpu->remarks();
 }
 
@@ -202,11 +206,12 @@ TEST(DeviceAttention, SaysWhichStridesItExpects) {
                       .outputStride = 32};
   TwoRanks test;
   const Buffer qkv = test.floats(3 * 256);
-  const Buffer o = test.floats(256), lse = test.floats(16);
-  EXPECT_EQ(
-      errorOf([&] { packedAttention(*test.gpu, s, 0, qkv, Buffer(), o, lse); }),
-      "packed attention expects rows of 3 x 2 x 16 elements and as many "
-      "keys as rows, but got rows of 32");
+  const Buffer o = test.floats(256), stats = test.floats(32);
+  EXPECT_EQ(errorOf([&] {
+              packedAttention(*test.gpu, s, 0, qkv, Buffer(), o, stats);
+            }),
+            "packed attention expects rows of 3 x 2 x 16 elements and as many "
+            "keys as rows, but got rows of 32");
   EXPECT_EQ(errorOf([&] { prepareAttention(test.cpu.rank, s); }),
             "attention on a CPU expects dense operands, heads before rows, but "
             "got strides of 32 and 32 elements: compile without "
@@ -296,12 +301,80 @@ TEST(DeviceAttention, MaskThatHidesAWholeTile) {
   hidden[39] = 0;
   const Buffer q = test.floats(24), k = test.floats(320), v = test.floats(320);
   const Buffer mask = test.values(hidden), o = test.floats(24);
-  const Buffer lse = test.floats(3);
+  const Buffer stats = test.floats(6);
   test.run([&](auto &rank) { prepareAttention(rank, s); },
-           [&](auto &rank) { attention(rank, s, 0, q, k, v, mask, o, lse); });
+           [&](auto &rank) { attention(rank, s, 0, q, k, v, mask, o, stats); });
   EXPECT_TRUE(test.near(o, ElementType::F32, 1e-5));
-  EXPECT_TRUE(test.near(lse, ElementType::F32, 1e-5));
+  EXPECT_TRUE(test.near(stats, ElementType::F32, 1e-5));
 }
+
+/// The first rows see nothing, or all columns alike, by what models write into
+/// masks.
+class HiddenRows : public ::testing::TestWithParam<float> {
+protected:
+  HiddenRows() : mask(12 * 70) {
+    for (size_t i = 0; i < mask.size(); ++i)
+      mask[i] = i / 70 < 5 || i % 70 > 60 ? GetParam() : 0;
+  }
+
+  AttentionShape s = {.batch = 1,
+                      .heads = 1,
+                      .rows = 12,
+                      .columns = 70,
+                      .depth = 16,
+                      .scale = 0.25f,
+                      .maskRows = 12,
+                      .maskColumns = 70};
+  std::vector<float> mask;
+};
+
+TEST_P(HiddenRows, InFloats) {
+  EXPECT_THAT(check(s, true, {}, mask), HasSubstr(": own kernels"));
+}
+
+static std::vector<float> widened(const std::vector<char> &lowered) {
+  std::vector<float> values;
+  for (size_t at = 0; at < lowered.size(); at += 2) {
+    uint16_t bits;
+    std::memcpy(&bits, &lowered[at], 2);
+    values.push_back(std::bit_cast<float>(uint32_t{bits} << 16));
+  }
+  return values;
+}
+
+/// Against floats on the CPU, which need not know bf16.
+TEST_P(HiddenRows, InBf16) {
+  TwoRanks test;
+  // q, k, v, dO, o, dq, dk, dv
+  Buffer lowered[8], floats[8];
+  for (int i = 0; i < 8; ++i) {
+    const bool isOfRows = i == 0 || (i > 2 && i < 6);
+    lowered[i] = test.lowered((isOfRows ? 12 : 70) * 16);
+    const char *data = test.cpu.rank.data<char>(lowered[i]);
+    floats[i] = test.values(widened({data, data + lowered[i].bytes}));
+  }
+  const Buffer added = test.values(mask), stats = test.floats(24);
+  auto run = [&](auto &rank, const AttentionShape &shape, const Buffer *b) {
+    attention(rank, shape, 1, b[0], b[1], b[2], added, b[4], stats);
+    attentionBackward(rank, shape, 1, b[3], b[0], b[1], b[2], b[4], stats,
+                      added, b[5], b[6], b[7]);
+  };
+  AttentionShape inBf16 = s;
+  inBf16.type = ElementType::BF16;
+  prepareAttention(test.cpu.rank, s);
+  run(test.cpu.rank, s, floats);
+  prepareAttention(*test.gpu, inBf16);
+  test.runOnGpu([&](DeviceRank &rank) { run(rank, inBf16, lowered); });
+  for (int i = 4; i < 8; ++i)
+    EXPECT_TRUE(agree(widened(test.onGpu(lowered[i])), test.cpu.read(floats[i]),
+                      1.6e-2))
+        << "result " << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    DeviceAttention, HiddenRows,
+    ::testing::Values(-1e4f, -1e9f, -std::numeric_limits<float>::max(),
+                      -std::numeric_limits<float>::infinity()));
 
 TEST(DeviceAttention, Bf16) {
   for (const int64_t depth : {8, 64, 128, 200})
@@ -421,6 +494,13 @@ TEST(DeviceAttention, SaysWhyCudnnDoesNotTakeIt) {
   EXPECT_EQ(remark(other),
             "attention  1x2x8x16 bf16: own kernels, because cuDNN draws other "
             "random numbers for dropout\n");
+  other = s;
+  other.maskColumns = 8;
+  EXPECT_EQ(remark(other),
+            "attention  1x2x8x16 bf16: own kernels, because its gradients are "
+            "wrong in rows that a mask hides whole\n");
+  EXPECT_EQ(remark(other, {.attention = AttentionBy::Cudnn}),
+            "attention  1x2x8x16 bf16: cuDNN 9.19.0, engines 0 and 0\n");
   other = s;
   other.depth = 11;
   EXPECT_EQ(remark(other), "attention  1x2x8x11 bf16: own kernels, because "

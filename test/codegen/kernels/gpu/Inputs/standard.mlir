@@ -67,8 +67,8 @@ func.func private @transpose_4x64x12x1024(%x: tensor<4x12x1024x64xf32>)
 
 func.func private @cross_entropy_and_gradient_4096x50257(%x: tensor<4096x50257xf32>, %l: tensor<4096xi64>, %d: tensor<f32>)
     -> (tensor<f32>, tensor<4096xf32>, tensor<4096x50257xf32>) {
-  %0:2 = nn.softmax_cross_entropy %x, %l ignore_index = -100 : (tensor<4096x50257xf32>, tensor<4096xi64>) -> (tensor<f32>, tensor<4096xf32>)
-  %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1 ignore_index = -100 : (tensor<f32>, tensor<4096x50257xf32>, tensor<4096xi64>, tensor<4096xf32>) -> tensor<4096x50257xf32>
+  %0:3 = nn.softmax_cross_entropy %x, %l ignore_index = -100 : (tensor<4096x50257xf32>, tensor<4096xi64>) -> (tensor<f32>, tensor<4096xf32>, tensor<4096xf32>)
+  %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1, %0#2 ignore_index = -100 : (tensor<f32>, tensor<4096x50257xf32>, tensor<4096xi64>, tensor<4096xf32>, tensor<4096xf32>) -> tensor<4096x50257xf32>
   return %0#0, %0#1, %1 : tensor<f32>, tensor<4096xf32>, tensor<4096x50257xf32>
 }
 
@@ -156,8 +156,8 @@ func.func private @transpose_4x64x12x1024_bf16(%x: tensor<4x12x1024x64xbf16>)
 
 func.func private @cross_entropy_and_gradient_4096x50304_bf16(%x: tensor<4096x50304xbf16>, %l: tensor<4096xi64>, %d: tensor<f32>)
     -> (tensor<f32>, tensor<4096xf32>, tensor<4096x50304xbf16>) {
-  %0:2 = nn.softmax_cross_entropy %x, %l ignore_index = -100 : (tensor<4096x50304xbf16>, tensor<4096xi64>) -> (tensor<f32>, tensor<4096xf32>)
-  %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1 ignore_index = -100 : (tensor<f32>, tensor<4096x50304xbf16>, tensor<4096xi64>, tensor<4096xf32>) -> tensor<4096x50304xbf16>
+  %0:3 = nn.softmax_cross_entropy %x, %l ignore_index = -100 : (tensor<4096x50304xbf16>, tensor<4096xi64>) -> (tensor<f32>, tensor<4096xf32>, tensor<4096xf32>)
+  %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1, %0#2 ignore_index = -100 : (tensor<f32>, tensor<4096x50304xbf16>, tensor<4096xi64>, tensor<4096xf32>, tensor<4096xf32>) -> tensor<4096x50304xbf16>
   return %0#0, %0#1, %1 : tensor<f32>, tensor<4096xf32>, tensor<4096x50304xbf16>
 }
 
@@ -244,8 +244,8 @@ func.func private @reduce_mean_32x2048x7x7(%x: tensor<32x2048x7x7xf32>)
 
 func.func private @cross_entropy_and_gradient_32x1000(%x: tensor<32x1000xf32>, %l: tensor<32xi64>, %d: tensor<f32>)
     -> (tensor<f32>, tensor<32xf32>, tensor<32x1000xf32>) {
-  %0:2 = nn.softmax_cross_entropy %x, %l ignore_index = -100 : (tensor<32x1000xf32>, tensor<32xi64>) -> (tensor<f32>, tensor<32xf32>)
-  %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1 ignore_index = -100 : (tensor<f32>, tensor<32x1000xf32>, tensor<32xi64>, tensor<32xf32>) -> tensor<32x1000xf32>
+  %0:3 = nn.softmax_cross_entropy %x, %l ignore_index = -100 : (tensor<32x1000xf32>, tensor<32xi64>) -> (tensor<f32>, tensor<32xf32>, tensor<32xf32>)
+  %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1, %0#2 ignore_index = -100 : (tensor<f32>, tensor<32x1000xf32>, tensor<32xi64>, tensor<32xf32>, tensor<32xf32>) -> tensor<32x1000xf32>
   return %0#0, %0#1, %1 : tensor<f32>, tensor<32xf32>, tensor<32x1000xf32>
 }
 
@@ -302,8 +302,8 @@ func.func private @reduce_mean_32x7x7x2048_bf16(%x: tensor<32x7x7x2048xbf16>)
 
 func.func private @cross_entropy_and_gradient_32x1000_bf16(%x: tensor<32x1000xbf16>, %l: tensor<32xi64>, %d: tensor<f32>)
     -> (tensor<f32>, tensor<32xf32>, tensor<32x1000xbf16>) {
-  %0:2 = nn.softmax_cross_entropy %x, %l ignore_index = -100 : (tensor<32x1000xbf16>, tensor<32xi64>) -> (tensor<f32>, tensor<32xf32>)
-  %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1 ignore_index = -100 : (tensor<f32>, tensor<32x1000xbf16>, tensor<32xi64>, tensor<32xf32>) -> tensor<32x1000xbf16>
+  %0:3 = nn.softmax_cross_entropy %x, %l ignore_index = -100 : (tensor<32x1000xbf16>, tensor<32xi64>) -> (tensor<f32>, tensor<32xf32>, tensor<32xf32>)
+  %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1, %0#2 ignore_index = -100 : (tensor<f32>, tensor<32x1000xbf16>, tensor<32xi64>, tensor<32xf32>, tensor<32xf32>) -> tensor<32x1000xbf16>
   return %0#0, %0#1, %1 : tensor<f32>, tensor<32xf32>, tensor<32x1000xbf16>
 }
 
