@@ -130,7 +130,8 @@ LogicalResult ProgramLayout::indexPorts(Region &body, ArrayAttr sources) {
     int64_t number = inputNumber(input.getName().getValue());
     if (number < 0) {
       number = inputs.size();
-      inputs.push_back({input.getName().str(), type, 0, std::nullopt});
+      inputs.push_back({input.getName().str(), type, 0, std::nullopt,
+                        nn::countedInput(module, input.getName())});
     }
     if (type.getElementType().isInteger(64))
       boundIndices(argument, inputs[number]);

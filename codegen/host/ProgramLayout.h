@@ -10,6 +10,7 @@
 #define PIPEWRIGHT_CODEGEN_HOST_PROGRAMLAYOUT_H
 
 #include "codegen/host/Target.h"
+#include "dialects/nn/NNCountedInput.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
 
@@ -31,6 +32,8 @@ struct Port {
   int64_t limit = 0;
   /// The one value that is allowed beside these.
   std::optional<int64_t> ignored;
+  /// Of an input that is no data.
+  std::optional<nn::CountedInput> counted = {};
 };
 
 struct StageLayout {

@@ -202,10 +202,29 @@ static LogicalResult writeRank(llvm::raw_ostream &os,
   return success();
 }
 
-static LogicalResult writePorts(llvm::raw_ostream &os, Operation *op,
+/// What the runtime counts for an input that is no data.
+static LogicalResult writeCount(llvm::raw_ostream &os,
+                                const ProgramLayout &layout, const Port &port) {
+  const nn::CountedInput &counted = *port.counted;
+  int64_t labels = layout.inputNumber(counted.labels);
+  if (labels < 0)
+    return ModuleOp(layout.module).emitError()
+           << "input '" << port.name << "' counts labels of '" << counted.labels
+           << "', which no stage reads";
+  os << ", .counted = {.input = " << labels
+     << ", .ignored = " << counted.ignored << ", .ranges = {";
+  for (size_t i = 0; i < counted.ranges.size(); i += 2)
+    os << (i ? ", " : "") << "{" << counted.ranges[i] << ", "
+       << counted.ranges[i + 1] << "}";
+  os << "}}";
+  return success();
+}
+
+static LogicalResult writePorts(llvm::raw_ostream &os,
+                                const ProgramLayout &layout,
                                 ArrayRef<Port> ports) {
   for (const Port &port : ports) {
-    auto element = wordFor(op, port.type.getElementType());
+    auto element = wordFor(layout.module, port.type.getElementType());
     if (failed(element))
       return failure();
     os << "    {.name = " << text::stringLiteral(port.name)
@@ -215,6 +234,8 @@ static LogicalResult writePorts(llvm::raw_ostream &os, Operation *op,
       os << ", .limit = " << port.limit;
     if (port.ignored)
       os << ", .ignored = " << *port.ignored;
+    if (port.counted && failed(writeCount(os, layout, port)))
+      return failure();
     os << "},\n";
   }
   return success();
@@ -262,10 +283,10 @@ LogicalResult writeProgramTable(OpBuilder &builder, const ProgramLayout &layout,
     os << "  .updates = " << layout.updates << ",\n";
   writeOptimizer(os, module);
   os << "  .inputs = {\n";
-  if (failed(writePorts(os, module, layout.inputs)))
+  if (failed(writePorts(os, layout, layout.inputs)))
     return failure();
   os << "  },\n  .outputs = {\n";
-  if (failed(writePorts(os, module, layout.outputs)))
+  if (failed(writePorts(os, layout, layout.outputs)))
     return failure();
   os << "  },\n  .ranks = {\n";
   for (const RankLayout &rank : layout.ranks)

@@ -32,12 +32,12 @@ def NNPadVocabulary : Pass<"nn-pad-vocabulary", "::mlir::ModuleOp"> {
     nn.weight @wte role = parameter : tensor<50257x768xf32>
     %y = nn.matmul %x, %wte transpose_b
       : (tensor<64x768xf32>, tensor<50257x768xf32>) -> tensor<64x50257xf32>
-    %loss, %lse = nn.softmax_cross_entropy %y, %labels ignore_index = -100
+    %loss, %largest, %sum = nn.softmax_cross_entropy %y, %labels ignore_index = -100
     // becomes
     nn.weight @wte role = parameter file_rows = 50257 : tensor<50304x768xf32>
     %y = nn.matmul %x, %wte transpose_b
       : (tensor<64x768xf32>, tensor<50304x768xf32>) -> tensor<64x50304xf32>
-    %loss, %lse = nn.softmax_cross_entropy %y, %labels ignore_index = -100
+    %loss, %largest, %sum = nn.softmax_cross_entropy %y, %labels ignore_index = -100
         classes = 50257
     ```
   }];
@@ -94,8 +94,9 @@ def NNSimplify : Pass<"nn-simplify", "::mlir::ModuleOp"> {
 def NNFuseComposites : Pass<"nn-fuse-composites", "::mlir::ModuleOp"> {
   let summary = "Recognise composites that nn has one op for";
   let description = [{
-    Layer normalization, GELU (both formulas), softmax, log-softmax, and
-    attention with scale, causal or additive mask and dropout, in the ways that
+    Layer normalization, GELU (both formulas), softmax (with zeros where it is
+    NaN, because a row is minus infinity everywhere), log-softmax, and attention
+    with scale, causal or additive mask and dropout, in the ways that
     exporters spell them out. Attention is left alone where its weights are used
     elsewhere or its mask is trained. Expects simplified IR. Works on the
     functions of the module. Idempotent.
@@ -106,7 +107,7 @@ def NNFuseComposites : Pass<"nn-fuse-composites", "::mlir::ModuleOp"> {
     %p = nn.softmax %t : ...
     %o = nn.matmul %p, %v : ...
     // becomes
-    %o, %lse = nn.attention %q, %k, %v scale = 1.250000e-01
+    %o, %stats = nn.attention %q, %k, %v scale = 1.250000e-01
         dropout_rate = 0.000000e+00 dropout_id = 0 : ...
     ```
   }];
@@ -217,19 +218,59 @@ def NNPackAttention : Pass<"nn-pack-attention", "::mlir::ModuleOp"> {
     %q = nn.transpose %1 permutation = [0, 2, 1, 3]
       : tensor<4x128x8x64xf32> -> tensor<4x8x128x64xf32>
     // %k and %v from 512 and 1024 on
-    %o, %lse = nn.attention %q, %k, %v scale = 1.250000e-01 causal
+    %o, %stats = nn.attention %q, %k, %v scale = 1.250000e-01 causal
         dropout_rate = 0.000000e+00 dropout_id = 0 : ...
     %y = nn.transpose %o permutation = [0, 2, 1, 3]
       : tensor<4x8x128x64xf32> -> tensor<4x128x8x64xf32>
     // becomes
     %0 = nn.reshape %x : tensor<4x128x1536xf32> -> tensor<4x128x3x8x64xf32>
-    %y, %lse = nn.packed_attention %0 scale = 1.250000e-01 causal
+    %y, %stats = nn.packed_attention %0 scale = 1.250000e-01 causal
         dropout_rate = 0.000000e+00 dropout_id = 0
       : (tensor<4x128x3x8x64xf32>)
-        -> (tensor<4x128x8x64xf32>, tensor<4x8x128xf32>)
+        -> (tensor<4x128x8x64xf32>, tensor<4x8x128x2xf32>)
     ```
   }];
   let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// nn-divide-by-batch
+//===----------------------------------------------------------------------===//
+
+def NNDivideByBatch : Pass<"nn-divide-by-batch", "::mlir::ModuleOp"> {
+  let summary = "Make losses the mean over the labels of the whole batch";
+  let description = [{
+    The loss of a step is the mean of the losses of its micro-batches. Where
+    labels are ignored, a mean of means is not the mean over the batch: a
+    micro-batch with few labels would count as much as one with many. But how
+    many labels there are is known before the step. Each loss gets a `divisor`:
+    the number of labels of the whole batch that are not ignored, divided by the
+    number of micro-batches; 1 where all labels of the batch are ignored. It is
+    an argument of the model like others, a scalar named after the labels, whose
+    value the runtime counts (`nn.counted_inputs`) once for each step. Where
+    weights are updated several times in a step, the batch is what an update
+    takes. Where no label is ignored, it is the number of rows of a micro-batch,
+    and the loss has the same bits as without.
+
+    The labels may be reshaped, sliced and transposed on their way to the loss:
+    which of them arrive is found at compile time, and the same elements of each
+    sample must. Of labels that are computed, or differ between samples, each
+    micro-batch divides by its own number, with a warning.
+
+    ```mlir
+    func.func @model(%x: tensor<2x5xf32> {nn.name = "x"},
+                     %labels: tensor<2xi64> {nn.name = "labels"})
+      %loss, %largest, %sum = nn.softmax_cross_entropy %x, %labels
+          ignore_index = -100 : ...
+    // becomes, with nn.counted_inputs = {labels_divisor = {
+    //   ignored = -100 : i64, labels = "labels", ranges = array<i64: 0, 1>}}
+    func.func @model(%x: tensor<2x5xf32> {nn.name = "x"},
+                     %labels: tensor<2xi64> {nn.name = "labels"},
+                     %n: tensor<f32> {nn.name = "labels_divisor"})
+      %loss, %largest, %sum = nn.softmax_cross_entropy %x, %labels divisor %n
+          ignore_index = -100 : ...
+    ```
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -32,6 +32,7 @@ void buildImportPipeline(OpPassManager &pm,
     pm.addPass(nn::createNNChannelsLast());
   if (options.packAttention)
     pm.addPass(nn::createNNPackAttention());
+  pm.addPass(nn::createNNDivideByBatch());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }

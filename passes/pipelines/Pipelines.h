@@ -32,7 +32,8 @@ struct ImportPipelineOptions {
 /// form, the second to clear away what the composites replaced. Precision is
 /// lowered behind them: composites are recognised, and constants folded, as
 /// f32. Layouts come last: that of images sees where they are bf16, that of
-/// attention what transpositions are left.
+/// attention what transpositions are left. The way of the labels is followed
+/// when all that is on it is simple.
 void buildImportPipeline(mlir::OpPassManager &pm,
                          const ImportPipelineOptions &options);
 

@@ -11,6 +11,7 @@
 #include "runtime/core/Arena.h"
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace pipewright::runtime {
@@ -56,6 +57,16 @@ struct WeightInfo {
   bool channelsLast = false;
 };
 
+/// What is counted of an input that has labels, for a loss to divide by.
+struct LabelCount {
+  /// The input; -1: nothing is counted.
+  int64_t input = -1;
+  /// Labels of this value do not count.
+  int64_t ignored = INT64_MIN;
+  /// Elements [begin, end) of each row of dimension 0 are the loss's labels.
+  std::vector<std::pair<int64_t, int64_t>> ranges = {};
+};
+
 /// An input of the model, as one micro-batch has it.
 struct InputInfo {
   const char *name = "";
@@ -66,6 +77,11 @@ struct InputInfo {
   int64_t limit = 0;
   /// The one value that is allowed beside these (a loss's ignore_index).
   int64_t ignored = INT64_MIN;
+  /// Of a scalar that is no data: the labels that an update trains on, divided
+  /// by its micro-batches; 1 where there are none.
+  LabelCount counted = {};
+
+  bool isData() const { return counted.input < 0; }
 };
 
 /// An output of the model, as one micro-batch has it.

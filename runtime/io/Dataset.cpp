@@ -35,6 +35,8 @@ static int64_t findInput(const Program &program, const std::string &name,
                          const char *option) {
   std::string known;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
+    if (!program.inputs[i].isData())
+      continue;
     if (program.inputs[i].name == name)
       return i;
     known += (known.empty() ? "'" : ", '") +
@@ -117,7 +119,7 @@ void Dataset::wireCompanions(const Program &program, const char *option,
                              Missing missing, std::vector<SourcePair> &pairs) {
   std::vector<int64_t> open;
   for (size_t i = 0; i < slots.size(); ++i)
-    if (!sources[i])
+    if (!sources[i] && slots[i].info.isData())
       open.push_back(i);
   for (int64_t input : open) {
     const SourcePair *partner = nullptr;
@@ -147,9 +149,10 @@ void Dataset::wireCompanions(const Program &program, const char *option,
 void Dataset::checkCounts(const Program &program) {
   size_t first = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
-    const Source &source = *sources[i];
-    if (source.samples == Source::endless)
+    // Nothing, or without an end.
+    if (!sources[i] || sources[i]->samples == Source::endless)
       continue;
+    const Source &source = *sources[i];
     if (count == Source::endless) {
       count = source.samples;
       first = i;
@@ -199,8 +202,23 @@ void Dataset::check(int64_t input, int64_t sample) {
 }
 
 void Dataset::checkFiles(int64_t input) const {
-  if (sources[input]->check)
+  if (sources[input] && sources[input]->check)
     sources[input]->check();
+}
+
+int64_t Dataset::countLabels(const LabelCount &counted, int64_t sample) const {
+  const InputSlot &slot = slots.at(counted.input);
+  const auto &shape = slot.info.shape;
+  std::vector<int64_t> labels(slot.sampleElements);
+  read(counted.input, sample, labels.data());
+  const int64_t width =
+      elementCount({shape.begin() + !shape.empty(), shape.end()});
+  int64_t count = 0;
+  for (int64_t row = 0; row < slot.sampleElements; row += width)
+    for (const auto &[begin, end] : counted.ranges)
+      for (int64_t i = begin; i < end; ++i)
+        count += labels[row + i] != counted.ignored;
+  return count;
 }
 
 void Dataset::checkValues(int64_t input, int64_t sample,
@@ -222,6 +240,8 @@ void Dataset::validate() const {
   constexpr int64_t mostElements = 50'000'000;
   for (size_t i = 0; i < slots.size(); ++i) {
     const InputSlot &slot = slots[i];
+    if (!sources[i])
+      continue;
     const Source &source = *sources[i];
     if (!isLimited(slot) ||
         (source.largest >= 0 && source.largest < slot.info.limit))

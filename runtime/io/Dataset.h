@@ -52,6 +52,8 @@ public:
   void check(int64_t input, int64_t sample);
   /// Throws an Error if the files of an input have become shorter.
   void checkFiles(int64_t input) const;
+  /// How many labels of a sample a loss counts.
+  int64_t countLabels(const LabelCount &counted, int64_t sample) const;
   const InputSlot &slot(int64_t input) const { return slots[input]; }
 
   /// Throws an Error when values lie outside of what the model can take;

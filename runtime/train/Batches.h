@@ -7,18 +7,38 @@
 #include "runtime/io/Dataset.h"
 
 #include <functional>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace pipewright::runtime {
 
-/// Loads the samples of one step, and keeps its outputs when asked to.
+/// Loads the samples of one step, and keeps its outputs when asked to. Counts
+/// the labels that its losses divide by.
 class Batches : public BatchIo {
 public:
-  Batches(const Program &program, const Dataset &dataset)
-      : program(program), dataset(dataset) {}
-
   /// Which sample stands at a position of the batch.
-  std::function<int64_t(int64_t position)> order;
+  using Order = std::function<int64_t(int64_t position)>;
+
+  /// Losses divide by the labels of so many micro-batches together; by default
+  /// of those of one update.
+  Batches(const Program &program, const Dataset &dataset,
+          int64_t dividedTogether = 0)
+      : program(program), dataset(dataset),
+        together(dividedTogether ? dividedTogether
+                                 : program.microBatches / program.updates) {}
+
+  /// Begins another step.
+  void setOrder(Order newOrder) {
+    order = std::move(newOrder);
+    first = 0;
+    divisors.clear();
+  }
+  /// The sample at a position of the batch.
+  int64_t sampleAt(int64_t position) const { return order(position); }
+  /// Begins another step of several that losses divide by together: one that
+  /// stands at this micro-batch of the order that is set.
+  void moveTo(int64_t microBatch) { first = microBatch; }
   /// Filled by `store`, one per output of the program; leave empty for none.
   std::vector<std::vector<char>> outputs;
 
@@ -37,8 +57,16 @@ public:
   BatchIo *next() override { return following; }
 
 private:
+  float divisorOf(int64_t input, int64_t microBatch);
+
   const Program &program;
   const Dataset &dataset;
+  const int64_t together;
+  Order order;
+  /// Where in the order the step begins.
+  int64_t first = 0;
+  /// By input and by the first micro-batch of those that share it.
+  std::map<std::pair<int64_t, int64_t>, float> divisors;
 };
 
 } // namespace pipewright::runtime

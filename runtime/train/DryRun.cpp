@@ -81,9 +81,10 @@ static void reportRank(Report &report, const Program &program, int64_t number) {
   }
   std::string inputs;
   for (int64_t input : rank.inputs)
-    inputs += (inputs.empty() ? "loads " : ", ") +
-              std::string(program.inputs[input].name) + " " +
-              shapeText(program.inputs[input].shape);
+    if (program.inputs[input].isData())
+      inputs += (inputs.empty() ? "loads " : ", ") +
+                std::string(program.inputs[input].name) + " " +
+                shapeText(program.inputs[input].shape);
   if (!inputs.empty())
     report.line(inputs);
   if (!program.device)

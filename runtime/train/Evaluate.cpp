@@ -23,17 +23,17 @@ static void runForward(Rank &rank) {
 double pipewright::runtime::evaluateLoss(Rank &rank, const Dataset &dataset,
                                          int64_t mostBatches) {
   const Program &program = rank.wholeProgram();
-  Batches batches(program, dataset);
-  const int64_t size = batches.batchSamples();
+  const int64_t size = program.microBatches * program.microBatchSize;
   const int64_t samples = dataset.disjointSamples();
   const int64_t count = std::clamp<int64_t>(
       samples == Source::endless ? 1 : samples / size, 1, mostBatches);
+  // The mean is over the labels of all batches.
+  Batches batches(program, dataset, count * program.microBatches);
+  batches.setOrder([&](int64_t position) { return dataset.inOrder(position); });
   rank.setBatchIo(&batches);
   rank.takeLoss();
   for (int64_t batch = 0; batch < count; ++batch) {
-    batches.order = [&](int64_t position) {
-      return dataset.inOrder(batch * size + position);
-    };
+    batches.moveTo(batch * program.microBatches);
     runForward(rank);
   }
   const auto [sum, number] = rank.takeLoss();
@@ -81,9 +81,9 @@ std::string pipewright::runtime::predict(Rank &rank, const Options &options) {
   for (int64_t first = 0; first < samples; first += size) {
     batches.outputs.assign(program.outputs.size(), {});
     // The last step is filled up with the last sample.
-    batches.order = [&](int64_t position) {
+    batches.setOrder([&](int64_t position) {
       return dataset.inOrder(std::min(first + position, samples - 1));
-    };
+    });
     runForward(rank);
     for (size_t i = 0; i < all.size(); ++i)
       all[i].insert(all[i].end(), batches.outputs[i].begin(),
@@ -127,7 +127,7 @@ public:
   GuessIo(const Program &program, const Dataset &dataset,
           const LanguageModel &model, const std::string &text)
       : others(program, dataset), model(model), text(text) {
-    others.order = [](int64_t) { return int64_t{0}; };
+    others.setOrder([](int64_t) { return int64_t{0}; });
   }
 
   std::vector<float> logits;

@@ -358,8 +358,9 @@ std::string pipewright::runtime::helpText(const Program &program) {
   text += "\ninputs of the model (shape of one micro-batch of " +
           std::to_string(program.microBatchSize) + "):\n";
   for (const InputInfo &input : program.inputs)
-    text += "  " + std::string(input.name) + "  " + typeText(input.type) + " " +
-            shapeText(input.shape) + "\n";
+    if (input.isData())
+      text += "  " + std::string(input.name) + "  " + typeText(input.type) +
+              " " + shapeText(input.shape) + "\n";
   return text + R"(
 data (--data, --eval-data, --predict) of an input:
   FILE.npy                       an array, dimension 0 = samples

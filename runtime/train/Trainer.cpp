@@ -217,7 +217,7 @@ void Trainer::lookAhead(int64_t number) {
       const int64_t samples =
           data->slot(input).batched ? batches.batchSamples() : 1;
       for (int64_t position = 0; position < samples; ++position)
-        data->check(input, batches.order(position));
+        data->check(input, batches.sampleAt(position));
     }
   } catch (const Error &error) {
     trouble = error.what();
@@ -276,10 +276,10 @@ void Trainer::sayRemarks() {
 
 void Trainer::chooseSamples(int64_t number, Batches &batches) {
   const int64_t first = number * batches.batchSamples();
-  batches.order = [this, first](int64_t position) {
+  batches.setOrder([this, first](int64_t position) {
     return options.shuffle ? data->shuffled(first + position, options.seed)
                            : data->inOrder(first + position);
-  };
+  });
 }
 
 void Trainer::step(int64_t number, Batches &batches, Progress &progress) {

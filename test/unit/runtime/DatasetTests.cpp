@@ -244,11 +244,76 @@ TEST(Batches, MicroBatchesAreConsecutive) {
   const Program program = programOf({{"v", ElementType::I64, {2}}});
   const Dataset data(program, {{"v", folder.path("v.npy")}}, "--data");
   Batches batches(program, data);
-  batches.order = [](int64_t position) { return 4 + position; };
+  batches.setOrder([](int64_t position) { return 4 + position; });
   int64_t read[2];
   batches.load(0, 1, read, sizeof read);
   EXPECT_EQ(read[0], 16);
   EXPECT_EQ(read[1], 17);
   EXPECT_TRUE(contains(errorOf([&] { batches.load(0, 0, read, 8); }),
                        "has 16 bytes in a micro-batch, but its buffer 8"));
+}
+
+/// Labels and the number that a loss divides by: of each row the second and
+/// third are the loss's.
+static Program withCountedLabels() {
+  Program program = programOf(
+      {{"y", ElementType::I64, {2, 3}, 10, -100},
+       {.name = "y_divisor",
+        .counted = {.input = 0, .ignored = -100, .ranges = {{1, 3}}}}});
+  program.microBatches = 2;
+  return program;
+}
+
+/// Of four samples: one label, none, two, none.
+static const std::vector<int64_t> countedLabels = {1, -100, 2, 3, -100, -100,
+                                                   4, 5,    6, 7, -100, -100};
+
+static std::vector<float> divisorsOf(Batches &batches) {
+  std::vector<float> divisors(2);
+  for (int64_t m = 0; m < 2; ++m)
+    batches.load(1, m, &divisors[m], sizeof(float));
+  return divisors;
+}
+
+TEST(Batches, LossesDivideByTheLabelsOfTheWholeBatch) {
+  Folder folder;
+  writeNpy(folder.path("y.npy"), ElementType::I64, {4, 3},
+           countedLabels.data());
+  const std::vector<DataSpec> specs = {{"y", folder.path("y.npy")}};
+  Program program = withCountedLabels();
+  const Dataset data(program, specs, "--data");
+  data.validate();
+  auto inOrder = [&](int64_t position) { return data.inOrder(position); };
+  Batches batches(program, data);
+  batches.setOrder(inOrder);
+  EXPECT_EQ(divisorsOf(batches), std::vector<float>({1.5f, 1.5f}));
+  // The next step counts anew; a batch without labels divides by 1.
+  batches.setOrder([](int64_t) { return 1; });
+  EXPECT_EQ(divisorsOf(batches), std::vector<float>({1, 1}));
+  batches.setOrder([](int64_t) { return 2; });
+  EXPECT_EQ(divisorsOf(batches), std::vector<float>({4, 4}));
+
+  // An update for each micro-batch: that is its batch.
+  program.updates = 2;
+  Batches each(program, data);
+  each.setOrder(inOrder);
+  EXPECT_EQ(divisorsOf(each), std::vector<float>({1, 2}));
+
+  // Several batches of an evaluation are divided by together.
+  Batches all(program, data, 4);
+  all.setOrder([](int64_t position) { return position % 4; });
+  EXPECT_EQ(divisorsOf(all), std::vector<float>({1.5f, 1.5f}));
+  all.moveTo(2);
+  EXPECT_EQ(divisorsOf(all), std::vector<float>({1.5f, 1.5f}));
+}
+
+TEST(Dataset, NobodyGivesDataForWhatIsCounted) {
+  Folder folder;
+  writeNpy(folder.path("y.npy"), ElementType::I64, {4, 3},
+           countedLabels.data());
+  const Program program = withCountedLabels();
+  EXPECT_EQ(errorOf([&] {
+              Dataset(program, {{"y_divisor", "zeros"}}, "--data");
+            }),
+            "--data: the model has no input 'y_divisor'; its inputs are 'y'");
 }
