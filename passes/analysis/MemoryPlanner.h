@@ -32,7 +32,8 @@ struct MemoryPlan {
 
 /// No two buffers that are in use at the same point overlap. Large buffers are
 /// placed first, each into the smallest gap that it fits in; equal input gives
-/// equal output. Takes O(n^2).
+/// equal output. Takes time in proportion to n times the buffers in use at a
+/// time.
 MemoryPlan planMemory(llvm::ArrayRef<BufferLife> lives, int64_t alignment);
 
 /// The most bytes in use at any one point: no plan can be smaller.

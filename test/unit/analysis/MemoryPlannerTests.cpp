@@ -10,8 +10,11 @@
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
 #include <array>
+#include <numeric>
 #include <random>
+#include <tuple>
 
 using namespace pipewright;
 
@@ -86,6 +89,70 @@ TEST(MemoryPlanner, NoOverlapAlignedAndRepeatable) {
     EXPECT_EQ(end, plan.bytes);
     EXPECT_LE(plan.bytes, 2 * leastBytes(lives, 64));
   }
+}
+
+/// The definition: each buffer into the smallest gap between all that live at
+/// the same time.
+static MemoryPlan planPlainly(const std::vector<BufferLife> &lives) {
+  std::vector<size_t> order(lives.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::tuple(-lives[a].bytes, lives[a].begin, a) <
+           std::tuple(-lives[b].bytes, lives[b].begin, b);
+  });
+  MemoryPlan plan;
+  plan.offsets.resize(lives.size());
+  for (size_t n = 0; n < order.size(); ++n) {
+    const BufferLife &life = lives[order[n]];
+    if (life.bytes == 0)
+      continue;
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (size_t k = 0; k < n; ++k) {
+      const BufferLife &other = lives[order[k]];
+      int64_t offset = plan.offsets[order[k]];
+      if (other.begin <= life.end && life.begin <= other.end)
+        taken.emplace_back(offset, offset + other.bytes);
+    }
+    std::sort(taken.begin(), taken.end());
+    int64_t best = -1, bestGap = 0, top = 0;
+    for (auto [begin, end] : taken) {
+      if (begin - top >= life.bytes && (best < 0 || begin - top < bestGap)) {
+        best = top;
+        bestGap = begin - top;
+      }
+      top = std::max(top, (end + 63) / 64 * 64);
+    }
+    plan.offsets[order[n]] = best < 0 ? top : best;
+    plan.bytes = std::max(plan.bytes, plan.offsets[order[n]] + life.bytes);
+  }
+  return plan;
+}
+
+TEST(MemoryPlanner, AgreesWithItsDefinition) {
+  std::mt19937 random(5);
+  for (int size : {3, 60, 700, 3000}) {
+    std::uniform_int_distribution<int64_t> begins(0, size), lengths(0, 40),
+        sizes(0, 9);
+    std::vector<BufferLife> lives(size);
+    for (BufferLife &life : lives) {
+      life.begin = begins(random);
+      life.end = life.begin + lengths(random);
+      life.bytes = 100 * sizes(random);
+    }
+    lives[0].end = size;
+    MemoryPlan expected = planPlainly(lives), plan = planMemory(lives, 64);
+    EXPECT_EQ(expected.offsets, plan.offsets);
+    EXPECT_EQ(expected.bytes, plan.bytes);
+  }
+}
+
+TEST(MemoryPlanner, BuffersOfManyMicroBatchesTakeNoQuadraticTime) {
+  // Two stashes at a time, as under 1F1B; each pair of buffers looked at would
+  // take a minute.
+  std::vector<BufferLife> lives;
+  for (int64_t m = 0; m < 300000; ++m)
+    lives.push_back({2 * m, 2 * m + 3, 4096});
+  EXPECT_EQ(2 * 4096, planMemory(lives, 64).bytes);
 }
 
 TEST(ShadowMemory, ReadsWhatWasWrittenLast) {
