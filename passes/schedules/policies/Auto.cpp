@@ -22,10 +22,10 @@
 // named schedule, but lets ranks overtake where the next task's data is late.
 //
 // Every placement of the registry is compared too, by its named schedules and
-// one list schedule, as soon as there are costs; without costs, with all stages
-// alike. How many stages there are has to be known before anything is cut:
-// without --loops, the driver plans the model with 1, 2 and 4 and takes the
-// best.
+// one list schedule, with the costs or, without any, with all stages alike, and
+// always with all micro-batches: which placement is best depends on them. How
+// many stages there are has to be known before anything is cut: without
+// --loops, the driver plans the model with 1, 2 and 4 and takes the best.
 //
 // What it costs: two simulations, some 0.2 us per task, for each of at most a
 // dozen policies, and a list schedule, some 0.6 us per task, for each recipe.
@@ -149,8 +149,9 @@ static Schedule makeFrame(const Placement &placement,
 }
 
 /// The shortest step that a placement is known to allow, found at a fraction of
-/// what `orderRanks` spends: with the costs, or, before there are any, with a
-/// few micro-batches and all stages alike.
+/// what `orderRanks` spends; before there are costs, with all stages alike. All
+/// that is compared here is compared there too, so that what is chosen is never
+/// worse than a named schedule on another placement.
 double Auto::stepTimeOf(const Placement &placement,
                         const ScheduleOptions &options) const {
   TaskCosts uniform = TaskCosts::uniform(options.stages, 1, 2);
@@ -158,9 +159,6 @@ double Auto::stepTimeOf(const Placement &placement,
   PlanLimits limits = limitsOf(options);
   if (!options.costs) {
     trial.edges = {};
-    trial.microBatches =
-        std::clamp<int64_t>(fewPairs / options.stages, 1,
-                            std::min(options.microBatches, 2 * options.ranks));
     limits.bytes = -1;
   }
   Schedule frame = makeFrame(placement, trial);
@@ -216,6 +214,9 @@ std::vector<Recipe> Auto::recipesFor(Schedule frame,
   std::vector<Recipe> best = trial.ranking();
   constexpr size_t inFull = 2;
   best.resize(std::min(best.size(), inFull));
+  // The placement was chosen by it.
+  if (!llvm::is_contained(best, firstRecipe(limits)))
+    best.push_back(firstRecipe(limits));
   return best;
 }
 

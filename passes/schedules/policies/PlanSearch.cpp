@@ -107,17 +107,25 @@ bool PlanSearch::isAllowed(const Policy &policy,
          (limits.splits || !policy.splitsBackward());
 }
 
+/// As the user gets it by name, and with as many stashes as the user allows:
+/// more of them do not make every plan better.
 void PlanSearch::tryPolicy(const Policy &policy) {
   ScheduleOptions its = options;
   its.parameters.clear();
   its.microBatches = frame.microBatches;
   its.costs = &costs;
+  tryPolicy(policy, its);
   bool hasLimit =
       llvm::any_of(policy.parameters(), [](const PolicyParameter &known) {
         return known.name == "limit";
       });
-  if (hasLimit && limits.shares >= 1)
+  if (hasLimit && limits.shares >= 1) {
     its.parameters.emplace_back("limit", limits.shares);
+    tryPolicy(policy, its);
+  }
+}
+
+void PlanSearch::tryPolicy(const Policy &policy, const ScheduleOptions &its) {
   if (!isAllowed(policy, its))
     return;
   llvm::Expected<Placement> placement = policy.place(its);

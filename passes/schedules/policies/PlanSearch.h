@@ -35,6 +35,7 @@ struct Recipe {
   /// `list schedule, deepest forward first, I and W`; `best` is the named
   /// schedule that it may follow.
   std::string describe(llvm::StringRef best) const;
+  bool operator==(const Recipe &other) const = default;
 };
 
 /// Those worth a try, the best first: found by looking at which of many ever
@@ -94,6 +95,7 @@ private:
 
   bool isAllowed(const Policy &policy, const ScheduleOptions &options) const;
   void tryPolicy(const Policy &policy);
+  void tryPolicy(const Policy &policy, const ScheduleOptions &its);
   double offer(Schedule candidate, std::string origin);
   bool fits(const Simulation &simulation) const;
   int64_t peakOf(const Simulation &simulation) const;

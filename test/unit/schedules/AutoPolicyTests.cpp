@@ -10,6 +10,8 @@
 #include "passes/schedules/Checker.h"
 #include "passes/schedules/MessageOrder.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 #include <algorithm>
 #include <limits>
 #include <random>
@@ -173,6 +175,44 @@ TEST(Auto, IsNeverWorseThanTheBestNamedWithinTheSameLimit) {
   }
   // List schedules are worth their trouble.
   EXPECT_GT(shorter, 100);
+}
+
+TEST(Auto, IsNeverWorseThanTheBestNamedWithoutCosts) {
+  // Sizes at which the placement matters, with and without a limit.
+  for (int64_t ranks = 1; ranks <= 4; ++ranks)
+    for (int64_t loops : {1, 2, 3})
+      for (int64_t m = 1; m <= 3 * ranks + 1; ++m)
+        for (int64_t limit : {int64_t(-1), ranks - 1, ranks, 2 * ranks + 1}) {
+          if (limit == 0)
+            continue;
+          SCOPED_TRACE(llvm::formatv("{0} ranks, {1} loops, {2} micro-batches, "
+                                     "limit {3}",
+                                     ranks, loops, m, limit)
+                           .str());
+          Problem problem(0);
+          problem.ranks = ranks;
+          problem.stages = ranks * loops;
+          problem.microBatches = m;
+          problem.limit = limit;
+          problem.limitBytes = -1;
+          problem.costs = TaskCosts::uniform(problem.stages, 1, 2);
+          problem.edges = linearEdges(problem.stages);
+          ScheduleOptions options = problem.autoOptions();
+          options.costs = nullptr;
+          options.edges = {};
+          Schedule schedule = valueOf(autoPolicy().build(options));
+          Simulation simulation = valueOf(simulate(schedule, problem.costs));
+          EXPECT_TRUE(problem.isWithinLimits(simulation));
+          EXPECT_LE(simulation.globalStepTime, bestNamedTime(problem) + 1e-9);
+        }
+}
+
+TEST(Auto, ComparesPlacementsWithAllMicroBatches) {
+  // With 6 micro-batches a list schedule on a loop is as good as ZB-V.
+  Schedule schedule = buildSchedule("auto:limit=3", 3, 6, 7);
+  Simulation simulation =
+      valueOf(simulate(schedule, TaskCosts::uniform(6, 1, 2)));
+  EXPECT_LE(simulation.globalStepTime, 44);
 }
 
 TEST(Auto, PlacesWithCostsAsItBuildsWithThem) {
