@@ -13,6 +13,18 @@ runtime makes of it with every send and receive (`compute_comms`). A name is
 CLASS_pRANKS_vSTAGES-PER-RANK_mMICRO-BATCHES. Needs torch (made with 2.15); the
 tests do not.
 
+Two folders below hold what is wrong, for `pipewright check` to refuse:
+
+- `deferred/NAME.deferred.csv`: lowerings with `defer_pp_recv=True`, which puts
+  each receive next to its consumer. Where activations and gradients share a
+  directed link, sends and receives are then in different orders, so that a rank
+  computes with the wrong tensors. Here are sizes where that is so; `main` makes
+  sure of it.
+- `issue-172668/deferred.csv` and `swapped.csv`: the two programs of PyTorch's
+  issue 172668 (2 ranks, 4 stages), of which its text shows the part that hangs.
+  The first defers every receive to its consumer, the second lets a receive of
+  an odd rank go before the send in front of it.
+
 No process group, no model: stages are mocks, and only the classes' planning
 runs. Where each order comes from:
 
@@ -51,6 +63,23 @@ LOOPED_SIZES = [(2, 2, 4), (2, 3, 6), (3, 2, 6), (4, 2, 4), (4, 2, 8), (4, 2, 12
 VEE_SIZES = [(2, 2, 4), (2, 2, 5), (3, 2, 6), (4, 2, 8), (4, 2, 10)]
 # DualPipeV needs as many micro-batches as stages.
 ZBV_SIZES = VEE_SIZES + [(4, 2, 4)]
+
+# Sizes at which `defer_pp_recv` makes sends and receives of a link differ.
+DEFERRED = [
+    ("interleaved_zero_bubble", pt.ScheduleInterleavedZeroBubble, [(2, 2, 4), (2, 3, 6)]),
+    (
+        "zbv_zero_bubble",
+        pt.ScheduleZBVZeroBubble,
+        [(2, 2, 3), (2, 2, 4), (3, 2, 4), (3, 2, 6), (4, 2, 5), (4, 2, 8)]
+        + [(ranks, 2, ranks + 1) for ranks in (5, 6, 7, 8)],
+    ),
+    (
+        "dual_pipe_v",
+        pt.ScheduleDualPipeV,
+        [(3, 2, 6), (3, 2, 8), (3, 2, 9), (4, 2, 8), (4, 2, 10)]
+        + [(ranks, 2, 2 * ranks) for ranks in (5, 6, 7, 8)],
+    ),
+]
 
 
 def stages_of(ranks, loops):
@@ -118,6 +147,79 @@ def write_single(folder, name, schedule_class, size):
     runtime._dump_csv(stem + ".comms.csv", format="compute_comms")
 
 
+def link_orders(schedule):
+    """By directed link: the messages in the order of their sends, and of their receives."""
+    rank_of = schedule.stage_index_to_group_rank
+    sends, receives = {}, {}
+    for rank, actions in schedule.pipeline_order_with_comms.items():
+        for action in actions:
+            stage, message = action.stage_index, action.microbatch_index
+            kind = action.computation_type
+            if kind == pt.SEND_F:
+                sends.setdefault((rank, rank_of[stage + 1]), []).append(("F", stage, message))
+            elif kind == pt.SEND_B:
+                sends.setdefault((rank, rank_of[stage - 1]), []).append(("B", stage, message))
+            elif kind == pt.RECV_F:
+                receives.setdefault((rank_of[stage - 1], rank), []).append(
+                    ("F", stage - 1, message)
+                )
+            elif kind == pt.RECV_B:
+                receives.setdefault((rank_of[stage + 1], rank), []).append(
+                    ("B", stage + 1, message)
+                )
+    return sends, receives
+
+
+def write_deferred(folder, name, schedule_class, size):
+    ranks, loops, micro_batches = size
+    schedule = schedule_class(stages_of(ranks, loops), micro_batches, defer_pp_recv=True)
+    sends, receives = link_orders(schedule)
+    assert sends != receives, (name, size)
+    stem = f"{name}_p{ranks}_v{loops}_m{micro_batches}"
+    schedule._dump_csv(os.path.join(folder, stem + ".deferred.csv"), format="compute_comms")
+
+
+def with_receives_at_consumers(actions):
+    """Each receive right before the task that takes it: the first program of issue 172668."""
+    receives = {
+        (pt.FORWARD if a.computation_type == pt.RECV_F else pt.FULL_BACKWARD, *a[::2]): a
+        for a in actions
+        if a.computation_type in (pt.RECV_F, pt.RECV_B)
+    }
+    moved = []
+    for action in actions:
+        if action.computation_type in (pt.RECV_F, pt.RECV_B):
+            continue
+        receive = receives.get((action.computation_type, *action[::2]))
+        moved += [receive, action] if receive else [action]
+    return moved
+
+
+def with_receives_before_sends(actions):
+    """A receive goes before the send right in front of it."""
+    actions = list(actions)
+    for i in range(1, len(actions)):
+        if actions[i].computation_type in (pt.RECV_F, pt.RECV_B) and actions[
+            i - 1
+        ].computation_type in (pt.SEND_F, pt.SEND_B):
+            actions[i - 1], actions[i] = actions[i], actions[i - 1]
+    return actions
+
+
+def write_issue_172668(folder):
+    schedule = pt.ScheduleInterleaved1F1B(stages_of(2, 2), 4)
+    order = schedule.pipeline_order_with_comms
+    for rank in order:
+        order[rank] = with_receives_at_consumers(order[rank])
+    schedule._dump_csv(os.path.join(folder, "deferred.csv"), format="compute_comms")
+    order[1] = with_receives_before_sends(order[1])
+    schedule._dump_csv(os.path.join(folder, "swapped.csv"), format="compute_comms")
+    # The parts that the issue shows.
+    text = [",".join(str(action) for action in order[rank]) for rank in (0, 1)]
+    assert "2SEND_F1,0F2,0SEND_F2,2RECV_B0,2B0" in text[0], text[0]
+    assert "3RECV_F1,3SEND_B0,3F1,3B1" in text[1], text[1]
+
+
 def load(path):
     """Loads a file of either format, lowers it, and checks the waits."""
     with open(path, newline="") as file:
@@ -148,6 +250,12 @@ def main():
         write_multi(folder, "zbv_zero_bubble", pt.ScheduleZBVZeroBubble, size)
     for size in VEE_SIZES:
         write_multi(folder, "dual_pipe_v", pt.ScheduleDualPipeV, size)
+    for refused in "deferred", "issue-172668":
+        os.makedirs(os.path.join(folder, refused), exist_ok=True)
+    for name, schedule_class, sizes in DEFERRED:
+        for size in sizes:
+            write_deferred(os.path.join(folder, "deferred"), name, schedule_class, size)
+    write_issue_172668(os.path.join(folder, "issue-172668"))
 
 
 if __name__ == "__main__":
