@@ -6,6 +6,8 @@
 
 #include "passes/schedules/ChannelExecution.h"
 
+#include <array>
+
 using namespace pipewright::schedules;
 
 ChannelIndex::ChannelIndex(const InstructionLists &lists, ChannelLayout layout)
@@ -30,16 +32,35 @@ ChannelIndex::ChannelIndex(const InstructionLists &lists, ChannelLayout layout)
       auto found = llvm::lower_bound(all, channelOf(rank, key));
       end = 2 * static_cast<int32_t>(found - all.begin()) + (key % 4 < 2);
     }
+  placeQueues();
 }
 
-int32_t ChannelIndex::numQueues() const {
-  switch (layout) {
-  case ChannelLayout::Link:
-    return numEnds();
-  case ChannelLayout::Direction:
-    return static_cast<int32_t>(2 * ranks);
-  case ChannelLayout::Rank:
-    return static_cast<int32_t>(ranks);
-  }
-  return 0;
+void ChannelIndex::placeQueues() {
+  // By rank, and peer or part where they have queues of their own; then by
+  // direction.
+  using Key = std::array<int32_t, 3>;
+  auto keyOfQueue = [&](int32_t end) -> Key {
+    const Channel &channel = all[end / 2];
+    int32_t rank = rankOf(end), peer = rankOf(end ^ 1);
+    switch (layout) {
+    case ChannelLayout::Link:
+      return {rank, peer, end % 2};
+    case ChannelLayout::Pair:
+      return {rank, peer, 0};
+    case ChannelLayout::Direction:
+      return {rank, channel.part, 0};
+    case ChannelLayout::Rank:
+      return {rank, 0, 0};
+    }
+    return {};
+  };
+  std::vector<Key> keys;
+  for (int32_t end = 0; end < numEnds(); ++end)
+    keys.push_back(keyOfQueue(end));
+  llvm::sort(keys);
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  queueCount = static_cast<int32_t>(keys.size());
+  for (int32_t end = 0; end < numEnds(); ++end)
+    queueOfEnd.push_back(static_cast<int32_t>(
+        llvm::lower_bound(keys, keyOfQueue(end)) - keys.begin()));
 }

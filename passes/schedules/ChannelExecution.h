@@ -45,7 +45,7 @@ public:
 
   llvm::ArrayRef<Channel> channels() const { return all; }
   int32_t numEnds() const { return 2 * static_cast<int32_t>(all.size()); }
-  int32_t numQueues() const;
+  int32_t numQueues() const { return queueCount; }
 
   /// The end that a post or wait of `rank` belongs to.
   int32_t endOf(int32_t rank, const RankInstruction &instruction) const {
@@ -62,17 +62,7 @@ public:
     return end % 2 == 0 ? channel.from : channel.to;
   }
   /// The queue that posts of an end wait in.
-  int32_t queueOf(int32_t end) const {
-    switch (layout) {
-    case ChannelLayout::Link:
-      return end;
-    case ChannelLayout::Direction:
-      return 2 * rankOf(end) + all[end / 2].part;
-    case ChannelLayout::Rank:
-      return rankOf(end);
-    }
-    return end;
-  }
+  int32_t queueOf(int32_t end) const { return queueOfEnd[end]; }
 
 private:
   int64_t keyOf(const RankInstruction &instruction) const {
@@ -80,11 +70,22 @@ private:
            2 * isSend(instruction.kind) + partOf(layout, instruction.transfer);
   }
 
+  void placeQueues();
+
   ChannelLayout layout;
   int64_t ranks;
   std::vector<Channel> all;
+  std::vector<int32_t> queueOfEnd;
+  int32_t queueCount = 0;
   /// By rank: the ends that it has, by key.
   std::vector<std::vector<std::pair<int64_t, int32_t>>> endsOfRank;
+};
+
+/// A post in a queue, by its end.
+struct QueuedPost {
+  int32_t end;
+  bool groupedWithNext = false;
+  bool moved = false;
 };
 
 /// Hears what an execution does. `message` counts those of one channel.
@@ -97,42 +98,79 @@ struct ChannelListener {
   /// head of a queue.
   void send(int32_t channel, int64_t message) {}
   void receive(int32_t channel, int64_t message) {}
+  /// The head of a queue has moved, all messages of it, and leaves; comes after
+  /// the moves. `ends` has the end of each.
+  void leave(int32_t queue, llvm::ArrayRef<QueuedPost> posts) {}
   void waited(int32_t rank, int32_t end, int64_t message) {}
 };
 
-/// What an execution counts for one end of a channel; waits <= moved <= posts.
+/// What an execution counts for one end of a channel; waits <= left <= moved <=
+/// posts.
 struct EndState {
-  int64_t posts = 0, moved = 0, waits = 0;
+  int64_t posts = 0, moved = 0, left = 0, waits = 0;
 };
 
-/// Posts of a queue, named by their ends, of which some have moved.
+/// Posts of a queue, of which some have left.
 class MessageQueue {
 public:
-  bool empty() const { return head == ends.size(); }
-  int32_t front() const { return ends[head]; }
-  void push(int32_t end) { ends.push_back(end); }
+  bool empty() const { return begin == posts.size(); }
+  /// The post at the head, or those of the group at the head.
+  llvm::ArrayRef<QueuedPost> head() const {
+    size_t end = begin + 1;
+    while (posts[end - 1].groupedWithNext)
+      ++end;
+    return llvm::ArrayRef<QueuedPost>(posts).slice(begin, end - begin);
+  }
+  /// The end of the oldest post at the head that has not moved.
+  int32_t front() const {
+    return llvm::find_if(head(), [](const auto &post) { return !post.moved; })
+        ->end;
+  }
+  /// Whether a post of `end` is at the head and has not moved.
+  bool awaits(int32_t end) const {
+    return !empty() && llvm::any_of(head(), [&](const QueuedPost &post) {
+      return post.end == end && !post.moved;
+    });
+  }
+
+  void push(int32_t end) { posts.push_back({end}); }
+  /// The next post belongs to the group of the last one.
+  void group() { posts.back().groupedWithNext = true; }
+  /// The oldest post of `end` at the head moves; true if it is the last one.
+  bool move(int32_t end) {
+    size_t at = begin;
+    while (posts[at].end != end || posts[at].moved)
+      ++at;
+    posts[at].moved = true;
+    return llvm::all_of(head(), [](const auto &post) { return post.moved; });
+  }
   void pop() {
+    begin += head().size();
     // Queues run empty all the time, so this bounds their memory.
-    if (++head == ends.size()) {
-      ends.clear();
-      head = 0;
+    if (empty()) {
+      posts.clear();
+      begin = 0;
     }
   }
 
 private:
-  std::vector<int32_t> ends;
-  size_t head = 0;
+  std::vector<QueuedPost> posts;
+  size_t begin = 0;
 };
 
 template <typename Listener = ChannelListener>
 class ChannelExecution {
 public:
-  /// Each wait completes the oldest post of its end (the checker's matter).
+  /// Each wait completes the oldest post of its end, groups are posts in a row,
+  /// and both ends of a channel have as many (the checker's matter).
   ChannelExecution(const InstructionLists &lists, const ChannelIndex &index,
                    Buffering buffering, Listener &listener)
-      : lists(lists), index(index), buffers(buffering.messages),
-        listener(listener), position(lists.size()), blockedOn(lists.size(), -1),
-        ends(index.numEnds()), queues(index.numQueues()) {}
+      : lists(lists), index(index), buffering(buffering), listener(listener),
+        position(lists.size()), blockedOn(lists.size(), -1),
+        ends(index.numEnds()), queues(index.numQueues()) {
+    if (buffering.bytes != Buffering::unlimited)
+      collectSizes();
+  }
 
   /// Whether every list runs to its end.
   bool run() {
@@ -154,92 +192,160 @@ public:
   int32_t waitOf(int32_t rank) const { return blockedOn[rank]; }
   const EndState &end(int32_t end) const { return ends[end]; }
   const MessageQueue &queue(int32_t queue) const { return queues[queue]; }
+  /// Whether the next send of a channel goes to a buffer, if there is room.
+  bool isBuffered(int32_t channel) const {
+    return buffering.holds(sizeOf(channel, ends[2 * channel].moved));
+  }
 
 private:
   /// Until the rank has to wait; true at its end.
   bool advance(int32_t rank) {
     size_t &at = position[rank];
-    for (; at < lists[rank].size(); ++at) {
+    while (at < lists[rank].size()) {
       const RankInstruction &instruction = lists[rank][at];
       if (instruction.kind == InstructionKind::Task) {
-        listener.task(rank, at);
+        listener.task(rank, at++);
+        continue;
+      }
+      if (isPost(instruction.kind)) {
+        post(rank);
         continue;
       }
       int32_t end = index.endOf(rank, instruction);
       EndState &state = ends[end];
-      if (isPost(instruction.kind)) {
-        ++state.posts;
-        listener.post(rank, end);
-        int32_t queue = index.queueOf(end);
-        bool isHead = queues[queue].empty();
-        queues[queue].push(end);
-        if (isHead)
-          settle(queue);
-      } else if (state.waits < state.moved) {
-        listener.waited(rank, end, state.waits++);
-      } else {
+      if (state.waits == state.left) {
         blockedOn[rank] = end;
         return false;
       }
+      listener.waited(rank, end, state.waits++);
+      ++at;
     }
     return true;
   }
 
-  /// Moves what can move after the head of a queue changed.
-  void settle(int32_t queue) {
-    changed.push_back(queue);
+  /// The post where the rank stands, or the group that begins there.
+  void post(int32_t rank) {
+    size_t &at = position[rank];
+    touched.clear();
+    for (bool isLast = false; !isLast; ++at) {
+      const RankInstruction &instruction = lists[rank][at];
+      isLast = !instruction.groupedWithNext;
+      int32_t end = index.endOf(rank, instruction);
+      ++ends[end].posts;
+      listener.post(rank, end);
+      int32_t queue = index.queueOf(end);
+      if (llvm::is_contained(touched, queue)) {
+        queues[queue].group();
+      } else {
+        touched.push_back(queue);
+        // Behind another head, nothing changes.
+        if (queues[queue].empty())
+          changed.push_back(queue);
+      }
+      queues[queue].push(end);
+    }
+    settle();
+  }
+
+  /// Moves what can move after the heads of queues changed.
+  void settle() {
     while (!changed.empty()) {
       int32_t next = changed.back();
       changed.pop_back();
-      while (!queues[next].empty() && moveHead(queues[next]))
+      while (!queues[next].empty() && moveAny(next))
         ;
     }
   }
 
-  bool moveHead(MessageQueue &queue) {
-    int32_t end = queue.front(), other = end ^ 1, channel = end / 2;
+  /// Some message at the head of a queue.
+  bool moveAny(int32_t queue) {
+    for (const QueuedPost &post : queues[queue].head())
+      if (!post.moved && tryMove(post.end))
+        return true;
+    return false;
+  }
+
+  bool tryMove(int32_t end) {
+    int32_t channel = end / 2, other = end ^ 1;
+    bool isSend = end % 2 == 0;
     EndState &sends = ends[2 * channel], &receives = ends[2 * channel + 1];
     int32_t otherQueue = index.queueOf(other);
-    if (buffers == 0) {
-      MessageQueue &peer = queues[otherQueue];
-      if (peer.empty() || peer.front() != other)
+    if (!isSend && sends.moved > receives.moved) {
+      listener.receive(channel, receives.moved);
+      held(channel) -= sizeOf(channel, receives.moved);
+    } else if (sends.moved == receives.moved && !isBuffered(channel)) {
+      if (!queues[otherQueue].awaits(other))
         return false;
       listener.transfer(channel, sends.moved);
-      peer.pop();
       move(other);
-    } else if (end % 2 == 0) {
-      if (sends.moved - receives.moved >= buffers)
-        return false;
+    } else if (isSend && hasRoom(channel)) {
       listener.send(channel, sends.moved);
+      held(channel) += sizeOf(channel, sends.moved);
     } else {
-      if (sends.moved == receives.moved)
-        return false;
-      listener.receive(channel, receives.moved);
+      return false;
     }
-    queue.pop();
     move(end);
     changed.push_back(otherQueue);
     return true;
   }
 
+  bool hasRoom(int32_t channel) {
+    const EndState &sends = ends[2 * channel];
+    int64_t size = sizeOf(channel, sends.moved);
+    return buffering.holds(size) &&
+           sends.moved - ends[2 * channel + 1].moved < buffering.messages &&
+           held(channel) <= buffering.bytes - size;
+  }
+
   void move(int32_t end) {
     ++ends[end].moved;
-    int32_t rank = index.rankOf(end);
-    if (blockedOn[rank] == end) {
-      blockedOn[rank] = -1;
-      ready.push_back(rank);
+    MessageQueue &queue = queues[index.queueOf(end)];
+    if (!queue.move(end))
+      return;
+    llvm::ArrayRef<QueuedPost> head = queue.head();
+    listener.leave(index.queueOf(end), head);
+    for (const QueuedPost &post : head) {
+      ++ends[post.end].left;
+      int32_t rank = index.rankOf(post.end);
+      if (blockedOn[rank] == post.end) {
+        blockedOn[rank] = -1;
+        ready.push_back(rank);
+      }
     }
+    queue.pop();
+  }
+
+  /// By channel and message; only where bytes matter.
+  void collectSizes() {
+    sizes.resize(index.channels().size());
+    heldBytes.resize(sizes.size());
+    for (int32_t rank = 0; rank < static_cast<int32_t>(lists.size()); ++rank)
+      for (const RankInstruction &instruction : lists[rank])
+        if (instruction.kind == InstructionKind::PostSend)
+          sizes[index.endOf(rank, instruction) / 2].push_back(
+              instruction.bytes);
+  }
+  int64_t sizeOf(int32_t channel, int64_t message) const {
+    bool isKnown = !sizes.empty() &&
+                   message < static_cast<int64_t>(sizes[channel].size());
+    return isKnown ? sizes[channel][message] : 0;
+  }
+  int64_t &held(int32_t channel) {
+    return heldBytes.empty() ? nothingHeld : heldBytes[channel];
   }
 
   const InstructionLists &lists;
   const ChannelIndex &index;
-  int64_t buffers;
+  Buffering buffering;
   Listener &listener;
   std::vector<size_t> position;
   std::vector<int32_t> blockedOn;
   std::vector<EndState> ends;
   std::vector<MessageQueue> queues;
-  std::vector<int32_t> ready, changed;
+  std::vector<int32_t> ready, changed, touched;
+  std::vector<std::vector<int64_t>> sizes;
+  std::vector<int64_t> heldBytes;
+  int64_t nothingHeld = 0;
 };
 
 } // namespace pipewright::schedules

@@ -11,6 +11,7 @@
 
 #include "passes/schedules/ChannelExecution.h"
 #include "passes/schedules/Checker.h"
+#include "passes/schedules/Pairs.h"
 #include "passes/schedules/Story.h"
 
 #include <algorithm>
@@ -31,18 +32,28 @@ public:
   void transfer(int32_t channel, int64_t message);
   void send(int32_t channel, int64_t message);
   void receive(int32_t channel, int64_t message);
+  void leave(int32_t queue, llvm::ArrayRef<QueuedPost> posts);
   void waited(int32_t rank, int32_t end, int64_t message);
 
   ChannelSimulation finish();
 
 private:
+  /// The head of a queue: when it came to be that, and the last end of its
+  /// messages.
+  struct Head {
+    double begin = 0, end = 0;
+  };
   struct End {
-    /// Of each message: when it was posted, and when it had left the queue.
-    std::vector<double> posted, moved;
-    double &queueFree;
+    /// Of each message: when it was posted, when it had moved, and when it had
+    /// left the queue.
+    std::vector<double> posted, moved, left;
+    Head &head;
   };
   struct Wire {
     LinkCosts costs;
+    double free = 0;
+    /// The first message in its buffers, and the bytes there.
+    int64_t firstHeld = 0, heldBytes = 0;
     /// Of each message.
     std::vector<TransferTime> transfers;
     std::vector<int64_t> bytes;
@@ -53,8 +64,9 @@ private:
   const InstructionLists &lists;
   const TaskCosts &costs;
   const ChannelIndex &index;
-  int64_t buffers;
-  std::vector<double> now, queueFree;
+  Buffering buffering;
+  std::vector<double> now;
+  std::vector<Head> heads;
   std::vector<End> ends;
   std::vector<Wire> wires;
   ChannelSimulation result;
@@ -65,12 +77,13 @@ private:
 ChannelTimeline::ChannelTimeline(const InstructionLists &lists,
                                  const TaskCosts &costs,
                                  const ChannelIndex &index, Buffering buffering)
-    : lists(lists), costs(costs), index(index), buffers(buffering.messages),
-      now(lists.size()), queueFree(index.numQueues()) {
+    : lists(lists), costs(costs), index(index), buffering(buffering),
+      now(lists.size()), heads(index.numQueues()) {
   for (int32_t end = 0; end < index.numEnds(); ++end)
-    ends.push_back({{}, {}, queueFree[index.queueOf(end)]});
+    ends.push_back({{}, {}, {}, heads[index.queueOf(end)]});
   for (const ChannelIndex::Channel &channel : index.channels())
-    wires.push_back({costs.linkBetween(channel.from, channel.to), {}, {}});
+    wires.emplace_back().costs =
+        costs.linkBetween(channel.from, channel.to);
   result.times.resize(lists.size());
   result.sendWaits.resize(lists.size());
   result.receiveWaits.resize(lists.size());
@@ -89,21 +102,15 @@ void ChannelTimeline::collectTransfers() {
 }
 
 void ChannelTimeline::task(int32_t rank, size_t position) {
-  const std::vector<RankInstruction> &list = lists[rank];
+  llvm::ArrayRef<RankInstruction> list = lists[rank];
   const Task &task = list[position].task;
   std::vector<TaskTime> &times = result.times[rank];
-  auto isPairAt = [&](size_t first) {
-    return list[first].kind == InstructionKind::Task &&
-           list[first].task.overlapsNext && first + 1 < list.size() &&
-           list[first + 1].kind == InstructionKind::Task;
-  };
-  // The second of a pair ran with the first; pairs do not chain.
-  if (!task.overlapsNext && position > 0 && isPairAt(position - 1)) {
+  if (isSecondOfPair(list, position)) {
     times.push_back(times.back());
     return;
   }
   double seconds = costs.secondsOf(task);
-  if (isPairAt(position))
+  if (isFirstOfPair(list, position))
     seconds =
         (seconds + costs.secondsOf(list[position + 1].task)) * costs.pairFactor;
   double start = now[rank];
@@ -114,13 +121,17 @@ void ChannelTimeline::task(int32_t rank, size_t position) {
 void ChannelTimeline::transfer(int32_t channel, int64_t message) {
   End &from = ends[2 * channel], &to = ends[2 * channel + 1];
   Wire &wire = wires[channel];
-  double start = std::max(
-      {from.posted[message], to.posted[message], from.queueFree, to.queueFree});
+  double start = std::max({from.posted[message], to.posted[message],
+                           from.head.begin, to.head.begin, wire.free});
   double end =
       start + wire.bytes[message] / wire.costs.bandwidth + wire.costs.latency;
-  from.queueFree = to.queueFree = end;
-  from.moved.push_back(end);
-  to.moved.push_back(end);
+  wire.free = end;
+  for (End *each : {&from, &to}) {
+    each->head.end = std::max(each->head.end, end);
+    each->moved.push_back(end);
+  }
+  wire.firstHeld = message + 1;
+  wire.heldBytes = 0;
   wire.transfers[message].start = start;
   wire.transfers[message].end = end;
 }
@@ -128,11 +139,18 @@ void ChannelTimeline::transfer(int32_t channel, int64_t message) {
 void ChannelTimeline::send(int32_t channel, int64_t message) {
   End &from = ends[2 * channel], &to = ends[2 * channel + 1];
   Wire &wire = wires[channel];
-  double start = std::max(from.posted[message], from.queueFree);
-  if (message >= buffers)
-    start = std::max(start, to.moved[message - buffers]);
-  double left = start + wire.bytes[message] / wire.costs.bandwidth;
-  from.queueFree = left;
+  double start =
+      std::max({from.posted[message], from.head.begin, wire.free});
+  int64_t size = wire.bytes[message];
+  while (message - wire.firstHeld >= buffering.messages ||
+         wire.heldBytes > buffering.bytes - size) {
+    start = std::max(start, to.moved[wire.firstHeld]);
+    wire.heldBytes -= wire.bytes[wire.firstHeld++];
+  }
+  wire.heldBytes += size;
+  double left = start + size / wire.costs.bandwidth;
+  wire.free = left;
+  from.head.end = std::max(from.head.end, left);
   from.moved.push_back(left);
   wire.transfers[message].start = start;
   // In its buffer; later if the receiver takes it later.
@@ -142,13 +160,20 @@ void ChannelTimeline::send(int32_t channel, int64_t message) {
 void ChannelTimeline::receive(int32_t channel, int64_t message) {
   End &to = ends[2 * channel + 1];
   double &end = wires[channel].transfers[message].end;
-  end = std::max({end, to.posted[message], to.queueFree});
-  to.queueFree = end;
+  end = std::max({end, to.posted[message], to.head.begin});
+  to.head.end = std::max(to.head.end, end);
   to.moved.push_back(end);
 }
 
+void ChannelTimeline::leave(int32_t queue, llvm::ArrayRef<QueuedPost> posts) {
+  Head &head = heads[queue];
+  head.begin = head.end;
+  for (const QueuedPost &post : posts)
+    ends[post.end].left.push_back(head.end);
+}
+
 void ChannelTimeline::waited(int32_t rank, int32_t end, int64_t message) {
-  double until = ends[end].moved[message];
+  double until = ends[end].left[message];
   if (until <= now[rank])
     return;
   (end % 2 == 0 ? result.sendWaits : result.receiveWaits)[rank] +=

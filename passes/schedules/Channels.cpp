@@ -8,35 +8,47 @@
 
 #include "passes/schedules/Story.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <iterator>
+
 using namespace pipewright::schedules;
 
-llvm::StringRef pipewright::schedules::nameOf(ChannelLayout layout) {
-  switch (layout) {
-  case ChannelLayout::Link:
-    return "link";
-  case ChannelLayout::Direction:
-    return "direction";
-  case ChannelLayout::Rank:
-    return "rank";
+// `infoOf` looks layouts up by number.
+static_assert([] {
+  for (unsigned i = 0; i < std::size(channelLayouts); ++i)
+    if (static_cast<unsigned>(channelLayouts[i].layout) != i)
+      return false;
+  return true;
+}());
+
+static constexpr llvm::StringLiteral bytesPrefix = "bytes:";
+
+std::string pipewright::schedules::namesOfChannelLayouts() {
+  std::string names;
+  for (auto [i, info] : llvm::enumerate(channelLayouts)) {
+    bool isLast = i + 1 == std::size(channelLayouts);
+    names += (i == 0 ? "" : isLast ? " or " : ", ") + info.name.str();
   }
-  return "unknown";
+  return names;
 }
 
 llvm::Expected<ChannelLayout>
 pipewright::schedules::parseChannelLayout(llvm::StringRef text) {
-  for (ChannelLayout layout :
-       {ChannelLayout::Link, ChannelLayout::Direction, ChannelLayout::Rank})
-    if (text == nameOf(layout))
-      return layout;
-  return refuse("expects channels per link, direction or rank, but got '{0}'",
-                text);
+  for (const ChannelLayoutInfo &info : channelLayouts)
+    if (text == info.name)
+      return info.layout;
+  return refuse("expects channels per {0}, but got '{1}'",
+                namesOfChannelLayouts(), text);
 }
 
 std::string pipewright::schedules::nameOf(Buffering buffering) {
   if (buffering == Buffering::none())
     return "none";
-  return buffering == Buffering::infinite()
-             ? "infinite"
+  if (buffering == Buffering::infinite())
+    return "infinite";
+  return buffering.bytes != Buffering::unlimited
+             ? bytesPrefix.str() + std::to_string(buffering.bytes)
              : std::to_string(buffering.messages);
 }
 
@@ -46,27 +58,29 @@ pipewright::schedules::parseBuffering(llvm::StringRef text) {
     return Buffering::none();
   if (text == "infinite")
     return Buffering::infinite();
-  int64_t messages = 0;
-  if (text.getAsInteger(10, messages) || messages < 0)
-    return refuse("expects buffering of none, infinite or a number of messages "
-                  "of at least 0, but got '{0}'",
+  llvm::StringRef digits = text;
+  bool isBytes = digits.consume_front(bytesPrefix);
+  int64_t number = 0;
+  if (digits.getAsInteger(10, number) || number < 0)
+    return refuse("expects buffering of none, infinite, a number of messages "
+                  "of at least 0 or bytes:N, but got '{0}'",
                   text);
-  return Buffering{messages};
+  return isBytes ? Buffering::ofBytes(number) : Buffering{number};
 }
 
 std::string pipewright::schedules::describe(const Channels &channels) {
-  int64_t messages = channels.buffering.messages;
+  const Buffering &buffering = channels.buffering;
   std::string text;
-  if (messages == 0)
+  if (buffering.messages == 0)
     text = "without buffering";
-  else if (channels.buffering == Buffering::infinite())
+  else if (buffering == Buffering::infinite())
     text = "with unlimited buffering";
+  else if (buffering.bytes != Buffering::unlimited)
+    text = llvm::formatv("with {0} bytes buffered", buffering.bytes);
   else
-    text = llvm::formatv("with {0} message{1} buffered", messages,
-                         messages == 1 ? "" : "s");
-  if (channels.layout == ChannelLayout::Direction)
-    text += ", one queue per rank and direction";
-  else if (channels.layout == ChannelLayout::Rank)
-    text += ", one queue per rank";
+    text = llvm::formatv("with {0} message{1} buffered", buffering.messages,
+                         buffering.messages == 1 ? "" : "s");
+  if (channels.layout != ChannelLayout::Link)
+    text += ", " + infoOf(channels.layout).description.str();
   return text;
 }

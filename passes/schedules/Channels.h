@@ -1,10 +1,12 @@
 //===- Channels.h - How messages between ranks queue ------------*- C++ -*-===//
 //
 // The rules under which instruction lists are checked and simulated. Posts of
-// a rank enter its queues in program order. A message moves when it is at the
-// head of a queue at both ends; or, buffered, when it is at the head of the
-// sender's and a buffer of its link is free. A wait ends when its message has
-// left the rank's own queue.
+// a rank enter its queues in program order; those of a group that share a queue
+// enter it as one. A message moves when it is at the head of a queue at both
+// ends; or, buffered, when it is at the head of the sender's and a buffer of
+// its link has room. The messages of a group at the head move in any order, and
+// leave the queue together. A wait ends when its message has left the rank's
+// own queue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +15,7 @@
 
 #include "passes/schedules/Instruction.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -22,27 +25,54 @@
 namespace pipewright::schedules {
 
 /// Which posts of a rank share a queue.
-enum class ChannelLayout : uint8_t {
-  /// One queue for each directed link: a communicator of two ranks for each.
-  Link,
-  /// One queue for activations and one for everything else, whatever the peer:
-  /// a communicator of all ranks for each (PyTorch's `p2p_per_direction`).
-  Direction,
-  /// One queue for everything: one communicator of all ranks.
-  Rank,
+enum class ChannelLayout : uint8_t { Link, Pair, Direction, Rank };
+
+/// The one list of layouts, from the most queues to the fewest.
+struct ChannelLayoutInfo {
+  ChannelLayout layout;
+  /// As the user types it.
+  llvm::StringLiteral name;
+  /// `one queue per rank`
+  llvm::StringLiteral description;
+  /// What of PyTorch 2.15 queues like this; empty if nothing does.
+  llvm::StringLiteral pytorch;
+};
+inline constexpr ChannelLayoutInfo channelLayouts[] = {
+    // A communicator of two ranks for each.
+    {ChannelLayout::Link, "link", "one queue per directed link",
+     "pipeline_per_edge_p2p"},
+    // A communicator of two ranks for both directions.
+    {ChannelLayout::Pair, "pair", "one queue per pair of ranks",
+     "backend nccl-lazy"},
+    // A communicator of all ranks for activations, and one for everything else.
+    {ChannelLayout::Direction, "direction", "one queue per rank and direction",
+     ""},
+    // One communicator of all ranks.
+    {ChannelLayout::Rank, "rank", "one queue per rank", "backend nccl"},
 };
 
-/// How many messages of one directed channel may have left their sender and
-/// not reached their receiver.
+inline const ChannelLayoutInfo &infoOf(ChannelLayout layout) {
+  return channelLayouts[static_cast<unsigned>(layout)];
+}
+
+/// How much of one directed channel may have left its sender and not reached
+/// its receiver. A message that is larger than all buffers together waits for
+/// its receive, as if there were none: so does NCCL, which ends a small send
+/// early.
 struct Buffering {
   static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
   /// None is rendezvous: a send ends with its receive.
   int64_t messages = 0;
+  int64_t bytes = unlimited;
 
   static Buffering none() { return {0}; }
   static Buffering infinite() { return {unlimited}; }
+  static Buffering ofBytes(int64_t bytes) { return {unlimited, bytes}; }
   bool operator==(const Buffering &other) const = default;
+
+  /// Whether a message of so many bytes ever enters a buffer.
+  bool holds(int64_t size) const { return messages > 0 && size <= bytes; }
 };
 
 struct Channels {
@@ -50,11 +80,13 @@ struct Channels {
   Buffering buffering = {};
 };
 
-/// `link`, `direction` or `rank`.
+/// One of the names above.
 llvm::Expected<ChannelLayout> parseChannelLayout(llvm::StringRef text);
-llvm::StringRef nameOf(ChannelLayout layout);
 
-/// `none`, a number of messages, or `infinite`.
+/// `link, pair, direction or rank`
+std::string namesOfChannelLayouts();
+
+/// `none`, a number of messages, `bytes:N`, or `infinite`.
 llvm::Expected<Buffering> parseBuffering(llvm::StringRef text);
 std::string nameOf(Buffering buffering);
 

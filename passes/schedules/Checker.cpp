@@ -9,6 +9,7 @@
 
 #include "passes/schedules/ChannelExecution.h"
 #include "passes/schedules/Dependences.h"
+#include "passes/schedules/Pairs.h"
 #include "passes/schedules/StashMeter.h"
 #include "passes/schedules/Story.h"
 
@@ -98,12 +99,41 @@ private:
 
 } // namespace
 
-/// Messages go to other ranks and have a size.
+/// Nothing stands between the tasks of a pair, or between the posts of a group.
+static llvm::Error checkNeighbours(int32_t rank,
+                                   llvm::ArrayRef<RankInstruction> list,
+                                   size_t at, NameOfTransfer name) {
+  const RankInstruction &instruction = list[at];
+  bool isLast = at + 1 == list.size();
+  if (instruction.kind == InstructionKind::Task) {
+    bool isChain =
+        isSecondOfPair(list, at) && instruction.task.overlapsNext;
+    if (!instruction.task.overlapsNext ||
+        (isFirstOfPair(list, at) && !isChain))
+      return llvm::Error::success();
+    return refuse("rank {0} overlaps {1} with {2}, but expects pairs of tasks "
+                  "with nothing between them",
+                  rank, instruction.task.name(),
+                  isChain  ? "a chain of tasks"
+                  : isLast ? "nothing"
+                           : "a task that other instructions stand before");
+  }
+  if (instruction.groupedWithNext &&
+      (isLast || !isPost(instruction.kind) || !isPost(list[at + 1].kind)))
+    return refuse("rank {0} groups {1} with what follows, but expects sends "
+                  "and receives with nothing between them",
+                  rank, name(instruction.transfer));
+  return llvm::Error::success();
+}
+
+/// Messages go to other ranks and have a size; pairs and groups stand together.
 static llvm::Error checkMessages(const InstructionLists &lists,
                                  NameOfTransfer name) {
   int32_t ranks = static_cast<int32_t>(lists.size());
   for (int32_t rank = 0; rank < ranks; ++rank)
-    for (const RankInstruction &instruction : lists[rank]) {
+    for (auto [at, instruction] : llvm::enumerate(lists[rank])) {
+      if (llvm::Error error = checkNeighbours(rank, lists[rank], at, name))
+        return error;
       if (instruction.kind == InstructionKind::Task)
         continue;
       int32_t peer = instruction.peer;
@@ -164,7 +194,7 @@ llvm::Error InstructionChecker::checkPairs(int32_t channel) const {
     const RankInstruction &receive = *received.all[i];
     if (send.transfer != receive.transfer)
       return refuse("message {0} from rank {1} to rank {2} is sent as {3}, but "
-                    "received as {4}",
+                    "received as {4}, which no buffering mends",
                     i, from, to, name(send.transfer), name(receive.transfer));
     if (send.bytes != receive.bytes)
       return refuse("rank {0} sends {1} bytes of {2}, but rank {3} expects {4} "
@@ -221,11 +251,15 @@ std::string InstructionChecker::tell(const Execution &execution,
       }
     text = formatv("rank {0} waits {1} for its {2}", rank, when,
                    nameOfPost(wait, awaited));
+    bool isGrouped = llvm::any_of(
+        execution.queue(place.queue).head(),
+        [&](const QueuedPost &post) { return post.end == wait; });
     if (wait != head || awaited != state.moved)
-      text += ", queued behind its " + headName;
+      text += (isGrouped ? ", grouped with its " : ", queued behind its ") +
+              headName;
   }
   // A buffered send waits for an older message to be received.
-  bool isFull = channels.buffering.messages > 0 && head % 2 == 0;
+  bool isFull = head % 2 == 0 && execution.isBuffered(head / 2);
   if (isFull)
     text += ", which finds no free buffer";
   if (across.posts > across.moved)
@@ -291,9 +325,11 @@ llvm::Error
 pipewright::schedules::checkInstructions(const InstructionLists &lists,
                                          NameOfTransfer nameOfTransfer,
                                          const Channels &channels) {
-  if (channels.buffering.messages < 0)
-    return refuse("expects buffers for at least 0 messages, but got {0}",
-                  channels.buffering.messages);
+  const Buffering &buffering = channels.buffering;
+  if (buffering.messages < 0 || buffering.bytes < 0)
+    return refuse("expects buffers for at least 0 {0}, but got {1}",
+                  buffering.messages < 0 ? "messages" : "bytes",
+                  std::min(buffering.messages, buffering.bytes));
   if (llvm::Error error = checkMessages(lists, nameOfTransfer))
     return error;
   return InstructionChecker(lists, nameOfTransfer, channels).check();

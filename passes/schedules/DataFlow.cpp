@@ -8,6 +8,7 @@
 #include "passes/schedules/Checker.h"
 
 #include "passes/schedules/Dependences.h"
+#include "passes/schedules/Pairs.h"
 #include "passes/schedules/Story.h"
 
 using namespace pipewright::schedules;
@@ -153,16 +154,22 @@ llvm::Error DataFlow::checkRank(int32_t rank,
                                             : expected[next].name());
     if (llvm::Error error = checkNeeds(rank, task))
       return error;
+    size_t at = next++;
+    bool overlaps = isFirstOfPair(expected, at);
+    if (task.overlapsNext != overlaps)
+      return refuse("rank {0} runs {1} {2}, but its schedule says {3}", rank,
+                    task.name(), overlaps ? "alone" : "together with the next",
+                    overlaps ? "together with " + expected[next].name()
+                             : std::string("alone"));
     // The first of a pair does not start without what the second needs, and
     // its result is there when both end.
-    if (expected[next++].overlapsNext) {
+    if (overlaps) {
       if (llvm::Error error = checkNeeds(rank, expected[next]))
         return error;
       continue;
     }
-    finish(task);
-    if (next > 1 && expected[next - 2].overlapsNext)
-      finish(expected[next - 2]);
+    for (size_t done = beginOfPair(expected, at); done < next; ++done)
+      finish(expected[done]);
   }
   if (next < expected.size())
     return refuse("rank {0} never runs {1}", rank, expected[next].name());

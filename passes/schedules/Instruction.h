@@ -54,6 +54,10 @@ struct RankInstruction {
   Transfer transfer;
   int32_t peer = -1;
   int64_t bytes = 0;
+  /// Of posts only: starts together with the next instruction, which is a post
+  /// too. Between ncclGroupStart and ncclGroupEnd, or in one batch_isend_irecv,
+  /// all sends and receives make progress, whatever their order.
+  bool groupedWithNext = false;
 
   static RankInstruction compute(Task task) {
     RankInstruction instruction;

@@ -29,6 +29,7 @@
 #include "passes/schedules/MessageOrder.h"
 
 #include "passes/schedules/Dependences.h"
+#include "passes/schedules/Pairs.h"
 
 #include <algorithm>
 #include <array>
@@ -110,12 +111,11 @@ private:
 void MessageOrder::findConsumers() {
   forwardPosition.resize(schedule.stages * schedule.microBatches);
   gradientPosition.resize(forwardPosition.size());
-  for (const std::vector<Task> &tasks : schedule.order)
+  for (llvm::ArrayRef<Task> tasks : schedule.order)
     for (auto [position, task] : llvm::enumerate(tasks)) {
       int64_t pair = task.stage * schedule.microBatches + task.microBatch;
       // An overlapped pair starts with the needs of both.
-      bool isSecond = position > 0 && tasks[position - 1].overlapsNext;
-      int32_t start = static_cast<int32_t>(position) - isSecond;
+      int32_t start = static_cast<int32_t>(beginOfPair(tasks, position));
       if (task.kind == TaskKind::Forward)
         forwardPosition[pair] = start;
       else if (task.producesGradient())
@@ -126,7 +126,8 @@ void MessageOrder::findConsumers() {
 /// Appends what `rank` sends to its links, in order of production.
 void MessageOrder::collectMessages(int32_t rank) {
   const EdgeIndex &index = dependences.edgeIndex();
-  for (auto [position, task] : llvm::enumerate(schedule.order[rank])) {
+  llvm::ArrayRef<Task> tasks = schedule.order[rank];
+  for (auto [position, task] : llvm::enumerate(tasks)) {
     bool isForward = task.kind == TaskKind::Forward;
     if (!isForward && !task.producesGradient())
       continue;
@@ -144,7 +145,8 @@ void MessageOrder::collectMessages(int32_t rank) {
       message.bytes = ends.bytes;
       message.produced = simulation.times[rank][position].end;
       // What a pair makes is there when both are done.
-      message.producer = static_cast<int32_t>(position) + task.overlapsNext;
+      message.producer =
+          static_cast<int32_t>(endOfPair(tasks, position)) - 1;
       message.wait =
           (isForward ? forwardPosition
                      : gradientPosition)[consumer * schedule.microBatches +
@@ -179,7 +181,7 @@ void MessageOrder::placeReceives(int32_t link) {
 /// the task before it, receives, then waits; nothing that can be posted is
 /// held up by a wait.
 std::vector<RankInstruction> MessageOrder::assemble(int32_t rank) const {
-  const std::vector<Task> &tasks = schedule.order[rank];
+  llvm::ArrayRef<Task> tasks = schedule.order[rank];
   int32_t numTasks = static_cast<int32_t>(tasks.size());
   std::vector<Placed> sends, posts, waits;
   for (int32_t link : linksFrom[rank])
@@ -220,7 +222,7 @@ std::vector<RankInstruction> MessageOrder::assemble(int32_t rank) const {
         emit(InstructionKind::PostReceive, posts[posted++]);
     }
     bool isEnd = position == numTasks;
-    bool isInPair = position > 0 && !isEnd && tasks[position - 1].overlapsNext;
+    bool isInPair = !isEnd && isSecondOfPair(tasks, position);
     for (; !isInPair && sendWaited < sent &&
            (isEnd || sends[sendWaited].position < position);
          ++sendWaited)

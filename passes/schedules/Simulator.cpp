@@ -9,6 +9,7 @@
 #include "passes/schedules/Simulator.h"
 
 #include "passes/schedules/Dependences.h"
+#include "passes/schedules/Pairs.h"
 #include "passes/schedules/StashMeter.h"
 #include "passes/schedules/Story.h"
 
@@ -87,15 +88,15 @@ std::vector<PathStep> Simulation::criticalPath(const Schedule &schedule,
     const TaskTime &time = times[rank][position];
     path.push_back({rank, position, tasks[position], time, 0});
     // Both of a pair start when the first does.
-    int64_t first =
-        position - (position > 0 && tasks[position - 1].overlapsNext);
+    int64_t first = beginOfPair(tasks, position);
     auto waited = llvm::lower_bound(
         idle, std::pair(rank, first), [](const IdleInterval &idle, auto key) {
           return std::pair(idle.rank, idle.nextPosition) < key;
         });
     bool isWaiting = waited != idle.end() && waited->rank == rank &&
                      !waited->atEndOfStep && waited->end == time.start &&
-                     waited->nextPosition <= first + tasks[first].overlapsNext;
+                     waited->nextPosition <
+                         static_cast<int64_t>(endOfPair(tasks, first));
     if (!isWaiting) {
       position = first - 1;
       continue;
@@ -292,12 +293,11 @@ Timeline::Arrival Timeline::latestArrival(const Task &task) const {
 }
 
 void Timeline::visit(int32_t rank, int64_t position) {
-  const std::vector<Task> &tasks = schedule.order[rank];
+  llvm::ArrayRef<Task> tasks = schedule.order[rank];
   const Task &task = tasks[position];
   TaskTime &time = result.times[rank][position];
   // The second of a pair has run with the first.
-  bool isSecond = position > 0 && tasks[position - 1].overlapsNext;
-  if (isSecond) {
+  if (isSecondOfPair(tasks, position)) {
     time = result.times[rank][position - 1];
     publish(task, position, time.end);
     return;
@@ -306,7 +306,7 @@ void Timeline::visit(int32_t rank, int64_t position) {
   Arrival latest = latestArrival(task);
   int64_t next = position;
   double seconds = costs.secondsOf(task);
-  if (task.overlapsNext) {
+  if (isFirstOfPair(tasks, position)) {
     const Task &partner = tasks[position + 1];
     Arrival other = latestArrival(partner);
     if (other.ready > latest.ready) {

@@ -8,6 +8,7 @@
 #ifndef PIPEWRIGHT_PASSES_SCHEDULES_STASHMETER_H
 #define PIPEWRIGHT_PASSES_SCHEDULES_STASHMETER_H
 
+#include "passes/schedules/Pairs.h"
 #include "passes/schedules/Simulator.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -35,9 +36,9 @@ public:
   }
   /// The task at a position, which may be one of a pair.
   void runAt(llvm::ArrayRef<Task> tasks, size_t position) {
-    if (tasks[position].overlapsNext)
+    if (isFirstOfPair(tasks, position))
       runPair(tasks[position], tasks[position + 1]);
-    else if (position == 0 || !tasks[position - 1].overlapsNext)
+    else if (!isSecondOfPair(tasks, position))
       run(tasks[position]);
   }
 

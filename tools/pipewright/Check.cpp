@@ -39,13 +39,12 @@ struct CheckCommand::Options {
       : file(cl::Positional, cl::desc("FILE.csv|plan.json"), cl::sub(command),
              cl::cat(compileCategory())),
         channels("channels",
-                 cl::desc("Which messages of a rank share a queue: link, "
-                          "direction or rank (all of them)"),
-                 cl::value_desc("LAYOUT"), cl::init("link"), cl::sub(command),
-                 cl::cat(compileCategory())),
+                 cl::desc(channelsHelp()), cl::value_desc("LAYOUT"),
+                 cl::sub(command), cl::cat(compileCategory())),
         buffering("buffering",
-                  cl::desc("Messages that a channel holds: none, a number, or "
-                           "infinite"),
+                  cl::desc("What a directed channel holds: none, a number of "
+                           "messages, bytes:N (NCCL ends small sends early) "
+                           "where the plan knows sizes, or infinite"),
                   cl::value_desc("N"), cl::init("none"), cl::sub(command),
                   cl::cat(compileCategory())),
         memory("memory",
@@ -63,6 +62,14 @@ struct CheckCommand::Options {
                     cl::desc("Write no WAIT_SEND cells, which older PyTorch "
                              "does not know"),
                     cl::sub(command), cl::cat(compileCategory())) {}
+
+  /// Names every layout.
+  static llvm::StringRef channelsHelp() {
+    static const std::string text =
+        "Which messages of a rank share a queue: " + namesOfChannelLayouts() +
+        "; unless given, link for a plan, and for a CSV all that PyTorch uses";
+    return text;
+  }
 
   cl::opt<std::string> file, channels, buffering, memory, write;
   cl::opt<bool> withMessages, noSendWaits;
@@ -115,16 +122,32 @@ static llvm::Expected<MemoryLimit> parseMemory(llvm::StringRef text) {
   return limit;
 }
 
-static llvm::Expected<Channels> parseChannels(llvm::StringRef layout,
-                                              llvm::StringRef buffering) {
-  llvm::Expected<ChannelLayout> parsedLayout = parseChannelLayout(layout);
-  if (!parsedLayout)
-    return refuse("--channels: {0}", llvm::toString(parsedLayout.takeError()));
-  llvm::Expected<Buffering> parsedBuffering = parseBuffering(buffering);
-  if (!parsedBuffering)
-    return refuse("--buffering: {0}",
-                  llvm::toString(parsedBuffering.takeError()));
-  return Channels{*parsedLayout, *parsedBuffering};
+/// The layouts to judge: the one that was asked for, or, of a file in PyTorch's
+/// format, all that PyTorch may run it on, the strictest first.
+static llvm::Expected<std::vector<Channels>>
+parseChannels(llvm::StringRef layout, llvm::StringRef buffering,
+              bool isPyTorch) {
+  llvm::Expected<Buffering> parsed = parseBuffering(buffering);
+  if (!parsed)
+    return refuse("--buffering: {0}", llvm::toString(parsed.takeError()));
+  if (isPyTorch && parsed->bytes != Buffering::unlimited)
+    return refuse("--buffering in bytes needs to know the sizes of messages, "
+                  "which only a plan says; give a number of messages");
+  std::vector<Channels> all;
+  if (layout.empty() && isPyTorch) {
+    for (const ChannelLayoutInfo &info : llvm::reverse(channelLayouts))
+      if (!info.pytorch.empty())
+        all.push_back({info.layout, *parsed});
+    return all;
+  }
+  all.push_back({ChannelLayout::Link, *parsed});
+  if (layout.empty())
+    return all;
+  llvm::Expected<ChannelLayout> only = parseChannelLayout(layout);
+  if (!only)
+    return refuse("--channels: {0}", llvm::toString(only.takeError()));
+  all[0].layout = *only;
+  return all;
 }
 
 //===----------------------------------------------------------------------===//
@@ -141,12 +164,24 @@ static TaskCosts unitCosts(const Schedule &schedule) {
   return costs;
 }
 
-/// Gives the plan lists of messages, if it has none, and proves them.
-static llvm::Error checkMessages(PlanFile &plan, const Channels &channels) {
+namespace {
+
+/// What was found about the messages on one layout; no refusal is a proof.
+struct Verdict {
+  Channels channels;
+  std::string refusal;
+};
+
+} // namespace
+
+/// Gives the plan lists of messages, if it has none, and judges them on each
+/// layout.
+static llvm::Expected<std::vector<Verdict>>
+judgeMessages(PlanFile &plan, llvm::ArrayRef<Channels> layouts) {
   if (plan.lists.empty()) {
     llvm::Expected<InstructionLists> lists = orderMessages(
         plan.schedule, plan.costs ? *plan.costs : unitCosts(plan.schedule),
-        plan.edges, channels.layout);
+        plan.edges, layouts[0].layout);
     if (!lists)
       return lists.takeError();
     plan.lists = std::move(*lists);
@@ -156,10 +191,17 @@ static llvm::Error checkMessages(PlanFile &plan, const Channels &channels) {
   std::vector<StageEdge> edges = plan.edges;
   if (edges.empty())
     edges = linearEdges(plan.schedule.stages, 0, plan.schedule.copies);
-  return checkInstructions(
-      plan.lists,
-      [&](const Transfer &transfer) { return transferName(transfer, edges); },
-      channels);
+  std::vector<Verdict> verdicts;
+  for (const Channels &channels : layouts) {
+    llvm::Error error = checkInstructions(
+        plan.lists,
+        [&](const Transfer &transfer) { return transferName(transfer, edges); },
+        channels);
+    if (error && layouts.size() == 1)
+      return error;
+    verdicts.push_back({channels, llvm::toString(std::move(error))});
+  }
+  return verdicts;
 }
 
 /// A limit of stashes, told with the task that goes over it.
@@ -247,28 +289,62 @@ static int64_t mostVersions(const Schedule &schedule) {
 }
 
 /// How long a step takes, first if messages never wait for each other, then
-/// with what the order of messages costs on these channels.
+/// with what the order of messages costs on the channels where it is proven.
 static llvm::Error
 printTimes(const PlanFile &plan, const TaskCosts &costs,
-           const Channels &channels, llvm::StringRef costsName,
+           llvm::ArrayRef<Verdict> verdicts, llvm::StringRef costsName,
            llvm::function_ref<std::string(double)> timeToText) {
   llvm::Expected<Simulation> ideal = simulate(plan.schedule, costs, plan.edges);
   if (!ideal)
     return ideal.takeError();
-  llvm::Expected<ChannelSimulation> queued =
-      simulateInstructions(plan.lists, costs, channels);
-  if (!queued)
-    return queued.takeError();
   llvm::outs() << costsName << ": " << timeToText(ideal->globalStepTime)
                << llvm::formatv(", idle {0:F1} % of the time",
-                                100 * meanBubble(*ideal))
-               << "; " << timeToText(queued->globalStepTime)
-               << " with its messages in these queues\n";
+                                100 * meanBubble(*ideal));
+  for (const Verdict &verdict : verdicts) {
+    if (!verdict.refusal.empty())
+      continue;
+    llvm::Expected<ChannelSimulation> queued =
+        simulateInstructions(plan.lists, costs, verdict.channels);
+    if (!queued)
+      return queued.takeError();
+    llvm::outs() << "; " << timeToText(queued->globalStepTime) << " with "
+                 << (verdicts.size() == 1
+                         ? llvm::StringRef("its messages in these queues")
+                         : llvm::StringRef(
+                               infoOf(verdict.channels.layout).description));
+  }
+  llvm::outs() << "\n";
   return llvm::Error::success();
 }
 
+/// One line for each layout.
+static void printVerdicts(const PlanFile &plan,
+                          llvm::ArrayRef<Verdict> verdicts, bool hadLists) {
+  llvm::raw_ostream &os = llvm::outs();
+  if (llvm::all_of(verdicts, [](const auto &v) { return v.refusal.empty(); }))
+    os << "proven: " << counted(messagesIn(plan.lists), "message")
+       << (hadLists ? " in the file's order"
+                    : " in the order of their predicted production")
+       << ", the same at both ends, each there before its use\n";
+  if (verdicts.size() == 1) {
+    os << "proven: no deadlock " << describe(verdicts[0].channels) << "\n";
+    return;
+  }
+  for (const auto &[channels, refusal] : verdicts) {
+    const ChannelLayoutInfo &info = infoOf(channels.layout);
+    os << (refusal.empty() ? "proven" : "refused") << " with "
+       << info.description << " (PyTorch's " << info.pytorch << "): "
+       << (refusal.empty()
+               ? "no deadlock " +
+                     describe({ChannelLayout::Link, channels.buffering})
+               : refusal)
+       << "\n";
+  }
+}
+
 static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
-                               bool hadLists, const Channels &channels) {
+                               bool hadLists,
+                               llvm::ArrayRef<Verdict> verdicts) {
   const PlanFile &plan = file.plan;
   const Schedule &schedule = plan.schedule;
   llvm::Expected<Simulation> unit =
@@ -284,25 +360,36 @@ static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
     os << "note: " << note << "\n";
   os << "proven: each task runs once, on the rank of its stage, after all that "
         "it needs\n";
-  os << "proven: " << counted(messagesIn(plan.lists), "message")
-     << (hadLists ? " in the file's order"
-                  : " in the order of their predicted production")
-     << ", the same at both ends, each there before its use\n";
-  os << "proven: no deadlock " << describe(channels) << "\n";
+  printVerdicts(plan, verdicts, hadLists);
   os << "stashes in flight: " << describePeaks(*unit) << "\n";
   if (schedule.weightRule != WeightRule::Synchronous)
     os << "versions of weights: " << mostVersions(schedule)
        << " at most, of each stage\n";
   if (llvm::Error error =
-          printTimes(plan, unitCosts(schedule), channels,
+          printTimes(plan, unitCosts(schedule), verdicts,
                      "with F = I = W = 1 and B = 2", [](double slots) {
                        return llvm::formatv("{0:F0} slots", slots).str();
                      }))
     return error;
   return plan.costs
-             ? printTimes(plan, *plan.costs, channels, "with the plan's costs",
+             ? printTimes(plan, *plan.costs, verdicts, "with the plan's costs",
                           codegen::formatSeconds)
              : llvm::Error::success();
+}
+
+/// Exit code 1 where a layout was refused, after the report said why.
+static llvm::Error refuseLayouts(llvm::ArrayRef<Verdict> verdicts) {
+  std::vector<std::string> refused;
+  for (const Verdict &verdict : verdicts)
+    if (!verdict.refusal.empty())
+      refused.push_back(infoOf(verdict.channels.layout).description.str());
+  if (refused.empty())
+    return llvm::Error::success();
+  // The report stands above the error, wherever both go.
+  llvm::outs().flush();
+  return refuse("refused with {0}, as told above; --channels LAYOUT asks for "
+                "one layout alone",
+                llvm::join(refused, ", "));
 }
 
 static llvm::Error writeSchedule(PlanFile plan, llvm::StringRef path,
@@ -347,9 +434,11 @@ llvm::Error CheckCommand::run() const {
     return refuse("--with-messages goes with --write, which says where to");
   if (o.noSendWaits && !o.withMessages)
     return refuse("--no-send-waits goes with --with-messages");
-  llvm::Expected<Channels> channels = parseChannels(o.channels, o.buffering);
-  if (!channels)
-    return channels.takeError();
+  bool isPyTorch = llvm::StringRef(o.file).ends_with_insensitive(".csv");
+  llvm::Expected<std::vector<Channels>> layouts =
+      parseChannels(o.channels, o.buffering, isPyTorch);
+  if (!layouts)
+    return layouts.takeError();
   std::optional<MemoryLimit> limit;
   if (o.memory.getNumOccurrences()) {
     llvm::Expected<MemoryLimit> parsed = parseMemory(o.memory);
@@ -367,16 +456,19 @@ llvm::Error CheckCommand::run() const {
   };
   if (llvm::Error error = checkSchedule(plan.schedule, plan.edges))
     return inFile(std::move(error));
-  if (llvm::Error error = checkMessages(plan, *channels))
-    return inFile(std::move(error));
+  llvm::Expected<std::vector<Verdict>> verdicts = judgeMessages(plan, *layouts);
+  if (!verdicts)
+    return inFile(verdicts.takeError());
   if (limit)
     if (llvm::Error error = checkLimit(plan, *limit))
       return inFile(std::move(error));
-  if (llvm::Error error = printReport(*file, o.file, hadLists, *channels))
+  if (llvm::Error error = printReport(*file, o.file, hadLists, *verdicts))
     return inFile(std::move(error));
   if (limit)
     llvm::outs() << "proven: no rank ever keeps more than " << o.memory
                  << (limit->isBytes ? "" : " stashes") << "\n";
+  if (llvm::Error error = refuseLayouts(*verdicts))
+    return inFile(std::move(error));
   if (!o.write.empty())
     return writeSchedule(plan, o.write, o.withMessages, !o.noSendWaits);
   return llvm::Error::success();

@@ -26,6 +26,10 @@
 
 namespace pipewright::schedules {
 
+/// `(0SEND_F1;0RECV_B0)BATCH_P2P`: sends and receives that start together.
+/// PyTorch's own files have no such cell.
+inline constexpr llvm::StringLiteral csvGroupEnd = ")BATCH_P2P";
+
 struct CsvSchedule {
   Schedule schedule;
   /// Of a `compute_comms` file; empty otherwise. Stage s feeds stage s+1, and

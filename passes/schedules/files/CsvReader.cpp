@@ -69,7 +69,7 @@ constexpr Word words[] = {
 
 struct Action {
   ActionKind kind = ActionKind::Ignored;
-  bool overlapsNext = false;
+  bool overlapsNext = false, groupedWithNext = false;
   int32_t stage = 0;
   int32_t microBatch = 0;
   int32_t cell = 0;
@@ -87,6 +87,7 @@ struct Action {
     return kind == ActionKind::WaitSendForward ||
            kind == ActionKind::WaitSendGradient;
   }
+  bool isPost() const { return isSend() || isReceive(); }
   bool isMessage() const { return isSend() || isReceive() || isWait(); }
 
   std::string name() const {
@@ -114,6 +115,7 @@ private:
   llvm::Error readLine(llvm::StringRef line);
   llvm::Error readCell(llvm::StringRef cell, int32_t number);
   llvm::Error readPair(llvm::StringRef cell, int32_t number);
+  llvm::Error readGroup(llvm::StringRef inside, int32_t number);
   llvm::Error readAction(llvm::StringRef cell, int32_t number);
 
   llvm::Error placeStages();
@@ -180,13 +182,34 @@ llvm::Error Reader::readAction(llvm::StringRef cell, int32_t number) {
   return llvm::Error::success();
 }
 
+/// Sends and receives that start together. PyTorch's runtime has them, as
+/// `batch_isend_irecv`, but its format has no word for them.
+llvm::Error Reader::readGroup(llvm::StringRef inside, int32_t number) {
+  llvm::SmallVector<llvm::StringRef> cells;
+  inside.split(cells, ';');
+  for (auto [i, cell] : llvm::enumerate(cells)) {
+    if (llvm::Error error = readAction(cell.trim(), number))
+      return error;
+    if (lines.back().empty() || lines.back().back().cell != number ||
+        !lines.back().back().isPost())
+      return refuseAt(lines.size() - 1, number,
+                      "expects a group of sends and receives, found '{0}'",
+                      text::shortened(cell));
+    lines.back().back().groupedWithNext = i + 1 < cells.size();
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error Reader::readPair(llvm::StringRef cell, int32_t number) {
   auto refusePair = [&] {
     return refuseAt(lines.size() - 1, number,
-                    "expects a pair such as (0F7;7B3)OVERLAP_F_B, found '{0}'",
+                    "expects a pair such as (0F7;7B3)OVERLAP_F_B, or a group "
+                    "such as (0SEND_F7;0RECV_B3)BATCH_P2P, found '{0}'",
                     text::shortened(cell));
   };
   llvm::StringRef inside = cell.drop_front();
+  if (inside.consume_back(csvGroupEnd))
+    return readGroup(inside, number);
   if (!inside.consume_back(")OVERLAP_F_B"))
     return refusePair();
   auto [first, second] = inside.split(';');
@@ -511,6 +534,8 @@ void ListBuilder::addMessage(const Action &action) {
   else
     post(InstructionKind::PostReceive, InstructionKind::WaitReceive, receives,
          message);
+  if (action.groupedWithNext)
+    list.back().groupedWithNext = true;
 }
 
 void ListBuilder::addWaits(const Task &task) {

@@ -134,7 +134,7 @@ static std::string cellOf(const RankInstruction &message) {
 /// before both: posts keep their order, and none of them blocks.
 static llvm::Expected<std::string> lineOf(llvm::ArrayRef<RankInstruction> list,
                                           bool withSendWaits) {
-  std::string line;
+  std::string line, group;
   auto append = [&](const std::string &cell) {
     line += (line.empty() ? "" : ",") + cell;
   };
@@ -154,8 +154,14 @@ static llvm::Expected<std::string> lineOf(llvm::ArrayRef<RankInstruction> list,
                        "gradients of stages, as for tied weights");
     // The wait for a receive is part of its consumer.
     if (instruction.kind != InstructionKind::WaitReceive &&
-        (instruction.kind != InstructionKind::WaitSend || withSendWaits))
-      append(cellOf(instruction));
+        (instruction.kind != InstructionKind::WaitSend || withSendWaits)) {
+      if (instruction.groupedWithNext || !group.empty())
+        group += (group.empty() ? "(" : ";") + cellOf(instruction);
+      if (group.empty())
+        append(cellOf(instruction));
+      else if (!instruction.groupedWithNext)
+        append(std::exchange(group, "") + csvGroupEnd.str());
+    }
   }
   return line;
 }

@@ -41,6 +41,8 @@ private:
   llvm::Error readLists(const Value &value, const Place &place);
   llvm::Error readInstruction(const Value &value, const Place &place,
                               const PlanMessages &messages, int32_t rank);
+  llvm::Error readSingleInstruction(const Value &value, const Place &place,
+                              const PlanMessages &messages, int32_t rank);
   llvm::Error readTimes(const Value &value, const Place &place);
 
   PlanFile &plan;
@@ -416,6 +418,30 @@ static bool readMessage(llvm::StringRef text, RankInstruction &instruction,
 llvm::Error Reader::readInstruction(const Value &value, const Place &place,
                                     const PlanMessages &messages,
                                     int32_t rank) {
+  std::optional<llvm::StringRef> text = value.getAsString();
+  if (!text || !text->contains(planPairSeparator))
+    return readSingleInstruction(value, place, messages, rank);
+  // A group of posts.
+  llvm::SmallVector<llvm::StringRef> parts;
+  text->split(parts, planPairSeparator);
+  std::vector<RankInstruction> &list = plan.lists[rank];
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    if (llvm::Error error =
+            readSingleInstruction(Value(part), place, messages, rank))
+      return error;
+    if (list.back().kind != InstructionKind::PostSend &&
+        list.back().kind != InstructionKind::PostReceive)
+      return refuseAt(place, "expects a group of sends and receives, found {0}",
+                      show(value));
+    list.back().groupedWithNext = i + 1 < parts.size();
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Reader::readSingleInstruction(const Value &value,
+                                          const Place &place,
+                                          const PlanMessages &messages,
+                                          int32_t rank) {
   std::vector<RankInstruction> &list = plan.lists[rank];
   std::optional<llvm::StringRef> text = value.getAsString();
   auto [word, rest] = text.value_or("").split(' ');

@@ -82,6 +82,8 @@ static std::string messageToJson(const RankInstruction &message,
           .str();
   std::optional<RankInstruction> implied =
       messages.find(message.kind, transfer, rank);
+  if (implied)
+    implied->groupedWithNext = message.groupedWithNext;
   if (!implied || *implied != message)
     text += llvm::formatv("{0}{1}{2}{3}", planRankWord, message.peer,
                           planBytesWord, message.bytes)
@@ -94,11 +96,17 @@ static Value listsToJson(const PlanFile &plan) {
   Array ranks;
   for (auto [rank, list] : llvm::enumerate(plan.lists)) {
     Array texts;
-    for (const RankInstruction &instruction : list)
-      texts.push_back(instruction.kind == InstructionKind::Task
-                          ? instruction.task.name()
-                          : messageToJson(instruction, messages,
-                                          static_cast<int32_t>(rank)));
+    std::string text;
+    for (const RankInstruction &instruction : list) {
+      text += instruction.kind == InstructionKind::Task
+                  ? instruction.task.name()
+                  : messageToJson(instruction, messages,
+                                  static_cast<int32_t>(rank));
+      if (instruction.groupedWithNext)
+        text += planPairSeparator;
+      else
+        texts.push_back(std::exchange(text, ""));
+    }
     ranks.push_back(std::move(texts));
   }
   return ranks;

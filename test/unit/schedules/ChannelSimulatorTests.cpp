@@ -381,6 +381,6 @@ TEST(DeferredReceives, Deadlock) {
           isSafe = false;
         EXPECT_EQ(isSafe, message.empty())
             << each.policy << ", " << ranks << " ranks, "
-            << nameOf(layouts[i]).str() << ": " << message;
+            << infoOf(layouts[i]).name.str() << ": " << message;
       }
 }

@@ -179,8 +179,7 @@ TEST(Csv, MessagesInWrongPlacesAreTheCheckersMatter) {
 }
 
 TEST(Csv, WrittenMessagesAreReadBack) {
-  for (ChannelLayout layout :
-       {ChannelLayout::Link, ChannelLayout::Direction, ChannelLayout::Rank}) {
+  for (const auto &[layout, name, description, pytorch] : channelLayouts) {
     Schedule schedule = buildSchedule("dualpipev", 3, 6, 8);
     TaskCosts costs = TaskCosts::uniform(schedule.stages);
     InstructionLists lists =
@@ -230,14 +229,18 @@ TEST(Csv, ErrorsNameLineAndCell) {
                 "kind, micro-batch; kinds are F, B, I, W, SEND_F, RECV_F, "
                 "SEND_B, RECV_B), found '\\x01\\xfe'"},
            Case{"0F0,(0F1;0B0)\n", "plan.csv:1: cell 2: expects a pair such as "
-                                   "(0F7;7B3)OVERLAP_F_B, found '(0F1;0B0)'"},
+                                   "(0F7;7B3)OVERLAP_F_B, or a group such as "
+                                   "(0SEND_F7;0RECV_B3)BATCH_P2P, found "
+                                   "'(0F1;0B0)'"},
            Case{"0F0,(0F1)OVERLAP_F_B\n",
                 "plan.csv:1: cell 2: expects an action such as 0F1 (stage, "
                 "kind, micro-batch; kinds are F, B, I, W, SEND_F, RECV_F, "
                 "SEND_B, RECV_B), found ''"},
            Case{"0F0,(0F1;0SEND_F0)OVERLAP_F_B\n",
                 "plan.csv:1: cell 2: expects a pair such as "
-                "(0F7;7B3)OVERLAP_F_B, found '(0F1;0SEND_F0)OVERLAP_F_B'"},
+                "(0F7;7B3)OVERLAP_F_B, or a group such as "
+                "(0SEND_F7;0RECV_B3)BATCH_P2P, found "
+                "'(0F1;0SEND_F0)OVERLAP_F_B'"},
            Case{"0F0,0B0\n1F0,0B1\n",
                 "plan.csv:2: cell 2: '0B1' runs stage 0, which is on rank 0 "
                 "(line 1); expects each stage on one rank"},

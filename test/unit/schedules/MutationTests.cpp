@@ -183,6 +183,9 @@ public:
 
   bool succeed(Random &random) {
     int ranks = static_cast<int>(lists.size());
+    for (const std::vector<RankInstruction> &list : lists)
+      for (size_t i = 0; i < list.size(); ++i)
+        wrong |= !standsTogether(list, i);
     for (bool moved = true; moved && !wrong;) {
       moved = false;
       // Ranks and queues take turns at random.
@@ -221,7 +224,7 @@ private:
   using Key = std::tuple<TransferKind, int, int>;
   struct Post {
     RankInstruction instruction;
-    bool moved = false, waited = false;
+    bool moved = false, left = false, waited = false;
   };
   /// From, to and, where directions have their own communicators, which.
   using Channel = std::tuple<int, int, int>;
@@ -232,6 +235,21 @@ private:
   static bool goesOut(InstructionKind kind) {
     return kind == InstructionKind::PostSend ||
            kind == InstructionKind::WaitSend;
+  }
+
+  /// The tasks of a pair, and the posts of a group.
+  static bool standsTogether(const std::vector<RankInstruction> &list,
+                             size_t i) {
+    auto isPostAt = [&](size_t at) {
+      return at < list.size() &&
+             (list[at].kind == InstructionKind::PostSend ||
+              list[at].kind == InstructionKind::PostReceive);
+    };
+    if (list[i].kind == InstructionKind::Task)
+      return !list[i].task.overlapsNext ||
+             (i + 1 < list.size() &&
+              list[i + 1].kind == InstructionKind::Task);
+    return !list[i].groupedWithNext || (isPostAt(i) && isPostAt(i + 1));
   }
 
   bool crosses(const StageEdge &edge, TransferKind kind) const {
@@ -256,6 +274,8 @@ private:
     int communicator = communicatorOf(instruction.transfer);
     if (channels.layout == ChannelLayout::Link)
       return {rank, instruction.peer, goesOut(instruction.kind)};
+    if (channels.layout == ChannelLayout::Pair)
+      return {rank, instruction.peer};
     return {rank, communicator};
   }
 
@@ -271,6 +291,11 @@ private:
     } else if (instruction.kind == InstructionKind::PostSend ||
                instruction.kind == InstructionKind::PostReceive) {
       post(rank, instruction);
+      // All of a group before anything else happens.
+      if (instruction.groupedWithNext && !wrong) {
+        ++at[rank];
+        return step(rank);
+      }
     } else if (!wait(rank, instruction)) {
       return false;
     }
@@ -305,8 +330,15 @@ private:
               ? !tasks.isDone(TaskKind::Forward, edge.from, transfer.microBatch)
               : !tasks.hasGradient(edge.to, transfer.microBatch);
     }
-    queues[queueOf(rank, instruction)].push_back(posts[rank].size());
+    // A group is one entry of each queue that it is in.
+    auto &queue = queues[queueOf(rank, instruction)];
+    if (!groupsOpen.insert(queueOf(rank, instruction)).second)
+      queue.back().push_back(posts[rank].size());
+    else
+      queue.push_back({posts[rank].size()});
     posts[rank].push_back({instruction});
+    if (!instruction.groupedWithNext)
+      groupsOpen.clear();
   }
 
   bool wait(int rank, const RankInstruction &instruction) {
@@ -316,7 +348,7 @@ private:
           channelOf(rank, post.instruction) != channelOf(rank, instruction))
         continue;
       wrong |= !(post.instruction.transfer == instruction.transfer);
-      if (wrong || !post.moved)
+      if (wrong || !post.left)
         return false;
       post.waited = true;
       if (!out)
@@ -330,46 +362,80 @@ private:
   /// Moves one message at the head of a queue of this rank, if one can move.
   bool moveSomeMessage(int rank) {
     for (auto &[name, queue] : queues)
-      if (name[0] == rank && !queue.empty() && moveHead(rank, queue))
-        return true;
+      if (name[0] == rank && !queue.empty())
+        for (size_t number : queue.front())
+          if (isNext(rank, queue.front(), number) &&
+              moveOne(rank, queue, posts[rank][number]))
+            return true;
     return false;
   }
 
-  bool moveHead(int rank, std::deque<size_t> &queue) {
-    Post &own = posts[rank][queue.front()];
+  /// Whether a post of a group is the oldest of its channel that is left.
+  bool isNext(int rank, const std::vector<size_t> &group, size_t number) const {
+    const RankInstruction &own = posts[rank][number].instruction;
+    for (size_t other : group) {
+      const Post &post = posts[rank][other];
+      if (!post.moved &&
+          goesOut(post.instruction.kind) == goesOut(own.kind) &&
+          channelOf(rank, post.instruction) == channelOf(rank, own))
+        return other == number;
+    }
+    return false;
+  }
+
+  void finish(int rank, std::deque<std::vector<size_t>> &queue, Post &post) {
+    post.moved = true;
+    for (size_t number : queue.front())
+      if (!posts[rank][number].moved)
+        return;
+    for (size_t number : queue.front())
+      posts[rank][number].left = true;
+    queue.pop_front();
+  }
+
+  bool moveOne(int rank, std::deque<std::vector<size_t>> &queue, Post &own) {
     bool out = goesOut(own.instruction.kind);
     std::deque<RankInstruction> &buffer =
         buffers[channelOf(rank, own.instruction)];
-    if (channels.buffering.messages > 0) {
-      if (out) {
-        if (static_cast<int64_t>(buffer.size()) >= channels.buffering.messages)
-          return false;
-        buffer.push_back(own.instruction);
-      } else {
-        if (buffer.empty())
-          return false;
-        match(buffer.front(), own.instruction);
-        buffer.pop_front();
-      }
+    int64_t size = own.instruction.bytes, held = 0;
+    for (const RankInstruction &each : buffer)
+      held += each.bytes;
+    bool isBuffered =
+        channels.buffering.messages > 0 && size <= channels.buffering.bytes;
+    if (out && isBuffered) {
+      if (static_cast<int64_t>(buffer.size()) >= channels.buffering.messages ||
+          held > channels.buffering.bytes - size)
+        return false;
+      buffer.push_back(own.instruction);
+    } else if (!out && !buffer.empty()) {
+      match(buffer.front(), own.instruction);
+      buffer.pop_front();
+    } else if (!buffer.empty() || (!out && isBuffered)) {
+      return false;
     } else {
       int peer = own.instruction.peer;
       RankInstruction wanted = own.instruction;
       wanted.peer = rank;
       wanted.kind =
           out ? InstructionKind::PostReceive : InstructionKind::PostSend;
-      std::deque<size_t> &across = queues[queueOf(peer, wanted)];
+      std::deque<std::vector<size_t>> &across =
+          queues[queueOf(peer, wanted)];
       if (across.empty())
         return false;
-      Post &other = posts[peer][across.front()];
-      if (other.instruction.peer != rank ||
-          goesOut(other.instruction.kind) == out)
+      auto found = llvm::find_if(across.front(), [&](size_t number) {
+        const Post &other = posts[peer][number];
+        return other.instruction.peer == rank && !other.moved &&
+               goesOut(other.instruction.kind) != out &&
+               communicatorOf(other.instruction.transfer) ==
+                   communicatorOf(own.instruction.transfer);
+      });
+      if (found == across.front().end())
         return false;
+      Post &other = posts[peer][*found];
       match(own.instruction, other.instruction);
-      other.moved = true;
-      across.pop_front();
+      finish(peer, across, other);
     }
-    own.moved = true;
-    queue.pop_front();
+    finish(rank, queue, own);
     return true;
   }
 
@@ -398,7 +464,8 @@ private:
   void compute(int rank, const Task &task) {
     const std::vector<Task> &order = schedule.order[rank];
     size_t &next = numTasks[rank];
-    if (next == order.size() || !(order[next] == task) || !isFed(task)) {
+    if (next == order.size() || !(order[next] == task) || !isFed(task) ||
+        order[next].overlapsNext != task.overlapsNext) {
       wrong = true;
       return;
     }
@@ -421,7 +488,9 @@ private:
   std::vector<size_t> at, numTasks;
   std::vector<std::vector<Post>> posts;
   /// Numbers of posts, by rank and queue.
-  std::map<std::vector<int>, std::deque<size_t>> queues;
+  std::map<std::vector<int>, std::deque<std::vector<size_t>>> queues;
+  /// Those that the group being posted has an entry of.
+  std::set<std::vector<int>> groupsOpen;
   std::map<Channel, std::deque<RankInstruction>> buffers;
   std::set<Key> sent, received;
   bool wrong = false;
@@ -514,6 +583,11 @@ void deferReceives(std::vector<RankInstruction> &list) {
   list = changed;
 }
 
+bool isPost(const RankInstruction &instruction) {
+  return instruction.kind == InstructionKind::PostSend ||
+         instruction.kind == InstructionKind::PostReceive;
+}
+
 /// Breaks lists in any way, or only in ways that keep what is sent to whom.
 void mutate(InstructionLists &lists, bool keepsMessages, Random &random) {
   int ranks = static_cast<int>(lists.size());
@@ -521,7 +595,7 @@ void mutate(InstructionLists &lists, bool keepsMessages, Random &random) {
   if (list.empty())
     return;
   int i = below(random, list.size()), j = below(random, list.size());
-  switch (keepsMessages ? 8 + below(random, 5) : below(random, 17)) {
+  switch (keepsMessages ? 8 + below(random, 6) : below(random, 17)) {
   case 0:
     list.erase(list.begin() + i);
     break;
@@ -573,6 +647,11 @@ void mutate(InstructionLists &lists, bool keepsMessages, Random &random) {
                   list.begin() + high + 1);
     break;
   }
+  case 12: // Posts in a row start together, most of them.
+    for (size_t at = 0; at + 1 < list.size(); ++at)
+      if (isPost(list[at]) && isPost(list[at + 1]) && below(random, 3))
+        list[at].groupedWithNext = true;
+    break;
   default: { // Neighbours: what most often stays right.
     int next = std::min<int>(i + 1, list.size() - 1);
     std::swap(list[i], list[next]);
@@ -621,10 +700,13 @@ std::vector<StageEdge> edgesOf(const Schedule &schedule, Random &random) {
 TEST(Checker, AgreesWithPlainExecutionOnMutatedLists) {
   Random random(7);
   const std::vector<Schedule> &schedules = goodSchedules();
-  const ChannelLayout layouts[] = {
-      ChannelLayout::Link, ChannelLayout::Direction, ChannelLayout::Rank};
-  const Buffering bufferings[] = {Buffering::none(), Buffering{1}, Buffering{2},
-                                  Buffering::infinite()};
+  const Buffering bufferings[] = {
+      Buffering::none(),      Buffering{1},
+      Buffering{2},           Buffering::ofBytes(4),
+      Buffering::ofBytes(12), Buffering::infinite()};
+  auto anyLayout = [&] {
+    return channelLayouts[below(random, std::size(channelLayouts))].layout;
+  };
   int accepted = 0, refused = 0, deadlocks = 0;
   for (int round = 0; round < 10000; ++round) {
     const Schedule &schedule = schedules[below(random, schedules.size())];
@@ -632,10 +714,9 @@ TEST(Checker, AgreesWithPlainExecutionOnMutatedLists) {
     TaskCosts costs = TaskCosts::uniform(schedule.stages);
     costs.linkLatency = 0.5 * below(random, 3);
     // The lists may be made for another layout than they are run on.
-    Channels channels = {layouts[below(random, 3)],
-                         bufferings[below(random, 4)]};
-    ChannelLayout madeFor =
-        below(random, 4) ? channels.layout : layouts[below(random, 3)];
+    Channels channels = {anyLayout(),
+                         bufferings[below(random, std::size(bufferings))]};
+    ChannelLayout madeFor = below(random, 4) ? channels.layout : anyLayout();
     InstructionLists lists =
         valueOf(orderMessages(schedule, costs, edges, madeFor));
     bool keepsMessages = below(random, 2);

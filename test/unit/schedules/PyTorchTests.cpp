@@ -87,9 +87,62 @@ TEST(PyTorchSchedules, AreReadAndProven) {
       continue;
     EXPECT_EQ(messageOf(checkDataFlow(csv.schedule, csv.lists)), "");
     // One global order of all messages: safe on any channels.
-    for (ChannelLayout layout :
-         {ChannelLayout::Link, ChannelLayout::Direction, ChannelLayout::Rank})
+    for (const auto &[layout, name, description, pytorch] : channelLayouts)
       EXPECT_EQ(messageOf(checkInstructions(csv.lists, {layout, {}})), "");
+  }
+}
+
+/// The texts of all files of a folder.
+std::map<std::string, std::string> refusedFiles(llvm::StringRef folder) {
+  std::map<std::string, std::string> texts;
+  std::error_code error;
+  std::string path = PIPEWRIGHT_TEST_INPUTS "/schedules/" + folder.str();
+  for (llvm::sys::fs::directory_iterator it(path, error), end;
+       it != end && !error; it.increment(error)) {
+    auto buffer = llvm::MemoryBuffer::getFile(it->path());
+    EXPECT_TRUE(bool(buffer)) << it->path();
+    texts[llvm::sys::path::filename(it->path()).str()] =
+        (*buffer)->getBuffer().str();
+  }
+  return texts;
+}
+
+// Receives that `defer_pp_recv` puts next to their consumers come in another
+// order than they were sent, wherever activations and gradients share a link.
+TEST(PyTorchSchedules, DeferredReceivesTakeTheWrongMessages) {
+  std::map<std::string, std::string> files = refusedFiles("deferred");
+  EXPECT_EQ(21u, files.size());
+  for (const auto &[name, text] : files) {
+    SCOPED_TRACE(name);
+    CsvSchedule csv = valueOf(parseCsv(text, name));
+    EXPECT_EQ("", messageOf(checkSchedule(csv.schedule)));
+    for (ChannelLayout layout :
+         {ChannelLayout::Link, ChannelLayout::Pair, ChannelLayout::Rank})
+      for (Buffering buffering : {Buffering::none(), Buffering::infinite()}) {
+        std::string message =
+            messageOf(checkInstructions(csv.lists, {layout, buffering}));
+        EXPECT_NE(std::string::npos, message.find(" is sent as "));
+        EXPECT_NE(std::string::npos, message.find("which no buffering mends"));
+      }
+  }
+}
+
+TEST(PyTorchSchedules, ProgramsOfIssue172668HangInSharedQueues) {
+  std::map<std::string, std::string> files = refusedFiles("issue-172668");
+  EXPECT_EQ(2u, files.size());
+  for (const auto &[name, text] : files) {
+    SCOPED_TRACE(name);
+    CsvSchedule csv = valueOf(parseCsv(text, name));
+    EXPECT_EQ("", messageOf(checkDataFlow(csv.schedule, csv.lists)));
+    EXPECT_EQ("", messageOf(checkInstructions(csv.lists)));
+    for (ChannelLayout layout : {ChannelLayout::Pair, ChannelLayout::Rank}) {
+      std::string message =
+          messageOf(checkInstructions(csv.lists, {layout, {}}));
+      EXPECT_EQ(0u, message.find("deadlock without buffering, one queue per "))
+          << message;
+      EXPECT_EQ("", messageOf(checkInstructions(
+                        csv.lists, {layout, Buffering::infinite()})));
+    }
   }
 }
 

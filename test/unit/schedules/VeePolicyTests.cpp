@@ -491,9 +491,7 @@ TEST(VeePolicies, AreSafeForAnyTaskTimes) {
         linearEdges(schedule.stages, /*bytes=*/1, schedule.copies);
     for (int i = 0; i < 2; ++i) {
       TaskCosts costs = randomCosts(schedule, random);
-      for (ChannelLayout layout :
-           {ChannelLayout::Link, ChannelLayout::Direction,
-            ChannelLayout::Rank}) {
+      for (const auto &[layout, name, description, pytorch] : channelLayouts) {
         InstructionLists lists =
             valueOf(orderMessages(schedule, costs, edges, layout));
         EXPECT_EQ("", messageOf(checkInstructions(lists, {layout, {}})));
