@@ -47,8 +47,8 @@ void fuzz::checkPlan(PlanFile plan) {
       plan.costs ? *plan.costs : TaskCosts::uniform(plan.schedule.stages, 1, 2);
   if (!textOf(prove(plan, costs)).empty())
     return;
-  for (ChannelLayout layout : {ChannelLayout::Direction, ChannelLayout::Rank})
-    textOf(checkInstructions(plan.lists, Channels{layout}));
+  for (const ChannelLayoutInfo &info : channelLayouts)
+    textOf(checkInstructions(plan.lists, Channels{info.layout}));
   textOf(checkMemory(plan.schedule, costs, 2, plan.edges));
   if (auto ideal = simulate(plan.schedule, costs, plan.edges); !ideal)
     textOf(ideal.takeError());
