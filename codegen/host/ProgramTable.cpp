@@ -49,6 +49,7 @@ static std::string bufferText(pipe::BufferAttr buffer) {
 static StringRef wordFor(nn::WeightRole role) {
   switch (role) {
   case nn::WeightRole::Parameter:
+  case nn::WeightRole::Frozen:
     return "Role::Parameter";
   case nn::WeightRole::State:
     return "Role::State";
@@ -77,7 +78,8 @@ static LogicalResult writeWeight(llvm::raw_ostream &os,
   os << "      {.name = " << text::stringLiteral(nn::fileNameOf(weight))
      << ", .buffer = " << bufferText(inFile(place.getBuffer()))
      << ", .shape = \"" << joinSizes(type.getShape(), "x") << "\"";
-  if (weight.getRole() != nn::WeightRole::Parameter)
+  // A program tells a frozen weight by its having no gradient.
+  if (!weight.isLearned())
     os << ", .role = " << wordFor(weight.getRole());
   if (!place.getOwner())
     os << ", .owner = false";

@@ -13,7 +13,8 @@ include "mlir/IR/EnumAttr.td"
 def NN_WeightRole : I32Enum<"WeightRole", "what a weight is for", [
     I32EnumCase<"Parameter", 0, "parameter">,
     I32EnumCase<"State", 1, "state">,
-    I32EnumCase<"Constant", 2, "constant">
+    I32EnumCase<"Constant", 2, "constant">,
+    I32EnumCase<"Frozen", 3, "frozen">
   ]> {
   let cppNamespace = "::pipewright::nn";
 }

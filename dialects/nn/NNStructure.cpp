@@ -62,9 +62,9 @@ LogicalResult WeightOp::verify() {
   // (C2)
   if (getFileRows()) {
     int64_t rank = getTensorType().getRank();
-    if (getRole() != WeightRole::Parameter || rank < 1 || rank > 2)
-      return emitOpError(
-          "expects 'file_rows' only for a parameter of rank 1 or 2");
+    if (!isLearned() || rank < 1 || rank > 2)
+      return emitOpError("expects 'file_rows' only for a parameter or frozen "
+                         "weight of rank 1 or 2");
     int64_t rows = getTensorType().getDimSize(0);
     if (*getFileRows() < 1 || *getFileRows() > static_cast<uint64_t>(rows))
       return emitOpError("expects 1 to ")
@@ -93,9 +93,19 @@ ParameterOp::verifySymbolUses(SymbolTableCollection &symbolTables) {
   if (!isWorkingCopy())
     return verifyWeightUse(*this, getWeightAttr(), type, std::nullopt,
                            symbolTables);
-  return verifyWeightUse(*this, getWeightAttr(),
-                         f32TensorOf(getContext(), type.getShape()),
-                         WeightRole::Parameter, symbolTables);
+  if (failed(verifyWeightUse(*this, getWeightAttr(),
+                             f32TensorOf(getContext(), type.getShape()),
+                             std::nullopt, symbolTables)))
+    return failure();
+  WeightOp weight = lookupWeight(*this, getWeightAttr(), symbolTables);
+  if (weight.isLearned())
+    return success();
+  InFlightDiagnostic error = emitOpError("expects weight '")
+                             << getWeight()
+                             << "' to have role parameter or frozen, but got "
+                             << stringifyWeightRole(weight.getRole());
+  error.attachNote(weight.getLoc()) << "the weight is here";
+  return error;
 }
 
 void ParameterOp::getAsmResultNames(OpAsmSetValueNameFn setNameFn) {

@@ -17,7 +17,10 @@ def NN_WeightOp : NN_Op<"weight", [Symbol]> {
   let description = [{
     The symbol is the tensor's key in the weights file. The role says how it
     lives: a `parameter` is trained, a `state` is written by the model and
-    saved but not trained (running statistics), a `constant` is frozen data.
+    saved but not trained (running statistics), a `constant` is data that no
+    model ever trains (a table of sines), and a `frozen` weight is a parameter
+    that the user does not want to be trained: it is computed with as a
+    parameter is, in bf16 too, but has no gradient.
 
     With `file_rows` the file has only so many rows of it: along the first
     dimension. The others begin as zeros, and get no gradient but zeros.
@@ -26,9 +29,9 @@ def NN_WeightOp : NN_Op<"weight", [Symbol]> {
     `[O, kh, kw, C]`; in every file it is `[O, C, kh, kw]`.
 
     Constraints:
-    - (C1) a `parameter` or `state` has element type f32.
-    - (C2) only a `parameter` of rank 1 or 2 has `file_rows`, at least 1 and at most
-      as many as the tensor has.
+    - (C1) a `parameter`, `frozen` weight or `state` has element type f32.
+    - (C2) only a `parameter` or `frozen` weight of rank 1 or 2 has `file_rows`, at
+      least 1 and at most as many as the tensor has.
     - (C3) with `channels_last` the rank is 4.
 
     Example:
@@ -57,6 +60,11 @@ def NN_WeightOp : NN_Op<"weight", [Symbol]> {
     }
     /// As it stands in files: perhaps fewer rows, or another order.
     ::mlir::RankedTensorType getFileType();
+    /// Whether the model learns it, now or when the user lets it.
+    bool isLearned() {
+      return getRole() == WeightRole::Parameter ||
+             getRole() == WeightRole::Frozen;
+    }
   }];
   let hasVerifier = 1;
 }
@@ -72,8 +80,8 @@ def NN_ParameterOp : NN_Op<"parameter", [
     Constraints:
     - (C1) the symbol names an `nn.weight`.
     - (C2) the result type is the weight's type, or that with element type
-      bf16 for a weight whose role is `parameter`: its working copy, which is
-      rounded whenever the weight is updated.
+      bf16 for a weight whose role is `parameter` or `frozen`: its working
+      copy, which is rounded whenever the weight is updated.
 
     Example:
 

@@ -152,7 +152,7 @@ Value Lowering::converted(OpOperand &use, Type element) {
 
 void Lowering::lowerParameter(ParameterOp read) {
   auto weight = table.lookup<WeightOp>(read.getWeight());
-  if (weight && weight.getRole() == WeightRole::Parameter)
+  if (weight && weight.isLearned())
     read.getResult().setType(
         RankedTensorType::get(read.getResult().getType().getShape(), bf16));
 }

@@ -84,9 +84,9 @@ std::string NNPadVocabulary::addWeight(Head &head, Value value) {
   auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
       read, read.getWeightAttr());
   std::string named = ("weight '" + read.getWeight() + "' ").str();
-  if (weight.getRole() != WeightRole::Parameter)
-    return named + "is not trained, and only parameters can have other sizes "
-                   "in files";
+  if (!weight.isLearned())
+    return named + "is not a parameter, and only parameters can have other "
+                   "sizes in files";
   if (!mayGrow(weight))
     return named + "is read by more than that layer and embeddings, which "
                    "would see the zeros";

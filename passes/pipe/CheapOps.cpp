@@ -23,13 +23,23 @@ bool isView(Operation *op) {
   return isa<nn::ViewOpInterface, nn::BroadcastToOp>(op);
 }
 
-bool readsTrainedWeight(Operation *op, SymbolTableCollection &symbolTables) {
+/// The weight that `op` reads; null if it reads none.
+static nn::WeightOp weightReadBy(Operation *op,
+                                 SymbolTableCollection &symbolTables) {
   auto parameter = dyn_cast<nn::ParameterOp>(op);
-  if (!parameter)
-    return false;
-  nn::WeightOp weight =
-      nn::lookupWeight(op, parameter.getWeightAttr(), symbolTables);
+  return parameter ? nn::lookupWeight(op, parameter.getWeightAttr(),
+                                      symbolTables)
+                   : nn::WeightOp();
+}
+
+bool readsTrainedWeight(Operation *op, SymbolTableCollection &symbolTables) {
+  nn::WeightOp weight = weightReadBy(op, symbolTables);
   return weight && weight.getRole() == nn::WeightRole::Parameter;
+}
+
+bool readsLearnedWeight(Operation *op, SymbolTableCollection &symbolTables) {
+  nn::WeightOp weight = weightReadBy(op, symbolTables);
+  return weight && weight.isLearned();
 }
 
 } // namespace pipewright::pipe

@@ -24,6 +24,11 @@ bool isView(mlir::Operation *op);
 bool readsTrainedWeight(mlir::Operation *op,
                         mlir::SymbolTableCollection &symbolTables);
 
+/// Whether `op` reads a weight that is trained or frozen: what is decided by
+/// it does not change when the user freezes something.
+bool readsLearnedWeight(mlir::Operation *op,
+                        mlir::SymbolTableCollection &symbolTables);
+
 } // namespace pipewright::pipe
 
 #endif // PIPEWRIGHT_PASSES_PIPE_CHEAPOPS_H

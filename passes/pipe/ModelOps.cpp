@@ -17,9 +17,9 @@ bool ModelOps::mayRepeat(Operation *op, const ValueOrigin &origin) const {
     return true;
   if (!isElementOp(op) || !origin.placed.empty())
     return false;
-  // Arithmetic on a trained weight and an input is part of the model proper:
+  // Arithmetic on a learned weight and an input is part of the model proper:
   // repeating it would repeat its gradient too.
-  return !(origin.readsModelInput && !origin.trained.empty());
+  return !(origin.readsModelInput && !origin.learned.empty());
 }
 
 LogicalResult ModelOps::analyze() {
@@ -54,11 +54,11 @@ LogicalResult ModelOps::analyze() {
     for (Value operand : op.getOperands()) {
       const ValueOrigin &from = originOf(operand);
       origin.placed.insert_range(from.placed);
-      origin.trained.insert_range(from.trained);
+      origin.learned.insert_range(from.learned);
       origin.readsModelInput |= from.readsModelInput;
     }
-    if (readsTrainedWeight(&op, symbolTables))
-      origin.trained.insert(cast<nn::ParameterOp>(op));
+    if (readsLearnedWeight(&op, symbolTables))
+      origin.learned.insert(cast<nn::ParameterOp>(op));
     if (mayRepeat(&op, origin)) {
       repeated.insert(&op);
       for (Value result : op.getResults())

@@ -20,8 +20,8 @@ namespace pipewright::pipe {
 struct ValueOrigin {
   /// Results of placed ops.
   llvm::SmallSetVector<mlir::Value, 1> placed;
-  /// Reads of trained weights.
-  llvm::SmallSetVector<nn::ParameterOp, 1> trained;
+  /// Reads of weights that are trained or frozen.
+  llvm::SmallSetVector<nn::ParameterOp, 1> learned;
   bool readsModelInput = false;
 };
 

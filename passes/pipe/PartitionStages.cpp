@@ -67,7 +67,7 @@ StageGraph buildGraph(const ModelOps &model, Balance balance,
       for (Value source : origin.placed)
         values[source].lastUser = number;
       if (balance == Balance::Parameters)
-        for (nn::ParameterOp parameter : origin.trained) {
+        for (nn::ParameterOp parameter : origin.learned) {
           auto [it, isNew] = weights.insert(
               {parameter.getWeightAttr(), graph.weightCosts.size()});
           if (isNew)

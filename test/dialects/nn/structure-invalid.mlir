@@ -7,12 +7,12 @@ nn.weight @weight_c1 role = parameter : tensor<4xi64>
 
 // -----
 
-// expected-error @below {{expects 'file_rows' only for a parameter of rank 1 or 2}}
+// expected-error @below {{expects 'file_rows' only for a parameter or frozen weight of rank 1 or 2}}
 nn.weight @weight_c2_role role = constant file_rows = 3 : tensor<4xf32>
 
 // -----
 
-// expected-error @below {{expects 'file_rows' only for a parameter of rank 1 or 2}}
+// expected-error @below {{expects 'file_rows' only for a parameter or frozen weight of rank 1 or 2}}
 nn.weight @weight_c2_rank role = parameter file_rows = 3 : tensor<4x2x2xf32>
 
 // -----
@@ -113,11 +113,11 @@ func.func @accumulate_gradient_c2_type(%g: tensor<5xf32>) {
 
 // -----
 
-// Only what is trained has a bf16 copy.
+// Only what models learn has a bf16 copy.
 // expected-note @below {{the weight is here}}
 nn.weight @mean role = state : tensor<4xf32>
 func.func @parameter_c2_copy_of_a_state() -> tensor<4xbf16> {
-  // expected-error @below {{expects weight 'mean' to have role parameter, but got state}}
+  // expected-error @below {{expects weight 'mean' to have role parameter or frozen, but got state}}
   %0 = nn.parameter @mean : tensor<4xbf16>
   return %0 : tensor<4xbf16>
 }

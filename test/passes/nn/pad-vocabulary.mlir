@@ -118,7 +118,7 @@ module {
     %b = nn.parameter @b : tensor<50xf32>
     %y = nn.matmul %x, %w transpose_b : (tensor<6x8xf32>, tensor<50x8xf32>) -> tensor<6x50xf32>
     %sum = nn.add %y, %b : (tensor<6x50xf32>, tensor<50xf32>) -> tensor<6x50xf32>
-    // expected-remark@+1 {{up to 64: weight 'b' is not trained, and only parameters can have other sizes in files}}
+    // expected-remark@+1 {{up to 64: weight 'b' is not a parameter, and only parameters can have other sizes in files}}
     %loss, %largest, %total = nn.softmax_cross_entropy %sum, %labels ignore_index = -100 : (tensor<6x50xf32>, tensor<6xi64>) -> (tensor<f32>, tensor<6xf32>, tensor<6xf32>)
     return %loss : tensor<f32>
   }
