@@ -30,7 +30,7 @@ bool isTrainingExport(const ModelFile &file) {
   return false;
 }
 
-static bool isTransposed(const FloatBytes &a, const FloatBytes &b) {
+bool isTransposed(const FloatBytes &a, const FloatBytes &b) {
   int64_t rows = a.shape[0], columns = a.shape[1];
   auto at = [](const FloatBytes &m, int64_t i) {
     return m.bytes.slice(i * 4, 4);

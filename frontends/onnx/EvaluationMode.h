@@ -16,6 +16,10 @@ namespace pipewright::frontend {
 /// Whether the graph shows signs of an export in training mode.
 bool isTrainingExport(const ModelFile &file);
 
+/// Whether one matrix is the other transposed; false for those of one value.
+/// The shapes fit.
+bool isTransposed(const FloatBytes &a, const FloatBytes &b);
+
 /// Adds warnings about an imported graph.
 llvm::LogicalResult warnAboutEvaluationMode(GraphImporter &graph);
 

@@ -9,6 +9,8 @@
 
 #include "dialects/nn/NNWeightNames.h"
 
+#include "frontends/onnx/BufferTables.h"
+#include "frontends/onnx/EvaluationMode.h"
 #include "frontends/onnx/GraphOrder.h"
 #include "frontends/onnx/Names.h"
 #include "frontends/onnx/NodeContext.h"
@@ -21,8 +23,11 @@ using namespace mlir;
 namespace pipewright::frontend {
 
 GraphImporter::GraphImporter(const ModelFile &file, MLIRContext &context,
-                             TensorReader &reader)
-    : file(file), context(context), reader(reader), builder(&context) {
+                             TensorReader &reader,
+                             const ExporterMetadata &metadata,
+                             RolePatterns &patterns)
+    : file(file), context(context), reader(reader), metadata(metadata),
+      patterns(patterns), builder(&context) {
   for (const auto &tensor : file.graph().initializer())
     initializers[tensor.name()] = &tensor;
 }
@@ -115,13 +120,17 @@ void GraphImporter::define(StringRef name, ImportedValue value) {
   values[name] = std::move(value);
 }
 
-void GraphImporter::define(StringRef name, Value value) {
+static ImportedValue computedValue(Value value) {
   ImportedValue imported;
   imported.kind = ImportedValue::Computed;
   imported.value = value;
   imported.shape = Shape(shapeOf(value));
   imported.element = kindOf(value);
-  define(name, std::move(imported));
+  return imported;
+}
+
+void GraphImporter::define(StringRef name, Value value) {
+  define(name, computedValue(value));
 }
 
 static ImportedValue constantValue(ConstantTensor tensor) {
@@ -146,14 +155,6 @@ void GraphImporter::recordShapes(llvm::StringMap<Shape> &shapes) const {
 // Initializers
 //===----------------------------------------------------------------------===//
 
-/// Names that exporters make up for constants that had none in the model.
-static bool isGeneratedName(StringRef name) {
-  return name.starts_with("onnx::") || name.starts_with("val_") ||
-         name.starts_with("scalar_tensor") || name.starts_with("_") ||
-         name.contains("Constant") ||
-         name.find_first_not_of("0123456789") == StringRef::npos;
-}
-
 /// Values that no parameter has: masks, padding.
 static bool looksLikeMask(ArrayRef<char> bytes) {
   ArrayRef<float> floats(reinterpret_cast<const float *>(bytes.data()),
@@ -161,6 +162,51 @@ static bool looksLikeMask(ArrayRef<char> bytes) {
   return llvm::any_of(floats, [](float value) {
     return !std::isfinite(value) || value <= -1e30f;
   });
+}
+
+/// Whether the exporter or the user says that an initializer is a parameter,
+/// whatever it looks like.
+bool GraphImporter::isSaidToTrain(StringRef name) {
+  std::optional<RoleRule::Kind> wish = patterns.match(name);
+  if (wish == RoleRule::Train)
+    return true;
+  auto noted = metadata.initializers.find(name);
+  return noted != metadata.initializers.end() &&
+         noted->second.kind == ExportedKind::Parameter;
+}
+
+/// The tied parameter that an initializer is a transposed copy of, transposed;
+/// null if it is none. The exporter stores the weights of products so.
+FailureOr<Value>
+GraphImporter::readTransposedParameter(const onnx::TensorProto &tensor,
+                                       const FloatBytes &bytes) {
+  auto noted = metadata.initializers.find(tensor.name());
+  if (noted == metadata.initializers.end() || !noted->second.foldedFrom ||
+      noted->second.foldedFrom->size() != 1)
+    return Value();
+  const std::string &source = noted->second.foldedFrom->front();
+  auto original = metadata.initializers.find(source);
+  const onnx::TensorProto *parameter = initializers.lookup(source);
+  if (!parameter || !isRead(source) ||
+      original == metadata.initializers.end() ||
+      original->second.kind != ExportedKind::Parameter ||
+      original->second.foldedFrom || bytes.shape.size() != 2 ||
+      parameter->dims_size() != 2 || parameter->dims(0) != bytes.shape[1] ||
+      parameter->dims(1) != bytes.shape[0] ||
+      elementKindOf(parameter->data_type()) != ElementKind::Float)
+    return Value();
+  FailureOr<FloatBytes> other =
+      reader.readFloats(*parameter, "initializer '" + source + "'");
+  if (failed(other))
+    return failure();
+  if (!isTransposed(bytes, *other))
+    return Value();
+  FailureOr<ImportedValue> tied = lookup(source);
+  if (failed(tied))
+    return failure();
+  TensorBuilder b(builder, NameLoc::get(builder.getStringAttr(source)),
+                  [this] { return error(); });
+  return b.transpose(materialize(*tied, source), {1, 0});
 }
 
 FailureOr<ImportedValue>
@@ -178,9 +224,11 @@ GraphImporter::importInitializer(const onnx::TensorProto &tensor) {
   };
   bool isFloat = elementKindOf(tensor.data_type()) == ElementKind::Float;
   bool generated = isGeneratedName(tensor.name());
-  if (!isFloat || shape->empty() || (count <= 1 && generated)) {
+  bool trains = isFloat && isSaidToTrain(tensor.name());
+  if (!isFloat || (!trains && (shape->empty() || (count <= 1 && generated)))) {
     FailureOr<ImportedValue> constant = asConstant();
-    if (succeeded(constant) && isFloat && !generated)
+    if (succeeded(constant) && isFloat && !generated &&
+        !metadata.initializers.contains(tensor.name()))
       untrainedScalars.insert(constant->constant.get());
     return constant;
   }
@@ -190,7 +238,12 @@ GraphImporter::importInitializer(const onnx::TensorProto &tensor) {
     return failure();
   WeightRecord record;
   record.bytes = std::move(*bytes);
-  if (looksLikeMask(record.bytes.bytes)) {
+  FailureOr<Value> tied = readTransposedParameter(tensor, record.bytes);
+  if (failed(tied))
+    return failure();
+  if (*tied)
+    return computedValue(*tied);
+  if (!trains && looksLikeMask(record.bytes.bytes)) {
     FailureOr<ImportedValue> constant = asConstant();
     if (failed(constant) || count <= nn::ConstantOp::kMaxElements ||
         matchCausal(*constant->constant).kind != CausalPattern::NotCausal)

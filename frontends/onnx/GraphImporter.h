@@ -12,6 +12,8 @@
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/nn/WeightStore.h"
+#include "frontends/onnx/ExporterMetadata.h"
+#include "frontends/onnx/RolePatterns.h"
 #include "frontends/onnx/TensorReader.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -51,7 +53,8 @@ struct ImportedValue {
 class GraphImporter {
 public:
   GraphImporter(const ModelFile &file, mlir::MLIRContext &context,
-                TensorReader &reader);
+                TensorReader &reader, const ExporterMetadata &metadata,
+                RolePatterns &patterns);
 
   /// Builds the function's body for `nodes`, which come producers first.
   llvm::LogicalResult
@@ -86,6 +89,8 @@ public:
   const ModelFile &file;
   mlir::MLIRContext &context;
   TensorReader &reader;
+  const ExporterMetadata &metadata;
+  RolePatterns &patterns;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
@@ -124,6 +129,10 @@ private:
   llvm::LogicalResult importNode(const onnx::NodeProto &node);
   llvm::FailureOr<ImportedValue>
   importInitializer(const onnx::TensorProto &tensor);
+  bool isSaidToTrain(llvm::StringRef name);
+  llvm::FailureOr<mlir::Value>
+  readTransposedParameter(const onnx::TensorProto &tensor,
+                          const FloatBytes &bytes);
   ImportedValue addWeight(llvm::StringRef key, WeightRecord record);
   ImportedValue addConstantAsWeight(llvm::StringRef key,
                                     const ConstantTensor::Ptr &constant,

@@ -12,6 +12,8 @@
 #include "frontends/onnx/FunctionResults.h"
 #include "frontends/onnx/GraphOrder.h"
 #include "frontends/onnx/InputBinding.h"
+#include "frontends/onnx/MergedWeights.h"
+#include "frontends/onnx/WeightRoles.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -83,6 +85,9 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
   FailureOr<ModelFile> file = readModelFile(options.modelPath, context);
   if (failed(file))
     return failure();
+  ExporterMetadata metadata = readExporterMetadata(*file);
+  int64_t parted = partMergedWeights(*file, metadata);
+  RolePatterns patterns(options.roleRules);
   auto nodes = orderNodes(*file, context);
   if (failed(nodes))
     return failure();
@@ -91,10 +96,10 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
     return failure();
 
   TensorReader reader(*file, context);
-  GraphImporter graph(*file, context, reader);
+  GraphImporter graph(*file, context, reader, metadata, patterns);
   graph.trainingExport = isTrainingExport(*file);
   if (bound->batchChange) {
-    GraphImporter original(*file, context, reader);
+    GraphImporter original(*file, context, reader, metadata, patterns);
     original.trainingExport = graph.trainingExport;
     if (failed(original.importNodes(bound->originalInputs, *nodes)) ||
         failed(checkDeclaredOutputs(original)))
@@ -116,7 +121,12 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
       failed(buildResults(graph, options)))
     return failure();
   eraseDead(graph);
-  if (failed(verify(*graph.module)) || failed(warnAboutEvaluationMode(graph)))
+  if (parted)
+    graph.warn(std::to_string(parted) + (parted == 1 ? " tensor" : " tensors") +
+               " of the module, which the export merged into others of equal "
+               "values, are apart again: the exporter's notes name them");
+  if (failed(assignRoles(graph, options)) || failed(verify(*graph.module)) ||
+      failed(warnAboutEvaluationMode(graph)))
     return failure();
   return ImportedModel{std::move(graph.module), std::move(graph.weights),
                        std::move(graph.warnings)};

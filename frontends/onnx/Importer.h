@@ -9,6 +9,7 @@
 #define PIPEWRIGHT_FRONTENDS_ONNX_IMPORTER_H
 
 #include "dialects/nn/WeightStore.h"
+#include "frontends/onnx/RolePatterns.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -34,6 +35,8 @@ struct ImportOptions {
   std::string lossOutput;
   /// Name of the input that `loss` adds.
   std::string targetInput = "targets";
+  /// Which weights train, against what the model says; the last one wins.
+  std::vector<RoleRule> roleRules;
   /// Off: import the forward graph of a model that has no loss.
   bool requireLoss = true;
 };

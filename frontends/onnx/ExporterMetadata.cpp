@@ -1,0 +1,226 @@
+//===- ExporterMetadata.cpp - What PyTorch's exporter notes ---------------===//
+//
+// The notes are `metadata_props`, lists of keys and values that ONNX has since
+// IR version 10. The installed schema may be older and keeps them as unknown
+// fields, so they are found by number.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/ExporterMetadata.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <google/protobuf/unknown_field_set.h>
+
+using llvm::StringRef;
+
+namespace pipewright::frontend {
+
+namespace {
+
+/// Numbers of the field `metadata_props` in onnx.proto.
+enum MetadataField { InValueInfo = 4, InNode = 9, InGraph = 16 };
+
+constexpr StringRef kKind = "pkg.torch.export.graph_signature.InputSpec.kind";
+constexpr StringRef kFolded = "pkg.onnxscript.optimizer.folded_from";
+constexpr StringRef kSignature =
+    "pkg.torch.export.ExportedProgram.graph_signature";
+constexpr StringRef kNode = "pkg.torch.onnx.fx_node";
+
+/// Notes longer than this are not PyTorch's; one line of a signature or one
+/// name takes about a hundred bytes.
+constexpr size_t kMaxBytes = size_t(16) << 20;
+
+} // namespace
+
+/// The value of one key among the properties of a message.
+template <typename Message>
+static std::optional<std::string> findNote(const Message &message,
+                                           MetadataField number, StringRef key,
+                                           bool &isMalformed) {
+  const auto &fields = message.unknown_fields();
+  for (int i = 0; i < fields.field_count(); ++i) {
+    const auto &field = fields.field(i);
+    if (field.number() != number)
+      continue;
+    onnx::StringStringEntryProto entry;
+    if (field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
+        field.length_delimited().size() > kMaxBytes ||
+        !entry.ParseFromString(field.length_delimited())) {
+      isMalformed = true;
+      continue;
+    }
+    if (entry.key() == key)
+      return entry.value();
+  }
+  return std::nullopt;
+}
+
+/// Takes a quoted Python string off the front of `text`.
+static std::optional<std::string> takeString(StringRef &text) {
+  if (text.empty() || (text[0] != '\'' && text[0] != '"'))
+    return std::nullopt;
+  const char quote = text[0];
+  std::string value;
+  for (size_t i = 1; i < text.size(); ++i) {
+    if (text[i] == quote) {
+      text = text.drop_front(i + 1);
+      return value;
+    }
+    if (text[i] == '\\' &&
+        (++i == text.size() || !StringRef("\\'\"").contains(text[i])))
+      return std::nullopt;
+    value += text[i];
+  }
+  return std::nullopt;
+}
+
+std::optional<std::vector<std::string>> parseStringList(StringRef text) {
+  std::vector<std::string> list;
+  if (!text.consume_front("["))
+    return std::nullopt;
+  if (text == "]")
+    return list;
+  while (true) {
+    std::optional<std::string> value = takeString(text);
+    if (!value)
+      return std::nullopt;
+    list.push_back(std::move(*value));
+    if (text == "]")
+      return list;
+    if (!text.consume_front(", "))
+      return std::nullopt;
+  }
+}
+
+static std::optional<ExportedKind> parseKind(StringRef text) {
+  return llvm::StringSwitch<std::optional<ExportedKind>>(text)
+      .Case("PARAMETER", ExportedKind::Parameter)
+      .Case("BUFFER", ExportedKind::Buffer)
+      .Case("CONSTANT_TENSOR", ExportedKind::Constant)
+      .Default(std::nullopt);
+}
+
+static bool isIdentifier(StringRef text) {
+  return !text.empty() && llvm::all_of(text, [](char c) {
+    return llvm::isAlnum(c) || c == '_';
+  });
+}
+
+/// Inputs of a module that are no tensors of its own.
+static bool isOtherInput(StringRef kind) {
+  return kind == "USER_INPUT" || kind == "CUSTOM_OBJ" || kind == "TOKEN";
+}
+
+namespace {
+
+class Reader {
+public:
+  explicit Reader(const ModelFile &file) : file(file) {}
+
+  ExporterMetadata read() {
+    readSignature();
+    llvm::StringSet<> names;
+    for (const auto &tensor : file.graph().initializer())
+      names.insert(tensor.name());
+    for (const auto &value : file.graph().value_info())
+      if (names.contains(value.name()))
+        readInitializer(value);
+    return std::move(metadata);
+  }
+
+private:
+  void ignore(StringRef where) {
+    if (metadata.ignored++ == 0)
+      metadata.firstIgnored = where.str();
+  }
+
+  /// `p_fc_weight: PARAMETER target='fc.weight'`
+  bool readSignatureLine(StringRef line);
+  void readSignature();
+  void readInitializer(const onnx::ValueInfoProto &value);
+
+  const ModelFile &file;
+  ExporterMetadata metadata;
+};
+
+} // namespace
+
+bool Reader::readSignatureLine(StringRef line) {
+  auto [placeholder, rest] = line.split(": ");
+  auto [word, target] = rest.split(' ');
+  if (!isIdentifier(placeholder))
+    return false;
+  std::optional<ExportedKind> kind = parseKind(word);
+  if (!kind)
+    return isOtherInput(word);
+  if (!target.consume_front("target="))
+    return false;
+  std::optional<std::string> name = takeString(target);
+  if (!name || name->empty())
+    return false;
+  metadata.tensors.try_emplace(*name, *kind);
+  return metadata.placeholders
+      .try_emplace(placeholder, ModuleTensor{*name, *kind})
+      .second;
+}
+
+void Reader::readSignature() {
+  bool isMalformed = false;
+  const std::string text =
+      findNote(file.graph(), InGraph, kSignature, isMalformed).value_or("");
+  if (isMalformed)
+    ignore("the graph");
+  bool isInput = false;
+  for (StringRef line : llvm::split(text, '\n')) {
+    if (line.starts_with("#"))
+      isInput = line == "# inputs";
+    else if (isInput && !line.empty() && !readSignatureLine(line))
+      ignore("the graph's signature");
+  }
+}
+
+void Reader::readInitializer(const onnx::ValueInfoProto &value) {
+  bool isMalformed = false;
+  InitializerNotes notes;
+  if (auto kind = findNote(value, InValueInfo, kKind, isMalformed)) {
+    notes.kind = parseKind(*kind);
+    isMalformed |= !notes.kind;
+  }
+  if (auto list = findNote(value, InValueInfo, kFolded, isMalformed)) {
+    notes.foldedFrom = parseStringList(*list);
+    isMalformed |= !notes.foldedFrom;
+  }
+  if (isMalformed)
+    ignore("'" + value.name() + "'");
+  if (notes.kind || notes.foldedFrom)
+    metadata.initializers[value.name()] = std::move(notes);
+}
+
+ExporterMetadata readExporterMetadata(const ModelFile &file) {
+  return Reader(file).read();
+}
+
+std::vector<std::string> placeholdersReadBy(const onnx::NodeProto &node,
+                                            const ExporterMetadata &metadata) {
+  std::vector<std::string> found;
+  llvm::StringSet<> seen;
+  bool isMalformed = false;
+  const std::string note =
+      findNote(node, InNode, kNode, isMalformed).value_or("");
+  // `%add : [num_users=1] = call_function[target=...](args = (%x, %p_b), ...)`
+  StringRef rest = StringRef(note).split("](args = (").second;
+  while (!rest.empty()) {
+    rest = rest.split('%').second;
+    StringRef name =
+        rest.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+    if (metadata.placeholders.contains(name) && seen.insert(name).second)
+      found.push_back(name.str());
+  }
+  return found;
+}
+
+} // namespace pipewright::frontend

@@ -1,0 +1,131 @@
+//===- MergedWeights.cpp - Undo what exporters merge and copy -------------===//
+//
+// A node's note lists the tensors of the module that its operation was called
+// with. Where one of them is gone from the file, and the node reads an
+// initializer that its note does not list, that initializer stands for it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/MergedWeights.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using llvm::StringRef;
+
+namespace pipewright::frontend {
+
+namespace {
+
+class Parting {
+public:
+  Parting(ModelFile &file, ExporterMetadata &metadata);
+
+  int64_t run();
+
+private:
+  void visit(onnx::NodeProto &node);
+  bool isGone(StringRef placeholder) const {
+    StringRef name = metadata.placeholders.find(placeholder)->second.name;
+    return !definedNames.contains(name) && !foldedNames.contains(name);
+  }
+  bool makeInitializer(const ModuleTensor &tensor, StringRef from);
+
+  ModelFile &file;
+  ExporterMetadata &metadata;
+  /// Positions, since adding initializers moves them.
+  llvm::StringMap<int> initializers;
+  llvm::StringSet<> definedNames, foldedNames;
+  /// Initializers that came of parting, by their name, and from which.
+  llvm::StringMap<std::string> parted;
+};
+
+} // namespace
+
+/// The exporter merges tensors of up to 1024 elements.
+static bool mayBeMerged(const onnx::TensorProto &tensor) {
+  constexpr int64_t mostElements = 4096;
+  int64_t count = 1;
+  for (int64_t size : tensor.dims()) {
+    if (size < 1 || size > mostElements)
+      return false;
+    count *= size;
+    if (count > mostElements)
+      return false;
+  }
+  return true;
+}
+
+Parting::Parting(ModelFile &file, ExporterMetadata &metadata)
+    : file(file), metadata(metadata) {
+  const onnx::GraphProto &graph = file.graph();
+  for (auto [number, tensor] : llvm::enumerate(graph.initializer())) {
+    initializers[tensor.name()] = static_cast<int>(number);
+    definedNames.insert(tensor.name());
+  }
+  for (const auto &input : graph.input())
+    definedNames.insert(input.name());
+  for (const auto &node : graph.node())
+    for (const std::string &output : node.output())
+      definedNames.insert(output);
+  for (const auto &entry : metadata.initializers)
+    if (entry.getValue().foldedFrom)
+      for (const std::string &name : *entry.getValue().foldedFrom)
+        foldedNames.insert(name);
+}
+
+bool Parting::makeInitializer(const ModuleTensor &tensor, StringRef from) {
+  auto known = parted.find(tensor.name);
+  if (known != parted.end())
+    return known->second == from;
+  onnx::GraphProto &graph = *file.proto->mutable_graph();
+  onnx::TensorProto copy = graph.initializer(initializers.lookup(from));
+  copy.set_name(tensor.name);
+  *graph.add_initializer() = std::move(copy);
+  metadata.initializers[tensor.name].kind = tensor.kind;
+  parted[tensor.name] = from.str();
+  return true;
+}
+
+void Parting::visit(onnx::NodeProto &node) {
+  std::vector<std::string> listed = placeholdersReadBy(node, metadata);
+  llvm::StringSet<> names;
+  for (const std::string &placeholder : listed)
+    names.insert(metadata.placeholders.find(placeholder)->second.name);
+  llvm::erase_if(listed, [&](StringRef name) { return !isGone(name); });
+  // Inputs that are another tensor of the module than any listed one.
+  std::vector<int> inputs;
+  for (int i = 0; i < node.input_size(); ++i) {
+    const std::string &name = node.input(i);
+    auto tensor = initializers.find(name);
+    if (tensor == initializers.end() || names.contains(name) ||
+        !metadata.tensors.contains(name) ||
+        !mayBeMerged(file.graph().initializer(tensor->second)))
+      continue;
+    inputs.push_back(i);
+  }
+  // Else nothing says which is which.
+  if (inputs.size() != listed.size())
+    return;
+  for (auto [input, placeholder] : llvm::zip_equal(inputs, listed)) {
+    const ModuleTensor &tensor =
+        metadata.placeholders.find(placeholder)->second;
+    if (makeInitializer(tensor, node.input(input)))
+      node.set_input(input, tensor.name);
+  }
+}
+
+int64_t Parting::run() {
+  onnx::GraphProto &graph = *file.proto->mutable_graph();
+  for (onnx::NodeProto &node : *graph.mutable_node())
+    visit(node);
+  return parted.size();
+}
+
+int64_t partMergedWeights(ModelFile &file, ExporterMetadata &metadata) {
+  if (metadata.placeholders.empty())
+    return 0;
+  return Parting(file, metadata).run();
+}
+
+} // namespace pipewright::frontend
