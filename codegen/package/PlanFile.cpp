@@ -156,6 +156,7 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, Target target,
     if (auto name = optimizer.getAs<StringAttr>("name"))
       plan.optimizer = name.str();
 
+  plan.weights = WeightSummary::of(module);
   plan.edges = stages->edges(pipe::StepMode::train);
   const MachineModel machine = target == Target::Cuda
                                    ? MachineModel::h100(precision)
@@ -238,6 +239,7 @@ llvm::json::Value Plan::toJson() const {
                 {"optimizer", optimizer},
                 {"micro_batches", microBatches},
                 {"micro_batch_size", microBatchSize},
+                {"weights", weights.toJson()},
                 {"stages", std::move(stageList)},
                 {"ranks", std::move(rankList)},
                 {schedules::scheduleKey, schedules::planToJson(file)},
@@ -293,6 +295,8 @@ void Plan::print(llvm::raw_ostream &os) const {
     os << ", for GPUs";
   if (target == Target::Cuda || precision != Precision::F32)
     os << " in " << nameOf(precision);
+  os << "\ntrains ";
+  weights.print(os);
   os << "\n\n";
   os << "stage  rank  parameters  forward  backward    sends   stashes  "
         "layers\n";

@@ -9,6 +9,7 @@
 #define PIPEWRIGHT_CODEGEN_PACKAGE_PLANFILE_H
 
 #include "codegen/host/Target.h"
+#include "codegen/package/WeightSummary.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/schedules/Schedule.h"
 #include "passes/schedules/Simulator.h"
@@ -50,6 +51,7 @@ struct Plan {
   int64_t microBatches = 1, microBatchSize = 1;
   /// As the user gave them.
   llvm::json::Object options;
+  WeightSummary weights;
   std::vector<StagePlan> stages;
   std::vector<RankPlan> ranks;
   schedules::Schedule order;

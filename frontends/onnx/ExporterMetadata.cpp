@@ -110,6 +110,15 @@ static bool isIdentifier(StringRef text) {
   });
 }
 
+/// A name that weights may get: what Python's attributes are made of.
+static bool isPlainName(StringRef text) {
+  constexpr size_t mostCharacters = 250;
+  return !text.empty() && text.size() <= mostCharacters &&
+         !text.starts_with("__") && llvm::all_of(text, [](char c) {
+           return llvm::isAlnum(c) || StringRef("_.-/").contains(c);
+         });
+}
+
 /// Inputs of a module that are no tensors of its own.
 static bool isOtherInput(StringRef kind) {
   return kind == "USER_INPUT" || kind == "CUSTOM_OBJ" || kind == "TOKEN";
@@ -160,7 +169,7 @@ bool Reader::readSignatureLine(StringRef line) {
   if (!target.consume_front("target="))
     return false;
   std::optional<std::string> name = takeString(target);
-  if (!name || name->empty())
+  if (!name || !isPlainName(*name))
     return false;
   metadata.tensors.try_emplace(*name, *kind);
   return metadata.placeholders

@@ -6,6 +6,7 @@
 
 #include "frontends/onnx/WeightRoles.h"
 
+#include "dialects/nn/NNWeightNames.h"
 #include "frontends/onnx/BufferTables.h"
 
 using namespace mlir;
@@ -99,9 +100,9 @@ void RoleAssignment::assign(nn::WeightOp weight) {
   StringRef name = weight.getSymName();
   if (auto location = dyn_cast<NameLoc>(weight.getLoc()))
     name = location.getName();
-  names.push_back(weight.getSymName().str());
+  names.push_back(nn::fileNameOf(weight).str());
   // A transposed copy also answers to its parameter's name.
-  SmallVector<StringRef> aliases{weight.getSymName(), name};
+  SmallVector<StringRef> aliases{nn::fileNameOf(weight), name};
   auto noted = notes.initializers.find(name);
   if (noted != notes.initializers.end() && noted->second.foldedFrom)
     for (const std::string &source : *noted->second.foldedFrom)

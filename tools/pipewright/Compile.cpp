@@ -338,7 +338,9 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
                << codegen::count(plan->ranks.size(), "rank") << ", "
                << plan->microBatches << " micro-batches of "
                << plan->microBatchSize << ", schedule " << plan->schedule
-               << "\n";
+               << "\n  trains ";
+  plan->weights.print(llvm::outs());
+  llvm::outs() << "\n";
   for (auto [number, rank] : llvm::enumerate(plan->ranks))
     llvm::outs() << "  rank " << number << ": arena "
                  << codegen::formatBytes(rank.arenaBytes) << ", busy "

@@ -118,6 +118,15 @@ struct OptionSet::Storage {
                      "the optimizer's state is there once)"),
             cl::value_desc("HOW"), cl::init("all-reduce"), in,
             cl::cat(compileCategory())),
+        freeze("freeze",
+               cl::desc("Do not train weights whose names contain a match of "
+                        "this regular expression (may be given again; the "
+                        "last --freeze or --train that matches wins)"),
+               cl::value_desc("REGEX"), in, cl::cat(compileCategory())),
+        train("train",
+              cl::desc("Train weights whose names contain a match, even if the "
+                       "model has them as constants"),
+              cl::value_desc("REGEX"), in, cl::cat(compileCategory())),
         loss("loss",
              cl::desc("softmax-cross-entropy or mse; the model's own scalar "
                       "output unless given"),
@@ -145,8 +154,9 @@ struct OptionSet::Storage {
       packAttention, padVocabulary, layout, ranks, loops, stages, microBatches,
       microBatchSize;
   cl::list<std::string> dims;
-  cl::opt<std::string> schedule, balance, remat, tiedWeights, loss, lossOutput,
-      optimizer, taskTimes;
+  cl::opt<std::string> schedule, balance, remat, tiedWeights;
+  cl::list<std::string> freeze, train;
+  cl::opt<std::string> loss, lossOutput, optimizer, taskTimes;
   cl::opt<bool> noDropout;
   cl::opt<std::string> emit;
 };
@@ -172,6 +182,8 @@ bool isCompileOption(llvm::StringRef word, bool &takesNext) {
                                                   "balance",
                                                   "remat",
                                                   "tied-weights",
+                                                  "freeze",
+                                                  "train",
                                                   "loss",
                                                   "loss-output",
                                                   "schedule",
@@ -374,6 +386,26 @@ static llvm::Error checkSizes(const OptionSet::Storage &s,
       .takeError();
 }
 
+/// --freeze and --train in the order of the command line.
+static llvm::Error checkRoleRules(const OptionSet::Storage &s,
+                                  std::vector<frontend::RoleRule> &rules) {
+  using frontend::RoleRule;
+  std::vector<std::pair<unsigned, RoleRule>> found;
+  auto add = [&](const cl::list<std::string> &patterns, RoleRule::Kind kind) {
+    for (auto [number, pattern] : llvm::enumerate(patterns))
+      found.push_back({patterns.getPosition(number), {kind, pattern}});
+  };
+  add(s.freeze, RoleRule::Freeze);
+  add(s.train, RoleRule::Train);
+  llvm::sort(found, llvm::less_first());
+  for (auto &[position, rule] : found) {
+    if (llvm::Error error = frontend::checkRoleRule(rule))
+      return error;
+    rules.push_back(std::move(rule));
+  }
+  return llvm::Error::success();
+}
+
 /// What the importer needs to know.
 static llvm::Error checkImport(const OptionSet::Storage &s,
                                frontend::ImportOptions &import) {
@@ -399,6 +431,8 @@ static llvm::Error checkImport(const OptionSet::Storage &s,
       return error;
   if (!s.lossOutput.empty() && s.loss.empty())
     return fail("--loss-output expects --loss beside it");
+  if (llvm::Error error = checkRoleRules(s, import.roleRules))
+    return error;
   import.modelPath = s.model;
   import.loss = s.loss;
   import.lossOutput = s.lossOutput;
@@ -536,6 +570,11 @@ OptionSet::check(llvm::StringRef schedule) const {
                          {"loss", text::printable(s.loss)},
                          {"optimizer", text::printable(s.optimizer)},
                          {"no_dropout", options.noDropout}};
+  llvm::json::Array rules;
+  for (const frontend::RoleRule &rule : options.import.roleRules)
+    rules.push_back((rule.option() + " " + rule.pattern).str());
+  if (!rules.empty())
+    options.given["roles"] = std::move(rules);
   if (options.vocabularyMultiple > 1)
     options.given["pad_vocabulary"] = options.vocabularyMultiple;
   if (options.target == codegen::Target::Cuda) {
