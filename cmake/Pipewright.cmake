@@ -19,11 +19,6 @@ target_compile_options(PipewrightCompile INTERFACE
 # twice. The imported MLIR target has no link interface, so LLVM is named too.
 target_link_libraries(PipewrightCompile INTERFACE MLIR LLVM)
 
-if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  # ccache can only reuse objects built on a PCH whose content is reproducible.
-  target_compile_options(PipewrightCompile INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
-endif()
-
 # pipewright_add_pch(NAME HEADER [DEPENDS targets...] [LINK libs...])
 # A precompiled header that targets with the same libraries reuse. Parsing what
 # these hold takes longer than compiling most of our files; every file still
