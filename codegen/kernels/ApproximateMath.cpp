@@ -1,9 +1,9 @@
 //===- ApproximateMath.cpp - functions as vectorizable formulas -----------===//
 //
-// exp and log after Cephes, erf and tanh as ratios of polynomials with the
-// coefficients that Eigen uses. None of them branches or calls: comparisons
-// become selects, and a select on x < low keeps a NaN where a minimum would
-// lose it.
+// exp, log, expm1 and log1p after Cephes, erf and tanh as ratios of polynomials
+// with the coefficients that Eigen uses. None of them branches or calls:
+// comparisons become selects, and a select on x < low keeps a NaN where a
+// minimum would lose it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,30 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// 2^n p(f) with x = n ln 2 + f.
+/// e^x = 2^n (1 + rest) with x = n ln 2 + r, |r| <= ln 2 / 2.
+struct PowerOfE {
+  PowerOfE(Formula &f, Value x) {
+    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
+    // These two ops must not be reassociated.
+    Value magic = f.constant(12582912.0f);
+    Value shifted = f.fma(x, f.constant(1.44269504088896341f), magic);
+    n = f.sub(shifted, magic);
+    Value r = f.fma(n, f.constant(-0.693359375f), x);
+    r = f.fma(n, f.constant(2.12194440e-4f), r);
+    Value p =
+        f.polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
+                         4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f});
+    rest = f.fma(f.mul(r, r), p, r);
+    half = f.fromBits(f.addInt(
+        arith::ShLIOp::create(f.b, f.loc, f.bits(shifted), f.integer(23)),
+        f.integer(126 << 23)));
+  }
+
+  Value n, rest;
+  /// 2^(n-1): 2^128 itself is not a number.
+  Value half;
+};
+
 struct ApproximateExp : OpRewritePattern<math::ExpOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ExpOp op,
@@ -34,26 +57,32 @@ struct ApproximateExp : OpRewritePattern<math::ExpOp> {
     Formula f(rewriter, op);
     constexpr float kLowest = -86.6f;
     Value input = op.getOperand();
-    Value x = f.clamp(input, kLowest, 89.0f);
-    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
-    // These two ops must not be reassociated.
-    Value magic = f.constant(12582912.0f);
-    Value shifted = f.fma(x, f.constant(1.44269504088896341f), magic);
-    Value n = f.sub(shifted, magic);
-    Value r = f.fma(n, f.constant(-0.693359375f), x);
-    r = f.fma(n, f.constant(2.12194440e-4f), r);
-    Value p =
-        f.polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
-                         4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f});
-    p = f.add(f.fma(f.mul(r, r), p, r), f.constant(1.0f));
-    // Times 2^(n-1), then times 2: 2^128 itself is not a number.
-    Value exponent = f.addInt(
-        arith::ShLIOp::create(rewriter, f.loc, f.bits(shifted), f.integer(23)),
-        f.integer(126 << 23));
-    Value result = f.mul(f.mul(p, f.fromBits(exponent)), f.constant(2.0f));
+    PowerOfE power(f, f.clamp(input, kLowest, 89.0f));
+    // Times 2^(n-1), then times 2.
+    Value half = f.mul(f.add(power.rest, f.constant(1.0f)), power.half);
+    Value result = f.mul(half, f.constant(2.0f));
     result =
         f.select(f.less(input, f.constant(kLowest)), f.constant(0.0f), result);
     rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+/// 2^n rest + (2^n - 1), where nothing cancels; below -25 that is -1.
+struct ApproximateExpM1 : OpRewritePattern<math::ExpM1Op> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::ExpM1Op op,
+                                PatternRewriter &rewriter) const override {
+    if (!isF32(op))
+      return failure();
+    Formula f(rewriter, op);
+    PowerOfE power(f, f.clamp(op.getOperand(), -25.0f, 89.0f));
+    Value halves =
+        f.fma(power.rest, power.half, f.sub(power.half, f.constant(0.5f)));
+    // Half of the smallest denormals is not a number.
+    Value result = f.mul(halves, f.constant(2.0f));
+    Value isRest = f.equal(power.n, f.constant(0.0f));
+    rewriter.replaceOp(op, f.select(isRest, power.rest, result));
     return success();
   }
 };
@@ -67,14 +96,16 @@ struct ApproximateLog : OpRewritePattern<math::LogOp> {
       return failure();
     Formula f(rewriter, op);
     Value input = op.getOperand();
-    // Denormals count as the smallest normal number.
-    Value smallest = f.constant(std::numeric_limits<float>::min());
-    Value x = f.select(f.less(input, smallest), smallest, input);
+    // Denormals become normal numbers 2^24 times as large.
+    Value isSmall =
+        f.less(input, f.constant(std::numeric_limits<float>::min()));
+    Value x = f.select(isSmall, f.mul(input, f.constant(16777216.0f)), input);
     Value bits = f.bits(x);
     Value e = arith::SIToFPOp::create(
         rewriter, f.loc, f.type,
         f.addInt(arith::ShRUIOp::create(rewriter, f.loc, bits, f.integer(23)),
                  f.integer(-126)));
+    e = f.select(isSmall, f.sub(e, f.constant(24.0f)), e);
     Value m = f.fromBits(arith::OrIOp::create(
         rewriter, f.loc,
         arith::AndIOp::create(rewriter, f.loc, bits, f.integer(0x007fffff)),
@@ -104,6 +135,39 @@ struct ApproximateLog : OpRewritePattern<math::LogOp> {
   }
 };
 
+/// ln(1 + x) by the rounded sum s and what it has lost: ln s + lost / s.
+struct ApproximateLog1p : OpRewritePattern<math::Log1pOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::Log1pOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isF32(op))
+      return failure();
+    Formula f(rewriter, op);
+    Value x = op.getOperand(), one = f.constant(1.0f);
+    Value sum = f.add(x, one);
+    Value log = math::LogOp::create(rewriter, f.loc, sum);
+    // The sum of 1 and something large has lost the 1.
+    Value isLarge = f.less(one, x);
+    Value lost = f.sub(f.select(isLarge, one, x),
+                       f.sub(sum, f.select(isLarge, x, one)));
+    Value result = f.add(log, f.div(lost, sum));
+    // 0 / 0 and infinity - infinity; division may take denormals for 0.
+    result = f.select(f.equal(sum, f.constant(0.0f)), log, result);
+    result = f.select(f.equal(sum, f.constant(kInfinity)), sum, result);
+    rewriter.replaceOp(op, f.select(f.equal(sum, one), x, result));
+    return success();
+  }
+};
+
+/// A function from -1 to 1 that is `ratio` up to `limit` and exactly 1 behind
+/// it: what multiplies 1 - y by something large, as gelu does, must get 0.
+static Value saturate(Formula &f, Value x, float limit, Value ratio) {
+  Value one = f.constant(1.0f), minusOne = f.constant(-1.0f);
+  Value y = f.clamp(ratio, -1.0f, 1.0f);
+  y = f.select(f.less(f.constant(limit), x), one, y);
+  return f.select(f.less(x, f.constant(-limit)), minusOne, y);
+}
+
 struct ApproximateErf : OpRewritePattern<math::ErfOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ErfOp op,
@@ -111,7 +175,8 @@ struct ApproximateErf : OpRewritePattern<math::ErfOp> {
     if (!isF32(op))
       return failure();
     Formula f(rewriter, op);
-    Value x = f.clamp(op.getOperand(), -4.0f, 4.0f);
+    constexpr float kLimit = 4.0f;
+    Value x = f.clamp(op.getOperand(), -kLimit, kLimit);
     Value x2 = f.mul(x, x);
     Value p = f.polynomial(x2, {-2.72614225801306e-10f, 2.77068142495902e-08f,
                                 -2.10102402082508e-06f, -5.69250639462346e-05f,
@@ -120,7 +185,8 @@ struct ApproximateErf : OpRewritePattern<math::ErfOp> {
     Value q = f.polynomial(x2, {-1.45660718464996e-05f, -2.13374055278905e-04f,
                                 -1.68282697438203e-03f, -7.37332916720468e-03f,
                                 -1.42647390514189e-02f});
-    rewriter.replaceOp(op, f.div(f.mul(x, p), q));
+    rewriter.replaceOp(
+        op, saturate(f, op.getOperand(), kLimit, f.div(f.mul(x, p), q)));
     return success();
   }
 };
@@ -132,8 +198,8 @@ struct ApproximateTanh : OpRewritePattern<math::TanhOp> {
     if (!isF32(op))
       return failure();
     Formula f(rewriter, op);
-    Value x =
-        f.clamp(op.getOperand(), -7.90531110763549805f, 7.90531110763549805f);
+    constexpr float kLimit = 9.0f;
+    Value x = f.clamp(op.getOperand(), -kLimit, kLimit);
     Value x2 = f.mul(x, x);
     Value p = f.polynomial(x2, {-2.76076847742355e-16f, 2.00018790482477e-13f,
                                 -8.60467152213735e-11f, 5.12229709037114e-08f,
@@ -141,7 +207,8 @@ struct ApproximateTanh : OpRewritePattern<math::TanhOp> {
                                 4.89352455891786e-03f});
     Value q = f.polynomial(x2, {1.19825839466702e-06f, 1.18534705686654e-04f,
                                 2.26843463243900e-03f, 4.89352518554385e-03f});
-    rewriter.replaceOp(op, f.div(f.mul(x, p), q));
+    rewriter.replaceOp(
+        op, saturate(f, op.getOperand(), kLimit, f.div(f.mul(x, p), q)));
     return success();
   }
 };
@@ -150,7 +217,7 @@ struct ApproximateMath : impl::KernelApproximateMathBase<ApproximateMath> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateExpPattern(patterns);
-    populateLogErfTanhPatterns(patterns);
+    populateFormulaPatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
@@ -162,9 +229,9 @@ void populateExpPattern(RewritePatternSet &patterns) {
   patterns.add<ApproximateExp>(patterns.getContext());
 }
 
-void populateLogErfTanhPatterns(RewritePatternSet &patterns) {
-  patterns.add<ApproximateLog, ApproximateErf, ApproximateTanh>(
-      patterns.getContext());
+void populateFormulaPatterns(RewritePatternSet &patterns) {
+  patterns.add<ApproximateExpM1, ApproximateLog, ApproximateLog1p,
+               ApproximateErf, ApproximateTanh>(patterns.getContext());
 }
 
 } // namespace pipewright::codegen

@@ -97,8 +97,9 @@ inline bool isF32(mlir::Operation *op) {
 /// exp after Cephes.
 void populateExpPattern(mlir::RewritePatternSet &patterns);
 
-/// log after Cephes, erf and tanh as ratios of polynomials.
-void populateLogErfTanhPatterns(mlir::RewritePatternSet &patterns);
+/// The formulas that all targets share: log, log1p and expm1 after Cephes, erf
+/// and tanh as ratios of polynomials.
+void populateFormulaPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace pipewright::codegen
 

@@ -224,8 +224,8 @@ void RowPlan::chooseColumns() {
 static bool isExpensive(linalg::GenericOp op) {
   return op.getRegion()
       .walk([](Operation *inner) {
-        return isa<math::ExpOp, math::ErfOp, math::TanhOp, math::LogOp,
-                   math::PowFOp>(inner)
+        return isa<math::ExpOp, math::ExpM1Op, math::ErfOp, math::TanhOp,
+                   math::LogOp, math::Log1pOp, math::PowFOp>(inner)
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })

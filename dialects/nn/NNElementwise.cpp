@@ -120,6 +120,31 @@ LogicalResult LogOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
       [&](GradientBuilder &g, Value dy) { return g.div(dy, getX()); });
 }
 
+LogicalResult Expm1Op::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                SmallVectorImpl<Value> &operandGrads) {
+  // Not the result plus one: that has no digits left where e^x is small.
+  return unaryVjp(
+      *this, builder, resultGrads, operandGrads,
+      [&](GradientBuilder &g, Value dy) { return g.mul(dy, g.exp(getX())); });
+}
+
+LogicalResult Log1pOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                SmallVectorImpl<Value> &operandGrads) {
+  return unaryVjp(*this, builder, resultGrads, operandGrads,
+                  [&](GradientBuilder &g, Value dy) {
+                    return g.div(dy, g.add(getX(), g.scalar(1.0)));
+                  });
+}
+
+LogicalResult SoftplusOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                   SmallVectorImpl<Value> &operandGrads) {
+  return unaryVjp(
+      *this, builder, resultGrads, operandGrads,
+      [&](GradientBuilder &g, Value dy) {
+        return g.mul(dy, SigmoidOp::create(g.builder(), g.widen(getX())));
+      });
+}
+
 LogicalResult SqrtOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
                                SmallVectorImpl<Value> &operandGrads) {
   return unaryVjp(*this, builder, resultGrads, operandGrads,
@@ -282,45 +307,62 @@ LogicalResult PowOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   return broadcastVjp(
       *this, builder, resultGrads, operandGrads,
       [&](GradientBuilder &g, Value dy) {
-        Value base = getLhs(), exponent = getRhs();
+        Value base = getLhs(), exponent = getRhs(), zero = g.scalar(0.0);
         DenseElementsAttr constant;
-        if (!matchPattern(exponent, m_Constant(&constant))) {
-          Value power = g.pow(base, g.sub(exponent, g.scalar(1.0)));
-          Value log = g.log(base);
-          return Grads{g.mul(dy, g.mul(exponent, power)),
-                       g.mul(g.mul(dy, getResult()), log)};
-        }
-        if (constant.isSplat()) {
+        bool isConstant = matchPattern(exponent, m_Constant(&constant));
+        if (isConstant && constant.isSplat()) {
           double e = constant.getSplatValue<APFloat>().convertToDouble();
+          if (e == 0.0)
+            return Grads{Value(), Value()};
           // A square is by far the most common power; keep it cheap.
           Value power = e == 2.0 ? base : g.pow(base, g.scalar(e - 1.0));
           return Grads{g.mul(dy, g.mul(power, g.scalar(e))), Value()};
         }
+        // x^0 is 1 also at 0, where x^-1 is infinite.
         Value power = g.pow(base, g.sub(exponent, g.scalar(1.0)));
-        return Grads{g.mul(dy, g.mul(exponent, power)), Value()};
+        Value da = g.where(g.compare(exponent, zero, ComparePredicate::Eq),
+                           zero, g.mul(dy, g.mul(exponent, power)));
+        if (isConstant)
+          return Grads{da, Value()};
+        // 0^b is 0 for all b near a positive one, though ln 0 is infinite.
+        Value flat = LogicalAndOp::create(
+            g.builder(), g.compare(base, zero, ComparePredicate::Eq),
+            g.compare(exponent, zero, ComparePredicate::Ge));
+        Value db = g.mul(g.mul(dy, getResult()), g.log(base));
+        return Grads{da, g.where(flat, zero, db)};
+      });
+}
+
+/// The VJP of a choice between two operands: the one that does not lose as
+/// `loses` says gets the gradient, and both get half where they are equal.
+template <typename OpTy>
+static LogicalResult choiceVjp(OpTy op, ComparePredicate loses,
+                               OpBuilder &builder, ValueRange resultGrads,
+                               SmallVectorImpl<Value> &operandGrads) {
+  return broadcastVjp(
+      op, builder, resultGrads, operandGrads,
+      [&](GradientBuilder &g, Value dy) {
+        Value zero = g.scalar(0.0), half = g.mul(dy, g.scalar(0.5));
+        Value a = op.getLhs(), b = op.getRhs();
+        Value equal = g.compare(a, b, ComparePredicate::Eq);
+        auto share = [&](Value own, Value other) {
+          Value lost = g.compare(own, other, loses);
+          return g.where(equal, half, g.where(lost, zero, dy));
+        };
+        return Grads{share(a, b), share(b, a)};
       });
 }
 
 LogicalResult MaximumOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
                                   SmallVectorImpl<Value> &operandGrads) {
-  return broadcastVjp(
-      *this, builder, resultGrads, operandGrads,
-      [&](GradientBuilder &g, Value dy) {
-        Value zero = g.scalar(0.0);
-        Value first = g.compare(getLhs(), getRhs(), ComparePredicate::Ge);
-        return Grads{g.where(first, dy, zero), g.where(first, zero, dy)};
-      });
+  return choiceVjp(*this, ComparePredicate::Lt, builder, resultGrads,
+                   operandGrads);
 }
 
 LogicalResult MinimumOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
                                   SmallVectorImpl<Value> &operandGrads) {
-  return broadcastVjp(
-      *this, builder, resultGrads, operandGrads,
-      [&](GradientBuilder &g, Value dy) {
-        Value zero = g.scalar(0.0);
-        Value first = g.compare(getLhs(), getRhs(), ComparePredicate::Le);
-        return Grads{g.where(first, dy, zero), g.where(first, zero, dy)};
-      });
+  return choiceVjp(*this, ComparePredicate::Gt, builder, resultGrads,
+                   operandGrads);
 }
 
 LogicalResult WhereOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,

@@ -181,6 +181,15 @@ static Value scalarOf(Operation *op, Scalars &s, ValueRange a,
       })
       .Case([&](ExpOp) { return s.exp(a[0]); })
       .Case([&](LogOp) { return s.log(a[0]); })
+      .Case([&](Expm1Op) -> Value {
+        return math::ExpM1Op::create(b, loc, a[0], s.flags);
+      })
+      .Case([&](Log1pOp) { return s.log1p(a[0]); })
+      .Case([&](SoftplusOp) {
+        Value size = math::AbsFOp::create(b, loc, a[0], s.flags);
+        return s.add(s.max(a[0], s.constant(0.0)),
+                     s.log1p(s.exp(s.neg(size))));
+      })
       .Case([&](SqrtOp) { return s.sqrt(a[0]); })
       .Case([&](RsqrtOp) { return s.div(s.constant(1.0), s.sqrt(a[0])); })
       .Case([&](ReciprocalOp) { return s.div(s.constant(1.0), a[0]); })
@@ -240,10 +249,11 @@ static Value scalarOf(Operation *op, Scalars &s, ValueRange a,
 }
 
 Lowered lowerElementwise(Operation *op, LinalgBuilder &builder) {
-  if (!isa<NegOp, AbsOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, ErfOp,
-           TanhOp, SigmoidOp, ReluOp, GeluOp, GeluBackwardOp, LogicalNotOp,
-           CastOp, AddOp, SubOp, MulOp, DivOp, PowOp, MaximumOp, MinimumOp,
-           LogicalAndOp, LogicalOrOp, CompareOp, WhereOp>(op))
+  if (!isa<NegOp, AbsOp, ExpOp, Expm1Op, LogOp, Log1pOp, SqrtOp, RsqrtOp,
+           ReciprocalOp, ErfOp, TanhOp, SigmoidOp, ReluOp, SoftplusOp, GeluOp,
+           GeluBackwardOp, LogicalNotOp, CastOp, AddOp, SubOp, MulOp, DivOp,
+           PowOp, MaximumOp, MinimumOp, LogicalAndOp, LogicalOrOp, CompareOp,
+           WhereOp>(op))
     return failure();
   RankedTensorType type = tensorType(op->getResult(0));
   SmallVector<LinalgBuilder::Input> inputs;

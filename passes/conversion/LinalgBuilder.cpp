@@ -36,6 +36,9 @@ Value Scalars::div(Value x, Value y) {
 Value Scalars::neg(Value x) { return arith::NegFOp::create(b, loc, x, flags); }
 Value Scalars::exp(Value x) { return math::ExpOp::create(b, loc, x, flags); }
 Value Scalars::log(Value x) { return math::LogOp::create(b, loc, x, flags); }
+Value Scalars::log1p(Value x) {
+  return math::Log1pOp::create(b, loc, x, flags);
+}
 Value Scalars::erf(Value x) { return math::ErfOp::create(b, loc, x, flags); }
 Value Scalars::tanh(Value x) { return math::TanhOp::create(b, loc, x, flags); }
 Value Scalars::sqrt(Value x) { return math::SqrtOp::create(b, loc, x, flags); }

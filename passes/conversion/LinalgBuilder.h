@@ -34,6 +34,7 @@ public:
   mlir::Value neg(mlir::Value x);
   mlir::Value exp(mlir::Value x);
   mlir::Value log(mlir::Value x);
+  mlir::Value log1p(mlir::Value x);
   mlir::Value erf(mlir::Value x);
   mlir::Value tanh(mlir::Value x);
   mlir::Value sqrt(mlir::Value x);

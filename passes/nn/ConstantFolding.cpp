@@ -89,6 +89,17 @@ Function unaryFunction(Operation *op, bool isReal) {
           [](ExpOp) { return realUnary([](float x) { return std::exp(x); }); })
       .Case(
           [](LogOp) { return realUnary([](float x) { return std::log(x); }); })
+      .Case([](Expm1Op) {
+        return realUnary([](float x) { return std::expm1(x); });
+      })
+      .Case([](Log1pOp) {
+        return realUnary([](float x) { return std::log1p(x); });
+      })
+      .Case([](SoftplusOp) {
+        return realUnary([](float x) {
+          return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x)));
+        });
+      })
       .Case([](SqrtOp) {
         return realUnary([](float x) { return std::sqrt(x); });
       })

@@ -132,7 +132,7 @@ struct ApproximateMathGpu
     patterns
         .add<ExpByInstruction, DivByInstruction, SqrtByInstruction, PowByExp>(
             &getContext());
-    populateLogErfTanhPatterns(patterns);
+    populateFormulaPatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

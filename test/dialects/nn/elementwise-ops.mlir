@@ -11,8 +11,12 @@ func.func @unary(%x: tensor<4x8xf32>) {
   %neg = nn.neg %x : tensor<4x8xf32>
   // CHECK: nn.exp %{{[a-z0-9_]+}} : tensor<4x8xf32>
   %exp = nn.exp %x : tensor<4x8xf32>
+  // CHECK: nn.expm1 %{{[a-z0-9_]+}} : tensor<4x8xf32>
+  %expm1 = nn.expm1 %x : tensor<4x8xf32>
   // CHECK: nn.log %{{[a-z0-9_]+}} : tensor<4x8xf32>
   %log = nn.log %x : tensor<4x8xf32>
+  // CHECK: nn.log1p %{{[a-z0-9_]+}} : tensor<4x8xf32>
+  %log1p = nn.log1p %x : tensor<4x8xf32>
   // CHECK: nn.sqrt %{{[a-z0-9_]+}} : tensor<4x8xf32>
   %sqrt = nn.sqrt %x : tensor<4x8xf32>
   // CHECK: nn.rsqrt %{{[a-z0-9_]+}} : tensor<4x8xf32>
@@ -29,6 +33,8 @@ func.func @unary(%x: tensor<4x8xf32>) {
   %sigmoid = nn.sigmoid %x : tensor<4x8xf32>
   // CHECK: nn.relu %{{[a-z0-9_]+}} : tensor<4x8xf32>
   %relu = nn.relu %x : tensor<4x8xf32>
+  // CHECK: nn.softplus %{{[a-z0-9_]+}} : tensor<4x8xf32>
+  %softplus = nn.softplus %x : tensor<4x8xf32>
   return
 }
 

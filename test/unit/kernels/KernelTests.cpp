@@ -24,13 +24,14 @@ std::string withSize(std::string text, int64_t size) {
 const int64_t kSizes[] = {1, 2, 15, 16, 31, 33, 200};
 
 TEST(Kernels, UnaryOps) {
-  const char *ops[] = {"neg", "exp", "abs", "erf", "tanh", "sigmoid", "relu"};
+  const char *ops[] = {"neg",  "exp",     "expm1", "abs",     "erf",
+                       "tanh", "sigmoid", "relu",  "softplus"};
   std::string text;
   for (const char *op : ops)
     text += std::string("func.func @") + op +
             "(%x: tensor<3x$Nxf32>) -> tensor<3x$Nxf32> {\n %y = nn." + op +
             " %x : tensor<3x$Nxf32>\n return %y : tensor<3x$Nxf32>\n}\n";
-  for (const char *op : {"log", "sqrt", "rsqrt", "reciprocal"})
+  for (const char *op : {"log", "log1p", "sqrt", "rsqrt", "reciprocal"})
     text += std::string("func.func @") + op +
             "(%x: tensor<3x$Nxf32> {test.positive}) -> tensor<3x$Nxf32> {\n"
             " %y = nn." +

@@ -78,6 +78,15 @@ bool reference::evaluateElementwise(Operation *op, Values &values) {
           .Case<NegOp>([](auto) { return [](auto x) { return -x[0]; }; })
           .Case<ExpOp>([](auto) { return [](auto x) { return exp(x[0]); }; })
           .Case<LogOp>([](auto) { return [](auto x) { return log(x[0]); }; })
+          .Case<Expm1Op>(
+              [](auto) { return [](auto x) { return expm1(x[0]); }; })
+          .Case<Log1pOp>(
+              [](auto) { return [](auto x) { return log1p(x[0]); }; })
+          .Case<SoftplusOp>([](auto) {
+            return [](auto x) {
+              return fmax(x[0], 0.0) + log1p(exp(-fabs(x[0])));
+            };
+          })
           .Case<SqrtOp>([](auto) { return [](auto x) { return sqrt(x[0]); }; })
           .Case<RsqrtOp>(
               [](auto) { return [](auto x) { return 1.0 / sqrt(x[0]); }; })

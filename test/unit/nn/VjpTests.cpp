@@ -143,7 +143,9 @@ TEST_P(Vjp, AgreesWithFiniteDifferences) {
 const Case kElementwise[] = {
     UNARY(neg),
     UNARY(exp),
+    UNARY(expm1),
     UNARY(log),
+    UNARY(log1p),
     UNARY(sqrt),
     UNARY(rsqrt),
     UNARY(reciprocal),
@@ -152,6 +154,7 @@ const Case kElementwise[] = {
     UNARY(tanh),
     UNARY(sigmoid),
     UNARY(relu),
+    UNARY(softplus),
     UNARY(softmax),
     UNARY(log_softmax),
     {"gelu_erf", X, "%0 = nn.gelu %x approximate = none : tensor<2x3xf32>"},

@@ -1,0 +1,283 @@
+//===- NNUnary.td - Pointwise ops of one tensor -------------*- tablegen -*-===//
+//
+// Functions of each element by itself, and conversions.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_DIALECTS_NN_NNUNARY_TD
+#define PIPEWRIGHT_DIALECTS_NN_NNUNARY_TD
+
+include "dialects/nn/NNEnums.td"
+
+class NN_UnaryOp<string mnemonic, Type type, list<Trait> traits = []>
+    : NN_Op<mnemonic, !listconcat(
+          [Pure, SameOperandsAndResultType, NN_Differentiable,
+           DeclareOpInterfaceMethods<CostOpInterface>], traits)> {
+  let arguments = (ins type:$x);
+  let results = (outs type:$result);
+  let assemblyFormat = "$x attr-dict `:` type($result)";
+}
+
+def NN_NegOp : NN_UnaryOp<"neg", NN_NumericTensor> {
+  let summary = "Negate each element";
+  let description = [{
+    `-x`.
+
+    Example:
+
+    ```mlir
+    %y = nn.neg %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_ExpOp : NN_UnaryOp<"exp", NN_FloatTensor> {
+  let summary = "Take e to the power of each element";
+  let description = [{
+    `e^x`.
+
+    Example:
+
+    ```mlir
+    %y = nn.exp %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_LogOp : NN_UnaryOp<"log", NN_FloatTensor> {
+  let summary = "Take the natural logarithm of each element";
+  let description = [{
+    `ln x`.
+
+    Example:
+
+    ```mlir
+    %y = nn.log %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_Expm1Op : NN_UnaryOp<"expm1", NN_FloatTensor> {
+  let summary = "Take e to the power of each element, minus one";
+  let description = [{
+    `e^x - 1`, precise near 0, where the difference would lose its digits.
+
+    Example:
+
+    ```mlir
+    %y = nn.expm1 %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_Log1pOp : NN_UnaryOp<"log1p", NN_FloatTensor> {
+  let summary = "Take the natural logarithm of one plus each element";
+  let description = [{
+    `ln(1 + x)`, precise near 0, where the sum would lose the digits of `x`.
+
+    Example:
+
+    ```mlir
+    %y = nn.log1p %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_SqrtOp : NN_UnaryOp<"sqrt", NN_FloatTensor> {
+  let summary = "Take the square root of each element";
+  let description = [{
+    `sqrt(x)`.
+
+    Example:
+
+    ```mlir
+    %y = nn.sqrt %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_RsqrtOp : NN_UnaryOp<"rsqrt", NN_FloatTensor> {
+  let summary = "Take one over the square root of each element";
+  let description = [{
+    `1 / sqrt(x)`.
+
+    Example:
+
+    ```mlir
+    %y = nn.rsqrt %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_ReciprocalOp : NN_UnaryOp<"reciprocal", NN_FloatTensor> {
+  let summary = "Take one over each element";
+  let description = [{
+    `1 / x`.
+
+    Example:
+
+    ```mlir
+    %y = nn.reciprocal %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_AbsOp : NN_UnaryOp<"abs", NN_NumericTensor> {
+  let summary = "Take the absolute value of each element";
+  let description = [{
+    `|x|`; the gradient at 0 is 0.
+
+    Example:
+
+    ```mlir
+    %y = nn.abs %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_ErfOp : NN_UnaryOp<"erf", NN_FloatTensor> {
+  let summary = "Apply the Gauss error function to each element";
+  let description = [{
+    `erf(x)`.
+
+    Example:
+
+    ```mlir
+    %y = nn.erf %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_TanhOp : NN_UnaryOp<"tanh", NN_FloatTensor> {
+  let summary = "Apply the hyperbolic tangent to each element";
+  let description = [{
+    `tanh(x)`.
+
+    Example:
+
+    ```mlir
+    %y = nn.tanh %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_SigmoidOp : NN_UnaryOp<"sigmoid", NN_FloatTensor> {
+  let summary = "Apply the logistic function to each element";
+  let description = [{
+    `1 / (1 + e^-x)`.
+
+    Example:
+
+    ```mlir
+    %y = nn.sigmoid %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_ReluOp : NN_UnaryOp<"relu", NN_FloatTensor> {
+  let summary = "Replace negative elements by zero";
+  let description = [{
+    `max(x, 0)`; the gradient at 0 is 0.
+
+    Example:
+
+    ```mlir
+    %y = nn.relu %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_SoftplusOp : NN_UnaryOp<"softplus", NN_FloatTensor> {
+  let summary = "Apply a smooth form of relu to each element";
+  let description = [{
+    `ln(1 + e^x)`, computed as `max(x, 0) + ln(1 + e^-|x|)`, which neither
+    overflows nor loses digits. The gradient is `sigmoid(x)`.
+
+    Example:
+
+    ```mlir
+    %y = nn.softplus %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_LogicalNotOp : NN_Op<"logical_not", [
+    Pure, SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<CostOpInterface>]> {
+  let summary = "Negate each truth value";
+  let description = [{
+    No gradient flows.
+
+    Example:
+
+    ```mlir
+    %y = nn.logical_not %x : tensor<4x8xi1>
+    ```
+  }];
+  let arguments = (ins NN_BoolTensor:$x);
+  let results = (outs NN_BoolTensor:$result);
+  let assemblyFormat = "$x attr-dict `:` type($result)";
+}
+
+def NN_GeluOp : NN_Op<"gelu", [
+    Pure, SameOperandsAndResultType, NN_Differentiable, NN_Cost]> {
+  let summary = "Apply the Gaussian error linear unit to each element";
+  let description = [{
+    With `approximate = none`: `x/2 * (1 + erf(x / sqrt 2))`. With
+    `approximate = tanh`:
+    `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))`.
+
+    Example:
+
+    ```mlir
+    %y = nn.gelu %x approximate = tanh : tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$x,
+                       NN_GeluApproximationAttr:$approximate);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat =
+      "$x `approximate` `=` $approximate attr-dict `:` type($result)";
+}
+
+def NN_GeluBackwardOp : NN_Op<"gelu_backward", [
+    Pure, SameOperandsAndResultType, NN_Cost]> {
+  let summary = "Multiply a gradient by the derivative of gelu at x";
+  let description = [{
+    Example:
+
+    ```mlir
+    %dx = nn.gelu_backward %dy, %x approximate = tanh : tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x,
+                       NN_GeluApproximationAttr:$approximate);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat =
+      "$dy `,` $x `approximate` `=` $approximate attr-dict `:` type($result)";
+}
+
+def NN_CastOp : NN_Op<"cast", [Pure, NN_Differentiable]> {
+  let summary = "Convert each element to another type";
+  let description = [{
+    To `i1`: whether the element is not zero. From `i1`: 0 or 1. From floats
+    to `i64`: rounds towards zero. From `f32` to `bf16`: to the nearest, ties
+    to even. Gradients flow between floats only.
+
+    Constraints:
+    - (C1) operand and result have the same shape.
+
+    Example:
+
+    ```mlir
+    %y = nn.cast %mask : tensor<4x8xi1> -> tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$x);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+#endif // PIPEWRIGHT_DIALECTS_NN_NNUNARY_TD
