@@ -133,6 +133,12 @@ Value TensorBuilder::cast(Value x, ElementKind kind) {
   return create<nn::CastOp>(x, {}, type);
 }
 
+Value TensorBuilder::compare(Value x, Value y, nn::ComparePredicate predicate) {
+  auto attr = nn::ComparePredicateAttr::get(builder.getContext(), predicate);
+  return create<nn::CompareOp>({x, y},
+                               builder.getNamedAttr("predicate", attr));
+}
+
 Value TensorBuilder::sliceAxis(Value x, int64_t axis, int64_t start,
                                int64_t size, int64_t step) {
   if (!x)

@@ -55,6 +55,8 @@ public:
   mlir::Value transpose(mlir::Value x, llvm::ArrayRef<int64_t> permutation);
   mlir::Value broadcastTo(mlir::Value x, llvm::ArrayRef<int64_t> shape);
   mlir::Value cast(mlir::Value x, ElementKind kind);
+  mlir::Value compare(mlir::Value x, mlir::Value y,
+                      nn::ComparePredicate predicate);
   /// Elements start, start + step, ... of one dimension.
   mlir::Value sliceAxis(mlir::Value x, int64_t axis, int64_t start,
                         int64_t size, int64_t step = 1);

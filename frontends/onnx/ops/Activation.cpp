@@ -71,58 +71,67 @@ static LogicalResult importSwish(NodeContext &n) {
       0, n.b.create<nn::MulOp>({x, n.b.create<nn::SigmoidOp>(scaled)}));
 }
 
+/// Functions of two branches are choices, not maxima: at a kink the gradient
+/// must be the one of PyTorch's formula, and not half of each side's.
+static Value isPositive(NodeContext &n, Value x) {
+  return n.b.compare(x, n.b.splat(0), nn::ComparePredicate::Gt);
+}
+
+/// x where it is not positive, else 0: what the branch below 0 computes from,
+/// so that the side not taken is finite.
+static Value notPositive(NodeContext &n, Value positive, Value x) {
+  return n.b.create<nn::WhereOp>({positive, n.b.splat(0), x});
+}
+
 static LogicalResult importLeakyRelu(NodeContext &n) {
   float alpha = n.floatAttribute("alpha", 0.01f);
-  if (alpha < 0 || alpha > 1)
-    return n.error() << "alpha=" << std::to_string(alpha)
-                     << " is not supported, only 0 to 1 is";
   Value x = n.value(0);
-  Value small = n.b.create<nn::MulOp>({x, n.b.splat(alpha)});
-  return n.setResult(0, n.b.create<nn::MaximumOp>({x, small}));
+  Value below = n.b.create<nn::MulOp>({x, n.b.splat(alpha)});
+  return n.setResult(0, n.b.create<nn::WhereOp>({isPositive(n, x), x, below}));
 }
 
 /// x where positive, else slope * x; the slope is a weight that broadcasts to
 /// the input from the right.
 static LogicalResult importPRelu(NodeContext &n) {
-  Value x = n.value(0);
-  Value above = n.b.create<nn::ReluOp>(x);
-  if (!above)
+  Value x = n.value(0), positive = isPositive(n, x);
+  if (!positive)
     return failure();
-  Value below = n.b.create<nn::MinimumOp>({x, n.b.splat(0)});
-  below = n.b.create<nn::MulOp>({below, n.weight(1)});
-  return n.setResult(0, n.b.create<nn::AddOp>({above, below}));
+  Value below =
+      n.b.create<nn::MulOp>({notPositive(n, positive, x), n.weight(1)});
+  return n.setResult(0, n.b.create<nn::WhereOp>({positive, x, below}));
 }
 
-/// x where positive, else alpha * (e^x - 1); the exponent is capped at 0, so
-/// that the side not taken does not overflow.
+/// x where positive, else alpha * (e^x - 1).
 static LogicalResult importElu(NodeContext &n) {
   float alpha = n.floatAttribute("alpha", 1);
-  Value x = n.value(0);
-  Value above = n.b.create<nn::ReluOp>(x);
-  if (!above)
+  Value x = n.value(0), positive = isPositive(n, x);
+  if (!positive)
     return failure();
-  Value power =
-      n.b.create<nn::ExpOp>(n.b.create<nn::MinimumOp>({x, n.b.splat(0)}));
-  Value below = n.b.create<nn::MulOp>(
-      {n.b.create<nn::SubOp>({power, n.b.splat(1)}), n.b.splat(alpha)});
-  return n.setResult(0, n.b.create<nn::AddOp>({above, below}));
+  Value below = n.b.create<nn::Expm1Op>(notPositive(n, positive, x));
+  if (alpha != 1)
+    below = n.b.create<nn::MulOp>({below, n.b.splat(alpha)});
+  return n.setResult(0, n.b.create<nn::WhereOp>({positive, x, below}));
 }
 
 /// A NaN is what differs from itself.
 static LogicalResult importIsNaN(NodeContext &n) {
-  auto attr =
-      nn::ComparePredicateAttr::get(&n.graph.context, nn::ComparePredicate::Ne);
-  return n.setResult(0, n.b.create<nn::CompareOp>(
-                            {n.value(0), n.value(0)},
-                            n.b.getBuilder().getNamedAttr("predicate", attr)));
+  return n.setResult(
+      0, n.b.compare(n.value(0), n.value(0), nn::ComparePredicate::Ne));
+}
+
+/// `x` up to a constant bound, the bound from there on: no gradient flows
+/// where x is the bound. `beyond` is Le for a lower bound, Ge for an upper.
+static Value bounded(NodeContext &n, Value x, Value bound,
+                     nn::ComparePredicate beyond) {
+  return n.b.create<nn::WhereOp>({n.b.compare(x, bound, beyond), bound, x});
 }
 
 /// max(0, min(1, alpha x + beta))
 static Value hardSigmoid(NodeContext &n, Value x, float alpha, float beta) {
   Value line = n.b.create<nn::AddOp>(
       {n.b.create<nn::MulOp>({x, n.b.splat(alpha)}), n.b.splat(beta)});
-  Value top = n.b.create<nn::MinimumOp>({line, n.b.splat(1)});
-  return n.b.create<nn::MaximumOp>({top, n.b.splat(0)});
+  Value top = bounded(n, line, n.b.splat(1), nn::ComparePredicate::Ge);
+  return bounded(n, top, n.b.splat(0), nn::ComparePredicate::Le);
 }
 
 static LogicalResult importHardSigmoid(NodeContext &n) {
@@ -137,37 +146,29 @@ static LogicalResult importHardSwish(NodeContext &n) {
       0, n.b.create<nn::MulOp>({x, hardSigmoid(n, x, 1.0f / 6, 0.5f)}));
 }
 
-/// Bounds are attributes up to opset 10 and inputs after.
+/// One bound of Clip; null where there is none. Bounds are attributes up to
+/// opset 10 and inputs after. A computed one is torch.maximum's or minimum's
+/// operand, and shares the gradient where x is the bound.
+template <typename ChoiceOp>
+static Value clipAt(NodeContext &n, Value x, unsigned i, StringRef name,
+                    nn::ComparePredicate beyond) {
+  if (n.opset < 11 && n.hasAttribute(name))
+    return bounded(n, x, n.b.splat(n.floatAttribute(name, 0)), beyond);
+  if (!n.hasInput(i))
+    return x;
+  Value bound = n.value(i);
+  if (n.constant(i))
+    return bounded(n, x, bound, beyond);
+  return n.b.create<ChoiceOp>({x, bound});
+}
+
 static LogicalResult importClip(NodeContext &n) {
   Value x = n.value(0);
   if (!x)
     return failure();
-  auto bound = [&](unsigned i, StringRef name) -> FailureOr<Value> {
-    if (n.hasInput(i))
-      return n.value(i);
-    if (n.opset < 11 && n.hasAttribute(name))
-      return n.b.splat(n.floatAttribute(name, 0));
-    return Value();
-  };
-  FailureOr<Value> low = bound(1, "min"), high = bound(2, "max");
-  if (*low)
-    x = n.b.create<nn::MaximumOp>({x, *low});
-  if (*high)
-    x = n.b.create<nn::MinimumOp>({x, *high});
+  x = clipAt<nn::MaximumOp>(n, x, 1, "min", nn::ComparePredicate::Le);
+  x = clipAt<nn::MinimumOp>(n, x, 2, "max", nn::ComparePredicate::Ge);
   return n.setResult(0, x);
-}
-
-/// log(1 + e^x) as max(x, 0) + log(1 + e^-|x|), which does not overflow.
-static LogicalResult importSoftplus(NodeContext &n) {
-  Value x = n.value(0);
-  Value tail =
-      n.b.create<nn::ExpOp>(n.b.create<nn::NegOp>(n.b.create<nn::AbsOp>(x)));
-  Value log =
-      n.b.create<nn::LogOp>(n.b.create<nn::AddOp>({tail, n.b.splat(1)}));
-  if (!log)
-    return failure();
-  return n.setResult(0,
-                     n.b.create<nn::AddOp>({n.b.create<nn::ReluOp>(x), log}));
 }
 
 /// An initializer that is read under a second name: exporters in evaluation
@@ -207,7 +208,7 @@ ArrayRef<OpRow> activationOps() {
       {"HardSigmoid", 7, exactly(1), importHardSigmoid},
       {"HardSwish", 14, exactly(1), importHardSwish},
       {"Clip", 7, between(1, 3), importClip},
-      {"Softplus", 7, exactly(1), importSoftplus},
+      {"Softplus", 7, exactly(1), importUnary<nn::SoftplusOp>},
   };
   return rows;
 }

@@ -235,10 +235,7 @@ static LogicalResult foldCompare(NodeContext &n) {
 
 template <nn::ComparePredicate predicate>
 static LogicalResult importCompare(NodeContext &n) {
-  auto attr = nn::ComparePredicateAttr::get(&n.graph.context, predicate);
-  return n.setResult(0, n.b.create<nn::CompareOp>(
-                            {n.value(0), n.value(1)},
-                            n.b.getBuilder().getNamedAttr("predicate", attr)));
+  return n.setResult(0, n.b.compare(n.value(0), n.value(1), predicate));
 }
 
 template <char op>
@@ -258,14 +255,6 @@ static LogicalResult foldLogic(NodeContext &n) {
     result.setBool(k, op == '&' ? x && y : op == '|' ? x || y : x != y);
   }
   return n.setResult(0, std::move(result));
-}
-
-static LogicalResult importXor(NodeContext &n) {
-  auto attr =
-      nn::ComparePredicateAttr::get(&n.graph.context, nn::ComparePredicate::Ne);
-  return n.setResult(0, n.b.create<nn::CompareOp>(
-                            {n.value(0), n.value(1)},
-                            n.b.getBuilder().getNamedAttr("predicate", attr)));
 }
 
 static LogicalResult foldNot(NodeContext &n) {
@@ -375,7 +364,7 @@ ArrayRef<OpRow> elementwiseOps() {
        foldCompare<P::Ge>},
       {"And", 7, exactly(2), importBinary<nn::LogicalAndOp>, foldLogic<'&'>},
       {"Or", 7, exactly(2), importBinary<nn::LogicalOrOp>, foldLogic<'|'>},
-      {"Xor", 7, exactly(2), importXor, foldLogic<'^'>},
+      {"Xor", 7, exactly(2), importCompare<P::Ne>, foldLogic<'^'>},
       {"Not", 7, exactly(1), importNot, foldNot},
       {"Where", 9, exactly(3), importWhere, foldWhere},
       {"Cast", 7, exactly(1), importCast, importCast},

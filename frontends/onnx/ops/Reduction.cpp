@@ -19,8 +19,6 @@ namespace {
 struct ReductionForm {
   Shape axes;
   bool keepDims;
-  /// No axes and noop_with_empty_axes.
-  bool identity = false;
 };
 } // namespace
 
@@ -38,8 +36,10 @@ static FailureOr<ReductionForm> readForm(NodeContext &n, int64_t axesInput) {
     axes = *given;
   }
   if (!axes || axes->empty()) {
-    form.identity = noop;
-    axes = llvm::to_vector<4>(llvm::seq<int64_t>(0, n.rank(0)));
+    // Over all axes, or over none: then each element is reduced by itself.
+    axes = Shape();
+    if (!noop)
+      axes = llvm::to_vector<4>(llvm::seq<int64_t>(0, n.rank(0)));
   }
   FailureOr<Shape> normal = n.normalizeAxes(*axes, n.rank(0));
   if (failed(normal))
@@ -55,6 +55,14 @@ enum class Reduction { Sum, Mean, Max, Min, Prod, SumSquare, L2 };
 
 static int64_t axesInputSince(Reduction kind) {
   return kind == Reduction::Sum ? 13 : 18;
+}
+
+/// sqrt(x) with the gradient 0 where x is 0, as PyTorch's norms have it.
+static Value rootOrZero(NodeContext &n, Value x) {
+  Value isZero = n.b.compare(x, n.b.splat(0), nn::ComparePredicate::Eq);
+  Value safe = n.b.create<nn::WhereOp>({isZero, n.b.splat(1), x});
+  return n.b.create<nn::WhereOp>(
+      {isZero, n.b.splat(0), n.b.create<nn::SqrtOp>(safe)});
 }
 
 static Value reduceValue(NodeContext &n, Reduction kind, Value x,
@@ -74,8 +82,11 @@ static Value reduceValue(NodeContext &n, Reduction kind, Value x,
   case Reduction::SumSquare:
     return n.b.reduce<nn::ReduceSumOp>(square(x), form.axes, form.keepDims);
   case Reduction::L2:
-    return n.b.create<nn::SqrtOp>(
-        n.b.reduce<nn::ReduceSumOp>(square(x), form.axes, form.keepDims));
+    // The root of one square is the size of it, which does not overflow.
+    if (form.axes.empty())
+      return n.b.create<nn::AbsOp>(x);
+    return rootOrZero(n, n.b.reduce<nn::ReduceSumOp>(square(x), form.axes,
+                                                     form.keepDims));
   case Reduction::Prod:
     n.error() << "this operator is not supported on computed values";
     return Value();
@@ -88,13 +99,11 @@ static LogicalResult importReduction(NodeContext &n) {
   FailureOr<ReductionForm> form = readForm(n, axesInputSince(kind));
   if (failed(form))
     return failure();
-  if (form->identity)
-    return n.forward(0, 0);
-  Value x = n.value(0);
+  // Over nothing these two still are a function of each element.
   if (form->axes.empty() && kind != Reduction::SumSquare &&
       kind != Reduction::L2)
-    return n.setResult(0, x);
-  return n.setResult(0, reduceValue(n, kind, x, *form));
+    return n.forward(0, 0);
+  return n.setResult(0, reduceValue(n, kind, n.value(0), *form));
 }
 
 /// Folds Sum, Max, Min and Prod of integers, which shape arithmetic has.
@@ -106,8 +115,6 @@ static LogicalResult foldReduction(NodeContext &n) {
   FailureOr<ReductionForm> form = readForm(n, axesInputSince(kind));
   if (failed(form))
     return failure();
-  if (form->identity)
-    return n.forward(0, 0);
   if (failed(n.expectComputable(x.shape())))
     return failure();
   Shape kept(x.shape()), shape;
