@@ -24,6 +24,7 @@ struct FuseComposites : impl::NNFuseCompositesBase<FuseComposites> {
     RewritePatternSet patterns(&getContext());
     populateGeluPatterns(patterns);
     populateLayerNormPatterns(patterns);
+    populatePreciseFormPatterns(patterns);
     populateSoftmaxPatterns(patterns);
     populateAttentionPatterns(patterns);
     FrozenRewritePatternSet frozen(std::move(patterns));

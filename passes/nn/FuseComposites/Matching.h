@@ -78,6 +78,7 @@ operandOrders(mlir::Value value) {
 void populateAttentionPatterns(mlir::RewritePatternSet &patterns);
 void populateGeluPatterns(mlir::RewritePatternSet &patterns);
 void populateLayerNormPatterns(mlir::RewritePatternSet &patterns);
+void populatePreciseFormPatterns(mlir::RewritePatternSet &patterns);
 void populateSoftmaxPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace pipewright::nn
