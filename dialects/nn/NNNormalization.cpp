@@ -124,6 +124,14 @@ LogicalResult BatchNormOp::verify() {
   if (!getRunningMeanAttr() && getRunningVarianceAttr())
     return emitOpError("expects both running statistics or none, but got "
                        "running_variance only");
+  // (C5)
+  if (getSampleVariance() && !getRunningVarianceAttr())
+    return emitOpError("expects sample_variance beside running statistics");
+  if (getSampleVariance() &&
+      getX().getType().getNumElements() == getMean().getType().getNumElements())
+    return emitOpError("expects more than one value per channel for a sample "
+                       "variance, but got ")
+           << getX().getType();
   return success();
 }
 
@@ -165,6 +173,7 @@ LogicalResult BatchNormOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
 void BatchNormOp::dropEffects() {
   removeRunningMeanAttr();
   removeRunningVarianceAttr();
+  setSampleVariance(false);
 }
 
 LogicalResult BatchNormOp::buildInference(OpBuilder &builder,

@@ -81,7 +81,9 @@ def NN_BatchNormOp : NN_Op<"batch_norm", [
     With the two symbols it also updates the running statistics,
     `running = momentum * running + (1 - momentum) * batch`, and has an effect
     on state; without them it is pure. In evaluation it uses the running
-    statistics instead of the batch's.
+    statistics instead of the batch's. The running variance takes the batch's
+    biased variance, or with `sample_variance` the unbiased one, which is
+    n / (n - 1) times as large for n values per channel.
 
     Constraints:
     - (C1) `x` has rank 2 or more.
@@ -89,6 +91,8 @@ def NN_BatchNormOp : NN_Op<"batch_norm", [
     - (C3) both running statistics are given or none is.
     - (C4) a running statistic names an `nn.weight` whose role is `state` and
       whose type is that of `mean`.
+    - (C5) `sample_variance` stands beside running statistics only, and a
+      channel then has two values or more.
 
     Example:
 
@@ -104,13 +108,14 @@ def NN_BatchNormOp : NN_Op<"batch_norm", [
                        F32Attr:$momentum,
                        OptionalAttr<FlatSymbolRefAttr>:$running_mean,
                        OptionalAttr<FlatSymbolRefAttr>:$running_variance,
-                       UnitAttr:$channels_last);
+                       UnitAttr:$sample_variance, UnitAttr:$channels_last);
   let results = (outs NN_FloatTensor:$y, NN_F32Tensor:$mean,
                       NN_F32Tensor:$variance);
   let assemblyFormat = [{
     $x `,` $scale `,` $bias `epsilon` `=` $epsilon `momentum` `=` $momentum
     (`running_mean` `=` $running_mean^)?
     (`running_variance` `=` $running_variance^)?
+    (`sample_variance` $sample_variance^)?
     (`channels_last` $channels_last^)? attr-dict
     `:` functional-type(operands, results)
   }];

@@ -104,6 +104,8 @@ public:
   /// The export was made in training mode, so weights read through Identity
   /// are tied on purpose.
   bool trainingExport = false;
+  /// Running variances take the batch's variance with n - 1 in place of n.
+  bool sampleVariance = false;
 
   // What nodes leave for the warnings at the end.
   int64_t nextDropoutId = 0;

@@ -79,6 +79,13 @@ static void eraseDead(GraphImporter &graph) {
   }
 }
 
+static bool takesSampleVariance(const ImportOptions &options,
+                                const ModelFile &file) {
+  if (options.runningVariance)
+    return *options.runningVariance == RunningVariance::Sample;
+  return file.proto->producer_name() == "pytorch";
+}
+
 FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
                                     MLIRContext &context) {
   context.loadDialect<nn::NNDialect, func::FuncDialect>();
@@ -98,6 +105,7 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
   TensorReader reader(*file, context);
   GraphImporter graph(*file, context, reader, metadata, patterns);
   graph.trainingExport = isTrainingExport(*file);
+  graph.sampleVariance = takesSampleVariance(options, *file);
   if (bound->batchChange) {
     GraphImporter original(*file, context, reader, metadata, patterns);
     original.trainingExport = graph.trainingExport;

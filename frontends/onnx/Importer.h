@@ -21,6 +21,10 @@
 
 namespace pipewright::frontend {
 
+/// Divided by the n values of a channel, as ONNX defines it, or by n - 1, as
+/// PyTorch and other frameworks do.
+enum class RunningVariance { Population, Sample };
+
 struct ImportOptions {
   /// A binary model, or ONNX text when the name ends in .onnxtext or .onnxtxt.
   std::string modelPath;
@@ -37,6 +41,9 @@ struct ImportOptions {
   std::string targetInput = "targets";
   /// Which weights train, against what the model says; the last one wins.
   std::vector<RoleRule> roleRules;
+  /// Which variance of a batch the running variance of a batch normalization
+  /// takes; unset: the sample's where PyTorch wrote the file.
+  std::optional<RunningVariance> runningVariance;
   /// Off: import the forward graph of a model that has no loss.
   bool requireLoss = true;
 };

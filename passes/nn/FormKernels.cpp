@@ -27,13 +27,13 @@ namespace pipewright::nn {
 // Running statistics
 //===----------------------------------------------------------------------===//
 
-/// momentum * running + (1 - momentum) * batch, as ops.
+/// momentum * running + (1 - momentum) * scale * batch, as ops.
 static void updateRunning(OpBuilder &b, Location loc, FlatSymbolRefAttr weight,
-                          Value batch, double momentum) {
+                          Value batch, double momentum, double scale) {
   Value running = ParameterOp::create(b, loc, batch.getType(), weight);
   Value kept = MulOp::create(b, loc, running, createScalar(b, loc, momentum));
-  Value fresh =
-      MulOp::create(b, loc, batch, createScalar(b, loc, 1.0 - momentum));
+  Value share = createScalar(b, loc, (1.0 - momentum) * scale);
+  Value fresh = MulOp::create(b, loc, batch, share);
   Value sum = AddOp::create(b, loc, kept, fresh);
   AssignStateOp::create(b, loc, weight, sum);
 }
@@ -47,11 +47,13 @@ static void splitRunningStatistics(Block &body) {
     b.setInsertionPointAfter(norm);
     double momentum = norm.getMomentum().convertToDouble();
     updateRunning(b, norm.getLoc(), norm.getRunningMeanAttr(), norm.getMean(),
-                  momentum);
+                  momentum, 1.0);
+    double count = double(norm.getX().getType().getNumElements()) /
+                   norm.getMean().getType().getNumElements();
     updateRunning(b, norm.getLoc(), norm.getRunningVarianceAttr(),
-                  norm.getVariance(), momentum);
-    norm.removeRunningMeanAttr();
-    norm.removeRunningVarianceAttr();
+                  norm.getVariance(), momentum,
+                  norm.getSampleVariance() ? count / (count - 1.0) : 1.0);
+    norm.dropEffects();
   }
 }
 

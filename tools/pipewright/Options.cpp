@@ -134,6 +134,12 @@ struct OptionSet::Storage {
         lossOutput("loss-output",
                    cl::desc("The model output that --loss is computed from"),
                    cl::value_desc("NAME"), in, cl::cat(compileCategory())),
+        runningVariance(
+            "running-variance",
+            cl::desc("Of batch normalization: population, as ONNX defines it, "
+                     "or sample, divided by one less; of the framework that "
+                     "wrote the file unless given"),
+            cl::value_desc("NAME"), in, cl::cat(compileCategory())),
         optimizer("optimizer",
                   cl::desc("sgd, adam, adamw or rmsprop, with options as in "
                            "torch.optim: sgd,lr=0.1,momentum=0.9"),
@@ -156,7 +162,8 @@ struct OptionSet::Storage {
   cl::list<std::string> dims;
   cl::opt<std::string> schedule, balance, remat, tiedWeights;
   cl::list<std::string> freeze, train;
-  cl::opt<std::string> loss, lossOutput, optimizer, taskTimes;
+  cl::opt<std::string> loss, lossOutput, runningVariance, optimizer,
+      taskTimes;
   cl::opt<bool> noDropout;
   cl::opt<std::string> emit;
 };
@@ -186,6 +193,7 @@ bool isCompileOption(llvm::StringRef word, bool &takesNext) {
                                                   "train",
                                                   "loss",
                                                   "loss-output",
+                                                  "running-variance",
                                                   "schedule",
                                                   "optimizer",
                                                   "micro-batch-size",
@@ -433,6 +441,14 @@ static llvm::Error checkImport(const OptionSet::Storage &s,
     return fail("--loss-output expects --loss beside it");
   if (llvm::Error error = checkRoleRules(s, import.roleRules))
     return error;
+  if (!s.runningVariance.empty()) {
+    if (llvm::Error error = readChoice("running-variance", s.runningVariance,
+                                       {"population", "sample"}))
+      return error;
+    import.runningVariance = s.runningVariance == "sample"
+                                 ? frontend::RunningVariance::Sample
+                                 : frontend::RunningVariance::Population;
+  }
   import.modelPath = s.model;
   import.loss = s.loss;
   import.lossOutput = s.lossOutput;

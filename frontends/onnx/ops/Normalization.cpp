@@ -56,12 +56,19 @@ static LogicalResult importBatchNormalization(NodeContext &n) {
   if (failed(variance))
     return failure();
   OpBuilder &builder = n.b.getBuilder();
+  SmallVector<NamedAttribute> attributes = {
+      n.b.real("epsilon", epsilon), n.b.real("momentum", momentum),
+      builder.getNamedAttr("running_mean", *mean),
+      builder.getNamedAttr("running_variance", *variance)};
+  if (n.graph.sampleVariance && elementCount(n.shape(0)) == n.shape(0)[1])
+    return n.error() << "has one value per channel, which has no sample "
+                        "variance: take larger micro-batches, or ONNX's "
+                        "variance by --running-variance population";
+  if (n.graph.sampleVariance)
+    attributes.push_back(n.b.unit("sample_variance"));
   return n.setResult(
-      0, n.b.create<nn::BatchNormOp>(
-             {n.value(0), n.weight(1), n.weight(2)},
-             {n.b.real("epsilon", epsilon), n.b.real("momentum", momentum),
-              builder.getNamedAttr("running_mean", *mean),
-              builder.getNamedAttr("running_variance", *variance)}));
+      0, n.b.create<nn::BatchNormOp>({n.value(0), n.weight(1), n.weight(2)},
+                                     attributes));
 }
 
 /// Several normalized dimensions are flattened to one and restored.

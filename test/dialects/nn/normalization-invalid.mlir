@@ -104,6 +104,26 @@ func.func @batch_norm_c4_role(%x: tensor<4x8xf32>, %s: tensor<8xf32>) {
 
 // -----
 
+func.func @batch_norm_c5_no_statistics(%x: tensor<4x8xf32>, %s: tensor<8xf32>) {
+  // expected-error @below {{expects sample_variance beside running statistics}}
+  %y, %m, %v = nn.batch_norm %x, %s, %s epsilon = 1.0e-05 momentum = 0.5 sample_variance
+    : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+nn.weight @mean role = state : tensor<8xf32>
+nn.weight @variance role = state : tensor<8xf32>
+func.func @batch_norm_c5_one_value(%x: tensor<1x8xf32>, %s: tensor<8xf32>) {
+  // expected-error @below {{expects more than one value per channel for a sample variance, but got 'tensor<1x8xf32>'}}
+  %y, %m, %v = nn.batch_norm %x, %s, %s epsilon = 1.0e-05 momentum = 0.5 running_mean = @mean running_variance = @variance sample_variance
+    : (tensor<1x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<1x8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
 func.func @batch_norm_backward_c1_gradient_type(%dy: tensor<4x4xf32>, %x: tensor<4x8xf32>, %s: tensor<8xf32>) {
   // expected-error @below {{expects a gradient of the type of x and rank 2 or more}}
   // expected-error @below {{failed to infer returned types}}

@@ -27,6 +27,9 @@ func.func @batch_norm(%x: tensor<4x6x8x8xf32>, %s: tensor<6xf32>, %dy: tensor<4x
   // CHECK: nn.batch_norm %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} epsilon = 9.99999974E-6 momentum = 7.500000e-01 : (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>)
   %z, %m1, %v1 = nn.batch_norm %x, %s, %s epsilon = 1.000000e-05 momentum = 7.500000e-01
       : (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>)
+  // CHECK: nn.batch_norm {{.*}} running_variance = @variance sample_variance : (
+  %w, %m2, %v2 = nn.batch_norm %x, %s, %s epsilon = 1.000000e-05 momentum = 7.500000e-01 running_mean = @mean running_variance = @variance sample_variance
+      : (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>)
   // CHECK: nn.batch_norm_backward %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} epsilon = 9.99999974E-6 : (tensor<4x6x8x8xf32>, tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>)
   %dx, %ds, %db = nn.batch_norm_backward %dy, %x, %s, %m, %v epsilon = 1.000000e-05
       : (tensor<4x6x8x8xf32>, tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>)

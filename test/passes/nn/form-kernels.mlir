@@ -120,3 +120,19 @@ func.func @running(%x: tensor<2x3x4xf32>, %s: tensor<3xf32>, %b: tensor<3xf32>) 
   %r = nn.relu %y : tensor<2x3x4xf32>
   return %r : tensor<2x3x4xf32>
 }
+
+// -----
+
+// A sample variance: (1 - 0.5) * 8 / 7 of the batch's.
+nn.weight @m role = state : tensor<3xf32>
+nn.weight @v role = state : tensor<3xf32>
+// CHECK-LABEL: func.func @sample_variance
+// CHECK-LABEL: module @kernels
+// CHECK-DAG: nn.constant dense<5.000000e-01>
+// CHECK-DAG: nn.constant dense<0.571428597>
+func.func @sample_variance(%x: tensor<2x3x4xf32>, %s: tensor<3xf32>, %b: tensor<3xf32>) -> tensor<2x3x4xf32> {
+  %y, %mean, %variance = nn.batch_norm %x, %s, %b epsilon = 1.0e-5 momentum = 0.5
+      running_mean = @m running_variance = @v sample_variance
+    : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>)
+  return %y : tensor<2x3x4xf32>
+}
