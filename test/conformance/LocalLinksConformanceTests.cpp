@@ -40,7 +40,7 @@ TEST_P(LocalConformance, Holds) {
   EXPECT_EQ(run(ranks, gpus, scenario.run), std::vector<std::string>(ranks));
 }
 
-static std::string nameOf(
+static std::string caseOf(
     const ::testing::TestParamInfo<std::tuple<Shape, DeviceScenario>> &info) {
   const auto &[shape, scenario] = info.param;
   return std::string(scenario.name) + std::to_string(shape.first) + "On" +
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(Shape(2, 1), Shape(2, 2), Shape(4, 1),
                                          Shape(4, 4)),
                        ::testing::ValuesIn(deviceScenarios())),
-    nameOf);
+    caseOf);
 
 TEST(LocalLinks, AbortWakesWhoWaits) {
   const auto start = std::chrono::steady_clock::now();
