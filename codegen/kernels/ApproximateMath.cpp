@@ -148,8 +148,8 @@ struct ApproximateLog1p : OpRewritePattern<math::Log1pOp> {
     Value log = math::LogOp::create(rewriter, f.loc, sum);
     // The sum of 1 and something large has lost the 1.
     Value isLarge = f.less(one, x);
-    Value lost = f.sub(f.select(isLarge, one, x),
-                       f.sub(sum, f.select(isLarge, x, one)));
+    Value lost =
+        f.sub(f.select(isLarge, one, x), f.sub(sum, f.select(isLarge, x, one)));
     Value result = f.add(log, f.div(lost, sum));
     // 0 / 0 and infinity - infinity; division may take denormals for 0.
     result = f.select(f.equal(sum, f.constant(0.0f)), log, result);

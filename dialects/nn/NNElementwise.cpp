@@ -138,11 +138,11 @@ LogicalResult Log1pOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
 
 LogicalResult SoftplusOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
                                    SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(
-      *this, builder, resultGrads, operandGrads,
-      [&](GradientBuilder &g, Value dy) {
-        return g.mul(dy, SigmoidOp::create(g.builder(), g.widen(getX())));
-      });
+  return unaryVjp(*this, builder, resultGrads, operandGrads,
+                  [&](GradientBuilder &g, Value dy) {
+                    return g.mul(
+                        dy, SigmoidOp::create(g.builder(), g.widen(getX())));
+                  });
 }
 
 LogicalResult SqrtOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
@@ -339,18 +339,18 @@ template <typename OpTy>
 static LogicalResult choiceVjp(OpTy op, ComparePredicate loses,
                                OpBuilder &builder, ValueRange resultGrads,
                                SmallVectorImpl<Value> &operandGrads) {
-  return broadcastVjp(
-      op, builder, resultGrads, operandGrads,
-      [&](GradientBuilder &g, Value dy) {
-        Value zero = g.scalar(0.0), half = g.mul(dy, g.scalar(0.5));
-        Value a = op.getLhs(), b = op.getRhs();
-        Value equal = g.compare(a, b, ComparePredicate::Eq);
-        auto share = [&](Value own, Value other) {
-          Value lost = g.compare(own, other, loses);
-          return g.where(equal, half, g.where(lost, zero, dy));
-        };
-        return Grads{share(a, b), share(b, a)};
-      });
+  return broadcastVjp(op, builder, resultGrads, operandGrads,
+                      [&](GradientBuilder &g, Value dy) {
+                        Value zero = g.scalar(0.0),
+                              half = g.mul(dy, g.scalar(0.5));
+                        Value a = op.getLhs(), b = op.getRhs();
+                        Value equal = g.compare(a, b, ComparePredicate::Eq);
+                        auto share = [&](Value own, Value other) {
+                          Value lost = g.compare(own, other, loses);
+                          return g.where(equal, half, g.where(lost, zero, dy));
+                        };
+                        return Grads{share(a, b), share(b, a)};
+                      });
 }
 
 LogicalResult MaximumOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,

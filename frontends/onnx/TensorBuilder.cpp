@@ -135,8 +135,7 @@ Value TensorBuilder::cast(Value x, ElementKind kind) {
 
 Value TensorBuilder::compare(Value x, Value y, nn::ComparePredicate predicate) {
   auto attr = nn::ComparePredicateAttr::get(builder.getContext(), predicate);
-  return create<nn::CompareOp>({x, y},
-                               builder.getNamedAttr("predicate", attr));
+  return create<nn::CompareOp>({x, y}, builder.getNamedAttr("predicate", attr));
 }
 
 Value TensorBuilder::sliceAxis(Value x, int64_t axis, int64_t start,

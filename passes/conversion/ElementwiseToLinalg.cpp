@@ -187,8 +187,7 @@ static Value scalarOf(Operation *op, Scalars &s, ValueRange a,
       .Case([&](Log1pOp) { return s.log1p(a[0]); })
       .Case([&](SoftplusOp) {
         Value size = math::AbsFOp::create(b, loc, a[0], s.flags);
-        return s.add(s.max(a[0], s.constant(0.0)),
-                     s.log1p(s.exp(s.neg(size))));
+        return s.add(s.max(a[0], s.constant(0.0)), s.log1p(s.exp(s.neg(size))));
       })
       .Case([&](SqrtOp) { return s.sqrt(a[0]); })
       .Case([&](RsqrtOp) { return s.div(s.constant(1.0), s.sqrt(a[0])); })

@@ -27,9 +27,9 @@ bool isView(Operation *op) {
 static nn::WeightOp weightReadBy(Operation *op,
                                  SymbolTableCollection &symbolTables) {
   auto parameter = dyn_cast<nn::ParameterOp>(op);
-  return parameter ? nn::lookupWeight(op, parameter.getWeightAttr(),
-                                      symbolTables)
-                   : nn::WeightOp();
+  return parameter
+             ? nn::lookupWeight(op, parameter.getWeightAttr(), symbolTables)
+             : nn::WeightOp();
 }
 
 bool readsTrainedWeight(Operation *op, SymbolTableCollection &symbolTables) {

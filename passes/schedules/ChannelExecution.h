@@ -326,8 +326,8 @@ private:
               instruction.bytes);
   }
   int64_t sizeOf(int32_t channel, int64_t message) const {
-    bool isKnown = !sizes.empty() &&
-                   message < static_cast<int64_t>(sizes[channel].size());
+    bool isKnown =
+        !sizes.empty() && message < static_cast<int64_t>(sizes[channel].size());
     return isKnown ? sizes[channel][message] : 0;
   }
   int64_t &held(int32_t channel) {

@@ -82,8 +82,7 @@ ChannelTimeline::ChannelTimeline(const InstructionLists &lists,
   for (int32_t end = 0; end < index.numEnds(); ++end)
     ends.push_back({{}, {}, {}, heads[index.queueOf(end)]});
   for (const ChannelIndex::Channel &channel : index.channels())
-    wires.emplace_back().costs =
-        costs.linkBetween(channel.from, channel.to);
+    wires.emplace_back().costs = costs.linkBetween(channel.from, channel.to);
   result.times.resize(lists.size());
   result.sendWaits.resize(lists.size());
   result.receiveWaits.resize(lists.size());
@@ -139,8 +138,7 @@ void ChannelTimeline::transfer(int32_t channel, int64_t message) {
 void ChannelTimeline::send(int32_t channel, int64_t message) {
   End &from = ends[2 * channel], &to = ends[2 * channel + 1];
   Wire &wire = wires[channel];
-  double start =
-      std::max({from.posted[message], from.head.begin, wire.free});
+  double start = std::max({from.posted[message], from.head.begin, wire.free});
   int64_t size = wire.bytes[message];
   while (message - wire.firstHeld >= buffering.messages ||
          wire.heldBytes > buffering.bytes - size) {

@@ -106,10 +106,8 @@ static llvm::Error checkNeighbours(int32_t rank,
   const RankInstruction &instruction = list[at];
   bool isLast = at + 1 == list.size();
   if (instruction.kind == InstructionKind::Task) {
-    bool isChain =
-        isSecondOfPair(list, at) && instruction.task.overlapsNext;
-    if (!instruction.task.overlapsNext ||
-        (isFirstOfPair(list, at) && !isChain))
+    bool isChain = isSecondOfPair(list, at) && instruction.task.overlapsNext;
+    if (!instruction.task.overlapsNext || (isFirstOfPair(list, at) && !isChain))
       return llvm::Error::success();
     return refuse("rank {0} overlaps {1} with {2}, but expects pairs of tasks "
                   "with nothing between them",
@@ -251,9 +249,9 @@ std::string InstructionChecker::tell(const Execution &execution,
       }
     text = formatv("rank {0} waits {1} for its {2}", rank, when,
                    nameOfPost(wait, awaited));
-    bool isGrouped = llvm::any_of(
-        execution.queue(place.queue).head(),
-        [&](const QueuedPost &post) { return post.end == wait; });
+    bool isGrouped =
+        llvm::any_of(execution.queue(place.queue).head(),
+                     [&](const QueuedPost &post) { return post.end == wait; });
     if (wait != head || awaited != state.moved)
       text += (isGrouped ? ", grouped with its " : ", queued behind its ") +
               headName;

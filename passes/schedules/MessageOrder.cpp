@@ -145,8 +145,7 @@ void MessageOrder::collectMessages(int32_t rank) {
       message.bytes = ends.bytes;
       message.produced = simulation.times[rank][position].end;
       // What a pair makes is there when both are done.
-      message.producer =
-          static_cast<int32_t>(endOfPair(tasks, position)) - 1;
+      message.producer = static_cast<int32_t>(endOfPair(tasks, position)) - 1;
       message.wait =
           (isForward ? forwardPosition
                      : gradientPosition)[consumer * schedule.microBatches +

@@ -93,10 +93,10 @@ std::vector<PathStep> Simulation::criticalPath(const Schedule &schedule,
         idle, std::pair(rank, first), [](const IdleInterval &idle, auto key) {
           return std::pair(idle.rank, idle.nextPosition) < key;
         });
-    bool isWaiting = waited != idle.end() && waited->rank == rank &&
-                     !waited->atEndOfStep && waited->end == time.start &&
-                     waited->nextPosition <
-                         static_cast<int64_t>(endOfPair(tasks, first));
+    bool isWaiting =
+        waited != idle.end() && waited->rank == rank && !waited->atEndOfStep &&
+        waited->end == time.start &&
+        waited->nextPosition < static_cast<int64_t>(endOfPair(tasks, first));
     if (!isWaiting) {
       position = first - 1;
       continue;

@@ -18,7 +18,7 @@ Rank::Rank(const Program &program, int64_t number, Transport &transport)
 Rank::Rank(const Program &program, int64_t number, Transport &transport,
            NoArena)
     : whole(program), rankNumber(number), link(transport),
-      recorder(transport.recorder()), arena(0),      losses(program.updates) {}
+      recorder(transport.recorder()), arena(0), losses(program.updates) {}
 
 Rank::~Rank() { dropLibraries(); }
 

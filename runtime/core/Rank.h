@@ -86,8 +86,7 @@ public:
   /// and the flight recorder; it ends where the next begins, or a wait for
   /// another rank.
   void task(const char *kind, int64_t stage, int64_t microBatch) {
-    recorder.task(kind[0], stage,
-                  kind[0] == 'U' ? updateNumber : microBatch);
+    recorder.task(kind[0], stage, kind[0] == 'U' ? updateNumber : microBatch);
     if (observed)
       observeTask(kind, stage, microBatch);
   }

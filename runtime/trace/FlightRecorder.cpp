@@ -117,10 +117,9 @@ void FlightRecorder::write(const std::string &path, int64_t rank) const {
   };
   const int64_t now = nowInNanoseconds();
   Trace trace;
-  static const char letters[][2] = {"A", "B", "C", "D", "E", "F", "G",
-                                    "H", "I", "J", "K", "L", "M", "N",
-                                    "O", "P", "Q", "R", "S", "T", "U",
-                                    "V", "W", "X", "Y", "Z"};
+  static const char letters[][2] = {"A", "B", "C", "D", "E", "F", "G", "H", "I",
+                                    "J", "K", "L", "M", "N", "O", "P", "Q", "R",
+                                    "S", "T", "U", "V", "W", "X", "Y", "Z"};
   int64_t step = -1;
   for (const Operation &operation : last()) {
     if (operation.step != step)

@@ -111,13 +111,9 @@ static const std::vector<Row> &rows() {
   using Text = std::string;
   static const std::vector<Row> table = {
       {"--data", "NAME=FILE", "training data of an input (see below)",
-       [](O &o, const Text &t) {
-         o.data.push_back({"", t});
-       }},
+       [](O &o, const Text &t) { o.data.push_back({"", t}); }},
       {"--eval-data", "NAME=FILE", "held-out data, never trained on",
-       [](O &o, const Text &t) {
-         o.evalData.push_back({"", t});
-       }},
+       [](O &o, const Text &t) { o.evalData.push_back({"", t}); }},
       {"--eval-every", "N", "held-out loss every N steps (a fifth of them)",
        [](O &o, const Text &t) {
          o.evalEvery = parseInteger("--eval-every", t, 1);
@@ -179,13 +175,9 @@ static const std::vector<Row> &rows() {
       {"--dump-gradients", "FILE", "gradients of the first step, safetensors",
        [](O &o, const Text &t) { o.dumpGradients = t; }},
       {"--predict", "NAME=FILE", "evaluate these inputs instead of training",
-       [](O &o, const Text &t) {
-         o.predict.push_back({"", t});
-       }},
+       [](O &o, const Text &t) { o.predict.push_back({"", t}); }},
       {"--output", "NAME=FILE", "write an output of --predict as .npy",
-       [](O &o, const Text &t) {
-         o.outputs.push_back({"", t});
-       }},
+       [](O &o, const Text &t) { o.outputs.push_back({"", t}); }},
       {"--guess", "TEXT", "show the model's next-byte guesses on a line",
        [](O &o, const Text &t) { o.guess = t; }},
       {"--transport", "NAME", "nccl, or cuda-local: ranks may share a GPU",

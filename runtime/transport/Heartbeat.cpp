@@ -19,25 +19,25 @@ void Heartbeat::start(std::function<void()> beat,
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread = std::thread(
-      [this, beat = std::move(beat), interval = std::move(interval)] {
-        std::unique_lock<std::mutex> lock(mutex);
-        while (!stopping) {
-          lock.unlock();
-          beat();
-          lock.lock();
-          // Looked at often enough that a shorter interval soon holds.
-          using Clock = std::chrono::steady_clock;
-          const auto since = Clock::now();
-          auto due = [&] {
-            return std::chrono::duration<double>(Clock::now() - since)
-                       .count() >= interval();
-          };
-          while (!stopping && !due())
-            changed.wait_for(lock, std::chrono::duration<double>(
-                                       std::min(0.05, interval())));
-        }
-      });
+  thread = std::thread([this, beat = std::move(beat),
+                        interval = std::move(interval)] {
+    std::unique_lock<std::mutex> lock(mutex);
+    while (!stopping) {
+      lock.unlock();
+      beat();
+      lock.lock();
+      // Looked at often enough that a shorter interval soon holds.
+      using Clock = std::chrono::steady_clock;
+      const auto since = Clock::now();
+      auto due = [&] {
+        return std::chrono::duration<double>(Clock::now() - since).count() >=
+               interval();
+      };
+      while (!stopping && !due())
+        changed.wait_for(
+            lock, std::chrono::duration<double>(std::min(0.05, interval())));
+    }
+  });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -41,8 +41,8 @@ std::string pipewright::runtime::describe(int64_t rank, const Sign &sign) {
   const std::string operations =
       printable(sign.operations, sizeof sign.operations);
   if (sign.step >= 0)
-    text << " (step " << sign.step + 1
-         << (operations.empty() ? "" : ", after ") << operations << ")";
+    text << " (step " << sign.step + 1 << (operations.empty() ? "" : ", after ")
+         << operations << ")";
   return text.str();
 }
 
@@ -72,8 +72,8 @@ int64_t Liveness::findSilent(double seconds, Clock::time_point now) const {
 bool Liveness::isStuck(double seconds) const {
   // An old Sign may be of a wait that has ended since.
   return std::all_of(ranks.begin(), ranks.end(), [&](const Known &known) {
-    return known.ended || (known.sign.waits() &&
-                           secondsOf(known.told - changed) > seconds);
+    return known.ended ||
+           (known.sign.waits() && secondsOf(known.told - changed) > seconds);
   });
 }
 

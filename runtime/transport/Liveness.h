@@ -50,9 +50,7 @@ public:
   Liveness(int64_t self, int64_t size, Clock::time_point now);
 
   /// Bytes have come from that rank, or else it is known to live.
-  void hear(int64_t rank, Clock::time_point now) {
-    ranks[rank].heard = now;
-  }
+  void hear(int64_t rank, Clock::time_point now) { ranks[rank].heard = now; }
   /// What it says of itself has come; also said by a rank of itself.
   void hear(int64_t rank, const Sign &sign, Clock::time_point now);
   /// It needs not be heard any more.

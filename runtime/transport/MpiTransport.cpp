@@ -211,8 +211,7 @@ int MpiBeats::receive() {
   return expected;
 }
 
-std::string MpiBeats::beat(const Sign &sign, double silence,
-                           bool judgesWaits) {
+std::string MpiBeats::beat(const Sign &sign, double silence, bool judgesWaits) {
   last = sign;
   liveness->hear(self, sign, Clock::now());
   send(sign);

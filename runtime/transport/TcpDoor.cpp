@@ -17,9 +17,9 @@ using namespace pipewright::runtime::tcp;
 
 static Socket openReserve() { return Socket(open("/dev/null", O_CLOEXEC)); }
 
-Door::Door(const Socket &listener, int64_t self, const JobKey &key,
-           std::function<void(const std::string &, const Introduction &)>
-               turnedAway)
+Door::Door(
+    const Socket &listener, int64_t self, const JobKey &key,
+    std::function<void(const std::string &, const Introduction &)> turnedAway)
     : listener(listener), self(self), key(key),
       turnedAway(std::move(turnedAway)), reserve(openReserve()) {}
 
@@ -36,9 +36,8 @@ void Door::dropOne() {
   for (const Guest &guest : guests)
     ++counts[guest.address];
   const auto crowd =
-      std::max_element(counts.begin(), counts.end(), [](auto &a, auto &b) {
-        return a.second < b.second;
-      });
+      std::max_element(counts.begin(), counts.end(),
+                       [](auto &a, auto &b) { return a.second < b.second; });
   guests.erase(
       std::find_if(guests.begin(), guests.end(), [&](const Guest &guest) {
         return guest.address == crowd->first;
@@ -66,8 +65,12 @@ void Door::acceptAll() {
     const Challenge challenge = challengeWith(freshNonce());
     const std::string address = socket.peerAddress();
     if (socket.sendAll(&challenge, sizeof challenge, Deadline(0)))
-      guests.push_back({std::move(socket), address, Deadline(doorSeconds),
-                        challenge, {}, 0});
+      guests.push_back({std::move(socket),
+                        address,
+                        Deadline(doorSeconds),
+                        challenge,
+                        {},
+                        0});
   }
 }
 
@@ -94,8 +97,7 @@ Door::Verdict Door::judge(Guest &guest) {
   const bool welcome = holds(guest.introduction, guest.challenge, self, key);
   const Answer answer =
       answerTo(guest.introduction, guest.challenge, self, welcome, key);
-  const bool told =
-      guest.socket.sendAll(&answer, sizeof answer, Deadline(0));
+  const bool told = guest.socket.sendAll(&answer, sizeof answer, Deadline(0));
   if (!welcome)
     turnedAway(guest.address, guest.introduction);
   return welcome && told ? Verdict::Proven : Verdict::Stranger;

@@ -89,9 +89,8 @@ static std::string findExpectation(const Header &header,
 
 std::string pipewright::runtime::tcp::findViolation(const Header &header,
                                                     const Expected &expected) {
-  const std::string wanted = expected.ended
-                                 ? "nothing after its Bye"
-                                 : findExpectation(header, expected);
+  const std::string wanted = expected.ended ? "nothing after its Bye"
+                                            : findExpectation(header, expected);
   if (wanted.empty())
     return "";
   const char *name = nameOf(header.kind);

@@ -51,8 +51,7 @@ pipewright::runtime::tcp::programText(const std::array<uint8_t, 8> &program) {
 Nonce pipewright::runtime::tcp::freshNonce() {
   Nonce nonce;
   for (size_t done = 0; done < nonce.size();) {
-    const ssize_t got =
-        getrandom(nonce.data() + done, nonce.size() - done, 0);
+    const ssize_t got = getrandom(nonce.data() + done, nonce.size() - done, 0);
     if (got < 0 && errno != EINTR)
       fail("the kernel gives no random numbers: ", std::strerror(errno));
     done += std::max<ssize_t>(got, 0);

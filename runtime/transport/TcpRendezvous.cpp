@@ -134,8 +134,9 @@ static std::string differenceText(const std::array<uint8_t, 8> &here,
                                   const std::array<uint8_t, 8> &there) {
   if (here != there)
     return "it has another program (" + programText(there) + ", not " +
-           programText(here) + "): start every rank from a copy of the same "
-                               "folder";
+           programText(here) +
+           "): start every rank from a copy of the same "
+           "folder";
   return "it is of another job: give all processes the same "
          "PIPEWRIGHT_JOB_KEY, or start them by one launcher";
 }

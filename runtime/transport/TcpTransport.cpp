@@ -364,8 +364,7 @@ void TcpTransport::sumToAll(double *values, int64_t count) {
   std::vector<double> sums(count);
   for (int64_t r = 0; r < size(); ++r) {
     if (r != self) {
-      waitFor(Sign::TheOthers, r, 0,
-              [&] { return !peers[r].values.empty(); });
+      waitFor(Sign::TheOthers, r, 0, [&] { return !peers[r].values.empty(); });
       std::lock_guard<std::mutex> lock(mutex);
       own = std::move(peers[r].values.front());
       peers[r].values.pop_front();
@@ -388,8 +387,8 @@ void TcpTransport::sumToAll(double *values, int64_t count) {
 /// does not keep it from the others. The mutex is held.
 void TcpTransport::flush(double seconds) {
   const Deadline deadline(seconds);
-  for (bool isLeft = true; isLeft; std::this_thread::sleep_for(
-                               std::chrono::milliseconds(isLeft ? 1 : 0))) {
+  for (bool isLeft = true; isLeft;
+       std::this_thread::sleep_for(std::chrono::milliseconds(isLeft ? 1 : 0))) {
     isLeft = false;
     for (Peer &peer : peers)
       if (peer.socket && !peer.lost) {
@@ -431,8 +430,7 @@ void TcpTransport::abort(const std::string &message) {
     while (!peer.outgoing.empty() &&
            (peer.outgoing.size() > 1 || peer.outgoing.back().done == 0))
       peer.outgoing.pop_back();
-    const int64_t length =
-        std::min<int64_t>(message.size(), mostFailedBytes);
+    const int64_t length = std::min<int64_t>(message.size(), mostFailedBytes);
     if (peer.socket && !peer.lost)
       peer.enqueue({Header::Failed, length},
                    {message.begin(), message.begin() + length});

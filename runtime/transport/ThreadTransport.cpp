@@ -117,12 +117,12 @@ bool ThreadTransport::sleepUntil(std::condition_variable &changed,
   const double slice = beatSeconds(silenceSeconds);
   Liveness liveness(self, world.size(), start);
   bool told = false;
-  while (!changed.wait_for(
-             lock,
-             std::chrono::duration<double>(
-                 std::min(slice, std::max(0.0, deadlineSeconds - waited()))),
-             test) &&
-         waited() < deadlineSeconds) {
+  while (
+      !changed.wait_for(lock,
+                        std::chrono::duration<double>(std::min(
+                            slice, std::max(0.0, deadlineSeconds - waited()))),
+                        test) &&
+      waited() < deadlineSeconds) {
     // The link's mutex is not for the time of looking at others.
     lock.unlock();
     judge(liveness, makeSign(what, peer, bytes, steps));
@@ -171,8 +171,7 @@ void ThreadTransport::waitSend(int64_t peer) {
 }
 
 void ThreadTransport::waitReceive(int64_t peer) {
-  wait(peer, self, receiveSizes[peer], receivesWaited[peer],
-       Sign::AReceive);
+  wait(peer, self, receiveSizes[peer], receivesWaited[peer], Sign::AReceive);
 }
 
 void ThreadTransport::poll() {

@@ -86,8 +86,7 @@ protected:
                 int64_t progress) const;
   bool hasDeadline() const { return std::isfinite(deadlineSeconds.load()); }
 
-  std::atomic<double> deadlineSeconds{
-      std::numeric_limits<double>::infinity()};
+  std::atomic<double> deadlineSeconds{std::numeric_limits<double>::infinity()};
   std::atomic<double> silenceSeconds{8};
 
 private:

@@ -38,8 +38,7 @@ struct CheckCommand::Options {
   explicit Options(cl::SubCommand &command)
       : file(cl::Positional, cl::desc("FILE.csv|plan.json"), cl::sub(command),
              cl::cat(compileCategory())),
-        channels("channels",
-                 cl::desc(channelsHelp()), cl::value_desc("LAYOUT"),
+        channels("channels", cl::desc(channelsHelp()), cl::value_desc("LAYOUT"),
                  cl::sub(command), cl::cat(compileCategory())),
         buffering("buffering",
                   cl::desc("What a directed channel holds: none, a number of "
@@ -334,10 +333,9 @@ static void printVerdicts(const PlanFile &plan,
     const ChannelLayoutInfo &info = infoOf(channels.layout);
     os << (refusal.empty() ? "proven" : "refused") << " with "
        << info.description << " (PyTorch's " << info.pytorch << "): "
-       << (refusal.empty()
-               ? "no deadlock " +
-                     describe({ChannelLayout::Link, channels.buffering})
-               : refusal)
+       << (refusal.empty() ? "no deadlock " + describe({ChannelLayout::Link,
+                                                        channels.buffering})
+                           : refusal)
        << "\n";
   }
 }

@@ -162,8 +162,7 @@ struct OptionSet::Storage {
   cl::list<std::string> dims;
   cl::opt<std::string> schedule, balance, remat, tiedWeights;
   cl::list<std::string> freeze, train;
-  cl::opt<std::string> loss, lossOutput, runningVariance, optimizer,
-      taskTimes;
+  cl::opt<std::string> loss, lossOutput, runningVariance, optimizer, taskTimes;
   cl::opt<bool> noDropout;
   cl::opt<std::string> emit;
 };

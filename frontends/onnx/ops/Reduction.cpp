@@ -85,8 +85,8 @@ static Value reduceValue(NodeContext &n, Reduction kind, Value x,
     // The root of one square is the size of it, which does not overflow.
     if (form.axes.empty())
       return n.b.create<nn::AbsOp>(x);
-    return rootOrZero(n, n.b.reduce<nn::ReduceSumOp>(square(x), form.axes,
-                                                     form.keepDims));
+    return rootOrZero(
+        n, n.b.reduce<nn::ReduceSumOp>(square(x), form.axes, form.keepDims));
   case Reduction::Prod:
     n.error() << "this operator is not supported on computed values";
     return Value();

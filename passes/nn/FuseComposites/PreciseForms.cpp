@@ -97,8 +97,8 @@ struct SafeDeviation : OpRewritePattern<SqrtOp> {
       return failure();
     Location loc = op.getLoc();
     Value zero = createScalar(rewriter, loc, 0.0);
-    Value isZero = CompareOp::create(rewriter, loc, op.getX(), zero,
-                                     ComparePredicate::Eq);
+    Value isZero =
+        CompareOp::create(rewriter, loc, op.getX(), zero, ComparePredicate::Eq);
     Value safe = WhereOp::create(rewriter, loc, isZero,
                                  createScalar(rewriter, loc, 1.0), op.getX());
     Value root = SqrtOp::create(rewriter, loc, safe);

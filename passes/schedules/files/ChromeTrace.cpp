@@ -272,8 +272,7 @@ pipewright::schedules::readChromeTrace(llvm::StringRef paths) {
                     file.getError().message());
     llvm::Expected<MeasuredTrace> trace = parseTasks((*file)->getBuffer());
     if (!trace)
-      return refuse("trace '{0}' {1}", path,
-                    llvm::toString(trace.takeError()));
+      return refuse("trace '{0}' {1}", path, llvm::toString(trace.takeError()));
     llvm::append_range(all.tasks, trace->tasks);
   }
   alignSteps(all.tasks);

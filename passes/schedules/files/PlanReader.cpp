@@ -42,7 +42,7 @@ private:
   llvm::Error readInstruction(const Value &value, const Place &place,
                               const PlanMessages &messages, int32_t rank);
   llvm::Error readSingleInstruction(const Value &value, const Place &place,
-                              const PlanMessages &messages, int32_t rank);
+                                    const PlanMessages &messages, int32_t rank);
   llvm::Error readTimes(const Value &value, const Place &place);
 
   PlanFile &plan;

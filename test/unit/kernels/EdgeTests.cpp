@@ -53,14 +53,16 @@ const Unary kUnary[] = {
      kSmallest, true},
     {"log1p", "nn.log1p %x", FUNCTION(std::log1p(x)),
      FUNCTION(1.0 / (1.0 + x))},
-    {"sqrt", "nn.sqrt %x", FUNCTION(std::sqrt(x)),
-     FUNCTION(0.5 / std::sqrt(x)), 1e-6, kSmallest, true},
+    {"sqrt", "nn.sqrt %x", FUNCTION(std::sqrt(x)), FUNCTION(0.5 / std::sqrt(x)),
+     1e-6, kSmallest, true},
     {"rsqrt", "nn.rsqrt %x", FUNCTION(1.0 / std::sqrt(x)),
      FUNCTION(-0.5 / std::pow(std::sqrt(x), 3)), 1e-6, kSmallest, true},
     {"reciprocal", "nn.reciprocal %x", FUNCTION(1.0 / x),
      FUNCTION(-1.0 / (x * x)), 1e-6, kSmallest, true},
     {"abs", "nn.abs %x", FUNCTION(std::fabs(x)),
-     FUNCTION(x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0)},
+     FUNCTION(x > 0   ? 1.0
+              : x < 0 ? -1.0
+                      : 0.0)},
     {"erf", "nn.erf %x", FUNCTION(std::erf(x)),
      FUNCTION(2.0 * std::numbers::inv_sqrtpi * std::exp(-x * x)), 1e-5},
     {"tanh", "nn.tanh %x", FUNCTION(std::tanh(x)),
@@ -117,8 +119,8 @@ const double kExponents[] = {0.0, 0.5, 1.5, 2.0, 3.0, -1.0, -2.0};
 /// for each operand that has a gradient.
 void addGradients(func::FuncOp function) {
   Operation *end = function.front().getTerminator();
-  auto op = dyn_cast<pipewright::nn::DifferentiableOpInterface>(
-      end->getPrevNode());
+  auto op =
+      dyn_cast<pipewright::nn::DifferentiableOpInterface>(end->getPrevNode());
   ASSERT_TRUE(op) << function.getName().str();
   Value result = op->getResult(0);
   SmallVector<Type> arguments(function.getArgumentTypes()),
@@ -169,9 +171,10 @@ std::string kernelText(const std::string &name, int64_t size,
 std::vector<double> specialNumbers() {
   std::vector<double> numbers{0.0, -0.0, kInf, -kInf, NAN};
   for (double size :
-       {1e-45, 1e-40, 2e-38, 1e-30, 1e-20, 1e-10, 1e-7, 1e-4, 1e-2, 0.3, 0.5,
-        1.0, 2.0, 3.0, 3.93, 4.01, 5.5, 7.95, 8.5, 9.01, 10.0, 17.0, 20.0, 50.0,
-        80.0, 86.5, 88.5, 89.5, 100.0, 1e4, 1e10, 1e17, 1e30, 3e38})
+       {1e-45, 1e-40, 2e-38, 1e-30, 1e-20, 1e-10, 1e-7, 1e-4, 1e-2,
+        0.3,   0.5,   1.0,   2.0,   3.0,   3.93,  4.01, 5.5,  7.95,
+        8.5,   9.01,  10.0,  17.0,  20.0,  50.0,  80.0, 86.5, 88.5,
+        89.5,  100.0, 1e4,   1e10,  1e17,  1e30,  3e38})
     for (double sign : {1.0, -1.0})
       numbers.push_back(static_cast<float>(sign * size));
   uint64_t state = 1;
@@ -238,8 +241,8 @@ TEST(Edges, UnaryOps) {
         std::string at = std::string(function.name) +
                          (onGpu ? " on a GPU" : "") + " at " +
                          std::to_string(x[i]);
-        expectNumber("value of " + at, buffers[2].get(i),
-                     function.value(x[i]), function.tolerance, function.floor);
+        expectNumber("value of " + at, buffers[2].get(i), function.value(x[i]),
+                     function.tolerance, function.floor);
         if (!std::isnan(x[i]))
           expectNumber("slope of " + at, buffers[3].get(i),
                        function.slope(x[i]), function.tolerance,
@@ -252,11 +255,11 @@ TEST(Edges, ConstantPowers) {
   std::vector<double> x = specialNumbers();
   std::string text;
   for (size_t k = 0; k < std::size(kExponents); ++k)
-    text += kernelText(
-        "pow" + std::to_string(k), x.size(), {"%x"},
-        "%e = nn.constant dense<" + std::to_string(kExponents[k]) +
-            "> : tensor<f32>\n"
-            "%0 = nn.pow %x, %e : ($T, tensor<f32>) -> $T\n");
+    text +=
+        kernelText("pow" + std::to_string(k), x.size(), {"%x"},
+                   "%e = nn.constant dense<" + std::to_string(kExponents[k]) +
+                       "> : tensor<f32>\n"
+                       "%0 = nn.pow %x, %e : ($T, tensor<f32>) -> $T\n");
   Program program(withGradients(text));
   ASSERT_TRUE(program.ok);
   for (size_t k = 0; k < std::size(kExponents); ++k)

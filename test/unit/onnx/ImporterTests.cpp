@@ -204,7 +204,8 @@ TEST_F(OnnxImport, NegativeDimensionIsAnError) {
 
 TEST_F(OnnxImport, HugeDimensionsAreAnError) {
   addModel({int64_t(1) << 40, int64_t(1) << 40}).set_raw_data("");
-  expectError("initializer 'w': expects a tensor of at most 1099511627776 elements");
+  expectError(
+      "initializer 'w': expects a tensor of at most 1099511627776 elements");
 }
 
 TEST_F(OnnxImport, UnsupportedElementTypeIsAnError) {

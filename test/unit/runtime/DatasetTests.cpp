@@ -312,8 +312,7 @@ TEST(Dataset, NobodyGivesDataForWhatIsCounted) {
   writeNpy(folder.path("y.npy"), ElementType::I64, {4, 3},
            countedLabels.data());
   const Program program = withCountedLabels();
-  EXPECT_EQ(errorOf([&] {
-              Dataset(program, {{"y_divisor", "zeros"}}, "--data");
-            }),
-            "--data: the model has no input 'y_divisor'; its inputs are 'y'");
+  EXPECT_EQ(
+      errorOf([&] { Dataset(program, {{"y_divisor", "zeros"}}, "--data"); }),
+      "--data: the model has no input 'y_divisor'; its inputs are 'y'");
 }

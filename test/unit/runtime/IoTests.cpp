@@ -165,9 +165,7 @@ TEST(Source, ElementsAreCountedOrRefused) {
   EXPECT_EQ(checkedBytes({1L << 40, 1 << 20}, 4), int64_t{1} << 62);
   EXPECT_FALSE(checkedBytes({1L << 40, 1 << 20}, 8));
   EXPECT_FALSE(checkedBytes({-1, 0}, 4));
-  EXPECT_TRUE(contains(errorOf([] {
-                         elementCount({1L << 62, 2});
-                       }),
+  EXPECT_TRUE(contains(errorOf([] { elementCount({1L << 62, 2}); }),
                        "4611686018427387904x2 has more elements"));
 }
 
@@ -191,10 +189,9 @@ TEST(Safetensors, RoundTripOfAllTypes) {
                        "has no tensor 'c'"));
   EXPECT_TRUE(contains(errorOf([&] { file.find("b", ElementType::F32, {}); }),
                        "is I64 scalar, but the program expects F32 scalar"));
-  EXPECT_TRUE(contains(errorOf([&] {
-                         file.find("a \"quoted\"", ElementType::F32, {2, 1});
-                       }),
-                       "is F32 2, but the program expects F32 2x1"));
+  EXPECT_TRUE(contains(
+      errorOf([&] { file.find("a \"quoted\"", ElementType::F32, {2, 1}); }),
+      "is F32 2, but the program expects F32 2x1"));
 }
 
 TEST(Safetensors, TruncatedFileIsRefused) {

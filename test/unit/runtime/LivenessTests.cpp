@@ -139,9 +139,9 @@ TEST(FlightRecorder, CostsLittle) {
   const auto start = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < count; ++i)
     recorder.task('F', 0, i);
-  const double seconds = std::chrono::duration<double>(
-                             std::chrono::steady_clock::now() - start)
-                             .count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
   std::printf("%.1f ns for each operation\n", seconds / count * 1e9);
   EXPECT_LT(seconds / count, 5e-6);
 }

@@ -21,10 +21,9 @@ TEST(Sha256, PublishedExamples) {
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(hexText(sha256("abc")),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(
-      hexText(
-          sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")),
-      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(hexText(sha256(
+                "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   Sha256 million;
   for (int i = 0; i < 1000; ++i)
     million.add(std::string(1000, 'a'));
@@ -37,11 +36,10 @@ TEST(Sha256, PublishedExamplesOfHmac) {
             "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
   EXPECT_EQ(hexText(hmacSha256("Jefe", "what do ya want for nothing?")),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-  EXPECT_EQ(
-      hexText(hmacSha256(
-          std::string(131, '\xaa'),
-          "Test Using Larger Than Block-Size Key - Hash Key First")),
-      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+  EXPECT_EQ(hexText(hmacSha256(
+                std::string(131, '\xaa'),
+                "Test Using Larger Than Block-Size Key - Hash Key First")),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
 // --- Proofs ------------------------------------------------------------------
@@ -151,7 +149,8 @@ TEST(TcpFrames, NoBytesWriteBesideAReceive) {
     Stream stream;
     for (uint32_t frame = 0; frame < 6; ++frame) {
       const auto word = philox(seed, 0, frame, 0, 2);
-      const int64_t edges[] = {word[2] % 80, -1, INT64_MAX, INT64_MIN,
+      const int64_t edges[] = {word[2] % 80,     -1,
+                               INT64_MAX,        INT64_MIN,
                                int64_t(1) << 40, sizeof(Sign)};
       const int64_t bytes = edges[word[1] % 12 < 6 ? word[1] % 6 : 0];
       stream.add(word[0] % 9, bytes, std::string(word[3] % 150, 'y'));

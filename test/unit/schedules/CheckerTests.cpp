@@ -803,10 +803,9 @@ TEST(CheckInstructions, BuffersOfBytesHoldSmallMessages) {
     }
   }
   for (int64_t spare : {-1, 0})
-    EXPECT_EQ(spare == 0,
-              refusalOf(two, {ChannelLayout::Link,
-                              Buffering::ofBytes(2 * size + spare)})
-                  .empty());
+    EXPECT_EQ(spare == 0, refusalOf(two, {ChannelLayout::Link,
+                                          Buffering::ofBytes(2 * size + spare)})
+                              .empty());
 }
 
 TEST(Channels, NamesAreReadAndWritten) {

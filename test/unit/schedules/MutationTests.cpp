@@ -247,8 +247,7 @@ private:
     };
     if (list[i].kind == InstructionKind::Task)
       return !list[i].task.overlapsNext ||
-             (i + 1 < list.size() &&
-              list[i + 1].kind == InstructionKind::Task);
+             (i + 1 < list.size() && list[i + 1].kind == InstructionKind::Task);
     return !list[i].groupedWithNext || (isPostAt(i) && isPostAt(i + 1));
   }
 
@@ -375,8 +374,7 @@ private:
     const RankInstruction &own = posts[rank][number].instruction;
     for (size_t other : group) {
       const Post &post = posts[rank][other];
-      if (!post.moved &&
-          goesOut(post.instruction.kind) == goesOut(own.kind) &&
+      if (!post.moved && goesOut(post.instruction.kind) == goesOut(own.kind) &&
           channelOf(rank, post.instruction) == channelOf(rank, own))
         return other == number;
     }
@@ -418,8 +416,7 @@ private:
       wanted.peer = rank;
       wanted.kind =
           out ? InstructionKind::PostReceive : InstructionKind::PostSend;
-      std::deque<std::vector<size_t>> &across =
-          queues[queueOf(peer, wanted)];
+      std::deque<std::vector<size_t>> &across = queues[queueOf(peer, wanted)];
       if (across.empty())
         return false;
       auto found = llvm::find_if(across.front(), [&](size_t number) {
@@ -701,9 +698,8 @@ TEST(Checker, AgreesWithPlainExecutionOnMutatedLists) {
   Random random(7);
   const std::vector<Schedule> &schedules = goodSchedules();
   const Buffering bufferings[] = {
-      Buffering::none(),      Buffering{1},
-      Buffering{2},           Buffering::ofBytes(4),
-      Buffering::ofBytes(12), Buffering::infinite()};
+      Buffering::none(),     Buffering{1},           Buffering{2},
+      Buffering::ofBytes(4), Buffering::ofBytes(12), Buffering::infinite()};
   auto anyLayout = [&] {
     return channelLayouts[below(random, std::size(channelLayouts))].layout;
   };

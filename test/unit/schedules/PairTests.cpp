@@ -109,8 +109,8 @@ private:
 
 /// A good schedule whose neighbours overlap here and there.
 Schedule randomPairs(std::mt19937 &random) {
-  const char *policies[] = {"1f1b", "gpipe", "interleaved", "zb-v",
-                            "zb-h1", "dualpipev", "v-half", "zb-2p"};
+  const char *policies[] = {"1f1b",  "gpipe",     "interleaved", "zb-v",
+                            "zb-h1", "dualpipev", "v-half",      "zb-2p"};
   const char *policy = policies[random() % std::size(policies)];
   int64_t ranks = 2 + random() % 3;
   bool isLooped = policy[0] == 'i' || policy[0] == 'v' || policy[0] == 'd' ||

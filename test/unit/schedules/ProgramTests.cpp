@@ -82,9 +82,8 @@ Program randomProgram(Random &random) {
   program.stages = program.ranks + below(random, 3);
   program.microBatches = 1 + below(random, 3);
   for (int stage = 0; stage < program.stages; ++stage)
-    program.rankOf.push_back(stage < program.ranks
-                                 ? stage
-                                 : below(random, program.ranks));
+    program.rankOf.push_back(
+        stage < program.ranks ? stage : below(random, program.ranks));
   std::shuffle(program.rankOf.begin(), program.rankOf.end(), random);
   program.lists.resize(program.ranks);
   std::set<Action> done;
@@ -111,8 +110,7 @@ Program randomProgram(Random &random) {
     list.push_back({task});
     Action send{'s', task.kind, task.stage, task.microBatch};
     int other = Program::otherStage(send);
-    if (other < 0 || other >= program.stages ||
-        program.rankOf[other] == rank)
+    if (other < 0 || other >= program.stages || program.rankOf[other] == rank)
       continue;
     list.push_back({send});
     // Most receives come when they are sent, so that most programs are right.
@@ -181,8 +179,8 @@ void mutate(Program &program, Random &random) {
 class Execution {
 public:
   Execution(const Program &program, ChannelLayout layout, int64_t buffers)
-      : program(&program), layout(layout), buffers(buffers),
-        at(program.ranks) {}
+      : program(&program), layout(layout), buffers(buffers), at(program.ranks) {
+  }
 
   bool isWrong() const { return wrong; }
   /// Moves that are possible: a rank's next cell, or a message.
@@ -273,8 +271,8 @@ private:
         continue;
       bool isSameEnd =
           isOut(other) == isOut(post) && channelOf(other) == channelOf(post);
-      if (isSameEnd || (queueOf(other) == queueOf(post) &&
-                        !isTogether(other, post)))
+      if (isSameEnd ||
+          (queueOf(other) == queueOf(post) && !isTogether(other, post)))
         return false;
     }
     return !post.moved;
@@ -298,8 +296,8 @@ private:
       return false;
     if (buffers == 0)
       return isOut(posts[number]) && partnerOf(number) >= 0;
-    int64_t held = countMoved(posts[number], true) -
-                   countMoved(posts[number], false);
+    int64_t held =
+        countMoved(posts[number], true) - countMoved(posts[number], false);
     return isOut(posts[number]) ? held < buffers : held > 0;
   }
   void moveMessage(size_t number) {
@@ -376,8 +374,8 @@ private:
       wrong |= !receive && stage + 1 < program->stages &&
                !computed.count({'t', 'B', stage + 1, m});
     } else {
-      wrong |= !receive && stage > 0 &&
-               !computed.count({'t', 'F', stage - 1, m});
+      wrong |=
+          !receive && stage > 0 && !computed.count({'t', 'F', stage - 1, m});
     }
     computed.insert(task);
   }
