@@ -47,7 +47,9 @@ class Preparation:
             raise failure
         with open(os.path.join(out, "src/main.cpp")) as file:
             table = file.read().partition(".inputs = {\n")[2].partition("\n  },")[0]
-        program.inputs = re.findall(r'\.name = "([^"]*)"', table)
+        # What the program counts itself is no data.
+        program.inputs = [name for line in table.splitlines() if ".counted = " not in line
+                          for name in re.findall(r'\.name = "([^"]*)"', line)]
         if not self.here:
             self.link(out)
         shutil.rmtree(os.path.join(out, "src"))
