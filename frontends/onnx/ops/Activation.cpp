@@ -85,9 +85,11 @@ static Value notPositive(NodeContext &n, Value positive, Value x) {
 
 static LogicalResult importLeakyRelu(NodeContext &n) {
   float alpha = n.floatAttribute("alpha", 0.01f);
-  Value x = n.value(0);
+  Value x = n.value(0), positive = isPositive(n, x);
+  if (!positive)
+    return failure();
   Value below = n.b.create<nn::MulOp>({x, n.b.splat(alpha)});
-  return n.setResult(0, n.b.create<nn::WhereOp>({isPositive(n, x), x, below}));
+  return n.setResult(0, n.b.create<nn::WhereOp>({positive, x, below}));
 }
 
 /// x where positive, else slope * x; the slope is a weight that broadcasts to

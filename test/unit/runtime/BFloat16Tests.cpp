@@ -76,6 +76,8 @@ TEST(BFloat16, RoundsToNearestTiesToEven) {
 }
 
 TEST(BFloat16, MatmulRoundsOnce) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   for (const bool ta : {false, true})
     for (const bool tb : {false, true}) {
       Twins test;
@@ -96,6 +98,8 @@ TEST(BFloat16, MatmulRoundsOnce) {
 }
 
 TEST(BFloat16, MatmulAddsToFloats) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   Twins test;
   MatmulShape s = {.m = 33, .n = 20, .k = 65, .transposeA = true, .beta = 1};
   const Twin a = test.random(33 * 65), b = test.random(65 * 20);
@@ -110,6 +114,8 @@ TEST(BFloat16, MatmulAddsToFloats) {
 }
 
 TEST(BFloat16, MatmulSharesTheSecondOperand) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   for (const bool transposeA : {false, true}) {
     Twins test;
     MatmulShape s = {.batch = 3,
@@ -128,6 +134,8 @@ TEST(BFloat16, MatmulSharesTheSecondOperand) {
 }
 
 TEST(BFloat16, ConvolutionInAllDirections) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   for (const int64_t groups : {1, 2}) {
     Twins test;
     const ConvolutionShape s = {.n = 2,
@@ -233,6 +241,8 @@ static void checkAttention(AttentionShape s, float hidden = 0) {
 }
 
 TEST(BFloat16, AttentionIsCloseToFloats) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   checkAttention({.batch = 2, .heads = 3, .rows = 37, .depth = 11});
   checkAttention({.batch = 1,
                   .heads = 2,
@@ -243,6 +253,8 @@ TEST(BFloat16, AttentionIsCloseToFloats) {
 }
 
 TEST(BFloat16, AttentionMasksAndDrops) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   checkAttention({.batch = 2,
                   .heads = 3,
                   .rows = 70,
@@ -264,6 +276,8 @@ TEST(BFloat16, AttentionMasksAndDrops) {
 
 /// The first rows are masked in all columns.
 TEST(BFloat16, AttentionHidesWholeRows) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   for (const float hidden : {-1e4f, -1e9f, -std::numeric_limits<float>::max(),
                              -std::numeric_limits<float>::infinity()})
     checkAttention({.batch = 1,
@@ -277,6 +291,8 @@ TEST(BFloat16, AttentionHidesWholeRows) {
 }
 
 TEST(BFloat16, AttentionOverMoreBlocksThanSetsOfProducts) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   checkAttention({.batch = 1,
                   .heads = 1,
                   .rows = 1111,
@@ -286,6 +302,8 @@ TEST(BFloat16, AttentionOverMoreBlocksThanSetsOfProducts) {
 }
 
 TEST(BFloat16, AttentionIsTheSameOnAnyNumberOfThreads) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   std::vector<float> first;
   for (const int64_t threads : {1, 2, 3}) {
     TwinAttention test({.batch = 1,

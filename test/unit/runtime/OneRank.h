@@ -9,6 +9,7 @@
 #define PIPEWRIGHT_TEST_UNIT_RUNTIME_ONERANK_H
 
 #include "runtime/Runtime.h"
+#include "runtime/core/CpuFeatures.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Philox.h"
 #include "runtime/transport/ThreadTransport.h"
@@ -19,6 +20,11 @@
 #include <vector>
 
 namespace pipewright::runtime {
+
+/// oneDNN multiplies bf16 on CPUs with AVX-512 alone.
+inline bool hasBFloat16Products() {
+  return hasCpuFeature("avx512bw").value_or(false);
+}
 
 class OneRank {
 public:

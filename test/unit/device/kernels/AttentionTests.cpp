@@ -377,6 +377,8 @@ INSTANTIATE_TEST_SUITE_P(
                       -std::numeric_limits<float>::infinity()));
 
 TEST(DeviceAttention, Bf16) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   for (const int64_t depth : {8, 64, 128, 200})
     checkBoth({.batch = 1,
                .heads = 2,
@@ -388,6 +390,8 @@ TEST(DeviceAttention, Bf16) {
 }
 
 TEST(DeviceAttention, Bf16OverSeveralTiles) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   for (const int64_t depth : {16, 64, 128}) {
     const AttentionShape s = {.batch = 1,
                               .heads = 2,
@@ -406,6 +410,8 @@ TEST(DeviceAttention, Bf16OverSeveralTiles) {
 }
 
 TEST(DeviceAttention, Bf16NotCausalMoreKeysThanRowsAndFewer) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   checkBoth({.batch = 2,
              .heads = 2,
              .rows = 5,
@@ -423,6 +429,8 @@ TEST(DeviceAttention, Bf16NotCausalMoreKeysThanRowsAndFewer) {
 }
 
 TEST(DeviceAttention, Bf16MasksAndOddSizes) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   checkBoth({.batch = 2,
              .heads = 2,
              .rows = 37,
@@ -447,6 +455,8 @@ TEST(DeviceAttention, Bf16MasksAndOddSizes) {
 }
 
 TEST(DeviceAttention, BatchesGoInPartsWhereWorkspaceIsScarce) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   AttentionShape s = {.batch = 4,
                       .heads = 6,
                       .rows = 32,
@@ -526,6 +536,8 @@ TEST(DeviceAttention, FailsWhereCudnnIsInsistedOn) {
 }
 
 TEST(DeviceAttention, Bf16DropsWhatTheCpuDrops) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   for (const int64_t rows : {36, 37})
     check({.batch = 1,
            .heads = 2,
@@ -538,6 +550,8 @@ TEST(DeviceAttention, Bf16DropsWhatTheCpuDrops) {
 }
 
 TEST(DeviceAttention, Bf16OddLengthsOfVectors) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
   for (const int64_t depth : {11, 100})
     EXPECT_THAT(check({.batch = 1,
                        .heads = 2,
