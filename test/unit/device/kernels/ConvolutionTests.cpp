@@ -97,8 +97,6 @@ TEST(DeviceConvolution, Bf16WithFloatWeightGradients) {
 }
 
 TEST(DeviceConvolution, ChannelsLast) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
   ConvolutionShape s = {.n = 2,
                         .c = 8,
                         .h = 9,
@@ -114,7 +112,8 @@ TEST(DeviceConvolution, ChannelsLast) {
   s.groups = 4;
   check(s);
   s.type = ElementType::BF16;
-  check(s);
+  if (hasBFloat16Products())
+    check(s);
 }
 
 TEST(DeviceConvolution, RoundsToTf32OnlyIfAsked) {
