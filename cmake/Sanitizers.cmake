@@ -2,7 +2,7 @@
 # Libraries of the system (MLIR, oneDNN, MPI, libgomp) are never instrumented.
 
 set(PIPEWRIGHT_SANITIZE "" CACHE STRING
-  "Sanitizers of the compiler (as for -fsanitize=), for everything and for the programs that pipewright builds")
+  "Sanitizers of the compiler, as for -fsanitize=")
 option(PIPEWRIGHT_FUZZ "Link fuzz targets with libFuzzer (clang)" OFF)
 
 set(PIPEWRIGHT_SANITIZE_FLAGS)
