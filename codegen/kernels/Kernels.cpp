@@ -1,4 +1,4 @@
-//===- Kernels.cpp - compile kernels to an object file --------------------===//
+//===- Kernels.cpp - compile kernels to a static library ------------------===//
 
 #include "codegen/kernels/Kernels.h"
 
@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace pipewright::codegen {
 
-LogicalResult compileKernels(ModuleOp kernels, StringRef objectPath,
+LogicalResult compileKernels(ModuleOp kernels, StringRef path,
                              const KernelOptions &options) {
   OwningOpRef<ModuleOp> module(kernels.clone());
   // Nested modules carry a symbol name that the LLVM translation has no use
@@ -23,7 +23,7 @@ LogicalResult compileKernels(ModuleOp kernels, StringRef objectPath,
   buildKernelLoweringPipeline(pm);
   if (failed(pm.run(*module)))
     return failure();
-  return emitObject(*module, objectPath, options);
+  return emitLibrary(*module, path, options);
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,8 @@
-//===- Kernels.h - compile kernels to an object file ------------*- C++ -*-===//
+//===- Kernels.h - compile kernels to a static library ----------*- C++ -*-===//
 //
-// What the driver calls: a module of kernel functions of nn ops becomes one
-// object file and a header. README.md of codegen/ has the calling convention.
+// What the driver calls: a module of kernel functions of nn ops becomes a
+// static library and a header. README.md of codegen/ has the calling
+// convention.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,20 +25,18 @@ struct KernelOptions {
   std::string features;
   /// LLVM's optimization level, 0 to 3.
   unsigned optimization = 3;
-  /// Also write LLVM IR and assembly beside the object file.
-  bool keepIntermediates = false;
 };
 
-/// Compiles all functions of `kernels` (left unchanged) to an object file.
-/// Reports a diagnostic on failure.
-mlir::LogicalResult compileKernels(mlir::ModuleOp kernels,
-                                   llvm::StringRef objectPath,
+/// Compiles all functions of `kernels` (left unchanged) to a static library
+/// with an object for each. It also has `pipewright_kernel_features`, which
+/// the runtime looks for without demanding it: link the whole library. Reports
+/// a diagnostic on failure.
+mlir::LogicalResult compileKernels(mlir::ModuleOp kernels, llvm::StringRef path,
                                    const KernelOptions &options = {});
 
 /// The second half of compileKernels: `module` is in the LLVM dialect.
-mlir::LogicalResult emitObject(mlir::ModuleOp module,
-                               llvm::StringRef objectPath,
-                               const KernelOptions &options);
+mlir::LogicalResult emitLibrary(mlir::ModuleOp module, llvm::StringRef path,
+                                const KernelOptions &options);
 
 /// Writes the C declarations of the kernels, with a comment on each.
 void writeKernelHeader(mlir::ModuleOp kernels, llvm::raw_ostream &os);

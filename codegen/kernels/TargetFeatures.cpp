@@ -63,7 +63,8 @@ std::string targetFeatures(const KernelOptions &options) {
   // Full vectors: these kernels stream, they are not short bursts.
   if (isX86(triple))
     features += "-prefer-256-bit,";
-  return features + options.features;
+  features += options.features;
+  return llvm::StringRef(features).rtrim(',').str();
 }
 
 void recordTargetFeatures(llvm::Module &module,

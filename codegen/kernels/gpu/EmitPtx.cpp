@@ -7,6 +7,7 @@
 
 #include "codegen/kernels/gpu/EmitPtx.h"
 
+#include "codegen/kernels/CodeCache.h"
 #include "codegen/kernels/CodeGeneration.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -91,17 +92,20 @@ FailureOr<std::string> emitPtx(ModuleOp module, int architecture) {
     }
   }
   declareDynamicShared(*all);
-  optimizeModule(*all, *machine, /*level=*/3);
-  llvm::SmallString<0> text;
-  llvm::raw_svector_ostream os(text);
-  llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, os, nullptr,
-                                   llvm::CodeGenFileType::AssemblyFile)) {
-    emitError(loc) << "the NVPTX target cannot write PTX";
-    return failure();
-  }
-  passes.run(*all);
-  return text.str().str();
+  constexpr unsigned level = 3;
+  return cachedCode(*all, *machine, level, [&]() -> FailureOr<std::string> {
+    optimizeModule(*all, *machine, level);
+    llvm::SmallString<0> text;
+    llvm::raw_svector_ostream os(text);
+    llvm::legacy::PassManager passes;
+    if (machine->addPassesToEmitFile(passes, os, nullptr,
+                                     llvm::CodeGenFileType::AssemblyFile)) {
+      emitError(loc) << "the NVPTX target cannot write PTX";
+      return failure();
+    }
+    passes.run(*all);
+    return text.str().str();
+  });
 }
 
 } // namespace pipewright::codegen

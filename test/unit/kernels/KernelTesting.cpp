@@ -72,12 +72,19 @@ bool Program::compile() {
   if (library)
     dlclose(library);
   library = nullptr;
-  std::string object = folder + "/kernels.o", shared = folder + "/kernels.so";
+  std::string archive = folder + "/kernels.a", shared = folder + "/kernels.so";
   // Nothing else in this test needs a linker; the C compiler finds it.
   auto compiler = llvm::sys::findProgramByName("cc");
-  if (!compiler || failed(compileKernels(*kernels, object)))
+  if (!compiler || failed(compileKernels(*kernels, archive)))
     return false;
-  StringRef arguments[] = {*compiler, "-shared", "-o", shared, object, "-lm"};
+  StringRef arguments[] = {*compiler,
+                           "-shared",
+                           "-o",
+                           shared,
+                           "-Wl,--whole-archive",
+                           archive,
+                           "-Wl,--no-whole-archive",
+                           "-lm"};
   if (llvm::sys::ExecuteAndWait(*compiler, arguments) != 0)
     return false;
   library = dlopen(shared.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -1,0 +1,149 @@
+//===- CodeCache.cpp - Code that LLVM need not make twice -----------------===//
+
+#include "codegen/kernels/CodeCache.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/CachePruning.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SHA256.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <array>
+#include <cstdlib>
+#include <link.h>
+#include <optional>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pipewright::codegen {
+
+using Hash = std::array<uint8_t, 32>;
+
+/// Adds the build ID of an executable or a shared object, which linkers make
+/// from its content, to the hash that `data` is.
+static int addBuildId(dl_phdr_info *object, size_t, void *data) {
+  for (unsigned i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr) &segment = object->dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE)
+      continue;
+    auto *at =
+        reinterpret_cast<const char *>(object->dlpi_addr + segment.p_vaddr);
+    const char *end = at + segment.p_memsz;
+    while (end - at >= static_cast<ptrdiff_t>(sizeof(ElfW(Nhdr)))) {
+      auto *note = reinterpret_cast<const ElfW(Nhdr) *>(at);
+      const char *name = at + sizeof(*note);
+      const char *content = name + ((note->n_namesz + 3) & ~3u);
+      at = content + ((note->n_descsz + 3) & ~3u);
+      if (note->n_type != NT_GNU_BUILD_ID || at > end)
+        continue;
+      static_cast<llvm::SHA256 *>(data)->update(
+          llvm::StringRef(content, note->n_descsz));
+    }
+  }
+  // Zero: go on with the next one.
+  return 0;
+}
+
+/// A hash of the code of this process: a compiler that was changed finds none
+/// of what it has made before.
+static const Hash &hashOfThisCompiler() {
+  static const Hash hash = [] {
+    llvm::SHA256 hasher;
+    dl_iterate_phdr(addBuildId, &hasher);
+    return hasher.final();
+  }();
+  return hash;
+}
+
+/// The folder, or nothing where there is none that is ours alone.
+static std::string findFolder() {
+  llvm::SmallString<128> folder;
+  if (const char *given = std::getenv("PIPEWRIGHT_CACHE_DIR"))
+    folder = given;
+  else if (llvm::sys::path::cache_directory(folder))
+    llvm::sys::path::append(folder, "pipewright");
+  if (folder.empty() ||
+      llvm::sys::fs::create_directories(folder, /*IgnoreExisting=*/true,
+                                        llvm::sys::fs::perms::owner_all))
+    return {};
+  struct stat status;
+  if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+      status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)))
+    return {};
+  return folder.str().str();
+}
+
+/// A file is the code after its hash: one that a crash of the machine has cut
+/// short is not taken for the code.
+static std::optional<std::string> read(llvm::StringRef path) {
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                          /*RequiresNullTerminator=*/false);
+  if (!file)
+    return std::nullopt;
+  llvm::StringRef content = (*file)->getBuffer();
+  if (content.size() < sizeof(Hash))
+    return std::nullopt;
+  llvm::StringRef code = content.drop_front(sizeof(Hash));
+  Hash hash = llvm::SHA256::hash(llvm::arrayRefFromStringRef(code));
+  if (llvm::toStringRef(hash) != content.take_front(sizeof(Hash)))
+    return std::nullopt;
+  return code.str();
+}
+
+/// What cannot be kept is compiled again the next time.
+static void write(llvm::StringRef folder, llvm::StringRef path,
+                  llvm::StringRef code) {
+  // LLVM prunes what is named so, also what we leave when we are killed here.
+  auto file = llvm::sys::fs::TempFile::create(folder + "/llvmcache-%%%%%%%%");
+  if (!file) {
+    llvm::consumeError(file.takeError());
+    return;
+  }
+  Hash hash = llvm::SHA256::hash(llvm::arrayRefFromStringRef(code));
+  bool isWritten = false;
+  {
+    llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+    os << llvm::toStringRef(hash) << code;
+    os.flush();
+    isWritten = !os.has_error();
+    os.clear_error();
+  }
+  llvm::consumeError(isWritten ? file->keep(path) : file->discard());
+
+  llvm::CachePruningPolicy policy;
+  policy.MaxSizeBytes = 256 << 20;
+  llvm::pruneCache(folder, policy);
+}
+
+mlir::FailureOr<std::string>
+cachedCode(llvm::Module &module, const llvm::TargetMachine &machine,
+           unsigned level,
+           llvm::function_ref<mlir::FailureOr<std::string>()> compile) {
+  const std::string folder = findFolder();
+  if (folder.empty())
+    return compile();
+  std::string source;
+  llvm::raw_string_ostream os(source);
+  os << machine.getTargetTriple().str() << '\n'
+     << machine.getTargetCPU() << '\n'
+     << machine.getTargetFeatureString() << '\n'
+     << level << '\n';
+  module.print(os, /*AAW=*/nullptr);
+  llvm::SHA256 hasher;
+  hasher.update(hashOfThisCompiler());
+  hasher.update(source);
+  std::string path =
+      folder + "/llvmcache-" + llvm::toHex(hasher.final(), /*LowerCase=*/true);
+  if (std::optional<std::string> code = read(path))
+    return std::move(*code);
+  mlir::FailureOr<std::string> code = compile();
+  if (mlir::succeeded(code))
+    write(folder, path, *code);
+  return code;
+}
+
+} // namespace pipewright::codegen

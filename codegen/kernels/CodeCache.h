@@ -1,0 +1,39 @@
+//===- CodeCache.h - Code that LLVM need not make twice ---------*- C++ -*-===//
+//
+// Most kernels of a model stay as they are when its schedule, ranks or
+// optimizer change, and LLVM takes most of the time of a compilation. What it
+// makes of a module is kept as a file whose name is a hash of all that decides
+// it: the module's text, the target, and the code of this process.
+//
+// The folder is $PIPEWRIGHT_CACHE_DIR, else `pipewright` in the user's folder
+// for caches ($XDG_CACHE_HOME, ~/.cache). An empty PIPEWRIGHT_CACHE_DIR turns
+// it off. At most 256 MiB are kept there, and nothing unused for a week. A
+// folder that others may write to is not used; one that cannot be written to
+// is no error.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_CODEGEN_KERNELS_CODECACHE_H
+#define PIPEWRIGHT_CODEGEN_KERNELS_CODECACHE_H
+
+#include "mlir/Support/LLVM.h"
+
+#include <string>
+
+namespace llvm {
+class Module;
+class TargetMachine;
+} // namespace llvm
+
+namespace pipewright::codegen {
+
+/// What `compile` makes of the module, which it may change; kept from before
+/// where the same was compiled already. `level` is LLVM's optimization level.
+mlir::FailureOr<std::string>
+cachedCode(llvm::Module &module, const llvm::TargetMachine &machine,
+           unsigned level,
+           llvm::function_ref<mlir::FailureOr<std::string>()> compile);
+
+} // namespace pipewright::codegen
+
+#endif // PIPEWRIGHT_CODEGEN_KERNELS_CODECACHE_H
