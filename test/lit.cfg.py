@@ -25,6 +25,15 @@ for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
 config.environment["OMPI_MCA_rmaps_base_oversubscribe"] = "1"
 # Every rank of a test runs one thread, whatever the machine has.
 config.environment["OMP_NUM_THREADS"] = "1"
+# Programs of tests are compiled once and kept: their kernels by pipewright, their C++ by
+# ccache. Both know again what was compiled from the same text.
+config.environment["HOME"] = os.path.expanduser("~")
+for name in ("PIPEWRIGHT_CACHE_DIR", "XDG_CACHE_HOME", "CCACHE_DIR"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+if shutil.which("ccache"):
+    config.environment["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
+    config.environment["CCACHE_SLOPPINESS"] = "pch_defines,time_macros,include_file_mtime,include_file_ctime"
 # PIPEWRIGHT_FULL_TESTS=1 runs long matrices whole, not samples of them.
 for name in ("LLVM_PROFILE_FILE", "PIPEWRIGHT_FULL_TESTS"):
     if name in os.environ:

@@ -1,7 +1,9 @@
 //===- BuildProgram.cpp - Compile and link a generated program ------------===//
 //
 // Three small files against one header: a compiler call each, side by side,
-// and a link. What the tools print is shown only when they fail.
+// and a link. What the tools print is shown only when they fail. They run in
+// the folder and are told names relative to it, so that ccache and its like
+// know a file again in another folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +19,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 
-#include <optional>
+#include <cstdlib>
 
 // CMakeLists.txt of this folder defines PIPEWRIGHT_HOST_COMPILER,
 // PIPEWRIGHT_RUNTIME_SOURCES, PIPEWRIGHT_RUNTIME_LIBRARY,
@@ -26,7 +28,7 @@
 
 namespace pipewright::codegen {
 
-/// What is compiled, beside the CPU's kernels.o.
+/// What is compiled, beside the CPU's kernels.a.
 static std::vector<std::string> sourcesFor(Target target) {
   std::vector<std::string> sources = {"stages.cpp", "ranks.cpp", "main.cpp"};
   if (target == Target::Cuda)
@@ -46,21 +48,40 @@ static llvm::Expected<std::string> findTool(llvm::StringRef configured,
   return *found;
 }
 
+static void appendWords(std::vector<std::string> &command, const char *words) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  llvm::StringRef(words).split(parts, ':', -1, false);
+  llvm::append_range(command, parts);
+}
+
+/// What runs the compiler, such as ccache: the environment variable
+/// CMAKE_CXX_COMPILER_LAUNCHER, as for CMake.
+static llvm::Expected<std::vector<std::string>>
+compilerCommand(const std::string &compiler) {
+  const char *launcher = std::getenv("CMAKE_CXX_COMPILER_LAUNCHER");
+  if (!launcher || !*launcher)
+    return std::vector<std::string>{compiler};
+  auto found = llvm::sys::findProgramByName(launcher);
+  if (!found)
+    return llvm::createStringError(
+        "cannot find '" + llvm::Twine(launcher) +
+        "', which the environment variable CMAKE_CXX_COMPILER_LAUNCHER names");
+  return std::vector<std::string>{*found, compiler};
+}
+
 /// What a file of a program is compiled with. Where the one header of generated
 /// C++ was precompiled beside the runtime, that is taken: it halves the time of
 /// the whole compilation.
-static std::vector<std::string> compilerFlags(llvm::StringRef name,
-                                              Target target) {
-  llvm::SmallVector<llvm::StringRef> words;
-  llvm::StringRef(PIPEWRIGHT_PROGRAM_FLAGS).split(words, ':', -1, false);
-  std::vector<std::string> flags(words.begin(), words.end());
+static void appendFlags(std::vector<std::string> &command, llvm::StringRef name,
+                        Target target) {
+  appendWords(command, PIPEWRIGHT_PROGRAM_FLAGS);
   llvm::SmallString<128> header =
       llvm::sys::path::parent_path(PIPEWRIGHT_RUNTIME_LIBRARY);
   llvm::sys::path::append(header, target == Target::Cuda ? "DeviceRuntime.h.pch"
                                                          : "Runtime.h.pch");
   if (name.ends_with(".cpp") && llvm::sys::fs::exists(header))
-    llvm::append_values(flags, std::string("-include-pch"), header.str().str());
-  return flags;
+    llvm::append_values(command, std::string("-include-pch"),
+                        header.str().str());
 }
 
 /// The last lines of what a tool printed.
@@ -79,39 +100,29 @@ static llvm::Error toolError(llvm::StringRef what, llvm::StringRef log) {
 
 /// Runs a tool to its end.
 static llvm::Error run(llvm::ArrayRef<std::string> command,
-                       llvm::StringRef what, const std::string &log) {
-  llvm::Expected<Tool> tool = Tool::start(command, log);
+                       llvm::StringRef what, const std::string &log,
+                       const std::string &folder) {
+  llvm::Expected<Tool> tool = Tool::start(command, log, folder);
   if (!tool)
     return tool.takeError();
   return tool->wait() ? llvm::Error::success() : toolError(what, log);
 }
 
-static llvm::Error buildDirectly(const std::string &folder, Target target,
-                                 const std::string &runtimeSources) {
-  auto compiler = findTool(PIPEWRIGHT_HOST_COMPILER, "c++");
-  if (!compiler)
-    return compiler.takeError();
-  std::string src = folder + "/src";
-  std::string include = llvm::sys::path::parent_path(runtimeSources).str();
-
-  // One compiler per file at a time: there are few.
-  struct Job {
-    Tool tool;
-    std::string log;
-  };
-  std::vector<Job> jobs;
-  std::vector<std::string> objects;
+/// Starts a compiler for each of the files at once: there are few. Waits for
+/// all of them.
+static llvm::Error compile(llvm::ArrayRef<std::string> names,
+                           llvm::ArrayRef<std::string> compiler, Target target,
+                           const std::string &include, const std::string &src) {
+  llvm::SmallVector<std::pair<Tool, std::string>> jobs;
   llvm::Error failure = llvm::Error::success();
-  for (const std::string &name : sourcesFor(target)) {
-    // Two of them may differ in the extension alone.
-    std::string object = src + "/" + name + ".o";
-    objects.push_back(object);
+  for (const std::string &name : names) {
+    std::vector<std::string> command(compiler);
+    appendFlags(command, name, target);
+    llvm::append_values(command, "-I" + include, std::string("-I."),
+                        std::string("-c"), name, std::string("-o"),
+                        name + ".o");
     std::string log = src + "/" + name + ".log";
-    std::vector<std::string> command = {*compiler};
-    llvm::append_range(command, compilerFlags(name, target));
-    llvm::append_values(command, "-I" + include, "-I" + src, std::string("-c"),
-                        src + "/" + name, std::string("-o"), object);
-    llvm::Expected<Tool> tool = Tool::start(command, log);
+    llvm::Expected<Tool> tool = Tool::start(command, log, src);
     if (!tool) {
       failure = tool.takeError();
       break;
@@ -119,33 +130,48 @@ static llvm::Error buildDirectly(const std::string &folder, Target target,
     jobs.push_back({*tool, log});
   }
   std::string firstFailure;
-  for (Job &job : jobs)
-    if (!job.tool.wait() && firstFailure.empty())
-      firstFailure = job.log;
-  if (failure)
+  for (auto &[tool, log] : jobs)
+    if (!tool.wait() && firstFailure.empty())
+      firstFailure = log;
+  if (failure || firstFailure.empty())
     return failure;
-  if (!firstFailure.empty())
-    return toolError("compile the generated program", firstFailure);
+  return toolError("compile the generated program", firstFailure);
+}
 
-  std::vector<std::string> link = {*compiler};
-  llvm::append_range(link, objects);
-  if (target == Target::Cpu)
-    link.push_back(src + "/kernels.o");
-  link.push_back(PIPEWRIGHT_RUNTIME_LIBRARY);
-  llvm::SmallVector<llvm::StringRef> libraries;
-  llvm::StringRef(PIPEWRIGHT_RUNTIME_LINK).split(libraries, ':', -1, false);
-  for (llvm::StringRef library : libraries)
-    link.push_back(library.str());
-  llvm::append_values(link, std::string("-pthread"), std::string("-o"),
-                      folder + "/train");
-  if (llvm::Error error =
-          run(link, "link the generated program", src + "/link.log"))
+static llvm::Error buildDirectly(const std::string &folder, Target target,
+                                 const std::string &runtimeSources) {
+  auto path = findTool(PIPEWRIGHT_HOST_COMPILER, "c++");
+  if (!path)
+    return path.takeError();
+  auto compiler = compilerCommand(*path);
+  if (!compiler)
+    return compiler.takeError();
+  std::string src = folder + "/src";
+  std::string include = llvm::sys::path::parent_path(runtimeSources).str();
+  std::vector<std::string> names = sourcesFor(target);
+  if (llvm::Error error = compile(names, *compiler, target, include, src))
     return error;
-  for (const std::string &object : objects)
-    llvm::sys::fs::remove(object);
-  for (const Job &job : jobs)
-    llvm::sys::fs::remove(job.log);
-  llvm::sys::fs::remove(src + "/link.log");
+
+  std::vector<std::string> link = {*path};
+  for (const std::string &name : names)
+    link.push_back(name + ".o");
+  // Nothing refers to the features that its objects say they need.
+  if (target == Target::Cpu)
+    llvm::append_values(link, std::string("-Wl,--whole-archive"),
+                        std::string("kernels.a"),
+                        std::string("-Wl,--no-whole-archive"));
+  link.push_back(PIPEWRIGHT_RUNTIME_LIBRARY);
+  appendWords(link, PIPEWRIGHT_RUNTIME_LINK);
+  llvm::append_values(link, std::string("-pthread"), std::string("-o"),
+                      std::string("../train"));
+  std::string log = src + "/link.log";
+  if (llvm::Error error = run(link, "link the generated program", log, src))
+    return error;
+  llvm::sys::fs::remove(log);
+  for (const std::string &name : names) {
+    llvm::sys::fs::remove(src + "/" + name + ".o");
+    llvm::sys::fs::remove(src + "/" + name + ".log");
+  }
   return llvm::Error::success();
 }
 
@@ -153,19 +179,19 @@ static llvm::Error buildWithCMake(const std::string &folder) {
   auto cmake = findTool("", "cmake");
   if (!cmake)
     return cmake.takeError();
-  std::string build = folder + "/src/build", log = folder + "/src/build.log";
-  if (llvm::Error error = run({*cmake, "-S", folder + "/src", "-B", build,
-                               "-DCMAKE_BUILD_TYPE=Release"},
-                              "configure the generated program", log))
+  std::string src = folder + "/src", log = src + "/build.log";
+  if (llvm::Error error =
+          run({*cmake, "-S", ".", "-B", "build", "-DCMAKE_BUILD_TYPE=Release"},
+              "configure the generated program", log, src))
     return error;
-  if (llvm::Error error = run({*cmake, "--build", build, "--parallel"},
-                              "build the generated program", log))
+  if (llvm::Error error = run({*cmake, "--build", "build", "--parallel"},
+                              "build the generated program", log, src))
     return error;
   if (std::error_code error =
-          llvm::sys::fs::rename(build + "/train", folder + "/train"))
+          llvm::sys::fs::rename(src + "/build/train", folder + "/train"))
     return llvm::createStringError("cannot move the built program: " +
                                    error.message());
-  llvm::sys::fs::remove_directories(build);
+  llvm::sys::fs::remove_directories(src + "/build");
   llvm::sys::fs::remove(log);
   return llvm::Error::success();
 }
@@ -240,10 +266,12 @@ set_source_files_properties(kernels.S PROPERTIES OBJECT_DEPENDS "${ptx}")
 )cmake";
   else
     text +=
-        R"cmake(add_executable(train main.cpp ranks.cpp stages.cpp kernels.o)
+        R"cmake(add_executable(train main.cpp ranks.cpp stages.cpp)
 set_target_properties(train PROPERTIES
   CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON POSITION_INDEPENDENT_CODE ON)
-set_source_files_properties(kernels.o PROPERTIES EXTERNAL_OBJECT ON)
+# All of it: nothing refers to the features that its objects say they need.
+target_link_libraries(train PRIVATE
+  "$<LINK_LIBRARY:WHOLE_ARCHIVE,${CMAKE_CURRENT_SOURCE_DIR}/kernels.a>")
 )cmake";
   return text + "target_link_libraries(train PRIVATE pipewright_runtime)\n";
 }

@@ -60,7 +60,7 @@ static llvm::Error writeCpuKernels(OutputFolder &folder, ModuleOp kernels) {
             writeKernelHeader(kernels, os);
           }))
     return error;
-  if (failed(compileKernels(kernels, folder.pathOf("src/kernels.o"))))
+  if (failed(compileKernels(kernels, folder.pathOf("src/kernels.a"))))
     return diagnosed();
   return llvm::Error::success();
 }

@@ -23,7 +23,8 @@ namespace pipewright::codegen {
 /// Becomes the command, or ends. Between fork and exec nothing may allocate:
 /// another thread may have held the allocator's lock.
 [[noreturn]] static void become(char *const *arguments, const char *log,
-                                pid_t parent, int signalOfDeath) {
+                                const char *folder, pid_t parent,
+                                int signalOfDeath) {
   prctl(PR_SET_PDEATHSIG, signalOfDeath);
   // It may have died before that.
   if (getppid() != parent)
@@ -33,7 +34,7 @@ namespace pipewright::codegen {
     int out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     int in = open("/dev/null", O_RDONLY);
     if (out < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
-        dup2(out, 2) < 0)
+        dup2(out, 2) < 0 || chdir(folder) != 0)
       _exit(127);
   }
   // What we ignore (SIGXFSZ) a tool need not.
@@ -43,7 +44,8 @@ namespace pipewright::codegen {
 }
 
 static llvm::Expected<pid_t> spawn(llvm::ArrayRef<std::string> command,
-                                   const char *log, int signalOfDeath) {
+                                   const char *log, const char *folder,
+                                   int signalOfDeath) {
   std::vector<char *> arguments;
   for (const std::string &word : command)
     arguments.push_back(const_cast<char *>(word.c_str()));
@@ -51,7 +53,7 @@ static llvm::Expected<pid_t> spawn(llvm::ArrayRef<std::string> command,
   pid_t parent = getpid();
   pid_t process = fork();
   if (process == 0)
-    become(arguments.data(), log, parent, signalOfDeath);
+    become(arguments.data(), log, folder, parent, signalOfDeath);
   if (process < 0)
     return llvm::createStringError("cannot run '" + command.front() +
                                    "': " + std::strerror(errno));
@@ -67,8 +69,10 @@ static int waitFor(pid_t process) {
 }
 
 llvm::Expected<Tool> Tool::start(llvm::ArrayRef<std::string> command,
-                                 const std::string &log) {
-  llvm::Expected<pid_t> process = spawn(command, log.c_str(), SIGKILL);
+                                 const std::string &log,
+                                 const std::string &folder) {
+  llvm::Expected<pid_t> process =
+      spawn(command, log.c_str(), folder.c_str(), SIGKILL);
   if (!process)
     return process.takeError();
   // The child does the same; whoever comes first.
@@ -84,7 +88,7 @@ bool Tool::wait() {
 }
 
 llvm::Expected<int> runInOurPlace(llvm::ArrayRef<std::string> command) {
-  llvm::Expected<pid_t> process = spawn(command, nullptr, SIGTERM);
+  llvm::Expected<pid_t> process = spawn(command, nullptr, nullptr, SIGTERM);
   if (!process)
     return process.takeError();
   PassSignalsOn to(*process);

@@ -20,9 +20,11 @@ namespace pipewright::codegen {
 /// A tool that was started. Must be waited for.
 class Tool {
 public:
-  /// `command` begins with the path of the tool; what it prints goes to `log`.
+  /// `command` begins with the path of the tool, which runs in `folder`; what
+  /// it prints goes to `log`.
   static llvm::Expected<Tool> start(llvm::ArrayRef<std::string> command,
-                                    const std::string &log);
+                                    const std::string &log,
+                                    const std::string &folder);
   /// Whether it ended well.
   bool wait();
 
