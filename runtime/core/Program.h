@@ -9,10 +9,10 @@
 #define PIPEWRIGHT_RUNTIME_CORE_PROGRAM_H
 
 #include "runtime/core/Arena.h"
+#include "runtime/core/Table.h"
 
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 namespace pipewright::runtime {
 
@@ -64,7 +64,7 @@ struct LabelCount {
   /// Labels of this value do not count.
   int64_t ignored = INT64_MIN;
   /// Elements [begin, end) of each row of dimension 0 are the loss's labels.
-  std::vector<std::pair<int64_t, int64_t>> ranges = {};
+  Table<std::pair<int64_t, int64_t>> ranges = {};
 };
 
 /// An input of the model, as one micro-batch has it.
@@ -72,7 +72,7 @@ struct InputInfo {
   const char *name = "";
   ElementType type = ElementType::F32;
   /// Dimension 0 is the samples, or a multiple of them (flattened labels).
-  std::vector<int64_t> shape;
+  Table<int64_t> shape;
   /// Values must be in [0, limit); 0 means no limit.
   int64_t limit = 0;
   /// The one value that is allowed beside these (a loss's ignore_index).
@@ -88,7 +88,7 @@ struct InputInfo {
 struct OutputInfo {
   const char *name = "";
   ElementType type = ElementType::F32;
-  std::vector<int64_t> shape;
+  Table<int64_t> shape;
 };
 
 /// Room for weights that an update has replaced while tasks still read them.
@@ -115,12 +115,12 @@ struct MemoryLine {
 
 struct RankProgram {
   int64_t arenaBytes = 0;
-  std::vector<WeightInfo> weights;
+  Table<WeightInfo> weights;
   /// The inputs (by number) that this rank loads.
-  std::vector<int64_t> inputs = {};
+  Table<int64_t> inputs = {};
   /// Of bf16 programs; old versions are of the bf16 copies then.
-  std::vector<LoweredWeights> loweredWeights = {};
-  std::vector<OldWeights> oldWeights = {};
+  Table<LoweredWeights> loweredWeights = {};
+  Table<OldWeights> oldWeights = {};
   /// One step over all micro-batches.
   void (*step)(Rank &) = nullptr;
   /// Forward only, all micro-batches; reports the loss, stores the outputs.
@@ -128,12 +128,12 @@ struct RankProgram {
   void (*evaluate)(Rank &) = nullptr;
   /// Creates library primitives and scratch; called once. May be null.
   void (*setUp)(Rank &) = nullptr;
-  std::vector<MemoryLine> memory = {};
+  Table<MemoryLine> memory = {};
   double predictedStepSeconds = 0;
   // What follows is for ranks that are GPUs.
   /// The ranks that this one sends to in `step` or `evaluate`, ascending: each
   /// is a directed link with a stream of its own.
-  std::vector<int64_t> sendsTo = {};
+  Table<int64_t> sendsTo = {};
   /// Events are numbered from 0 to this, in `step` and in `evaluate`.
   int64_t events = 0;
   int64_t evaluateEvents = 0;
@@ -160,9 +160,9 @@ struct Program {
   int64_t updates = 1;
   const char *optimizer = "sgd";
   HyperParameters defaults;
-  std::vector<InputInfo> inputs;
-  std::vector<OutputInfo> outputs;
-  std::vector<RankProgram> ranks;
+  Table<InputInfo> inputs;
+  Table<OutputInfo> outputs;
+  Table<RankProgram> ranks;
   /// Printed by --timetable.
   const char *timetable = "";
   /// Printed by --plan.
