@@ -23,6 +23,10 @@ target_link_libraries(PipewrightCompile INTERFACE MLIR LLVM)
 # A precompiled header that targets with the same libraries reuse. Parsing what
 # these hold takes longer than compiling most of our files; every file still
 # includes what it uses, since the gcc preset may do without.
+#
+# ccache hashes the precompiled header for each file, tens of megabytes, unless a
+# file with its name and .sum is there to be hashed instead (CCACHE_PCH_EXTSUM).
+# The target NAMESum makes that.
 function(pipewright_add_pch name header)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
   set(source "${PROJECT_BINARY_DIR}/pch/${name}.cpp")
@@ -35,6 +39,22 @@ function(pipewright_add_pch name header)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
+  set(sum)
+  # Other generators cannot depend on an output of another target's.
+  if(CMAKE_GENERATOR STREQUAL "Ninja" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    set(pch "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}.dir/cmake_pch.hxx.pch")
+    set(sum "${pch}.sum")
+    add_custom_command(OUTPUT "${sum}" DEPENDS "${pch}" COMMENT ""
+      COMMAND "${CMAKE_COMMAND}" -E sha256sum "${pch}" > "${sum}")
+  endif()
+  add_custom_target(${name}Sum DEPENDS ${sum})
+  add_dependencies(${name}Sum ${name})
+endfunction()
+
+# Takes the precompiled header of another target.
+function(pipewright_reuse_pch name from)
+  target_precompile_headers(${name} REUSE_FROM ${from})
+  add_dependencies(${name} ${from}Sum)
 endfunction()
 
 # What is precompiled, from few headers to many: MLIR alone for the dialects and
@@ -57,7 +77,7 @@ function(pipewright_add_library name)
   endif()
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC PipewrightCompile ${ARG_LINK})
-  target_precompile_headers(${name} REUSE_FROM ${ARG_PCH})
+  pipewright_reuse_pch(${name} ${ARG_PCH})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()

@@ -33,6 +33,7 @@ for name in ("PIPEWRIGHT_CACHE_DIR", "XDG_CACHE_HOME", "CCACHE_DIR"):
         config.environment[name] = os.environ[name]
 if shutil.which("ccache"):
     config.environment["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
+    config.environment["CCACHE_PCH_EXTSUM"] = "1"
     config.environment["CCACHE_SLOPPINESS"] = "pch_defines,time_macros,include_file_mtime,include_file_ctime"
 # PIPEWRIGHT_FULL_TESTS=1 runs long matrices whole, not samples of them.
 for name in ("LLVM_PROFILE_FILE", "PIPEWRIGHT_FULL_TESTS"):

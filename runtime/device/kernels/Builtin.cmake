@@ -18,7 +18,7 @@ foreach(name Builtin Attention)
     file(MAKE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/device/kernels")
     add_custom_command(
       OUTPUT "${ptx}"
-      COMMAND "${PIPEWRIGHT_CUDA_CLANG}" ${builtin_flags} "-I${root}"
+      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} "${PIPEWRIGHT_CUDA_CLANG}" ${builtin_flags} "-I${root}"
               -MD -MF "${ptx}.d" "${source}" -o "${ptx}"
       DEPENDS "${source}"
       DEPFILE "${ptx}.d"
