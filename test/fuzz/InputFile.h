@@ -23,8 +23,7 @@ class TemporaryFolder {
 public:
   TemporaryFolder() {
     std::string name =
-        (std::filesystem::temp_directory_path() / "pipewright-fuzz-").string() +
-        std::string(6, 'X');
+        (folderAbove() / "pipewright-fuzz-").string() + std::string(6, 'X');
     if (!mkdtemp(name.data())) {
       std::perror("cannot make a temporary folder");
       std::exit(1);
