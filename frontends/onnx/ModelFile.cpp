@@ -7,9 +7,9 @@
 
 #include "frontends/onnx/ModelFile.h"
 
-#include "frontends/onnx/InputFile.h"
 #include "frontends/onnx/Limits.h"
 #include "frontends/onnx/Names.h"
+#include "support/InputFile.h"
 #include "support/Text.h"
 
 #include "onnx/defs/parser.h"

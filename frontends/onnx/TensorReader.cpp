@@ -8,7 +8,8 @@
 #include "frontends/onnx/TensorReader.h"
 
 #include "dialects/nn/NNLimits.h"
-#include "frontends/onnx/InputFile.h"
+#include "frontends/onnx/FileBeneath.h"
+#include "support/InputFile.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/APFloat.h"

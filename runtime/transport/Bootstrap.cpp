@@ -6,6 +6,7 @@
 #include "runtime/transport/TcpTransport.h"
 
 #include <cstdlib>
+#include <string_view>
 
 using namespace pipewright::runtime;
 
@@ -23,8 +24,9 @@ Launcher pipewright::runtime::findLauncher() {
   if (startedByMpi() && !torchrun)
     return Launcher::Mpi;
   if (isSet("RANK") && isSet("WORLD_SIZE"))
-    return std::atoi(std::getenv("WORLD_SIZE")) == 1 ? Launcher::None
-                                                     : Launcher::Environment;
+    return std::string_view(std::getenv("WORLD_SIZE")) == "1"
+               ? Launcher::None
+               : Launcher::Environment;
   if (isSet("RANK") || isSet("WORLD_SIZE"))
     fail("RANK and WORLD_SIZE go together, but only ",
          isSet("RANK") ? "RANK" : "WORLD_SIZE",

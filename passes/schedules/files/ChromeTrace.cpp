@@ -8,12 +8,12 @@
 #include "passes/schedules/files/ChromeTrace.h"
 
 #include "passes/schedules/Story.h"
+#include "support/InputFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -266,10 +266,9 @@ pipewright::schedules::readChromeTrace(llvm::StringRef paths) {
     paths.split(list, ',');
   MeasuredTrace all;
   for (llvm::StringRef path : list) {
-    auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+    llvm::Expected<FileBuffer> file = readRegularFile(path);
     if (!file)
-      return refuse("cannot read trace '{0}': {1}", path,
-                    file.getError().message());
+      return refuse("trace '{0}' {1}", path, llvm::toString(file.takeError()));
     llvm::Expected<MeasuredTrace> trace = parseTasks((*file)->getBuffer());
     if (!trace)
       return refuse("trace '{0}' {1}", path, llvm::toString(trace.takeError()));

@@ -10,9 +10,9 @@
 #include "passes/schedules/StashMeter.h"
 #include "passes/schedules/Story.h"
 #include "passes/schedules/files/Csv.h"
+#include "support/InputFile.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <algorithm>
 #include <tuple>
@@ -196,10 +196,9 @@ pipewright::schedules::readScheduleFile(llvm::StringRef path) {
     return refuse("{0}: expects a file that ends in .csv (PyTorch's schedules) "
                   "or .json (a plan)",
                   path);
-  auto buffer = llvm::MemoryBuffer::getFile(path);
+  llvm::Expected<FileBuffer> buffer = readRegularFile(path);
   if (!buffer)
-    return refuse("{0}: cannot be read: {1}", path,
-                  buffer.getError().message());
+    return refuse("{0}: {1}", path, llvm::toString(buffer.takeError()));
   llvm::StringRef text = (*buffer)->getBuffer();
   if (!file.isCsv) {
     llvm::Expected<PlanFile> plan = parsePlan(text, path);

@@ -147,10 +147,10 @@ TEST(ChromeTrace, RefusesWhatIsNoTrace) {
               "event 0 expects a time (ts) and a duration (dur) of 0 to 1e15 "
               "microseconds");
   EXPECT_NE(messageOf(readChromeTrace("no-such-file.json,other.json"))
-                .find("cannot read trace 'no-such-file.json'"),
+                .find("trace 'no-such-file.json' cannot be read: "),
             std::string::npos);
   EXPECT_NE(messageOf(readChromeTrace("no-such-file.json"))
-                .find("cannot read trace 'no-such-file.json': "),
+                .find("trace 'no-such-file.json' cannot be read: "),
             std::string::npos);
 }
 
