@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/conformance/DeviceScenarios.h"
+#include "test/conformance/FreePort.h"
 
 #include "runtime/core/Error.h"
 #include "runtime/transport/Bootstrap.h"
 #include "runtime/transport/NcclLinks.h"
-#include "runtime/transport/Socket.h"
 
 #include <array>
 #include <chrono>
@@ -130,16 +130,6 @@ static std::string executable() {
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   return std::string(path, std::max<ssize_t>(length, 0));
-}
-
-static int freePort() {
-  static int next = 20000 + getpid() % 10000;
-  for (;; ++next)
-    try {
-      listenAt("127.0.0.1", next);
-      return next++;
-    } catch (const Error &) {
-    }
 }
 
 /// What each of `ranks` processes in the scenario says, by rank.

@@ -2,23 +2,9 @@
 
 #include "test/conformance/TcpRanks.h"
 
-#include "runtime/core/Error.h"
-#include "runtime/transport/Socket.h"
-
 #include <thread>
-#include <unistd.h>
 
 using namespace pipewright::runtime;
-
-int pipewright::runtime::freePort() {
-  static int next = 10000 + getpid() % 10000;
-  for (;; ++next)
-    try {
-      listenAt("127.0.0.1", next);
-      return next++;
-    } catch (const Error &) {
-    }
-}
 
 std::string pipewright::runtime::runRank(const TcpPlace &place, double seconds,
                                          const Body &body) {

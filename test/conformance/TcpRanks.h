@@ -4,6 +4,7 @@
 #define PIPEWRIGHT_TEST_CONFORMANCE_TCPRANKS_H
 
 #include "runtime/transport/TcpTransport.h"
+#include "test/conformance/FreePort.h"
 
 #include <cstdint>
 #include <functional>
@@ -11,9 +12,6 @@
 #include <vector>
 
 namespace pipewright::runtime {
-
-/// Below the ports that connections get, so that nobody takes it meanwhile.
-int freePort();
 
 using Body = std::function<void(Transport &)>;
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/conformance/FreePort.h"
 #include "test/unit/device/TinyKernels.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/OneRank.h"
@@ -95,12 +96,11 @@ protected:
   std::array<std::pair<int, std::string>, 2>
   runProcesses(const std::string &arguments,
                const std::string &environment = "") {
-    static int port = 20000 + getpid() % 20000;
     const std::string place =
         environment +
         " PIPEWRIGHT_DOUBLE_GPUS=2 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
         "MASTER_PORT=" +
-        std::to_string(port++) + " RANK=";
+        std::to_string(freePort()) + " RANK=";
     std::array<std::pair<int, std::string>, 2> results;
     std::thread other([&] { results[1] = run(arguments, place + "1"); });
     results[0] = run(arguments, place + "0");

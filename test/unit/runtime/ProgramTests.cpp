@@ -1,5 +1,6 @@
 //===- ProgramTests.cpp - A whole program, from options to weights --------===//
 
+#include "test/conformance/FreePort.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/OneRank.h"
 
@@ -283,7 +284,7 @@ TEST_F(TinyProgram, ASignalEndsTrainingAfterTheStepAndSaves) {
 }
 
 TEST_F(TinyProgram, ASignalToOneOfSeveralProcessesStopsAll) {
-  const std::string port = std::to_string(20000 + getpid() % 20000);
+  const std::string port = std::to_string(freePort());
   const auto rank = [&](const char *number) {
     return "env MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
            " WORLD_SIZE=2 RANK=" + number;
