@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -200,12 +201,15 @@ static void sums(Transport &t) {
 }
 
 /// A rank that computes, and polls nothing, for longer than others may be
-/// silent, is no error.
+/// silent, is no error. PIPEWRIGHT_SLOW_SECONDS=300 tries what a run with large
+/// stages may do, against the limit that programs have.
 static void slow(Transport &t) {
+  const char *given = std::getenv("PIPEWRIGHT_SLOW_SECONDS");
   t.barrier();
-  t.setSilence(0.8);
+  t.setSilence(given ? 8 : 0.8);
   if (t.rank() == 1)
-    std::this_thread::sleep_for(std::chrono::seconds(2));
+    std::this_thread::sleep_for(
+        std::chrono::seconds(given ? std::atoi(given) : 2));
   t.barrier();
   t.setSilence(20);
   t.barrier();
