@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -205,6 +206,8 @@ static void sums(Transport &t) {
 /// stages may do, against the limit that programs have.
 static void slow(Transport &t) {
   const char *given = std::getenv("PIPEWRIGHT_SLOW_SECONDS");
+  // No wait has a deadline in programs.
+  t.setDeadline(std::numeric_limits<double>::infinity());
   t.barrier();
   t.setSilence(given ? 8 : 0.8);
   if (t.rank() == 1)
@@ -213,6 +216,7 @@ static void slow(Transport &t) {
   t.barrier();
   t.setSilence(20);
   t.barrier();
+  t.setDeadline(20);
 }
 
 static void waitWithoutPost(Transport &t) {
