@@ -40,6 +40,18 @@ static std::string readHeader(DataFile &file) {
   return header;
 }
 
+/// A size or an offset. The JSON library would convert any number, also one
+/// that no integer can hold.
+static int64_t wholeNumber(const std::string &path, const std::string &tensor,
+                           const nlohmann::json &value) {
+  if (!value.is_number_integer() ||
+      (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX))
+    fail("'", path, "' is no safetensors file: tensor '", tensor,
+         "' expects whole numbers below 2^63 as sizes and offsets, but has ",
+         value.is_number() ? value.dump() : value.type_name());
+  return value.get<int64_t>();
+}
+
 SafetensorsReader::SafetensorsReader(const std::string &path)
     : file(std::make_shared<DataFile>(path)) {
   const std::string text = readHeader(*file);
@@ -52,9 +64,12 @@ SafetensorsReader::SafetensorsReader(const std::string &path)
         continue;
       Entry &entry = entries[name];
       entry.type = value.at("dtype").get<std::string>();
-      entry.shape = value.at("shape").get<std::vector<int64_t>>();
-      const int64_t begin = value.at("data_offsets").at(0).get<int64_t>();
-      const int64_t end = value.at("data_offsets").at(1).get<int64_t>();
+      for (const auto &size :
+           value.at("shape").get_ref<const nlohmann::json::array_t &>())
+        entry.shape.push_back(wholeNumber(path, name, size));
+      const auto &offsets = value.at("data_offsets");
+      const int64_t begin = wholeNumber(path, name, offsets.at(0));
+      const int64_t end = wholeNumber(path, name, offsets.at(1));
       if (begin < 0 || end < begin || end > available)
         fail("'", path, "' is truncated: tensor '", name, "' ends at byte ",
              end, ", but there are ", available);

@@ -194,6 +194,42 @@ TEST(Safetensors, RoundTripOfAllTypes) {
       "is F32 2, but the program expects F32 2x1"));
 }
 
+TEST(Safetensors, SizesThatNoIntegerHoldsAreRefused) {
+  Folder folder;
+  auto errorFor = [&](const std::string &shape, const std::string &offsets) {
+    const std::string header = R"({"w": {"dtype": "F32", "shape": )" + shape +
+                               R"(, "data_offsets": )" + offsets + "}}";
+    const uint64_t length = header.size();
+    folder.write("w", std::string(reinterpret_cast<const char *>(&length), 8) +
+                          header);
+    return errorOf([&] { SafetensorsReader(folder.path("w")); });
+  };
+  EXPECT_EQ(errorFor("[0]", "[0, 0]"), "");
+  const std::string wanted =
+      "' is no safetensors file: tensor 'w' expects whole numbers below 2^63 "
+      "as sizes and offsets, but has ";
+  for (const auto &[text, named] :
+       {std::pair("1e30", "1e+30"),
+        {"0.5", "0.5"},
+        {"18446744073709551615", "18446744073709551615"},
+        {"9223372036854775808", "9223372036854775808"},
+        {"null", "null"},
+        {"true", "boolean"},
+        {"\"1\"", "string"},
+        {"[1]", "array"}}) {
+    const std::string number = text;
+    EXPECT_TRUE(
+        contains(errorFor("[" + number + "]", "[0, 0]"), wanted + named))
+        << errorFor("[" + number + "]", "[0, 0]");
+    EXPECT_TRUE(
+        contains(errorFor("[0]", "[0, " + number + "]"), wanted + named))
+        << errorFor("[0]", "[0, " + number + "]");
+  }
+  EXPECT_TRUE(contains(errorFor("7", "[0, 0]"), "is no safetensors file"));
+  EXPECT_TRUE(
+      contains(errorFor("{\"a\": 7}", "[0, 0]"), "is no safetensors file"));
+}
+
 TEST(Safetensors, TruncatedFileIsRefused) {
   Folder folder;
   {
