@@ -212,7 +212,7 @@ static void slow(Transport &t) {
   t.setSilence(given ? 8 : 0.8);
   if (t.rank() == 1)
     std::this_thread::sleep_for(
-        std::chrono::seconds(given ? std::atoi(given) : 2));
+        std::chrono::seconds(given ? std::stoi(given) : 2));
   t.barrier();
   t.setSilence(20);
   t.barrier();
