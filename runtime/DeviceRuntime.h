@@ -8,15 +8,15 @@
 #define PIPEWRIGHT_RUNTIME_DEVICERUNTIME_H
 
 #include "runtime/core/Program.h"
-#include "runtime/device/DeviceKernel.h"
-#include "runtime/device/DeviceRank.h"
-#include "runtime/device/Stream.h"
-#include "runtime/device/kernels/Attention.h"
-#include "runtime/device/kernels/Convolution.h"
-#include "runtime/device/kernels/Dropout.h"
-#include "runtime/device/kernels/Embedding.h"
-#include "runtime/device/kernels/Matmul.h"
-#include "runtime/device/kernels/Memory.h"
-#include "runtime/device/kernels/Pooling.h"
+#include "runtime/cuda/DeviceKernel.h"
+#include "runtime/cuda/DeviceRank.h"
+#include "runtime/cuda/Stream.h"
+#include "runtime/cuda/kernels/Attention.h"
+#include "runtime/cuda/kernels/Convolution.h"
+#include "runtime/cuda/kernels/Dropout.h"
+#include "runtime/cuda/kernels/Embedding.h"
+#include "runtime/cuda/kernels/Matmul.h"
+#include "runtime/cuda/kernels/Memory.h"
+#include "runtime/cuda/kernels/Pooling.h"
 
 #endif // PIPEWRIGHT_RUNTIME_DEVICERUNTIME_H

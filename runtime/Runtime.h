@@ -9,12 +9,12 @@
 
 #include "runtime/core/Program.h"
 #include "runtime/core/Rank.h"
-#include "runtime/kernels/Attention.h"
-#include "runtime/kernels/Convolution.h"
-#include "runtime/kernels/Dropout.h"
-#include "runtime/kernels/Embedding.h"
-#include "runtime/kernels/Matmul.h"
-#include "runtime/kernels/Memory.h"
-#include "runtime/kernels/Pooling.h"
+#include "runtime/cpu/Attention.h"
+#include "runtime/cpu/Convolution.h"
+#include "runtime/cpu/Dropout.h"
+#include "runtime/cpu/Embedding.h"
+#include "runtime/cpu/Matmul.h"
+#include "runtime/cpu/Memory.h"
+#include "runtime/cpu/Pooling.h"
 
 #endif // PIPEWRIGHT_RUNTIME_RUNTIME_H

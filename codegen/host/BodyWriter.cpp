@@ -7,7 +7,7 @@
 
 #include "codegen/host/StageFunctions.h"
 
-#include "passes/pipe/BodyBuffers.h"
+#include "passes/step/BodyBuffers.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/TypeSwitch.h"

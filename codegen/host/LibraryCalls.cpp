@@ -8,7 +8,7 @@
 #include "codegen/host/StageFunctions.h"
 
 #include "dialects/nn/NNInference.h"
-#include "passes/pipe/BodyBuffers.h"
+#include "passes/step/BodyBuffers.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -8,7 +8,7 @@
 
 #include "codegen/host/StageFunctions.h"
 
-#include "passes/pipe/BodyBuffers.h"
+#include "passes/step/BodyBuffers.h"
 
 using namespace mlir;
 

@@ -9,7 +9,7 @@
 
 #include "codegen/host/Identifiers.h"
 #include "codegen/host/ProgramLayout.h"
-#include "passes/pipe/BodyBuffers.h"
+#include "passes/step/BodyBuffers.h"
 
 #include "dialects/nn/NNLocation.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -2,7 +2,7 @@
 
 #include "codegen/kernels/KernelSignature.h"
 
-#include "codegen/kernels/ElementEmitter.h"
+#include "codegen/kernels/plan/ElementEmitter.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"

@@ -207,7 +207,7 @@ llvm::Expected<std::string> findRuntimeSources() {
 std::string findRuntimePtx() {
   llvm::StringRef build =
       llvm::sys::path::parent_path(PIPEWRIGHT_RUNTIME_LIBRARY);
-  std::string folder = (build + "/device/kernels").str();
+  std::string folder = (build + "/cuda/kernels").str();
   return llvm::sys::fs::exists(folder + "/Builtin.ptx") ? folder
                                                         : std::string();
 }

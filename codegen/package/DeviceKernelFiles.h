@@ -8,8 +8,8 @@
 #ifndef PIPEWRIGHT_CODEGEN_PACKAGE_DEVICEKERNELFILES_H
 #define PIPEWRIGHT_CODEGEN_PACKAGE_DEVICEKERNELFILES_H
 
-#include "codegen/kernels/gpu/GpuKernels.h"
-#include "passes/analysis/CostModel.h"
+#include "codegen/kernels/nvptx/GpuKernels.h"
+#include "passes/planning/CostModel.h"
 
 #include <map>
 

@@ -8,7 +8,7 @@
 
 #include "codegen/host/EmitHost.h"
 #include "codegen/kernels/Kernels.h"
-#include "codegen/kernels/gpu/GpuKernels.h"
+#include "codegen/kernels/nvptx/GpuKernels.h"
 #include "codegen/package/BuildProgram.h"
 #include "codegen/package/DeviceKernelFiles.h"
 #include "codegen/package/WeightsFile.h"
@@ -146,7 +146,7 @@ static llvm::Error write(ModuleOp module, const nn::WeightStore &weights,
   if (plan.target == Target::Cuda)
     if (std::string ptx = findRuntimePtx(); !ptx.empty())
       if (llvm::Error error = folder.copyFolder(
-              ptx, "src/runtime/device/kernels", [](StringRef path) {
+              ptx, "src/runtime/cuda/kernels", [](StringRef path) {
                 return llvm::sys::path::extension(path) == ".ptx";
               }))
         return error;

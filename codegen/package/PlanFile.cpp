@@ -8,11 +8,11 @@
 #include "codegen/package/PlanFile.h"
 
 #include "codegen/host/Identifiers.h"
-#include "passes/analysis/CostModel.h"
-#include "passes/pipe/StepOrder.h"
-#include "passes/pipe/TaskTimes.h"
+#include "passes/planning/CostModel.h"
 #include "passes/schedules/Timetable.h"
 #include "passes/schedules/files/PlanFile.h"
+#include "passes/step/StepOrder.h"
+#include "passes/step/TaskTimes.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/TypeSwitch.h"

@@ -10,7 +10,7 @@
 
 #include "codegen/host/Target.h"
 #include "codegen/package/WeightSummary.h"
-#include "passes/analysis/CostModel.h"
+#include "passes/planning/CostModel.h"
 #include "passes/schedules/Schedule.h"
 #include "passes/schedules/Simulator.h"
 #include "passes/schedules/drawing/Picture.h"

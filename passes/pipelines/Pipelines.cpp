@@ -6,6 +6,7 @@
 
 #include "passes/pipelines/Pipelines.h"
 
+#include "passes/call/Passes.h"
 #include "passes/nn/Passes.h"
 #include "passes/pipe/Passes.h"
 

@@ -4,7 +4,7 @@
 #include "runtime/core/Error.h"
 
 #ifdef PIPEWRIGHT_HAS_CPU
-#include "runtime/kernels/RequiredFeatures.h"
+#include "runtime/cpu/RequiredFeatures.h"
 
 #include <dnnl.hpp>
 #endif

@@ -2,8 +2,8 @@
 
 #include "runtime/core/Rank.h"
 #include "runtime/core/Error.h"
+#include "runtime/net/Transport.h"
 #include "runtime/trace/Trace.h"
-#include "runtime/transport/Transport.h"
 
 #include <cmath>
 #include <cstring>

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/DeviceKernel.h"
+#include "runtime/cuda/DeviceKernel.h"
 #include "runtime/io/Source.h"
 #include "runtime/train/Platform.h"
 #include "runtime/train/Progress.h"

@@ -3,12 +3,12 @@
 #include "runtime/train/Gather.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Rank.h"
+#include "runtime/cpu/BFloat16.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
-#include "runtime/kernels/BFloat16.h"
+#include "runtime/net/Transport.h"
 #include "runtime/train/FilterLayout.h"
 #include "runtime/train/RandomWeights.h"
-#include "runtime/transport/Transport.h"
 
 #include <algorithm>
 #include <cstring>

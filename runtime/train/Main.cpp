@@ -7,10 +7,10 @@
 
 #include "runtime/core/CpuFeatures.h"
 #include "runtime/core/Error.h"
+#include "runtime/net/Agreement.h"
+#include "runtime/net/Bootstrap.h"
+#include "runtime/net/ThreadTransport.h"
 #include "runtime/train/Trainer.h"
-#include "runtime/transport/Agreement.h"
-#include "runtime/transport/Bootstrap.h"
-#include "runtime/transport/ThreadTransport.h"
 
 #include <chrono>
 #include <condition_variable>

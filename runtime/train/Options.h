@@ -4,7 +4,7 @@
 #define PIPEWRIGHT_RUNTIME_TRAIN_OPTIONS_H
 
 #include "runtime/core/Program.h"
-#include "runtime/device/DeviceKernel.h"
+#include "runtime/cuda/DeviceKernel.h"
 #include "runtime/io/Dataset.h"
 
 #include <optional>

@@ -2,11 +2,11 @@
 
 #include "runtime/train/Platform.h"
 #include "runtime/core/Error.h"
-#include "runtime/transport/Agreement.h"
+#include "runtime/net/Agreement.h"
 
 #ifdef PIPEWRIGHT_HAS_CUDA
-#include "runtime/device/Environment.h"
-#include "runtime/device/GpuPlatform.h"
+#include "runtime/cuda/Environment.h"
+#include "runtime/cuda/GpuPlatform.h"
 #endif
 
 #include <cstdlib>

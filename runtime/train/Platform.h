@@ -4,9 +4,9 @@
 #define PIPEWRIGHT_RUNTIME_TRAIN_PLATFORM_H
 
 #include "runtime/core/Rank.h"
+#include "runtime/net/Transport.h"
 #include "runtime/train/Options.h"
 #include "runtime/train/Threads.h"
-#include "runtime/transport/Transport.h"
 
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 //===- Progress.cpp - What a person sees while training -------------------===//
 
 #include "runtime/train/Progress.h"
-#include "runtime/transport/MpiTransport.h"
+#include "runtime/net/MpiTransport.h"
 
 #include <algorithm>
 #include <cmath>

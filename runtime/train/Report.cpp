@@ -1,9 +1,9 @@
 //===- Report.cpp - Predicted beside measured -----------------------------===//
 
 #include "runtime/train/Report.h"
+#include "runtime/net/Transport.h"
 #include "runtime/train/Gather.h"
 #include "runtime/train/Progress.h"
-#include "runtime/transport/Transport.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -2,7 +2,7 @@
 
 #include "runtime/train/Threads.h"
 #include "runtime/core/Error.h"
-#include "runtime/kernels/Parallel.h"
+#include "runtime/cpu/Parallel.h"
 
 #include <algorithm>
 #include <condition_variable>

@@ -9,9 +9,9 @@
 #define PIPEWRIGHT_RUNTIME_TRAIN_TRAINER_H
 
 #include "runtime/core/Rank.h"
+#include "runtime/net/Transport.h"
 #include "runtime/train/Options.h"
 #include "runtime/train/Platform.h"
-#include "runtime/transport/Transport.h"
 
 #include <exception>
 

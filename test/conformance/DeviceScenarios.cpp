@@ -3,7 +3,7 @@
 #include "test/conformance/DeviceScenarios.h"
 
 #include "runtime/core/Error.h"
-#include "runtime/transport/ThreadTransport.h"
+#include "runtime/net/ThreadTransport.h"
 
 #include <chrono>
 #include <numeric>

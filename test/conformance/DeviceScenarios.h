@@ -9,9 +9,9 @@
 #ifndef PIPEWRIGHT_TEST_CONFORMANCE_DEVICESCENARIOS_H
 #define PIPEWRIGHT_TEST_CONFORMANCE_DEVICESCENARIOS_H
 
-#include "runtime/device/Device.h"
-#include "runtime/transport/DeviceLinks.h"
-#include "runtime/transport/Transport.h"
+#include "runtime/cuda/Device.h"
+#include "runtime/cuda/DeviceLinks.h"
+#include "runtime/net/Transport.h"
 
 #include <functional>
 #include <map>

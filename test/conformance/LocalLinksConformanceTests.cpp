@@ -8,8 +8,8 @@
 #include "test/conformance/DeviceScenarios.h"
 
 #include "runtime/core/Error.h"
-#include "runtime/transport/LocalLinks.h"
-#include "runtime/transport/ThreadTransport.h"
+#include "runtime/cuda/LocalLinks.h"
+#include "runtime/net/ThreadTransport.h"
 
 #include <chrono>
 #include <cstdlib>

@@ -8,7 +8,7 @@
 #include "test/conformance/Scenarios.h"
 
 #include "runtime/core/Error.h"
-#include "runtime/transport/MpiTransport.h"
+#include "runtime/net/MpiTransport.h"
 
 #include <array>
 #include <chrono>

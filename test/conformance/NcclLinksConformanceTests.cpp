@@ -10,8 +10,8 @@
 #include "test/conformance/FreePort.h"
 
 #include "runtime/core/Error.h"
-#include "runtime/transport/Bootstrap.h"
-#include "runtime/transport/NcclLinks.h"
+#include "runtime/cuda/NcclLinks.h"
+#include "runtime/net/Bootstrap.h"
 
 #include <array>
 #include <chrono>

@@ -8,7 +8,7 @@
 #ifndef PIPEWRIGHT_TEST_CONFORMANCE_SCENARIOS_H
 #define PIPEWRIGHT_TEST_CONFORMANCE_SCENARIOS_H
 
-#include "runtime/transport/Transport.h"
+#include "runtime/net/Transport.h"
 
 #include <vector>
 

@@ -9,10 +9,10 @@
 #include "test/conformance/TcpRanks.h"
 
 #include "runtime/core/Error.h"
-#include "runtime/transport/Agreement.h"
-#include "runtime/transport/Bootstrap.h"
-#include "runtime/transport/Socket.h"
-#include "runtime/transport/TcpTransport.h"
+#include "runtime/net/Agreement.h"
+#include "runtime/net/Bootstrap.h"
+#include "runtime/net/Socket.h"
+#include "runtime/net/TcpTransport.h"
 
 #include <array>
 #include <chrono>

@@ -8,10 +8,10 @@
 #include "test/conformance/TcpRanks.h"
 
 #include "runtime/core/Error.h"
-#include "runtime/transport/Socket.h"
-#include "runtime/transport/TcpFrames.h"
-#include "runtime/transport/TcpHandshake.h"
-#include "runtime/transport/TcpRendezvous.h"
+#include "runtime/net/Socket.h"
+#include "runtime/net/TcpFrames.h"
+#include "runtime/net/TcpHandshake.h"
+#include "runtime/net/TcpRendezvous.h"
 
 #include <algorithm>
 #include <atomic>

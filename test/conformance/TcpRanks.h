@@ -3,7 +3,7 @@
 #ifndef PIPEWRIGHT_TEST_CONFORMANCE_TCPRANKS_H
 #define PIPEWRIGHT_TEST_CONFORMANCE_TCPRANKS_H
 
-#include "runtime/transport/TcpTransport.h"
+#include "runtime/net/TcpTransport.h"
 #include "test/conformance/FreePort.h"
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/core/Error.h"
-#include "runtime/transport/TcpHandshake.h"
-#include "runtime/transport/TcpPeer.h"
+#include "runtime/net/TcpHandshake.h"
+#include "runtime/net/TcpPeer.h"
 
 #include <algorithm>
 #include <cstdio>

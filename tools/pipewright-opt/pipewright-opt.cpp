@@ -8,6 +8,7 @@
 
 #include "codegen/host/Passes.h"
 #include "codegen/kernels/Passes.h"
+#include "codegen/kernels/linalg/Passes.h"
 #include "dialects/nn/NNDialect.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,7 +26,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/conversion/Passes.h"
+#include "passes/call/Passes.h"
 #include "passes/nn/Passes.h"
 #include "passes/pipe/Passes.h"
 
@@ -49,7 +50,8 @@ static void registerPasses() {
   pipewright::codegen::registerHostPasses();
   pipewright::codegen::registerKernelPipelines();
   pipewright::codegen::registerKernelsPasses();
-  pipewright::nn::registerConversionPasses();
+  pipewright::nn::registerCallPasses();
+  pipewright::nn::registerLinalgPasses();
   pipewright::nn::registerNNPasses();
   pipewright::pipe::registerPipePasses();
 }

@@ -13,10 +13,10 @@
 #include "codegen/package/Package.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
-#include "passes/pipe/StepOrder.h"
-#include "passes/pipe/TaskTimes.h"
 #include "passes/pipelines/Pipelines.h"
 #include "passes/schedules/files/FilePolicy.h"
+#include "passes/step/StepOrder.h"
+#include "passes/step/TaskTimes.h"
 
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

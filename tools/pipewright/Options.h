@@ -10,7 +10,7 @@
 
 #include "codegen/host/Target.h"
 #include "frontends/onnx/Importer.h"
-#include "passes/analysis/CostModel.h"
+#include "passes/planning/CostModel.h"
 #include "passes/schedules/files/ChromeTrace.h"
 
 #include "llvm/ADT/ArrayRef.h"

@@ -3,7 +3,7 @@
 #include "codegen/package/PlanFile.h"
 #include "codegen/package/WeightsFile.h"
 #include "dialects/nn/NNOps.h"
-#include "passes/analysis/CostModel.h"
+#include "passes/planning/CostModel.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/Parser/Parser.h"

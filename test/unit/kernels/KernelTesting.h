@@ -10,7 +10,7 @@
 #define PIPEWRIGHT_TEST_UNIT_KERNELS_KERNELTESTING_H
 
 #include "codegen/kernels/Kernels.h"
-#include "codegen/kernels/gpu/GpuKernels.h"
+#include "codegen/kernels/nvptx/GpuKernels.h"
 #include "test/doubles/ptx/Ptx.h"
 #include "test/unit/nn/Reference.h"
 

@@ -1,6 +1,6 @@
 //===- RowIndexTests.cpp - indices come together without division ---------===//
 
-#include "codegen/kernels/RowIndex.h"
+#include "codegen/kernels/plan/RowIndex.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "gtest/gtest.h"

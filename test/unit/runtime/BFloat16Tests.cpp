@@ -7,7 +7,7 @@
 
 #include "test/unit/runtime/OneRank.h"
 
-#include "runtime/kernels/BFloat16.h"
+#include "runtime/cpu/BFloat16.h"
 
 #include <cstring>
 #include <limits>

@@ -3,7 +3,7 @@
 #include "test/unit/runtime/OneRank.h"
 
 #include "runtime/core/CpuFeatures.h"
-#include "runtime/kernels/RequiredFeatures.h"
+#include "runtime/cpu/RequiredFeatures.h"
 
 using namespace pipewright::runtime;
 

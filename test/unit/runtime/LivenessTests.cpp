@@ -2,9 +2,9 @@
 
 #include "test/unit/runtime/Files.h"
 
+#include "runtime/net/Liveness.h"
 #include "runtime/trace/FlightRecorder.h"
 #include "runtime/train/Progress.h"
-#include "runtime/transport/Liveness.h"
 
 #include <algorithm>
 #include <atomic>

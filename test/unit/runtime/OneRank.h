@@ -12,7 +12,7 @@
 #include "runtime/core/CpuFeatures.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Philox.h"
-#include "runtime/transport/ThreadTransport.h"
+#include "runtime/net/ThreadTransport.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 
 #include "test/unit/runtime/OneRank.h"
 
-#include "runtime/kernels/RandomFactors.h"
+#include "runtime/cpu/RandomFactors.h"
 
 using namespace pipewright::runtime;
 

@@ -3,8 +3,8 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/Philox.h"
 #include "runtime/core/Sha256.h"
-#include "runtime/transport/TcpHandshake.h"
-#include "runtime/transport/TcpPeer.h"
+#include "runtime/net/TcpHandshake.h"
+#include "runtime/net/TcpPeer.h"
 
 #include <cstring>
 #include <gtest/gtest.h>

@@ -1,0 +1,269 @@
+//===- PackAttention.cpp - nn-pack-attention ------------------------------===//
+//
+// Reshapes, transpositions and slices above q, k and v are read as strides over
+// the tensor that they begin with. Where these are strides that kernels take,
+// attention reads that tensor itself.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/call/Passes.h"
+
+#include "dialects/nn/NNInference.h"
+#include "dialects/nn/NNOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+
+namespace pipewright::nn {
+#define GEN_PASS_DEF_NNPACKATTENTION
+#include "passes/call/Passes.h.inc"
+
+namespace {
+
+/// A tensor as elements of another one, `base`: from `offset` on, by strides.
+struct Window {
+  Value base;
+  int64_t offset = 0;
+  SmallVector<int64_t> strides;
+  /// What leads from the base to it.
+  SmallVector<Operation *> ops;
+};
+
+class PackAttention {
+public:
+  explicit PackAttention(AttentionOp op)
+      : op(op), shape(op.getQ().getType().getShape()), builder(op) {}
+
+  /// Whether it was possible.
+  bool run();
+
+private:
+  bool reads(const Window &window, int64_t parts, int64_t part) const;
+  bool leadsElsewhere(ArrayRef<Window> windows) const;
+  Value reshaped(Value base, ArrayRef<int64_t> sizes);
+  void replace(Value o, Value stats, ArrayRef<Window> windows);
+
+  AttentionOp op;
+  /// `[B, H, T, D]`.
+  const SmallVector<int64_t> shape;
+  OpBuilder builder;
+};
+
+/// Rows and heads swapped, from each order to the other.
+constexpr int64_t kSwapped[] = {0, 2, 1, 3};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+static SmallVector<int64_t> denseStrides(ArrayRef<int64_t> sizes) {
+  SmallVector<int64_t> strides(sizes.size(), 1);
+  for (size_t dim = sizes.size(); dim-- > 1;)
+    strides[dim - 1] = strides[dim] * sizes[dim];
+  return strides;
+}
+
+static SmallVector<size_t> dimsOfSeveral(ArrayRef<int64_t> sizes) {
+  SmallVector<size_t> dims;
+  for (auto [dim, size] : llvm::enumerate(sizes))
+    if (size != 1)
+      dims.push_back(dim);
+  return dims;
+}
+
+/// The strides of the same elements in another shape; none where no strides
+/// lead to them. Those of dimensions of one element mean nothing.
+static std::optional<SmallVector<int64_t>>
+reshapedStrides(ArrayRef<int64_t> from, ArrayRef<int64_t> strides,
+                ArrayRef<int64_t> to) {
+  if (llvm::is_contained(from, 0))
+    return std::nullopt;
+  SmallVector<size_t> fromDims = dimsOfSeveral(from),
+                      toDims = dimsOfSeveral(to);
+  SmallVector<int64_t> result(to.size(), 0);
+  size_t i = 0, j = 0;
+  while (i < fromDims.size()) {
+    // The smallest groups of as many elements on both sides.
+    const size_t firstTo = j;
+    int64_t ofFrom = from[fromDims[i++]], ofTo = to[toDims[j++]];
+    while (ofFrom != ofTo) {
+      if (ofTo < ofFrom) {
+        ofTo *= to[toDims[j++]];
+        continue;
+      }
+      const size_t inner = fromDims[i++];
+      if (strides[fromDims[i - 2]] != from[inner] * strides[inner])
+        return std::nullopt;
+      ofFrom *= from[inner];
+    }
+    int64_t stride = strides[fromDims[i - 1]];
+    for (size_t dim = j; dim-- > firstTo;) {
+      result[toDims[dim]] = stride;
+      stride *= to[toDims[dim]];
+    }
+  }
+  return result;
+}
+
+static Window windowOn(Value value) {
+  return {value, 0, denseStrides(tensorOf(value).getShape()), {}};
+}
+
+/// The value as a window on what is as far up as possible. Slices end it
+/// unless they are `sliced` through.
+static Window windowOf(Value value, bool sliced) {
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<ReshapeOp, TransposeOp>(op) &&
+      !(sliced && isa_and_nonnull<SliceOp>(op)))
+    return windowOn(value);
+  Window window = windowOf(op->getOperand(0), sliced);
+  SmallVector<int64_t> above = std::move(window.strides);
+  window.strides.clear();
+  if (auto transpose = dyn_cast<TransposeOp>(op)) {
+    for (int64_t dim : transpose.getPermutation())
+      window.strides.push_back(above[dim]);
+  } else if (auto slice = dyn_cast<SliceOp>(op)) {
+    for (auto [start, step, stride] :
+         llvm::zip_equal(slice.getStarts(), slice.getSteps(), above)) {
+      window.offset += start * stride;
+      window.strides.push_back(step * stride);
+    }
+  } else {
+    auto strides = reshapedStrides(tensorOf(op->getOperand(0)).getShape(),
+                                   above, tensorOf(value).getShape());
+    if (!strides)
+      return windowOn(value);
+    window.strides = std::move(*strides);
+  }
+  window.ops.push_back(op);
+  return window;
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// Whether the window is part `part` of a base `[B, T, parts, H, D]`.
+bool PackAttention::reads(const Window &window, int64_t parts,
+                          int64_t part) const {
+  auto [batch, heads, length, depth] =
+      std::tuple(shape[0], shape[1], shape[2], shape[3]);
+  const int64_t row = parts * heads * depth;
+  const int64_t expected[] = {length * row, depth, row, 1};
+  if (tensorOf(window.base).getNumElements() != batch * length * row ||
+      window.offset != part * heads * depth)
+    return false;
+  return llvm::all_of(dimsOfSeveral(shape), [&](size_t dim) {
+    return window.strides[dim] == expected[dim];
+  });
+}
+
+/// Whether something else needs what elements are moved for: then they are
+/// moved anyway.
+bool PackAttention::leadsElsewhere(ArrayRef<Window> windows) const {
+  SmallPtrSet<Operation *, 16> known{op};
+  for (const Window &window : windows)
+    known.insert(window.ops.begin(), window.ops.end());
+  return llvm::any_of(known, [&](Operation *moving) {
+    return moving != op && !isa<ViewOpInterface>(moving) &&
+           llvm::any_of(moving->getUsers(),
+                        [&](Operation *user) { return !known.contains(user); });
+  });
+}
+
+Value PackAttention::reshaped(Value base, ArrayRef<int64_t> sizes) {
+  RankedTensorType type = tensorOf(base).clone(sizes);
+  if (base.getType() == type)
+    return base;
+  return ReshapeOp::create(builder, op.getLoc(), type, base);
+}
+
+/// `o` has rows first: so do those that transpose it, already.
+void PackAttention::replace(Value o, Value stats, ArrayRef<Window> windows) {
+  for (Operation *user : llvm::make_early_inc_range(op.getO().getUsers())) {
+    auto transpose = dyn_cast<TransposeOp>(user);
+    if (!transpose || !llvm::equal(transpose.getPermutation(), kSwapped))
+      continue;
+    transpose.getResult().replaceAllUsesWith(o);
+    transpose.erase();
+  }
+  if (!op.getO().use_empty())
+    op.getO().replaceAllUsesWith(
+        TransposeOp::create(builder, op.getLoc(), o, kSwapped));
+  op.getStats().replaceAllUsesWith(stats);
+  op.erase();
+  // What windows share dies with the last of them.
+  SmallPtrSet<Operation *, 16> erased;
+  for (const Window &window : windows)
+    for (Operation *moving : llvm::reverse(window.ops))
+      if (!erased.contains(moving) && isOpTriviallyDead(moving)) {
+        moving->erase();
+        erased.insert(moving);
+      }
+}
+
+bool PackAttention::run() {
+  const Value operands[] = {op.getQ(), op.getK(), op.getV()};
+  auto windowsOf = [&](bool sliced) {
+    return llvm::map_to_vector(
+        operands, [&](Value value) { return windowOf(value, sliced); });
+  };
+  auto [batch, heads, length, depth] =
+      std::tuple(shape[0], shape[1], shape[2], shape[3]);
+  SmallVector<Window> windows = windowsOf(true);
+  const Value base = windows[0].base;
+  auto isThird = [&](auto window) {
+    return window.value().base == base &&
+           reads(window.value(), 3, window.index());
+  };
+  if (llvm::all_of(llvm::enumerate(windows), isThird) &&
+      !leadsElsewhere(windows)) {
+    auto packed = PackedAttentionOp::create(
+        builder, op.getLoc(), reshaped(base, {batch, length, 3, heads, depth}),
+        op.getMask(), op.getScaleAttr(), op.getCausalAttr(),
+        op.getDropoutRateAttr(), op.getDropoutIdAttr());
+    replace(packed.getO(), packed.getStats(), windows);
+    return true;
+  }
+  windows = windowsOf(false);
+  auto moves = [](const Window &window) {
+    return llvm::any_of(window.ops, llvm::IsaPred<TransposeOp>);
+  };
+  if (llvm::none_of(windows, moves) || leadsElsewhere(windows) ||
+      !llvm::all_of(windows,
+                    [&](const Window &window) { return reads(window, 1, 0); }))
+    return false;
+  SmallVector<Value> rows =
+      llvm::map_to_vector(windows, [&](const Window &window) {
+        return reshaped(window.base, {batch, length, heads, depth});
+      });
+  auto attention = AttentionOp::create(
+      builder, op.getLoc(), rows[0], rows[1], rows[2], op.getMask(),
+      op.getScaleAttr(), op.getCausalAttr(), builder.getUnitAttr(),
+      op.getDropoutRateAttr(), op.getDropoutIdAttr());
+  replace(attention.getO(), attention.getStats(), windows);
+  return true;
+}
+
+namespace {
+
+struct PackAttentionPass : impl::NNPackAttentionBase<PackAttentionPass> {
+  using NNPackAttentionBase::NNPackAttentionBase;
+
+  void runOnOperation() override {
+    SmallVector<AttentionOp> found;
+    getOperation().walk([&](AttentionOp op) {
+      if (!op.getRowsFirst())
+        found.push_back(op);
+    });
+    for (AttentionOp op : found)
+      PackAttention(op).run();
+  }
+};
+
+} // namespace
+} // namespace pipewright::nn

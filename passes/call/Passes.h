@@ -1,0 +1,25 @@
+//===- Passes.h - what the libraries of targets like ------------*- C++ -*-===//
+//
+// Declarations of the passes in Passes.td. They give tensors the forms that the
+// libraries of a target compute fastest: epilogues of products, packed heads,
+// channels last, rows at aligned addresses.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_CALL_PASSES_H
+#define PIPEWRIGHT_PASSES_CALL_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace pipewright::nn {
+
+#define GEN_PASS_DECL
+#include "passes/call/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/call/Passes.h.inc"
+
+} // namespace pipewright::nn
+
+#endif // PIPEWRIGHT_PASSES_CALL_PASSES_H

@@ -1,0 +1,284 @@
+//===- Passes.td - what the libraries of targets like -----*- tablegen -*-===//
+//
+// One entry per pass. The flag nn-x-y is implemented in XY.cpp and tested in
+// test/passes/call/x-y.mlir.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_CALL_PASSES_TD
+#define PIPEWRIGHT_PASSES_CALL_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// nn-pad-vocabulary
+//===----------------------------------------------------------------------===//
+
+def NNPadVocabulary : Pass<"nn-pad-vocabulary", "::mlir::ModuleOp"> {
+  let summary = "Give logits rows that start at aligned addresses";
+  let description = [{
+    GPT-2 has 50257 words, so the rows of its logits start anywhere, and neither
+    tensor cores nor vector loads like that; the products with the logits are a
+    third of the model's work. Where a product of a weight makes the logits of a
+    loss, the weight gets rows of zeros up to the next multiple, and the loss is
+    told how many classes there are. The rows get no gradient but zeros, so they
+    stay zero, and the losses are what they were. Files keep the weight's own
+    shape. A bias between the product and the loss grows along. Only where
+    nothing else reads the weight but embeddings, and it has the classes as its
+    rows; a remark says where that is not so. For GPUs, as the product is summed
+    in another order.
+
+    ```mlir
+    nn.weight @wte role = parameter : tensor<50257x768xf32>
+    %y = nn.matmul %x, %wte transpose_b
+      : (tensor<64x768xf32>, tensor<50257x768xf32>) -> tensor<64x50257xf32>
+    %loss, %largest, %sum = nn.softmax_cross_entropy %y, %labels ignore_index = -100
+    // becomes
+    nn.weight @wte role = parameter file_rows = 50257 : tensor<50304x768xf32>
+    %y = nn.matmul %x, %wte transpose_b
+      : (tensor<64x768xf32>, tensor<50304x768xf32>) -> tensor<64x50304xf32>
+    %loss, %largest, %sum = nn.softmax_cross_entropy %y, %labels ignore_index = -100
+        classes = 50257
+    ```
+  }];
+  let options = [
+    Option<"multiple", "multiple", "int64_t", "64",
+           "What the number of columns is to be a multiple of">,
+    Option<"leastClasses", "least-classes", "int64_t", "4096",
+           "Below that many classes nothing is padded: it would cost more than "
+           "it gains">
+  ];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// Import level
+//===----------------------------------------------------------------------===//
+
+def NNVerifyImported : Pass<"nn-verify-imported", "::mlir::ModuleOp"> {
+  let summary = "Check the contract of the import level";
+  let description = [{
+    Contract: a module of `nn.weight` symbols and one function `@model` of nn
+    ops, whose arguments and results have distinct `nn.name`s and whose first
+    result is the scalar loss.
+
+    Reports every violation, not only the first.
+  }];
+}
+
+def NNSimplify : Pass<"nn-simplify", "::mlir::ModuleOp"> {
+  let summary = "Fold constants and remove what does nothing";
+  let description = [{
+    Folds pointwise ops and ops that move elements on constants; removes
+    `x + 0`, `x * 1`, casts, reshapes and transpositions that change nothing,
+    dropout of rate 0, repeated and dead code; turns a square or a square root
+    written as a power, and a transposition before a product, into the op or
+    the flag that says it. Boolean triangles become `nn.causal_mask`. Works on
+    the functions of the module. Idempotent.
+
+    ```mlir
+    %0 = nn.transpose %w permutation = [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
+    %1 = nn.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+    // becomes
+    %1 = nn.matmul %x, %w transpose_b
+      : (tensor<2x4xf32>, tensor<8x4xf32>) -> tensor<2x8xf32>
+    ```
+  }];
+  let options = [
+    Option<"noDropout", "no-dropout", "bool", "false",
+           "Remove all dropout, in attention too">
+  ];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+def NNFuseComposites : Pass<"nn-fuse-composites", "::mlir::ModuleOp"> {
+  let summary = "Recognise composites that nn has one op for";
+  let description = [{
+    Layer normalization, GELU (both formulas), softmax (with zeros where it is
+    NaN, because a row is minus infinity everywhere), log-softmax, and attention
+    with scale, causal or additive mask and dropout, in the ways that
+    exporters spell them out. Attention is left alone where its weights are used
+    elsewhere or its mask is trained. Expects simplified IR. Works on the
+    functions of the module. Idempotent.
+
+    ```mlir
+    %s = nn.matmul %q, %k transpose_b : ...
+    %t = nn.mul %s, %scale : ...
+    %p = nn.softmax %t : ...
+    %o = nn.matmul %p, %v : ...
+    // becomes
+    %o, %stats = nn.attention %q, %k, %v scale = 1.250000e-01
+        dropout_rate = 0.000000e+00 dropout_id = 0 : ...
+    ```
+  }];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+def NNLowerPrecision : Pass<"nn-lower-precision", "::mlir::ModuleOp"> {
+  let summary = "Compute in bf16 what does not need more";
+  let description = [{
+    Parameters are read as bf16 working copies, matrix products, convolutions
+    and attention take bf16 operands, and whatever is computed from bf16 values
+    is bf16. What stays f32: the inputs and results of the model, the loss with
+    all that lies behind the last library op before it (cross entropy takes bf16
+    logits and computes in f32), sums and means, statistics of norms, masks of
+    attention, running statistics. Expects simplified IR in which composites
+    are fused. Works on the functions of the module. Idempotent.
+
+    ```mlir
+    %w = nn.parameter @w : tensor<8x4xf32>
+    %y = nn.matmul %x, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+    // becomes
+    %0 = nn.cast %x : tensor<2x8xf32> -> tensor<2x8xbf16>
+    %w = nn.parameter @w : tensor<8x4xbf16>
+    %y = nn.matmul %0, %w
+      : (tensor<2x8xbf16>, tensor<8x4xbf16>) -> tensor<2x4xbf16>
+    ```
+  }];
+  let options = [
+    Option<"type", "type", "std::string", "\"bf16\"",
+           "The element type: bf16 is the only one">
+  ];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// nn-channels-last
+//===----------------------------------------------------------------------===//
+
+def NNChannelsLast : Pass<"nn-channels-last", "::mlir::ModuleOp"> {
+  let summary = "Keep images with their channels last, as tensor cores want them";
+  let description = [{
+    Makes `[N, C, H, W]` images `[N, H, W, C]` in functions with convolutions:
+    convolutions, pooling and batch norms of images always; pointwise ops,
+    reductions, concatenations, slices and pads whose operands are such images
+    by then. Bias vectors and what else broadcasts to images follow by reshapes.
+
+    A filter that is a weight becomes `[O, kh, kw, C]` in memory (`channels_last`
+    of `nn.weight`); the runtime reorders it when it reads or writes a file.
+    Other filters are transposed where they are used.
+
+    Transpositions are left at the borders: where an image enters from the
+    model's inputs, where it goes to an op with a layout of its own (the flattening
+    before a classifier), where it is a result of the model. A transposition that
+    the model makes there itself becomes one with it. Dropout is such an
+    op, too: its numbers go by the place of an element, and stay those of the
+    model.
+
+    The results are the model's, up to the order of sums. Runs before
+    differentiation. Works on the functions of the module. Idempotent.
+
+    ```mlir
+    %w = nn.parameter @w : tensor<64x3x3x3xf32>
+    %y = nn.conv %x, %w strides = [1, 1] pads = [1, 1, 1, 1] dilations = [1, 1]
+        groups = 1
+      : (tensor<8x3x32x32xf32>, tensor<64x3x3x3xf32>) -> tensor<8x64x32x32xf32>
+    %z = nn.relu %y : tensor<8x64x32x32xf32>
+    %r = nn.reshape %z : tensor<8x64x32x32xf32> -> tensor<8x65536xf32>
+    // becomes
+    %0 = nn.transpose %x permutation = [0, 2, 3, 1]
+      : tensor<8x3x32x32xf32> -> tensor<8x32x32x3xf32>
+    %w = nn.parameter @w : tensor<64x3x3x3xf32>
+    %y = nn.conv %0, %w strides = [1, 1] pads = [1, 1, 1, 1] dilations = [1, 1]
+        groups = 1 channels_last
+      : (tensor<8x32x32x3xf32>, tensor<64x3x3x3xf32>) -> tensor<8x32x32x64xf32>
+    %z = nn.relu %y : tensor<8x32x32x64xf32>
+    %1 = nn.transpose %z permutation = [0, 3, 1, 2]
+      : tensor<8x32x32x64xf32> -> tensor<8x64x32x32xf32>
+    %r = nn.reshape %1 : tensor<8x64x32x32xf32> -> tensor<8x65536xf32>
+    ```
+  }];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// nn-pack-attention
+//===----------------------------------------------------------------------===//
+
+def NNPackAttention : Pass<"nn-pack-attention", "::mlir::ModuleOp"> {
+  let summary = "Let attention read q, k and v where products leave them";
+  let description = [{
+    Where q, k and v are slices of one tensor of `[B, T, 3, H, D]`, reshaped and
+    transposed in whatever order, attention becomes `nn.packed_attention` over
+    that tensor: nothing is split and transposed before it, nor put together
+    for the gradient behind it. Where each of them is the transposition of a
+    tensor `[B, T, H, D]` of its own, attention becomes `rows_first`. A
+    transposition of the result goes with it; where there is none, the result is
+    transposed.
+
+    Only where nothing else reads what was sliced or transposed: it would be
+    made all the same. For GPUs, whose kernels read by strides; before
+    differentiation, so that gradients have the layout by themselves. The
+    values are the same. Works on the functions of the module. Idempotent.
+
+    ```mlir
+    %0 = nn.slice %x starts = [0, 0, 0] sizes = [4, 128, 512] steps = [1, 1, 1]
+      : tensor<4x128x1536xf32> -> tensor<4x128x512xf32>
+    %1 = nn.reshape %0 : tensor<4x128x512xf32> -> tensor<4x128x8x64xf32>
+    %q = nn.transpose %1 permutation = [0, 2, 1, 3]
+      : tensor<4x128x8x64xf32> -> tensor<4x8x128x64xf32>
+    // %k and %v from 512 and 1024 on
+    %o, %stats = nn.attention %q, %k, %v scale = 1.250000e-01 causal
+        dropout_rate = 0.000000e+00 dropout_id = 0 : ...
+    %y = nn.transpose %o permutation = [0, 2, 1, 3]
+      : tensor<4x8x128x64xf32> -> tensor<4x128x8x64xf32>
+    // becomes
+    %0 = nn.reshape %x : tensor<4x128x1536xf32> -> tensor<4x128x3x8x64xf32>
+    %y, %stats = nn.packed_attention %0 scale = 1.250000e-01 causal
+        dropout_rate = 0.000000e+00 dropout_id = 0
+      : (tensor<4x128x3x8x64xf32>)
+        -> (tensor<4x128x8x64xf32>, tensor<4x8x128x2xf32>)
+    ```
+  }];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// nn-fuse-epilogues
+//===----------------------------------------------------------------------===//
+
+def NNFuseEpilogues : Pass<"nn-fuse-epilogues", "::mlir::ModuleOp"> {
+  let summary = "Let cuBLASLt work on products before it stores them";
+  let description = [{
+    Turns products of one right matrix and what follows them into
+    `nn.matmul_epilogue` where that saves a pass over memory. For GPUs only, on
+    differentiated bodies and before kernels are formed.
+
+    - `bias`: a product and the addition of a bias, unless a compiled op reads
+      the sum: its kernel reads the product anyway, and adds the bias for
+      nothing (to a residual, before a norm, while elements are moved).
+    - `bias_gelu`: the same where a GELU by tanh is the only compiled reader.
+      The sum is the second result, for the backward.
+    - `gelu_gradient`: a product that only the gradient of such a GELU reads.
+    - `gelu_bias_gradient`: the same with the sums over rows, the gradient of
+      the bias; in f32 only, because cuBLASLt rounds it to the type of the
+      product.
+
+    Views between them are seen through. GELU by erf stays in kernels: cuBLASLt
+    has the one by tanh (its header does not say so; frameworks rely on it).
+    `auto` means `bias`, and from sm_90 on `all` for products in bf16: before,
+    and in f32, GELU in an epilogue is slower than a kernel, and nothing says
+    that cuBLASLt has it in f32. What is rounded less often than by the
+    ops one by one is said at `nn.matmul_epilogue`; the decisions depend on the
+    ops alone, so every schedule, split or rematerialization computes the same.
+
+    ```mlir
+    %p = nn.matmul %x, %w : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+    %h = nn.add %p, %b : (tensor<8x32xf32>, tensor<32xf32>) -> tensor<8x32xf32>
+    %y = nn.gelu %h approximate = tanh : tensor<8x32xf32>
+    // becomes
+    %y, %h = nn.matmul_epilogue %x, %w bias %b epilogue = bias_gelu
+      : (tensor<8x16xf32>, tensor<16x32xf32>, tensor<32xf32>)
+        -> (tensor<8x32xf32>, tensor<8x32xf32>)
+    ```
+  }];
+  let options = [
+    Option<"epilogues", "epilogues", "std::string", "\"auto\"",
+           "auto, none, bias or all">,
+    Option<"architecture", "architecture", "int64_t", "90",
+           "What auto decides for: 80 or 90, as in sm_80">
+  ];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+#endif // PIPEWRIGHT_PASSES_CALL_PASSES_TD

@@ -1,0 +1,261 @@
+//===- Attention.cpp - Recognise scaled dot-product attention -------------===//
+//
+// softmax(scale * q k^T + mask) v, found from the last product upwards. The
+// scale may stand before or after the first product and in front of its
+// operands; the mask may be added or chosen, causal or not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/nn/clean/FuseComposites/Matching.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace pipewright::nn {
+
+namespace {
+
+/// What is chosen instead of a masked score is at most this.
+constexpr double kMaskedScore = -9e3;
+
+/// Masks and scales between the softmax and the product are at most so many.
+constexpr int kMaxDepth = 8;
+
+/// A condition that a score is kept under: `value` must be `expected`.
+struct Condition {
+  Value value;
+  bool expected;
+  double otherwise;
+};
+
+/// The parts of the scores, collected from the softmax upwards.
+struct Scores {
+  MatmulOp product;
+  double scale = 1;
+  bool causal = false;
+  SmallVector<Value> masks;
+  SmallVector<Condition> conditions;
+};
+
+/// A causal mask, whatever was done to its leading dimensions.
+bool isCausalMask(Value value) {
+  auto lastTwo = [](Value v) {
+    return cast<RankedTensorType>(v.getType()).getShape().take_back(2);
+  };
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<CausalMaskOp>(op))
+      return true;
+    if (!isa<BroadcastToOp, ReshapeOp>(op) ||
+        lastTwo(op->getOperand(0)) != lastTwo(value))
+      return false;
+    value = op->getOperand(0);
+  }
+  return false;
+}
+
+/// Splits "kept where `condition` is `expected`" into a causal part and others.
+void addCondition(Value condition, bool expected, double otherwise,
+                  Scores &scores) {
+  if (auto negation = condition.getDefiningOp<LogicalNotOp>())
+    return addCondition(negation.getX(), !expected, otherwise, scores);
+  Operation *op = condition.getDefiningOp();
+  if (op && ((expected && isa<LogicalAndOp>(op)) ||
+             (!expected && isa<LogicalOrOp>(op)))) {
+    addCondition(op->getOperand(0), expected, otherwise, scores);
+    addCondition(op->getOperand(1), expected, otherwise, scores);
+  } else if (expected && isCausalMask(condition)) {
+    scores.causal = true;
+  } else {
+    scores.conditions.push_back({condition, expected, otherwise});
+  }
+}
+
+/// Whether an additive mask is `where(causal, 0, -inf)` or made of others.
+bool addChosenMask(Value mask, Scores &scores) {
+  auto where = mask.getDefiningOp<WhereOp>();
+  if (!where)
+    return false;
+  std::optional<double> a = scalarOf(where.getA()), b = scalarOf(where.getB());
+  if (a && b && *a == 0 && *b <= kMaskedScore)
+    addCondition(where.getCond(), true, *b, scores);
+  else if (a && b && *b == 0 && *a <= kMaskedScore)
+    addCondition(where.getCond(), false, *a, scores);
+  else
+    return false;
+  return true;
+}
+
+/// Takes masks and scales off `value` down to a product. The ops keep the
+/// product's type, so masks only ever broadcast into it.
+bool matchScores(Value value, Type type, Scores &scores, int depth = 0) {
+  // Both operands of a sum are tried: deep sums are not attention anyway.
+  if (value.getType() != type || depth++ > kMaxDepth)
+    return false;
+  if (auto product = value.getDefiningOp<MatmulOp>()) {
+    scores.product = product;
+    return true;
+  }
+  Scores saved = scores;
+  double factor = 1;
+  if (Value inner = unscaled(value, factor)) {
+    scores.scale *= factor;
+    // A mask below the scale would be scaled as well.
+    return matchScores(inner, type, scores, depth) &&
+           scores.masks == saved.masks &&
+           scores.conditions.size() == saved.conditions.size();
+  }
+  for (auto [inner, mask] : operandOrders<AddOp>(value)) {
+    scores = saved;
+    if (!addChosenMask(mask, scores))
+      scores.masks.push_back(mask);
+    if (matchScores(inner, type, scores, depth))
+      return true;
+  }
+  if (auto where = value.getDefiningOp<WhereOp>()) {
+    scores = saved;
+    std::optional<double> a = scalarOf(where.getA());
+    std::optional<double> b = scalarOf(where.getB());
+    if (b && *b <= kMaskedScore) {
+      addCondition(where.getCond(), true, *b, scores);
+      return matchScores(where.getA(), type, scores, depth);
+    }
+    if (a && *a <= kMaskedScore) {
+      addCondition(where.getCond(), false, *a, scores);
+      return matchScores(where.getB(), type, scores, depth);
+    }
+  }
+  return false;
+}
+
+/// Whether a trained weight is among what `value` is made from: attention
+/// gives its mask no gradient.
+bool isTrained(Value value) {
+  llvm::SetVector<Value> slice;
+  slice.insert(value);
+  for (size_t i = 0; i < slice.size(); ++i) {
+    Operation *op = slice[i].getDefiningOp();
+    if (!op)
+      continue;
+    if (auto parameter = dyn_cast<ParameterOp>(op)) {
+      auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
+          op, parameter.getWeightAttr());
+      if (!weight || weight.getRole() == WeightRole::Parameter)
+        return true;
+    }
+    slice.insert(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
+/// `[..., M, N]` as `[..., N, M]`.
+Value swapLastTwo(PatternRewriter &rewriter, Value value) {
+  int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
+  SmallVector<int64_t> permutation;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    permutation.push_back(dim);
+  std::swap(permutation[rank - 2], permutation[rank - 1]);
+  return TransposeOp::create(rewriter, value.getLoc(), value, permutation);
+}
+
+/// `[N, T, D]` as `[1, N, T, D]`.
+Value withFourDims(PatternRewriter &rewriter, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getRank() == 4)
+    return value;
+  SmallVector<int64_t> shape{1};
+  llvm::append_range(shape, type.getShape());
+  return ReshapeOp::create(rewriter, value.getLoc(),
+                           RankedTensorType::get(shape, type.getElementType()),
+                           value);
+}
+
+/// The sum of all masks that are not causal; null if there is none.
+Value buildMask(PatternRewriter &rewriter, Location location,
+                const Scores &scores) {
+  SmallVector<Value> masks(scores.masks);
+  for (const Condition &condition : scores.conditions) {
+    Value zero = createScalar(rewriter, location, 0);
+    Value low = createScalar(rewriter, location, condition.otherwise);
+    masks.push_back(WhereOp::create(rewriter, location, condition.value,
+                                    condition.expected ? zero : low,
+                                    condition.expected ? low : zero));
+  }
+  Value sum;
+  for (Value mask : masks)
+    sum = sum ? AddOp::create(rewriter, location, sum, mask).getResult() : mask;
+  return sum;
+}
+
+struct FuseAttention : OpRewritePattern<MatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(MatmulOp op,
+                                PatternRewriter &rewriter) const override;
+};
+
+LogicalResult FuseAttention::matchAndRewrite(MatmulOp op,
+                                             PatternRewriter &rewriter) const {
+  auto type = op.getResult().getType();
+  if ((type.getRank() != 3 && type.getRank() != 4) || op.getTransposeA())
+    return failure();
+  Value probabilities = op.getA();
+  auto dropout = probabilities.getDefiningOp<DropoutOp>();
+  if (dropout) {
+    if (!dropout.getResult().hasOneUse())
+      return rewriter.notifyMatchFailure(op, "the weights are used elsewhere");
+    probabilities = dropout.getX();
+  }
+  auto softmax = probabilities.getDefiningOp<SoftmaxOp>();
+  if (!softmax || !softmax.getResult().hasOneUse())
+    return failure();
+  Scores scores;
+  if (!matchScores(softmax.getX(), softmax.getResult().getType(), scores))
+    return rewriter.notifyMatchFailure(op, "no scores under the softmax");
+  if (scores.product.getTransposeA())
+    return failure();
+  if (llvm::any_of(scores.masks, isTrained))
+    return rewriter.notifyMatchFailure(op, "the mask is trained");
+
+  // k and v are wanted as [..., T, D]; the scale may stand on q and k.
+  double scale = scores.scale;
+  Value q = fullyUnscaled(scores.product.getA(), scale);
+  Value k = fullyUnscaled(scores.product.getB(), scale);
+  auto rowsOf = [](Value value, bool transposed) {
+    auto shape =
+        llvm::to_vector(cast<RankedTensorType>(value.getType()).getShape());
+    if (transposed)
+      std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+    return shape;
+  };
+  bool swapsK = !scores.product.getTransposeB(), swapsV = op.getTransposeB();
+  auto shape = rowsOf(q, false);
+  if (rowsOf(k, swapsK) != shape || rowsOf(op.getB(), swapsV) != shape)
+    return rewriter.notifyMatchFailure(op, "q, k and v differ in shape");
+
+  Location location = op.getLoc();
+  Value v = swapsV ? swapLastTwo(rewriter, op.getB()) : op.getB();
+  if (swapsK)
+    k = swapLastTwo(rewriter, k);
+  Value mask = buildMask(rewriter, location, scores);
+  auto attention = AttentionOp::create(
+      rewriter, location, withFourDims(rewriter, q), withFourDims(rewriter, k),
+      withFourDims(rewriter, v), mask,
+      rewriter.getF32FloatAttr(static_cast<float>(scale)),
+      scores.causal ? rewriter.getUnitAttr() : UnitAttr(),
+      /*rows_first=*/UnitAttr(),
+      dropout ? dropout.getRateAttr() : rewriter.getF32FloatAttr(0),
+      dropout ? dropout.getIdAttr() : rewriter.getI64IntegerAttr(0));
+  Value o = attention.getO();
+  if (type.getRank() == 3)
+    o = ReshapeOp::create(rewriter, location, type, o);
+  rewriter.replaceOp(op, o);
+  return success();
+}
+
+} // namespace
+
+void populateAttentionPatterns(RewritePatternSet &patterns) {
+  patterns.add<FuseAttention>(patterns.getContext());
+}
+
+} // namespace pipewright::nn

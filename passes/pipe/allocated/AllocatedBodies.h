@@ -1,0 +1,143 @@
+//===- AllocatedBodies.h - Symbolic runs of planned bodies ------*- C++ -*-===//
+//
+// The part of `pipe-verify-allocated` that runs stage bodies, and the memory
+// that it shares with the part that runs rank programs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_PIPE_ALLOCATED_ALLOCATEDBODIES_H
+#define PIPEWRIGHT_PASSES_PIPE_ALLOCATED_ALLOCATEDBODIES_H
+
+#include "passes/planning/ShadowMemory.h"
+#include "passes/step/BodyBuffers.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <map>
+#include <vector>
+
+namespace pipewright::pipe {
+
+/// Values by number, each with the place it was written to.
+class SymbolicMemory {
+public:
+  void write(mlir::Value value, BufferAttr buffer) {
+    auto [known, isNew] = numbers.insert({value, values.size()});
+    if (isNew)
+      values.push_back(value);
+    buffers[value] = buffer;
+    spaceOf(buffer).write(buffer.getOffset(), buffer.getBytes(), known->second);
+  }
+
+  /// The value is that of `source`, and in the same bytes.
+  void alias(mlir::Value value, mlir::Value source) {
+    // Copies: an insertion moves what the maps refer to.
+    int64_t number = numbers.at(source);
+    BufferAttr buffer = buffers.at(source);
+    numbers[value] = number;
+    buffers[value] = buffer;
+  }
+
+  bool isKnown(mlir::Value value) const { return buffers.contains(value); }
+  BufferAttr bufferOf(mlir::Value value) const { return buffers.lookup(value); }
+
+  /// Fails, with a diagnostic at `reader`, where other data was written over
+  /// the value.
+  mlir::LogicalResult read(mlir::Operation *reader, mlir::Value value);
+
+private:
+  ShadowMemory &spaceOf(BufferAttr buffer) {
+    return spaces[{buffer.getSpace(), buffer.getIndex()}];
+  }
+
+  std::map<std::pair<BufferSpace, int64_t>, ShadowMemory> spaces;
+  llvm::DenseMap<mlir::Value, int64_t> numbers;
+  llvm::DenseMap<mlir::Value, BufferAttr> buffers;
+  std::vector<mlir::Value> values;
+};
+
+/// Whether two buffers share bytes.
+bool overlap(BufferAttr a, BufferAttr b);
+
+/// What an op writes must not touch what it reads, nor the rest of what it
+/// writes: it reads and writes at the same time.
+mlir::LogicalResult verifyDisjoint(mlir::Operation *op,
+                                   llvm::ArrayRef<BufferAttr> reads,
+                                   llvm::ArrayRef<BufferAttr> writes);
+
+/// One rank's arena as the ops in it describe it.
+struct RankArena {
+  ArenaOp op;
+  /// What no task may write: weights, gradients, states.
+  std::vector<std::pair<mlir::Operation *, BufferAttr>> fixed;
+
+  /// Fails where `writer` writes into the fixed part.
+  mlir::LogicalResult verifyWrite(mlir::Operation *writer, BufferAttr buffer);
+
+  /// Null where the stage has no such copy of the weight.
+  BufferAttr weightOf(nn::ParameterOp read, llvm::StringRef stage) {
+    for (auto place : op.getBody()->getOps<PlaceOp>())
+      if (place.getWeightAttr() == read.getWeightAttr() &&
+          place.getStage() == stage)
+        return read.isWorkingCopy() ? place.getLowered().value_or(BufferAttr())
+                                    : place.getBuffer();
+    return BufferAttr();
+  }
+
+  /// Null where a stage has nothing to train.
+  OptimizerOp optimizerOf(llvm::StringRef stage) {
+    for (auto optimizer : op.getBody()->getOps<OptimizerOp>())
+      if (optimizer.getStage() == stage)
+        return optimizer;
+    return OptimizerOp();
+  }
+
+  /// Where a body of a stage finds a weight: at a distance from the version
+  /// that the task reads, if its stage has old ones; otherwise in its place.
+  BufferAttr readOf(nn::ParameterOp read, StageOp stage,
+                    mlir::Operation *body) {
+    BufferAttr place = weightOf(read, stage.getSymName());
+    OptimizerOp optimizer = optimizerOf(stage.getSymName());
+    if (!place || !optimizer || !optimizer.getVersions() ||
+        llvm::isa<EvaluateOp>(body) || !overlap(place, optimizer.getNewest()))
+      return place;
+    return BufferAttr::get(place.getContext(), BufferSpace::weights, 0,
+                           place.getOffset() -
+                               optimizer.getNewest().getOffset(),
+                           place.getBytes());
+  }
+
+  BufferAttr gradientOf(mlir::FlatSymbolRefAttr weight, llvm::StringRef stage) {
+    for (auto place : op.getBody()->getOps<PlaceOp>())
+      if (place.getWeightAttr() == weight && place.getStage() == stage)
+        return place.getGradient().value_or(BufferAttr());
+    return BufferAttr();
+  }
+};
+
+/// Runs one body once.
+class BodyVerifier {
+public:
+  BodyVerifier(StageOp stage, mlir::Operation *body, RankArena &arena)
+      : stage(stage), body(body), arena(arena) {}
+
+  mlir::LogicalResult verify();
+  /// The ranges of the arena that the body writes, joined where they touch.
+  std::vector<BufferAttr> arenaWrites() const;
+
+private:
+  mlir::LogicalResult verifyOp(mlir::Operation &op);
+  mlir::LogicalResult verifyBounds(mlir::Operation &op, mlir::Value result,
+                                   BufferAttr buffer);
+  mlir::LogicalResult verifyReturn();
+
+  StageOp stage;
+  mlir::Operation *body;
+  RankArena &arena;
+  SymbolicMemory memory;
+  std::vector<BufferAttr> written;
+};
+
+} // namespace pipewright::pipe
+
+#endif // PIPEWRIGHT_PASSES_PIPE_ALLOCATED_ALLOCATEDBODIES_H

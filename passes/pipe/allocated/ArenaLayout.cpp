@@ -1,0 +1,233 @@
+//===- ArenaLayout.cpp - The fixed part of a rank's arena -----------------===//
+//
+// Weights of all stages, then gradients, then optimizer state, then what the
+// runtime tells the optimizer: people read the report in these terms.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/allocated/ArenaLayout.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+FailureOr<int64_t> pipewright::pipe::optimizerStates(ModuleOp module) {
+  auto optimizer =
+      module->getAttrOfType<DictionaryAttr>(PipeDialect::kOptimizer);
+  auto name = optimizer ? optimizer.getAs<StringAttr>("name") : StringAttr();
+  if (!name)
+    return module.emitError("expects the attribute '")
+           << PipeDialect::kOptimizer << "' to name an optimizer";
+  auto momentum = optimizer.getAs<FloatAttr>("momentum");
+  int64_t withMomentum = momentum && momentum.getValueAsDouble() != 0;
+  if (name == "sgd")
+    return withMomentum;
+  if (name == "adam" || name == "adamw")
+    return 2;
+  if (name == "rmsprop")
+    return 1 + withMomentum;
+  return module.emitError("expects the optimizer to be sgd, adam, adamw or "
+                          "rmsprop, but got '")
+         << name.getValue() << "'";
+}
+
+ArenaLayout::Range ArenaLayout::allocate(int64_t bytes) {
+  Range range{alignedSize(end), bytes};
+  end = range.offset + bytes;
+  return range;
+}
+
+/// Padding between weights is part of the flat range: it starts as zero, gets
+/// no gradient, and stays zero under every optimizer.
+static ArenaLayout::Range around(ArenaLayout::Range first,
+                                 ArenaLayout::Range last) {
+  return {first.offset, alignedSize(last.offset + last.bytes) - first.offset};
+}
+
+/// Whether any body of the place's stage reads the weight's bf16 copy.
+static bool isReadLowered(const Stages &stages,
+                          const ArenaLayout::Place &place) {
+  StringRef weight = place.copies->weight.getSymName();
+  return stages[place.stage]
+      .walk([&](nn::ParameterOp read) {
+        return read.isWorkingCopy() && read.getWeight() == weight
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
+                         int64_t numStates, ArrayRef<int64_t> oldVersions) {
+  for (int32_t stage : onRank)
+    for (const WeightCopies &copies : stages.weights())
+      if (llvm::is_contained(copies.stages, stage))
+        allPlaces.push_back(
+            {&copies, stage, copies.isUpdatedIn(stage), {}, {}, {}});
+
+  // What each stage's optimizer works on comes first, in one piece.
+  std::vector<std::vector<Place *>> updated;
+  std::vector<Place *> others;
+  for (int32_t stage : onRank) {
+    updated.emplace_back();
+    for (Place &place : allPlaces)
+      if (place.stage == stage)
+        (place.isUpdated ? updated.back() : others).push_back(&place);
+  }
+  auto bytesOf = [](const Place &place) {
+    return byteSize(place.copies->weight.getTensorType());
+  };
+  auto finishRange = [&] { end = alignedSize(end); };
+
+  int64_t begin = end;
+  for (ArrayRef<Place *> group : updated) {
+    for (Place *place : group)
+      place->weight = allocate(bytesOf(*place));
+    finishRange();
+  }
+  for (Place *place : others)
+    place->weight = allocate(bytesOf(*place));
+  addRegion("weights", begin, end);
+
+  // The flat range of a stage is halved as a whole, padding and all.
+  begin = end = alignedSize(end);
+  llvm::SmallDenseMap<int32_t, Range> loweredOf;
+  for (auto [stage, group] : llvm::zip_equal(onRank, updated)) {
+    if (llvm::none_of(group, [&](const Place *place) {
+          return isReadLowered(stages, *place);
+        }))
+      continue;
+    Range weights = around(group.front()->weight, group.back()->weight);
+    Range lowered = allocate(weights.bytes / 2);
+    loweredOf[stage] = lowered;
+    for (Place *place : group)
+      place->lowered = {lowered.offset +
+                            (place->weight.offset - weights.offset) / 2,
+                        place->weight.bytes / 2};
+  }
+  for (Place *place : others)
+    if (isReadLowered(stages, *place))
+      place->lowered = allocate(place->weight.bytes / 2);
+  addRegion("bf16 weights", begin, end);
+
+  begin = end = alignedSize(end);
+  for (ArrayRef<Place *> group : updated) {
+    for (Place *place : group)
+      place->gradient = allocate(bytesOf(*place));
+    finishRange();
+  }
+  for (Place *place : others)
+    if (place->copies->isTrained())
+      place->gradient = allocate(bytesOf(*place));
+  addRegion("gradients", begin, end);
+
+  begin = end = alignedSize(end);
+  for (ArrayRef<Place *> group : updated) {
+    if (group.empty())
+      continue;
+    Optimizer optimizer;
+    optimizer.stage = group.front()->stage;
+    optimizer.weights = around(group.front()->weight, group.back()->weight);
+    optimizer.gradients =
+        around(*group.front()->gradient, *group.back()->gradient);
+    if (auto lowered = loweredOf.find(optimizer.stage);
+        lowered != loweredOf.end())
+      optimizer.lowered = lowered->second;
+    for (int64_t state = 0; state < numStates; ++state)
+      optimizer.states.push_back(allocate(optimizer.weights.bytes));
+    optimizers.push_back(std::move(optimizer));
+  }
+  addRegion("optimizer state", begin, end);
+
+  begin = end = alignedSize(end);
+  for (Optimizer &optimizer : optimizers)
+    for (auto [stage, count] : llvm::zip_equal(onRank, oldVersions))
+      if (stage == optimizer.stage)
+        for (int64_t slot = 0; slot < count; ++slot)
+          optimizer.versions.push_back(allocate(optimizer.newest().bytes));
+  addRegion("old weights", begin, end);
+
+  begin = end = alignedSize(end);
+  for (Optimizer &optimizer : optimizers)
+    optimizer.hyper = allocate(4 * sizeof(float));
+  addRegion("hyper-parameters", begin, end);
+}
+
+void ArenaLayout::addRegion(StringRef name, int64_t regionBegin,
+                            int64_t regionEnd) {
+  if (regionEnd == regionBegin)
+    return;
+  end = std::max(end, regionEnd);
+  regions.push_back({name, {regionBegin, regionEnd - regionBegin}});
+}
+
+const ArenaLayout::Place &ArenaLayout::placeOf(int32_t stage,
+                                               StringRef weight) const {
+  for (const Place &place : allPlaces)
+    if (place.stage == stage && place.copies->weight.getSymName() == weight)
+      return place;
+  llvm_unreachable("every weight that a stage names has a place");
+}
+
+const ArenaLayout::Optimizer *ArenaLayout::optimizerOf(int32_t stage) const {
+  for (const Optimizer &optimizer : optimizers)
+    if (optimizer.stage == stage)
+      return &optimizer;
+  return nullptr;
+}
+
+BufferAttr ArenaLayout::bufferOf(nn::ParameterOp read, int32_t stage,
+                                 bool isTraining) const {
+  const Place &place = placeOf(stage, read.getWeight());
+  const Optimizer *optimizer = optimizerOf(stage);
+  Range range = read.isWorkingCopy() ? *place.lowered : place.weight;
+  bool hasVersions = isTraining && optimizer && !optimizer->versions.empty() &&
+                     place.isUpdated &&
+                     read.isWorkingCopy() == optimizer->lowered.has_value();
+  return BufferAttr::get(
+      read.getContext(),
+      hasVersions ? BufferSpace::weights : BufferSpace::arena,
+      range.offset - (hasVersions ? optimizer->newest().offset : 0),
+      range.bytes);
+}
+
+void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
+  MLIRContext *context = builder.getContext();
+  Location location = builder.getUnknownLoc();
+  auto buffer = [&](Range range) {
+    return BufferAttr::get(context, BufferSpace::arena, range.offset,
+                           range.bytes);
+  };
+  auto flag = [&](bool isSet) {
+    return isSet ? builder.getUnitAttr() : UnitAttr();
+  };
+  for (const Place &place : allPlaces) {
+    bool isOwner = place.stage == place.copies->owner();
+    PlaceOp::create(
+        builder, place.copies->weight.getLoc(),
+        FlatSymbolRefAttr::get(place.copies->weight.getSymNameAttr()),
+        stages.nameOf(place.stage), buffer(place.weight),
+        place.gradient ? buffer(*place.gradient) : BufferAttr(),
+        place.lowered ? buffer(*place.lowered) : BufferAttr(),
+        /*kernel=*/SymbolRefAttr(), flag(isOwner),
+        flag(place.isUpdated && !isOwner));
+  }
+  for (const Optimizer &optimizer : optimizers) {
+    SmallVector<Attribute> states, versions;
+    for (Range state : optimizer.states)
+      states.push_back(buffer(state));
+    for (Range version : optimizer.versions)
+      versions.push_back(buffer(version));
+    OptimizerOp::create(
+        builder, location, stages.nameOf(optimizer.stage),
+        /*kernel=*/SymbolRefAttr(), buffer(optimizer.weights),
+        buffer(optimizer.gradients), builder.getArrayAttr(states),
+        buffer(optimizer.hyper),
+        optimizer.lowered ? buffer(*optimizer.lowered) : BufferAttr(),
+        versions.empty() ? ArrayAttr() : builder.getArrayAttr(versions));
+  }
+  for (const Region &region : regions)
+    RegionOp::create(builder, location, region.name, buffer(region.range));
+}

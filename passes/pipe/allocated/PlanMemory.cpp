@@ -1,0 +1,293 @@
+//===- PlanMemory.cpp - Where each byte lives -----------------------------===//
+//
+// One arena per rank: what lives for ever, then the values of the rank's
+// program, packed by their lives, then one workspace that the bodies of all its
+// stages share. Training and evaluation use the same space behind the fixed
+// part.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/Passes.h"
+#include "passes/pipe/allocated/BodyPlan.h"
+#include "passes/step/StepOrder.h"
+#include "passes/step/WeightVersions.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipewright::pipe {
+#define GEN_PASS_DEF_PIPEPLANMEMORY
+#include "passes/pipe/Passes.h.inc"
+} // namespace pipewright::pipe
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+namespace {
+
+/// The values of one `pipe.rank`.
+class ProgramPlan {
+public:
+  ProgramPlan(const Stages &stages, RankOp program);
+
+  int64_t bytes() const { return plan.bytes; }
+
+  /// Sets the buffers of all ops, the values beginning at `base`.
+  void write(const Stages &stages, const ArenaLayout &layout, int64_t base);
+
+private:
+  int64_t lastUse(Value value) const;
+  void add(int64_t point, Value value, int64_t bytes);
+
+  RankOp program;
+  llvm::DenseMap<Operation *, int64_t> pointOf;
+  /// The index of each value that has bytes of its own.
+  llvm::DenseMap<Value, size_t> indices;
+  std::vector<BufferLife> lives;
+  MemoryPlan plan;
+};
+
+} // namespace
+
+/// A value that is sent is in use until the send is complete; one that is
+/// received, from the post on.
+int64_t ProgramPlan::lastUse(Value value) const {
+  int64_t last = pointOf.at(value.getDefiningOp());
+  for (Operation *user : value.getUsers()) {
+    last = std::max(last, pointOf.at(user));
+    if (isa<PostSendOp, WaitReceiveOp>(user))
+      last = std::max(last, lastUse(user->getResult(0)));
+  }
+  return last;
+}
+
+void ProgramPlan::add(int64_t point, Value value, int64_t bytes) {
+  indices[value] = lives.size();
+  lives.push_back({point, lastUse(value), bytes});
+}
+
+ProgramPlan::ProgramPlan(const Stages &stages, RankOp program)
+    : program(program) {
+  for (auto [point, op] : llvm::enumerate(*program.getBody()))
+    pointOf[&op] = point;
+  for (auto [number, op] : llvm::enumerate(*program.getBody())) {
+    auto point = static_cast<int64_t>(number);
+    if (auto post = dyn_cast<PostReceiveOp>(op)) {
+      auto type = cast<PendingType>(post.getResult().getType());
+      add(point, post.getResult(), byteSize(type.getTensor()));
+    } else if (auto input = dyn_cast<InputOp>(op)) {
+      add(point, input.getResult(), bytesOf(input.getResult()));
+    } else if (auto task = dyn_cast<TaskOp>(op)) {
+      for (Value result : task.getResults()) {
+        if (isa<RankedTensorType>(result.getType()))
+          add(point, result, bytesOf(result));
+        else if (isa<StashType, HandoverType>(result.getType()))
+          add(point, result,
+              StashLayout(stages[stages.numberOf(task.getStage())],
+                          result.getType())
+                  .bytes);
+      }
+    }
+  }
+  plan = planMemory(lives, kBufferAlignment);
+}
+
+void ProgramPlan::write(const Stages &stages, const ArenaLayout &layout,
+                        int64_t base) {
+  MLIRContext *context = program.getContext();
+  auto planned = [&](Value value) -> Attribute {
+    size_t index = indices.at(value);
+    return BufferAttr::get(context, BufferSpace::arena,
+                           base + plan.offsets[index], lives[index].bytes);
+  };
+  auto fixed = [&](ArenaLayout::Range range) {
+    Attribute buffer =
+        BufferAttr::get(context, BufferSpace::arena, range.offset, range.bytes);
+    return ArrayAttr::get(context, buffer);
+  };
+  for (Operation &op : *program.getBody()) {
+    if (auto post = dyn_cast<PostReceiveOp>(op)) {
+      post.setBuffersAttr(ArrayAttr::get(context, planned(post.getResult())));
+    } else if (auto input = dyn_cast<InputOp>(op)) {
+      input.setBuffersAttr(ArrayAttr::get(context, planned(input.getResult())));
+    } else if (auto task = dyn_cast<TaskOp>(op)) {
+      SmallVector<Attribute> buffers;
+      for (Value result : task.getResults())
+        if (indices.contains(result))
+          buffers.push_back(planned(result));
+      task.setBuffersAttr(ArrayAttr::get(context, buffers));
+    } else if (auto view = dyn_cast<GradientOfOp>(op)) {
+      int32_t stage = stages.numberOf(view.getStage());
+      view.setBuffersAttr(
+          fixed(*layout.placeOf(stage, view.getWeight()).gradient));
+    } else if (auto view = dyn_cast<WeightOfOp>(op)) {
+      int32_t stage = stages.numberOf(view.getStage());
+      view.setBuffersAttr(
+          fixed(layout.placeOf(stage, view.getWeight()).weight));
+    }
+  }
+}
+
+namespace {
+
+/// What one mode needs beside the fixed part: the values of its program, then
+/// the workspace that its bodies share.
+struct ModePlan {
+  std::vector<ProgramPlan> programs;
+  std::vector<std::pair<int32_t, BodyPlan>> bodies;
+  int64_t valueBytes = 0, workspaceBytes = 0;
+
+  int64_t workspaceAfter(int64_t values) const {
+    return alignedSize(values + valueBytes);
+  }
+  int64_t endAfter(int64_t values) const {
+    return workspaceBytes ? workspaceAfter(values) + workspaceBytes
+                          : values + valueBytes;
+  }
+};
+
+} // namespace
+
+static ModePlan planMode(ModuleOp module, const Stages &stages, StepMode mode,
+                         int64_t rank, ArrayRef<int32_t> onRank) {
+  ModePlan plan;
+  SmallVector<RankOp> programs;
+  for (RankOp program : module.getOps<RankOp>())
+    if (program.getMode() == mode &&
+        static_cast<int64_t>(program.getRank()) == rank)
+      programs.push_back(program);
+  for (RankOp program : programs) {
+    plan.programs.emplace_back(stages, program);
+    plan.valueBytes = std::max(plan.valueBytes, plan.programs.back().bytes());
+  }
+  for (int32_t stage : onRank)
+    for (Operation *body : bodiesRunBy(stages[stage], programs)) {
+      plan.bodies.emplace_back(stage, BodyPlan(body));
+      plan.workspaceBytes = std::max(
+          plan.workspaceBytes, plan.bodies.back().second.workspaceBytes());
+    }
+  return plan;
+}
+
+/// The old versions of the weights of each stage of a rank that its training
+/// has to keep.
+static FailureOr<std::vector<WeightVersions>>
+planVersions(ModuleOp module, const Stages &stages, int64_t rank,
+             ArrayRef<int32_t> onRank) {
+  std::vector<WeightVersions> all(onRank.size());
+  for (RankOp program : module.getOps<RankOp>()) {
+    if (program.getMode() != StepMode::train ||
+        static_cast<int64_t>(program.getRank()) != rank)
+      continue;
+    for (auto [stage, versions] : llvm::zip(onRank, all)) {
+      FailureOr<WeightVersions> planned =
+          planWeightVersions(program, stages.nameOf(stage), updatesOf(module));
+      if (failed(planned))
+        return failure();
+      versions = std::move(*planned);
+    }
+  }
+  return all;
+}
+
+/// Tells the tasks of a stage that reads old weights where its version lies,
+/// and its updates where they keep one.
+static void writeVersions(RankOp program, FlatSymbolRefAttr stage,
+                          const WeightVersions &versions,
+                          const ArenaLayout::Optimizer &optimizer) {
+  auto buffer = [&](ArenaLayout::Range range) {
+    return BufferAttr::get(program.getContext(), BufferSpace::arena,
+                           range.offset, range.bytes);
+  };
+  for (auto task : program.getBody()->getOps<TaskOp>()) {
+    if (task.getStageAttr() != stage)
+      continue;
+    task.removeWeightsAttr();
+    auto slot = versions.slotOf.find(task);
+    if (slot != versions.slotOf.end())
+      task.setWeightsAttr(buffer(optimizer.versions[slot->second]));
+    else if (task.getKind() != TaskKind::update && versions.slots > 0)
+      task.setWeightsAttr(buffer(optimizer.newest()));
+  }
+}
+
+/// Plans all programs of one rank and emits its arena. Training and evaluation
+/// never run at once: both begin behind the fixed part.
+static LogicalResult planRank(ModuleOp module, const Stages &stages,
+                              int64_t rank, ArrayRef<int32_t> onRank,
+                              int64_t numStates, OpBuilder &builder) {
+  FailureOr<std::vector<WeightVersions>> versions =
+      planVersions(module, stages, rank, onRank);
+  if (failed(versions))
+    return failure();
+  auto oldVersions = llvm::map_to_vector(
+      *versions, [](const WeightVersions &of) { return of.slots; });
+  ArenaLayout layout(stages, onRank, numStates, oldVersions);
+  int64_t values = alignedSize(layout.bytes());
+  ModePlan train = planMode(module, stages, StepMode::train, rank, onRank);
+  ModePlan evaluate =
+      planMode(module, stages, StepMode::evaluate, rank, onRank);
+  int64_t workspace = train.workspaceAfter(values);
+  layout.addRegion("activations", values, values + train.valueBytes);
+  layout.addRegion("workspace", workspace, workspace + train.workspaceBytes);
+  int64_t trainEnd = train.endAfter(values);
+  layout.addRegion("evaluation", trainEnd,
+                   std::max(trainEnd, evaluate.endAfter(values)));
+
+  for (ModePlan *plan : {&train, &evaluate}) {
+    for (ProgramPlan &program : plan->programs)
+      program.write(stages, layout, values);
+    for (auto &[stage, body] : plan->bodies)
+      body.write(layout, stage, plan->workspaceAfter(values));
+  }
+
+  auto arena = ArenaOp::create(builder, module.getLoc(), rank, layout.bytes());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&arena.getBodyRegion().emplaceBlock());
+  layout.emit(builder, stages);
+
+  for (RankOp program : module.getOps<RankOp>())
+    if (program.getMode() == StepMode::train &&
+        static_cast<int64_t>(program.getRank()) == rank)
+      for (auto [stage, of] : llvm::zip(onRank, *versions))
+        if (const ArenaLayout::Optimizer *optimizer = layout.optimizerOf(stage))
+          writeVersions(program, stages.nameOf(stage), of, *optimizer);
+  return success();
+}
+
+namespace {
+
+class PlanMemory : public pipe::impl::PipePlanMemoryBase<PlanMemory> {
+public:
+  using PipePlanMemoryBase::PipePlanMemoryBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (ArenaOp arena : llvm::make_early_inc_range(module.getOps<ArenaOp>()))
+      arena.erase();
+    if (module.getOps<RankOp>().empty()) {
+      module.emitError(
+          "expects a program for every rank; run pipe-insert-transfers");
+      return signalPassFailure();
+    }
+    FailureOr<Stages> stages = Stages::read(module);
+    if (failed(stages))
+      return signalPassFailure();
+    FailureOr<SmallVector<int32_t>> ranks = stages->ranks();
+    FailureOr<int64_t> numStates = optimizerStates(module);
+    if (failed(ranks) || failed(numStates))
+      return signalPassFailure();
+
+    OpBuilder builder(*module.getOps<RankOp>().begin());
+    for (int64_t rank = 0, e = numRanks(module, *ranks); rank < e; ++rank) {
+      SmallVector<int32_t> onRank;
+      for (auto [stage, place] : llvm::enumerate(*ranks))
+        if (place == rank)
+          onRank.push_back(stage);
+      if (failed(planRank(module, *stages, rank, onRank, *numStates, builder)))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,402 @@
+//===- VerifyAllocated.cpp - The contract of the allocated level ----------===//
+//
+// Runs every program symbolically: a memory that knows who wrote which bytes
+// last. Nothing here knows how the plan was made; a wrong life, a wrong offset
+// and a missing copy all show as a read that finds another value.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/Passes.h"
+#include "passes/pipe/allocated/AllocatedBodies.h"
+#include "passes/step/Stages.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipewright::pipe {
+#define GEN_PASS_DEF_PIPEVERIFYALLOCATED
+#include "passes/pipe/Passes.h.inc"
+} // namespace pipewright::pipe
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Arena ranges that each body writes.
+using BodyWrites = llvm::DenseMap<Operation *, std::vector<BufferAttr>>;
+
+class ProgramBuffersVerifier {
+public:
+  ProgramBuffersVerifier(RankArena &arena, const BodyWrites &bodyWrites)
+      : arena(arena), bodyWrites(bodyWrites) {}
+
+  LogicalResult verify(RankOp program);
+
+private:
+  LogicalResult verifyOp(Operation &op);
+  /// The buffers of an op's results: given, or found through a transfer.
+  FailureOr<SmallVector<BufferAttr>> writesOf(Operation &op);
+  LogicalResult verifyInArena(Operation &op, BufferAttr buffer, bool isFixed);
+  LogicalResult verifyVersion(TaskOp task);
+  LogicalResult verifyNextStep(RankOp program);
+
+  RankArena &arena;
+  const BodyWrites &bodyWrites;
+  SymbolicMemory memory;
+  /// By stage and by offset of the arena: which version of the weights is
+  /// there; and the first task that read version -1 from a slot.
+  std::map<std::string, std::map<int64_t, int64_t>> versions;
+  std::map<std::string, std::map<int64_t, TaskOp>> before;
+  /// Posted and not yet waited for.
+  llvm::MapVector<Value, BufferAttr> sending, receiving;
+};
+
+} // namespace
+
+LogicalResult ProgramBuffersVerifier::verify(RankOp program) {
+  for (Operation &op : *program.getBody())
+    if (failed(verifyOp(op)))
+      return failure();
+  return verifyNextStep(program);
+}
+
+/// The version that a task reads is in the bytes that it is told.
+LogicalResult ProgramBuffersVerifier::verifyVersion(TaskOp task) {
+  OptimizerOp optimizer = arena.optimizerOf(task.getStage());
+  if (!optimizer || task.getKind() == TaskKind::evaluate)
+    return success();
+  auto &found = versions[task.getStage().str()];
+  int64_t newestAt = optimizer.getNewest().getOffset();
+  std::optional<BufferAttr> weights = task.getWeights();
+  if (task.getKind() != TaskKind::update && optimizer.getVersions() && !weights)
+    return task.emitOpError("has no weights; run pipe-plan-memory");
+  if (weights && weights->getOffset() != newestAt &&
+      !(optimizer.getVersions() &&
+        llvm::is_contained(*optimizer.getVersions(), *weights)))
+    return task.emitOpError("names ")
+           << *weights << ", where no version of its weights is";
+  int64_t at = weights ? weights->getOffset() : newestAt;
+  if (task.getKind() == TaskKind::update) {
+    if (weights)
+      found[at] = found[newestAt];
+    ++found[newestAt];
+    return success();
+  }
+  if (!task.getVersion())
+    return success();
+  auto version = static_cast<int64_t>(*task.getVersion());
+  // What the last step left there is known at the end of this one.
+  if (version == -1 && !found.contains(at) && at != newestAt) {
+    found[at] = version;
+    before[task.getStage().str()][at] = task;
+  }
+  if (!found.contains(at) && at == newestAt)
+    found[at] = 0;
+  if (!found.contains(at) || found[at] != version) {
+    InFlightDiagnostic diagnostic = task.emitOpError("expects version ")
+                                    << version << " of its weights at offset "
+                                    << at << ", but finds ";
+    if (found.contains(at))
+      diagnostic << "version " << found[at];
+    else
+      diagnostic << "none";
+    return diagnostic;
+  }
+  return success();
+}
+
+/// A step begins with what the one before it left.
+LogicalResult ProgramBuffersVerifier::verifyNextStep(RankOp program) {
+  for (auto &[stage, tasks] : before) {
+    OptimizerOp optimizer = arena.optimizerOf(stage);
+    auto &found = versions[stage];
+    int64_t newest = found[optimizer.getNewest().getOffset()];
+    for (auto &[at, task] : tasks)
+      if (found[at] != newest - 1)
+        return task.emitOpError("reads at offset ")
+               << at << " what the last update of a step overwrote, "
+               << "but a step leaves version " << found[at] << " of " << newest
+               << " there";
+  }
+  return success();
+}
+
+LogicalResult ProgramBuffersVerifier::verifyInArena(Operation &op,
+                                                    BufferAttr buffer,
+                                                    bool isFixed) {
+  if (buffer.getSpace() != BufferSpace::arena ||
+      buffer.getOffset() + buffer.getBytes() >
+          static_cast<int64_t>(arena.op.getBytes()))
+    return op.emitOpError("expects buffers within the arena of ")
+           << arena.op.getBytes() << " bytes, but got " << buffer;
+  return isFixed ? success() : arena.verifyWrite(&op, buffer);
+}
+
+FailureOr<SmallVector<BufferAttr>>
+ProgramBuffersVerifier::writesOf(Operation &op) {
+  ArrayAttr given;
+  SmallVector<int64_t> sizes;
+  if (auto input = dyn_cast<InputOp>(op)) {
+    given = input.getBuffersAttr();
+    sizes.push_back(bytesOf(input.getResult()));
+  } else if (auto post = dyn_cast<PostReceiveOp>(op)) {
+    given = post.getBuffersAttr();
+    sizes.push_back(
+        byteSize(cast<PendingType>(post.getResult().getType()).getTensor()));
+  } else if (auto task = dyn_cast<TaskOp>(op)) {
+    given = task.getBuffersAttr();
+    for (Value result : task.getResults()) {
+      if (isa<RankedTensorType>(result.getType()))
+        sizes.push_back(bytesOf(result));
+      else if (isa<StashType, HandoverType>(result.getType()))
+        sizes.push_back(
+            StashLayout(SymbolTable::lookupNearestSymbolFrom<StageOp>(
+                            op.getParentOp(), task.getStageAttr()),
+                        result.getType())
+                .bytes);
+    }
+  } else if (isa<GradientOfOp, WeightOfOp>(op)) {
+    given = op.getAttrOfType<ArrayAttr>("buffers");
+    sizes.push_back(bytesOf(op.getResult(0)));
+  } else {
+    return SmallVector<BufferAttr>();
+  }
+  if (!given && !sizes.empty())
+    return op.emitOpError("has no buffers; run pipe-plan-memory");
+  SmallVector<BufferAttr> buffers;
+  if (given)
+    llvm::append_range(buffers, given.getAsRange<BufferAttr>());
+  if (buffers.size() != sizes.size())
+    return op.emitOpError("expects ")
+           << sizes.size() << " buffers, but got " << buffers.size();
+  for (auto [buffer, size] : llvm::zip(buffers, sizes)) {
+    if (buffer.getBytes() != size)
+      return op.emitOpError("expects a buffer of ")
+             << size << " bytes, but got " << buffer;
+    if (failed(verifyInArena(op, buffer, isa<GradientOfOp, WeightOfOp>(op))))
+      return failure();
+  }
+  return buffers;
+}
+
+LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
+  if (auto wait = dyn_cast<WaitSendOp>(op)) {
+    auto post = wait.getPending().getDefiningOp<PostSendOp>();
+    sending.erase(wait.getPending());
+    // Still the value that was posted: nobody wrote over it meanwhile.
+    return memory.read(&op, post.getValue());
+  }
+  if (auto wait = dyn_cast<WaitReceiveOp>(op)) {
+    BufferAttr buffer = receiving.lookup(wait.getPending());
+    receiving.erase(wait.getPending());
+    memory.write(wait.getResult(), buffer);
+    return success();
+  }
+
+  SmallVector<BufferAttr> reads;
+  for (Value operand : op.getOperands()) {
+    if (!memory.isKnown(operand))
+      continue; // Sums and updates have no bytes of their own.
+    if (failed(memory.read(&op, operand)))
+      return failure();
+    reads.push_back(memory.bufferOf(operand));
+  }
+  FailureOr<SmallVector<BufferAttr>> writes = writesOf(op);
+  if (failed(writes))
+    return failure();
+
+  // What a body writes besides: its workspace.
+  SmallVector<BufferAttr> all = *writes;
+  if (auto task = dyn_cast<TaskOp>(op)) {
+    if (failed(verifyVersion(task)))
+      return failure();
+    auto stage = SymbolTable::lookupNearestSymbolFrom<StageOp>(
+        op.getParentOp(), task.getStageAttr());
+    auto found = bodyWrites.find(stage.bodyOf(task.getKind()));
+    if (found != bodyWrites.end()) {
+      for (BufferAttr scratch : found->second) {
+        for (BufferAttr buffer : llvm::concat<BufferAttr>(reads, *writes))
+          if (overlap(scratch, buffer))
+            return op.emitOpError("has a body that writes ")
+                   << scratch << ", which overlaps " << buffer
+                   << " of the task";
+        all.push_back(scratch);
+        memory.write(Value(), scratch);
+      }
+    }
+  }
+  // Views are in bytes that exist already.
+  bool isView = isa<GradientOfOp, WeightOfOp>(op);
+  if (!isView && failed(verifyDisjoint(&op, reads, *writes)))
+    return failure();
+  for (auto &[pending, target] : receiving)
+    for (BufferAttr buffer : llvm::concat<BufferAttr>(reads, all))
+      if (overlap(target, buffer)) {
+        InFlightDiagnostic diagnostic = op.emitOpError("uses ")
+                                        << buffer << " while a transfer writes "
+                                        << target;
+        diagnostic.attachNote(pending.getLoc()) << "posted here";
+        return failure();
+      }
+  if (!isView)
+    for (auto &[pending, source] : sending)
+      for (BufferAttr buffer : all)
+        if (overlap(source, buffer)) {
+          InFlightDiagnostic diagnostic =
+              op.emitOpError("writes ")
+              << buffer << " while a transfer reads " << source;
+          diagnostic.attachNote(pending.getLoc()) << "posted here";
+          return failure();
+        }
+
+  if (auto post = dyn_cast<PostSendOp>(op)) {
+    sending[post.getResult()] = reads.front();
+    return success();
+  }
+  if (auto post = dyn_cast<PostReceiveOp>(op)) {
+    receiving[post.getResult()] = writes->front();
+    memory.write(post.getResult(), writes->front());
+    return success();
+  }
+  size_t next = 0;
+  for (Value result : op.getResults())
+    if (next < writes->size())
+      memory.write(result, (*writes)[next++]);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class VerifyAllocated
+    : public pipe::impl::PipeVerifyAllocatedBase<VerifyAllocated> {
+public:
+  using PipeVerifyAllocatedBase::PipeVerifyAllocatedBase;
+
+  void runOnOperation() override {
+    markAllAnalysesPreserved();
+    FailureOr<Stages> stages = Stages::read(getOperation());
+    if (failed(stages) || failed(stages->ranks()))
+      return signalPassFailure();
+    int64_t arenas = 0;
+    for (ArenaOp arena : getOperation().getOps<ArenaOp>()) {
+      ++arenas;
+      if (failed(verifyRank(arena, *stages)))
+        signalPassFailure();
+    }
+    for (RankOp program : getOperation().getOps<RankOp>())
+      if (static_cast<int64_t>(program.getRank()) >= arenas) {
+        program.emitOpError("has no pipe.arena");
+        signalPassFailure();
+      }
+  }
+
+private:
+  /// Ranges of the fixed part: none may overlap, except that a flat range of
+  /// an optimizer consists of places.
+  static LogicalResult collectFixed(RankArena &arena) {
+    auto add = [&](Operation *op, BufferAttr buffer) -> LogicalResult {
+      for (auto [owner, range] : arena.fixed)
+        if (overlap(range, buffer)) {
+          InFlightDiagnostic diagnostic =
+              op->emitOpError("has ") << buffer << ", which overlaps " << range;
+          diagnostic.attachNote(owner->getLoc()) << "here";
+          return failure();
+        }
+      arena.fixed.push_back({op, buffer});
+      return success();
+    };
+    for (auto place : arena.op.getBody()->getOps<PlaceOp>()) {
+      if (failed(add(place, place.getBuffer())))
+        return failure();
+      for (std::optional<BufferAttr> other :
+           {place.getGradient(), place.getLowered()})
+        if (other && failed(add(place, *other)))
+          return failure();
+    }
+    for (auto optimizer : arena.op.getBody()->getOps<OptimizerOp>()) {
+      for (auto state : optimizer.getStates().getAsRange<BufferAttr>()) {
+        if (state.getBytes() != optimizer.getWeights().getBytes())
+          return optimizer.emitOpError("expects states of the size of ")
+                 << optimizer.getWeights() << ", but got " << state;
+        if (failed(add(optimizer, state)))
+          return failure();
+      }
+      SmallVector<BufferAttr> oldVersions;
+      if (ArrayAttr given = optimizer.getVersionsAttr())
+        llvm::append_range(oldVersions, given.getAsRange<BufferAttr>());
+      for (BufferAttr version : oldVersions)
+        if (failed(add(optimizer, version)))
+          return failure();
+      if (failed(add(optimizer, optimizer.getHyper())) ||
+          failed(verifyFlat(arena, optimizer)))
+        return failure();
+    }
+    return success();
+  }
+
+  /// Weight and gradient of every updated parameter lie at the same distance
+  /// from the begin of their flat ranges.
+  static LogicalResult verifyFlat(RankArena &arena, OptimizerOp optimizer) {
+    for (auto place : arena.op.getBody()->getOps<PlaceOp>()) {
+      if (place.getStage() != optimizer.getStage() || !place.isUpdated())
+        continue;
+      int64_t weight =
+          place.getBuffer().getOffset() - optimizer.getWeights().getOffset();
+      int64_t gradient = place.getGradient()->getOffset() -
+                         optimizer.getGradients().getOffset();
+      if (weight != gradient || weight < 0 ||
+          weight + place.getBuffer().getBytes() >
+              optimizer.getWeights().getBytes())
+        return place.emitOpError("lies at ")
+               << weight << " of its stage's weights and at " << gradient
+               << " of its gradients, which the optimizer takes for one";
+      if (place.getLowered().has_value() != optimizer.getLowered().has_value())
+        return place.emitOpError("expects a lowered copy exactly where its "
+                                 "stage's optimizer writes them");
+      if (optimizer.getLowered() && 2 * (place.getLowered()->getOffset() -
+                                         optimizer.getLowered()->getOffset()) !=
+                                        weight)
+        return place.emitOpError("has a lowered copy at ")
+               << *place.getLowered() << ", which the optimizer writes at "
+               << optimizer.getLowered()->getOffset() + weight / 2;
+    }
+    return success();
+  }
+
+  LogicalResult verifyRank(ArenaOp op, const Stages &stages) {
+    RankArena arena{op, {}};
+    if (failed(collectFixed(arena)))
+      return failure();
+    SmallVector<RankOp> programs;
+    for (RankOp program : getOperation().getOps<RankOp>())
+      if (program.getRank() == op.getRank())
+        programs.push_back(program);
+    BodyWrites writes;
+    for (int32_t number = 0; number < stages.size(); ++number) {
+      StageOp stage = stages[number];
+      if (*stage.getRank() != op.getRank())
+        continue;
+      for (Operation *body : bodiesRunBy(stage, programs)) {
+        BodyVerifier verifier(stage, body, arena);
+        if (failed(verifier.verify()))
+          return failure();
+        writes[body] = verifier.arenaWrites();
+      }
+    }
+    for (RankOp program : programs)
+      if (failed(ProgramBuffersVerifier(arena, writes).verify(program)))
+        return failure();
+    return success();
+  }
+};
+
+} // namespace

@@ -1,0 +1,313 @@
+//===- InsertTransfers.cpp - One straight program per rank ----------------===//
+//
+// Splits a step into `pipe.rank` ops: values that cross from one rank to
+// another become posts and waits, in the order that passes/schedules proves
+// safe. What tied weights need at the end of a step follows in one global
+// order of messages, which cannot deadlock either.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/Passes.h"
+#include "passes/schedules/MessageOrder.h"
+#include "passes/step/StepOrder.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipewright::pipe {
+#define GEN_PASS_DEF_PIPEINSERTTRANSFERS
+#include "passes/pipe/Passes.h.inc"
+} // namespace pipewright::pipe
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+using schedules::InstructionKind;
+using schedules::RankInstruction;
+using schedules::TransferKind;
+
+namespace {
+
+/// Builds the ranks of one step.
+class StepSplitter {
+public:
+  StepSplitter(StepOp step, const Stages &stages,
+               const schedules::Schedule &schedule)
+      : step(step), stages(stages), schedule(schedule),
+        builder(step.getContext()), ranks(schedule.ranks) {
+    for (auto task : step.getBody()->getOps<TaskOp>())
+      index.add(stages, task);
+  }
+
+  LogicalResult run();
+
+private:
+  struct RankState {
+    Block *block = nullptr;
+    /// From values of the step to values of this rank.
+    IRMapping values;
+    /// What was posted and not yet waited for, by value of the step.
+    llvm::DenseMap<Value, Value> sending, receiving;
+    /// Sends of the end of the step, in order.
+    SmallVector<PostSendOp> lateSends;
+  };
+
+  int32_t rankOf(FlatSymbolRefAttr stage) const {
+    return schedule.rankOfStage[stages.numberOf(stage)];
+  }
+  /// The rank of a task, or of an op that belongs to a tied weight.
+  int32_t rankOf(Operation *op) const {
+    return rankOf(op->getAttrOfType<FlatSymbolRefAttr>("stage"));
+  }
+  /// Updates wait for the gradients of other ranks where weights are tied.
+  bool hasLateUpdates() const {
+    return step.getMode() == StepMode::train && stages.hasTiedWeights();
+  }
+  LogicalResult verifyPlaces() const;
+  bool isAllReduced(AddGradientOp add) const {
+    return llvm::any_of(stages.weights(), [&](const WeightCopies &copies) {
+      return copies.weight.getSymName() == add.getWeight() &&
+             copies.isAllReduced();
+    });
+  }
+  Value valueOf(const schedules::Transfer &transfer) const;
+  void emit(int32_t rank, const RankInstruction &instruction);
+  void copy(int32_t rank, Operation *op);
+  PostSendOp postSend(int32_t rank, Value value, int64_t peer);
+  void postReceive(int32_t rank, Value value, int64_t peer);
+  void waitReceive(int32_t rank, Value value, int64_t peer);
+  void endStep();
+  void copyWithTransfers(Operation *op);
+  void exchangeGradients(AddGradientOp first, AddGradientOp second);
+  void waitLateSends(int32_t rank, int64_t peer);
+  void waitLateSends();
+
+  mutable StepOp step;
+  const Stages &stages;
+  const schedules::Schedule &schedule;
+  OpBuilder builder;
+  TaskIndex index;
+  std::vector<RankState> ranks;
+};
+
+/// Every op has a rank, and what ranks take from each other can be sent.
+LogicalResult StepSplitter::verifyPlaces() const {
+  for (Operation &op : *step.getBody()) {
+    auto stage = op.getAttrOfType<FlatSymbolRefAttr>("stage");
+    if (!stage || stages.numberOf(stage) < 0)
+      return op.emitOpError("belongs to no stage of the module");
+    for (Value operand : op.getOperands())
+      if (!isa<RankedTensorType>(operand.getType()) &&
+          rankOf(operand.getDefiningOp()) != rankOf(&op))
+        return op.emitOpError("takes ")
+               << operand.getType() << " from another rank, but only tensors "
+               << "can be sent";
+  }
+  return success();
+}
+
+LogicalResult StepSplitter::run() {
+  llvm::Expected<schedules::InstructionLists> lists = schedules::orderMessages(
+      schedule, stages.costs(step.getMode()), stages.edges(step.getMode()));
+  if (!lists)
+    return step.emitError(llvm::toString(lists.takeError()));
+
+  if (failed(verifyPlaces()))
+    return failure();
+  builder.setInsertionPoint(step);
+  for (auto [number, rank] : llvm::enumerate(ranks)) {
+    auto op = RankOp::create(builder, step.getLoc(), number, step.getMode());
+    rank.block = &op.getBodyRegion().emplaceBlock();
+  }
+  for (auto [rank, list] : llvm::enumerate(*lists))
+    for (const RankInstruction &instruction : list)
+      emit(rank, instruction);
+  endStep();
+  step.erase();
+  return success();
+}
+
+Value StepSplitter::valueOf(const schedules::Transfer &transfer) const {
+  const StageLink &link = stages.links(step.getMode())[transfer.edge];
+  if (transfer.kind == TransferKind::Forward)
+    return index
+        .lookup(schedules::TaskKind::Forward, link.from, transfer.microBatch)
+        .getResult(link.result);
+  TaskOp giver =
+      index.lookup(schedules::TaskKind::Backward, link.to, transfer.microBatch);
+  if (!giver)
+    giver = index.lookup(schedules::TaskKind::InputGradient, link.to,
+                         transfer.microBatch);
+  return giver.getResult(link.gradientResult);
+}
+
+void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
+  builder.setInsertionPointToEnd(ranks[rank].block);
+  switch (instruction.kind) {
+  case InstructionKind::Task: {
+    // The completed schedule has tasks that the model does not need.
+    TaskOp task = index.lookup(instruction.task);
+    if (!task || (task.getKind() == TaskKind::update && hasLateUpdates()))
+      return;
+    for (Value operand : task.getOperands())
+      if (auto input = operand.getDefiningOp<InputOp>();
+          input && !ranks[rank].values.contains(operand))
+        copy(rank, input);
+    copy(rank, task);
+    return;
+  }
+  case InstructionKind::PostSend:
+    ranks[rank].sending[valueOf(instruction.transfer)] =
+        postSend(rank, valueOf(instruction.transfer), instruction.peer);
+    return;
+  case InstructionKind::WaitSend:
+    WaitSendOp::create(builder, step.getLoc(),
+                       ranks[rank].sending.at(valueOf(instruction.transfer)),
+                       instruction.peer);
+    return;
+  case InstructionKind::PostReceive:
+    return postReceive(rank, valueOf(instruction.transfer), instruction.peer);
+  case InstructionKind::WaitReceive:
+    return waitReceive(rank, valueOf(instruction.transfer), instruction.peer);
+  }
+}
+
+void StepSplitter::copy(int32_t rank, Operation *op) {
+  builder.setInsertionPointToEnd(ranks[rank].block);
+  builder.clone(*op, ranks[rank].values);
+}
+
+PostSendOp StepSplitter::postSend(int32_t rank, Value value, int64_t peer) {
+  builder.setInsertionPointToEnd(ranks[rank].block);
+  auto type = PendingType::get(builder.getContext(),
+                               cast<RankedTensorType>(value.getType()));
+  return PostSendOp::create(builder, value.getLoc(), type,
+                            ranks[rank].values.lookup(value), peer,
+                            /*event=*/IntegerAttr());
+}
+
+void StepSplitter::postReceive(int32_t rank, Value value, int64_t peer) {
+  builder.setInsertionPointToEnd(ranks[rank].block);
+  auto type = PendingType::get(builder.getContext(),
+                               cast<RankedTensorType>(value.getType()));
+  ranks[rank].receiving[value] = PostReceiveOp::create(
+      builder, value.getLoc(), type, peer, /*buffers=*/ArrayAttr(),
+      /*event=*/IntegerAttr());
+}
+
+void StepSplitter::waitReceive(int32_t rank, Value value, int64_t peer) {
+  builder.setInsertionPointToEnd(ranks[rank].block);
+  Value received =
+      WaitReceiveOp::create(builder, value.getLoc(), value.getType(),
+                            ranks[rank].receiving.at(value), peer);
+  ranks[rank].values.map(value, received);
+}
+
+/// Copies an op of the end of the step, receiving what other ranks have. The
+/// messages of all ranks stand in one order, that of the step; a rank waits
+/// for a receive only behind posts that come earlier in that order, and for
+/// sends only after all its receives: no cycle of waits can arise.
+void StepSplitter::copyWithTransfers(Operation *op) {
+  int32_t rank = rankOf(op);
+  for (Value operand : op->getOperands()) {
+    if (ranks[rank].values.contains(operand))
+      continue;
+    int32_t owner = rankOf(operand.getDefiningOp());
+    ranks[owner].lateSends.push_back(postSend(owner, operand, rank));
+    postReceive(rank, operand, owner);
+    waitReceive(rank, operand, owner);
+  }
+  copy(rank, op);
+}
+
+/// Both holders send what they have before either adds to it, and both ways at
+/// once. These posts come before the waits, and all of them behind the messages
+/// before them in the order of the step: no cycle of waits here either.
+void StepSplitter::exchangeGradients(AddGradientOp first,
+                                     AddGradientOp second) {
+  for (AddGradientOp add : {first, second}) {
+    int32_t sender = rankOf(add.getAddend().getDefiningOp());
+    ranks[sender].lateSends.push_back(
+        postSend(sender, add.getAddend(), rankOf(add)));
+    postReceive(rankOf(add), add.getAddend(), sender);
+  }
+  for (AddGradientOp add : {first, second})
+    waitReceive(rankOf(add), add.getAddend(),
+                rankOf(add.getAddend().getDefiningOp()));
+  waitLateSends(rankOf(first), rankOf(second));
+  waitLateSends(rankOf(second), rankOf(first));
+  copy(rankOf(first), first);
+  copy(rankOf(second), second);
+}
+
+/// Of all sends to a peer, as the oldest of a link is over first.
+void StepSplitter::waitLateSends(int32_t rank, int64_t peer) {
+  builder.setInsertionPointToEnd(ranks[rank].block);
+  auto goesToPeer = [&](PostSendOp post) {
+    return static_cast<int64_t>(post.getPeer()) == peer;
+  };
+  for (PostSendOp post : ranks[rank].lateSends)
+    if (goesToPeer(post))
+      WaitSendOp::create(builder, post.getLoc(), post, peer);
+  llvm::erase_if(ranks[rank].lateSends, goesToPeer);
+}
+
+void StepSplitter::waitLateSends() {
+  for (RankState &rank : ranks) {
+    builder.setInsertionPointToEnd(rank.block);
+    for (PostSendOp post : rank.lateSends)
+      WaitSendOp::create(builder, post.getLoc(), post, post.getPeer());
+    rank.lateSends.clear();
+  }
+}
+
+void StepSplitter::endStep() {
+  if (!hasLateUpdates())
+    return;
+  llvm::SmallDenseMap<StringAttr, AddGradientOp> halves;
+  for (Operation &op : *step.getBody()) {
+    auto add = dyn_cast<AddGradientOp>(op);
+    if (!add || !isAllReduced(add)) {
+      if (isa<GradientOfOp, AddGradientOp>(op))
+        copyWithTransfers(&op);
+      continue;
+    }
+    auto [other, isFirst] =
+        halves.try_emplace(add.getWeightAttr().getAttr(), add);
+    if (!isFirst)
+      exchangeGradients(other->second, add);
+  }
+  // An update or a cleared gradient must not change what is still being sent.
+  waitLateSends();
+  for (auto task : step.getBody()->getOps<TaskOp>())
+    if (task.getKind() == TaskKind::update)
+      copy(rankOf(task), task);
+  for (Operation &op : *step.getBody())
+    if (isa<WeightOfOp, SetWeightOp>(op))
+      copyWithTransfers(&op);
+  waitLateSends();
+}
+
+class InsertTransfers
+    : public pipe::impl::PipeInsertTransfersBase<InsertTransfers> {
+public:
+  using PipeInsertTransfersBase::PipeInsertTransfersBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<Stages> stages = Stages::read(module);
+    if (failed(stages))
+      return signalPassFailure();
+    for (StepOp step : llvm::make_early_inc_range(module.getOps<StepOp>())) {
+      FailureOr<schedules::Schedule> schedule =
+          readSchedule(module, *stages, step.getMode());
+      if (failed(schedule))
+        return signalPassFailure();
+      completeSchedule(*schedule);
+      if (failed(StepSplitter(step, *stages, *schedule).run()))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace

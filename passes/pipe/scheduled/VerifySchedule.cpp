@@ -1,0 +1,210 @@
+//===- VerifySchedule.cpp - The contract of the scheduled level -----------===//
+//
+// Reads instruction lists out of the rank programs, anew and from nothing but
+// the IR, and has passes/schedules prove that they run to their end even if no
+// send is ever buffered.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/Passes.h"
+#include "passes/schedules/Checker.h"
+#include "passes/step/Contents.h"
+#include "passes/step/StepOrder.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipewright::pipe {
+#define GEN_PASS_DEF_PIPEVERIFYSCHEDULE
+#include "passes/pipe/Passes.h.inc"
+} // namespace pipewright::pipe
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+using schedules::InstructionKind;
+using schedules::RankInstruction;
+
+namespace {
+
+/// The rank programs of one mode.
+class ProgramVerifier {
+public:
+  ProgramVerifier(const Stages &stages, StepMode mode,
+                  ArrayRef<RankOp> programs)
+      : stages(stages), mode(mode), programs(programs.begin(), programs.end()) {
+  }
+
+  LogicalResult verify(int64_t microBatches, ArrayRef<int32_t> rankOfStage);
+
+private:
+  LogicalResult verifyPlaces(ArrayRef<int32_t> rankOfStage);
+  FailureOr<std::vector<RankInstruction>> readList(RankOp program);
+  FailureOr<schedules::Transfer> sentBy(PostSendOp post);
+  FailureOr<schedules::Transfer> receivedBy(PostReceiveOp post);
+  schedules::Transfer numbered(const Content &content);
+
+  const Stages &stages;
+  StepMode mode;
+  SmallVector<RankOp> programs;
+  /// Transfers are numbered by what they carry.
+  llvm::StringMap<int32_t> numbers;
+  std::vector<std::string> names;
+};
+
+} // namespace
+
+schedules::Transfer ProgramVerifier::numbered(const Content &content) {
+  std::string name = content.describe(stages);
+  auto [known, isNew] = numbers.insert({name, names.size()});
+  if (isNew)
+    names.push_back(name);
+  return {schedules::TransferKind::Extra, known->second,
+          static_cast<int32_t>(content.microBatch)};
+}
+
+/// Whatever names a stage must stand on the stage's rank.
+LogicalResult ProgramVerifier::verifyPlaces(ArrayRef<int32_t> rankOfStage) {
+  LogicalResult result = success();
+  for (RankOp program : programs)
+    for (Operation &op : *program.getBody()) {
+      auto name = op.getAttrOfType<FlatSymbolRefAttr>("stage");
+      int32_t stage = name ? stages.numberOf(name) : -1;
+      if (stage < 0 ||
+          rankOfStage[stage] == static_cast<int64_t>(program.getRank()))
+        continue;
+      result = op.emitOpError("stands on rank ")
+               << program.getRank() << ", but stage '@" << name.getValue()
+               << "' is on rank " << rankOfStage[stage];
+    }
+  return result;
+}
+
+FailureOr<schedules::Transfer> ProgramVerifier::sentBy(PostSendOp post) {
+  std::optional<Content> content = contentOf(stages, mode, post.getValue());
+  if (!content)
+    return post.emitOpError("sends a value that no other rank needs");
+  return numbered(*content);
+}
+
+FailureOr<schedules::Transfer> ProgramVerifier::receivedBy(PostReceiveOp post) {
+  std::optional<Content> wanted;
+  for (Operation *user : post.getResult().getUsers()) {
+    auto wait = dyn_cast<WaitReceiveOp>(user);
+    if (!wait)
+      continue;
+    for (OpOperand &use : wait.getResult().getUses()) {
+      std::optional<Content> content = contentWantedBy(stages, mode, use);
+      if (!content)
+        return use.getOwner()->emitOpError("reads a received value that it "
+                                           "cannot use");
+      if (wanted && *wanted != *content)
+        return use.getOwner()->emitOpError("takes a received value for ")
+               << content->describe(stages) << ", but another op takes it for "
+               << wanted->describe(stages);
+      wanted = content;
+    }
+  }
+  if (!wanted)
+    return post.emitOpError("receives a value that no task of its rank reads");
+  return numbered(*wanted);
+}
+
+FailureOr<std::vector<RankInstruction>>
+ProgramVerifier::readList(RankOp program) {
+  std::vector<RankInstruction> list;
+  llvm::DenseMap<Value, schedules::Transfer> posted;
+  auto add = [&](InstructionKind kind, Value pending, int64_t peer) {
+    RankedTensorType type = cast<PendingType>(pending.getType()).getTensor();
+    list.push_back(RankInstruction::message(kind, posted.lookup(pending), peer,
+                                            byteSize(type)));
+  };
+  for (Operation &op : *program.getBody()) {
+    if (auto task = dyn_cast<TaskOp>(op)) {
+      list.push_back(RankInstruction::compute(plainTask(stages, task)));
+    } else if (auto post = dyn_cast<PostSendOp>(op)) {
+      FailureOr<schedules::Transfer> transfer = sentBy(post);
+      if (failed(transfer))
+        return failure();
+      posted[post.getResult()] = *transfer;
+      add(InstructionKind::PostSend, post.getResult(), post.getPeer());
+    } else if (auto post = dyn_cast<PostReceiveOp>(op)) {
+      FailureOr<schedules::Transfer> transfer = receivedBy(post);
+      if (failed(transfer))
+        return failure();
+      posted[post.getResult()] = *transfer;
+      add(InstructionKind::PostReceive, post.getResult(), post.getPeer());
+    } else if (auto wait = dyn_cast<WaitSendOp>(op)) {
+      add(InstructionKind::WaitSend, wait.getPending(), wait.getPeer());
+    } else if (auto wait = dyn_cast<WaitReceiveOp>(op)) {
+      add(InstructionKind::WaitReceive, wait.getPending(), wait.getPeer());
+    }
+  }
+  return list;
+}
+
+LogicalResult ProgramVerifier::verify(int64_t microBatches,
+                                      ArrayRef<int32_t> rankOfStage) {
+  SmallVector<Operation *> ops;
+  for (RankOp program : programs)
+    for (Operation &op : *program.getBody())
+      ops.push_back(&op);
+  if (failed(verifyTasks(stages, mode, microBatches, programs.front(), ops)) ||
+      failed(verifyPlaces(rankOfStage)))
+    return failure();
+
+  schedules::InstructionLists lists;
+  for (auto [number, program] : llvm::enumerate(programs)) {
+    if (program.getRank() != number)
+      return program.emitOpError("expects to be rank ")
+             << number << ": one program for every rank, in order";
+    FailureOr<std::vector<RankInstruction>> list = readList(program);
+    if (failed(list))
+      return failure();
+    lists.push_back(std::move(*list));
+  }
+  llvm::Error error = schedules::checkInstructions(
+      lists, [&](const schedules::Transfer &transfer) {
+        return names[transfer.edge];
+      });
+  if (error)
+    return programs.front().emitError(llvm::toString(std::move(error)));
+  return success();
+}
+
+namespace {
+
+class VerifySchedule
+    : public pipe::impl::PipeVerifyScheduleBase<VerifySchedule> {
+public:
+  using PipeVerifyScheduleBase::PipeVerifyScheduleBase;
+
+  void runOnOperation() override {
+    markAllAnalysesPreserved();
+    ModuleOp module = getOperation();
+    FailureOr<Stages> stages = Stages::read(module);
+    FailureOr<int64_t> microBatches = microBatchesOf(module);
+    if (failed(stages) || failed(microBatches))
+      return signalPassFailure();
+    FailureOr<SmallVector<int32_t>> ranks = stages->ranks();
+    if (failed(ranks))
+      return signalPassFailure();
+    for (StepMode mode : {StepMode::train, StepMode::evaluate}) {
+      SmallVector<RankOp> programs;
+      for (RankOp program : module.getOps<RankOp>())
+        if (program.getMode() == mode)
+          programs.push_back(program);
+      if (programs.empty()) {
+        if (mode == StepMode::train) {
+          module.emitError("expects the program of at least one rank");
+          signalPassFailure();
+        }
+        continue;
+      }
+      if (failed(ProgramVerifier(*stages, mode, programs)
+                     .verify(*microBatches, *ranks)))
+        signalPassFailure();
+    }
+  }
+};
+
+} // namespace

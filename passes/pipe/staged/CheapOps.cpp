@@ -1,0 +1,45 @@
+//===- CheapOps.cpp - Ops that are better repeated than kept --------------===//
+
+#include "passes/pipe/staged/CheapOps.h"
+
+#include "dialects/nn/NNOps.h"
+
+using namespace mlir;
+
+namespace pipewright::pipe {
+
+bool isElementOp(Operation *op) {
+  if (!isa<nn::NNDialect>(op->getDialect()) || !isPure(op))
+    return false;
+  // What is left after these is pointwise or moves elements.
+  return !isa<nn::LibraryOpInterface, nn::LaunchOp, nn::ReduceSumOp,
+              nn::ReduceMeanOp, nn::ReduceMaxOp, nn::SoftmaxOp,
+              nn::LogSoftmaxOp, nn::SoftmaxBackwardOp, nn::LogSoftmaxBackwardOp,
+              nn::LayerNormOp, nn::LayerNormBackwardOp, nn::BatchNormBackwardOp,
+              nn::SoftmaxCrossEntropyOp, nn::SoftmaxCrossEntropyBackwardOp>(op);
+}
+
+bool isView(Operation *op) {
+  return isa<nn::ViewOpInterface, nn::BroadcastToOp>(op);
+}
+
+/// The weight that `op` reads; null if it reads none.
+static nn::WeightOp weightReadBy(Operation *op,
+                                 SymbolTableCollection &symbolTables) {
+  auto parameter = dyn_cast<nn::ParameterOp>(op);
+  return parameter
+             ? nn::lookupWeight(op, parameter.getWeightAttr(), symbolTables)
+             : nn::WeightOp();
+}
+
+bool readsTrainedWeight(Operation *op, SymbolTableCollection &symbolTables) {
+  nn::WeightOp weight = weightReadBy(op, symbolTables);
+  return weight && weight.getRole() == nn::WeightRole::Parameter;
+}
+
+bool readsLearnedWeight(Operation *op, SymbolTableCollection &symbolTables) {
+  nn::WeightOp weight = weightReadBy(op, symbolTables);
+  return weight && weight.isLearned();
+}
+
+} // namespace pipewright::pipe

@@ -1,0 +1,34 @@
+//===- CheapOps.h - Ops that are better repeated than kept ------*- C++ -*-===//
+//
+// Which ops a stage or a backward may repeat instead of being sent or keeping
+// their results. Repeating them never changes a bit, however they are grouped
+// into kernels, because none of them adds several numbers up.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_PIPE_STAGED_CHEAPOPS_H
+#define PIPEWRIGHT_PASSES_PIPE_STAGED_CHEAPOPS_H
+
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace pipewright::pipe {
+
+/// A pure op that computes each element by itself or moves elements.
+bool isElementOp(mlir::Operation *op);
+
+/// An element op whose result has the operand's bytes or repeats of them.
+bool isView(mlir::Operation *op);
+
+/// Whether `op` reads a weight that is trained.
+bool readsTrainedWeight(mlir::Operation *op,
+                        mlir::SymbolTableCollection &symbolTables);
+
+/// Whether `op` reads a weight that is trained or frozen: what is decided by
+/// it does not change when the user freezes something.
+bool readsLearnedWeight(mlir::Operation *op,
+                        mlir::SymbolTableCollection &symbolTables);
+
+} // namespace pipewright::pipe
+
+#endif // PIPEWRIGHT_PASSES_PIPE_STAGED_CHEAPOPS_H

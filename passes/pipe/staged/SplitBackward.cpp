@@ -1,0 +1,186 @@
+//===- SplitBackward.cpp - pipe-split-backward ----------------------------===//
+//
+// Cuts a backward in two: what the returned input gradients need, and the rest,
+// which only weight gradients need. Kernels are formed already, so both halves
+// call the very same ones in the same order, and no bit depends on the cut.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/Passes.h"
+
+#include "dialects/nn/NNOps.h"
+#include "dialects/pipe/PipeDialect.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/pipe/staged/StashPlan.h"
+
+using namespace mlir;
+
+namespace pipewright::pipe {
+#define GEN_PASS_DEF_PIPESPLITBACKWARD
+#include "passes/pipe/Passes.h.inc"
+
+namespace {
+
+/// Splits the backward of one stage.
+class BackwardSplitter {
+public:
+  explicit BackwardSplitter(StageOp stage)
+      : stage(stage), whole(stage.getBackward()), block(*whole.getBody()) {}
+
+  void split();
+
+private:
+  /// What the arguments of a body stand for: inputs, outputs, stash, gradients.
+  using ArgumentLists = std::array<SmallVector<int64_t>, 4>;
+
+  void sortOps();
+  /// Gives `half` the arguments that `readers` read, and returns their lists.
+  ArgumentLists addArguments(Block &half, ArrayRef<Operation *> readers,
+                             ValueRange alsoRead, IRMapping &map);
+  void buildInputGradient(OpBuilder &builder);
+  void buildWeightGradient(OpBuilder &builder);
+
+  StageOp stage;
+  BackwardOp whole;
+  Block &block;
+  /// The ops of the two halves in their order; some stand in both.
+  SmallVector<Operation *> inputOps, weightOps;
+  llvm::DenseSet<Operation *> repeated;
+  SmallVector<Value> handover;
+};
+
+} // namespace
+
+/// The arguments that every rank can load.
+static DenseSet<Value> modelInputsOf(StageOp stage) {
+  BackwardOp backward = stage.getBackward();
+  ArrayAttr sources = stage.getForward().getSources();
+  DenseSet<Value> values;
+  for (auto [number, index] : llvm::enumerate(backward.getInputs()))
+    if (isa<InputAttr>(sources[index]))
+      values.insert(backward.getBody()->getArgument(number));
+  return values;
+}
+
+/// Decides which op belongs where and what is handed over.
+void BackwardSplitter::sortOps() {
+  llvm::SetVector<Operation *> needed;
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  options.inclusive = true;
+  options.filter = [&](Operation *op) { return op->getBlock() == &block; };
+  for (Value value : whole.getReturn().getValues())
+    (void)getBackwardSlice(value, &needed, options);
+  for (Operation &op : block.without_terminator())
+    if (needed.contains(&op))
+      inputOps.push_back(&op);
+
+  // What is returned is not needed by the other half.
+  SmallVector<Operation *> notAsking = inputOps;
+  notAsking.push_back(whole.getReturn());
+  StashPlan plan(block, notAsking, modelInputsOf(stage));
+  for (Value value : plan.saved())
+    if (value.getDefiningOp())
+      handover.push_back(value);
+  for (Operation &op : block.without_terminator()) {
+    if (needed.contains(&op) && !plan.isRepeated(&op))
+      continue;
+    weightOps.push_back(&op);
+    if (needed.contains(&op))
+      repeated.insert(&op);
+  }
+}
+
+BackwardSplitter::ArgumentLists
+BackwardSplitter::addArguments(Block &half, ArrayRef<Operation *> readers,
+                               ValueRange alsoRead, IRMapping &map) {
+  DenseSet<Value> read(alsoRead.begin(), alsoRead.end());
+  for (Operation *reader : readers)
+    read.insert_range(reader->getOperands());
+  SmallVector<int64_t> stash = whole.getStashFields();
+  ArrayRef<int64_t> all[] = {whole.getInputs(), whole.getOutputs(), stash,
+                             whole.getGradientsOf()};
+  ArgumentLists lists;
+  unsigned number = 0;
+  for (auto [indices, used] : llvm::zip_equal(all, lists))
+    for (int64_t index : indices) {
+      BlockArgument argument = block.getArgument(number++);
+      if (!read.contains(argument))
+        continue;
+      used.push_back(index);
+      map.map(argument,
+              half.addArgument(argument.getType(), argument.getLoc()));
+    }
+  return lists;
+}
+
+void BackwardSplitter::buildInputGradient(OpBuilder &builder) {
+  Block *half = new Block();
+  IRMapping map;
+  auto results = whole.getReturn().getValues();
+  ArgumentLists lists = addArguments(*half, inputOps, results, map);
+  auto op =
+      InputGradientOp::create(builder, whole.getLoc(), lists[0], lists[1],
+                              lists[2], lists[3], whole.getInputGradients());
+  op.getBodyRegion().push_back(half);
+  OpBuilder inside = OpBuilder::atBlockEnd(half);
+  for (Operation *each : inputOps)
+    inside.clone(*each, map);
+  auto mapped = [&](ValueRange values) {
+    return llvm::map_to_vector(values,
+                               [&](Value value) { return map.lookup(value); });
+  };
+  ReturnOp::create(inside, whole.getReturn().getLoc(), mapped(results),
+                   mapped(handover));
+}
+
+void BackwardSplitter::buildWeightGradient(OpBuilder &builder) {
+  Block *half = new Block();
+  IRMapping map;
+  ArgumentLists lists = addArguments(*half, weightOps, {}, map);
+  for (Value value : handover)
+    map.map(value, half->addArgument(value.getType(), value.getLoc()));
+  auto op = WeightGradientOp::create(builder, whole.getLoc(), lists[0],
+                                     lists[1], lists[2], lists[3]);
+  op.getBodyRegion().push_back(half);
+  OpBuilder inside = OpBuilder::atBlockEnd(half);
+  SmallVector<Operation *> late;
+  for (Operation *each : weightOps) {
+    Operation *copy = inside.clone(*each, map);
+    if (repeated.contains(each))
+      late.push_back(copy);
+  }
+  ReturnOp::create(inside, whole.getReturn().getLoc());
+  // As in the whole, a repeated value takes memory only when it is needed.
+  for (Operation *copy : llvm::reverse(late)) {
+    Operation *first = nullptr;
+    for (Operation *user : copy->getUsers())
+      if (!first || user->isBeforeInBlock(first))
+        first = user;
+    if (first)
+      copy->moveBefore(first);
+  }
+}
+
+void BackwardSplitter::split() {
+  sortOps();
+  OpBuilder builder(stage.getContext());
+  builder.setInsertionPointAfter(whole);
+  buildInputGradient(builder);
+  buildWeightGradient(builder);
+}
+
+namespace {
+
+struct SplitBackward : impl::PipeSplitBackwardBase<SplitBackward> {
+  void runOnOperation() override {
+    for (StageOp stage : getOperation().getOps<StageOp>())
+      if (stage.getBackward() && !stage.getInputGradient())
+        BackwardSplitter(stage).split();
+  }
+};
+
+} // namespace
+} // namespace pipewright::pipe

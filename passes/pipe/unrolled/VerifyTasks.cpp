@@ -1,0 +1,329 @@
+//===- VerifyTasks.cpp - Every task once, with the right operands ---------===//
+//
+// What `pipe-verify-unrolled` and `pipe-verify-schedule` have in common.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/step/Contents.h"
+#include "passes/step/StepOrder.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallSet.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+namespace {
+
+class TaskVerifier {
+public:
+  TaskVerifier(const Stages &stages, StepMode mode, int64_t microBatches,
+               Operation *where, ArrayRef<Operation *> ops)
+      : stages(stages), mode(mode), microBatches(microBatches),
+        updates(updatesOf(where->getParentOfType<ModuleOp>())), where(where),
+        ops(ops), summing(stages.size()) {}
+
+  LogicalResult verify() {
+    for (Operation *op : ops)
+      collect(op);
+    if (failed(result))
+      return result;
+    for (Operation *op : ops)
+      for (OpOperand &operand : op->getOpOperands())
+        verifyOperand(operand);
+    for (int32_t stage = 0; stage < stages.size(); ++stage) {
+      verifyStage(stage);
+      if (mode == StepMode::train)
+        verifyChain(stage);
+    }
+    for (auto [position, op] : llvm::enumerate(ops))
+      if (auto task = dyn_cast<TaskOp>(op); task && task.getOverlapsNext())
+        verifyPair(task, ops.drop_front(position + 1));
+    if (mode == StepMode::train)
+      verifyTiedWeights();
+    return result;
+  }
+
+private:
+  InFlightDiagnostic report(Operation *op) {
+    result = failure();
+    return op->emitOpError();
+  }
+  void collect(Operation *op);
+  void verifyOperand(OpOperand &operand);
+  void verifyStage(int32_t stage);
+  void verifyBackward(int32_t stage, int64_t microBatch, bool expected);
+  void verifyChain(int32_t stage);
+  SmallVector<TaskOp> summingTasks(int32_t stage) const;
+  void verifyVersion(TaskOp task, int32_t stage, int64_t microBatch);
+  void verifyTiedWeights();
+  void verifyPair(TaskOp first, ArrayRef<Operation *> behind);
+  void expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
+                  bool expected);
+
+  const Stages &stages;
+  StepMode mode;
+  int64_t microBatches, updates;
+  Operation *where;
+  ArrayRef<Operation *> ops;
+  std::map<std::tuple<TaskKind, int32_t, int64_t>, TaskOp> tasks;
+  /// By stage, the tasks that add to its gradients, as they stand in the ops.
+  std::vector<SmallVector<TaskOp>> summing;
+  LogicalResult result = success();
+};
+
+} // namespace
+
+void TaskVerifier::collect(Operation *op) {
+  auto stage = op->getAttrOfType<FlatSymbolRefAttr>("stage");
+  if (stage && stages.numberOf(stage) < 0) {
+    report(op) << "names '" << stage.getValue()
+               << "', which is no stage of the module";
+    return;
+  }
+  auto task = dyn_cast<TaskOp>(op);
+  if (!task)
+    return;
+  int64_t batch = task.getMicroBatch().value_or(task.getNumber().value_or(0));
+  if (batch >= microBatches) {
+    report(op) << "is for micro-batch " << batch << ", but the step has "
+               << microBatches;
+    return;
+  }
+  auto [known, isNew] =
+      tasks.insert({{task.getKind(), stages.numberOf(stage), batch}, task});
+  if (isNew) {
+    if (isa_and_present<BackwardOp, WeightGradientOp>(
+            stages[stages.numberOf(stage)].bodyOf(task.getKind())))
+      summing[stages.numberOf(stage)].push_back(task);
+    return;
+  }
+  InFlightDiagnostic diagnostic = report(op);
+  diagnostic << "runs a task for the second time";
+  diagnostic.attachNote(known->second.getLoc()) << "first run here";
+}
+
+void TaskVerifier::verifyOperand(OpOperand &operand) {
+  if (isa<WaitReceiveOp>(operand.get().getDefiningOp()))
+    return; // Transfers are compared at both ends.
+  std::optional<Content> wanted = contentWantedBy(stages, mode, operand);
+  if (!wanted)
+    return;
+  std::optional<Content> got = contentOf(stages, mode, operand.get());
+  if (got == wanted)
+    return;
+  report(operand.getOwner())
+      << "expects " << wanted->describe(stages) << " as operand "
+      << operand.getOperandNumber() << ", but got "
+      << (got ? got->describe(stages) : "a value that means nothing here");
+}
+
+void TaskVerifier::expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
+                              bool expected) {
+  bool found = tasks.count({kind, stage, microBatch});
+  if (found == expected)
+    return;
+  InFlightDiagnostic diagnostic = report(where);
+  diagnostic << (expected ? "has no" : "has a needless") << " task '"
+             << stringifyTaskKind(kind) << "' of stage '@"
+             << stages[stage].getSymName() << "'";
+  if (kind != TaskKind::update)
+    diagnostic << ", micro-batch " << microBatch;
+  else if (updates > 1)
+    diagnostic << ", number " << microBatch;
+}
+
+void TaskVerifier::verifyStage(int32_t stage) {
+  StageOp op = stages[stage];
+  bool isTraining = mode == StepMode::train;
+  for (int64_t m = 0; m < microBatches; ++m) {
+    bool trains = isTraining && stages.runs(stage, m, microBatches);
+    expectTask(TaskKind::forward, stage, m, trains);
+    verifyBackward(stage, m, trains && op.getBackward());
+    expectTask(TaskKind::evaluate, stage, m, !isTraining && op.getEvaluate());
+  }
+  // No update is beyond those that are expected: they are numbered like
+  // micro-batches, of which there are more.
+  for (int64_t number = 0; number < microBatches; ++number)
+    expectTask(TaskKind::update, stage, number,
+               isTraining && stages.hasUpdate(stage) && number < updates);
+}
+
+/// A backward is there whole or in halves.
+void TaskVerifier::verifyBackward(int32_t stage, int64_t microBatch,
+                                  bool expected) {
+  bool isSplit = tasks.count({TaskKind::input_gradient, stage, microBatch}) ||
+                 tasks.count({TaskKind::weight_gradient, stage, microBatch});
+  expectTask(TaskKind::backward, stage, microBatch, expected && !isSplit);
+  for (TaskKind half : {TaskKind::input_gradient, TaskKind::weight_gradient})
+    expectTask(half, stage, microBatch, expected && isSplit);
+  for (TaskKind kind : {TaskKind::backward, TaskKind::input_gradient,
+                        TaskKind::weight_gradient}) {
+    auto found = tasks.find({kind, stage, microBatch});
+    if (found != tasks.end())
+      verifyVersion(found->second, stage, microBatch);
+  }
+}
+
+/// The tasks that add to a stage's gradients, in the order in which they must;
+/// empty where one is missing, which is reported already.
+SmallVector<TaskOp> TaskVerifier::summingTasks(int32_t stage) const {
+  SmallVector<TaskOp> chain = summing[stage];
+  if (static_cast<int64_t>(chain.size()) != microBatches / stages.copies())
+    return {};
+  // A schedule that sums in its own order says so; then the order of the
+  // program is right, and what is left to see is that all are in the chain.
+  auto module = where->getParentOfType<ModuleOp>();
+  if (!module->hasAttr(PipeDialect::kSumsInScheduleOrder))
+    llvm::sort(chain, [](TaskOp a, TaskOp b) {
+      return *a.getMicroBatch() < *b.getMicroBatch();
+    });
+  return chain;
+}
+
+/// A backward reads the version of the weights that its forward read.
+void TaskVerifier::verifyVersion(TaskOp task, int32_t stage,
+                                 int64_t microBatch) {
+  auto forward = tasks.find({TaskKind::forward, stage, microBatch});
+  if (forward == tasks.end() ||
+      forward->second.getVersionAttr() == task.getVersionAttr())
+    return;
+  auto versionOf = [](TaskOp of) {
+    return of.getVersion() ? std::to_string(int64_t(*of.getVersion())) : "none";
+  };
+  report(task) << "expects the version of the weights that its forward read, "
+               << versionOf(forward->second) << ", but got " << versionOf(task);
+}
+
+/// The gradients of a stage pass through all its backward and weight-gradient
+/// tasks, in order, and through the updates between them.
+void TaskVerifier::verifyChain(int32_t stage) {
+  if (!stages.hasGradients(stage))
+    return;
+  SmallVector<TaskOp> chain = summingTasks(stage);
+  auto updateOf = [&](TaskOp task) {
+    return static_cast<int64_t>(*task.getMicroBatch()) * updates / microBatches;
+  };
+  // What the next task adds to, and the task that made it.
+  TaskOp previous;
+  for (auto [position, task] : llvm::enumerate(chain)) {
+    Value sum;
+    if (task.getNumOperands() > 0 &&
+        isa<GradientType, UpdatedType>(task.getOperands().back().getType()))
+      sum = task.getOperands().back();
+    if (task.getNumResults() == 0 ||
+        !isa<GradientType>(task.getResults().back().getType())) {
+      report(task) << "expects a result with the stage's summed gradients";
+      return;
+    }
+    Value expected = previous ? previous.getResults().back() : Value();
+    if (sum != expected) {
+      if (!previous)
+        report(task) << "is the first of its stage, and expects no gradients";
+      else if (previous.getKind() == TaskKind::update)
+        report(task) << "expects the gradients that update "
+                     << previous.getNumber().value_or(0) << " cleared";
+      else
+        report(task) << "expects the gradients summed up to micro-batch "
+                     << *previous.getMicroBatch();
+      return;
+    }
+    previous = task;
+    bool endsUpdate = position + 1 == chain.size() ||
+                      updateOf(chain[position + 1]) != updateOf(task);
+    auto update = tasks.find({TaskKind::update, stage, updateOf(task)});
+    if (!endsUpdate || update == tasks.end())
+      continue;
+    Value last = update->second.getOperand(0);
+    while (auto add = last.getDefiningOp<AddGradientOp>())
+      last = add.getGradient();
+    if (last != previous.getResults().back()) {
+      report(update->second)
+          << "expects the gradients of all "
+          << (updates == 1 ? "micro-batches" : "its micro-batches");
+      return;
+    }
+    previous = update->second;
+  }
+}
+
+void TaskVerifier::verifyTiedWeights() {
+  for (const WeightCopies &copies : stages.weights()) {
+    if (!copies.isTied())
+      continue;
+    llvm::StringRef name = copies.weight.getSymName();
+    size_t added = 0;
+    llvm::SmallSet<int32_t, 4> adding;
+    for (Operation *op : ops)
+      if (auto add = dyn_cast<AddGradientOp>(op);
+          add && add.getWeight() == name) {
+        ++added;
+        adding.insert(stages.numberOf(add.getStage()));
+      }
+    if (copies.isAllReduced()) {
+      if (copies.stages.size() != 2)
+        report(where) << "all-reduces the tied weight '" << name
+                      << "', which expects 2 stages that use it, but got "
+                      << copies.stages.size();
+      else if (added != 2 || adding.size() != 2)
+        report(where) << "adds " << added << " gradients of the tied weight '"
+                      << name << "' in " << adding.size()
+                      << " stages, but expects one in each of its 2 stages";
+      continue;
+    }
+    if (added + 1 != copies.stages.size())
+      report(where) << "adds " << added << " gradients of the tied weight '"
+                    << name << "' to the owner's, but "
+                    << copies.stages.size() - 1 << " replicas have one";
+    for (int32_t stage : ArrayRef(copies.stages).drop_front()) {
+      bool isSet = llvm::any_of(ops, [&](Operation *op) {
+        auto set = dyn_cast<SetWeightOp>(op);
+        return set && set.getWeight() == name &&
+               stages.numberOf(set.getStage()) == stage;
+      });
+      if (!isSet)
+        report(where) << "never sets the tied weight '" << name
+                      << "' in stage '@" << stages[stage].getSymName() << "'";
+    }
+  }
+}
+
+/// The partner of a task is the next one of its rank, and neither of another
+/// pair nor in need of the first.
+void TaskVerifier::verifyPair(TaskOp first, ArrayRef<Operation *> behind) {
+  auto rankOf = [&](TaskOp task) {
+    return stages[stages.numberOf(task.getStageAttr())].getRank();
+  };
+  TaskOp second;
+  for (Operation *op : behind) {
+    auto task = dyn_cast<TaskOp>(op);
+    if (!task || rankOf(task) != rankOf(first))
+      continue;
+    second = task;
+    break;
+  }
+  if (!second || !second.getMicroBatch()) {
+    report(first) << "overlaps the next task of its rank, but there is none "
+                     "that it could overlap";
+    return;
+  }
+  auto reportBoth = [&](StringRef what) {
+    InFlightDiagnostic diagnostic = report(first);
+    diagnostic << what;
+    diagnostic.attachNote(second.getLoc()) << "the next task is here";
+  };
+  if (second.getOverlapsNext())
+    reportBoth("overlaps a task that overlaps another one, but expects pairs");
+  else if (llvm::is_contained(first->getUsers(), second))
+    reportBoth("overlaps a task that needs its results");
+}
+
+LogicalResult pipewright::pipe::verifyTasks(const Stages &stages, StepMode mode,
+                                            int64_t microBatches,
+                                            Operation *where,
+                                            ArrayRef<Operation *> ops) {
+  return TaskVerifier(stages, mode, microBatches, where, ops).verify();
+}

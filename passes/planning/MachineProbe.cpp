@@ -1,0 +1,113 @@
+//===- MachineProbe.cpp - A quick look at this machine --------------------===//
+//
+// Times a matrix product of oneDNN, loaded at run time so that the compiler
+// need not link it, and a pass over memory larger than the near caches.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/planning/CostModel.h"
+
+#include <algorithm>
+#include <ctime>
+#include <dlfcn.h>
+#include <thread>
+#include <vector>
+
+namespace pipewright {
+
+/// Of the processor, for this thread: what other processes take meanwhile is
+/// not a property of the machine.
+static double threadSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return time.tv_sec + 1e-9 * time.tv_nsec;
+}
+
+/// The least time of a few runs.
+template <class Body>
+static double bestSeconds(int runs, Body body) {
+  double best = 1e9;
+  for (int run = 0; run < runs; ++run) {
+    double begin = threadSeconds();
+    body();
+    best = std::min(best, threadSeconds() - begin);
+  }
+  return best;
+}
+
+/// oneDNN, if it can be found, on one thread.
+static void *openLibrary() {
+  void *library = nullptr;
+  for (const char *name : {"libdnnl.so", "libdnnl.so.3", "libdnnl.so.2"})
+    if (!library)
+      library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return nullptr;
+  using SetThreads = void (*)(int);
+  if (auto setThreads = reinterpret_cast<SetThreads>(
+          dlsym(RTLD_DEFAULT, "omp_set_num_threads")))
+    setThreads(1);
+  else if (void *openmp = dlopen("libgomp.so.1", RTLD_NOW | RTLD_LOCAL))
+    if (auto inOpenmp =
+            reinterpret_cast<SetThreads>(dlsym(openmp, "omp_set_num_threads")))
+      inOpenmp(1);
+  return library;
+}
+
+/// Operations per second of one thread; 0 where the library lacks the function
+/// of that name, or the CPU what it needs.
+template <class Element>
+static double matmulRate(void *library, const char *function, Element one) {
+  using Gemm =
+      int (*)(char, char, int64_t, int64_t, int64_t, float, const Element *,
+              int64_t, const Element *, int64_t, float, float *, int64_t);
+  auto gemm =
+      library ? reinterpret_cast<Gemm>(dlsym(library, function)) : nullptr;
+  if (!gemm)
+    return 0;
+  constexpr int64_t m = 256, n = 512, k = 512;
+  std::vector<Element> a(m * k, one), b(k * n, one);
+  std::vector<float> c(m * n, 0.0f);
+  int status = 0;
+  double seconds = bestSeconds(5, [&] {
+    status |= gemm('N', 'N', m, n, k, 1.0f, a.data(), k, b.data(), n, 0.0f,
+                   c.data(), n);
+  });
+  return status ? 0 : 2.0 * m * n * k / seconds;
+}
+
+static double memoryRate() {
+  std::vector<float> from(1 << 20, 1.0f), to(1 << 20, 0.0f);
+  double seconds = bestSeconds(5, [&] {
+    for (size_t i = 0; i < from.size(); ++i)
+      to[i] += from[i] * 0.5f;
+  });
+  return 3.0 * sizeof(float) * from.size() / seconds;
+}
+
+MachineModel MachineModel::measure(Precision precision) {
+  MachineModel machine;
+  machine.cores = std::max(1u, std::thread::hardware_concurrency());
+  void *library = openLibrary();
+  if (double rate = matmulRate(library, "dnnl_sgemm", 1.0f); rate > 0) {
+    // Products of a model are smaller and less square than the probe's.
+    machine.matmulFlops = rate * 0.85;
+    machine.convolutionFlops = rate * 0.8;
+    machine.attentionFlops = rate * 0.25;
+  }
+  // The bits of 1 in bf16. Programs use another function, a little faster.
+  double rate =
+      precision == Precision::BF16
+          ? matmulRate<uint16_t>(library, "dnnl_gemm_bf16bf16f32", 0x3F80)
+          : 0;
+  if (rate > 0) {
+    machine.matmulFlops = rate;
+    machine.convolutionFlops = rate * 0.6;
+    machine.attentionFlops = rate * 0.3;
+  }
+  machine.bandwidth = memoryRate();
+  machine.linkBandwidth = machine.bandwidth / 3;
+  return machine;
+}
+
+} // namespace pipewright

@@ -1,0 +1,44 @@
+//===- MemoryPlanner.h - Offsets for buffers that live for a while *- C++
+//-*-===//
+//
+// Packs buffers whose lives are known intervals into one block of memory, as
+// pure code over plain data.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_PLANNING_MEMORYPLANNER_H
+#define PIPEWRIGHT_PASSES_PLANNING_MEMORYPLANNER_H
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace pipewright {
+
+/// A buffer that is in use from point `begin` to point `end`, both included.
+struct BufferLife {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t bytes = 0;
+};
+
+struct MemoryPlan {
+  /// Parallel to the lives; multiples of the alignment.
+  std::vector<int64_t> offsets;
+  /// The end of the highest buffer, not rounded.
+  int64_t bytes = 0;
+};
+
+/// No two buffers that are in use at the same point overlap. Large buffers are
+/// placed first, each into the smallest gap that it fits in; equal input gives
+/// equal output. Takes time in proportion to n times the buffers in use at a
+/// time.
+MemoryPlan planMemory(llvm::ArrayRef<BufferLife> lives, int64_t alignment);
+
+/// The most bytes in use at any one point: no plan can be smaller.
+int64_t leastBytes(llvm::ArrayRef<BufferLife> lives, int64_t alignment);
+
+} // namespace pipewright
+
+#endif // PIPEWRIGHT_PASSES_PLANNING_MEMORYPLANNER_H

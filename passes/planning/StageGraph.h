@@ -1,0 +1,54 @@
+//===- StageGraph.h - Where to cut a model into stages ----------*- C++ -*-===//
+//
+// The decision behind pipe-partition-stages as plain data: ops in their order,
+// what each costs and what flows between them go in, cut positions come out.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_PLANNING_STAGEGRAPH_H
+#define PIPEWRIGHT_PASSES_PLANNING_STAGEGRAPH_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace pipewright {
+
+struct StageGraph {
+  struct Node {
+    /// Paid wherever the node is.
+    double cost = 0;
+    /// Every stage has at least one layer.
+    bool isLayer = false;
+    /// Indices into `weightCosts`: paid once by each stage that reads them.
+    llvm::SmallVector<int32_t, 2> weights;
+  };
+  struct Value {
+    int32_t producer = 0;
+    /// The last node that reads the value.
+    int32_t lastUser = 0;
+    int64_t bytes = 0;
+  };
+
+  std::vector<Node> nodes;
+  std::vector<Value> values;
+  std::vector<double> weightCosts;
+
+  int64_t countLayers() const;
+
+  /// Element `p`: the bytes that cross a cut before node `p`.
+  std::vector<int64_t> crossingBytes() const;
+};
+
+/// The first node of each stage. Among all cuts whose most expensive stage
+/// costs at most `slack` (a share) more than the least possible, the one that
+/// the fewest bytes cross; then the cheaper, then the later cut.
+/// Fails when there are more stages than layers. Takes O(stages * nodes^2).
+llvm::Expected<llvm::SmallVector<int32_t>>
+cutIntoStages(const StageGraph &graph, int64_t stages, double slack = 0.05);
+
+} // namespace pipewright
+
+#endif // PIPEWRIGHT_PASSES_PLANNING_STAGEGRAPH_H

@@ -1,0 +1,252 @@
+//===- ArenaAccesses.cpp - What an op does to the arena -------------------===//
+//
+// See ArenaAccesses.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/step/ArenaAccesses.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+/// Joins ranges of the same space that touch or overlap.
+static void joinRanges(std::vector<BufferAttr> &ranges) {
+  auto key = [](BufferAttr of) {
+    return std::make_tuple(of.getSpace(), of.getIndex(), of.getOffset());
+  };
+  llvm::sort(ranges,
+             [&](BufferAttr a, BufferAttr b) { return key(a) < key(b); });
+  std::vector<BufferAttr> joined;
+  for (BufferAttr next : ranges) {
+    if (!joined.empty()) {
+      BufferAttr last = joined.back();
+      int64_t lastEnd = last.getOffset() + last.getBytes();
+      if (last.getSpace() == next.getSpace() &&
+          last.getIndex() == next.getIndex() && next.getOffset() <= lastEnd) {
+        int64_t end = std::max(lastEnd, next.getOffset() + next.getBytes());
+        joined.back() =
+            BufferAttr::get(next.getContext(), next.getSpace(), next.getIndex(),
+                            last.getOffset(), end - last.getOffset());
+        continue;
+      }
+    }
+    joined.push_back(next);
+  }
+  ranges = std::move(joined);
+}
+
+/// Every buffer that an attribute names.
+static void addBuffersOf(Attribute attribute,
+                         std::vector<BufferAttr> &buffers) {
+  attribute.walk([&](BufferAttr buffer) { buffers.push_back(buffer); });
+}
+
+PlaceOp ArenaAccesses::placeOf(FlatSymbolRefAttr weight, StringRef stage) {
+  for (auto place : arena.getBody()->getOps<PlaceOp>())
+    if (place.getWeightAttr() == weight && place.getStage() == stage)
+      return place;
+  return PlaceOp();
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+LogicalResult ArenaAccesses::addBodyOp(StageOp stage, Operation &op,
+                                       Accesses &accesses) {
+  // Reads of weights and views touch nothing; whoever uses them does.
+  if (isa<nn::ParameterOp, nn::ViewOpInterface, ReturnOp>(op))
+    return success();
+  for (Value operand : op.getOperands()) {
+    // What was added in place is part of the gradient already.
+    if (addedInPlace(rootOf(operand)))
+      continue;
+    BufferAttr buffer = bufferOf(operand);
+    if (!buffer)
+      return op.emitOpError("reads a value without '")
+             << PipeDialect::kBuffers << "'; run pipe-plan-memory";
+    accesses.reads.push_back(buffer);
+  }
+  for (Value result : op.getResults()) {
+    BufferAttr buffer = bufferOf(result);
+    if (!buffer)
+      return op.emitOpError("has no '")
+             << PipeDialect::kBuffers << "'; run pipe-plan-memory";
+    accesses.writes.push_back(buffer);
+  }
+  // Ops that name weights change them: gradients are added, states assigned.
+  op.getAttrDictionary().walk([&](FlatSymbolRefAttr symbol) {
+    PlaceOp place = placeOf(symbol, stage.getSymName());
+    if (!place)
+      return;
+    bool isGradient = isa<nn::AccumulateGradientOp>(op);
+    for (NamedAttribute attribute : place->getAttrs())
+      if ((attribute.getName() == place.getGradientAttrName()) == isGradient)
+        addBuffersOf(attribute.getValue(), accesses.writes);
+  });
+  return success();
+}
+
+FailureOr<const Accesses *> ArenaAccesses::bodyAccesses(StageOp stage,
+                                                        Operation *body) {
+  auto [known, isNew] = bodies.try_emplace(body);
+  Accesses &accesses = known->second;
+  if (!isNew)
+    return &accesses;
+  for (Operation &op : blockOf(body))
+    if (failed(addBodyOp(stage, op, accesses)))
+      return failure();
+  joinRanges(accesses.reads);
+  joinRanges(accesses.writes);
+  return &accesses;
+}
+
+//===----------------------------------------------------------------------===//
+// Tasks
+//===----------------------------------------------------------------------===//
+
+/// The bytes of the arena that a range means when `task` runs its body; null
+/// where they are not known.
+BufferAttr ArenaAccesses::resolve(TaskOp task, BufferAttr buffer) const {
+  auto within = [&](BufferAttr base) {
+    if (!base)
+      return base;
+    return BufferAttr::get(task.getContext(), BufferSpace::arena,
+                           base.getOffset() + buffer.getOffset(),
+                           buffer.getBytes());
+  };
+  auto number = static_cast<size_t>(buffer.getIndex());
+  auto isStash = [&](Value value) {
+    return buffer.getIndex() == kForwardStash
+               ? isa<StashType>(value.getType())
+               : isa<HandoverType>(value.getType());
+  };
+  switch (buffer.getSpace()) {
+  case BufferSpace::arena:
+    return buffer;
+  case BufferSpace::input:
+    return number < task->getNumOperands()
+               ? within(places.lookup(task->getOperand(number)))
+               : BufferAttr();
+  case BufferSpace::output:
+    return number < task->getNumResults()
+               ? within(places.lookup(task->getResult(number)))
+               : BufferAttr();
+  case BufferSpace::stash:
+    for (ValueRange values :
+         {ValueRange(task->getOperands()), ValueRange(task->getResults())})
+      for (Value value : values)
+        if (isStash(value))
+          return within(places.lookup(value));
+    return BufferAttr();
+  case BufferSpace::weights:
+    return within(task.getWeightsAttr());
+  }
+  llvm_unreachable("all spaces are listed");
+}
+
+/// What its optimizer updates and works with, and the place where it keeps the
+/// old version.
+void ArenaAccesses::addUpdate(TaskOp task, Accesses &accesses) {
+  for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
+    if (optimizer.getStage() != task.getStage())
+      continue;
+    for (NamedAttribute attribute : optimizer->getAttrs())
+      if (attribute.getName() != optimizer.getVersionsAttrName())
+        addBuffersOf(attribute.getValue(), accesses.writes);
+  }
+  if (task.getWeightsAttr())
+    accesses.writes.push_back(task.getWeightsAttr());
+}
+
+LogicalResult ArenaAccesses::addTask(TaskOp task, Accesses &accesses) {
+  if (task.getKind() == TaskKind::update) {
+    addUpdate(task, accesses);
+    return success();
+  }
+  StageOp stage = stages[stages.numberOf(task.getStage())];
+  FailureOr<const Accesses *> body =
+      bodyAccesses(stage, stage.bodyOf(task.getKind()));
+  if (failed(body))
+    return failure();
+  auto add = [&](const std::vector<BufferAttr> &from,
+                 std::vector<BufferAttr> &to) {
+    for (BufferAttr buffer : from) {
+      BufferAttr resolved = resolve(task, buffer);
+      if (!resolved)
+        return failure();
+      to.push_back(resolved);
+    }
+    return success();
+  };
+  if (failed(add((*body)->reads, accesses.reads)) ||
+      failed(add((*body)->writes, accesses.writes)))
+    return task.emitOpError("has no bytes for what its body uses; run "
+                            "pipe-plan-memory");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+LogicalResult ArenaAccesses::place(Operation *op) {
+  if (auto wait = dyn_cast<WaitReceiveOp>(op)) {
+    places[wait.getResult()] = places.lookup(wait.getPending());
+    return success();
+  }
+  SmallVector<Value> placed;
+  for (Value result : op->getResults())
+    if (isa<InputOp, TaskOp, PostReceiveOp, GradientOfOp, WeightOfOp>(op) &&
+        !isa<GradientType, UpdatedType>(result.getType()))
+      placed.push_back(result);
+  auto buffers = op->getAttrOfType<ArrayAttr>("buffers");
+  if (placed.size() != (buffers ? buffers.size() : 0))
+    return op->emitOpError("expects ")
+           << placed.size() << " buffers; run pipe-plan-memory";
+  if (buffers)
+    for (auto [value, buffer] :
+         llvm::zip(placed, buffers.getAsRange<BufferAttr>()))
+      places[value] = buffer;
+  return success();
+}
+
+FailureOr<Accesses> ArenaAccesses::of(Operation *op) {
+  if (failed(place(op)))
+    return failure();
+  Accesses accesses;
+  auto read = [&](Value value) -> LogicalResult {
+    BufferAttr buffer = places.lookup(value);
+    if (!buffer)
+      return op->emitOpError("uses ") << value << ", which has no buffer";
+    accesses.reads.push_back(buffer);
+    return success();
+  };
+  if (isa<InputOp, PostReceiveOp>(op)) {
+    accesses.writes.push_back(places.at(op->getResult(0)));
+  } else if (auto task = dyn_cast<TaskOp>(op)) {
+    if (failed(addTask(task, accesses)))
+      return failure();
+  } else if (auto post = dyn_cast<PostSendOp>(op)) {
+    if (failed(read(post.getValue())))
+      return failure();
+  } else if (auto add = dyn_cast<AddGradientOp>(op)) {
+    PlaceOp place = placeOf(add.getWeightAttr(), add.getStage());
+    if (failed(read(add.getAddend())))
+      return failure();
+    if (!place || !place.getGradient())
+      return op->emitOpError("adds to a gradient that has no place");
+    accesses.writes.push_back(*place.getGradient());
+  } else if (auto set = dyn_cast<SetWeightOp>(op)) {
+    PlaceOp place = placeOf(set.getWeightAttr(), set.getStage());
+    if (failed(read(set.getValue())))
+      return failure();
+    if (!place)
+      return op->emitOpError("sets a weight that has no place");
+    addBuffersOf(place->getAttrDictionary(), accesses.writes);
+  }
+  return accesses;
+}

@@ -1,0 +1,55 @@
+//===- ArenaAccesses.h - What an op does to the arena -----------*- C++ -*-===//
+//
+// The bytes that each op of a planned rank program reads and writes, those of
+// a task being what the ops of its body do.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_STEP_ARENAACCESSES_H
+#define PIPEWRIGHT_PASSES_STEP_ARENAACCESSES_H
+
+#include "passes/planning/StreamPlanner.h"
+#include "passes/step/BodyBuffers.h"
+#include "passes/step/Stages.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace pipewright::pipe {
+
+/// Ranges of any space, or of the arena.
+struct Accesses {
+  std::vector<BufferAttr> reads, writes;
+};
+
+/// Of one rank's program. Its ops are asked in their order.
+class ArenaAccesses {
+public:
+  ArenaAccesses(const Stages &stages, ArenaOp arena)
+      : stages(stages), arena(arena) {}
+
+  /// Ranges of the arena; a transfer's are in use until it is over. Fails, with
+  /// a diagnostic, where buffers are missing.
+  mlir::FailureOr<Accesses> of(mlir::Operation *op);
+
+private:
+  mlir::LogicalResult addTask(TaskOp task, Accesses &accesses);
+  void addUpdate(TaskOp task, Accesses &accesses);
+  mlir::FailureOr<const Accesses *> bodyAccesses(StageOp stage,
+                                                 mlir::Operation *body);
+  mlir::LogicalResult addBodyOp(StageOp stage, mlir::Operation &op,
+                                Accesses &accesses);
+  PlaceOp placeOf(mlir::FlatSymbolRefAttr weight, llvm::StringRef stage);
+  /// Notes where the results of an op lie.
+  mlir::LogicalResult place(mlir::Operation *op);
+  BufferAttr resolve(TaskOp task, BufferAttr buffer) const;
+
+  const Stages &stages;
+  ArenaOp arena;
+  llvm::DenseMap<mlir::Value, BufferAttr> places;
+  /// By body; joined where they touch.
+  llvm::DenseMap<mlir::Operation *, Accesses> bodies;
+};
+
+} // namespace pipewright::pipe
+
+#endif // PIPEWRIGHT_PASSES_STEP_ARENAACCESSES_H

@@ -1,0 +1,127 @@
+//===- BodyBuffers.cpp - Where a stage body finds its values --------------===//
+//
+// See BodyBuffers.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/step/BodyBuffers.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+StashLayout::StashLayout(ValueRange fields) {
+  for (Value value : fields) {
+    int64_t offset = alignedSize(bytes);
+    offsets.push_back(offset);
+    bytes = offset + bytesOf(value);
+  }
+}
+
+StashLayout::StashLayout(StageOp stage)
+    : StashLayout(ValueRange(stage.getForward().getReturn().getStash())) {}
+
+StashLayout::StashLayout(StageOp stage, Type type)
+    : StashLayout(isa<HandoverType>(type)
+                      ? stage.getHandover()
+                      : stage.getForward().getReturn().getStash()) {}
+
+int64_t pipewright::pipe::stashFilledBy(Operation *body) {
+  return isa<InputGradientOp>(body) ? kHandover : kForwardStash;
+}
+
+SmallVector<Operation *>
+pipewright::pipe::bodiesRunBy(StageOp stage, ArrayRef<RankOp> programs) {
+  llvm::DenseSet<Operation *> run;
+  for (RankOp program : programs)
+    for (auto task : program.getBody()->getOps<TaskOp>())
+      if (task.getStage() == stage.getSymName())
+        run.insert(stage.bodyOf(task.getKind()));
+  SmallVector<Operation *> bodies;
+  for (Operation &body : *stage.getBody())
+    if (run.contains(&body))
+      bodies.push_back(&body);
+  return bodies;
+}
+
+SmallVector<BufferAttr> pipewright::pipe::argumentBuffers(Operation *body) {
+  MLIRContext *context = body->getContext();
+  Block::BlockArgListType arguments = blockOf(body).getArguments();
+  SmallVector<BufferAttr> buffers;
+  int64_t operand = 0;
+  auto addInputs = [&](size_t count) {
+    for (BlockArgument argument : arguments.slice(buffers.size(), count))
+      buffers.push_back(BufferAttr::get(context, BufferSpace::input, operand++,
+                                        /*offset=*/0, bytesOf(argument)));
+  };
+  auto gradient = dyn_cast<GradientBodyInterface>(body);
+  if (!gradient) {
+    addInputs(arguments.size());
+    return buffers;
+  }
+
+  // Saved values, the stash as one operand, gradients, the handover as one.
+  auto stage = cast<StageOp>(body->getParentOp());
+  auto addField = [&](int64_t stash, int64_t offset) {
+    int64_t bytes = bytesOf(arguments[buffers.size()]);
+    buffers.push_back(
+        BufferAttr::get(context, BufferSpace::stash, stash, offset, bytes));
+  };
+  addInputs(gradient.getInputs().size() + gradient.getOutputs().size());
+  StashLayout stash(stage), handover(stage.getHandover());
+  for (int64_t field : gradient.getStashFields())
+    addField(kForwardStash, stash.offsets[field]);
+  operand += !gradient.getStashFields().empty();
+  addInputs(gradient.getGradientsOf().size());
+  if (gradient.takesHandover())
+    for (int64_t offset : handover.offsets)
+      addField(kHandover, offset);
+  return buffers;
+}
+
+BufferAttr pipewright::pipe::bufferOf(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argumentBuffers(
+        argument.getOwner()->getParentOp())[argument.getArgNumber()];
+  auto result = cast<OpResult>(value);
+  auto buffers =
+      result.getOwner()->getAttrOfType<ArrayAttr>(PipeDialect::kBuffers);
+  if (!buffers || buffers.size() <= result.getResultNumber())
+    return BufferAttr();
+  return cast<BufferAttr>(buffers[result.getResultNumber()]);
+}
+
+Value pipewright::pipe::rootOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<nn::ViewOpInterface>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+static bool addsByItself(Value product) {
+  Operation *op = product.getDefiningOp();
+  if (!isa_and_present<nn::LaunchOp>(op))
+    return isa_and_present<nn::MatmulOp, nn::ConvBackwardWeightOp,
+                           nn::EmbeddingBackwardOp>(op);
+  auto added = op->getAttrOfType<DenseI64ArrayAttr>(kAddedResults);
+  return added && llvm::is_contained(added.asArrayRef(),
+                                     cast<OpResult>(product).getResultNumber());
+}
+
+nn::AccumulateGradientOp pipewright::pipe::addedInPlace(Value product) {
+  if (!addsByItself(product))
+    return {};
+  while (product.hasOneUse()) {
+    Operation *user = *product.user_begin();
+    if (auto sum = dyn_cast<nn::AccumulateGradientOp>(user))
+      return sum;
+    if (!isa<nn::ViewOpInterface>(user))
+      return {};
+    product = user->getResult(0);
+  }
+  return {};
+}

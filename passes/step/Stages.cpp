@@ -1,0 +1,289 @@
+//===- Stages.cpp - What passes ask about all stages of a module ----------===//
+//
+// One walk over the stages. See Stages.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/step/Stages.h"
+#include "passes/planning/CostModel.h"
+#include "passes/step/TaskTimes.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+FailureOr<Stages> Stages::read(ModuleOp module) {
+  Stages stages;
+  for (StageOp stage : module.getOps<StageOp>()) {
+    stages.numbers[stage.getSymName()] = stages.ops.size();
+    stages.ops.push_back(stage);
+  }
+  if (failed(stages.readCopies()) ||
+      failed(verifyTaskTimes(module, stages.size() / stages.copies())) ||
+      failed(stages.readLinks(&StageOp::getForward, StepMode::train)) ||
+      failed(stages.readLinks(&StageOp::getEvaluate, StepMode::evaluate)) ||
+      failed(stages.readWeights(module)))
+    return failure();
+  return stages;
+}
+
+int32_t Stages::numberOf(StringRef name) const {
+  auto found = numbers.find(name);
+  return found == numbers.end() ? -1 : found->second;
+}
+
+int64_t Stages::linkInto(int32_t stage, int64_t argument, StepMode mode) const {
+  for (auto [number, link] : llvm::enumerate(links(mode)))
+    if (link.to == stage && link.argument == argument)
+      return number;
+  return -1;
+}
+
+int64_t Stages::linkOutOf(int32_t stage, int64_t result, StepMode mode) const {
+  for (auto [number, link] : llvm::enumerate(links(mode)))
+    if (link.from == stage && link.result == result)
+      return number;
+  return -1;
+}
+
+/// The second copy stands behind the first, in the same order.
+LogicalResult Stages::readCopies() {
+  auto isMirror = [](StageOp stage) {
+    return stage.getMirrorsAttr() != nullptr;
+  };
+  auto count = static_cast<int32_t>(llvm::count_if(ops, isMirror));
+  if (count == 0)
+    return success();
+  numCopies = 2;
+  for (int32_t stage = 0; stage < size(); ++stage) {
+    StageOp op = ops[stage];
+    if (2 * count != size() || isMirror(op) != (stage >= count))
+      return op.emitOpError("expects the second copy of the model behind the "
+                            "first, but ")
+             << count << " of " << size() << " stages mirror others";
+    if (isMirror(op) && numberOf(op.getMirrorsAttr()) != stage - count)
+      return op.emitOpError("expects to mirror '@")
+             << ops[stage - count].getSymName() << "', but got "
+             << op.getMirrorsAttr();
+  }
+  return success();
+}
+
+template <typename Body>
+LogicalResult Stages::readLinks(Body (StageOp::*bodyOf)(), StepMode mode) {
+  for (int32_t to = 0; to < size(); ++to) {
+    Body body = (ops[to].*bodyOf)();
+    if (!body)
+      continue;
+    for (auto [argument, source] : llvm::enumerate(body.getSources())) {
+      auto output = dyn_cast<OutputAttr>(source);
+      if (!output)
+        continue;
+      int32_t from = numberOf(output.getStage());
+      Body producer = from < 0 || from >= to ? Body() : (ops[from].*bodyOf)();
+      if (!producer)
+        return body.emitOpError("expects source ")
+               << argument << " to be a result of an earlier stage, but got "
+               << output.getStage();
+      OperandRange results = producer.getReturn().getValues();
+      auto count = static_cast<int64_t>(results.size());
+      if (output.getIndex() < 0 || output.getIndex() >= count)
+        return body.emitOpError("names result ")
+               << output.getIndex() << " of stage " << output.getStage()
+               << ", which has " << count;
+      Type produced = results[output.getIndex()].getType();
+      Type consumed = body.getBody()->getArgument(argument).getType();
+      if (produced != consumed)
+        return body.emitOpError("takes argument ")
+               << argument << " as " << consumed << ", but stage "
+               << output.getStage() << " returns " << produced;
+      if (linkOutOf(from, output.getIndex(), mode) >= 0)
+        return body.emitOpError("is another consumer of result ")
+               << output.getIndex() << " of stage " << output.getStage()
+               << "; a result has exactly one";
+      StageLink link{from,
+                     to,
+                     output.getIndex(),
+                     static_cast<int64_t>(argument),
+                     byteSize(cast<RankedTensorType>(produced)),
+                     /*gradientResult=*/-1};
+      if (mode == StepMode::train)
+        findGradient(link);
+      allLinks[static_cast<size_t>(mode)].push_back(link);
+    }
+  }
+  return success();
+}
+
+void Stages::findGradient(StageLink &link) const {
+  BackwardOp taker = ops[link.from].getBackward();
+  BackwardOp giver = ops[link.to].getBackward();
+  if (!taker || !giver ||
+      !llvm::is_contained(taker.getGradientsOf(), link.result))
+    return;
+  auto given = llvm::find(giver.getInputGradients(), link.argument);
+  if (given != giver.getInputGradients().end())
+    link.gradientResult = given - giver.getInputGradients().begin();
+}
+
+LogicalResult Stages::readWeights(ModuleOp module) {
+  llvm::MapVector<StringAttr, WeightCopies> known;
+  for (auto weight : module.getOps<nn::WeightOp>())
+    known[weight.getSymNameAttr()].weight = weight;
+  withGradients.assign(size(), false);
+  withUpdate.assign(size(), false);
+
+  for (int32_t stage = 0; stage < size(); ++stage) {
+    llvm::SmallSet<StringAttr, 16> trained;
+    ops[stage].walk([&](Operation *op) {
+      op->getAttrDictionary().walk([&](FlatSymbolRefAttr symbol) {
+        auto found = known.find(symbol.getAttr());
+        if (found == known.end())
+          return;
+        WeightCopies &copies = found->second;
+        if (copies.stages.empty() || copies.stages.back() != stage) {
+          copies.stages.push_back(stage);
+          copies.trained.push_back(false);
+        }
+        copies.trained.back() |= isa<nn::AccumulateGradientOp>(op);
+      });
+    });
+  }
+
+  for (auto &[name, copies] : known) {
+    if (copies.stages.empty())
+      continue;
+    bool allTrained = llvm::all_of(copies.trained, [](bool t) { return t; });
+    bool noneTrained = llvm::none_of(copies.trained, [](bool t) { return t; });
+    // A copy without a gradient would have to follow the trained one.
+    if (!allTrained && !noneTrained)
+      return copies.weight.emitOpError(
+          "is trained in some of the stages that use it and not in others, "
+          "which is not supported");
+    if (copies.weight.getRole() == nn::WeightRole::State &&
+        copies.stages.size() > 1)
+      return copies.weight.emitOpError("is a state that ")
+             << copies.stages.size()
+             << " stages use, but only one stage can write it";
+    for (int32_t stage : copies.stages) {
+      withGradients[stage] = withGradients[stage] || allTrained;
+      withUpdate[stage] = withUpdate[stage] || copies.isUpdatedIn(stage);
+    }
+    allWeights.push_back(std::move(copies));
+  }
+  return success();
+}
+
+LogicalResult Stages::refuseTiedWeights() const {
+  for (const WeightCopies &copies : allWeights)
+    if (copies.isTied())
+      return copies.weight.emitOpError("is used by ")
+             << copies.stages.size() << " stages, which schedules with stale "
+             << "weights do not allow: their copies would differ; use another "
+             << "schedule, or another number of stages";
+  return success();
+}
+
+std::vector<schedules::StageEdge> Stages::edges(StepMode mode) const {
+  std::vector<schedules::StageEdge> edges;
+  for (const StageLink &link : links(mode))
+    edges.push_back({link.from, link.to, link.bytes, link.gradientResult >= 0});
+  return edges;
+}
+
+/// Arithmetic at 50 GFLOP/s plus memory traffic at 10 GB/s: a CPU core. Only
+/// the ratios between stages matter here.
+static double secondsOf(Operation *body) {
+  if (!body)
+    return 0;
+  double flops = 0, bytes = 0;
+  body->walk([&](Operation *op) {
+    if (auto cost = dyn_cast<nn::CostOpInterface>(op))
+      flops += cost.getFlops();
+    if (isa<nn::ViewOpInterface>(op))
+      return;
+    for (Type type : op->getResultTypes())
+      if (auto tensor = dyn_cast<RankedTensorType>(type))
+        bytes += 3 * byteSize(tensor);
+  });
+  return flops / 50e9 + bytes / 10e9;
+}
+
+schedules::TaskCosts Stages::costs(StepMode mode) const {
+  // Never zero: a task that takes no time has no place in a timeline.
+  constexpr double least = 1e-7;
+  schedules::TaskCosts costs;
+  for (StageOp stage : ops) {
+    schedules::StageCosts each;
+    if (mode == StepMode::train) {
+      each.forward = std::max(least, secondsOf(stage.getForward()));
+      each.backward = std::max(least, secondsOf(stage.getBackward()));
+      each.inputGradient = each.weightGradient =
+          std::max(least, each.backward / 2);
+      if (stage.getInputGradient()) {
+        each.inputGradient =
+            std::max(least, secondsOf(stage.getInputGradient()));
+        each.weightGradient =
+            std::max(least, secondsOf(stage.getWeightGradient()));
+      }
+      each.recompute = each.forward;
+      countKeptBytes(stage, each);
+    } else {
+      each.forward = std::max(least, secondsOf(stage.getEvaluate()));
+      each.backward = least;
+    }
+    costs.stages.push_back(each);
+  }
+  costs.linkLatency = 5e-6;
+  costs.linkBandwidth = 5e9;
+  if (mode == StepMode::train && !ops.empty()) {
+    StageOp first = ops.front();
+    applyTaskTimes(first->getParentOfType<ModuleOp>(), costs);
+  }
+  return costs;
+}
+
+FailureOr<SmallVector<int32_t>> Stages::ranks() const {
+  SmallVector<int32_t> ranks;
+  for (StageOp stage : ops) {
+    if (!stage.getRank())
+      return stage.emitOpError("expects a rank; run pipe-schedule first");
+    ranks.push_back(static_cast<int32_t>(*stage.getRank()));
+  }
+  return ranks;
+}
+
+FailureOr<int64_t> pipewright::pipe::microBatchesOf(ModuleOp module) {
+  auto number = module->getAttrOfType<IntegerAttr>(PipeDialect::kMicroBatches);
+  if (!number)
+    return module.emitError("expects the module to have the attribute '")
+           << PipeDialect::kMicroBatches << "'";
+  return number.getInt();
+}
+
+int64_t pipewright::pipe::updatesOf(ModuleOp module) {
+  auto number = module->getAttrOfType<IntegerAttr>(PipeDialect::kUpdates);
+  return number ? number.getInt() : 1;
+}
+
+schedules::TaskKind pipewright::pipe::scheduleKindOf(TaskKind kind) {
+  switch (kind) {
+  case TaskKind::forward:
+  case TaskKind::evaluate:
+    return schedules::TaskKind::Forward;
+  case TaskKind::backward:
+    return schedules::TaskKind::Backward;
+  case TaskKind::input_gradient:
+    return schedules::TaskKind::InputGradient;
+  case TaskKind::weight_gradient:
+    return schedules::TaskKind::WeightGradient;
+  case TaskKind::recompute:
+    return schedules::TaskKind::Recompute;
+  case TaskKind::update:
+    return schedules::TaskKind::Update;
+  }
+  llvm_unreachable("all kinds of tasks are covered");
+}

@@ -1,0 +1,151 @@
+//===- Stages.h - What passes ask about all stages of a module --*- C++ -*-===//
+//
+// Stages by number, the tensors between them, and who holds which weight. Read
+// from the IR anew by every pass that asks; nothing is cached across passes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_STEP_STAGES_H
+#define PIPEWRIGHT_PASSES_STEP_STAGES_H
+
+#include "dialects/nn/NNOps.h"
+#include "dialects/pipe/PipeDialect.h"
+#include "passes/schedules/Schedule.h"
+#include "passes/schedules/Simulator.h"
+
+#include "llvm/ADT/StringMap.h"
+
+namespace pipewright::pipe {
+
+/// A tensor that the forward of one stage hands to that of another.
+struct StageLink {
+  int32_t from = 0;
+  int32_t to = 0;
+  /// The result of `from`'s forward and the argument of `to`'s.
+  int64_t result = 0;
+  int64_t argument = 0;
+  int64_t bytes = 0;
+  /// Which result of `to`'s backward is the gradient that `from`'s backward
+  /// reads; -1 where none flows back.
+  int64_t gradientResult = -1;
+};
+
+/// A weight and the stages that hold a copy of it, ascending.
+struct WeightCopies {
+  /// A handle; its accessors are not const.
+  mutable nn::WeightOp weight;
+  llvm::SmallVector<int32_t> stages;
+  /// Parallel to `stages`: whether the stage's backward adds to its gradient.
+  llvm::SmallVector<bool> trained;
+
+  /// The stage whose copy the optimizer updates and that is saved.
+  int32_t owner() const { return stages.front(); }
+  /// Whether each stage gets the gradients of all and updates its own copy, in
+  /// place of the owner for all (pipe-all-reduce-tied-weights).
+  bool isAllReduced() const {
+    return weight->hasAttr(PipeDialect::kAllReduced);
+  }
+  /// Whether the optimizer of `stage`, one of `stages`, updates its copy.
+  bool isUpdatedIn(int32_t stage) const {
+    return isTrained() && (stage == owner() || isAllReduced());
+  }
+  bool isTrained() const { return !trained.empty() && trained.front(); }
+  bool isTied() const { return isTrained() && stages.size() > 1; }
+};
+
+class Stages {
+public:
+  /// Fails, with a diagnostic, where sources name what is not there or a
+  /// forward result has several consumers.
+  static mlir::FailureOr<Stages> read(mlir::ModuleOp module);
+
+  /// All copies of the model counted.
+  int32_t size() const { return ops.size(); }
+  /// Copies of the model, 1 or 2. With two, stage s + size()/2 mirrors stage s.
+  int64_t copies() const { return numCopies; }
+  /// Whether a stage trains on a micro-batch, of `microBatches`: the first half
+  /// of them goes through the first copy. Evaluation uses the first copy only.
+  bool runs(int32_t stage, int64_t microBatch, int64_t microBatches) const {
+    return numCopies == 1 ||
+           microBatch * numCopies / microBatches == stage * numCopies / size();
+  }
+  StageOp operator[](int32_t stage) const { return ops[stage]; }
+  /// -1 where the module has no such stage.
+  int32_t numberOf(llvm::StringRef name) const;
+  int32_t numberOf(mlir::FlatSymbolRefAttr name) const {
+    return numberOf(name.getValue());
+  }
+  mlir::FlatSymbolRefAttr nameOf(int32_t stage) const {
+    return mlir::FlatSymbolRefAttr::get(ops[stage].getSymNameAttr());
+  }
+
+  /// By receiving stage, then by argument. Evaluation may have links that
+  /// training has not.
+  llvm::ArrayRef<StageLink> links(StepMode mode = StepMode::train) const {
+    return allLinks[static_cast<size_t>(mode)];
+  }
+  /// The number of the link into an argument of a stage's forward (or
+  /// evaluate), -1 for model inputs.
+  int64_t linkInto(int32_t stage, int64_t argument,
+                   StepMode mode = StepMode::train) const;
+  /// The number of the link that consumes a result, -1 if none does.
+  int64_t linkOutOf(int32_t stage, int64_t result,
+                    StepMode mode = StepMode::train) const;
+
+  /// In the order of their declarations; unused weights are not listed.
+  llvm::ArrayRef<WeightCopies> weights() const { return allWeights; }
+  /// Whether the backward of a stage adds to the gradient of any weight.
+  bool hasGradients(int32_t stage) const { return withGradients[stage]; }
+  /// Whether the optimizer of a stage has any weight to update.
+  bool hasUpdate(int32_t stage) const { return withUpdate[stage]; }
+  bool hasStash(int32_t stage) const {
+    return !ops[stage].getForward().getReturn().getStash().empty();
+  }
+  bool hasTiedWeights() const {
+    return llvm::any_of(allWeights,
+                        [](const WeightCopies &w) { return w.isTied(); });
+  }
+
+  /// For schedules with stale weights; fails, with a diagnostic, where a weight
+  /// is tied. It would have to be sent to its replicas after every update, and
+  /// their gradients back before it, between tasks of ranks that do not wait.
+  mlir::LogicalResult refuseTiedWeights() const;
+
+  /// The links as `passes/schedules` wants them, in the same order.
+  std::vector<schedules::StageEdge> edges(StepMode mode) const;
+  /// An estimate from operation counts and bytes, good enough to order
+  /// messages by; measured times where the module has them.
+  schedules::TaskCosts costs(StepMode mode) const;
+  /// The rank of each stage; fails where one has none.
+  mlir::FailureOr<llvm::SmallVector<int32_t>> ranks() const;
+
+private:
+  mlir::LogicalResult readCopies();
+  template <typename Body>
+  mlir::LogicalResult readLinks(Body (StageOp::*bodyOf)(), StepMode mode);
+  void findGradient(StageLink &link) const;
+  mlir::LogicalResult readWeights(mlir::ModuleOp module);
+
+  /// Handles; their accessors are not const.
+  mutable llvm::SmallVector<StageOp> ops;
+  llvm::StringMap<int32_t> numbers;
+  int64_t numCopies = 1;
+  /// By mode; sorted as `links` says.
+  std::vector<StageLink> allLinks[2];
+  std::vector<WeightCopies> allWeights;
+  llvm::SmallVector<bool> withGradients, withUpdate;
+};
+
+/// M of a module; fails, with a diagnostic, where the attribute is missing.
+mlir::FailureOr<int64_t> microBatchesOf(mlir::ModuleOp module);
+
+/// Updates of the weights in one step; 1 unless the module says otherwise.
+int64_t updatesOf(mlir::ModuleOp module);
+
+/// The kind under which the schedules folder knows a task; evaluation counts
+/// as forward.
+schedules::TaskKind scheduleKindOf(TaskKind kind);
+
+} // namespace pipewright::pipe
+
+#endif // PIPEWRIGHT_PASSES_STEP_STAGES_H

@@ -1,0 +1,234 @@
+//===- Attention.cpp - Attention in row blocks ----------------------------===//
+//
+// One block is 64 query rows by all columns that they may see: small enough
+// for the cache, large enough for the matrix products. Blocks of one head run
+// in order, heads are shared out to threads, so sums have one fixed order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cpu/Attention.h"
+#include "runtime/core/Error.h"
+#include "runtime/cpu/AttentionBFloat16.h"
+#include "runtime/cpu/AttentionRows.h"
+#include "runtime/cpu/Parallel.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <dnnl.h>
+
+using namespace pipewright::runtime;
+
+namespace {
+
+constexpr int64_t blockRows = attentionBlockRows;
+
+/// Room for each thread: blocks of scores and of their gradients, and one row
+/// of factors.
+class AttentionScratch : public LibraryState {
+public:
+  ~AttentionScratch() override { std::free(memory); }
+
+  float *blocks(Rank &rank, int64_t perThread) {
+    const int64_t bytes =
+        rank.threads() * perThread * static_cast<int64_t>(sizeof(float));
+    if (bytes > size) {
+      std::free(memory);
+      memory = static_cast<float *>(std::aligned_alloc(64, bytes));
+      if (!memory)
+        fail("cannot allocate ", bytes, " bytes for attention blocks");
+      // Padding is computed on too: it must hold numbers.
+      std::memset(memory, 0, bytes);
+      rank.countScratch(bytes - size);
+      size = bytes;
+    }
+    return memory;
+  }
+
+private:
+  float *memory = nullptr;
+  int64_t size = 0;
+};
+
+/// The operands of one head and one thread's scratch.
+struct Head {
+  const AttentionShape &shape;
+  int64_t columns;
+  /// Distance between rows of a block: whole vectors.
+  int64_t leading;
+  AttentionRows rows;
+  const float *q, *k, *v;
+  float *scores, *gradients;
+};
+
+} // namespace
+
+static int64_t leadingOf(const AttentionShape &shape) {
+  const int64_t leading = wholeVectors(columnsOf(shape));
+  // Rows a power of two apart fall into the same cache sets.
+  return leading % 256 == 0 ? leading + vectorLanes : leading;
+}
+
+/// What backward needs; forward needs less. Whole vectors.
+static int64_t floatsPerThread(const AttentionShape &s) {
+  return (2 * blockRows + 1) * leadingOf(s);
+}
+
+static void product(char ta, char tb, int64_t m, int64_t n, int64_t k,
+                    float alpha, const float *a, int64_t lda, const float *b,
+                    int64_t ldb, float beta, float *c, int64_t ldc) {
+  if (dnnl_sgemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) !=
+      dnnl_success)
+    fail("dnnl_sgemm failed in attention");
+}
+
+/// Scaled and masked scores of the rows [first, first + rows); whatever lies
+/// behind the last visible column becomes -inf.
+static void computeScores(const Head &head, int64_t first, int64_t rows,
+                          int64_t visible) {
+  const AttentionShape &s = head.shape;
+  product('N', 'T', rows, visible, s.depth, s.scale, head.q + first * s.depth,
+          s.depth, head.k, s.depth, 0, head.scores, head.leading);
+  for (int64_t r = 0; r < rows; ++r)
+    head.rows.mask(head.scores + r * head.leading, first + r, visible);
+}
+
+static void forwardHead(const Head &head, float *o, RowStats *stats) {
+  const AttentionShape &s = head.shape;
+  for (int64_t first = 0; first < s.rows; first += blockRows) {
+    const int64_t rows = std::min(blockRows, s.rows - first);
+    const int64_t visible =
+        s.causal ? std::min(head.columns, first + rows) : head.columns;
+    computeScores(head, first, rows, visible);
+    float inverse[blockRows];
+    for (int64_t r = 0; r < rows; ++r) {
+      stats[first + r] = head.rows.exponentiate(head.scores + r * head.leading,
+                                                first + r, visible);
+      inverse[r] = stats[first + r].inverse;
+    }
+    float *out = o + first * s.depth;
+    product('N', 'N', rows, s.depth, visible, 1, head.scores, head.leading,
+            head.v, s.depth, 0, out, s.depth);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t d = 0; d < s.depth; ++d)
+        out[r * s.depth + d] *= inverse[r];
+  }
+}
+
+static void backwardHead(const Head &head, const float *dO, const float *o,
+                         const RowStats *stats, float *dq, float *dk,
+                         float *dv) {
+  const AttentionShape &s = head.shape;
+  const int64_t keyBytes =
+      head.columns * s.depth * static_cast<int64_t>(sizeof(float));
+  std::memset(dk, 0, keyBytes);
+  std::memset(dv, 0, keyBytes);
+  for (int64_t first = 0; first < s.rows; first += blockRows) {
+    const int64_t rows = std::min(blockRows, s.rows - first);
+    const int64_t visible =
+        s.causal ? std::min(head.columns, first + rows) : head.columns;
+    const int64_t padded = wholeVectors(visible);
+    const float *dOut = dO + first * s.depth;
+    computeScores(head, first, rows, visible);
+    product('N', 'T', rows, visible, s.depth, 1, dOut, s.depth, head.v, s.depth,
+            0, head.gradients, head.leading);
+    for (int64_t r = 0; r < rows; ++r) {
+      float *gradient = head.gradients + r * head.leading;
+      for (int64_t c = visible; c < padded; ++c)
+        gradient[c] = 0;
+      const int64_t row = first + r;
+      const float mean = dot(dO + row * s.depth, o + row * s.depth, s.depth);
+      head.rows.differentiate(head.scores + r * head.leading, gradient, row,
+                              visible, stats[row], mean);
+    }
+    product('T', 'N', visible, s.depth, rows, 1, head.scores, head.leading,
+            dOut, s.depth, 1, dv, s.depth);
+    product('N', 'N', rows, s.depth, visible, 1, head.gradients, head.leading,
+            head.k, s.depth, 0, dq + first * s.depth, s.depth);
+    product('T', 'N', visible, s.depth, rows, 1, head.gradients, head.leading,
+            head.q + first * s.depth, s.depth, 1, dk, s.depth);
+  }
+}
+
+void pipewright::runtime::prepareAttention(Rank &rank,
+                                           const AttentionShape &shape) {
+  if (shape.inputStride || shape.outputStride)
+    fail("attention on a CPU expects dense operands, heads before rows, but "
+         "got strides of ",
+         shape.inputStride, " and ", shape.outputStride,
+         " elements: compile without nn-pack-attention");
+  if (shape.type == ElementType::BF16)
+    prepareAttentionBFloat16(rank, shape);
+  else
+    rank.library<AttentionScratch>().blocks(rank, floatsPerThread(shape));
+}
+
+/// Calls body(head, number, row offset, key offset) for every head; the
+/// offsets are where the head's rows begin in q-like and k-like tensors.
+template <class Body>
+static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
+                     Buffer q, Buffer k, Buffer v, Buffer mask,
+                     const Body &body) {
+  const float *qData = rank.data<float>(q);
+  const float *kData = rank.data<float>(k);
+  const float *vData = rank.data<float>(v);
+  const float *maskData = rank.data<float>(mask);
+  const int64_t columns = columnsOf(s);
+  const int64_t leading = leadingOf(s);
+  const int64_t rowsSize = s.rows * s.depth, keysSize = columns * s.depth;
+  const int64_t perThread = floatsPerThread(s);
+  float *scratch = rank.library<AttentionScratch>().blocks(rank, perThread);
+  parallelFor(rank.threads(), s.batch * s.heads,
+              [&](int64_t begin, int64_t end, int64_t thread) {
+                float *blocks = scratch + thread * perThread;
+                for (int64_t n = begin; n < end; ++n) {
+                  const AttentionRows rows(rank, s, microBatch, n, maskData,
+                                           blocks + 2 * blockRows * leading);
+                  const Head head = {s,
+                                     columns,
+                                     leading,
+                                     rows,
+                                     qData + n * rowsSize,
+                                     kData + n * keysSize,
+                                     vData + n * keysSize,
+                                     blocks,
+                                     blocks + blockRows * leading};
+                  body(head, n, n * rowsSize, n * keysSize);
+                }
+              });
+  rank.poll();
+}
+
+void pipewright::runtime::attention(Rank &rank, const AttentionShape &s,
+                                    int64_t microBatch, Buffer q, Buffer k,
+                                    Buffer v, Buffer mask, Buffer o,
+                                    Buffer stats) {
+  if (s.type == ElementType::BF16)
+    return attentionBFloat16(rank, s, microBatch, q, k, v, mask, o, stats);
+  float *out = rank.data<float>(o);
+  RowStats *rows = rank.data<RowStats>(stats);
+  forHeads(rank, s, microBatch, q, k, v, mask,
+           [&](const Head &head, int64_t n, int64_t at, int64_t) {
+             forwardHead(head, out + at, rows + n * s.rows);
+           });
+}
+
+void pipewright::runtime::attentionBackward(Rank &rank, const AttentionShape &s,
+                                            int64_t microBatch, Buffer dO,
+                                            Buffer q, Buffer k, Buffer v,
+                                            Buffer o, Buffer stats, Buffer mask,
+                                            Buffer dq, Buffer dk, Buffer dv) {
+  if (s.type == ElementType::BF16)
+    return attentionBackwardBFloat16(rank, s, microBatch, dO, q, k, v, o, stats,
+                                     mask, dq, dk, dv);
+  const float *dOut = rank.data<float>(dO);
+  const float *out = rank.data<float>(o);
+  const RowStats *rows = rank.data<RowStats>(stats);
+  float *dqData = rank.data<float>(dq);
+  float *dkData = rank.data<float>(dk);
+  float *dvData = rank.data<float>(dv);
+  forHeads(rank, s, microBatch, q, k, v, mask,
+           [&](const Head &head, int64_t n, int64_t rowsAt, int64_t keysAt) {
+             backwardHead(head, dOut + rowsAt, out + rowsAt, rows + n * s.rows,
+                          dqData + rowsAt, dkData + keysAt, dvData + keysAt);
+           });
+}

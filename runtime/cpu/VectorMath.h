@@ -1,0 +1,73 @@
+//===- VectorMath.h - Row operations on vectors of floats ------*- C++ -*-===//
+//
+// GNU vector extensions, which gcc and clang both turn into whatever the
+// machine has. Sums run over 16 lanes and are folded in one fixed order.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_CPU_VECTORMATH_H
+#define PIPEWRIGHT_RUNTIME_CPU_VECTORMATH_H
+
+#include <cstdint>
+#include <cstring>
+
+namespace pipewright::runtime {
+
+constexpr int64_t vectorLanes = 16;
+typedef float Floats __attribute__((vector_size(64)));
+typedef int32_t Ints __attribute__((vector_size(64)));
+
+inline Floats loadFloats(const float *from) {
+  Floats v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+inline void storeFloats(float *to, Floats v) { std::memcpy(to, &v, sizeof v); }
+
+/// A vector of which only `count` lanes come from memory.
+inline Floats loadSome(const float *from, int64_t count, float rest) {
+  Floats v = rest - Floats{};
+  for (int64_t i = 0; i < count; ++i)
+    v[i] = from[i];
+  return v;
+}
+
+/// exp with a relative error of 2e-7; 0 below -87.
+inline Floats exponential(Floats x) {
+  const Ints tiny = x < -87.0f;
+  x = tiny ? Floats{} - 87.0f : x;
+  x = x > 88.0f ? Floats{} + 88.0f : x;
+  // Adding 1.5 * 2^23 leaves the rounded integer in the low bits.
+  const Floats shifted = x * 1.44269504f + 12582912.0f;
+  const Floats n = shifted - 12582912.0f;
+  const Floats r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  Floats p = Floats{} + 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  // 2^n by its exponent bits.
+  const Ints power = ((Ints)shifted - 0x4B400000 + 127) << 23;
+  const Floats y = p * (Floats)power;
+  return tiny ? Floats{} : y;
+}
+
+inline float sumLanes(Floats v) {
+  for (int64_t width = vectorLanes / 2; width; width /= 2)
+    for (int64_t i = 0; i < width; ++i)
+      v[i] += v[i + width];
+  return v[0];
+}
+
+inline float maxLanes(Floats v) {
+  float best = v[0];
+  for (int64_t i = 1; i < vectorLanes; ++i)
+    best = v[i] > best ? v[i] : best;
+  return best;
+}
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_CPU_VECTORMATH_H

@@ -1,0 +1,96 @@
+//===- DeviceLinks.h - How GPUs of ranks reach each other ------*- C++ -*-===//
+//
+// Transfers between GPU memories, enqueued on streams. A directed link is one
+// FIFO: the n-th send meets the n-th receive. Rendezvous is assumed: a send
+// may not complete before its receive has begun. The control plane (barrier,
+// sums, text) is a Transport beside it. A DeviceLinks belongs to one rank and
+// is used by its thread alone, except for `abort`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_CUDA_DEVICELINKS_H
+#define PIPEWRIGHT_RUNTIME_CUDA_DEVICELINKS_H
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+// As in cuda.h, which only the files that implement this need.
+struct CUstream_st;
+struct CUevent_st;
+
+namespace pipewright::runtime {
+
+class DeviceLinks {
+public:
+  virtual ~DeviceLinks() = default;
+
+  /// What users call it: "nccl" or "cuda-local".
+  virtual const char *name() const = 0;
+
+  /// Whether a transfer that waits for its peer keeps the GPU busy: whatever
+  /// makes the driver wait for an idle GPU then waits for the peer as well.
+  virtual bool occupiesGpu() const { return false; }
+
+  /// Makes all links of the program, (from, to), in one order on all ranks,
+  /// and exchanges one element over each. Every rank calls it, with the same
+  /// list. Throws an Error within the deadline if a rank never comes.
+  virtual void
+  connect(const std::vector<std::pair<int64_t, int64_t>> &links) = 0;
+
+  /// Enqueue a transfer on the stream and record `done` behind it; never block
+  /// the host. `bytes` must agree at both ends.
+  virtual void send(int64_t peer, const void *data, int64_t bytes,
+                    CUstream_st *stream, CUevent_st *done) = 0;
+  virtual void receive(int64_t peer, void *data, int64_t bytes,
+                       CUstream_st *stream, CUevent_st *done) = 0;
+
+  /// Whether `done` of a transfer that was given has been recorded, for as long
+  /// as anybody asks; until then the event tells what was before. Null: it has.
+  /// Any thread may look.
+  virtual std::shared_ptr<const std::atomic<bool>> recorded(CUevent_st *done) {
+    (void)done;
+    return nullptr;
+  }
+
+  /// Returns once `done` of a transfer that was given to send or receive may
+  /// be waited for by streams: at once (NCCL), or when the peer has posted its
+  /// side (cuda-local). Throws an Error when the deadline passes: who waits
+  /// for whom.
+  virtual void settle(CUevent_st *done) = 0;
+
+  /// The same for every transfer that was given. To be called at the end of
+  /// each step or evaluation, before the host waits for the GPU: it is where
+  /// both ends find out that one of them has given more than the other. Once
+  /// the streams are idle afterwards, all transfers are over.
+  virtual void settleAll() = 0;
+
+  /// Throws an Error that names the link if any has failed. Cheap: called
+  /// while the host waits for the GPU.
+  virtual void check() = 0;
+
+  /// Ends all transfers, so that waiting streams and ranks come free. May be
+  /// called by any thread.
+  virtual void abort() = 0;
+
+  /// Whether both ends compare the sizes of each transfer (on at first). Over
+  /// NCCL, where a size that differs is a hang, or bytes that are lost, this
+  /// makes settle wait for the peer, as cuda-local does; so it is for the first
+  /// run of each generated function: all later ones give the same transfers.
+  /// All ranks change it at the same place, behind settleAll.
+  void compareSizes(bool on) { comparing = on; }
+
+  /// Seconds after which a wait gives up.
+  void setDeadline(double seconds) { deadlineSeconds = seconds; }
+
+protected:
+  double deadlineSeconds = 60;
+  bool comparing = true;
+};
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_CUDA_DEVICELINKS_H

@@ -1,0 +1,341 @@
+//===- DeviceRank.cpp - One worker of the pipeline, on a GPU --------------===//
+//
+// Its life, streams, events and memory. DeviceStep.cpp has what a step does.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/DeviceRank.h"
+#include "runtime/cuda/DeviceParts.h"
+#include "runtime/cuda/kernels/Builtins.h"
+#include "runtime/io/Source.h"
+
+#include <chrono>
+#include <exception>
+#include <thread>
+
+using namespace pipewright::runtime;
+
+using Clock = std::chrono::steady_clock;
+
+//===----------------------------------------------------------------------===//
+// Life
+//===----------------------------------------------------------------------===//
+
+static const char *const linkFault =
+    ": the program was compiled without this link";
+
+DeviceRank::Parts::Parts(const Program &program, int64_t number,
+                         std::shared_ptr<Device> gpu,
+                         std::unique_ptr<DeviceLinks> connected,
+                         const DeviceSettings &settings)
+    : settings(settings), device(std::move(gpu)),
+      memory(*device, program.ranks.at(number).arenaBytes, "arena"),
+      random(*device, 16, "random state"),
+      arena(reinterpret_cast<void *>(memory.address()), memory.bytes()),
+      mailbox(program), sending(program.ranks.size()),
+      receiving(program.ranks.size()), graphs(settings.graphs),
+      chaos(settings.chaos, number), links(std::move(connected)),
+      watchdog(
+          settings.timeout, number, [this] { return inspectPosition(); },
+          [this] { links->abort(); }) {
+  int lowest = 0, highest = 0;
+  PIPEWRIGHT_CUDA(cuCtxGetStreamPriorityRange(&lowest, &highest));
+  auto create = [&](int priority) {
+    CUstream stream = nullptr;
+    PIPEWRIGHT_CUDA(
+        cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority));
+    streams.push_back(stream);
+    return stream;
+  };
+  computing = create(lowest);
+  // A transfer keeps another rank waiting: it goes before kernels that have
+  // not begun.
+  for (int64_t peer : program.ranks[number].sendsTo)
+    sending.at(peer) = create(highest);
+  for (size_t peer = 0; peer < program.ranks.size(); ++peer)
+    for (int64_t to : program.ranks[peer].sendsTo)
+      if (to == number)
+        receiving[peer] = create(highest);
+  int64_t inputBytes = 0;
+  for (int64_t input : program.ranks[number].inputs) {
+    const InputInfo &info = program.inputs.at(input);
+    inputBytes +=
+        Staging::padded(elementCount(info.shape) * byteWidth(info.type));
+  }
+  reserveStaging(inputBytes * program.microBatches);
+  const RankProgram &own = program.ranks[number];
+  const int64_t known = std::max(own.events, own.evaluateEvents);
+  if (known)
+    slot(known - 1);
+}
+
+/// Now, while no transfer waits on a GPU: pinning memory may wait for it.
+void DeviceRank::Parts::reserveStaging(int64_t bytes) {
+  if (settings.steps)
+    for (Staging &step : steps)
+      step.reserve(bytes);
+  if (settings.evaluations)
+    evaluations.reserve(bytes);
+}
+
+DeviceRank::Parts::~Parts() {
+  // Communicators may still look at the streams that they were given.
+  links.reset();
+  const Driver &driver = cudaDriver();
+  for (const EventSlot &event : events)
+    driver.cuEventDestroy(event.handle);
+  for (CUstream stream : streams)
+    driver.cuStreamDestroy(stream);
+}
+
+DeviceRank::DeviceRank(const Program &program, int64_t number,
+                       Transport &transport, std::shared_ptr<Device> device,
+                       std::unique_ptr<DeviceLinks> links,
+                       const DeviceSettings &settings)
+    : Rank(program, number, transport, NoArena()) {
+  if (!program.device)
+    fail("the program was compiled for CPUs");
+  device->makeCurrent();
+  parts = std::make_unique<Parts>(program, number, std::move(device),
+                                  std::move(links), settings);
+  // Loading a module may wait for the whole GPU: never in a step, where
+  // streams wait for what this thread has yet to enqueue.
+  prepareBuiltin(*this, "set_values");
+}
+
+DeviceRank::~DeviceRank() {
+  if (std::uncaught_exceptions())
+    abort();
+  // Giving memory back waits for the GPU, which may never come to an end. The
+  // process does, and the driver clears up behind it.
+  if (parts->failed) {
+    leakLibraries();
+    static_cast<void>(parts.release());
+    return;
+  }
+  // Handles of libraries hold things of the GPU's context: they go first, on a
+  // thread that has it.
+  try {
+    parts->device->makeCurrent();
+    dropLibraries();
+  } catch (const Error &) {
+    leakLibraries();
+  }
+}
+
+void DeviceRank::abort() {
+  parts->failed = true;
+  parts->links->abort();
+}
+
+//===----------------------------------------------------------------------===//
+// Streams and events
+//===----------------------------------------------------------------------===//
+
+CUstream DeviceRank::Parts::handle(Stream stream) const {
+  if (stream.kind == Stream::Kind::Compute)
+    return computing;
+  const bool isSend = stream.kind == Stream::Kind::Send;
+  CUstream found = (isSend ? sending : receiving).at(stream.peer);
+  if (!found)
+    fail(isSend ? "send to" : "receive from", " rank ", stream.peer, linkFault);
+  return found;
+}
+
+EventSlot &DeviceRank::Parts::slot(int64_t event) {
+  while (static_cast<int64_t>(events.size()) <= event) {
+    EventSlot &created = events.emplace_back();
+    PIPEWRIGHT_CUDA(cuEventCreate(
+        &created.handle, timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING));
+  }
+  return events[event];
+}
+
+/// "; " and where the streams stand, or what the host gave them last.
+std::string DeviceRank::Parts::position() {
+  log.advance();
+  const std::string stands = log.position();
+  if (!stands.empty())
+    return "; " + stands;
+  return lastTask.empty() ? "" : "; the last task was " + lastTask;
+}
+
+std::string DeviceRank::Parts::inspectPosition() {
+  device->makeCurrent();
+  const std::string stands = log.inspect();
+  if (!stands.empty())
+    return stands;
+  std::lock_guard<std::mutex> lock(lastTaskMutex);
+  return lastTask.empty() ? "" : "the last task was " + lastTask;
+}
+
+void DeviceRank::Parts::settle(EventSlot &slot) {
+  if (!slot.isTransfer() || slot.settled)
+    return;
+  waitForPeer([&] { links->settle(slot.handle); });
+  slot.settled = true;
+}
+
+void DeviceRank::record(Stream stream, int64_t event) {
+  EventSlot &slot = parts->slot(event);
+  CUstream handle = parts->handle(stream);
+  parts->chaos.strike(handle);
+  parts->watchdog.touch();
+  PIPEWRIGHT_CUDA(cuEventRecord(slot.handle, handle));
+  slot.state = EventSlot::State::Recorded;
+}
+
+void DeviceRank::wait(Stream stream, int64_t event) {
+  EventSlot &slot = parts->slot(event);
+  if (slot.state == EventSlot::State::Unused)
+    fail("event ", event, " is waited for before it is recorded");
+  CUstream handle = parts->handle(stream);
+  parts->settle(slot);
+  const bool isTraced = parts->traced && stream == compute && slot.isTransfer();
+  if (stream == compute && slot.isTransfer())
+    parts->log.wait(slot.stream(), slot.handle);
+  CUevent begin = isTraced ? parts->trace.mark(handle) : nullptr;
+  parts->watchdog.touch();
+  PIPEWRIGHT_CUDA(cuStreamWaitEvent(handle, slot.handle, 0));
+  if (isTraced)
+    parts->trace.wait(slot.verb(), slot.peer, begin, parts->trace.mark(handle));
+}
+
+/// A transfer, or in a rehearsal the event of one: what is received is zero.
+void DeviceRank::post(bool isSend, int64_t peer, Buffer buffer, int64_t event) {
+  const Stream stream = isSend ? sendTo(peer) : receiveFrom(peer);
+  EventSlot &slot = parts->slot(event);
+  CUstream handle = parts->handle(stream);
+  void *data = device<void>(buffer);
+  if (parts->rehearsing) {
+    if (!isSend && buffer.bytes)
+      PIPEWRIGHT_CUDA(
+          cuMemsetD8Async(addressOf(data), 0, buffer.bytes, handle));
+    return record(stream, event);
+  }
+  parts->chaos.strike(handle);
+  flight().post(isSend ? FlightRecorder::PostSend : FlightRecorder::PostReceive,
+                peer);
+  slot = {slot.handle,
+          isSend ? EventSlot::State::Send : EventSlot::State::Receive, peer,
+          false};
+  if (parts->traced)
+    parts->trace.transfer(slot.verb(), peer, parts->trace.mark(handle),
+                          slot.handle);
+  // A link's own deadline speaks first: it knows more.
+  parts->watchdog.allow(1.5);
+  parts->withPosition([&] {
+    DeviceLinks &links = *parts->links;
+    if (isSend)
+      links.send(peer, data, buffer.bytes, handle, slot.handle);
+    else
+      links.receive(peer, data, buffer.bytes, handle, slot.handle);
+  });
+  parts->watchdog.allow(1);
+  parts->log.transfer(stream, buffer.bytes, slot.handle,
+                      parts->links->recorded(slot.handle));
+}
+
+void DeviceRank::postSend(int64_t peer, Buffer buffer, int64_t event) {
+  post(/*isSend=*/true, peer, buffer, event);
+}
+
+void DeviceRank::postReceive(int64_t peer, Buffer buffer, int64_t event) {
+  post(/*isSend=*/false, peer, buffer, event);
+}
+
+//===----------------------------------------------------------------------===//
+// Waiting for the GPU
+//===----------------------------------------------------------------------===//
+
+bool DeviceRank::Parts::isIdle(CUstream stream) {
+  const CUresult result = cudaDriver().cuStreamQuery(stream);
+  if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY)
+    return result == CUDA_SUCCESS;
+  fail("GPU ", device->number(), " has failed: ", cudaErrorText(result),
+       position());
+}
+
+void DeviceRank::Parts::drain(const std::vector<CUstream> &which,
+                              Transport &transport) {
+  auto lastProgress = Clock::now();
+  auto pause = std::chrono::microseconds(10);
+  for (CUstream stream : which)
+    while (!isIdle(stream)) {
+      watchdog.touch();
+      withPosition([&] {
+        links->check();
+        transport.poll();
+      });
+      if (log.advance())
+        lastProgress = Clock::now();
+      const std::chrono::duration<double> waited = Clock::now() - lastProgress;
+      // Who only waits for another rank lets that one speak first.
+      const double patience = log.waitsForPeer() ? 1.25 : 1;
+      if (waited.count() > settings.timeout * patience)
+        fail("GPU ", device->number(), " has come no further for ",
+             settings.timeout, " s: ", log.position(),
+             " (--timeout changes it)");
+      std::this_thread::sleep_for(pause);
+      pause = std::min(pause * 2, std::chrono::microseconds(80));
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+void *DeviceRank::resolve(Buffer buffer) {
+  return parts->arena.resolve(buffer);
+}
+
+void DeviceRank::read(Buffer buffer, void *destination) {
+  if (buffer)
+    PIPEWRIGHT_CUDA(cuMemcpyDtoH(destination, addressOf(device<void>(buffer)),
+                                 buffer.bytes));
+}
+
+void DeviceRank::write(Buffer buffer, const void *source) {
+  if (buffer)
+    copyToDevice(addressOf(device<void>(buffer)), source, buffer.bytes);
+}
+
+int64_t DeviceRank::arenaPeak() const { return parts->arena.peak(); }
+int64_t DeviceRank::arenaBytes() const { return parts->arena.bytes(); }
+int64_t DeviceRank::pinnedBytes() const {
+  return parts->steps[0].bytes() + parts->steps[1].bytes() +
+         parts->evaluations.bytes() + parts->mailbox.memory.bytes();
+}
+int64_t DeviceRank::graphs() const { return parts->graphs.count(); }
+
+void DeviceRank::reserveWorkspace(int64_t bytes) {
+  const int64_t now = parts->workspace.bytes();
+  if (bytes <= now)
+    return;
+  if (parts->started)
+    fail("a kernel wants ", bytes, " bytes of workspace in a step, but ", now,
+         " were reserved before the first");
+  parts->workspace = DeviceMemory();
+  parts->workspace = DeviceMemory(*parts->device, bytes, "workspace");
+  countScratch(bytes - now);
+}
+
+void *DeviceRank::workspace(int64_t bytes) {
+  if (bytes > parts->workspace.bytes())
+    reserveWorkspace(bytes);
+  return reinterpret_cast<void *>(parts->workspace.address());
+}
+
+const uint64_t *DeviceRank::randomState() const {
+  return reinterpret_cast<const uint64_t *>(parts->random.address());
+}
+
+CUstream_st *DeviceRank::computeStream() {
+  // Every call that enqueues asks for it.
+  parts->watchdog.touch();
+  return parts->computing;
+}
+
+Device &DeviceRank::gpu() { return *parts->device; }
+
+const DeviceSettings &DeviceRank::settings() const { return parts->settings; }

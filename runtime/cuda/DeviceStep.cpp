@@ -1,0 +1,228 @@
+//===- DeviceStep.cpp - What a step does on a GPU -------------------------===//
+
+#include "runtime/cuda/DeviceParts.h"
+#include "runtime/cuda/DeviceRank.h"
+#include "runtime/cuda/NamedRange.h"
+
+#include <optional>
+
+using namespace pipewright::runtime;
+
+//===----------------------------------------------------------------------===//
+// Tasks
+//===----------------------------------------------------------------------===//
+
+void DeviceRank::task(const char *kind, int64_t stage, int64_t microBatch,
+                      TaskBody body) {
+  Parts &p = *parts;
+  const bool isUpdate = kind[0] == 'U';
+  if (isUpdate && p.capturing && !p.captured)
+    enqueueGradients();
+  if (isUpdate)
+    microBatch = update();
+  {
+    std::lock_guard<std::mutex> lock(p.lastTaskMutex);
+    p.lastTask = taskName(kind, stage, microBatch);
+  }
+  // When the host gave it to the GPU, which may be before it runs.
+  flight().task(kind[0], stage, microBatch);
+  p.watchdog.touch();
+  const NamedRange range(p.lastTask + " rank " + std::to_string(number()));
+  p.chaos.strike(p.computing);
+  CUevent begin = p.traced ? p.trace.mark(p.computing) : nullptr;
+  p.graphs.run(p.computing, body);
+  if (p.traced)
+    p.trace.task(kind, stage, microBatch, begin, p.trace.mark(p.computing));
+  p.log.task(p.computing, kind, stage, microBatch);
+  flight().end();
+}
+
+//===----------------------------------------------------------------------===//
+// What crosses the border of a step
+//===----------------------------------------------------------------------===//
+
+void DeviceRank::loadInput(int64_t input, int64_t microBatch,
+                           Buffer destination) {
+  if (!destination)
+    return;
+  const void *staged = nullptr;
+  {
+    const Unwatched unwatched(parts->watchdog);
+    staged =
+        parts->staging->load(batchIo(), input, microBatch, destination.bytes);
+  }
+  parts->chaos.strike(parts->computing);
+  parts->watchdog.touch();
+  PIPEWRIGHT_CUDA(cuMemcpyHtoDAsync(addressOf(device<void>(destination)),
+                                    staged, destination.bytes,
+                                    parts->computing));
+}
+
+void DeviceRank::storeOutput(int64_t output, int64_t microBatch,
+                             Buffer source) {
+  if (!source || !batchIo().wants(output, microBatch))
+    return;
+  parts->drain({parts->computing}, transport());
+  std::vector<char> values(source.bytes);
+  read(source, values.data());
+  batchIo().store(output, microBatch, values.data(), source.bytes);
+}
+
+void DeviceRank::reportLoss(int64_t microBatch, Buffer loss) {
+  if (microBatch < 0 || microBatch >= parts->mailbox.capacity)
+    fail("a step reports the loss of micro-batch ", microBatch,
+         ", which it does not have");
+  PIPEWRIGHT_CUDA(cuMemcpyDtoHAsync(parts->mailbox.losses + microBatch,
+                                    addressOf(device<float>(loss)),
+                                    sizeof(float), parts->computing));
+  parts->reported.insert(microBatch);
+  parts->graphs.whenReplayed(
+      [this, microBatch] { parts->reported.insert(microBatch); });
+}
+
+void DeviceRank::beginUpdate(int64_t number) {
+  Rank::beginUpdate(number);
+  std::copy(hyper(), hyper() + 4, parts->mailbox.hyper + 4 * number);
+}
+
+void DeviceRank::loadHyper(Buffer destination) {
+  // Each update has a place of its own, so that a graph may read it later.
+  PIPEWRIGHT_CUDA(cuMemcpyHtoDAsync(addressOf(device<float>(destination)),
+                                    parts->mailbox.hyper + 4 * update(),
+                                    4 * sizeof(float), parts->computing));
+}
+
+void DeviceRank::captureGradients() {
+  int64_t bytes = 0;
+  for (const WeightInfo &weight : program().weights)
+    bytes += weight.gradient.bytes;
+  parts->gradients = PinnedMemory(bytes);
+  parts->capturing = true;
+  // Pinning may wait for the GPUs of this process, and a rank that has begun
+  // its step may make its GPU wait for this one.
+  transport().barrier();
+}
+
+void DeviceRank::enqueueGradients() {
+  char *to = parts->gradients.data();
+  for (const WeightInfo &weight : program().weights) {
+    if (!weight.gradient)
+      continue;
+    PIPEWRIGHT_CUDA(cuMemcpyDtoHAsync(to,
+                                      addressOf(device<float>(weight.gradient)),
+                                      weight.gradient.bytes, parts->computing));
+    to += weight.gradient.bytes;
+  }
+  parts->captured = true;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+void DeviceRank::runStep() { run(false, program().step); }
+void DeviceRank::runEvaluation() { run(true, program().evaluate); }
+
+void DeviceRank::run(bool evaluation, void (*function)(Rank &)) {
+  Parts &p = *parts;
+  // In a rehearsal nobody is waited for, and first uses may take long.
+  std::optional<Watched> watched;
+  if (!p.rehearsing)
+    watched.emplace(p.watchdog);
+  try {
+    begin(evaluation);
+    function(*this);
+    // The GPU is at work: time to load what it will want next.
+    if (BatchIo *next = evaluation ? nullptr : batchIo().next()) {
+      const Unwatched unwatched(p.watchdog);
+      p.steps[1 - p.turn].prefetch(*next, *p.staging);
+    }
+    finish();
+  } catch (const Aborted &) {
+    // By the watchdog, which knows why?
+    p.watchdog.touch();
+    throw;
+  }
+}
+
+/// Chooses where inputs are staged: those of a step may be there already.
+void DeviceRank::beginStaging(bool evaluation) {
+  Parts &p = *parts;
+  if (!evaluation)
+    p.turn = 1 - p.turn;
+  p.staging = evaluation ? &p.evaluations : &p.steps[p.turn];
+  p.staging->begin(batchIo());
+}
+
+/// Graphs know nothing of outputs, which few runs want.
+bool DeviceRank::wantsOutputs() {
+  const Program &whole = wholeProgram();
+  for (size_t output = 0; output < whole.outputs.size(); ++output)
+    for (int64_t m = 0; m < whole.microBatches; ++m)
+      if (batchIo().wants(output, m))
+        return true;
+  return false;
+}
+
+void DeviceRank::begin(bool evaluation) {
+  Parts &p = *parts;
+  p.started = true;
+  if (!p.rehearsing) {
+    // Later runs give the same transfers.
+    p.links->compareSizes(p.isFirstRun[evaluation]);
+    p.isFirstRun[evaluation] = false;
+  }
+  p.traced = tracing() != nullptr;
+  if (p.traced && !p.timed) {
+    for (const EventSlot &event : p.events)
+      PIPEWRIGHT_CUDA(cuEventDestroy(event.handle));
+    p.events.clear();
+    p.timed = true;
+  }
+  for (EventSlot &event : p.events)
+    event.state = EventSlot::State::Unused;
+  p.profiled = profiling() != nullptr;
+  if (p.profiled)
+    p.profile.begin();
+  p.graphs.begin(evaluation, p.profiled || (evaluation && wantsOutputs()));
+  p.log.clear();
+  beginStaging(evaluation);
+  p.reported.clear();
+  if (p.traced)
+    p.trace.begin(p.computing);
+  p.mailbox.random[0] = seed();
+  p.mailbox.random[1] = static_cast<uint64_t>(step());
+  PIPEWRIGHT_CUDA(
+      cuMemcpyHtoDAsync(p.random.address(), p.mailbox.random, 16, p.computing));
+}
+
+void DeviceRank::finish() {
+  Parts &p = *parts;
+  if (!p.rehearsing)
+    p.waitForPeer([&] { p.links->settleAll(); });
+  p.drain(p.streams, transport());
+  if (!p.rehearsing)
+    for (int64_t microBatch : p.reported)
+      addLoss(microBatch, p.mailbox.losses[microBatch]);
+  if (p.traced)
+    p.trace.finish(*tracing());
+  p.traced = false;
+  if (p.profiled)
+    p.profile.finish(*profiling());
+  p.profiled = false;
+  if (p.captured)
+    takeGradients();
+}
+
+/// The memory stays: giving it back may wait for other ranks' GPUs.
+void DeviceRank::takeGradients() {
+  std::vector<std::vector<float>> sums;
+  const float *from = parts->gradients.data<float>();
+  for (const WeightInfo &weight : program().weights) {
+    const int64_t count = weight.gradient.bytes / 4;
+    sums.emplace_back(from, from + count);
+    from += count;
+  }
+  keepGradients(std::move(sums));
+  parts->capturing = parts->captured = false;
+}

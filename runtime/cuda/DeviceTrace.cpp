@@ -1,0 +1,69 @@
+//===- DeviceTrace.cpp - What a GPU did when ------------------------------===//
+
+#include "runtime/cuda/DeviceTrace.h"
+
+#include <optional>
+
+using namespace pipewright::runtime;
+
+using Clock = Trace::Clock;
+
+DeviceTrace::~DeviceTrace() {
+  for (CUevent event : marks)
+    cudaDriver().cuEventDestroy(event);
+}
+
+void DeviceTrace::begin(CUstream stream) {
+  used = 0;
+  spans.clear();
+  reference = mark(stream);
+  PIPEWRIGHT_CUDA(cuEventSynchronize(reference));
+  referenceTime = Clock::now();
+}
+
+CUevent DeviceTrace::mark(CUstream stream) {
+  if (used == marks.size()) {
+    marks.emplace_back();
+    PIPEWRIGHT_CUDA(cuEventCreate(&marks.back(), CU_EVENT_DEFAULT));
+  }
+  CUevent event = marks[used++];
+  PIPEWRIGHT_CUDA(cuEventRecord(event, stream));
+  return event;
+}
+
+void DeviceTrace::task(const char *kind, int64_t stage, int64_t microBatch,
+                       CUevent begin, CUevent end) {
+  spans.push_back({nullptr, kind, stage, microBatch, begin, end});
+}
+
+void DeviceTrace::wait(const char *verb, int64_t peer, CUevent begin,
+                       CUevent end) {
+  spans.push_back({&Trace::addWait, verb, peer, -1, begin, end});
+}
+
+void DeviceTrace::transfer(const char *verb, int64_t peer, CUevent begin,
+                           CUevent end) {
+  spans.push_back({&Trace::addTransfer, verb, peer, -1, begin, end});
+}
+
+void DeviceTrace::finish(Trace &trace) {
+  auto timeOf = [&](CUevent event) -> std::optional<Clock::time_point> {
+    float milliseconds = 0;
+    // An event that another GPU has recorded has no time on this one.
+    if (cudaDriver().cuEventElapsedTime(&milliseconds, reference, event) !=
+        CUDA_SUCCESS)
+      return std::nullopt;
+    return referenceTime +
+           std::chrono::duration_cast<Clock::duration>(
+               std::chrono::duration<double, std::milli>(milliseconds));
+  };
+  for (const Span &span : spans) {
+    const auto begin = timeOf(span.begin), end = timeOf(span.end);
+    if (!begin || !end)
+      continue;
+    if (span.add)
+      (trace.*span.add)(span.kind, span.first, *begin, std::max(*begin, *end));
+    else
+      trace.addTask(span.kind, span.first, span.microBatch, *begin, *end);
+  }
+}

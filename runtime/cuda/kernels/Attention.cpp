@@ -1,0 +1,189 @@
+//===- Attention.cpp - Attention on the GPU -------------------------------===//
+//
+// By cuDNN where it can (CudnnAttention.cpp), else by the kernels of
+// Attention.cu.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/kernels/Attention.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Philox.h"
+#include "runtime/cuda/DeviceProfile.h"
+#include "runtime/cuda/kernels/AttentionStrides.h"
+#include "runtime/cuda/kernels/Builtins.h"
+#include "runtime/cuda/kernels/CallCosts.h"
+#include "runtime/cuda/kernels/CudnnAttention.h"
+
+#include <iterator>
+
+using namespace pipewright::runtime;
+
+namespace {
+/// The rows of a block's tiles, and its threads.
+struct Tile {
+  int64_t rows, threads;
+};
+/// Kernels for vectors of at most this length: as in
+/// builtin/AttentionTiles.cuh.
+struct Variant {
+  int64_t depth;
+  Tile ofFloat, ofBf16;
+};
+} // namespace
+
+static constexpr Variant variants[] = {{32, {32, 64}, {64, 128}},
+                                       {64, {32, 64}, {64, 128}},
+                                       {128, {16, 64}, {32, 64}},
+                                       {256, {8, 64}, {8, 64}}};
+
+static const Variant &variantOf(const AttentionShape &s) {
+  for (const Variant &variant : variants)
+    if (s.depth <= variant.depth)
+      return variant;
+  fail("attention over vectors of ", s.depth,
+       " elements: kernels for GPUs go to ",
+       variants[std::size(variants) - 1].depth);
+}
+
+static Tile tileOf(const AttentionShape &s) {
+  const Variant &variant = variantOf(s);
+  return s.type == ElementType::BF16 ? variant.ofBf16 : variant.ofFloat;
+}
+
+/// "attention_dq" -> "attention_dq_64_bf16".
+static BuiltinKernel kernelFor(const AttentionShape &s, const char *name) {
+  return {std::string(name) + "_" + std::to_string(variantOf(s).depth) +
+              typeSuffix(s.type),
+          BuiltinImage::Attention};
+}
+
+/// Parameters for blocks that own tiles of `own` rows or columns.
+static AttentionParameters parametersOf(const AttentionShape &s,
+                                        int64_t microBatch, int64_t own) {
+  auto narrow = [](int64_t size) {
+    return kernelSize(size, "a dimension of attention");
+  };
+  const int64_t tile = tileOf(s).rows;
+  auto step = [](int64_t size, int64_t distance) {
+    return size == 1 ? 0 : distance;
+  };
+  AttentionParameters p = {};
+  p.heads = narrow(s.heads);
+  p.rows = narrow(s.rows);
+  p.columns = narrow(keysOf(s));
+  p.depth = narrow(s.depth);
+  p.tiles = narrow((own + tile - 1) / tile);
+  p.causal = s.causal;
+  p.scale = s.scale;
+  p.rowsAt = rowStrides(s);
+  p.columnsAt = keyStrides(s);
+  p.outputsAt = outputStrides(s);
+  p.maskColumn = step(s.maskColumns, 1);
+  p.maskRow = step(s.maskRows, s.maskColumns);
+  p.maskHead = step(s.maskHeads, s.maskRows * s.maskColumns);
+  p.maskBatch = step(s.maskBatch, s.maskHeads * s.maskRows * s.maskColumns);
+  p.dropout = {static_cast<uint32_t>(s.dropoutId),
+               static_cast<uint32_t>(microBatch), dropThreshold(s.dropoutRate),
+               s.dropoutRate > 0 ? 1 / (1 - s.dropoutRate) : 1.0f};
+  return p;
+}
+
+/// Where backward keeps one number for each row.
+static int64_t meansBytes(const AttentionShape &s) {
+  return s.batch * s.heads * s.rows * static_cast<int64_t>(sizeof(float));
+}
+
+void pipewright::runtime::prepareAttention(DeviceRank &rank,
+                                           const AttentionShape &s) {
+  if (prepareCudnnAttention(rank, s))
+    return;
+  prepareBuiltin(rank, kernelFor(s, "attention"));
+  rank.reserveWorkspace(meansBytes(s));
+}
+
+void pipewright::runtime::attention(DeviceRank &rank, const AttentionShape &s,
+                                    int64_t microBatch, Buffer q, Buffer k,
+                                    Buffer v, Buffer mask, Buffer o,
+                                    Buffer stats) {
+  const MeasuredCall measured(rank, [&] { return costOf(s, false); });
+  if (cudnnAttention(rank, s, q, k, v, mask, o, stats))
+    return;
+  const AttentionParameters p = parametersOf(s, microBatch, s.rows);
+  launchBuiltin(rank, kernelFor(s, "attention"), s.batch * s.heads * p.tiles,
+                tileOf(s).threads, p, rank.randomState(), rank.device<char>(q),
+                rank.device<char>(k), rank.device<char>(v),
+                rank.device<float>(mask), rank.device<char>(o),
+                rank.device<float>(stats));
+}
+
+void pipewright::runtime::attentionBackward(DeviceRank &rank,
+                                            const AttentionShape &s,
+                                            int64_t microBatch, Buffer dO,
+                                            Buffer q, Buffer k, Buffer v,
+                                            Buffer o, Buffer stats, Buffer mask,
+                                            Buffer dq, Buffer dk, Buffer dv) {
+  const MeasuredCall measured(rank, [&] { return costOf(s, true); });
+  if (cudnnAttentionBackward(rank, s, dO, q, k, v, o, stats, mask, dq, dk, dv))
+    return;
+  const int64_t heads = s.batch * s.heads;
+  float *means = static_cast<float *>(rank.workspace(meansBytes(s)));
+  const char *gradient = rank.device<char>(dO);
+  const char *queries = rank.device<char>(q);
+  const char *keys = rank.device<char>(k);
+  const char *values = rank.device<char>(v);
+  const float *added = rank.device<float>(mask);
+  const float *sums = rank.device<float>(stats);
+
+  const AttentionParameters byRow = parametersOf(s, microBatch, s.rows);
+  launchBuiltinThreads(rank,
+                       {std::string("attention_means") + typeSuffix(s.type),
+                        BuiltinImage::Attention},
+                       32 * heads * s.rows, byRow, gradient,
+                       rank.device<char>(o), means, heads * s.rows);
+  launchBuiltin(rank, kernelFor(s, "attention_dq"), heads * byRow.tiles,
+                tileOf(s).threads, byRow, rank.randomState(), gradient, queries,
+                keys, values, added, sums, means, rank.device<char>(dq));
+  const AttentionParameters byColumn = parametersOf(s, microBatch, keysOf(s));
+  launchBuiltin(rank, kernelFor(s, "attention_dkv"), heads * byColumn.tiles,
+                tileOf(s).threads, byColumn, rank.randomState(), gradient,
+                queries, keys, values, added, sums, means,
+                rank.device<char>(dk), rank.device<char>(dv));
+}
+
+//===----------------------------------------------------------------------===//
+// q, k and v in one tensor
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Thirds {
+  Buffer q, k, v;
+};
+} // namespace
+
+/// Each from its first vector to its last.
+static Thirds thirdsOf(const AttentionShape &s, Buffer packed) {
+  const int64_t third = s.heads * s.depth * byteWidth(s.type);
+  if (s.inputStride != 3 * s.heads * s.depth || s.columns)
+    fail("packed attention expects rows of 3 x ", s.heads, " x ", s.depth,
+         " elements and as many keys as rows, but got rows of ", s.inputStride);
+  const int64_t bytes = packed.bytes - 2 * third;
+  return {packed.at(0, bytes), packed.at(third, bytes),
+          packed.at(2 * third, bytes)};
+}
+
+void pipewright::runtime::packedAttention(DeviceRank &rank,
+                                          const AttentionShape &s,
+                                          int64_t microBatch, Buffer qkv,
+                                          Buffer mask, Buffer o, Buffer stats) {
+  const auto [q, k, v] = thirdsOf(s, qkv);
+  attention(rank, s, microBatch, q, k, v, mask, o, stats);
+}
+
+void pipewright::runtime::packedAttentionBackward(
+    DeviceRank &rank, const AttentionShape &s, int64_t microBatch, Buffer dO,
+    Buffer qkv, Buffer o, Buffer stats, Buffer mask, Buffer dqkv) {
+  const auto [q, k, v] = thirdsOf(s, qkv);
+  const auto [dq, dk, dv] = thirdsOf(s, dqkv);
+  attentionBackward(rank, s, microBatch, dO, q, k, v, o, stats, mask, dq, dk,
+                    dv);
+}

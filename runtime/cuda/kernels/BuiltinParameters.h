@@ -1,0 +1,67 @@
+//===- BuiltinParameters.h - Parameters of the builtin kernels -*- C++ -*-===//
+//
+// What host code hands to the kernels of Builtin.cu by value. Compiled for
+// both sides, so it needs nothing but fixed-width integers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_BUILTINPARAMETERS_H
+#define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_BUILTINPARAMETERS_H
+
+#include <stdint.h>
+
+namespace pipewright::runtime {
+
+/// Values that travel with the launch itself.
+struct ValueChunk {
+  static constexpr int words = 256;
+  uint32_t at[words];
+};
+
+/// One dropout of one micro-batch. The kernel adds seed and step.
+struct DropoutParameters {
+  uint32_t id;
+  uint32_t microBatch;
+  /// A random word below this drops the element, another multiplies by `kept`.
+  uint32_t threshold;
+  float kept;
+};
+
+/// Sizes of pooling, as in PoolingShape. The channels of an image are
+/// neighbours in memory; with channels first each plane is an image of one.
+struct PoolingParameters {
+  int32_t h, w, oh, ow;
+  int32_t kh, kw;
+  int32_t strideH, strideW;
+  int32_t padTop, padLeft;
+  int32_t dilationH, dilationW;
+  int32_t countIncludePad;
+  int32_t channels;
+  int32_t blocksPerImage;
+};
+
+/// Elements between neighbours of a tensor of vectors.
+struct VectorStrides {
+  int64_t batch, head;
+  int32_t row;
+};
+
+/// Sizes of attention, as in AttentionShape.
+struct AttentionParameters {
+  int32_t heads, rows, columns, depth;
+  /// Tiles that the kernel's own dimension (rows or columns) has.
+  int32_t tiles;
+  int32_t causal;
+  float scale;
+  /// Of q, of k and v, and of o; their gradients lie as they do.
+  VectorStrides rowsAt, columnsAt, outputsAt;
+  /// Elements between neighbours of the additive mask; 0 where it is
+  /// stretched. Without a mask its pointer is null.
+  int64_t maskBatch, maskHead, maskRow, maskColumn;
+  /// Without dropout, threshold is 0 and kept 1.
+  DropoutParameters dropout;
+};
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_CUDA_KERNELS_BUILTINPARAMETERS_H

@@ -1,0 +1,27 @@
+//===- CallCosts.h - What library calls must do ----------------*- C++ -*-===//
+//
+// For profiles: a name that tells the shape, operations of the products, and
+// the bytes of all operands and results.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_CALLCOSTS_H
+#define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_CALLCOSTS_H
+
+#include "runtime/cpu/Attention.h"
+#include "runtime/cpu/Convolution.h"
+#include "runtime/cuda/kernels/Matmul.h"
+#include "runtime/trace/Profile.h"
+
+namespace pipewright::runtime {
+
+CallCost costOf(const MatmulShape &shape,
+                MatmulEpilogue epilogue = MatmulEpilogue::None);
+/// `direction` is "forward", "data gradient" or "weight gradient".
+CallCost costOf(const ConvolutionShape &shape, const char *direction);
+/// Two products forward, five backward; half of each where it is causal.
+CallCost costOf(const AttentionShape &shape, bool backward);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_CUDA_KERNELS_CALLCOSTS_H

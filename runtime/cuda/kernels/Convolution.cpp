@@ -1,0 +1,204 @@
+//===- Convolution.cpp - 2-D convolutions on the GPU by cuDNN -------------===//
+//
+// What the plan leaves to be done is done beside it: a bias by a kernel of
+// ours, a weight gradient in f32 of bf16 operands through workspace.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/kernels/Convolution.h"
+#include "runtime/core/Error.h"
+#include "runtime/cuda/DeviceProfile.h"
+#include "runtime/cuda/kernels/Builtins.h"
+#include "runtime/cuda/kernels/CallCosts.h"
+#include "runtime/cuda/kernels/ConvolutionPlan.h"
+
+#include <unordered_map>
+
+using namespace pipewright::runtime;
+
+namespace {
+
+class Convolutions : public LibraryState {
+public:
+  explicit Convolutions() { PIPEWRIGHT_CUDNN(cudnnCreate(&handle)); }
+  ~Convolutions() override {
+    for (auto *plans : {&forward, &backwardData, &backwardWeight})
+      plans->clear();
+    cudnn().cudnnDestroy(handle);
+  }
+
+  cudnnHandle_t handle = nullptr;
+  std::unordered_map<int64_t, ConvolutionPlan> forward, backwardData,
+      backwardWeight;
+};
+
+} // namespace
+
+static Convolutions &convolutionsOf(DeviceRank &rank) {
+  Convolutions &state = rank.library<Convolutions>();
+  PIPEWRIGHT_CUDNN(cudnnSetStream(state.handle, rank.computeStream()));
+  return state;
+}
+
+static bool mayRound(DeviceRank &rank, const ConvolutionShape &s) {
+  const DeviceProgram *program = rank.wholeProgram().device;
+  return s.type == ElementType::BF16 ||
+         (program && program->float32 == Float32Mode::Tf32);
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// What a weight gradient takes before it is added to dw, and what is left
+/// for cuDNN behind it.
+static int64_t resultBytes(const ConvolutionPlan &plan) {
+  const ConvolutionShape &s = plan.shape;
+  const int64_t bytes =
+      s.o * (s.c / s.groups) * s.kh * s.kw * byteWidth(plan.result);
+  return (bytes + 255) / 256 * 256;
+}
+
+void pipewright::runtime::prepareConvolutionForward(DeviceRank &rank,
+                                                    int64_t number,
+                                                    const ConvolutionShape &s,
+                                                    bool hasBias) {
+  Convolutions &state = convolutionsOf(rank);
+  ConvolutionPlan plan =
+      planConvolution({state.handle}, ConvolutionDirection::Forward, s, hasBias,
+                      mayRound(rank, s));
+  if (plan.biasApart)
+    prepareBuiltin(rank, "add_channels_f32");
+  rank.reserveWorkspace(plan.cudnn.workspaceBytes);
+  state.forward.insert_or_assign(number, std::move(plan));
+}
+
+void pipewright::runtime::prepareConvolutionBackwardData(
+    DeviceRank &rank, int64_t number, const ConvolutionShape &s) {
+  Convolutions &state = convolutionsOf(rank);
+  ConvolutionPlan plan =
+      planConvolution({state.handle}, ConvolutionDirection::BackwardData, s,
+                      /*hasBias=*/false, mayRound(rank, s));
+  rank.reserveWorkspace(plan.cudnn.workspaceBytes);
+  state.backwardData.insert_or_assign(number, std::move(plan));
+}
+
+void pipewright::runtime::prepareConvolutionBackwardWeight(
+    DeviceRank &rank, int64_t number, const ConvolutionShape &s) {
+  Convolutions &state = convolutionsOf(rank);
+  ConvolutionPlan plan =
+      planConvolution({state.handle}, ConvolutionDirection::BackwardWeight, s,
+                      /*hasBias=*/false, mayRound(rank, s));
+  prepareBuiltin(rank, "accumulate");
+  rank.reserveWorkspace(resultBytes(plan) + plan.cudnn.workspaceBytes);
+  state.backwardWeight.insert_or_assign(number, std::move(plan));
+}
+
+static ConvolutionPlan &
+find(std::unordered_map<int64_t, ConvolutionPlan> &plans, int64_t number,
+     ConvolutionDirection direction) {
+  const auto found = plans.find(number);
+  if (found == plans.end())
+    fail("the ", textOf(direction), " of convolution ", number,
+         " was not set up");
+  return found->second;
+}
+
+/// Runs the plan on the tensors that are there.
+static void
+execute(DeviceRank &rank, const ConvolutionPlan &plan,
+        ConvolutionDirection direction,
+        std::vector<std::pair<ConvolutionTensor, const void *>> tensors,
+        void *workspace) {
+  const MeasuredCall measured(
+      rank, [&] { return costOf(plan.shape, textOf(direction)); });
+  std::vector<int64_t> ids;
+  std::vector<const void *> pointers;
+  for (const auto &[id, pointer] : tensors) {
+    if (!pointer)
+      continue;
+    if (!alignedTo(CudnnGraph::alignment, pointer))
+      fail("the ", textOf(direction),
+           " of a convolution has an operand that does not "
+           "begin at a multiple of ",
+           CudnnGraph::alignment, " bytes");
+    ids.push_back(static_cast<int64_t>(id));
+    pointers.push_back(pointer);
+  }
+  const int64_t count = static_cast<int64_t>(ids.size());
+  CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count,
+           pointers.data());
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+  pack.finalize();
+  PIPEWRIGHT_CUDNN(cudnnBackendExecute(convolutionsOf(rank).handle,
+                                       plan.cudnn.plan.get(), pack.get()));
+}
+
+void pipewright::runtime::convolutionForward(DeviceRank &rank, int64_t number,
+                                             Buffer x, Buffer w, Buffer bias,
+                                             Buffer y) {
+  const ConvolutionPlan &plan =
+      find(convolutionsOf(rank).forward, number, ConvolutionDirection::Forward);
+  const char *added = rank.device<char>(bias);
+  char *out = rank.device<char>(y);
+  execute(rank, plan, ConvolutionDirection::Forward,
+          {{ConvolutionTensor::X, rank.device<char>(x)},
+           {ConvolutionTensor::W, rank.device<char>(w)},
+           {ConvolutionTensor::Bias, plan.biasApart ? nullptr : added},
+           {ConvolutionTensor::Y, out}},
+          rank.workspace(plan.cudnn.workspaceBytes));
+  if (!plan.biasApart)
+    return;
+  const ConvolutionShape &s = plan.shape;
+  const int64_t pixels = s.outputHeight() * s.outputWidth();
+  // Neighbours that get the same element of the bias.
+  const int64_t neighbours = s.channelsLast ? 1 : pixels;
+  launchBuiltinThreads(rank, std::string("add_channels") + typeSuffix(s.type),
+                       s.n * s.o * pixels, added, out, s.n * s.o * pixels,
+                       kernelSize(s.o, "a convolution's result"),
+                       kernelSize(neighbours, "a convolution's result"));
+}
+
+void pipewright::runtime::convolutionBackwardData(DeviceRank &rank,
+                                                  int64_t number, Buffer dy,
+                                                  Buffer w, Buffer dx) {
+  const ConvolutionPlan &plan = find(convolutionsOf(rank).backwardData, number,
+                                     ConvolutionDirection::BackwardData);
+  execute(rank, plan, ConvolutionDirection::BackwardData,
+          {{ConvolutionTensor::Y, rank.device<char>(dy)},
+           {ConvolutionTensor::W, rank.device<char>(w)},
+           {ConvolutionTensor::X, rank.device<char>(dx)}},
+          rank.workspace(plan.cudnn.workspaceBytes));
+}
+
+void pipewright::runtime::convolutionBackwardWeight(DeviceRank &rank,
+                                                    int64_t number, Buffer dy,
+                                                    Buffer x, Buffer dw,
+                                                    bool accumulate) {
+  const ConvolutionPlan &plan =
+      find(convolutionsOf(rank).backwardWeight, number,
+           ConvolutionDirection::BackwardWeight);
+  const bool direct = !accumulate && plan.result == ElementType::F32;
+  const int64_t apart = direct ? 0 : resultBytes(plan);
+  char *workspace =
+      static_cast<char *>(rank.workspace(apart + plan.cudnn.workspaceBytes));
+  float *to = rank.device<float>(dw);
+  execute(
+      rank, plan, ConvolutionDirection::BackwardWeight,
+      {{ConvolutionTensor::Y, rank.device<char>(dy)},
+       {ConvolutionTensor::X, rank.device<char>(x)},
+       {ConvolutionTensor::W, direct ? static_cast<void *>(to) : workspace}},
+      workspace + apart);
+  if (direct)
+    return;
+  const int64_t elements = dw.bytes / 4;
+  const bool packed = alignedTo(16, to) && plan.result == ElementType::F32;
+  launchBuiltinThreads(rank,
+                       plan.result == ElementType::BF16
+                           ? (accumulate ? "accumulate_bf16" : "convert_bf16")
+                           : (packed ? "accumulate_packed" : "accumulate"),
+                       packed ? (elements + 3) / 4 : elements,
+                       static_cast<const char *>(workspace), to, elements);
+}

@@ -1,0 +1,415 @@
+//===- Attention.cuh - Attention in tiles ----------------------*- C++ -*-===//
+//
+// With S = scale q k^T + mask and P = exp(S - max) / sum, row by row:
+//
+//   forward   o = (P * drop) v         P in tiles; maximum and sum of a row
+//                                      are corrected from tile to tile
+//   backward  dP = (dO v^T) * drop     dS = P (dP - rowsum(dO o)) scale
+//             dq = dS k    dk = dS^T q    dv = (P * drop)^T dO
+//
+// Nothing of size rows x columns exists outside of shared memory. A block owns
+// one tile of rows (forward, dq) or of columns (dk and dv) of one head and runs
+// through the tiles of the other side, in order: no atomics, one order of every
+// sum. AttentionTiles.cuh has the products.
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "runtime/cuda/kernels/BuiltinParameters.h"
+#include "runtime/cuda/kernels/builtin/AttentionTiles.cuh"
+#include "runtime/cuda/kernels/builtin/Random.cuh"
+
+using pipewright::runtime::AttentionParameters;
+using pipewright::runtime::VectorStrides;
+
+constexpr float log2OfE = 1.44269504088896341f;
+
+/// What forward keeps of a row: P = exp(S - max) * inverse. Both are 0 where a
+/// row sees nothing but -inf.
+struct alignas(8) RowStats {
+  float max, inverse;
+};
+
+/// The head that a block works on and which of its tiles it owns.
+struct OwnTile {
+  int64_t head;
+  int32_t tile;
+};
+
+__device__ inline OwnTile ownTile(const AttentionParameters &p) {
+  const int32_t head = blockIndex() / p.tiles;
+  return {head, static_cast<int32_t>(blockIndex() - head * p.tiles)};
+}
+
+/// Where a head's vectors begin.
+__device__ inline int64_t startOf(const VectorStrides &strides,
+                                  const AttentionParameters &p, int64_t head) {
+  const int32_t number = static_cast<int32_t>(head), sample = number / p.heads;
+  return sample * strides.batch + (number - sample * p.heads) * strides.head;
+}
+
+__device__ inline const float *maskOfHead(const AttentionParameters &p,
+                                          const float *mask, int64_t head) {
+  return mask
+             ? mask + head / p.heads * p.maskBatch + head % p.heads * p.maskHead
+             : nullptr;
+}
+
+/// A score, scaled and masked; -inf where nothing is seen.
+__device__ inline float maskedScore(const AttentionParameters &p,
+                                    const float *mask, float product,
+                                    int32_t row, int32_t column) {
+  if (column >= p.columns || row >= p.rows || (p.causal && column > row))
+    return minusInfinity();
+  const float score = product * p.scale;
+  return mask ? score + mask[row * p.maskRow + column * p.maskColumn] : score;
+}
+
+/// Whether dropout keeps an element: 0 or 1.
+__device__ inline float isKept(const DropoutParameters &p, uint32_t word) {
+  return word < p.threshold ? 0.0f : 1.0f;
+}
+__device__ inline float isKept(const DropoutParameters &p,
+                               const uint64_t *state, int64_t element) {
+  const RandomWords words = randomWords(p, state, element / 4);
+  const uint32_t low = element % 2 ? words.at[1] : words.at[0];
+  const uint32_t high = element % 2 ? words.at[3] : words.at[2];
+  return isKept(p, element % 4 < 2 ? low : high);
+}
+
+/// What dropout keeps of a tile into shared memory: [row][column], or the other
+/// way round where `byColumn`. Nothing is written without dropout.
+template <class Tile, bool byColumn>
+__device__ void loadKept(typename Tile::Scores &to,
+                         const AttentionParameters &p, const uint64_t *state,
+                         int64_t head, int32_t firstRow, int32_t firstColumn) {
+  if (p.dropout.threshold == 0)
+    return;
+  using Element = typename Tile::Element;
+  constexpr int size = Tile::size;
+#pragma unroll 1
+  for (int i = 4 * threadIndex(); i < size * size; i += 4 * Tile::threads) {
+    const int r = i / size, c = i % size;
+    const int64_t element =
+        (head * p.rows + firstRow + r) * p.columns + firstColumn + c;
+    const RandomWords words = randomWords(p.dropout, state, element / 4);
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      (byColumn ? to.at[c + e][r] : to.at[r][c + e]) =
+          fromFloat<Element>(isKept(p.dropout, words.at[e]));
+    // Rows of odd lengths: a counter's elements are not four neighbours here.
+    if (element % 4 != 0)
+#pragma unroll 1
+      for (int e = 0; e < 4; ++e)
+        (byColumn ? to.at[c + e][r] : to.at[r][c + e]) =
+            fromFloat<Element>(isKept(p.dropout, state, element + e));
+  }
+}
+
+/// How far the columns go that a tile of rows sees.
+__device__ inline int32_t visibleColumns(const AttentionParameters &p,
+                                         int32_t endOfRows) {
+  return p.causal && endOfRows < p.columns ? endOfRows : p.columns;
+}
+
+/// What dropout multiplies a probability by; loadKept has written `kept`.
+template <class Element>
+__device__ float dropoutFactor(const AttentionParameters &p,
+                               const Element &kept) {
+  return p.dropout.threshold ? toFloat(kept) * p.dropout.kept : 1.0f;
+}
+
+template <class Tile, class T>
+__device__ void attentionForward(const AttentionParameters &p,
+                                 const uint64_t *state, const T *q, const T *k,
+                                 const T *v, const float *mask, T *o,
+                                 RowStats *stats) {
+  __shared__ typename Tile::Vectors queries, keys, values;
+  __shared__ typename Tile::Scores kept;
+  const auto [head, tile] = ownTile(p);
+  const int32_t first = tile * Tile::size;
+  q += startOf(p.rowsAt, p, head);
+  k += startOf(p.columnsAt, p, head);
+  v += startOf(p.columnsAt, p, head);
+  mask = maskOfHead(p, mask, head);
+
+  typename Tile::VectorPart sum = {};
+  float best[Tile::rows], total[Tile::rows];
+#pragma unroll
+  for (int i = 0; i < Tile::rows; ++i) {
+    best[i] = minusInfinity();
+    total[i] = 0;
+  }
+  loadVectors<Tile>(queries, q, p.rowsAt.row, first, p.rows, p.depth);
+  const int32_t visible = visibleColumns(p, first + Tile::size);
+  for (int32_t column = 0; column < visible; column += Tile::size) {
+    syncBlock();
+    loadVectors<Tile>(keys, k, p.columnsAt.row, column, p.columns, p.depth);
+    loadVectors<Tile>(values, v, p.columnsAt.row, column, p.columns, p.depth);
+    loadKept<Tile, false>(kept, p, state, head, first, column);
+    syncBlock();
+    typename Tile::ScorePart scores;
+    Tile::dotProducts(queries, keys, scores);
+#pragma unroll
+    for (int i = 0; i < Tile::rows; ++i) {
+      const int32_t row = first + Tile::row(i);
+      float top = best[i];
+#pragma unroll
+      for (int j = 0; j < Tile::columns; ++j) {
+        scores.at[i][j] = maskedScore(p, mask, scores.at[i][j], row,
+                                      column + Tile::column(j));
+        top = larger(top, scores.at[i][j]);
+      }
+      top = largestOfRow<Tile>(top);
+      // While a row has seen nothing but -inf, there is nothing to correct.
+      const float base = top == minusInfinity() ? 0.0f : top;
+      const float correction = exponential2((best[i] - base) * log2OfE);
+      best[i] = top;
+      total[i] *= correction;
+#pragma unroll
+      for (int d = 0; d < Tile::elements; ++d)
+        sum.at[i][d] *= correction;
+#pragma unroll
+      for (int j = 0; j < Tile::columns; ++j) {
+        const float weight = exponential2((scores.at[i][j] - base) * log2OfE);
+        total[i] += weight;
+        scores.at[i][j] =
+            weight * dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
+      }
+    }
+    Tile::addWeighted(kept, scores, values, sum);
+  }
+#pragma unroll
+  for (int i = 0; i < Tile::rows; ++i) {
+    const int32_t row = first + Tile::row(i);
+    const float whole = sumOfRow<Tile>(total[i]);
+    const float inverse = whole > 0 ? 1 / whole : whole;
+#pragma unroll
+    for (int d = 0; d < Tile::elements; ++d)
+      sum.at[i][d] *= inverse;
+    if (Tile::column(0) == 0 && row < p.rows)
+      stats[head * p.rows + row] = {best[i] == minusInfinity() ? 0.0f : best[i],
+                                    inverse};
+  }
+  storeVectors<Tile>(sum, o + startOf(p.outputsAt, p, head), p.outputsAt.row,
+                     first, p.rows, p.depth);
+}
+
+/// means[row] = dO[row] . o[row] for all `rows` of all heads, one warp for
+/// each.
+template <class T>
+__device__ void rowProducts(const AttentionParameters &p, const T *dO,
+                            const T *o, float *means, int64_t rows) {
+  const int64_t row = globalIndex() / 32;
+  if (row >= rows)
+    return;
+  const int64_t head = row / p.rows;
+  const int64_t start =
+      startOf(p.outputsAt, p, head) + (row - head * p.rows) * p.outputsAt.row;
+  float sum = 0;
+  for (int32_t d = threadIndex() % 32; d < p.depth; d += 32)
+    sum = fusedMultiplyAdd(toFloat(dO[start + d]), toFloat(o[start + d]), sum);
+  for (int mask = 16; mask; mask /= 2)
+    sum += shuffleXor(sum, mask);
+  if (threadIndex() % 32 == 0)
+    means[row] = sum;
+}
+
+/// What both backward kernels compute of one pair: the probability with
+/// dropout, and the gradient of the score.
+struct PairGradient {
+  float probability, score;
+};
+
+/// What forward and the first kernel of backward have left of a row.
+struct RowNumbers {
+  RowStats stats;
+  float mean;
+};
+
+__device__ inline RowNumbers numbersOfRow(const AttentionParameters &p,
+                                          const RowStats *stats,
+                                          const float *means, int32_t row) {
+  if (row >= p.rows)
+    return {{0, 0}, 0};
+  return {stats[row], means[row]};
+}
+
+__device__ inline PairGradient
+pairGradient(const AttentionParameters &p, const float *mask,
+             const RowNumbers &numbers, int32_t row, int32_t column,
+             float product, float gradient, float factor) {
+  const float score = maskedScore(p, mask, product, row, column);
+  // A row that sees nothing has no sum either.
+  if (score == minusInfinity())
+    return {0, 0};
+  const float probability =
+      exponential2((score - numbers.stats.max) * log2OfE) *
+      numbers.stats.inverse;
+  return {probability * factor,
+          probability * (gradient * factor - numbers.mean) * p.scale};
+}
+
+template <class Tile, class T>
+__device__ void attentionGradientQ(const AttentionParameters &p,
+                                   const uint64_t *state, const T *dO,
+                                   const T *q, const T *k, const T *v,
+                                   const float *mask, const RowStats *stats,
+                                   const float *means, T *dq) {
+  __shared__ typename Tile::Vectors queries, outputs, keys, values;
+  __shared__ typename Tile::Scores kept;
+  const auto [head, tile] = ownTile(p);
+  const int32_t first = tile * Tile::size;
+  q += startOf(p.rowsAt, p, head);
+  dO += startOf(p.outputsAt, p, head);
+  k += startOf(p.columnsAt, p, head);
+  v += startOf(p.columnsAt, p, head);
+  mask = maskOfHead(p, mask, head);
+  stats += head * p.rows;
+  means += head * p.rows;
+
+  typename Tile::VectorPart sum = {};
+  loadVectors<Tile>(queries, q, p.rowsAt.row, first, p.rows, p.depth);
+  loadVectors<Tile>(outputs, dO, p.outputsAt.row, first, p.rows, p.depth);
+  RowNumbers numbers[Tile::rows];
+#pragma unroll
+  for (int i = 0; i < Tile::rows; ++i)
+    numbers[i] = numbersOfRow(p, stats, means, first + Tile::row(i));
+  const int32_t visible = visibleColumns(p, first + Tile::size);
+  for (int32_t column = 0; column < visible; column += Tile::size) {
+    syncBlock();
+    loadVectors<Tile>(keys, k, p.columnsAt.row, column, p.columns, p.depth);
+    loadVectors<Tile>(values, v, p.columnsAt.row, column, p.columns, p.depth);
+    loadKept<Tile, false>(kept, p, state, head, first, column);
+    syncBlock();
+    typename Tile::ScorePart scores, products;
+    Tile::dotProducts(queries, keys, scores);
+    Tile::dotProducts(outputs, values, products);
+#pragma unroll
+    for (int i = 0; i < Tile::rows; ++i)
+#pragma unroll
+      for (int j = 0; j < Tile::columns; ++j) {
+        const float factor =
+            dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
+        scores.at[i][j] =
+            pairGradient(p, mask, numbers[i], first + Tile::row(i),
+                         column + Tile::column(j), scores.at[i][j],
+                         products.at[i][j], factor)
+                .score;
+      }
+    Tile::addWeighted(kept, scores, keys, sum);
+  }
+  storeVectors<Tile>(sum, dq + startOf(p.rowsAt, p, head), p.rowsAt.row, first,
+                     p.rows, p.depth);
+}
+
+template <class Tile, class T>
+__device__ void attentionGradientKV(const AttentionParameters &p,
+                                    const uint64_t *state, const T *dO,
+                                    const T *q, const T *k, const T *v,
+                                    const float *mask, const RowStats *stats,
+                                    const float *means, T *dk, T *dv) {
+  __shared__ typename Tile::Vectors queries, outputs, keys, values;
+  __shared__ typename Tile::Scores kept;
+  __shared__ typename Tile::Exchange exchange;
+  __shared__ RowNumbers numbers[Tile::size];
+  const auto [head, tile] = ownTile(p);
+  const int32_t first = tile * Tile::size;
+  q += startOf(p.rowsAt, p, head);
+  dO += startOf(p.outputsAt, p, head);
+  k += startOf(p.columnsAt, p, head);
+  v += startOf(p.columnsAt, p, head);
+  mask = maskOfHead(p, mask, head);
+  stats += head * p.rows;
+  means += head * p.rows;
+
+  typename Tile::VectorPart sumK = {}, sumV = {};
+  loadVectors<Tile>(keys, k, p.columnsAt.row, first, p.columns, p.depth);
+  loadVectors<Tile>(values, v, p.columnsAt.row, first, p.columns, p.depth);
+  // Rows above the diagonal see nothing of these columns.
+  for (int32_t row = p.causal ? first : 0; row < p.rows; row += Tile::size) {
+    syncBlock();
+    loadVectors<Tile>(queries, q, p.rowsAt.row, row, p.rows, p.depth);
+    loadVectors<Tile>(outputs, dO, p.outputsAt.row, row, p.rows, p.depth);
+    loadKept<Tile, true>(kept, p, state, head, row, first);
+    if (threadIndex() < Tile::size)
+      numbers[threadIndex()] =
+          numbersOfRow(p, stats, means, row + threadIndex());
+    syncBlock();
+    typename Tile::ScorePart scores, products;
+    Tile::dotProducts(keys, queries, scores);
+    Tile::dotProducts(values, outputs, products);
+#pragma unroll
+    for (int j = 0; j < Tile::columns; ++j) {
+      const RowNumbers own = numbers[Tile::column(j)];
+#pragma unroll
+      for (int i = 0; i < Tile::rows; ++i) {
+        const float factor =
+            dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
+        const PairGradient pair = pairGradient(
+            p, mask, own, row + Tile::column(j), first + Tile::row(i),
+            scores.at[i][j], products.at[i][j], factor);
+        scores.at[i][j] = pair.probability;
+        products.at[i][j] = pair.score;
+      }
+    }
+    Tile::addWeighted(kept, scores, outputs, sumV);
+    Tile::addWeighted(exchange, products, queries, sumK);
+  }
+  const int64_t start = startOf(p.columnsAt, p, head);
+  storeVectors<Tile>(sumK, dk + start, p.columnsAt.row, first, p.columns,
+                     p.depth);
+  storeVectors<Tile>(sumV, dv + start, p.columnsAt.row, first, p.columns,
+                     p.depth);
+}
+
+extern "C" __global__ void
+attention_means_f32(const __grid_constant__ AttentionParameters p,
+                    const float *dO, const float *o, float *means,
+                    int64_t rows) {
+  rowProducts(p, dO, o, means, rows);
+}
+extern "C" __global__ void
+attention_means_bf16(const __grid_constant__ AttentionParameters p,
+                     const Bf16 *dO, const Bf16 *o, float *means,
+                     int64_t rows) {
+  rowProducts(p, dO, o, means, rows);
+}
+
+/// One set of kernels for vectors of at most `depth` elements of type T.
+#define PIPEWRIGHT_ATTENTION_KERNELS(Tile, depth, T, suffix)                   \
+  extern "C" __global__ void __launch_bounds__(Tile<depth>::threads)           \
+      attention_##depth##suffix(const __grid_constant__ AttentionParameters p, \
+                                const uint64_t *state, const T *q, const T *k, \
+                                const T *v, const float *mask, T *o,           \
+                                RowStats *stats) {                             \
+    attentionForward<Tile<depth>>(p, state, q, k, v, mask, o, stats);          \
+  }                                                                            \
+  extern "C" __global__ void __launch_bounds__(Tile<depth>::threads)           \
+      attention_dq_##depth##suffix(                                            \
+          const __grid_constant__ AttentionParameters p,                       \
+          const uint64_t *state, const T *dO, const T *q, const T *k,          \
+          const T *v, const float *mask, const RowStats *stats,                \
+          const float *means, T *dq) {                                         \
+    attentionGradientQ<Tile<depth>>(p, state, dO, q, k, v, mask, stats, means, \
+                                    dq);                                       \
+  }                                                                            \
+  extern "C" __global__ void __launch_bounds__(Tile<depth>::threads)           \
+      attention_dkv_##depth##suffix(                                           \
+          const __grid_constant__ AttentionParameters p,                       \
+          const uint64_t *state, const T *dO, const T *q, const T *k,          \
+          const T *v, const float *mask, const RowStats *stats,                \
+          const float *means, T *dk, T *dv) {                                  \
+    attentionGradientKV<Tile<depth>>(p, state, dO, q, k, v, mask, stats,       \
+                                     means, dk, dv);                           \
+  }
+
+PIPEWRIGHT_ATTENTION_KERNELS(FloatTiles, 32, float, _f32)
+PIPEWRIGHT_ATTENTION_KERNELS(FloatTiles, 64, float, _f32)
+PIPEWRIGHT_ATTENTION_KERNELS(FloatTiles, 128, float, _f32)
+PIPEWRIGHT_ATTENTION_KERNELS(FloatTiles, 256, float, _f32)
+PIPEWRIGHT_ATTENTION_KERNELS(TensorTiles, 32, Bf16, _bf16)
+PIPEWRIGHT_ATTENTION_KERNELS(TensorTiles, 64, Bf16, _bf16)
+PIPEWRIGHT_ATTENTION_KERNELS(TensorTiles, 128, Bf16, _bf16)
+PIPEWRIGHT_ATTENTION_KERNELS(FloatTiles, 256, Bf16, _bf16)

@@ -1,8 +1,0 @@
-//===- Attention.cu - Attention for GPUs and types without a library ------===//
-//
-// An image of its own: the driver takes seconds to compile it, and only
-// programs that have attention load it.
-//
-//===----------------------------------------------------------------------===//
-
-#include "runtime/device/kernels/builtin/Attention.cuh"

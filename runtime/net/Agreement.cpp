@@ -1,0 +1,72 @@
+//===- Agreement.cpp - What ranks make sure of before they start ----------===//
+
+#include "runtime/net/Agreement.h"
+#include "runtime/core/Error.h"
+
+#include <string>
+#include <unistd.h>
+
+using namespace pipewright::runtime;
+
+/// FNV-1a: two texts of the same hash are less likely than a broken disk.
+static uint64_t hashOf(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const unsigned char byte : text)
+    hash = (hash ^ byte) * 0x100000001b3u;
+  return hash;
+}
+
+std::vector<uint64_t> pipewright::runtime::gatherToAll(Transport &transport,
+                                                       uint64_t number) {
+  // A sum that has one part from each rank; halves, as a double is exact only
+  // for whole numbers of 53 bits.
+  std::vector<double> halves(2 * transport.size());
+  halves[2 * transport.rank()] = static_cast<double>(number >> 32);
+  halves[2 * transport.rank() + 1] = static_cast<double>(number & 0xffffffffu);
+  transport.sumToAll(halves.data(), static_cast<int64_t>(halves.size()));
+  std::vector<uint64_t> all;
+  for (int64_t r = 0; r < transport.size(); ++r)
+    all.push_back(static_cast<uint64_t>(halves[2 * r]) << 32 |
+                  static_cast<uint64_t>(halves[2 * r + 1]));
+  return all;
+}
+
+void pipewright::runtime::checkAgreement(Transport &transport,
+                                         std::string_view text,
+                                         std::string_view what,
+                                         std::string_view remedy) {
+  const std::vector<uint64_t> hashes = gatherToAll(transport, hashOf(text));
+  std::string others;
+  int64_t count = 0;
+  for (size_t r = 1; r < hashes.size(); ++r)
+    if (hashes[r] != hashes[0])
+      others += (count++ ? ", " : "") + std::to_string(r);
+  if (count)
+    fail(count > 1 ? "ranks " : "rank ", others,
+         count > 1 ? " do not have the same " : " does not have the same ",
+         what, " as rank 0: ", remedy);
+}
+
+void pipewright::runtime::checkSameLinks(
+    Transport &transport,
+    const std::vector<std::pair<int64_t, int64_t>> &links) {
+  std::string text;
+  for (const auto &[from, to] : links)
+    text += std::to_string(from) + ">" + std::to_string(to) + " ";
+  checkAgreement(transport, text, "links");
+}
+
+HostPlace pipewright::runtime::findHostPlace(Transport &transport) {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  const uint64_t own = hashOf(name);
+  HostPlace place = {0, 0};
+  const std::vector<uint64_t> hosts = gatherToAll(transport, own);
+  for (int64_t r = 0; r < transport.size(); ++r) {
+    if (hosts[r] != own)
+      continue;
+    place.index += r < transport.rank();
+    ++place.count;
+  }
+  return place;
+}

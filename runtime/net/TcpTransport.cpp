@@ -1,0 +1,446 @@
+//===- TcpTransport.cpp - Ranks as processes that meet over TCP -----------===//
+
+#include "runtime/net/TcpTransport.h"
+#include "runtime/core/Error.h"
+#include "runtime/net/Heartbeat.h"
+#include "runtime/net/Liveness.h"
+#include "runtime/net/TcpPeer.h"
+#include "runtime/net/TcpRendezvous.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <poll.h>
+#include <sys/socket.h>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace pipewright::runtime;
+using namespace pipewright::runtime::tcp;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class TcpTransport : public Transport {
+public:
+  TcpTransport(const TcpPlace &place, double deadlineSeconds);
+  ~TcpTransport() override;
+
+  int64_t rank() const override { return self; }
+  int64_t size() const override { return static_cast<int64_t>(peers.size()); }
+  void postSend(int64_t peer, const void *data, int64_t bytes) override;
+  void postReceive(int64_t peer, void *data, int64_t bytes) override;
+  void waitSend(int64_t peer) override;
+  void waitReceive(int64_t peer) override;
+  void poll() override;
+  void barrier() override { sumToAll(nullptr, 0); }
+  void sumToAll(double *values, int64_t count) override;
+  void abort(const std::string &message) override;
+
+private:
+  using Test = std::function<bool()>;
+
+  void matchSelf();
+
+  void progress(int milliseconds);
+  void serve(int64_t peer);
+  void beat();
+  void tell();
+  void judge();
+
+  void waitFor(Sign::What what, int64_t peer, int64_t bytes, const Test &test);
+  int64_t findLost();
+  void failIfFailed();
+  void failIfBroken(int64_t waitsFor, const std::string &what);
+  void flush(double seconds);
+  void drain(double seconds);
+
+  const int64_t self;
+  /// Held while anything below is touched, but not while poll(2) sleeps: abort
+  /// comes from any thread, and beats from one of their own.
+  std::mutex mutex;
+  std::vector<Peer> peers;
+  /// What others have said of their failure.
+  std::string failure;
+  bool failed = false;
+  /// What this rank has found to be wrong with others.
+  std::string problem;
+  Liveness liveness;
+  /// What this rank waits for, and how many waits are over.
+  Sign::What waitsFor = Sign::Nothing;
+  int64_t waitsForPeer = -1, waitsForBytes = 0;
+  int64_t waits = 0;
+  Clock::time_point lastPoll = Clock::now();
+  Heartbeat heartbeat;
+};
+
+} // namespace
+
+TcpTransport::TcpTransport(const TcpPlace &place, double deadlineSeconds)
+    : self(place.rank), peers(place.size),
+      liveness(place.rank, place.size, Clock::now()) {
+  std::vector<Socket> sockets = meet(place, deadlineSeconds);
+  for (int64_t r = 0; r < place.size; ++r)
+    peers[r].socket = std::move(sockets[r]);
+  liveness = Liveness(self, size(), Clock::now());
+  if (place.size > 1)
+    heartbeat.start([this] { beat(); },
+                    [this] { return beatSeconds(silenceSeconds); });
+}
+
+TcpTransport::~TcpTransport() {
+  heartbeat.stop();
+  std::lock_guard<std::mutex> lock(mutex);
+  // Others see from the missing goodbye that this rank has failed.
+  if (failed || std::uncaught_exceptions())
+    return;
+  for (Peer &peer : peers)
+    if (peer.socket && !peer.lost)
+      peer.enqueue({Header::Bye, 0});
+  flush(10);
+  drain(10);
+}
+
+// --- Beats -------------------------------------------------------------------
+
+/// Tells the others that this rank lives, and hears that they do, whatever its
+/// own thread computes meanwhile.
+void TcpTransport::beat() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!failed)
+    tell();
+  for (int64_t r = 0; r < size(); ++r)
+    serve(r);
+  judge();
+}
+
+/// The mutex is held.
+void TcpTransport::tell() {
+  int64_t progress = waits;
+  for (const Peer &peer : peers)
+    progress += peer.dataMoved;
+  const Sign sign = makeSign(waitsFor, waitsForPeer, waitsForBytes, progress);
+  liveness.hear(self, sign, Clock::now());
+  const char *bytes = reinterpret_cast<const char *>(&sign);
+  for (Peer &peer : peers)
+    // What is on its way already says as much.
+    if (peer.socket && !peer.lost && peer.outgoing.empty())
+      peer.enqueue({Header::Beat, sizeof sign}, {bytes, bytes + sizeof sign});
+}
+
+/// Finds out who is silent, or that all wait. The mutex is held, and what had
+/// come was read.
+void TcpTransport::judge() {
+  if (!problem.empty() || failed)
+    return;
+  const auto now = Clock::now();
+  const double seconds = silenceSeconds;
+  if (const int64_t silent = liveness.findSilent(seconds, now); silent >= 0)
+    problem = silentText(self, silent, seconds, liveness.describeAll(now));
+  else if (waitsFor != Sign::Nothing && !hasDeadline() &&
+           liveness.isStuck(seconds))
+    problem = stuckText(seconds, liveness.describeAll(now));
+}
+
+// --- Posting -----------------------------------------------------------------
+
+/// A rank's sends to itself meet its own receives.
+void TcpTransport::matchSelf() {
+  Peer &peer = peers[self];
+  while (peer.sendsMatched < peer.sends.size() &&
+         peer.receivesFilled < peer.receives.size()) {
+    Send &send = peer.sends[peer.sendsMatched++];
+    Receive &receive = peer.receives[peer.receivesFilled++];
+    if (send.bytes != receive.bytes) {
+      send.expected = receive.bytes;
+      receive.sent = send.bytes;
+      continue;
+    }
+    if (send.bytes)
+      std::memcpy(receive.data, send.data, send.bytes);
+    send.left = 0;
+    receive.done = true;
+  }
+}
+
+void TcpTransport::postSend(int64_t to, const void *data, int64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  Peer &peer = peers[to];
+  peer.sends.push_back({static_cast<const char *>(data), bytes});
+  if (to == self)
+    return matchSelf();
+  peer.matchSends();
+  peer.write();
+}
+
+void TcpTransport::postReceive(int64_t from, void *data, int64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  Peer &peer = peers[from];
+  peer.receives.push_back({static_cast<char *>(data), bytes});
+  if (from == self)
+    return matchSelf();
+  peer.enqueue({Header::Ready, bytes});
+  peer.write();
+}
+
+// --- Progress ----------------------------------------------------------------
+
+/// Reads and writes what can be. The mutex is held.
+void TcpTransport::serve(int64_t number) {
+  Peer &peer = peers[number];
+  if (!peer.socket || peer.lost)
+    return;
+  try {
+    if (peer.read())
+      liveness.hear(number, Clock::now());
+    if (peer.sign)
+      liveness.hear(number, *peer.sign, Clock::now());
+    peer.sign.reset();
+    peer.write();
+  } catch (const Error &error) {
+    if (problem.empty())
+      problem = "rank " + std::to_string(self) + " is sent by rank " +
+                std::to_string(number) + " " + error.what() +
+                " (is it the same program?)";
+  }
+  if (peer.saidBye || peer.lost)
+    liveness.end(number);
+  if (peer.failure && !failed) {
+    failed = true;
+    failure = *peer.failure;
+  }
+}
+
+/// Sleeps until a connection has something to do, for a while at most, and
+/// does it.
+void TcpTransport::progress(int milliseconds) {
+  std::vector<pollfd> entries;
+  std::vector<int64_t> numbers;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    for (int64_t r = 0; r < size(); ++r) {
+      Peer &peer = peers[r];
+      if (!peer.socket || peer.lost)
+        continue;
+      const short out = peer.outgoing.empty() ? 0 : POLLOUT;
+      entries.push_back(
+          {peer.socket.get(), static_cast<short>(POLLIN | out), 0});
+      numbers.push_back(r);
+    }
+  }
+  if (::poll(entries.data(), entries.size(), milliseconds) <= 0)
+    return;
+  std::lock_guard<std::mutex> lock(mutex);
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (entries[i].revents)
+      serve(numbers[i]);
+}
+
+// --- Waiting -----------------------------------------------------------------
+
+/// How long a rank that was lost, or has told its reason to others first, may
+/// take to tell it here.
+static constexpr double reasonSeconds = 1;
+
+/// The first rank that went without a word, -1 if none has.
+int64_t TcpTransport::findLost() {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (int64_t r = 0; r < size(); ++r)
+    if (peers[r].lost && !peers[r].saidBye)
+      return r;
+  return -1;
+}
+
+void TcpTransport::failIfFailed() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (failed)
+    throw Aborted(failure);
+}
+
+/// What stands in the way of all waits, or of a wait for that rank.
+void TcpTransport::failIfBroken(int64_t waitsFor, const std::string &what) {
+  failIfFailed();
+  if (const int64_t lost = findLost(); lost >= 0) {
+    // Ranks that heard of a failure go at once: it may be one of these.
+    for (const Deadline soon(reasonSeconds); !soon.passed(); failIfFailed())
+      progress(soon.milliseconds(50));
+    std::lock_guard<std::mutex> lock(mutex);
+    fail("rank ", self, " has lost rank ", lost,
+         ": its connection closed without a word (did it crash, or was it "
+         "killed?): ",
+         liveness.describeAll(Clock::now()));
+  }
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!problem.empty())
+    fail(problem);
+  if (waitsFor >= 0 && peers[waitsFor].saidBye)
+    fail("rank ", self, " waits for rank ", waitsFor,
+         ", which has ended: ", what);
+}
+
+void TcpTransport::waitFor(Sign::What what, int64_t peer, int64_t bytes,
+                           const Test &test) {
+  const Deadline deadline(deadlineSeconds);
+  auto holds = [&] {
+    std::lock_guard<std::mutex> lock(mutex);
+    const bool isOver = test();
+    waitsFor = isOver ? Sign::Nothing : what;
+    waitsForPeer = peer;
+    waitsForBytes = bytes;
+    waits += isOver;
+    return isOver;
+  };
+  while (!holds()) {
+    failIfBroken(peer, waitText(what, bytes));
+    if (deadline.passed())
+      failDeadline(peer, waitText(what, bytes));
+    // Not for ever: an abort may come from another thread.
+    progress(deadline.milliseconds(100));
+  }
+}
+
+void TcpTransport::waitSend(int64_t to) {
+  Peer &peer = peers[to];
+  if (peer.sends.empty())
+    fail("rank ", self, " waits for a send that it has not posted");
+  Send &send = peer.sends.front();
+  waitFor(Sign::ASend, to, send.bytes,
+          [&] { return send.left == 0 || send.expected >= 0; });
+  if (send.expected >= 0)
+    failSizes(self, to, send.bytes, send.expected);
+  std::lock_guard<std::mutex> lock(mutex);
+  peer.sends.pop_front();
+  --peer.sendsMatched;
+}
+
+void TcpTransport::waitReceive(int64_t from) {
+  Peer &peer = peers[from];
+  if (peer.receives.empty())
+    fail("rank ", self, " waits for a receive that it has not posted");
+  Receive &receive = peer.receives.front();
+  waitFor(Sign::AReceive, from, receive.bytes,
+          [&] { return receive.done || receive.sent >= 0; });
+  if (receive.sent >= 0)
+    failSizes(from, self, receive.sent, receive.bytes);
+  std::lock_guard<std::mutex> lock(mutex);
+  peer.receives.pop_front();
+  --peer.receivesFilled;
+}
+
+void TcpTransport::poll() {
+  // As often as MPI's: a system call now and then costs nothing.
+  const auto now = Clock::now();
+  if (now - lastPoll < std::chrono::microseconds(250))
+    return;
+  lastPoll = now;
+  progress(0);
+  failIfBroken(-1, "");
+}
+
+void TcpTransport::sumToAll(double *values, int64_t count) {
+  const int64_t valueBytes = count * static_cast<int64_t>(sizeof(double));
+  if (count > mostValuesBytes / static_cast<int64_t>(sizeof(double)))
+    fail("rank ", self, " adds ", count, " numbers over all ranks: expected ",
+         mostValuesBytes / sizeof(double), " at most");
+  std::vector<double> own(values, values + count);
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    const char *bytes = reinterpret_cast<const char *>(own.data());
+    for (int64_t r = 0; r < size(); ++r) {
+      if (r == self)
+        continue;
+      peers[r].valueBytes = valueBytes;
+      peers[r].enqueue({Header::Values, valueBytes},
+                       std::vector<char>(bytes, bytes + valueBytes));
+      peers[r].write();
+    }
+  }
+  std::vector<double> sums(count);
+  for (int64_t r = 0; r < size(); ++r) {
+    if (r != self) {
+      waitFor(Sign::TheOthers, r, 0, [&] { return !peers[r].values.empty(); });
+      std::lock_guard<std::mutex> lock(mutex);
+      own = std::move(peers[r].values.front());
+      peers[r].values.pop_front();
+      peers[r].valueBytes = -1;
+    } else if (count) {
+      own.assign(values, values + count);
+    }
+    if (r != self && static_cast<int64_t>(own.size()) != count)
+      fail("rank ", self, " adds ", count, " numbers, rank ", r, " ",
+           own.size(), ": they do not run the same program");
+    for (int64_t i = 0; i < count; ++i)
+      sums[i] += own[i];
+  }
+  std::copy(sums.begin(), sums.end(), values);
+}
+
+// --- Ending ------------------------------------------------------------------
+
+/// Writes what is left, for a while at most: a rank that takes nothing any more
+/// does not keep it from the others. The mutex is held.
+void TcpTransport::flush(double seconds) {
+  const Deadline deadline(seconds);
+  for (bool isLeft = true; isLeft;
+       std::this_thread::sleep_for(std::chrono::milliseconds(isLeft ? 1 : 0))) {
+    isLeft = false;
+    for (Peer &peer : peers)
+      if (peer.socket && !peer.lost) {
+        peer.write();
+        isLeft |= !peer.outgoing.empty();
+      }
+    if (deadline.passed())
+      return;
+  }
+}
+
+/// Says that no more comes, and reads until the others have said so too: a
+/// socket that is closed with bytes unread may take what it sent with it.
+void TcpTransport::drain(double seconds) {
+  const Deadline deadline(seconds);
+  for (Peer &peer : peers)
+    if (peer.socket)
+      shutdown(peer.socket.get(), SHUT_WR);
+  for (Peer &peer : peers)
+    while (peer.socket && !peer.lost && !deadline.passed()) {
+      char nowhere[4096];
+      const ssize_t got =
+          recv(peer.socket.get(), nowhere, sizeof nowhere, MSG_DONTWAIT);
+      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+        break;
+      if (got < 0)
+        peer.socket.waitFor(POLLIN, deadline.milliseconds(100));
+    }
+}
+
+void TcpTransport::abort(const std::string &message) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (failed)
+    return;
+  failed = true;
+  failure = message;
+  for (Peer &peer : peers) {
+    // All but the frame that has begun.
+    while (!peer.outgoing.empty() &&
+           (peer.outgoing.size() > 1 || peer.outgoing.back().done == 0))
+      peer.outgoing.pop_back();
+    const int64_t length = std::min<int64_t>(message.size(), mostFailedBytes);
+    if (peer.socket && !peer.lost)
+      peer.enqueue({Header::Failed, length},
+                   {message.begin(), message.begin() + length});
+  }
+  flush(1);
+  drain(0.5);
+}
+
+std::unique_ptr<Transport>
+pipewright::runtime::createTcpTransport(const TcpPlace &place,
+                                        double deadlineSeconds) {
+  return std::make_unique<TcpTransport>(place, deadlineSeconds);
+}

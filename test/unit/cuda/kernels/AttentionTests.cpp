@@ -1,0 +1,574 @@
+//===- AttentionTests.cpp - Attention on GPUs -----------------------------===//
+
+#include "test/unit/cuda/kernels/TwoRanks.h"
+
+#include <gmock/gmock.h>
+
+using namespace pipewright::runtime;
+using ::testing::HasSubstr;
+
+/// Compares with the CPU what the kernels that `settings` ask for compute.
+/// Returns what they say about themselves.
+static std::string check(const AttentionShape &s, bool masked = false,
+                         const DeviceSettings &settings = {},
+                         const std::vector<float> &maskValues = {}) {
+  const double tolerance = s.type == ElementType::BF16 ? 8e-3 : 1e-5;
+  TwoRanks test(16 << 20, Float32Mode::Full, settings);
+  const int64_t columns = s.columns ? s.columns : s.rows;
+  const int64_t rowElements = s.batch * s.heads * s.rows * s.depth;
+  const int64_t columnElements = s.batch * s.heads * columns * s.depth;
+  const Buffer q = test.numbers(rowElements, s.type);
+  const Buffer k = test.numbers(columnElements, s.type);
+  const Buffer v = test.numbers(columnElements, s.type);
+  const Buffer dO = test.numbers(rowElements, s.type);
+  const Buffer mask =
+      !maskValues.empty() ? test.values(maskValues)
+      : masked
+          ? test.floats(s.maskBatch * s.maskHeads * s.maskRows * s.maskColumns)
+          : Buffer{};
+  const Buffer o = test.numbers(rowElements, s.type);
+  const Buffer stats = test.floats(2 * s.batch * s.heads * s.rows);
+  const Buffer dq = test.numbers(rowElements, s.type);
+  const Buffer dk = test.numbers(columnElements, s.type);
+  const Buffer dv = test.numbers(columnElements, s.type);
+  test.run([&](auto &rank) { prepareAttention(rank, s); },
+           [&](auto &rank) {
+             attention(rank, s, 1, q, k, v, mask, o, stats);
+             attentionBackward(rank, s, 1, dO, q, k, v, o, stats, mask, dq, dk,
+                               dv);
+           });
+  EXPECT_TRUE(test.near(o, s.type, tolerance)) << "o";
+  // cuDNN keeps what it likes there.
+  if (settings.attention != AttentionBy::Cudnn)
+    EXPECT_TRUE(test.near(stats, ElementType::F32, tolerance)) << "stats";
+  EXPECT_TRUE(test.near(dq, s.type, 2 * tolerance)) << "dq";
+  EXPECT_TRUE(test.near(dk, s.type, 2 * tolerance)) << "dk";
+  EXPECT_TRUE(test.near(dv, s.type, 2 * tolerance)) << "dv";
+  return test.gpu->remarks();
+}
+
+/// By cuDNN and by our own kernels, at the same tolerance.
+static void checkBoth(const AttentionShape &s, bool masked = false) {
+  EXPECT_THAT(check(s, masked, {.attention = AttentionBy::Cudnn}),
+              HasSubstr(": cuDNN "));
+  EXPECT_THAT(check(s, masked, {.attention = AttentionBy::Own}),
+              HasSubstr(": own kernels, because of --attention own"));
+}
+
+//===----------------------------------------------------------------------===//
+// Strides
+//===----------------------------------------------------------------------===//
+
+/// Parts of [batch, heads, rows, depth] as [batch, rows, part, heads, depth].
+static std::vector<char>
+interleaved(const AttentionShape &s,
+            const std::vector<std::vector<char>> &parts) {
+  const int64_t width = s.depth * byteWidth(s.type);
+  const int64_t count = static_cast<int64_t>(parts.size());
+  std::vector<char> result;
+  for (int64_t row = 0; row < s.batch * s.rows; ++row)
+    for (int64_t n = 0; n < count * s.heads; ++n) {
+      const int64_t head = row / s.rows * s.heads + n % s.heads;
+      const char *vector =
+          &parts[n / s.heads][(head * s.rows + row % s.rows) * width];
+      result.insert(result.end(), vector, vector + width);
+    }
+  return result;
+}
+
+/// Operands with rows before heads, one by one and packed, against dense ones:
+/// only addresses differ, so all bits are the same.
+static std::string checkStrides(const AttentionShape &s, bool masked = false,
+                                const DeviceSettings &settings = {}) {
+  TwoRanks test(16 << 20, Float32Mode::Full, settings);
+  const int64_t count = s.batch * s.heads * s.rows * s.depth;
+  Buffer dense[8], mask;
+  for (Buffer &buffer : dense)
+    buffer = test.numbers(count, s.type);
+  if (masked)
+    mask = test.floats(s.maskBatch * s.maskHeads * s.maskRows * s.maskColumns);
+  const auto [q, k, v, dO, o, dq, dk, dv] = dense;
+  auto before = [&](std::initializer_list<Buffer> buffers) {
+    std::vector<std::vector<char>> parts;
+    for (const Buffer buffer : buffers) {
+      const char *data = test.cpu.rank.data<char>(buffer);
+      parts.emplace_back(data, data + buffer.bytes);
+    }
+    return test.values(interleaved(s, parts));
+  };
+  const Buffer rowsQ = before({q}), rowsK = before({k}), rowsV = before({v});
+  const Buffer rowsDO = before({dO}), qkv = before({q, k, v});
+  const std::vector<float> zeros(2 * s.batch * s.heads * s.rows);
+  const Buffer stats[3] = {test.values(zeros), test.values(zeros),
+                           test.values(zeros)};
+  // What is not written stays garbage.
+  const Buffer rowsO = test.numbers(count, s.type);
+  const Buffer rowsDq = test.numbers(count, s.type);
+  const Buffer rowsDk = test.numbers(count, s.type);
+  const Buffer rowsDv = test.numbers(count, s.type);
+  const Buffer packedO = test.numbers(count, s.type);
+  const Buffer dqkv = test.numbers(3 * count, s.type);
+
+  AttentionShape rows = s, packed = s;
+  rows.outputStride = packed.outputStride = s.heads * s.depth;
+  rows.inputStride = rows.outputStride;
+  packed.inputStride = 3 * packed.outputStride;
+  for (const AttentionShape &shape : {s, rows, packed})
+    prepareAttention(*test.gpu, shape);
+  test.runOnGpu([&](DeviceRank &rank) {
+    attention(rank, s, 1, q, k, v, mask, o, stats[0]);
+    attentionBackward(rank, s, 1, dO, q, k, v, o, stats[0], mask, dq, dk, dv);
+    attention(rank, rows, 1, rowsQ, rowsK, rowsV, mask, rowsO, stats[1]);
+    attentionBackward(rank, rows, 1, rowsDO, rowsQ, rowsK, rowsV, rowsO,
+                      stats[1], mask, rowsDq, rowsDk, rowsDv);
+    packedAttention(rank, packed, 1, qkv, mask, packedO, stats[2]);
+    packedAttentionBackward(rank, packed, 1, rowsDO, qkv, packedO, stats[2],
+                            mask, dqkv);
+  });
+  auto expect = [&](const char *name, Buffer got, const Buffer &expected) {
+    EXPECT_TRUE(test.onGpu(got) == interleaved(s, {test.onGpu(expected)}))
+        << name;
+  };
+  expect("o", rowsO, o);
+  expect("dq", rowsDq, dq);
+  expect("dk", rowsDk, dk);
+  expect("dv", rowsDv, dv);
+  expect("packed o", packedO, o);
+  EXPECT_TRUE(test.onGpu(dqkv) ==
+              interleaved(s, {test.onGpu(dq), test.onGpu(dk), test.onGpu(dv)}));
+  EXPECT_TRUE(test.onGpu(stats[1]) == test.onGpu(stats[0]));
+  EXPECT_TRUE(test.onGpu(stats[2]) == test.onGpu(stats[0]));
+  return test.gpu->remarks();
+}
+
+TEST(DeviceAttention, RowsBeforeHeads) {
+  // Vectors of 16 bytes or not, whole tiles or not.
+  for (const int64_t depth : {16, 11})
+    checkStrides({.batch = 2,
+                  .heads = 3,
+                  .rows = 37,
+                  .depth = depth,
+                  .scale = 0.3f,
+                  .causal = true});
+  checkStrides({.batch = 2,
+                .heads = 2,
+                .rows = 9,
+                .depth = 8,
+                .dropoutRate = 0.4f,
+                .dropoutId = 9,
+                .maskBatch = 2,
+                .maskColumns = 9},
+               true);
+}
+
+TEST(DeviceAttention, Bf16RowsBeforeHeads) {
+  AttentionShape s = {.batch = 4,
+                      .heads = 6,
+                      .rows = 32,
+                      .depth = 16,
+                      .scale = 0.25f,
+                      .causal = true,
+                      .type = ElementType::BF16};
+  EXPECT_THAT(checkStrides(s, false, {.attention = AttentionBy::Own}),
+              HasSubstr("own kernels"));
+  // All at once, two samples, some heads of one.
+  const int64_t ofHead = 2 * s.rows * s.rows;
+  for (const auto &[heads, expected] :
+       {std::pair(24, "engines 0 and 0\n"), std::pair(12, "in 2 parts"),
+        std::pair(5, "in 8 parts")})
+    EXPECT_THAT(checkStrides(s, false,
+                             {.attention = AttentionBy::Cudnn,
+                              .attentionWorkspace = heads * ofHead + 256}),
+                HasSubstr(expected));
+  s.depth = 11;
+  EXPECT_THAT(checkStrides(s), HasSubstr("own kernels"));
+}
+
+/// As BERT has it.
+TEST(DeviceAttention, Bf16RowsBeforeHeadsWithMasks) {
+  checkStrides({.batch = 2,
+                .heads = 2,
+                .rows = 16,
+                .depth = 16,
+                .scale = 0.25f,
+                .maskBatch = 2,
+                .maskColumns = 16,
+                .type = ElementType::BF16},
+               true, {.attention = AttentionBy::Cudnn});
+}
+
+TEST(DeviceAttention, SaysWhichStridesItExpects) {
+  AttentionShape s = {.batch = 1,
+                      .heads = 2,
+                      .rows = 8,
+                      .depth = 16,
+                      .inputStride = 32,
+                      .outputStride = 32};
+  TwoRanks test;
+  const Buffer qkv = test.floats(3 * 256);
+  const Buffer o = test.floats(256), stats = test.floats(32);
+  EXPECT_EQ(errorOf([&] {
+              packedAttention(*test.gpu, s, 0, qkv, Buffer(), o, stats);
+            }),
+            "packed attention expects rows of 3 x 2 x 16 elements and as many "
+            "keys as rows, but got rows of 32");
+  EXPECT_EQ(errorOf([&] { prepareAttention(test.cpu.rank, s); }),
+            "attention on a CPU expects dense operands, heads before rows, but "
+            "got strides of 32 and 32 elements: compile without "
+            "nn-pack-attention");
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+TEST(DeviceAttention, OddSizes) {
+  check({.batch = 2, .heads = 2, .rows = 37, .depth = 11, .scale = 0.3f});
+}
+
+TEST(DeviceAttention, EveryLengthOfVectors) {
+  for (const int64_t depth : {32, 33, 64, 100, 128, 200, 256})
+    check({.batch = 1, .heads = 1, .rows = 20, .depth = depth, .scale = 0.1f});
+}
+
+TEST(DeviceAttention, CausalOverSeveralTiles) {
+  check({.batch = 1,
+         .heads = 2,
+         .rows = 75,
+         .depth = 16,
+         .scale = 0.25f,
+         .causal = true});
+}
+
+TEST(DeviceAttention, MoreKeysThanRowsAndFewer) {
+  check({.batch = 1, .heads = 2, .rows = 5, .columns = 70, .depth = 8});
+  check({.batch = 1, .heads = 1, .rows = 70, .columns = 5, .depth = 8});
+  check({.batch = 1,
+         .heads = 1,
+         .rows = 70,
+         .columns = 40,
+         .depth = 8,
+         .causal = true});
+}
+
+TEST(DeviceAttention, StretchedMasks) {
+  check({.batch = 2,
+         .heads = 2,
+         .rows = 9,
+         .depth = 8,
+         .maskRows = 9,
+         .maskColumns = 9},
+        true);
+  check({.batch = 2,
+         .heads = 2,
+         .rows = 9,
+         .depth = 8,
+         .maskBatch = 2,
+         .maskColumns = 9},
+        true);
+  check({.batch = 2,
+         .heads = 2,
+         .rows = 9,
+         .depth = 8,
+         .maskHeads = 2,
+         .maskRows = 9},
+        true);
+}
+
+TEST(DeviceAttention, DropsWhatTheCpuDrops) {
+  // Rows of a length that is, and is not, a multiple of four.
+  for (const int64_t rows : {36, 37})
+    check({.batch = 1,
+           .heads = 2,
+           .rows = rows,
+           .depth = 8,
+           .scale = 0.3f,
+           .causal = true,
+           .dropoutRate = 0.4f,
+           .dropoutId = 9});
+}
+
+TEST(DeviceAttention, MaskThatHidesAWholeTile) {
+  AttentionShape s = {.batch = 1,
+                      .heads = 1,
+                      .rows = 3,
+                      .columns = 40,
+                      .depth = 8,
+                      .maskColumns = 40};
+  TwoRanks test;
+  std::vector<float> hidden(40, -std::numeric_limits<float>::infinity());
+  hidden[35] = 0.5f;
+  hidden[39] = 0;
+  const Buffer q = test.floats(24), k = test.floats(320), v = test.floats(320);
+  const Buffer mask = test.values(hidden), o = test.floats(24);
+  const Buffer stats = test.floats(6);
+  test.run([&](auto &rank) { prepareAttention(rank, s); },
+           [&](auto &rank) { attention(rank, s, 0, q, k, v, mask, o, stats); });
+  EXPECT_TRUE(test.near(o, ElementType::F32, 1e-5));
+  EXPECT_TRUE(test.near(stats, ElementType::F32, 1e-5));
+}
+
+/// The first rows see nothing, or all columns alike, by what models write into
+/// masks.
+class HiddenRows : public ::testing::TestWithParam<float> {
+protected:
+  HiddenRows() : mask(12 * 70) {
+    for (size_t i = 0; i < mask.size(); ++i)
+      mask[i] = i / 70 < 5 || i % 70 > 60 ? GetParam() : 0;
+  }
+
+  AttentionShape s = {.batch = 1,
+                      .heads = 1,
+                      .rows = 12,
+                      .columns = 70,
+                      .depth = 16,
+                      .scale = 0.25f,
+                      .maskRows = 12,
+                      .maskColumns = 70};
+  std::vector<float> mask;
+};
+
+TEST_P(HiddenRows, InFloats) {
+  EXPECT_THAT(check(s, true, {}, mask), HasSubstr(": own kernels"));
+}
+
+static std::vector<float> widened(const std::vector<char> &lowered) {
+  std::vector<float> values;
+  for (size_t at = 0; at < lowered.size(); at += 2) {
+    uint16_t bits;
+    std::memcpy(&bits, &lowered[at], 2);
+    values.push_back(std::bit_cast<float>(uint32_t{bits} << 16));
+  }
+  return values;
+}
+
+/// Against floats on the CPU, which need not know bf16.
+TEST_P(HiddenRows, InBf16) {
+  TwoRanks test;
+  // q, k, v, dO, o, dq, dk, dv
+  Buffer lowered[8], floats[8];
+  for (int i = 0; i < 8; ++i) {
+    const bool isOfRows = i == 0 || (i > 2 && i < 6);
+    lowered[i] = test.lowered((isOfRows ? 12 : 70) * 16);
+    const char *data = test.cpu.rank.data<char>(lowered[i]);
+    floats[i] = test.values(widened({data, data + lowered[i].bytes}));
+  }
+  const Buffer added = test.values(mask), stats = test.floats(24);
+  auto run = [&](auto &rank, const AttentionShape &shape, const Buffer *b) {
+    attention(rank, shape, 1, b[0], b[1], b[2], added, b[4], stats);
+    attentionBackward(rank, shape, 1, b[3], b[0], b[1], b[2], b[4], stats,
+                      added, b[5], b[6], b[7]);
+  };
+  AttentionShape inBf16 = s;
+  inBf16.type = ElementType::BF16;
+  prepareAttention(test.cpu.rank, s);
+  run(test.cpu.rank, s, floats);
+  prepareAttention(*test.gpu, inBf16);
+  test.runOnGpu([&](DeviceRank &rank) { run(rank, inBf16, lowered); });
+  for (int i = 4; i < 8; ++i)
+    EXPECT_TRUE(agree(widened(test.onGpu(lowered[i])), test.cpu.read(floats[i]),
+                      1.6e-2))
+        << "result " << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    DeviceAttention, HiddenRows,
+    ::testing::Values(-1e4f, -1e9f, -std::numeric_limits<float>::max(),
+                      -std::numeric_limits<float>::infinity()));
+
+TEST(DeviceAttention, Bf16) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
+  for (const int64_t depth : {8, 64, 128, 200})
+    checkBoth({.batch = 1,
+               .heads = 2,
+               .rows = 40,
+               .depth = depth,
+               .scale = 0.125f,
+               .causal = true,
+               .type = ElementType::BF16});
+}
+
+TEST(DeviceAttention, Bf16OverSeveralTiles) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
+  for (const int64_t depth : {16, 64, 128}) {
+    const AttentionShape s = {.batch = 1,
+                              .heads = 2,
+                              .rows = 150,
+                              .depth = depth,
+                              .scale = 0.125f,
+                              .causal = true,
+                              .type = ElementType::BF16};
+    checkBoth(s);
+    AttentionShape dropping = s;
+    dropping.causal = false;
+    dropping.dropoutRate = 0.4f;
+    dropping.dropoutId = 9;
+    EXPECT_THAT(check(dropping), HasSubstr("own kernels"));
+  }
+}
+
+TEST(DeviceAttention, Bf16NotCausalMoreKeysThanRowsAndFewer) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
+  checkBoth({.batch = 2,
+             .heads = 2,
+             .rows = 5,
+             .columns = 70,
+             .depth = 16,
+             .scale = 0.25f,
+             .type = ElementType::BF16});
+  checkBoth({.batch = 1,
+             .heads = 1,
+             .rows = 70,
+             .columns = 37,
+             .depth = 8,
+             .causal = true,
+             .type = ElementType::BF16});
+}
+
+TEST(DeviceAttention, Bf16MasksAndOddSizes) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
+  checkBoth({.batch = 2,
+             .heads = 2,
+             .rows = 37,
+             .columns = 70,
+             .depth = 16,
+             .scale = 0.25f,
+             .maskBatch = 2,
+             .maskRows = 37,
+             .maskColumns = 70,
+             .type = ElementType::BF16},
+            true);
+  // As BERT has it.
+  checkBoth({.batch = 2,
+             .heads = 2,
+             .rows = 16,
+             .depth = 16,
+             .scale = 0.25f,
+             .maskBatch = 2,
+             .maskColumns = 16,
+             .type = ElementType::BF16},
+            true);
+}
+
+TEST(DeviceAttention, BatchesGoInPartsWhereWorkspaceIsScarce) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
+  AttentionShape s = {.batch = 4,
+                      .heads = 6,
+                      .rows = 32,
+                      .depth = 16,
+                      .scale = 0.25f,
+                      .causal = true,
+                      .type = ElementType::BF16};
+  const int64_t ofHead = 2 * s.rows * s.rows;
+  auto checkParts = [&](int64_t heads, const char *expected, bool masked) {
+    EXPECT_THAT(check(s, masked,
+                      {.attention = AttentionBy::Cudnn,
+                       .attentionWorkspace = heads * ofHead + 256}),
+                HasSubstr(expected));
+  };
+  // Two samples at once; some heads of one.
+  checkParts(12, ", backward in 2 parts", false);
+  checkParts(5, ", backward in 8 parts", false);
+  s.maskBatch = 4;
+  s.maskColumns = 32;
+  checkParts(12, ", backward in 2 parts", true);
+}
+
+TEST(DeviceAttention, SaysWhyCudnnDoesNotTakeIt) {
+  const AttentionShape s = {.batch = 1,
+                            .heads = 2,
+                            .rows = 8,
+                            .depth = 16,
+                            .type = ElementType::BF16};
+  auto remark = [](const AttentionShape &shape,
+                   const DeviceSettings &settings = {}) {
+    TwoRanks test(16 << 20, Float32Mode::Full, settings);
+    prepareAttention(*test.gpu, shape);
+    // Shapes that several layers share are said once.
+    prepareAttention(*test.gpu, shape);
+    return test.gpu->remarks();
+  };
+  EXPECT_EQ(remark(s), "attention  1x2x8x16 bf16: cuDNN 9.19.0, engines 0 and "
+                       "0\n");
+  AttentionShape other = s;
+  other.type = ElementType::F32;
+  EXPECT_EQ(remark(other), "attention  1x2x8x16 f32: own kernels, because "
+                           "cuDNN has no backward pass in f32\n");
+  other = s;
+  other.dropoutRate = 0.1f;
+  EXPECT_EQ(remark(other),
+            "attention  1x2x8x16 bf16: own kernels, because cuDNN draws other "
+            "random numbers for dropout\n");
+  other = s;
+  other.maskColumns = 8;
+  EXPECT_EQ(remark(other),
+            "attention  1x2x8x16 bf16: own kernels, because its gradients are "
+            "wrong in rows that a mask hides whole\n");
+  EXPECT_EQ(remark(other, {.attention = AttentionBy::Cudnn}),
+            "attention  1x2x8x16 bf16: cuDNN 9.19.0, engines 0 and 0\n");
+  other = s;
+  other.depth = 11;
+  EXPECT_EQ(remark(other), "attention  1x2x8x11 bf16: own kernels, because "
+                           "cuDNN 9.19.0: no engine knows it\n");
+  EXPECT_EQ(remark(s, {.attentionWorkspace = 100}),
+            "attention  1x2x8x16 bf16: own kernels, because cuDNN 9.19.0: "
+            "engine 0 wants 256 bytes of workspace, more than 100\n");
+}
+
+TEST(DeviceAttention, FailsWhereCudnnIsInsistedOn) {
+  TwoRanks test(16 << 20, Float32Mode::Full, {.attention = AttentionBy::Cudnn});
+  EXPECT_EQ(errorOf([&] {
+              prepareAttention(*test.gpu, {.batch = 1,
+                                           .heads = 2,
+                                           .rows = 8,
+                                           .columns = 9,
+                                           .depth = 16,
+                                           .causal = true});
+            }),
+            "--attention cudnn: attention over 1x2x8(9)x16 f32 causal is not "
+            "possible by cuDNN (cuDNN has no backward pass in f32); "
+            "--attention auto uses own kernels there");
+}
+
+TEST(DeviceAttention, Bf16DropsWhatTheCpuDrops) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
+  for (const int64_t rows : {36, 37})
+    check({.batch = 1,
+           .heads = 2,
+           .rows = rows,
+           .depth = 16,
+           .scale = 0.25f,
+           .dropoutRate = 0.4f,
+           .dropoutId = 9,
+           .type = ElementType::BF16});
+}
+
+TEST(DeviceAttention, Bf16OddLengthsOfVectors) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
+  for (const int64_t depth : {11, 100})
+    EXPECT_THAT(check({.batch = 1,
+                       .heads = 2,
+                       .rows = 40,
+                       .depth = depth,
+                       .scale = 0.125f,
+                       .causal = true,
+                       .type = ElementType::BF16}),
+                HasSubstr("own kernels"));
+}
+
+TEST(DeviceAttention, SaysWhichDepthIsTooLarge) {
+  TwoRanks test;
+  EXPECT_EQ(errorOf([&] {
+              prepareAttention(
+                  *test.gpu, {.batch = 1, .heads = 1, .rows = 8, .depth = 320});
+            }),
+            "attention over vectors of 320 elements: kernels for GPUs go to "
+            "256");
+}

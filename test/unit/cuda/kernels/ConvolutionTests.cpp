@@ -1,0 +1,160 @@
+//===- ConvolutionTests.cpp - Convolutions on GPUs ------------------------===//
+
+#include "test/unit/cuda/kernels/TwoRanks.h"
+
+using namespace pipewright::runtime;
+
+static void check(const ConvolutionShape &s, bool hasBias = true) {
+  const double tolerance = s.type == ElementType::BF16 ? 1e-2 : 1e-5;
+  TwoRanks test;
+  const int64_t inputs = s.n * s.c * s.h * s.w;
+  const int64_t weights = s.o * (s.c / s.groups) * s.kh * s.kw;
+  const int64_t outputs = s.n * s.o * s.outputHeight() * s.outputWidth();
+  const Buffer x = test.numbers(inputs, s.type);
+  const Buffer w = test.numbers(weights, s.type);
+  const Buffer bias = hasBias ? test.numbers(s.o, s.type) : Buffer{};
+  const Buffer dy = test.numbers(outputs, s.type);
+  const Buffer y = test.numbers(outputs, s.type);
+  const Buffer dx = test.numbers(inputs, s.type);
+  const Buffer written = test.floats(weights), added = test.floats(weights);
+  test.run(
+      [&](auto &rank) {
+        prepareConvolutionForward(rank, 1, s, hasBias);
+        prepareConvolutionBackwardData(rank, 1, s);
+        prepareConvolutionBackwardWeight(rank, 1, s);
+      },
+      [&](auto &rank) {
+        convolutionForward(rank, 1, x, w, bias, y);
+        convolutionBackwardData(rank, 1, dy, w, dx);
+        convolutionBackwardWeight(rank, 1, dy, x, written);
+        convolutionBackwardWeight(rank, 1, dy, x, added, true);
+      });
+  EXPECT_TRUE(test.near(y, s.type, tolerance)) << "y";
+  EXPECT_TRUE(test.near(dx, s.type, tolerance)) << "dx";
+  EXPECT_TRUE(test.near(written, ElementType::F32, tolerance)) << "dw";
+  EXPECT_TRUE(test.near(added, ElementType::F32, tolerance)) << "dw, added";
+}
+
+TEST(DeviceConvolution, WithAndWithoutBias) {
+  const ConvolutionShape s = {.n = 2,
+                              .c = 3,
+                              .h = 9,
+                              .w = 7,
+                              .o = 5,
+                              .kh = 3,
+                              .kw = 3,
+                              .padTop = 1,
+                              .padLeft = 1,
+                              .padBottom = 1,
+                              .padRight = 1};
+  check(s, true);
+  check(s, false);
+}
+
+TEST(DeviceConvolution, StridedAndLopsided) {
+  check({.n = 1,
+         .c = 2,
+         .h = 10,
+         .w = 13,
+         .o = 4,
+         .kh = 3,
+         .kw = 2,
+         .strideH = 2,
+         .strideW = 3,
+         .padTop = 1,
+         .padBottom = 2,
+         .padRight = 1});
+}
+
+TEST(DeviceConvolution, DilatedInGroups) {
+  check({.n = 1,
+         .c = 6,
+         .h = 11,
+         .w = 11,
+         .o = 4,
+         .kh = 3,
+         .kw = 3,
+         .dilationH = 2,
+         .dilationW = 3,
+         .groups = 2});
+}
+
+TEST(DeviceConvolution, Bf16WithFloatWeightGradients) {
+  if (!hasBFloat16Products())
+    GTEST_SKIP() << "this CPU has none for oneDNN";
+  check({.n = 2,
+         .c = 4,
+         .h = 8,
+         .w = 8,
+         .o = 8,
+         .kh = 3,
+         .kw = 3,
+         .padTop = 1,
+         .padLeft = 1,
+         .padBottom = 1,
+         .padRight = 1,
+         .type = ElementType::BF16});
+}
+
+TEST(DeviceConvolution, ChannelsLast) {
+  ConvolutionShape s = {.n = 2,
+                        .c = 8,
+                        .h = 9,
+                        .w = 7,
+                        .o = 12,
+                        .kh = 3,
+                        .kw = 2,
+                        .strideH = 2,
+                        .padTop = 1,
+                        .padRight = 1,
+                        .channelsLast = true};
+  check(s);
+  s.groups = 4;
+  check(s);
+  s.type = ElementType::BF16;
+  if (hasBFloat16Products())
+    check(s);
+}
+
+TEST(DeviceConvolution, RoundsToTf32OnlyIfAsked) {
+  const ConvolutionShape s = {
+      .n = 1, .c = 8, .h = 6, .w = 6, .o = 4, .kh = 3, .kw = 3};
+  double differences[2];
+  for (const auto mode : {Float32Mode::Full, Float32Mode::Tf32}) {
+    TwoRanks test(1 << 20, mode);
+    const Buffer x = test.floats(288), w = test.floats(288);
+    const Buffer y = test.floats(64);
+    test.run([&](auto &rank) { prepareConvolutionForward(rank, 0, s, false); },
+             [&](auto &rank) { convolutionForward(rank, 0, x, w, {}, y); });
+    const auto got = test.gpuFloats(y, ElementType::F32);
+    const auto expected = test.cpu.read(y);
+    double largest = 0;
+    for (size_t i = 0; i < got.size(); ++i)
+      largest = std::max<double>(largest, std::fabs(got[i] - expected[i]));
+    differences[mode == Float32Mode::Tf32] = largest;
+  }
+  EXPECT_LT(differences[0], 1e-5);
+  EXPECT_GT(differences[1], 1e-5);
+  EXPECT_LT(differences[1], 1e-2);
+}
+
+TEST(DeviceConvolution, SaysWhatWasNotSetUp) {
+  TwoRanks test;
+  EXPECT_EQ(errorOf([&] {
+              convolutionBackwardData(*test.gpu, 4, {0, 4}, {0, 4}, {0, 4});
+            }),
+            "the data gradient of convolution 4 was not set up");
+}
+
+TEST(DeviceConvolution, SaysWhichOperandIsNotAligned) {
+  TwoRanks test;
+  const ConvolutionShape s = {
+      .n = 1, .c = 1, .h = 4, .w = 4, .o = 1, .kh = 1, .kw = 1};
+  prepareConvolutionForward(*test.gpu, 0, s, false);
+  EXPECT_EQ(errorOf([&] {
+              convolutionForward(*test.gpu, 0, {4, 64}, {128, 4}, {},
+                                 {192, 64});
+            }),
+            "the forward of a convolution has an operand that does not begin "
+            "at a multiple of 16 bytes");
+}

@@ -1,0 +1,193 @@
+//===- MemoryPlannerTests.cpp - Offsets of buffers, and who wrote last ----===//
+//
+// The planner against drawn cases and against properties on random lives; the
+// shadow memory that judges it against an array with one entry per byte.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/planning/MemoryPlanner.h"
+#include "passes/planning/ShadowMemory.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <random>
+#include <tuple>
+
+using namespace pipewright;
+
+TEST(MemoryPlanner, NothingNeedsNothing) {
+  EXPECT_EQ(0, planMemory({}, 64).bytes);
+  BufferLife empty[] = {{0, 5, 0}, {0, 5, 0}};
+  MemoryPlan plan = planMemory(empty, 64);
+  EXPECT_EQ(0, plan.bytes);
+  EXPECT_EQ((std::vector<int64_t>{0, 0}), plan.offsets);
+}
+
+TEST(MemoryPlanner, BuffersInTurnShareBytes) {
+  BufferLife lives[] = {{0, 1, 100}, {2, 3, 100}, {4, 4, 50}};
+  MemoryPlan plan = planMemory(lives, 64);
+  EXPECT_EQ((std::vector<int64_t>{0, 0, 0}), plan.offsets);
+  EXPECT_EQ(100, plan.bytes);
+}
+
+TEST(MemoryPlanner, TheEndBelongsToTheLife) {
+  // What is read and what is written at one point must not share bytes.
+  BufferLife lives[] = {{0, 2, 10}, {2, 3, 10}};
+  MemoryPlan plan = planMemory(lives, 64);
+  EXPECT_EQ((std::vector<int64_t>{0, 64}), plan.offsets);
+  EXPECT_EQ(74, plan.bytes);
+}
+
+TEST(MemoryPlanner, TheSmallestGapIsTaken) {
+  // Between the two that live on are gaps of 128 and, above, of 64 bytes.
+  BufferLife lives[] = {{0, 9, 300}, {0, 4, 128}, {0, 9, 120},
+                        {0, 4, 64},  {0, 9, 60},  {5, 9, 50}};
+  MemoryPlan plan = planMemory(lives, 64);
+  EXPECT_EQ((std::vector<int64_t>{0, 320, 448, 576, 640, 576}), plan.offsets);
+}
+
+TEST(MemoryPlanner, LeastBytesIsTheLargestSum) {
+  BufferLife lives[] = {{0, 2, 64}, {1, 3, 100}, {3, 4, 64}};
+  EXPECT_EQ(64 + 128, leastBytes(lives, 64));
+}
+
+static std::vector<BufferLife> randomLives(std::mt19937 &random) {
+  std::uniform_int_distribution<int64_t> begins(0, 50), lengths(0, 20),
+      sizes(0, 1000);
+  std::vector<BufferLife> lives(60);
+  for (BufferLife &life : lives) {
+    life.begin = begins(random);
+    life.end = life.begin + lengths(random);
+    life.bytes = sizes(random);
+  }
+  return lives;
+}
+
+TEST(MemoryPlanner, NoOverlapAlignedAndRepeatable) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<BufferLife> lives = randomLives(random);
+    MemoryPlan plan = planMemory(lives, 64);
+    EXPECT_EQ(plan.offsets, planMemory(lives, 64).offsets);
+    int64_t end = 0;
+    for (size_t i = 0; i < lives.size(); ++i) {
+      EXPECT_EQ(0, plan.offsets[i] % 64);
+      if (lives[i].bytes == 0)
+        continue;
+      end = std::max(end, plan.offsets[i] + lives[i].bytes);
+      for (size_t j = 0; j < i; ++j) {
+        bool inTime =
+            lives[i].begin <= lives[j].end && lives[j].begin <= lives[i].end;
+        bool inSpace = plan.offsets[i] < plan.offsets[j] + lives[j].bytes &&
+                       plan.offsets[j] < plan.offsets[i] + lives[i].bytes;
+        EXPECT_FALSE(inTime && inSpace && lives[j].bytes > 0);
+      }
+    }
+    EXPECT_EQ(end, plan.bytes);
+    EXPECT_LE(plan.bytes, 2 * leastBytes(lives, 64));
+  }
+}
+
+/// The definition: each buffer into the smallest gap between all that live at
+/// the same time.
+static MemoryPlan planPlainly(const std::vector<BufferLife> &lives) {
+  std::vector<size_t> order(lives.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::tuple(-lives[a].bytes, lives[a].begin, a) <
+           std::tuple(-lives[b].bytes, lives[b].begin, b);
+  });
+  MemoryPlan plan;
+  plan.offsets.resize(lives.size());
+  for (size_t n = 0; n < order.size(); ++n) {
+    const BufferLife &life = lives[order[n]];
+    if (life.bytes == 0)
+      continue;
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (size_t k = 0; k < n; ++k) {
+      const BufferLife &other = lives[order[k]];
+      int64_t offset = plan.offsets[order[k]];
+      if (other.begin <= life.end && life.begin <= other.end)
+        taken.emplace_back(offset, offset + other.bytes);
+    }
+    std::sort(taken.begin(), taken.end());
+    int64_t best = -1, bestGap = 0, top = 0;
+    for (auto [begin, end] : taken) {
+      if (begin - top >= life.bytes && (best < 0 || begin - top < bestGap)) {
+        best = top;
+        bestGap = begin - top;
+      }
+      top = std::max(top, (end + 63) / 64 * 64);
+    }
+    plan.offsets[order[n]] = best < 0 ? top : best;
+    plan.bytes = std::max(plan.bytes, plan.offsets[order[n]] + life.bytes);
+  }
+  return plan;
+}
+
+TEST(MemoryPlanner, AgreesWithItsDefinition) {
+  std::mt19937 random(5);
+  for (int size : {3, 60, 700, 3000}) {
+    std::uniform_int_distribution<int64_t> begins(0, size), lengths(0, 40),
+        sizes(0, 9);
+    std::vector<BufferLife> lives(size);
+    for (BufferLife &life : lives) {
+      life.begin = begins(random);
+      life.end = life.begin + lengths(random);
+      life.bytes = 100 * sizes(random);
+    }
+    lives[0].end = size;
+    MemoryPlan expected = planPlainly(lives), plan = planMemory(lives, 64);
+    EXPECT_EQ(expected.offsets, plan.offsets);
+    EXPECT_EQ(expected.bytes, plan.bytes);
+  }
+}
+
+TEST(MemoryPlanner, BuffersOfManyMicroBatchesTakeNoQuadraticTime) {
+  // Two stashes at a time, as under 1F1B; each pair of buffers looked at would
+  // take a minute.
+  std::vector<BufferLife> lives;
+  for (int64_t m = 0; m < 300000; ++m)
+    lives.push_back({2 * m, 2 * m + 3, 4096});
+  EXPECT_EQ(2 * 4096, planMemory(lives, 64).bytes);
+}
+
+TEST(ShadowMemory, ReadsWhatWasWrittenLast) {
+  ShadowMemory memory;
+  EXPECT_EQ(ShadowMemory::kNothing, memory.read(0, 4, 7));
+  memory.write(0, 64, 7);
+  EXPECT_EQ(7, memory.read(0, 64, 7));
+  EXPECT_EQ(7, memory.read(16, 8, 7));
+  EXPECT_EQ(ShadowMemory::kNothing, memory.read(32, 64, 7));
+  memory.write(16, 8, 9);
+  EXPECT_EQ(9, memory.read(0, 64, 7));
+  EXPECT_EQ(7, memory.read(24, 40, 7));
+}
+
+TEST(ShadowMemory, AgreesWithBytes) {
+  std::mt19937 random(2);
+  std::uniform_int_distribution<int64_t> positions(0, 99), sizes(0, 30);
+  ShadowMemory memory;
+  std::array<int64_t, 200> bytes;
+  bytes.fill(ShadowMemory::kNothing);
+  for (int64_t value = 0; value < 2000; ++value) {
+    int64_t begin = positions(random), size = sizes(random);
+    memory.write(begin, size, value);
+    for (int64_t at = begin; at < begin + size; ++at)
+      bytes[at] = value;
+    int64_t from = positions(random), count = sizes(random);
+    int64_t expected = bytes[from];
+    bool whole = true;
+    for (int64_t at = from; at < from + count; ++at)
+      whole &= bytes[at] == expected;
+    if (count == 0)
+      continue;
+    if (expected != ShadowMemory::kNothing)
+      EXPECT_EQ(whole, memory.read(from, count, expected) == expected);
+    else
+      EXPECT_EQ(expected, memory.read(from, 1, value));
+  }
+}

@@ -1,0 +1,151 @@
+//===- StageGraphTests.cpp - Where models are cut -------------------------===//
+
+#include "passes/planning/StageGraph.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <random>
+
+using namespace pipewright;
+
+namespace {
+
+using Begins = llvm::SmallVector<int32_t>;
+
+/// A chain: each node reads what the node before it made.
+StageGraph chain(std::vector<double> costs, std::vector<int64_t> bytes) {
+  StageGraph graph;
+  for (double cost : costs)
+    graph.nodes.push_back({cost, true, {}});
+  for (size_t i = 0; i < bytes.size(); ++i)
+    graph.values.push_back({int32_t(i), int32_t(i) + 1, bytes[i]});
+  return graph;
+}
+
+Begins cut(const StageGraph &graph, int64_t stages) {
+  auto begins = cutIntoStages(graph, stages);
+  EXPECT_TRUE(bool(begins));
+  return begins ? *begins : Begins();
+}
+
+std::string refusal(const StageGraph &graph, int64_t stages) {
+  auto begins = cutIntoStages(graph, stages);
+  EXPECT_FALSE(bool(begins));
+  return begins ? "" : llvm::toString(begins.takeError());
+}
+
+TEST(StageGraph, OneStageHasEverything) {
+  EXPECT_EQ(cut(chain({3, 1, 2}, {8, 8}), 1), Begins({0}));
+}
+
+TEST(StageGraph, EqualCostsMakeEqualStages) {
+  EXPECT_EQ(cut(chain({1, 1, 1, 1}, {8, 8, 8}), 2), Begins({0, 2}));
+  EXPECT_EQ(cut(chain({1, 1, 1, 1}, {8, 8, 8}), 4), Begins({0, 1, 2, 3}));
+}
+
+TEST(StageGraph, TheMostExpensiveStageIsAsCheapAsPossible) {
+  // 10 | 1 2 3 4: any other cut makes a stage of more than 10.
+  EXPECT_EQ(cut(chain({10, 1, 2, 3, 4}, {8, 8, 8, 8}), 2), Begins({0, 1}));
+}
+
+TEST(StageGraph, AmongEquallyCheapCutsTheFewestBytesCross) {
+  // The two middle nodes cost nothing, so three cuts balance alike.
+  EXPECT_EQ(cut(chain({5, 0, 0, 5}, {64, 16, 32}), 2), Begins({0, 2}));
+}
+
+TEST(StageGraph, ALittleImbalanceIsPaidForFewerBytes) {
+  StageGraph graph = chain({50, 2, 50}, {8, 800});
+  EXPECT_EQ(cut(graph, 2), Begins({0, 1}));
+  // But not a lot: 60 : 40 costs a fifth of the step.
+  EXPECT_EQ(cut(chain({40, 20, 40, 20}, {8, 800, 8}), 2), Begins({0, 2}));
+}
+
+TEST(StageGraph, TiesGoToTheLaterCut) {
+  // An activation without cost stays with the layer in front of it.
+  StageGraph graph = chain({1, 0, 1}, {8, 8});
+  graph.nodes[1].isLayer = false;
+  EXPECT_EQ(cut(graph, 2), Begins({0, 2}));
+}
+
+TEST(StageGraph, ValuesCrossEveryCutUpToTheirLastUse) {
+  StageGraph graph = chain({1, 1, 1, 1}, {8, 8, 8});
+  graph.values.push_back({0, 3, 100});
+  graph.values.push_back({1, 1, 1000}); // never read
+  EXPECT_EQ(graph.crossingBytes(), (std::vector<int64_t>{0, 108, 108, 108, 0}));
+}
+
+TEST(StageGraph, SharedWeightsArePaidOncePerStage) {
+  // Without the sharing 0 and 3 would cost 10 each; the best cut keeps the
+  // nodes that share a weight together.
+  StageGraph graph = chain({0, 0, 0, 0}, {8, 8, 8});
+  graph.weightCosts = {10, 4};
+  graph.nodes[0].weights = {0};
+  graph.nodes[1].weights = {0};
+  graph.nodes[2].weights = {0};
+  graph.nodes[3].weights = {1};
+  EXPECT_EQ(cut(graph, 2), Begins({0, 3}));
+}
+
+TEST(StageGraph, EveryStageHasALayer) {
+  StageGraph graph = chain({1, 100, 100, 1}, {8, 8, 8});
+  graph.nodes[1].isLayer = graph.nodes[2].isLayer = false;
+  EXPECT_EQ(cut(graph, 2), Begins({0, 2}));
+  EXPECT_EQ(refusal(graph, 3),
+            "expects at most 2 stages, one for each operation or layer of the "
+            "model, but got 3");
+}
+
+TEST(StageGraph, NoStageIsRefused) {
+  EXPECT_EQ(refusal(chain({1}, {}), 0), "expects at least 1 stage, but got 0");
+  EXPECT_EQ(refusal(chain({1}, {}), 2),
+            "expects at most 1 stage, one for each operation or layer of the "
+            "model, but got 2");
+}
+
+/// The cheapest worst stage by trying every cut.
+double bruteForce(const std::vector<double> &costs, size_t begin,
+                  int64_t stages) {
+  double sum = 0;
+  if (stages == 1) {
+    for (size_t i = begin; i < costs.size(); ++i)
+      sum += costs[i];
+    return sum;
+  }
+  double best = 1e30;
+  for (size_t end = begin + 1; end + stages - 1 <= costs.size(); ++end) {
+    sum += costs[end - 1];
+    best = std::min(best, std::max(sum, bruteForce(costs, end, stages - 1)));
+  }
+  return best;
+}
+
+TEST(StageGraph, StaysWithinTheSlackOfTheBest) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 200; ++trial) {
+    size_t size = 4 + random() % 7;
+    int64_t stages = 1 + random() % 4;
+    std::vector<double> costs;
+    std::vector<int64_t> bytes;
+    for (size_t i = 0; i < size; ++i) {
+      costs.push_back(1 + random() % 50);
+      if (i)
+        bytes.push_back(1 + random() % 50);
+    }
+    Begins begins = cut(chain(costs, bytes), stages);
+    ASSERT_EQ(begins.size(), size_t(stages));
+    ASSERT_EQ(begins[0], 0);
+    double worst = 0;
+    for (int64_t k = 0; k < stages; ++k) {
+      size_t end = k + 1 < stages ? begins[k + 1] : size;
+      ASSERT_LT(size_t(begins[k]), end);
+      double sum = 0;
+      for (size_t i = begins[k]; i < end; ++i)
+        sum += costs[i];
+      worst = std::max(worst, sum);
+    }
+    EXPECT_LE(worst, bruteForce(costs, 0, stages) * 1.05 + 1e-6);
+  }
+}
+
+} // namespace
