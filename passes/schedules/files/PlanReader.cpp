@@ -7,6 +7,7 @@
 #include "passes/schedules/files/PlanFile.h"
 
 #include "passes/schedules/Story.h"
+#include "passes/schedules/files/PlanCosts.h"
 #include "passes/schedules/files/PlanFormat.h"
 #include "passes/schedules/files/PlanValues.h"
 #include "support/Text.h"
@@ -35,15 +36,18 @@ private:
   llvm::Error readCell(const Value &value, const Place &place,
                        std::vector<Task> &tasks);
   llvm::Error readEdges(const Value &value, const Place &place);
-  llvm::Error readCosts(const Value &value, const Place &place);
-  llvm::Error readStageCosts(const Value &value, const Place &place);
-  llvm::Error readLink(const Value &value, const Place &place);
   llvm::Error readLists(const Value &value, const Place &place);
   llvm::Error readInstruction(const Value &value, const Place &place,
                               const PlanMessages &messages, int32_t rank);
   llvm::Error readSingleInstruction(const Value &value, const Place &place,
                                     const PlanMessages &messages, int32_t rank);
-  llvm::Error readTimes(const Value &value, const Place &place);
+
+  llvm::Error readCosts(const Value &value, const Place &place) {
+    return plan::readCosts(value, place, plan);
+  }
+  llvm::Error readTimes(const Value &value, const Place &place) {
+    return plan::readTimes(value, place, plan);
+  }
 
   PlanFile &plan;
   Schedule &schedule;
@@ -242,150 +246,6 @@ llvm::Error Reader::readEdges(const Value &value, const Place &place) {
               return readFlag(v, at, edge.hasGradient);
             }))
       return error;
-  }
-  return llvm::Error::success();
-}
-
-//===----------------------------------------------------------------------===//
-// Costs and times
-//===----------------------------------------------------------------------===//
-
-llvm::Error Reader::readStageCosts(const Value &value, const Place &place) {
-  StageCosts &stage = plan.costs->stages.emplace_back();
-  struct Seconds {
-    llvm::StringRef key;
-    double &value;
-  };
-  const Object *object = nullptr;
-  if (llvm::Error error = readObject(value, place,
-                                     {"forward", "backward", "input_gradient",
-                                      "weight_gradient", "recompute", "update",
-                                      "stash_bytes", "weight_stash_bytes"},
-                                     object))
-    return error;
-  for (auto [key, seconds] :
-       {Seconds{"forward", stage.forward}, Seconds{"backward", stage.backward},
-        Seconds{"input_gradient", stage.inputGradient},
-        Seconds{"weight_gradient", stage.weightGradient},
-        Seconds{"recompute", stage.recompute},
-        Seconds{"update", stage.update}}) {
-    auto read = [&seconds = seconds](const Value &v, const Place &at) {
-      return readSeconds(v, at, seconds);
-    };
-    if (llvm::Error error = readIfGiven(*object, place, key, read))
-      return error;
-  }
-  if (llvm::Error error =
-          readIfGiven(*object, place, "stash_bytes", [&](auto &v, auto at) {
-            return readInteger(v, at, stage.stashBytes, anySize);
-          }))
-    return error;
-  return readIfGiven(
-      *object, place, "weight_stash_bytes", [&](auto &v, auto at) {
-        return readInteger(v, at, stage.weightStashBytes, {-1, anySize.most});
-      });
-}
-
-llvm::Error Reader::readLink(const Value &value, const Place &place) {
-  const Object *object = nullptr;
-  if (llvm::Error error = readObject(
-          value, place, {"from", "to", "latency", "bandwidth"}, object))
-    return error;
-  std::pair<int32_t, int32_t> ranks;
-  for (auto [key, rank] :
-       {std::pair<llvm::StringRef, int32_t *>{"from", &ranks.first},
-        {"to", &ranks.second}}) {
-    auto read = [&, rank = rank](const Value &v, const Place &at) {
-      return readInteger(v, at, *rank, {0, schedule.ranks - 1});
-    };
-    if (llvm::Error error = readRequired(*object, place, key, read))
-      return error;
-  }
-  LinkCosts &link = plan.costs->links[ranks];
-  if (llvm::Error error =
-          readIfGiven(*object, place, "latency", [&](auto &v, auto at) {
-            return readSeconds(v, at, link.latency);
-          }))
-    return error;
-  return readIfGiven(*object, place, "bandwidth", [&](auto &v, auto at) {
-    return readBandwidth(v, at, link.bandwidth);
-  });
-}
-
-llvm::Error Reader::readCosts(const Value &value, const Place &place) {
-  TaskCosts &costs = plan.costs.emplace();
-  const Object *object = nullptr;
-  if (llvm::Error error = readObject(
-          value, place,
-          {"stages", "link_latency", "link_bandwidth", "links", "pair_factor"},
-          object))
-    return error;
-  auto readStages = [&](const Value &value, const Place &at) -> llvm::Error {
-    const Array *list = nullptr;
-    if (llvm::Error error =
-            readArray(value, at, list, schedule.stages, "stages"))
-      return error;
-    for (auto [i, entry] : llvm::enumerate(*list))
-      if (llvm::Error error = readStageCosts(entry, at.at(i)))
-        return error;
-    return llvm::Error::success();
-  };
-  auto readLinks = [&](const Value &value, const Place &at) -> llvm::Error {
-    const Array *list = nullptr;
-    if (llvm::Error error = readArray(value, at, list))
-      return error;
-    for (auto [i, entry] : llvm::enumerate(*list))
-      if (llvm::Error error = readLink(entry, at.at(i)))
-        return error;
-    return llvm::Error::success();
-  };
-  if (llvm::Error error = readRequired(*object, place, "stages", readStages))
-    return error;
-  if (llvm::Error error = readIfGiven(*object, place, "links", readLinks))
-    return error;
-  if (llvm::Error error =
-          readIfGiven(*object, place, "link_latency", [&](auto &v, auto at) {
-            return readSeconds(v, at, costs.linkLatency);
-          }))
-    return error;
-  if (llvm::Error error =
-          readIfGiven(*object, place, "link_bandwidth", [&](auto &v, auto at) {
-            return readBandwidth(v, at, costs.linkBandwidth);
-          }))
-    return error;
-  return readIfGiven(*object, place, "pair_factor", [&](auto &v, auto at) {
-    return readSeconds(v, at, costs.pairFactor);
-  });
-}
-
-llvm::Error Reader::readTimes(const Value &value, const Place &place) {
-  const Array *ranks = nullptr;
-  if (llvm::Error error =
-          readArray(value, place, ranks, schedule.ranks, "ranks"))
-    return error;
-  for (auto [rank, entry] : llvm::enumerate(*ranks)) {
-    const Array *list = nullptr;
-    Place at = place.at(rank);
-    if (llvm::Error error =
-            readArray(entry, at, list, schedule.order[rank].size(), "tasks"))
-      return error;
-    std::vector<TaskTime> &times = plan.times.emplace_back(list->size());
-    for (auto [i, pair] : llvm::enumerate(*list)) {
-      const Array *ends = nullptr;
-      Place atTask = at.at(i);
-      if (llvm::Error error =
-              readArray(pair, atTask, ends, 2, "times (start and end)"))
-        return error;
-      if (llvm::Error error =
-              readSeconds((*ends)[0], atTask.at(size_t(0)), times[i].start))
-        return error;
-      if (llvm::Error error =
-              readSeconds((*ends)[1], atTask.at(1), times[i].end))
-        return error;
-      if (times[i].end < times[i].start)
-        return refuseAt(atTask, "expects an end after the start, found {0}",
-                        show(pair));
-    }
   }
   return llvm::Error::success();
 }
