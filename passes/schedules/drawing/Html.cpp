@@ -191,6 +191,6 @@ pipewright::schedules::drawHtml(const Picture &picture) {
          "charset=\"utf-8\">\n<title>" +
          title + "</title>\n<style>\n" + pageStyle + "</style>\n</head>\n" +
          "<body>\n" + pageBody + "<script>\n'use strict';\nconst data = " +
-         DataWriter(picture).write() + ";\n" + pageScript +
+         DataWriter(picture).write() + ";\n\n" + pageScript +
          "</script>\n</body>\n</html>\n";
 }

@@ -1,6 +1,9 @@
 //===- HtmlPage.h - What is the same in every page --------------*- C++ -*-===//
 //
-// Style and script of the pages that Html.h makes.
+// Style and script of the pages that Html.h makes: the files of the folder
+// page, which the build embeds. Everything is drawn on one canvas, so that
+// schedules of many thousands of tasks stay fluent: only what is in view is
+// drawn, found by bisection.
 //
 //===----------------------------------------------------------------------===//
 

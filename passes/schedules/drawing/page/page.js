@@ -1,56 +1,3 @@
-//===- HtmlPage.cpp - What is the same in every page ------------*- C++ -*-===//
-//
-// Everything is drawn on one canvas, so that schedules of many thousands of
-// tasks stay fluent: only what is in view is drawn, found by bisection.
-//
-//===----------------------------------------------------------------------===//
-
-#include "passes/schedules/drawing/HtmlPage.h"
-
-const char *const pipewright::schedules::pageStyle = R"css(:root {
-  color-scheme: light dark;
-  --page: #ffffff; --ink: #24292f; --faint: #59636e; --idle: #eef0f3;
-  --grid: #d0d7de; --memory: #8c959f; --forward: #1a7f37; --gradient: #bc4c00;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #0d1117; --ink: #e6edf3; --faint: #9aa4af; --idle: #1d232b;
-    --grid: #3d444d; --memory: #6e7681; --forward: #3fb950;
-    --gradient: #f0883e;
-  }
-}
-html, body { height: 100%; margin: 0; }
-body {
-  display: flex; flex-direction: column; background: var(--page);
-  color: var(--ink);
-  font: 13px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
-}
-header { padding: 10px 16px 6px; }
-h1 { font-size: 17px; margin: 0 0 2px; overflow-wrap: anywhere; }
-p { margin: 0 0 4px; color: var(--faint); }
-#legend, #controls { display: flex; flex-wrap: wrap; gap: 4px 16px; }
-#legend i {
-  display: inline-block; width: 18px; height: 11px; margin-right: 5px;
-}
-main { flex: 1; min-height: 0; position: relative; }
-canvas { position: absolute; width: 100%; height: 100%; cursor: grab; }
-#tip {
-  position: absolute; pointer-events: none; max-width: 360px; padding: 6px 9px;
-  background: var(--page); border: 1px solid var(--faint); border-radius: 5px;
-  white-space: pre-line; line-height: 1.45;
-}
-)css";
-
-const char *const pipewright::schedules::pageBody = R"html(<header>
-<h1 id="name"></h1>
-<p id="summary"></p>
-<div id="legend"></div>
-<div id="controls"></div>
-</header>
-<main><canvas id="canvas"></canvas><div id="tip" hidden></div></main>
-)html";
-
-const char *const pipewright::schedules::pageScript = R"js(
 // --- The data -------------------------------------------------------------
 
 const letters = ['F', 'B', 'I', 'W', 'R', 'U'];
@@ -568,4 +515,3 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
 });
 new ResizeObserver(redraw).observe(canvas);
 redraw();
-)js";
