@@ -29,6 +29,9 @@ def Pipe_Dialect : Dialect {
     static constexpr llvm::StringLiteral kRanks = "pipe.ranks";
     static constexpr llvm::StringLiteral kSchedule = "pipe.schedule";
     static constexpr llvm::StringLiteral kOptimizer = "pipe.optimizer";
+    /// The machine that schedules are decided for, by its name; a core of a
+    /// CPU where it is not there.
+    static constexpr llvm::StringLiteral kMachine = "pipe.machine";
     /// There if a schedule adds gradients up in another order than that of the
     /// micro-batches, so that they round differently.
     static constexpr llvm::StringLiteral kSumsInScheduleOrder =

@@ -99,6 +99,13 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
              << name << "' to be an array of six f64 numbers for each stage";
     return success();
   }
+  if (name == kMachine) {
+    if (!isa<StringAttr>(attribute.getValue()))
+      return op->emitOpError("expects '")
+             << name << "' to be the name of a machine, but got "
+             << attribute.getValue();
+    return success();
+  }
   if (name == kSchedule || name == kOptimizer)
     return success();
   return op->emitOpError("has an unknown attribute '") << name << "'";

@@ -1,4 +1,4 @@
-//===- CostModel.cpp - How long tasks take on this machine ----------------===//
+//===- CostModel.cpp - How long tasks take on a machine -------------------===//
 //
 // A roofline per call: matrix work at the rate of its library, everything else
 // at the rate at which memory is read and written.
@@ -12,40 +12,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
-#include <limits>
-
 using namespace mlir;
 
 namespace pipewright {
-
-StringRef nameOf(Precision precision) {
-  switch (precision) {
-  case Precision::F32:
-    return "f32";
-  case Precision::Tf32:
-    return "tf32";
-  case Precision::BF16:
-    return "bf16";
-  }
-  llvm_unreachable("all precisions are listed");
-}
-
-MachineModel MachineModel::h100(Precision precision) {
-  MachineModel machine;
-  machine.matmulFlops = precision == Precision::F32    ? 50e12
-                        : precision == Precision::Tf32 ? 350e12
-                                                       : 700e12;
-  machine.convolutionFlops = machine.matmulFlops / 2;
-  // The kernel for f32 uses no tensor cores.
-  machine.attentionFlops = precision == Precision::BF16 ? 350e12 : 15e12;
-  machine.bandwidth = 2.8e12;
-  machine.secondsPerRandom = 1e-12;
-  machine.secondsPerCall = 3e-6;
-  machine.linkLatency = 10e-6;
-  machine.linkBandwidth = 300e9;
-  machine.cores = std::numeric_limits<int64_t>::max();
-  return machine;
-}
 
 static int64_t bytesOf(ValueRange values) {
   int64_t bytes = 0;
@@ -136,33 +105,61 @@ void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs) {
     costs.weightStashBytes += bytesOf(outputs[index]);
 }
 
-schedules::TaskCosts predictCosts(ModuleOp module,
-                                  const MachineModel &machine) {
+FailureOr<MachineModel> machineOf(ModuleOp module) {
+  auto name = module->getAttrOfType<StringAttr>(pipe::PipeDialect::kMachine);
+  if (!name)
+    return MachineModel();
+  std::optional<MachineModel> machine = MachineModel::named(name);
+  if (!machine)
+    return module.emitError("is for an unknown machine: '")
+           << pipe::PipeDialect::kMachine << "' is " << name << ", expected "
+           << MachineModel::names();
+  return *machine;
+}
+
+/// Of the optimizer's work for each stage, once arenas are planned: a gradient,
+/// the weight and each state are read, and all but the gradient written.
+static llvm::StringMap<int64_t> updateBytes(ModuleOp module) {
+  llvm::StringMap<int64_t> bytes;
+  for (auto arena : module.getOps<pipe::ArenaOp>())
+    for (auto optimizer : arena.getOps<pipe::OptimizerOp>())
+      bytes[optimizer.getStage()] =
+          optimizer.getWeights().getBytes() *
+          (4 + 2 * static_cast<int64_t>(optimizer.getStates().size()));
+  return bytes;
+}
+
+schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
+                                  pipe::StepMode mode) {
+  // Never zero: a task that takes no time has no place in a timeline.
+  constexpr double least = 1e-7;
   schedules::TaskCosts costs;
   costs.linkLatency = machine.linkLatency;
   costs.linkBandwidth = machine.linkBandwidth;
-  llvm::StringMap<int64_t> optimized;
-  for (auto arena : module.getOps<pipe::ArenaOp>())
-    for (auto optimizer : arena.getOps<pipe::OptimizerOp>())
-      optimized[optimizer.getStage()] =
-          optimizer.getWeights().getBytes() *
-          (4 + 2 * static_cast<int64_t>(optimizer.getStates().size()));
+  const llvm::StringMap<int64_t> updated = updateBytes(module);
   for (auto stage : module.getOps<pipe::StageOp>()) {
     schedules::StageCosts cost;
-    cost.forward = workOf(stage.getForward().getBodyRegion(), machine).seconds;
-    cost.recompute = cost.forward;
-    auto secondsOf = [&](pipe::TaskKind kind) {
-      Operation *body = stage.bodyOf(kind);
-      return body ? workOf(body->getRegion(0), machine).seconds : 0;
+    auto secondsOf = [&](Operation *body) {
+      return std::max(least,
+                      body ? workOf(body->getRegion(0), machine).seconds : 0);
     };
-    cost.backward = secondsOf(pipe::TaskKind::backward);
+    if (mode == pipe::StepMode::evaluate) {
+      cost.forward = secondsOf(stage.getEvaluate());
+      cost.backward = least;
+      costs.stages.push_back(cost);
+      continue;
+    }
+    cost.forward = secondsOf(stage.getForward());
+    cost.recompute = cost.forward;
+    cost.backward = secondsOf(stage.getBackward());
     // Before a backward is split, halves are as good a guess as any.
-    bool isSplit = stage.getInputGradient() != nullptr;
-    cost.inputGradient =
-        isSplit ? secondsOf(pipe::TaskKind::input_gradient) : cost.backward / 2;
-    cost.weightGradient = isSplit ? secondsOf(pipe::TaskKind::weight_gradient)
-                                  : cost.backward / 2;
-    cost.update = optimized.lookup(stage.getSymName()) / machine.bandwidth;
+    cost.inputGradient = cost.weightGradient =
+        std::max(least, cost.backward / 2);
+    if (stage.getInputGradient()) {
+      cost.inputGradient = secondsOf(stage.getInputGradient());
+      cost.weightGradient = secondsOf(stage.getWeightGradient());
+    }
+    cost.update = updated.lookup(stage.getSymName()) / machine.bandwidth;
     countKeptBytes(stage, cost);
     costs.stages.push_back(cost);
   }

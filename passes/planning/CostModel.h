@@ -1,8 +1,7 @@
-//===- CostModel.h - How long tasks take on this machine --------*- C++ -*-===//
+//===- CostModel.h - How long tasks take on a machine -----------*- C++ -*-===//
 //
-// Times from operation counts and bytes, for predictions only: no choice that
-// changes numbers depends on them, so a program is the same whoever compiles
-// it.
+// Times from operation counts and bytes: by them schedules are decided, for the
+// machine that the module names, and predicted, for a machine that is given.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,43 +9,10 @@
 #define PIPEWRIGHT_PASSES_PLANNING_COSTMODEL_H
 
 #include "dialects/pipe/PipeDialect.h"
+#include "passes/planning/MachineModel.h"
 #include "passes/schedules/Simulator.h"
 
 namespace pipewright {
-
-/// What matrix products and convolutions compute in. Tf32 is f32 of which they
-/// read 10 bits; with BF16, weights and sums stay f32.
-enum class Precision { F32, Tf32, BF16 };
-
-/// The word of the command line.
-llvm::StringRef nameOf(Precision precision);
-
-/// What one rank computes with.
-struct MachineModel {
-  /// Operations per second of large matrix products and of convolutions.
-  double matmulFlops = 60e9;
-  double convolutionFlops = 60e9;
-  /// Of attention's small products with a softmax between them.
-  double attentionFlops = 25e9;
-  /// Bytes per second that a pointwise kernel reads and writes.
-  double bandwidth = 12e9;
-  /// Seconds per random number of a dropout.
-  double secondsPerRandom = 0.6e-9;
-  /// Seconds that a call takes whatever it does.
-  double secondsPerCall = 2e-6;
-  /// Between ranks: a copy in memory.
-  double linkLatency = 5e-6;
-  double linkBandwidth = 8e9;
-  /// Cores that the ranks share.
-  int64_t cores = 1;
-
-  /// Measures this machine for some 30 ms, with the matrix product of the
-  /// library that programs will use where it can be loaded.
-  static MachineModel measure(Precision precision = Precision::F32);
-  /// One H100 for each rank, joined by NVLink: what large calls reach there,
-  /// from published figures.
-  static MachineModel h100(Precision precision);
-};
 
 /// Counts of one body of a stage.
 struct BodyWork {
@@ -63,9 +29,15 @@ BodyWork workOf(mlir::Region &body, const MachineModel &machine);
 /// reads of these, of the gradients received and of the handover.
 void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs);
 
-/// Times of each stage's tasks, and what is kept between them.
+/// The machine that a module's schedule is decided for; fails, with a
+/// diagnostic, where its name is not known.
+mlir::FailureOr<MachineModel> machineOf(mlir::ModuleOp module);
+
+/// Times of each stage's tasks, none of them zero, and what is kept between
+/// them. In evaluation only forwards have a meaning.
 schedules::TaskCosts predictCosts(mlir::ModuleOp module,
-                                  const MachineModel &machine);
+                                  const MachineModel &machine,
+                                  pipe::StepMode mode = pipe::StepMode::train);
 
 /// The step time of a simulation on a machine that may have fewer cores than
 /// the plan has ranks.

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/planning/CostModel.h"
+#include "passes/planning/MachineModel.h"
 
 #include <algorithm>
 #include <ctime>

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/step/Stages.h"
-#include "passes/planning/CostModel.h"
 #include "passes/step/TaskTimes.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -21,6 +20,10 @@ FailureOr<Stages> Stages::read(ModuleOp module) {
     stages.numbers[stage.getSymName()] = stages.ops.size();
     stages.ops.push_back(stage);
   }
+  FailureOr<MachineModel> machine = machineOf(module);
+  if (failed(machine))
+    return failure();
+  stages.machine = *machine;
   if (failed(stages.readCopies()) ||
       failed(verifyTaskTimes(module, stages.size() / stages.copies())) ||
       failed(stages.readLinks(&StageOp::getForward, StepMode::train)) ||
@@ -194,55 +197,14 @@ std::vector<schedules::StageEdge> Stages::edges(StepMode mode) const {
   return edges;
 }
 
-/// Arithmetic at 50 GFLOP/s plus memory traffic at 10 GB/s: a CPU core. Only
-/// the ratios between stages matter here.
-static double secondsOf(Operation *body) {
-  if (!body)
-    return 0;
-  double flops = 0, bytes = 0;
-  body->walk([&](Operation *op) {
-    if (auto cost = dyn_cast<nn::CostOpInterface>(op))
-      flops += cost.getFlops();
-    if (isa<nn::ViewOpInterface>(op))
-      return;
-    for (Type type : op->getResultTypes())
-      if (auto tensor = dyn_cast<RankedTensorType>(type))
-        bytes += 3 * byteSize(tensor);
-  });
-  return flops / 50e9 + bytes / 10e9;
-}
-
 schedules::TaskCosts Stages::costs(StepMode mode) const {
-  // Never zero: a task that takes no time has no place in a timeline.
-  constexpr double least = 1e-7;
-  schedules::TaskCosts costs;
-  for (StageOp stage : ops) {
-    schedules::StageCosts each;
-    if (mode == StepMode::train) {
-      each.forward = std::max(least, secondsOf(stage.getForward()));
-      each.backward = std::max(least, secondsOf(stage.getBackward()));
-      each.inputGradient = each.weightGradient =
-          std::max(least, each.backward / 2);
-      if (stage.getInputGradient()) {
-        each.inputGradient =
-            std::max(least, secondsOf(stage.getInputGradient()));
-        each.weightGradient =
-            std::max(least, secondsOf(stage.getWeightGradient()));
-      }
-      each.recompute = each.forward;
-      countKeptBytes(stage, each);
-    } else {
-      each.forward = std::max(least, secondsOf(stage.getEvaluate()));
-      each.backward = least;
-    }
-    costs.stages.push_back(each);
-  }
-  costs.linkLatency = 5e-6;
-  costs.linkBandwidth = 5e9;
-  if (mode == StepMode::train && !ops.empty()) {
-    StageOp first = ops.front();
-    applyTaskTimes(first->getParentOfType<ModuleOp>(), costs);
-  }
+  if (ops.empty())
+    return {};
+  StageOp first = ops.front();
+  auto module = first->getParentOfType<ModuleOp>();
+  schedules::TaskCosts costs = predictCosts(module, machine, mode);
+  if (mode == StepMode::train)
+    applyTaskTimes(module, costs);
   return costs;
 }
 

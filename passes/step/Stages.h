@@ -10,6 +10,7 @@
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
+#include "passes/planning/CostModel.h"
 #include "passes/schedules/Schedule.h"
 #include "passes/schedules/Simulator.h"
 
@@ -113,8 +114,8 @@ public:
 
   /// The links as `passes/schedules` wants them, in the same order.
   std::vector<schedules::StageEdge> edges(StepMode mode) const;
-  /// An estimate from operation counts and bytes, good enough to order
-  /// messages by; measured times where the module has them.
+  /// What tasks take on the machine that the module is for; measured times
+  /// where the module has them.
   schedules::TaskCosts costs(StepMode mode) const;
   /// The rank of each stage; fails where one has none.
   mlir::FailureOr<llvm::SmallVector<int32_t>> ranks() const;
@@ -130,6 +131,7 @@ private:
   mutable llvm::SmallVector<StageOp> ops;
   llvm::StringMap<int32_t> numbers;
   int64_t numCopies = 1;
+  MachineModel machine;
   /// By mode; sorted as `links` says.
   std::vector<StageLink> allLinks[2];
   std::vector<WeightCopies> allWeights;

@@ -128,6 +128,11 @@ void Compilation::setAttributes() {
   setNumber(pipe::PipeDialect::kRanks, options.ranks);
   module()->setAttr(pipe::PipeDialect::kSchedule,
                     builder.getStringAttr(options.schedule));
+  std::string machine = options.target == codegen::Target::Cuda
+                            ? ("h100-" + nameOf(options.precision)).str()
+                            : "cpu";
+  module()->setAttr(pipe::PipeDialect::kMachine,
+                    builder.getStringAttr(machine));
   int64_t size = options.import.microBatchSize.value_or(1);
   if (!options.import.microBatchSize)
     if (auto function = module().lookupSymbol<func::FuncOp>("model"))
