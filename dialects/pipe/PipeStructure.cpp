@@ -142,6 +142,13 @@ static LogicalResult verifySources(Operation *op, ArrayAttr sources,
   return success();
 }
 
+static LogicalResult verifyNoStash(Operation *op, ReturnOp results) {
+  if (!results.getStash().empty())
+    return op->emitOpError("expects no stash, but got ")
+           << results.getStash().size() << " values";
+  return success();
+}
+
 static void nameSources(ArrayAttr sources, Region &region,
                         OpAsmSetValueNameFn setName) {
   for (auto [argument, source] : llvm::zip(region.getArguments(), sources)) {
@@ -168,10 +175,7 @@ LogicalResult EvaluateOp::verifyRegions() {
   if (failed(verifySources(*this, getSources(), *getBody())))
     return failure();
   // (C2)
-  if (!getReturn().getStash().empty())
-    return emitOpError("expects no stash, but got ")
-           << getReturn().getStash().size() << " values";
-  return success();
+  return verifyNoStash(*this, getReturn());
 }
 
 void EvaluateOp::getAsmBlockArgumentNames(Region &region,
@@ -232,13 +236,6 @@ static LogicalResult verifyGradientBody(GradientBodyInterface op) {
     return op->emitOpError("expects to return ")
            << TypeRange(expectedResults) << ", but returns "
            << results.getValues().getTypes();
-  return success();
-}
-
-static LogicalResult verifyNoStash(Operation *op, ReturnOp results) {
-  if (!results.getStash().empty())
-    return op->emitOpError("expects no stash, but got ")
-           << results.getStash().size() << " values";
   return success();
 }
 

@@ -1,7 +1,7 @@
 // RUN: pipewright-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @below {{'nn.weight' op expects rank 4 with channels_last, but got 'tensor<4x4xf32>'}}
-nn.weight @w role = parameter channels_last : tensor<4x4xf32>
+nn.weight @weight_c3_rank role = parameter channels_last : tensor<4x4xf32>
 
 // -----
 
@@ -15,7 +15,7 @@ func.func @conv_c4(%x: tensor<2x8x8x4xf32>, %w: tensor<6x4x3x3xf32>) {
 
 // -----
 
-func.func @pool_c3(%x: tensor<2x2x8x8xf32>) {
+func.func @average_pool_c3(%x: tensor<2x2x8x8xf32>) {
   // expected-error @below {{'nn.average_pool' op expects}}
   // expected-error @below {{failed to infer returned types}}
   %0 = nn.average_pool %x kernel = [3, 3] strides = [1, 1] pads = [0, 0, 0, 0] channels_last

@@ -157,3 +157,19 @@ func.func @log_softmax_backward_c1_scalar(%x: tensor<f32>) {
   %0 = nn.log_softmax_backward %x, %x : tensor<f32>
   return
 }
+
+// -----
+
+func.func @log_softmax_c1_scalar(%x: tensor<f32>) {
+  // expected-error @below {{'nn.log_softmax' op expects rank 1 or more, but got rank 0}}
+  %0 = nn.log_softmax %x : tensor<f32>
+  return
+}
+
+// -----
+
+func.func @softmax_backward_c1_scalar(%x: tensor<f32>) {
+  // expected-error @below {{'nn.softmax_backward' op expects rank 1 or more, but got rank 0}}
+  %0 = nn.softmax_backward %x, %x : tensor<f32>
+  return
+}

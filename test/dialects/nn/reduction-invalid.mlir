@@ -26,3 +26,12 @@ func.func @reduce_max_keeps_no_dims(%x: tensor<4x8xf32>) {
   %0 = nn.reduce_max %x axes = [1] : tensor<4x8xf32> -> tensor<4x1xf32>
   return
 }
+
+// -----
+
+func.func @reduce_max_c1_negative_axis(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'nn.reduce_max' op expects axes in [0, 2), but got -1}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = nn.reduce_max %x axes = [-1] : tensor<4x8xf32> -> tensor<4xf32>
+  return
+}

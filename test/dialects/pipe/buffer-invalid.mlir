@@ -52,6 +52,7 @@ pipe.arena rank 0 bytes 64 {
 
 // -----
 
+// place (C1): a rounded copy has half of the bytes.
 pipe.arena rank 0 bytes 256 {
   // expected-error @below {{expects a lowered copy of half of #pipe.buffer<arena 0 at 0 bytes 64>, but got #pipe.buffer<arena 0 at 64 bytes 64>}}
   pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> lowered <arena 0 at 64 bytes 64>
@@ -59,6 +60,7 @@ pipe.arena rank 0 bytes 256 {
 
 // -----
 
+// optimizer (C1): rounded copies have half of the bytes.
 pipe.arena rank 0 bytes 256 {
   // expected-error @below {{expects lowered copies of half of #pipe.buffer<arena 0 at 0 bytes 64>, but got #pipe.buffer<arena 0 at 192 bytes 16>}}
   pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>
@@ -67,7 +69,7 @@ pipe.arena rank 0 bytes 256 {
 
 // -----
 
-// Old versions are of what tasks read.
+// optimizer (C2): old versions are of what tasks read.
 pipe.arena rank 0 bytes 512 {
   // expected-error @below {{expects versions of the size of #pipe.buffer<arena 0 at 192 bytes 32>, but got #pipe.buffer<arena 0 at 256 bytes 64>}}
   pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>

@@ -84,6 +84,19 @@ pipe.stage @forward_c2 {
 
 // -----
 
+// evaluate (C1): one source per argument.
+pipe.stage @evaluate_c1 {
+  pipe.forward sources [] {
+  }
+  // expected-error @below {{expects one source per argument, but got 0 sources for 1 arguments}}
+  pipe.evaluate sources [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+}
+
+// -----
+
 // evaluate (C2): nothing is stashed.
 pipe.stage @evaluate_c2 {
   pipe.forward sources [] {
@@ -171,6 +184,23 @@ pipe.stage @input_gradient_c1 {
   pipe.input_gradient inputs [] outputs [] stash [1] gradients_of [] input_gradients [] {
   ^bb0(%x: tensor<4xf32>):
     pipe.return
+  }
+  pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
+  }
+}
+
+// -----
+
+// input_gradient (C2): it returns the gradients that it promises.
+pipe.stage @input_gradient_c2 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+  // expected-error @below {{expects to return 'tensor<4xf32>', but returns}}
+  pipe.input_gradient inputs [] outputs [] stash [] gradients_of [] input_gradients [0] {
   }
   pipe.weight_gradient inputs [] outputs [] stash [] gradients_of [] {
   }
