@@ -11,6 +11,97 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
+// Import level
+//===----------------------------------------------------------------------===//
+
+def NNVerifyImported : Pass<"nn-verify-imported", "::mlir::ModuleOp"> {
+  let summary = "Check the contract of the import level";
+  let description = [{
+    Contract: a module of `nn.weight` symbols and one function `@model` of nn
+    ops, whose arguments and results have distinct `nn.name`s and whose first
+    result is the scalar loss.
+
+    Reports every violation, not only the first.
+  }];
+}
+
+def NNSimplify : Pass<"nn-simplify", "::mlir::ModuleOp"> {
+  let summary = "Fold constants and remove what does nothing";
+  let description = [{
+    Folds pointwise ops and ops that move elements on constants; removes
+    `x + 0`, `x * 1`, casts, reshapes and transpositions that change nothing,
+    dropout of rate 0, repeated and dead code; turns a square or a square root
+    written as a power, and a transposition before a product, into the op or
+    the flag that says it. Boolean triangles become `nn.causal_mask`. Works on
+    the functions of the module. Idempotent.
+
+    ```mlir
+    %0 = nn.transpose %w permutation = [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
+    %1 = nn.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+    // becomes
+    %1 = nn.matmul %x, %w transpose_b
+      : (tensor<2x4xf32>, tensor<8x4xf32>) -> tensor<2x8xf32>
+    ```
+  }];
+  let options = [
+    Option<"noDropout", "no-dropout", "bool", "false",
+           "Remove all dropout, in attention too">
+  ];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+def NNFuseComposites : Pass<"nn-fuse-composites", "::mlir::ModuleOp"> {
+  let summary = "Recognise composites that nn has one op for";
+  let description = [{
+    Layer normalization, GELU (both formulas), softmax (with zeros where it is
+    NaN, because a row is minus infinity everywhere), log-softmax, and attention
+    with scale, causal or additive mask and dropout, in the ways that
+    exporters spell them out. Attention is left alone where its weights are used
+    elsewhere or its mask is trained. Expects simplified IR. Works on the
+    functions of the module. Idempotent.
+
+    ```mlir
+    %s = nn.matmul %q, %k transpose_b : ...
+    %t = nn.mul %s, %scale : ...
+    %p = nn.softmax %t : ...
+    %o = nn.matmul %p, %v : ...
+    // becomes
+    %o, %stats = nn.attention %q, %k, %v scale = 1.250000e-01
+        dropout_rate = 0.000000e+00 dropout_id = 0 : ...
+    ```
+  }];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+def NNLowerPrecision : Pass<"nn-lower-precision", "::mlir::ModuleOp"> {
+  let summary = "Compute in bf16 what does not need more";
+  let description = [{
+    Parameters are read as bf16 working copies, matrix products, convolutions
+    and attention take bf16 operands, and whatever is computed from bf16 values
+    is bf16. What stays f32: the inputs and results of the model, the loss with
+    all that lies behind the last library op before it (cross entropy takes bf16
+    logits and computes in f32), sums and means, statistics of norms, masks of
+    attention, running statistics. Expects simplified IR in which composites
+    are fused. Works on the functions of the module. Idempotent.
+
+    ```mlir
+    %w = nn.parameter @w : tensor<8x4xf32>
+    %y = nn.matmul %x, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+    // becomes
+    %0 = nn.cast %x : tensor<2x8xf32> -> tensor<2x8xbf16>
+    %w = nn.parameter @w : tensor<8x4xbf16>
+    %y = nn.matmul %0, %w
+      : (tensor<2x8xbf16>, tensor<8x4xbf16>) -> tensor<2x4xbf16>
+    ```
+  }];
+  let options = [
+    Option<"type", "type", "std::string", "\"bf16\"",
+           "The element type: bf16 is the only one">
+  ];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // nn-divide-by-batch
 //===----------------------------------------------------------------------===//
 
