@@ -33,12 +33,16 @@ def NNPadVocabulary : Pass<"nn-pad-vocabulary", "::mlir::ModuleOp"> {
     %y = nn.matmul %x, %wte transpose_b
       : (tensor<64x768xf32>, tensor<50257x768xf32>) -> tensor<64x50257xf32>
     %loss, %largest, %sum = nn.softmax_cross_entropy %y, %labels ignore_index = -100
+      : (tensor<64x50257xf32>, tensor<64xi64>)
+        -> (tensor<f32>, tensor<64xf32>, tensor<64xf32>)
     // becomes
     nn.weight @wte role = parameter file_rows = 50257 : tensor<50304x768xf32>
     %y = nn.matmul %x, %wte transpose_b
       : (tensor<64x768xf32>, tensor<50304x768xf32>) -> tensor<64x50304xf32>
     %loss, %largest, %sum = nn.softmax_cross_entropy %y, %labels ignore_index = -100
         classes = 50257
+      : (tensor<64x50304xf32>, tensor<64xi64>)
+        -> (tensor<f32>, tensor<64xf32>, tensor<64xf32>)
     ```
   }];
   let options = [
