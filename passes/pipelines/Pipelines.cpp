@@ -10,6 +10,7 @@
 #include "passes/nn/Passes.h"
 #include "passes/pipe/Passes.h"
 
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -94,6 +95,24 @@ void buildAllocatedPipeline(OpPassManager &pm,
     pm.addPass(pipe::createPipeAssignStreams());
     pm.addPass(pipe::createPipeVerifyStreams());
   }
+}
+
+void registerPipelines() {
+  PassPipelineRegistration<ImportPipelineOptions>(
+      "pipewright-import", "Frontend's ops to the import level",
+      buildImportPipeline);
+  PassPipelineRegistration<StagedPipelineOptions>(
+      "pipewright-staged", "Import level to the staged level",
+      buildStagedPipeline);
+  PassPipelineRegistration<>("pipewright-unrolled",
+                             "Staged level to the unrolled level",
+                             buildUnrolledPipeline);
+  PassPipelineRegistration<ScheduledPipelineOptions>(
+      "pipewright-scheduled", "Unrolled level to the scheduled level",
+      buildScheduledPipeline);
+  PassPipelineRegistration<AllocatedPipelineOptions>(
+      "pipewright-allocated", "Scheduled level to the allocated level",
+      buildAllocatedPipeline);
 }
 
 } // namespace pipewright

@@ -1,7 +1,9 @@
 //===- Pipelines.h - From one level to the next -----------------*- C++ -*-===//
 //
-// One function for each level of DESIGN's picture. Each ends with the pass that
-// verifies the level it makes, so a mistake is found where it was made.
+// One function for each level of the compiler, and under the level's name a
+// pipeline of pipewright-opt (`--pipewright-scheduled="policy=1f1b ranks=2"`).
+// Each ends with the pass that verifies the level it makes, so a mistake is
+// found where it was made.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,21 +11,30 @@
 #define PIPEWRIGHT_PASSES_PIPELINES_PIPELINES_H
 
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
 
 #include <string>
 
 namespace pipewright {
 
-struct ImportPipelineOptions {
-  bool noDropout = false;
-  /// Whether to compute in bf16 (nn-lower-precision).
-  bool bf16 = false;
-  /// See nn-pad-vocabulary; a multiple of 1 pads nothing.
-  int64_t vocabularyMultiple = 1, leastVocabulary = 4096;
-  /// Whether images have their channels last (nn-channels-last).
-  bool channelsLast = false;
-  /// Whether attention reads by strides (nn-pack-attention).
-  bool packAttention = false;
+struct ImportPipelineOptions
+    : mlir::PassPipelineOptions<ImportPipelineOptions> {
+  Option<bool> noDropout{*this, "no-dropout",
+                         llvm::cl::desc("Leave dropout out")};
+  Option<bool> bf16{*this, "bf16",
+                    llvm::cl::desc("Compute in bf16 (nn-lower-precision)")};
+  Option<int64_t> vocabularyMultiple{
+      *this, "vocabulary-multiple", llvm::cl::init(1),
+      llvm::cl::desc("See nn-pad-vocabulary; a multiple of 1 pads nothing")};
+  Option<int64_t> leastVocabulary{*this, "least-vocabulary",
+                                  llvm::cl::init(4096),
+                                  llvm::cl::desc("See nn-pad-vocabulary")};
+  Option<bool> channelsLast{
+      *this, "channels-last",
+      llvm::cl::desc("Images have their channels last (nn-channels-last)")};
+  Option<bool> packAttention{
+      *this, "pack-attention",
+      llvm::cl::desc("Attention reads by strides (nn-pack-attention)")};
 };
 
 /// What the frontend made -> the import level, simplified. The contract is
@@ -37,20 +48,32 @@ struct ImportPipelineOptions {
 void buildImportPipeline(mlir::OpPassManager &pm,
                          const ImportPipelineOptions &options);
 
-struct StagedPipelineOptions {
-  int64_t stages = 1;
-  std::string balance = "flops";
-  std::string remat = "none";
-  /// Of the model, as the schedule needs it.
-  int64_t copies = 1;
-  /// Off: the level reads as nn ops, for people; nothing can follow it.
-  bool formKernels = true;
-  /// Whether the schedule has I and W tasks.
-  bool splitBackward = false;
-  /// For GPUs: what products do beside multiplying (nn-fuse-epilogues), and the
-  /// architecture that decides it where that is `auto`. Empty for CPUs.
-  std::string epilogues;
-  int64_t architecture = 90;
+struct StagedPipelineOptions
+    : mlir::PassPipelineOptions<StagedPipelineOptions> {
+  Option<int64_t> stages{*this, "stages", llvm::cl::init(1),
+                         llvm::cl::desc("Number of stages of the model")};
+  Option<std::string> balance{*this, "balance", llvm::cl::init("flops"),
+                              llvm::cl::desc("See pipe-partition-stages")};
+  Option<std::string> remat{*this, "remat", llvm::cl::init("none"),
+                            llvm::cl::desc("See pipe-rematerialize")};
+  Option<int64_t> copies{*this, "copies", llvm::cl::init(1),
+                         llvm::cl::desc("Copies of the model, as the schedule "
+                                        "needs it")};
+  Option<bool> formKernels{
+      *this, "form-kernels", llvm::cl::init(true),
+      llvm::cl::desc("Off: the level reads as nn ops, for people; no later "
+                     "level can follow")};
+  Option<bool> splitBackward{
+      *this, "split-backward",
+      llvm::cl::desc("Backwards in two halves, for schedules that run them as "
+                     "tasks of their own")};
+  Option<std::string> epilogues{
+      *this, "epilogues",
+      llvm::cl::desc("What products of GPUs do beside multiplying "
+                     "(nn-fuse-epilogues); empty for CPUs")};
+  Option<int64_t> architecture{
+      *this, "architecture", llvm::cl::init(90),
+      llvm::cl::desc("Decides epilogues that are 'auto'")};
 };
 
 /// Import level -> staged level. Cutting comes before differentiation, so that
@@ -69,12 +92,16 @@ void buildStagedPipeline(mlir::OpPassManager &pm,
 /// computes, only when and where.
 void buildUnrolledPipeline(mlir::OpPassManager &pm);
 
-struct ScheduledPipelineOptions {
-  std::string policy = "1f1b";
-  int64_t ranks = 1;
-  /// Whether both holders of a tied weight update it
-  /// (pipe-all-reduce-tied-weights), or its owner for both.
-  bool allReduceTiedWeights = true;
+struct ScheduledPipelineOptions
+    : mlir::PassPipelineOptions<ScheduledPipelineOptions> {
+  Option<std::string> policy{*this, "policy", llvm::cl::init("1f1b"),
+                             llvm::cl::desc("See pipe-schedule")};
+  Option<int64_t> ranks{*this, "ranks", llvm::cl::init(1),
+                        llvm::cl::desc("Number of ranks")};
+  Option<bool> allReduceTiedWeights{
+      *this, "all-reduce-tied-weights", llvm::cl::init(true),
+      llvm::cl::desc("All holders of a tied weight update it "
+                     "(pipe-all-reduce-tied-weights), not its owner for all")};
 };
 
 /// Unrolled level -> scheduled level. Who updates tied weights depends on the
@@ -83,17 +110,23 @@ struct ScheduledPipelineOptions {
 void buildScheduledPipeline(mlir::OpPassManager &pm,
                             const ScheduledPipelineOptions &options);
 
-struct AllocatedPipelineOptions {
-  /// For targets with streams (cuda): `event` on posts, `pipe.record_event` and
-  /// `pipe.wait_event` between the other ops of a rank.
-  bool assignStreams = false;
+struct AllocatedPipelineOptions
+    : mlir::PassPipelineOptions<AllocatedPipelineOptions> {
+  Option<bool> assignStreams{
+      *this, "assign-streams",
+      llvm::cl::desc("For targets with streams: events on posts and between "
+                     "the other ops of a rank (pipe-assign-streams)")};
 };
 
 /// Scheduled level -> allocated level. Lives of buffers are known only now
 /// that each rank's list is final. Streams come last: which of them share bytes
 /// depends on where the buffers are.
 void buildAllocatedPipeline(mlir::OpPassManager &pm,
-                            const AllocatedPipelineOptions &options = {});
+                            const AllocatedPipelineOptions &options);
+
+/// Under the names `pipewright-import`, `-staged`, `-unrolled`, `-scheduled`
+/// and `-allocated`.
+void registerPipelines();
 
 } // namespace pipewright
 

@@ -29,6 +29,7 @@
 #include "passes/call/Passes.h"
 #include "passes/nn/Passes.h"
 #include "passes/pipe/Passes.h"
+#include "passes/pipelines/Pipelines.h"
 
 /// The dialects that some level of the compiler is made of.
 static void registerDialects(mlir::DialectRegistry &registry) {
@@ -54,6 +55,7 @@ static void registerPasses() {
   pipewright::nn::registerLinalgPasses();
   pipewright::nn::registerNNPasses();
   pipewright::pipe::registerPipePasses();
+  pipewright::registerPipelines();
 }
 
 int main(int argc, char **argv) {

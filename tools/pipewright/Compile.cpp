@@ -161,10 +161,14 @@ void Compilation::setAttributes() {
 LogicalResult Compilation::runTo(Level level) {
   auto reached = [&](Level here) { return level == here; };
   if (failed(import()) || failed(run([&](OpPassManager &pm) {
-        buildImportPipeline(
-            pm, {options.noDropout, options.precision == Precision::BF16,
-                 options.vocabularyMultiple, options.leastVocabulary,
-                 options.channelsLast, options.packAttention});
+        ImportPipelineOptions import;
+        import.noDropout = options.noDropout;
+        import.bf16 = options.precision == Precision::BF16;
+        import.vocabularyMultiple = options.vocabularyMultiple;
+        import.leastVocabulary = options.leastVocabulary;
+        import.channelsLast = options.channelsLast;
+        import.packAttention = options.packAttention;
+        buildImportPipeline(pm, import);
       })))
     return failure();
   if (reached(Level::Import))
@@ -178,10 +182,16 @@ LogicalResult Compilation::runTo(Level level) {
     module()->setAttr(pipe::PipeDialect::kUpdates,
                       Builder(&context).getI64IntegerAttr(updates));
   if (failed(run([&](OpPassManager &pm) {
-        buildStagedPipeline(pm, {options.stages, options.balance, options.remat,
-                                 (*policy)->copies(), level != Level::Staged,
-                                 (*policy)->splitsBackward(), options.epilogues,
-                                 options.architecture});
+        StagedPipelineOptions staged;
+        staged.stages = options.stages;
+        staged.balance = options.balance;
+        staged.remat = options.remat;
+        staged.copies = (*policy)->copies();
+        staged.formKernels = level != Level::Staged;
+        staged.splitBackward = (*policy)->splitsBackward();
+        staged.epilogues = options.epilogues;
+        staged.architecture = options.architecture;
+        buildStagedPipeline(pm, staged);
       })))
     return failure();
   if (reached(Level::Staged))
@@ -191,14 +201,19 @@ LogicalResult Compilation::runTo(Level level) {
   if (reached(Level::Unrolled))
     return success();
   if (failed(run([&](OpPassManager &pm) {
-        buildScheduledPipeline(pm, {options.schedule, options.ranks,
-                                    options.allReduceTiedWeights});
+        ScheduledPipelineOptions scheduled;
+        scheduled.policy = options.schedule;
+        scheduled.ranks = options.ranks;
+        scheduled.allReduceTiedWeights = options.allReduceTiedWeights;
+        buildScheduledPipeline(pm, scheduled);
       })))
     return failure();
   if (reached(Level::Scheduled))
     return success();
   return run([&](OpPassManager &pm) {
-    buildAllocatedPipeline(pm, {options.target == codegen::Target::Cuda});
+    AllocatedPipelineOptions allocated;
+    allocated.assignStreams = options.target == codegen::Target::Cuda;
+    buildAllocatedPipeline(pm, allocated);
     pm.addPass(codegen::createAttachOptimizerKernels());
   });
 }

@@ -5,7 +5,7 @@
 // RUN: %{unrolled} --pipe-schedule="policy=1f1b ranks=2" --pipe-all-reduce-tied-weights > %t
 // RUN: FileCheck %s --check-prefix=STEP < %t
 // RUN: pipewright-opt %t --pipe-all-reduce-tied-weights | diff - %t
-// RUN: pipewright-opt %t --pipe-insert-transfers --pipe-verify-schedule --pipe-plan-memory --pipe-verify-allocated --pipe-assign-streams --pipe-verify-streams | FileCheck %s
+// RUN: pipewright-opt %t --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | FileCheck %s
 // RUN: %{unrolled} --pipe-schedule="policy=1f1b ranks=1" --pipe-all-reduce-tied-weights | FileCheck %s --check-prefix=OWNER
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipe-unroll-microbatches --pipe-schedule="policy=chimera ranks=2" --pipe-all-reduce-tied-weights | FileCheck %s --check-prefix=OWNER
 

@@ -1,9 +1,8 @@
-// DEFINE: %{to_allocated} = --pipe-insert-transfers --pipe-verify-schedule --pipe-plan-memory --pipe-verify-allocated
-// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=4" %{to_allocated} --pipe-assign-streams -o %t.mlir
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipewright-unrolled --pipewright-scheduled="policy=1f1b ranks=4" --pipewright-allocated --pipe-assign-streams -o %t.mlir
 // RUN: FileCheck %s --input-file %t.mlir
 // Running it again changes nothing, nor does planning again.
 // RUN: pipewright-opt %t.mlir --pipe-assign-streams | diff %t.mlir -
-// RUN: pipewright-opt %t.mlir --pipe-plan-memory --pipe-verify-allocated --pipe-assign-streams | diff %t.mlir -
+// RUN: pipewright-opt %t.mlir --pipewright-allocated --pipe-assign-streams | diff %t.mlir -
 
 // Rank 1 of 1F1B with 4 ranks: F0 F1 F2 B0 F3 B1 B2 B3.
 // CHECK-LABEL: pipe.rank 1 train

@@ -1,7 +1,7 @@
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipe-verify-staged | FileCheck %s
 // A second run changes nothing.
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipe-mirror-stages | FileCheck %s
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipe-unroll-microbatches --pipe-verify-unrolled | FileCheck %s --check-prefix=STEP
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipewright-unrolled | FileCheck %s --check-prefix=STEP
 
 // The first copy is what it was.
 // CHECK-LABEL: pipe.stage @s0 {

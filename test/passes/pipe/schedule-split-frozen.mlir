@@ -1,4 +1,4 @@
-// RUN: pipewright-opt %s --pipe-differentiate --cse --pipe-split-backward --pipe-verify-staged --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=3" --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule --pipe-plan-memory --pipe-verify-allocated | FileCheck %s
+// RUN: pipewright-opt %s --pipe-differentiate --cse --pipe-split-backward --pipe-verify-staged --pipewright-unrolled --pipewright-scheduled="policy=zb-h1 ranks=3" --pipewright-allocated | FileCheck %s
 
 // A stage that nothing is trained in has no backward, whole or split, and runs
 // forwards only; the next one has an input gradient that nobody takes.

@@ -1,10 +1,10 @@
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=2" --pipe-verify-unrolled | FileCheck %s --check-prefix=SPLIT
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=2" --pipe-schedule --pipe-verify-unrolled | FileCheck %s --check-prefix=SPLIT
-// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=dualpipev ranks=2" --pipe-insert-transfers --pipe-verify-schedule --pipe-plan-memory --pipe-verify-allocated | FileCheck %s --check-prefix=MIXED
-// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=dualpipev ranks=2" --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule | FileCheck %s --check-prefix=PAIRS
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipewright-unrolled --pipewright-scheduled="policy=dualpipev ranks=2" --pipewright-allocated | FileCheck %s --check-prefix=MIXED
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipewright-unrolled --pipewright-scheduled="policy=dualpipev ranks=2" | FileCheck %s --check-prefix=PAIRS
 // Another schedule leaves no pairs behind.
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=dualpipev ranks=2" --pipe-schedule="policy=zb-v ranks=2" | FileCheck %s --check-prefix=UNPAIRED
-// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=gpipe:descending ranks=4" --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule | FileCheck %s --check-prefix=DOWN
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipewright-unrolled --pipewright-scheduled="policy=gpipe:descending ranks=4" | FileCheck %s --check-prefix=DOWN
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=gpipe:descending ranks=4" --pipe-schedule="policy=gpipe" --pipe-verify-unrolled | FileCheck %s --check-prefix=UP
 // RUN: not pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=4" 2>&1 | FileCheck %s --check-prefix=WHOLE
 // RUN: not pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=4" --pipe-schedule=policy=1f1b 2>&1 | FileCheck %s --check-prefix=AGAIN

@@ -82,8 +82,13 @@ OwningOpRef<ModuleOp> StreamMutation::compile(const schedules::Policy &policy,
   if (policy.copies() == 2)
     manager.addPass(createPipeMirrorStages());
   buildUnrolledPipeline(manager);
-  buildScheduledPipeline(manager, {policy.name().str(), ranks});
-  buildAllocatedPipeline(manager, {/*assignStreams=*/true});
+  ScheduledPipelineOptions scheduled;
+  scheduled.policy = policy.name().str();
+  scheduled.ranks = ranks;
+  buildScheduledPipeline(manager, scheduled);
+  AllocatedPipelineOptions allocated;
+  allocated.assignStreams = true;
+  buildAllocatedPipeline(manager, allocated);
   // Stale weights and tied ones do not go together.
   ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
   if (failed(manager.run(*module)))
