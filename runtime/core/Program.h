@@ -9,6 +9,7 @@
 #define PIPEWRIGHT_RUNTIME_CORE_PROGRAM_H
 
 #include "runtime/core/Arena.h"
+#include "runtime/core/ElementType.h"
 #include "runtime/core/Table.h"
 
 #include <cstdint>
@@ -19,24 +20,7 @@ namespace pipewright::runtime {
 class Rank;
 struct DeviceProgram;
 
-enum class ElementType { F32, I64, I1, I8, BF16 };
 enum class Role { Parameter, State, Constant };
-
-/// Bytes of one element (booleans take a byte).
-constexpr int64_t byteWidth(ElementType type) {
-  switch (type) {
-  case ElementType::F32:
-    return 4;
-  case ElementType::I64:
-    return 8;
-  case ElementType::BF16:
-    return 2;
-  case ElementType::I1:
-  case ElementType::I8:
-    return 1;
-  }
-  return 0;
-}
 
 /// A weight as one rank holds it.
 struct WeightInfo {

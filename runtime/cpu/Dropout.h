@@ -7,18 +7,10 @@
 #ifndef PIPEWRIGHT_RUNTIME_CPU_DROPOUT_H
 #define PIPEWRIGHT_RUNTIME_CPU_DROPOUT_H
 
+#include "runtime/calls/Dropout.h"
 #include "runtime/core/Rank.h"
 
 namespace pipewright::runtime {
-
-struct DropoutShape {
-  int64_t elements = 0;
-  float rate = 0;
-  /// Which dropout of the model: part of the counter.
-  int64_t id = 0;
-  /// Of x and y: F32 or BF16.
-  ElementType type = ElementType::F32;
-};
 
 /// y may be x.
 void dropout(Rank &rank, const DropoutShape &shape, int64_t microBatch,

@@ -7,18 +7,10 @@
 #ifndef PIPEWRIGHT_RUNTIME_CPU_EMBEDDING_H
 #define PIPEWRIGHT_RUNTIME_CPU_EMBEDDING_H
 
+#include "runtime/calls/Embedding.h"
 #include "runtime/core/Rank.h"
 
 namespace pipewright::runtime {
-
-/// table[rows, width], indices[count], result [count, width].
-struct EmbeddingShape {
-  int64_t rows = 0;
-  int64_t width = 0;
-  int64_t count = 0;
-  /// Of table, y and dy: F32 or BF16. dtable is f32.
-  ElementType type = ElementType::F32;
-};
 
 void embedding(Rank &rank, const EmbeddingShape &shape, Buffer table,
                Buffer indices, Buffer y);

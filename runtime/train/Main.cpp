@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/core/CpuFeatures.h"
 #include "runtime/core/Error.h"
+#include "runtime/cpu/CpuFeatures.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Bootstrap.h"
 #include "runtime/net/ThreadTransport.h"

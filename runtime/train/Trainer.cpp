@@ -1,8 +1,8 @@
 //===- Trainer.cpp - The life of one rank ---------------------------------===//
 
 #include "runtime/train/Trainer.h"
-#include "runtime/core/CpuFeatures.h"
 #include "runtime/core/Error.h"
+#include "runtime/cpu/CpuFeatures.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonLines.h"
 #include "runtime/trace/Profile.h"

@@ -13,7 +13,7 @@
 
 namespace pipewright::codegen {
 
-/// What runtime/core/CpuFeatures.cpp can look for.
+/// What runtime/cpu/CpuFeatures.cpp can look for.
 static constexpr llvm::StringRef checkedFeatures[] = {"sse3",
                                                       "ssse3",
                                                       "sse4.1",

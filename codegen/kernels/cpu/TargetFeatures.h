@@ -18,7 +18,7 @@ std::string targetFeatures(const KernelOptions &options);
 
 /// Adds the constant string `pipewright_kernel_features`: the instruction sets
 /// that the machine has beyond those of all such CPUs, between commas. The
-/// runtime refuses to run on a CPU that lacks one (runtime/core/CpuFeatures.h).
+/// runtime refuses to run on a CPU that lacks one (runtime/cpu/CpuFeatures.h).
 void recordTargetFeatures(llvm::Module &module,
                           const llvm::TargetMachine &machine);
 

@@ -6,12 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/kernels/Attention.h"
+#include "runtime/calls/CallCosts.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Philox.h"
 #include "runtime/cuda/DeviceProfile.h"
 #include "runtime/cuda/kernels/AttentionStrides.h"
 #include "runtime/cuda/kernels/Builtins.h"
-#include "runtime/cuda/kernels/CallCosts.h"
 #include "runtime/cuda/kernels/CudnnAttention.h"
 
 #include <iterator>

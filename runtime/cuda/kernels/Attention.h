@@ -8,7 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_ATTENTION_H
 #define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_ATTENTION_H
 
-#include "runtime/cpu/Attention.h"
+#include "runtime/calls/Attention.h"
 #include "runtime/cuda/DeviceRank.h"
 
 namespace pipewright::runtime {

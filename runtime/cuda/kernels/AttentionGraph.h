@@ -8,7 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_ATTENTIONGRAPH_H
 #define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_ATTENTIONGRAPH_H
 
-#include "runtime/cpu/Attention.h"
+#include "runtime/calls/Attention.h"
 #include "runtime/cuda/CudnnGraph.h"
 
 namespace pipewright::runtime {

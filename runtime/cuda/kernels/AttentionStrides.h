@@ -7,7 +7,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_ATTENTIONSTRIDES_H
 #define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_ATTENTIONSTRIDES_H
 
-#include "runtime/cpu/Attention.h"
+#include "runtime/calls/Attention.h"
 #include "runtime/cuda/kernels/BuiltinParameters.h"
 #include "runtime/cuda/kernels/Builtins.h"
 

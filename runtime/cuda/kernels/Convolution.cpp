@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/kernels/Convolution.h"
+#include "runtime/calls/CallCosts.h"
 #include "runtime/core/Error.h"
 #include "runtime/cuda/DeviceProfile.h"
 #include "runtime/cuda/kernels/Builtins.h"
-#include "runtime/cuda/kernels/CallCosts.h"
 #include "runtime/cuda/kernels/ConvolutionPlan.h"
 
 #include <unordered_map>

@@ -10,7 +10,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_CONVOLUTION_H
 #define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_CONVOLUTION_H
 
-#include "runtime/cpu/Convolution.h"
+#include "runtime/calls/Convolution.h"
 #include "runtime/cuda/DeviceRank.h"
 
 namespace pipewright::runtime {

@@ -8,7 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_CONVOLUTIONPLAN_H
 #define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_CONVOLUTIONPLAN_H
 
-#include "runtime/cpu/Convolution.h"
+#include "runtime/calls/Convolution.h"
 #include "runtime/cuda/CudnnGraph.h"
 
 namespace pipewright::runtime {

@@ -8,7 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_DROPOUT_H
 #define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_DROPOUT_H
 
-#include "runtime/cpu/Dropout.h"
+#include "runtime/calls/Dropout.h"
 #include "runtime/cuda/DeviceRank.h"
 
 namespace pipewright::runtime {

@@ -7,7 +7,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_EMBEDDING_H
 #define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_EMBEDDING_H
 
-#include "runtime/cpu/Embedding.h"
+#include "runtime/calls/Embedding.h"
 #include "runtime/cuda/DeviceRank.h"
 
 namespace pipewright::runtime {

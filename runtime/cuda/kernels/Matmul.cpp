@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/kernels/Matmul.h"
+#include "runtime/calls/CallCosts.h"
 #include "runtime/core/Error.h"
 #include "runtime/cuda/CublasLt.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/DeviceProfile.h"
 #include "runtime/cuda/kernels/Builtins.h"
-#include "runtime/cuda/kernels/CallCosts.h"
 
 #include <map>
 #include <memory>

@@ -9,28 +9,10 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_MATMUL_H
 #define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_MATMUL_H
 
-#include "runtime/cpu/Matmul.h"
+#include "runtime/calls/Matmul.h"
 #include "runtime/cuda/DeviceRank.h"
 
 namespace pipewright::runtime {
-
-/// What cuBLASLt does in the kernel of a product beside it, for one matrix (no
-/// batch). GELU is the one with tanh. `bias` has n elements of y's type, `aux`
-/// is like y; n must be a multiple of 8 where there is an aux.
-enum class MatmulEpilogue {
-  None,
-  /// y = a b + bias
-  Bias,
-  /// aux = a b + bias, y = gelu(aux)
-  BiasGelu,
-  /// y = a b * gelu'(aux)
-  GeluGradient,
-  /// The same, and bias = sums of y over rows.
-  GeluBiasGradient,
-  /// y = a b, and bias = sums of b over k: with a = x^T and b = dy, the
-  /// gradients of a weight and its bias in one.
-  BiasGradient
-};
 
 /// In setUp, once for each shape that a step uses. Throws an Error if cuBLASLt
 /// has no algorithm.

@@ -3,7 +3,6 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_MEMORY_H
 #define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_MEMORY_H
 
-#include "runtime/cpu/Memory.h"
 #include "runtime/cuda/DeviceRank.h"
 
 namespace pipewright::runtime {

@@ -3,7 +3,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_POOLING_H
 #define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_POOLING_H
 
-#include "runtime/cpu/Pooling.h"
+#include "runtime/calls/Pooling.h"
 #include "runtime/cuda/DeviceRank.h"
 
 namespace pipewright::runtime {

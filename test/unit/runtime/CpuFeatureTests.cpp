@@ -2,7 +2,7 @@
 
 #include "test/unit/runtime/OneRank.h"
 
-#include "runtime/core/CpuFeatures.h"
+#include "runtime/cpu/CpuFeatures.h"
 #include "runtime/cpu/RequiredFeatures.h"
 
 using namespace pipewright::runtime;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_RUNTIME_CORE_CPUFEATURES_H
-#define PIPEWRIGHT_RUNTIME_CORE_CPUFEATURES_H
+#ifndef PIPEWRIGHT_RUNTIME_CPU_CPUFEATURES_H
+#define PIPEWRIGHT_RUNTIME_CPU_CPUFEATURES_H
 
 #include "runtime/core/Program.h"
 
@@ -34,4 +34,4 @@ std::string cpuRemarks(const Program &program);
 
 } // namespace pipewright::runtime
 
-#endif // PIPEWRIGHT_RUNTIME_CORE_CPUFEATURES_H
+#endif // PIPEWRIGHT_RUNTIME_CPU_CPUFEATURES_H

@@ -1,6 +1,6 @@
 //===- CallCosts.cpp - What library calls must do -------------------------===//
 
-#include "runtime/cuda/kernels/CallCosts.h"
+#include "runtime/calls/CallCosts.h"
 
 #include <initializer_list>
 

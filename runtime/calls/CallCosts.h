@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_CALLCOSTS_H
-#define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_CALLCOSTS_H
+#ifndef PIPEWRIGHT_RUNTIME_CALLS_CALLCOSTS_H
+#define PIPEWRIGHT_RUNTIME_CALLS_CALLCOSTS_H
 
-#include "runtime/cpu/Attention.h"
-#include "runtime/cpu/Convolution.h"
-#include "runtime/cuda/kernels/Matmul.h"
+#include "runtime/calls/Attention.h"
+#include "runtime/calls/Convolution.h"
+#include "runtime/calls/Matmul.h"
 #include "runtime/trace/Profile.h"
 
 namespace pipewright::runtime {
@@ -24,4 +24,4 @@ CallCost costOf(const AttentionShape &shape, bool backward);
 
 } // namespace pipewright::runtime
 
-#endif // PIPEWRIGHT_RUNTIME_CUDA_KERNELS_CALLCOSTS_H
+#endif // PIPEWRIGHT_RUNTIME_CALLS_CALLCOSTS_H

@@ -1,6 +1,6 @@
 //===- CpuFeatures.cpp - Whether this CPU can run a program ---------------===//
 
-#include "runtime/core/CpuFeatures.h"
+#include "runtime/cpu/CpuFeatures.h"
 #include "runtime/core/Error.h"
 
 #ifdef PIPEWRIGHT_HAS_CPU

@@ -1,0 +1,30 @@
+//===- ElementType.h - What tensors are made of ----------------*- C++ -*-===//
+
+#ifndef PIPEWRIGHT_RUNTIME_CORE_ELEMENTTYPE_H
+#define PIPEWRIGHT_RUNTIME_CORE_ELEMENTTYPE_H
+
+#include <cstdint>
+
+namespace pipewright::runtime {
+
+enum class ElementType { F32, I64, I1, I8, BF16 };
+
+/// Bytes of one element (booleans take a byte).
+constexpr int64_t byteWidth(ElementType type) {
+  switch (type) {
+  case ElementType::F32:
+    return 4;
+  case ElementType::I64:
+    return 8;
+  case ElementType::BF16:
+    return 2;
+  case ElementType::I1:
+  case ElementType::I8:
+    return 1;
+  }
+  return 0;
+}
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_CORE_ELEMENTTYPE_H
