@@ -15,13 +15,17 @@ and an allocator that keeps its pages.
 import argparse
 import glob
 import os
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from pipetools import bench  # noqa: E402
+from pipetools.numbers import with_range  # noqa: E402
+from pipetools.running import ROOT, call, exit_with  # noqa: E402
+
 STEPS = {"gpt-s": 5, "vgg19": 3}
 COMPILE = {
     "gpt-s": ["--micro-batch-size", "8", "--optimizer", "adamw"],
@@ -45,20 +49,6 @@ def torch_environment(threads):
     return environment
 
 
-def run_ours(train, name, threads, cores, steps):
-    with tempfile.NamedTemporaryFile(suffix=".jsonl") as log:
-        command = ["taskset", "-c", cores, train, "--steps", str(steps + 1), "--lr", "1e-4",
-                   "--threads-per-rank", str(threads), "--save", "none", "--log", log.name]
-        for data in DATA[name]:
-            command += ["--data", data]
-        result = subprocess.run(command, capture_output=True, text=True)
-        if result.returncode != 0:
-            sys.exit(result.stdout + result.stderr)
-        with open(log.name) as file:
-            seconds = [float(s) for s in re.findall(r'"seconds":([0-9.e-]+)', file.read())]
-    return [1e3 * s for s in seconds[1 : steps + 1]]
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("models", nargs="*", default=[])
@@ -66,35 +56,29 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
     work = tempfile.mkdtemp()
-    pipewright = os.path.join(ROOT, "build/tools/pipewright/pipewright")
     probe = os.path.join(work, "peak_fma")
-    subprocess.run(["clang++-22", "-O3", "-march=native", "-mprefer-vector-width=512",
-                    "-ffp-contract=fast", os.path.join(ROOT, "tools/bench/peak_fma.cpp"),
-                    "-o", probe], check=True)
+    call(["clang++-22", "-O3", "-march=native", "-mprefer-vector-width=512", "-ffp-contract=fast",
+          ROOT / "tools/bench/peak_fma.cpp", "-o", probe])
     print("| model | threads | probe GFLOP/s per core | ours ms | PyTorch ms | PyTorch / ours |")
     print("|---|---|---|---|---|---|")
     for name in arguments.models or list(STEPS):
         onnx = os.path.join(work, name + ".onnx")
-        subprocess.run(["/usr/bin/python3", os.path.join(ROOT, "tools/reference/export_models.py"),
-                        name, onnx], check=True, capture_output=True)
+        call(["/usr/bin/python3", ROOT / "tools/reference/export_models.py", name, onnx],
+             "the export")
         out = os.path.join(work, name)
-        subprocess.run([pipewright, "compile", onnx, "-o", out, "--ranks", "1",
-                        "--micro-batches", "1", "--loss", "softmax-cross-entropy"]
-                       + COMPILE[name], check=True, capture_output=True)
+        bench.compile_model(onnx, out, "--ranks", "1", "--micro-batches", "1", *COMPILE[name])
         for threads in [int(t) for t in arguments.threads.split(",")]:
             cores = f"0-{threads - 1}"
             peer = subprocess.Popen(
                 ["taskset", "-c", cores, "/usr/bin/python3",
-                 os.path.join(ROOT, "tools/bench/torch_peer.py"), name, str(threads)],
+                 str(ROOT / "tools/bench/torch_peer.py"), name, str(threads)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                 env=torch_environment(threads))
             steps = STEPS[name]
             probes, ours, theirs, ratios = [], [], [], []
             for _ in range(arguments.rounds):
-                probes.append(float(subprocess.run(
-                    ["taskset", "-c", "0", probe], capture_output=True, text=True).stdout))
-                mine = statistics.median(
-                    run_ours(os.path.join(out, "train"), name, threads, cores, steps))
+                probes.append(float(call(["taskset", "-c", "0", probe])))
+                mine = 1e3 * bench.step_seconds(out, steps + 1, cores, threads, DATA[name])
                 peer.stdin.write(f"{steps}\n")
                 peer.stdin.flush()
                 other = statistics.median([float(t) for t in peer.stdout.readline().split()])
@@ -105,9 +89,8 @@ def main():
             peer.wait()
             print(f"| {name} | {threads} | {statistics.median(probes):.0f} | "
                   f"{statistics.median(ours):.0f} | {statistics.median(theirs):.0f} | "
-                  f"**{statistics.median(ratios):.2f}** ({min(ratios):.2f} to {max(ratios):.2f}) |",
-                  flush=True)
+                  f"{with_range(ratios)} |", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)

@@ -19,34 +19,22 @@ import os
 import re
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-
-
-def compile_model(model, out, size, precision):
-    command = [os.path.join(ROOT, "build/tools/pipewright/pipewright"), "compile", model, "-o", out,
-               "--micro-batches", "2", "--micro-batch-size", str(size), "--precision", precision,
-               "--loss", "softmax-cross-entropy", "--optimizer", "adamw"]
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(result.stderr)
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from pipetools import bench, files  # noqa: E402
+from pipetools.numbers import with_range  # noqa: E402
+from pipetools.running import exit_with  # noqa: E402
 
 
 def run(out, threads, steps, log):
     """One run: its output, and the processor time that it took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    result = subprocess.run(
-        ["taskset", "-c", f"0-{threads - 1}", os.path.join(out, "train"), "--steps", str(steps),
-         "--data", "tokens=random", "--data", "targets=random", "--lr", "1e-4",
-         "--threads-per-rank", str(threads), "--save", "none", "--log", log],
-        capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(result.stdout + result.stderr)
+    output = bench.train(out, steps, f"0-{threads - 1}", threads, log)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return result.stdout, (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)
+    return output, (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)
 
 
 def measure(out, threads):
@@ -54,10 +42,9 @@ def measure(out, threads):
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as log:
         once = run(out, threads, 1, log.name)[1]
         output, whole = run(out, threads, 11, log.name)
-        with open(log.name) as file:
-            text = file.read()
-    seconds = [float(s) for s in re.findall(r'"seconds":([0-9.e-]+)', text)]
-    predicted = float(re.search(r'"predicted_step_seconds":([0-9.e-]+)', text).group(1))
+        seconds = files.read_seconds(log.name)
+        predicted = next(record["predicted_step_seconds"] for record in
+                         files.read_records([log.name]) if "predicted_step_seconds" in record)
     memory = re.search(r"planned ([0-9,]+)", output)
     return (1e3 * statistics.median(seconds[1:]), 1e3 * (whole - once) / 10, 1e3 * predicted,
             int(memory.group(1).replace(",", "")) / 2**20)
@@ -77,7 +64,9 @@ def main():
     work = tempfile.mkdtemp()
     precisions = ("f32", "bf16")
     for precision in precisions:
-        compile_model(a.model, os.path.join(work, precision), a.micro_batch_size, precision)
+        bench.compile_model(a.model, os.path.join(work, precision), "--micro-batches", "2",
+                            "--micro-batch-size", a.micro_batch_size, "--precision", precision,
+                            "--optimizer", "adamw")
     print("| threads | | f32 ms | bf16 ms | f32 / bf16 |")
     print("|---|---|---|---|---|")
     for threads in map(int, a.threads.split(",")):
@@ -88,12 +77,11 @@ def main():
             ratios = [f32 / bf16 for f32, bf16 in pairs]
             f32, bf16 = (statistics.median(times) for times in zip(*pairs))
             print(f"| {threads} | {what} | {f32:.0f} | {bf16:.0f} | "
-                  f"**{statistics.median(ratios):.2f}** ({min(ratios):.2f} to {max(ratios):.2f}) |",
-                  flush=True)
+                  f"{with_range(ratios)} |", flush=True)
     f32, bf16 = rounds[-1]
     print(f"\nPredicted for one thread: {f32[2]:.0f} ms and {bf16[2]:.0f} ms. "
           f"Arenas: {f32[3]:.0f} MiB and {bf16[3]:.0f} MiB.")
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)

@@ -12,36 +12,24 @@ thread and one core. Prints a Markdown table of medians. Needs two idle cores.
 import argparse
 import json
 import os
-import re
 import statistics
-import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-PIPEWRIGHT = os.path.join(ROOT, "build/tools/pipewright/pipewright")
-
-
-def run(command):
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(" ".join(command) + "\n" + result.stdout + result.stderr)
-    return result.stdout
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from pipetools import bench  # noqa: E402
+from pipetools.numbers import with_range  # noqa: E402
+from pipetools.running import call, exit_with, find_pipewright  # noqa: E402
 
 
-def train(out, steps, extra):
-    with tempfile.NamedTemporaryFile(suffix=".jsonl") as log:
-        run(["taskset", "-c", "0,1", os.path.join(out, "train"), "--steps", str(steps), "--lr", "1e-4",
-             "--data", "tokens=random", "--data", "targets=random", "--threads-per-rank", "1",
-             "--save", "none", "--log", log.name] + extra)
-        with open(log.name) as file:
-            seconds = [float(s) for s in re.findall(r'"seconds":([0-9.e-]+)', file.read())]
-    return statistics.median(seconds[2:steps])
+def train(out, steps, *options):
+    return bench.step_seconds(out, steps, "0,1", warm_up=2, options=options)
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", default=os.path.join(ROOT, "test/Inputs/models/byte-gpt.onnx"))
+    parser.add_argument("--model", default=bench.BYTE_GPT)
     parser.add_argument("--micro-batch-size", default="4")
     parser.add_argument("--schedules", default="gpipe,1f1b,breadth-first,zb-h1")
     parser.add_argument("--micro-batches", default="2,4,8,16,32")
@@ -59,18 +47,18 @@ def main():
                        "--loss", "softmax-cross-entropy", "--optimizer", "adamw"]
             out = os.path.join(work, schedule + micro_batches)
             trace = os.path.join(work, "trace.json")
-            run([PIPEWRIGHT, "compile", *options, "-o", out])
+            call([find_pipewright(), "compile", *options, "-o", out])
             measured, predicted, ratios = [], [], []
             for _ in range(a.rounds):
-                train(out, a.steps, ["--trace", trace, "--trace-steps", str(a.steps - 2)])
-                plan = json.loads(run([PIPEWRIGHT, "plan", *options, "--task-times", trace, "--json"]))
+                train(out, a.steps, "--trace", trace, "--trace-steps", str(a.steps - 2))
+                plan = json.loads(call([find_pipewright(), "plan", *options, "--task-times", trace,
+                                        "--json"]))
                 predicted.append(1e3 * plan["predicted_step_seconds"])
-                measured.append(1e3 * train(out, a.steps, []))
+                measured.append(1e3 * train(out, a.steps))
                 ratios.append(predicted[-1] / measured[-1])
             print(f"| {schedule} | {micro_batches} | {statistics.median(measured):.1f} | "
-                  f"{statistics.median(predicted):.1f} | **{statistics.median(ratios):.3f}** "
-                  f"({min(ratios):.3f} to {max(ratios):.3f}) |", flush=True)
+                  f"{statistics.median(predicted):.1f} | {with_range(ratios, 3)} |", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)

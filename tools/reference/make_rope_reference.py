@@ -27,6 +27,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from make_reference import signs
+
 MICRO_BATCHES, MICRO_BATCH, STEPS, PROJECTIONS = 4, 2, 10, 16
 WIDTH, HEADS, POSITIONS, TOKENS, LAYERS = 16, 2, 16, 40, 2
 RATE = 0.1
@@ -121,17 +123,6 @@ def names_in_file(model):
             if len(sources) == 1:
                 copies[sources[0]] = (value.name, True)
     return {**copies, **found}
-
-
-def signs(count, projection):
-    """As in make_reference.py."""
-    with np.errstate(over="ignore"):
-        z = np.arange(count, dtype=np.uint64) + np.uint64(projection << 40)
-        z = (z + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-    return np.where(z & np.uint64(1), 1.0, -1.0)
 
 
 def run(data, targets, trained, dtype):

@@ -3,7 +3,6 @@ Each check becomes a record; report.py makes tables of records."""
 
 import concurrent.futures
 import glob
-import hashlib
 import json
 import os
 import re
@@ -14,8 +13,10 @@ import tempfile
 import threading
 import time
 
+from ..files import digest, read_records
+from ..running import Failure, call
 from .prepare import training_options
-from .programs import SANITIZED, STEPS, Failure, Program, call, chosen
+from .programs import SANITIZED, STEPS, Program, chosen
 from .weights import worst_difference
 
 ROUNDS = 3
@@ -34,11 +35,6 @@ AMPLIFICATION = 4
 LARGEST_TOLERANCE = 0.5
 # tf32 rounds to 11 bits, f32 to 24.
 TF32_ROUNDING = 2.0**13
-
-
-def digest(path):
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
 
 
 # --- compute-sanitizer -----------------------------------------------------------
@@ -267,15 +263,6 @@ class Measurement:
                 print(f"{part} [{number + 1}/{len(programs)}] {program.name}: "
                       f"{'; '.join(record['failures']) or 'good'}", flush=True)
         return left
-
-
-def read_records(paths):
-    records = []
-    for path in paths:
-        if os.path.exists(path):
-            with open(path) as file:
-                records += [json.loads(line) for line in file if line.strip()]
-    return records
 
 
 def library_folders():

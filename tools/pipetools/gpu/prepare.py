@@ -10,11 +10,12 @@ import shutil
 import tempfile
 import threading
 
+from ..running import ROOT, Failure, call, find_pipewright
 from . import programs as what
-from .programs import ROOT, STEPS, Failure, call
+from .programs import STEPS
 from .weights import worst_difference
 
-SCRIPTS = ("tools/check-gpu", "tools/gpu_checks", "tools/bench/gpu_peer.py",
+SCRIPTS = ("tools/check-gpu", "tools/pipetools", "tools/bench/gpu_peer.py",
            "tools/reference/export_models.py")
 
 
@@ -24,7 +25,7 @@ class Preparation:
         self.models = models
         # Linked as pipewright links, for this very machine.
         self.here = here
-        self.pipewright = what.find_pipewright()
+        self.pipewright = find_pipewright()
         self.runtime = None
         self.lock = threading.Lock()
         # Weights trained on the CPU, and what the CPU target differs by from itself.

@@ -2,11 +2,11 @@
 
 import os
 import re
-import shutil
-import subprocess
 import zlib
 
-ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+from ..running import ROOT
+from ..schedules import listed_schedules
+
 STEPS = 5
 
 # Of these every schedule is tried; of all others 1f1b.
@@ -33,25 +33,6 @@ BIG = {
 }
 # The same total work for 1 and for 4 ranks.
 OVERHEAD = ("gpt2-124m", (16, 4, "adamw"))
-
-
-class Failure(Exception):
-    """What went wrong with one program, or with all of them."""
-
-
-def call(command, what, environment=None, timeout=600):
-    merged = dict(os.environ, **(environment or {}))
-    try:
-        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True, env=merged, timeout=timeout, stdin=subprocess.DEVNULL)
-    except FileNotFoundError:
-        raise Failure(f"{what} needs {command[0]}, which is not there")
-    except subprocess.TimeoutExpired:
-        raise Failure(f"{what}: no end after {timeout} s: {' '.join(command)}")
-    if result.returncode != 0:
-        tail = result.stdout.strip()[-1500:]
-        raise Failure(f"{what} ended with code {result.returncode}: {' '.join(command)}\n{tail}")
-    return result.stdout
 
 
 class Program:
@@ -121,21 +102,6 @@ class Program:
         return ["--ranks", str(self.ranks), "--loops", str(self.loops), "--schedule", self.schedule]
 
 
-def listed_schedules(pipewright):
-    """Name, stages per rank, and whether it computes other gradients than most."""
-    schedules = []
-    for entry in re.split(r"\n(?=\S)", call([pipewright, "schedules"], "the list of schedules")):
-        name, _, rest = entry.partition(":")
-        traits = rest.partition("\n  bubble:")[0]
-        if "evaluation only" in traits or name.strip() in ("auto", "1f1b"):
-            continue
-        apart = any(trait in traits for trait in ("two copies of the weights", "stale weights",
-                                                  "rounds gradients differently"))
-        loops = re.search(r"(\d+) stages per rank", traits)
-        schedules.append((name.strip(), int(loops.group(1)) if loops else 1, apart))
-    return schedules
-
-
 def agreement_programs(pipewright):
     folder = os.path.join(ROOT, "test/Inputs/models")
     for model in sorted(name[:-5] for name in os.listdir(folder) if name.endswith(".onnx")):
@@ -143,9 +109,10 @@ def agreement_programs(pipewright):
             yield Program("agree", model, ranks, 1, "1f1b", "f32")
         for precision in ("tf32", "bf16") if model in EVERY_PRECISION else ():
             yield Program("agree", model, 2, 1, "1f1b", precision)
-        for schedule, loops, apart in listed_schedules(pipewright) if model in EVERY_SCHEDULE else ():
-            for ranks in (2, 4):
-                yield Program("agree", model, ranks, loops, schedule, "f32", apart=apart)
+        for each in listed_schedules(pipewright) if model in EVERY_SCHEDULE else ():
+            for ranks in (2, 4) if each.trains and each.name not in ("auto", "1f1b") else ():
+                yield Program("agree", model, ranks, each.loops, each.name, "f32",
+                              apart=each.alone)
 
 
 def big_programs(parts, models):
@@ -174,10 +141,3 @@ def chosen(programs, match, share):
     part, parts = map(int, share.split("/"))
     return [program for program in programs if re.search(match, program.name)
             and zlib.crc32(program.model.encode()) % parts == part]
-
-
-def find_pipewright():
-    path = shutil.which("pipewright") or os.path.join(ROOT, "build/tools/pipewright/pipewright")
-    if not os.path.exists(path):
-        raise Failure("expects a build: run tools/setup first")
-    return path

@@ -1,0 +1,32 @@
+"""Compiles models and times their steps, for benchmarks on CPUs."""
+
+import os
+import statistics
+import tempfile
+
+from .files import read_seconds
+from .running import ROOT, call, find_pipewright
+
+BYTE_GPT = str(ROOT / "test/Inputs/models/byte-gpt.onnx")
+TEXT = ("tokens=random", "targets=random")
+
+
+def compile_model(model, out, *options):
+    call([find_pipewright(), "compile", model, "-o", out, "--loss", "softmax-cross-entropy",
+          *options], "compilation")
+
+
+def train(out, steps, cores, threads, log, data=TEXT, options=()):
+    """The output of a program that trains on random data and on some cores alone."""
+    command = ["taskset", "-c", cores, os.path.join(out, "train"), "--steps", steps, "--lr", "1e-4",
+               "--threads-per-rank", threads, "--save", "none", "--log", log, *options]
+    for each in data:
+        command += ["--data", each]
+    return call(command, "training", timeout=3600)
+
+
+def step_seconds(out, steps, cores, threads=1, data=TEXT, warm_up=1, options=()):
+    """The median of the steps behind the first ones."""
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as log:
+        train(out, steps, cores, threads, log.name, data, options)
+        return statistics.median(read_seconds(log.name)[warm_up:steps])
