@@ -8,7 +8,7 @@
 #ifndef PIPEWRIGHT_CODEGEN_HOST_EMITHOST_H
 #define PIPEWRIGHT_CODEGEN_HOST_EMITHOST_H
 
-#include "codegen/host/Target.h"
+#include "codegen/target/Target.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -21,7 +21,7 @@ namespace pipewright::codegen {
 
 /// Texts and figures that the program shows, which the IR does not hold.
 struct HostOptions {
-  Target target = Target::Cpu;
+  const Target *target = allTargets().front();
   std::string modelName = "model";
   std::string timetable;
   std::string planJson;

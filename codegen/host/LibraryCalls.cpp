@@ -318,9 +318,10 @@ static bool isStrided(Operation *op) {
 }
 
 LogicalResult BodyWriter::writeAttention(Operation *op) {
-  if (isStrided(op) && layout.target != Target::Cuda)
-    return op->emitOpError("has no place in a CPU's program; expects a module "
-                           "without nn-pack-attention");
+  if (isStrided(op) && !layout.target->hostStyle().hasStridedAttention)
+    return op->emitOpError("has no place in ")
+           << layout.target->noun()
+           << "'s program; expects a module without nn-pack-attention";
   SmallVector<CallArgument> buffers;
   for (Value value : attentionBuffers(op)) {
     buffers.push_back(FunctionWriter::absent());
@@ -352,9 +353,10 @@ static StringRef runtimeEpilogue(nn::MatmulEpilogue epilogue) {
 }
 
 LogicalResult BodyWriter::writeMatmulEpilogue(nn::MatmulEpilogueOp op) {
-  if (layout.target != Target::Cuda)
-    return op.emitOpError("has no place in a CPU's program; expects a module "
-                          "without nn-fuse-epilogues");
+  if (!layout.target->hostStyle().hasEpilogues)
+    return op.emitOpError("has no place in ")
+           << layout.target->noun()
+           << "'s program; expects a module without nn-fuse-epilogues";
   // The runtime has one bias and one pre-activation, be they read or written.
   bool writesActivation = op.getEpilogue() == nn::MatmulEpilogue::BiasGelu;
   Value bias = op.getBias(), activation = op.getPreActivation();

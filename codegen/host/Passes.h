@@ -7,7 +7,6 @@
 #ifndef PIPEWRIGHT_CODEGEN_HOST_PASSES_H
 #define PIPEWRIGHT_CODEGEN_HOST_PASSES_H
 
-#include "codegen/host/Target.h"
 #include "dialects/nn/NNDialect.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

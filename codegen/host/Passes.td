@@ -21,8 +21,8 @@ def ConvertPipeToEmitC
     and a header for each of the first two.
 
     Input contract: `pipe-verify-allocated` accepts the module, and no compiled
-    nn op is left outside of `@kernels`; for `target=cuda`,
-    `pipe-verify-streams` accepts it too. Not idempotent: the input level is
+    nn op is left outside of `@kernels`; for targets with
+    streams (`cuda`), `pipe-verify-streams` accepts it too. Not idempotent: the input level is
     gone afterwards.
 
     ```mlir
@@ -38,13 +38,8 @@ def ConvertPipeToEmitC
     ```
   }];
   let options = [
-    Option<"target", "target", "::pipewright::codegen::Target",
-           "::pipewright::codegen::Target::Cpu", "What the program runs on",
-           [{::llvm::cl::values(
-             clEnumValN(::pipewright::codegen::Target::Cpu, "cpu",
-                        "Threads or processes"),
-             clEnumValN(::pipewright::codegen::Target::Cuda, "cuda",
-                        "GPUs with streams and events"))}]>,
+    Option<"target", "target", "std::string", "\"cpu\"",
+           "What the program runs on, as the driver's --target">,
     Option<"modelName", "model-name", "std::string", "\"model\"",
            "What the program calls its model">
   ];

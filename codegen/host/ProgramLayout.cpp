@@ -70,10 +70,11 @@ void boundIndices(Value value, Port &port) {
   }
 }
 
-FailureOr<ProgramLayout> ProgramLayout::of(ModuleOp module, Target target) {
+FailureOr<ProgramLayout> ProgramLayout::of(ModuleOp module,
+                                           const Target &target) {
   ProgramLayout layout;
   layout.module = module;
-  layout.target = target;
+  layout.target = &target;
   if (auto updates =
           module->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kUpdates))
     layout.updates = updates.getInt();

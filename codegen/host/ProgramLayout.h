@@ -9,7 +9,7 @@
 #ifndef PIPEWRIGHT_CODEGEN_HOST_PROGRAMLAYOUT_H
 #define PIPEWRIGHT_CODEGEN_HOST_PROGRAMLAYOUT_H
 
-#include "codegen/host/Target.h"
+#include "codegen/target/Target.h"
 #include "dialects/nn/NNCountedInput.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
@@ -64,10 +64,10 @@ struct RankLayout {
 class ProgramLayout {
 public:
   static mlir::FailureOr<ProgramLayout> of(mlir::ModuleOp module,
-                                           Target target);
+                                           const Target &target);
 
   mlir::ModuleOp module;
-  Target target = Target::Cpu;
+  const Target *target = nullptr;
   /// Of the weights, in one step.
   int64_t updates = 1;
   std::vector<StageLayout> stages;

@@ -186,7 +186,8 @@ static LogicalResult writeRank(llvm::raw_ostream &os,
 
   auto function = [&](RankFunction which) {
     std::string name = rankFunctionName(rank.number, which);
-    return layout.target == Target::Cuda ? "onDevice<" + name + ">" : name;
+    StringRef adapter = layout.target->hostStyle().rankAdapter;
+    return adapter.empty() ? name : (adapter + "<" + name + ">").str();
   };
   os << "     .step = " << function(RankFunction::Step) << ",\n";
   if (rank.evaluate)
@@ -198,7 +199,7 @@ static LogicalResult writeRank(llvm::raw_ostream &os,
        << region.getBuffer().getBytes() << "},\n";
   os << "     },\n     .predictedStepSeconds = "
      << llvm::format("%.6g", options.predictedStepSeconds);
-  if (layout.target == Target::Cuda)
+  if (layout.target->hasStreams())
     writeStreams(os, rank);
   os << "},\n";
   return success();
@@ -296,8 +297,9 @@ LogicalResult writeProgramTable(OpBuilder &builder, const ProgramLayout &layout,
       return failure();
   os << "  },\n  .timetable = " << text::rawLiteral(options.timetable)
      << ",\n  .planJson = " << text::rawLiteral(options.planJson) << ",\n";
-  if (layout.target == Target::Cuda)
-    os << "  .device = &deviceProgram,\n";
+  if (StringRef device = layout.target->hostStyle().deviceProgram;
+      !device.empty())
+    os << "  .device = " << device << ",\n";
   os << "}";
 
   MLIRContext *context = builder.getContext();

@@ -54,7 +54,7 @@ private:
                               std::optional<int64_t> event);
   LogicalResult writeStreamLine(Operation *op);
   void commentCall(const std::string &name, const std::string &addition);
-  bool hasStreams() const { return layout.target == Target::Cuda; }
+  bool hasStreams() const { return layout.target->hasStreams(); }
 
   FunctionWriter &writer;
   const ProgramLayout &layout;
@@ -381,13 +381,13 @@ LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
   Value buffer = bufferOf(op, value);
   if (!buffer)
     return failure();
-  if (hasStreams() != event.has_value())
-    return op->emitOpError(hasStreams()
-                               ? "has no event; expects a module after "
-                                 "pipe-assign-streams"
-                               : "has an event, which a CPU knows nothing of; "
-                                 "expects a module before "
-                                 "pipe-assign-streams");
+  if (hasStreams() && !event)
+    return op->emitOpError(
+        "has no event; expects a module after pipe-assign-streams");
+  if (!hasStreams() && event)
+    return op->emitOpError("has an event, which ")
+           << layout.target->noun()
+           << " knows nothing of; expects a module before pipe-assign-streams";
   bool sends = isa<pipe::PostSendOp>(op);
   if (sends)
     writer.postSend(peer, buffer, event);
@@ -403,8 +403,9 @@ LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
 
 LogicalResult RankWriter::writeStreamLine(Operation *op) {
   if (!hasStreams())
-    return op->emitOpError("has no place in a CPU's program; expects a module "
-                           "before pipe-assign-streams");
+    return op->emitOpError("has no place in ")
+           << layout.target->noun()
+           << "'s program; expects a module before pipe-assign-streams";
   if (auto wait = dyn_cast<pipe::WaitEventOp>(op)) {
     writer.wait(streamName(wait.getStream()), wait.getEvent());
     if (std::string text = eventTexts.lookup(wait.getEvent()); !text.empty())
@@ -510,7 +511,7 @@ static LogicalResult writeProgram(OpBuilder &builder,
                    (function == RankFunction::Step
                         ? steps
                         : "held-out data, forward only."));
-  FunctionWriter writer(builder, op.getLoc(), layout.target,
+  FunctionWriter writer(builder, op.getLoc(), layout.target->hostStyle(),
                         rankFunctionName(op.getRank(), function),
                         /*hasMicroBatch=*/false, {});
   RankWriter rank(writer, layout, op);
@@ -532,10 +533,10 @@ LogicalResult writeRankFunctions(OpBuilder &builder,
   Location loc = const_cast<pipe::ArenaOp &>(rank.arena).getLoc();
   writeComment(builder, loc,
                "Rank " + Twine(rank.number) + ": before the first step.");
-  FunctionWriter setUp(builder, loc, layout.target,
+  FunctionWriter setUp(builder, loc, layout.target->hostStyle(),
                        rankFunctionName(rank.number, RankFunction::SetUp),
                        /*hasMicroBatch=*/false, {});
-  preparations.write(setUp, layout.target);
+  preparations.write(setUp, layout.target->hostStyle());
   setUp.finish();
   emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(""),
                             ValueRange());

@@ -86,11 +86,8 @@ ShapeText &ShapeText::field(StringRef name, Type element) {
 // Functions
 //===----------------------------------------------------------------------===//
 
-static StringRef rankClass(Target target) {
-  return target == Target::Cuda ? "DeviceRank" : "Rank";
-}
-static Type rankType(MLIRContext *context, Target target) {
-  return emitc::OpaqueType::get(context, (rankClass(target) + " &").str());
+static Type rankType(MLIRContext *context, const HostStyle &style) {
+  return emitc::OpaqueType::get(context, (style.rankClass + " &").str());
 }
 static Type bufferType(MLIRContext *context) {
   return emitc::OpaqueType::get(context, "Buffer");
@@ -101,23 +98,24 @@ static Type localBufferType(MLIRContext *context) {
 
 static const char microBatchName[] = "microBatch";
 
-static FunctionType functionType(MLIRContext *context, Target target,
+static FunctionType functionType(MLIRContext *context, const HostStyle &style,
                                  bool hasMicroBatch, size_t numBuffers) {
-  SmallVector<Type> types = {rankType(context, target)};
+  SmallVector<Type> types = {rankType(context, style)};
   if (hasMicroBatch)
     types.push_back(IntegerType::get(context, 64));
   types.append(numBuffers, bufferType(context));
   return FunctionType::get(context, types, {});
 }
 
-FunctionWriter::FunctionWriter(OpBuilder &builder, Location loc, Target target,
-                               StringRef name, bool hasMicroBatch,
+FunctionWriter::FunctionWriter(OpBuilder &builder, Location loc,
+                               const HostStyle &style, StringRef name,
+                               bool hasMicroBatch,
                                ArrayRef<std::string> parameters, bool isStatic)
-    : builder(builder), loc(loc), target(target), hasMicroBatch(hasMicroBatch) {
+    : builder(builder), loc(loc), style(style), hasMicroBatch(hasMicroBatch) {
   MLIRContext *context = builder.getContext();
   function = emitc::FuncOp::create(
       builder, loc, name,
-      functionType(context, target, hasMicroBatch, parameters.size()));
+      functionType(context, style, hasMicroBatch, parameters.size()));
   if (isStatic)
     function.setSpecifiersAttr(builder.getStrArrayAttr({"static"}));
   builder.setInsertionPointToStart(function.addEntryBlock());
@@ -133,9 +131,9 @@ void FunctionWriter::finish() {
        llvm::zip_equal(function.getArguments(), parameterNames)) {
     bool isUsed =
         !argument.use_empty() || (usesMicroBatch && name == microBatchName);
-    // A compiler warns of names that nobody reads; tasks of CPUs read them.
-    setName(argument,
-            isUsed || target == Target::Cpu ? name : "/*" + name + "*/");
+    // A compiler warns of names that nobody reads; tasks that say themselves
+    // that they begin read them.
+    setName(argument, isUsed || !style.givesTasks ? name : "/*" + name + "*/");
   }
   emitc::ReturnOp::create(builder, loc, Value());
   builder.setInsertionPointAfter(function);
@@ -236,7 +234,7 @@ CallArgument FunctionWriter::microBatch() {
 }
 
 void FunctionWriter::task(StringRef kind, int64_t stage, bool hasMicroBatch) {
-  if (target == Target::Cuda)
+  if (style.givesTasks)
     return;
   callMember("task",
              {text::stringLiteral(kind), std::to_string(stage),
@@ -290,7 +288,7 @@ void FunctionWriter::callStage(StringRef kind, int64_t stage,
                                StringRef function,
                                std::optional<int64_t> microBatch,
                                ArrayRef<CallArgument> buffers) {
-  if (target == Target::Cuda)
+  if (style.givesTasks)
     emitc::VerbatimOp::create(
         builder, loc,
         builder.getStringAttr("//@inside rank.task(" +
@@ -315,7 +313,7 @@ void FunctionWriter::launch(StringRef kernel, ArrayRef<CallArgument> buffers) {
   // A buffer may be called like the kernel that fills it.
   std::string function = (names.contains(kernel) ? "::" : "") + kernel.str();
   SmallVector<CallArgument> arguments;
-  if (target == Target::Cuda) {
+  if (style.hasKernelObjects) {
     arguments = {function, std::string("@{")};
     llvm::append_range(arguments, buffers);
     arguments.push_back(std::string("@}"));
@@ -475,12 +473,11 @@ std::string streamName(pipe::StreamAttr stream) {
   llvm_unreachable("all kinds are listed");
 }
 
-void declareFunction(OpBuilder &builder, Location loc, Target target,
+void declareFunction(OpBuilder &builder, Location loc, const HostStyle &style,
                      StringRef name, bool hasMicroBatch,
                      ArrayRef<std::string> parameters) {
   // As text, for EmitC's declarations leave out what parameters are called.
-  std::string text =
-      ("void " + name + "(" + rankClass(target) + " &rank").str();
+  std::string text = ("void " + name + "(" + style.rankClass + " &rank").str();
   if (hasMicroBatch)
     text += (", int64_t " + Twine(microBatchName)).str();
   for (const std::string &parameter : parameters)
@@ -489,7 +486,7 @@ void declareFunction(OpBuilder &builder, Location loc, Target target,
                             ValueRange());
 }
 
-void writeFileHead(OpBuilder &builder, Location loc, Target target,
+void writeFileHead(OpBuilder &builder, Location loc, const HostStyle &style,
                    ArrayRef<std::string> comment, ArrayRef<StringRef> includes,
                    bool isHeader) {
   auto line = [&](const Twine &text) {
@@ -504,8 +501,7 @@ void writeFileHead(OpBuilder &builder, Location loc, Target target,
     line("");
   }
   emitc::IncludeOp::create(builder, loc,
-                           target == Target::Cuda ? "runtime/DeviceRuntime.h"
-                                                  : "runtime/Runtime.h",
+                           ("runtime/" + style.runtimeHeader).str(),
                            /*is_standard_include=*/false);
   for (StringRef include : includes)
     emitc::IncludeOp::create(builder, loc, include,

@@ -10,7 +10,7 @@
 #define PIPEWRIGHT_CODEGEN_HOST_RUNTIMECALLS_H
 
 #include "codegen/host/Identifiers.h"
-#include "codegen/host/Target.h"
+#include "codegen/target/Target.h"
 #include "dialects/pipe/PipeDialect.h"
 
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
@@ -53,9 +53,10 @@ public:
   /// Starts a function with a body at the builder's insertion point.
   /// `parameters` are names of Buffer parameters; `rank` comes before them,
   /// and `microBatch` too where asked for. Comment lines come first.
-  FunctionWriter(mlir::OpBuilder &builder, mlir::Location loc, Target target,
-                 llvm::StringRef name, bool hasMicroBatch,
-                 llvm::ArrayRef<std::string> parameters, bool isStatic = false);
+  FunctionWriter(mlir::OpBuilder &builder, mlir::Location loc,
+                 const HostStyle &style, llvm::StringRef name,
+                 bool hasMicroBatch, llvm::ArrayRef<std::string> parameters,
+                 bool isStatic = false);
   /// Ends the body.
   void finish();
 
@@ -73,7 +74,8 @@ public:
   void blankLine();
 
   // --- Rank's members ------------------------------------------------------
-  /// Of CPU programs; on GPUs the caller makes the whole function a task.
+  /// Says that a task begins, unless the caller gives the rank the whole
+  /// function as one.
   void task(llvm::StringRef kind, int64_t stage, bool hasMicroBatch);
   void loadInput(int64_t input, int64_t microBatch, mlir::Value destination);
   void storeOutput(int64_t output, mlir::Value source);
@@ -91,7 +93,8 @@ public:
   void loadHyper(mlir::Value destination);
 
   // --- Functions of the generated program itself ---------------------------
-  /// Calls a stage's function; on GPUs as the task `kind` of the stage.
+  /// Calls a stage's function, or gives it to the rank as the task `kind` of
+  /// the stage.
   void callStage(llvm::StringRef kind, int64_t stage, llvm::StringRef function,
                  std::optional<int64_t> microBatch,
                  llvm::ArrayRef<CallArgument> buffers);
@@ -163,7 +166,7 @@ private:
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
-  Target target;
+  const HostStyle &style;
   mlir::emitc::FuncOp function;
   NameScope names;
   llvm::SmallVector<std::string> parameterNames;
@@ -176,12 +179,13 @@ std::string streamName(pipe::StreamAttr stream);
 
 /// Declares a function that another file defines.
 void declareFunction(mlir::OpBuilder &builder, mlir::Location loc,
-                     Target target, llvm::StringRef name, bool hasMicroBatch,
+                     const HostStyle &style, llvm::StringRef name,
+                     bool hasMicroBatch,
                      llvm::ArrayRef<std::string> parameters);
 
 /// The lines at the top of a generated file.
-void writeFileHead(mlir::OpBuilder &builder, mlir::Location loc, Target target,
-                   llvm::ArrayRef<std::string> comment,
+void writeFileHead(mlir::OpBuilder &builder, mlir::Location loc,
+                   const HostStyle &style, llvm::ArrayRef<std::string> comment,
                    llvm::ArrayRef<llvm::StringRef> includes, bool isHeader);
 
 } // namespace pipewright::codegen

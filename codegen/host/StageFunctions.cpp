@@ -26,9 +26,8 @@ int64_t Preparations::convolution(const std::string &shape, StringRef weight) {
   return it->second;
 }
 
-void Preparations::write(FunctionWriter &writer, Target target) const {
-  // On CPUs these need no preparation.
-  if (target == Target::Cuda) {
+void Preparations::write(FunctionWriter &writer, const HostStyle &style) const {
+  if (style.preparesCalls) {
     for (const std::string &kernel : kernels)
       writer.prepareKernel(kernel);
     for (const std::string &shape : matmuls)
@@ -239,7 +238,7 @@ writeForward(OpBuilder &builder, const ProgramLayout &layout,
   SmallVector<std::string> parameters = stageParameters(layout, stage, kind);
 
   writeComment(builder, op.getLoc(), describe(stage, kind, region));
-  FunctionWriter writer(builder, op.getLoc(), layout.target,
+  FunctionWriter writer(builder, op.getLoc(), layout.target->hostStyle(),
                         stageFunctionName(stage.number, kind),
                         /*hasMicroBatch=*/true, parameters);
   BodyWriter body(writer, layout, stage, preparations, op);
@@ -273,7 +272,7 @@ static LogicalResult writeGradient(OpBuilder &builder,
   SmallVector<std::string> parameters = stageParameters(layout, stage, kind);
 
   writeComment(builder, op.getLoc(), describe(stage, kind, region));
-  FunctionWriter writer(builder, op.getLoc(), layout.target,
+  FunctionWriter writer(builder, op.getLoc(), layout.target->hostStyle(),
                         stageFunctionName(stage.number, kind),
                         /*hasMicroBatch=*/true, parameters);
   BodyWriter body(writer, layout, stage, preparations, op);
@@ -318,7 +317,7 @@ static void writeUpdate(OpBuilder &builder, const ProgramLayout &layout,
   pipe::OptimizerOp optimizer = stage.optimizer;
   writeComment(builder, optimizer.getLoc(),
                "Stage " + Twine(stage.number) + ", update");
-  FunctionWriter writer(builder, optimizer.getLoc(), layout.target,
+  FunctionWriter writer(builder, optimizer.getLoc(), layout.target->hostStyle(),
                         stageFunctionName(stage.number, pipe::TaskKind::update),
                         /*hasMicroBatch=*/false, {});
   auto buffer = [&](StringRef name, pipe::BufferAttr planned) {

@@ -42,7 +42,7 @@ public:
   }
 
   /// Writes the body of the rank's setUp.
-  void write(FunctionWriter &writer, Target target) const;
+  void write(FunctionWriter &writer, const HostStyle &style) const;
 
 private:
   /// Each once, in the order of first use.

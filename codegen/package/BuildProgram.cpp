@@ -23,17 +23,15 @@
 
 // CMakeLists.txt of this folder defines PIPEWRIGHT_HOST_COMPILER,
 // PIPEWRIGHT_RUNTIME_SOURCES, PIPEWRIGHT_RUNTIME_LIBRARY,
-// PIPEWRIGHT_RUNTIME_LINK, PIPEWRIGHT_PROGRAM_FLAGS (both separated by colons)
-// and, where that library knows GPUs, PIPEWRIGHT_RUNTIME_HAS_CUDA.
+// PIPEWRIGHT_RUNTIME_LINK and PIPEWRIGHT_PROGRAM_FLAGS (both separated by
+// colons).
 
 namespace pipewright::codegen {
 
-/// What is compiled, beside the CPU's kernels.a.
-static std::vector<std::string> sourcesFor(Target target) {
+/// What is compiled.
+static std::vector<std::string> sourcesFor(const Target &target) {
   std::vector<std::string> sources = {"stages.cpp", "ranks.cpp", "main.cpp"};
-  if (target == Target::Cuda)
-    llvm::append_values(sources, std::string("kernels.cpp"),
-                        std::string("kernels.S"));
+  llvm::append_range(sources, target.buildRules().sources);
   return sources;
 }
 
@@ -73,12 +71,11 @@ compilerCommand(const std::string &compiler) {
 /// C++ was precompiled beside the runtime, that is taken: it halves the time of
 /// the whole compilation.
 static void appendFlags(std::vector<std::string> &command, llvm::StringRef name,
-                        Target target) {
+                        const Target &target) {
   appendWords(command, PIPEWRIGHT_PROGRAM_FLAGS);
   llvm::SmallString<128> header =
       llvm::sys::path::parent_path(PIPEWRIGHT_RUNTIME_LIBRARY);
-  llvm::sys::path::append(header, target == Target::Cuda ? "DeviceRuntime.h.pch"
-                                                         : "Runtime.h.pch");
+  llvm::sys::path::append(header, target.hostStyle().runtimeHeader + ".pch");
   if (name.ends_with(".cpp") && llvm::sys::fs::exists(header))
     llvm::append_values(command, std::string("-include-pch"),
                         header.str().str());
@@ -111,8 +108,9 @@ static llvm::Error run(llvm::ArrayRef<std::string> command,
 /// Starts a compiler for each of the files at once: there are few. Waits for
 /// all of them.
 static llvm::Error compile(llvm::ArrayRef<std::string> names,
-                           llvm::ArrayRef<std::string> compiler, Target target,
-                           const std::string &include, const std::string &src) {
+                           llvm::ArrayRef<std::string> compiler,
+                           const Target &target, const std::string &include,
+                           const std::string &src) {
   llvm::SmallVector<std::pair<Tool, std::string>> jobs;
   llvm::Error failure = llvm::Error::success();
   for (const std::string &name : names) {
@@ -138,7 +136,8 @@ static llvm::Error compile(llvm::ArrayRef<std::string> names,
   return toolError("compile the generated program", firstFailure);
 }
 
-static llvm::Error buildDirectly(const std::string &folder, Target target,
+static llvm::Error buildDirectly(const std::string &folder,
+                                 const Target &target,
                                  const std::string &runtimeSources) {
   auto path = findTool(PIPEWRIGHT_HOST_COMPILER, "c++");
   if (!path)
@@ -155,11 +154,7 @@ static llvm::Error buildDirectly(const std::string &folder, Target target,
   std::vector<std::string> link = {*path};
   for (const std::string &name : names)
     link.push_back(name + ".o");
-  // Nothing refers to the features that its objects say they need.
-  if (target == Target::Cpu)
-    llvm::append_values(link, std::string("-Wl,--whole-archive"),
-                        std::string("kernels.a"),
-                        std::string("-Wl,--no-whole-archive"));
+  llvm::append_range(link, target.buildRules().link);
   link.push_back(PIPEWRIGHT_RUNTIME_LIBRARY);
   appendWords(link, PIPEWRIGHT_RUNTIME_LINK);
   llvm::append_values(link, std::string("-pthread"), std::string("-o"),
@@ -204,28 +199,7 @@ llvm::Expected<std::string> findRuntimeSources() {
                                  folder + "'");
 }
 
-std::string findRuntimePtx() {
-  llvm::StringRef build =
-      llvm::sys::path::parent_path(PIPEWRIGHT_RUNTIME_LIBRARY);
-  std::string folder = (build + "/cuda/kernels").str();
-  return llvm::sys::fs::exists(folder + "/Builtin.ptx") ? folder
-                                                        : std::string();
-}
-
-llvm::Error checkTarget(Target target) {
-#ifndef PIPEWRIGHT_RUNTIME_HAS_CUDA
-  if (target == Target::Cuda)
-    return llvm::createStringError(
-        "--target cuda expects a runtime that was built with CUDA's headers; "
-        "install a CUDA toolkit with NCCL and cuDNN (no GPU is needed), or set "
-        "CUDA_HOME, and build pipewright again; or write the sources alone "
-        "with --no-build, and build them where these headers are");
-#endif
-  (void)target;
-  return llvm::Error::success();
-}
-
-llvm::Error buildProgram(llvm::StringRef folder, Target target) {
+llvm::Error buildProgram(llvm::StringRef folder, const Target &target) {
   auto sources = findRuntimeSources();
   if (!sources)
     return sources.takeError();
@@ -234,45 +208,21 @@ llvm::Error buildProgram(llvm::StringRef folder, Target target) {
   return buildWithCMake(folder.str());
 }
 
-std::string programCMakeLists(Target target) {
-  bool isCuda = target == Target::Cuda;
+std::string programCMakeLists(const Target &target) {
+  const BuildRules &rules = target.buildRules();
   std::string text = R"cmake(# Builds the program by itself:
 #   cmake -S . -B build && cmake --build build
 cmake_minimum_required(VERSION 3.25)
 )cmake";
-  text += isCuda ? "project(train LANGUAGES CXX ASM)\n"
-                 : "project(train LANGUAGES CXX)\n";
+  text += ("project(train LANGUAGES " + rules.cmakeLanguages + ")\n").str();
   text += R"cmake(
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 )cmake";
-  // A program for CPUs needs nothing of CUDA, even where it is installed.
-  // Nor does one for GPUs need oneDNN.
-  text += isCuda ? "set(PIPEWRIGHT_CPU OFF)\nadd_subdirectory(runtime)\n"
-                 : "set(PIPEWRIGHT_CUDA OFF)\nadd_subdirectory(runtime)\n";
-  if (isCuda)
-    text += R"cmake(if(NOT PIPEWRIGHT_HAS_CUDA)
-  message(FATAL_ERROR "This program runs on GPUs: building it needs the headers "
-    "of CUDA, NCCL, cuBLASLt and cuDNN (set CUDA_HOME or PIPEWRIGHT_CUDA_INCLUDE)")
-endif()
-add_executable(train main.cpp ranks.cpp stages.cpp kernels.cpp kernels.S)
-set_target_properties(train PROPERTIES
-  CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON POSITION_INDEPENDENT_CODE ON)
-# kernels.S includes the PTX from here.
-target_include_directories(train PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
-file(GLOB ptx CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/kernels.*.ptx")
-set_source_files_properties(kernels.S PROPERTIES OBJECT_DEPENDS "${ptx}")
-)cmake";
-  else
-    text +=
-        R"cmake(add_executable(train main.cpp ranks.cpp stages.cpp)
-set_target_properties(train PROPERTIES
-  CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON POSITION_INDEPENDENT_CODE ON)
-# All of it: nothing refers to the features that its objects say they need.
-target_link_libraries(train PRIVATE
-  "$<LINK_LIBRARY:WHOLE_ARCHIVE,${CMAKE_CURRENT_SOURCE_DIR}/kernels.a>")
-)cmake";
+  text += rules.cmakeSettings;
+  text += "add_subdirectory(runtime)\n";
+  text += rules.cmakeExecutable;
   return text + "target_link_libraries(train PRIVATE pipewright_runtime)\n";
 }
 

@@ -9,7 +9,7 @@
 #ifndef PIPEWRIGHT_CODEGEN_PACKAGE_BUILDPROGRAM_H
 #define PIPEWRIGHT_CODEGEN_PACKAGE_BUILDPROGRAM_H
 
-#include "codegen/host/Target.h"
+#include "codegen/target/Target.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -17,21 +17,14 @@
 namespace pipewright::codegen {
 
 /// Builds `folder`/train from `folder`/src.
-llvm::Error buildProgram(llvm::StringRef folder, Target target);
-
-/// Fails, with the way out, when programs for the target cannot be built.
-llvm::Error checkTarget(Target target);
+llvm::Error buildProgram(llvm::StringRef folder, const Target &target);
 
 /// The runtime's sources, which every folder gets a copy of; fails where they
 /// are not found.
 llvm::Expected<std::string> findRuntimeSources();
 
-/// The folder of the PTX that this build has made of the runtime's own kernels;
-/// empty where it has not.
-std::string findRuntimePtx();
-
 /// The CMakeLists.txt of OUT/src.
-std::string programCMakeLists(Target target);
+std::string programCMakeLists(const Target &target);
 
 } // namespace pipewright::codegen
 

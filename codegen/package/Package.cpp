@@ -7,10 +7,7 @@
 #include "codegen/package/Package.h"
 
 #include "codegen/host/EmitHost.h"
-#include "codegen/kernels/Kernels.h"
-#include "codegen/kernels/nvptx/GpuKernels.h"
 #include "codegen/package/BuildProgram.h"
-#include "codegen/package/DeviceKernelFiles.h"
 #include "codegen/package/WeightsFile.h"
 #include "passes/schedules/drawing/Svg.h"
 
@@ -29,9 +26,29 @@ static bool isRuntimeSource(StringRef path) {
          llvm::sys::path::filename(path) == "CMakeLists.txt";
 }
 
-static llvm::Error diagnosed() {
-  return llvm::createStringError(std::string());
-}
+namespace {
+
+/// The part of the output folder that a target writes to.
+struct OutputSources final : SourceFolder {
+  explicit OutputSources(OutputFolder &folder) : folder(folder) {}
+  llvm::Error write(StringRef name, StringRef text) override {
+    return folder.write(inSources(name), text);
+  }
+  llvm::Error copy(StringRef source, StringRef name,
+                   ArrayRef<StringRef> extensions) override {
+    return folder.copyFolder(source, inSources(name), [&](StringRef path) {
+      return llvm::is_contained(extensions, llvm::sys::path::extension(path));
+    });
+  }
+  std::string pathOf(StringRef name) const override {
+    return folder.pathOf(inSources(name));
+  }
+  static std::string inSources(StringRef name) { return ("src/" + name).str(); }
+
+  OutputFolder &folder;
+};
+
+} // namespace
 
 static llvm::Error writeHostCode(OutputFolder &folder, ModuleOp module,
                                  const Plan &plan,
@@ -54,29 +71,6 @@ static llvm::Error writeHostCode(OutputFolder &folder, ModuleOp module,
   return llvm::Error::success();
 }
 
-static llvm::Error writeCpuKernels(OutputFolder &folder, ModuleOp kernels) {
-  if (llvm::Error error =
-          folder.write("src/kernels.h", [&](llvm::raw_ostream &os) {
-            writeKernelHeader(kernels, os);
-          }))
-    return error;
-  if (failed(compileKernels(kernels, folder.pathOf("src/kernels.a"))))
-    return diagnosed();
-  return llvm::Error::success();
-}
-
-static llvm::Error writeGpuKernels(OutputFolder &folder, ModuleOp kernels,
-                                   Precision precision) {
-  auto compiled = compileGpuKernels(kernels, gpuArchitectures());
-  if (failed(compiled))
-    return diagnosed();
-  for (const auto &[name, text] :
-       deviceKernelFiles(kernels, *compiled, precision))
-    if (llvm::Error error = folder.write("src/" + name, text))
-      return error;
-  return llvm::Error::success();
-}
-
 static llvm::Error writeKernels(OutputFolder &folder, ModuleOp module,
                                 const Plan &plan) {
   auto kernels = module.lookupSymbol<ModuleOp>("kernels");
@@ -85,9 +79,8 @@ static llvm::Error writeKernels(OutputFolder &folder, ModuleOp module,
     none = ModuleOp::create(module.getLoc());
     kernels = *none;
   }
-  return plan.target == Target::Cuda
-             ? writeGpuKernels(folder, kernels, plan.precision)
-             : writeCpuKernels(folder, kernels);
+  OutputSources src(folder);
+  return plan.target->writeKernels(kernels, plan.precision, src);
 }
 
 /// The program will save over what an older one has trained: not if that is
@@ -142,19 +135,11 @@ static llvm::Error write(ModuleOp module, const nn::WeightStore &weights,
   if (llvm::Error error =
           folder.copyFolder(*runtime, "src/runtime", isRuntimeSource))
     return error;
-  // Kernels of the runtime itself, so that the folder builds without clang.
-  if (plan.target == Target::Cuda)
-    if (std::string ptx = findRuntimePtx(); !ptx.empty())
-      if (llvm::Error error = folder.copyFolder(
-              ptx, "src/runtime/cuda/kernels", [](StringRef path) {
-                return llvm::sys::path::extension(path) == ".ptx";
-              }))
-        return error;
   if (llvm::Error error =
-          folder.write("src/CMakeLists.txt", programCMakeLists(plan.target)))
+          folder.write("src/CMakeLists.txt", programCMakeLists(*plan.target)))
     return error;
   if (build)
-    if (llvm::Error error = buildProgram(folder.temporary(), plan.target))
+    if (llvm::Error error = buildProgram(folder.temporary(), *plan.target))
       return error;
   return folder.commit();
 }

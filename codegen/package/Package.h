@@ -9,7 +9,7 @@
 #define PIPEWRIGHT_CODEGEN_PACKAGE_PACKAGE_H
 
 #include "codegen/package/OutputFolder.h"
-#include "codegen/package/PlanFile.h"
+#include "codegen/plan/Plan.h"
 #include "dialects/nn/WeightStore.h"
 
 #include "mlir/IR/BuiltinOps.h"

@@ -9,7 +9,7 @@
 
 #include "tools/pipewright/Options.h"
 
-#include "codegen/package/PlanFile.h"
+#include "codegen/plan/Plan.h"
 #include "passes/schedules/ChannelSimulator.h"
 #include "passes/schedules/Checker.h"
 #include "passes/schedules/MessageOrder.h"

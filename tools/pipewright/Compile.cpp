@@ -14,7 +14,6 @@
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "passes/pipelines/Pipelines.h"
-#include "passes/schedules/files/FilePolicy.h"
 #include "passes/step/StepOrder.h"
 #include "passes/step/TaskTimes.h"
 
@@ -128,11 +127,9 @@ void Compilation::setAttributes() {
   setNumber(pipe::PipeDialect::kRanks, options.ranks);
   module()->setAttr(pipe::PipeDialect::kSchedule,
                     builder.getStringAttr(options.schedule));
-  std::string machine = options.target == codegen::Target::Cuda
-                            ? ("h100-" + nameOf(options.precision)).str()
-                            : "cpu";
-  module()->setAttr(pipe::PipeDialect::kMachine,
-                    builder.getStringAttr(machine));
+  module()->setAttr(
+      pipe::PipeDialect::kMachine,
+      builder.getStringAttr(options.target->machineName(options.precision)));
   int64_t size = options.import.microBatchSize.value_or(1);
   if (!options.import.microBatchSize)
     if (auto function = module().lookupSymbol<func::FuncOp>("model"))
@@ -167,17 +164,15 @@ LogicalResult Compilation::runTo(Level level) {
         import.vocabularyMultiple = options.vocabularyMultiple;
         import.leastVocabulary = options.leastVocabulary;
         import.channelsLast = options.channelsLast;
-        import.packAttention = options.packAttention;
+        import.packAttention = options.decisions.packAttention;
         buildImportPipeline(pm, import);
       })))
     return failure();
   if (reached(Level::Import))
     return success();
-  auto policy = schedules::chooseSchedule(options.schedule);
-  if (!policy)
-    return module().emitError(llvm::toString(policy.takeError()));
-  int64_t updates = (*policy)->updates(
-      policy->with({options.ranks, options.stages, options.microBatches}));
+  const schedules::PolicyChoice &policy = options.policy;
+  int64_t updates = policy->updates(
+      policy.with({options.ranks, options.stages, options.microBatches}));
   if (updates > 1)
     module()->setAttr(pipe::PipeDialect::kUpdates,
                       Builder(&context).getI64IntegerAttr(updates));
@@ -186,11 +181,11 @@ LogicalResult Compilation::runTo(Level level) {
         staged.stages = options.stages;
         staged.balance = options.balance;
         staged.remat = options.remat;
-        staged.copies = (*policy)->copies();
+        staged.copies = policy->copies();
         staged.formKernels = level != Level::Staged;
-        staged.splitBackward = (*policy)->splitsBackward();
-        staged.epilogues = options.epilogues;
-        staged.architecture = options.architecture;
+        staged.splitBackward = policy->splitsBackward();
+        staged.epilogues = options.decisions.epilogues;
+        staged.architecture = options.decisions.architecture;
         buildStagedPipeline(pm, staged);
       })))
     return failure();
@@ -212,7 +207,7 @@ LogicalResult Compilation::runTo(Level level) {
     return success();
   return run([&](OpPassManager &pm) {
     AllocatedPipelineOptions allocated;
-    allocated.assignStreams = options.target == codegen::Target::Cuda;
+    allocated.assignStreams = options.target->hasStreams();
     buildAllocatedPipeline(pm, allocated);
     pm.addPass(codegen::createAttachOptimizerKernels());
   });
@@ -272,7 +267,7 @@ static int emitLevel(Compilation &compilation, const CompileOptions &options) {
 static FailureOr<codegen::Plan> makePlan(Compilation &compilation,
                                          const CompileOptions &options) {
   auto plan = codegen::Plan::of(compilation.module(), compilation.modelName(),
-                                options.target, options.precision);
+                                *options.target, options.precision);
   if (succeeded(plan))
     plan->options = options.given;
   return plan;
@@ -336,7 +331,7 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
     return fail("expects a folder for the program (-o OUT)");
   // Before the work: what cannot be built or written is said at once.
   if (given.build)
-    if (llvm::Error error = codegen::checkTarget(given.target))
+    if (llvm::Error error = given.target->checkBuild())
       return fail(llvm::toString(std::move(error)));
   llvm::Expected<codegen::OutputFolder> folder = codegen::OutputFolder::create(
       given.output,

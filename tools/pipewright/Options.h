@@ -8,13 +8,14 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_OPTIONS_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_OPTIONS_H
 
-#include "codegen/host/Target.h"
+#include "codegen/target/Target.h"
 #include "frontends/onnx/Importer.h"
 #include "passes/planning/CostModel.h"
+#include "passes/schedules/Policy.h"
 #include "passes/schedules/files/ChromeTrace.h"
 
-#include "llvm/ADT/ArrayRef.h"
-#include "llvm/Support/CommandLine.h"
+#include "tools/pipewright/OptionTable.h"
+
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
@@ -45,21 +46,19 @@ struct OptimizerChoice {
 struct CompileOptions {
   frontend::ImportOptions import;
   std::string output;
-  codegen::Target target = codegen::Target::Cpu;
+  const codegen::Target *target = nullptr;
   Precision precision = Precision::F32;
   /// What the number of classes is made a multiple of, from how many classes
   /// on; a multiple of 1 leaves it.
   int64_t vocabularyMultiple = 1, leastVocabulary = 4096;
-  /// auto, none, bias or all; empty for CPUs.
-  std::string epilogues;
-  /// Whether attention reads by strides (nn-pack-attention); never for CPUs.
-  bool packAttention = false;
-  /// The GPU that decisions are made for: 90 is sm_90.
-  int64_t architecture = 90;
-  int64_t ranks = 1, stages = 1, microBatches = 1;
+  /// What the target decided.
+  codegen::TargetDecisions decisions;
+  int64_t ranks = 1, loops = 1, stages = 1, microBatches = 1;
   /// Not empty: the fastest of these is to be taken for `stages`.
   std::vector<int64_t> stageChoices;
   std::string schedule, balance, remat;
+  /// The schedule, found.
+  schedules::PolicyChoice policy;
   /// Whether both holders of a tied weight update it, or its owner for both.
   bool allReduceTiedWeights = true;
   /// Measured times by stage; empty unless the user gave a trace.
@@ -77,34 +76,41 @@ struct CompileOptions {
   llvm::json::Object given;
 };
 
-/// The command-line options, registered for some subcommands.
+/// The options of all commands but those that only `schedules` and `check`
+/// have, and those of drawings.
 class OptionSet {
 public:
-  explicit OptionSet(llvm::ArrayRef<llvm::cl::SubCommand *> commands);
-  ~OptionSet();
+  explicit OptionSet(const VerbCommands &commands);
 
   /// Checks everything that can be checked without the model. A `schedule`
   /// that is not empty stands in place of the user's.
   llvm::Expected<CompileOptions> check(llvm::StringRef schedule = "") const;
 
-  struct Storage;
+  /// What the commands ask for themselves.
+  const OptionValues &given() const { return values; }
 
 private:
-  std::unique_ptr<Storage> storage;
+  OptionValues values;
+  llvm::cl::opt<std::string> model;
 };
 
-/// Whether a word of the command line is one of our options, and whether the
+/// Whether a word of the command line is an option of `train`, and whether the
 /// next word is its value.
-bool isCompileOption(llvm::StringRef word, bool &takesNext);
+bool isTrainOption(llvm::StringRef word, bool &takesNext);
 
 /// A whole number from 1 to 2^20; the error names the option.
 llvm::Error readCount(llvm::StringRef option, llvm::StringRef text,
                       int64_t &count);
 
+/// One of some words; the error names the option and all of them.
+llvm::Error readChoice(llvm::StringRef option, llvm::StringRef text,
+                       llvm::ArrayRef<llvm::StringRef> choices);
+
+/// `a, b or c`
+std::string listOf(llvm::ArrayRef<llvm::StringRef> choices);
+
 /// `sgd,lr=0.1,momentum=0.9`
 llvm::Expected<OptimizerChoice> parseOptimizer(llvm::StringRef text);
-
-llvm::cl::OptionCategory &compileCategory();
 
 } // namespace pipewright::tool
 

@@ -119,7 +119,7 @@ static void splitArguments(int argc, char **argv,
       theirs.insert(theirs.end(), argv + i + 1, argv + argc);
       return;
     }
-    if (tool::isCompileOption(word, takesNext) || word == "--help" ||
+    if (tool::isTrainOption(word, takesNext) || word == "--help" ||
         word == "-h") {
       ours.push_back(argv[i]);
       if (takesNext && i + 1 < argc)
@@ -143,26 +143,12 @@ int main(int argc, char **argv) {
                        "Compile to a temporary folder and run the program");
   cl::SubCommand list("schedules", "List the schedules, drawn");
   cl::SubCommand check("check", "Prove or refuse a schedule made elsewhere");
-  tool::OptionSet options({&compile, &plan, &train});
-  cl::opt<bool> noBuild(
-      "no-build", cl::desc("Write the folder without building its executable"),
-      cl::sub(compile), cl::cat(tool::compileCategory()));
-  cl::opt<bool> force(
-      "force",
-      cl::desc("Keep files in OUT that are in the way, as NAME.kept, instead "
-               "of refusing; nothing is deleted that pipewright did not write"),
-      cl::sub(compile), cl::cat(tool::compileCategory()));
-  cl::opt<bool> asJson("json", cl::desc("Print the plan as JSON"),
-                       cl::sub(plan), cl::cat(tool::compileCategory()));
-  cl::opt<std::string> compare("compare",
-                               cl::desc("One table of these schedules instead"),
-                               cl::value_desc("NAME,NAME,..."), cl::sub(plan),
-                               cl::cat(tool::compileCategory()));
+  tool::OptionSet options({{tool::Compile, &compile},
+                           {tool::Plan, &plan},
+                           {tool::Train, &train},
+                           {tool::Schedules, &list},
+                           {tool::Check, &check}});
   tool::DrawOptionSet drawingOptions(plan, list);
-  cl::list<std::string> plugins(
-      "load-pass-plugin", cl::desc("Shared object with more schedules"),
-      cl::value_desc("FILE"), cl::sub(compile), cl::sub(plan), cl::sub(train),
-      cl::sub(list), cl::sub(check), cl::cat(tool::compileCategory()));
   tool::ListOptionSet listOptions(list);
   tool::CheckCommand checkCommand(check);
   for (cl::SubCommand *command :
@@ -177,7 +163,7 @@ int main(int argc, char **argv) {
       ours.size(), ours.data(),
       "pipewright: pipelined training programs from ONNX models\n");
 
-  if (llvm::Error error = loadPlugins(plugins))
+  if (llvm::Error error = loadPlugins(options.given().all("load-pass-plugin")))
     return fail(llvm::toString(std::move(error)));
   llvm::Expected<tool::DrawOptions> drawings = drawingOptions.check();
   if (!drawings)
@@ -189,11 +175,12 @@ int main(int argc, char **argv) {
   if (!compile && !plan && !train)
     return fail("expects a command: compile, plan, train, schedules or check "
                 "(see pipewright --help)");
-  if (plan && compare.getNumOccurrences()) {
+  const bool asJson = options.given().isSet("json");
+  if (plan && options.given().isGiven("compare")) {
     if (drawings->any() || asJson)
       return fail("--svg, --html, --trace and --json show one plan; --compare "
                   "makes several");
-    return comparePlans(options, compare);
+    return comparePlans(options, options.given()["compare"]);
   }
   llvm::Expected<tool::CompileOptions> checked = options.check();
   if (!checked)
@@ -206,7 +193,5 @@ int main(int argc, char **argv) {
       return fail("--emit goes with compile, not with train");
     return trainModel(std::move(*checked), theirs);
   }
-  checked->build = !noBuild;
-  checked->force = force;
   return tool::compileModel(*checked);
 }

@@ -1,7 +1,7 @@
 //===- PlanTests.cpp - Weights files and figures for people ---------------===//
 
-#include "codegen/package/PlanFile.h"
 #include "codegen/package/WeightsFile.h"
+#include "codegen/plan/Plan.h"
 #include "dialects/nn/NNOps.h"
 #include "passes/planning/CostModel.h"
 

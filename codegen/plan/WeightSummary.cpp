@@ -1,8 +1,8 @@
 //===- WeightSummary.cpp - What trains and what does not ------------------===//
 
-#include "codegen/package/WeightSummary.h"
+#include "codegen/plan/WeightSummary.h"
 
-#include "codegen/package/PlanFile.h"
+#include "codegen/plan/Plan.h"
 #include "dialects/nn/NNWeightNames.h"
 
 #include "llvm/ADT/STLExtras.h"

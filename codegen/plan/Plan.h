@@ -1,15 +1,15 @@
-//===- PlanFile.h - What was decided and predicted --------------*- C++ -*-===//
+//===- Plan.h - What was decided and predicted ------------------*- C++ -*-===//
 //
 // The plan of a program as data: for plan.json, for the tables that
 // `pipewright plan` prints, and for the program itself to show.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_CODEGEN_PACKAGE_PLANFILE_H
-#define PIPEWRIGHT_CODEGEN_PACKAGE_PLANFILE_H
+#ifndef PIPEWRIGHT_CODEGEN_PLAN_PLAN_H
+#define PIPEWRIGHT_CODEGEN_PLAN_PLAN_H
 
-#include "codegen/host/Target.h"
-#include "codegen/package/WeightSummary.h"
+#include "codegen/plan/WeightSummary.h"
+#include "codegen/target/Target.h"
 #include "passes/planning/CostModel.h"
 #include "passes/schedules/Schedule.h"
 #include "passes/schedules/Simulator.h"
@@ -38,14 +38,15 @@ struct RankPlan {
   std::vector<std::pair<std::string, int64_t>> regions;
   double busySeconds = 0, bubbleFraction = 0;
   int64_t peakStashBytes = 0;
-  /// Of GPUs: the streams that training uses, and the events on them.
+  /// Of targets with streams: those that training uses, and the events on
+  /// them.
   std::vector<std::string> streams;
   int64_t events = 0;
 };
 
 struct Plan {
   std::string model;
-  Target target = Target::Cpu;
+  const Target *target = nullptr;
   Precision precision = Precision::F32;
   std::string schedule, optimizer;
   int64_t microBatches = 1, microBatchSize = 1;
@@ -65,10 +66,10 @@ struct Plan {
   /// Of the longest rank, from its own first task.
   double predictedSpanSeconds = 0;
 
-  /// Reads the decisions out of an allocated module and predicts times: for
-  /// this machine, or, for GPUs, for what most have.
+  /// Reads the decisions out of an allocated module and predicts times for the
+  /// target's machine.
   static mlir::FailureOr<Plan> of(mlir::ModuleOp allocated,
-                                  llvm::StringRef model, Target target,
+                                  llvm::StringRef model, const Target &target,
                                   Precision precision);
 
   /// To draw; lives as long as the plan.
@@ -93,4 +94,4 @@ std::string formatSeconds(double seconds);
 
 } // namespace pipewright::codegen
 
-#endif // PIPEWRIGHT_CODEGEN_PACKAGE_PLANFILE_H
+#endif // PIPEWRIGHT_CODEGEN_PLAN_PLAN_H

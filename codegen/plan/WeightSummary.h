@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_CODEGEN_PACKAGE_WEIGHTSUMMARY_H
-#define PIPEWRIGHT_CODEGEN_PACKAGE_WEIGHTSUMMARY_H
+#ifndef PIPEWRIGHT_CODEGEN_PLAN_WEIGHTSUMMARY_H
+#define PIPEWRIGHT_CODEGEN_PLAN_WEIGHTSUMMARY_H
 
 #include "dialects/nn/NNOps.h"
 
@@ -40,4 +40,4 @@ struct WeightSummary {
 
 } // namespace pipewright::codegen
 
-#endif // PIPEWRIGHT_CODEGEN_PACKAGE_WEIGHTSUMMARY_H
+#endif // PIPEWRIGHT_CODEGEN_PLAN_WEIGHTSUMMARY_H

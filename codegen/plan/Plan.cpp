@@ -1,11 +1,11 @@
-//===- PlanFile.cpp - What was decided and predicted ----------------------===//
+//===- Plan.cpp - What was decided and predicted --------------------------===//
 //
 // Decisions are read from the IR, so that the file cannot say anything else
 // than what was compiled.
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/package/PlanFile.h"
+#include "codegen/plan/Plan.h"
 
 #include "codegen/host/Identifiers.h"
 #include "passes/planning/CostModel.h"
@@ -18,8 +18,6 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
-
-#include <map>
 
 using namespace mlir;
 
@@ -84,16 +82,6 @@ static StagePlan planOfStage(const pipe::Stages &stages, int32_t number,
   return plan;
 }
 
-/// Once for all plans of a process: a comparison of schedules must not become
-/// one of measurements.
-static const MachineModel &thisMachine(Precision precision) {
-  static std::map<Precision, MachineModel> machines;
-  auto [known, isNew] = machines.try_emplace(precision);
-  if (isNew)
-    known->second = MachineModel::measure(precision);
-  return known->second;
-}
-
 /// Streams in the order of their first use.
 static void countStreams(ModuleOp module, std::vector<RankPlan> &ranks) {
   for (auto list : module.getOps<pipe::RankOp>()) {
@@ -126,11 +114,11 @@ static void countStreams(ModuleOp module, std::vector<RankPlan> &ranks) {
   }
 }
 
-FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, Target target,
+FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
                          Precision precision) {
   Plan plan;
   plan.model = text::printable(model);
-  plan.target = target;
+  plan.target = &target;
   plan.precision = precision;
   FailureOr<pipe::Stages> stages = pipe::Stages::read(module);
   if (failed(stages))
@@ -158,9 +146,7 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, Target target,
 
   plan.weights = WeightSummary::of(module);
   plan.edges = stages->edges(pipe::StepMode::train);
-  const MachineModel machine = target == Target::Cuda
-                                   ? MachineModel::h100(precision)
-                                   : thisMachine(precision);
+  const MachineModel &machine = target.machine(precision);
   for (int32_t number = 0; number < stages->size(); ++number)
     plan.stages.push_back(planOfStage(*stages, number, machine));
   plan.costs = predictCosts(module, machine);
@@ -190,7 +176,7 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, Target target,
       rank.regions.push_back(
           {region.getName().str(), region.getBuffer().getBytes()});
   }
-  if (target == Target::Cuda)
+  if (target.hasStreams())
     countStreams(module, plan.ranks);
   plan.simulation = std::move(*simulation);
   return plan;
@@ -222,7 +208,7 @@ llvm::json::Value Plan::toJson() const {
                  {"memory", std::move(regions)},
                  {"predicted_busy_seconds", rank.busySeconds},
                  {"predicted_bubble", rank.bubbleFraction}};
-    if (target == Target::Cuda) {
+    if (target->hasStreams()) {
       entry["streams"] = Array(rank.streams);
       entry["events"] = rank.events;
     }
@@ -232,7 +218,7 @@ llvm::json::Value Plan::toJson() const {
   schedules::PlanFile file{order, edges, costs, {}, simulation.times};
   return Object{{"compiler", "pipewright 0.1.0"},
                 {"model", model},
-                {"target", target == Target::Cuda ? "cuda" : "cpu"},
+                {"target", target->name()},
                 {"precision", nameOf(precision)},
                 {"options", Object(options)},
                 {"schedule", schedule},
@@ -291,9 +277,10 @@ void Plan::print(llvm::raw_ostream &os) const {
      << count(ranks.size(), "rank") << ", " << microBatches
      << " micro-batches of " << microBatchSize << ", schedule " << schedule
      << ", optimizer " << optimizer;
-  if (target == Target::Cuda)
-    os << ", for GPUs";
-  if (target == Target::Cuda || precision != Precision::F32)
+  const PlanWords words = target->planWords();
+  if (!words.runsOn.empty())
+    os << ", for " << words.runsOn;
+  if (!words.runsOn.empty() || precision != Precision::F32)
     os << " in " << nameOf(precision);
   os << "\ntrains ";
   weights.print(os);
@@ -327,15 +314,14 @@ void Plan::print(llvm::raw_ostream &os) const {
          << count(rank.events, "event");
     os << "\n";
   }
-  if (target == Target::Cuda)
-    os << "beside the arenas: what libraries and kernels need, and pinned "
-          "memory of the host, as OUT/train --dry-run lists them\n";
+  if (!words.besideArenas.empty())
+    os << words.besideArenas << "\n";
   if (std::string shares = criticalPathShares(order, simulation);
       !shares.empty())
     os << "critical path: " << shares << "\n";
   os << "predicted step time: " << formatSeconds(predictedStepSeconds);
-  if (target == Target::Cuda)
-    os << ", with an H100 for each rank";
+  if (!words.machine.empty())
+    os << ", with " << words.machine;
   // Pictures and traces show that one.
   if (predictedStepSeconds > simulation.globalStepTime * (1 + 1e-9))
     os << " on the cores that there are, "

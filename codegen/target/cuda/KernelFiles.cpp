@@ -1,11 +1,11 @@
-//===- DeviceKernelFiles.cpp - Kernels of a GPU program as files ----------===//
+//===- KernelFiles.cpp - Kernels of a GPU program as files ----------------===//
 //
 // PTX stays a file of its own, for people and for ptxas; the assembler's
 // .incbin makes it part of the executable, which needs no path then.
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/package/DeviceKernelFiles.h"
+#include "codegen/target/cuda/KernelFiles.h"
 
 #include "codegen/kernels/Kernels.h"
 
@@ -65,7 +65,7 @@ static void writeKernel(const GpuKernel &kernel, llvm::raw_ostream &os) {
   os << "};\n\n";
 }
 
-static std::string writeTable(const GpuKernels &compiled, Precision precision) {
+static std::string writeTable(const GpuKernels &compiled, bool tf32) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "// How each compiled kernel is launched, and the PTX that has them "
@@ -93,8 +93,8 @@ static std::string writeTable(const GpuKernels &compiled, Precision precision) {
     os << separator << "&" << kernel.name;
     separator = ",\n                ";
   }
-  os << "},\n    .float32 = Float32Mode::"
-     << (precision == Precision::Tf32 ? "Tf32" : "Full") << ",\n};\n";
+  os << "},\n    .float32 = Float32Mode::" << (tf32 ? "Tf32" : "Full")
+     << ",\n};\n";
   return text;
 }
 
@@ -115,12 +115,11 @@ static std::string writeAssembler(const GpuKernels &compiled) {
   return text;
 }
 
-std::map<std::string, std::string> deviceKernelFiles(ModuleOp kernels,
-                                                     const GpuKernels &compiled,
-                                                     Precision precision) {
+std::map<std::string, std::string>
+kernelFiles(ModuleOp kernels, const GpuKernels &compiled, bool tf32) {
   std::map<std::string, std::string> files = {
       {"kernels.h", writeHeader(kernels)},
-      {"kernels.cpp", writeTable(compiled, precision)},
+      {"kernels.cpp", writeTable(compiled, tf32)},
       {"kernels.S", writeAssembler(compiled)}};
   for (const PtxText &ptx : compiled.ptx)
     files[ptxName(ptx.architecture)] = ptx.text;

@@ -1,0 +1,73 @@
+//===- Target.cpp - The list of targets -----------------------------------===//
+//
+// A new target is one folder and one line in Targets.def.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/target/Target.h"
+
+#include <map>
+
+namespace pipewright::codegen {
+
+Target::~Target() = default;
+
+llvm::ArrayRef<Precision> Target::precisions() const {
+  static constexpr Precision all[] = {Precision::F32};
+  return all;
+}
+
+const MachineModel &Target::machine(Precision precision) const {
+  static std::map<std::string, MachineModel> machines;
+  std::string name = machineName(precision);
+  auto [known, isNew] = machines.try_emplace(name);
+  if (isNew)
+    known->second = MachineModel::named(name).value_or(MachineModel());
+  return known->second;
+}
+
+llvm::Error diagnosed() { return llvm::createStringError(std::string()); }
+
+static std::vector<const Target *> &registry() {
+  static std::vector<const Target *> targets = {
+#define TARGET(function) &function(),
+#include "codegen/target/Targets.def"
+#undef TARGET
+  };
+  return targets;
+}
+
+llvm::ArrayRef<const Target *> allTargets() { return registry(); }
+
+std::string namesOfTargets(llvm::function_ref<bool(const Target &)> accept) {
+  std::vector<llvm::StringRef> names;
+  for (const Target *target : allTargets())
+    if (!accept || accept(*target))
+      names.push_back(target->name());
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0)
+      text += i + 1 == names.size() ? " or " : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
+llvm::Expected<const Target *> findTarget(llvm::StringRef name) {
+  for (const Target *target : allTargets())
+    if (target->name() == name)
+      return target;
+  return llvm::createStringError("expects " + namesOfTargets() + ", but got '" +
+                                 name + "'");
+}
+
+void registerTarget(const Target &target) {
+  for (const Target *&known : registry())
+    if (known->name() == target.name()) {
+      known = &target;
+      return;
+    }
+  registry().push_back(&target);
+}
+
+} // namespace pipewright::codegen

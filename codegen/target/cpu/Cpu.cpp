@@ -1,0 +1,85 @@
+//===- Cpu.cpp - Programs whose ranks are threads or processes ------------===//
+//
+// Kernels become a static library of functions in C; times are those of the
+// machine that compiles.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/kernels/Kernels.h"
+#include "codegen/target/Target.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+namespace {
+
+struct Cpu final : Target {
+  StringRef name() const override { return "cpu"; }
+  StringRef noun() const override { return "a CPU"; }
+
+  ArrayRef<Precision> precisions() const override {
+    static constexpr Precision all[] = {Precision::F32, Precision::BF16};
+    return all;
+  }
+
+  /// Measured once for all plans of a process: a comparison of schedules must
+  /// not become one of measurements.
+  const MachineModel &machine(Precision precision) const override {
+    static std::map<Precision, MachineModel> machines;
+    auto [known, isNew] = machines.try_emplace(precision);
+    if (isNew)
+      known->second = MachineModel::measure(precision);
+    return known->second;
+  }
+
+  const HostStyle &hostStyle() const override {
+    static const HostStyle style;
+    return style;
+  }
+
+  const BuildRules &buildRules() const override {
+    // All of the library: nothing refers to the features that its objects say
+    // they need.
+    static const BuildRules rules = {
+        .sources = {},
+        .link = {"-Wl,--whole-archive", "kernels.a", "-Wl,--no-whole-archive"},
+        .cmakeLanguages = "CXX",
+        // It needs nothing of CUDA, even where that is installed.
+        .cmakeSettings = "set(PIPEWRIGHT_CUDA OFF)\n",
+        .cmakeExecutable =
+            R"cmake(add_executable(train main.cpp ranks.cpp stages.cpp)
+set_target_properties(train PROPERTIES
+  CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON POSITION_INDEPENDENT_CODE ON)
+# All of it: nothing refers to the features that its objects say they need.
+target_link_libraries(train PRIVATE
+  "$<LINK_LIBRARY:WHOLE_ARCHIVE,${CMAKE_CURRENT_SOURCE_DIR}/kernels.a>")
+)cmake"};
+    return rules;
+  }
+
+  llvm::Error writeKernels(ModuleOp kernels, Precision,
+                           SourceFolder &src) const override {
+    std::string header;
+    llvm::raw_string_ostream os(header);
+    writeKernelHeader(kernels, os);
+    if (llvm::Error error = src.write("kernels.h", header))
+      return error;
+    if (failed(compileKernels(kernels, src.pathOf("kernels.a"))))
+      return diagnosed();
+    return llvm::Error::success();
+  }
+};
+
+} // namespace
+
+const Target &cpuTarget() {
+  static const Cpu target;
+  return target;
+}
+
+} // namespace pipewright::codegen
