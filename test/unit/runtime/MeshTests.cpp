@@ -1,0 +1,79 @@
+//===- MeshTests.cpp - How processes are numbered -------------------------===//
+
+#include "runtime/core/Mesh.h"
+
+#include <gtest/gtest.h>
+#include <numeric>
+#include <set>
+
+using namespace pipewright::runtime;
+
+using Numbers = std::vector<int64_t>;
+
+TEST(Mesh, ShardsAreNeighboursThenReplicasThenPositions) {
+  constexpr Mesh mesh = {4, 2, 2};
+  EXPECT_EQ(mesh.size(), 16);
+  EXPECT_EQ(mesh.processAt({0, 0, 1}), 1);
+  EXPECT_EQ(mesh.processAt({0, 1, 0}), 2);
+  EXPECT_EQ(mesh.processAt({1, 0, 0}), 4);
+  EXPECT_EQ(mesh.processAt({3, 1, 1}), 15);
+  EXPECT_EQ(mesh.placeOf(13), (Place{3, 0, 1}));
+}
+
+TEST(Mesh, NumbersAndPlacesAreOneToOne) {
+  for (const Mesh mesh : {Mesh{1, 1, 1}, Mesh{3, 1, 1}, Mesh{1, 5, 1},
+                          Mesh{1, 1, 4}, Mesh{3, 4, 2}, Mesh{2, 1, 3}})
+    for (int64_t process = 0; process < mesh.size(); ++process) {
+      const Place place = mesh.placeOf(process);
+      EXPECT_EQ(mesh.processAt(place), process);
+      EXPECT_LT(place.position, mesh.pipe);
+      EXPECT_LT(place.replica, mesh.data);
+      EXPECT_LT(place.shard, mesh.tensor);
+    }
+}
+
+TEST(Mesh, APipelineAloneIsNumberedByPosition) {
+  const Mesh mesh = {5, 1, 1};
+  for (int64_t process = 0; process < 5; ++process) {
+    EXPECT_EQ(mesh.placeOf(process), (Place{process, 0, 0}));
+    EXPECT_EQ(mesh.groupOf(process, Axis::Pipe), (Numbers{0, 1, 2, 3, 4}));
+    EXPECT_EQ(mesh.groupOf(process, Axis::Data), Numbers{process});
+    EXPECT_EQ(mesh.groupOf(process, Axis::Tensor), Numbers{process});
+  }
+}
+
+TEST(Mesh, MembersOfAGroupDifferInOneThing) {
+  const Mesh mesh = {2, 3, 2};
+  EXPECT_EQ(mesh.groupOf(9, Axis::Pipe), (Numbers{3, 9}));
+  EXPECT_EQ(mesh.groupOf(9, Axis::Data), (Numbers{7, 9, 11}));
+  EXPECT_EQ(mesh.groupOf(9, Axis::Tensor), (Numbers{8, 9}));
+  EXPECT_EQ(
+      mesh.groups(Axis::Pipe),
+      (std::vector<Numbers>{{0, 6}, {1, 7}, {2, 8}, {3, 9}, {4, 10}, {5, 11}}));
+  EXPECT_EQ(
+      mesh.groups(Axis::Data),
+      (std::vector<Numbers>{{0, 2, 4}, {1, 3, 5}, {6, 8, 10}, {7, 9, 11}}));
+}
+
+TEST(Mesh, EachProcessIsInOneGroupOfEachAxis) {
+  const Mesh mesh = {3, 4, 2};
+  for (const Axis axis : allAxes) {
+    std::multiset<int64_t> members;
+    for (const Numbers &group : mesh.groups(axis)) {
+      EXPECT_EQ(static_cast<int64_t>(group.size()), mesh.extent(axis));
+      for (const int64_t process : group)
+        EXPECT_EQ(mesh.groupOf(process, axis), group);
+      members.insert(group.begin(), group.end());
+    }
+    Numbers all(mesh.size());
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(Numbers(members.begin(), members.end()), all);
+  }
+}
+
+TEST(Mesh, HoldersOfATiedWeightAreOfOneReplicaAndShard) {
+  const Mesh mesh = {4, 2, 2};
+  // Process 7 is replica 1, shard 1 of position 1.
+  EXPECT_EQ(mesh.holders(7, {3, 0}), (Numbers{3, 15}));
+  EXPECT_EQ(mesh.holders(7, {2}), Numbers{11});
+}
