@@ -1,7 +1,7 @@
 //===- Dropout.cpp - Dropout by counter-based random numbers --------------===//
 
 #include "runtime/cpu/Dropout.h"
-#include "runtime/cpu/BFloat16.h"
+#include "runtime/core/BFloat16.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/RandomFactors.h"
 

@@ -1,7 +1,7 @@
 //===- Embedding.cpp - Rows of a table ------------------------------------===//
 
 #include "runtime/cpu/Embedding.h"
-#include "runtime/cpu/BFloat16.h"
+#include "runtime/core/BFloat16.h"
 #include "runtime/cpu/Memory.h"
 #include "runtime/cpu/Parallel.h"
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cpu/Pooling.h"
-#include "runtime/cpu/BFloat16.h"
+#include "runtime/core/BFloat16.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/VectorMath.h"
 

@@ -3,7 +3,7 @@
 #include "runtime/train/Gather.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Rank.h"
-#include "runtime/cpu/BFloat16.h"
+#include "runtime/core/BFloat16.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
 #include "runtime/net/Transport.h"

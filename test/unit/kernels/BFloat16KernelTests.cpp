@@ -2,7 +2,7 @@
 
 #include "test/unit/kernels/KernelTesting.h"
 
-#include "runtime/cpu/BFloat16.h"
+#include "runtime/core/BFloat16.h"
 #include "gtest/gtest.h"
 
 #include <bit>

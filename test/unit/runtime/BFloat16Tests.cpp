@@ -7,7 +7,7 @@
 
 #include "test/unit/runtime/OneRank.h"
 
-#include "runtime/cpu/BFloat16.h"
+#include "runtime/core/BFloat16.h"
 
 #include <cstring>
 #include <limits>

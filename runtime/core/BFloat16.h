@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_RUNTIME_CPU_BFLOAT16_H
-#define PIPEWRIGHT_RUNTIME_CPU_BFLOAT16_H
+#ifndef PIPEWRIGHT_RUNTIME_CORE_BFLOAT16_H
+#define PIPEWRIGHT_RUNTIME_CORE_BFLOAT16_H
 
 #include <bit>
 #include <cstdint>
@@ -40,4 +40,4 @@ inline void narrow(const float *from, int64_t count, BFloat16 *to) {
 
 } // namespace pipewright::runtime
 
-#endif // PIPEWRIGHT_RUNTIME_CPU_BFLOAT16_H
+#endif // PIPEWRIGHT_RUNTIME_CORE_BFLOAT16_H
