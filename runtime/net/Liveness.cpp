@@ -22,7 +22,17 @@ static std::string printable(const char *text, size_t most) {
   return clean;
 }
 
+Sign::What pipewright::runtime::waitOf(Lane lane, bool isSend) {
+  if (lane == Lane::Control)
+    return Sign::TheOthers;
+  if (lane == Lane::Transfers)
+    return isSend ? Sign::ASend : Sign::AReceive;
+  return Sign::APart;
+}
+
 std::string pipewright::runtime::waitText(int64_t what, int64_t bytes) {
+  if (what == Sign::APart)
+    return "part of " + std::to_string(bytes) + " bytes of a collective";
   if (what != Sign::ASend && what != Sign::AReceive)
     return "end of the step";
   return (what == Sign::ASend ? "send of " : "receive of ") +

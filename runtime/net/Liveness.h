@@ -10,6 +10,8 @@
 #ifndef PIPEWRIGHT_RUNTIME_NET_LIVENESS_H
 #define PIPEWRIGHT_RUNTIME_NET_LIVENESS_H
 
+#include "runtime/net/Line.h"
+
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -21,12 +23,12 @@ namespace pipewright::runtime {
 /// reader does with it must hold for any bytes.
 struct Sign {
   /// What a rank waits for.
-  enum What : int64_t { Nothing, ASend, AReceive, TheOthers, Ended };
+  enum What : int64_t { Nothing, ASend, AReceive, TheOthers, Ended, APart };
 
   /// Grows with all that the rank does, and with bytes that it moves.
   int64_t progress = 0;
   int64_t what = Nothing;
-  /// Of a send or a receive.
+  /// Of a send, a receive or a part of a collective.
   int64_t peer = -1;
   int64_t bytes = 0;
   int64_t step = -1;
@@ -36,7 +38,11 @@ struct Sign {
   bool waits() const { return what != Nothing && what != Ended; }
 };
 
-/// "receive of 64 bytes", "end of the step".
+/// What a wait on a lane is for.
+Sign::What waitOf(Lane lane, bool isSend);
+
+/// "receive of 64 bytes", "part of 64 bytes of a collective", "end of the
+/// step".
 std::string waitText(int64_t what, int64_t bytes);
 
 /// "rank 0 waits for rank 1: receive of 64 bytes (step 3, after F0.1 F0.2)".

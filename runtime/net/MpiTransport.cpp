@@ -46,7 +46,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-enum Tag { DataTag = 1, NoticeTag = 2 };
+/// Signs of life have a communicator of their own, each lane has two tags.
+constexpr int signTag = 1;
+int dataTag(Lane lane) { return 2 * static_cast<int>(lane) + 1; }
+int noticeTag(Lane lane) { return 2 * static_cast<int>(lane) + 2; }
 
 /// Throws with the call's text and the library's own words.
 void check(int code, const char *call) {
@@ -104,13 +107,11 @@ public:
 
   int64_t rank() const override { return self; }
   int64_t size() const override { return ranks; }
-  void postSend(int64_t peer, const void *data, int64_t bytes) override;
-  void postReceive(int64_t peer, void *data, int64_t bytes) override;
-  void waitSend(int64_t peer) override;
-  void waitReceive(int64_t peer) override;
+  void postSend(Line to, const void *data, int64_t bytes) override;
+  void postReceive(Line from, void *data, int64_t bytes) override;
+  void waitSend(Line to) override;
+  void waitReceive(Line from) override;
   void poll() override;
-  void barrier() override;
-  void sumToAll(double *values, int64_t count) override;
   void abort(const std::string &message) override;
 
 private:
@@ -123,6 +124,7 @@ private:
   MPI_Comm comm = MPI_COMM_NULL;
   int self = 0;
   int ranks = 1;
+  /// By line.
   std::vector<std::deque<Post>> sends, receives;
   Clock::time_point lastPoll = Clock::now(), lastBeat = Clock::now();
 
@@ -154,7 +156,7 @@ MpiBeats::MpiBeats(MPI_Comm world, bool hasThreads) : threads(hasThreads) {
   for (int r = 0; r < ranks; ++r)
     if (r != self)
       PIPEWRIGHT_MPI_CHECK(MPI_Irecv(&links[r].in, sizeof(Sign), MPI_BYTE, r,
-                                     DataTag, comm, &links[r].receiving));
+                                     signTag, comm, &links[r].receiving));
 }
 
 /// All ranks end together: none leaves before it has heard so from all.
@@ -184,7 +186,7 @@ void MpiBeats::send(const Sign &sign) {
     else if (!done || r == self)
       continue;
     link.out = sign;
-    MPI_Isend(&link.out, sizeof(Sign), MPI_BYTE, r, DataTag, comm,
+    MPI_Isend(&link.out, sizeof(Sign), MPI_BYTE, r, signTag, comm,
               &link.sending);
   }
 }
@@ -203,7 +205,7 @@ int MpiBeats::receive() {
       if (link.ended)
         liveness->end(r);
       else
-        MPI_Irecv(&link.in, sizeof(Sign), MPI_BYTE, r, DataTag, comm,
+        MPI_Irecv(&link.in, sizeof(Sign), MPI_BYTE, r, signTag, comm,
                   &link.receiving);
     }
     expected += r != self && !link.ended;
@@ -237,15 +239,15 @@ MpiTransport::MpiTransport() {
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   MPI_Comm_rank(comm, &self);
   MPI_Comm_size(comm, &ranks);
-  sends.resize(ranks);
-  receives.resize(ranks);
+  sends.resize(ranks * laneCount);
+  receives.resize(ranks * laneCount);
   if (ranks == 1)
     return;
   beats = std::make_unique<MpiBeats>(MPI_COMM_WORLD,
                                      provided >= MPI_THREAD_MULTIPLE);
   if (beats->hasThreads())
     heartbeat.start([this] { beat(); },
-                    [this] { return beatSeconds(silenceSeconds); });
+                    [this] { return beatSeconds(silence()); });
 }
 
 MpiTransport::~MpiTransport() {
@@ -260,17 +262,16 @@ void MpiTransport::beat() {
   if (!problem.empty())
     return;
   // A kernel may keep a rank from saying that it lives.
-  const double silence = beats->hasThreads()
-                             ? silenceSeconds.load()
-                             : std::max(silenceSeconds.load(), 300.0);
+  const double seconds =
+      beats->hasThreads() ? silence() : std::max(silence(), 300.0);
   problem = beats->beat(makeSign(waitsFor, waitsForPeer, waitsForBytes, steps),
-                        silence, !hasDeadline());
+                        seconds, !hasDeadline());
 }
 
 void MpiTransport::failIfBroken() {
   if (beats && !beats->hasThreads()) {
     const std::chrono::duration<double> since = Clock::now() - lastBeat;
-    if (since.count() >= beatSeconds(silenceSeconds)) {
+    if (since.count() >= beatSeconds(silence())) {
       beat();
       lastBeat = Clock::now();
     }
@@ -287,20 +288,23 @@ int MpiTransport::checkedCount(int64_t bytes) const {
   return static_cast<int>(bytes);
 }
 
-void MpiTransport::postSend(int64_t peer, const void *data, int64_t bytes) {
-  Post &post = sends[peer].emplace_back(Post{bytes, -1, {}});
-  PIPEWRIGHT_MPI_CHECK(MPI_Irecv(&post.notice, 1, MPI_INT64_T, peer, NoticeTag,
-                                 comm, &post.requests[1]));
+void MpiTransport::postSend(Line to, const void *data, int64_t bytes) {
+  const int peer = static_cast<int>(to.peer);
+  Post &post = sends[to.index()].emplace_back(Post{bytes, -1, {}});
+  PIPEWRIGHT_MPI_CHECK(MPI_Irecv(&post.notice, 1, MPI_INT64_T, peer,
+                                 noticeTag(to.lane), comm, &post.requests[1]));
   PIPEWRIGHT_MPI_CHECK(MPI_Isend(data, checkedCount(bytes), MPI_BYTE, peer,
-                                 DataTag, comm, &post.requests[0]));
+                                 dataTag(to.lane), comm, &post.requests[0]));
 }
 
-void MpiTransport::postReceive(int64_t peer, void *data, int64_t bytes) {
-  Post &post = receives[peer].emplace_back(Post{bytes, bytes, {}});
+void MpiTransport::postReceive(Line from, void *data, int64_t bytes) {
+  const int peer = static_cast<int>(from.peer);
+  Post &post = receives[from.index()].emplace_back(Post{bytes, bytes, {}});
   PIPEWRIGHT_MPI_CHECK(MPI_Irecv(data, checkedCount(bytes), MPI_BYTE, peer,
-                                 DataTag, comm, &post.requests[0]));
-  PIPEWRIGHT_MPI_CHECK(MPI_Isend(&post.notice, 1, MPI_INT64_T, peer, NoticeTag,
-                                 comm, &post.requests[1]));
+                                 dataTag(from.lane), comm, &post.requests[0]));
+  PIPEWRIGHT_MPI_CHECK(MPI_Isend(&post.notice, 1, MPI_INT64_T, peer,
+                                 noticeTag(from.lane), comm,
+                                 &post.requests[1]));
 }
 
 /// Spins while a hand-over is likely, then leaves the core to others: there
@@ -319,7 +323,7 @@ void MpiTransport::waitFor(Sign::What what, int64_t peer, int64_t bytes,
   while (!test()) {
     const double waited =
         std::chrono::duration<double>(Clock::now() - start).count();
-    if (waited > deadlineSeconds)
+    if (waited > deadline())
       failDeadline(peer, waitText(what, bytes));
     if (waited > 1e-3) {
       if (!std::exchange(told, true))
@@ -334,31 +338,37 @@ void MpiTransport::waitFor(Sign::What what, int64_t peer, int64_t bytes,
     tell(Sign::Nothing);
 }
 
-void MpiTransport::waitSend(int64_t peer) {
-  if (sends[peer].empty())
+void MpiTransport::waitSend(Line to) {
+  const int64_t peer = to.peer;
+  const Sign::What what = waitOf(to.lane, true);
+  std::deque<Post> &posts = sends[to.index()];
+  if (posts.empty())
     fail("rank ", self, " waits for a send that it has not posted");
-  Post &post = sends[peer].front();
+  Post &post = posts.front();
   // The notice first: when it tells another size, the data may never leave.
-  waitFor(Sign::ASend, peer, post.bytes, [&] {
+  waitFor(what, peer, post.bytes, [&] {
     int done = 0;
     PIPEWRIGHT_MPI_CHECK(MPI_Test(&post.requests[1], &done, MPI_STATUS_IGNORE));
     return done != 0;
   });
   if (post.notice != post.bytes)
     failSizes(self, peer, post.bytes, post.notice);
-  waitFor(Sign::ASend, peer, post.bytes, [&] {
+  waitFor(what, peer, post.bytes, [&] {
     int done = 0;
     PIPEWRIGHT_MPI_CHECK(MPI_Test(&post.requests[0], &done, MPI_STATUS_IGNORE));
     return done != 0;
   });
-  sends[peer].pop_front();
+  posts.pop_front();
 }
 
-void MpiTransport::waitReceive(int64_t peer) {
-  if (receives[peer].empty())
+void MpiTransport::waitReceive(Line from) {
+  const int64_t peer = from.peer;
+  const Sign::What what = waitOf(from.lane, false);
+  std::deque<Post> &posts = receives[from.index()];
+  if (posts.empty())
     fail("rank ", self, " waits for a receive that it has not posted");
-  Post &post = receives[peer].front();
-  waitFor(Sign::AReceive, peer, post.bytes, [&] {
+  Post &post = posts.front();
+  waitFor(what, peer, post.bytes, [&] {
     int done = 0;
     MPI_Status status;
     const int code = MPI_Test(&post.requests[0], &done, &status);
@@ -377,12 +387,12 @@ void MpiTransport::waitReceive(int64_t peer) {
       failSizes(peer, self, received, post.bytes);
     return true;
   });
-  waitFor(Sign::AReceive, peer, post.bytes, [&] {
+  waitFor(what, peer, post.bytes, [&] {
     int done = 0;
     PIPEWRIGHT_MPI_CHECK(MPI_Test(&post.requests[1], &done, MPI_STATUS_IGNORE));
     return done != 0;
   });
-  receives[peer].pop_front();
+  posts.pop_front();
 }
 
 void MpiTransport::poll() {
@@ -400,33 +410,6 @@ void MpiTransport::poll() {
         int done = 0;
         MPI_Request_get_status(post.requests[0], &done, MPI_STATUS_IGNORE);
       }
-}
-
-void MpiTransport::barrier() {
-  MPI_Request request;
-  PIPEWRIGHT_MPI_CHECK(MPI_Ibarrier(comm, &request));
-  waitFor(Sign::TheOthers, -1, 0, [&] {
-    int done = 0;
-    PIPEWRIGHT_MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-    return done != 0;
-  });
-}
-
-void MpiTransport::sumToAll(double *values, int64_t count) {
-  std::vector<double> all(count * ranks);
-  MPI_Request request;
-  PIPEWRIGHT_MPI_CHECK(MPI_Iallgather(values, count, MPI_DOUBLE, all.data(),
-                                      count, MPI_DOUBLE, comm, &request));
-  waitFor(Sign::TheOthers, -1, 0, [&] {
-    int done = 0;
-    PIPEWRIGHT_MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-    return done != 0;
-  });
-  for (int64_t i = 0; i < count; ++i) {
-    values[i] = 0;
-    for (int r = 0; r < ranks; ++r)
-      values[i] += all[r * count + i];
-  }
 }
 
 void MpiTransport::abort(const std::string &message) {

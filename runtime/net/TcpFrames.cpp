@@ -16,7 +16,7 @@ static constexpr int64_t growth = 64 << 10;
 // What may come
 //===----------------------------------------------------------------------===//
 
-static const char *nameOf(int64_t kind) {
+static const char *nameOf(int32_t kind) {
   switch (kind) {
   case Header::Ready:
     return "Ready";
@@ -24,8 +24,6 @@ static const char *nameOf(int64_t kind) {
     return "Data";
   case Header::WrongSize:
     return "WrongSize";
-  case Header::Values:
-    return "Values";
   case Header::Failed:
     return "Failed";
   case Header::Bye:
@@ -66,15 +64,6 @@ static std::string findExpectation(const Header &header,
   case Header::Data:
   case Header::WrongSize:
     return findReceiveViolation(header, expected);
-  case Header::Values:
-    if (expected.values >= mostValues)
-      return "at most " + std::to_string(mostValues) + " sums ahead";
-    if (expected.valueBytes >= 0 && expected.values == 0 &&
-        bytes != expected.valueBytes)
-      return std::to_string(expected.valueBytes) + " bytes";
-    return bytes < 0 || bytes > mostValuesBytes || bytes % sizeof(double) != 0
-               ? "a multiple of 8 up to " + std::to_string(mostValuesBytes)
-               : "";
   case Header::Failed:
     return bytes < 0 || bytes > mostFailedBytes
                ? "at most " + std::to_string(mostFailedBytes) + " bytes"
@@ -84,7 +73,7 @@ static std::string findExpectation(const Header &header,
   case Header::Beat:
     return bytes != sizeof(Sign) ? std::to_string(sizeof(Sign)) + " bytes" : "";
   }
-  return "a kind of 1 to 7";
+  return "a kind of 1 to 6";
 }
 
 std::string pipewright::runtime::tcp::findViolation(const Header &header,
@@ -106,8 +95,7 @@ std::string pipewright::runtime::tcp::findViolation(const Header &header,
 
 /// Whether bytes follow that are no Data.
 bool FrameReader::isBuffered() const {
-  return header.kind == Header::Values || header.kind == Header::Failed ||
-         header.kind == Header::Beat;
+  return header.kind == Header::Failed || header.kind == Header::Beat;
 }
 
 FrameReader::Room FrameReader::room(FrameTaker &taker) {
@@ -116,7 +104,7 @@ FrameReader::Room FrameReader::room(FrameTaker &taker) {
     return {reinterpret_cast<char *>(&header) + headerRead, size - headerRead};
   const int64_t left = header.bytes - payloadRead;
   if (!isBuffered())
-    return {taker.dataPlace(), left};
+    return {taker.dataPlace(header.lane), left};
   if (payloadRead == static_cast<int64_t>(payload.size()))
     payload.resize(payloadRead + std::min(left, growth));
   return {payload.data() + payloadRead,
@@ -125,7 +113,11 @@ FrameReader::Room FrameReader::room(FrameTaker &taker) {
 
 /// A header is whole.
 void FrameReader::begin(FrameTaker &taker) {
-  if (const std::string found = findViolation(header, taker.expected());
+  if (!isLane(static_cast<int32_t>(header.lane)))
+    fail("a frame on lane ", static_cast<int32_t>(header.lane),
+         ", where it expects one of 0 to ", laneCount - 1);
+  if (const std::string found =
+          findViolation(header, taker.expected(header.lane));
       !found.empty())
     throw Error(found);
   payloadRead = 0;
@@ -137,18 +129,11 @@ void FrameReader::end(FrameTaker &taker) {
   headerRead = 0;
   switch (header.kind) {
   case Header::Ready:
-    return taker.tookReady(header.bytes);
+    return taker.tookReady(header.lane, header.bytes);
   case Header::Data:
-    return taker.endData();
+    return taker.endData(header.lane);
   case Header::WrongSize:
-    return taker.tookWrongSize(header.bytes);
-  case Header::Values: {
-    std::vector<double> values(header.bytes / sizeof(double));
-    if (header.bytes)
-      std::memcpy(values.data(), payload.data(), header.bytes);
-    payload = {};
-    return taker.tookValues(std::move(values));
-  }
+    return taker.tookWrongSize(header.lane, header.bytes);
   case Header::Failed:
     return taker.tookFailed({payload.begin(), payload.end()});
   case Header::Bye:
@@ -170,7 +155,7 @@ void FrameReader::filled(int64_t bytes, FrameTaker &taker) {
   } else {
     payloadRead += bytes;
     if (header.kind == Header::Data)
-      taker.tookData(bytes);
+      taker.tookData(header.lane, bytes);
   }
   const bool follows = header.kind == Header::Data || isBuffered();
   if (!follows || payloadRead == header.bytes)

@@ -22,15 +22,13 @@ namespace pipewright::runtime::tcp {
 
 /// What travels between two ranks, in front of its bytes.
 struct Header {
-  enum Kind : int64_t {
+  enum Kind : int32_t {
     /// A receive of `bytes` was posted. No bytes follow.
     Ready = 1,
     /// A part of the oldest send.
     Data,
     /// The oldest send has `bytes`, not what its receive expects. None follow.
     WrongSize,
-    /// Values of sumToAll; none for a barrier.
-    Values,
     /// The sender has failed; the bytes say why.
     Failed,
     /// The sender has ended well.
@@ -38,27 +36,29 @@ struct Header {
     /// The sender lives; a Sign follows.
     Beat
   };
-  int64_t kind = 0;
-  int64_t bytes = 0;
+  Header(int32_t kind = 0, int64_t bytes = 0, Lane lane = Lane::Transfers)
+      : kind(kind), lane(lane), bytes(bytes) {}
+
+  int32_t kind;
+  /// Of Ready, Data and WrongSize; Transfers for all others.
+  Lane lane;
+  int64_t bytes;
 };
+static_assert(sizeof(Header) == 16, "it goes over the wire as it is");
 
 /// The most that a frame may bring, whatever its header says.
 constexpr int64_t mostFailedBytes = 64 << 10;
-constexpr int64_t mostValuesBytes = 16 << 20;
-/// How many announcements, or values of sums, may wait for this rank.
+/// How many announcements of a lane may wait for this rank.
 constexpr int64_t mostReady = 1 << 20;
-constexpr int64_t mostValues = 4;
 
-/// What a rank waits for from the one at the other end of a connection.
+/// What a rank waits for on one lane from the one at the other end of a
+/// connection.
 struct Expected {
   /// Bytes that the oldest open receive has and still lacks; -1: none is open.
   int64_t receive = -1;
   int64_t lacks = -1;
-  /// Announcements of receives, and values of sums, that nobody has used yet.
+  /// Announcements of receives that nobody has used yet.
   int64_t ready = 0;
-  int64_t values = 0;
-  /// Bytes of the next values; -1: this rank does not add yet.
-  int64_t valueBytes = -1;
   /// It has said goodbye.
   bool ended = false;
 };
@@ -73,16 +73,15 @@ class FrameTaker {
 public:
   virtual ~FrameTaker() = default;
 
-  virtual Expected expected() const = 0;
+  virtual Expected expected(Lane lane) const = 0;
   /// Where the next bytes of the oldest open receive go: at least `lacks`.
-  virtual char *dataPlace() = 0;
+  virtual char *dataPlace(Lane lane) = 0;
   /// So many more of them are there.
-  virtual void tookData(int64_t bytes) = 0;
+  virtual void tookData(Lane lane, int64_t bytes) = 0;
   /// A whole frame of Data, even of none, is there.
-  virtual void endData() = 0;
-  virtual void tookReady(int64_t bytes) = 0;
-  virtual void tookWrongSize(int64_t bytes) = 0;
-  virtual void tookValues(std::vector<double> values) = 0;
+  virtual void endData(Lane lane) = 0;
+  virtual void tookReady(Lane lane, int64_t bytes) = 0;
+  virtual void tookWrongSize(Lane lane, int64_t bytes) = 0;
   virtual void tookFailed(std::string message) = 0;
   virtual void tookBye() = 0;
   virtual void tookBeat(const Sign &sign) = 0;

@@ -23,14 +23,15 @@ void Peer::enqueue(Header frame, std::vector<char> owned) {
   outgoing.push_back({frame, nullptr, std::move(owned), 0, nullptr});
 }
 
-void Peer::matchSends() {
-  while (!ready.empty() && sendsMatched < sends.size()) {
-    Send &send = sends[sendsMatched++];
-    const int64_t expected = ready.front();
-    ready.pop_front();
+void Peer::matchSends(Lane lane) {
+  LaneState &state = at(lane);
+  while (!state.ready.empty() && state.sendsMatched < state.sends.size()) {
+    Send &send = state.sends[state.sendsMatched++];
+    const int64_t expected = state.ready.front();
+    state.ready.pop_front();
     if (expected != send.bytes) {
       send.expected = expected;
-      enqueue({Header::WrongSize, send.bytes});
+      enqueue({Header::WrongSize, send.bytes, lane});
       continue;
     }
     send.left = send.bytes;
@@ -38,7 +39,7 @@ void Peer::matchSends() {
     do {
       const int64_t part = std::min(dataFrameBytes, send.bytes - offset);
       outgoing.push_back(
-          {{Header::Data, part}, send.data + offset, {}, 0, &send});
+          {{Header::Data, part, lane}, send.data + offset, {}, 0, &send});
       offset += part;
     } while (offset < send.bytes);
   }
@@ -85,49 +86,45 @@ void Peer::write() {
 // What comes in
 //===----------------------------------------------------------------------===//
 
-Expected Peer::expected() const {
+Expected Peer::expected(Lane lane) const {
+  const LaneState &state = lanes[static_cast<int64_t>(lane)];
   Expected now;
-  if (receivesFilled < receives.size()) {
-    const Receive &receive = receives[receivesFilled];
+  if (state.receivesFilled < state.receives.size()) {
+    const Receive &receive = state.receives[state.receivesFilled];
     now.receive = receive.bytes;
     now.lacks = receive.bytes - receive.received;
   }
-  now.ready = static_cast<int64_t>(ready.size());
-  now.values = static_cast<int64_t>(values.size());
-  now.valueBytes = valueBytes;
+  now.ready = static_cast<int64_t>(state.ready.size());
   now.ended = saidBye;
   return now;
 }
 
-char *Peer::dataPlace() {
-  Receive &receive = receives[receivesFilled];
+char *Peer::dataPlace(Lane lane) {
+  const Receive &receive = at(lane).open();
   return receive.data + receive.received;
 }
 
-void Peer::tookData(int64_t bytes) {
-  receives[receivesFilled].received += bytes;
+void Peer::tookData(Lane lane, int64_t bytes) {
+  at(lane).open().received += bytes;
   dataMoved += bytes;
 }
 
-void Peer::endData() {
-  Receive &receive = receives[receivesFilled];
+void Peer::endData(Lane lane) {
+  Receive &receive = at(lane).open();
   if (receive.received != receive.bytes)
     return;
   receive.done = true;
-  ++receivesFilled;
+  ++at(lane).receivesFilled;
 }
 
-void Peer::tookReady(int64_t bytes) {
-  ready.push_back(bytes);
-  matchSends();
+void Peer::tookReady(Lane lane, int64_t bytes) {
+  at(lane).ready.push_back(bytes);
+  matchSends(lane);
 }
 
-void Peer::tookWrongSize(int64_t bytes) {
-  receives[receivesFilled++].sent = bytes;
-}
-
-void Peer::tookValues(std::vector<double> newValues) {
-  values.push_back(std::move(newValues));
+void Peer::tookWrongSize(Lane lane, int64_t bytes) {
+  at(lane).open().sent = bytes;
+  ++at(lane).receivesFilled;
 }
 
 void Peer::tookFailed(std::string message) {

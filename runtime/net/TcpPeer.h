@@ -53,18 +53,25 @@ struct Outgoing {
   }
 };
 
-/// The other end of one connection.
-class Peer : private FrameTaker {
-public:
-  Socket socket;
+/// What goes both ways on one lane.
+struct LaneState {
   std::deque<Send> sends;
   std::deque<Receive> receives;
   /// How many of `sends` have met their receive, of `receives` their data.
   size_t sendsMatched = 0;
   size_t receivesFilled = 0;
-  std::deque<std::vector<double>> values;
-  /// Bytes of the values that this rank waits for; -1: it does not add.
-  int64_t valueBytes = -1;
+  /// Sizes of receives that the other end has posted before their send.
+  std::deque<int64_t> ready;
+
+  /// The oldest receive that lacks something.
+  Receive &open() { return receives[receivesFilled]; }
+};
+
+/// The other end of one connection.
+class Peer : private FrameTaker {
+public:
+  Socket socket;
+  LaneState lanes[laneCount];
   std::deque<Outgoing> outgoing;
   /// Why it has failed, once it says so.
   std::optional<std::string> failure;
@@ -77,8 +84,9 @@ public:
 
   /// Queues a frame.
   void enqueue(Header frame, std::vector<char> owned = {});
+  LaneState &at(Lane lane) { return lanes[static_cast<int64_t>(lane)]; }
   /// Lets sends go whose receives were announced.
-  void matchSends();
+  void matchSends(Lane lane);
   /// Writes what the connection takes now.
   void write();
   /// Reads what is there, but no more than its share; marks the peer as lost
@@ -91,19 +99,16 @@ public:
   }
 
 private:
-  Expected expected() const override;
-  char *dataPlace() override;
-  void tookData(int64_t bytes) override;
-  void endData() override;
-  void tookReady(int64_t bytes) override;
-  void tookWrongSize(int64_t bytes) override;
-  void tookValues(std::vector<double> newValues) override;
+  Expected expected(Lane lane) const override;
+  char *dataPlace(Lane lane) override;
+  void tookData(Lane lane, int64_t bytes) override;
+  void endData(Lane lane) override;
+  void tookReady(Lane lane, int64_t bytes) override;
+  void tookWrongSize(Lane lane, int64_t bytes) override;
   void tookFailed(std::string message) override;
   void tookBye() override { saidBye = true; }
   void tookBeat(const Sign &newSign) override { sign = newSign; }
 
-  /// Sizes of receives that were posted before their send.
-  std::deque<int64_t> ready;
   FrameReader reader;
   bool broken = false;
 };

@@ -34,19 +34,18 @@ public:
 
   int64_t rank() const override { return self; }
   int64_t size() const override { return static_cast<int64_t>(peers.size()); }
-  void postSend(int64_t peer, const void *data, int64_t bytes) override;
-  void postReceive(int64_t peer, void *data, int64_t bytes) override;
-  void waitSend(int64_t peer) override;
-  void waitReceive(int64_t peer) override;
+  void postSend(Line to, const void *data, int64_t bytes) override;
+  void postReceive(Line from, void *data, int64_t bytes) override;
+  void waitSend(Line to) override;
+  void waitReceive(Line from) override;
   void poll() override;
-  void barrier() override { sumToAll(nullptr, 0); }
-  void sumToAll(double *values, int64_t count) override;
   void abort(const std::string &message) override;
 
 private:
   using Test = std::function<bool()>;
 
-  void matchSelf();
+  LaneState &at(Line line) { return peers[line.peer].at(line.lane); }
+  void matchSelf(Lane lane);
 
   void progress(int milliseconds);
   void serve(int64_t peer);
@@ -91,7 +90,7 @@ TcpTransport::TcpTransport(const TcpPlace &place, double deadlineSeconds)
   liveness = Liveness(self, size(), Clock::now());
   if (place.size > 1)
     heartbeat.start([this] { beat(); },
-                    [this] { return beatSeconds(silenceSeconds); });
+                    [this] { return beatSeconds(silence()); });
 }
 
 TcpTransport::~TcpTransport() {
@@ -140,7 +139,7 @@ void TcpTransport::judge() {
   if (!problem.empty() || failed)
     return;
   const auto now = Clock::now();
-  const double seconds = silenceSeconds;
+  const double seconds = silence();
   if (const int64_t silent = liveness.findSilent(seconds, now); silent >= 0)
     problem = silentText(self, silent, seconds, liveness.describeAll(now));
   else if (waitsFor != Sign::Nothing && !hasDeadline() &&
@@ -151,12 +150,12 @@ void TcpTransport::judge() {
 // --- Posting -----------------------------------------------------------------
 
 /// A rank's sends to itself meet its own receives.
-void TcpTransport::matchSelf() {
-  Peer &peer = peers[self];
-  while (peer.sendsMatched < peer.sends.size() &&
-         peer.receivesFilled < peer.receives.size()) {
-    Send &send = peer.sends[peer.sendsMatched++];
-    Receive &receive = peer.receives[peer.receivesFilled++];
+void TcpTransport::matchSelf(Lane lane) {
+  LaneState &state = at({self, lane});
+  while (state.sendsMatched < state.sends.size() &&
+         state.receivesFilled < state.receives.size()) {
+    Send &send = state.sends[state.sendsMatched++];
+    Receive &receive = state.receives[state.receivesFilled++];
     if (send.bytes != receive.bytes) {
       send.expected = receive.bytes;
       receive.sent = send.bytes;
@@ -169,24 +168,22 @@ void TcpTransport::matchSelf() {
   }
 }
 
-void TcpTransport::postSend(int64_t to, const void *data, int64_t bytes) {
+void TcpTransport::postSend(Line to, const void *data, int64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex);
-  Peer &peer = peers[to];
-  peer.sends.push_back({static_cast<const char *>(data), bytes});
-  if (to == self)
-    return matchSelf();
-  peer.matchSends();
-  peer.write();
+  at(to).sends.push_back({static_cast<const char *>(data), bytes});
+  if (to.peer == self)
+    return matchSelf(to.lane);
+  peers[to.peer].matchSends(to.lane);
+  peers[to.peer].write();
 }
 
-void TcpTransport::postReceive(int64_t from, void *data, int64_t bytes) {
+void TcpTransport::postReceive(Line from, void *data, int64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex);
-  Peer &peer = peers[from];
-  peer.receives.push_back({static_cast<char *>(data), bytes});
-  if (from == self)
-    return matchSelf();
-  peer.enqueue({Header::Ready, bytes});
-  peer.write();
+  at(from).receives.push_back({static_cast<char *>(data), bytes});
+  if (from.peer == self)
+    return matchSelf(from.lane);
+  peers[from.peer].enqueue({Header::Ready, bytes, from.lane});
+  peers[from.peer].write();
 }
 
 // --- Progress ----------------------------------------------------------------
@@ -286,7 +283,7 @@ void TcpTransport::failIfBroken(int64_t waitsFor, const std::string &what) {
 
 void TcpTransport::waitFor(Sign::What what, int64_t peer, int64_t bytes,
                            const Test &test) {
-  const Deadline deadline(deadlineSeconds);
+  const Deadline patience(deadline());
   auto holds = [&] {
     std::lock_guard<std::mutex> lock(mutex);
     const bool isOver = test();
@@ -298,39 +295,39 @@ void TcpTransport::waitFor(Sign::What what, int64_t peer, int64_t bytes,
   };
   while (!holds()) {
     failIfBroken(peer, waitText(what, bytes));
-    if (deadline.passed())
+    if (patience.passed())
       failDeadline(peer, waitText(what, bytes));
     // Not for ever: an abort may come from another thread.
-    progress(deadline.milliseconds(100));
+    progress(patience.milliseconds(100));
   }
 }
 
-void TcpTransport::waitSend(int64_t to) {
-  Peer &peer = peers[to];
-  if (peer.sends.empty())
+void TcpTransport::waitSend(Line to) {
+  LaneState &state = at(to);
+  if (state.sends.empty())
     fail("rank ", self, " waits for a send that it has not posted");
-  Send &send = peer.sends.front();
-  waitFor(Sign::ASend, to, send.bytes,
+  Send &send = state.sends.front();
+  waitFor(waitOf(to.lane, true), to.peer, send.bytes,
           [&] { return send.left == 0 || send.expected >= 0; });
   if (send.expected >= 0)
-    failSizes(self, to, send.bytes, send.expected);
+    failSizes(self, to.peer, send.bytes, send.expected);
   std::lock_guard<std::mutex> lock(mutex);
-  peer.sends.pop_front();
-  --peer.sendsMatched;
+  state.sends.pop_front();
+  --state.sendsMatched;
 }
 
-void TcpTransport::waitReceive(int64_t from) {
-  Peer &peer = peers[from];
-  if (peer.receives.empty())
+void TcpTransport::waitReceive(Line from) {
+  LaneState &state = at(from);
+  if (state.receives.empty())
     fail("rank ", self, " waits for a receive that it has not posted");
-  Receive &receive = peer.receives.front();
-  waitFor(Sign::AReceive, from, receive.bytes,
+  Receive &receive = state.receives.front();
+  waitFor(waitOf(from.lane, false), from.peer, receive.bytes,
           [&] { return receive.done || receive.sent >= 0; });
   if (receive.sent >= 0)
-    failSizes(from, self, receive.sent, receive.bytes);
+    failSizes(from.peer, self, receive.sent, receive.bytes);
   std::lock_guard<std::mutex> lock(mutex);
-  peer.receives.pop_front();
-  --peer.receivesFilled;
+  state.receives.pop_front();
+  --state.receivesFilled;
 }
 
 void TcpTransport::poll() {
@@ -341,44 +338,6 @@ void TcpTransport::poll() {
   lastPoll = now;
   progress(0);
   failIfBroken(-1, "");
-}
-
-void TcpTransport::sumToAll(double *values, int64_t count) {
-  const int64_t valueBytes = count * static_cast<int64_t>(sizeof(double));
-  if (count > mostValuesBytes / static_cast<int64_t>(sizeof(double)))
-    fail("rank ", self, " adds ", count, " numbers over all ranks: expected ",
-         mostValuesBytes / sizeof(double), " at most");
-  std::vector<double> own(values, values + count);
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    const char *bytes = reinterpret_cast<const char *>(own.data());
-    for (int64_t r = 0; r < size(); ++r) {
-      if (r == self)
-        continue;
-      peers[r].valueBytes = valueBytes;
-      peers[r].enqueue({Header::Values, valueBytes},
-                       std::vector<char>(bytes, bytes + valueBytes));
-      peers[r].write();
-    }
-  }
-  std::vector<double> sums(count);
-  for (int64_t r = 0; r < size(); ++r) {
-    if (r != self) {
-      waitFor(Sign::TheOthers, r, 0, [&] { return !peers[r].values.empty(); });
-      std::lock_guard<std::mutex> lock(mutex);
-      own = std::move(peers[r].values.front());
-      peers[r].values.pop_front();
-      peers[r].valueBytes = -1;
-    } else if (count) {
-      own.assign(values, values + count);
-    }
-    if (r != self && static_cast<int64_t>(own.size()) != count)
-      fail("rank ", self, " adds ", count, " numbers, rank ", r, " ",
-           own.size(), ": they do not run the same program");
-    for (int64_t i = 0; i < count; ++i)
-      sums[i] += own[i];
-  }
-  std::copy(sums.begin(), sums.end(), values);
 }
 
 // --- Ending ------------------------------------------------------------------

@@ -22,8 +22,7 @@ static void pauseBriefly() {
 static constexpr int spinRounds = 1000;
 
 ThreadWorld::ThreadWorld(int64_t size)
-    : ranks(size), links(size * size), present(size), signs(size), ended(size),
-      contributions(size) {}
+    : ranks(size), links(size * size * laneCount), signs(size), ended(size) {}
 
 std::string ThreadWorld::failure() {
   std::lock_guard<std::mutex> lock(mutex);
@@ -31,11 +30,20 @@ std::string ThreadWorld::failure() {
 }
 
 ThreadTransport::ThreadTransport(ThreadWorld &world, int64_t rank)
-    : world(world), self(rank), sendSizes(world.size()),
-      receiveSizes(world.size()), sendsWaited(world.size()),
-      receivesWaited(world.size()) {}
+    : world(world), self(rank), sends(world.size() * laneCount),
+      receives(world.size() * laneCount) {}
 
 ThreadTransport::~ThreadTransport() {
+  // After a failure some posts are left, and their memory goes now.
+  auto withdraw = [&](Link &link, std::deque<ThreadWorld::Pending> &posts) {
+    std::lock_guard<std::mutex> lock(link.mutex);
+    posts.clear();
+  };
+  for (int64_t peer = 0; peer < size(); ++peer)
+    for (const Lane lane : allLanes) {
+      withdraw(outLink({peer, lane}), outLink({peer, lane}).sends);
+      withdraw(inLink({peer, lane}), inLink({peer, lane}).receives);
+    }
   std::lock_guard<std::mutex> lock(world.signMutex);
   world.ended[self] = true;
 }
@@ -44,17 +52,17 @@ void ThreadTransport::failAborted() const {
   throw Aborted("stopped because another rank failed");
 }
 
-/// Copies one pair that has met. The link's mutex is held.
-void ThreadTransport::complete(int64_t from, int64_t to,
-                               const ThreadWorld::Pending &send,
+/// Copies one pair that has met. The link's mutex is held. Sizes that differ
+/// are told by waits: both ends still post what others wait for.
+void ThreadTransport::complete(Link &link, const ThreadWorld::Pending &send,
                                const ThreadWorld::Pending &receive) {
-  Link &link = world.link(from, to);
+  if (link.mismatch)
+    return;
   if (send.bytes != receive.bytes) {
     link.sentBytes = send.bytes;
     link.expectedBytes = receive.bytes;
     link.mismatch.store(true, std::memory_order_release);
-    link.changed.notify_all();
-    failSizes(from, to, send.bytes, receive.bytes);
+    return link.changed.notify_all();
   }
   if (send.bytes)
     std::memcpy(receive.data, send.data, send.bytes);
@@ -62,9 +70,9 @@ void ThreadTransport::complete(int64_t from, int64_t to,
   link.changed.notify_all();
 }
 
-void ThreadTransport::postSend(int64_t peer, const void *data, int64_t bytes) {
-  Link &link = world.link(self, peer);
-  sendSizes[peer].push_back(bytes);
+void ThreadTransport::postSend(Line to, const void *data, int64_t bytes) {
+  Link &link = outLink(to);
+  sends[to.index()].sizes.push_back(bytes);
   std::lock_guard<std::mutex> lock(link.mutex);
   const ThreadWorld::Pending send = {const_cast<void *>(data), bytes};
   if (link.receives.empty()) {
@@ -73,12 +81,12 @@ void ThreadTransport::postSend(int64_t peer, const void *data, int64_t bytes) {
   }
   const ThreadWorld::Pending receive = link.receives.front();
   link.receives.pop_front();
-  complete(self, peer, send, receive);
+  complete(link, send, receive);
 }
 
-void ThreadTransport::postReceive(int64_t peer, void *data, int64_t bytes) {
-  Link &link = world.link(peer, self);
-  receiveSizes[peer].push_back(bytes);
+void ThreadTransport::postReceive(Line from, void *data, int64_t bytes) {
+  Link &link = inLink(from);
+  receives[from.index()].sizes.push_back(bytes);
   std::lock_guard<std::mutex> lock(link.mutex);
   const ThreadWorld::Pending receive = {data, bytes};
   if (link.sends.empty()) {
@@ -87,7 +95,7 @@ void ThreadTransport::postReceive(int64_t peer, void *data, int64_t bytes) {
   }
   const ThreadWorld::Pending send = link.sends.front();
   link.sends.pop_front();
-  complete(peer, self, send, receive);
+  complete(link, send, receive);
 }
 
 /// Looks at what all ranks say of themselves.
@@ -102,8 +110,8 @@ void ThreadTransport::judge(Liveness &liveness, const Sign &own) {
         liveness.end(r);
     }
   }
-  if (!hasDeadline() && liveness.isStuck(silenceSeconds))
-    fail(stuckText(silenceSeconds, liveness.describeAll(now)));
+  if (!hasDeadline() && liveness.isStuck(silence()))
+    fail(stuckText(silence(), liveness.describeAll(now)));
 }
 
 bool ThreadTransport::sleepUntil(std::condition_variable &changed,
@@ -114,15 +122,14 @@ bool ThreadTransport::sleepUntil(std::condition_variable &changed,
   auto waited = [&] {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
-  const double slice = beatSeconds(silenceSeconds);
+  const double slice = beatSeconds(silence());
   Liveness liveness(self, world.size(), start);
   bool told = false;
-  while (
-      !changed.wait_for(lock,
-                        std::chrono::duration<double>(std::min(
-                            slice, std::max(0.0, deadlineSeconds - waited()))),
-                        test) &&
-      waited() < deadlineSeconds) {
+  while (!changed.wait_for(lock,
+                           std::chrono::duration<double>(std::min(
+                               slice, std::max(0.0, deadline() - waited()))),
+                           test) &&
+         waited() < deadline()) {
     // The link's mutex is not for the time of looking at others.
     lock.unlock();
     judge(liveness, makeSign(what, peer, bytes, steps));
@@ -136,13 +143,13 @@ bool ThreadTransport::sleepUntil(std::condition_variable &changed,
   return test();
 }
 
-void ThreadTransport::wait(int64_t from, int64_t to, std::deque<int64_t> &sizes,
-                           int64_t &waited, Sign::What what) {
-  Link &link = world.link(from, to);
-  const int64_t peer = from == self ? to : from;
+void ThreadTransport::wait(Line line, bool isSend) {
+  Link &link = isSend ? outLink(line) : inLink(line);
+  auto &[sizes, waited] = (isSend ? sends : receives)[line.index()];
+  const Sign::What what = waitOf(line.lane, isSend);
   if (sizes.empty())
-    fail("rank ", self, " waits for a ",
-         what == Sign::ASend ? "send" : "receive", " that it has not posted");
+    fail("rank ", self, " waits for a ", isSend ? "send" : "receive",
+         " that it has not posted");
   auto done = [&] {
     return link.completed.load(std::memory_order_acquire) > waited;
   };
@@ -153,26 +160,24 @@ void ThreadTransport::wait(int64_t from, int64_t to, std::deque<int64_t> &sizes,
     pauseBriefly();
   if (!done()) {
     std::unique_lock<std::mutex> lock(link.mutex);
-    const bool ended = sleepUntil(link.changed, lock, what, peer, sizes.front(),
-                                  [&] { return done() || broken(); });
+    const bool ended =
+        sleepUntil(link.changed, lock, what, line.peer, sizes.front(),
+                   [&] { return done() || broken(); });
     if (!done() && link.mismatch)
-      failSizes(from, to, link.sentBytes, link.expectedBytes);
+      failSizes(isSend ? self : line.peer, isSend ? line.peer : self,
+                link.sentBytes, link.expectedBytes);
     if (!done() && world.failed())
       failAborted();
     if (!ended)
-      failDeadline(peer, waitText(what, sizes.front()));
+      failDeadline(line.peer, waitText(what, sizes.front()));
   }
   ++waited;
   sizes.pop_front();
 }
 
-void ThreadTransport::waitSend(int64_t peer) {
-  wait(self, peer, sendSizes[peer], sendsWaited[peer], Sign::ASend);
-}
+void ThreadTransport::waitSend(Line to) { wait(to, true); }
 
-void ThreadTransport::waitReceive(int64_t peer) {
-  wait(peer, self, receiveSizes[peer], receivesWaited[peer], Sign::AReceive);
-}
+void ThreadTransport::waitReceive(Line from) { wait(from, false); }
 
 void ThreadTransport::poll() {
   // Copies need no help, but a rank in a long computation should notice that
@@ -181,53 +186,12 @@ void ThreadTransport::poll() {
     failAborted();
 }
 
-void ThreadTransport::barrier() {
-  std::unique_lock<std::mutex> lock(world.mutex);
-  const int64_t generation = world.generation;
-  world.present[self] = true;
-  if (++world.arrived == world.size()) {
-    world.arrived = 0;
-    world.present.assign(world.size(), false);
-    ++world.generation;
-    world.changed.notify_all();
-    return;
-  }
-  int64_t missing = 0;
-  while (world.present[missing])
-    ++missing;
-  const bool ended =
-      sleepUntil(world.changed, lock, Sign::TheOthers, missing, 0, [&] {
-        return world.generation != generation || world.failed();
-      });
-  if (world.generation != generation)
-    return;
-  if (ended)
-    failAborted();
-  for (missing = 0; world.present[missing];)
-    ++missing;
-  failDeadline(missing, "end of the step");
-}
-
-void ThreadTransport::sumToAll(double *values, int64_t count) {
-  world.contributions[self].assign(values, values + count);
-  barrier();
-  for (int64_t i = 0; i < count; ++i) {
-    double sum = 0;
-    for (const std::vector<double> &part : world.contributions)
-      sum += part.at(i);
-    values[i] = sum;
-  }
-  // Nobody may overwrite its part before all have read it.
-  barrier();
-}
-
 void ThreadTransport::abort(const std::string &message) {
   {
     std::lock_guard<std::mutex> lock(world.mutex);
     if (world.firstFailure.empty())
       world.firstFailure = message;
     world.aborted.store(true, std::memory_order_release);
-    world.changed.notify_all();
   }
   for (Link &link : world.links) {
     // Taken so that nobody is between its test and its sleep.

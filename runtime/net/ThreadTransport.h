@@ -37,7 +37,8 @@ private:
     void *data;
     int64_t bytes;
   };
-  /// One directed link. `sends` and `receives` are never both non-empty.
+  /// One lane of a directed link. `sends` and `receives` are never both
+  /// non-empty.
   struct Link {
     std::mutex mutex;
     std::condition_variable changed;
@@ -51,22 +52,19 @@ private:
     int64_t expectedBytes = 0;
   };
 
-  Link &link(int64_t from, int64_t to) { return links[from * ranks + to]; }
+  Link &link(int64_t from, int64_t to, Lane lane) {
+    return links[from * ranks * laneCount + Line(to, lane).index()];
+  }
 
   const int64_t ranks;
   std::vector<Link> links;
   std::atomic<bool> aborted{false};
   std::mutex mutex;
-  std::condition_variable changed;
   std::string firstFailure;
-  int64_t arrived = 0;
-  int64_t generation = 0;
-  std::vector<bool> present;
   /// What each rank waits for, and how far it has come.
   std::mutex signMutex;
   std::vector<Sign> signs;
   std::vector<bool> ended;
-  std::vector<std::vector<double>> contributions;
 };
 
 class ThreadTransport : public Transport {
@@ -76,22 +74,27 @@ public:
 
   int64_t rank() const override { return self; }
   int64_t size() const override { return world.size(); }
-  void postSend(int64_t peer, const void *data, int64_t bytes) override;
-  void postReceive(int64_t peer, void *data, int64_t bytes) override;
-  void waitSend(int64_t peer) override;
-  void waitReceive(int64_t peer) override;
+  void postSend(Line to, const void *data, int64_t bytes) override;
+  void postReceive(Line from, void *data, int64_t bytes) override;
+  void waitSend(Line to) override;
+  void waitReceive(Line from) override;
   void poll() override;
-  void barrier() override;
-  void sumToAll(double *values, int64_t count) override;
   void abort(const std::string &message) override;
 
 private:
   using Link = ThreadWorld::Link;
+  /// This rank's posts at one end of a lane.
+  struct Posted {
+    /// Of those that are outstanding.
+    std::deque<int64_t> sizes;
+    int64_t waited = 0;
+  };
 
-  void complete(int64_t from, int64_t to, const ThreadWorld::Pending &send,
+  Link &outLink(Line to) { return world.link(self, to.peer, to.lane); }
+  Link &inLink(Line from) { return world.link(from.peer, self, from.lane); }
+  void complete(Link &link, const ThreadWorld::Pending &send,
                 const ThreadWorld::Pending &receive);
-  void wait(int64_t from, int64_t to, std::deque<int64_t> &sizes,
-            int64_t &waited, Sign::What what);
+  void wait(Line line, bool isSend);
   /// Sleeps until `test` holds, which it returns, or until the deadline has
   /// passed. Throws an Error if all ranks wait and none comes further.
   bool sleepUntil(std::condition_variable &changed,
@@ -103,9 +106,8 @@ private:
 
   ThreadWorld &world;
   const int64_t self;
-  /// Per peer: sizes of outstanding posts, and how many were waited for.
-  std::vector<std::deque<int64_t>> sendSizes, receiveSizes;
-  std::vector<int64_t> sendsWaited, receivesWaited;
+  /// By line.
+  std::vector<Posted> sends, receives;
   int64_t steps = 0;
 };
 

@@ -1,10 +1,50 @@
-//===- Transport.cpp - What every transport says on failure ---------------===//
+//===- Transport.cpp - What every transport does alike --------------------===//
 
 #include "runtime/net/Transport.h"
 
 #include <algorithm>
 
 using namespace pipewright::runtime;
+
+//===----------------------------------------------------------------------===//
+// What all ranks do together
+//===----------------------------------------------------------------------===//
+
+/// Gives `count` values to every other rank, and gets as many from each, which
+/// lie in `all` one after the other.
+void Transport::exchangeWithAll(const double *own, double *all, int64_t count) {
+  const int64_t bytes = count * static_cast<int64_t>(sizeof(double));
+  auto forOthers = [&](auto &&body) {
+    for (int64_t r = 0; r < size(); ++r)
+      if (r != rank())
+        body(r, Line(r, Lane::Control));
+  };
+  forOthers([&](int64_t r, Line line) {
+    postReceive(line, all + r * count, bytes);
+    postSend(line, own, bytes);
+  });
+  forOthers([&](int64_t, Line line) { waitReceive(line); });
+  forOthers([&](int64_t, Line line) { waitSend(line); });
+}
+
+void Transport::barrier() { exchangeWithAll(nullptr, nullptr, 0); }
+
+void Transport::sumToAll(double *values, int64_t count) {
+  std::vector<double> &all = common->parts;
+  all.resize(count * size());
+  double *own = all.data() + rank() * count;
+  std::copy_n(values, count, own);
+  exchangeWithAll(own, all.data(), count);
+  for (int64_t i = 0; i < count; ++i) {
+    values[i] = 0;
+    for (int64_t r = 0; r < size(); ++r)
+      values[i] += all[r * count + i];
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What they say
+//===----------------------------------------------------------------------===//
 
 Sign Transport::makeSign(Sign::What what, int64_t peer, int64_t bytes,
                          int64_t progress) const {
@@ -13,8 +53,8 @@ Sign Transport::makeSign(Sign::What what, int64_t peer, int64_t bytes,
   sign.what = what;
   sign.peer = peer;
   sign.bytes = bytes;
-  sign.step = flight.step();
-  const std::string last = flight.lastText(5);
+  sign.step = common->flight.step();
+  const std::string last = common->flight.lastText(5);
   std::copy_n(last.begin(), std::min(last.size(), sizeof sign.operations - 1),
               sign.operations);
   return sign;

@@ -1,10 +1,10 @@
 //===- Transport.h - How ranks reach each other ----------------*- C++ -*-===//
 //
-// One interface over threads, MPI and TCP. A directed link (from, to) is one
-// FIFO: the n-th send meets the n-th receive, and their sizes must agree.
-// Nothing is buffered: a send completes only once its receive was posted. A
-// Transport belongs to one rank and is used by its thread alone, except for
-// `abort`.
+// One interface over threads, MPI and TCP. A directed link (from, to) has a few
+// lanes (Line.h), and each is one FIFO: the n-th send meets the n-th receive,
+// and their sizes must agree. Nothing is buffered: a send completes only once
+// its receive was posted. A Transport belongs to one rank and is used by its
+// thread alone, except for `abort`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +12,7 @@
 #define PIPEWRIGHT_RUNTIME_NET_TRANSPORT_H
 
 #include "runtime/core/Error.h"
+#include "runtime/net/Line.h"
 #include "runtime/net/Liveness.h"
 #include "runtime/trace/FlightRecorder.h"
 
@@ -19,7 +20,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace pipewright::runtime {
 
@@ -41,56 +44,79 @@ public:
 class Transport {
 public:
   virtual ~Transport() = default;
+  Transport(const Transport &) = delete;
+  Transport &operator=(const Transport &) = delete;
 
   virtual int64_t rank() const = 0;
   virtual int64_t size() const = 0;
 
   /// Never block. The memory must stay as it is until the matching wait.
-  virtual void postSend(int64_t peer, const void *data, int64_t bytes) = 0;
-  virtual void postReceive(int64_t peer, void *data, int64_t bytes) = 0;
-  /// Complete the oldest outstanding one of the directed link. Throw an Error
-  /// when the sizes differ, or when the deadline passes.
-  virtual void waitSend(int64_t peer) = 0;
-  virtual void waitReceive(int64_t peer) = 0;
+  virtual void postSend(Line to, const void *data, int64_t bytes) = 0;
+  virtual void postReceive(Line from, void *data, int64_t bytes) = 0;
+  /// Complete the oldest outstanding one of the line. Throw an Error when the
+  /// sizes differ, or when the deadline passes.
+  virtual void waitSend(Line to) = 0;
+  virtual void waitReceive(Line from) = 0;
   /// Lets transfers make progress; returns at once.
   virtual void poll() = 0;
 
-  /// Every rank must call these; they wait for each other.
-  virtual void barrier() = 0;
+  /// Every rank must call these; they wait for each other. Transfers that are
+  /// outstanding do not matter to them.
+  void barrier();
   /// Sums in the order of the ranks: the same bits on any transport.
-  virtual void sumToAll(double *values, int64_t count) = 0;
+  void sumToAll(double *values, int64_t count);
 
   /// Wakes or ends all other ranks; the first message wins.
   virtual void abort(const std::string &message) = 0;
 
+  /// What errors call a rank: its number among all of the run.
+  virtual int64_t nameOf(int64_t rank) const { return rank; }
+
   /// Seconds after which a wait gives up, though all ranks live; at first a
   /// wait may take for ever.
-  void setDeadline(double seconds) { deadlineSeconds = seconds; }
-  double deadline() const { return deadlineSeconds; }
+  void setDeadline(double seconds) { common->deadlineSeconds = seconds; }
+  double deadline() const { return common->deadlineSeconds; }
   /// Seconds after which a rank that says nothing counts as lost. If no wait
   /// has a deadline, a program of which all ranks wait for so long is stuck.
-  void setSilence(double seconds) { silenceSeconds = seconds; }
+  void setSilence(double seconds) { common->silenceSeconds = seconds; }
 
   /// What the rank does; its own thread writes.
-  FlightRecorder &recorder() { return flight; }
+  FlightRecorder &recorder() { return common->flight; }
 
 protected:
+  Transport() : common(std::make_shared<Common>()) {}
+  /// One that reaches some of the ranks of another, and waits as that does.
+  struct PartOf {
+    Transport &whole;
+  };
+  explicit Transport(PartOf part) : common(part.whole.common) {}
+
+  double silence() const { return common->silenceSeconds; }
   /// Throws what a wait says when it gives up: who waits for whom, for what.
   /// A peer of -1 is not known.
   [[noreturn]] void failDeadline(int64_t peer, const std::string &what) const {
-    pipewright::runtime::failDeadline(rank(), peer, what, deadlineSeconds);
+    pipewright::runtime::failDeadline(rank(), peer, what, deadline());
   }
 
   /// This rank's own, of a wait or of none.
   Sign makeSign(Sign::What what, int64_t peer, int64_t bytes,
                 int64_t progress) const;
-  bool hasDeadline() const { return std::isfinite(deadlineSeconds.load()); }
-
-  std::atomic<double> deadlineSeconds{std::numeric_limits<double>::infinity()};
-  std::atomic<double> silenceSeconds{8};
+  bool hasDeadline() const { return std::isfinite(deadline()); }
 
 private:
-  FlightRecorder flight;
+  void exchangeWithAll(const double *own, double *all, int64_t count);
+
+  /// What all transports of a rank have in common.
+  struct Common {
+    std::atomic<double> deadlineSeconds{
+        std::numeric_limits<double>::infinity()};
+    std::atomic<double> silenceSeconds{8};
+    FlightRecorder flight;
+    /// What ranks give to sums. It lives on when a sum fails: others may still
+    /// write to it.
+    std::vector<double> parts;
+  };
+  std::shared_ptr<Common> common;
 };
 
 } // namespace pipewright::runtime

@@ -33,34 +33,33 @@ namespace {
 class Connection {
 public:
   Connection(int64_t receives, int64_t sends, int64_t bytes,
-             int64_t valueBytes) {
-    for (int64_t i = 0; i < receives; ++i) {
-      std::vector<char> &buffer = buffers.emplace_back(bytes * i);
-      peer.receives.push_back({buffer.data(), bytes * i});
-    }
-    for (int64_t i = 0; i < sends; ++i) {
-      std::vector<char> &buffer = buffers.emplace_back(bytes * i);
-      peer.sends.push_back({buffer.data(), bytes * i});
-    }
-    peer.valueBytes = valueBytes;
+             int64_t controlBytes) {
+    LaneState &transfers = peer.at(Lane::Transfers);
+    for (int64_t i = 0; i < receives; ++i)
+      transfers.receives.push_back({newBuffer(bytes * i), bytes * i});
+    for (int64_t i = 0; i < sends; ++i)
+      transfers.sends.push_back({newBuffer(bytes * i), bytes * i});
+    if (controlBytes >= 0)
+      peer.at(Lane::Control)
+          .receives.push_back({newBuffer(controlBytes), controlBytes});
   }
 
   void feed(const char *data, int64_t bytes) {
     peer.feed(data, bytes);
-    for (const Receive &receive : peer.receives)
-      require(receive.received <= receive.bytes &&
-                  (!receive.done || receive.received == receive.bytes),
-              "a receive has more, or less, than its bytes");
-    require(peer.receivesFilled <= peer.receives.size() &&
-                peer.sendsMatched <= peer.sends.size(),
-            "more messages are done than were posted");
-    // A rank that adds takes its values, and asks then whether all fit: the
-    // second ones may be those of another sum.
-    if (peer.valueBytes >= 0 && !peer.values.empty())
-      peer.values.pop_front();
+    for (const LaneState &lane : peer.lanes) {
+      for (const Receive &receive : lane.receives)
+        require(receive.received <= receive.bytes &&
+                    (!receive.done || receive.received == receive.bytes),
+                "a receive has more, or less, than its bytes");
+      require(lane.receivesFilled <= lane.receives.size() &&
+                  lane.sendsMatched <= lane.sends.size(),
+              "more messages are done than were posted");
+    }
   }
 
 private:
+  char *newBuffer(int64_t bytes) { return buffers.emplace_back(bytes).data(); }
+
   Peer peer;
   std::vector<std::vector<char>> buffers;
 };

@@ -93,8 +93,9 @@ namespace {
 /// The bytes of frames, as they travel.
 class Stream {
 public:
-  Stream &add(int64_t kind, int64_t bytes, const std::string &payload = "") {
-    const Header header = {kind, bytes};
+  Stream &add(int32_t kind, int64_t bytes, const std::string &payload = "",
+              Lane lane = Lane::Transfers) {
+    const Header header = {kind, bytes, lane};
     text.append(reinterpret_cast<const char *>(&header), sizeof header);
     text += payload;
     return *this;
@@ -104,23 +105,24 @@ public:
 } // namespace
 
 TEST(TcpFrames, MayBeCutAnywhere) {
-  const double value = 2.5;
-  const std::string bytes(reinterpret_cast<const char *>(&value), 8);
   Stream stream;
   stream.add(Header::Ready, 5).add(Header::Data, 3, "abc");
-  stream.add(Header::Data, 2, "de").add(Header::Values, 8, bytes);
+  // Lanes do not wait for each other.
+  stream.add(Header::Data, 4, "sum!", Lane::Control);
+  stream.add(Header::Data, 2, "de");
   stream.add(Header::Failed, 6, "it\nwas").add(Header::Bye, 0);
   for (size_t part = 1; part <= stream.text.size(); part += 7) {
     Peer peer;
-    char received[5] = {};
-    peer.receives.push_back({received, 5});
+    char received[5] = {}, sum[4] = {};
+    peer.at(Lane::Transfers).receives.push_back({received, 5});
+    peer.at(Lane::Control).receives.push_back({sum, 4});
     for (size_t at = 0; at < stream.text.size(); at += part)
       peer.feed(stream.text.data() + at,
                 std::min(part, stream.text.size() - at));
     EXPECT_EQ(std::string(received, 5), "abcde");
-    EXPECT_TRUE(peer.receives[0].done);
-    ASSERT_EQ(peer.values.size(), 1u);
-    EXPECT_EQ(peer.values[0], std::vector<double>{2.5});
+    EXPECT_TRUE(peer.at(Lane::Transfers).receives[0].done);
+    EXPECT_EQ(std::string(sum, 4), "sum!");
+    EXPECT_TRUE(peer.at(Lane::Control).receives[0].done);
     EXPECT_EQ(peer.failure, "it was") << "nothing that a terminal obeys";
     EXPECT_TRUE(peer.saidBye);
   }
@@ -129,13 +131,22 @@ TEST(TcpFrames, MayBeCutAnywhere) {
 TEST(TcpFrames, PromisesTakeNoMemory) {
   Peer peer;
   Stream stream;
-  stream.add(Header::Values, mostValuesBytes, std::string(100, 'x'));
+  stream.add(Header::Failed, mostFailedBytes, std::string(100, 'x'));
   peer.feed(stream.text.data(), stream.text.size());
-  EXPECT_TRUE(peer.values.empty());
+  EXPECT_FALSE(peer.failure);
   stream.text.clear();
-  stream.add(Header::Values, mostValuesBytes + 8);
+  stream.add(Header::Failed, mostFailedBytes + 1);
   Peer other;
   EXPECT_THROW(other.feed(stream.text.data(), stream.text.size()), Error);
+}
+
+TEST(TcpFrames, ALaneThatIsNoneIsRefused) {
+  for (const int32_t lane : {-1, static_cast<int>(laneCount), 1 << 30}) {
+    Peer peer;
+    Stream stream;
+    stream.add(Header::Ready, 8, "", static_cast<Lane>(lane));
+    EXPECT_THROW(peer.feed(stream.text.data(), stream.text.size()), Error);
+  }
 }
 
 TEST(TcpFrames, NoBytesWriteBesideAReceive) {
@@ -143,9 +154,8 @@ TEST(TcpFrames, NoBytesWriteBesideAReceive) {
     Peer peer;
     std::vector<char> memory(96, '\x7e');
     const auto sizes = philox(seed, 0, 0, 0, 1);
-    peer.receives.push_back({memory.data() + 16, sizes[0] % 64});
-    if (sizes[1] % 2)
-      peer.valueBytes = 8;
+    auto &receives = peer.at(allLanes[sizes[1] % laneCount]).receives;
+    receives.push_back({memory.data() + 16, sizes[0] % 64});
     Stream stream;
     for (uint32_t frame = 0; frame < 6; ++frame) {
       const auto word = philox(seed, 0, frame, 0, 2);
@@ -153,13 +163,14 @@ TEST(TcpFrames, NoBytesWriteBesideAReceive) {
                                INT64_MAX,        INT64_MIN,
                                int64_t(1) << 40, sizeof(Sign)};
       const int64_t bytes = edges[word[1] % 12 < 6 ? word[1] % 6 : 0];
-      stream.add(word[0] % 9, bytes, std::string(word[3] % 150, 'y'));
+      stream.add(word[0] % 8, bytes, std::string(word[3] % 150, 'y'),
+                 static_cast<Lane>(word[0] / 8 % (laneCount + 1)));
     }
     try {
       peer.feed(stream.text.data(), stream.text.size());
     } catch (const Error &) {
     }
-    const int64_t end = 16 + peer.receives[0].bytes;
+    const int64_t end = 16 + receives[0].bytes;
     for (int64_t i = 0; i < 96; ++i)
       if (i < 16 || i >= end) {
         ASSERT_EQ(memory[i], '\x7e') << "seed " << seed << " byte " << i;
