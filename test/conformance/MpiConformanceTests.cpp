@@ -8,10 +8,12 @@
 #include "test/conformance/Scenarios.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/net/Collectives.h"
 #include "runtime/net/MpiTransport.h"
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -68,6 +70,23 @@ INSTANTIATE_TEST_SUITE_P(All, MpiConformance,
                                   std::to_string(std::get<0>(info.param));
                          });
 
+/// All in one run: mpirun takes longer than what it runs.
+TEST(MpiConformance, CollectivesHold) {
+  if (!haveMpi())
+    GTEST_SKIP() << "no mpirun";
+  const auto [status, output] = runUnderMpi(8, "collectives");
+  EXPECT_EQ(status, 0) << output;
+}
+
+TEST(MpiTransport, AMemberThatIsKilledEndsAll) {
+  if (!haveMpi())
+    GTEST_SKIP() << "no mpirun";
+  const auto start = std::chrono::steady_clock::now();
+  const auto [status, output] = runUnderMpi(3, "killedMember");
+  EXPECT_NE(status, 0) << output;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
 TEST(MpiTransport, AbortEndsAllWithinSeconds) {
   if (!haveMpi())
     GTEST_SKIP() << "no mpirun";
@@ -109,6 +128,19 @@ static int runScenario(const char *name) {
       transport->postReceive(1 - transport->rank(), &byte, 1);
       transport->waitReceive(1 - transport->rank());
     }
+    if (!std::strcmp(name, "killedMember")) {
+      if (transport->rank() == 1)
+        raise(SIGKILL);
+      const Collective what = {Collective::AllReduce, ElementType::F32,
+                               evenBounds(1000, 3)};
+      static std::vector<float> range(1000), scratch(1000);
+      Collectives(*transport).run(what, range.data(), scratch.data());
+    }
+    if (!std::strcmp(name, "collectives"))
+      for (const Scenario &scenario : collectiveScenarios()) {
+        scenario.run(*transport);
+        transport->barrier();
+      }
     for (const Scenario &scenario : scenarios())
       if (!std::strcmp(name, scenario.name))
         scenario.run(*transport);

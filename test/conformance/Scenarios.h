@@ -22,6 +22,10 @@ struct Scenario {
 /// All of them; each needs at least two ranks and leaves others idle.
 const std::vector<Scenario> &scenarios();
 
+/// Those of groups and collectives; each needs four ranks or eight, so that all
+/// sizes of groups are there.
+const std::vector<Scenario> &collectiveScenarios();
+
 } // namespace pipewright::runtime
 
 #endif // PIPEWRIGHT_TEST_CONFORMANCE_SCENARIOS_H

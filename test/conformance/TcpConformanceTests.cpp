@@ -11,6 +11,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Bootstrap.h"
+#include "runtime/net/Collectives.h"
 #include "runtime/net/Socket.h"
 #include "runtime/net/TcpTransport.h"
 
@@ -43,6 +44,15 @@ INSTANTIATE_TEST_SUITE_P(All, TcpConformance,
                            return std::string(std::get<1>(info.param).name) +
                                   std::to_string(std::get<0>(info.param));
                          });
+
+INSTANTIATE_TEST_SUITE_P(
+    Collectives, TcpConformance,
+    ::testing::Combine(::testing::Values(8),
+                       ::testing::ValuesIn(collectiveScenarios())),
+    [](const auto &info) {
+      return std::string(std::get<1>(info.param).name) +
+             std::to_string(std::get<0>(info.param));
+    });
 
 TEST(TcpTransport, OneRankNeedsNoNetwork) {
   EXPECT_EQ(runRank({0, 1, "nowhere.invalid", 1, {}}, 1,
@@ -386,6 +396,14 @@ TEST(TcpProcesses, ARankThatIsKilledIsNamedByTheOthers) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
+TEST(TcpProcesses, AMemberThatIsKilledIsNamedByTheOthers) {
+  const auto outputs = runProcesses(4, "killedMember");
+  for (const int rank : {0, 2, 3})
+    EXPECT_NE(outputs[rank].find("has lost rank 1: its connection closed"),
+              std::string::npos)
+        << outputs[rank];
+}
+
 TEST(TcpProcesses, ARankThatIsStoppedIsNamedByTheOthersInTime) {
   const auto start = std::chrono::steady_clock::now();
   const auto outputs = runProcesses(3, "stopped");
@@ -445,6 +463,14 @@ static int runScenario(const char *name) {
       if (transport->rank() == 1)
         raise(SIGKILL);
       transport->barrier();
+    }
+    if (!std::strcmp(name, "killedMember")) {
+      if (transport->rank() == 1)
+        raise(SIGKILL);
+      const Collective what = {Collective::AllReduce, ElementType::F32,
+                               evenBounds(1000, 4)};
+      static std::vector<float> range(1000), scratch(1000);
+      Collectives(*transport).run(what, range.data(), scratch.data());
     }
     for (const Scenario &scenario : scenarios())
       if (!std::strcmp(name, scenario.name))

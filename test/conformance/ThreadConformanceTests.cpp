@@ -3,6 +3,7 @@
 #include "test/conformance/Scenarios.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/net/Collectives.h"
 #include "runtime/net/ThreadTransport.h"
 
 #include <chrono>
@@ -51,6 +52,15 @@ INSTANTIATE_TEST_SUITE_P(All, ThreadConformance,
                                   std::to_string(std::get<0>(info.param));
                          });
 
+INSTANTIATE_TEST_SUITE_P(
+    Collectives, ThreadConformance,
+    ::testing::Combine(::testing::Values(4, 8),
+                       ::testing::ValuesIn(collectiveScenarios())),
+    [](const auto &info) {
+      return std::string(std::get<1>(info.param).name) +
+             std::to_string(std::get<0>(info.param));
+    });
+
 TEST(ThreadTransport, AbortWakesWhoWaitsAndKeepsTheFirstMessage) {
   ThreadWorld world(3);
   std::vector<std::thread> threads;
@@ -88,6 +98,23 @@ TEST(ThreadTransport, BarrierDeadlineNamesWhoIsMissing) {
   const std::string both = errors[0] + errors[2];
   EXPECT_NE(both.find("waits for rank 1: end of the step"), std::string::npos)
       << both;
+}
+
+TEST(ThreadCollectives, AMemberThatFailsTakesTheOthersDown) {
+  // They outlive all ranks, as an arena does.
+  std::vector<std::vector<float>> ranges(4, std::vector<float>(400));
+  std::vector<std::vector<float>> scratch = ranges;
+  const Collective what = {Collective::AllReduce, ElementType::F32,
+                           evenBounds(400, 4)};
+  const auto errors = runRanks(4, [&](Transport &t) {
+    if (t.rank() == 2)
+      fail("it broke");
+    Collectives collectives(t);
+    collectives.run(what, ranges[t.rank()].data(), scratch[t.rank()].data());
+  });
+  EXPECT_EQ(errors[2], "it broke");
+  for (const int rank : {0, 1, 3})
+    EXPECT_EQ(errors[rank], "stopped because another rank failed");
 }
 
 TEST(ThreadTransport, RanksThatAllWaitHearWhoWaitsForWhom) {

@@ -1,0 +1,128 @@
+//===- Collectives.h - What the members of a group do together -*- C++ -*-===//
+//
+// All-reduce, reduce-scatter, all-gather and broadcast of f32 or bf16 numbers.
+// All members of a group give the same collectives in the same order.
+//
+// A range of numbers is cut into one part for each member, which may have
+// different lengths, or none. In a reduce-scatter each member gets its part of
+// all ranges from their owners, and adds: the first member's numbers, plus the
+// second's, and so on. bf16 numbers are added in f32 and rounded once. So the
+// bits of a sum depend on the numbers, on their order by member and on nothing
+// else: not on how the range is cut, not on the transport, not on who comes
+// first. An all-reduce is a reduce-scatter and an all-gather.
+//
+// Everything is one direct exchange of messages: over threads, MPI and TCP by
+// posts and waits (here), between GPUs by what DeviceLinks has.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_NET_COLLECTIVES_H
+#define PIPEWRIGHT_RUNTIME_NET_COLLECTIVES_H
+
+#include "runtime/core/Program.h"
+#include "runtime/net/Transport.h"
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace pipewright::runtime {
+
+/// What all members have to say alike.
+struct Collective {
+  enum Kind {
+    /// Every member has the sum of all ranges in the end.
+    AllReduce,
+    /// Every member has the sum of its own part; the rest of its range is as it
+    /// was.
+    ReduceScatter,
+    /// Every member has every member's own part, each in its place.
+    AllGather,
+    /// Every member has the root's range.
+    Broadcast
+  };
+
+  Kind kind = AllReduce;
+  /// F32 or BF16.
+  ElementType type = ElementType::F32;
+  /// Where each member's part begins, and at last where the last one's ends:
+  /// the first is 0, none is less than the one before it.
+  std::vector<int64_t> bounds;
+  /// The member whose range is broadcast.
+  int64_t root = 0;
+
+  int64_t members() const { return static_cast<int64_t>(bounds.size()) - 1; }
+  /// Numbers in the whole range.
+  int64_t count() const { return bounds.back(); }
+  int64_t partOf(int64_t member) const {
+    return bounds[member + 1] - bounds[member];
+  }
+  /// Whether all parts have the same length.
+  bool isEven() const;
+
+  /// "reduce-scatter of 4096 bf16 numbers".
+  std::string text() const;
+
+  friend bool operator==(const Collective &, const Collective &) = default;
+};
+
+/// Parts of a range that are as long as can be, the last ones shorter.
+std::vector<int64_t> evenBounds(int64_t count, int64_t members);
+
+/// Bytes of memory that a member needs beside the range, for as long as the
+/// collective is under way; at an address that is a multiple of 4.
+int64_t scratchBytes(const Collective &collective, int64_t member);
+
+/// Throws an Error where a collective is none of a group of so many members.
+void checkCollective(const Collective &collective, int64_t members);
+
+/// Adds a member's part of its own range and the parts that it has got from
+/// the others, which lie in `scratch` one after the other in the order of the
+/// members; the sum goes where the own part is.
+void addParts(const Collective &collective, int64_t member, void *data,
+              const void *scratch);
+
+/// The collectives of one member of a group.
+class Collectives {
+public:
+  /// `group` has the members, and nobody else; see GroupTransport. Two groups
+  /// that share two members: both of these begin and finish what the two groups
+  /// do in one order.
+  explicit Collectives(Transport &group) : group(group) {}
+
+  /// Posts what can be posted, and never blocks. `data` is this member's range,
+  /// `scratch` has scratchBytes. Both, and the collective, must stay until it
+  /// is finished.
+  void begin(const Collective &collective, void *data, void *scratch);
+  /// Finishes the oldest that was begun. What an all-reduce gathers goes out
+  /// here alone: to hide all of it, give its two halves.
+  void finish();
+
+  void run(const Collective &collective, void *data, void *scratch) {
+    begin(collective, data, scratch);
+    finish();
+  }
+
+private:
+  struct Begun {
+    const Collective *collective;
+    char *data;
+    char *scratch;
+  };
+
+  template <class Body>
+  void forOthers(const Body &body);
+  void postReduce(const Begun &begun);
+  void postGather(const Begun &begun, Lane lane);
+  void postBroadcast(const Begun &begun);
+  void finishBroadcast(const Collective &collective);
+  void waitForAll(Lane lane);
+
+  Transport &group;
+  std::deque<Begun> begun;
+};
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_NET_COLLECTIVES_H

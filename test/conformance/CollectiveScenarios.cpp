@@ -1,0 +1,280 @@
+//===- CollectiveScenarios.cpp - What collectives must do -----------------===//
+
+#include "test/conformance/CollectiveCases.h"
+#include "test/conformance/Scenarios.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/core/Mesh.h"
+#include "runtime/net/GroupTransport.h"
+
+#include <algorithm>
+#include <deque>
+#include <stdexcept>
+
+using namespace pipewright::runtime;
+
+static void check(bool holds, const std::string &what) {
+  if (!holds)
+    throw std::logic_error("does not hold: " + what);
+}
+
+template <class Body>
+static std::string errorOf(const Body &body) {
+  try {
+    body();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+namespace {
+/// One collective of one member, with its memory.
+struct Exchange {
+  Exchange(const Collective &given, int64_t member, uint64_t salt)
+      : what(given), member(member), salt(salt),
+        range(rangeBefore(what, member, salt, Numbers::Rough)),
+        scratch(scratchBytes(what, member), '\0') {}
+
+  void begin(Collectives &group) {
+    group.begin(what, range.data(), scratch.data());
+  }
+  void expectDone(const std::string &where) const {
+    check(range == rangeAfter(what, member, salt, Numbers::Rough),
+          "an " + what.text() + " over " + std::to_string(what.members()) +
+              " members has the bits of the plain loop " + where);
+  }
+
+  const Collective what;
+  const int64_t member;
+  const uint64_t salt;
+  std::string range, scratch;
+};
+
+/// A group and this rank's place in it.
+struct Member {
+  Member(Transport &whole, const std::vector<int64_t> &members)
+      : group(whole, members), collectives(group) {}
+
+  Exchange exchange(const Collective &what, uint64_t salt) const {
+    return Exchange(what, group.rank(), salt);
+  }
+
+  GroupTransport group;
+  Collectives collectives;
+};
+} // namespace
+
+static bool isIn(const std::vector<int64_t> &members, int64_t rank) {
+  return std::count(members.begin(), members.end(), rank) > 0;
+}
+
+/// So many ranks of the transport, the last first.
+static std::vector<int64_t> lastRanks(const Transport &t, int64_t count) {
+  std::vector<int64_t> members;
+  for (int64_t i = 0; i < count; ++i)
+    members.push_back(t.size() - 1 - i);
+  return members;
+}
+
+/// All kinds, types and lengths, in groups of every size.
+static void everyKind(Transport &t) {
+  for (const int64_t size : {1, 2, 3, 4, 8}) {
+    const std::vector<int64_t> members = lastRanks(t, size);
+    if (size > t.size() || !isIn(members, t.rank()))
+      continue;
+    Member member(t, members);
+    uint64_t salt = 0;
+    for (const Collective &what : collectiveCases(size)) {
+      Exchange one = member.exchange(what, ++salt);
+      one.begin(member.collectives);
+      member.collectives.finish();
+      one.expectDone("alone");
+    }
+  }
+}
+
+/// The numbers of these tests do tell one order from another.
+static void orderMatters(Transport &t) {
+  const Collective forth = {Collective::AllReduce, ElementType::F32,
+                            evenBounds(1000, t.size())};
+  std::vector<int64_t> backwards = lastRanks(t, t.size());
+  Member member(t, backwards);
+  Exchange one(forth, t.rank(), 3);
+  one.begin(member.collectives);
+  member.collectives.finish();
+  check(t.size() < 3 ||
+            one.range != rangeAfter(forth, t.rank(), 3, Numbers::Rough),
+        "the sum depends on the order of the members");
+}
+
+/// Several begun at the same time finish in their order, all-reduces too.
+static void manyAtOnce(Transport &t) {
+  Member member(t, lastRanks(t, t.size()));
+  std::deque<Exchange> all;
+  for (const Collective &what : collectiveCases(t.size()))
+    all.push_back(member.exchange(what, all.size()));
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].begin(member.collectives);
+    // Members run ahead of each other, by what they are.
+    if (i % (t.rank() + 2) == 0)
+      t.poll();
+    if (i >= 5)
+      member.collectives.finish();
+  }
+  for (int i = 0; i < 5; ++i)
+    member.collectives.finish();
+  for (const Exchange &each : all)
+    each.expectDone("among others");
+}
+
+/// The groups of a mesh at once: each process is in one of each axis.
+static void severalGroups(Transport &t) {
+  const Mesh mesh = {t.size() / 4, 2, 2};
+  std::deque<Member> groups;
+  std::deque<Exchange> all;
+  for (int round = 0; round < 3; ++round)
+    for (const Axis axis : allAxes) {
+      const std::vector<int64_t> members = mesh.groupOf(t.rank(), axis);
+      if (round == 0)
+        groups.emplace_back(t, members);
+      Member &member = groups[static_cast<size_t>(axis)];
+      all.push_back(member.exchange(
+          {round == 1 ? Collective::ReduceScatter : Collective::AllReduce,
+           round == 2 ? ElementType::BF16 : ElementType::F32,
+           evenBounds(999, member.group.size())},
+          all.size()));
+      all.back().begin(member.collectives);
+    }
+  // Groups do not wait for each other.
+  for (size_t g = groups.size(); g-- > 0;)
+    for (int round = 0; round < 3; ++round)
+      groups[g].collectives.finish();
+  for (const Exchange &each : all)
+    each.expectDone("beside other groups");
+}
+
+/// Transfers between the same ranks are outstanding all the while, and sums of
+/// the training loop come in between.
+static void besideTransfers(Transport &t) {
+  Member member(t, lastRanks(t, t.size()));
+  const int64_t next = (t.rank() + 1) % t.size();
+  const int64_t last = (t.rank() + t.size() - 1) % t.size();
+  for (int64_t step = 0; step < 3; ++step) {
+    int64_t received[2] = {-1, -1}, sent[2] = {10 * t.rank() + step, 7};
+    t.postReceive(last, &received[0], 8);
+    t.postReceive(last, &received[1], 8);
+    t.postSend(next, &sent[0], 8);
+    Exchange one = member.exchange(
+        {Collective::AllReduce, ElementType::F32, evenBounds(5000, t.size())},
+        step);
+    one.begin(member.collectives);
+    double total = 1;
+    t.sumToAll(&total, 1);
+    check(total == t.size(), "a sum comes in between");
+    t.postSend(next, &sent[1], 8);
+    member.collectives.finish();
+    one.expectDone("between transfers");
+    for (int i = 0; i < 2; ++i) {
+      t.waitReceive(last);
+      t.waitSend(next);
+    }
+    check(received[0] == 10 * last + step && received[1] == 7,
+          "transfers arrive in their order");
+  }
+}
+
+/// Both ends hear who gave how much.
+static void wrongSize(Transport &t) {
+  if (t.rank() > 1)
+    return t.barrier();
+  Member member(t, {1, 0});
+  // Rank 0, member 1, gives 15 numbers where rank 1 expects 10.
+  const Collective what = {Collective::AllGather,
+                           ElementType::F32,
+                           {0, 10, t.rank() == 0 ? 25 : 20}};
+  std::string range(4 * what.count(), '\0');
+  const std::string error =
+      errorOf([&] { member.collectives.run(what, range.data(), nullptr); });
+  check(error.find("rank 0 sends") == 0 &&
+            error.find("rank 1") != std::string::npos &&
+            error.find("40 bytes") != std::string::npos,
+        "both members see sizes that differ, but: " + error);
+  t.barrier();
+}
+
+/// Who waits, for which process, for what.
+static void missingMember(Transport &t) {
+  if (t.rank() > 1) {
+    t.barrier();
+    return t.barrier();
+  }
+  Member member(t, {1, 0});
+  Exchange one = member.exchange(
+      {Collective::ReduceScatter, ElementType::F32, {0, 16, 32}}, 1);
+  if (t.rank() == 0) {
+    t.setDeadline(0.3);
+    one.begin(member.collectives);
+    const std::string error = errorOf([&] { member.collectives.finish(); });
+    check(error.find("rank 0 waits for rank 1: part of 64 bytes of a "
+                     "collective (nothing came within 0.3 s") == 0,
+          "a deadline names the member that is missing, but: " + error);
+    t.setDeadline(20);
+  }
+  t.barrier();
+  if (t.rank() == 1) {
+    one.begin(member.collectives);
+    member.collectives.finish();
+    one.expectDone("after all");
+  } else {
+    t.waitReceive({1, Lane::Collectives});
+    t.waitSend({1, Lane::Collectives});
+  }
+  t.barrier();
+}
+
+/// What is no collective of the group is refused before anything is sent.
+static void nonsense(Transport &t) {
+  Member member(t, {t.rank()});
+  auto refused = [&](const Collective &what) {
+    return errorOf([&] { member.collectives.run(what, nullptr, nullptr); });
+  };
+  const ElementType f32 = ElementType::F32;
+  for (const auto &[what, part] :
+       {std::pair<Collective, const char *>{
+            {Collective::AllReduce, f32, {0, 1, 2}},
+            "all-reduce of 2 f32 numbers has parts for 2 members, but its "
+            "group has 1"},
+        {{Collective::AllReduce, f32, {1, 2}}, "one behind the other from 0"},
+        {{Collective::AllReduce, f32, {}}, "one behind the other from 0"},
+        {{Collective::AllGather, ElementType::I64, {0, 1}}, "f32 or bf16"},
+        {{Collective::Broadcast, f32, {0, 1}, 1}, "member 1 as its root"}})
+    check(refused(what).find(part) != std::string::npos,
+          std::string(part) + ", but: " + refused(what));
+  check(errorOf([&] {
+          member.collectives.finish();
+        }).find("that it has not begun") != std::string::npos,
+        "a collective that was not begun cannot be finished");
+  for (const auto &[members, part] :
+       {std::pair<std::vector<int64_t>, const char *>{{t.size()},
+                                                      "as a member, but"},
+        {{t.rank(), t.rank()}, "as a member twice"},
+        {{}, "that it is no member of"}})
+    check(errorOf([&] { GroupTransport group(t, members); }).find(part) !=
+              std::string::npos,
+          part);
+}
+
+const std::vector<Scenario> &pipewright::runtime::collectiveScenarios() {
+  // The last one leaves a lane that nobody can use any more.
+  static const std::vector<Scenario> all = {
+      {"everyKind", everyKind},
+      {"orderMatters", orderMatters},
+      {"manyAtOnce", manyAtOnce},
+      {"severalGroups", severalGroups},
+      {"besideTransfers", besideTransfers},
+      {"missingMember", missingMember},
+      {"nonsense", nonsense},
+      {"wrongSize", wrongSize}};
+  return all;
+}
