@@ -38,7 +38,8 @@ static int64_t tighter(int64_t a, int64_t b) {
   return a == 0 ? b : b == 0 ? a : std::min(a, b);
 }
 
-/// Of a table: those that the model's file has, without rows of zeros behind.
+/// The rows of a table that the model's file has: padding adds rows of zeros
+/// behind them.
 static int64_t countRows(Value table) {
   if (auto read = table.getDefiningOp<nn::ParameterOp>())
     if (auto weight = SymbolTable::lookupNearestSymbolFrom<nn::WeightOp>(

@@ -67,8 +67,8 @@ static bool isBackward(Operation &op) {
   return op.getName().stripDialect().contains("_backward");
 }
 
-/// Of the results, those that depend on a gradient, an operand or one that the
-/// kernel makes.
+/// Notes which results of a kernel are gradients: those that depend on an
+/// operand that is one, or on one that the kernel makes.
 void ValueNames::addGradientsOf(nn::LaunchOp launch) {
   auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(
       launch, launch.getKernelAttr());

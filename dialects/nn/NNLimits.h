@@ -15,7 +15,7 @@
 
 namespace pipewright::nn {
 
-/// Of one tensor: 4 TiB of f32.
+/// The most elements that a tensor may have: 4 TiB of f32.
 inline constexpr int64_t kMaxTensorElements = int64_t(1) << 40;
 inline constexpr size_t kMaxTensorRank = 64;
 /// A kernel's size, a stride, a pad or a dilation.

@@ -16,7 +16,7 @@ namespace pipewright::frontend {
 /// Bytes of the name of an input, output, initializer or dimension, and of a
 /// value between nodes.
 inline constexpr size_t kMaxNameBytes = 1024;
-/// Of the name of a node, which may be longer in the file: the rest is cut.
+/// How much of a node's name is kept. It may be longer in the file.
 inline constexpr size_t kMaxLabelBytes = 256;
 /// Bytes of a model; its external data may have more.
 inline constexpr uint64_t kMaxModelBytes = INT32_MAX;

@@ -19,7 +19,7 @@ namespace {
 /// What is known about a weight before the user is asked.
 struct Decision {
   WeightRole role;
-  /// Of a constant.
+  /// Why it is a constant, where it is one.
   StringRef reason;
 };
 

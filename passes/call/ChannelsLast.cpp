@@ -52,7 +52,7 @@ private:
 
   ModuleOp module;
   SymbolTable table;
-  /// By the value with the channel second that they are another form of.
+  /// Maps a value that has its channels second to its form with them last.
   DenseMap<Value, Value> lastForms;
   /// Ops that have been made anew, in the model's order.
   SmallVector<Operation *> old;

@@ -23,10 +23,11 @@ namespace {
 /// The last layer of a classifier with many classes.
 struct Head {
   SoftmaxCrossEntropyOp loss;
-  /// From the loss back to the product: reshapes, and sums with a bias.
+  /// Reshapes, and sums with a bias, on the way from the loss back to the
+  /// product.
   SmallVector<Operation *> between;
   MatmulOp product;
-  /// Of the product, and biases; each has a row for each class.
+  /// The weight of the product, and biases; each has a row for each class.
   SmallVector<WeightOp> weights;
 };
 

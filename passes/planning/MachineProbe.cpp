@@ -15,7 +15,7 @@
 
 namespace pipewright {
 
-/// Of the processor, for this thread: what other processes take meanwhile is
+/// The processor time of this thread: what other processes take meanwhile is
 /// not a property of the machine.
 static double threadSeconds() {
   timespec time;

@@ -45,7 +45,7 @@ private:
     return pieces.emplace_hint(next, at, piece->second);
   }
 
-  /// By begin; each ends where the next begins.
+  /// The key is where a piece begins; it ends where the next one begins.
   Pieces pieces = {{std::numeric_limits<int64_t>::min(), Value()}};
 };
 

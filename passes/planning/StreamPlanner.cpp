@@ -16,8 +16,8 @@ using namespace pipewright;
 
 namespace {
 
-/// By stream: 1 + the number of a piece of work of that stream, 0 for none.
-/// What holds for it holds for all earlier work of the stream.
+/// Says, for each stream, up to which piece of work something holds: 1 + its
+/// number, or 0 for none. It holds for all earlier work of the stream, too.
 using Clock = std::vector<size_t>;
 
 void join(Clock &into, const Clock &other) {
@@ -41,9 +41,10 @@ private:
   Clock uses(const StreamWork &work);
   std::vector<size_t> missing(size_t stream, const Clock &needed) const;
 
-  /// By stream: whose end is known before its next work begins.
+  /// For each stream, the work whose end is known before its next work begins.
   std::vector<Clock> seen;
-  /// By piece of work: whose end is known once it is over, its own included.
+  /// For each piece of work, the work whose end is known once it is over; it
+  /// is among them.
   std::vector<Clock> ends;
   RangeMap<LastUses> memory;
 };

@@ -43,8 +43,8 @@ private:
   const Schedule &schedule;
   const Dependences &dependences;
   LinkIndex links;
-  // By stage and micro-batch, and by edge and micro-batch; forward and
-  // gradient in turn.
+  // The index counts stages (of what was sent or received, edges), then
+  // micro-batches, then forward and gradient.
   std::vector<bool> computed, sent, received;
 };
 

@@ -63,15 +63,6 @@ pipewright::schedules::preferBackwardInGroups(int64_t microBatches) {
   };
 }
 
-ListPriority pipewright::schedules::preferForward() {
-  return [](const Task &task) {
-    if (task.kind == TaskKind::Forward)
-      return keyOf(0, task.stage, task.microBatch);
-    return keyOf(task.producesGradient() ? 1 : 2, deepest - task.stage,
-                 task.microBatch);
-  };
-}
-
 ListPriority pipewright::schedules::preferAsIn(const Schedule &schedule) {
   struct Positions {
     int64_t microBatches;
@@ -300,7 +291,7 @@ private:
   LinkIndex links;
 
   std::vector<Rank> ranks;
-  // By edge and micro-batch.
+  // When the message of an edge and a micro-batch arrives.
   std::vector<double> forwardArrival, gradientArrival;
   std::vector<double> linkFree;
   std::vector<LinkCosts> linkCosts;
@@ -309,8 +300,8 @@ private:
   double noise = 0;
   double latest = 0;
 
-  // Of the rank that is being served; `place` is the index of the stage among
-  // the rank's.
+  // What the rank that is being served may run next; `place` is the index of a
+  // stage among the rank's.
   std::vector<ListCandidate> candidates;
   std::vector<size_t> place;
   std::vector<double> readyTime;
@@ -452,7 +443,7 @@ void ListScheduler::collect(int32_t rankNumber, double now) {
 // Time
 //===----------------------------------------------------------------------===//
 
-/// As the simulator has it: a directed link carries one message at a time.
+/// A directed link carries one message at a time, like in the simulator.
 void ListScheduler::send(TransferKind kind, int32_t edge, int32_t microBatch,
                          double end) {
   bool isForward = kind == TransferKind::Forward;

@@ -40,11 +40,9 @@ ListPriority preferBackward();
 /// The same, but forwards by groups of micro-batches, within a group stage by
 /// stage, as interleaved schedules have them.
 ListPriority preferBackwardInGroups(int64_t microBatches);
-/// Breadth first: forwards before backwards, and each stage by stage.
-ListPriority preferForward();
-/// As they stand in another schedule with the same placement, which need not
-/// have all tasks: what it lacks goes last. Its ranks then overtake where the
-/// next task's data is late.
+/// Tasks in the order of another schedule with the same placement, which need
+/// not have all of them: what it lacks goes last. Its ranks then overtake where
+/// the next task's data is late.
 ListPriority preferAsIn(const Schedule &schedule);
 
 /// A task that is the next of its kind and stage, and whose data is there or

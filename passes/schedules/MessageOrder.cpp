@@ -46,9 +46,9 @@ struct Message {
   Transfer transfer;
   int64_t bytes;
   double produced;
-  /// At the sender.
+  /// The position of the task that makes it, in the sender's order.
   int32_t producer;
-  /// At the receiver.
+  /// The positions in the receiver's order where it is posted and waited for.
   int32_t post;
   int32_t wait;
 };

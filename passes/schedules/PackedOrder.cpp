@@ -13,7 +13,7 @@
 using namespace pipewright::schedules;
 
 PackedOrder::PackedOrder(llvm::ArrayRef<Task> tasks) {
-  // By kind, stage and overlap: the number of a series.
+  // Maps kind, stage and overlap to the number of a series.
   llvm::DenseMap<int64_t, int32_t> numbers;
   std::vector<bool> hasStep;
   std::vector<int32_t> last;

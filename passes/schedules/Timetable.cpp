@@ -62,7 +62,7 @@ std::string Grid::nameOf(const Task &task) const {
   return letterOf(task.kind) + std::to_string(task.microBatch);
 }
 
-/// Of a task, or of the overlapped pair that begins there.
+/// How a task is written, or the overlapped pair that begins there.
 std::string Grid::textOf(size_t rank, size_t position) const {
   const Task *task = &schedule.order[rank][position];
   return task->overlapsNext ? nameOf(task[0]) + "&" + nameOf(task[1])

@@ -82,7 +82,7 @@ private:
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   std::vector<Worker> workers;
   char *memory = nullptr;
-  /// Of each thread.
+  /// Temporary memory of each thread.
   int64_t threadBytes = 0;
   int64_t productBytes = 0;
 };

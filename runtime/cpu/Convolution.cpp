@@ -118,9 +118,9 @@ static memory::desc weightDesc(const ConvolutionShape &s,
 namespace {
 struct Descs {
   enum Layout {
-    /// As buffers have it.
+    /// The layout that buffers have.
     Plain,
-    /// What oneDNN likes best.
+    /// The layout that oneDNN likes best.
     Any
   };
   /// Weight gradients are f32 whatever the operands are.
@@ -287,7 +287,7 @@ static void execute(Rank &rank, Direction &direction, Buffer first,
   rank.poll();
 }
 
-/// Of a gradient: `Backward` is convolution_backward_data or _weights.
+/// Describes a gradient: `Backward` is convolution_backward_data or _weights.
 template <class Backward>
 static auto backwardDesc(const ConvolutionShape &s, const dnnl::engine &engine,
                          bool weightGradient) {

@@ -254,7 +254,7 @@ static void forPlanes(Rank &rank, const PoolingShape &s, const Planes &planes,
   rank.poll();
 }
 
-/// From the larger image to the smaller one.
+/// The planes of the larger image beside those of the smaller one.
 static Planes poolingPlanes(Rank &rank, const PoolingShape &s, Buffer x,
                             Buffer y) {
   return {rank, s, x, s.h * s.w, y, s.oh * s.ow};

@@ -18,7 +18,7 @@ struct KernelLaunch {
   /// Blocks, and threads of each; both one-dimensional.
   int64_t grid = 1;
   int64_t block = 32;
-  /// Of the shared memory that is asked for at the launch.
+  /// Bytes of shared memory that the launch asks for.
   int64_t sharedBytes = 0;
 };
 

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-// As in cuda.h, which only the files that implement this need.
+// cuda.h declares them the same way; only files that implement this need it.
 struct CUstream_st;
 struct CUevent_st;
 

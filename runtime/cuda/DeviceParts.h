@@ -32,7 +32,7 @@ struct EventSlot {
 
   CUevent handle = nullptr;
   State state = State::Unused;
-  /// Of a transfer: the other end, and whether streams may wait for it yet.
+  /// The other end of a transfer, and whether streams may wait for it yet.
   int64_t peer = -1;
   bool settled = false;
 
@@ -136,7 +136,7 @@ struct DeviceRank::Parts {
   std::unordered_map<const DeviceKernel *, std::vector<CUfunction>> kernels;
 
   CUstream computing = nullptr;
-  /// By peer; null where there is no link.
+  /// One stream for each peer; null where there is no link.
   std::vector<CUstream> sending, receiving;
   std::vector<CUstream> streams;
   std::vector<EventSlot> events;
@@ -153,7 +153,7 @@ struct DeviceRank::Parts {
   bool traced = false;
   DeviceProfile profile;
   bool profiled = false;
-  /// By kind of run: step, evaluation.
+  /// Whether no step, and no evaluation, has run yet.
   bool isFirstRun[2] = {true, true};
   /// Nothing may be allocated any more.
   bool started = false;

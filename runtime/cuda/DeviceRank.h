@@ -18,7 +18,7 @@
 #include <memory>
 #include <string>
 
-// As in cuda.h.
+// cuda.h declares them the same way.
 struct CUstream_st;
 struct CUfunc_st;
 

@@ -139,7 +139,7 @@ void DeviceRank::run(bool evaluation, void (*function)(Rank &)) {
     }
     finish();
   } catch (const Aborted &) {
-    // By the watchdog, which knows why?
+    // If it was the watchdog that gave up, this throws its reason.
     p.watchdog.touch();
     throw;
   }

@@ -31,7 +31,7 @@ struct Half {
   CUevent done = nullptr;
   CUstream stream = nullptr;
 
-  /// Both have come: the copy is enqueued, or it never will be.
+  /// True when both ends have come: the copy is enqueued, or never will be.
   std::shared_ptr<std::atomic<bool>> met =
       std::make_shared<std::atomic<bool>>(false);
   /// What the other end gave, if that is another size.
@@ -41,7 +41,7 @@ struct Half {
 /// What one end of a link has given to it once and for all.
 struct EndState {
   CUcontext context = nullptr;
-  /// Behind the last copy that this end enqueued.
+  /// Recorded behind the last copy that this end enqueued.
   CUevent copied = nullptr;
   /// Where `done` of this end is recorded by an end on another GPU, which
   /// cannot record it on a stream of its own. Nothing else is on it, so that

@@ -46,7 +46,7 @@ void DeviceRank::rehearse() {
   }
   p.rehearsing = false;
   setBatchIo(nullptr);
-  // As it was.
+  // The rehearsal has written to the arena; make it zeros again.
   PIPEWRIGHT_CUDA(
       cuMemsetD8Async(p.memory.address(), 0, p.memory.bytes(), p.computing));
   PIPEWRIGHT_CUDA(cuStreamSynchronize(p.computing));

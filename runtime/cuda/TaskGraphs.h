@@ -52,7 +52,7 @@ private:
   bool plainly = false;
   /// Whose body is being captured.
   Recorded *capturing = nullptr;
-  /// Of steps, of evaluations; by place.
+  /// What was recorded in steps, and in evaluations, place by place.
   std::vector<Recorded> places[2];
   std::vector<Recorded> *current = &places[0];
   size_t next = 0;

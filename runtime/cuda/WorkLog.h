@@ -29,7 +29,7 @@ public:
 
   /// A step begins.
   void clear();
-  /// Behind the work of a task.
+  /// Called behind the work of a task.
   void task(CUstream stream, const char *kind, int64_t stage,
             int64_t microBatch);
   /// A transfer; `done` is its event, which may be recorded later.
@@ -54,10 +54,10 @@ private:
     enum class What { Task, Transfer, Wait };
     What what;
     CUevent done;
-    /// Of a task.
+    /// What a task does.
     const char *kind = nullptr;
     int64_t stage = 0, microBatch = 0;
-    /// Of a transfer.
+    /// How many bytes a transfer has, and whether its event is recorded.
     int64_t bytes = 0;
     std::shared_ptr<const std::atomic<bool>> recorded = nullptr;
     /// What a wait is for.

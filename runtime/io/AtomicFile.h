@@ -36,7 +36,7 @@ private:
   void openInPlace();
   void openTemporary();
 
-  /// As the user gave it, for messages.
+  /// The path that the user gave, for messages.
   const std::string given;
   /// Devices and pipes are written to directly.
   const bool inPlace;

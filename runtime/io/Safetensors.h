@@ -55,7 +55,7 @@ private:
   struct Entry {
     std::string type;
     std::vector<int64_t> shape;
-    /// From the beginning of the file.
+    /// Counted from the beginning of the file.
     int64_t begin = 0, end = 0;
   };
   std::shared_ptr<DataFile> file;

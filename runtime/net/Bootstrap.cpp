@@ -37,14 +37,6 @@ Launcher pipewright::runtime::findLauncher() {
   return Launcher::None;
 }
 
-bool pipewright::runtime::startedAsProcess() {
-  try {
-    return findLauncher() != Launcher::None;
-  } catch (const Error &) {
-    return false;
-  }
-}
-
 int64_t pipewright::runtime::environmentRank() {
   const bool torchrun = isSet("TORCHELASTIC_RUN_ID");
   if (const char *rank = std::getenv("RANK"); rank && torchrun)

@@ -30,9 +30,6 @@ enum class Launcher {
 /// the environment says half of what is needed.
 Launcher findLauncher();
 
-/// The same as a yes or no; false where findLauncher throws.
-bool startedAsProcess();
-
 /// The rank of this process as the environment has it, before there is a
 /// Transport; 0 if nobody started it.
 int64_t environmentRank();

@@ -43,7 +43,7 @@ struct JobKey {
 std::string programText(const std::array<uint8_t, 8> &program);
 
 using Nonce = std::array<uint8_t, 32>;
-/// From the kernel. Throws an Error if it has none.
+/// Random bytes from the kernel. Throws an Error if it has none.
 Nonce freshNonce();
 
 constexpr char magic[8] = {'p', 'w', 't', 'c', 'p', '0', '0', '2'};

@@ -39,7 +39,7 @@ public:
     char kind = 0;
     bool isTask() const { return kind >= 'A' && kind <= 'Z'; }
     bool isPost() const { return kind == PostSend || kind == PostReceive; }
-    /// Of a task its stage, else the peer.
+    /// The stage of a task, or the peer of a transfer.
     int64_t place = 0;
     int64_t microBatch = 0;
     int64_t step = 0;

@@ -52,7 +52,7 @@ private:
   enum class Category { Task, Wait, Transfer };
   struct Event {
     Category category;
-    /// Of a task; else "send" or "receive".
+    /// The kind of a task, or "send" or "receive".
     const char *kind;
     /// A task's stage and micro-batch; else the peer.
     int64_t first, second;

@@ -65,7 +65,7 @@ private:
   Order order;
   /// Where in the order the step begins.
   int64_t first = 0;
-  /// By input and by the first micro-batch of those that share it.
+  /// The key is the input and the first of the micro-batches that share it.
   std::map<std::pair<int64_t, int64_t>, float> divisors;
 };
 

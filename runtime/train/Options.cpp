@@ -260,7 +260,7 @@ Options Options::parse(int argc, char **argv, const Program &program) {
     auto row = std::find_if(rows().begin(), rows().end(), [&](const Row &r) {
       return name == r.name && r.concerns(program);
     });
-    // Of other programs: the message says of which.
+    // Other programs may know the option: the message says which do.
     if (row == rows().end())
       row = std::find_if(rows().begin(), rows().end(),
                          [&](const Row &r) { return name == r.name; });

@@ -55,10 +55,10 @@ struct Options {
   /// What was given for options that all ranks must agree on: name, value.
   std::vector<std::pair<std::string, std::string>> shared;
 
-  // Of GPU programs.
+  // Options of GPU programs.
   /// Not given: whatever the machine has GPUs enough for.
   std::optional<LinkKind> links;
-  /// By their numbers; empty: all.
+  /// Which GPUs, by their numbers; empty: all.
   std::vector<int64_t> gpus;
   bool graphs = true;
   AttentionBy attention = AttentionBy::Auto;

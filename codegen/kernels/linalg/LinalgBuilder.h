@@ -54,7 +54,7 @@ class LinalgBuilder {
 public:
   struct Input {
     mlir::Value tensor;
-    /// From the loops to the tensor's dimensions.
+    /// Maps the loops to the tensor's dimensions.
     mlir::AffineMap map;
   };
   using Body = llvm::function_ref<mlir::Value(Scalars &, mlir::ValueRange)>;

@@ -59,7 +59,8 @@ private:
     mlir::Value firstChunk;
     /// This thread in its team.
     mlir::Value thread;
-    /// Null if the row always exists; one that does not repeats another.
+    /// Whether the row exists; null where it always does. A thread whose row
+    /// does not exist works on another row again.
     mlir::Value valid;
     /// Whether `chunk < team.chunks` has to be checked for all slots.
     bool isTile = false;

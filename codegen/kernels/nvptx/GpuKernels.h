@@ -22,7 +22,7 @@ struct GpuLaunch {
   std::string entry;
   int64_t grid = 1;
   int64_t block = 32;
-  /// Of the shared memory that is asked for at the launch.
+  /// Bytes of shared memory that the launch asks for.
   int64_t sharedBytes = 0;
 };
 

@@ -42,7 +42,8 @@ Team teamFor(int64_t columns) {
   team.columns = columns;
   // Rows of another length start at addresses that are not aligned.
   team.width = columns % 4 == 0 ? 4 : 1;
-  // All that a thread loads at once is little of such a row.
+  // A thread that loads eight elements at once still loads only a small part
+  // of a row this long.
   if (columns > kMaxRegisterColumns && columns % 8 == 0)
     team.width = 8;
   team.chunks = columns / team.width;
@@ -74,7 +75,8 @@ RowGroups groupsFor(int64_t rows, int64_t columns) {
   RowGroups groups;
   // Half a warp, a warp or a block to a group.
   groups.perBlock = chunks <= 16 ? 8 : columns <= kMaxWarpColumns ? 4 : 1;
-  // Where there is one tile alone, a row is little to have under way at once.
+  // With only one tile of columns, a row alone keeps too few loads in flight,
+  // so more blocks share the rows.
   groups.blocks = std::clamp<int64_t>(llvm::divideCeil(rows, middle ? 8 : 16),
                                       1, chunks <= 32 ? 1024 : 512);
   return groups;

@@ -127,7 +127,7 @@ struct Launch {
   std::vector<CachedRow> cache;
   /// How much of them is there: all, or so many full steps of the beginning.
   int64_t cachedColumns = 0;
-  /// Of the shared memory that is asked for at the launch.
+  /// Bytes of shared memory that the launch asks for.
   int64_t sharedBytes = 0;
 };
 

@@ -67,7 +67,7 @@ static bool readsInput(Operation *op) {
   return false;
 }
 
-/// Of labels that are moved, and no more.
+/// The way of labels from an input to the loss, as long as ops only move them.
 static LabelPath pathOf(Value labels) {
   SmallVector<Operation *> moves;
   while (Operation *op = labels.getDefiningOp()) {

@@ -58,7 +58,7 @@ private:
   Type bf16, f32;
   /// What is computed behind the last library op on the way to the loss.
   DenseSet<Operation *> lossTail;
-  /// By the value that they are the bf16 form of.
+  /// Maps an f32 value to its bf16 form.
   DenseMap<Value, Value> roundedForms;
 };
 

@@ -1,8 +1,8 @@
 //===- CheapOps.h - Ops that are better repeated than kept ------*- C++ -*-===//
 //
-// Which ops a stage or a backward may repeat instead of being sent or keeping
-// their results. Repeating them never changes a bit, however they are grouped
-// into kernels, because none of them adds several numbers up.
+// Says which ops a stage may compute again instead of having their results
+// sent, and a backward instead of keeping them. Computing them again gives the
+// same bits, in whatever kernel: none of them sums several numbers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -92,10 +92,10 @@ private:
 
   BackwardOp backward;
   Block *block = nullptr;
-  /// From the forward to its copy.
+  /// Maps values of the forward to those of its copy.
   IRMapping map;
   SmallVector<Operation *> copies;
-  /// By value of the copy.
+  /// Maps a value of the copy to its gradient.
   DenseMap<Value, Value> gradients;
 };
 

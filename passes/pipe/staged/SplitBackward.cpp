@@ -153,7 +153,8 @@ void BackwardSplitter::buildWeightGradient(OpBuilder &builder) {
       late.push_back(copy);
   }
   ReturnOp::create(inside, whole.getReturn().getLoc());
-  // As in the whole, a repeated value takes memory only when it is needed.
+  // Like in the whole backward, an op that is repeated stands right before its
+  // first use, so that its result takes memory only when it is needed.
   for (Operation *copy : llvm::reverse(late)) {
     Operation *first = nullptr;
     for (Operation *user : copy->getUsers())

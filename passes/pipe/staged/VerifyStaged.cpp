@@ -44,7 +44,7 @@ private:
   void checkGradients(StageOp stage);
   void checkHalves(StageOp stage);
   void checkCopies();
-  /// Of the first copy of the model, or of the second.
+  /// Checks the loss of the first copy of the model, or of the second.
   void checkLoss(bool isMirror);
 
   /// The body of the same kind (forward or evaluate) of another stage.
@@ -58,7 +58,7 @@ private:
 
   ModuleOp module;
   llvm::MapVector<StringAttr, StageOp> stages;
-  /// By stage and forward result: the stage and argument that consume it.
+  /// Maps stage and forward result to the stage and argument that consume it.
   DenseMap<std::pair<StringAttr, int64_t>, std::pair<StageOp, int64_t>>
       consumers;
   bool valid = true;

@@ -16,7 +16,7 @@ namespace pipewright::schedules {
 
 struct LaneRun {
   double start = 0, end = 0;
-  /// By kind and stage; what is missing to the length is idle.
+  /// How long tasks of a kind and a stage run in it; the rest is idle.
   std::map<std::pair<TaskKind, int32_t>, double> seconds;
 };
 

@@ -19,10 +19,10 @@ namespace pipewright::schedules {
 struct MeasuredTrace;
 
 struct Picture {
-  /// As the user typed it: `interleaved:group=8`.
+  /// The schedule as the user typed it: `interleaved:group=8`.
   std::string name;
   const Schedule &schedule;
-  /// Of this schedule with these costs and edges.
+  /// What the simulator says of this schedule with these costs and edges.
   const Simulation &simulation;
   const TaskCosts &costs;
   /// Empty: a chain.
@@ -44,8 +44,8 @@ struct MemoryCurve {
   int64_t peak = 0;
 };
 
-/// By rank; in bytes, or the number of (stage, micro-batch) pairs in flight
-/// where no stage has a stash size (`keepsBytes`).
+/// What each rank keeps over time: bytes, or the number of (stage, micro-batch)
+/// pairs in flight where no stage has a stash size (`keepsBytes`).
 std::vector<MemoryCurve> memoryCurves(const Picture &picture);
 bool keepsBytes(const Picture &picture);
 

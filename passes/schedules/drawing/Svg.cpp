@@ -22,8 +22,8 @@ using namespace pipewright;
 using namespace pipewright::schedules;
 using llvm::formatv;
 
-/// Of light backgrounds; a viewer that prefers dark replaces the neutral
-/// colours, while boxes are the same on both.
+/// Colours for light backgrounds. A viewer that prefers dark ones replaces the
+/// neutral colours, while boxes are the same on both.
 static const char style[] = R"css(
 text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Arial, sans-serif; font-size: 12px; fill: #24292f; }
 .background { fill: #ffffff; }
@@ -59,7 +59,7 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Arial, 
 }
 )css";
 
-/// Of a character, as a share of the font's size.
+/// The width of a character, as a share of the font's size.
 static constexpr double characterWidth = 0.64;
 
 static double widthOf(llvm::StringRef text, double fontSize) {

@@ -215,7 +215,7 @@ static bool isDeep(llvm::StringRef text) {
   return false;
 }
 
-/// As they are in the file: neither sorted nor aligned.
+/// The tasks like they are in the file: neither sorted nor aligned.
 static llvm::Expected<MeasuredTrace> parseTasks(llvm::StringRef text) {
   if (isDeep(text))
     return refuse("is not a Chrome trace: its lists are nested too deeply");
@@ -229,7 +229,8 @@ static llvm::Expected<MeasuredTrace> parseTasks(llvm::StringRef text) {
   if (!events)
     return refuse("is not a Chrome trace: expects a list of events");
 
-  // By process; without a measured one, any other will do.
+  // One trace for each process of the file; where none of them was measured,
+  // any other will do.
   std::map<int64_t, MeasuredTrace> traces;
   for (auto [number, value] : llvm::enumerate(*events)) {
     const llvm::json::Object *event = value.getAsObject();

@@ -40,7 +40,7 @@ struct MeasuredTask {
 };
 
 struct MeasuredTrace {
-  /// By step, then by rank, then by time; never empty.
+  /// Sorted by step, then by rank, then by time; never empty.
   std::vector<MeasuredTask> tasks;
 
   int32_t ranks() const;
@@ -66,8 +66,8 @@ llvm::Error checkTrace(const MeasuredTrace &trace, const Schedule &schedule);
 /// Seconds of a stage's tasks, by kind; negative where nothing is known.
 using MeasuredTimes = std::array<double, numTaskKinds>;
 
-/// By stage, the medians over all steps and micro-batches. Fails on a trace of
-/// other stages.
+/// The medians over all steps and micro-batches, for each stage. Fails on a
+/// trace of other stages.
 llvm::Expected<std::vector<MeasuredTimes>>
 medianTimes(const MeasuredTrace &trace, int64_t stages);
 

@@ -32,8 +32,9 @@ inline constexpr llvm::StringLiteral csvGroupEnd = ")BATCH_P2P";
 
 struct CsvSchedule {
   Schedule schedule;
-  /// Of a `compute_comms` file; empty otherwise. Stage s feeds stage s+1, and
-  /// edge s leads there; the file does not know sizes, so all are 0 bytes.
+  /// The lists of a `compute_comms` file; empty for others. Stage s feeds stage
+  /// s+1, and edge s leads there; the file does not know sizes, so all are 0
+  /// bytes.
   InstructionLists lists;
   /// What the file says that a schedule does not: how the letter B was read,
   /// which cells were left out.

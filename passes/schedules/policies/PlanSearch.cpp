@@ -107,8 +107,8 @@ bool PlanSearch::isAllowed(const Policy &policy,
          (limits.splits || !policy.splitsBackward());
 }
 
-/// As the user gets it by name, and with as many stashes as the user allows:
-/// more of them do not make every plan better.
+/// Tries a policy twice: the way the user gets it by name, and with as many
+/// stashes as the user allows. More of them do not make every plan better.
 void PlanSearch::tryPolicy(const Policy &policy) {
   ScheduleOptions its = options;
   its.parameters.clear();
@@ -183,7 +183,7 @@ bool PlanSearch::fits(const Simulation &simulation) const {
   return true;
 }
 
-/// Of the rank that keeps most.
+/// The peak of the rank that keeps most.
 int64_t PlanSearch::peakOf(const Simulation &simulation) const {
   int64_t peak = 0;
   for (const RankSummary &rank : simulation.ranks)

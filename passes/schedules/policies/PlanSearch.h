@@ -80,7 +80,7 @@ public:
 
   bool hasFound() const { return found.step < infinity; }
   double stepTime() const { return found.step; }
-  /// With updates and origin.
+  /// The best schedule, with its updates and where it comes from.
   Schedule take() { return std::move(found.schedule); }
   /// Why there is nothing.
   llvm::Error explain() const;

@@ -181,7 +181,8 @@ public:
     return all;
   }
 
-  /// Of the plan without costs. A formula for other times would be the plan.
+  /// What the plan takes that is made without costs. With other times only the
+  /// search itself could say it.
   std::optional<double> stepTime(const ScheduleOptions &options,
                                  const UnitTimes &times) const override {
     int64_t idle = std::max(options.ranks, options.microBatches) -

@@ -1,6 +1,7 @@
 //===- AttentionStrides.h - Where attention's vectors lie ------*- C++ -*-===//
 //
-// From an AttentionShape, for cuDNN and for our own kernels.
+// The strides that follow from an AttentionShape, for cuDNN and for our own
+// kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +19,8 @@ inline int64_t keysOf(const AttentionShape &s) {
   return s.columns ? s.columns : s.rows;
 }
 
-/// Of vectors of `rows` rows. The stride between these is that of the shape: 0
-/// where heads are before rows.
+/// The strides of a tensor with `rows` rows for each head. `stride` is that of
+/// the shape between two rows: 0 where heads are before rows.
 inline VectorStrides vectorStrides(const AttentionShape &s, int64_t rows,
                                    int64_t stride) {
   if (stride)
@@ -27,13 +28,15 @@ inline VectorStrides vectorStrides(const AttentionShape &s, int64_t rows,
   return {s.heads * rows * s.depth, rows * s.depth,
           kernelSize(s.depth, "a vector of attention")};
 }
-/// Of q and its gradient; of k, v and theirs; of o and its gradient.
+/// The strides of q and its gradient.
 inline VectorStrides rowStrides(const AttentionShape &s) {
   return vectorStrides(s, s.rows, s.inputStride);
 }
+/// The strides of k, v and their gradients.
 inline VectorStrides keyStrides(const AttentionShape &s) {
   return vectorStrides(s, keysOf(s), s.inputStride);
 }
+/// The strides of o and its gradient.
 inline VectorStrides outputStrides(const AttentionShape &s) {
   return vectorStrides(s, s.rows, s.outputStride);
 }

@@ -53,7 +53,8 @@ struct AttentionParameters {
   int32_t tiles;
   int32_t causal;
   float scale;
-  /// Of q, of k and v, and of o; their gradients lie as they do.
+  /// The strides of q, of k and v, and of o. Gradients have those of what they
+  /// belong to.
   VectorStrides rowsAt, columnsAt, outputsAt;
   /// Elements between neighbours of the additive mask; 0 where it is
   /// stretched. Without a mask its pointer is null.

@@ -15,7 +15,7 @@ namespace pipewright::runtime {
 
 enum class ConvolutionDirection { Forward, BackwardData, BackwardWeight };
 
-/// As messages name it.
+/// What messages call it.
 const char *textOf(ConvolutionDirection direction);
 
 /// Tensors, as variant packs name them. X is what a forward convolution reads,

@@ -288,7 +288,8 @@ public:
     addresses.push_back(static_cast<const char *>(address));
     strides.push_back({0, 0});
   }
-  /// As the strides say, of elements of so many bytes.
+  /// Adds a tensor that lies in a buffer as the strides say. These count
+  /// elements of `elementBytes` bytes.
   void add(AttentionTensor tensor, Buffer buffer, const VectorStrides &elements,
            int64_t elementBytes) {
     addFixed(tensor, alignedAddress(rank, buffer));
@@ -330,11 +331,11 @@ public:
   }
 
 private:
-  /// Where a part begins.
+  /// The first sample and head of a part.
   struct Corner {
     int64_t sample, head;
   };
-  /// As partOf parts them.
+  /// Where a part begins, among samples and heads.
   Corner cornerOf(int64_t part) const {
     if (parts <= shape.batch)
       return {part * (shape.batch / parts), 0};

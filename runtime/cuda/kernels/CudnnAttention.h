@@ -27,12 +27,12 @@ struct AttentionPlans {
   std::string reason;
 
   explicit operator bool() const { return bool(forward.plan); }
-  /// Of a backward pass: what lies before the workspace of its plan, and all.
+  /// What a backward needs before the workspace of its plan, and in all.
   int64_t meansBytes(const AttentionShape &shape) const;
   int64_t workspaceBytes(const AttentionShape &shape) const;
 };
 
-/// With at most `limit` bytes of workspace for a plan.
+/// Plans that need at most `limit` bytes of workspace each.
 AttentionPlans planAttention(const CudnnTarget &target,
                              const AttentionShape &shape, int64_t limit);
 

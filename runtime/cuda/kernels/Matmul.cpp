@@ -27,7 +27,7 @@ namespace {
 
 /// What algorithms may use; NVIDIA's advice for sm_90.
 constexpr uint64_t workspaceLimit = 32 << 20;
-/// Of operands, unless a part of a buffer begins at an odd place.
+/// The alignment of operands, unless a part of a buffer begins at an odd place.
 constexpr uint32_t usualAlignment = 16;
 
 struct DestroyDescriptor {

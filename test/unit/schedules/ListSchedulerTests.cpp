@@ -17,6 +17,16 @@
 using namespace pipewright::schedules;
 using namespace pipewright::schedules::testing;
 
+/// Breadth first: forwards before backwards, and each stage by stage.
+static ListPriority preferForward() {
+  return [](const Task &task) -> int64_t {
+    bool isForward = task.kind == TaskKind::Forward;
+    int64_t kind = isForward ? 0 : task.producesGradient() ? 1 : 2;
+    int64_t stage = isForward ? task.stage : 1000 - task.stage;
+    return (kind * 1000 + stage) * 1000 + task.microBatch;
+  };
+}
+
 static Schedule frameOf(int64_t ranks, Placement placement,
                         int64_t microBatches) {
   Schedule frame;

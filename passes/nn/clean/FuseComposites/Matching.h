@@ -50,7 +50,7 @@ inline mlir::Value unscaled(mlir::Value value, double &factor) {
   return inner && inner.getType() == value.getType() ? inner : mlir::Value();
 }
 
-/// As `unscaled`, again and again: the value without any constant factor.
+/// The value without any constant factor: `unscaled` again and again.
 inline mlir::Value fullyUnscaled(mlir::Value value, double &factor) {
   while (mlir::Value inner = unscaled(value, factor))
     value = inner;
@@ -64,7 +64,7 @@ bool isOverLastDim(ReductionOp op) {
   return op.getAxes().size() == 1 && op.getAxes()[0] == rank - 1;
 }
 
-/// Both orders of a commutative op's operands.
+/// The operands of a commutative op, in both orders.
 template <typename OpTy>
 llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 2>
 operandOrders(mlir::Value value) {
