@@ -37,6 +37,7 @@ void buildImportPipeline(OpPassManager &pm,
   pm.addPass(nn::createNNDivideByBatch());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  pm.addPass(nn::createNNVerifyImported());
 }
 
 void buildStagedPipeline(OpPassManager &pm,

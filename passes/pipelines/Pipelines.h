@@ -38,13 +38,13 @@ struct ImportPipelineOptions
 };
 
 /// What the frontend made -> the import level, simplified. The contract is
-/// checked first, because what follows relies on it; composites are searched
-/// between two simplifications, the first to bring exporters' spellings to one
-/// form, the second to clear away what the composites replaced. Precision is
-/// lowered behind them: composites are recognised, and constants folded, as
-/// f32. Layouts come last: that of images sees where they are bf16, that of
-/// attention what transpositions are left. The way of the labels is followed
-/// when all that is on it is simple.
+/// checked first, because what follows relies on it, and last, because the next
+/// level does. Composites are searched between two simplifications, the first
+/// to bring exporters' spellings to one form, the second to clear away what the
+/// composites replaced. Precision is lowered behind them: composites are
+/// recognised, and constants folded, as f32. Layouts come last: that of images
+/// sees where they are bf16, that of attention what transpositions are left.
+/// The way of the labels is followed when all that is on it is simple.
 void buildImportPipeline(mlir::OpPassManager &pm,
                          const ImportPipelineOptions &options);
 
