@@ -19,8 +19,8 @@ namespace pipewright::codegen {
 #define GEN_PASS_REGISTRATION
 #include "codegen/kernels/Passes.h.inc"
 
-/// From kernel functions of nn ops to the LLVM dialect. Runs on the module that
-/// holds the functions.
+/// Lowers kernel functions of nn ops to the LLVM dialect. Runs on the module
+/// that holds the functions.
 void buildKernelLoweringPipeline(mlir::OpPassManager &pm);
 
 /// The same for a GPU, whose kernels end in gpu.modules in the LLVM dialect.

@@ -101,7 +101,7 @@ std::vector<PathStep> Simulation::criticalPath(const Schedule &schedule,
       position = first - 1;
       continue;
     }
-    // Of a pair, the one that waited.
+    // Where a pair waited, the path goes through the task that had to wait.
     path.back().position = waited->nextPosition;
     path.back().task = waited->next;
     rank = waited->causeRank;
@@ -183,8 +183,8 @@ private:
   LinkIndex links;
   Simulation result;
 
-  /// Of the results of one direction, by stage and micro-batch: when they were
-  /// made, and at which position of their rank's order.
+  /// When results of one direction were made, and at which position of their
+  /// rank's order. The index counts stages, then micro-batches.
   struct Results {
     std::vector<double> end;
     std::vector<int32_t> position;

@@ -7,7 +7,7 @@
 
 namespace pipewright::runtime {
 
-/// As in Attention.h, for shapes of type BF16.
+/// The functions of Attention.h for shapes of type BF16.
 void prepareAttentionBFloat16(Rank &rank, const AttentionShape &shape);
 void attentionBFloat16(Rank &rank, const AttentionShape &shape,
                        int64_t microBatch, Buffer q, Buffer k, Buffer v,

@@ -88,7 +88,7 @@ public:
     }
     return to;
   }
-  /// Where to write the plane; `finish` it then.
+  /// Says where to write the plane; call `finish` when it is written.
   float *write(int64_t plane, int64_t thread) const {
     if (!scratch)
       return reinterpret_cast<float *>(target) + plane * targetElements;

@@ -44,7 +44,8 @@ private:
     int64_t sends = 0, receives = 0;
     /// Notices that were asked for before this rank gave a transfer itself.
     int64_t ahead = 0;
-    /// Not confirmed, and not heard, by the control plane.
+    /// Sizes that were told and not confirmed yet, and that are expected and
+    /// not heard yet.
     std::deque<Notice> told, expected;
     /// Heard, but not asked for yet: sizes by (isSend of the peer, number).
     std::map<std::pair<bool, int64_t>, int64_t> heard;

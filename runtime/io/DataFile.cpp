@@ -79,7 +79,7 @@ const unsigned char *DataFile::view(int64_t offset, int64_t bytes) {
   if (offset < windowBegin || offset + bytes > windowEnd) {
     const int64_t wanted =
         follows ? std::max(bytes, std::min(windowBytes, size - offset)) : bytes;
-    // Not half of it, should reading fail.
+    // If reading fails, the window is empty, not half new.
     window.resize(0);
     std::vector<unsigned char> fresh = std::move(window);
     fresh.resize(wanted);

@@ -28,7 +28,7 @@ struct Sign {
   /// Grows with all that the rank does, and with bytes that it moves.
   int64_t progress = 0;
   int64_t what = Nothing;
-  /// Of a send, a receive or a part of a collective.
+  /// The other end of a send, of a receive, or of a part of a collective.
   int64_t peer = -1;
   int64_t bytes = 0;
   int64_t step = -1;

@@ -124,11 +124,11 @@ private:
   MPI_Comm comm = MPI_COMM_NULL;
   int self = 0;
   int ranks = 1;
-  /// By line.
+  /// The posts of each line, oldest first.
   std::vector<std::deque<Post>> sends, receives;
   Clock::time_point lastPoll = Clock::now(), lastBeat = Clock::now();
 
-  /// Of what follows.
+  /// Guards what follows.
   std::mutex mutex;
   Sign::What waitsFor = Sign::Nothing;
   int64_t waitsForPeer = -1, waitsForBytes = 0;

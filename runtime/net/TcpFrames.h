@@ -40,7 +40,7 @@ struct Header {
       : kind(kind), lane(lane), bytes(bytes) {}
 
   int32_t kind;
-  /// Of Ready, Data and WrongSize; Transfers for all others.
+  /// The lane of Ready, Data and WrongSize; Transfers for all others.
   Lane lane;
   int64_t bytes;
 };
@@ -111,7 +111,8 @@ private:
   Header header;
   int64_t headerRead = 0;
   int64_t payloadRead = 0;
-  /// Of what is no Data: grows with what comes, not with what is promised.
+  /// The bytes of what is no Data: grows with what comes, not with what is
+  /// promised.
   std::vector<char> payload;
 };
 

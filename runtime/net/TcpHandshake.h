@@ -60,7 +60,7 @@ struct Introduction {
   int64_t size = 0;
   /// The rank that it wants to talk to.
   int64_t to = -1;
-  /// Where it listens itself.
+  /// The port at which it listens itself.
   int64_t port = 0;
   std::array<uint8_t, 8> program = {};
   Digest proof = {};

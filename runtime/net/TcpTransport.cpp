@@ -331,7 +331,7 @@ void TcpTransport::waitReceive(Line from) {
 }
 
 void TcpTransport::poll() {
-  // As often as MPI's: a system call now and then costs nothing.
+  // MPI is asked as often: a system call now and then costs nothing.
   const auto now = Clock::now();
   if (now - lastPoll < std::chrono::microseconds(250))
     return;

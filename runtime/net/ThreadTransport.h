@@ -106,7 +106,7 @@ private:
 
   ThreadWorld &world;
   const int64_t self;
-  /// By line.
+  /// The posts of each line.
   std::vector<Posted> sends, receives;
   int64_t steps = 0;
 };

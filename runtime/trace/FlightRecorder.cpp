@@ -72,7 +72,7 @@ FlightRecorder::last(uint64_t most) const {
     operation.step = slot.words[1].load(acquire);
     operation.start = slot.words[2].load(acquire);
     operation.end = slot.words[3].load(acquire);
-    // Not yet written, or overwritten meanwhile.
+    // It may not be written yet, or may be overwritten meanwhile.
     const bool intact = count.load(relaxed) <= number + capacity;
     if (intact && operation.kind)
       operations.push_back(operation);

@@ -42,7 +42,7 @@ void Placement::apply(int64_t indexOnHost) const {
       pinned() ? threadsPerRank : static_cast<int64_t>(cores.size());
   for (int64_t i = first; i < first + count; ++i)
     CPU_SET(cores[i], &set);
-  // Not allowed everywhere; slower, but right, without.
+  // Where this is not allowed, programs are slower, but right.
   sched_setaffinity(0, sizeof set, &set);
 }
 

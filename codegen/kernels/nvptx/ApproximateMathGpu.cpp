@@ -58,7 +58,8 @@ struct ExpByInstruction : OpRewritePattern<math::ExpOp> {
   }
 };
 
-/// At most two units in the last place; denormals count as zero.
+/// Divides by the instruction that is off by at most two units in the last
+/// place; denormals count as zero.
 struct DivByInstruction : OpRewritePattern<arith::DivFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::DivFOp op,

@@ -230,7 +230,7 @@ LogicalResult GpuEmitter::emitElementTail(const Launch &launch, Value thread,
                                           int64_t chunks, int64_t width) {
   const Nest &nest = plan.nests[launch.nest];
   int64_t begin = chunks * width;
-  // Also false for the threads in front: their number wraps.
+  // This is false for the threads in front, too: their number wraps.
   Value number = arith::SubIOp::create(b, loc, thread, constant(chunks));
   b = scf::IfOp::create(b, loc, isBelow(number, nest.columns - begin))
           .getThenBodyBuilder();

@@ -51,7 +51,7 @@ LogicalResult GpuEmitter::emitSums(const Launch &launch) {
     OpBuilder outer = b;
     Value block = blockId;
     if (launch.sums.size() > 1) {
-      // Also false for the blocks in front of these: their number wraps.
+      // This is false for the blocks in front, too: their number wraps.
       block = arith::SubIOp::create(b, loc, blockId, constant(begin));
       b = scf::IfOp::create(b, loc, isBelow(block, blocks))
               .getThenBodyBuilder();

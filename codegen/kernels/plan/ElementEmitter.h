@@ -40,8 +40,8 @@ protected:
   mlir::Value emitExpr(mlir::AffineExpr expr, Scope &scope);
   mlir::Value emitConstant(mlir::Attribute element, mlir::Type type,
                            Scope &scope);
-  /// Where a root stores what it computes at `indices`: of its tensor, or of
-  /// its loops when it is a reduction.
+  /// The offset at which a root stores what it computes. `indices` are those of
+  /// its tensor, or of its loops when it is a reduction.
   mlir::AffineExpr rootOffsetExpr(const Root &root,
                                   llvm::ArrayRef<Index> indices) const;
   mlir::Value rootOffset(const Root &root, llvm::ArrayRef<Index> indices,

@@ -88,7 +88,7 @@ static AttentionParameters parametersOf(const AttentionShape &s,
   return p;
 }
 
-/// Where backward keeps one number for each row.
+/// The bytes in which backward keeps one number for each row.
 static int64_t meansBytes(const AttentionShape &s) {
   return s.batch * s.heads * s.rows * static_cast<int64_t>(sizeof(float));
 }

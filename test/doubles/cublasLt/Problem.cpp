@@ -50,7 +50,7 @@ static void storeElement(cudaDataType type, char *base, int64_t index,
   std::memcpy(base + index * 2, &rounded, 2);
 }
 
-/// To the 10 bits of fraction that tensor cores keep of a float.
+/// Rounds to the 10 bits of fraction that tensor cores keep of a float.
 static float roundToTf32(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7F800000) == 0x7F800000)

@@ -47,7 +47,7 @@ struct Algorithm {
   uint64_t mark;
   uint64_t problem;
   uint64_t workspaceBytes;
-  /// Of a, b, c, d, the bias and the aux.
+  /// The alignments of a, b, c, d, the bias and the aux.
   uint32_t alignments[6];
 };
 
@@ -60,7 +60,7 @@ inline constexpr uint64_t algorithmMark = 0x50495045444F5542;
 
 struct Problem {
   Operands operands;
-  /// Of a, b, c, d.
+  /// The layouts of a, b, c, d.
   Layout layouts[4];
   const void *data[4] = {};
   float alpha = 1, beta = 0;

@@ -203,7 +203,8 @@ State &state();
 /// Null if the thread has none.
 Context *&currentContext();
 
-/// Of the operation that this thread runs, null outside of one.
+/// Context and stream of the operation that this thread runs; null outside of
+/// one.
 Context *&operationContext();
 Stream *&operationStream();
 /// A host function runs on this thread: it must not call the driver.

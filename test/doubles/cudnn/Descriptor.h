@@ -45,9 +45,9 @@ struct Descriptor {
 
   // What finalizing finds out.
 
-  /// Of an operation graph.
+  /// What an operation graph computes.
   std::shared_ptr<const Work> work;
-  /// Of an engine: its number.
+  /// The number of an engine.
   int engine = -1;
 
   void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,

@@ -25,7 +25,7 @@ struct Tensor {
   int64_t elementBytes() const {
     return type == CUDNN_DATA_BOOLEAN ? 1 : type == CUDNN_DATA_BFLOAT16 ? 2 : 4;
   }
-  /// From the first element to behind the last.
+  /// The bytes from the first element to behind the last.
   int64_t bytes() const;
 };
 

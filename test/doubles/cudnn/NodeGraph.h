@@ -21,7 +21,7 @@ struct GraphNode {
   std::vector<int64_t> operands;
   int64_t result = 0;
   cudnnPointwiseMode_t function = CUDNN_POINTWISE_IDENTITY;
-  /// Of a generated index.
+  /// The axis that a generated index counts along.
   int64_t axis = 0;
   cudnnReduceTensorOp_t reduction = CUDNN_REDUCE_TENSOR_ADD;
 };

@@ -28,7 +28,7 @@ Addresses addressesOf(Warp &warp, const Instruction &in, uint32_t base,
 void checkAligned(Warp &warp, const Instruction &in, uint32_t mask,
                   const Addresses &all, uint64_t bytes, bool write);
 
-/// Where all lanes find what they access: at base + address + lane * stride.
+/// The place of what all lanes access: base + address + lane * stride.
 struct Place {
   std::byte *base = nullptr;
   uint64_t stride = 0;

@@ -239,7 +239,7 @@ static Handler halfHandler(const Choice &choice) {
   }
 }
 
-/// Of operations on all types.
+/// The handler of an operation that exists for all types.
 template <int arity, class Op>
 static Handler anyHandler(const Choice &choice) {
   if (choice.type == Type::F32)
@@ -261,7 +261,7 @@ namespace {
 struct FloatOpcode {
   size_t arity = 2;
   Handler (*handler)(const Choice &) = nullptr;
-  /// With .NaN.
+  /// The handler of the form with .NaN.
   Handler (*withNan)(const Choice &) = nullptr;
 };
 } // namespace

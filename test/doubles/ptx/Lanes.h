@@ -98,7 +98,7 @@ inline float fromBf16(uint16_t bits) {
   return std::bit_cast<float>(uint32_t(bits) << 16);
 }
 
-/// To nearest, ties to even.
+/// Rounds to nearest, ties to even.
 inline uint16_t toBf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
@@ -124,7 +124,7 @@ inline float fromF16(uint16_t bits) {
   return std::bit_cast<float>(result | sign);
 }
 
-/// To nearest, ties to even.
+/// Rounds to nearest, ties to even.
 inline uint16_t toF16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint16_t sign = bits >> 16 & 0x8000;

@@ -110,7 +110,7 @@ struct Entry {
   std::vector<Instruction> code;
   std::vector<Constant> constants;
   std::vector<SpecialUse> specials;
-  /// Of BranchIndex instructions.
+  /// The targets of BranchIndex instructions.
   std::vector<uint32_t> targets;
   uint32_t registerBytes = 0;
   uint32_t cacheEntries = 0;
@@ -123,7 +123,7 @@ struct ModuleData {
   struct Free {
     void operator()(std::byte *data) const { std::free(data); }
   };
-  /// Of .global and .const variables, one each.
+  /// The memory of .global and .const variables, one piece for each.
   std::vector<std::unique_ptr<std::byte, Free>> storage;
   std::map<std::string, Module::Variable, std::less<>> variables;
   std::map<std::string, Entry, std::less<>> entries;
