@@ -1,12 +1,9 @@
 """The schedules that `pipewright schedules` lists."""
 
-import re
+import json
 from dataclasses import dataclass
 
 from .running import call
-
-# What sets a schedule apart from those that round as gpipe does.
-ALONE = ("two copies of the weights", "stale weights", "rounds gradients differently")
 
 
 @dataclass(frozen=True)
@@ -19,13 +16,7 @@ class Schedule:
 
 def listed_schedules(pipewright="pipewright"):
     """In the order of the list."""
-    schedules = []
-    for entry in re.split(r"\n(?=\S)", call([pipewright, "schedules"], "the list of schedules")):
-        name, _, rest = entry.partition(":")
-        # They stand before the formulas.
-        traits = rest.partition("\n  bubble:")[0]
-        loops = re.search(r"(\d+) stages per rank", traits)
-        schedules.append(Schedule(name.strip(), int(loops.group(1)) if loops else 1,
-                                  "evaluation only" not in traits,
-                                  any(trait in traits for trait in ALONE)))
-    return schedules
+    text = call([pipewright, "schedules", "--json"], "the list of schedules")
+    return [Schedule(each["name"], each["stages_per_rank"], each["trains"],
+                     each["copies"] > 1 or each["stale_weights"] or each["rounds_differently"])
+            for each in json.loads(text)]

@@ -13,6 +13,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -33,10 +34,13 @@ struct ListOptionSet::Storage {
               cl::sub(command), cl::cat(compileCategory())),
         microBatches("micro-batches", cl::desc("Micro-batches per step"),
                      cl::value_desc("M"), cl::sub(command),
-                     cl::cat(compileCategory())) {}
+                     cl::cat(compileCategory())),
+        json("json", cl::desc("Print the list as JSON, without drawings"),
+             cl::sub(command), cl::cat(compileCategory())) {}
 
   cl::list<std::string> names;
   cl::opt<std::string> ranks, loops, microBatches;
+  cl::opt<bool> json;
 };
 
 ListOptionSet::ListOptionSet(cl::SubCommand &command)
@@ -46,6 +50,8 @@ ListOptionSet::~ListOptionSet() = default;
 llvm::ArrayRef<std::string> ListOptionSet::names() const {
   return storage->names;
 }
+
+bool ListOptionSet::isJson() const { return storage->json; }
 
 llvm::Expected<ScheduleSizes> ListOptionSet::sizes() const {
   ScheduleSizes sizes;
@@ -131,8 +137,9 @@ ScheduleOptions tool::sizedOptions(const PolicyChoice &choice,
   return options;
 }
 
-llvm::Error tool::printSchedules(llvm::ArrayRef<std::string> names,
-                                 const ScheduleSizes &sizes) {
+/// The schedules of these names, or all.
+static llvm::Expected<std::vector<PolicyChoice>>
+choose(llvm::ArrayRef<std::string> names) {
   std::vector<PolicyChoice> choices;
   for (const std::string &name : names) {
     llvm::Expected<PolicyChoice> choice = chooseSchedule(name);
@@ -143,8 +150,49 @@ llvm::Error tool::printSchedules(llvm::ArrayRef<std::string> names,
   if (names.empty())
     for (const Policy *policy : allPolicies())
       choices.push_back({policy, {}, {}});
+  return choices;
+}
 
-  for (const PolicyChoice &choice : choices) {
+static llvm::json::Object describe(const Policy &policy,
+                                   const ScheduleOptions &options) {
+  llvm::json::Array parameters;
+  for (const PolicyParameter &parameter : policy.parameters())
+    parameters.push_back(llvm::json::Object{{"name", parameter.name},
+                                            {"summary", parameter.summary}});
+  return llvm::json::Object{
+      {"name", policy.name()},
+      {"summary", policy.summary()},
+      {"paper", policy.paper()},
+      {"bubble", policy.bubbleFormula()},
+      {"memory", policy.memoryFormula()},
+      {"trains", policy.trains()},
+      {"splits_backward", policy.splitsBackward()},
+      {"copies", policy.copies()},
+      {"stale_weights", policy.weightRule() != WeightRule::Synchronous},
+      {"rounds_differently", !policy.sumsAscending(options)},
+      {"stages_per_rank", policy.defaultLoops()},
+      {"parameters", std::move(parameters)}};
+}
+
+llvm::Error tool::printSchedulesAsJson(llvm::ArrayRef<std::string> names,
+                                       const ScheduleSizes &sizes) {
+  llvm::Expected<std::vector<PolicyChoice>> choices = choose(names);
+  if (!choices)
+    return choices.takeError();
+  llvm::json::Array list;
+  for (const PolicyChoice &choice : *choices)
+    list.push_back(describe(*choice, sizedOptions(choice, sizes)));
+  llvm::outs() << llvm::formatv("{0:1}", llvm::json::Value(std::move(list)))
+               << "\n";
+  return llvm::Error::success();
+}
+
+llvm::Error tool::printSchedules(llvm::ArrayRef<std::string> names,
+                                 const ScheduleSizes &sizes) {
+  llvm::Expected<std::vector<PolicyChoice>> choices = choose(names);
+  if (!choices)
+    return choices.takeError();
+  for (const PolicyChoice &choice : *choices) {
     ScheduleOptions options = sizedOptions(choice, sizes);
     llvm::Expected<Schedule> schedule = choice->build(options);
     // Asked for by name, a size that cannot be is an error; in the list of all

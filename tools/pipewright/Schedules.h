@@ -34,6 +34,7 @@ public:
   llvm::ArrayRef<std::string> names() const;
   /// Fails on sizes that no schedule has.
   llvm::Expected<ScheduleSizes> sizes() const;
+  bool isJson() const;
 
 private:
   struct Storage;
@@ -48,6 +49,10 @@ schedules::ScheduleOptions sizedOptions(const schedules::PolicyChoice &choice,
 /// each with its drawing, formulas and simulated figures.
 llvm::Error printSchedules(llvm::ArrayRef<std::string> names,
                            const ScheduleSizes &sizes);
+
+/// The same texts as one JSON list, for scripts; draws and simulates nothing.
+llvm::Error printSchedulesAsJson(llvm::ArrayRef<std::string> names,
+                                 const ScheduleSizes &sizes);
 
 } // namespace pipewright::tool
 

@@ -60,7 +60,8 @@ static llvm::Error listSchedules(const tool::ListOptionSet &options,
     if (llvm::Error error =
             tool::drawSchedule(options.names(), *sizes, drawings))
       return error;
-  return tool::printSchedules(options.names(), *sizes);
+  return options.isJson() ? tool::printSchedulesAsJson(options.names(), *sizes)
+                          : tool::printSchedules(options.names(), *sizes);
 }
 
 static int comparePlans(const tool::OptionSet &options,
