@@ -119,16 +119,18 @@ static bool isLowered(const Program &program) {
 }
 #endif
 
-void pipewright::runtime::checkCpu([[maybe_unused]] const Program &program) {
+void pipewright::runtime::checkCpu() {
   if (pipewright_kernel_features) {
     const std::string missing = missingCpuFeatures(pipewright_kernel_features);
     if (!missing.empty())
       fail("the program's kernels use instructions that this CPU lacks (",
            missing, "): compile it again on a machine like this one");
   }
+}
+
+void pipewright::runtime::checkCpuLibrary(
+    [[maybe_unused]] const Program &program) {
 #ifdef PIPEWRIGHT_HAS_CPU
-  if (program.device)
-    return;
   const std::string missing = missingCpuFeatures(runtimeKernelFeatures());
   if (!missing.empty())
     fail(
@@ -144,8 +146,7 @@ void pipewright::runtime::checkCpu([[maybe_unused]] const Program &program) {
 std::string
 pipewright::runtime::cpuRemarks([[maybe_unused]] const Program &program) {
 #ifdef PIPEWRIGHT_HAS_CPU
-  if (!program.device && isLowered(program) &&
-      !hasIsa(dnnl::cpu_isa::avx512_core_bf16))
+  if (isLowered(program) && !hasIsa(dnnl::cpu_isa::avx512_core_bf16))
     return "bf16       slower than f32 on this CPU, which has AVX-512, but "
            "neither AVX-512 BF16 nor AMX\n";
 #endif

@@ -25,9 +25,10 @@ std::optional<bool> hasCpuFeature(std::string_view name);
 /// not know, as text: "avx2, fma".
 std::string missingCpuFeatures(std::string_view list);
 
-/// Throws an error if this CPU lacks what the program's kernels, the runtime's
-/// or bf16 need.
-void checkCpu(const Program &program);
+/// Throws an error if this CPU lacks what the program's kernels need.
+void checkCpu();
+/// The same of the runtime's own, and of bf16 where the program has it.
+void checkCpuLibrary(const Program &program);
 
 /// What users should know about this CPU before they wait for it, in lines.
 std::string cpuRemarks(const Program &program);

@@ -2,7 +2,7 @@
 
 #include "runtime/cuda/Device.h"
 #include "runtime/core/Error.h"
-#include "runtime/train/Progress.h"
+#include "runtime/core/Text.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,19 +2,87 @@
 
 #include "runtime/cuda/GpuPlatform.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Text.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/DeviceRank.h"
+#include "runtime/cuda/Environment.h"
 #include "runtime/cuda/LocalLinks.h"
 #include "runtime/cuda/NcclLinks.h"
-#include "runtime/train/Progress.h"
+#include "runtime/net/Agreement.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <numeric>
+#include <set>
+#include <sstream>
 #include <unistd.h>
 
 using namespace pipewright::runtime;
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+static std::vector<int64_t> parseGpus(const std::string &text) {
+  std::vector<int64_t> numbers;
+  std::stringstream items(text + ",");
+  for (std::string item; std::getline(items, item, ',');) {
+    numbers.push_back(parseInteger("--gpus", item, 0));
+    if (std::count(numbers.begin(), numbers.end(), numbers.back()) > 1)
+      fail("--gpus names ", numbers.back(), " twice");
+  }
+  return numbers;
+}
+
+static LinkKind parseLinks(const std::string &text) {
+  if (text != "nccl" && text != "cuda-local")
+    fail("--transport expects nccl or cuda-local, but got '", text, "'");
+  return text == "nccl" ? LinkKind::Nccl : LinkKind::Local;
+}
+
+static AttentionBy parseAttention(const std::string &text) {
+  if (text != "auto" && text != "cudnn" && text != "own")
+    fail("--attention expects auto, cudnn or own, but got '", text, "'");
+  return text == "auto"    ? AttentionBy::Auto
+         : text == "cudnn" ? AttentionBy::Cudnn
+                           : AttentionBy::Own;
+}
+
+GpuOptions GpuOptions::of(const RunSettings &settings) {
+  GpuOptions options;
+  for (const auto &[name, text] : settings.own) {
+    if (name == "--transport")
+      options.links = parseLinks(text);
+    else if (name == "--gpus")
+      options.gpus = parseGpus(text);
+    else if (name == "--attention")
+      options.attention = parseAttention(text);
+    else if (name == "--no-graphs")
+      options.graphs = false;
+    else if (name == "--chaos")
+      options.chaos = parseInteger("--chaos", text, 1);
+  }
+  return options;
+}
+
+static std::vector<PlatformOption> gpuOptions() {
+  using Text = const std::string &;
+  return {{"--transport", "NAME", "nccl, or cuda-local: ranks may share a GPU",
+           [](Text t) { parseLinks(t); }},
+          {"--gpus", "LIST", "numbers of the GPUs to use, as 0,2 (all)",
+           [](Text t) { parseGpus(t); }, /*isOwn=*/true},
+          {"--attention", "BY",
+           "cudnn, own (kernels), or auto: cuDNN if it can",
+           [](Text t) { parseAttention(t); }},
+          {"--no-graphs", "", "launch every kernel anew, without CUDA graphs",
+           [](Text) {}, /*isOwn=*/true},
+          {"--profile", "N", "table of what calls took in the last N steps",
+           [](Text t) { parseInteger("--profile", t, 1); }},
+          {"--chaos", "SEED", "random delays, to find events that are missing",
+           [](Text t) { parseInteger("--chaos", t, 1); }, /*isOwn=*/true}};
+}
 
 //===----------------------------------------------------------------------===//
 // The choice
@@ -26,7 +94,7 @@ static std::string gpusText(int64_t count) {
 
 /// The GPUs that may be used, in order.
 static std::vector<int64_t> usableGpus(int64_t available,
-                                       const Options &options) {
+                                       const GpuOptions &options) {
   std::vector<int64_t> usable = options.gpus;
   if (usable.empty()) {
     usable.resize(available);
@@ -41,7 +109,7 @@ static std::vector<int64_t> usableGpus(int64_t available,
 
 GpuChoice pipewright::runtime::chooseGpus(int64_t ranks, int64_t ranksHere,
                                           bool processes, int64_t available,
-                                          const Options &options) {
+                                          const GpuOptions &options) {
   const std::vector<int64_t> usable = usableGpus(available, options);
   const int64_t count = usable.size();
   GpuChoice choice;
@@ -85,16 +153,16 @@ pipewright::runtime::linksOf(const Program &program) {
 }
 
 //===----------------------------------------------------------------------===//
-// The platform
+// Ranks
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-class GpuPlatform : public Platform {
+class GpuRanks final : public RankFactory {
 public:
-  /// `firstRank` is the one that takes the first of the GPUs.
-  GpuPlatform(const Program &program, const Options &options, GpuChoice choice,
-              std::vector<int64_t> ranks);
+  /// `ranks` are those of this process; each takes one of the GPUs.
+  GpuRanks(const Program &program, const RunSettings &settings,
+           GpuChoice choice, std::vector<int64_t> ranks);
 
   std::unique_ptr<Rank> createRank(Transport &transport) override;
   std::string describe() const override;
@@ -105,7 +173,7 @@ private:
   void checkMemory() const;
 
   const Program &program;
-  const Options &options;
+  const RunSettings settings;
   const LinkKind links;
   /// The ranks of this process, and the GPU of each.
   const std::vector<int64_t> ranks;
@@ -115,9 +183,9 @@ private:
 
 } // namespace
 
-GpuPlatform::GpuPlatform(const Program &program, const Options &options,
-                         GpuChoice choice, std::vector<int64_t> ranks)
-    : program(program), options(options), links(choice.links),
+GpuRanks::GpuRanks(const Program &program, const RunSettings &settings,
+                   GpuChoice choice, std::vector<int64_t> ranks)
+    : program(program), settings(settings), links(choice.links),
       ranks(std::move(ranks)), world(program.ranks.size()) {
   for (int64_t gpu : choice.gpus)
     devices.push_back(Device::open(gpu));
@@ -138,7 +206,7 @@ static int64_t besideArena(const Program &program, int64_t rank,
 }
 
 /// Before any rank takes its arena: all that share a GPU must fit.
-void GpuPlatform::checkMemory() const {
+void GpuRanks::checkMemory() const {
   for (size_t i = 0; i < ranks.size(); ++i) {
     int64_t needed = 0, beside = 0;
     std::string users;
@@ -165,7 +233,7 @@ void GpuPlatform::checkMemory() const {
   }
 }
 
-std::unique_ptr<Rank> GpuPlatform::createRank(Transport &transport) {
+std::unique_ptr<Rank> GpuRanks::createRank(Transport &transport) {
   const int64_t number = transport.rank();
   const size_t place =
       std::find(ranks.begin(), ranks.end(), number) - ranks.begin();
@@ -173,26 +241,25 @@ std::unique_ptr<Rank> GpuPlatform::createRank(Transport &transport) {
   device->makeCurrent();
   // Links take over the deadline. Weights, which come next, take longer.
   const double patience = transport.deadline();
-  transport.setDeadline(options.timeout);
+  transport.setDeadline(settings.timeout);
   std::unique_ptr<DeviceLinks> connection =
       links == LinkKind::Nccl ? createNcclLinks(transport)
                               : createLocalLinks(world, transport);
   connection->connect(linksOf(program));
   transport.setDeadline(patience);
-  const DeviceSettings settings = {.graphs = options.graphs,
-                                   .chaos = options.chaos,
-                                   .timeout = options.timeout,
-                                   .steps = options.steps > 0,
-                                   .evaluations = !options.evalData.empty() ||
-                                                  !options.predict.empty() ||
-                                                  !options.guess.empty(),
-                                   .attention = options.attention};
+  const GpuOptions options = GpuOptions::of(settings);
+  const DeviceSettings forDevice = {.graphs = options.graphs,
+                                    .chaos = options.chaos,
+                                    .timeout = settings.timeout,
+                                    .steps = settings.trains,
+                                    .evaluations = settings.evaluates,
+                                    .attention = options.attention};
   auto rank = std::make_unique<DeviceRank>(program, number, transport, device,
-                                           std::move(connection), settings);
+                                           std::move(connection), forDevice);
   return rank;
 }
 
-std::string GpuPlatform::describe() const {
+std::string GpuRanks::describe() const {
   // Cards of the same name are named once.
   std::vector<std::string> names;
   std::vector<int64_t> numbers;
@@ -214,21 +281,6 @@ std::string GpuPlatform::describe() const {
   return text;
 }
 
-//===----------------------------------------------------------------------===//
-// Threads and processes
-//===----------------------------------------------------------------------===//
-
-std::unique_ptr<Platform>
-pipewright::runtime::createGpuThreads(const Program &program,
-                                      const Options &options) {
-  const int64_t count = program.ranks.size();
-  std::vector<int64_t> ranks(count);
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return std::make_unique<GpuPlatform>(
-      program, options,
-      chooseGpus(count, count, false, Device::count(), options), ranks);
-}
-
 /// Two processes on one GPU of a host cannot be linked by NCCL.
 static void checkDistinct(Transport &transport, const Device &device) {
   char bus[64] = "";
@@ -248,16 +300,143 @@ static void checkDistinct(Transport &transport, const Device &device) {
            "GPU must be threads of one process (--transport cuda-local)");
 }
 
-std::unique_ptr<Platform>
-pipewright::runtime::createGpuProcess(const Program &program,
-                                      const Options &options, HostPlace place,
-                                      Transport &transport) {
-  GpuChoice choice = chooseGpus(program.ranks.size(), place.count, true,
-                                Device::count(), options);
-  choice.gpus = {choice.gpus.at(place.index)};
-  auto platform =
-      std::make_unique<GpuPlatform>(program, options, std::move(choice),
-                                    std::vector<int64_t>{transport.rank()});
-  checkDistinct(transport, platform->deviceOf(0));
+//===----------------------------------------------------------------------===//
+// The platform
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class GpuPlatform final : public Platform {
+public:
+  const char *name() const override { return "cuda"; }
+  const char *rankWord() const override { return "GPU rank"; }
+  std::vector<PlatformOption> options() const override { return gpuOptions(); }
+  const char *timeoutHelp() const override {
+    return "seconds until a wait for another rank fails (60)";
+  }
+  double timeout() const override { return 60; }
+  /// In the driver.
+  bool mayHang() const override { return true; }
+  bool hasDeadlines() const override { return true; }
+
+  void prepareEnvironment(const Program &program,
+                          const RunSettings &settings) const override {
+    setGpuEnvironment(program.ranks.size() > 1 &&
+                      GpuOptions::of(settings).links != LinkKind::Local);
+  }
+
+  std::unique_ptr<RankFactory>
+  createThreads(const Program &program,
+                const RunSettings &settings) const override;
+  std::unique_ptr<RankFactory>
+  createProcess(const Program &program, const RunSettings &settings,
+                HostPlace place, Transport &transport) const override;
+
+  std::string besideArena(double libraryBytes, double pinnedBytes,
+                          double graphs) const override;
+  Lines needs(const Program &program,
+              const RunSettings &settings) const override;
+  std::string describeRank(const Program &program,
+                           int64_t number) const override;
+  Lines besideArenas() const override {
+    return {{"beside", "each arena, known once the program has started: "
+                       "workspace of libraries, pinned memory for inputs, "
+                       "whose kernels compute attention"}};
+  }
+};
+
+} // namespace
+
+const Platform &pipewright::runtime::gpuPlatform() {
+  static const GpuPlatform platform;
   return platform;
+}
+
+std::unique_ptr<RankFactory>
+GpuPlatform::createThreads(const Program &program,
+                           const RunSettings &settings) const {
+  const int64_t count = program.ranks.size();
+  std::vector<int64_t> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return std::make_unique<GpuRanks>(program, settings,
+                                    chooseGpus(count, count, false,
+                                               Device::count(),
+                                               GpuOptions::of(settings)),
+                                    ranks);
+}
+
+std::unique_ptr<RankFactory>
+GpuPlatform::createProcess(const Program &program, const RunSettings &settings,
+                           HostPlace place, Transport &transport) const {
+  GpuChoice choice = chooseGpus(program.ranks.size(), place.count, true,
+                                Device::count(), GpuOptions::of(settings));
+  choice.gpus = {choice.gpus.at(place.index)};
+  auto ranks =
+      std::make_unique<GpuRanks>(program, settings, std::move(choice),
+                                 std::vector<int64_t>{transport.rank()});
+  checkDistinct(transport, ranks->deviceOf(0));
+  return ranks;
+}
+
+//===----------------------------------------------------------------------===//
+// What people read
+//===----------------------------------------------------------------------===//
+
+std::string GpuPlatform::besideArena(double libraryBytes, double pinnedBytes,
+                                     double graphs) const {
+  char count[32];
+  std::snprintf(count, sizeof count, "%.0f", graphs);
+  return "libraries " + bytesText(libraryBytes) + ", pinned on the host " +
+         bytesText(pinnedBytes) + "; " + count + " CUDA graphs";
+}
+
+Platform::Lines GpuPlatform::needs(const Program &program,
+                                   const RunSettings &settings) const {
+  Lines lines;
+  const std::optional<LinkKind> links = GpuOptions::of(settings).links;
+  const int64_t ranks = program.ranks.size();
+  std::set<int64_t> architectures;
+  for (const DeviceImage &image : program.device->images)
+    architectures.insert(image.architecture);
+  std::string list;
+  for (int64_t architecture : architectures)
+    list += (list.empty() ? "sm_" : ", sm_") + std::to_string(architecture);
+  lines.emplace_back(
+      "kernels", counted(program.device->kernels.size(), "compiled kernel") +
+                     ", PTX for " + (list.empty() ? "no GPU" : list) +
+                     (architectures.empty() ? "" : " and newer"));
+  const bool isNccl = links == LinkKind::Nccl;
+  const bool isLocal = links == LinkKind::Local;
+  std::string needs = "a GPU";
+  if (ranks > 1 && isNccl)
+    needs = counted(ranks, "GPU") + ", one for each rank";
+  else if (ranks > 1 && isLocal)
+    needs = "a GPU or several, shared by " + counted(ranks, "rank");
+  else if (ranks > 1)
+    needs = counted(ranks, "GPU") +
+            " (--transport nccl), or fewer that ranks share (cuda-local)";
+  lines.emplace_back("needs", needs);
+  std::string opened = "libcuda.so.1";
+  if (ranks > 1 && !isLocal)
+    opened +=
+        isNccl ? ", libnccl.so.2" : ", libnccl.so.2 (if --transport nccl)";
+  lines.emplace_back("opens", opened +
+                                  "; libcublasLt.so.13 for matrix products, "
+                                  "libcudnn.so.9 for convolutions, "
+                                  "attention in bf16");
+  return lines;
+}
+
+std::string GpuPlatform::describeRank(const Program &program,
+                                      int64_t number) const {
+  const RankProgram &rank = program.ranks[number];
+  std::string streams = "streams: compute";
+  for (int64_t peer : rank.sendsTo)
+    streams += ", to rank " + std::to_string(peer);
+  for (size_t from = 0; from < program.ranks.size(); ++from)
+    for (int64_t to : program.ranks[from].sendsTo)
+      if (to == number)
+        streams += ", from rank " + std::to_string(from);
+  return streams + "; " + counted(rank.events, "event") + " in a step, " +
+         groupedText(rank.evaluateEvents) + " in an evaluation";
 }

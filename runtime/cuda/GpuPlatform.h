@@ -3,17 +3,32 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_GPUPLATFORM_H
 #define PIPEWRIGHT_RUNTIME_CUDA_GPUPLATFORM_H
 
-#include "runtime/core/Program.h"
-#include "runtime/net/Agreement.h"
-#include "runtime/train/Options.h"
-#include "runtime/train/Platform.h"
+#include "runtime/core/Platform.h"
+#include "runtime/cuda/DeviceKernel.h"
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace pipewright::runtime {
+
+/// How ranks reach each other.
+enum class LinkKind { Local, Nccl };
+
+/// The options that only GPUs have.
+struct GpuOptions {
+  /// Not given: whatever the machine has GPUs enough for.
+  std::optional<LinkKind> links;
+  /// By their numbers; empty: all.
+  std::vector<int64_t> gpus;
+  bool graphs = true;
+  AttentionBy attention = AttentionBy::Auto;
+  /// Seed of random delays; 0: none.
+  uint64_t chaos = 0;
+
+  static GpuOptions of(const RunSettings &settings);
+};
 
 /// How ranks reach each other, and which GPUs those of this host take.
 struct GpuChoice {
@@ -25,17 +40,13 @@ struct GpuChoice {
 /// Chooses for `ranksHere` ranks of this host, of `ranks` in all, where the
 /// driver shows `available` GPUs. Throws an Error when they are too few.
 GpuChoice chooseGpus(int64_t ranks, int64_t ranksHere, bool processes,
-                     int64_t available, const Options &options);
+                     int64_t available, const GpuOptions &options);
 
 /// All directed links of a program, in the one order in which they are made.
 std::vector<std::pair<int64_t, int64_t>> linksOf(const Program &program);
 
-std::unique_ptr<Platform> createGpuThreads(const Program &program,
-                                           const Options &options);
-std::unique_ptr<Platform> createGpuProcess(const Program &program,
-                                           const Options &options,
-                                           HostPlace place,
-                                           Transport &transport);
+/// Ranks take GPUs of NVIDIA.
+const Platform &gpuPlatform();
 
 } // namespace pipewright::runtime
 

@@ -6,10 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/core/Error.h"
+#include "runtime/core/Platform.h"
 #include "runtime/cpu/CpuFeatures.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Bootstrap.h"
 #include "runtime/net/ThreadTransport.h"
+#include "runtime/train/Threads.h"
 #include "runtime/train/Trainer.h"
 
 #include <chrono>
@@ -69,15 +71,16 @@ private:
 };
 } // namespace
 
-/// How long ranks that are GPUs may take to end after one of them has failed.
+/// How long ranks that may hang may take to end after one of them has failed.
 static constexpr double endSeconds = 15;
 
 /// All ranks as threads of this process.
 static int runThreads(const Program &program, const Options &options) {
-  std::unique_ptr<Platform> platform;
+  const Platform &platform = platformOf(program);
+  std::unique_ptr<RankFactory> factory;
   try {
     checkRun(program, options);
-    platform = createThreadPlatform(program, options);
+    factory = platform.createThreads(program, options);
   } catch (const std::exception &error) {
     return reportError(messageOf(error));
   }
@@ -88,7 +91,7 @@ static int runThreads(const Program &program, const Options &options) {
   const auto runOne = [&](int64_t r) {
     ThreadTransport transport(world, r);
     try {
-      runRank(options, *platform, false, transport);
+      runRank(options, *factory, false, transport);
     } catch (const Aborted &) {
       // Woken by the rank that failed; its message is the one to show.
     } catch (const std::exception &error) {
@@ -105,7 +108,7 @@ static int runThreads(const Program &program, const Options &options) {
       for (; r < ranks; ++r)
         arrivals.arrive();
     }
-  if (program.device && !arrivals.waitForAll(world, endSeconds)) {
+  if (platform.mayHang() && !arrivals.waitForAll(world, endSeconds)) {
     reportError(world.failure());
     endAtOnce();
   }
@@ -114,7 +117,7 @@ static int runThreads(const Program &program, const Options &options) {
   if (!world.failed())
     return 0;
   reportError(world.failure());
-  if (program.device)
+  if (platform.mayHang())
     endAtOnce();
   return 1;
 }
@@ -135,17 +138,36 @@ static void checkProcess(const Program &program, const Options &options,
          " processes: start ", ranks);
   transport.barrier();
   checkAgreement(transport, identityOf(program));
-  for (const auto &[name, value] : sharedOptions(options))
+  for (const auto &[name, value] : sharedOptions(program, options))
     checkAgreement(transport, value, name, "give all ranks the same options");
   if (transport.rank() == 0)
     checkRun(program, options);
   transport.barrier();
 }
 
+/// The launcher's own words go before names of hosts, which may be the same in
+/// containers. Every process reads what is in its environment.
+static HostPlace launcherPlace(HostPlace found) {
+  const std::pair<const char *, const char *> names[] = {
+      {"LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+      {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+      {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
+  for (const auto &[rank, size] : names) {
+    const char *index = std::getenv(rank), *count = std::getenv(size);
+    if (!index || !count)
+      continue;
+    const HostPlace place = {std::atoll(index), std::atoll(count)};
+    if (place.index >= 0 && place.index < place.count)
+      return place;
+  }
+  return found;
+}
+
 /// This process is one rank.
 static int runProcess(const Program &program, const Options &options) {
   std::unique_ptr<Transport> transport;
-  std::unique_ptr<Platform> platform;
+  const Platform &platform = platformOf(program);
+  std::unique_ptr<RankFactory> factory;
   std::string message;
   bool checked = false;
   try {
@@ -154,8 +176,9 @@ static int runProcess(const Program &program, const Options &options) {
     transport->setSilence(options.timeout);
     checkProcess(program, options, *transport);
     checked = true;
-    platform = createProcessPlatform(program, options, *transport);
-    runRank(options, *platform, true, *transport);
+    factory = platform.createProcess(
+        program, options, launcherPlace(findHostPlace(*transport)), *transport);
+    runRank(options, *factory, true, *transport);
     return 0;
   } catch (const Aborted &error) {
     message = error.what();
@@ -167,7 +190,7 @@ static int runProcess(const Program &program, const Options &options) {
       transport->abort(message);
   }
   reportError(message);
-  if (!program.device)
+  if (!platform.mayHang())
     return 1;
   transport.reset();
   endAtOnce();
@@ -193,7 +216,8 @@ int pipewright::runtime::runProgram(int argc, char **argv,
   Options options;
   try {
     // First: what comes next may have been compiled for another CPU.
-    checkCpu(program);
+    checkCpu();
+    platformOf(program).check(program);
   } catch (const std::exception &error) {
     return reportError(messageOf(error));
   }
@@ -201,7 +225,7 @@ int pipewright::runtime::runProgram(int argc, char **argv,
     options = Options::parse(argc, argv, program);
     if (printed(program, options))
       return 0;
-    prepareEnvironment(program, options);
+    platformOf(program).prepareEnvironment(program, options);
   } catch (const std::exception &error) {
     // All processes have the same options.
     return environmentRank() == 0 ? reportError(messageOf(error)) : 1;

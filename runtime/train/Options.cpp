@@ -2,6 +2,7 @@
 
 #include "runtime/train/Options.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Text.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -23,26 +24,14 @@ struct Row {
   const char *argument;
   const char *help;
   std::function<void(Options &, const std::string &)> apply;
-  enum class For { All, Gpus, Cpus } ranks = For::All;
-
-  bool concerns(const Program &program) const {
-    return ranks == For::All ||
-           (ranks == For::Gpus) == (program.device != nullptr);
-  }
+  /// Whether it may differ from rank to rank: patience, cores, cards, and files
+  /// that only one rank writes or that hosts keep in other places.
+  bool isOwn = false;
+  /// Taken, but without a meaning here.
+  bool isHidden = false;
 };
 
 } // namespace
-
-static int64_t parseInteger(const char *option, const std::string &text,
-                            int64_t least) {
-  char *end = nullptr;
-  errno = 0;
-  const int64_t value = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end || errno || value < least)
-    fail(option, " expects a whole number of at least ", least, ", but got '",
-         text, "'");
-  return value;
-}
 
 static constexpr int64_t mostThreads = 1024;
 
@@ -80,36 +69,10 @@ static void splitPair(const char *option, DataSpec &spec,
   spec = {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-static std::vector<int64_t> parseList(const char *option,
-                                      const std::string &text) {
-  std::vector<int64_t> numbers;
-  std::stringstream items(text + ",");
-  for (std::string item; std::getline(items, item, ',');) {
-    numbers.push_back(parseInteger(option, item, 0));
-    if (std::count(numbers.begin(), numbers.end(), numbers.back()) > 1)
-      fail(option, " names ", numbers.back(), " twice");
-  }
-  return numbers;
-}
-
-static LinkKind parseLinks(const std::string &text) {
-  if (text != "nccl" && text != "cuda-local")
-    fail("--transport expects nccl or cuda-local, but got '", text, "'");
-  return text == "nccl" ? LinkKind::Nccl : LinkKind::Local;
-}
-
-static AttentionBy parseAttention(const std::string &text) {
-  if (text != "auto" && text != "cudnn" && text != "own")
-    fail("--attention expects auto, cudnn or own, but got '", text, "'");
-  return text == "auto"    ? AttentionBy::Auto
-         : text == "cudnn" ? AttentionBy::Cudnn
-                           : AttentionBy::Own;
-}
-
-static const std::vector<Row> &rows() {
+static std::vector<Row> rowsOf(const Platform &platform) {
   using O = Options;
   using Text = std::string;
-  static const std::vector<Row> table = {
+  std::vector<Row> rows = {
       {"--data", "NAME=FILE", "training data of an input (see below)",
        [](O &o, const Text &t) { o.data.push_back({"", t}); }},
       {"--eval-data", "NAME=FILE", "held-out data, never trained on",
@@ -147,25 +110,23 @@ static const std::vector<Row> &rows() {
            fail("--threads-per-rank expects a whole number from 1 to ",
                 mostThreads, ", but got '", t, "'");
        },
-       Row::For::Cpus},
-      {"--timeout", "S", "seconds of silence until a rank counts as lost (8)",
+       true, !platform.hasThreads()},
+      {"--timeout", "S", platform.timeoutHelp(),
        [](O &o, const Text &t) { o.timeout = parseSeconds("--timeout", t); },
-       Row::For::Cpus},
-      {"--timeout", "S", "seconds until a wait for another rank fails (60)",
-       [](O &o, const Text &t) { o.timeout = parseSeconds("--timeout", t); },
-       Row::For::Gpus},
+       true},
       {"--rendezvous-timeout", "S", "seconds until all ranks have come (300)",
        [](O &o, const Text &t) {
          o.rendezvousTimeout = parseSeconds("--rendezvous-timeout", t);
-       }},
+       },
+       true},
       {"--flight", "DIR", "for what ranks did last, if they fail (.; none)",
-       [](O &o, const Text &t) { o.flight = t == "none" ? "" : t; }},
+       [](O &o, const Text &t) { o.flight = t == "none" ? "" : t; }, true},
       {"--weights", "FILE", "initial weights (weights.safetensors), or random",
-       [](O &o, const Text &t) { o.weights = t; }},
+       [](O &o, const Text &t) { o.weights = t; }, true},
       {"--save", "FILE", "final weights (trained.safetensors; none: nowhere)",
        [](O &o, const Text &t) { o.save = t; }},
       {"--log", "FILE", "one JSON object per step",
-       [](O &o, const Text &t) { o.log = t; }},
+       [](O &o, const Text &t) { o.log = t; }, true},
       {"--trace", "FILE", "Chrome trace of the last step",
        [](O &o, const Text &t) { o.trace = t; }},
       {"--trace-steps", "N", "of the last N steps instead (1)",
@@ -180,24 +141,15 @@ static const std::vector<Row> &rows() {
        [](O &o, const Text &t) { o.outputs.push_back({"", t}); }},
       {"--guess", "TEXT", "show the model's next-byte guesses on a line",
        [](O &o, const Text &t) { o.guess = t; }},
-      {"--transport", "NAME", "nccl, or cuda-local: ranks may share a GPU",
-       [](O &o, const Text &t) { o.links = parseLinks(t); }, Row::For::Gpus},
-      {"--gpus", "LIST", "numbers of the GPUs to use, as 0,2 (all)",
-       [](O &o, const Text &t) { o.gpus = parseList("--gpus", t); },
-       Row::For::Gpus},
-      {"--attention", "BY", "cudnn, own (kernels), or auto: cuDNN if it can",
-       [](O &o, const Text &t) { o.attention = parseAttention(t); },
-       Row::For::Gpus},
-      {"--no-graphs", "", "launch every kernel anew, without CUDA graphs",
-       [](O &o, const Text &) { o.graphs = false; }, Row::For::Gpus},
-      {"--profile", "N", "table of what calls took in the last N steps",
-       [](O &o, const Text &t) {
-         o.profileSteps = parseInteger("--profile", t, 1);
-       },
-       Row::For::Gpus},
-      {"--chaos", "SEED", "random delays, to find events that are missing",
-       [](O &o, const Text &t) { o.chaos = parseInteger("--chaos", t, 1); },
-       Row::For::Gpus},
+  };
+  for (const PlatformOption &option : platform.options())
+    rows.push_back({option.name, option.argument, option.help,
+                    [option](O &o, const Text &t) {
+                      option.check(t);
+                      o.own[option.name] = t;
+                    },
+                    option.isOwn});
+  const std::vector<Row> last = {
       {"--dry-run", "", "print what would run where, and end",
        [](O &o, const Text &) { o.dryRun = true; }},
       {"--timetable", "", "print the schedule and end",
@@ -207,7 +159,8 @@ static const std::vector<Row> &rows() {
       {"--help", "", "print this and end",
        [](O &o, const Text &) { o.help = true; }},
   };
-  return table;
+  rows.insert(rows.end(), last.begin(), last.end());
+  return rows;
 }
 
 /// The folder that the executable lies in.
@@ -219,22 +172,12 @@ static std::string executableFolder() {
   return slash == std::string::npos ? "." : text.substr(0, slash);
 }
 
-/// What may differ from rank to rank: patience, cores, cards, and files that
-/// only one rank writes or that hosts keep in other places.
-static bool isOwn(const std::string &option) {
-  static const char *const own[] = {"--timeout", "--rendezvous-timeout",
-                                    "--flight",  "--threads-per-rank",
-                                    "--log",     "--weights",
-                                    "--gpus",    "--no-graphs",
-                                    "--chaos"};
-  return std::find(std::begin(own), std::end(own), option) != std::end(own);
-}
-
 std::vector<std::pair<std::string, std::string>>
-pipewright::runtime::sharedOptions(const Options &options) {
+pipewright::runtime::sharedOptions(const Program &program,
+                                   const Options &options) {
   std::vector<std::pair<std::string, std::string>> values;
-  for (const Row &row : rows()) {
-    if (isOwn(row.name))
+  for (const Row &row : rowsOf(platformOf(program))) {
+    if (row.isOwn)
       continue;
     std::string text;
     for (const auto &[name, value] : options.shared)
@@ -245,9 +188,22 @@ pipewright::runtime::sharedOptions(const Options &options) {
   return values;
 }
 
+/// The error of an option that this program has not: another's, or nobody's.
+[[noreturn]] static void failUnknown(const std::string &name,
+                                     const char *word) {
+  for (const Platform *platform : allPlatforms())
+    for (const PlatformOption &option : platform->options())
+      if (name == option.name)
+        fail(name, " is for programs compiled with --target ",
+             platform->name());
+  fail("unknown option '", word, "' (--help lists them)");
+}
+
 Options Options::parse(int argc, char **argv, const Program &program) {
   Options options;
   options.learningRate = program.defaults.learningRate;
+  const Platform &platform = platformOf(program);
+  const std::vector<Row> rows = rowsOf(platform);
   for (int i = 1; i < argc; ++i) {
     std::string name = argv[i];
     std::string value;
@@ -257,17 +213,10 @@ Options Options::parse(int argc, char **argv, const Program &program) {
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    auto row = std::find_if(rows().begin(), rows().end(), [&](const Row &r) {
-      return name == r.name && r.concerns(program);
-    });
-    // Other programs may know the option: the message says which do.
-    if (row == rows().end())
-      row = std::find_if(rows().begin(), rows().end(),
-                         [&](const Row &r) { return name == r.name; });
-    if (row == rows().end())
-      fail("unknown option '", argv[i], "' (--help lists them)");
-    if (row->ranks == Row::For::Gpus && !program.device)
-      fail(row->name, " is for programs compiled with --target cuda");
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [&](const Row &r) { return name == r.name; });
+    if (row == rows.end())
+      failUnknown(name, argv[i]);
     if (!*row->argument && joined)
       fail(row->name, " takes no value");
     if (*row->argument && !joined) {
@@ -276,11 +225,11 @@ Options Options::parse(int argc, char **argv, const Program &program) {
       value = argv[++i];
     }
     row->apply(options, value);
-    if (!isOwn(name))
+    if (!row->isOwn)
       options.shared.emplace_back(name, value);
   }
   if (options.timeout == 0)
-    options.timeout = program.device ? 60 : 8;
+    options.timeout = platform.timeout();
   for (DataSpec &spec : options.data)
     splitPair("--data", spec, program.inputs);
   for (DataSpec &spec : options.evalData)
@@ -308,6 +257,12 @@ Options Options::parse(int argc, char **argv, const Program &program) {
     options.evalEvery = std::max<int64_t>(1, (options.steps + 4) / 5);
   if (!options.predict.empty())
     options.steps = 0;
+  options.trains = options.steps > 0;
+  options.evaluates = !options.evalData.empty() || !options.predict.empty() ||
+                      !options.guess.empty();
+  if (const auto profile = options.own.find("--profile");
+      profile != options.own.end())
+    options.profileSteps = parseInteger("--profile", profile->second, 1);
   if (!options.outputs.empty() && options.predict.empty())
     fail("--output expects --predict NAME=FILE beside it");
   return options;
@@ -326,8 +281,8 @@ float Options::learningRateAt(int64_t step) const {
 
 std::string pipewright::runtime::helpText(const Program &program) {
   std::string text = "trains '" + std::string(program.name) + "' on " +
-                     std::to_string(program.ranks.size()) +
-                     (program.device ? " GPU ranks" : " ranks") +
+                     std::to_string(program.ranks.size()) + " " +
+                     platformOf(program).rankWord() + "s" +
                      ": threads of one process, or a process for each\n";
   if (program.updates > 1) {
     const std::string updates = std::to_string(program.updates);
@@ -338,8 +293,8 @@ std::string pipewright::runtime::helpText(const Program &program) {
             updates + "\n";
   }
   text += "\noptions:\n";
-  for (const Row &row : rows()) {
-    if (!row.concerns(program))
+  for (const Row &row : rowsOf(platformOf(program))) {
+    if (row.isHidden)
       continue;
     char line[200];
     const std::string left =

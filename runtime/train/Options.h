@@ -3,21 +3,16 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_OPTIONS_H
 #define PIPEWRIGHT_RUNTIME_TRAIN_OPTIONS_H
 
-#include "runtime/core/Program.h"
-#include "runtime/cuda/DeviceKernel.h"
+#include "runtime/core/Platform.h"
 #include "runtime/io/Dataset.h"
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace pipewright::runtime {
 
-/// How ranks that are GPUs reach each other.
-enum class LinkKind { Local, Nccl };
-
-struct Options {
+struct Options : RunSettings {
   enum class Schedule { Constant, Cosine };
 
   std::vector<DataSpec> data;
@@ -33,10 +28,6 @@ struct Options {
   Schedule schedule = Schedule::Constant;
   uint64_t seed = 0;
   bool shuffle = true;
-  /// 0: the cores shared out evenly.
-  int64_t threadsPerRank = 0;
-  /// 0: not given.
-  double timeout = 0;
   double rendezvousTimeout = 300;
   /// The folder for what ranks did before a failure; empty: nowhere.
   std::string flight = ".";
@@ -55,16 +46,6 @@ struct Options {
   /// What was given for options that all ranks must agree on: name, value.
   std::vector<std::pair<std::string, std::string>> shared;
 
-  // Options of GPU programs.
-  /// Not given: whatever the machine has GPUs enough for.
-  std::optional<LinkKind> links;
-  /// Which GPUs, by their numbers; empty: all.
-  std::vector<int64_t> gpus;
-  bool graphs = true;
-  AttentionBy attention = AttentionBy::Auto;
-  /// Seed of random delays; 0: none.
-  uint64_t chaos = 0;
-
   // Print something and end.
   bool help = false;
   bool timetable = false;
@@ -82,7 +63,10 @@ struct Options {
 /// All values given for each option on which the ranks must agree, by name; an
 /// empty text where none was.
 std::vector<std::pair<std::string, std::string>>
-sharedOptions(const Options &options);
+sharedOptions(const Program &program, const Options &options);
+
+/// The text of --dry-run.
+std::string dryRunText(const Program &program, const Options &options);
 
 /// The text of --help.
 std::string helpText(const Program &program);

@@ -1,6 +1,7 @@
 //===- Progress.cpp - What a person sees while training -------------------===//
 
 #include "runtime/train/Progress.h"
+#include "runtime/core/Text.h"
 #include "runtime/net/MpiTransport.h"
 
 #include <algorithm>
@@ -10,46 +11,6 @@
 #include <utility>
 
 using namespace pipewright::runtime;
-
-std::string pipewright::runtime::durationText(double seconds) {
-  const long long whole = std::llround(std::max(0.0, seconds));
-  char text[48];
-  if (whole >= 3600)
-    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600,
-                  whole / 60 % 60, whole % 60);
-  else
-    std::snprintf(text, sizeof text, "%lld:%02lld", whole / 60, whole % 60);
-  return text;
-}
-
-std::string pipewright::runtime::secondsText(double seconds) {
-  char text[64];
-  if (seconds < 1)
-    std::snprintf(text, sizeof text, "%.1f ms", seconds * 1e3);
-  else
-    std::snprintf(text, sizeof text, "%.2f s", seconds);
-  return text;
-}
-
-std::string pipewright::runtime::groupedText(int64_t number) {
-  std::string text = std::to_string(number);
-  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3)
-    text.insert(at, ",");
-  return text;
-}
-
-std::string pipewright::runtime::bytesText(double bytes) {
-  const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  while (bytes >= 1024 && unit < 4) {
-    bytes /= 1024;
-    ++unit;
-  }
-  char text[48];
-  std::snprintf(text, sizeof text, unit ? "%.1f %s" : "%.0f %s", bytes,
-                units[unit]);
-  return text;
-}
 
 Progress::Progress(int64_t steps, int64_t samples, int64_t tokens,
                    double lineSeconds)

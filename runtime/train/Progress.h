@@ -40,15 +40,6 @@ private:
   std::chrono::steady_clock::time_point shown;
 };
 
-/// "1:07:09" or "0:31".
-std::string durationText(double seconds);
-/// "12.3 ms" or "1.23 s".
-std::string secondsText(double seconds);
-/// "12,345".
-std::string groupedText(int64_t number);
-/// "12.3 MiB".
-std::string bytesText(double bytes);
-
 } // namespace pipewright::runtime
 
 #endif // PIPEWRIGHT_RUNTIME_TRAIN_PROGRESS_H

@@ -1,9 +1,9 @@
 //===- Report.cpp - Predicted beside measured -----------------------------===//
 
 #include "runtime/train/Report.h"
+#include "runtime/core/Text.h"
 #include "runtime/net/Transport.h"
 #include "runtime/train/Gather.h"
-#include "runtime/train/Progress.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -105,7 +105,8 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
                          own.files, static_cast<double>(rank.pinnedBytes()),
                          static_cast<double>(rank.graphs())});
   const Program &program = rank.wholeProgram();
-  const bool gpus = program.device != nullptr;
+  const Platform &platform = platformOf(program);
+  bool inProcess = false;
   std::string text;
   // The first step also warms caches up.
   if (stepSeconds.size() > 1)
@@ -136,7 +137,10 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
                                             {"planned_bytes", rows[r][0]},
                                             {"measured_bytes", rows[r][1]},
                                             {"scratch_bytes", rows[r][2]}};
-    if (gpus)
+    const std::string beside =
+        platform.besideArena(rows[r][2], rows[r][5], rows[r][6]);
+    inProcess |= beside.empty();
+    if (!beside.empty())
       fields.emplace_back("pinned_bytes", rows[r][5]);
     log.write(fields);
     arenas += rows[r][0];
@@ -144,17 +148,14 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
     for (const MemoryLine &line : program.ranks[r].memory)
       text += format("             %-28s %s\n", line.what,
                      bytesText(static_cast<double>(line.bytes)).c_str());
-    if (gpus)
-      text += format("             beside the arena: libraries %s, pinned on "
-                     "the host %s; %.0f CUDA graphs\n",
-                     bytesText(rows[r][2]).c_str(),
-                     bytesText(rows[r][5]).c_str(), rows[r][6]);
+    if (!beside.empty())
+      text += "             beside the arena: " + beside + "\n";
     else if (launch.processes)
       text += residentText(format("rank %zu: ", r), {rows[r][3], rows[r][4]},
                            rows[r][0], rows[r][2]) +
               "\n";
   }
-  if (!launch.processes && !gpus)
+  if (!launch.processes && inProcess)
     text += residentText("", own, arenas, scratch) + "\n";
   text.pop_back();
   return text;

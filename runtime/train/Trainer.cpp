@@ -2,7 +2,6 @@
 
 #include "runtime/train/Trainer.h"
 #include "runtime/core/Error.h"
-#include "runtime/cpu/CpuFeatures.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonLines.h"
 #include "runtime/trace/Profile.h"
@@ -29,7 +28,7 @@ using namespace pipewright::runtime;
 
 using Clock = std::chrono::steady_clock;
 
-/// Of GPUs' ranks, whose waits have deadlines: reading weights or writing them
+/// Where waits have deadlines: reading weights or writing them
 /// to a slow disk takes longer than a step.
 static constexpr double patientSeconds = 3600;
 
@@ -245,7 +244,7 @@ void Trainer::keepWeights() {
   std::string where = ": nothing was saved";
   if (!options.save.empty()) {
     const double patience = rank.transport().deadline();
-    if (program.device)
+    if (platformOf(program).hasDeadlines())
       rank.transport().setDeadline(patientSeconds);
     // What was to be the result of all steps is not what is there now.
     const Saved result = saveWeights(
@@ -266,7 +265,7 @@ void Trainer::sayRemarks() {
   std::set<std::string> said;
   for (const std::string &remarks :
        gatherTexts(rank.transport(),
-                   rank.remarks() + cpuRemarks(rank.wholeProgram()))) {
+                   rank.remarks() + platformOf(program).remarks(program))) {
     std::stringstream lines(remarks);
     for (std::string line; std::getline(lines, line);)
       if (said.insert(line).second)
@@ -358,7 +357,7 @@ void Trainer::finish() {
       summaryText(rank, launch, stepSeconds, evaluated, log);
   if (options.steps > 0)
     say(summary);
-  if (program.device)
+  if (platformOf(program).hasDeadlines())
     transport.setDeadline(patientSeconds);
   const bool whole = options.steps > 0 && stoppedAfter < 0;
   if (options.profileSteps > 0 && whole) {
@@ -411,16 +410,15 @@ static std::string writeFlight(const Options &options, Rank &rank,
          " did last: " + path + ")";
 }
 
-void pipewright::runtime::runRank(const Options &options, Platform &platform,
+void pipewright::runtime::runRank(const Options &options, RankFactory &factory,
                                   bool processes, Transport &transport) {
   transport.setDeadline(std::max(options.timeout, patientSeconds));
   transport.setSilence(options.timeout);
-  const std::unique_ptr<Rank> rank = platform.createRank(transport);
-  // A GPU's transfers have deadlines of their own, whose messages tell more
-  // than that some rank does not come to the end of the step. CPUs may take as
-  // long as they like, while they tell that they live.
-  const bool onGpus = rank->wholeProgram().device;
-  if (!onGpus)
+  const std::unique_ptr<Rank> rank = factory.createRank(transport);
+  // Deadlines of transfers tell more than that some rank does not come to the
+  // end of the step.
+  const bool hasDeadlines = platformOf(rank->wholeProgram()).hasDeadlines();
+  if (!hasDeadlines)
     transport.setDeadline(std::numeric_limits<double>::infinity());
   try {
     rank->setSeed(options.seed);
@@ -429,9 +427,9 @@ void pipewright::runtime::runRank(const Options &options, Platform &platform,
     rank->rehearse();
     loadWeights(*rank, options.weights);
     transport.barrier();
-    if (onGpus)
+    if (hasDeadlines)
       transport.setDeadline(2 * options.timeout);
-    Trainer(options, *rank, {processes, platform.describe()}).run();
+    Trainer(options, *rank, {processes, factory.describe()}).run();
   } catch (const Aborted &error) {
     rank->abort();
     throw Aborted(writeFlight(options, *rank, error.what()));

@@ -8,10 +8,10 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_TRAINER_H
 #define PIPEWRIGHT_RUNTIME_TRAIN_TRAINER_H
 
+#include "runtime/core/Platform.h"
 #include "runtime/core/Rank.h"
 #include "runtime/net/Transport.h"
 #include "runtime/train/Options.h"
-#include "runtime/train/Platform.h"
 
 #include <exception>
 
@@ -23,7 +23,7 @@ void checkRun(const Program &program, const Options &options);
 
 /// Runs one rank from set-up to report. Throws an Error when it fails, which
 /// all other ranks are told before.
-void runRank(const Options &options, Platform &platform, bool processes,
+void runRank(const Options &options, RankFactory &factory, bool processes,
              Transport &transport);
 
 /// What an exception has to say to users; the standard library's own do not.

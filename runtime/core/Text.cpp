@@ -1,0 +1,68 @@
+//===- Text.cpp - Figures as people read them -----------------------------===//
+
+#include "runtime/core/Text.h"
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+using namespace pipewright::runtime;
+
+std::string pipewright::runtime::durationText(double seconds) {
+  const long long whole = std::llround(std::max(0.0, seconds));
+  char text[48];
+  if (whole >= 3600)
+    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600,
+                  whole / 60 % 60, whole % 60);
+  else
+    std::snprintf(text, sizeof text, "%lld:%02lld", whole / 60, whole % 60);
+  return text;
+}
+
+std::string pipewright::runtime::secondsText(double seconds) {
+  char text[64];
+  if (seconds < 1)
+    std::snprintf(text, sizeof text, "%.1f ms", seconds * 1e3);
+  else
+    std::snprintf(text, sizeof text, "%.2f s", seconds);
+  return text;
+}
+
+std::string pipewright::runtime::groupedText(int64_t number) {
+  std::string text = std::to_string(number);
+  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(at, ",");
+  return text;
+}
+
+std::string pipewright::runtime::bytesText(double bytes) {
+  const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 4) {
+    bytes /= 1024;
+    ++unit;
+  }
+  char text[48];
+  std::snprintf(text, sizeof text, unit ? "%.1f %s" : "%.0f %s", bytes,
+                units[unit]);
+  return text;
+}
+
+std::string pipewright::runtime::counted(int64_t number, const char *what) {
+  return groupedText(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+int64_t pipewright::runtime::parseInteger(const char *option,
+                                          const std::string &text,
+                                          int64_t least) {
+  char *end = nullptr;
+  errno = 0;
+  const int64_t value = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end || errno || value < least)
+    fail(option, " expects a whole number of at least ", least, ", but got '",
+         text, "'");
+  return value;
+}

@@ -1,0 +1,33 @@
+//===- Text.h - Figures as people read them --------------------*- C++ -*-===//
+//
+// And the other way round: numbers of options.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_CORE_TEXT_H
+#define PIPEWRIGHT_RUNTIME_CORE_TEXT_H
+
+#include <cstdint>
+#include <string>
+
+namespace pipewright::runtime {
+
+/// "1:07:09" or "0:31".
+std::string durationText(double seconds);
+/// "12.3 ms" or "1.23 s".
+std::string secondsText(double seconds);
+/// "12,345".
+std::string groupedText(int64_t number);
+/// "12.3 MiB".
+std::string bytesText(double bytes);
+/// "1 rank", "12,345 ranks".
+std::string counted(int64_t number, const char *what);
+
+/// The number that a text is; throws an Error that names the option where it is
+/// none, or less than `least`.
+int64_t parseInteger(const char *option, const std::string &text,
+                     int64_t least);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_CORE_TEXT_H
