@@ -1,8 +1,10 @@
 //===- DeviceLinks.h - How GPUs of ranks reach each other ------*- C++ -*-===//
 //
-// Transfers between GPU memories, enqueued on streams. A directed link is one
-// FIFO: the n-th send meets the n-th receive. Rendezvous is assumed: a send
-// may not complete before its receive has begun. The control plane (barrier,
+// Transfers between GPU memories, and collectives of groups of them, enqueued
+// on streams. A directed link is one FIFO: the n-th send meets the n-th
+// receive; and so is a group: the n-th collectives of its members are one.
+// Rendezvous is assumed: a send may not complete before its receive has begun,
+// nor a member of a collective before all others have. The control plane (barrier,
 // sums, text) is a Transport beside it. A DeviceLinks belongs to one rank and
 // is used by its thread alone, except for `abort`.
 //
@@ -10,6 +12,8 @@
 
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_DEVICELINKS_H
 #define PIPEWRIGHT_RUNTIME_CUDA_DEVICELINKS_H
+
+#include "runtime/net/Collectives.h"
 
 #include <atomic>
 #include <cstdint>
@@ -41,11 +45,24 @@ public:
   virtual void
   connect(const std::vector<std::pair<int64_t, int64_t>> &links) = 0;
 
+  /// Makes all groups, lists of ranks, in one order on all ranks, and runs a
+  /// collective of each kind in each. Every rank calls it, with the same lists.
+  virtual void
+  connectGroups(const std::vector<std::vector<int64_t>> &groups) = 0;
+
   /// Enqueue a transfer on the stream and record `done` behind it; never block
   /// the host. `bytes` must agree at both ends.
   virtual void send(int64_t peer, const void *data, int64_t bytes,
                     CUstream_st *stream, CUevent_st *done) = 0;
   virtual void receive(int64_t peer, void *data, int64_t bytes,
+                       CUstream_st *stream, CUevent_st *done) = 0;
+
+  /// Enqueues a collective of a group, by its number in connectGroups, as send
+  /// and receive do; `data` is this member's range. All members give the
+  /// group's collectives in one order. Sums are in the order of the members
+  /// over cuda-local; over NCCL in an order of its own, so that they have the
+  /// same bits for certain in groups of two alone.
+  virtual void collect(int64_t group, const Collective &what, void *data,
                        CUstream_st *stream, CUevent_st *done) = 0;
 
   /// Whether `done` of a transfer that was given has been recorded, for as long
@@ -56,8 +73,8 @@ public:
     return nullptr;
   }
 
-  /// Returns once `done` of a transfer that was given to send or receive may
-  /// be waited for by streams: at once (NCCL), or when the peer has posted its
+  /// Returns once `done` of what was given to send, receive or collect may be
+  /// waited for by streams: at once (NCCL), or when the peers have posted their
   /// side (cuda-local). Throws an Error when the deadline passes: who waits
   /// for whom.
   virtual void settle(CUevent_st *done) = 0;

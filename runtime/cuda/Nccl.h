@@ -17,7 +17,9 @@
   F(ncclGetVersion) F(ncclGetErrorString) F(ncclGetLastError)                  \
   F(ncclGetUniqueId) F(ncclCommInitRankConfig) F(ncclCommGetAsyncError)        \
   F(ncclCommFinalize) F(ncclCommDestroy) F(ncclCommAbort)                      \
-  F(ncclGroupStart) F(ncclGroupEnd) F(ncclSend) F(ncclRecv)
+  F(ncclGroupStart) F(ncclGroupEnd) F(ncclSend) F(ncclRecv) F(ncclCommSplit)   \
+  F(ncclAllReduce) F(ncclReduceScatter) F(ncclAllGather) F(ncclBroadcast)      \
+  F(ncclReduce)
 // clang-format on
 
 namespace pipewright::runtime {

@@ -2,28 +2,20 @@
 
 #include "runtime/cuda/NcclLinks.h"
 #include "runtime/core/Error.h"
-#include "runtime/cuda/Driver.h"
-#include "runtime/cuda/Nccl.h"
+#include "runtime/cuda/NcclCalls.h"
+#include "runtime/cuda/NcclGroups.h"
 #include "runtime/cuda/SizeNotices.h"
 #include "runtime/net/Agreement.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <exception>
 #include <functional>
-#include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <unordered_map>
 
 using namespace pipewright::runtime;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// How many multiprocessors a transfer may hold while it waits for its peer.
 /// All links of a rank may wait at once, and leave most of the GPU to tasks;
@@ -34,12 +26,10 @@ constexpr int maxCtas = 4;
 /// One end of a directed link.
 struct Link {
   int64_t from = 0, to = 0;
-  ncclComm_t comm = nullptr;
+  NcclCommunicator *communicator = nullptr;
   ncclUniqueId id = {};
 
-  std::string text() const {
-    return "link " + std::to_string(from) + " -> " + std::to_string(to);
-  }
+  ncclComm_t comm() const { return communicator->handle; }
 };
 
 /// A transfer whose size the other end has not confirmed.
@@ -52,134 +42,51 @@ struct Unsettled {
   int64_t position;
 };
 
-struct WarmUp;
-
 class NcclLinks : public DeviceLinks {
 public:
   explicit NcclLinks(Transport &control)
-      : control(control), self(control.rank()), notices(control) {
-    nccl();
-  }
-  ~NcclLinks() override;
+      : control(control), self(control.rank()), calls(control),
+        groups(control, calls), notices(control) {}
+  ~NcclLinks() override { calls.end(deadlineSeconds); }
 
   const char *name() const override { return "nccl"; }
   bool occupiesGpu() const override { return true; }
   void connect(const std::vector<std::pair<int64_t, int64_t>> &all) override;
+  void connectGroups(const std::vector<std::vector<int64_t>> &all) override;
   void send(int64_t peer, const void *data, int64_t bytes, CUstream_st *stream,
             CUevent_st *done) override;
   void receive(int64_t peer, void *data, int64_t bytes, CUstream_st *stream,
                CUevent_st *done) override;
+  void collect(int64_t group, const Collective &what, void *data,
+               CUstream_st *stream, CUevent_st *done) override;
   void settle(CUevent_st *done) override;
   void settleAll() override;
   void check() override;
-  void abort() override;
+  void abort() override { calls.abort(deadlineSeconds); }
 
 private:
-  /// An NCCL call on a link's communicator: nobody aborts it meanwhile.
-  template <class Call>
-  void call(const Link &link, const Call &body);
-  ncclResult_t stateOf(Link &link);
-  void waitUntilReady(Link &link, const std::string &what);
-  [[noreturn]] void failLink(const Link &link, ncclResult_t result);
-
   void exchangeIds();
   void makeCommunicators();
   void warmUp();
-  void exchangeElements(const WarmUp &space);
-  void post(Link &link, int64_t peer, bool isSend, int64_t bytes,
+  void exchangeElements(const NcclWarmUp &space);
+  void post(const Link &link, int64_t peer, bool isSend, int64_t bytes,
             CUstream_st *stream, CUevent_st *done,
             const std::function<ncclResult_t()> &body);
-  Link &linkTo(int64_t peer, bool isSend);
-  void finalize();
+  const Link &linkTo(int64_t peer, bool isSend) const;
 
   Transport &control;
   const int64_t self;
+  NcclCalls calls;
+  NcclGroups groups;
   /// In the one order that all ranks have: those that this rank is an end of.
   std::vector<Link> links;
-
-  /// Guards the communicators against abort, which comes from any thread.
-  std::timed_mutex mutex;
-  bool aborted = false;
 
   SizeNotices notices;
   std::unordered_map<CUevent_st *, Unsettled> unsettled;
   int64_t numberGiven = 0;
 };
 
-/// Sleeps in a loop that waits for something that is likely soon.
-class Patience {
-public:
-  Patience(double seconds) : seconds(seconds) {}
-
-  bool isOver() const { return waited() > seconds; }
-  void pause() const {
-    // A launch takes tens of microseconds; a connection takes milliseconds.
-    if (waited() > 1e-3)
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    else
-      std::this_thread::yield();
-  }
-
-private:
-  double waited() const {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
-
-  const double seconds;
-  const Clock::time_point start = Clock::now();
-};
-
 } // namespace
-
-// --- Calls -------------------------------------------------------------------
-
-/// Why another rank has failed is told by the control plane, which may come a
-/// little later than the end of its links.
-constexpr double reasonSeconds = 1;
-
-void NcclLinks::failLink(const Link &link, ncclResult_t result) {
-  const char *last = nccl().ncclGetLastError(nullptr);
-  const std::string detail = last && *last ? std::string(": ") + last : "";
-  if (result == ncclRemoteError)
-    for (const Patience patience(reasonSeconds); !patience.isOver();
-         patience.pause())
-      control.poll();
-  fail("rank ", self, ", ", link.text(), ": NCCL reports ",
-       ncclErrorText(result), detail);
-}
-
-template <class Call>
-void NcclLinks::call(const Link &link, const Call &body) {
-  ncclResult_t result = ncclSuccess;
-  {
-    std::lock_guard<std::timed_mutex> lock(mutex);
-    if (aborted)
-      throw Aborted("stopped because another rank failed");
-    result = body();
-  }
-  // In progress: goes on in a thread of NCCL.
-  if (result != ncclSuccess && result != ncclInProgress)
-    failLink(link, result);
-}
-
-ncclResult_t NcclLinks::stateOf(Link &link) {
-  ncclResult_t state = ncclSuccess;
-  call(link, [&] { return nccl().ncclCommGetAsyncError(link.comm, &state); });
-  if (state != ncclSuccess && state != ncclInProgress)
-    failLink(link, state);
-  return state;
-}
-
-void NcclLinks::waitUntilReady(Link &link, const std::string &what) {
-  const Patience patience(deadlineSeconds);
-  while (stateOf(link) == ncclInProgress) {
-    if (patience.isOver())
-      failDeadline(self, link.from == self ? link.to : link.from,
-                   what + " on " + link.text(), deadlineSeconds);
-    control.poll();
-    patience.pause();
-  }
-}
 
 // --- Connecting --------------------------------------------------------------
 
@@ -187,7 +94,8 @@ void NcclLinks::waitUntilReady(Link &link, const std::string &what) {
 void NcclLinks::exchangeIds() {
   for (Link &link : links) {
     if (link.from == self)
-      call(link, [&] { return nccl().ncclGetUniqueId(&link.id); });
+      calls.call(*link.communicator,
+                 [&] { return nccl().ncclGetUniqueId(&link.id); });
     if (link.from == self)
       control.postSend(link.to, &link.id, sizeof link.id);
     else
@@ -208,48 +116,21 @@ void NcclLinks::makeCommunicators() {
     config.blocking = 0;
     config.maxCTAs = maxCtas;
     const int role = link.from == self ? 0 : 1;
-    call(link, [&] {
-      return nccl().ncclCommInitRankConfig(&link.comm, 2, link.id, role,
-                                           &config);
+    calls.call(*link.communicator, [&] {
+      return nccl().ncclCommInitRankConfig(&link.communicator->handle, 2,
+                                           link.id, role, &config);
     });
-    waitUntilReady(link, "the other end of its communicator");
+    calls.waitUntilReady(*link.communicator, "the other end of its communicator",
+                         deadlineSeconds);
   }
 }
-
-namespace {
-/// What the exchange of one element needs for each link; given back at once.
-struct WarmUp {
-  explicit WarmUp(size_t links) : streams(links) {
-    PIPEWRIGHT_CUDA(cuMemAlloc(&memory, links * spacing));
-    // One stream for each: on one stream a receive that waits would hold up
-    // the send that its peer waits for.
-    for (CUstream &stream : streams)
-      PIPEWRIGHT_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  }
-  ~WarmUp() {
-    // What NCCL still holds back would make these wait for ever.
-    if (std::uncaught_exceptions())
-      return;
-    for (CUstream stream : streams)
-      cudaDriver().cuStreamDestroy(stream);
-    cudaDriver().cuMemFree(memory);
-  }
-  CUdeviceptr at(size_t link) const { return memory + link * spacing; }
-
-  /// What is written at the same time does not share a cache line.
-  static constexpr size_t spacing = 128;
-
-  CUdeviceptr memory = 0;
-  std::vector<CUstream> streams;
-};
-} // namespace
 
 /// The first use of a link is a handshake between hosts; a step in which all
 /// send first would hang there. In a group, all of them go on together. Nobody
 /// allocates or frees memory while another rank exchanges: where GPUs reach
 /// each other's memory, the driver may wait for all of them.
 void NcclLinks::warmUp() {
-  std::optional<WarmUp> space;
+  std::optional<NcclWarmUp> space;
   if (!links.empty())
     space.emplace(links.size());
   control.barrier();
@@ -258,41 +139,35 @@ void NcclLinks::warmUp() {
   control.barrier();
 }
 
-void NcclLinks::exchangeElements(const WarmUp &space) {
+void NcclLinks::exchangeElements(const NcclWarmUp &space) {
   auto valueOf = [](const Link &link) { return link.from << 32 | link.to; };
   for (size_t i = 0; i < links.size(); ++i) {
     const int64_t value = links[i].from == self ? valueOf(links[i]) : -1;
     copyToDevice(space.at(i), &value, sizeof value);
   }
-  call(links[0], [] { return nccl().ncclGroupStart(); });
+  const NcclCommunicator &first = *links[0].communicator;
+  calls.call(first, [] { return nccl().ncclGroupStart(); });
   for (size_t i = 0; i < links.size(); ++i) {
-    Link &link = links[i];
+    const Link &link = links[i];
     void *data = reinterpret_cast<void *>(space.at(i));
-    CUstream stream = space.streams[i];
-    call(link, [&] {
+    CUstream stream = space.stream(i);
+    calls.call(*link.communicator, [&] {
       return link.from == self
-                 ? nccl().ncclSend(data, 1, ncclInt64, 1, link.comm, stream)
-                 : nccl().ncclRecv(data, 1, ncclInt64, 0, link.comm, stream);
+                 ? nccl().ncclSend(data, 1, ncclInt64, 1, link.comm(), stream)
+                 : nccl().ncclRecv(data, 1, ncclInt64, 0, link.comm(), stream);
     });
   }
-  call(links[0], [] { return nccl().ncclGroupEnd(); });
-  for (Link &link : links)
-    waitUntilReady(link, "the first exchange");
+  calls.call(first, [] { return nccl().ncclGroupEnd(); });
+  for (const Link &link : links)
+    calls.waitUntilReady(*link.communicator, "the first exchange",
+                         deadlineSeconds);
   for (size_t i = 0; i < links.size(); ++i) {
-    const Patience patience(deadlineSeconds);
-    while (cudaDriver().cuStreamQuery(space.streams[i]) ==
-           CUDA_ERROR_NOT_READY) {
-      waitUntilReady(links[i], "the first exchange");
-      if (patience.isOver())
-        failDeadline(self, links[i].from == self ? links[i].to : links[i].from,
-                     "the first exchange on " + links[i].text(),
-                     deadlineSeconds);
-      patience.pause();
-    }
+    calls.waitUntilExchanged(*links[i].communicator, space.stream(i),
+                             deadlineSeconds);
     int64_t value = 0;
     PIPEWRIGHT_CUDA(cuMemcpyDtoH(&value, space.at(i), sizeof value));
     if (value != valueOf(links[i]))
-      fail("rank ", self, ", ", links[i].text(),
+      fail("rank ", self, ", ", links[i].communicator->text,
            " brings what was meant for another link: NCCL, or the network, is "
            "broken");
   }
@@ -304,57 +179,73 @@ void NcclLinks::connect(const std::vector<std::pair<int64_t, int64_t>> &all) {
     if (from == to)
       fail("rank ", from, " has a link to itself, which NCCL does not have");
     if (from == self || to == self)
-      links.push_back({from, to, nullptr, {}});
+      links.push_back({from, to,
+                       &calls.add("link " + std::to_string(from) + " -> " +
+                                      std::to_string(to),
+                                  from == self ? to : from),
+                       {}});
   }
   exchangeIds();
   makeCommunicators();
   warmUp();
 }
 
+void NcclLinks::connectGroups(const std::vector<std::vector<int64_t>> &all) {
+  groups.connect(all, deadlineSeconds);
+}
+
 // --- Transfers ---------------------------------------------------------------
 
-Link &NcclLinks::linkTo(int64_t peer, bool isSend) {
-  for (Link &link : links)
+const Link &NcclLinks::linkTo(int64_t peer, bool isSend) const {
+  for (const Link &link : links)
     if (isSend ? link.from == self && link.to == peer
                : link.to == self && link.from == peer)
       return link;
   fail("rank ", self, " has no link ", isSend ? "to" : "from", " rank ", peer);
 }
 
-void NcclLinks::post(Link &link, int64_t peer, bool isSend, int64_t bytes,
+void NcclLinks::post(const Link &link, int64_t peer, bool isSend, int64_t bytes,
                      CUstream_st *stream, CUevent_st *done,
                      const std::function<ncclResult_t()> &body) {
   if (comparing)
     unsettled[done] = {peer, isSend, notices.tell(peer, isSend, bytes), bytes,
                        numberGiven++};
   if (bytes) {
-    call(link, body);
+    calls.call(*link.communicator, body);
     // A thread of NCCL launches it. Before that, an event would be recorded in
     // front of it, and another link's could overtake it.
-    waitUntilReady(
-        link, (isSend ? "launch of a send of " : "launch of a receive of ") +
-                  std::to_string(bytes) + " bytes");
+    calls.waitUntilReady(
+        *link.communicator,
+        (isSend ? "launch of a send of " : "launch of a receive of ") +
+            std::to_string(bytes) + " bytes",
+        deadlineSeconds);
   }
   PIPEWRIGHT_CUDA(cuEventRecord(done, stream));
 }
 
 void NcclLinks::send(int64_t peer, const void *data, int64_t bytes,
                      CUstream_st *stream, CUevent_st *done) {
-  Link &link = linkTo(peer, true);
+  const Link &link = linkTo(peer, true);
   post(link, peer, true, bytes, stream, done, [&] {
-    return nccl().ncclSend(data, bytes, ncclInt8, 1, link.comm, stream);
+    return nccl().ncclSend(data, bytes, ncclInt8, 1, link.comm(), stream);
   });
 }
 
 void NcclLinks::receive(int64_t peer, void *data, int64_t bytes,
                         CUstream_st *stream, CUevent_st *done) {
-  Link &link = linkTo(peer, false);
+  const Link &link = linkTo(peer, false);
   post(link, peer, false, bytes, stream, done, [&] {
-    return nccl().ncclRecv(data, bytes, ncclInt8, 0, link.comm, stream);
+    return nccl().ncclRecv(data, bytes, ncclInt8, 0, link.comm(), stream);
   });
 }
 
+void NcclLinks::collect(int64_t group, const Collective &what, void *data,
+                        CUstream_st *stream, CUevent_st *done) {
+  groups.collect(group, what, data, stream, done, comparing, deadlineSeconds);
+}
+
 void NcclLinks::settle(CUevent_st *done) {
+  groups.settle(done);
   const auto found = unsettled.find(done);
   if (found == unsettled.end())
     return;
@@ -381,84 +272,12 @@ void NcclLinks::settleAll() {
     settle(done);
   if (comparing)
     notices.finish();
+  groups.settleAll();
 }
 
 void NcclLinks::check() {
-  for (Link &link : links)
-    stateOf(link);
+  calls.check();
   control.poll();
-}
-
-// --- Ending ------------------------------------------------------------------
-
-/// Aborting a communicator frees its memory, for which the driver waits until
-/// the whole GPU is idle: until the kernels of the other communicators have
-/// ended, which those do when they are aborted as well. So all are aborted at
-/// once, each by a thread of its own. Where one does not come to an end, the
-/// error that led here must still be heard.
-static std::future<void> abortAll(const std::vector<ncclComm_t> &comms) {
-  struct Count {
-    explicit Count(size_t left) : left(left) {}
-    std::atomic<size_t> left;
-    std::promise<void> ended;
-  };
-  const auto count = std::make_shared<Count>(comms.size());
-  if (comms.empty())
-    count->ended.set_value();
-  for (ncclComm_t comm : comms)
-    std::thread([comm, count] {
-      nccl().ncclCommAbort(comm);
-      if (--count->left == 0)
-        count->ended.set_value();
-    }).detach();
-  return count->ended.get_future();
-}
-
-/// The longest that an abort may hold up the end of the program.
-static std::chrono::duration<double> abortPatience(double deadline) {
-  return std::chrono::duration<double>(std::clamp(deadline, 0.5, 10.0));
-}
-
-void NcclLinks::abort() {
-  const auto patience = abortPatience(deadlineSeconds);
-  {
-    // Held by a call of NCCL that does not return: nothing can be done.
-    std::unique_lock<std::timed_mutex> lock(mutex, patience);
-    if (!lock || aborted)
-      return;
-    aborted = true;
-  }
-  // Nobody calls NCCL from here on.
-  std::vector<ncclComm_t> comms;
-  for (const Link &link : links)
-    if (link.comm)
-      comms.push_back(link.comm);
-  abortAll(comms).wait_for(patience);
-}
-
-/// Both ends of each link: first all say that they are done, then all wait.
-void NcclLinks::finalize() {
-  for (Link &link : links)
-    call(link, [&] { return nccl().ncclCommFinalize(link.comm); });
-  for (Link &link : links)
-    waitUntilReady(link, "the end");
-  std::lock_guard<std::timed_mutex> lock(mutex);
-  for (Link &link : links)
-    nccl().ncclCommDestroy(link.comm);
-  aborted = true;
-}
-
-NcclLinks::~NcclLinks() {
-  bool isWell = !aborted && !std::uncaught_exceptions();
-  for (const Link &link : links)
-    isWell &= link.comm != nullptr;
-  try {
-    if (isWell)
-      finalize();
-  } catch (const std::exception &) {
-    // All work is done; whoever broke the link says so itself.
-  }
-  abort();
 }
 
 std::unique_ptr<DeviceLinks>

@@ -221,6 +221,23 @@ static size_t widthOf(ncclDataType_t type) {
   }
 }
 
+/// What the calling thread has of that communicator, with the stream in it.
+static Group &groupOf(const std::shared_ptr<Communicator> &communicator,
+                      CUstream stream) {
+  auto &groups = open.groups;
+  auto found =
+      std::find_if(groups.begin(), groups.end(), [&](const auto &entry) {
+        return entry.first == communicator;
+      });
+  if (found == groups.end())
+    found = groups.insert(found, {communicator, std::make_shared<Group>()});
+  Group &group = *found->second;
+  if (std::find(group.streams.begin(), group.streams.end(), stream) ==
+      group.streams.end())
+    group.streams.push_back(stream);
+  return group;
+}
+
 static ncclResult_t addCall(ncclComm_t handle, Call call, size_t count) {
   const std::shared_ptr<Communicator> communicator = find(handle);
   if (ncclResult_t result = ready(communicator))
@@ -230,24 +247,15 @@ static ncclResult_t addCall(ncclComm_t handle, Call call, size_t count) {
   call.bytes = count * widthOf(call.type);
   if (!call.data || !call.bytes)
     return refuse(ncclInvalidArgument, "no data, or an unknown type");
-  auto &groups = open.groups;
-  auto found =
-      std::find_if(groups.begin(), groups.end(), [&](const auto &entry) {
-        return entry.first == communicator;
-      });
-  if (found == groups.end())
-    found = groups.insert(found, {communicator, std::make_shared<Group>()});
-  Group &group = *found->second;
-  if (std::find(group.streams.begin(), group.streams.end(), call.stream) ==
-      group.streams.end())
-    group.streams.push_back(call.stream);
-  group.calls.push_back(call);
+  groupOf(communicator, call.stream).calls.push_back(call);
   return ncclSuccess;
 }
 
-static ncclResult_t post(ncclComm_t handle, const Call &call, size_t count) {
+/// In a group of its own, if none is open.
+template <class Add>
+static ncclResult_t inGroup(const Add &add) {
   ncclGroupStart();
-  const ncclResult_t result = addCall(handle, call, count);
+  const ncclResult_t result = add();
   if (result != ncclSuccess)
     open.error = result;
   const ncclResult_t end = ncclGroupEnd();
@@ -257,14 +265,94 @@ static ncclResult_t post(ncclComm_t handle, const Call &call, size_t count) {
 NCCL_DOUBLE_API ncclResult_t ncclSend(const void *data, size_t count,
                                       ncclDataType_t type, int peer,
                                       ncclComm_t comm, cudaStream_t stream) {
-  return post(comm, {true, const_cast<void *>(data), 0, type, peer, stream},
-              count);
+  return inGroup([&] {
+    return addCall(
+        comm, {true, const_cast<void *>(data), 0, type, peer, stream}, count);
+  });
 }
 
 NCCL_DOUBLE_API ncclResult_t ncclRecv(void *data, size_t count,
                                       ncclDataType_t type, int peer,
                                       ncclComm_t comm, cudaStream_t stream) {
-  return post(comm, {false, data, 0, type, peer, stream}, count);
+  return inGroup([&] {
+    return addCall(comm, {false, data, 0, type, peer, stream}, count);
+  });
+}
+
+static ncclResult_t addCollective(ncclComm_t handle, CollectiveCall call) {
+  const std::shared_ptr<Communicator> communicator = find(handle);
+  if (ncclResult_t result = ready(communicator))
+    return result;
+  if (call.root < 0 || call.root >= communicator->size())
+    return refuse(ncclInvalidArgument, "no such root");
+  if (call.type != ncclFloat32 && call.type != ncclBfloat16)
+    return refuse(ncclInvalidArgument,
+                  "the double has collectives of f32 and bf16 alone");
+  if (call.count == 0)
+    return ncclSuccess;
+  call.width = widthOf(call.type);
+  const int rank = communicator->number(), ranks = communicator->size();
+  if ((!call.send && call.sendBytes(rank, ranks)) ||
+      (!call.receive && call.receiveBytes(rank, ranks)))
+    return refuse(ncclInvalidArgument, "no data");
+  if (call.overlapsWrongly(rank, ranks))
+    return refuse(ncclInvalidUsage,
+                  "buffers overlap, but not as in-place collectives do");
+  groupOf(communicator, call.stream).collectives.push_back(call);
+  return ncclSuccess;
+}
+
+static ncclResult_t postCollective(CollectiveCall::Kind kind, const void *send,
+                                   void *receive, size_t count,
+                                   ncclDataType_t type, ncclRedOp_t operation,
+                                   int root, ncclComm_t comm,
+                                   cudaStream_t stream) {
+  return inGroup([&] {
+    return operation != ncclSum
+               ? refuse(ncclInvalidArgument, "the double adds, and no more")
+               : addCollective(
+                     comm, {kind, send, receive, count, type, root, stream, 0});
+  });
+}
+
+NCCL_DOUBLE_API ncclResult_t ncclAllReduce(const void *send, void *receive,
+                                           size_t count, ncclDataType_t type,
+                                           ncclRedOp_t operation,
+                                           ncclComm_t comm,
+                                           cudaStream_t stream) {
+  return postCollective(CollectiveCall::AllReduce, send, receive, count, type,
+                        operation, 0, comm, stream);
+}
+
+NCCL_DOUBLE_API ncclResult_t ncclReduce(const void *send, void *receive,
+                                        size_t count, ncclDataType_t type,
+                                        ncclRedOp_t operation, int root,
+                                        ncclComm_t comm, cudaStream_t stream) {
+  return postCollective(CollectiveCall::Reduce, send, receive, count, type,
+                        operation, root, comm, stream);
+}
+
+NCCL_DOUBLE_API ncclResult_t ncclReduceScatter(
+    const void *send, void *receive, size_t count, ncclDataType_t type,
+    ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream) {
+  return postCollective(CollectiveCall::ReduceScatter, send, receive, count,
+                        type, operation, 0, comm, stream);
+}
+
+NCCL_DOUBLE_API ncclResult_t ncclAllGather(const void *send, void *receive,
+                                           size_t count, ncclDataType_t type,
+                                           ncclComm_t comm,
+                                           cudaStream_t stream) {
+  return postCollective(CollectiveCall::AllGather, send, receive, count, type,
+                        ncclSum, 0, comm, stream);
+}
+
+NCCL_DOUBLE_API ncclResult_t ncclBroadcast(const void *send, void *receive,
+                                           size_t count, ncclDataType_t type,
+                                           int root, ncclComm_t comm,
+                                           cudaStream_t stream) {
+  return postCollective(CollectiveCall::Broadcast, send, receive, count, type,
+                        ncclSum, root, comm, stream);
 }
 
 //===----------------------------------------------------------------------===//
@@ -313,6 +401,47 @@ NCCL_DOUBLE_API ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size,
 NCCL_DOUBLE_API ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size,
                                               ncclUniqueId id, int rank) {
   return ncclCommInitRankConfig(comm, size, id, rank, nullptr);
+}
+
+/// The new communicator is filled in before the old one is ready again, and
+/// meets its other ranks then.
+static void finishSplit(const std::shared_ptr<Communicator> &parent, int color,
+                        int key, bool blocking, ncclComm_t *comm) {
+  cuCtxSetCurrent(parent->gpuContext());
+  const std::shared_ptr<Communicator> child =
+      parent->split(color, key, blocking);
+  *comm = child ? handleOf(child.get()) : nullptr;
+  if (child) {
+    std::lock_guard<std::mutex> lock(registry().mutex);
+    registry().communicators[*comm] = child;
+  }
+  parent->setState(ncclSuccess);
+  if (child)
+    child->meet();
+}
+
+NCCL_DOUBLE_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key,
+                                           ncclComm_t *newComm,
+                                           ncclConfig_t *config) {
+  const std::shared_ptr<Communicator> parent = find(comm);
+  if (ncclResult_t result = ready(parent))
+    return result;
+  if (!newComm || color < NCCL_SPLIT_NOCOLOR ||
+      (config && config->magic != 0xcafebeef))
+    return refuse(ncclInvalidArgument, "ncclCommSplit");
+  if (open.depth)
+    return refuse(ncclInvalidUsage, "the double splits nothing in groups");
+  if (!parent->isIdle())
+    return refuse(ncclInvalidUsage,
+                  "a split of a communicator that has work outstanding");
+  const bool blocking = config ? config->blocking != 0 : parent->isBlocking();
+  parent->setState(ncclInProgress);
+  if (!parent->isBlocking()) {
+    std::thread(finishSplit, parent, color, key, blocking, newComm).detach();
+    return ncclInProgress;
+  }
+  finishSplit(parent, color, key, blocking, newComm);
+  return parent->state();
 }
 
 NCCL_DOUBLE_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm,

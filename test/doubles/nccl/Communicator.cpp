@@ -151,14 +151,26 @@ static const char goodbye = 'F';
 /// What the other end's greeting is read into; nobody looks at it.
 static thread_local char answers[4096];
 
+/// Peers and directions; a collective uses all of them.
+std::vector<std::pair<int, bool>>
+Communicator::channelsOf(const Group &group) const {
+  std::vector<std::pair<int, bool>> used;
+  for (const Call &call : group.calls)
+    used.emplace_back(call.peer, call.isSend);
+  for (int peer = 0; peer < ranks && !group.collectives.empty(); ++peer) {
+    used.emplace_back(peer, true);
+    used.emplace_back(peer, false);
+  }
+  return used;
+}
+
 std::vector<Exchange> Communicator::firstUses(const Group &group) {
   std::vector<Exchange> exchanges;
   std::vector<const Descriptor *> seen;
-  for (const Call &call : group.calls) {
-    const PeerChannels &peer = peers[call.peer];
-    const Descriptor &channel = call.isSend ? peer.out : peer.in;
-    if ((call.isSend ? peer.outConnected : peer.inConnected) ||
-        call.peer == rank ||
+  for (const auto &[number, isSend] : channelsOf(group)) {
+    const PeerChannels &peer = peers[number];
+    const Descriptor &channel = isSend ? peer.out : peer.in;
+    if ((isSend ? peer.outConnected : peer.inConnected) || number == rank ||
         std::find(seen.begin(), seen.end(), &channel) != seen.end())
       continue;
     seen.push_back(&channel);
@@ -169,9 +181,8 @@ std::vector<Exchange> Communicator::firstUses(const Group &group) {
 }
 
 void Communicator::markConnected(const Group &group) {
-  for (const Call &call : group.calls)
-    (call.isSend ? peers[call.peer].outConnected
-                 : peers[call.peer].inConnected) = true;
+  for (const auto &[number, isSend] : channelsOf(group))
+    (isSend ? peers[number].outConnected : peers[number].inConnected) = true;
 }
 
 // --- Running -----------------------------------------------------------------
@@ -189,10 +200,20 @@ ncclResult_t Communicator::launch(const std::shared_ptr<Group> &group) {
       return ncclInvalidUsage;
     }
     Operation operation;
-    operation.name = group->calls[0].isSend ? "ncclSend" : "ncclRecv";
+    operation.name = !group->collectives.empty() ? group->collectives[0].name()
+                     : group->calls[0].isSend    ? "ncclSend"
+                                                 : "ncclRecv";
     for (const Call &call : group->calls)
       if (call.stream == stream)
         operation.accesses.push_back({call.data, call.bytes, !call.isSend});
+    for (const CollectiveCall &call : group->collectives) {
+      if (call.stream != stream)
+        continue;
+      if (const size_t bytes = call.sendBytes(rank, ranks))
+        operation.accesses.push_back({call.send, bytes, false});
+      if (const size_t bytes = call.receiveBytes(rank, ranks))
+        operation.accesses.push_back({call.receive, bytes, true});
+    }
     operation.run = [self = shared_from_this(), group] { self->run(group); };
     if (enqueue(stream, std::move(operation)) != CUDA_SUCCESS) {
       setLastError("cannot enqueue on a stream");
@@ -256,8 +277,7 @@ static void copyToItself(const Group &group, int rank) {
 void Communicator::execute(Group &group) {
   copyToItself(group, rank);
   bool broken = false;
-  // By channel: those of one go in order, others go on beside them.
-  std::map<int, std::deque<Transfer>> channels;
+  Channels channels;
   for (const Call &call : group.calls) {
     if (call.peer == rank)
       continue;
@@ -272,6 +292,14 @@ void Communicator::execute(Group &group) {
         map(call.data, call.bytes, call.isSend ? "ncclSend" : "ncclRecv"),
         Ready{call.bytes, static_cast<uint64_t>(call.type)});
   }
+  drive(std::move(channels), broken);
+  for (const CollectiveCall &call : group.collectives)
+    if (!aborted)
+      execute(call);
+}
+
+/// Goes on until all transfers are over, or the communicator was aborted.
+void Communicator::drive(Channels channels, bool broken) {
   broken |= current != ncclSuccess && current != ncclInProgress;
   while (!channels.empty() && !aborted) {
     std::vector<std::pair<int, short>> sockets;

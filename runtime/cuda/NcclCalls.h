@@ -1,0 +1,114 @@
+//===- NcclCalls.h - Communicators, and calls that do not hang -*- C++ -*-===//
+//
+// Nothing here blocks inside NCCL, which has no time-outs: communicators are
+// non-blocking, and every wait is a loop of ours with a deadline. All
+// communicators of a rank are kept in one list, so that they end together.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_CUDA_NCCLCALLS_H
+#define PIPEWRIGHT_RUNTIME_CUDA_NCCLCALLS_H
+
+#include "runtime/cuda/Driver.h"
+#include "runtime/cuda/Nccl.h"
+#include "runtime/net/Transport.h"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pipewright::runtime {
+
+struct NcclCommunicator {
+  /// What errors call it: "link 0 -> 1", "group of ranks 0, 2".
+  std::string text;
+  /// Whom this rank waits for; -1: several.
+  int64_t peer = -1;
+  ncclComm_t handle = nullptr;
+};
+
+/// Sleeps in a loop that waits for something that is likely soon.
+class Patience {
+public:
+  explicit Patience(double seconds) : seconds(seconds) {}
+
+  bool isOver() const { return waited() > seconds; }
+  void pause() const;
+
+private:
+  double waited() const;
+
+  const double seconds;
+  const std::chrono::steady_clock::time_point start =
+      std::chrono::steady_clock::now();
+};
+
+class NcclCalls {
+public:
+  /// Opens NCCL, or throws an Error.
+  explicit NcclCalls(Transport &control);
+
+  /// A communicator that is not made yet; it stays where it is.
+  NcclCommunicator &add(std::string text, int64_t peer) {
+    return communicators.emplace_back(
+        NcclCommunicator{std::move(text), peer, nullptr});
+  }
+
+  /// An NCCL call on a communicator: nobody aborts it meanwhile. Throws an
+  /// Error that names the communicator when NCCL reports one.
+  void call(const NcclCommunicator &communicator,
+            const std::function<ncclResult_t()> &body);
+  /// Success, or in progress.
+  ncclResult_t stateOf(const NcclCommunicator &communicator);
+  void waitUntilReady(const NcclCommunicator &communicator,
+                      const std::string &what, double deadline);
+  /// The first exchange of a communicator was enqueued on the stream: waits
+  /// until it is over.
+  void waitUntilExchanged(const NcclCommunicator &communicator, CUstream stream,
+                          double deadline);
+  /// Throws an Error if any of them has failed.
+  void check();
+
+  /// Ends all communicators at once. Any thread may call it.
+  void abort(double deadline);
+  /// Ends them together with the other ranks if all of them are well, and
+  /// aborts them otherwise.
+  void end(double deadline);
+
+private:
+  [[noreturn]] void failCall(const NcclCommunicator &communicator,
+                             ncclResult_t result);
+  void finalize(double deadline);
+
+  Transport &control;
+  /// In the one order that all ranks have: those that this rank is in.
+  std::deque<NcclCommunicator> communicators;
+  /// Guards the communicators against abort, which comes from any thread.
+  std::timed_mutex mutex;
+  bool aborted = false;
+};
+
+/// Memory and streams for a first exchange over each of several communicators;
+/// given back at once.
+class NcclWarmUp {
+public:
+  explicit NcclWarmUp(size_t places);
+  ~NcclWarmUp();
+  CUdeviceptr at(size_t place) const { return memory + place * spacing; }
+  CUstream stream(size_t place) const { return streams[place]; }
+  /// What is written at the same time does not share a cache line.
+  static constexpr size_t spacing = 128;
+
+private:
+  CUdeviceptr memory = 0;
+  std::vector<CUstream> streams;
+};
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_CUDA_NCCLCALLS_H

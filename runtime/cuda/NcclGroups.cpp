@@ -1,0 +1,305 @@
+//===- NcclGroups.cpp - Collectives between GPUs by NCCL ------------------===//
+
+#include "runtime/cuda/NcclGroups.h"
+#include "runtime/core/Error.h"
+#include "runtime/net/Agreement.h"
+
+#include <algorithm>
+#include <optional>
+
+using namespace pipewright::runtime;
+
+/// How many multiprocessors a collective may hold while it waits for a slow
+/// member: more than a transfer, as it moves a stage's weights.
+constexpr int maxCtas = 8;
+
+NcclGroups::Group::Group(Transport &control, const std::vector<int64_t> &given)
+    : members(given), transport(control, given), exchange(transport),
+      // Their bytes, as numbers that nobody adds.
+      notices({Collective::AllGather, ElementType::F32,
+               evenBounds(transport.size() * sizeof(Notice) / sizeof(float),
+                          transport.size())}) {}
+
+static bool isIn(const std::vector<int64_t> &members, int64_t rank) {
+  return std::count(members.begin(), members.end(), rank) > 0;
+}
+
+/// "group of ranks 0, 2".
+static std::string groupText(const std::vector<int64_t> &members) {
+  std::string text = "group of ranks ";
+  for (size_t m = 0; m < members.size(); ++m)
+    text += (m ? ", " : "") + std::to_string(members[m]);
+  return text;
+}
+
+// --- Connecting --------------------------------------------------------------
+
+/// The communicator of all ranks. Rank 0 makes its id.
+void NcclGroups::makeWhole(double deadline) {
+  whole = &calls.add("communicator of all ranks", -1);
+  ncclUniqueId id = {};
+  if (control.rank() == 0) {
+    calls.call(*whole, [&] { return nccl().ncclGetUniqueId(&id); });
+    for (int64_t r = 1; r < control.size(); ++r)
+      control.postSend(r, &id, sizeof id);
+    for (int64_t r = 1; r < control.size(); ++r)
+      control.waitSend(r);
+  } else {
+    control.postReceive(0, &id, sizeof id);
+    control.waitReceive(0);
+  }
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.maxCTAs = maxCtas;
+  calls.call(*whole, [&] {
+    return nccl().ncclCommInitRankConfig(
+        &whole->handle, static_cast<int>(control.size()), id,
+        static_cast<int>(control.rank()), &config);
+  });
+  calls.waitUntilReady(*whole, "the other ranks", deadline);
+}
+
+/// Groups that share no rank, with their numbers, by one call on all ranks.
+void NcclGroups::split(
+    const std::vector<std::pair<int64_t, std::vector<int64_t>>> &layer,
+    double deadline) {
+  int color = NCCL_SPLIT_NOCOLOR, key = 0;
+  ncclComm_t none = nullptr;
+  ncclComm_t *handle = &none;
+  Group *own = nullptr;
+  for (size_t i = 0; i < layer.size(); ++i) {
+    const auto &[number, members] = layer[i];
+    if (!isIn(members, control.rank()))
+      continue;
+    own = groups[number].get();
+    own->communicator = &calls.add(groupText(members), -1);
+    handle = &own->communicator->handle;
+    color = static_cast<int>(i);
+    key = static_cast<int>(own->transport.rank());
+  }
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.maxCTAs = maxCtas;
+  calls.call(*whole, [&] {
+    return nccl().ncclCommSplit(whole->handle, color, key, handle, &config);
+  });
+  // The new one is there once the old one is ready again.
+  calls.waitUntilReady(*whole, "the other ranks of a split", deadline);
+  if (own)
+    calls.waitUntilReady(*own->communicator, "the other members", deadline);
+}
+
+void NcclGroups::connect(const std::vector<std::vector<int64_t>> &all,
+                         double deadline) {
+  std::string text;
+  for (const std::vector<int64_t> &members : all)
+    text += groupText(members) + "; ";
+  checkAgreement(control, text, "groups");
+  using Numbered = std::pair<int64_t, std::vector<int64_t>>;
+  std::vector<std::vector<Numbered>> layers;
+  for (const std::vector<int64_t> &members : all) {
+    const auto number = static_cast<int64_t>(groups.size());
+    groups.push_back(isIn(members, control.rank())
+                         ? std::make_unique<Group>(control, members)
+                         : nullptr);
+    if (members.size() < 2)
+      continue;
+    auto isFree = [&](const std::vector<Numbered> &layer) {
+      return std::none_of(layer.begin(), layer.end(), [&](const Numbered &other) {
+        return std::any_of(members.begin(), members.end(), [&](int64_t member) {
+          return isIn(other.second, member);
+        });
+      });
+    };
+    auto place = std::find_if(layers.begin(), layers.end(), isFree);
+    if (place == layers.end())
+      place = layers.insert(place, std::vector<Numbered>());
+    place->emplace_back(number, members);
+  }
+  if (!layers.empty() && !whole)
+    makeWhole(deadline);
+  for (const auto &layer : layers)
+    split(layer, deadline);
+  warmUp(deadline);
+}
+
+/// What NCCL does at a first use is a handshake between hosts; see NcclLinks.
+void NcclGroups::warmUp(double deadline) {
+  std::vector<Group *> own;
+  for (const auto &group : groups)
+    if (group && group->communicator)
+      own.push_back(group.get());
+  std::optional<NcclWarmUp> space;
+  if (!own.empty())
+    space.emplace(own.size());
+  control.barrier();
+  for (size_t i = 0; i < own.size(); ++i)
+    runFirst(*own[i], *space, i, deadline);
+  control.barrier();
+}
+
+/// One collective of each kind, of one number for each member.
+void NcclGroups::runFirst(Group &group, const NcclWarmUp &space, size_t place,
+                          double deadline) {
+  const int64_t members = group.transport.size();
+  if (members * sizeof(float) > NcclWarmUp::spacing)
+    return;
+  std::vector<float> values(members, 1);
+  copyToDevice(space.at(place), values.data(), members * sizeof(float));
+  Collective what = {Collective::AllReduce, ElementType::F32,
+                     evenBounds(members, members)};
+  for (const Collective::Kind kind :
+       {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather,
+        Collective::Broadcast}) {
+    what.kind = kind;
+    launch(group, what, reinterpret_cast<void *>(space.at(place)),
+           space.stream(place), deadline);
+  }
+  calls.waitUntilExchanged(*group.communicator, space.stream(place), deadline);
+  PIPEWRIGHT_CUDA(cuMemcpyDtoH(values.data(), space.at(place),
+                               members * sizeof(float)));
+  // Each was added up twice over all members.
+  for (const float value : values)
+    if (value != static_cast<float>(members * members))
+      fail("rank ", control.rank(), ", ", group.communicator->text,
+           " adds up what is not there: NCCL, or the network, is broken");
+}
+
+// --- Collectives -------------------------------------------------------------
+
+static ncclDataType_t typeOf(const Collective &what) {
+  return what.type == ElementType::BF16 ? ncclBfloat16 : ncclFloat32;
+}
+
+/// Parts of different lengths, as one operation for each that is not empty.
+template <class Body>
+static ncclResult_t forParts(const Collective &what, const Body &body) {
+  ncclResult_t result = nccl().ncclGroupStart();
+  for (int64_t m = 0; m < what.members() && result == ncclSuccess; ++m)
+    if (what.partOf(m) > 0)
+      result = body(m);
+  const ncclResult_t end = nccl().ncclGroupEnd();
+  return result != ncclSuccess ? result : end;
+}
+
+/// In place: the whole range is `data` on all members.
+ncclResult_t NcclGroups::enqueue(const Group &group, const Collective &what,
+                                 void *data, CUstream stream) {
+  const Nccl &api = nccl();
+  const ncclComm_t comm = group.communicator->handle;
+  const ncclDataType_t type = typeOf(what);
+  const int64_t self = group.transport.rank(), count = what.count();
+  auto at = [&](int64_t member) {
+    return static_cast<char *>(data) +
+           what.bounds[member] * byteWidth(what.type);
+  };
+  switch (what.kind) {
+  case Collective::AllReduce:
+    return api.ncclAllReduce(data, data, count, type, ncclSum, comm, stream);
+  case Collective::Broadcast:
+    return api.ncclBroadcast(data, data, count, type,
+                             static_cast<int>(what.root), comm, stream);
+  case Collective::ReduceScatter:
+    if (what.isEven())
+      return api.ncclReduceScatter(data, at(self), what.partOf(self), type,
+                                   ncclSum, comm, stream);
+    return forParts(what, [&](int64_t m) {
+      return api.ncclReduce(at(m), at(m), what.partOf(m), type, ncclSum,
+                            static_cast<int>(m), comm, stream);
+    });
+  case Collective::AllGather:
+    if (what.isEven())
+      return api.ncclAllGather(at(self), data, what.partOf(self), type, comm,
+                               stream);
+    return forParts(what, [&](int64_t m) {
+      return api.ncclBroadcast(at(m), at(m), what.partOf(m), type,
+                               static_cast<int>(m), comm, stream);
+    });
+  }
+  return ncclInvalidArgument;
+}
+
+void NcclGroups::launch(const Group &group, const Collective &what, void *data,
+                        CUstream stream, double deadline) {
+  if (!group.communicator || what.count() == 0)
+    return;
+  calls.call(*group.communicator,
+             [&] { return enqueue(group, what, data, stream); });
+  // As for transfers: before that, an event would be recorded in front of it.
+  calls.waitUntilReady(*group.communicator, "launch of an " + what.text(),
+                       deadline);
+}
+
+void NcclGroups::collect(int64_t number, const Collective &what, void *data,
+                         CUstream stream, CUevent done, bool comparing,
+                         double deadline) {
+  if (number < 0 || number >= static_cast<int64_t>(groups.size()) ||
+      !groups[number])
+    fail("rank ", control.rank(), " is in no group of number ", number);
+  Group &group = *groups[number];
+  checkCollective(what, group.transport.size());
+  if (comparing)
+    tell(group, what, done);
+  launch(group, what, data, stream, deadline);
+  PIPEWRIGHT_CUDA(cuEventRecord(done, stream));
+}
+
+// --- Comparing ---------------------------------------------------------------
+
+static int64_t hashOf(const std::vector<int64_t> &numbers) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const int64_t number : numbers)
+    hash = (hash ^ static_cast<uint64_t>(number)) * 0x100000001b3u;
+  return static_cast<int64_t>(hash);
+}
+
+void NcclGroups::tell(Group &group, const Collective &what, CUevent done) {
+  const int64_t members = group.transport.size();
+  Told &told = group.told.emplace_back(
+      Told{done, what, std::vector<Notice>(members)});
+  told.notices[group.transport.rank()] = {
+      what.kind, static_cast<int64_t>(what.type), what.count(), what.root,
+      hashOf(what.bounds)};
+  group.exchange.begin(group.notices, told.notices.data(), nullptr);
+}
+
+void NcclGroups::confirmOldest(Group &group) {
+  Told &told = group.told.front();
+  const int64_t self = group.transport.rank();
+  try {
+    group.exchange.finish();
+  } catch (const DeadlinePassed &late) {
+    throw DeadlinePassed(told.what.text() + ": " + late.what());
+  }
+  const Notice &own = told.notices[self];
+  for (int64_t m = 0; m < group.transport.size(); ++m) {
+    const Notice &other = told.notices[m];
+    if (other == own)
+      continue;
+    Collective theirs = told.what;
+    theirs.kind = static_cast<Collective::Kind>(other.kind);
+    theirs.type = static_cast<ElementType>(other.type);
+    theirs.bounds = {0, other.count};
+    fail("rank ", group.members[self], " gives an ", told.what.text(),
+         " where rank ", group.members[m], " gives an ", theirs.text(),
+         other.count == own.count ? ", of another root or with other parts"
+                                  : "");
+  }
+  group.told.pop_front();
+}
+
+void NcclGroups::settle(CUevent done) {
+  for (const auto &group : groups) {
+    if (!group)
+      continue;
+    auto isWanted = [&](const Told &told) { return told.done == done; };
+    while (std::any_of(group->told.begin(), group->told.end(), isWanted))
+      confirmOldest(*group);
+  }
+}
+
+void NcclGroups::settleAll() {
+  for (const auto &group : groups)
+    while (group && !group->told.empty())
+      confirmOldest(*group);
+}
