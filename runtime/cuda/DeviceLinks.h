@@ -4,9 +4,9 @@
 // on streams. A directed link is one FIFO: the n-th send meets the n-th
 // receive; and so is a group: the n-th collectives of its members are one.
 // Rendezvous is assumed: a send may not complete before its receive has begun,
-// nor a member of a collective before all others have. The control plane (barrier,
-// sums, text) is a Transport beside it. A DeviceLinks belongs to one rank and
-// is used by its thread alone, except for `abort`.
+// nor a member of a collective before all others have. The control plane
+// (barrier, sums, text) is a Transport beside it. A DeviceLinks belongs to one
+// rank and is used by its thread alone, except for `abort`.
 //
 //===----------------------------------------------------------------------===//
 

@@ -79,3 +79,12 @@ void pipewright::runtime::copyToDevice(CUdeviceptr destination,
   PIPEWRIGHT_CUDA(cuMemcpyHtoD(destination, source, bytes));
   PIPEWRIGHT_CUDA(cuStreamSynchronize(nullptr));
 }
+
+void pipewright::runtime::enablePeerAccess(CUcontext own, CUcontext other) {
+  if (own == other)
+    return;
+  const CUresult result = cudaDriver().cuCtxEnablePeerAccess(other, 0);
+  if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED &&
+      result != CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)
+    checkCuda(result, "cuCtxEnablePeerAccess");
+}

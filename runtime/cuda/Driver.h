@@ -28,7 +28,8 @@ extern "C" CUresult CUDAAPI cuEventElapsedTime(float *milliseconds,
   F(cuDeviceGetCount) F(cuDeviceGet) F(cuDeviceGetName)                        \
   F(cuDeviceGetAttribute) F(cuDeviceTotalMem) F(cuDeviceGetPCIBusId)           \
   F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease)                     \
-  F(cuCtxSetCurrent) F(cuCtxGetCurrent) F(cuCtxSynchronize)                    \
+  F(cuCtxSetCurrent) F(cuCtxGetCurrent) F(cuCtxGetDevice)                      \
+  F(cuCtxSynchronize)                                                          \
   F(cuDeviceCanAccessPeer) F(cuCtxEnablePeerAccess)                            \
   F(cuMemGetInfo) F(cuMemAlloc) F(cuMemFree) F(cuMemAllocHost)                 \
   F(cuMemFreeHost) F(cuMemcpyHtoD) F(cuMemcpyDtoH) F(cuMemcpyHtoDAsync)        \
@@ -70,6 +71,10 @@ void checkCuda(CUresult result, const char *call);
 
 /// "out of memory (CUDA_ERROR_OUT_OF_MEMORY)".
 std::string cudaErrorText(CUresult result);
+
+/// Lets the current GPU, of context `own`, reach the other's memory where it
+/// can; else the driver takes copies through the host's memory.
+void enablePeerAccess(CUcontext own, CUcontext other);
 
 /// Copies to the GPU and waits until the bytes are there, for streams too: from
 /// pageable memory the driver's own call may come back before.

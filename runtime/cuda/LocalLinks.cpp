@@ -3,6 +3,7 @@
 #include "runtime/cuda/LocalLinks.h"
 #include "runtime/core/Error.h"
 #include "runtime/cuda/Driver.h"
+#include "runtime/cuda/LocalGroups.h"
 #include "runtime/net/Agreement.h"
 
 #include <algorithm>
@@ -69,6 +70,7 @@ struct LocalWorld::State {
   const int64_t ranks;
   std::vector<Link> links;
   std::atomic<bool> aborted{false};
+  LocalGroupList groups;
 };
 
 LocalWorld::LocalWorld(int64_t ranks)
@@ -80,20 +82,29 @@ namespace {
 class LocalLinks : public DeviceLinks {
 public:
   LocalLinks(LocalWorld::State &world, Transport &control)
-      : world(world), control(control), self(control.rank()) {
+      : world(world), control(control), self(control.rank()),
+        groups(world.groups, control) {
     PIPEWRIGHT_CUDA(cuCtxGetCurrent(&context));
   }
   ~LocalLinks() override;
 
   const char *name() const override { return "cuda-local"; }
   void connect(const std::vector<std::pair<int64_t, int64_t>> &all) override;
+  void connectGroups(const std::vector<std::vector<int64_t>> &all) override {
+    groups.connect(all);
+  }
   void send(int64_t peer, const void *data, int64_t bytes, CUstream_st *stream,
             CUevent_st *done) override;
   void receive(int64_t peer, void *data, int64_t bytes, CUstream_st *stream,
                CUevent_st *done) override;
+  void collect(int64_t group, const Collective &what, void *data,
+               CUstream_st *stream, CUevent_st *done) override {
+    groups.collect(group, what, data, stream, done);
+  }
   std::shared_ptr<const std::atomic<bool>> recorded(CUevent_st *done) override {
     const auto found = given.find(done);
-    return found == given.end() ? nullptr : found->second.half->met;
+    return found == given.end() ? groups.recorded(done)
+                                : found->second.half->met;
   }
   void settle(CUevent_st *done) override;
   void settleAll() override;
@@ -112,7 +123,6 @@ private:
     return end == Sending ? world.link(self, peer) : world.link(peer, self);
   }
   void openEnd(EndState &end);
-  void openPath(const EndState &mine, const EndState &other);
   void warmUp(const std::vector<std::pair<int64_t, int64_t>> &own);
 
   void post(int64_t peer, std::shared_ptr<Half> half);
@@ -126,6 +136,7 @@ private:
   Transport &control;
   const int64_t self;
   CUcontext context = nullptr;
+  LocalGroups groups;
   std::vector<EndState *> ends;
   std::unordered_map<CUevent, Given> given;
   int64_t numberGiven = 0;
@@ -147,17 +158,6 @@ void LocalLinks::openEnd(EndState &end) {
   ends.push_back(&end);
 }
 
-/// Lets copies between two GPUs go straight, where they can. Else the driver
-/// takes them through the host's memory.
-void LocalLinks::openPath(const EndState &mine, const EndState &other) {
-  if (mine.context == other.context)
-    return;
-  const CUresult result = cudaDriver().cuCtxEnablePeerAccess(other.context, 0);
-  if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED &&
-      result != CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)
-    checkCuda(result, "cuCtxEnablePeerAccess");
-}
-
 void LocalLinks::connect(const std::vector<std::pair<int64_t, int64_t>> &all) {
   checkSameLinks(control, all);
   std::vector<std::pair<int64_t, int64_t>> own;
@@ -174,9 +174,9 @@ void LocalLinks::connect(const std::vector<std::pair<int64_t, int64_t>> &all) {
   for (const auto &[from, to] : own) {
     const Link &link = world.link(from, to);
     if (from == self)
-      openPath(link.ends[Sending], link.ends[Receiving]);
+      enablePeerAccess(context, link.ends[Receiving].context);
     if (to == self)
-      openPath(link.ends[Receiving], link.ends[Sending]);
+      enablePeerAccess(context, link.ends[Sending].context);
   }
   control.barrier();
   warmUp(own);
@@ -320,6 +320,7 @@ void LocalLinks::receive(int64_t peer, void *data, int64_t bytes,
 }
 
 void LocalLinks::settle(CUevent_st *done) {
+  groups.settle(done, deadlineSeconds);
   const auto found = given.find(done);
   if (found == given.end())
     return;
@@ -364,6 +365,7 @@ void LocalLinks::settleAll() {
   for (const auto &[stream, done] : ahead)
     PIPEWRIGHT_CUDA(cuStreamWaitEvent(stream, done, 0));
   ahead.clear();
+  groups.settleAll(deadlineSeconds);
 }
 
 void LocalLinks::check() {
@@ -382,11 +384,12 @@ void LocalLinks::abort() {
     std::lock_guard<std::mutex> lock(link.mutex);
     link.changed.notify_all();
   }
+  world.groups.abort();
 }
 
 LocalLinks::~LocalLinks() {
   // The other end of what was not settled must not touch what goes now.
-  if (!given.empty() || std::uncaught_exceptions())
+  if (!given.empty() || !groups.isSettled() || std::uncaught_exceptions())
     abort();
   const Driver &driver = cudaDriver();
   for (const auto &[done, transfer] : given)

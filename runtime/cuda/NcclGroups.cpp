@@ -64,7 +64,6 @@ void NcclGroups::split(
     const std::vector<std::pair<int64_t, std::vector<int64_t>>> &layer,
     double deadline) {
   int color = NCCL_SPLIT_NOCOLOR, key = 0;
-  ncclComm_t none = nullptr;
   ncclComm_t *handle = &none;
   Group *own = nullptr;
   for (size_t i = 0; i < layer.size(); ++i) {
@@ -105,11 +104,12 @@ void NcclGroups::connect(const std::vector<std::vector<int64_t>> &all,
     if (members.size() < 2)
       continue;
     auto isFree = [&](const std::vector<Numbered> &layer) {
-      return std::none_of(layer.begin(), layer.end(), [&](const Numbered &other) {
-        return std::any_of(members.begin(), members.end(), [&](int64_t member) {
-          return isIn(other.second, member);
-        });
-      });
+      return std::none_of(
+          layer.begin(), layer.end(), [&](const Numbered &other) {
+            return std::any_of(
+                members.begin(), members.end(),
+                [&](int64_t member) { return isIn(other.second, member); });
+          });
     };
     auto place = std::find_if(layers.begin(), layers.end(), isFree);
     if (place == layers.end())
@@ -156,8 +156,8 @@ void NcclGroups::runFirst(Group &group, const NcclWarmUp &space, size_t place,
            space.stream(place), deadline);
   }
   calls.waitUntilExchanged(*group.communicator, space.stream(place), deadline);
-  PIPEWRIGHT_CUDA(cuMemcpyDtoH(values.data(), space.at(place),
-                               members * sizeof(float)));
+  PIPEWRIGHT_CUDA(
+      cuMemcpyDtoH(values.data(), space.at(place), members * sizeof(float)));
   // Each was added up twice over all members.
   for (const float value : values)
     if (value != static_cast<float>(members * members))
@@ -226,7 +226,7 @@ void NcclGroups::launch(const Group &group, const Collective &what, void *data,
   calls.call(*group.communicator,
              [&] { return enqueue(group, what, data, stream); });
   // As for transfers: before that, an event would be recorded in front of it.
-  calls.waitUntilReady(*group.communicator, "launch of an " + what.text(),
+  calls.waitUntilReady(*group.communicator, "launch of the " + what.text(),
                        deadline);
 }
 
@@ -255,8 +255,8 @@ static int64_t hashOf(const std::vector<int64_t> &numbers) {
 
 void NcclGroups::tell(Group &group, const Collective &what, CUevent done) {
   const int64_t members = group.transport.size();
-  Told &told = group.told.emplace_back(
-      Told{done, what, std::vector<Notice>(members)});
+  Told &told =
+      group.told.emplace_back(Told{done, what, std::vector<Notice>(members)});
   told.notices[group.transport.rank()] = {
       what.kind, static_cast<int64_t>(what.type), what.count(), what.root,
       hashOf(what.bounds)};
@@ -280,10 +280,8 @@ void NcclGroups::confirmOldest(Group &group) {
     theirs.kind = static_cast<Collective::Kind>(other.kind);
     theirs.type = static_cast<ElementType>(other.type);
     theirs.bounds = {0, other.count};
-    fail("rank ", group.members[self], " gives an ", told.what.text(),
-         " where rank ", group.members[m], " gives an ", theirs.text(),
-         other.count == own.count ? ", of another root or with other parts"
-                                  : "");
+    fail(differenceText(group.members[self], told.what, group.members[m],
+                        theirs));
   }
   group.told.pop_front();
 }

@@ -79,6 +79,8 @@ private:
   Transport &control;
   NcclCalls &calls;
   NcclCommunicator *whole = nullptr;
+  /// What a split fills in where this rank is in no group of it.
+  ncclComm_t none = nullptr;
   /// By number; null: this rank is no member.
   std::vector<std::unique_ptr<Group>> groups;
 };

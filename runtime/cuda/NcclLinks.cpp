@@ -120,8 +120,8 @@ void NcclLinks::makeCommunicators() {
       return nccl().ncclCommInitRankConfig(&link.communicator->handle, 2,
                                            link.id, role, &config);
     });
-    calls.waitUntilReady(*link.communicator, "the other end of its communicator",
-                         deadlineSeconds);
+    calls.waitUntilReady(*link.communicator,
+                         "the other end of its communicator", deadlineSeconds);
   }
 }
 
@@ -179,7 +179,8 @@ void NcclLinks::connect(const std::vector<std::pair<int64_t, int64_t>> &all) {
     if (from == to)
       fail("rank ", from, " has a link to itself, which NCCL does not have");
     if (from == self || to == self)
-      links.push_back({from, to,
+      links.push_back({from,
+                       to,
                        &calls.add("link " + std::to_string(from) + " -> " +
                                       std::to_string(to),
                                   from == self ? to : from),

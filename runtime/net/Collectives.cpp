@@ -38,6 +38,17 @@ std::string Collective::text() const {
          (type == ElementType::BF16 ? " bf16" : " f32") + " numbers";
 }
 
+std::string pipewright::runtime::differenceText(int64_t rank,
+                                                const Collective &what,
+                                                int64_t other,
+                                                const Collective &theirs) {
+  return "rank " + std::to_string(rank) + " gives the " + what.text() +
+         " where rank " + std::to_string(other) + " gives the " +
+         theirs.text() +
+         (what.text() == theirs.text() ? " of another root or other parts"
+                                       : "");
+}
+
 std::vector<int64_t> pipewright::runtime::evenBounds(int64_t count,
                                                      int64_t members) {
   const int64_t part = (count + members - 1) / members;
@@ -67,13 +78,13 @@ void pipewright::runtime::checkCollective(const Collective &collective,
       !std::is_sorted(bounds.begin(), bounds.end()))
     fail("the parts of a collective do not lie one behind the other from 0 on");
   if (collective.members() != members)
-    fail("an ", collective.text(), " has parts for ", collective.members(),
+    fail("the ", collective.text(), " has parts for ", collective.members(),
          " members, but its group has ", members);
   if (collective.type != ElementType::F32 &&
       collective.type != ElementType::BF16)
     fail("a collective is of f32 or bf16 numbers, not of others");
   if (collective.root < 0 || collective.root >= members)
-    fail("a ", collective.text(), " has member ", collective.root,
+    fail("the ", collective.text(), " has member ", collective.root,
          " as its root, but its group has ", members);
 }
 

@@ -77,6 +77,10 @@ int64_t scratchBytes(const Collective &collective, int64_t member);
 /// Throws an Error where a collective is none of a group of so many members.
 void checkCollective(const Collective &collective, int64_t members);
 
+/// What ranks hear that give different collectives where one is meant.
+std::string differenceText(int64_t rank, const Collective &what, int64_t other,
+                           const Collective &theirs);
+
 /// Adds a member's part of its own range and the parts that it has got from
 /// the others, which lie in `scratch` one after the other in the order of the
 /// members; the sum goes where the own part is.

@@ -73,6 +73,22 @@ std::vector<int64_t> Bench::get(const void *data, int64_t count) {
   return values;
 }
 
+void *Bench::putBytes(std::string bytes) {
+  memory.emplace_back(device, std::max<int64_t>(bytes.size(), 8), "test");
+  const CUdeviceptr address = memory.back().address();
+  if (!bytes.empty())
+    PIPEWRIGHT_CUDA(cuMemcpyHtoD(address, bytes.data(), bytes.size()));
+  return reinterpret_cast<void *>(address);
+}
+
+std::string Bench::getBytes(const void *data, int64_t count) {
+  std::string bytes(count, '\0');
+  if (count)
+    PIPEWRIGHT_CUDA(
+        cuMemcpyDtoH(bytes.data(), reinterpret_cast<CUdeviceptr>(data), count));
+  return bytes;
+}
+
 CUevent Bench::event() {
   CUevent event = nullptr;
   PIPEWRIGHT_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));

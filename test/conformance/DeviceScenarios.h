@@ -33,6 +33,8 @@ public:
   /// Memory of the GPU with these values in it; it stays until the end.
   void *put(const std::vector<int64_t> &values);
   std::vector<int64_t> get(const void *data, int64_t count);
+  void *putBytes(std::string bytes);
+  std::string getBytes(const void *data, int64_t count);
 
   CUevent event();
   CUstream compute() { return computing; }
@@ -65,6 +67,9 @@ struct DeviceScenario {
 };
 
 const std::vector<DeviceScenario> &deviceScenarios();
+
+/// Those of groups and collectives; each needs four ranks or eight.
+const std::vector<DeviceScenario> &deviceCollectiveScenarios();
 
 /// Both directions between all pairs of ranks.
 std::vector<std::pair<int64_t, int64_t>> allLinks(int64_t ranks);

@@ -54,6 +54,12 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(deviceScenarios())),
     caseOf);
 
+INSTANTIATE_TEST_SUITE_P(
+    Collectives, LocalConformance,
+    ::testing::Combine(::testing::Values(Shape(4, 1), Shape(8, 4)),
+                       ::testing::ValuesIn(deviceCollectiveScenarios())),
+    caseOf);
+
 TEST(LocalLinks, AbortWakesWhoWaits) {
   const auto start = std::chrono::steady_clock::now();
   const auto errors = run(3, 1, [](Bench &b) {
@@ -81,6 +87,22 @@ TEST(LocalLinks, ARankThatFailsTakesTheOthersDown) {
   });
   EXPECT_EQ(errors[1], "it broke");
   for (const int rank : {0, 2})
+    EXPECT_EQ(errors[rank], "stopped because another rank failed");
+}
+
+TEST(LocalLinks, AMemberThatFailsTakesTheOthersDown) {
+  const auto errors = run(4, 1, [](Bench &b) {
+    b.links.connectGroups({{0, 1, 2, 3}});
+    if (b.rank() == 1)
+      fail("it broke");
+    const Collective what = {Collective::AllReduce, ElementType::F32,
+                             evenBounds(16, 4)};
+    b.links.collect(0, what, b.putBytes(std::string(64, '\0')), b.compute(),
+                    b.event());
+    b.links.settleAll();
+  });
+  EXPECT_EQ(errors[1], "it broke");
+  for (const int rank : {0, 2, 3})
     EXPECT_EQ(errors[rank], "stopped because another rank failed");
 }
 

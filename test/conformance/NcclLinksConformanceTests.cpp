@@ -26,7 +26,7 @@ using namespace pipewright::runtime;
 
 static std::vector<std::string> run(int64_t ranks,
                                     const std::function<void(Bench &)> &body) {
-  return runDeviceRanks(ranks, 4, createNcclLinks, body);
+  return runDeviceRanks(ranks, 8, createNcclLinks, body);
 }
 
 class NcclConformance
@@ -41,6 +41,15 @@ INSTANTIATE_TEST_SUITE_P(
     All, NcclConformance,
     ::testing::Combine(::testing::Values(2, 4),
                        ::testing::ValuesIn(deviceScenarios())),
+    [](const auto &info) {
+      return std::string(std::get<1>(info.param).name) +
+             std::to_string(std::get<0>(info.param));
+    });
+
+INSTANTIATE_TEST_SUITE_P(
+    Collectives, NcclConformance,
+    ::testing::Combine(::testing::Values(4, 8),
+                       ::testing::ValuesIn(deviceCollectiveScenarios())),
     [](const auto &info) {
       return std::string(std::get<1>(info.param).name) +
              std::to_string(std::get<0>(info.param));
@@ -181,6 +190,17 @@ TEST(NcclProcesses, ARankThatDiesIsAnErrorOnTheOthers) {
         << outputs[rank];
 }
 
+TEST(NcclProcesses, AMemberThatDiesIsAnErrorOnTheOthers) {
+  // Behind the first exchanges of 6 links and 2 groups.
+  const auto outputs =
+      runProcesses(4, "everyKind", "PIPEWRIGHT_DOUBLE_NCCL_EXIT=1:20");
+  EXPECT_EQ(outputs[1], "");
+  for (const int rank : {0, 2, 3})
+    EXPECT_TRUE(outputs[rank].find("has lost rank 1") != std::string::npos ||
+                outputs[rank].find("ncclRemoteError") != std::string::npos)
+        << outputs[rank];
+}
+
 TEST(NcclProcesses, AnAsynchronousErrorNamesRankAndLink) {
   const auto outputs =
       runProcesses(2, "manySteps", "PIPEWRIGHT_DOUBLE_NCCL_ERROR=1:9");
@@ -216,11 +236,13 @@ static int runScenario(const std::string &name) {
     if (name == "impatient")
       links->setDeadline(0.3);
     links->connect(allLinks(control->size()));
-    for (const DeviceScenario &scenario : deviceScenarios())
-      if (name == scenario.name) {
-        Bench bench(*control, *links, *device);
-        scenario.run(bench);
-      }
+    for (const auto *scenarios :
+         {&deviceScenarios(), &deviceCollectiveScenarios()})
+      for (const DeviceScenario &scenario : *scenarios)
+        if (name == scenario.name) {
+          Bench bench(*control, *links, *device);
+          scenario.run(bench);
+        }
     control->barrier();
     links.reset();
   } catch (const std::exception &error) {
@@ -239,7 +261,7 @@ static int runScenario(const std::string &name) {
 }
 
 int main(int argc, char **argv) {
-  setenv("PIPEWRIGHT_DOUBLE_GPUS", "4", 1);
+  setenv("PIPEWRIGHT_DOUBLE_GPUS", "8", 1);
   setenv("PIPEWRIGHT_DOUBLE_RACES", "1", 1);
   if (argc == 3 && !std::strcmp(argv[1], "--scenario"))
     return runScenario(argv[2]);

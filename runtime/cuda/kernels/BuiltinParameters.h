@@ -18,6 +18,13 @@ struct ValueChunk {
   uint32_t at[words];
 };
 
+/// Where members of a collective have the same part of their ranges.
+struct MemberRanges {
+  static constexpr int most = 16;
+  uint64_t at[most];
+  int32_t count;
+};
+
 /// One dropout of one micro-batch. The kernel adds seed and step.
 struct DropoutParameters {
   uint32_t id;

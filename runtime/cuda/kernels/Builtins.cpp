@@ -25,9 +25,14 @@ static const std::vector<DeviceImage> &imagesOf(BuiltinImage image) {
   return image == BuiltinImage::Attention ? attention : general;
 }
 
+CUfunction pipewright::runtime::findBuiltin(Device &device,
+                                            const BuiltinKernel &kernel) {
+  return device.find(imagesOf(kernel.image), kernel.entry.c_str());
+}
+
 void pipewright::runtime::prepareBuiltin(DeviceRank &rank,
                                          const BuiltinKernel &kernel) {
-  rank.gpu().find(imagesOf(kernel.image), kernel.entry.c_str());
+  findBuiltin(rank.gpu(), kernel);
 }
 
 void pipewright::runtime::launchBuiltin(DeviceRank &rank,
@@ -38,8 +43,7 @@ void pipewright::runtime::launchBuiltin(DeviceRank &rank,
     fail("kernel ", kernel.entry, " would need ", blocks,
          " blocks, more than a GPU can launch; use smaller micro-batches");
   const MeasuredCall measured(rank, [&] { return CallCost{kernel.entry}; });
-  const CUfunction function =
-      rank.gpu().find(imagesOf(kernel.image), kernel.entry.c_str());
+  const CUfunction function = findBuiltin(rank.gpu(), kernel);
   PIPEWRIGHT_CUDA(cuLaunchKernel(function, static_cast<unsigned>(blocks), 1, 1,
                                  static_cast<unsigned>(threads), 1, 1, 0,
                                  rank.computeStream(), parameters, nullptr));

@@ -8,6 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_BUILTINS_H
 #define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_BUILTINS_H
 
+#include "runtime/cuda/Device.h"
 #include "runtime/cuda/DeviceRank.h"
 
 #include <string>
@@ -25,6 +26,9 @@ struct BuiltinKernel {
       : entry(std::move(entry)), image(image) {}
   BuiltinKernel(const char *entry) : entry(entry) {}
 };
+
+/// Loads the kernel's image, if that has not been done.
+CUfunction findBuiltin(Device &device, const BuiltinKernel &kernel);
 
 /// Called in setUp: loads the kernel's image, so that no step has to.
 void prepareBuiltin(DeviceRank &rank, const BuiltinKernel &kernel);

@@ -5,6 +5,7 @@
 #include "runtime/cuda/kernels/BuiltinParameters.h"
 #include "runtime/cuda/kernels/builtin/Prelude.cuh"
 
+using pipewright::runtime::MemberRanges;
 using pipewright::runtime::ValueChunk;
 
 /// Writes `bytes` of the chunk, byte by byte: tables are small.
@@ -76,4 +77,28 @@ extern "C" __global__ void add_channels_bf16(const Bf16 *bias, Bf16 *y,
                                              int64_t elements, int32_t channels,
                                              int32_t pixels) {
   addChannels(bias, y, elements, channels, pixels);
+}
+
+/// to = the sum of all members' numbers, in the order of the members; `to` may
+/// be one of them.
+template <class T>
+__device__ void sumMembers(const MemberRanges &from, T *to, int64_t elements) {
+  const int64_t i = globalIndex();
+  if (i >= elements)
+    return;
+  float sum = toFloat(reinterpret_cast<const T *>(from.at[0])[i]);
+  for (int32_t m = 1; m < from.count; ++m)
+    sum += toFloat(reinterpret_cast<const T *>(from.at[m])[i]);
+  to[i] = fromFloat<T>(sum);
+}
+
+extern "C" __global__ void
+sum_members_f32(const __grid_constant__ MemberRanges from, float *to,
+                int64_t elements) {
+  sumMembers(from, to, elements);
+}
+extern "C" __global__ void
+sum_members_bf16(const __grid_constant__ MemberRanges from, Bf16 *to,
+                 int64_t elements) {
+  sumMembers(from, to, elements);
 }
