@@ -9,7 +9,6 @@
 #include "codegen/host/EmitHost.h"
 #include "codegen/host/Identifiers.h"
 #include "codegen/host/Passes.h"
-#include "codegen/package/BuildProgram.h"
 #include "codegen/package/Package.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
@@ -67,10 +66,8 @@ namespace {
 
 class Compilation {
 public:
-  /// A trial says nothing, not even what is wrong.
-  explicit Compilation(const CompileOptions &options, bool isTrial = false)
-      : options(options), isTrial(isTrial) {
-    context.getDiagEngine().registerHandler([isTrial](Diagnostic &diagnostic) {
+  explicit Compilation(const CompileOptions &given) : options(given) {
+    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
       return isTrial ? success() : printDiagnostic(diagnostic);
     });
     context.loadDialect<nn::NNDialect, pipe::PipeDialect, func::FuncDialect,
@@ -81,6 +78,9 @@ public:
   /// optimizers included.
   LogicalResult runTo(Level level);
 
+  /// As they were given, with the number of stages decided behind the import
+  /// level.
+  const CompileOptions &decided() const { return options; }
   ModuleOp module() { return *model.module; }
   const nn::WeightStore &weights() const { return model.weights; }
   std::string modelName() const {
@@ -90,6 +90,8 @@ public:
 private:
   LogicalResult import();
   void setAttributes();
+  void decideStages();
+  LogicalResult runFromImport(Level level);
   template <class Build>
   LogicalResult run(Build build) {
     PassManager pm(&context);
@@ -97,8 +99,9 @@ private:
     return pm.run(module());
   }
 
-  const CompileOptions &options;
-  bool isTrial;
+  CompileOptions options;
+  /// A trial says nothing, not even what is wrong.
+  bool isTrial = false;
   MLIRContext context;
   frontend::ImportedModel model;
 };
@@ -111,8 +114,7 @@ LogicalResult Compilation::import() {
     return failure();
   model = std::move(*imported);
   for (const std::string &warning : model.warnings)
-    if (!isTrial)
-      llvm::errs() << "warning: " << warning << "\n";
+    llvm::errs() << "warning: " << warning << "\n";
   setAttributes();
   return success();
 }
@@ -156,7 +158,6 @@ void Compilation::setAttributes() {
 }
 
 LogicalResult Compilation::runTo(Level level) {
-  auto reached = [&](Level here) { return level == here; };
   if (failed(import()) || failed(run([&](OpPassManager &pm) {
         ImportPipelineOptions import;
         import.noDropout = options.noDropout;
@@ -168,8 +169,61 @@ LogicalResult Compilation::runTo(Level level) {
         buildImportPipeline(pm, import);
       })))
     return failure();
-  if (reached(Level::Import))
+  if (level == Level::Import)
     return success();
+  decideStages();
+  return runFromImport(level);
+}
+
+/// The step time of a scheduled module by the estimates that schedules are
+/// planned with. They are the same on every machine, so what is decided by them
+/// is too.
+static std::optional<double> estimateStep(ModuleOp module) {
+  FailureOr<pipe::Stages> stages = pipe::Stages::read(module);
+  if (failed(stages))
+    return std::nullopt;
+  FailureOr<schedules::Schedule> order =
+      pipe::readSchedule(module, *stages, pipe::StepMode::train);
+  if (failed(order))
+    return std::nullopt;
+  pipe::completeSchedule(*order);
+  llvm::Expected<schedules::Simulation> simulation =
+      schedules::simulate(*order, stages->costs(pipe::StepMode::train),
+                          stages->edges(pipe::StepMode::train));
+  if (simulation)
+    return simulation->globalStepTime;
+  llvm::consumeError(simulation.takeError());
+  return std::nullopt;
+}
+
+/// Of several numbers of stages to choose from, the one with the shortest
+/// estimated step. All are tried on what was imported once.
+void Compilation::decideStages() {
+  double shortest = std::numeric_limits<double>::infinity();
+  int64_t best = options.stages;
+  for (int64_t stages : options.stageChoices) {
+    OwningOpRef<ModuleOp> imported = module().clone();
+    std::swap(model.module, imported);
+    options.stages = stages;
+    isTrial = true;
+    // A number of stages that is not possible is no candidate.
+    std::optional<double> step;
+    if (succeeded(runFromImport(Level::Scheduled)))
+      step = estimateStep(module());
+    isTrial = false;
+    std::swap(model.module, imported);
+    if (!step || *step >= shortest)
+      continue;
+    shortest = *step;
+    best = stages;
+  }
+  options.stageChoices.clear();
+  options.stages = best;
+  options.given["stages"] = best;
+}
+
+LogicalResult Compilation::runFromImport(Level level) {
+  auto reached = [&](Level here) { return level == here; };
   const schedules::PolicyChoice &policy = options.policy;
   int64_t updates = policy->updates(
       policy.with({options.ranks, options.stages, options.microBatches}));
@@ -264,56 +318,13 @@ static int emitLevel(Compilation &compilation, const CompileOptions &options) {
   });
 }
 
-static FailureOr<codegen::Plan> makePlan(Compilation &compilation,
-                                         const CompileOptions &options) {
+static FailureOr<codegen::Plan> makePlan(Compilation &compilation) {
+  const CompileOptions &options = compilation.decided();
   auto plan = codegen::Plan::of(compilation.module(), compilation.modelName(),
                                 *options.target, options.precision);
   if (succeeded(plan))
     plan->options = options.given;
   return plan;
-}
-
-/// The step time of a scheduled module by the estimates that schedules are
-/// planned with. They are the same on every machine, so what is decided by them
-/// is too.
-static std::optional<double> estimateStep(ModuleOp module) {
-  FailureOr<pipe::Stages> stages = pipe::Stages::read(module);
-  if (failed(stages))
-    return std::nullopt;
-  FailureOr<schedules::Schedule> order =
-      pipe::readSchedule(module, *stages, pipe::StepMode::train);
-  if (failed(order))
-    return std::nullopt;
-  pipe::completeSchedule(*order);
-  llvm::Expected<schedules::Simulation> simulation =
-      schedules::simulate(*order, stages->costs(pipe::StepMode::train),
-                          stages->edges(pipe::StepMode::train));
-  if (simulation)
-    return simulation->globalStepTime;
-  llvm::consumeError(simulation.takeError());
-  return std::nullopt;
-}
-
-/// The options with their number of stages decided: of several to choose from,
-/// the one with the shortest estimated step.
-static CompileOptions decideStages(CompileOptions options) {
-  double shortest = std::numeric_limits<double>::infinity();
-  for (int64_t stages : options.stageChoices) {
-    CompileOptions trial = options;
-    trial.stages = stages;
-    Compilation compilation(trial, /*isTrial=*/true);
-    // A number of stages that is not possible is no candidate.
-    if (failed(compilation.runTo(Level::Scheduled)))
-      continue;
-    std::optional<double> step = estimateStep(compilation.module());
-    if (!step || *step >= shortest)
-      continue;
-    shortest = *step;
-    options.stages = stages;
-  }
-  options.stageChoices.clear();
-  options.given["stages"] = options.stages;
-  return options;
 }
 
 static int emit(const CompileOptions &options) {
@@ -325,7 +336,7 @@ static int emit(const CompileOptions &options) {
 
 int compileModel(const CompileOptions &given, bool isTemporary) {
   if (given.level != Level::Program)
-    return emit(decideStages(given));
+    return emit(given);
   auto begin = std::chrono::steady_clock::now();
   if (given.output.empty())
     return fail("expects a folder for the program (-o OUT)");
@@ -338,14 +349,13 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
       given.force ? codegen::InTheWay::Rename : codegen::InTheWay::Refuse);
   if (!folder)
     return fail(llvm::toString(folder.takeError()));
-  const CompileOptions options = decideStages(given);
-  Compilation compilation(options);
+  Compilation compilation(given);
   if (failed(compilation.runTo(Level::Program)))
     return 1;
-  auto plan = makePlan(compilation, options);
+  auto plan = makePlan(compilation);
   if (failed(plan) ||
       failed(codegen::writePackage(compilation.module(), compilation.weights(),
-                                   *plan, *folder, options.build)))
+                                   *plan, *folder, given.build)))
     return 1;
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   llvm::outs() << "compiled " << plan->model << ": "
@@ -364,13 +374,13 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
                  << codegen::formatSeconds(plan->predictedStepSeconds) << "\n";
   // A command may not begin with a dash.
   std::string output =
-      (StringRef(options.output).starts_with("-") ? "./" : "") + options.output;
+      (StringRef(given.output).starts_with("-") ? "./" : "") + given.output;
   if (!isTemporary)
     llvm::outs() << "wrote " << output << " in "
                  << codegen::formatSeconds(time.count())
-                 << (options.build ? "; run " + output + "/train --help"
-                                   : "; build it with cmake -S " + output +
-                                         "/src -B BUILD")
+                 << (given.build ? "; run " + output + "/train --help"
+                                 : "; build it with cmake -S " + output +
+                                       "/src -B BUILD")
                  << "\n";
   llvm::outs().flush();
   return 0;
@@ -380,16 +390,15 @@ int planModel(const CompileOptions &given, bool asJson,
               const DrawOptions &drawings) {
   if (given.level != Level::Program)
     return fail("--emit goes with compile, not with plan");
-  const CompileOptions options = decideStages(given);
-  Compilation compilation(options);
+  Compilation compilation(given);
   if (failed(compilation.runTo(Level::Program)))
     return 1;
-  auto plan = makePlan(compilation, options);
+  auto plan = makePlan(compilation);
   if (failed(plan))
     return 1;
   if (llvm::Error error = writeDrawings(plan->picture(), drawings))
     return fail(llvm::toString(std::move(error)));
-  return print(options.output, [&](llvm::raw_ostream &os) {
+  return print(given.output, [&](llvm::raw_ostream &os) {
     if (asJson)
       os << llvm::formatv("{0:2}", plan->toJson()) << "\n";
     else
@@ -445,11 +454,10 @@ int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
                    << " is left out: " << candidate.options.takeError() << "\n";
       continue;
     }
-    const CompileOptions options = decideStages(*candidate.options);
-    Compilation compilation(options);
+    Compilation compilation(*candidate.options);
     FailureOr<codegen::Plan> plan = failure();
     if (succeeded(compilation.runTo(Level::Program)))
-      plan = makePlan(compilation, options);
+      plan = makePlan(compilation);
     if (succeeded(plan))
       plans.emplace_back(candidate.schedule, std::move(*plan));
     else
