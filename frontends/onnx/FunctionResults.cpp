@@ -7,7 +7,7 @@
 
 #include "frontends/onnx/FunctionResults.h"
 
-#include "frontends/onnx/LossBuilder.h"
+#include "frontends/common/LossBuilder.h"
 
 using namespace mlir;
 

@@ -12,8 +12,8 @@
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/nn/WeightStore.h"
+#include "frontends/common/RolePatterns.h"
 #include "frontends/onnx/ExporterMetadata.h"
-#include "frontends/onnx/RolePatterns.h"
 #include "frontends/onnx/TensorReader.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -140,4 +140,21 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
                        std::move(graph.warnings)};
 }
 
+namespace {
+
+struct OnnxFrontend final : Frontend {
+  bool reads(StringRef) const override { return true; }
+  FailureOr<ImportedModel> import(const ImportOptions &options,
+                                  MLIRContext &context) const override {
+    return importOnnx(options, context);
+  }
+};
+
+} // namespace
+
+const Frontend &onnxFrontend() {
+  static const OnnxFrontend frontend;
+  return frontend;
+}
+
 } // namespace pipewright::frontend

@@ -1,67 +1,23 @@
 //===- Importer.h - ONNX model to nn dialect -------------------*- C++ -*-===//
 //
-// The one entry point of the ONNX frontend. No ONNX type is visible here: the
-// rest of the compiler sees a module, bytes of weights and warnings.
+// The one entry point of the ONNX frontend. No ONNX type is visible here.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_FRONTENDS_ONNX_IMPORTER_H
 #define PIPEWRIGHT_FRONTENDS_ONNX_IMPORTER_H
 
-#include "dialects/nn/WeightStore.h"
-#include "frontends/onnx/RolePatterns.h"
-
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/OwningOpRef.h"
-#include "llvm/ADT/StringMap.h"
-
-#include <optional>
-#include <string>
-#include <vector>
+#include "frontends/common/Frontend.h"
 
 namespace pipewright::frontend {
-
-/// Divided by the n values of a channel, as ONNX defines it, or by n - 1, as
-/// PyTorch and other frameworks do.
-enum class RunningVariance { Population, Sample };
-
-struct ImportOptions {
-  /// A binary model, or ONNX text when the name ends in .onnxtext or .onnxtxt.
-  std::string modelPath;
-  /// Sizes of symbolic dimensions; `INPUT:INDEX` names one without a name.
-  llvm::StringMap<int64_t> dims;
-  /// Size of dimension 0 of every input; unset: what the model says.
-  std::optional<int64_t> microBatchSize;
-  /// "", "softmax-cross-entropy" or "mse". With "" the model's own scalar
-  /// output is the loss.
-  std::string loss;
-  /// The output that the loss is computed from; "": the first float output.
-  std::string lossOutput;
-  /// Name of the input that `loss` adds.
-  std::string targetInput = "targets";
-  /// Which weights train, against what the model says; the last one wins.
-  std::vector<RoleRule> roleRules;
-  /// Which variance of a batch the running variance of a batch normalization
-  /// takes; unset: the sample's where PyTorch wrote the file.
-  std::optional<RunningVariance> runningVariance;
-  /// Off: import the forward graph of a model that has no loss.
-  bool requireLoss = true;
-};
-
-/// `module @<graph>` with nn.weight symbols and `func.func @model`; with a
-/// loss, the function's first result is the scalar loss. Argument and result
-/// names are in their `nn.name` attributes.
-struct ImportedModel {
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  nn::WeightStore weights;
-  /// What the user should know about training this model; not errors.
-  std::vector<std::string> warnings;
-};
 
 /// Imports a model. Mistakes in the model or the options are reported as one
 /// error through the context's diagnostic engine.
 llvm::FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
                                           mlir::MLIRContext &context);
+
+/// Takes every file for ONNX: the last one to be asked.
+const Frontend &onnxFrontend();
 
 } // namespace pipewright::frontend
 

@@ -9,9 +9,9 @@
 #ifndef PIPEWRIGHT_FRONTENDS_ONNX_NODECONTEXT_H
 #define PIPEWRIGHT_FRONTENDS_ONNX_NODECONTEXT_H
 
+#include "frontends/common/TensorBuilder.h"
 #include "frontends/onnx/GraphImporter.h"
 #include "frontends/onnx/OpRegistry.h"
-#include "frontends/onnx/TensorBuilder.h"
 
 namespace pipewright::frontend {
 

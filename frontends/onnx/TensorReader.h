@@ -9,7 +9,7 @@
 #ifndef PIPEWRIGHT_FRONTENDS_ONNX_TENSORREADER_H
 #define PIPEWRIGHT_FRONTENDS_ONNX_TENSORREADER_H
 
-#include "frontends/onnx/ConstantTensor.h"
+#include "frontends/common/ConstantTensor.h"
 #include "frontends/onnx/ModelFile.h"
 
 #include "llvm/ADT/StringMap.h"

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/nn/NNOps.h"
-#include "frontends/onnx/Importer.h"
+#include "frontends/Frontends.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
   }
 
   mlir::MLIRContext context;
-  auto imported = pipewright::frontend::importOnnx(options, context);
+  auto imported = pipewright::frontend::importModel(options, context);
   if (failed(imported))
     return 1;
   for (const std::string &warning : imported->warnings)

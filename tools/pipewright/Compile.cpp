@@ -12,6 +12,7 @@
 #include "codegen/package/Package.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
+#include "frontends/Frontends.h"
 #include "passes/pipelines/Pipelines.h"
 #include "passes/step/StepOrder.h"
 #include "passes/step/TaskTimes.h"
@@ -109,7 +110,7 @@ private:
 } // namespace
 
 LogicalResult Compilation::import() {
-  auto imported = frontend::importOnnx(options.import, context);
+  auto imported = frontend::importModel(options.import, context);
   if (failed(imported))
     return failure();
   model = std::move(*imported);

@@ -9,7 +9,7 @@
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_OPTIONS_H
 
 #include "codegen/target/Target.h"
-#include "frontends/onnx/Importer.h"
+#include "frontends/common/Frontend.h"
 #include "passes/planning/CostModel.h"
 #include "passes/schedules/Policy.h"
 #include "passes/schedules/files/ChromeTrace.h"

@@ -7,7 +7,7 @@
 #ifndef PIPEWRIGHT_FRONTENDS_ONNX_OPS_BROADCASTING_H
 #define PIPEWRIGHT_FRONTENDS_ONNX_OPS_BROADCASTING_H
 
-#include "frontends/onnx/ConstantTensor.h"
+#include "frontends/common/ConstantTensor.h"
 
 #include <optional>
 

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/common/RolePatterns.h"
 #include "frontends/onnx/BufferTables.h"
 #include "frontends/onnx/ExporterMetadata.h"
 #include "frontends/onnx/MergedWeights.h"
-#include "frontends/onnx/RolePatterns.h"
 
 #include "gtest/gtest.h"
 

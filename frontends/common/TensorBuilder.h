@@ -2,16 +2,16 @@
 //
 // Builds nn ops from a model that may be wrong: result types are inferred and
 // each op is verified before it enters the module, and what its verifier says
-// becomes an error about the ONNX node instead of an abort. A null operand
+// becomes an error about the model's node instead of an abort. A null operand
 // gives a null result without a second message, so calls can be chained.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_FRONTENDS_ONNX_TENSORBUILDER_H
-#define PIPEWRIGHT_FRONTENDS_ONNX_TENSORBUILDER_H
+#ifndef PIPEWRIGHT_FRONTENDS_COMMON_TENSORBUILDER_H
+#define PIPEWRIGHT_FRONTENDS_COMMON_TENSORBUILDER_H
 
 #include "dialects/nn/NNOps.h"
-#include "frontends/onnx/ConstantTensor.h"
+#include "frontends/common/ConstantTensor.h"
 
 #include <functional>
 
@@ -90,4 +90,4 @@ private:
 
 } // namespace pipewright::frontend
 
-#endif // PIPEWRIGHT_FRONTENDS_ONNX_TENSORBUILDER_H
+#endif // PIPEWRIGHT_FRONTENDS_COMMON_TENSORBUILDER_H

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/onnx/TensorBuilder.h"
+#include "frontends/common/TensorBuilder.h"
 
 #include "dialects/nn/NNLimits.h"
 

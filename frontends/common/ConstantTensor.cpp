@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/onnx/ConstantTensor.h"
+#include "frontends/common/ConstantTensor.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"

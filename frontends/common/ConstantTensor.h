@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_FRONTENDS_ONNX_CONSTANTTENSOR_H
-#define PIPEWRIGHT_FRONTENDS_ONNX_CONSTANTTENSOR_H
+#ifndef PIPEWRIGHT_FRONTENDS_COMMON_CONSTANTTENSOR_H
+#define PIPEWRIGHT_FRONTENDS_COMMON_CONSTANTTENSOR_H
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -102,4 +102,4 @@ CausalPattern matchCausal(const ConstantTensor &tensor);
 
 } // namespace pipewright::frontend
 
-#endif // PIPEWRIGHT_FRONTENDS_ONNX_CONSTANTTENSOR_H
+#endif // PIPEWRIGHT_FRONTENDS_COMMON_CONSTANTTENSOR_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_FRONTENDS_ONNX_ROLEPATTERNS_H
-#define PIPEWRIGHT_FRONTENDS_ONNX_ROLEPATTERNS_H
+#ifndef PIPEWRIGHT_FRONTENDS_COMMON_ROLEPATTERNS_H
+#define PIPEWRIGHT_FRONTENDS_COMMON_ROLEPATTERNS_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
@@ -60,4 +60,4 @@ std::vector<std::string> nearNames(llvm::StringRef pattern,
 
 } // namespace pipewright::frontend
 
-#endif // PIPEWRIGHT_FRONTENDS_ONNX_ROLEPATTERNS_H
+#endif // PIPEWRIGHT_FRONTENDS_COMMON_ROLEPATTERNS_H

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/onnx/LossBuilder.h"
+#include "frontends/common/LossBuilder.h"
 
 using namespace mlir;
 

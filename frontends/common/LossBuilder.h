@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_FRONTENDS_ONNX_LOSSBUILDER_H
-#define PIPEWRIGHT_FRONTENDS_ONNX_LOSSBUILDER_H
+#ifndef PIPEWRIGHT_FRONTENDS_COMMON_LOSSBUILDER_H
+#define PIPEWRIGHT_FRONTENDS_COMMON_LOSSBUILDER_H
 
-#include "frontends/onnx/TensorBuilder.h"
+#include "frontends/common/TensorBuilder.h"
 
 namespace pipewright::frontend {
 
@@ -25,4 +25,4 @@ mlir::Value buildMeanSquaredError(TensorBuilder &b, mlir::Value prediction,
 
 } // namespace pipewright::frontend
 
-#endif // PIPEWRIGHT_FRONTENDS_ONNX_LOSSBUILDER_H
+#endif // PIPEWRIGHT_FRONTENDS_COMMON_LOSSBUILDER_H

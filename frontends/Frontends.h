@@ -1,0 +1,21 @@
+//===- Frontends.h - The list of frontends ----------------------*- C++ -*-===//
+//
+// The one way into the compiler. A new frontend is one folder and one line in
+// Frontends.def.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_FRONTENDS_FRONTENDS_H
+#define PIPEWRIGHT_FRONTENDS_FRONTENDS_H
+
+#include "frontends/common/Frontend.h"
+
+namespace pipewright::frontend {
+
+/// Imports a model by the frontend that its file's name is for.
+llvm::FailureOr<ImportedModel> importModel(const ImportOptions &options,
+                                           mlir::MLIRContext &context);
+
+} // namespace pipewright::frontend
+
+#endif // PIPEWRIGHT_FRONTENDS_FRONTENDS_H
