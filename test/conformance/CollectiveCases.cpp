@@ -14,18 +14,19 @@ using namespace pipewright::runtime;
 static std::vector<int64_t> unevenBounds(int64_t members) {
   std::vector<int64_t> bounds = {0};
   for (int64_t m = 0; m < members; ++m)
-    bounds.push_back(bounds.back() + (m % 3 == 1 ? 0 : 700 * m + 3));
+    bounds.push_back(bounds.back() + (m % 3 == 1 ? 0 : 90 * m + 3));
   return bounds;
 }
 
 std::vector<Collective> pipewright::runtime::collectiveCases(int64_t members) {
+  // Parts of several blocks of the sum, where members are few.
+  const int64_t large = (members < 4 ? 1030 : 130) * members + 1;
   std::vector<Collective> cases;
   for (const Collective::Kind kind :
        {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather,
         Collective::Broadcast})
     for (const ElementType type : {ElementType::F32, ElementType::BF16}) {
-      for (const int64_t count :
-           {int64_t(0), int64_t(1), 16 * members, 1030 * members + 1})
+      for (const int64_t count : {int64_t(0), int64_t(1), 16 * members, large})
         cases.push_back(
             {kind, type, evenBounds(count, members), count % members});
       cases.push_back({kind, type, unevenBounds(members), members - 1});
