@@ -46,7 +46,7 @@ struct RankPlan {
 
 struct Plan {
   std::string model;
-  const Target *target = nullptr;
+  const Target *target = allTargets().front();
   Precision precision = Precision::F32;
   std::string schedule, optimizer;
   int64_t microBatches = 1, microBatchSize = 1;
