@@ -8,7 +8,6 @@
 #define PIPEWRIGHT_RUNTIME_RUNTIME_H
 
 #include "runtime/core/Program.h"
-#include "runtime/core/Rank.h"
 #include "runtime/cpu/Attention.h"
 #include "runtime/cpu/Convolution.h"
 #include "runtime/cpu/Dropout.h"
@@ -16,5 +15,6 @@
 #include "runtime/cpu/Matmul.h"
 #include "runtime/cpu/Memory.h"
 #include "runtime/cpu/Pooling.h"
+#include "runtime/rank/Rank.h"
 
 #endif // PIPEWRIGHT_RUNTIME_RUNTIME_H

@@ -12,7 +12,7 @@
 #define PIPEWRIGHT_RUNTIME_CPU_ATTENTION_H
 
 #include "runtime/calls/Attention.h"
-#include "runtime/core/Rank.h"
+#include "runtime/rank/Rank.h"
 
 namespace pipewright::runtime {
 

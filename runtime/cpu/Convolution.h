@@ -10,7 +10,7 @@
 #define PIPEWRIGHT_RUNTIME_CPU_CONVOLUTION_H
 
 #include "runtime/calls/Convolution.h"
-#include "runtime/core/Rank.h"
+#include "runtime/rank/Rank.h"
 
 namespace pipewright::runtime {
 

@@ -8,7 +8,7 @@
 #define PIPEWRIGHT_RUNTIME_CPU_DROPOUT_H
 
 #include "runtime/calls/Dropout.h"
-#include "runtime/core/Rank.h"
+#include "runtime/rank/Rank.h"
 
 namespace pipewright::runtime {
 

@@ -8,7 +8,7 @@
 #define PIPEWRIGHT_RUNTIME_CPU_EMBEDDING_H
 
 #include "runtime/calls/Embedding.h"
-#include "runtime/core/Rank.h"
+#include "runtime/rank/Rank.h"
 
 namespace pipewright::runtime {
 

@@ -7,7 +7,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CPU_MEMORY_H
 #define PIPEWRIGHT_RUNTIME_CPU_MEMORY_H
 
-#include "runtime/core/Rank.h"
+#include "runtime/rank/Rank.h"
 
 namespace pipewright::runtime {
 

@@ -9,7 +9,7 @@
 #define PIPEWRIGHT_RUNTIME_CPU_POOLING_H
 
 #include "runtime/calls/Pooling.h"
-#include "runtime/core/Rank.h"
+#include "runtime/rank/Rank.h"
 
 namespace pipewright::runtime {
 

@@ -9,10 +9,10 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_DEVICERANK_H
 #define PIPEWRIGHT_RUNTIME_CUDA_DEVICERANK_H
 
-#include "runtime/core/Rank.h"
 #include "runtime/cuda/DeviceKernel.h"
 #include "runtime/cuda/Stream.h"
 #include "runtime/cuda/TaskBody.h"
+#include "runtime/rank/Rank.h"
 
 #include <initializer_list>
 #include <memory>

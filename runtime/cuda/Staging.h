@@ -3,8 +3,8 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_STAGING_H
 #define PIPEWRIGHT_RUNTIME_CUDA_STAGING_H
 
-#include "runtime/core/Rank.h"
 #include "runtime/cuda/Device.h"
+#include "runtime/rank/Rank.h"
 
 #include <vector>
 

@@ -3,8 +3,8 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_BATCHES_H
 #define PIPEWRIGHT_RUNTIME_TRAIN_BATCHES_H
 
-#include "runtime/core/Rank.h"
 #include "runtime/io/Dataset.h"
+#include "runtime/rank/Rank.h"
 
 #include <functional>
 #include <map>

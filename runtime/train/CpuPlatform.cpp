@@ -1,10 +1,10 @@
 //===- CpuPlatform.cpp - Ranks that are threads of CPUs -------------------===//
 
 #include "runtime/train/CpuPlatform.h"
-#include "runtime/core/Rank.h"
 #include "runtime/cpu/CpuFeatures.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Transport.h"
+#include "runtime/rank/Rank.h"
 #include "runtime/train/Threads.h"
 
 using namespace pipewright::runtime;

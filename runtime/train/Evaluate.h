@@ -7,8 +7,8 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_EVALUATE_H
 #define PIPEWRIGHT_RUNTIME_TRAIN_EVALUATE_H
 
-#include "runtime/core/Rank.h"
 #include "runtime/io/Dataset.h"
+#include "runtime/rank/Rank.h"
 #include "runtime/train/Options.h"
 
 #include <string>

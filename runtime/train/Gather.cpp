@@ -1,12 +1,12 @@
 //===- Gather.cpp - What all ranks tell rank 0 ----------------------------===//
 
 #include "runtime/train/Gather.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Rank.h"
 #include "runtime/core/BFloat16.h"
+#include "runtime/core/Error.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
 #include "runtime/net/Transport.h"
+#include "runtime/rank/Rank.h"
 #include "runtime/train/FilterLayout.h"
 #include "runtime/train/RandomWeights.h"
 

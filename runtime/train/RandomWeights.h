@@ -8,7 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_RANDOMWEIGHTS_H
 #define PIPEWRIGHT_RUNTIME_TRAIN_RANDOMWEIGHTS_H
 
-#include "runtime/core/Rank.h"
+#include "runtime/rank/Rank.h"
 
 namespace pipewright::runtime {
 

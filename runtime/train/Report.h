@@ -3,8 +3,8 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_REPORT_H
 #define PIPEWRIGHT_RUNTIME_TRAIN_REPORT_H
 
-#include "runtime/core/Rank.h"
 #include "runtime/io/JsonLines.h"
+#include "runtime/rank/Rank.h"
 #include "runtime/train/Options.h"
 
 #include <string>

@@ -9,8 +9,8 @@
 #define PIPEWRIGHT_RUNTIME_TRAIN_TRAINER_H
 
 #include "runtime/core/Platform.h"
-#include "runtime/core/Rank.h"
 #include "runtime/net/Transport.h"
+#include "runtime/rank/Rank.h"
 #include "runtime/train/Options.h"
 
 #include <exception>

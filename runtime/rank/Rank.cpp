@@ -1,6 +1,6 @@
 //===- Rank.cpp - One worker of the pipeline ------------------------------===//
 
-#include "runtime/core/Rank.h"
+#include "runtime/rank/Rank.h"
 #include "runtime/core/Error.h"
 #include "runtime/net/Transport.h"
 #include "runtime/trace/Trace.h"

@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_RUNTIME_CORE_RANK_H
-#define PIPEWRIGHT_RUNTIME_CORE_RANK_H
+#ifndef PIPEWRIGHT_RUNTIME_RANK_RANK_H
+#define PIPEWRIGHT_RUNTIME_RANK_RANK_H
 
 #include "runtime/core/Arena.h"
 #include "runtime/core/Program.h"
@@ -253,4 +253,4 @@ void launch(Rank &rank, const char *name, Kernel *kernel,
 
 } // namespace pipewright::runtime
 
-#endif // PIPEWRIGHT_RUNTIME_CORE_RANK_H
+#endif // PIPEWRIGHT_RUNTIME_RANK_RANK_H
