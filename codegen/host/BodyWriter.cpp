@@ -256,8 +256,8 @@ LogicalResult BodyWriter::write(Operation *op) {
   bool isWritten = !sum || !pipe::addedInPlace(behindViews(sum.getGradient()));
   if (isWritten && !isa<pipe::ReturnOp, nn::ConstantOp>(op))
     writeLayerComment(op);
-  if (isa<nn::LibraryOpInterface>(op))
-    return writeLibraryCall(op);
+  if (auto library = dyn_cast<nn::LibraryOpInterface>(op))
+    return writeLibraryCall(library);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](nn::LaunchOp launch) { return writeLaunch(launch); })
       .Case([&](nn::ConstantOp constant) { return writeConstant(constant); })

@@ -2,7 +2,8 @@
 //
 // Builds the body of one generated function. Every name of the runtime that
 // generated code uses is spelt in RuntimeCalls.cpp, so a change of its
-// interface is a change of one file.
+// interface is a change of one file; library ops name their functions
+// themselves (dialects/nn/NNLibraryCall.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,22 +24,6 @@ namespace pipewright::codegen {
 
 /// An argument of a generated call: a value, or text that stands for itself.
 using CallArgument = std::variant<mlir::Value, std::string>;
-
-/// The text of a braced list of designated initializers; fields that have
-/// their default are left out.
-class ShapeText {
-public:
-  ShapeText &field(llvm::StringRef name, int64_t value, int64_t standard = 0);
-  ShapeText &field(llvm::StringRef name, bool value);
-  ShapeText &field(llvm::StringRef name, float value, float standard);
-  /// An element type, f32 being the default.
-  ShapeText &field(llvm::StringRef name, mlir::Type element);
-  std::string str() const { return "{" + text + "}"; }
-
-private:
-  void add(llvm::StringRef name, llvm::StringRef value);
-  std::string text;
-};
 
 /// `0.1f`: exactly this float, in C++.
 std::string floatLiteral(float value);
@@ -110,59 +95,17 @@ public:
   void setValues(llvm::StringRef elementType,
                  llvm::ArrayRef<std::string> values, llvm::StringRef name,
                  mlir::Value destination);
-  void prepareMatmul(const std::string &shape);
-  void matmul(const ShapeText &shape, mlir::Value a, mlir::Value b,
-              mlir::Value y);
-  /// With an epilogue by its name in the runtime; the buffers are in the order
-  /// of the runtime's function.
-  void matmul(const std::string &shape, llvm::StringRef epilogue,
-              llvm::ArrayRef<CallArgument> buffers);
-  /// What prepareMatmul takes for such a product.
-  static std::string epilogueArguments(const std::string &shape,
-                                       llvm::StringRef epilogue);
-  void prepareConvolution(llvm::StringRef direction, int64_t number,
-                          const std::string &shape,
-                          std::optional<bool> hasBias);
-  void convolutionForward(int64_t number, mlir::Value x, mlir::Value w,
-                          CallArgument bias, mlir::Value y);
-  void convolutionBackwardData(int64_t number, mlir::Value dy, mlir::Value w,
-                               mlir::Value dx);
-  void convolutionBackwardWeight(int64_t number, mlir::Value dy, mlir::Value x,
-                                 mlir::Value dw, bool accumulate);
-  void maxPool(const ShapeText &shape, mlir::Value x, mlir::Value y,
-               CallArgument window);
-  void maxPoolBackward(const ShapeText &shape, mlir::Value dy,
-                       mlir::Value window, mlir::Value dx);
-  void averagePool(const ShapeText &shape, mlir::Value x, mlir::Value y);
-  void averagePoolBackward(const ShapeText &shape, mlir::Value dy,
-                           mlir::Value dx);
-  void prepareAttention(const std::string &shape);
-  /// All take the buffers in the order of the runtime's function.
-  void attention(const ShapeText &shape, llvm::ArrayRef<CallArgument> buffers);
-  void attentionBackward(const ShapeText &shape,
-                         llvm::ArrayRef<CallArgument> buffers);
-  void packedAttention(const ShapeText &shape,
-                       llvm::ArrayRef<CallArgument> buffers);
-  void packedAttentionBackward(const ShapeText &shape,
-                               llvm::ArrayRef<CallArgument> buffers);
-  void dropout(const ShapeText &shape, mlir::Value x, mlir::Value y);
-  void embedding(const ShapeText &shape, mlir::Value table, mlir::Value indices,
-                 mlir::Value y);
-  void prepareEmbeddingBackward(const std::string &shape);
-  void embeddingBackward(const ShapeText &shape, mlir::Value dy,
-                         mlir::Value indices, mlir::Value dtable,
-                         bool accumulate);
 
-private:
+  // --- Library calls -------------------------------------------------------
+  /// A function of the runtime on the rank.
   void call(llvm::StringRef callee, llvm::ArrayRef<CallArgument> arguments);
-  void callMember(llvm::StringRef member,
-                  llvm::ArrayRef<CallArgument> arguments);
-  /// With a shape, the micro-batch and buffers.
-  void callOnMicroBatch(llvm::StringRef callee, const ShapeText &shape,
-                        llvm::ArrayRef<CallArgument> buffers);
-  void setName(mlir::Value value, llvm::StringRef name);
   /// The parameter of that name.
   CallArgument microBatch();
+
+private:
+  void callMember(llvm::StringRef member,
+                  llvm::ArrayRef<CallArgument> arguments);
+  void setName(mlir::Value value, llvm::StringRef name);
 
   mlir::OpBuilder &builder;
   mlir::Location loc;

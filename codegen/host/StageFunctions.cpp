@@ -15,44 +15,6 @@ using namespace mlir;
 namespace pipewright::codegen {
 
 //===----------------------------------------------------------------------===//
-// Preparations
-//===----------------------------------------------------------------------===//
-
-int64_t Preparations::convolution(const std::string &shape, StringRef weight) {
-  auto [it, isNew] =
-      numbers.try_emplace({shape, weight.str()}, convolutions.size());
-  if (isNew)
-    convolutions.push_back({shape, std::nullopt, false, false});
-  return it->second;
-}
-
-void Preparations::write(FunctionWriter &writer, const HostStyle &style) const {
-  if (style.preparesCalls) {
-    for (const std::string &kernel : kernels)
-      writer.prepareKernel(kernel);
-    for (const std::string &shape : matmuls)
-      writer.prepareMatmul(shape);
-    for (const std::string &shape : embeddings)
-      writer.prepareEmbeddingBackward(shape);
-  }
-  for (const std::string &shape : loweredMatmuls)
-    writer.prepareMatmul(shape);
-  for (auto [number, convolution] : llvm::enumerate(convolutions)) {
-    if (convolution.forwardHasBias)
-      writer.prepareConvolution("Forward", number, convolution.shape,
-                                convolution.forwardHasBias);
-    if (convolution.backwardData)
-      writer.prepareConvolution("BackwardData", number, convolution.shape,
-                                std::nullopt);
-    if (convolution.backwardWeight)
-      writer.prepareConvolution("BackwardWeight", number, convolution.shape,
-                                std::nullopt);
-  }
-  for (const std::string &shape : attentions)
-    writer.prepareAttention(shape);
-}
-
-//===----------------------------------------------------------------------===//
 // Signatures
 //===----------------------------------------------------------------------===//
 

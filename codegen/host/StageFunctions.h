@@ -15,46 +15,37 @@
 
 #include "llvm/ADT/STLExtras.h"
 
-#include <map>
-
 namespace pipewright::codegen {
 
-/// What one rank prepares before its first step.
+/// What one rank prepares before its first step, each once.
 class Preparations {
 public:
-  struct Convolution {
-    std::string shape;
-    std::optional<bool> forwardHasBias;
-    bool backwardData = false;
-    bool backwardWeight = false;
-  };
-
-  /// The number of a convolution: one for each shape and weight, because the
-  /// runtime keeps a packed weight under it.
-  int64_t convolution(const std::string &shape, llvm::StringRef weight);
-  Convolution &operator[](int64_t number) { return convolutions[number]; }
-  void attention(const std::string &shape) { add(attentions, shape); }
-  void embeddingBackward(const std::string &shape) { add(embeddings, shape); }
-  void kernel(llvm::StringRef name) { add(kernels, name.str()); }
-  /// On CPUs those of bf16 are primitives that are made once.
-  void matmul(const std::string &shape, bool isLowered) {
-    add(isLowered ? loweredMatmuls : matmuls, shape);
-  }
+  void kernel(llvm::StringRef name);
+  /// What the call begins with: its shape, or its number.
+  CallArgument add(const nn::LibraryCall &call);
 
   /// Writes the body of the rank's setUp.
   void write(FunctionWriter &writer, const HostStyle &style) const;
 
 private:
-  /// Each once, in the order of first use.
-  static void add(std::vector<std::string> &list, const std::string &text) {
-    if (!llvm::is_contained(list, text))
-      list.push_back(text);
-  }
+  static constexpr int64_t kNoNumber = -1;
+  struct Call {
+    nn::CallWork work;
+    int64_t number;
+    std::string shape;
+    nn::CallPreparation preparation;
 
-  std::vector<Convolution> convolutions;
-  std::map<std::pair<std::string, std::string>, int64_t> numbers;
-  std::vector<std::string> attentions, embeddings, kernels, matmuls,
-      loweredMatmuls;
+    bool operator==(const Call &) const = default;
+  };
+
+  bool isTaken(int64_t number, const nn::LibraryCall &call) const;
+  int64_t numberOf(const nn::LibraryCall &call, const std::string &shape);
+
+  std::vector<std::string> kernels;
+  /// In the order of first use.
+  std::vector<Call> calls;
+  /// By number: the shape and the weight.
+  std::vector<std::pair<std::string, std::string>> numbered;
 };
 
 /// The kinds of tasks that have a function, in the order of the files.
@@ -107,11 +98,7 @@ public:
   mlir::LogicalResult write(mlir::Operation *op);
 
 private:
-  mlir::LogicalResult writeLibraryCall(mlir::Operation *op);
-  mlir::LogicalResult writeMatmulEpilogue(nn::MatmulEpilogueOp op);
-  mlir::LogicalResult writeConvolution(mlir::Operation *op);
-  mlir::LogicalResult writeAttention(mlir::Operation *op);
-  mlir::LogicalResult writePooling(mlir::Operation *op);
+  mlir::LogicalResult writeLibraryCall(nn::LibraryOpInterface op);
   mlir::LogicalResult writeLaunch(nn::LaunchOp op);
   mlir::LogicalResult writeConstant(nn::ConstantOp op);
   mlir::LogicalResult writeReport(pipe::ReportOp op);

@@ -41,12 +41,12 @@ struct HostStyle {
   /// Whether kernels.h declares kernels as objects (`launch(rank, relu_8,
   /// {x, y})`); otherwise as functions in C.
   bool hasKernelObjects = false;
-  /// Whether kernels, products of any precision and gradients of embeddings are
-  /// prepared before the first step.
+  /// Whether kernels and all calls that have a preparation are prepared before
+  /// the first step; otherwise only those that need it everywhere.
   bool preparesCalls = false;
-  /// Whether the runtime has products with epilogues, and attention that reads
-  /// and writes by strides.
-  bool hasEpilogues = false, hasStridedAttention = false;
+  /// The passes whose forms of library ops the runtime has calls for, such as
+  /// products with epilogues.
+  llvm::ArrayRef<llvm::StringRef> forms = {};
   /// The template that makes of a rank's function one that `Program` can hold;
   /// empty where it holds the function itself.
   llvm::StringRef rankAdapter = {};

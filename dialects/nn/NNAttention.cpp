@@ -1,14 +1,16 @@
 //===- NNAttention.cpp - Scaled dot-product attention ---------------------===//
 //
-// Inference, cost and gradients of attention.
+// Inference, cost, calls and gradients of attention.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/nn/NNGradient.h"
 #include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNOps.h"
+#include "runtime/calls/Attention.h"
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::nn;
 
 //===----------------------------------------------------------------------===//
@@ -201,6 +203,84 @@ int64_t PackedAttentionOp::getFlops() {
 int64_t PackedAttentionBackwardOp::getFlops() {
   return attentionFlops(packedSizesOf(getQkv().getType()), getCausal(),
                         kBackwardProducts);
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// A call on heads before rows, unless there are strides from one row of a head
+/// to the next, in q, k and v and in o.
+template <class AttentionOp>
+static LibraryCall attentionCall(AttentionOp op, StringRef function,
+                                 const Sizes &sizes, int64_t inputStride,
+                                 int64_t outputStride) {
+  runtime::AttentionShape shape = {.batch = sizes.batch,
+                                   .heads = sizes.heads,
+                                   .rows = sizes.length,
+                                   .depth = sizes.depth,
+                                   .scale = op.getScale().convertToFloat(),
+                                   .causal = op.getCausal(),
+                                   .dropoutRate =
+                                       op.getDropoutRate().convertToFloat(),
+                                   .type = elementTypeOf(op->getOperand(0)),
+                                   .inputStride = inputStride,
+                                   .outputStride = outputStride};
+  if (shape.dropoutRate != 0)
+    shape.dropoutId = op.getDropoutId();
+  if (op.getMask()) {
+    SmallVector<int64_t> mask(4, 1);
+    ArrayRef<int64_t> dims = op.getMask().getType().getShape();
+    llvm::copy(dims, mask.end() - dims.size());
+    std::tie(shape.maskBatch, shape.maskHeads, shape.maskRows,
+             shape.maskColumns) = std::tie(mask[0], mask[1], mask[2], mask[3]);
+  }
+  return {.function = function,
+          .shape = fieldsOf(shape),
+          .takesMicroBatch = true,
+          .work = CallWork::Attention,
+          .preparation = {.function = "prepareAttention"},
+          .formOf = inputStride ? "nn-pack-attention" : ""};
+}
+
+template <class AttentionOp>
+static LibraryCall plainCall(AttentionOp op, StringRef function) {
+  Sizes sizes = sizesOf(op.getQ().getType(), op.getRowsFirst());
+  int64_t stride = op.getRowsFirst() ? sizes.heads * sizes.depth : 0;
+  return attentionCall(op, function, sizes, stride, stride);
+}
+
+template <class PackedOp>
+static LibraryCall packedCall(PackedOp op, StringRef function) {
+  Sizes sizes = packedSizesOf(op.getQkv().getType());
+  int64_t row = sizes.heads * sizes.depth;
+  return attentionCall(op, function, sizes, 3 * row, row);
+}
+
+LibraryCall AttentionOp::getCall(StringRef) {
+  LibraryCall call = plainCall(*this, "attention");
+  call.buffers = {getQ(), getK(), getV(), getMask(), getO(), getStats()};
+  return call;
+}
+
+LibraryCall AttentionBackwardOp::getCall(StringRef) {
+  LibraryCall call = plainCall(*this, "attentionBackward");
+  call.buffers = {getGrad(),  getQ(),    getK(),  getV(),  getO(),
+                  getStats(), getMask(), getDq(), getDk(), getDv()};
+  return call;
+}
+
+LibraryCall PackedAttentionOp::getCall(StringRef) {
+  LibraryCall call = packedCall(*this, "packedAttention");
+  call.buffers = {getQkv(), getMask(), getO(), getStats()};
+  return call;
+}
+
+LibraryCall PackedAttentionBackwardOp::getCall(StringRef) {
+  LibraryCall call = packedCall(*this, "packedAttentionBackward");
+  call.buffers = {getGrad(),  getQkv(),  getO(),
+                  getStats(), getMask(), getDqkv()};
+  return call;
 }
 
 //===----------------------------------------------------------------------===//

@@ -84,5 +84,7 @@ class NN_InferredOp<string mnemonic, list<Trait> traits = []>
 /// What every op that takes part in training declares.
 defvar NN_Differentiable = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
 defvar NN_Cost = DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>;
+/// What the runtime computes.
+defvar NN_Library = DeclareOpInterfaceMethods<LibraryOpInterface>;
 
 #endif // PIPEWRIGHT_DIALECTS_NN_NNBASE_TD

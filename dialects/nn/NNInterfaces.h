@@ -7,6 +7,7 @@
 #ifndef PIPEWRIGHT_DIALECTS_NN_NNINTERFACES_H
 #define PIPEWRIGHT_DIALECTS_NN_NNINTERFACES_H
 
+#include "dialects/nn/NNLibraryCall.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"

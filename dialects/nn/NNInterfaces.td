@@ -51,9 +51,17 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
 def LibraryOpInterface : OpInterface<"LibraryOpInterface"> {
   let cppNamespace = "::pipewright::nn";
   let description = [{
-    Marks an op that is lowered to a call of the runtime library. Every other
-    op with arithmetic is compiled through linalg.
+    An op that is lowered to a call of the runtime library. Every other op with
+    arithmetic is compiled through linalg.
   }];
+  let methods = [
+    InterfaceMethod<[{
+        The call of the runtime. `addedTo` is the weight to whose gradient the
+        result is added in place, empty where the result is stored.
+      }],
+      "::pipewright::nn::LibraryCall", "getCall",
+      (ins "::llvm::StringRef":$addedTo)>
+  ];
 }
 
 def ViewOpInterface : OpInterface<"ViewOpInterface"> {

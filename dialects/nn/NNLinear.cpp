@@ -7,8 +7,11 @@
 #include "dialects/nn/NNGradient.h"
 #include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNOps.h"
+#include "runtime/calls/Convolution.h"
+#include "runtime/calls/Matmul.h"
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::nn;
 
 //===----------------------------------------------------------------------===//
@@ -72,6 +75,41 @@ static int64_t productFlops(Value a, bool transposeA, Value y) {
 
 int64_t MatmulOp::getFlops() {
   return productFlops(getA(), getTransposeA(), getResult());
+}
+
+/// The shape of a product with or without an epilogue; `y` is its result.
+template <class ProductOp>
+static runtime::MatmulShape matmulShape(ProductOp op, Value y) {
+  ArrayRef<int64_t> a = op.getA().getType().getShape();
+  ArrayRef<int64_t> b = op.getB().getType().getShape();
+  runtime::MatmulShape shape;
+  shape.batch = ShapedType::getNumElements(a.drop_back(2));
+  shape.m = a.end()[op.getTransposeA() ? -1 : -2];
+  shape.k = a.end()[op.getTransposeA() ? -2 : -1];
+  shape.n = b.end()[op.getTransposeB() ? -2 : -1];
+  shape.transposeA = op.getTransposeA();
+  shape.transposeB = op.getTransposeB();
+  // Rows of all matrices of a batch are rows of one matrix.
+  if (b.size() == 2 && !shape.transposeA)
+    shape.m *= std::exchange(shape.batch, 1);
+  shape.broadcastB = b.size() == 2 && shape.batch > 1;
+  shape.type = elementTypeOf(op.getA());
+  shape.result = elementTypeOf(y);
+  return shape;
+}
+
+LibraryCall MatmulOp::getCall(StringRef addedTo) {
+  runtime::MatmulShape shape = matmulShape(*this, getResult());
+  shape.beta = addedTo.empty() ? 0 : 1;
+  // On CPUs products of bf16 are primitives, which are made once.
+  return {
+      .function = "matmul",
+      .shape = fieldsOf(shape),
+      .buffers = {getA(), getB(), getResult()},
+      .work = CallWork::Matmul,
+      .added = getResult(),
+      .preparation = {.function = "prepareMatmul",
+                      .everywhere = shape.type == runtime::ElementType::BF16}};
 }
 
 /// The gradient of `a` in `a * b`. `dy` has the operands' element type.
@@ -223,6 +261,40 @@ int64_t MatmulEpilogueOp::getFlops() {
          epilogueFlops(getEpilogue()) * getY().getType().getNumElements();
 }
 
+/// The name of an enumerator that the runtime has.
+#define PIPEWRIGHT_NAME(enumerator) ((void)runtime::enumerator, #enumerator)
+
+static StringRef runtimeName(MatmulEpilogue epilogue) {
+  switch (epilogue) {
+  case MatmulEpilogue::Bias:
+    return PIPEWRIGHT_NAME(MatmulEpilogue::Bias);
+  case MatmulEpilogue::BiasGelu:
+    return PIPEWRIGHT_NAME(MatmulEpilogue::BiasGelu);
+  case MatmulEpilogue::GeluGradient:
+    return PIPEWRIGHT_NAME(MatmulEpilogue::GeluGradient);
+  case MatmulEpilogue::GeluBiasGradient:
+    return PIPEWRIGHT_NAME(MatmulEpilogue::GeluBiasGradient);
+  }
+  llvm_unreachable("all epilogues are listed");
+}
+
+LibraryCall MatmulEpilogueOp::getCall(StringRef) {
+  // The runtime has one bias and one pre-activation, be they read or written.
+  Value bias = getBias(), activation = getPreActivation();
+  if (Value beside = getBeside())
+    (getEpilogue() == MatmulEpilogue::BiasGelu ? activation : bias) = beside;
+  StringRef epilogue = runtimeName(getEpilogue());
+  return {.function = "matmul",
+          .shape = fieldsOf(matmulShape(*this, getY())),
+          .option = epilogue,
+          .buffers = {getA(), getB(), getY(), bias, activation},
+          .work = CallWork::Matmul,
+          .preparation = {.function = "prepareMatmul",
+                          .option = epilogue,
+                          .everywhere = false},
+          .formOf = "nn-fuse-epilogues"};
+}
+
 //===----------------------------------------------------------------------===//
 // ConvOp and its gradients
 //===----------------------------------------------------------------------===//
@@ -371,4 +443,69 @@ LogicalResult ConvBackwardDataOp::verify() {
 
 LogicalResult ConvBackwardWeightOp::verify() {
   return verifyConvGradient(*this, getX().getType(), getResult().getType());
+}
+
+/// The call of a convolution, whose directions share one shape; `images` and
+/// `filters` are what the forward convolution reads.
+template <class ConvolutionOp>
+static LibraryCall convolutionCall(ConvolutionOp op, StringRef function,
+                                   Value images, Value filters,
+                                   StringRef weight) {
+  bool isLast = op.getChannelsLast();
+  RankedTensorType x = channelsFirst(tensorOf(images), isLast);
+  RankedTensorType w = channelsFirst(tensorOf(filters), isLast);
+  ArrayRef<int64_t> strides = op.getStrides(), pads = op.getPads();
+  ArrayRef<int64_t> dilations = op.getDilations();
+  runtime::ConvolutionShape shape = {.n = x.getDimSize(0),
+                                     .c = x.getDimSize(1),
+                                     .h = x.getDimSize(2),
+                                     .w = x.getDimSize(3),
+                                     .o = w.getDimSize(0),
+                                     .kh = w.getDimSize(2),
+                                     .kw = w.getDimSize(3),
+                                     .strideH = strides[0],
+                                     .strideW = strides[1],
+                                     .padTop = pads[0],
+                                     .padLeft = pads[1],
+                                     .padBottom = pads[2],
+                                     .padRight = pads[3],
+                                     .dilationH = dilations[0],
+                                     .dilationW = dilations[1],
+                                     .groups =
+                                         static_cast<int64_t>(op.getGroups()),
+                                     .keepPackedWeight = !weight.empty(),
+                                     .channelsLast = isLast,
+                                     .type = elementTypeOf(op->getOperand(0))};
+  return {.function = function,
+          .shape = fieldsOf(shape),
+          .work = CallWork::Convolution,
+          .isNumbered = true,
+          .weight = weight};
+}
+
+LibraryCall ConvOp::getCall(StringRef) {
+  LibraryCall call = convolutionCall(*this, "convolutionForward", getX(),
+                                     getW(), weightBehind(getW()));
+  call.buffers = {getX(), getW(), getBias(), getResult()};
+  call.preparation = {.function = "prepareConvolutionForward",
+                      .option = getBias() ? "true" : "false"};
+  return call;
+}
+
+LibraryCall ConvBackwardDataOp::getCall(StringRef) {
+  LibraryCall call = convolutionCall(*this, "convolutionBackwardData",
+                                     getResult(), getW(), weightBehind(getW()));
+  call.buffers = {getDy(), getW(), getResult()};
+  call.preparation.function = "prepareConvolutionBackwardData";
+  return call;
+}
+
+LibraryCall ConvBackwardWeightOp::getCall(StringRef addedTo) {
+  LibraryCall call = convolutionCall(*this, "convolutionBackwardWeight", getX(),
+                                     getResult(), addedTo);
+  call.buffers = {getDy(), getX(), getResult()};
+  call.added = getResult();
+  call.saysAdded = true;
+  call.preparation.function = "prepareConvolutionBackwardWeight";
+  return call;
 }

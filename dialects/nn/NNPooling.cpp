@@ -1,6 +1,6 @@
 //===- NNPooling.cpp - Pooling over windows -------------------------------===//
 //
-// Inference and gradients of pooling.
+// Inference, gradients and calls of pooling.
 //
 //===----------------------------------------------------------------------===//
 
@@ -8,10 +8,12 @@
 #include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNLimits.h"
 #include "dialects/nn/NNOps.h"
+#include "runtime/calls/Pooling.h"
 
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::nn;
 
 /// The type of a pooled image.
@@ -159,4 +161,76 @@ LogicalResult AveragePoolBackwardOp::verify() {
 int64_t AveragePoolBackwardOp::getFlops() {
   return getDy().getType().getNumElements() *
          (ShapedType::getNumElements(getKernel()) + 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// The shape of a pooling but for its dilations and what it counts.
+template <class PoolOp>
+static runtime::PoolingShape poolingShape(PoolOp op, Value images,
+                                          Value pooled) {
+  bool isLast = op.getChannelsLast();
+  RankedTensorType x = channelsFirst(tensorOf(images), isLast);
+  RankedTensorType y = channelsFirst(tensorOf(pooled), isLast);
+  ArrayRef<int64_t> kernel = op.getKernel(), strides = op.getStrides();
+  ArrayRef<int64_t> pads = op.getPads();
+  return {.n = x.getDimSize(0),
+          .c = x.getDimSize(1),
+          .h = x.getDimSize(2),
+          .w = x.getDimSize(3),
+          .oh = y.getDimSize(2),
+          .ow = y.getDimSize(3),
+          .kh = kernel[0],
+          .kw = kernel[1],
+          .strideH = strides[0],
+          .strideW = strides[1],
+          .padTop = pads[0],
+          .padLeft = pads[1],
+          .padBottom = pads[2],
+          .padRight = pads[3],
+          .channelsLast = isLast,
+          .type = elementTypeOf(op->getOperand(0))};
+}
+
+template <class PoolOp>
+static SmallVector<ShapeField> maxPoolShape(PoolOp op, Value images,
+                                            Value pooled) {
+  runtime::PoolingShape shape = poolingShape(op, images, pooled);
+  shape.dilationH = op.getDilations()[0];
+  shape.dilationW = op.getDilations()[1];
+  return fieldsOf(shape);
+}
+
+template <class PoolOp>
+static SmallVector<ShapeField> averagePoolShape(PoolOp op, Value images,
+                                                Value pooled) {
+  runtime::PoolingShape shape = poolingShape(op, images, pooled);
+  shape.countIncludePad = op.getCountIncludePad();
+  return fieldsOf(shape);
+}
+
+LibraryCall MaxPoolOp::getCall(StringRef) {
+  return {.function = "maxPool",
+          .shape = maxPoolShape(*this, getX(), getY()),
+          .buffers = {getX(), getY(), getWindow()}};
+}
+
+LibraryCall MaxPoolBackwardOp::getCall(StringRef) {
+  return {.function = "maxPoolBackward",
+          .shape = maxPoolShape(*this, getResult(), getDy()),
+          .buffers = {getDy(), getWindow(), getResult()}};
+}
+
+LibraryCall AveragePoolOp::getCall(StringRef) {
+  return {.function = "averagePool",
+          .shape = averagePoolShape(*this, getX(), getResult()),
+          .buffers = {getX(), getResult()}};
+}
+
+LibraryCall AveragePoolBackwardOp::getCall(StringRef) {
+  return {.function = "averagePoolBackward",
+          .shape = averagePoolShape(*this, getResult(), getDy()),
+          .buffers = {getDy(), getResult()}};
 }

@@ -1,13 +1,15 @@
 //===- NNRandom.cpp - Random numbers by counter ---------------------------===//
 //
-// Dropout, its gradient and its absence in evaluation.
+// Dropout, its call, its gradient and its absence in evaluation.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/nn/NNGradient.h"
 #include "dialects/nn/NNOps.h"
+#include "runtime/calls/Dropout.h"
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::nn;
 
 LogicalResult DropoutOp::verify() {
@@ -24,6 +26,18 @@ OpFoldResult DropoutOp::fold(FoldAdaptor) {
 }
 
 int64_t DropoutOp::getFlops() { return 2 * getX().getType().getNumElements(); }
+
+LibraryCall DropoutOp::getCall(StringRef) {
+  runtime::DropoutShape shape = {.elements = getX().getType().getNumElements(),
+                                 .rate = getRate().convertToFloat(),
+                                 .id = static_cast<int64_t>(getId()),
+                                 .type = elementTypeOf(getX())};
+  return {.function = "dropout",
+          .shape = fieldsOf(shape),
+          .takesMicroBatch = true,
+          .buffers = {getX(), getResult()},
+          .work = CallWork::Random};
+}
 
 LogicalResult DropoutOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
                                   SmallVectorImpl<Value> &operandGrads) {

@@ -7,11 +7,13 @@
 #include "dialects/nn/NNGradient.h"
 #include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNOps.h"
+#include "runtime/calls/Embedding.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::nn;
 
 //===----------------------------------------------------------------------===//
@@ -351,4 +353,31 @@ LogicalResult EmbeddingBackwardOp::verify() {
 
 int64_t EmbeddingBackwardOp::getFlops() {
   return getDy().getType().getNumElements();
+}
+
+/// `data` is looked up in the table, or added to its rows.
+static SmallVector<ShapeField>
+embeddingShape(RankedTensorType table, RankedTensorType indices, Value data) {
+  return fieldsOf(runtime::EmbeddingShape{.rows = table.getDimSize(0),
+                                          .width = table.getDimSize(1),
+                                          .count = indices.getNumElements(),
+                                          .type = elementTypeOf(data)});
+}
+
+LibraryCall EmbeddingOp::getCall(StringRef) {
+  return {.function = "embedding",
+          .shape = embeddingShape(getTable().getType(), getIndices().getType(),
+                                  getResult()),
+          .buffers = {getTable(), getIndices(), getResult()}};
+}
+
+LibraryCall EmbeddingBackwardOp::getCall(StringRef) {
+  return {.function = "embeddingBackward",
+          .shape = embeddingShape(getResult().getType(), getIndices().getType(),
+                                  getDy()),
+          .buffers = {getDy(), getIndices(), getResult()},
+          .added = getResult(),
+          .saysAdded = true,
+          .preparation = {.function = "prepareEmbeddingBackward",
+                          .everywhere = false}};
 }

@@ -153,7 +153,7 @@ def NN_BroadcastToOp : NN_Op<"broadcast_to", [Pure, NN_Differentiable]> {
 }
 
 def NN_EmbeddingOp : NN_InferredOp<"embedding", [
-    NN_Differentiable, LibraryOpInterface]> {
+    NN_Differentiable, NN_Library]> {
   let summary = "Look up rows of a table";
   let description = [{
     Row `indices[i]` of the table for each index. Every index must lie in
@@ -177,7 +177,7 @@ def NN_EmbeddingOp : NN_InferredOp<"embedding", [
 }
 
 def NN_EmbeddingBackwardOp : NN_Op<"embedding_backward", [
-    Pure, NN_Cost, LibraryOpInterface]> {
+    Pure, NN_Cost, NN_Library]> {
   let summary = "Add gradients into the rows that were looked up";
   let description = [{
     Rows that are looked up several times are summed in index order and in

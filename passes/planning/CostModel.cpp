@@ -10,7 +10,6 @@
 #include "dialects/nn/NNOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -39,25 +38,25 @@ static int64_t flopsOf(Operation *op) {
   return 0;
 }
 
-/// Seconds of the arithmetic of one library call, beside its memory traffic.
+/// Seconds of the arithmetic of one op, beside its memory traffic.
 static double arithmeticSeconds(Operation *op, int64_t flops,
                                 const MachineModel &machine) {
-  return llvm::TypeSwitch<Operation *, double>(op)
-      .Case<nn::MatmulOp, nn::MatmulEpilogueOp>(
-          [&](Operation *) { return flops / machine.matmulFlops; })
-      .Case<nn::ConvOp, nn::ConvBackwardDataOp, nn::ConvBackwardWeightOp>(
-          [&](Operation *) { return flops / machine.convolutionFlops; })
-      .Case<nn::AttentionOp, nn::AttentionBackwardOp, nn::PackedAttentionOp,
-            nn::PackedAttentionBackwardOp>(
-          [&](Operation *) { return flops / machine.attentionFlops; })
-      .Case<nn::DropoutOp>([&](nn::DropoutOp dropout) {
-        return dropout.getResult().getType().getNumElements() *
-               machine.secondsPerRandom;
-      })
-      .Default([&](Operation *) {
-        // Compiled code does some dozen operations for each element it loads.
-        return flops / (machine.bandwidth * 2);
-      });
+  auto library = dyn_cast<nn::LibraryOpInterface>(op);
+  switch (library ? library.getCall({}).work : nn::CallWork::Memory) {
+  case nn::CallWork::Matmul:
+    return flops / machine.matmulFlops;
+  case nn::CallWork::Convolution:
+    return flops / machine.convolutionFlops;
+  case nn::CallWork::Attention:
+    return flops / machine.attentionFlops;
+  case nn::CallWork::Random:
+    return cast<RankedTensorType>(op->getResult(0).getType()).getNumElements() *
+           machine.secondsPerRandom;
+  case nn::CallWork::Memory:
+    // Compiled code does some dozen operations for each element it loads.
+    return flops / (machine.bandwidth * 2);
+  }
+  llvm_unreachable("all kinds of work are listed");
 }
 
 BodyWork workOf(Region &body, const MachineModel &machine) {

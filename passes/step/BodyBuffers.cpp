@@ -104,24 +104,23 @@ Value pipewright::pipe::rootOf(Value value) {
 
 static bool addsByItself(Value product) {
   Operation *op = product.getDefiningOp();
-  if (!isa_and_present<nn::LaunchOp>(op))
-    return isa_and_present<nn::MatmulOp, nn::ConvBackwardWeightOp,
-                           nn::EmbeddingBackwardOp>(op);
-  auto added = op->getAttrOfType<DenseI64ArrayAttr>(kAddedResults);
+  if (auto library = dyn_cast_if_present<nn::LibraryOpInterface>(op))
+    return library.getCall({}).added == product;
+  auto added = isa_and_present<nn::LaunchOp>(op)
+                   ? op->getAttrOfType<DenseI64ArrayAttr>(kAddedResults)
+                   : DenseI64ArrayAttr();
   return added && llvm::is_contained(added.asArrayRef(),
                                      cast<OpResult>(product).getResultNumber());
 }
 
 nn::AccumulateGradientOp pipewright::pipe::addedInPlace(Value product) {
-  if (!addsByItself(product))
-    return {};
-  while (product.hasOneUse()) {
-    Operation *user = *product.user_begin();
+  for (Value value = product; value.hasOneUse();) {
+    Operation *user = *value.user_begin();
     if (auto sum = dyn_cast<nn::AccumulateGradientOp>(user))
-      return sum;
+      return addsByItself(product) ? sum : nn::AccumulateGradientOp();
     if (!isa<nn::ViewOpInterface>(user))
       return {};
-    product = user->getResult(0);
+    value = user->getResult(0);
   }
   return {};
 }

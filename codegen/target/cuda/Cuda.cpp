@@ -82,14 +82,15 @@ struct Cuda final : Target {
   }
 
   const HostStyle &hostStyle() const override {
+    static constexpr StringRef forms[] = {"nn-fuse-epilogues",
+                                          "nn-pack-attention"};
     static constexpr HostStyle style = {.rankClass = "DeviceRank",
                                         .runtimeHeader = "DeviceRuntime.h",
                                         .hasStreams = true,
                                         .givesTasks = true,
                                         .hasKernelObjects = true,
                                         .preparesCalls = true,
-                                        .hasEpilogues = true,
-                                        .hasStridedAttention = true,
+                                        .forms = forms,
                                         .rankAdapter = "onDevice",
                                         .deviceProgram = "&deviceProgram"};
     return style;

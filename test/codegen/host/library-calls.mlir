@@ -9,6 +9,9 @@
 // CHECK-NEXT:   prepareConvolutionForward(rank, 0, {.n = 2, .c = 3, .h = 8, .w = 8, .o = 4,
 // CHECK-NEXT:       .kh = 3, .kw = 3, .padTop = 1, .padLeft = 1, .padBottom = 1,
 // CHECK-NEXT:       .padRight = 1, .keepPackedWeight = true}, true);
+// CHECK-NEXT:   prepareConvolutionForward(rank, 1, {.n = 2, .c = 3, .h = 8, .w = 8, .o = 4,
+// CHECK-NEXT:       .kh = 3, .kw = 3, .padTop = 1, .padLeft = 1, .padBottom = 1,
+// CHECK-NEXT:       .padRight = 1, .keepPackedWeight = true}, false);
 // CHECK-NEXT:   prepareAttention(rank, {.batch = 2, .heads = 2, .rows = 4, .depth = 8,
 // CHECK-NEXT:       .scale = 0.25f, .causal = true, .dropoutRate = 0.1f, .dropoutId = 7});
 // CHECK-NEXT: }
@@ -28,6 +31,11 @@ pipe.stage @s0 on rank 0 {
     %y = nn.conv %x, %w bias %b strides = [1, 1] pads = [1, 1, 1, 1] dilations = [1, 1] groups = 1
       {pipe.buffers = [#pipe.buffer<arena 0 at 1024 bytes 2048>]}
       : (tensor<2x3x8x8xf32>, tensor<4x3x3x3xf32>, tensor<4xf32>) -> tensor<2x4x8x8xf32>
+    // The same filter without the bias is prepared in another way.
+    // CHECK:      convolutionForward(rank, 1, x, w, Buffer(), conv_2);
+    %y2 = nn.conv %x, %w strides = [1, 1] pads = [1, 1, 1, 1] dilations = [1, 1] groups = 1
+      {pipe.buffers = [#pipe.buffer<arena 0 at 6144 bytes 2048>]}
+      : (tensor<2x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x8x8xf32>
     // CHECK:      maxPool(rank, {.n = 2, .c = 4, .h = 8, .w = 8, .oh = 4, .ow = 4, .kh = 2,
     // CHECK-NEXT:     .kw = 2, .strideH = 2, .strideW = 2}, conv, max_pool, max_pool_window);
     %p, %window = nn.max_pool %y kernel = [2, 2] strides = [2, 2] pads = [0, 0, 0, 0] dilations = [1, 1]

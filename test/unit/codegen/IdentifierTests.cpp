@@ -64,11 +64,3 @@ TEST(RuntimeCalls, WriteFloatsThatReadBackTheSame) {
   EXPECT_EQ(floatLiteral(-INFINITY), "-__builtin_inff()");
   EXPECT_EQ(floatLiteral(NAN), "__builtin_nanf(\"\")");
 }
-
-TEST(RuntimeCalls, LeaveOutFieldsThatHaveTheirDefault) {
-  ShapeText shape;
-  shape.field("m", int64_t{4}).field("batch", int64_t{1}, 1);
-  shape.field("causal", false).field("transposeA", true);
-  shape.field("beta", 0.0f, 0.0f);
-  EXPECT_EQ(shape.str(), "{.m = 4, .transposeA = true}");
-}

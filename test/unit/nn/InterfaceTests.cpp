@@ -1,7 +1,8 @@
 //===- InterfaceTests.cpp - Costs, evaluation and refusals ----------------===//
 //
-// What the interfaces of nn ops say that no other test sees: FLOPs, what
-// stands in for an op in evaluation, and which gradients are refused.
+// What the interfaces of nn ops say that no other test sees: FLOPs, calls of
+// the runtime, what stands in for an op in evaluation, and which gradients are
+// refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,6 +86,53 @@ TEST_F(Interfaces, FlopsOfEpiloguesAreThoseOfTheOpsTheyStandFor) {
     if (cost != op)
       flops += cost.getFlops();
   EXPECT_EQ(cast<CostOpInterface>(op).getFlops(), flops);
+}
+
+/// The names of the fields that a call spells out.
+std::vector<std::string> fieldNames(const LibraryCall &call) {
+  std::vector<std::string> names;
+  for (const ShapeField &field : call.shape)
+    names.push_back(field.name.str());
+  return names;
+}
+
+TEST_F(Interfaces, CallsLeaveOutFieldsThatHaveTheirDefault) {
+  auto op = cast<LibraryOpInterface>(
+      parse(R"(func.func @f(%a: tensor<2x5x3xbf16>, %b: tensor<4x3xbf16>) {
+    %0 = nn.matmul %a, %b transpose_b : (tensor<2x5x3xbf16>, tensor<4x3xbf16>) -> tensor<2x5x4xbf16>
+    return })"));
+  LibraryCall call = op.getCall({});
+  EXPECT_EQ(fieldNames(call),
+            (std::vector<std::string>{"m", "n", "k", "transposeB", "type",
+                                      "result"}));
+  EXPECT_EQ(std::get<int64_t>(call.shape[0].value), 2 * 5);
+  EXPECT_EQ(call.buffers,
+            (SmallVector<Value>{op->getOperand(0), op->getOperand(1),
+                                op->getResult(0)}));
+}
+
+TEST_F(Interfaces, ProductsSayInTheirShapeThatTheyAreAdded) {
+  auto op = cast<LibraryOpInterface>(
+      parse(R"(func.func @f(%a: tensor<5x3xf32>, %b: tensor<3x4xf32>) {
+    %0 = nn.matmul %a, %b : (tensor<5x3xf32>, tensor<3x4xf32>) -> tensor<5x4xf32>
+    return })"));
+  LibraryCall call = op.getCall("w");
+  EXPECT_EQ(call.added, op->getResult(0));
+  EXPECT_EQ(call.shape.back(), (ShapeField{"beta", 1.0f}));
+  EXPECT_FALSE(call.saysAdded);
+}
+
+TEST_F(Interfaces, CallsMarkBuffersThatAreAbsent) {
+  auto op = cast<LibraryOpInterface>(
+      parse(R"(func.func @f(%x: tensor<1x2x4x4xf32>, %w: tensor<3x2x1x1xf32>) {
+    %0 = nn.conv %x, %w strides = [1, 1] pads = [0, 0, 0, 0] dilations = [1, 1] groups = 1
+      : (tensor<1x2x4x4xf32>, tensor<3x2x1x1xf32>) -> tensor<1x3x4x4xf32>
+    return })"));
+  LibraryCall call = op.getCall({});
+  EXPECT_TRUE(call.isNumbered);
+  EXPECT_TRUE(call.weight.empty());
+  EXPECT_FALSE(call.buffers[2]);
+  EXPECT_EQ(call.preparation.option, "false");
 }
 
 TEST_F(Interfaces, DropoutIsTheIdentityInEvaluation) {
