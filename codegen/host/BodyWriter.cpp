@@ -75,8 +75,8 @@ Value BodyWriter::bufferOf(Value value) {
       return {};
     if (!parameter.isWorkingCopy())
       buffer = bufferAt(value, place.getBuffer());
-    else if (place.getLowered())
-      buffer = bufferAt(value, *place.getLowered());
+    else if (place.getRounded())
+      buffer = bufferAt(value, *place.getRounded());
   }
   if (!buffer) {
     op->emitOpError() << "expects a planned buffer for result "

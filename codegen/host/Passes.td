@@ -46,25 +46,6 @@ def ConvertPipeToEmitC
   let dependentDialects = ["::mlir::emitc::EmitCDialect"];
 }
 
-def AttachOptimizerKernels
-    : Pass<"attach-optimizer-kernels", "::mlir::ModuleOp"> {
-  let summary = "Give each stage's update its kernel";
-  let description = [{
-    Builds, for each `pipe.optimizer` without a kernel, the one that fits the
-    module's `pipe.optimizer` and the size of the flat ranges, in `@kernels`.
-
-    Idempotent: an optimizer that has a kernel keeps it.
-
-    ```mlir
-    pipe.optimizer @s0 weights #pipe.buffer<arena 0 at 0 bytes 64> ...
-    // becomes
-    pipe.optimizer @s0 kernel @kernels::@sgd_16 weights ...
-    ```
-  }];
-  let dependentDialects = ["::mlir::func::FuncDialect",
-                           "::pipewright::nn::NNDialect"];
-}
-
 def PrintHost : Pass<"print-host", "::mlir::ModuleOp"> {
   let summary = "Print the C++ of every emitc.file to the standard output";
   let description = [{

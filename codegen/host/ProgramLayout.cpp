@@ -79,6 +79,9 @@ FailureOr<ProgramLayout> ProgramLayout::of(ModuleOp module,
   if (auto updates =
           module->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kUpdates))
     layout.updates = updates.getInt();
+  if (auto optimizer = module->getAttrOfType<nn::OptimizerAttr>(
+          pipe::PipeDialect::kOptimizer))
+    layout.stateNames = optimizer.getChoice().states();
   for (auto weight : module.getOps<nn::WeightOp>())
     layout.weights[weight.getSymNameAttr()] = weight;
   if (failed(layout.indexStages()) || failed(layout.indexRanks()))
@@ -193,6 +196,10 @@ LogicalResult ProgramLayout::indexArena(pipe::ArenaOp arena) {
       stage->places[place.getWeightAttr().getAttr()] = place;
     } else {
       stage->optimizer = cast<pipe::OptimizerOp>(op);
+      size_t states = stage->optimizer.getStates().size();
+      if (states != stateNames.size())
+        return op.emitOpError() << "has " << states << " states, but the "
+                                << "module's optimizer " << stateNames.size();
     }
   }
   return success();

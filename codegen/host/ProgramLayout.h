@@ -70,6 +70,8 @@ public:
   const Target *target = nullptr;
   /// Of the weights, in one step.
   int64_t updates = 1;
+  /// What the optimizer keeps of each weight.
+  llvm::SmallVector<llvm::StringRef> stateNames;
   std::vector<StageLayout> stages;
   std::vector<RankLayout> ranks;
   llvm::MapVector<mlir::StringAttr, nn::WeightOp> weights;

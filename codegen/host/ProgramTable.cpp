@@ -59,37 +59,89 @@ static StringRef wordFor(nn::WeightRole role) {
   llvm_unreachable("all roles are listed");
 }
 
-/// One line of a rank's list of weights.
-static LogicalResult writeWeight(llvm::raw_ostream &os,
-                                 const ProgramLayout &layout,
-                                 pipe::PlaceOp place) {
-  nn::WeightOp weight =
-      layout.weights.find(place.getWeightAttr().getAttr())->second;
+namespace {
+
+/// Writes what a rank keeps from step to step: each weight, and behind it what
+/// belongs to it.
+class TensorWriter {
+public:
+  TensorWriter(llvm::raw_ostream &os, const ProgramLayout &layout)
+      : os(os), layout(layout) {}
+
+  LogicalResult write(pipe::PlaceOp place);
+
+private:
+  /// A line; `fields` tells it from that of the weight.
+  void line(pipe::BufferAttr buffer, const std::string &fields,
+            StringRef type = "", const std::string &moreFields = "");
+  /// The part of a buffer that files have; what is half as large is bf16.
+  pipe::BufferAttr inFile(pipe::BufferAttr whole);
+
+  llvm::raw_ostream &os;
+  const ProgramLayout &layout;
+  nn::WeightOp weight;
+  pipe::PlaceOp place;
+};
+
+} // namespace
+
+pipe::BufferAttr TensorWriter::inFile(pipe::BufferAttr whole) {
   // Rows behind those of the file are nobody's business but the kernels'.
-  RankedTensorType type = weight.getFileType();
-  auto inFile = [&](pipe::BufferAttr whole) {
-    return pipe::BufferAttr::get(whole.getContext(), whole.getSpace(),
-                                 whole.getIndex(), whole.getOffset(),
-                                 pipe::byteSize(type));
-  };
-  auto element = wordFor(weight, type.getElementType());
-  if (failed(element))
-    return failure();
+  int64_t ratio = whole.getBytes() < place.getBuffer().getBytes() ? 2 : 1;
+  return pipe::BufferAttr::get(whole.getContext(), whole.getSpace(),
+                               whole.getIndex(), whole.getOffset(),
+                               pipe::byteSize(weight.getFileType()) / ratio);
+}
+
+void TensorWriter::line(pipe::BufferAttr buffer, const std::string &fields,
+                        StringRef type, const std::string &moreFields) {
   os << "      {.name = " << text::stringLiteral(nn::fileNameOf(weight))
-     << ", .buffer = " << bufferText(inFile(place.getBuffer()))
-     << ", .shape = \"" << joinSizes(type.getShape(), "x") << "\"";
-  // A program tells a frozen weight by its having no gradient.
-  if (!weight.isLearned())
-    os << ", .role = " << wordFor(weight.getRole());
+     << ", .buffer = " << bufferText(inFile(buffer)) << ", .shape = \""
+     << joinSizes(weight.getFileType().getShape(), "x") << "\"" << fields;
   if (!place.getOwner())
     os << ", .owner = false";
-  if (place.getOwner() && place.getGradient())
-    os << ", .gradient = " << bufferText(inFile(*place.getGradient()));
-  if (!type.getElementType().isF32())
-    os << ", .type = " << *element;
+  if (!type.empty())
+    os << ", .type = " << type;
   if (weight.getChannelsLast())
     os << ", .channelsLast = true";
-  os << "},\n";
+  os << moreFields << "},\n";
+}
+
+LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
+  place = newPlace;
+  weight = layout.weights.find(place.getWeightAttr().getAttr())->second;
+  Type elementType = weight.getFileType().getElementType();
+  auto element = wordFor(weight, elementType);
+  if (failed(element))
+    return failure();
+  line(place.getBuffer(),
+       weight.isLearned() ? "" : ", .role = " + wordFor(weight.getRole()).str(),
+       elementType.isF32() ? StringRef() : *element);
+  if (place.getGradient())
+    line(*place.getGradient(), ", .role = Role::Gradient");
+  const StageLayout *stage = layout.findStage(place.getStage());
+  pipe::OptimizerOp optimizer;
+  if (place.isUpdated())
+    optimizer = stage->optimizer;
+  if (optimizer)
+    for (auto [state, name] :
+         llvm::zip_equal(optimizer.getStates().getAsRange<pipe::BufferAttr>(),
+                         layout.stateNames))
+      line(optimizer.partOf(state, place.getBuffer()),
+           ", .role = Role::OptimizerState", "",
+           ", .state = " + text::stringLiteral(name));
+  auto copy = [&](pipe::BufferAttr buffer, StringRef role,
+                  pipe::BufferAttr from) {
+    line(buffer, ", .role = " + role.str(),
+         place.getRounded() ? "ElementType::BF16" : "",
+         ", .from = " + bufferText(inFile(from)));
+  };
+  if (place.getRounded())
+    copy(*place.getRounded(), "Role::Rounded", place.getBuffer());
+  if (optimizer && optimizer.getVersions())
+    for (auto version : optimizer.getVersions()->getAsRange<pipe::BufferAttr>())
+      copy(optimizer.partOf(version, place.getBuffer()), "Role::OldVersion",
+           place.getRounded().value_or(place.getBuffer()));
   return success();
 }
 
@@ -136,53 +188,19 @@ static void writeInputs(llvm::raw_ostream &os, const ProgramLayout &layout,
   os << "     .inputs = {" << joinSizes(sorted, ", ") << "},\n";
 }
 
-/// Flat ranges of optimizers, then the copies that no optimizer writes.
-static void writeLoweredWeights(llvm::raw_ostream &os, pipe::ArenaOp arena) {
-  std::string lowered;
-  auto addLowered = [&](pipe::BufferAttr master, pipe::BufferAttr copy) {
-    lowered +=
-        "      {" + bufferText(master) + ", " + bufferText(copy) + "},\n";
-  };
-  llvm::SmallDenseSet<StringRef> updated;
-  for (auto optimizer : arena.getOps<pipe::OptimizerOp>())
-    if (optimizer.getLowered()) {
-      updated.insert(optimizer.getStage());
-      addLowered(optimizer.getWeights(), *optimizer.getLowered());
-    }
-  for (auto place : arena.getOps<pipe::PlaceOp>()) {
-    bool isUpdated = place.isUpdated() && updated.contains(place.getStage());
-    if (place.getLowered() && !isUpdated)
-      addLowered(place.getBuffer(), *place.getLowered());
-  }
-  if (!lowered.empty())
-    os << "     .loweredWeights = {\n" << lowered << "     },\n";
-}
-
-static void writeOldWeights(llvm::raw_ostream &os, pipe::ArenaOp arena) {
-  std::string versions;
-  for (auto optimizer : arena.getOps<pipe::OptimizerOp>())
-    if (ArrayAttr old = optimizer.getVersionsAttr())
-      for (auto version : old.getAsRange<pipe::BufferAttr>())
-        versions += "      {" + bufferText(optimizer.getNewest()) + ", " +
-                    bufferText(version) + "},\n";
-  if (!versions.empty())
-    os << "     .oldWeights = {\n" << versions << "     },\n";
-}
-
 static LogicalResult writeRank(llvm::raw_ostream &os,
                                const ProgramLayout &layout,
                                const RankLayout &rank,
                                const HostOptions &options) {
   pipe::ArenaOp arena = rank.arena;
-  os << "    {.arenaBytes = " << arena.getBytes() << ",\n     .weights = {\n";
+  os << "    {.arenaBytes = " << arena.getBytes() << ",\n     .tensors = {\n";
+  TensorWriter tensors(os, layout);
   for (auto place : arena.getOps<pipe::PlaceOp>())
-    if (failed(writeWeight(os, layout, place)))
+    if (failed(tensors.write(place)))
       return failure();
   os << "     },\n";
 
   writeInputs(os, layout, rank);
-  writeLoweredWeights(os, arena);
-  writeOldWeights(os, arena);
 
   auto function = [&](RankFunction which) {
     std::string name = rankFunctionName(rank.number, which);
@@ -253,22 +271,23 @@ static int64_t integerAttribute(ModuleOp module, StringRef name,
 
 static void writeOptimizer(llvm::raw_ostream &os, ModuleOp module) {
   auto optimizer =
-      module->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kOptimizer);
+      module->getAttrOfType<nn::OptimizerAttr>(pipe::PipeDialect::kOptimizer);
   if (!optimizer)
     return;
-  if (auto name = optimizer.getAs<StringAttr>("name"))
-    os << "  .optimizer = " << text::stringLiteral(name) << ",\n";
-  std::string fields;
-  auto field = [&](StringRef member, StringRef key) {
-    if (auto value = optimizer.getAs<FloatAttr>(key))
-      fields += (fields.empty() ? "." : ", .") + member.str() + " = " +
-                floatLiteral(static_cast<float>(value.getValueAsDouble()));
+  nn::OptimizerChoice choice = optimizer.getChoice();
+  auto number = [&](StringRef name) {
+    return floatLiteral(static_cast<float>(choice.get(name)));
   };
-  field("learningRate", "lr");
-  field("beta1", "beta1");
-  field("beta2", "beta2");
-  if (!fields.empty())
-    os << "  .defaults = {" << fields << "},\n";
+  os << "  .optimizer = {\n    .name = "
+     << text::stringLiteral(choice.row->name)
+     << ",\n    .learningRate = " << number("lr") << ",\n    .scalars = {\n";
+  for (const nn::StepScalar &scalar : choice.row->scalars) {
+    os << "      {StepScalar::" << scalar.kind;
+    if (choice.get(scalar.of) != 0)
+      os << ", " << number(scalar.of);
+    os << "},\n";
+  }
+  os << "    },\n  },\n";
 }
 
 LogicalResult writeProgramTable(OpBuilder &builder, const ProgramLayout &layout,

@@ -45,8 +45,8 @@ private:
   /// Null where the stage has no such weight.
   pipe::PlaceOp placeOf(FlatSymbolRefAttr stage,
                         FlatSymbolRefAttr weight) const;
-  Value loweredCopy(pipe::PlaceOp place);
-  LogicalResult writeLowering(pipe::SetWeightOp set);
+  Value roundedCopy(pipe::PlaceOp place);
+  LogicalResult writeRounding(pipe::SetWeightOp set);
   /// All weights of a stage, in one of their versions.
   Value weightsAt(const StageLayout &stage, pipe::BufferAttr place);
   LogicalResult writeUpdate(pipe::TaskOp task, const StageLayout &stage);
@@ -237,9 +237,9 @@ pipe::PlaceOp RankWriter::placeOf(FlatSymbolRefAttr stage,
                        : pipe::PlaceOp();
 }
 
-Value RankWriter::loweredCopy(pipe::PlaceOp place) {
+Value RankWriter::roundedCopy(pipe::PlaceOp place) {
   return declare(makeIdentifier(place.getWeight()) + "_bf16",
-                 *place.getLowered());
+                 *place.getRounded());
 }
 
 Value RankWriter::weightsAt(const StageLayout &stage, pipe::BufferAttr place) {
@@ -262,8 +262,8 @@ LogicalResult RankWriter::writeBufferTable() {
           !placed(&op, set.getStageAttr(), set.getWeightAttr(), true))
         return failure();
       pipe::PlaceOp place = placeOf(set.getStageAttr(), set.getWeightAttr());
-      if (place.getLowered())
-        loweredCopy(place);
+      if (place.getRounded())
+        roundedCopy(place);
     } else if (auto task = dyn_cast<pipe::TaskOp>(op)) {
       const StageLayout *stage = layout.findStage(task.getStage());
       if (!task.getWeights() || !stage->hasVersions())
@@ -314,16 +314,16 @@ LogicalResult RankWriter::writeUpdate(pipe::TaskOp task,
 }
 
 /// Rounds a tied weight again that the owner has updated.
-LogicalResult RankWriter::writeLowering(pipe::SetWeightOp set) {
+LogicalResult RankWriter::writeRounding(pipe::SetWeightOp set) {
   pipe::PlaceOp place = placeOf(set.getStageAttr(), set.getWeightAttr());
-  if (!place.getLowered())
+  if (!place.getRounded())
     return success();
   if (!place.getKernelAttr())
     return place.emitOpError("has no kernel; expects a module after "
-                             "attach-optimizer-kernels");
+                             "pipe-attach-optimizer-kernels");
   writer.launch(place.getKernelAttr().getLeafReference().getValue(),
                 {placed(set, set.getStageAttr(), set.getWeightAttr(), false),
-                 loweredCopy(place)});
+                 roundedCopy(place)});
   return success();
 }
 
@@ -480,7 +480,7 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         writer.copy(source,
                     placed(op, set.getStageAttr(), set.getWeightAttr(), false));
         behind("tied weight");
-        if (failed(writeLowering(set)))
+        if (failed(writeRounding(set)))
           return failure();
         writer.zero(placed(op, set.getStageAttr(), set.getWeightAttr(), true));
         lastWork = makeIdentifier(set.getWeight()) + " is set";

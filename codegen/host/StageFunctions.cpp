@@ -8,6 +8,7 @@
 
 #include "codegen/host/StageFunctions.h"
 
+#include "codegen/host/Identifiers.h"
 #include "passes/step/BodyBuffers.h"
 
 using namespace mlir;
@@ -272,8 +273,21 @@ static LogicalResult writeGradient(OpBuilder &builder,
   return success();
 }
 
-/// One kernel over the flat buffers of all the stage's weights, in place; it
-/// leaves zero gradients, as the first backward after it expects.
+/// The places that the stage's optimizer updates.
+static SmallVector<pipe::PlaceOp> updatedPlaces(const ProgramLayout &layout,
+                                                const StageLayout &stage) {
+  pipe::OptimizerOp optimizer = stage.optimizer;
+  SmallVector<pipe::PlaceOp> places;
+  pipe::ArenaOp arena = layout.ranks[stage.rank].arena;
+  for (auto place : arena.getOps<pipe::PlaceOp>())
+    if (place.getStage() == optimizer.getStage() && place.isUpdated())
+      places.push_back(place);
+  return places;
+}
+
+/// Kernels that update in place: one over the flat buffers of all the stage's
+/// weights, or one for each weight. They leave zero gradients, as the first
+/// backward after them expects.
 static void writeUpdate(OpBuilder &builder, const ProgramLayout &layout,
                         const StageLayout &stage, Preparations &preparations) {
   pipe::OptimizerOp optimizer = stage.optimizer;
@@ -286,21 +300,38 @@ static void writeUpdate(OpBuilder &builder, const ProgramLayout &layout,
     return writer.buffer(name, planned.getOffset(), planned.getBytes());
   };
   writer.task("U", stage.number, false);
-  Value weights = buffer("weights", optimizer.getWeights());
-  Value gradients = buffer("gradients", optimizer.getGradients());
-  SmallVector<Value> states;
-  for (Attribute state : optimizer.getStates())
-    states.push_back(buffer("state", cast<pipe::BufferAttr>(state)));
-  Value hyper = buffer("hyper", optimizer.getHyper());
-  writer.loadHyper(hyper);
-  SmallVector<CallArgument> arguments = {weights, gradients};
-  llvm::append_range(arguments, states);
-  arguments.push_back(hyper);
-  if (optimizer.getLowered())
-    arguments.push_back(buffer("lowered", *optimizer.getLowered()));
-  StringRef kernel = optimizer.getKernelAttr().getLeafReference().getValue();
-  preparations.kernel(kernel);
-  writer.launch(kernel, arguments);
+  auto states =
+      llvm::to_vector(optimizer.getStates().getAsRange<pipe::BufferAttr>());
+  Value hyper;
+  // Of all weights (`name` is empty), or of the one that has the name.
+  auto update = [&](const std::string &name, SymbolRefAttr kernel,
+                    pipe::BufferAttr weights, pipe::BufferAttr gradients,
+                    std::optional<pipe::BufferAttr> rounded) {
+    std::string prefix = name.empty() ? "" : name + "_";
+    SmallVector<CallArgument> arguments = {
+        buffer(name.empty() ? "weights" : name, weights),
+        buffer(name.empty() ? "gradients" : "d_" + name, gradients)};
+    for (pipe::BufferAttr state : states)
+      arguments.push_back(
+          buffer(prefix + "state", optimizer.partOf(state, weights)));
+    if (!hyper) {
+      hyper = buffer("hyper", optimizer.getHyper());
+      writer.loadHyper(hyper);
+    }
+    arguments.push_back(hyper);
+    if (rounded)
+      arguments.push_back(buffer(prefix + "rounded", *rounded));
+    StringRef called = kernel.getLeafReference().getValue();
+    preparations.kernel(called);
+    writer.launch(called, arguments);
+  };
+  if (SymbolRefAttr kernel = optimizer.getKernelAttr())
+    update("", kernel, optimizer.getWeights(), optimizer.getGradients(),
+           optimizer.getRounded());
+  else
+    for (pipe::PlaceOp place : updatedPlaces(layout, stage))
+      update(makeIdentifier(place.getWeight()), place.getKernelAttr(),
+             place.getBuffer(), *place.getGradient(), place.getRounded());
   writer.finish();
 }
 
@@ -335,9 +366,12 @@ LogicalResult writeStageFunctions(OpBuilder &builder,
       preparations.kernel(place.getKernelAttr().getLeafReference().getValue());
   if (stage.optimizer) {
     pipe::OptimizerOp optimizer = stage.optimizer;
-    if (!optimizer.getKernelAttr())
+    if (!optimizer.getKernelAttr() &&
+        !llvm::all_of(updatedPlaces(layout, stage), [](pipe::PlaceOp place) {
+          return place.getKernelAttr() != nullptr;
+        }))
       return optimizer.emitOpError("has no kernel; expects a module after "
-                                   "attach-optimizer-kernels");
+                                   "pipe-attach-optimizer-kernels");
     writeUpdate(builder, layout, stage, preparations);
     separate();
   }

@@ -103,9 +103,12 @@ void writeKernelComment(func::FuncOp kernel, llvm::raw_ostream &os) {
                         [&](Type type) { printType(type, os); });
   os << ")\n//";
   if (!kernel.isExternal())
-    for (Operation &op : kernel.getBody().front().without_terminator())
-      if (!op.hasTrait<OpTrait::ConstantLike>())
+    for (Operation &op : kernel.getBody().front().without_terminator()) {
+      if (auto update = dyn_cast<nn::UpdateOp>(op))
+        os << ' ' << update.getOptimizer().getName().getValue();
+      else if (!op.hasTrait<OpTrait::ConstantLike>())
         os << ' ' << op.getName().stripDialect();
+    }
   for (unsigned i = 0; i < kernel.getNumResults(); ++i)
     if (kernel.getResultAttr(i, "nn.added"))
       os << ", += " << parameterName(kernel.getResultAttrDict(i), 'y', i);

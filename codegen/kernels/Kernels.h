@@ -47,37 +47,6 @@ void writeKernelComment(mlir::func::FuncOp kernel, llvm::raw_ostream &os);
 /// The C declaration of one kernel, without semicolon.
 std::string kernelDeclaration(mlir::func::FuncOp kernel);
 
-/// An optimizer as the command line names it, with its constants under the
-/// names of torch.optim; those that an optimizer lacks are ignored.
-struct OptimizerSpec {
-  /// sgd, adam, adamw or rmsprop.
-  std::string name = "sgd";
-  double momentum = 0.0;
-  bool nesterov = false;
-  double beta1 = 0.9, beta2 = 0.999, alpha = 0.99;
-  double epsilon = 1e-8;
-  double weightDecay = 0.0;
-
-  /// How many state buffers of the size of the weights it keeps.
-  unsigned numStates() const;
-};
-
-/// Adds the kernel `<name>_<size>` that updates `size` weights in place and
-/// zeroes the gradient: (weights, gradient, states..., const hyper). The kernel
-/// `<name>_bf16_<size>`, where it `lowers`, also writes the new weights as
-/// bf16:
-/// (..., const hyper, lowered). An equal kernel that is there already is
-/// returned instead. Reports a diagnostic for an unknown name.
-mlir::FailureOr<mlir::func::FuncOp>
-buildOptimizerKernel(mlir::ModuleOp kernels, const OptimizerSpec &spec,
-                     int64_t size, bool lowers = false);
-
-/// Adds the kernel `lower_<size>`: (const weights, lowered), weights as bf16.
-mlir::func::FuncOp buildLowerKernel(mlir::ModuleOp kernels, int64_t size);
-
-/// Adds the kernel `accumulate_<size>`: (gradient, const x), gradient += x.
-mlir::func::FuncOp buildAccumulateKernel(mlir::ModuleOp kernels, int64_t size);
-
 } // namespace pipewright::codegen
 
 #endif // PIPEWRIGHT_CODEGEN_KERNELS_KERNELS_H

@@ -139,10 +139,9 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
   if (auto name =
           module->getAttrOfType<StringAttr>(pipe::PipeDialect::kSchedule))
     plan.schedule = text::printable(name);
-  if (auto optimizer =
-          module->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kOptimizer))
-    if (auto name = optimizer.getAs<StringAttr>("name"))
-      plan.optimizer = name.str();
+  if (auto optimizer = module->getAttrOfType<nn::OptimizerAttr>(
+          pipe::PipeDialect::kOptimizer))
+    plan.optimizer = optimizer.getName().str();
 
   plan.weights = WeightSummary::of(module);
   plan.edges = stages->edges(pipe::StepMode::train);

@@ -12,6 +12,8 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
 
+#include "dialects/nn/OptimizerTable.h"
+
 #include "dialects/nn/NNDialect.h.inc"
 #include "dialects/nn/NNEnums.h.inc"
 

@@ -1,7 +1,7 @@
 //===- NNInference.cpp - Result types from operands -----------------------===//
 //
-// Broadcasting, reductions, windows and optimizer buffers: the inference that
-// several families share.
+// Broadcasting, reductions and windows: the inference that several families
+// share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,32 +119,6 @@ LogicalResult pipewright::nn::inferReduction(InferenceSite site, Value x,
   }
   types.push_back(RankedTensorType::get(shape, type.getElementType()));
   return success();
-}
-
-LogicalResult pipewright::nn::inferOptimizer(InferenceSite site,
-                                             ValueRange operands,
-                                             SmallVectorImpl<Type> &types) {
-  RankedTensorType weightType = tensorOf(operands.front());
-  // (C1)
-  for (Value operand : operands.drop_back())
-    if (operand.getType() != weightType)
-      return site.error("expects buffers of the weights' type ", weightType,
-                        ", but got ", operand.getType());
-  // (C2)
-  RankedTensorType hyperType = tensorOf(operands.back());
-  if (hyperType.getShape() != ArrayRef<int64_t>{4})
-    return site.error("expects 'tensor<4xf32>' for the step's values, but got ",
-                      hyperType);
-  // The gradient is the one buffer that is not updated.
-  types.append(operands.size() - 2, weightType);
-  return success();
-}
-
-int64_t pipewright::nn::optimizerFlops(Operation *op) {
-  // Decay, one to two running averages, a root and a division: about 12
-  // operations an element, less without averages.
-  int64_t perElement = op->getNumOperands() > 4 ? 12 : 5;
-  return perElement * tensorOf(op->getOperand(0)).getNumElements();
 }
 
 FailureOr<SmallVector<int64_t>>

@@ -68,14 +68,6 @@ llvm::LogicalResult inferReduction(InferenceSite site, mlir::Value x,
                                    llvm::ArrayRef<int64_t> axes, bool keepDims,
                                    llvm::SmallVectorImpl<mlir::Type> &types);
 
-/// Every operand between the gradient and the last one has a result.
-llvm::LogicalResult inferOptimizer(InferenceSite site,
-                                   mlir::ValueRange operands,
-                                   llvm::SmallVectorImpl<mlir::Type> &types);
-
-/// The multiply-adds and roots of an update, by a count per element.
-int64_t optimizerFlops(mlir::Operation *op);
-
 /// What GELU by tanh, and its gradient, count for each element.
 constexpr int64_t kGeluTanhFlops = 9, kGeluTanhBackwardFlops = 16;
 

@@ -35,17 +35,17 @@ LogicalResult BufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult PlaceOp::verify() {
   // (C1)
-  if (getLowered() && 2 * getLowered()->getBytes() != getBuffer().getBytes())
-    return emitOpError("expects a lowered copy of half of ")
-           << getBuffer() << ", but got " << *getLowered();
+  if (getRounded() && 2 * getRounded()->getBytes() != getBuffer().getBytes())
+    return emitOpError("expects a rounded copy of half of ")
+           << getBuffer() << ", but got " << *getRounded();
   return success();
 }
 
 LogicalResult OptimizerOp::verify() {
   // (C1)
-  if (getLowered() && 2 * getLowered()->getBytes() != getWeights().getBytes())
-    return emitOpError("expects lowered copies of half of ")
-           << getWeights() << ", but got " << *getLowered();
+  if (getRounded() && 2 * getRounded()->getBytes() != getWeights().getBytes())
+    return emitOpError("expects rounded copies of half of ")
+           << getWeights() << ", but got " << *getRounded();
   // (C2)
   if (ArrayAttr versions = getVersionsAttr())
     for (auto version : versions.getAsRange<BufferAttr>())
@@ -53,6 +53,14 @@ LogicalResult OptimizerOp::verify() {
         return emitOpError("expects versions of the size of ")
                << getNewest() << ", but got " << version;
   return success();
+}
+
+BufferAttr OptimizerOp::partOf(BufferAttr range, BufferAttr place) {
+  int64_t ratio = range.getBytes() < getWeights().getBytes() ? 2 : 1;
+  int64_t distance = place.getOffset() - getWeights().getOffset();
+  return BufferAttr::get(getContext(), BufferSpace::arena,
+                         range.getOffset() + distance / ratio,
+                         place.getBytes() / ratio);
 }
 
 LogicalResult ArenaOp::verifyRegions() {

@@ -36,11 +36,13 @@ def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
     `owner` marks the copy that is saved, and, of a parameter, that the
     optimizer updates; `updated` marks a further copy that an optimizer updates,
     with the same gradients (`pipe.all_reduced`).
-    Stages that read a weight as bf16 read it from `lowered`, a rounded copy
-    that is as new as the weight; where no optimizer writes it, `kernel` does.
+    Stages that read a weight as bf16 read it from `rounded`, a rounded copy
+    that is as new as the weight. `kernel` updates the weight, where its
+    optimizer works weight by weight; where no optimizer writes the rounded
+    copy, `kernel` does.
 
     Constraints:
-    - (C1) `lowered` has half of the weight's bytes.
+    - (C1) `rounded` has half of the weight's bytes.
 
     Example:
     ```mlir
@@ -50,7 +52,7 @@ def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
   }];
   let arguments = (ins FlatSymbolRefAttr:$weight, FlatSymbolRefAttr:$stage,
     Pipe_BufferAttr:$buffer, OptionalAttr<Pipe_BufferAttr>:$gradient,
-    OptionalAttr<Pipe_BufferAttr>:$lowered, OptionalAttr<SymbolRefAttr>:$kernel,
+    OptionalAttr<Pipe_BufferAttr>:$rounded, OptionalAttr<SymbolRefAttr>:$kernel,
     UnitAttr:$owner, UnitAttr:$updated);
   let extraClassDeclaration = [{
     /// Whether the optimizer of its stage updates this copy.
@@ -58,8 +60,8 @@ def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
   }];
   let assemblyFormat = [{
     $weight `in` $stage `weight` $buffer (`gradient` $gradient^)?
-    (`lowered` $lowered^ (`by` $kernel^)?)? (`owner` $owner^)? (`updated` $updated^)?
-    attr-dict
+    (`rounded` $rounded^)? (`kernel` $kernel^)? (`owner` $owner^)?
+    (`updated` $updated^)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -68,16 +70,17 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
   let summary = "The flat ranges that a stage's update works on";
   let description = [{
     Weights, gradients and each optimizer state have the same size and the same
-    layout; `hyper` holds four 32-bit floats that the runtime fills for each
-    update. `weights` are always the newest; where a schedule lets tasks read
-    older ones, an update copies what it is about to overwrite to one of
-    `versions`, which have the same layout too. Stages that read bf16 weights
-    read `lowered`, rounded by each update, in the same layout and half the
-    size; `versions` are then of these.
+    layout; `hyper` holds the 32-bit floats that the runtime fills for each
+    update, the scalars of the optimizer's row. `kernel` updates it all, unless
+    each place has a kernel of its own. `weights` are always the newest; where a
+    schedule lets tasks read older ones, an update copies what it is about to
+    overwrite to one of `versions`, which have the same layout too. Stages that
+    read bf16 weights read `rounded`, rounded by each update, in the same layout
+    and half the size; `versions` are then of these.
 
     Constraints:
-    - (C1) `lowered` has half of the weights' bytes.
-    - (C2) each of `versions` has the size of what tasks read: of `lowered`
+    - (C1) `rounded` has half of the weights' bytes.
+    - (C2) each of `versions` has the size of what tasks read: of `rounded`
       where it is given, else of `weights`.
 
     Example:
@@ -93,15 +96,18 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     OptionalAttr<SymbolRefAttr>:$kernel,
     Pipe_BufferAttr:$weights, Pipe_BufferAttr:$gradients,
     Pipe_BufferArrayAttr:$states, Pipe_BufferAttr:$hyper,
-    OptionalAttr<Pipe_BufferAttr>:$lowered, Pipe_OptionalBuffers:$versions);
+    OptionalAttr<Pipe_BufferAttr>:$rounded, Pipe_OptionalBuffers:$versions);
   let assemblyFormat = [{
     $stage (`kernel` $kernel^)? `weights` $weights `gradients` $gradients
-    `states` $states `hyper` $hyper (`lowered` $lowered^)?
+    `states` $states `hyper` $hyper (`rounded` $rounded^)?
     (`versions` $versions^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// The newest version of what tasks read.
-    BufferAttr getNewest() { return getLowered().value_or(getWeights()); }
+    BufferAttr getNewest() { return getRounded().value_or(getWeights()); }
+    /// The part of a flat range, as large as the weights or half as large, that
+    /// belongs to a weight at `place` among them.
+    BufferAttr partOf(BufferAttr range, BufferAttr place);
   }];
   let hasVerifier = 1;
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/pipe/PipeDialect.h"
+#include "dialects/nn/NNDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FoldInterfaces.h"
@@ -14,6 +15,7 @@
 #include <cmath>
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::pipe;
 
 #include "dialects/pipe/PipeDialect.cpp.inc"
@@ -106,7 +108,14 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
              << attribute.getValue();
     return success();
   }
-  if (name == kSchedule || name == kOptimizer)
+  if (name == kOptimizer) {
+    if (!isa<nn::OptimizerAttr>(attribute.getValue()))
+      return op->emitOpError("expects '")
+             << name << "' to be an #nn.optimizer, but got "
+             << attribute.getValue();
+    return success();
+  }
+  if (name == kSchedule)
     return success();
   return op->emitOpError("has an unknown attribute '") << name << "'";
 }

@@ -448,6 +448,28 @@ def PipePlanMemory : Pass<"pipe-plan-memory", "::mlir::ModuleOp"> {
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 
+def PipeAttachOptimizerKernels
+    : Pass<"pipe-attach-optimizer-kernels", "::mlir::ModuleOp"> {
+  let summary = "Give each stage's update its kernels";
+  let description = [{
+    Builds, for each `pipe.optimizer` without a kernel, the one that fits the
+    module's `pipe.optimizer` and the size of the flat ranges, in `@kernels`;
+    where the optimizer works weight by weight, one for each updated
+    `pipe.place` instead. Copies of tied weights that their owner sets get the
+    kernel that rounds them to bf16.
+
+    Idempotent: who has a kernel keeps it.
+
+    ```mlir
+    pipe.optimizer @s0 weights #pipe.buffer<arena 0 at 0 bytes 64> ...
+    // becomes
+    pipe.optimizer @s0 kernel @kernels::@sgd_16 weights ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect",
+                           "::pipewright::nn::NNDialect"];
+}
+
 def PipeVerifyAllocated : Pass<"pipe-verify-allocated", "::mlir::ModuleOp"> {
   let summary = "Check the contract of the allocated level";
   let description = [{

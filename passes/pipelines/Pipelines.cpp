@@ -91,6 +91,7 @@ void buildAllocatedPipeline(OpPassManager &pm,
   if (options.assignStreams)
     pm.addPass(pipe::createPipeAccumulateInKernels());
   pm.addPass(pipe::createPipePlanMemory());
+  pm.addPass(pipe::createPipeAttachOptimizerKernels());
   pm.addPass(pipe::createPipeVerifyAllocated());
   if (options.assignStreams) {
     pm.addPass(pipe::createPipeAssignStreams());

@@ -119,8 +119,9 @@ struct AllocatedPipelineOptions
 };
 
 /// Scheduled level -> allocated level. Lives of buffers are known only now
-/// that each rank's list is final. Streams come last: which of them share bytes
-/// depends on where the buffers are.
+/// that each rank's list is final, and with them the kernels of updates, which
+/// depend on sizes in the arena. Streams come last: which of them share bytes
+/// depends on where the buffers are. Nothing changes the module after that.
 void buildAllocatedPipeline(mlir::OpPassManager &pm,
                             const AllocatedPipelineOptions &options);
 

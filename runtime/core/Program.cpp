@@ -21,11 +21,10 @@ Table<T>::~Table() = default;
 
 template class Table<int64_t>;
 template class Table<std::pair<int64_t, int64_t>>;
-template class Table<WeightInfo>;
+template class Table<StepScalar>;
+template class Table<TensorInfo>;
 template class Table<InputInfo>;
 template class Table<OutputInfo>;
-template class Table<OldWeights>;
-template class Table<LoweredWeights>;
 template class Table<MemoryLine>;
 template class Table<RankProgram>;
 

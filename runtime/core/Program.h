@@ -10,6 +10,7 @@
 
 #include "runtime/core/Arena.h"
 #include "runtime/core/ElementType.h"
+#include "runtime/core/Optimizer.h"
 #include "runtime/core/Table.h"
 
 #include <cstdint>
@@ -20,25 +21,48 @@ namespace pipewright::runtime {
 class Rank;
 struct DeviceProgram;
 
-enum class Role { Parameter, State, Constant };
+/// What a tensor of a rank is.
+enum class Role {
+  // What a model has and files of weights hold.
+  Parameter,
+  State,
+  Constant,
+  // What belongs to a parameter.
+  /// Where a step collects its gradient.
+  Gradient,
+  OptimizerState,
+  /// Its copy in bf16 that tasks read; whoever writes the parameter writes
+  /// this.
+  Rounded,
+  /// Room for what an update has replaced while tasks still read it.
+  OldVersion,
+};
 
-/// A weight as one rank holds it.
-struct WeightInfo {
-  /// Its name in weights.safetensors.
+/// A tensor that one rank keeps from step to step.
+struct TensorInfo {
+  /// The weight's name in weights.safetensors, whatever it is of the weight.
   const char *name = "";
   Buffer buffer;
   /// Dimensions joined by 'x', such as "768x3072"; "" is a scalar.
   const char *shape = "";
   Role role = Role::Parameter;
-  /// Saved from here; the replicas of a tied weight on other ranks are not.
+  /// Saved from here; what belongs to further copies of a tied weight is not.
   bool owner = true;
-  /// Where a step collects the gradient (sum over micro-batches); whole when
-  /// the rank's first "U" task begins. Zero bytes: none.
-  Buffer gradient = {};
   ElementType type = ElementType::F32;
-  /// Filters [o, c, kh, kw] that lie as [o, kh, kw, c] in memory, and so do
-  /// their gradients; `shape` and all files stay as the model has them.
+  /// Filters [o, c, kh, kw] that lie as [o, kh, kw, c] in memory; `shape` and
+  /// all files stay as the model has them.
   bool channelsLast = false;
+  /// Which of an optimizer's states this is.
+  const char *state = "";
+  /// What this is a copy of when weights have been loaded, of as many elements;
+  /// zero bytes: of nothing.
+  Buffer from = {};
+
+  /// A tensor that files of weights have.
+  bool isWeight() const { return role <= Role::Constant; }
+  /// A gradient that is whole when the rank's first "U" task begins: the sum
+  /// over micro-batches.
+  bool isWholeGradient() const { return role == Role::Gradient && owner; }
 };
 
 /// What is counted of an input that has labels, for a loss to divide by.
@@ -75,22 +99,6 @@ struct OutputInfo {
   Table<int64_t> shape;
 };
 
-/// Room for weights that an update has replaced while tasks still read them.
-struct OldWeights {
-  /// All weights of a stage that tasks read, in their newest version.
-  Buffer newest;
-  /// Holds the same weights before the first step.
-  Buffer old;
-};
-
-/// f32 weights of a stage and the bf16 copies that its tasks read, in the same
-/// order. Whoever writes the first writes the second: loading weights, the
-/// update task.
-struct LoweredWeights {
-  Buffer master;
-  Buffer lowered;
-};
-
 /// One line of the memory report: what the planned bytes are for.
 struct MemoryLine {
   const char *what = "";
@@ -99,12 +107,9 @@ struct MemoryLine {
 
 struct RankProgram {
   int64_t arenaBytes = 0;
-  Table<WeightInfo> weights;
+  Table<TensorInfo> tensors;
   /// The inputs (by number) that this rank loads.
   Table<int64_t> inputs = {};
-  /// Of bf16 programs; old versions are of the bf16 copies then.
-  Table<LoweredWeights> loweredWeights = {};
-  Table<OldWeights> oldWeights = {};
   /// One step over all micro-batches.
   void (*step)(Rank &) = nullptr;
   /// Forward only, all micro-batches; reports the loss, stores the outputs.
@@ -123,18 +128,6 @@ struct RankProgram {
   int64_t evaluateEvents = 0;
 };
 
-/// Those that change while training are floats for kernels (Rank::hyper);
-/// the rest was compiled in.
-struct HyperParameters {
-  float learningRate = 0.01f;
-  /// 0 where the optimizer has none.
-  float beta1 = 0;
-  float beta2 = 0;
-  /// What a summed gradient is multiplied by: 1 / microBatches, unless the
-  /// loss gradient was scaled already.
-  float gradientScale = 1;
-};
-
 struct Program {
   const char *name = "model";
   int64_t microBatches = 1;
@@ -142,8 +135,7 @@ struct Program {
   /// Of the weights, in one call of `step`; each takes its share of the
   /// micro-batches, in order.
   int64_t updates = 1;
-  const char *optimizer = "sgd";
-  HyperParameters defaults;
+  OptimizerInfo optimizer;
   Table<InputInfo> inputs;
   Table<OutputInfo> outputs;
   Table<RankProgram> ranks;

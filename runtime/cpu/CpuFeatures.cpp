@@ -111,10 +111,11 @@ static void checkBFloat16() {
          "set, else compile with --precision f32");
 }
 
-static bool isLowered(const Program &program) {
+static bool isInBFloat16(const Program &program) {
   for (const RankProgram &rank : program.ranks)
-    if (!rank.loweredWeights.empty())
-      return true;
+    for (const TensorInfo &tensor : rank.tensors)
+      if (tensor.role == Role::Rounded)
+        return true;
   return false;
 }
 #endif
@@ -138,7 +139,7 @@ void pipewright::runtime::checkCpuLibrary(
         missing,
         "): build it on a machine like this one, or with "
         "-DPIPEWRIGHT_NATIVE=OFF, and compile the program again");
-  if (isLowered(program))
+  if (isInBFloat16(program))
     checkBFloat16();
 #endif
 }
@@ -146,7 +147,7 @@ void pipewright::runtime::checkCpuLibrary(
 std::string
 pipewright::runtime::cpuRemarks([[maybe_unused]] const Program &program) {
 #ifdef PIPEWRIGHT_HAS_CPU
-  if (isLowered(program) && !hasIsa(dnnl::cpu_isa::avx512_core_bf16))
+  if (isInBFloat16(program) && !hasIsa(dnnl::cpu_isa::avx512_core_bf16))
     return "bf16       slower than f32 on this CPU, which has AVX-512, but "
            "neither AVX-512 BF16 nor AMX\n";
 #endif

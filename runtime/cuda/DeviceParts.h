@@ -49,16 +49,23 @@ struct EventSlot {
 struct Mailbox {
   PinnedMemory memory;
   uint64_t *random = nullptr;
-  /// Four numbers for each update.
+  /// The optimizer's scalars for each update.
   float *hyper = nullptr;
   float *losses = nullptr;
   int64_t capacity = 0;
 
   explicit Mailbox(const Program &program)
-      : memory(16 + program.updates * 16 + program.microBatches * 4),
+      : memory(16 +
+               4 * (program.updates * count(program) + program.microBatches)),
         random(memory.data<uint64_t>()),
         hyper(reinterpret_cast<float *>(random + 2)),
-        losses(hyper + 4 * program.updates), capacity(program.microBatches) {}
+        losses(hyper + program.updates * count(program)),
+        capacity(program.microBatches) {}
+
+private:
+  static int64_t count(const Program &program) {
+    return program.optimizer.scalars.size();
+  }
 };
 
 /// Watches the calling thread while it lives.

@@ -82,20 +82,23 @@ void DeviceRank::reportLoss(int64_t microBatch, Buffer loss) {
 
 void DeviceRank::beginUpdate(int64_t number) {
   Rank::beginUpdate(number);
-  std::copy(hyper(), hyper() + 4, parts->mailbox.hyper + 4 * number);
+  const int64_t count = wholeProgram().optimizer.scalars.size();
+  std::copy(hyper(), hyper() + count, parts->mailbox.hyper + count * number);
 }
 
 void DeviceRank::loadHyper(Buffer destination) {
   // Each update has a place of its own, so that a graph may read it later.
+  const int64_t count = wholeProgram().optimizer.scalars.size();
   PIPEWRIGHT_CUDA(cuMemcpyHtoDAsync(addressOf(device<float>(destination)),
-                                    parts->mailbox.hyper + 4 * update(),
-                                    4 * sizeof(float), parts->computing));
+                                    parts->mailbox.hyper + count * update(),
+                                    count * sizeof(float), parts->computing));
 }
 
 void DeviceRank::captureGradients() {
   int64_t bytes = 0;
-  for (const WeightInfo &weight : program().weights)
-    bytes += weight.gradient.bytes;
+  for (const TensorInfo &tensor : program().tensors)
+    if (tensor.isWholeGradient())
+      bytes += tensor.buffer.bytes;
   parts->gradients = PinnedMemory(bytes);
   parts->capturing = true;
   // Pinning may wait for the GPUs of this process, and a rank that has begun
@@ -105,13 +108,13 @@ void DeviceRank::captureGradients() {
 
 void DeviceRank::enqueueGradients() {
   char *to = parts->gradients.data();
-  for (const WeightInfo &weight : program().weights) {
-    if (!weight.gradient)
+  for (const TensorInfo &tensor : program().tensors) {
+    if (!tensor.isWholeGradient())
       continue;
     PIPEWRIGHT_CUDA(cuMemcpyDtoHAsync(to,
-                                      addressOf(device<float>(weight.gradient)),
-                                      weight.gradient.bytes, parts->computing));
-    to += weight.gradient.bytes;
+                                      addressOf(device<float>(tensor.buffer)),
+                                      tensor.buffer.bytes, parts->computing));
+    to += tensor.buffer.bytes;
   }
   parts->captured = true;
 }
@@ -218,8 +221,9 @@ void DeviceRank::finish() {
 void DeviceRank::takeGradients() {
   std::vector<std::vector<float>> sums;
   const float *from = parts->gradients.data<float>();
-  for (const WeightInfo &weight : program().weights) {
-    const int64_t count = weight.gradient.bytes / 4;
+  for (const TensorInfo &tensor : program().tensors) {
+    const int64_t count =
+        tensor.isWholeGradient() ? tensor.buffer.bytes / 4 : 0;
     sums.emplace_back(from, from + count);
     from += count;
   }

@@ -60,7 +60,7 @@ struct SourcePair {
 
 /// Dimensions as "4x128"; "scalar" for none.
 std::string shapeText(const std::vector<int64_t> &shape);
-/// The dimensions of a WeightInfo's shape text.
+/// The dimensions of a TensorInfo's shape text.
 std::vector<int64_t> parseShape(const char *text);
 const char *typeText(ElementType type);
 /// Throws an Error where a dimension is negative or the product does not fit in

@@ -5,7 +5,7 @@
 #include "runtime/net/Transport.h"
 #include "runtime/trace/Trace.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 
 using namespace pipewright::runtime;
@@ -103,7 +103,7 @@ void Rank::waitReceive(int64_t peer) {
 void Rank::poll() { link.poll(); }
 
 void Rank::loadHyper(Buffer destination) {
-  std::memcpy(data<float>(destination), hyperValues, sizeof hyperValues);
+  std::copy(scalars.begin(), scalars.end(), data<float>(destination));
 }
 
 void Rank::setTrace(Trace *newTrace) {
@@ -121,18 +121,8 @@ void Rank::beginStep(int64_t step, std::vector<float> learningRates) {
 void Rank::beginUpdate(int64_t number) {
   updateNumber = number;
   ++version;
-  const HyperParameters &defaults = whole.defaults;
-  const int64_t done = stepNumber * whole.updates + number;
-  auto correction = [&](float beta) {
-    return beta == 0
-               ? 1.0f
-               : static_cast<float>(
-                     1 / (1 - std::pow(static_cast<double>(beta), done + 1)));
-  };
-  hyperValues[0] = rates.at(number);
-  hyperValues[1] = correction(defaults.beta1);
-  hyperValues[2] = correction(defaults.beta2);
-  hyperValues[3] = defaults.gradientScale;
+  scalars = stepScalars(whole.optimizer, rates.at(number),
+                        stepNumber * whole.updates + number);
 }
 
 void Rank::captureGradients() {
@@ -151,9 +141,12 @@ void Rank::observeTask(const char *kind, int64_t stage, int64_t microBatch) {
 
 void Rank::copyGradients() {
   std::vector<std::vector<float>> sums;
-  for (const WeightInfo &weight : program().weights) {
-    std::vector<float> &values = sums.emplace_back(weight.gradient.bytes / 4);
-    read(weight.gradient, values.data());
+  for (const TensorInfo &tensor : program().tensors) {
+    std::vector<float> &values = sums.emplace_back();
+    if (!tensor.isWholeGradient())
+      continue;
+    values.resize(tensor.buffer.bytes / sizeof(float));
+    read(tensor.buffer, values.data());
   }
   keepGradients(std::move(sums));
 }
@@ -162,7 +155,7 @@ void Rank::keepGradients(std::vector<std::vector<float>> sums) {
   captured = std::move(sums);
   for (std::vector<float> &values : captured)
     for (float &value : values)
-      value *= whole.defaults.gradientScale;
+      value *= whole.optimizer.gradientScale;
   capturing = false;
   observed = trace != nullptr;
 }

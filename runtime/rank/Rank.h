@@ -97,9 +97,8 @@ public:
   /// Begins update `number` of a step that has several: what optimizer kernels
   /// are told changes from update to update.
   virtual void beginUpdate(int64_t number);
-  /// (learning rate, 1/(1-beta1^t), 1/(1-beta2^t), gradient scale) of this
-  /// update, for optimizer kernels.
-  const float *hyper() const { return hyperValues; }
+  /// The optimizer's scalars of this update, for its kernels.
+  const float *hyper() const { return scalars.data(); }
   /// The same, copied into the arena.
   virtual void loadHyper(Buffer destination);
 
@@ -165,7 +164,7 @@ public:
   std::vector<std::pair<double, int64_t>> takeLosses();
   /// Keep a copy of all gradients at the next "U" task.
   virtual void captureGradients();
-  /// What was captured, one per weight of the rank (empty: no gradient),
+  /// What was captured, one per tensor of the rank (empty: no gradient),
   /// scaled to the mean over the batch.
   const std::vector<std::vector<float>> &gradients() const { return captured; }
   virtual int64_t arenaPeak() const { return arena.peak(); }
@@ -193,7 +192,7 @@ protected:
   void dropLibraries();
   /// Leaves them to the end of the process.
   void leakLibraries() { libraries.clear(); }
-  /// Gradients as they were summed, one per weight of the rank.
+  /// Gradients as they were summed, one per tensor of the rank.
   void keepGradients(std::vector<std::vector<float>> sums);
 
 private:
@@ -211,7 +210,7 @@ private:
   Profile *profile = nullptr;
   bool observed = false;
   bool capturing = false;
-  float hyperValues[4] = {0, 1, 1, 1};
+  std::vector<float> scalars;
   int64_t stepNumber = 0;
   int64_t updateNumber = 0;
   uint64_t seedValue = 0;

@@ -63,7 +63,7 @@ std::string pipewright::runtime::dryRunText(const Program &program,
                      groupedText(perStep) +
                      (perStep == 1 ? " micro-batch" : " micro-batches") +
                      " of " + groupedText(program.microBatchSize) + "; " +
-                     program.optimizer;
+                     program.optimizer.name;
   report.line("program", std::string(program.name) + ": " + step);
   double seconds = 0;
   for (const RankProgram &rank : program.ranks)

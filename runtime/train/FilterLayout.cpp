@@ -24,7 +24,7 @@ static std::vector<char> transposed(const void *from, int64_t count,
   return result;
 }
 
-static std::vector<int64_t> filterShape(const WeightInfo &weight) {
+static std::vector<int64_t> filterShape(const TensorInfo &weight) {
   std::vector<int64_t> shape = parseShape(weight.shape);
   if (shape.size() != 4)
     fail("weight '", weight.name, "' of shape ", weight.shape,
@@ -32,14 +32,14 @@ static std::vector<int64_t> filterShape(const WeightInfo &weight) {
   return shape;
 }
 
-std::vector<char> pipewright::runtime::filterForMemory(const WeightInfo &weight,
+std::vector<char> pipewright::runtime::filterForMemory(const TensorInfo &weight,
                                                        const void *file) {
   const std::vector<int64_t> shape = filterShape(weight);
   return transposed(file, shape[0], shape[1], shape[2] * shape[3],
                     byteWidth(weight.type));
 }
 
-std::vector<char> pipewright::runtime::filterForFile(const WeightInfo &weight,
+std::vector<char> pipewright::runtime::filterForFile(const TensorInfo &weight,
                                                      const void *memory) {
   const std::vector<int64_t> shape = filterShape(weight);
   return transposed(memory, shape[0], shape[2] * shape[3], shape[1],

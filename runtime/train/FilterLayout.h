@@ -14,10 +14,10 @@ namespace pipewright::runtime {
 
 /// The elements of a weight with `channelsLast`, reordered: [o, c, kh, kw] as
 /// in files becomes [o, kh, kw, c] as in memory.
-std::vector<char> filterForMemory(const WeightInfo &weight, const void *file);
+std::vector<char> filterForMemory(const TensorInfo &weight, const void *file);
 
 /// And back.
-std::vector<char> filterForFile(const WeightInfo &weight, const void *memory);
+std::vector<char> filterForFile(const TensorInfo &weight, const void *memory);
 
 } // namespace pipewright::runtime
 

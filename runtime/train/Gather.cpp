@@ -64,23 +64,24 @@ static void copyOnce(Rank &rank, Buffer from, Buffer to) {
   }
 }
 
-/// Rounds all of the f32 weights to their bf16 copies.
-static void lowerOnce(Rank &rank, const LoweredWeights &weights) {
-  std::vector<float> piece(std::min(weights.master.bytes, pieceBytes) /
-                           sizeof(float));
-  std::vector<BFloat16> lowered(piece.size());
-  for (int64_t at = 0; at < weights.master.bytes; at += pieceBytes) {
-    const int64_t now = std::min(pieceBytes, weights.master.bytes - at);
-    rank.read(weights.master.at(at, now), piece.data());
-    narrow(piece.data(), now / 4, lowered.data());
-    rank.write(weights.lowered.at(at / 2, now / 2), lowered.data());
+/// Rounds f32 numbers to bf16.
+static void roundOnce(Rank &rank, Buffer from, Buffer to) {
+  std::vector<float> piece(std::min(from.bytes, pieceBytes) / sizeof(float));
+  std::vector<BFloat16> rounded(piece.size());
+  for (int64_t at = 0; at < from.bytes; at += pieceBytes) {
+    const int64_t now = std::min(pieceBytes, from.bytes - at);
+    rank.read(from.at(at, now), piece.data());
+    narrow(piece.data(), now / 4, rounded.data());
+    rank.write(to.at(at / 2, now / 2), rounded.data());
   }
 }
 
 static void readWeights(Rank &rank, const std::string &path) {
   const SafetensorsReader file(path);
   std::vector<char> piece;
-  for (const WeightInfo &weight : rank.program().weights) {
+  for (const TensorInfo &weight : rank.program().tensors) {
+    if (!weight.isWeight())
+      continue;
     const TensorView tensor =
         file.find(weight.name, weight.type, parseShape(weight.shape));
     if (tensor.bytes != weight.buffer.bytes)
@@ -101,16 +102,18 @@ static void readWeights(Rank &rank, const std::string &path) {
 }
 
 void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {
-  if (rank.program().weights.empty())
+  if (rank.program().tensors.empty())
     return;
   if (path == "random")
     drawWeights(rank);
   else
     readWeights(rank, path);
-  for (const LoweredWeights &weights : rank.program().loweredWeights)
-    lowerOnce(rank, weights);
-  for (const OldWeights &stage : rank.program().oldWeights)
-    copyOnce(rank, stage.newest, stage.old);
+  // In their order: a copy of a copy stands behind it.
+  for (const TensorInfo &tensor : rank.program().tensors)
+    if (tensor.from.bytes > tensor.buffer.bytes)
+      roundOnce(rank, tensor.from, tensor.buffer);
+    else if (tensor.from)
+      copyOnce(rank, tensor.from, tensor.buffer);
 }
 
 void pipewright::runtime::checkWeights(const Program &program,
@@ -119,7 +122,9 @@ void pipewright::runtime::checkWeights(const Program &program,
     return checkRandomWeights(program);
   std::unique_ptr<SafetensorsReader> file;
   for (const RankProgram &rank : program.ranks)
-    for (const WeightInfo &weight : rank.weights) {
+    for (const TensorInfo &weight : rank.tensors) {
+      if (!weight.isWeight())
+        continue;
       if (!file)
         file = std::make_unique<SafetensorsReader>(path);
       file->find(weight.name, weight.type, parseShape(weight.shape));
@@ -187,12 +192,12 @@ static void passTensor(Transport &transport, int64_t owner,
   }
 }
 
-/// Writes one tensor for each weight that `selects`; `find` tells how to read
-/// that of a weight (by its index) of the calling rank. Returns what went wrong
+/// Writes the tensors that `selects`; `find` tells how to read one of the
+/// calling rank (by its index). Returns what went wrong
 /// on rank 0; on the others only that something did.
 static std::string
 saveTensors(Rank &rank, const std::string &path,
-            const std::function<bool(const WeightInfo &)> &selects,
+            const std::function<bool(const TensorInfo &)> &selects,
             const std::function<ReadPart(size_t)> &find) {
   Transport &transport = rank.transport();
   const Program &program = rank.wholeProgram();
@@ -205,11 +210,11 @@ saveTensors(Rank &rank, const std::string &path,
   };
   std::vector<Piece> pieces;
   for (size_t owner = 0; owner < program.ranks.size(); ++owner) {
-    const auto &weights = program.ranks[owner].weights;
-    for (size_t i = 0; i < weights.size(); ++i)
-      if (selects(weights[i]))
+    const auto &tensors = program.ranks[owner].tensors;
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (selects(tensors[i]))
         pieces.push_back(
-            {{weights[i].name, weights[i].type, parseShape(weights[i].shape)},
+            {{tensors[i].name, tensors[i].type, parseShape(tensors[i].shape)},
              static_cast<int64_t>(owner),
              i});
   }
@@ -239,14 +244,14 @@ saveTensors(Rank &rank, const std::string &path,
                        : "";
 }
 
-/// How to read a weight, or what lies as one does, that `readMemory` reads.
-static ReadPart partsOf(const WeightInfo &weight, const ReadPart &readMemory) {
-  if (!weight.channelsLast)
+/// How to read a tensor, whose memory `readMemory` reads, as files have it.
+static ReadPart partsOf(const TensorInfo &tensor, const ReadPart &readMemory) {
+  if (!tensor.channelsLast)
     return readMemory;
   // Where a part of the file lies in memory: everywhere.
-  std::vector<char> whole(weight.buffer.bytes);
+  std::vector<char> whole(tensor.buffer.bytes);
   readMemory(0, whole.size(), whole.data());
-  return [file = filterForFile(weight, whole.data())](
+  return [file = filterForFile(tensor, whole.data())](
              int64_t begin, int64_t bytes, void *destination) {
     std::memcpy(destination, file.data() + begin, bytes);
   };
@@ -254,9 +259,12 @@ static ReadPart partsOf(const WeightInfo &weight, const ReadPart &readMemory) {
 
 static std::string writeWeights(Rank &rank, const std::string &path) {
   return saveTensors(
-      rank, path, [](const WeightInfo &weight) { return weight.owner; },
+      rank, path,
+      [](const TensorInfo &tensor) {
+        return tensor.isWeight() && tensor.owner;
+      },
       [&](size_t i) {
-        const WeightInfo &weight = rank.program().weights[i];
+        const TensorInfo &weight = rank.program().tensors[i];
         return partsOf(weight, [&rank, &weight](int64_t begin, int64_t bytes,
                                                 void *destination) {
           rank.read(weight.buffer.at(begin, bytes), destination);
@@ -296,15 +304,13 @@ Saved pipewright::runtime::saveWeights(Rank &rank, const std::string &path) {
 void pipewright::runtime::saveGradients(Rank &rank, const std::string &path) {
   const std::string trouble = saveTensors(
       rank, path,
-      [](const WeightInfo &weight) {
-        return weight.owner && weight.gradient.bytes != 0;
-      },
+      [](const TensorInfo &tensor) { return tensor.isWholeGradient(); },
       [&](size_t i) {
         if (rank.gradients().size() <= i)
           fail("rank ", rank.number(),
                " had no update task to take gradients at");
         return partsOf(
-            rank.program().weights[i],
+            rank.program().tensors[i],
             [&rank, i](int64_t begin, int64_t bytes, void *destination) {
               const char *values =
                   reinterpret_cast<const char *>(rank.gradients()[i].data());

@@ -201,7 +201,7 @@ pipewright::runtime::sharedOptions(const Program &program,
 
 Options Options::parse(int argc, char **argv, const Program &program) {
   Options options;
-  options.learningRate = program.defaults.learningRate;
+  options.learningRate = program.optimizer.learningRate;
   const Platform &platform = platformOf(program);
   const std::vector<Row> rows = rowsOf(platform);
   for (int i = 1; i < argc; ++i) {

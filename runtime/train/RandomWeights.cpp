@@ -15,8 +15,9 @@ using namespace pipewright::runtime;
 
 void pipewright::runtime::checkRandomWeights(const Program &program) {
   for (const RankProgram &rank : program.ranks)
-    for (const WeightInfo &weight : rank.weights)
-      if (weight.role == Role::Constant || weight.type != ElementType::F32)
+    for (const TensorInfo &weight : rank.tensors)
+      if (weight.isWeight() &&
+          (weight.role == Role::Constant || weight.type != ElementType::F32))
         fail("--weights random: '", weight.name,
              "' is a constant of the model and has to come from a file");
 }
@@ -35,7 +36,7 @@ static bool endsWith(std::string_view text, std::string_view end) {
 }
 
 /// The value of a weight that is not drawn.
-static float constantValue(const WeightInfo &weight) {
+static float constantValue(const TensorInfo &weight) {
   const std::string_view name = weight.name;
   if (weight.role == Role::State)
     return name.find("var") != std::string_view::npos ? 1.0f : 0.0f;
@@ -57,7 +58,7 @@ static void drawNormal(uint64_t key, int64_t first, float deviation,
   }
 }
 
-static void drawWeight(Rank &rank, const WeightInfo &weight) {
+static void drawWeight(Rank &rank, const TensorInfo &weight) {
   const int64_t elements =
       weight.buffer.bytes / static_cast<int64_t>(sizeof(float));
   const std::string_view shape = weight.shape;
@@ -85,6 +86,7 @@ static void drawWeight(Rank &rank, const WeightInfo &weight) {
 }
 
 void pipewright::runtime::drawWeights(Rank &rank) {
-  for (const WeightInfo &weight : rank.program().weights)
-    drawWeight(rank, weight);
+  for (const TensorInfo &weight : rank.program().tensors)
+    if (weight.isWeight())
+      drawWeight(rank, weight);
 }

@@ -36,7 +36,7 @@ std::string pipewright::runtime::headerText(const Program &program,
       program.name, ranks, ranks == 1 ? "" : "s",
       launch.processes ? "processes" : "threads", launch.platform.c_str(),
       (long long)perStep, perStep == 1 ? "" : "es",
-      (long long)program.microBatchSize, program.optimizer,
+      (long long)program.microBatchSize, program.optimizer.name,
       options.learningRate);
   if (together > 1) {
     text +=

@@ -8,7 +8,6 @@
 
 #include "codegen/host/EmitHost.h"
 #include "codegen/host/Identifiers.h"
-#include "codegen/host/Passes.h"
 #include "codegen/package/Package.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
@@ -75,8 +74,7 @@ public:
                         emitc::EmitCDialect>();
   }
 
-  /// Runs up to a level; `Program` means the allocated level, kernels of
-  /// optimizers included.
+  /// Runs up to a level; `Program` means the allocated level.
   LogicalResult runTo(Level level);
 
   /// As they were given, with the number of stages decided behind the import
@@ -146,16 +144,8 @@ void Compilation::setAttributes() {
   if (!options.taskTimes.empty())
     pipe::setTaskTimes(module(), options.taskTimes);
 
-  SmallVector<NamedAttribute> optimizer = {builder.getNamedAttr(
-      "name", builder.getStringAttr(options.optimizer.name))};
-  for (const auto &[name, value] : options.optimizer.numbers)
-    optimizer.push_back(
-        builder.getNamedAttr(name, builder.getF64FloatAttr(value)));
-  if (options.optimizer.nesterov)
-    optimizer.push_back(
-        builder.getNamedAttr("nesterov", builder.getBoolAttr(true)));
   module()->setAttr(pipe::PipeDialect::kOptimizer,
-                    builder.getDictionaryAttr(optimizer));
+                    nn::OptimizerAttr::get(&context, options.optimizer));
 }
 
 LogicalResult Compilation::runTo(Level level) {
@@ -264,7 +254,6 @@ LogicalResult Compilation::runFromImport(Level level) {
     AllocatedPipelineOptions allocated;
     allocated.assignStreams = options.target->hasStreams();
     buildAllocatedPipeline(pm, allocated);
-    pm.addPass(codegen::createAttachOptimizerKernels());
   });
 }
 

@@ -431,11 +431,11 @@ static std::vector<OptionRow> trainingRows() {
              }),
        "all-reduce"},
       {"optimizer", "NAME[,KEY=VALUE...]",
-       "sgd, adam, adamw or rmsprop, with options as in torch.optim: "
-       "sgd,lr=0.1,momentum=0.9",
+       nn::optimizerNames() +
+           ", with options as in torch.optim: sgd,lr=0.1,momentum=0.9",
        recordText(),
        [](Given given, CompileOptions &options) -> llvm::Error {
-         auto optimizer = parseOptimizer(given["optimizer"]);
+         auto optimizer = nn::parseOptimizer(given["optimizer"]);
          if (!optimizer)
            return optimizer.takeError();
          options.optimizer = std::move(*optimizer);

@@ -9,6 +9,7 @@
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_OPTIONS_H
 
 #include "codegen/target/Target.h"
+#include "dialects/nn/OptimizerTable.h"
 #include "frontends/common/Frontend.h"
 #include "passes/planning/CostModel.h"
 #include "passes/schedules/Policy.h"
@@ -36,13 +37,6 @@ enum class Level {
   Cpp,
 };
 
-struct OptimizerChoice {
-  std::string name;
-  /// Under the names of torch.optim; defaults filled in.
-  std::vector<std::pair<std::string, double>> numbers;
-  bool nesterov = false;
-};
-
 struct CompileOptions {
   frontend::ImportOptions import;
   std::string output;
@@ -63,7 +57,7 @@ struct CompileOptions {
   bool allReduceTiedWeights = true;
   /// Measured times by stage; empty unless the user gave a trace.
   std::vector<schedules::MeasuredTimes> taskTimes;
-  OptimizerChoice optimizer;
+  nn::OptimizerChoice optimizer{nn::optimizers().front()};
   bool noDropout = false;
   /// Whether images lie in memory with their channels last.
   bool channelsLast = false;
@@ -108,9 +102,6 @@ llvm::Error readChoice(llvm::StringRef option, llvm::StringRef text,
 
 /// `a, b or c`
 std::string listOf(llvm::ArrayRef<llvm::StringRef> choices);
-
-/// `sgd,lr=0.1,momentum=0.9`
-llvm::Expected<OptimizerChoice> parseOptimizer(llvm::StringRef text);
 
 } // namespace pipewright::tool
 

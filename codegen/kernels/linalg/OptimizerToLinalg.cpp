@@ -1,7 +1,7 @@
 //===- OptimizerToLinalg.cpp - optimizer updates in linalg ----------------===//
 //
-// The formulas stand in NNOptimizer.td. Each result is a generic of its own;
-// kernel fusion computes what they share once.
+// The formula of each optimizer. Each result is a generic of its own; kernel
+// fusion computes what they share once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,22 +16,32 @@ namespace pipewright::nn {
 using Input = LinalgBuilder::Input;
 
 namespace {
-/// The parts of %h, as inputs of a generic over the weights.
-struct Hyper {
-  Input rate, inverseBeta1, inverseBeta2, gradientScale;
+/// What formulas are made of.
+struct Update {
+  UpdateOp op;
+  LinalgBuilder &builder;
+  OptimizerChoice choice;
+
+  Value w() { return op.getW(); }
+  Value g() { return op.getG(); }
+  Value state(unsigned number) { return op.getStates()[number]; }
+  RankedTensorType type() { return tensorType(op.getW()); }
+  double number(StringRef name) const { return choice.get(name); }
+  /// A scalar of the step, as an input of a generic over the weights.
+  Input scalar(StringRef kind, StringRef of = "") {
+    return builder.element(op.getH(), type().getRank(),
+                           choice.row->positionOf(kind, of));
+  }
+  Input rate() { return scalar("LearningRate"); }
 };
 } // namespace
 
-static Hyper hyperOf(Value h, unsigned rank, LinalgBuilder &builder) {
-  return {builder.element(h, rank, 0), builder.element(h, rank, 1),
-          builder.element(h, rank, 2), builder.element(h, rank, 3)};
-}
-
 /// The scaled gradient, with weight decay added.
-static Value gradient(Value w, Value g, Input scale, double decay,
-                      LinalgBuilder &builder) {
+static Value gradient(Update &u, double decay) {
+  LinalgBuilder &builder = u.builder;
   return builder.pointwise(
-      tensorType(w), {builder.same(w), builder.same(g), scale},
+      u.type(),
+      {builder.same(u.w()), builder.same(u.g()), u.scalar("GradientScale")},
       [&](Scalars &s, ValueRange a) {
         Value scaled = s.mul(a[1], a[2]);
         return decay == 0.0 ? scaled
@@ -67,77 +77,77 @@ static Value blend(Value x, Value y, double factor, LinalgBuilder &builder) {
                            });
 }
 
-static SmallVector<Value> lowerSgd(SgdOp op, LinalgBuilder &builder) {
-  unsigned rank = tensorType(op.getW()).getRank();
-  Hyper h = hyperOf(op.getH(), rank, builder);
-  double momentum = op.getMomentum().convertToDouble();
-  Value g = gradient(op.getW(), op.getG(), h.gradientScale,
-                     op.getWeightDecay().convertToDouble(), builder);
-  if (!op.getMomentumBuffer())
-    return {step(op.getW(), g, h.rate, builder)};
-  Value buffer = blend(op.getMomentumBuffer(), g, momentum, builder);
-  Value d = op.getNesterov() ? blend(buffer, g, momentum, builder) : buffer;
-  return {step(op.getW(), d, h.rate, builder), buffer};
+static SmallVector<Value> lowerSgd(Update &u) {
+  double momentum = u.number("momentum");
+  Value g = gradient(u, u.number("weight_decay"));
+  if (momentum == 0.0)
+    return {step(u.w(), g, u.rate(), u.builder)};
+  Value buffer = blend(u.state(0), g, momentum, u.builder);
+  Value d = u.number("nesterov") != 0 ? blend(buffer, g, momentum, u.builder)
+                                      : buffer;
+  return {step(u.w(), d, u.rate(), u.builder), buffer};
 }
 
-template <typename AdamLike>
-static SmallVector<Value> lowerAdam(AdamLike op, LinalgBuilder &builder) {
-  constexpr bool decoupled = std::is_same_v<AdamLike, AdamWOp>;
-  unsigned rank = tensorType(op.getW()).getRank();
-  Hyper h = hyperOf(op.getH(), rank, builder);
-  double decay = op.getWeightDecay().convertToDouble();
-  double epsilon = op.getEps().convertToDouble();
-  Value g = gradient(op.getW(), op.getG(), h.gradientScale,
-                     decoupled ? 0.0 : decay, builder);
-  Value m =
-      average(op.getM(), g, op.getBeta1().convertToDouble(), false, builder);
-  Value v =
-      average(op.getV(), g, op.getBeta2().convertToDouble(), true, builder);
+/// What Adam divides its direction by.
+static Value adamRoot(Scalars &s, Value v, Value correction, double epsilon) {
+  return s.add(s.sqrt(s.mul(v, correction)), s.constant(epsilon));
+}
+
+static SmallVector<Value> lowerAdam(Update &u, bool isDecoupled) {
+  LinalgBuilder &builder = u.builder;
+  double decay = u.number("weight_decay");
+  double epsilon = u.number("eps");
+  Value g = gradient(u, isDecoupled ? 0.0 : decay);
+  Value m = average(u.state(0), g, u.number("beta1"), false, builder);
+  Value v = average(u.state(1), g, u.number("beta2"), true, builder);
   Value w = builder.pointwise(
-      tensorType(op.getW()),
-      {builder.same(op.getW()), builder.same(m), builder.same(v), h.rate,
-       h.inverseBeta1, h.inverseBeta2},
+      u.type(),
+      {builder.same(u.w()), builder.same(m), builder.same(v), u.rate(),
+       u.scalar("BiasCorrection", "beta1"),
+       u.scalar("BiasCorrection", "beta2")},
       [&](Scalars &s, ValueRange a) {
         Value weight = a[0];
-        if (decoupled && decay != 0.0)
+        if (isDecoupled && decay != 0.0)
           weight = s.mul(
               weight, s.sub(s.constant(1.0), s.mul(a[3], s.constant(decay))));
-        Value root = s.add(s.sqrt(s.mul(a[2], a[5])), s.constant(epsilon));
+        Value root = adamRoot(s, a[2], a[5], epsilon);
         return s.sub(weight, s.div(s.mul(s.mul(a[3], a[4]), a[1]), root));
       });
   return {w, m, v};
 }
 
-static SmallVector<Value> lowerRmsprop(RmspropOp op, LinalgBuilder &builder) {
-  unsigned rank = tensorType(op.getW()).getRank();
-  Hyper h = hyperOf(op.getH(), rank, builder);
-  double epsilon = op.getEps().convertToDouble();
-  Value g = gradient(op.getW(), op.getG(), h.gradientScale,
-                     op.getWeightDecay().convertToDouble(), builder);
-  Value v =
-      average(op.getV(), g, op.getAlpha().convertToDouble(), true, builder);
+static SmallVector<Value> lowerRmsprop(Update &u) {
+  LinalgBuilder &builder = u.builder;
+  double epsilon = u.number("eps"), momentum = u.number("momentum");
+  Value g = gradient(u, u.number("weight_decay"));
+  Value v = average(u.state(0), g, u.number("alpha"), true, builder);
   Value d = builder.pointwise(
       tensorType(g), {builder.same(g), builder.same(v)},
       [&](Scalars &s, ValueRange a) {
         return s.div(a[0], s.add(s.sqrt(a[1]), s.constant(epsilon)));
       });
-  if (!op.getMomentumBuffer())
-    return {step(op.getW(), d, h.rate, builder), v};
-  Value buffer = blend(op.getMomentumBuffer(), d,
-                       op.getMomentum().convertToDouble(), builder);
-  return {step(op.getW(), buffer, h.rate, builder), v, buffer};
+  if (momentum == 0.0)
+    return {step(u.w(), d, u.rate(), builder), v};
+  Value buffer = blend(u.state(1), d, momentum, builder);
+  return {step(u.w(), buffer, u.rate(), builder), v, buffer};
 }
 
 Lowered lowerOptimizer(Operation *op, LinalgBuilder &builder) {
-  if (auto update = dyn_cast<SgdOp>(op))
-    return lowerSgd(update, builder);
-  if (auto update = dyn_cast<AdamOp>(op))
-    return lowerAdam(update, builder);
-  if (auto update = dyn_cast<AdamWOp>(op))
-    return lowerAdam(update, builder);
-  if (auto update = dyn_cast<RmspropOp>(op))
-    return lowerRmsprop(update, builder);
-  return failure();
+  auto update = dyn_cast<UpdateOp>(op);
+  if (!update)
+    return failure();
+  Update u{update, builder, update.getOptimizer().getChoice()};
+  switch (u.choice.row->rule) {
+  case UpdateRule::Sgd:
+    return lowerSgd(u);
+  case UpdateRule::Adam:
+    return lowerAdam(u, /*isDecoupled=*/false);
+  case UpdateRule::DecoupledAdam:
+    return lowerAdam(u, /*isDecoupled=*/true);
+  case UpdateRule::Rmsprop:
+    return lowerRmsprop(u);
+  }
+  llvm_unreachable("all rules are listed");
 }
 
 } // namespace pipewright::nn

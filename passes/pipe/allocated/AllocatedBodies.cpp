@@ -130,7 +130,7 @@ LogicalResult BodyVerifier::verifyOp(Operation &op) {
       BufferAttr place = arena.readOf(read, stage, body);
       // Versions are of what the stage reads; there is only one of each.
       OptimizerOp optimizer = arena.optimizerOf(stage.getSymName());
-      if (optimizer && optimizer.getVersions() && optimizer.getLowered() &&
+      if (optimizer && optimizer.getVersions() && optimizer.getRounded() &&
           !isa<EvaluateOp>(body) && place &&
           overlap(place, optimizer.getWeights()))
         return op.emitOpError("reads a trained weight in f32, but the old "

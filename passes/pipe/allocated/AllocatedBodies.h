@@ -79,7 +79,7 @@ struct RankArena {
     for (auto place : op.getBody()->getOps<PlaceOp>())
       if (place.getWeightAttr() == read.getWeightAttr() &&
           place.getStage() == stage)
-        return read.isWorkingCopy() ? place.getLowered().value_or(BufferAttr())
+        return read.isWorkingCopy() ? place.getRounded().value_or(BufferAttr())
                                     : place.getBuffer();
     return BufferAttr();
   }

@@ -13,26 +13,6 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
 
-FailureOr<int64_t> pipewright::pipe::optimizerStates(ModuleOp module) {
-  auto optimizer =
-      module->getAttrOfType<DictionaryAttr>(PipeDialect::kOptimizer);
-  auto name = optimizer ? optimizer.getAs<StringAttr>("name") : StringAttr();
-  if (!name)
-    return module.emitError("expects the attribute '")
-           << PipeDialect::kOptimizer << "' to name an optimizer";
-  auto momentum = optimizer.getAs<FloatAttr>("momentum");
-  int64_t withMomentum = momentum && momentum.getValueAsDouble() != 0;
-  if (name == "sgd")
-    return withMomentum;
-  if (name == "adam" || name == "adamw")
-    return 2;
-  if (name == "rmsprop")
-    return 1 + withMomentum;
-  return module.emitError("expects the optimizer to be sgd, adam, adamw or "
-                          "rmsprop, but got '")
-         << name.getValue() << "'";
-}
-
 ArenaLayout::Range ArenaLayout::allocate(int64_t bytes) {
   Range range{alignedSize(end), bytes};
   end = range.offset + bytes;
@@ -47,7 +27,7 @@ static ArenaLayout::Range around(ArenaLayout::Range first,
 }
 
 /// Whether any body of the place's stage reads the weight's bf16 copy.
-static bool isReadLowered(const Stages &stages,
+static bool isReadRounded(const Stages &stages,
                           const ArenaLayout::Place &place) {
   StringRef weight = place.copies->weight.getSymName();
   return stages[place.stage]
@@ -60,7 +40,8 @@ static bool isReadLowered(const Stages &stages,
 }
 
 ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
-                         int64_t numStates, ArrayRef<int64_t> oldVersions) {
+                         const nn::OptimizerChoice &choice,
+                         ArrayRef<int64_t> oldVersions) {
   for (int32_t stage : onRank)
     for (const WeightCopies &copies : stages.weights())
       if (llvm::is_contained(copies.stages, stage))
@@ -93,23 +74,23 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
 
   // The flat range of a stage is halved as a whole, padding and all.
   begin = end = alignedSize(end);
-  llvm::SmallDenseMap<int32_t, Range> loweredOf;
+  llvm::SmallDenseMap<int32_t, Range> roundedOf;
   for (auto [stage, group] : llvm::zip_equal(onRank, updated)) {
     if (llvm::none_of(group, [&](const Place *place) {
-          return isReadLowered(stages, *place);
+          return isReadRounded(stages, *place);
         }))
       continue;
     Range weights = around(group.front()->weight, group.back()->weight);
-    Range lowered = allocate(weights.bytes / 2);
-    loweredOf[stage] = lowered;
+    Range rounded = allocate(weights.bytes / 2);
+    roundedOf[stage] = rounded;
     for (Place *place : group)
-      place->lowered = {lowered.offset +
+      place->rounded = {rounded.offset +
                             (place->weight.offset - weights.offset) / 2,
                         place->weight.bytes / 2};
   }
   for (Place *place : others)
-    if (isReadLowered(stages, *place))
-      place->lowered = allocate(place->weight.bytes / 2);
+    if (isReadRounded(stages, *place))
+      place->rounded = allocate(place->weight.bytes / 2);
   addRegion("bf16 weights", begin, end);
 
   begin = end = alignedSize(end);
@@ -132,10 +113,10 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     optimizer.weights = around(group.front()->weight, group.back()->weight);
     optimizer.gradients =
         around(*group.front()->gradient, *group.back()->gradient);
-    if (auto lowered = loweredOf.find(optimizer.stage);
-        lowered != loweredOf.end())
-      optimizer.lowered = lowered->second;
-    for (int64_t state = 0; state < numStates; ++state)
+    if (auto rounded = roundedOf.find(optimizer.stage);
+        rounded != roundedOf.end())
+      optimizer.rounded = rounded->second;
+    for (size_t state = 0, e = choice.states().size(); state < e; ++state)
       optimizer.states.push_back(allocate(optimizer.weights.bytes));
     optimizers.push_back(std::move(optimizer));
   }
@@ -151,7 +132,7 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
 
   begin = end = alignedSize(end);
   for (Optimizer &optimizer : optimizers)
-    optimizer.hyper = allocate(4 * sizeof(float));
+    optimizer.hyper = allocate(choice.row->scalars.size() * sizeof(float));
   addRegion("hyper-parameters", begin, end);
 }
 
@@ -182,10 +163,10 @@ BufferAttr ArenaLayout::bufferOf(nn::ParameterOp read, int32_t stage,
                                  bool isTraining) const {
   const Place &place = placeOf(stage, read.getWeight());
   const Optimizer *optimizer = optimizerOf(stage);
-  Range range = read.isWorkingCopy() ? *place.lowered : place.weight;
+  Range range = read.isWorkingCopy() ? *place.rounded : place.weight;
   bool hasVersions = isTraining && optimizer && !optimizer->versions.empty() &&
                      place.isUpdated &&
-                     read.isWorkingCopy() == optimizer->lowered.has_value();
+                     read.isWorkingCopy() == optimizer->rounded.has_value();
   return BufferAttr::get(
       read.getContext(),
       hasVersions ? BufferSpace::weights : BufferSpace::arena,
@@ -210,7 +191,7 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         FlatSymbolRefAttr::get(place.copies->weight.getSymNameAttr()),
         stages.nameOf(place.stage), buffer(place.weight),
         place.gradient ? buffer(*place.gradient) : BufferAttr(),
-        place.lowered ? buffer(*place.lowered) : BufferAttr(),
+        place.rounded ? buffer(*place.rounded) : BufferAttr(),
         /*kernel=*/SymbolRefAttr(), flag(isOwner),
         flag(place.isUpdated && !isOwner));
   }
@@ -225,7 +206,7 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         /*kernel=*/SymbolRefAttr(), buffer(optimizer.weights),
         buffer(optimizer.gradients), builder.getArrayAttr(states),
         buffer(optimizer.hyper),
-        optimizer.lowered ? buffer(*optimizer.lowered) : BufferAttr(),
+        optimizer.rounded ? buffer(*optimizer.rounded) : BufferAttr(),
         versions.empty() ? ArrayAttr() : builder.getArrayAttr(versions));
   }
   for (const Region &region : regions)

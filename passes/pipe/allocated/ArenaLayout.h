@@ -15,10 +15,6 @@
 
 namespace pipewright::pipe {
 
-/// The number of state buffers of the optimizer in the module's
-/// `pipe.optimizer`; fails on optimizers that are not known.
-mlir::FailureOr<int64_t> optimizerStates(mlir::ModuleOp module);
-
 class ArenaLayout {
 public:
   struct Range {
@@ -33,7 +29,7 @@ public:
     Range weight;
     std::optional<Range> gradient;
     /// The bf16 copy, if the stage reads that.
-    std::optional<Range> lowered;
+    std::optional<Range> rounded;
   };
   struct Optimizer {
     int32_t stage;
@@ -41,12 +37,12 @@ public:
     llvm::SmallVector<Range> states;
     Range hyper;
     /// The bf16 copies, if the stage reads those.
-    std::optional<Range> lowered;
+    std::optional<Range> rounded;
     /// Room for old versions of what the stage reads.
     llvm::SmallVector<Range> versions;
 
     /// The newest version of what the stage reads.
-    Range newest() const { return lowered.value_or(weights); }
+    Range newest() const { return rounded.value_or(weights); }
   };
   struct Region {
     llvm::StringRef name;
@@ -55,7 +51,8 @@ public:
 
   /// Of the stages on one rank, ascending; `oldVersions` is parallel to them.
   ArenaLayout(const Stages &stages, llvm::ArrayRef<int32_t> onRank,
-              int64_t numStates, llvm::ArrayRef<int64_t> oldVersions);
+              const nn::OptimizerChoice &choice,
+              llvm::ArrayRef<int64_t> oldVersions);
 
   /// The end of the last buffer.
   int64_t bytes() const { return end; }

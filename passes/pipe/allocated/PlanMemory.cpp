@@ -215,14 +215,15 @@ static void writeVersions(RankOp program, FlatSymbolRefAttr stage,
 /// never run at once: both begin behind the fixed part.
 static LogicalResult planRank(ModuleOp module, const Stages &stages,
                               int64_t rank, ArrayRef<int32_t> onRank,
-                              int64_t numStates, OpBuilder &builder) {
+                              const nn::OptimizerChoice &optimizer,
+                              OpBuilder &builder) {
   FailureOr<std::vector<WeightVersions>> versions =
       planVersions(module, stages, rank, onRank);
   if (failed(versions))
     return failure();
   auto oldVersions = llvm::map_to_vector(
       *versions, [](const WeightVersions &of) { return of.slots; });
-  ArenaLayout layout(stages, onRank, numStates, oldVersions);
+  ArenaLayout layout(stages, onRank, optimizer, oldVersions);
   int64_t values = alignedSize(layout.bytes());
   ModePlan train = planMode(module, stages, StepMode::train, rank, onRank);
   ModePlan evaluate =
@@ -250,8 +251,8 @@ static LogicalResult planRank(ModuleOp module, const Stages &stages,
     if (program.getMode() == StepMode::train &&
         static_cast<int64_t>(program.getRank()) == rank)
       for (auto [stage, of] : llvm::zip(onRank, *versions))
-        if (const ArenaLayout::Optimizer *optimizer = layout.optimizerOf(stage))
-          writeVersions(program, stages.nameOf(stage), of, *optimizer);
+        if (const ArenaLayout::Optimizer *ranges = layout.optimizerOf(stage))
+          writeVersions(program, stages.nameOf(stage), of, *ranges);
   return success();
 }
 
@@ -274,9 +275,15 @@ public:
     if (failed(stages))
       return signalPassFailure();
     FailureOr<SmallVector<int32_t>> ranks = stages->ranks();
-    FailureOr<int64_t> numStates = optimizerStates(module);
-    if (failed(ranks) || failed(numStates))
+    if (failed(ranks))
       return signalPassFailure();
+    auto optimizer =
+        module->getAttrOfType<nn::OptimizerAttr>(PipeDialect::kOptimizer);
+    if (!optimizer) {
+      module.emitError("expects the attribute '")
+          << PipeDialect::kOptimizer << "' to name an optimizer";
+      return signalPassFailure();
+    }
 
     OpBuilder builder(*module.getOps<RankOp>().begin());
     for (int64_t rank = 0, e = numRanks(module, *ranks); rank < e; ++rank) {
@@ -284,7 +291,8 @@ public:
       for (auto [stage, place] : llvm::enumerate(*ranks))
         if (place == rank)
           onRank.push_back(stage);
-      if (failed(planRank(module, *stages, rank, onRank, *numStates, builder)))
+      if (failed(planRank(module, *stages, rank, onRank, optimizer.getChoice(),
+                          builder)))
         return signalPassFailure();
     }
   }

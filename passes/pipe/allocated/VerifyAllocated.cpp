@@ -318,7 +318,7 @@ private:
       if (failed(add(place, place.getBuffer())))
         return failure();
       for (std::optional<BufferAttr> other :
-           {place.getGradient(), place.getLowered()})
+           {place.getGradient(), place.getRounded()})
         if (other && failed(add(place, *other)))
           return failure();
     }
@@ -359,15 +359,15 @@ private:
         return place.emitOpError("lies at ")
                << weight << " of its stage's weights and at " << gradient
                << " of its gradients, which the optimizer takes for one";
-      if (place.getLowered().has_value() != optimizer.getLowered().has_value())
-        return place.emitOpError("expects a lowered copy exactly where its "
+      if (place.getRounded().has_value() != optimizer.getRounded().has_value())
+        return place.emitOpError("expects a rounded copy exactly where its "
                                  "stage's optimizer writes them");
-      if (optimizer.getLowered() && 2 * (place.getLowered()->getOffset() -
-                                         optimizer.getLowered()->getOffset()) !=
+      if (optimizer.getRounded() && 2 * (place.getRounded()->getOffset() -
+                                         optimizer.getRounded()->getOffset()) !=
                                         weight)
-        return place.emitOpError("has a lowered copy at ")
-               << *place.getLowered() << ", which the optimizer writes at "
-               << optimizer.getLowered()->getOffset() + weight / 2;
+        return place.emitOpError("has a rounded copy at ")
+               << *place.getRounded() << ", which the optimizer writes at "
+               << optimizer.getRounded()->getOffset() + weight / 2;
     }
     return success();
   }

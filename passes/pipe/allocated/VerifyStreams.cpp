@@ -290,7 +290,7 @@ LogicalResult RaceDetector::writePlace(Operation *op, FlatSymbolRefAttr weight,
     if (place.getWeightAttr() != weight || place.getStage() != stage)
       continue;
     for (std::optional<BufferAttr> copy :
-         {std::optional(place.getBuffer()), place.getLowered()})
+         {std::optional(place.getBuffer()), place.getRounded()})
       if (weights && copy && failed(use(op, *copy, /*writes=*/true)))
         return failure();
     if (gradients && place.getGradient() &&
@@ -338,8 +338,8 @@ LogicalResult RaceDetector::runUpdate(TaskOp task) {
     written.append({optimizer.getWeights(), optimizer.getGradients(),
                     optimizer.getHyper()});
     llvm::append_range(written, optimizer.getStates().getAsRange<BufferAttr>());
-    if (optimizer.getLowered())
-      written.push_back(*optimizer.getLowered());
+    if (optimizer.getRounded())
+      written.push_back(*optimizer.getRounded());
   }
   for (BufferAttr buffer : written)
     if (failed(use(task, buffer, /*writes=*/true)))

@@ -1,6 +1,6 @@
 // Four stages in a row, one weight each; 4 micro-batches.
 module attributes {pipe.micro_batches = 4 : i64,
-                   pipe.optimizer = {name = "adamw"}} {
+                   pipe.optimizer = #nn.optimizer<adamw>} {
   nn.weight @w0 role = parameter : tensor<4xf32>
   nn.weight @w1 role = parameter : tensor<4xf32>
   nn.weight @w2 role = parameter : tensor<4xf32>

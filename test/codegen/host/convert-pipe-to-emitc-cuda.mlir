@@ -6,7 +6,7 @@
 
 module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 2 : i64,
                    pipe.ranks = 2 : i64,
-                   pipe.optimizer = {name = "sgd", lr = 1.000000e-01 : f64}} {
+                   pipe.optimizer = #nn.optimizer<sgd lr = 1.000000e-01>} {
   nn.weight @fc.weight role = parameter : tensor<8x4xf32>
   nn.weight @head.weight role = parameter : tensor<4x3xf32>
 
@@ -119,8 +119,16 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 2 : i64
 //CHECK-NEXT:  .name = "tiny",
 //CHECK-NEXT:  .microBatches = 1,
 //CHECK-NEXT:  .microBatchSize = 2,
-//CHECK-NEXT:  .optimizer = "sgd",
-//CHECK-NEXT:  .defaults = {.learningRate = 0.1f},
+//CHECK-NEXT:  .optimizer = {
+//CHECK-NEXT:    .name = "sgd",
+//CHECK-NEXT:    .learningRate = 0.1f,
+//CHECK-NEXT:    .scalars = {
+//CHECK-NEXT:      {StepScalar::LearningRate},
+//CHECK-NEXT:      {StepScalar::BiasCorrection},
+//CHECK-NEXT:      {StepScalar::BiasCorrection},
+//CHECK-NEXT:      {StepScalar::GradientScale},
+//CHECK-NEXT:    },
+//CHECK-NEXT:  },
 //CHECK-NEXT:  .inputs = {
 //CHECK-NEXT:    {.name = "image", .type = ElementType::F32, .shape = {2, 8}},
 //CHECK-NEXT:    {.name = "targets", .type = ElementType::I64, .shape = {2}},
@@ -129,8 +137,9 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 2 : i64
 //CHECK-NEXT:  },
 //CHECK-NEXT:  .ranks = {
 //CHECK-NEXT:    {.arenaBytes = 1024,
-//CHECK-NEXT:     .weights = {
-//CHECK-NEXT:      {.name = "fc.weight", .buffer = {0, 128}, .shape = "8x4", .gradient = {128, 128}},
+//CHECK-NEXT:     .tensors = {
+//CHECK-NEXT:      {.name = "fc.weight", .buffer = {0, 128}, .shape = "8x4"},
+//CHECK-NEXT:      {.name = "fc.weight", .buffer = {128, 128}, .shape = "8x4", .role = Role::Gradient},
 //CHECK-NEXT:     },
 //CHECK-NEXT:     .inputs = {0},
 //CHECK-NEXT:     .step = onDevice<rank0_step>,
@@ -142,8 +151,9 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 2 : i64
 //CHECK-NEXT:     .sendsTo = {1},
 //CHECK-NEXT:     .events = 3},
 //CHECK-NEXT:    {.arenaBytes = 1024,
-//CHECK-NEXT:     .weights = {
-//CHECK-NEXT:      {.name = "head.weight", .buffer = {0, 48}, .shape = "4x3", .gradient = {128, 48}},
+//CHECK-NEXT:     .tensors = {
+//CHECK-NEXT:      {.name = "head.weight", .buffer = {0, 48}, .shape = "4x3"},
+//CHECK-NEXT:      {.name = "head.weight", .buffer = {128, 48}, .shape = "4x3", .role = Role::Gradient},
 //CHECK-NEXT:     },
 //CHECK-NEXT:     .inputs = {1},
 //CHECK-NEXT:     .step = onDevice<rank1_step>,

@@ -4,12 +4,12 @@
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels \
 // RUN:   --pipe-split-backward --pipe-unroll-microbatches \
 // RUN:   --pipe-schedule="policy=zb-h1 ranks=2" --pipe-insert-transfers \
-// RUN:   --pipe-plan-memory --attach-optimizer-kernels \
+// RUN:   --pipe-plan-memory --pipe-attach-optimizer-kernels \
 // RUN:   --convert-pipe-to-emitc --print-host -o /dev/null | FileCheck %s
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --nn-form-kernels \
 // RUN:   --pipe-split-backward --pipe-unroll-microbatches \
 // RUN:   --pipe-schedule="policy=dualpipev ranks=2" --pipe-insert-transfers \
-// RUN:   --pipe-plan-memory --attach-optimizer-kernels \
+// RUN:   --pipe-plan-memory --pipe-attach-optimizer-kernels \
 // RUN:   --convert-pipe-to-emitc --print-host -o /dev/null | FileCheck %s --check-prefix=MIXED
 
 // CHECK-LABEL: void rank0_step(Rank &rank) {

@@ -3,16 +3,16 @@
 
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels \
 // RUN:   --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" \
-// RUN:   --pipe-insert-transfers --pipe-plan-memory --attach-optimizer-kernels \
+// RUN:   --pipe-insert-transfers --pipe-plan-memory --pipe-attach-optimizer-kernels \
 // RUN:   | FileCheck %s --check-prefix=ATTACH
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels \
 // RUN:   --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" \
-// RUN:   --pipe-insert-transfers --pipe-plan-memory --attach-optimizer-kernels \
+// RUN:   --pipe-insert-transfers --pipe-plan-memory --pipe-attach-optimizer-kernels \
 // RUN:   --convert-pipe-to-emitc --print-host -o /dev/null | FileCheck %s
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels \
 // RUN:   --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" \
 // RUN:   --pipe-all-reduce-tied-weights --pipe-insert-transfers --pipe-plan-memory \
-// RUN:   --attach-optimizer-kernels --convert-pipe-to-emitc --print-host \
+// RUN:   --pipe-attach-optimizer-kernels --convert-pipe-to-emitc --print-host \
 // RUN:   -o /dev/null | FileCheck %s --check-prefix=BOTH
 
 // ATTACH: func.func private @sgd_48
@@ -35,7 +35,7 @@
 // CHECK-NEXT:  }
 
 // Where both holders update, the owner's copy alone is saved.
-// BOTH:         {.name = "wte", {{.*}}.gradient
+// BOTH:         {.name = "wte", {{.*}}.role = Role::Gradient}
 // BOTH:         {.name = "wte", {{.*}}.owner = false}
 // BOTH-LABEL: void rank0_step(Rank &rank) {
 // BOTH:         rank.postReceive(1, [[RECEIVED:d_wte_[0-9]]]);

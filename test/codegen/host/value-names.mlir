@@ -5,7 +5,7 @@
 // DEFINE:   --pipe-partition-stages=stages=1 --pipe-differentiate --pipe-hoist-loss-gradient
 // DEFINE: %{emit} = --nn-form-kernels --pipe-unroll-microbatches \
 // DEFINE:   --pipe-schedule="policy=1f1b ranks=1" --pipe-insert-transfers --pipe-plan-memory \
-// DEFINE:   --attach-optimizer-kernels --convert-pipe-to-emitc --print-host -o /dev/null
+// DEFINE:   --pipe-attach-optimizer-kernels --convert-pipe-to-emitc --print-host -o /dev/null
 // RUN: %{differentiated} %{emit} %s | FileCheck %s
 
 // The sum, the norm of it and what the norm's backward reads come from one
@@ -26,7 +26,7 @@
 // CHECK-NEXT:       net_add, scale, net_norm_mean, net_norm_rstd, d_net_norm_x,
 // CHECK-NEXT:       d_net_norm_scale, d_net_norm_bias);
 // CHECK:        accumulate(rank, d_net_norm_scale, d_scale);
-module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 4 : i64, pipe.optimizer = {name = "sgd", lr = 0.1}} {
+module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 4 : i64, pipe.optimizer = #nn.optimizer<sgd lr = 0.1>} {
   nn.weight @w role = parameter : tensor<8x8xf32>
   nn.weight @scale role = parameter : tensor<8xf32>
   nn.weight @bias role = parameter : tensor<8xf32>
@@ -56,7 +56,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 4 : i64
 // CHECK:        const Buffer d_net_relu =
 // CHECK:        matmul(rank, {{.*}}, x,
 // CHECK-NEXT:       d_net_relu, d_w);
-module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 4 : i64, pipe.optimizer = {name = "sgd", lr = 0.1}} {
+module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 4 : i64, pipe.optimizer = #nn.optimizer<sgd lr = 0.1>} {
   nn.weight @w role = parameter : tensor<8x8xf32>
   nn.weight @head role = parameter : tensor<8x6xf32>
   func.func @model(%x: tensor<4x8xf32> {nn.name = "x"}, %t: tensor<4x6xf32> {nn.name = "t"}) -> (tensor<f32> {nn.name = "loss"}) {

@@ -4,17 +4,16 @@
 // RUN: sed 's/micro_batches = 4 : i64/micro_batches = 4 : i64, pipe.updates = 4 : i64/' %inputs/pipe/chain.mlir \
 // RUN:   | pipewright-opt --nn-form-kernels --pipe-unroll-microbatches \
 // RUN:   --pipe-schedule="policy=pipedream ranks=4" --pipe-insert-transfers --pipe-plan-memory \
-// RUN:   --attach-optimizer-kernels --convert-pipe-to-emitc --print-host -o /dev/null | FileCheck %s
+// RUN:   --pipe-attach-optimizer-kernels --convert-pipe-to-emitc --print-host -o /dev/null | FileCheck %s
 
 // The runtime fills old versions before the first step.
 // CHECK-LABEL: // ===== main.cpp =====
 // CHECK: .updates = 4,
-// CHECK: .name = "w1"
-// CHECK: .oldWeights = {
-// CHECK-NEXT: {{[{][{]}}0, 64}, {256, 64}},
-// CHECK-NEXT: {{[{][{]}}0, 64}, {320, 64}},
+// CHECK: .name = "w1", {{.*}} .state = "v"},
+// CHECK-NEXT: .name = "w1", .buffer = {256, 16}, {{.*}} .role = Role::OldVersion, .from = {0, 16}},
+// CHECK-NEXT: .name = "w1", .buffer = {320, 16}, {{.*}} .role = Role::OldVersion, .from = {0, 16}},
 // CHECK: .name = "w3"
-// CHECK-NOT: .oldWeights
+// CHECK-NOT: Role::OldVersion
 // CHECK: .step = rank3_step
 
 // CHECK-LABEL: // Rank 1: 4 optimizer steps.

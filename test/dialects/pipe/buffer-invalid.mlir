@@ -54,17 +54,17 @@ pipe.arena rank 0 bytes 64 {
 
 // place (C1): a rounded copy has half of the bytes.
 pipe.arena rank 0 bytes 256 {
-  // expected-error @below {{expects a lowered copy of half of #pipe.buffer<arena 0 at 0 bytes 64>, but got #pipe.buffer<arena 0 at 64 bytes 64>}}
-  pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> lowered <arena 0 at 64 bytes 64>
+  // expected-error @below {{expects a rounded copy of half of #pipe.buffer<arena 0 at 0 bytes 64>, but got #pipe.buffer<arena 0 at 64 bytes 64>}}
+  pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> rounded <arena 0 at 64 bytes 64>
 }
 
 // -----
 
 // optimizer (C1): rounded copies have half of the bytes.
 pipe.arena rank 0 bytes 256 {
-  // expected-error @below {{expects lowered copies of half of #pipe.buffer<arena 0 at 0 bytes 64>, but got #pipe.buffer<arena 0 at 192 bytes 16>}}
+  // expected-error @below {{expects rounded copies of half of #pipe.buffer<arena 0 at 0 bytes 64>, but got #pipe.buffer<arena 0 at 192 bytes 16>}}
   pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>
-      states [] hyper <arena 0 at 128 bytes 16> lowered <arena 0 at 192 bytes 16>
+      states [] hyper <arena 0 at 128 bytes 16> rounded <arena 0 at 192 bytes 16>
 }
 
 // -----
@@ -73,6 +73,6 @@ pipe.arena rank 0 bytes 256 {
 pipe.arena rank 0 bytes 512 {
   // expected-error @below {{expects versions of the size of #pipe.buffer<arena 0 at 192 bytes 32>, but got #pipe.buffer<arena 0 at 256 bytes 64>}}
   pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>
-      states [] hyper <arena 0 at 128 bytes 16> lowered <arena 0 at 192 bytes 32>
+      states [] hyper <arena 0 at 128 bytes 16> rounded <arena 0 at 192 bytes 32>
       versions [#pipe.buffer<arena 0 at 256 bytes 64>]
 }

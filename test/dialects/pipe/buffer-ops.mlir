@@ -18,12 +18,12 @@ pipe.arena rank 0 bytes 4096 {
   // CHECK: pipe.optimizer @s1 {{.*}} hyper <arena 0 at 272 bytes 16> versions [#pipe.buffer<arena 0 at 1408 bytes 64>]
   pipe.optimizer @s1 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>
       states [] hyper <arena 0 at 272 bytes 16> versions [#pipe.buffer<arena 0 at 1408 bytes 64>]
-  // CHECK: pipe.place @tied in @s0 weight <arena 0 at 1472 bytes 64> gradient <arena 0 at 1536 bytes 64> lowered <arena 0 at 1600 bytes 32> by @kernels::@lower_16{{$}}
+  // CHECK: pipe.place @tied in @s0 weight <arena 0 at 1472 bytes 64> gradient <arena 0 at 1536 bytes 64> rounded <arena 0 at 1600 bytes 32> kernel @kernels::@round_16{{$}}
   pipe.place @tied in @s0 weight <arena 0 at 1472 bytes 64> gradient <arena 0 at 1536 bytes 64>
-      lowered <arena 0 at 1600 bytes 32> by @kernels::@lower_16
-  // CHECK: pipe.optimizer @s2 {{.*}} lowered <arena 0 at 1664 bytes 32> versions [#pipe.buffer<arena 0 at 1728 bytes 32>]
+      rounded <arena 0 at 1600 bytes 32> kernel @kernels::@round_16
+  // CHECK: pipe.optimizer @s2 {{.*}} rounded <arena 0 at 1664 bytes 32> versions [#pipe.buffer<arena 0 at 1728 bytes 32>]
   pipe.optimizer @s2 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>
-      states [] hyper <arena 0 at 272 bytes 16> lowered <arena 0 at 1664 bytes 32>
+      states [] hyper <arena 0 at 272 bytes 16> rounded <arena 0 at 1664 bytes 32>
       versions [#pipe.buffer<arena 0 at 1728 bytes 32>]
   // CHECK: pipe.region "activations" <arena 0 at 320 bytes 1024>
   pipe.region "activations" <arena 0 at 320 bytes 1024>

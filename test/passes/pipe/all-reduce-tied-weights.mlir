@@ -29,7 +29,7 @@
 // CHECK:       pipe.place @wte in @s0 weight {{.*}} owner{{$}}
 // CHECK-LABEL: pipe.arena rank 1
 // CHECK-NEXT:  pipe.place @wte in @s1 weight {{.*}} updated{{$}}
-// CHECK-NEXT:  pipe.optimizer @s1 weights {{.*}} bytes 128>
+// CHECK-NEXT:  pipe.optimizer @s1 kernel {{.*}} weights {{.*}} bytes 128>
 
 // Each sends what it has before it adds what it gets, both at once.
 // CHECK-LABEL: pipe.rank 0 train

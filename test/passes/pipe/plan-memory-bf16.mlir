@@ -2,7 +2,7 @@
 
 // What a stage reads as bf16 has a rounded copy: the stage's flat range at half
 // the size, then the copies that no optimizer writes.
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = {name = "sgd"}} {
+module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
   nn.weight @a role = parameter : tensor<20xf32>
   nn.weight @b role = parameter : tensor<4xf32>
   nn.weight @loose role = parameter : tensor<8xf32>
@@ -29,10 +29,10 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = {name = "sgd"}
     }
   }
   // CHECK: pipe.arena rank 0
-  // CHECK-NEXT: pipe.place @a in @s0 weight <arena 0 at 0 bytes 80> gradient {{.*}} lowered <arena 0 at [[A]] bytes 40> owner
-  // CHECK-NEXT: pipe.place @b in @s0 weight <arena 0 at 128 bytes 16> gradient {{.*}} lowered <arena 0 at [[B]] bytes 8> owner
-  // CHECK-NEXT: pipe.place @loose in @s0 weight <arena 0 at 192 bytes 32> lowered <arena 0 at [[LOOSE]] bytes 16> owner
-  // CHECK-NEXT: pipe.optimizer @s0 weights <arena 0 at 0 bytes 192> {{.*}} lowered <arena 0 at [[A]] bytes 96>
+  // CHECK-NEXT: pipe.place @a in @s0 weight <arena 0 at 0 bytes 80> gradient {{.*}} rounded <arena 0 at [[A]] bytes 40> owner
+  // CHECK-NEXT: pipe.place @b in @s0 weight <arena 0 at 128 bytes 16> gradient {{.*}} rounded <arena 0 at [[B]] bytes 8> owner
+  // CHECK-NEXT: pipe.place @loose in @s0 weight <arena 0 at 192 bytes 32> rounded <arena 0 at [[LOOSE]] bytes 16> owner
+  // CHECK-NEXT: pipe.optimizer @s0 weights <arena 0 at 0 bytes 192> {{.*}} rounded <arena 0 at [[A]] bytes 96>
   // CHECK-NEXT: pipe.region "weights" <arena 0 at 0 bytes 224>
   // CHECK-NEXT: pipe.region "bf16 weights" <arena 0 at [[A]] bytes 144>
   // CHECK-NEXT: pipe.region "gradients"
@@ -47,7 +47,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = {name = "sgd"}
 
 // Old versions are of the copies, and tasks are told where the newest copies
 // are; evaluation reads those.
-module attributes {pipe.micro_batches = 2 : i64, pipe.updates = 2 : i64, pipe.optimizer = {name = "sgd"}} {
+module attributes {pipe.micro_batches = 2 : i64, pipe.updates = 2 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
   nn.weight @w role = parameter : tensor<16xf32>
   // CHECK: pipe.stage @s0
   pipe.stage @s0 on rank 0 {
@@ -64,8 +64,8 @@ module attributes {pipe.micro_batches = 2 : i64, pipe.updates = 2 : i64, pipe.op
       pipe.return
     }
   }
-  // CHECK: pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <{{.*}}> lowered <[[NEWEST:arena 0 at 64 bytes 32]]> owner
-  // CHECK-NEXT: pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> {{.*}} lowered <[[NEWEST]]> versions [#pipe.buffer<[[OLD:arena 0 at [0-9]+ bytes 32]]>]
+  // CHECK: pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <{{.*}}> rounded <[[NEWEST:arena 0 at 64 bytes 32]]> owner
+  // CHECK-NEXT: pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> {{.*}} rounded <[[NEWEST]]> versions [#pipe.buffer<[[OLD:arena 0 at [0-9]+ bytes 32]]>]
   // CHECK: pipe.task forward @s0 micro_batch 0 version 0{{.*}} weights <[[NEWEST]]>
   // CHECK: pipe.task forward @s0 micro_batch 1 version 0{{.*}} weights <[[NEWEST]]>
   // CHECK: pipe.task update @s0 number 0{{.*}} weights <[[OLD]]>

@@ -15,7 +15,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // expected-error @below {{expects the optimizer to be sgd, adam, adamw or rmsprop, but got 'lion'}}
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = {name = "lion"}} {
+module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<lion>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [] {
     }
@@ -34,7 +34,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // A running statistic has one writer.
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = {name = "sgd"}} {
+module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
   // expected-error @below {{is a state that 2 stages use, but only one stage can write it}}
   nn.weight @count role = state : tensor<1xf32>
   pipe.stage @s0 on rank 0 {

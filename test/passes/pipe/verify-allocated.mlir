@@ -599,9 +599,9 @@ module {
     }
   }
   pipe.arena rank 0 bytes 1024 {
-    // expected-error @below {{has a lowered copy at #pipe.buffer<arena 0 at 288 bytes 32>, which the optimizer writes at 256}}
-    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 128 bytes 64> lowered <arena 0 at 288 bytes 32> owner
-    pipe.optimizer @s0 weights <arena 0 at 0 bytes 128> gradients <arena 0 at 128 bytes 128> states [] hyper <arena 0 at 512 bytes 16> lowered <arena 0 at 256 bytes 64>
+    // expected-error @below {{has a rounded copy at #pipe.buffer<arena 0 at 288 bytes 32>, which the optimizer writes at 256}}
+    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 128 bytes 64> rounded <arena 0 at 288 bytes 32> owner
+    pipe.optimizer @s0 weights <arena 0 at 0 bytes 128> gradients <arena 0 at 128 bytes 128> states [] hyper <arena 0 at 512 bytes 16> rounded <arena 0 at 256 bytes 64>
   }
 }
 
@@ -616,8 +616,8 @@ module {
     }
   }
   pipe.arena rank 0 bytes 1024 {
-    // expected-error @below {{expects a lowered copy exactly where its stage's optimizer writes them}}
-    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> lowered <arena 0 at 256 bytes 32> owner
+    // expected-error @below {{expects a rounded copy exactly where its stage's optimizer writes them}}
+    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> rounded <arena 0 at 256 bytes 32> owner
     pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64> states [] hyper <arena 0 at 512 bytes 16>
   }
 }
@@ -635,7 +635,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
     }
   }
   pipe.arena rank 0 bytes 1024 {
-    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> lowered <arena 0 at 256 bytes 32> owner
+    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> rounded <arena 0 at 256 bytes 32> owner
   }
   pipe.rank 0 train {
     pipe.task forward @s0 micro_batch 0 () : () -> ()

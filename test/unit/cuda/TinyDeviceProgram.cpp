@@ -165,14 +165,20 @@ int main(int argc, char **argv) {
   program.name = "tiny";
   program.microBatches = 2;
   program.microBatchSize = 1;
-  program.defaults = {.learningRate = 0.01f, .gradientScale = 0.5f};
+  program.optimizer = {.learningRate = 0.01f,
+                       .gradientScale = 0.5f,
+                       .scalars = {{StepScalar::LearningRate},
+                                   {StepScalar::BiasCorrection},
+                                   {StepScalar::BiasCorrection},
+                                   {StepScalar::GradientScale}}};
   program.inputs = {{.name = "x", .shape = {1, tiny::elements}}};
   program.outputs = {{"z", ElementType::F32, {1, tiny::elements}}};
   program.ranks = {{.arenaBytes = hungry ? int64_t{1} << 50 : rank0Bytes,
-                    .weights = {{.name = "w0",
-                                 .buffer = weight,
+                    .tensors = {{.name = "w0", .buffer = weight, .shape = "1"},
+                                {.name = "w0",
+                                 .buffer = gradient,
                                  .shape = "1",
-                                 .gradient = gradient}},
+                                 .role = Role::Gradient}},
                     .inputs = {0},
                     .step = onDevice<rank0Step>,
                     .evaluate = onDevice<rank0Evaluate>,
@@ -182,10 +188,11 @@ int main(int argc, char **argv) {
                     .events = 6,
                     .evaluateEvents = 4},
                    {.arenaBytes = rank1Bytes,
-                    .weights = {{.name = "w1",
-                                 .buffer = weight,
+                    .tensors = {{.name = "w1", .buffer = weight, .shape = "1"},
+                                {.name = "w1",
+                                 .buffer = gradient,
                                  .shape = "1",
-                                 .gradient = gradient}},
+                                 .role = Role::Gradient}},
                     .step = onDevice<rank1Step>,
                     .evaluate = onDevice<rank1Evaluate>,
                     .setUp = onDevice<setUp>,

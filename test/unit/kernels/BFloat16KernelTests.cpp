@@ -1,5 +1,6 @@
 //===- BFloat16KernelTests.cpp - compiled kernels round bf16 once ---------===//
 
+#include "passes/nn/kernels/OptimizerKernels.h"
 #include "test/unit/kernels/KernelTesting.h"
 
 #include "runtime/core/BFloat16.h"
@@ -11,6 +12,7 @@
 #include <limits>
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::codegen;
 using namespace pipewright::codegen::testing;
 
@@ -212,19 +214,17 @@ TEST(BFloat16Kernels, LikeTheReference) {
 
 TEST(BFloat16Kernels, OptimizersWriteTheCopyToo) {
   constexpr int64_t kSize = 77;
-  OptimizerSpec spec;
-  spec.name = "adamw";
   Program program("module {}");
-  FailureOr<func::FuncOp> plain =
-      buildOptimizerKernel(program.module(), spec, kSize);
-  FailureOr<func::FuncOp> lowering =
-      buildOptimizerKernel(program.module(), spec, kSize, /*lowers=*/true);
-  func::FuncOp lower = buildLowerKernel(program.module(), kSize);
-  ASSERT_TRUE(succeeded(plain) && succeeded(lowering));
-  EXPECT_EQ(lowering->getName(), "adamw_bf16_77");
+  auto adamw = nn::OptimizerAttr::get(
+      &program.getContext(), llvm::cantFail(nn::parseOptimizer("adamw")));
+  func::FuncOp plain = nn::buildUpdateKernel(program.module(), adamw, kSize);
+  func::FuncOp rounding = nn::buildUpdateKernel(program.module(), adamw, kSize,
+                                                /*rounds=*/true);
+  func::FuncOp round = nn::buildRoundingKernel(program.module(), kSize);
+  EXPECT_EQ(rounding.getName(), "adamw_bf16_77");
   ASSERT_TRUE(program.compile());
   std::vector<Buffer> buffers;
-  for (Type type : plain->getArgumentTypes()) {
+  for (Type type : plain.getArgumentTypes()) {
     Buffer buffer(cast<RankedTensorType>(type));
     for (int64_t i = 0; i < buffer.size(); ++i)
       buffer.set(i, 0.2 + std::sin(i + 10.0 * buffers.size()) / 6);
@@ -232,23 +232,23 @@ TEST(BFloat16Kernels, OptimizersWriteTheCopyToo) {
   }
   std::vector<Buffer> both = buffers;
   both.emplace_back(
-      cast<RankedTensorType>(lower.getFunctionType().getResult(0)));
-  program.call(plain->getName(), buffers);
-  program.call(lowering->getName(), both);
+      cast<RankedTensorType>(round.getFunctionType().getResult(0)));
+  program.call(plain.getName(), buffers);
+  program.call(rounding.getName(), both);
   for (size_t i = 0; i < buffers.size(); ++i)
     EXPECT_EQ(both[i].bytes, buffers[i].bytes) << i;
-  std::vector<Buffer> lowered{buffers[0], both.back()};
-  lowered[1].bytes.assign(lowered[1].bytes.size(), 0);
-  program.call(lower.getName(), lowered);
-  EXPECT_EQ(both.back().bytes, lowered[1].bytes);
+  std::vector<Buffer> rounded{buffers[0], both.back()};
+  rounded[1].bytes.assign(rounded[1].bytes.size(), 0);
+  program.call(round.getName(), rounded);
+  EXPECT_EQ(both.back().bytes, rounded[1].bytes);
   for (int64_t i = 0; i < kSize; ++i)
-    EXPECT_NEAR(lowered[1].get(i), buffers[0].get(i),
+    EXPECT_NEAR(rounded[1].get(i), buffers[0].get(i),
                 std::fabs(buffers[0].get(i)) * 0x1p-8);
   std::string text;
   llvm::raw_string_ostream os(text);
   writeKernelHeader(program.module(), os);
   EXPECT_NE(
-      text.find("void lower_77(const float *weights, uint16_t *lowered);"),
+      text.find("void round_77(const float *weights, uint16_t *rounded);"),
       std::string::npos)
       << text;
 }

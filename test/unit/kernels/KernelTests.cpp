@@ -1,5 +1,6 @@
 //===- KernelTests.cpp - compiled kernels compute what ops mean -----------===//
 
+#include "passes/nn/kernels/OptimizerKernels.h"
 #include "test/unit/kernels/KernelTesting.h"
 
 #include "gtest/gtest.h"
@@ -8,6 +9,7 @@
 #include <limits>
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::codegen;
 using namespace pipewright::codegen::testing;
 
@@ -435,77 +437,102 @@ TEST(Kernels, LongSumsAreAccurate) {
 // Optimizers
 //===----------------------------------------------------------------------===//
 
-/// One step of torch.optim's formulas on one weight; `s` are its states.
-void stepLikeTorch(const OptimizerSpec &spec, double &w, double g, double *s,
-                   const double *h) {
-  double lr = h[0];
-  g *= h[3];
-  if (spec.name == "adamw")
-    w *= 1.0 - lr * spec.weightDecay;
-  else
-    g += spec.weightDecay * w;
-  if (spec.name == "sgd") {
-    double d = g;
-    if (spec.momentum != 0.0) {
-      s[0] = spec.momentum * s[0] + g;
-      d = spec.nesterov ? g + spec.momentum * s[0] : s[0];
+/// One step of an optimizer's formula on all elements of one weight; `s` are
+/// its states.
+void updateLikeFormula(const nn::OptimizerChoice &choice,
+                       std::vector<double> &w, const std::vector<double> &g,
+                       std::vector<std::vector<double>> &s, const double *h) {
+  const double lr = h[0], decay = choice.get("weight_decay");
+  const double momentum = choice.get("momentum"), eps = choice.get("eps");
+  const double beta1 = choice.get("beta1"), beta2 = choice.get("beta2");
+  const double alpha = choice.get("alpha");
+  const nn::UpdateRule rule = choice.row->rule;
+  const bool isCoupled = rule == nn::UpdateRule::Sgd ||
+                         rule == nn::UpdateRule::Adam ||
+                         rule == nn::UpdateRule::Rmsprop;
+  std::vector<double> d;
+  for (size_t i = 0; i < w.size(); ++i) {
+    double scaled = g[i] * h[3] + (isCoupled ? decay * w[i] : 0);
+    double way = scaled;
+    if (rule == nn::UpdateRule::Sgd && momentum != 0) {
+      s[0][i] = momentum * s[0][i] + scaled;
+      way = choice.get("nesterov") != 0 ? scaled + momentum * s[0][i] : s[0][i];
+    } else if (rule == nn::UpdateRule::Rmsprop) {
+      s[0][i] = alpha * s[0][i] + (1 - alpha) * scaled * scaled;
+      way = scaled / (std::sqrt(s[0][i]) + eps);
+      if (momentum != 0)
+        way = s[1][i] = momentum * s[1][i] + way;
+    } else if (rule != nn::UpdateRule::Sgd) {
+      s[0][i] = beta1 * s[0][i] + (1 - beta1) * scaled;
+      s[1][i] = beta2 * s[1][i] + (1 - beta2) * scaled * scaled;
+      way = h[1] * s[0][i] / (std::sqrt(s[1][i] * h[2]) + eps);
     }
-    w -= lr * d;
-  } else if (spec.name == "rmsprop") {
-    s[0] = spec.alpha * s[0] + (1.0 - spec.alpha) * g * g;
-    double d = g / (std::sqrt(s[0]) + spec.epsilon);
-    if (spec.momentum != 0.0)
-      d = s[1] = spec.momentum * s[1] + d;
-    w -= lr * d;
-  } else {
-    s[0] = spec.beta1 * s[0] + (1.0 - spec.beta1) * g;
-    s[1] = spec.beta2 * s[1] + (1.0 - spec.beta2) * g * g;
-    w -= lr * h[1] * s[0] / (std::sqrt(s[1] * h[2]) + spec.epsilon);
+    if (!isCoupled)
+      way += decay * w[i];
+    d.push_back(way);
+  }
+  for (size_t i = 0; i < w.size(); ++i)
+    w[i] -= lr * d[i];
+}
+
+std::vector<double> valuesOf(const Buffer &buffer) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < buffer.size(); ++i)
+    values.push_back(buffer.get(i));
+  return values;
+}
+
+/// Runs the kernel of an optimizer and compares it with the formula; nothing
+/// about weights and states but that `fill` makes them.
+void expectLikeFormula(const std::string &optimizer,
+                       llvm::ArrayRef<int64_t> shape,
+                       llvm::function_ref<double(size_t, int64_t)> fill,
+                       bool onGpu = false) {
+  SCOPED_TRACE(optimizer + " of " + std::to_string(llvm::product_of(shape)));
+  Program program("module {}");
+  nn::OptimizerChoice choice = llvm::cantFail(nn::parseOptimizer(optimizer));
+  func::FuncOp kernel = nn::buildUpdateKernel(
+      program.module(), nn::OptimizerAttr::get(&program.getContext(), choice),
+      shape);
+  ASSERT_TRUE(program.compile());
+  const size_t states = choice.states().size();
+  ASSERT_EQ(kernel.getNumArguments(), 3 + states);
+  std::vector<Buffer> buffers;
+  for (Type type : kernel.getArgumentTypes()) {
+    Buffer buffer(cast<RankedTensorType>(type));
+    for (int64_t i = 0; i < buffer.size(); ++i)
+      buffer.set(i, fill(buffers.size(), i));
+    buffers.push_back(std::move(buffer));
+  }
+  std::vector<double> w = valuesOf(buffers[0]), g = valuesOf(buffers[1]);
+  std::vector<double> h = valuesOf(buffers.back());
+  std::vector<std::vector<double>> s;
+  for (size_t state = 0; state < states; ++state)
+    s.push_back(valuesOf(buffers[2 + state]));
+  updateLikeFormula(choice, w, g, s, h.data());
+  if (onGpu)
+    program.callOnGpu(kernel.getName(), buffers);
+  else
+    program.call(kernel.getName(), buffers);
+  for (size_t i = 0; i < w.size(); ++i) {
+    ASSERT_NEAR(buffers[0].get(i), w[i], 1e-6) << "weight " << i;
+    ASSERT_EQ(buffers[1].get(i), 0.0) << "gradient " << i;
+    for (size_t state = 0; state < states; ++state)
+      ASSERT_NEAR(buffers[2 + state].get(i), s[state][i], 1e-6)
+          << "state " << state << " of " << i;
   }
 }
 
+double wave(size_t buffer, int64_t i) {
+  return 0.2 + std::sin(i + 10.0 * buffer) / 6;
+}
+
 TEST(Kernels, OptimizersUpdateInPlace) {
-  constexpr int64_t kSize = 37;
-  for (const char *name :
-       {"sgd", "sgd+", "adam", "adamw", "rmsprop", "rmsprop+"}) {
-    OptimizerSpec spec;
-    spec.name = name;
-    spec.weightDecay = 0.1;
-    if (spec.name.back() == '+') {
-      spec.name.pop_back();
-      spec.momentum = 0.9;
-      spec.nesterov = spec.name == "sgd";
-    }
-    Program program("module {}");
-    FailureOr<func::FuncOp> kernel =
-        buildOptimizerKernel(program.module(), spec, kSize);
-    ASSERT_TRUE(succeeded(kernel));
-    ASSERT_TRUE(program.compile());
-    ASSERT_EQ(kernel->getNumArguments(), 3 + spec.numStates());
-    std::vector<Buffer> buffers;
-    for (Type type : kernel->getArgumentTypes()) {
-      Buffer buffer(cast<RankedTensorType>(type));
-      for (int64_t i = 0; i < buffer.size(); ++i)
-        buffer.set(i, 0.2 + std::sin(i + 10.0 * buffers.size()) / 6);
-      buffers.push_back(std::move(buffer));
-    }
-    std::vector<Buffer> before = buffers;
-    program.call(kernel->getName(), buffers);
-    double h[4];
-    for (int i = 0; i < 4; ++i)
-      h[i] = before.back().get(i);
-    for (int64_t i = 0; i < kSize; ++i) {
-      double w = before[0].get(i), g = before[1].get(i), states[2] = {};
-      for (unsigned s = 0; s < spec.numStates(); ++s)
-        states[s] = before[2 + s].get(i);
-      stepLikeTorch(spec, w, g, states, h);
-      EXPECT_NEAR(buffers[0].get(i), w, 1e-6) << name << " weight " << i;
-      EXPECT_EQ(buffers[1].get(i), 0.0) << name << " gradient " << i;
-      for (unsigned s = 0; s < spec.numStates(); ++s)
-        EXPECT_NEAR(buffers[2 + s].get(i), states[s], 1e-6)
-            << name << " state " << s << " of " << i;
-    }
-  }
+  for (const nn::Optimizer &row : nn::optimizers())
+    expectLikeFormula(row.name.str() + ",weight_decay=0.1", {37}, wave);
+  expectLikeFormula("sgd,weight_decay=0.1,momentum=0.9", {37}, wave);
+  expectLikeFormula("sgd,weight_decay=0.1,momentum=0.9,nesterov", {37}, wave);
+  expectLikeFormula("rmsprop,weight_decay=0.1,momentum=0.9", {37}, wave);
 }
 
 TEST(Kernels, HeaderDeclaresParameters) {
@@ -516,9 +543,9 @@ TEST(Kernels, HeaderDeclaresParameters) {
       return %0 : tensor<2x3xi1>
     })mlir");
   ASSERT_TRUE(program.ok);
-  OptimizerSpec spec;
-  spec.name = "adam";
-  ASSERT_TRUE(succeeded(buildOptimizerKernel(program.module(), spec, 8)));
+  nn::OptimizerChoice adam = llvm::cantFail(nn::parseOptimizer("adam"));
+  nn::buildUpdateKernel(program.module(),
+                        nn::OptimizerAttr::get(&program.getContext(), adam), 8);
   std::string text;
   llvm::raw_string_ostream os(text);
   writeKernelHeader(program.module(), os);
@@ -530,36 +557,6 @@ TEST(Kernels, HeaderDeclaresParameters) {
                       "float *v, const float *hyper);"),
             std::string::npos)
       << text;
-}
-
-TEST(Kernels, UnknownOptimizerIsAnError) {
-  Program program("module {}");
-  OptimizerSpec spec;
-  spec.name = "newton";
-  std::string message;
-  ScopedDiagnosticHandler handler(&program.getContext(),
-                                  [&](Diagnostic &diagnostic) {
-                                    message = diagnostic.str();
-                                    return success();
-                                  });
-  EXPECT_TRUE(failed(buildOptimizerKernel(program.module(), spec, 8)));
-  EXPECT_EQ(message, "expects optimizer sgd, adam, adamw or rmsprop, but got "
-                     "'newton'");
-}
-
-TEST(Kernels, AccumulateAdds) {
-  Program program("module {}");
-  func::FuncOp kernel = buildAccumulateKernel(program.module(), 33);
-  ASSERT_TRUE(program.compile());
-  auto type = cast<RankedTensorType>(kernel.getArgumentTypes()[0]);
-  std::vector<Buffer> buffers(2, Buffer(type));
-  for (int i = 0; i < 33; ++i) {
-    buffers[0].set(i, i);
-    buffers[1].set(i, 2 * i);
-  }
-  program.call(kernel.getName(), buffers);
-  for (int i = 0; i < 33; ++i)
-    EXPECT_EQ(buffers[0].get(i), 3.0 * i);
 }
 
 } // namespace

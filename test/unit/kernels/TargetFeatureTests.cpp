@@ -1,7 +1,7 @@
 //===- TargetFeatureTests.cpp - What object files say about their CPU -----===//
 
 #include "codegen/kernels/Kernels.h"
-#include "dialects/nn/NNDialect.h"
+#include "passes/nn/kernels/OptimizerKernels.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -20,7 +20,7 @@ static std::string libraryFor(const codegen::KernelOptions &options) {
   MLIRContext context;
   context.loadDialect<nn::NNDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
-  codegen::buildAccumulateKernel(*kernels, 64);
+  nn::buildRoundingKernel(*kernels, 64);
   llvm::SmallString<64> path;
   if (llvm::sys::fs::createTemporaryFile("kernels", "a", path))
     return "";

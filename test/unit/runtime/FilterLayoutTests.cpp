@@ -27,14 +27,14 @@ TEST(FilterLayout, PutsChannelsLastAndBack) {
       for (int j = 0; j < 4; ++j)
         for (int c = 0; c < 3; ++c)
           memory.push_back(1000 * o + 100 * c + 10 * i + j);
-  const WeightInfo weight = {
+  const TensorInfo weight = {
       .name = "w", .shape = "2x3x2x4", .channelsLast = true};
   EXPECT_EQ(floatsOf(filterForMemory(weight, file.data())), memory);
   EXPECT_EQ(floatsOf(filterForFile(weight, memory.data())), file);
 }
 
 TEST(FilterLayout, RefusesOtherShapes) {
-  const WeightInfo weight = {.name = "w", .shape = "2x3", .channelsLast = true};
+  const TensorInfo weight = {.name = "w", .shape = "2x3", .channelsLast = true};
   try {
     filterForMemory(weight, nullptr);
     FAIL() << "expected an error";

@@ -14,7 +14,8 @@ struct TwoUpdates {
     Program program;
     program.microBatches = 4;
     program.updates = 2;
-    program.defaults.beta1 = 0.5f;
+    program.optimizer.scalars = {{StepScalar::LearningRate},
+                                 {StepScalar::BiasCorrection, 0.5f}};
     program.ranks.push_back({});
     program.ranks[0].arenaBytes = 64;
     return program;

@@ -155,7 +155,12 @@ int main(int argc, char **argv) {
   program.name = "tiny";
   program.microBatches = 2;
   program.microBatchSize = samples;
-  program.defaults = {.learningRate = 0.5f, .gradientScale = 0.5f};
+  program.optimizer = {.learningRate = 0.5f,
+                       .gradientScale = 0.5f,
+                       .scalars = {{StepScalar::LearningRate},
+                                   {StepScalar::BiasCorrection},
+                                   {StepScalar::BiasCorrection},
+                                   {StepScalar::GradientScale}}};
   program.inputs = {{.name = "tokens",
                      .type = ElementType::I64,
                      .shape = {samples, length},
@@ -166,21 +171,22 @@ int main(int argc, char **argv) {
                      .limit = vocabulary}};
   program.outputs = {
       {"logits", ElementType::F32, {samples, length, vocabulary}}};
-  program.ranks = {{.arenaBytes = rank0Bytes,
-                    .weights = {{"table", table, "256x16", Role::Parameter,
-                                 true, tableGradient}},
-                    .inputs = {0},
-                    .step = rank0Step,
-                    .evaluate = rank0Evaluate,
-                    .predictedStepSeconds = 1e-4},
-                   {.arenaBytes = rank1Bytes,
-                    .weights = {{"head", head, "16x256", Role::Parameter, true,
-                                 headGradient}},
-                    .inputs = {1},
-                    .step = rank1Step,
-                    .evaluate = rank1Evaluate,
-                    .memory = {{"weights and gradients", 2 * weightBytes}},
-                    .predictedStepSeconds = 2e-4}};
+  program.ranks = {
+      {.arenaBytes = rank0Bytes,
+       .tensors = {{"table", table, "256x16"},
+                   {"table", tableGradient, "256x16", Role::Gradient}},
+       .inputs = {0},
+       .step = rank0Step,
+       .evaluate = rank0Evaluate,
+       .predictedStepSeconds = 1e-4},
+      {.arenaBytes = rank1Bytes,
+       .tensors = {{"head", head, "16x256"},
+                   {"head", headGradient, "16x256", Role::Gradient}},
+       .inputs = {1},
+       .step = rank1Step,
+       .evaluate = rank1Evaluate,
+       .memory = {{"weights and gradients", 2 * weightBytes}},
+       .predictedStepSeconds = 2e-4}};
   program.timetable = "F0 F1 B0 B1\n";
   program.planJson = "{}\n";
   return runProgram(argc, argv, program);

@@ -1,0 +1,49 @@
+//===- Optimizer.h - What kernels are told for each update -----*- C++ -*-===//
+//
+// An optimizer as a program knows it: the compiler has put its formula into
+// kernels, which get a few numbers anew for each update.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_CORE_OPTIMIZER_H
+#define PIPEWRIGHT_RUNTIME_CORE_OPTIMIZER_H
+
+#include "runtime/core/Table.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace pipewright::runtime {
+
+/// A number that kernels get for each update.
+struct StepScalar {
+  enum Kind {
+    LearningRate,
+    /// 1 / (1 - of^t) for the t-th update: an average that began with 0 has
+    /// this much less than it will have. 1 where `of` is 0.
+    BiasCorrection,
+    /// OptimizerInfo::gradientScale.
+    GradientScale,
+  };
+  Kind kind = LearningRate;
+  float of = 0;
+};
+
+struct OptimizerInfo {
+  const char *name = "sgd";
+  /// Unless the user gives another.
+  float learningRate = 0.01f;
+  /// What a summed gradient is multiplied by: 1 / microBatches, unless the
+  /// loss gradient was scaled already.
+  float gradientScale = 1;
+  /// In the order in which kernels read them.
+  Table<StepScalar> scalars = {};
+};
+
+/// The scalars of update `update` of the run, which counts from 0.
+std::vector<float> stepScalars(const OptimizerInfo &optimizer,
+                               float learningRate, int64_t update);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_CORE_OPTIMIZER_H

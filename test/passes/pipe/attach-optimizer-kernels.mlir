@@ -1,0 +1,27 @@
+// RUN: not pipewright-opt %s --split-input-file --pipe-attach-optimizer-kernels 2> %t.err | FileCheck %s
+// RUN: FileCheck %s --check-prefix=ERROR < %t.err
+// RUN: not pipewright-opt %s --split-input-file --pipe-attach-optimizer-kernels --pipe-attach-optimizer-kernels 2> %t.err | FileCheck %s
+
+// One kernel updates the flat range of a stage; the learning rate, which each
+// step has anew, is no part of it.
+// CHECK-LABEL: pipe.optimizer = #nn.optimizer<sgd lr = 5.000000e-01,
+// CHECK: pipe.optimizer @s0 kernel @kernels::@sgd_32 weights
+// CHECK: func.func private @sgd_32(%{{.*}}: tensor<32xf32> {nn.name = "weights"}, %{{.*}}: tensor<32xf32> {nn.name = "gradient"}, %{{.*}}: tensor<32xf32> {nn.name = "momentum"}, %{{.*}}: tensor<4xf32> {nn.name = "hyper"})
+// CHECK: nn.update {{.*}} by <sgd momentum = 9.000000e-01, weight_decay = 0.000000e+00, nesterov = false>
+module attributes {pipe.optimizer = #nn.optimizer<sgd lr = 0.5, momentum = 0.9>} {
+  nn.weight @a role = parameter : tensor<4x4xf32>
+  pipe.arena rank 0 bytes 1024 {
+    pipe.place @a in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 128 bytes 64> owner
+    pipe.optimizer @s0 weights <arena 0 at 0 bytes 128> gradients <arena 0 at 128 bytes 128>
+        states [#pipe.buffer<arena 0 at 256 bytes 128>] hyper <arena 0 at 384 bytes 16>
+  }
+}
+
+// -----
+
+// ERROR: 'pipe.optimizer' op expects 2 states for adam, but got 0
+module attributes {pipe.optimizer = #nn.optimizer<adam>} {
+  pipe.arena rank 0 bytes 1024 {
+    pipe.optimizer @s0 weights <arena 0 at 0 bytes 128> gradients <arena 0 at 128 bytes 128> states [] hyper <arena 0 at 384 bytes 16>
+  }
+}
