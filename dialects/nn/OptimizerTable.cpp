@@ -1,7 +1,8 @@
 //===- OptimizerTable.cpp - All optimizers, row by row --------------------===//
 //
 // Names and defaults are those of torch.optim, where SGD has no default
-// learning rate. The formulas stand in README.md.
+// learning rate; LAMB, which is not there, has those of Adam with the decay of
+// AdamW. The formulas stand in README.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,6 +72,7 @@ llvm::ArrayRef<Optimizer> pipewright::nn::optimizers() {
         {"weight_decay", 0}},
        {{"v"}, {"momentum", /*onlyWith=*/"momentum"}},
        usualScalars()},
+      adamLike("lamb", UpdateRule::Lamb, Granularity::Weight, 0.01),
   };
   return table;
 }

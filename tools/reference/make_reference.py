@@ -93,7 +93,11 @@ def run(path, data, loss_kind, optimizer, rate, micro_batch, dtype):
     """Losses of the steps, gradients of step 1."""
     graph = Graph(path, dtype)
     parameters = list(graph.parameters.values())
-    step = optimizer(parameters, rate)
+    return run_on(graph, data, loss_kind, optimizer(parameters, rate), micro_batch, dtype)
+
+
+def run_on(graph, data, loss_kind, step, micro_batch, dtype):
+    """The same with a model and an optimizer that are there already."""
     losses, gradients = [], {}
     for number in range(STEPS):
         step.zero_grad()

@@ -132,6 +132,53 @@ static SmallVector<Value> lowerRmsprop(Update &u) {
   return {step(u.w(), buffer, u.rate(), builder), v, buffer};
 }
 
+/// The sum of all squares, as an input of a generic over the weights.
+static Input squares(Value x, LinalgBuilder &builder) {
+  RankedTensorType type = tensorType(x);
+  SmallVector<int64_t> axes =
+      llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
+  Value sum = builder.reduce(
+      Reduction::Sum, type.getShape(), axes, {builder.same(x)},
+      [](Scalars &s, ValueRange a) { return s.mul(a[0], a[0]); });
+  return builder.at(sum, type.getRank(), {});
+}
+
+static SmallVector<Value> lowerLamb(Update &u) {
+  LinalgBuilder &builder = u.builder;
+  double decay = u.number("weight_decay"), epsilon = u.number("eps");
+  Value g = gradient(u, 0.0);
+  Value m = average(u.state(0), g, u.number("beta1"), false, builder);
+  Value v = average(u.state(1), g, u.number("beta2"), true, builder);
+  Value d = builder.pointwise(
+      u.type(),
+      {builder.same(u.w()), builder.same(m), builder.same(v),
+       u.scalar("BiasCorrection", "beta1"),
+       u.scalar("BiasCorrection", "beta2")},
+      [&](Scalars &s, ValueRange a) {
+        Value root = adamRoot(s, a[2], a[4], epsilon);
+        Value direction = s.div(s.mul(a[3], a[1]), root);
+        return decay == 0.0 ? direction
+                            : s.add(direction, s.mul(s.constant(decay), a[0]));
+      });
+  Value w = builder.pointwise(
+      u.type(),
+      {builder.same(u.w()), builder.same(d), u.rate(), squares(u.w(), builder),
+       squares(d, builder)},
+      [](Scalars &s, ValueRange a) {
+        auto isPositive = [&](Value x) {
+          return arith::CmpFOp::create(s.b, s.loc, arith::CmpFPredicate::OGT, x,
+                                       s.constant(0.0));
+        };
+        // How far the weight goes is a share of its own length.
+        Value ratio = s.div(s.sqrt(a[3]), s.sqrt(a[4]));
+        Value hasLengths = arith::AndIOp::create(s.b, s.loc, isPositive(a[3]),
+                                                 isPositive(a[4]));
+        ratio = s.select(hasLengths, ratio, s.constant(1.0));
+        return s.sub(a[0], s.mul(s.mul(a[2], ratio), a[1]));
+      });
+  return {w, m, v};
+}
+
 Lowered lowerOptimizer(Operation *op, LinalgBuilder &builder) {
   auto update = dyn_cast<UpdateOp>(op);
   if (!update)
@@ -146,6 +193,8 @@ Lowered lowerOptimizer(Operation *op, LinalgBuilder &builder) {
     return lowerAdam(u, /*isDecoupled=*/true);
   case UpdateRule::Rmsprop:
     return lowerRmsprop(u);
+  case UpdateRule::Lamb:
+    return lowerLamb(u);
   }
   llvm_unreachable("all rules are listed");
 }

@@ -18,4 +18,13 @@ func.func @sgd(%w: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %h: t
   return
 }
 
+// Two running averages, over a weight as it is shaped.
+// CHECK-LABEL: func @lamb
+func.func @lamb(%w: tensor<3x5xf32>, %g: tensor<3x5xf32>, %m: tensor<3x5xf32>, %v: tensor<3x5xf32>, %h: tensor<4xf32>) {
+  // CHECK: nn.update {{.*}} by <lamb beta1 = 9.000000e-01, beta2 = 9.375000e-01, eps = 1.000000e-08, weight_decay = 1.000000e-02>
+  %0, %1, %2 = nn.update %w, %g states %m, %v scalars %h by <lamb beta2 = 9.375000e-01>
+      : (tensor<3x5xf32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<4xf32>) -> (tensor<3x5xf32>, tensor<3x5xf32>, tensor<3x5xf32>)
+  return
+}
+
 }

@@ -19,6 +19,33 @@ module attributes {pipe.optimizer = #nn.optimizer<sgd lr = 0.5, momentum = 0.9>}
 
 // -----
 
+// Norms are of whole weights: each has a kernel of its shape, which equal shapes
+// share, and a scalar is a row of one. Frozen weights have none.
+// CHECK-LABEL: pipe.optimizer = #nn.optimizer<lamb beta1
+// CHECK: pipe.place @a {{.*}} kernel @kernels::@lamb_bf16_4x4 owner
+// CHECK: pipe.place @b {{.*}} kernel @kernels::@lamb_bf16_4x4 owner
+// CHECK: pipe.place @scalar {{.*}} kernel @kernels::@lamb_bf16_1 owner
+// CHECK: pipe.place @frozen in @s0 weight <arena 0 at 832 bytes 64> owner
+// CHECK: pipe.optimizer @s0 weights
+// CHECK-COUNT-2: func.func private @lamb
+// CHECK-NOT: func.func
+module attributes {pipe.optimizer = #nn.optimizer<lamb>} {
+  nn.weight @a role = parameter : tensor<4x4xf32>
+  nn.weight @b role = parameter : tensor<4x4xf32>
+  nn.weight @scalar role = parameter : tensor<f32>
+  nn.weight @frozen role = frozen : tensor<4x4xf32>
+  pipe.arena rank 0 bytes 2048 {
+    pipe.place @a in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 192 bytes 64> rounded <arena 0 at 896 bytes 32> owner
+    pipe.place @b in @s0 weight <arena 0 at 64 bytes 64> gradient <arena 0 at 256 bytes 64> rounded <arena 0 at 928 bytes 32> owner
+    pipe.place @scalar in @s0 weight <arena 0 at 128 bytes 4> gradient <arena 0 at 320 bytes 4> rounded <arena 0 at 960 bytes 2> owner
+    pipe.place @frozen in @s0 weight <arena 0 at 832 bytes 64> owner
+    pipe.optimizer @s0 weights <arena 0 at 0 bytes 192> gradients <arena 0 at 192 bytes 192>
+        states [#pipe.buffer<arena 0 at 384 bytes 192>, #pipe.buffer<arena 0 at 576 bytes 192>] hyper <arena 0 at 768 bytes 16> rounded <arena 0 at 896 bytes 96>
+  }
+}
+
+// -----
+
 // ERROR: 'pipe.optimizer' op expects 2 states for adam, but got 0
 module attributes {pipe.optimizer = #nn.optimizer<adam>} {
   pipe.arena rank 0 bytes 1024 {

@@ -14,7 +14,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 
 // -----
 
-// expected-error @below {{expects the optimizer to be sgd, adam, adamw or rmsprop, but got 'lion'}}
+// expected-error @below {{expects the optimizer to be sgd, adam, adamw, rmsprop or lamb, but got 'lion'}}
 module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<lion>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [] {

@@ -451,6 +451,7 @@ void updateLikeFormula(const nn::OptimizerChoice &choice,
                          rule == nn::UpdateRule::Adam ||
                          rule == nn::UpdateRule::Rmsprop;
   std::vector<double> d;
+  double weightLength = 0, length = 0;
   for (size_t i = 0; i < w.size(); ++i) {
     double scaled = g[i] * h[3] + (isCoupled ? decay * w[i] : 0);
     double way = scaled;
@@ -470,9 +471,14 @@ void updateLikeFormula(const nn::OptimizerChoice &choice,
     if (!isCoupled)
       way += decay * w[i];
     d.push_back(way);
+    weightLength += w[i] * w[i];
+    length += way * way;
   }
+  double ratio = 1;
+  if (rule == nn::UpdateRule::Lamb && weightLength > 0 && length > 0)
+    ratio = std::sqrt(weightLength) / std::sqrt(length);
   for (size_t i = 0; i < w.size(); ++i)
-    w[i] -= lr * d[i];
+    w[i] -= lr * ratio * d[i];
 }
 
 std::vector<double> valuesOf(const Buffer &buffer) {
@@ -533,6 +539,31 @@ TEST(Kernels, OptimizersUpdateInPlace) {
   expectLikeFormula("sgd,weight_decay=0.1,momentum=0.9", {37}, wave);
   expectLikeFormula("sgd,weight_decay=0.1,momentum=0.9,nesterov", {37}, wave);
   expectLikeFormula("rmsprop,weight_decay=0.1,momentum=0.9", {37}, wave);
+}
+
+// What takes norms does so over the whole weight, however it is cut into rows:
+// one element, one row, rows that are too long for one loop, filters.
+TEST(Kernels, LambTakesNormsOfWholeWeights) {
+  for (const std::vector<int64_t> &shape :
+       {std::vector<int64_t>{1}, {300}, {7, 129}, {2, 70000}, {5, 3, 3, 2}})
+    for (bool onGpu : {false, true})
+      expectLikeFormula("lamb,weight_decay=0.1", shape, wave, onGpu);
+}
+
+// The ratio of lengths is 1 where one of them is 0, also where both are.
+TEST(Kernels, LambTakesPlainStepsFromZero) {
+  for (bool onGpu : {false, true}) {
+    expectLikeFormula(
+        "lamb", {3, 40},
+        [](size_t b, int64_t i) { return b == 0 ? 0 : wave(b, i); }, onGpu);
+    expectLikeFormula(
+        "lamb,weight_decay=0", {3, 40},
+        [](size_t b, int64_t i) { return b == 1 || b == 2 ? 0 : wave(b, i); },
+        onGpu);
+    expectLikeFormula(
+        "lamb", {3, 40},
+        [](size_t b, int64_t i) { return b < 4 ? 0 : wave(b, i); }, onGpu);
+  }
 }
 
 TEST(Kernels, HeaderDeclaresParameters) {
