@@ -10,7 +10,8 @@
 
 using namespace pipewright::schedules;
 
-ChannelIndex::ChannelIndex(const InstructionLists &lists, ChannelLayout layout)
+ChannelIndex::ChannelIndex(const InstructionLists &lists, ChannelLayout layout,
+                           llvm::ArrayRef<RankGroup> groups)
     : layout(layout), ranks(lists.size()), endsOfRank(lists.size()) {
   auto channelOf = [](int32_t rank, int64_t key) {
     int32_t peer = static_cast<int32_t>(key / 4), part = key % 2;
@@ -20,7 +21,7 @@ ChannelIndex::ChannelIndex(const InstructionLists &lists, ChannelLayout layout)
     auto &known = endsOfRank[rank];
     for (const RankInstruction &instruction : lists[rank])
       if (instruction.kind != InstructionKind::Task &&
-          endOf(rank, instruction) < 0)
+          !instruction.isCollective() && endOf(rank, instruction) < 0)
         known.emplace_back(keyOf(instruction), 0);
     for (const auto &[key, end] : known)
       all.push_back(channelOf(rank, key));
@@ -33,6 +34,21 @@ ChannelIndex::ChannelIndex(const InstructionLists &lists, ChannelLayout layout)
       end = 2 * static_cast<int32_t>(found - all.begin()) + (key % 4 < 2);
     }
   placeQueues();
+  placeGroups(groups);
+}
+
+void ChannelIndex::placeGroups(llvm::ArrayRef<RankGroup> groups) {
+  std::vector<int32_t> queueOfRank(ranks, -1);
+  firstOfGroup.push_back(numEnds());
+  for (auto [number, group] : llvm::enumerate(groups)) {
+    for (int32_t rank : group) {
+      members.push_back({static_cast<int32_t>(number), rank});
+      if (queueOfRank[rank] < 0)
+        queueOfRank[rank] = queueCount++;
+      queueOfEnd.push_back(queueOfRank[rank]);
+    }
+    firstOfGroup.push_back(numEnds());
+  }
 }
 
 void ChannelIndex::placeQueues() {
@@ -55,12 +71,12 @@ void ChannelIndex::placeQueues() {
     return {};
   };
   std::vector<Key> keys;
-  for (int32_t end = 0; end < numEnds(); ++end)
+  for (int32_t end = 0; end < numChannelEnds(); ++end)
     keys.push_back(keyOfQueue(end));
   llvm::sort(keys);
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   queueCount = static_cast<int32_t>(keys.size());
-  for (int32_t end = 0; end < numEnds(); ++end)
+  for (int32_t end = 0; end < numChannelEnds(); ++end)
     queueOfEnd.push_back(static_cast<int32_t>(
         llvm::lower_bound(keys, keyOfQueue(end)) - keys.begin()));
 }

@@ -15,6 +15,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 
 #include <utility>
 #include <vector>
@@ -27,12 +28,13 @@ inline bool isSend(InstructionKind kind) {
 
 inline bool isPost(InstructionKind kind) {
   return kind == InstructionKind::PostSend ||
-         kind == InstructionKind::PostReceive;
+         kind == InstructionKind::PostReceive ||
+         kind == InstructionKind::PostCollective;
 }
 
 /// The channels that lists use: directed links, and under `Direction` two per
 /// link. Each has two ends: 2 * channel for its sends, one more for its
-/// receives.
+/// receives. Behind them are the ends of groups, one for each member.
 class ChannelIndex {
 public:
   struct Channel {
@@ -40,15 +42,21 @@ public:
     auto operator<=>(const Channel &) const = default;
   };
 
-  /// All peers are other ranks (InstructionChecker makes sure).
-  ChannelIndex(const InstructionLists &lists, ChannelLayout layout);
+  /// All peers are other ranks, and ranks are members of the groups that they
+  /// name (the checker makes sure).
+  ChannelIndex(const InstructionLists &lists, ChannelLayout layout,
+               llvm::ArrayRef<RankGroup> groups = {});
 
   llvm::ArrayRef<Channel> channels() const { return all; }
-  int32_t numEnds() const { return 2 * static_cast<int32_t>(all.size()); }
+  int32_t numEnds() const {
+    return numChannelEnds() + static_cast<int32_t>(members.size());
+  }
   int32_t numQueues() const { return queueCount; }
 
   /// The end that a post or wait of `rank` belongs to.
   int32_t endOf(int32_t rank, const RankInstruction &instruction) const {
+    if (instruction.isCollective())
+      return endOfMember(rank, instruction.group);
     int64_t key = keyOf(instruction);
     // A rank has few peers.
     for (const auto &[known, end] : endsOfRank[rank])
@@ -57,7 +65,19 @@ public:
     return -1;
   }
 
+  /// Whether an end is a group's; else it is a channel's.
+  bool isMember(int32_t end) const { return end >= numChannelEnds(); }
+  int32_t groupOf(int32_t end) const {
+    return members[end - numChannelEnds()].group;
+  }
+  /// The ends of a group's members, in their order.
+  auto endsOfGroup(int32_t group) const {
+    return llvm::seq<int32_t>(firstOfGroup[group], firstOfGroup[group + 1]);
+  }
+
   int32_t rankOf(int32_t end) const {
+    if (isMember(end))
+      return members[end - numChannelEnds()].rank;
     const Channel &channel = all[end / 2];
     return end % 2 == 0 ? channel.from : channel.to;
   }
@@ -70,7 +90,21 @@ private:
            2 * isSend(instruction.kind) + partOf(layout, instruction.transfer);
   }
 
+  struct Member {
+    int32_t group, rank;
+  };
+
   void placeQueues();
+  void placeGroups(llvm::ArrayRef<RankGroup> groups);
+  int32_t endOfMember(int32_t rank, int32_t group) const {
+    for (int32_t end : endsOfGroup(group))
+      if (rankOf(end) == rank)
+        return end;
+    return -1;
+  }
+  int32_t numChannelEnds() const {
+    return 2 * static_cast<int32_t>(all.size());
+  }
 
   ChannelLayout layout;
   int64_t ranks;
@@ -79,6 +113,9 @@ private:
   int32_t queueCount = 0;
   /// By rank: the ends that it has, by key.
   std::vector<std::vector<std::pair<int64_t, int32_t>>> endsOfRank;
+  /// Of all groups, one after the other; and the first end of each group.
+  std::vector<Member> members;
+  std::vector<int32_t> firstOfGroup;
 };
 
 /// A post in a queue, by its end.
@@ -98,6 +135,8 @@ struct ChannelListener {
   /// head of a queue.
   void send(int32_t channel, int64_t message) {}
   void receive(int32_t channel, int64_t message) {}
+  /// A collective of a group is at the head of all its members' queues.
+  void collective(int32_t group, int64_t number) {}
   /// The head of a queue has moved, all messages of it, and leaves; comes after
   /// the moves. `ends` has the end of each.
   void leave(int32_t queue, llvm::ArrayRef<QueuedPost> posts) {}
@@ -265,7 +304,25 @@ private:
     return false;
   }
 
+  /// A collective is at the head of the queues of all its members.
+  bool tryTogether(int32_t end) {
+    int32_t group = index.groupOf(end);
+    auto ends = index.endsOfGroup(group);
+    if (!llvm::all_of(ends, [&](int32_t each) {
+          return queues[index.queueOf(each)].awaits(each);
+        }))
+      return false;
+    listener.collective(group, this->ends[end].moved);
+    for (int32_t each : ends) {
+      move(each);
+      changed.push_back(index.queueOf(each));
+    }
+    return true;
+  }
+
   bool tryMove(int32_t end) {
+    if (index.isMember(end))
+      return tryTogether(end);
     int32_t channel = end / 2, other = end ^ 1;
     bool isSend = end % 2 == 0;
     EndState &sends = ends[2 * channel], &receives = ends[2 * channel + 1];

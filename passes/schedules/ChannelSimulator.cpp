@@ -11,6 +11,7 @@
 
 #include "passes/schedules/ChannelExecution.h"
 #include "passes/schedules/Checker.h"
+#include "passes/schedules/Collectives.h"
 #include "passes/schedules/Pairs.h"
 #include "passes/schedules/Story.h"
 
@@ -23,7 +24,7 @@ namespace {
 class ChannelTimeline : public ChannelListener {
 public:
   ChannelTimeline(const InstructionLists &lists, const TaskCosts &costs,
-                  const ChannelIndex &index, Buffering buffering);
+                  const ChannelIndex &index, const Channels &channels);
 
   void task(int32_t rank, size_t position);
   void post(int32_t rank, int32_t end) {
@@ -32,6 +33,7 @@ public:
   void transfer(int32_t channel, int64_t message);
   void send(int32_t channel, int64_t message);
   void receive(int32_t channel, int64_t message);
+  void collective(int32_t group, int64_t number);
   void leave(int32_t queue, llvm::ArrayRef<QueuedPost> posts);
   void waited(int32_t rank, int32_t end, int64_t message);
 
@@ -64,11 +66,15 @@ private:
   const InstructionLists &lists;
   const TaskCosts &costs;
   const ChannelIndex &index;
+  llvm::ArrayRef<RankGroup> groups;
   Buffering buffering;
   std::vector<double> now;
   std::vector<Head> heads;
   std::vector<End> ends;
   std::vector<Wire> wires;
+  /// By group: its collectives, as its first member posts them.
+  std::vector<std::vector<const RankInstruction *>> together;
+  std::vector<std::vector<CollectiveTime>> collectives;
   ChannelSimulation result;
 };
 
@@ -76,9 +82,11 @@ private:
 
 ChannelTimeline::ChannelTimeline(const InstructionLists &lists,
                                  const TaskCosts &costs,
-                                 const ChannelIndex &index, Buffering buffering)
-    : lists(lists), costs(costs), index(index), buffering(buffering),
-      now(lists.size()), heads(index.numQueues()) {
+                                 const ChannelIndex &index,
+                                 const Channels &channels)
+    : lists(lists), costs(costs), index(index), groups(channels.groups),
+      buffering(channels.buffering), now(lists.size()),
+      heads(index.numQueues()) {
   for (int32_t end = 0; end < index.numEnds(); ++end)
     ends.push_back({{}, {}, {}, heads[index.queueOf(end)]});
   for (const ChannelIndex::Channel &channel : index.channels())
@@ -86,10 +94,18 @@ ChannelTimeline::ChannelTimeline(const InstructionLists &lists,
   result.times.resize(lists.size());
   result.sendWaits.resize(lists.size());
   result.receiveWaits.resize(lists.size());
+  result.collectiveWaits.resize(lists.size());
   collectTransfers();
 }
 
 void ChannelTimeline::collectTransfers() {
+  together.resize(groups.size());
+  collectives.resize(groups.size());
+  for (auto [number, group] : llvm::enumerate(groups))
+    for (const RankInstruction &instruction : lists[group.front()])
+      if (instruction.kind == InstructionKind::PostCollective &&
+          instruction.group == static_cast<int32_t>(number))
+        together[number].push_back(&instruction);
   for (int32_t rank = 0; rank < static_cast<int32_t>(lists.size()); ++rank)
     for (const RankInstruction &instruction : lists[rank])
       if (instruction.kind == InstructionKind::PostSend) {
@@ -163,6 +179,21 @@ void ChannelTimeline::receive(int32_t channel, int64_t message) {
   to.moved.push_back(end);
 }
 
+void ChannelTimeline::collective(int32_t group, int64_t number) {
+  const RankInstruction &post = *together[group][number];
+  double start = 0;
+  for (int32_t end : index.endsOfGroup(group))
+    start = std::max({start, ends[end].posted[number], ends[end].head.begin});
+  double done = start + secondsOfCollective(post.collective, post.bytes,
+                                            groups[group], costs);
+  for (int32_t end : index.endsOfGroup(group)) {
+    ends[end].moved.push_back(done);
+    ends[end].head.end = std::max(ends[end].head.end, done);
+  }
+  collectives[group].push_back(
+      {post.collective, post.transfer, group, start, done});
+}
+
 void ChannelTimeline::leave(int32_t queue, llvm::ArrayRef<QueuedPost> posts) {
   Head &head = heads[queue];
   head.begin = head.end;
@@ -174,8 +205,10 @@ void ChannelTimeline::waited(int32_t rank, int32_t end, int64_t message) {
   double until = ends[end].left[message];
   if (until <= now[rank])
     return;
-  (end % 2 == 0 ? result.sendWaits : result.receiveWaits)[rank] +=
-      until - now[rank];
+  std::vector<double> &waits = index.isMember(end) ? result.collectiveWaits
+                               : end % 2 == 0      ? result.sendWaits
+                                                   : result.receiveWaits;
+  waits[rank] += until - now[rank];
   now[rank] = until;
 }
 
@@ -191,6 +224,8 @@ ChannelSimulation ChannelTimeline::finish() {
   result.globalStepTime = std::max(last - first, 0.0);
   for (Wire &wire : wires)
     llvm::append_range(result.transfers, wire.transfers);
+  for (const std::vector<CollectiveTime> &times : collectives)
+    llvm::append_range(result.collectives, times);
   return std::move(result);
 }
 
@@ -218,8 +253,8 @@ pipewright::schedules::simulateInstructions(const InstructionLists &lists,
     return error;
   if (llvm::Error error = checkInstructions(lists, channels))
     return error;
-  ChannelIndex index(lists, channels.layout);
-  ChannelTimeline timeline(lists, costs, index, channels.buffering);
+  ChannelIndex index(lists, channels.layout, channels.groups);
+  ChannelTimeline timeline(lists, costs, index, channels);
   ChannelExecution execution(lists, index, channels.buffering, timeline);
   execution.run();
   return timeline.finish();

@@ -13,6 +13,9 @@
 // other. An overlapped pair with a post or wait between its tasks runs one
 // after the other.
 //
+// Collectives are tasks of a second resource of each rank, one after the other:
+// one starts when all its members have come to it, and ends for all at once.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_PASSES_SCHEDULES_CHANNELSIMULATOR_H
@@ -31,6 +34,15 @@ struct TransferTime {
   double end = 0;
 };
 
+struct CollectiveTime {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  Transfer transfer;
+  int32_t group = 0;
+  /// From the moment at which all members have come.
+  double start = 0;
+  double end = 0;
+};
+
 struct ChannelSimulation {
   /// By rank: its tasks in order.
   std::vector<std::vector<TaskTime>> times;
@@ -38,10 +50,12 @@ struct ChannelSimulation {
   double globalStepTime = 0;
   /// The longest rank, from its own first start to its own last end.
   double spanStepTime = 0;
-  /// By rank: seconds in waits for sends, and for receives.
-  std::vector<double> sendWaits, receiveWaits;
+  /// By rank: seconds in waits for sends, for receives and for collectives.
+  std::vector<double> sendWaits, receiveWaits, collectiveWaits;
   /// By channel, in its order.
   std::vector<TransferTime> transfers;
+  /// By group, in its order.
+  std::vector<CollectiveTime> collectives;
 };
 
 /// Fails, with the checker's story, on lists that are not safe on these

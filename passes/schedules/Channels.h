@@ -8,6 +8,10 @@
 // leave the queue together. A wait ends when its message has left the rank's
 // own queue.
 //
+// All collectives of a rank, of whatever group, have one queue of their own,
+// under every layout. A collective moves when it is at the head of the queues
+// of all its members, and then leaves all of them.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_PASSES_SCHEDULES_CHANNELS_H
@@ -78,6 +82,8 @@ struct Buffering {
 struct Channels {
   ChannelLayout layout = ChannelLayout::Link;
   Buffering buffering = {};
+  /// The groups that collectives name by number.
+  std::vector<RankGroup> groups = {};
 };
 
 /// One of the names above.

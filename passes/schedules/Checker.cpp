@@ -8,6 +8,7 @@
 #include "passes/schedules/Checker.h"
 
 #include "passes/schedules/ChannelExecution.h"
+#include "passes/schedules/Collectives.h"
 #include "passes/schedules/Dependences.h"
 #include "passes/schedules/Pairs.h"
 #include "passes/schedules/StashMeter.h"
@@ -66,7 +67,8 @@ public:
   InstructionChecker(const InstructionLists &lists, NameOfTransfer name,
                      const Channels &channels)
       : lists(lists), name(name), channels(channels),
-        index(lists, channels.layout), posts(index.numEnds()) {}
+        index(lists, channels.layout, channels.groups), posts(index.numEnds()) {
+  }
 
   llvm::Error check();
 
@@ -89,6 +91,10 @@ private:
 
   std::string nameOfPost(int32_t end, int64_t message) const;
   int32_t rankAcross(int32_t end) const { return index.rankOf(end ^ 1); }
+  int32_t blockerOf(const Execution &execution, int32_t head) const;
+  bool hasNotPosted(const Execution &execution, int32_t end) const {
+    return execution.end(end).posts == execution.end(end).moved;
+  }
 
   const InstructionLists &lists;
   NameOfTransfer name;
@@ -116,8 +122,11 @@ static llvm::Error checkNeighbours(int32_t rank,
                   : isLast ? "nothing"
                            : "a task that other instructions stand before");
   }
+  auto isTransferPost = [](const RankInstruction &each) {
+    return isPost(each.kind) && !each.isCollective();
+  };
   if (instruction.groupedWithNext &&
-      (isLast || !isPost(instruction.kind) || !isPost(list[at + 1].kind)))
+      (isLast || !isTransferPost(instruction) || !isTransferPost(list[at + 1])))
     return refuse("rank {0} groups {1} with what follows, but expects sends "
                   "and receives with nothing between them",
                   rank, name(instruction.transfer));
@@ -132,7 +141,8 @@ static llvm::Error checkMessages(const InstructionLists &lists,
     for (auto [at, instruction] : llvm::enumerate(lists[rank])) {
       if (llvm::Error error = checkNeighbours(rank, lists[rank], at, name))
         return error;
-      if (instruction.kind == InstructionKind::Task)
+      if (instruction.kind == InstructionKind::Task ||
+          instruction.isCollective())
         continue;
       int32_t peer = instruction.peer;
       bool out = isSend(instruction.kind);
@@ -161,6 +171,8 @@ llvm::Error InstructionChecker::collectPosts(int32_t rank) {
       end.all.push_back(&instruction);
       continue;
     }
+    if (instruction.isCollective())
+      continue; // (M2) is checked beforehand.
     const char *action = isSend(instruction.kind) ? "send to" : "receive from";
     if (end.waited == end.all.size())
       return refuse("rank {0} waits for {1}, but has no outstanding {2} rank "
@@ -208,11 +220,26 @@ llvm::Error InstructionChecker::checkPairs(int32_t channel) const {
   return llvm::Error::success();
 }
 
-/// `send to rank 1 of x0`
+/// `send to rank 1 of x0`, `all-reduce of x1 over ranks 0 and 1`
 std::string InstructionChecker::nameOfPost(int32_t end, int64_t message) const {
+  if (index.isMember(end))
+    return nameOfCollective(*posts[end].all[message], channels.groups, name);
   return formatv("{0} rank {1} of {2}",
                  end % 2 == 0 ? "send to" : "receive from", rankAcross(end),
                  name(posts[end].all[message]->transfer));
+}
+
+/// The end at which the partner of a head is missing: the other end of its
+/// channel, or (M3) that of the first member who has not posted it or has it
+/// behind other collectives.
+int32_t InstructionChecker::blockerOf(const Execution &execution,
+                                      int32_t head) const {
+  if (!index.isMember(head))
+    return head ^ 1;
+  for (int32_t end : index.endsOfGroup(index.groupOf(head)))
+    if (!execution.queue(index.queueOf(end)).awaits(end))
+      return end;
+  llvm_unreachable("a collective that all members have at the head moves");
 }
 
 /// What keeps the head of a queue from moving: at the other end, its partner is
@@ -220,17 +247,16 @@ std::string InstructionChecker::nameOfPost(int32_t end, int64_t message) const {
 InstructionChecker::Place
 InstructionChecker::nextPlace(const Execution &execution,
                               const Place &place) const {
-  int32_t other = execution.queue(place.queue).front() ^ 1;
-  const EndState &state = execution.end(other);
-  if (state.posts > state.moved)
+  int32_t other = blockerOf(execution, execution.queue(place.queue).front());
+  if (!hasNotPosted(execution, other))
     return {index.queueOf(other), other};
   return {index.queueOf(execution.waitOf(index.rankOf(other))), -1};
 }
 
 std::string InstructionChecker::tell(const Execution &execution,
                                      const Place &place) const {
-  int32_t head = execution.queue(place.queue).front(), other = head ^ 1;
-  int32_t rank = index.rankOf(head);
+  int32_t head = execution.queue(place.queue).front();
+  int32_t other = blockerOf(execution, head), rank = index.rankOf(head);
   const EndState &state = execution.end(head), &across = execution.end(other);
   std::string headName = nameOfPost(head, state.moved);
   std::string text;
@@ -257,11 +283,16 @@ std::string InstructionChecker::tell(const Execution &execution,
               headName;
   }
   // A buffered send waits for an older message to be received.
-  bool isFull = head % 2 == 0 && execution.isBuffered(head / 2);
+  bool isFull =
+      !index.isMember(head) && head % 2 == 0 && execution.isBuffered(head / 2);
   if (isFull)
     text += ", which finds no free buffer";
-  if (across.posts > across.moved)
+  if (!hasNotPosted(execution, other))
     return text;
+  if (index.isMember(head))
+    return text +
+           formatv(", in which rank {0} takes part later", index.rankOf(other))
+               .str();
   if (!isFull)
     return text + formatv(", whose {0} rank {1} posts later",
                           other % 2 == 0 ? "send" : "receive",
@@ -329,6 +360,9 @@ pipewright::schedules::checkInstructions(const InstructionLists &lists,
                   buffering.messages < 0 ? "messages" : "bytes",
                   std::min(buffering.messages, buffering.bytes));
   if (llvm::Error error = checkMessages(lists, nameOfTransfer))
+    return error;
+  if (llvm::Error error =
+          checkCollectives(lists, channels.groups, nameOfTransfer))
     return error;
   return InstructionChecker(lists, nameOfTransfer, channels).check();
 }

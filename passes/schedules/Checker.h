@@ -32,10 +32,10 @@ llvm::Error checkSchedule(const Schedule &schedule,
 using NameOfTransfer = llvm::function_ref<std::string(const Transfer &)>;
 
 /// On each channel, sends and receives are the same transfers in the same
-/// order with the same sizes; each is waited for once at either end; and every
-/// list runs to its end under the given rules, by default without any
-/// buffering and with a queue for each directed link. Knows nothing of stages,
-/// so extra transfers are fine.
+/// order with the same sizes; each is waited for once at either end; members of
+/// a group do the same together (Collectives.h); and every list runs to its end
+/// under the given rules, by default without any buffering and with a queue for
+/// each directed link. Knows nothing of stages, so extra transfers are fine.
 llvm::Error checkInstructions(const InstructionLists &lists,
                               NameOfTransfer nameOfTransfer,
                               const Channels &channels = {});
@@ -45,7 +45,7 @@ llvm::Error checkInstructions(const InstructionLists &lists,
 
 /// The lists run the schedule's tasks in the schedule's order; what a task
 /// needs from another rank has been waited for before it starts, and what is
-/// sent has been computed. Extra transfers are ignored.
+/// sent has been computed. Extra transfers and collectives are ignored.
 llvm::Error checkDataFlow(const Schedule &schedule,
                           const InstructionLists &lists,
                           llvm::ArrayRef<StageEdge> edges = {});

@@ -141,7 +141,8 @@ llvm::Error DataFlow::checkRank(int32_t rank,
   size_t next = 0;
   for (const RankInstruction &instruction : list) {
     if (instruction.kind != InstructionKind::Task) {
-      if (instruction.transfer.kind != TransferKind::Extra)
+      if (!instruction.isCollective() &&
+          instruction.transfer.kind != TransferKind::Extra)
         if (llvm::Error error = checkMessage(rank, instruction))
           return error;
       continue;

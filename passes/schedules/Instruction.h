@@ -35,6 +35,22 @@ struct Transfer {
   bool operator==(const Transfer &other) const = default;
 };
 
+/// What the members of a group of ranks do together, each with the same range
+/// of bytes.
+enum class CollectiveKind : uint8_t {
+  /// Every member has the sum of all in the end.
+  AllReduce,
+  /// Every member has one part of the sum.
+  ReduceScatter,
+  /// Every member has the parts of all.
+  AllGather,
+  /// Every member has what the root has.
+  Broadcast,
+};
+
+/// Members of a group, ascending.
+using RankGroup = std::vector<int32_t>;
+
 enum class InstructionKind : uint8_t {
   Task,
   /// Never block.
@@ -44,15 +60,26 @@ enum class InstructionKind : uint8_t {
   /// channel, where there are several; see Channels.h).
   WaitSend,
   WaitReceive,
+  /// Never blocks.
+  PostCollective,
+  /// Completes the rank's oldest outstanding collective, of whatever group.
+  WaitCollective,
 };
 
 struct RankInstruction {
   InstructionKind kind = InstructionKind::Task;
+  /// Of collectives only.
+  CollectiveKind collective = CollectiveKind::AllReduce;
   /// Of kind `Task` only.
-  Task task;
-  /// Of the other kinds. In a wait it says which transfer the wait completes.
-  Transfer transfer;
+  Task task = {};
+  /// Of the other kinds: what moves. In a wait it says which transfer or
+  /// collective the wait completes.
+  Transfer transfer = {};
+  /// The other end of a transfer, the root of a broadcast.
   int32_t peer = -1;
+  /// Of collectives: the number of the group (Channels.h).
+  int32_t group = -1;
+  /// Of the whole range, where it is a collective's.
   int64_t bytes = 0;
   /// Of posts only: starts together with the next instruction, which is a post
   /// too. Between ncclGroupStart and ncclGroupEnd, or in one batch_isend_irecv,
@@ -66,7 +93,26 @@ struct RankInstruction {
   }
   static RankInstruction message(InstructionKind kind, Transfer transfer,
                                  int32_t peer, int64_t bytes) {
-    return {kind, Task(), transfer, peer, bytes};
+    RankInstruction instruction;
+    instruction.kind = kind;
+    instruction.transfer = transfer;
+    instruction.peer = peer;
+    instruction.bytes = bytes;
+    return instruction;
+  }
+  /// `transfer` is an extra one. Only a broadcast has a root.
+  static RankInstruction together(InstructionKind kind,
+                                  CollectiveKind collective, Transfer transfer,
+                                  int32_t group, int64_t bytes,
+                                  int32_t root = -1) {
+    RankInstruction instruction = message(kind, transfer, root, bytes);
+    instruction.collective = collective;
+    instruction.group = group;
+    return instruction;
+  }
+  bool isCollective() const {
+    return kind == InstructionKind::PostCollective ||
+           kind == InstructionKind::WaitCollective;
   }
 
   bool operator==(const RankInstruction &other) const = default;

@@ -31,6 +31,19 @@ enum class WeightRule : uint8_t {
   DelayedByOne,
 };
 
+/// Which copy of the model a stage is part of, and whether it works on a
+/// micro-batch: the copies share the micro-batches evenly, in their order.
+struct ModelCopies {
+  int64_t count = 1;
+  /// Of all copies together.
+  int64_t stages = 0;
+
+  int64_t copyOf(int64_t stage) const { return stage * count / stages; }
+  bool runs(int64_t stage, int64_t microBatch, int64_t microBatches) const {
+    return count == 1 || microBatch * count / microBatches == copyOf(stage);
+  }
+};
+
 struct Schedule {
   int64_t ranks = 0;
   /// All copies counted: with two copies of the model, stage s + stages/2 is
@@ -54,10 +67,12 @@ struct Schedule {
   std::string origin;
 
   /// The copy of the model that a stage is part of.
-  int64_t copyOf(int32_t stage) const { return stage * copies / stages; }
+  int64_t copyOf(int32_t stage) const {
+    return ModelCopies{copies, stages}.copyOf(stage);
+  }
   /// Whether a stage works on a micro-batch: always, with one copy.
   bool runs(int32_t stage, int32_t microBatch) const {
-    return copies == 1 || microBatch * copies / microBatches == copyOf(stage);
+    return ModelCopies{copies, stages}.runs(stage, microBatch, microBatches);
   }
   /// The update that a micro-batch's gradients go into.
   int32_t updateOf(int32_t microBatch) const {

@@ -133,7 +133,7 @@ public:
                 const std::vector<StageEdge> &edges, const Channels &channels)
       : schedule(schedule), lists(lists), edges(edges), channels(channels),
         tasks(schedule, edges), at(lists.size()), numTasks(lists.size()),
-        posts(lists.size()) {}
+        posts(lists.size()), together(lists.size()) {}
 
   bool succeed(Random &random) {
     int ranks = static_cast<int>(lists.size());
@@ -159,6 +159,8 @@ public:
       wrong |= at[rank] < lists[rank].size();
       wrong |= numTasks[rank] < schedule.order[rank].size();
       for (const Post &post : posts[rank])
+        wrong |= !post.waited;
+      for (const Post &post : together[rank])
         wrong |= !post.waited;
     }
     for (const auto &[queue, waiting] : queues)
@@ -239,6 +241,9 @@ private:
     const RankInstruction &instruction = lists[rank][at[rank]];
     if (instruction.kind == InstructionKind::Task) {
       compute(rank, instruction.task);
+    } else if (instruction.isCollective()) {
+      if (!takePart(rank, instruction))
+        return false;
     } else if (!isRightMessage(rank, instruction)) {
       wrong = true;
     } else if (instruction.kind == InstructionKind::PostSend ||
@@ -255,6 +260,69 @@ private:
     if (!wrong)
       ++at[rank];
     return !wrong;
+  }
+
+  /// Posts a collective, or waits for the oldest; false when the rank has to
+  /// wait.
+  bool takePart(int rank, const RankInstruction &instruction) {
+    int numGroups = static_cast<int>(channels.groups.size());
+    if (instruction.group < 0 || instruction.group >= numGroups) {
+      wrong = true;
+      return false;
+    }
+    const RankGroup &group = channels.groups[instruction.group];
+    bool isBroadcast = instruction.collective == CollectiveKind::Broadcast;
+    wrong |= !llvm::is_contained(group, rank) || instruction.bytes < 0;
+    wrong |= isBroadcast ? !llvm::is_contained(group, instruction.peer)
+                         : instruction.peer != -1;
+    if (wrong)
+      return false;
+    if (instruction.kind == InstructionKind::PostCollective) {
+      together[rank].push_back({instruction});
+      return true;
+    }
+    for (Post &post : together[rank]) {
+      if (post.waited)
+        continue;
+      const RankInstruction &oldest = post.instruction;
+      wrong |= !(oldest.transfer == instruction.transfer) ||
+               oldest.collective != instruction.collective ||
+               oldest.group != instruction.group;
+      if (wrong || !post.moved)
+        return false;
+      return post.waited = true;
+    }
+    wrong = true;
+    return false;
+  }
+
+  /// What comes next of a rank's collectives; null where there is nothing.
+  Post *nextTogether(int rank) {
+    for (Post &post : together[rank])
+      if (!post.moved)
+        return &post;
+    return nullptr;
+  }
+
+  /// Runs the next collective of a rank if it is the next one of all members.
+  bool moveTogether(int rank) {
+    Post *own = nextTogether(rank);
+    if (!own)
+      return false;
+    std::vector<Post *> all;
+    for (int member : channels.groups[own->instruction.group]) {
+      all.push_back(nextTogether(member));
+      if (!all.back() ||
+          all.back()->instruction.group != own->instruction.group)
+        return false;
+    }
+    for (Post *post : all) {
+      match(post->instruction, own->instruction);
+      wrong |= post->instruction.collective != own->instruction.collective ||
+               post->instruction.peer != own->instruction.peer;
+      post->moved = true;
+    }
+    return true;
   }
 
   bool isRightMessage(int rank, const RankInstruction &instruction) const {
@@ -314,6 +382,8 @@ private:
 
   /// Moves one message at the head of a queue of this rank, if one can move.
   bool moveSomeMessage(int rank) {
+    if (moveTogether(rank))
+      return true;
     for (auto &[name, queue] : queues)
       if (name[0] == rank && !queue.empty())
         for (size_t number : queue.front())
@@ -438,6 +508,8 @@ private:
   PlainTasks tasks;
   std::vector<size_t> at, numTasks;
   std::vector<std::vector<Post>> posts;
+  /// Collectives, by rank, in the order of their posts.
+  std::vector<std::deque<Post>> together;
   /// Numbers of posts, by rank and queue.
   std::map<std::vector<int>, std::deque<std::vector<size_t>>> queues;
   /// Those that the group being posted has an entry of.
