@@ -96,6 +96,25 @@ const StageLayout *ProgramLayout::findStage(StringRef name) const {
   return nullptr;
 }
 
+pipe::StageOp ProgramLayout::stageOf(FlatSymbolRefAttr name) const {
+  const StageLayout *stage = findStage(name.getValue());
+  return stage ? stage->op : pipe::StageOp();
+}
+
+int32_t ProgramLayout::numberOf(FlatSymbolRefAttr name) const {
+  const StageLayout *stage = findStage(name.getValue());
+  return stage ? static_cast<int32_t>(stage->number) : -1;
+}
+
+SmallVector<FlatSymbolRefAttr>
+ProgramLayout::holdersOf(FlatSymbolRefAttr weight) const {
+  SmallVector<FlatSymbolRefAttr> holders;
+  for (const StageLayout &stage : stages)
+    if (pipe::PlaceOp place = stage.places.lookup(weight.getAttr()))
+      holders.push_back(place.getStageAttr());
+  return holders;
+}
+
 static int64_t numberOf(ArrayRef<Port> ports, StringRef name) {
   for (auto [number, port] : llvm::enumerate(ports))
     if (port.name == name)
@@ -103,10 +122,10 @@ static int64_t numberOf(ArrayRef<Port> ports, StringRef name) {
   return -1;
 }
 int64_t ProgramLayout::inputNumber(StringRef name) const {
-  return numberOf(inputs, name);
+  return codegen::numberOf(inputs, name);
 }
 int64_t ProgramLayout::outputNumber(StringRef name) const {
-  return numberOf(outputs, name);
+  return codegen::numberOf(outputs, name);
 }
 
 std::string ProgramLayout::nameOfOutput(const StageLayout &stage,

@@ -61,7 +61,7 @@ struct RankLayout {
   pipe::RankOp evaluate;
 };
 
-class ProgramLayout {
+class ProgramLayout final : public pipe::StepContext {
 public:
   static mlir::FailureOr<ProgramLayout> of(mlir::ModuleOp module,
                                            const Target &target);
@@ -79,6 +79,10 @@ public:
   std::vector<Port> outputs;
 
   const StageLayout *findStage(llvm::StringRef name) const;
+  pipe::StageOp stageOf(mlir::FlatSymbolRefAttr name) const override;
+  int32_t numberOf(mlir::FlatSymbolRefAttr stage) const override;
+  llvm::SmallVector<mlir::FlatSymbolRefAttr>
+  holdersOf(mlir::FlatSymbolRefAttr weight) const override;
   /// -1 where there is none.
   int64_t inputNumber(llvm::StringRef name) const;
   int64_t outputNumber(llvm::StringRef name) const;

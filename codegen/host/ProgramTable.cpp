@@ -152,10 +152,8 @@ static int64_t countEvents(pipe::RankOp list) {
     if (event)
       count = std::max(count, static_cast<int64_t>(*event) + 1);
   };
-  for (Operation &op : list.getBodyRegion().front())
-    llvm::TypeSwitch<Operation *>(&op)
-        .Case<pipe::PostSendOp, pipe::PostReceiveOp, pipe::RecordEventOp>(
-            [&](auto typed) { add(typed.getEvent()); });
+  for (auto op : list.getBody()->getOps<pipe::StepOpInterface>())
+    add(op.getRecordedEvent());
   return count;
 }
 
@@ -164,8 +162,9 @@ static void writeStreams(llvm::raw_ostream &os, const RankLayout &rank) {
   llvm::SetVector<int64_t> peers;
   for (pipe::RankOp list : {rank.train, rank.evaluate})
     if (list)
-      for (auto post : list.getOps<pipe::PostSendOp>())
-        peers.insert(post.getPeer());
+      for (auto op : list.getBody()->getOps<pipe::StepOpInterface>())
+        if (op.getWorkStream().getKind() == pipe::StreamKind::send)
+          peers.insert(op.getWorkStream().getPeer());
   SmallVector<int64_t> sorted(peers.begin(), peers.end());
   llvm::sort(sorted);
   if (!sorted.empty())

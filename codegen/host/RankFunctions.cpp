@@ -32,12 +32,12 @@ public:
   LogicalResult writeLines();
 
 private:
-  LogicalResult nameBuffers(Operation *op);
+  LogicalResult nameBuffers(pipe::StepOpInterface op);
+  LogicalResult namePlaces(pipe::StepOpInterface op);
   LogicalResult writeLine(Operation *op);
   LogicalResult writeTask(pipe::TaskOp task);
-  std::string nameFor(Value value);
-  std::string nameOfTaskResult(pipe::TaskOp task, unsigned index);
-  std::string nameOfTaskOperand(pipe::TaskOp task, unsigned index);
+  std::string nameOf(const pipe::Content &content) const;
+  std::string nameFor(OpResult value);
   Value declare(StringRef base, pipe::BufferAttr planned);
   Value bufferOf(Operation *user, Value value);
   Value placed(Operation *op, FlatSymbolRefAttr stage, FlatSymbolRefAttr weight,
@@ -75,88 +75,45 @@ private:
 // Names
 //===----------------------------------------------------------------------===//
 
-std::string RankWriter::nameOfTaskResult(pipe::TaskOp task, unsigned index) {
-  const StageLayout *stage = layout.findStage(task.getStage());
-  auto op = stage->op;
-  if (isa<pipe::StashType>(task->getResult(index).getType()))
+std::string RankWriter::nameOf(const pipe::Content &content) const {
+  using Kind = pipe::Content::Kind;
+  const StageLayout *stage =
+      content.stage ? layout.findStage(content.stage.getValue()) : nullptr;
+  switch (content.kind) {
+  case Kind::Input:
+  case Kind::NewWeight:
+    return makeIdentifier(content.name);
+  case Kind::WeightGradient:
+    return "d_" + makeIdentifier(content.name);
+  case Kind::Result:
+    return layout.nameOfOutput(*stage, content.index);
+  case Kind::Gradient:
+    return "d_" + layout.nameOfOutput(*stage, content.index);
+  case Kind::Stash:
     return "stash" + std::to_string(stage->number);
-  if (isa<pipe::HandoverType>(task->getResult(index).getType()))
+  case Kind::Handover:
     return "handover" + std::to_string(stage->number);
-  if (pipe::GradientBodyInterface body = op.gradientBodyOf(task.getKind())) {
-    ArrayRef<int64_t> gradients = body.getInputGradients();
-    if (index < gradients.size()) {
-      auto source = dyn_cast<pipe::OutputAttr>(
-          op.getForward().getSources()[gradients[index]]);
-      if (source)
-        if (const StageLayout *from =
-                layout.findStage(source.getStage().getValue()))
-          return "d_" + layout.nameOfOutput(*from, source.getIndex());
-    }
+  case Kind::Sum:
+  case Kind::Updated:
+    return "buffer";
+  }
+  llvm_unreachable("all kinds of contents are covered");
+}
+
+std::string RankWriter::nameFor(OpResult value) {
+  auto op = cast<pipe::StepOpInterface>(value.getOwner());
+  if (std::optional<pipe::Content> content = op.getContent(value, layout))
+    return nameOf(*content);
+  if (!isa<pipe::PendingType>(value.getType()))
     return "gradient";
-  }
-  return layout.nameOfOutput(*stage, index);
-}
-
-std::string RankWriter::nameOfTaskOperand(pipe::TaskOp task, unsigned index) {
-  const StageLayout *stage = layout.findStage(task.getStage());
-  auto op = stage->op;
-  auto nameOfSource = [&](Attribute source) -> std::string {
-    if (auto output = dyn_cast<pipe::OutputAttr>(source))
-      if (const StageLayout *from =
-              layout.findStage(output.getStage().getValue()))
-        return layout.nameOfOutput(*from, output.getIndex());
-    if (auto input = dyn_cast<pipe::InputAttr>(source))
-      return makeIdentifier(input.getName().getValue());
-    return "received";
-  };
-  if (pipe::GradientBodyInterface body = op.gradientBodyOf(task.getKind())) {
-    size_t numInputs = body.getInputs().size();
-    size_t first =
-        numInputs + body.getOutputs().size() + !body.getStashFields().empty();
-    if (index < numInputs)
-      return nameOfSource(
-          op.getForward().getSources()[body.getInputs()[index]]);
-    if (index >= first && index - first < body.getGradientsOf().size())
-      return "d_" +
-             layout.nameOfOutput(*stage, body.getGradientsOf()[index - first]);
-    return "received";
-  }
-  if (index < op.getForward().getSources().size())
-    return nameOfSource(op.getForward().getSources()[index]);
+  // Named by what the received value is used for.
+  for (Operation *wait : value.getUsers())
+    for (OpOperand &use : wait->getUses())
+      if (std::optional<pipe::Content> wanted =
+              cast<pipe::StepOpInterface>(use.getOwner())
+                  .getWantedContent(use, layout))
+        return nameOf(*wanted);
   return "received";
-}
-
-std::string RankWriter::nameFor(Value value) {
-  Operation *op = value.getDefiningOp();
-  unsigned index = cast<OpResult>(value).getResultNumber();
-  return llvm::TypeSwitch<Operation *, std::string>(op)
-      .Case(
-          [&](pipe::InputOp input) { return makeIdentifier(input.getName()); })
-      .Case([&](pipe::TaskOp task) { return nameOfTaskResult(task, index); })
-      .Case([&](pipe::GradientOfOp view) {
-        return "d_" + makeIdentifier(view.getWeight());
-      })
-      .Case([&](pipe::WeightOfOp view) {
-        return makeIdentifier(view.getWeight());
-      })
-      .Case([&](pipe::PostReceiveOp post) -> std::string {
-        // Named by what the received value is used for.
-        for (Operation *wait : post.getResult().getUsers()) {
-          if (!isa<pipe::WaitReceiveOp>(wait))
-            continue;
-          for (OpOperand &use : wait->getResult(0).getUses()) {
-            Operation *user = use.getOwner();
-            if (auto task = dyn_cast<pipe::TaskOp>(user))
-              return nameOfTaskOperand(task, use.getOperandNumber());
-            if (auto add = dyn_cast<pipe::AddGradientOp>(user))
-              return "d_" + makeIdentifier(add.getWeight());
-            if (auto set = dyn_cast<pipe::SetWeightOp>(user))
-              return makeIdentifier(set.getWeight());
-          }
-        }
-        return "received";
-      })
-      .Default([](Operation *) { return std::string("buffer"); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -182,12 +139,8 @@ static bool hasBytes(Value value) {
              pipe::PendingType>(value.getType());
 }
 
-LogicalResult RankWriter::nameBuffers(Operation *op) {
-  ArrayAttr planned = llvm::TypeSwitch<Operation *, ArrayAttr>(op)
-                          .Case<pipe::InputOp, pipe::TaskOp, pipe::GradientOfOp,
-                                pipe::WeightOfOp, pipe::PostReceiveOp>(
-                              [](auto typed) { return typed.getBuffersAttr(); })
-                          .Default([](Operation *) { return ArrayAttr(); });
+LogicalResult RankWriter::nameBuffers(pipe::StepOpInterface op) {
+  ArrayAttr planned = op.getPlannedBuffers();
   if (!planned)
     return success();
   if (planned.size() < op->getNumResults() &&
@@ -248,29 +201,40 @@ Value RankWriter::weightsAt(const StageLayout &stage, pipe::BufferAttr place) {
                  place);
 }
 
-LogicalResult RankWriter::writeBufferTable() {
-  for (Operation &op : rank.getBodyRegion().front())
-    if (failed(nameBuffers(&op)))
+/// The places of weights that an op works on.
+LogicalResult RankWriter::namePlaces(pipe::StepOpInterface op) {
+  SmallVector<pipe::PlaceOp> withCopy;
+  for (const pipe::ByteUse &use : op.getByteUses()) {
+    bool isGradient = use.what == pipe::ByteUse::What::Gradient;
+    if (!use.weight)
+      continue;
+    if (!placed(op, op.getStageName(), use.weight, isGradient))
       return failure();
-  // Places of tied weights are looked up now, so that the table is whole.
-  for (Operation &op : rank.getBodyRegion().front()) {
-    if (auto add = dyn_cast<pipe::AddGradientOp>(op)) {
-      if (!placed(&op, add.getStageAttr(), add.getWeightAttr(), true))
-        return failure();
-    } else if (auto set = dyn_cast<pipe::SetWeightOp>(op)) {
-      if (!placed(&op, set.getStageAttr(), set.getWeightAttr(), false) ||
-          !placed(&op, set.getStageAttr(), set.getWeightAttr(), true))
-        return failure();
-      pipe::PlaceOp place = placeOf(set.getStageAttr(), set.getWeightAttr());
-      if (place.getRounded())
-        roundedCopy(place);
-    } else if (auto task = dyn_cast<pipe::TaskOp>(op)) {
-      const StageLayout *stage = layout.findStage(task.getStage());
-      if (!task.getWeights() || !stage->hasVersions())
-        continue;
-      weightsAt(*stage, *task.getWeights());
-      weightsAt(*stage, pipe::OptimizerOp(stage->optimizer).getNewest());
-    }
+    pipe::PlaceOp place = placeOf(op.getStageName(), use.weight);
+    if (!isGradient && place.getRounded())
+      withCopy.push_back(place);
+  }
+  for (pipe::PlaceOp place : withCopy)
+    roundedCopy(place);
+  return success();
+}
+
+LogicalResult RankWriter::writeBufferTable() {
+  auto ops = rank.getBody()->getOps<pipe::StepOpInterface>();
+  for (pipe::StepOpInterface op : ops)
+    if (failed(nameBuffers(op)))
+      return failure();
+  // Places of weights are looked up now, so that the table is whole.
+  for (pipe::StepOpInterface op : ops) {
+    if (failed(namePlaces(op)))
+      return failure();
+    auto task = dyn_cast<pipe::TaskOp>(*op);
+    const StageLayout *stage =
+        task ? layout.findStage(task.getStage()) : nullptr;
+    if (!task || !task.getWeights() || !stage->hasVersions())
+      continue;
+    weightsAt(*stage, *task.getWeights());
+    weightsAt(*stage, pipe::OptimizerOp(stage->optimizer).getNewest());
   }
   return success();
 }
@@ -460,8 +424,13 @@ LogicalResult RankWriter::writeLine(Operation *op) {
           writer.waitReceive(wait.getPeer());
         return success();
       })
-      .Case<pipe::GradientOfOp, pipe::WeightOfOp>(
+      .Case<pipe::GradientOfOp, pipe::WeightOfOp, pipe::WaitCollectiveOp>(
           [](Operation *) { return success(); })
+      .Case([](pipe::CollectiveOp together) -> LogicalResult {
+        return together.emitOpError("cannot yet be part of a program: only "
+                                    "gradients that two ranks reduce can, "
+                                    "which pipe-insert-transfers exchanges");
+      })
       .Case([&](pipe::AddGradientOp add) -> LogicalResult {
         Value source = bufferOf(op, add.getAddend());
         Value gradient =

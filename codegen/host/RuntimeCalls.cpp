@@ -338,6 +338,8 @@ std::string streamName(pipe::StreamAttr stream) {
     return "sendTo(" + std::to_string(stream.getPeer()) + ")";
   case pipe::StreamKind::receive:
     return "receiveFrom(" + std::to_string(stream.getPeer()) + ")";
+  case pipe::StreamKind::collective:
+    return "collective";
   }
   llvm_unreachable("all kinds are listed");
 }

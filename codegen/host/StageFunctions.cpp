@@ -27,26 +27,6 @@ ArrayRef<pipe::TaskKind> functionKinds() {
   return kinds;
 }
 
-StringRef letterOf(pipe::TaskKind kind) {
-  switch (kind) {
-  case pipe::TaskKind::forward:
-    return "F";
-  case pipe::TaskKind::backward:
-    return "B";
-  case pipe::TaskKind::input_gradient:
-    return "I";
-  case pipe::TaskKind::weight_gradient:
-    return "W";
-  case pipe::TaskKind::recompute:
-    return "R";
-  case pipe::TaskKind::update:
-    return "U";
-  case pipe::TaskKind::evaluate:
-    return "E";
-  }
-  llvm_unreachable("all kinds are listed");
-}
-
 /// Empty for kinds of tasks that have no function.
 static StringRef wordFor(pipe::TaskKind kind) {
   switch (kind) {

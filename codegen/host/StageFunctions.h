@@ -50,8 +50,6 @@ private:
 
 /// The kinds of tasks that have a function, in the order of the files.
 llvm::ArrayRef<pipe::TaskKind> functionKinds();
-/// `F`, as traces and comments have it.
-llvm::StringRef letterOf(pipe::TaskKind kind);
 
 /// `stage0_forward`.
 std::string stageFunctionName(int64_t stage, pipe::TaskKind kind);

@@ -68,7 +68,7 @@ static StagePlan planOfStage(const pipe::Stages &stages, int32_t number,
   StagePlan plan;
   plan.rank = op.getRank().value_or(0);
   plan.layers = text::printable(layersOf(op.getForward().getBodyRegion()));
-  for (const pipe::WeightCopies &weight : stages.weights())
+  for (const pipe::WeightGroup &weight : stages.weights())
     if (weight.isTrained() && weight.owner() == number)
       plan.parameters += weight.weight.getTensorType().getNumElements();
   plan.forwardFlops = workOf(op.getForward().getBodyRegion(), machine).flops;
@@ -90,27 +90,16 @@ static void countStreams(ModuleOp module, std::vector<RankPlan> &ranks) {
       continue;
     RankPlan &rank = ranks[list.getRank()];
     rank.streams = {"compute"};
-    auto add = [&](pipe::StreamAttr stream, std::optional<uint64_t> event) {
-      std::string name = stream.describe();
+    for (auto op : list.getBody()->getOps<pipe::StepOpInterface>()) {
+      std::optional<uint64_t> event = op.getRecordedEvent();
+      if (!op.isAsynchronous() && !event)
+        continue;
+      std::string name = op.getWorkStream().describe();
       if (!llvm::is_contained(rank.streams, name))
         rank.streams.push_back(name);
       if (event)
         rank.events = std::max(rank.events, static_cast<int64_t>(*event) + 1);
-    };
-    MLIRContext *context = module.getContext();
-    for (Operation &op : list.getBodyRegion().front())
-      llvm::TypeSwitch<Operation *>(&op)
-          .Case([&](pipe::PostSendOp post) {
-            add(pipe::StreamAttr::sendTo(context, post.getPeer()),
-                post.getEvent());
-          })
-          .Case([&](pipe::PostReceiveOp post) {
-            add(pipe::StreamAttr::receiveFrom(context, post.getPeer()),
-                post.getEvent());
-          })
-          .Case([&](pipe::RecordEventOp record) {
-            add(record.getStream(), record.getEvent());
-          });
+    }
   }
 }
 

@@ -82,8 +82,17 @@ def Pipe_BufferSpace : I32Enum<"BufferSpace", "what a buffer's offset counts fro
 
 def Pipe_StreamKind : I32Enum<"StreamKind", "what a rank's stream is for", [
     I32EnumCase<"compute", 0>, I32EnumCase<"send", 1>,
-    I32EnumCase<"receive", 2>]> {
+    I32EnumCase<"receive", 2>, I32EnumCase<"collective", 3>]> {
   let cppNamespace = "::pipewright::pipe";
+}
+
+def Pipe_CollectiveKind : I32Enum<"CollectiveKind", "what a group of ranks does together", [
+    I32EnumCase<"all_reduce", 0>, I32EnumCase<"reduce_scatter", 1>,
+    I32EnumCase<"all_gather", 2>, I32EnumCase<"broadcast", 3>]> {
+  let cppNamespace = "::pipewright::pipe";
+}
+def Pipe_CollectiveKindAttr : EnumAttr<Pipe_Dialect, Pipe_CollectiveKind, "collective_kind"> {
+  let assemblyFormat = "$value";
 }
 
 //===----------------------------------------------------------------------===//
@@ -183,8 +192,9 @@ def Pipe_StreamAttr : Pipe_Attr<"Stream", "stream"> {
   let summary = "A queue of work of one rank: compute, send to 1, receive from 0";
   let description = [{
     Work of one stream runs in program order; work of different streams runs at
-    the same time unless events order it. Each directed link has a stream;
-    everything else runs on `compute`, whose `peer` is -1.
+    the same time unless events order it. Each directed link has a stream, and
+    so have the rank's collectives, of all groups; everything else runs on
+    `compute`. Streams that are of no link have the `peer` -1.
   }];
   let parameters = (ins EnumParameter<Pipe_StreamKind>:$kind, "int64_t":$peer);
   let hasCustomAssemblyFormat = 1;
@@ -193,11 +203,18 @@ def Pipe_StreamAttr : Pipe_Attr<"Stream", "stream"> {
     static StreamAttr compute(::mlir::MLIRContext *context) {
       return get(context, StreamKind::compute, -1);
     }
+    static StreamAttr collective(::mlir::MLIRContext *context) {
+      return get(context, StreamKind::collective, -1);
+    }
     static StreamAttr sendTo(::mlir::MLIRContext *context, int64_t peer) {
       return get(context, StreamKind::send, peer);
     }
     static StreamAttr receiveFrom(::mlir::MLIRContext *context, int64_t peer) {
       return get(context, StreamKind::receive, peer);
+    }
+    /// Whether it is a link's, and so has a peer.
+    bool isOfLink() const {
+      return getKind() == StreamKind::send || getKind() == StreamKind::receive;
     }
     /// As it is printed: `send to 1`.
     std::string describe() const;

@@ -32,6 +32,26 @@ using namespace pipewright::pipe;
 #define GET_OP_CLASSES
 #include "dialects/pipe/PipeOps.cpp.inc"
 
+/// Whether ops of a class may stand in a step or in a rank's program.
+template <typename OpTy>
+static constexpr bool mayStandInStep =
+    OpTy::template hasTrait<OpTrait::HasParent<StepOp>::Impl>() ||
+    OpTy::template hasTrait<OpTrait::HasParent<RankOp>::Impl>() ||
+    OpTy::template hasTrait<OpTrait::HasParent<StepOp, RankOp>::Impl>();
+
+/// Whether all of them say what they do there.
+template <typename... OpTys>
+static constexpr bool allSayWhatTheyDo =
+    ((!mayStandInStep<OpTys> ||
+      OpTys::template hasTrait<StepOpInterface::Trait>()) &&
+     ...);
+
+static_assert(allSayWhatTheyDo<
+#define GET_OP_LIST
+#include "dialects/pipe/PipeOps.cpp.inc"
+                  >,
+              "every op of a step or a rank implements StepOpInterface");
+
 namespace {
 /// Constants stay in the body that uses them: bodies of stages are not isolated
 /// from above, so folding would move them out of the stage otherwise.

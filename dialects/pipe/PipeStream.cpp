@@ -1,6 +1,7 @@
 //===- PipeStream.cpp - Spelling and verifiers of streams -----------------===//
 //
-// A stream reads as what it is for: `compute`, `send to 1`, `receive from 0`.
+// A stream reads as what it is for: `compute`, `send to 1`, `receive from 0`,
+// `collective`.
 // That events order all accesses to shared bytes is proved by
 // `pipe-verify-streams`.
 //
@@ -19,16 +20,17 @@ static StringRef wordBefore(StreamKind kind) {
 
 std::string StreamAttr::describe() const {
   std::string text = stringifyStreamKind(getKind()).str();
-  if (getKind() != StreamKind::compute)
+  if (isOfLink())
     text += (" " + wordBefore(getKind()) + " " + Twine(getPeer())).str();
   return text;
 }
 
 LogicalResult StreamAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  StreamKind kind, int64_t peer) {
-  if ((kind == StreamKind::compute) != (peer == -1) || peer < -1)
+  bool isOfLink = kind == StreamKind::send || kind == StreamKind::receive;
+  if (isOfLink != (peer != -1) || peer < -1)
     return emitError() << "expects a rank at the other end of a link, and none "
-                          "(-1) for 'compute', but got "
+                          "(-1) for 'compute' and 'collective', but got "
                        << stringifyStreamKind(kind) << " and " << peer;
   return success();
 }
@@ -42,11 +44,12 @@ ParseResult pipewright::pipe::parseStream(AsmParser &parser,
   std::optional<StreamKind> kind = symbolizeStreamKind(word);
   if (!kind)
     return parser.emitError(loc)
-           << "expects a stream, 'compute', 'send to RANK' or 'receive from "
-              "RANK', but got '"
+           << "expects a stream, 'compute', 'collective', 'send to RANK' or "
+              "'receive from RANK', but got '"
            << word << "'";
   int64_t peer = -1;
-  if (*kind != StreamKind::compute &&
+  bool isOfLink = *kind == StreamKind::send || *kind == StreamKind::receive;
+  if (isOfLink &&
       (parser.parseKeyword(wordBefore(*kind)) || parser.parseInteger(peer)))
     return failure();
   stream = StreamAttr::getChecked([&] { return parser.emitError(loc); },
@@ -80,6 +83,28 @@ static LogicalResult verifyStream(OpTy op) {
            << rank;
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// StepOpInterface
+//===----------------------------------------------------------------------===//
+
+StreamAttr RecordEventOp::getWorkStream() { return getStream(); }
+std::optional<uint64_t> RecordEventOp::getRecordedEvent() { return getEvent(); }
+std::string RecordEventOp::getLabel(const StepContext &) {
+  return "record of event " + std::to_string(getEvent());
+}
+ResultBytes RecordEventOp::getResultBytes(OpResult) { return {}; }
+
+StreamAttr WaitEventOp::getWorkStream() { return getStream(); }
+std::optional<uint64_t> WaitEventOp::getRecordedEvent() { return std::nullopt; }
+std::string WaitEventOp::getLabel(const StepContext &) {
+  return "wait for event " + std::to_string(getEvent());
+}
+ResultBytes WaitEventOp::getResultBytes(OpResult) { return {}; }
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
 
 LogicalResult RecordEventOp::verify() { return verifyStream(*this); }
 LogicalResult WaitEventOp::verify() { return verifyStream(*this); }

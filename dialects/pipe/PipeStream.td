@@ -4,12 +4,12 @@
 #define PIPEWRIGHT_DIALECTS_PIPE_PIPESTREAM_TD
 
 include "dialects/pipe/PipeBase.td"
+include "dialects/pipe/PipeInterfaces.td"
 
-class Pipe_EventOp<string mnemonic> : Pipe_Op<mnemonic, [HasParent<"RankOp">]> {
+class Pipe_EventOp<string mnemonic> : Pipe_OrderingOp<mnemonic> {
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$event,
                        Pipe_StreamAttr:$stream);
   let assemblyFormat = "$event `on` custom<Stream>($stream) attr-dict";
-  let hasVerifier = 1;
 }
 
 def Pipe_RecordEventOp : Pipe_EventOp<"record_event"> {

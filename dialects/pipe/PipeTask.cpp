@@ -2,6 +2,7 @@
 //
 // A task's signature follows from its stage; that is checked here, where the
 // symbol can be looked up. Order and completeness belong to the verify passes.
+// What values stand for is the operand lists of README.md, read backwards.
 //
 //===----------------------------------------------------------------------===//
 
@@ -176,4 +177,238 @@ LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("expects results ")
            << TypeRange(results) << ", but got " << getResultTypes();
   return success();
+}
+
+LogicalResult StepOp::verifyRegions() { return verifyStepOps(*getBody()); }
+
+//===----------------------------------------------------------------------===//
+// StepOpInterface: inputs
+//===----------------------------------------------------------------------===//
+
+std::string InputOp::getLabel(const StepContext &) {
+  return "input '" + getName().str() + "' of micro-batch " +
+         std::to_string(getMicroBatch());
+}
+ResultBytes InputOp::getResultBytes(OpResult) {
+  return {ResultBytes::Kind::Own};
+}
+ByteUses InputOp::getByteUses() { return {ByteUse::write(getResult())}; }
+std::optional<Content> InputOp::getContent(OpResult, const StepContext &) {
+  return Content{Content::Kind::Input, getStageAttr(), 0,
+                 static_cast<int64_t>(getMicroBatch()), getName()};
+}
+std::optional<Content> InputOp::getWantedContent(OpOperand &,
+                                                 const StepContext &) {
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// StepOpInterface: tasks
+//===----------------------------------------------------------------------===//
+
+/// `task F0.1`, and `task U0` for the first update of a step.
+std::string TaskOp::getLabel(const StepContext &context) {
+  std::string name = "task " + letterOf(getKind()).str() +
+                     std::to_string(context.numberOf(getStageAttr()));
+  uint64_t number = getMicroBatch().value_or(getNumber().value_or(0));
+  if (getMicroBatch() || number > 0)
+    name += "." + std::to_string(number);
+  return name;
+}
+
+ResultBytes TaskOp::getResultBytes(OpResult result) {
+  bool hasBytes =
+      isa<RankedTensorType, StashType, HandoverType>(result.getType());
+  return {hasBytes ? ResultBytes::Kind::Own : ResultBytes::Kind::None};
+}
+
+ByteUses TaskOp::getByteUses() {
+  bool isUpdate = getKind() == TaskKind::update;
+  return {{isUpdate ? ByteUse::What::Optimizer : ByteUse::What::Body,
+           /*writes=*/true}};
+}
+
+std::optional<Content> TaskOp::getContent(OpResult result,
+                                          const StepContext &context) {
+  using Kind = Content::Kind;
+  FlatSymbolRefAttr name = getStageAttr();
+  auto batch = static_cast<int64_t>(getMicroBatch().value_or(0));
+  if (isa<StashType>(result.getType()))
+    return Content{Kind::Stash, name, 0, batch, {}};
+  if (isa<HandoverType>(result.getType()))
+    return Content{Kind::Handover, name, 0, batch, {}};
+  if (isa<GradientType>(result.getType()))
+    return Content{Kind::Sum, name, 0, 0, {}};
+  if (isa<UpdatedType>(result.getType()))
+    return Content{Kind::Updated, name, 0, 0, {}};
+  StageOp stage = context.stageOf(name);
+  int64_t number = result.getResultNumber();
+  GradientBodyInterface body = stage.gradientBodyOf(getKind());
+  if (!body)
+    return Content{Kind::Result, name, number, batch, {}};
+  int64_t argument = body.getInputGradients()[number];
+  auto source = dyn_cast<OutputAttr>(stage.getForward().getSources()[argument]);
+  if (!source)
+    return std::nullopt;
+  return Content{
+      Kind::Gradient, source.getStage(), source.getIndex(), batch, {}};
+}
+
+static Content sourceContent(FlatSymbolRefAttr stage, Attribute source,
+                             int64_t batch) {
+  if (auto input = dyn_cast<InputAttr>(source))
+    return {Content::Kind::Input, stage, 0, batch, input.getName().getValue()};
+  auto output = cast<OutputAttr>(source);
+  return {
+      Content::Kind::Result, output.getStage(), output.getIndex(), batch, {}};
+}
+
+/// Of a backward task or one of its halves.
+static Content operandOfBackward(TaskOp task, StageOp stage, int64_t number) {
+  using Kind = Content::Kind;
+  FlatSymbolRefAttr name = task.getStageAttr();
+  auto batch = static_cast<int64_t>(task.getMicroBatch().value_or(0));
+  GradientBodyInterface body = stage.gradientBodyOf(task.getKind());
+  ArrayRef<int64_t> inputs = body.getInputs();
+  ArrayRef<int64_t> outputs = body.getOutputs();
+  ArrayRef<int64_t> gradients = body.getGradientsOf();
+  if (number < static_cast<int64_t>(inputs.size()))
+    return sourceContent(name, stage.getForward().getSources()[inputs[number]],
+                         batch);
+  number -= inputs.size();
+  if (number < static_cast<int64_t>(outputs.size()))
+    return {Kind::Result, name, outputs[number], batch, {}};
+  number -= outputs.size();
+  if (!body.getStashFields().empty() && number-- == 0)
+    return {Kind::Stash, name, 0, batch, {}};
+  if (number < static_cast<int64_t>(gradients.size()))
+    return {Kind::Gradient, name, gradients[number], batch, {}};
+  number -= gradients.size();
+  if (body.takesHandover() && number == 0)
+    return {Kind::Handover, name, 0, batch, {}};
+  return {Kind::Sum, name, 0, 0, {}};
+}
+
+std::optional<Content> TaskOp::getWantedContent(OpOperand &operand,
+                                                const StepContext &context) {
+  FlatSymbolRefAttr name = getStageAttr();
+  int64_t number = operand.getOperandNumber();
+  auto batch = static_cast<int64_t>(getMicroBatch().value_or(0));
+  if (isa<UpdatedType>(operand.get().getType()))
+    return Content{Content::Kind::Updated, name, 0, 0, {}};
+  StageOp stage = context.stageOf(name);
+  switch (getKind()) {
+  case TaskKind::forward:
+    return sourceContent(name, stage.getForward().getSources()[number], batch);
+  case TaskKind::evaluate:
+    return sourceContent(name, stage.getEvaluate().getSources()[number], batch);
+  case TaskKind::backward:
+  case TaskKind::input_gradient:
+  case TaskKind::weight_gradient:
+    return operandOfBackward(*this, stage, number);
+  case TaskKind::update:
+    return Content{Content::Kind::Sum, name, 0, 0, {}};
+  case TaskKind::recompute:
+    return std::nullopt;
+  }
+  llvm_unreachable("all kinds of tasks are covered");
+}
+
+//===----------------------------------------------------------------------===//
+// StepOpInterface: tied weights
+//===----------------------------------------------------------------------===//
+
+/// `'@wte' in stage '@s0'`
+template <typename OpTy>
+static std::string quoted(OpTy op) {
+  return "'@" + op.getWeight().str() + "' in stage '@" + op.getStage().str() +
+         "'";
+}
+
+static Content sumOf(FlatSymbolRefAttr stage) {
+  return {Content::Kind::Sum, stage, 0, 0, {}};
+}
+
+std::string GradientOfOp::getLabel(const StepContext &) {
+  return "gradient of " + quoted(*this);
+}
+ResultBytes GradientOfOp::getResultBytes(OpResult) {
+  return {ResultBytes::Kind::Gradient, getWeightAttr()};
+}
+ByteUses GradientOfOp::getByteUses() { return {}; }
+std::optional<Content> GradientOfOp::getContent(OpResult, const StepContext &) {
+  return Content{Content::Kind::WeightGradient, getStageAttr(), 0, 0,
+                 getWeight()};
+}
+std::optional<Content> GradientOfOp::getWantedContent(OpOperand &,
+                                                      const StepContext &) {
+  return sumOf(getStageAttr());
+}
+
+std::string AddGradientOp::getLabel(const StepContext &) {
+  return "sum of gradients of " + quoted(*this);
+}
+ResultBytes AddGradientOp::getResultBytes(OpResult) { return {}; }
+ByteUses AddGradientOp::getByteUses() {
+  return {ByteUse::read(getAddend()),
+          {ByteUse::What::Gradient, /*writes=*/true, Value(), getWeightAttr()}};
+}
+std::optional<Content> AddGradientOp::getContent(OpResult,
+                                                 const StepContext &) {
+  return sumOf(getStageAttr());
+}
+/// The owner adds the gradients of the other holders in the order of their
+/// stages; this addition takes that of as many stages after the owner as it has
+/// predecessors. Another holder that adds takes that of the owner.
+std::optional<Content>
+AddGradientOp::getWantedContent(OpOperand &operand,
+                                const StepContext &context) {
+  if (operand.get() == getGradient())
+    return sumOf(getStageAttr());
+  SmallVector<FlatSymbolRefAttr> holders = context.holdersOf(getWeightAttr());
+  size_t number = 0;
+  if (!holders.empty() && holders.front() == getStageAttr()) {
+    ++number;
+    for (auto before = getGradient().getDefiningOp<AddGradientOp>(); before;
+         before = before.getGradient().getDefiningOp<AddGradientOp>())
+      number += before.getWeight() == getWeight();
+  }
+  if (number >= holders.size())
+    return std::nullopt;
+  return Content{Content::Kind::WeightGradient, holders[number], 0, 0,
+                 getWeight()};
+}
+
+std::string WeightOfOp::getLabel(const StepContext &) {
+  return "new value of " + quoted(*this);
+}
+ResultBytes WeightOfOp::getResultBytes(OpResult) {
+  return {ResultBytes::Kind::Weight, getWeightAttr()};
+}
+ByteUses WeightOfOp::getByteUses() { return {}; }
+std::optional<Content> WeightOfOp::getContent(OpResult, const StepContext &) {
+  return Content{Content::Kind::NewWeight, {}, 0, 0, getWeight()};
+}
+std::optional<Content> WeightOfOp::getWantedContent(OpOperand &,
+                                                    const StepContext &) {
+  return Content{Content::Kind::Updated, getStageAttr(), 0, 0, {}};
+}
+
+std::string SetWeightOp::getLabel(const StepContext &) {
+  return "copy of weight " + quoted(*this);
+}
+ResultBytes SetWeightOp::getResultBytes(OpResult) { return {}; }
+ByteUses SetWeightOp::getByteUses() {
+  return {ByteUse::read(getValue()),
+          {ByteUse::What::Weight, /*writes=*/true, Value(), getWeightAttr()},
+          {ByteUse::What::Gradient, /*writes=*/true, Value(), getWeightAttr()}};
+}
+std::optional<Content> SetWeightOp::getContent(OpResult, const StepContext &) {
+  return std::nullopt;
+}
+std::optional<Content> SetWeightOp::getWantedContent(OpOperand &operand,
+                                                     const StepContext &) {
+  if (operand.getOperandNumber() == 1)
+    return sumOf(getStageAttr());
+  return Content{Content::Kind::NewWeight, {}, 0, 0, getWeight()};
 }

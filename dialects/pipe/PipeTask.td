@@ -4,6 +4,7 @@
 #define PIPEWRIGHT_DIALECTS_PIPE_PIPETASK_TD
 
 include "dialects/pipe/PipeBase.td"
+include "dialects/pipe/PipeInterfaces.td"
 
 def Pipe_StepOp : Pipe_Op<"step", [
     HasParent<"::mlir::ModuleOp">, SingleBlock, NoTerminator,
@@ -13,18 +14,38 @@ def Pipe_StepOp : Pipe_Op<"step", [
     Every dependence is a use of a value: what a task needs stands in its
     operands, and nothing else orders it.
 
+    Constraints:
+    - (C1) holds only ops that say what they do there (`StepOpInterface`).
+
     Life span: made by `pipe-unroll-microbatches`, ordered by `pipe-schedule`,
     split into `pipe.rank` by `pipe-insert-transfers`.
   }];
   let arguments = (ins Pipe_StepModeAttr:$mode);
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = "$mode attr-dict-with-keyword $bodyRegion";
+  let hasRegionVerifier = 1;
 }
 
+/// What a stage does, on the stream `compute`: it is over when the program goes
+/// on.
 class Pipe_ScheduledOp<string mnemonic, list<Trait> traits = []>
     : Pipe_Op<mnemonic, [ParentOneOf<["StepOp", "RankOp"]>,
+      DeclareOpInterfaceMethods<Pipe_StepOpInterface>,
       DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]
-      # traits>;
+      # traits> {
+  let extraClassDefinition = [{
+    ::mlir::FlatSymbolRefAttr $cppClass::getStageName() {
+      return getStageAttr();
+    }
+    StreamAttr $cppClass::getWorkStream() {
+      return StreamAttr::compute(getContext());
+    }
+    bool $cppClass::isAsynchronous() { return false; }
+    ::std::optional<uint64_t> $cppClass::getRecordedEvent() {
+      return ::std::nullopt;
+    }
+  }];
+}
 
 def Pipe_InputOp : Pipe_ScheduledOp<"input"> {
   let summary = "Load one micro-batch of a model input for a stage";

@@ -1,7 +1,7 @@
 //===- PipeTransfer.cpp - Verifiers and names of transfers ----------------===//
 //
-// What one op can know: its peer and its post. Pairing across ranks belongs to
-// `pipe-verify-schedule`.
+// What one op can know: its peer, its post and its bytes. Pairing across ranks
+// belongs to `pipe-verify-schedule`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,4 +50,51 @@ void PostReceiveOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 void WaitReceiveOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "received");
+}
+
+//===----------------------------------------------------------------------===//
+// StepOpInterface
+//===----------------------------------------------------------------------===//
+
+LogicalResult RankOp::verifyRegions() { return verifyStepOps(*getBody()); }
+
+/// ` (event 3)`
+static std::string inBrackets(std::optional<uint64_t> event) {
+  return event ? " (event " + std::to_string(*event) + ")" : std::string();
+}
+
+StreamAttr PostSendOp::getWorkStream() {
+  return StreamAttr::sendTo(getContext(), getPeer());
+}
+std::string PostSendOp::getLabel(const StepContext &) {
+  return "send to rank " + std::to_string(getPeer()) + inBrackets(getEvent());
+}
+/// What is being sent stays in use.
+ResultBytes PostSendOp::getResultBytes(OpResult) {
+  return {ResultBytes::Kind::OfOperand};
+}
+ByteUses PostSendOp::getByteUses() { return {ByteUse::read(getValue())}; }
+
+StreamAttr PostReceiveOp::getWorkStream() {
+  return StreamAttr::receiveFrom(getContext(), getPeer());
+}
+std::string PostReceiveOp::getLabel(const StepContext &) {
+  return "receive from rank " + std::to_string(getPeer()) +
+         inBrackets(getEvent());
+}
+ResultBytes PostReceiveOp::getResultBytes(OpResult) {
+  return {ResultBytes::Kind::Own};
+}
+ByteUses PostReceiveOp::getByteUses() { return {ByteUse::write(getResult())}; }
+
+std::string WaitSendOp::getLabel(const StepContext &) {
+  return "wait for the send to rank " + std::to_string(getPeer());
+}
+ResultBytes WaitSendOp::getResultBytes(OpResult) { return {}; }
+
+std::string WaitReceiveOp::getLabel(const StepContext &) {
+  return "wait for the receive from rank " + std::to_string(getPeer());
+}
+ResultBytes WaitReceiveOp::getResultBytes(OpResult) {
+  return {ResultBytes::Kind::OfOperand};
 }

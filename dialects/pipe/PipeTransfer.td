@@ -4,6 +4,7 @@
 #define PIPEWRIGHT_DIALECTS_PIPE_PIPETRANSFER_TD
 
 include "dialects/pipe/PipeBase.td"
+include "dialects/pipe/PipeInterfaces.td"
 
 def Pipe_RankOp : Pipe_Op<"rank", [
     HasParent<"::mlir::ModuleOp">, SingleBlock, NoTerminator,
@@ -11,7 +12,11 @@ def Pipe_RankOp : Pipe_Op<"rank", [
   let summary = "One rank's straight program for a step";
   let description = [{
     Runs from top to bottom. What it needs from other ranks comes through
-    `pipe.wait_receive`; isolation makes any other way impossible.
+    `pipe.wait_receive` and `pipe.collective`; isolation makes any other way
+    impossible.
+
+    Constraints:
+    - (C1) holds only ops that say what they do there (`StepOpInterface`).
 
     Example:
     ```mlir
@@ -25,18 +30,30 @@ def Pipe_RankOp : Pipe_Op<"rank", [
                        Pipe_StepModeAttr:$mode);
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = "$rank $mode attr-dict-with-keyword $bodyRegion";
+  let hasRegionVerifier = 1;
 }
 
-class Pipe_TransferOp<string mnemonic, list<Trait> traits = []>
-    : Pipe_Op<mnemonic, [HasParent<"RankOp">] # traits> {
+/// A post: it belongs to no stage, and is over at its event.
+class Pipe_PostOp<string mnemonic, list<Trait> traits = []>
+    : Pipe_Op<mnemonic, [HasParent<"RankOp">,
+        DeclareOpInterfaceMethods<Pipe_StepOpInterface>,
+        DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]
+        # traits> {
   let hasVerifier = 1;
+  let extraClassDefinition = [{
+    ::mlir::FlatSymbolRefAttr $cppClass::getStageName() { return {}; }
+    bool $cppClass::isAsynchronous() { return true; }
+    ::std::optional<uint64_t> $cppClass::getRecordedEvent() {
+      return getEvent();
+    }
+    ::std::optional<Content> $cppClass::getContent(
+        ::mlir::OpResult, const StepContext &) { return ::std::nullopt; }
+    ::std::optional<Content> $cppClass::getWantedContent(
+        ::mlir::OpOperand &, const StepContext &) { return ::std::nullopt; }
+  }];
 }
 
-class Pipe_TransferOpWithResult<string mnemonic, list<Trait> traits = []>
-    : Pipe_TransferOp<mnemonic, [DeclareOpInterfaceMethods<
-        OpAsmOpInterface, ["getAsmResultNames"]>] # traits>;
-
-def Pipe_PostSendOp : Pipe_TransferOpWithResult<"post_send", [
+def Pipe_PostSendOp : Pipe_PostOp<"post_send", [
     TypesMatchWith<"the pending type carries the tensor type", "value",
       "result",
       "PendingType::get($_self.getContext(), "
@@ -63,7 +80,7 @@ def Pipe_PostSendOp : Pipe_TransferOpWithResult<"post_send", [
   }];
 }
 
-def Pipe_WaitSendOp : Pipe_TransferOp<"wait_send"> {
+def Pipe_WaitSendOp : Pipe_WaitOp<"wait_send"> {
   let summary = "Wait until the oldest outstanding send of a link is complete";
   let description = [{
     Constraints:
@@ -79,7 +96,7 @@ def Pipe_WaitSendOp : Pipe_TransferOp<"wait_send"> {
   let assemblyFormat = "$pending `to` $peer attr-dict `:` type($pending)";
 }
 
-def Pipe_PostReceiveOp : Pipe_TransferOpWithResult<"post_receive"> {
+def Pipe_PostReceiveOp : Pipe_PostOp<"post_receive"> {
   let summary = "Name the bytes for the next tensor of a link; never blocks";
   let description = [{
     Where streams are assigned, `event` is recorded when the tensor is there.
@@ -102,7 +119,8 @@ def Pipe_PostReceiveOp : Pipe_TransferOpWithResult<"post_receive"> {
   }];
 }
 
-def Pipe_WaitReceiveOp : Pipe_TransferOpWithResult<"wait_receive", [
+def Pipe_WaitReceiveOp : Pipe_WaitOp<"wait_receive", [
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
     TypesMatchWith<"the pending type carries the tensor type", "result",
       "pending",
       "PendingType::get($_self.getContext(), "

@@ -313,8 +313,8 @@ def PipeAllReduceTiedWeights
     : Pass<"pipe-all-reduce-tied-weights", "::mlir::ModuleOp"> {
   let summary = "Let both holders of a tied weight update it";
   let description = [{
-    Where two stages on different ranks hold a weight, both send their gradients
-    at once, add them, and update their own copy: one message's time between the
+    Where two stages on different ranks hold a weight, both reduce its gradients
+    together (`pipe.collective`) and update their own copy: one message's time between the
     last backward and the next step, in place of that of the gradient to the
     owner, the owner's update, and the new weight back. Costs the replica the
     optimizer's state of the weight. The sum of two does not depend on their
@@ -333,10 +333,8 @@ def PipeAllReduceTiedWeights
     %new = pipe.weight_of @wte in @s0 (%u0) : ...
     pipe.set_weight @wte in @s1 (%new, %g1) : ...
     // becomes
-    %t1 = pipe.gradient_of @wte in @s1 (%g1) : ...
-    %t0 = pipe.gradient_of @wte in @s0 (%g0) : ...
-    %sum0 = pipe.add_gradient @wte in @s0 (%g0, %t1) : ...
-    %sum1 = pipe.add_gradient @wte in @s1 (%g1, %t0) : ...
+    %sum0 = pipe.collective all_reduce of @wte in @s0 (%g0) over [0, 1] : ...
+    %sum1 = pipe.collective all_reduce of @wte in @s1 (%g1) over [0, 1] : ...
     %u0 = pipe.task update @s0 (%sum0) : ...
     %u1 = pipe.task update @s1 (%sum1) : ...
     ```
@@ -393,8 +391,9 @@ def PipeVerifySchedule : Pass<"pipe-verify-schedule", "::mlir::ModuleOp"> {
   let description = [{
     Contract: every task is run once, on the rank of its stage; gradients are
     summed as `pipe-verify-unrolled` demands; on each directed link sends and
-    receives are the same tensors in the same order; and all ranks reach their
-    end even if no send is ever buffered.
+    receives are the same tensors in the same order; all members of a group do
+    the same together in the same order, and use what they make only when it is
+    there; and all ranks reach their end even if no send is ever buffered.
 
     A refusal tells which rank waits where, for what, from whom.
   }];
@@ -486,17 +485,17 @@ def PipeAssignStreams : Pass<"pipe-assign-streams", "::mlir::ModuleOp"> {
   let summary = "Order the work of a rank's streams by events";
   let description = [{
     For targets with streams. Every op runs on the stream `compute`, except that
-    each directed link has a stream of its own: transfers run there, one after
-    the other. Streams run at the same time, so whatever shares bytes across
+    each directed link has a stream of its own, and so have the collectives of
+    the rank: transfers and collectives run there, one after the other. Streams run at the same time, so whatever shares bytes across
     them, and of which one writes, is ordered by an event: recorded behind the
     first op, waited for before the second.
 
-    Every transfer has an event of its own, which says that it is over. Any other
+    Each of them has an event of its own, which says that it is over. Any other
     op has one if something waits for it. No wait is implied by others. Events
     are numbered from 0 in each program, in the order in which they are recorded.
 
-    `pipe.wait_send` and `pipe.wait_receive` stay, but make no stream wait: they
-    say from where on a stream may wait for a transfer, so that no stream, and no
+    `pipe.wait_send`, `pipe.wait_receive` and `pipe.wait_collective` stay, but
+    make no stream wait: they say from where on a stream may wait for it, so that no stream, and no
     host that follows it, waits where the plan was not proved free of deadlock.
     At the end of a program the host waits for all streams, so nothing crosses
     from one step to the next.
@@ -523,7 +522,7 @@ def PipeVerifyStreams : Pass<"pipe-verify-streams", "::mlir::ModuleOp"> {
     Contract: of two ops on different streams that use the same byte, and of
     which one writes it, the program's streams and events order one before the
     other; every event is recorded once, before it is waited for; and no stream
-    waits for a transfer before the `pipe.wait_send` or `pipe.wait_receive` with
+    waits for a transfer or a collective before the op that waits for it, with
     which the plan was proved free of deadlock.
 
     Runs each program symbolically with vector clocks, and so knows nothing of

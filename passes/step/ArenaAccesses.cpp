@@ -150,7 +150,7 @@ BufferAttr ArenaAccesses::resolve(TaskOp task, BufferAttr buffer) const {
 
 /// What its optimizer updates and works with, and the place where it keeps the
 /// old version.
-void ArenaAccesses::addUpdate(TaskOp task, Accesses &accesses) {
+void ArenaAccesses::addOptimizer(TaskOp task, Accesses &accesses) {
   for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
     if (optimizer.getStage() != task.getStage())
       continue;
@@ -162,12 +162,8 @@ void ArenaAccesses::addUpdate(TaskOp task, Accesses &accesses) {
     accesses.writes.push_back(task.getWeightsAttr());
 }
 
-LogicalResult ArenaAccesses::addTask(TaskOp task, Accesses &accesses) {
-  if (task.getKind() == TaskKind::update) {
-    addUpdate(task, accesses);
-    return success();
-  }
-  StageOp stage = stages[stages.numberOf(task.getStage())];
+LogicalResult ArenaAccesses::addBody(TaskOp task, Accesses &accesses) {
+  StageOp stage = stages.stageOf(task.getStageAttr());
   FailureOr<const Accesses *> body =
       bodyAccesses(stage, stage.bodyOf(task.getKind()));
   if (failed(body))
@@ -193,17 +189,16 @@ LogicalResult ArenaAccesses::addTask(TaskOp task, Accesses &accesses) {
 // Programs
 //===----------------------------------------------------------------------===//
 
-LogicalResult ArenaAccesses::place(Operation *op) {
-  if (auto wait = dyn_cast<WaitReceiveOp>(op)) {
-    places[wait.getResult()] = places.lookup(wait.getPending());
-    return success();
-  }
+LogicalResult ArenaAccesses::place(StepOpInterface op) {
   SmallVector<Value> placed;
-  for (Value result : op->getResults())
-    if (isa<InputOp, TaskOp, PostReceiveOp, GradientOfOp, WeightOfOp>(op) &&
-        !isa<GradientType, UpdatedType>(result.getType()))
+  for (OpResult result : op->getResults()) {
+    ResultBytes bytes = op.getResultBytes(result);
+    if (bytes.isPlanned())
       placed.push_back(result);
-  auto buffers = op->getAttrOfType<ArrayAttr>("buffers");
+    else if (bytes.kind == ResultBytes::Kind::OfOperand)
+      places[result] = places.lookup(op->getOperand(0));
+  }
+  ArrayAttr buffers = op.getPlannedBuffers();
   if (placed.size() != (buffers ? buffers.size() : 0))
     return op->emitOpError("expects ")
            << placed.size() << " buffers; run pipe-plan-memory";
@@ -214,39 +209,67 @@ LogicalResult ArenaAccesses::place(Operation *op) {
   return success();
 }
 
-FailureOr<Accesses> ArenaAccesses::of(Operation *op) {
+/// The copies of a weight, or its gradient; without a weight, all that the
+/// optimizer of the op's stage updates.
+LogicalResult ArenaAccesses::addPlace(StepOpInterface op, const ByteUse &use,
+                                      Accesses &accesses) {
+  bool isGradient = use.what == ByteUse::What::Gradient;
+  std::vector<BufferAttr> &to = use.writes ? accesses.writes : accesses.reads;
+  size_t before = to.size();
+  auto add = [&](std::initializer_list<std::optional<BufferAttr>> buffers) {
+    for (std::optional<BufferAttr> buffer : buffers)
+      if (buffer)
+        to.push_back(*buffer);
+  };
+  StringRef stage = op.getStageName().getValue();
+  if (PlaceOp place = use.weight ? placeOf(use.weight, stage) : PlaceOp()) {
+    if (isGradient)
+      add({place.getGradient()});
+    else
+      add({place.getBuffer(), place.getRounded()});
+  }
+  for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
+    if (use.weight || optimizer.getStage() != stage)
+      continue;
+    if (isGradient)
+      add({optimizer.getGradients()});
+    else
+      add({optimizer.getWeights(), optimizer.getRounded()});
+  }
+  if (to.size() == before)
+    return op->emitOpError("uses ")
+           << (isGradient ? "gradients" : "weights") << " that have no place";
+  return success();
+}
+
+LogicalResult ArenaAccesses::add(StepOpInterface op, const ByteUse &use,
+                                 Accesses &accesses) {
+  switch (use.what) {
+  case ByteUse::What::Value: {
+    BufferAttr buffer = places.lookup(use.value);
+    if (!buffer)
+      return op->emitOpError("uses ") << use.value << ", which has no buffer";
+    (use.writes ? accesses.writes : accesses.reads).push_back(buffer);
+    return success();
+  }
+  case ByteUse::What::Weight:
+  case ByteUse::What::Gradient:
+    return addPlace(op, use, accesses);
+  case ByteUse::What::Body:
+    return addBody(cast<TaskOp>(*op), accesses);
+  case ByteUse::What::Optimizer:
+    addOptimizer(cast<TaskOp>(*op), accesses);
+    return success();
+  }
+  llvm_unreachable("all kinds of uses are covered");
+}
+
+FailureOr<Accesses> ArenaAccesses::of(StepOpInterface op) {
   if (failed(place(op)))
     return failure();
   Accesses accesses;
-  auto read = [&](Value value) -> LogicalResult {
-    BufferAttr buffer = places.lookup(value);
-    if (!buffer)
-      return op->emitOpError("uses ") << value << ", which has no buffer";
-    accesses.reads.push_back(buffer);
-    return success();
-  };
-  if (isa<InputOp, PostReceiveOp>(op)) {
-    accesses.writes.push_back(places.at(op->getResult(0)));
-  } else if (auto task = dyn_cast<TaskOp>(op)) {
-    if (failed(addTask(task, accesses)))
+  for (const ByteUse &use : op.getByteUses())
+    if (failed(add(op, use, accesses)))
       return failure();
-  } else if (auto post = dyn_cast<PostSendOp>(op)) {
-    if (failed(read(post.getValue())))
-      return failure();
-  } else if (auto add = dyn_cast<AddGradientOp>(op)) {
-    PlaceOp place = placeOf(add.getWeightAttr(), add.getStage());
-    if (failed(read(add.getAddend())))
-      return failure();
-    if (!place || !place.getGradient())
-      return op->emitOpError("adds to a gradient that has no place");
-    accesses.writes.push_back(*place.getGradient());
-  } else if (auto set = dyn_cast<SetWeightOp>(op)) {
-    PlaceOp place = placeOf(set.getWeightAttr(), set.getStage());
-    if (failed(read(set.getValue())))
-      return failure();
-    if (!place)
-      return op->emitOpError("sets a weight that has no place");
-    addBuffersOf(place->getAttrDictionary(), accesses.writes);
-  }
   return accesses;
 }

@@ -29,18 +29,22 @@ public:
 
   /// Ranges of the arena; a transfer's are in use until it is over. Fails, with
   /// a diagnostic, where buffers are missing.
-  mlir::FailureOr<Accesses> of(mlir::Operation *op);
+  mlir::FailureOr<Accesses> of(StepOpInterface op);
 
 private:
-  mlir::LogicalResult addTask(TaskOp task, Accesses &accesses);
-  void addUpdate(TaskOp task, Accesses &accesses);
+  mlir::LogicalResult add(StepOpInterface op, const ByteUse &use,
+                          Accesses &accesses);
+  mlir::LogicalResult addBody(TaskOp task, Accesses &accesses);
+  void addOptimizer(TaskOp task, Accesses &accesses);
+  mlir::LogicalResult addPlace(StepOpInterface op, const ByteUse &use,
+                               Accesses &accesses);
   mlir::FailureOr<const Accesses *> bodyAccesses(StageOp stage,
                                                  mlir::Operation *body);
   mlir::LogicalResult addBodyOp(StageOp stage, mlir::Operation &op,
                                 Accesses &accesses);
   PlaceOp placeOf(mlir::FlatSymbolRefAttr weight, llvm::StringRef stage);
   /// Notes where the results of an op lie.
-  mlir::LogicalResult place(mlir::Operation *op);
+  mlir::LogicalResult place(StepOpInterface op);
   BufferAttr resolve(TaskOp task, BufferAttr buffer) const;
 
   const Stages &stages;

@@ -133,7 +133,7 @@ void Stages::findGradient(StageLink &link) const {
 }
 
 LogicalResult Stages::readWeights(ModuleOp module) {
-  llvm::MapVector<StringAttr, WeightCopies> known;
+  llvm::MapVector<StringAttr, WeightGroup> known;
   for (auto weight : module.getOps<nn::WeightOp>())
     known[weight.getSymNameAttr()].weight = weight;
   withGradients.assign(size(), false);
@@ -146,45 +146,61 @@ LogicalResult Stages::readWeights(ModuleOp module) {
         auto found = known.find(symbol.getAttr());
         if (found == known.end())
           return;
-        WeightCopies &copies = found->second;
-        if (copies.stages.empty() || copies.stages.back() != stage) {
-          copies.stages.push_back(stage);
-          copies.trained.push_back(false);
+        WeightGroup &group = found->second;
+        if (group.stages.empty() || group.stages.back() != stage) {
+          group.stages.push_back(stage);
+          group.trained.push_back(false);
         }
-        copies.trained.back() |= isa<nn::AccumulateGradientOp>(op);
+        group.trained.back() |= isa<nn::AccumulateGradientOp>(op);
       });
     });
   }
 
-  for (auto &[name, copies] : known) {
-    if (copies.stages.empty())
+  for (auto &[name, group] : known) {
+    if (group.stages.empty())
       continue;
-    bool allTrained = llvm::all_of(copies.trained, [](bool t) { return t; });
-    bool noneTrained = llvm::none_of(copies.trained, [](bool t) { return t; });
+    bool allTrained = llvm::all_of(group.trained, [](bool t) { return t; });
+    bool noneTrained = llvm::none_of(group.trained, [](bool t) { return t; });
     // A copy without a gradient would have to follow the trained one.
     if (!allTrained && !noneTrained)
-      return copies.weight.emitOpError(
+      return group.weight.emitOpError(
           "is trained in some of the stages that use it and not in others, "
           "which is not supported");
-    if (copies.weight.getRole() == nn::WeightRole::State &&
-        copies.stages.size() > 1)
-      return copies.weight.emitOpError("is a state that ")
-             << copies.stages.size()
+    if (group.weight.getRole() == nn::WeightRole::State &&
+        group.stages.size() > 1)
+      return group.weight.emitOpError("is a state that ")
+             << group.stages.size()
              << " stages use, but only one stage can write it";
-    for (int32_t stage : copies.stages) {
+    for (int32_t stage : group.stages) {
       withGradients[stage] = withGradients[stage] || allTrained;
-      withUpdate[stage] = withUpdate[stage] || copies.isUpdatedIn(stage);
+      withUpdate[stage] = withUpdate[stage] || group.isUpdatedIn(stage);
     }
-    allWeights.push_back(std::move(copies));
+    allWeights.push_back(std::move(group));
   }
   return success();
 }
 
+const WeightGroup *Stages::groupOf(FlatSymbolRefAttr weight) const {
+  auto found = llvm::find_if(allWeights, [&](const WeightGroup &group) {
+    return group.weight.getSymNameAttr() == weight.getAttr();
+  });
+  return found == allWeights.end() ? nullptr : &*found;
+}
+
+SmallVector<FlatSymbolRefAttr>
+Stages::holdersOf(FlatSymbolRefAttr weight) const {
+  SmallVector<FlatSymbolRefAttr> holders;
+  if (const WeightGroup *group = groupOf(weight))
+    for (int32_t stage : group->stages)
+      holders.push_back(nameOf(stage));
+  return holders;
+}
+
 LogicalResult Stages::refuseTiedWeights() const {
-  for (const WeightCopies &copies : allWeights)
-    if (copies.isTied())
-      return copies.weight.emitOpError("is used by ")
-             << copies.stages.size() << " stages, which schedules with stale "
+  for (const WeightGroup &group : allWeights)
+    if (group.isTied())
+      return group.weight.emitOpError("is used by ")
+             << group.stages.size() << " stages, which schedules with stale "
              << "weights do not allow: their copies would differ; use another "
              << "schedule, or another number of stages";
   return success();

@@ -31,8 +31,9 @@ struct StageLink {
   int64_t gradientResult = -1;
 };
 
-/// A weight and the stages that hold a copy of it, ascending.
-struct WeightCopies {
+/// A weight and the stages that hold a copy of it, ascending: several of one
+/// model (a tied weight), the same of two copies of the model, or both.
+struct WeightGroup {
   /// A handle; its accessors are not const.
   mutable nn::WeightOp weight;
   llvm::SmallVector<int32_t> stages;
@@ -54,7 +55,7 @@ struct WeightCopies {
   bool isTied() const { return isTrained() && stages.size() > 1; }
 };
 
-class Stages {
+class Stages final : public StepContext {
 public:
   /// Fails, with a diagnostic, where sources name what is not there or a
   /// forward result has several consumers.
@@ -64,17 +65,25 @@ public:
   int32_t size() const { return ops.size(); }
   /// Copies of the model, 1 or 2. With two, stage s + size()/2 mirrors stage s.
   int64_t copies() const { return numCopies; }
-  /// Whether a stage trains on a micro-batch, of `microBatches`: the first half
-  /// of them goes through the first copy. Evaluation uses the first copy only.
+  /// Whether a stage trains on a micro-batch, of `microBatches`. Evaluation
+  /// uses the first copy only.
   bool runs(int32_t stage, int64_t microBatch, int64_t microBatches) const {
-    return numCopies == 1 ||
-           microBatch * numCopies / microBatches == stage * numCopies / size();
+    return schedules::ModelCopies{numCopies, size()}.runs(stage, microBatch,
+                                                          microBatches);
+  }
+  /// The stage of the first copy that a stage is the same part of the model as.
+  int32_t originalOf(int32_t stage) const {
+    return stage % (size() / numCopies);
   }
   StageOp operator[](int32_t stage) const { return ops[stage]; }
   /// -1 where the module has no such stage.
   int32_t numberOf(llvm::StringRef name) const;
-  int32_t numberOf(mlir::FlatSymbolRefAttr name) const {
+  int32_t numberOf(mlir::FlatSymbolRefAttr name) const override {
     return numberOf(name.getValue());
+  }
+  StageOp stageOf(mlir::FlatSymbolRefAttr name) const override {
+    int32_t number = numberOf(name);
+    return number < 0 ? StageOp() : ops[number];
   }
   mlir::FlatSymbolRefAttr nameOf(int32_t stage) const {
     return mlir::FlatSymbolRefAttr::get(ops[stage].getSymNameAttr());
@@ -94,7 +103,11 @@ public:
                     StepMode mode = StepMode::train) const;
 
   /// In the order of their declarations; unused weights are not listed.
-  llvm::ArrayRef<WeightCopies> weights() const { return allWeights; }
+  llvm::ArrayRef<WeightGroup> weights() const { return allWeights; }
+  /// Null where no stage uses the weight.
+  const WeightGroup *groupOf(mlir::FlatSymbolRefAttr weight) const;
+  llvm::SmallVector<mlir::FlatSymbolRefAttr>
+  holdersOf(mlir::FlatSymbolRefAttr weight) const override;
   /// Whether the backward of a stage adds to the gradient of any weight.
   bool hasGradients(int32_t stage) const { return withGradients[stage]; }
   /// Whether the optimizer of a stage has any weight to update.
@@ -104,7 +117,7 @@ public:
   }
   bool hasTiedWeights() const {
     return llvm::any_of(allWeights,
-                        [](const WeightCopies &w) { return w.isTied(); });
+                        [](const WeightGroup &w) { return w.isTied(); });
   }
 
   /// For schedules with stale weights; fails, with a diagnostic, where a weight
@@ -134,7 +147,7 @@ private:
   MachineModel machine;
   /// By mode; sorted as `links` says.
   std::vector<StageLink> allLinks[2];
-  std::vector<WeightCopies> allWeights;
+  std::vector<WeightGroup> allWeights;
   llvm::SmallVector<bool> withGradients, withUpdate;
 };
 

@@ -29,7 +29,7 @@ static ArenaLayout::Range around(ArenaLayout::Range first,
 /// Whether any body of the place's stage reads the weight's bf16 copy.
 static bool isReadRounded(const Stages &stages,
                           const ArenaLayout::Place &place) {
-  StringRef weight = place.copies->weight.getSymName();
+  StringRef weight = place.group->weight.getSymName();
   return stages[place.stage]
       .walk([&](nn::ParameterOp read) {
         return read.isWorkingCopy() && read.getWeight() == weight
@@ -43,10 +43,10 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
                          const nn::OptimizerChoice &choice,
                          ArrayRef<int64_t> oldVersions) {
   for (int32_t stage : onRank)
-    for (const WeightCopies &copies : stages.weights())
-      if (llvm::is_contained(copies.stages, stage))
+    for (const WeightGroup &group : stages.weights())
+      if (llvm::is_contained(group.stages, stage))
         allPlaces.push_back(
-            {&copies, stage, copies.isUpdatedIn(stage), {}, {}, {}});
+            {&group, stage, group.isUpdatedIn(stage), {}, {}, {}});
 
   // What each stage's optimizer works on comes first, in one piece.
   std::vector<std::vector<Place *>> updated;
@@ -58,7 +58,7 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
         (place.isUpdated ? updated.back() : others).push_back(&place);
   }
   auto bytesOf = [](const Place &place) {
-    return byteSize(place.copies->weight.getTensorType());
+    return byteSize(place.group->weight.getTensorType());
   };
   auto finishRange = [&] { end = alignedSize(end); };
 
@@ -100,7 +100,7 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     finishRange();
   }
   for (Place *place : others)
-    if (place->copies->isTrained())
+    if (place->group->isTrained())
       place->gradient = allocate(bytesOf(*place));
   addRegion("gradients", begin, end);
 
@@ -147,7 +147,7 @@ void ArenaLayout::addRegion(StringRef name, int64_t regionBegin,
 const ArenaLayout::Place &ArenaLayout::placeOf(int32_t stage,
                                                StringRef weight) const {
   for (const Place &place : allPlaces)
-    if (place.stage == stage && place.copies->weight.getSymName() == weight)
+    if (place.stage == stage && place.group->weight.getSymName() == weight)
       return place;
   llvm_unreachable("every weight that a stage names has a place");
 }
@@ -185,10 +185,10 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
     return isSet ? builder.getUnitAttr() : UnitAttr();
   };
   for (const Place &place : allPlaces) {
-    bool isOwner = place.stage == place.copies->owner();
+    bool isOwner = place.stage == place.group->owner();
     PlaceOp::create(
-        builder, place.copies->weight.getLoc(),
-        FlatSymbolRefAttr::get(place.copies->weight.getSymNameAttr()),
+        builder, place.group->weight.getLoc(),
+        FlatSymbolRefAttr::get(place.group->weight.getSymNameAttr()),
         stages.nameOf(place.stage), buffer(place.weight),
         place.gradient ? buffer(*place.gradient) : BufferAttr(),
         place.rounded ? buffer(*place.rounded) : BufferAttr(),

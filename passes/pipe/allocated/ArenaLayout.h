@@ -23,7 +23,7 @@ public:
   };
   /// A copy of a weight.
   struct Place {
-    const WeightCopies *copies;
+    const WeightGroup *group;
     int32_t stage;
     bool isUpdated;
     Range weight;

@@ -32,7 +32,7 @@ public:
 
 private:
   LogicalResult collect();
-  LogicalResult verifyTransferOver(Operation *post, Operation *user);
+  LogicalResult verifyOver(StepOpInterface post, Operation *user);
   void write();
 
   RankOp program;
@@ -41,30 +41,20 @@ private:
   llvm::MapVector<StreamAttr, size_t> streams;
   /// Parallel: the ops that run on streams, what they do, and for whom each
   /// has to wait.
-  std::vector<Operation *> ops;
+  std::vector<StepOpInterface> ops;
   std::vector<StreamWork> works;
   std::vector<std::vector<size_t>> waits;
 };
 
 } // namespace
 
-static StreamAttr streamOf(Operation *op) {
-  if (auto post = dyn_cast<PostSendOp>(op))
-    return StreamAttr::sendTo(op->getContext(), post.getPeer());
-  if (auto post = dyn_cast<PostReceiveOp>(op))
-    return StreamAttr::receiveFrom(op->getContext(), post.getPeer());
-  return StreamAttr::compute(op->getContext());
-}
-
 /// Takes away what an earlier run has assigned.
 static void eraseEvents(RankOp program) {
   for (Operation &op : llvm::make_early_inc_range(*program.getBody())) {
     if (isa<RecordEventOp, WaitEventOp>(op))
       op.erase();
-    else if (auto post = dyn_cast<PostSendOp>(op))
-      post.removeEventAttr();
-    else if (auto post = dyn_cast<PostReceiveOp>(op))
-      post.removeEventAttr();
+    else if (auto step = cast<StepOpInterface>(op); step.isAsynchronous())
+      step.removeRecordedEvent();
   }
 }
 
@@ -76,25 +66,25 @@ static std::vector<ByteRange> rangesOf(ArrayRef<BufferAttr> buffers) {
 }
 
 LogicalResult ProgramStreams::collect() {
-  for (Operation &op : *program.getBody()) {
-    FailureOr<Accesses> found = accesses.of(&op);
+  for (auto op : program.getBody()->getOps<StepOpInterface>()) {
+    FailureOr<Accesses> found = accesses.of(op);
     if (failed(found))
       return failure();
     if (found->reads.empty() && found->writes.empty())
       continue;
     size_t stream =
-        streams.insert({streamOf(&op), streams.size()}).first->second;
-    ops.push_back(&op);
+        streams.insert({op.getWorkStream(), streams.size()}).first->second;
+    ops.push_back(op);
     works.push_back({stream, rangesOf(found->reads), rangesOf(found->writes)});
   }
   return success();
 }
 
 /// The plan was proved free of deadlock with a rank that waits for a transfer
-/// where `pipe.wait_send` and `pipe.wait_receive` stand. A stream must not wait
-/// for it earlier.
-LogicalResult ProgramStreams::verifyTransferOver(Operation *post,
-                                                 Operation *user) {
+/// or a collective where the first use of its result stands, a wait. A stream
+/// must not wait for it earlier.
+LogicalResult ProgramStreams::verifyOver(StepOpInterface post,
+                                         Operation *user) {
   for (Operation *wait : post->getResult(0).getUsers())
     if (wait->isBeforeInBlock(user))
       return success();
@@ -114,15 +104,13 @@ void ProgramStreams::write() {
   std::vector<int64_t> events(ops.size());
   int64_t next = 0;
   for (auto [number, op] : llvm::enumerate(ops)) {
-    StreamAttr stream = streamOf(op);
+    StreamAttr stream = op.getWorkStream();
     builder.setInsertionPoint(op);
     for (size_t work : waits[number])
       WaitEventOp::create(builder, op->getLoc(), events[work], stream);
     builder.setInsertionPointAfter(op);
-    if (auto post = dyn_cast<PostSendOp>(op))
-      post.setEvent(events[number] = next++);
-    else if (auto post = dyn_cast<PostReceiveOp>(op))
-      post.setEvent(events[number] = next++);
+    if (op.isAsynchronous())
+      op.setRecordedEvent(events[number] = next++);
     else if (isWaitedFor[number])
       RecordEventOp::create(builder, op->getLoc(), events[number] = next++,
                             stream);
@@ -136,8 +124,7 @@ LogicalResult ProgramStreams::assign() {
   waits = planWaits(works);
   for (auto [op, of] : llvm::zip(ops, waits))
     for (size_t work : of)
-      if (isa<PostSendOp, PostReceiveOp>(ops[work]) &&
-          failed(verifyTransferOver(ops[work], op)))
+      if (ops[work].isAsynchronous() && failed(verifyOver(ops[work], op)))
         return failure();
   write();
   return success();

@@ -25,6 +25,18 @@ using namespace pipewright::pipe;
 
 namespace {
 
+/// The bytes of a result that has bytes of its own: a tensor, one that will be
+/// received, or what tasks keep for each other.
+static int64_t bytesOf(const Stages &stages, OpResult result) {
+  Type type = result.getType();
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    return byteSize(tensor);
+  if (auto pending = dyn_cast<PendingType>(type))
+    return byteSize(pending.getTensor());
+  auto op = cast<StepOpInterface>(result.getOwner());
+  return StashLayout(stages.stageOf(op.getStageName()), type).bytes;
+}
+
 /// The values of one `pipe.rank`.
 class ProgramPlan {
 public:
@@ -55,8 +67,10 @@ int64_t ProgramPlan::lastUse(Value value) const {
   int64_t last = pointOf.at(value.getDefiningOp());
   for (Operation *user : value.getUsers()) {
     last = std::max(last, pointOf.at(user));
-    if (isa<PostSendOp, WaitReceiveOp>(user))
-      last = std::max(last, lastUse(user->getResult(0)));
+    for (OpResult result : user->getResults())
+      if (cast<StepOpInterface>(user).getResultBytes(result).kind ==
+          ResultBytes::Kind::OfOperand)
+        last = std::max(last, lastUse(result));
   }
   return last;
 }
@@ -70,61 +84,40 @@ ProgramPlan::ProgramPlan(const Stages &stages, RankOp program)
     : program(program) {
   for (auto [point, op] : llvm::enumerate(*program.getBody()))
     pointOf[&op] = point;
-  for (auto [number, op] : llvm::enumerate(*program.getBody())) {
-    auto point = static_cast<int64_t>(number);
-    if (auto post = dyn_cast<PostReceiveOp>(op)) {
-      auto type = cast<PendingType>(post.getResult().getType());
-      add(point, post.getResult(), byteSize(type.getTensor()));
-    } else if (auto input = dyn_cast<InputOp>(op)) {
-      add(point, input.getResult(), bytesOf(input.getResult()));
-    } else if (auto task = dyn_cast<TaskOp>(op)) {
-      for (Value result : task.getResults()) {
-        if (isa<RankedTensorType>(result.getType()))
-          add(point, result, bytesOf(result));
-        else if (isa<StashType, HandoverType>(result.getType()))
-          add(point, result,
-              StashLayout(stages[stages.numberOf(task.getStage())],
-                          result.getType())
-                  .bytes);
-      }
-    }
-  }
+  for (auto op : program.getBody()->getOps<StepOpInterface>())
+    for (OpResult result : op->getResults())
+      if (op.getResultBytes(result).kind == ResultBytes::Kind::Own)
+        add(pointOf.at(op), result, bytesOf(stages, result));
   plan = planMemory(lives, kBufferAlignment);
 }
 
 void ProgramPlan::write(const Stages &stages, const ArenaLayout &layout,
                         int64_t base) {
   MLIRContext *context = program.getContext();
-  auto planned = [&](Value value) -> Attribute {
-    size_t index = indices.at(value);
-    return BufferAttr::get(context, BufferSpace::arena,
-                           base + plan.offsets[index], lives[index].bytes);
-  };
-  auto fixed = [&](ArenaLayout::Range range) {
-    Attribute buffer =
-        BufferAttr::get(context, BufferSpace::arena, range.offset, range.bytes);
-    return ArrayAttr::get(context, buffer);
-  };
-  for (Operation &op : *program.getBody()) {
-    if (auto post = dyn_cast<PostReceiveOp>(op)) {
-      post.setBuffersAttr(ArrayAttr::get(context, planned(post.getResult())));
-    } else if (auto input = dyn_cast<InputOp>(op)) {
-      input.setBuffersAttr(ArrayAttr::get(context, planned(input.getResult())));
-    } else if (auto task = dyn_cast<TaskOp>(op)) {
-      SmallVector<Attribute> buffers;
-      for (Value result : task.getResults())
-        if (indices.contains(result))
-          buffers.push_back(planned(result));
-      task.setBuffersAttr(ArrayAttr::get(context, buffers));
-    } else if (auto view = dyn_cast<GradientOfOp>(op)) {
-      int32_t stage = stages.numberOf(view.getStage());
-      view.setBuffersAttr(
-          fixed(*layout.placeOf(stage, view.getWeight()).gradient));
-    } else if (auto view = dyn_cast<WeightOfOp>(op)) {
-      int32_t stage = stages.numberOf(view.getStage());
-      view.setBuffersAttr(
-          fixed(layout.placeOf(stage, view.getWeight()).weight));
+  auto placeOf = [&](StepOpInterface op,
+                     OpResult result) -> ArenaLayout::Range {
+    ResultBytes bytes = op.getResultBytes(result);
+    if (bytes.kind == ResultBytes::Kind::Own) {
+      size_t index = indices.at(result);
+      return {base + plan.offsets[index], lives[index].bytes};
     }
+    const ArenaLayout::Place &place = layout.placeOf(
+        stages.numberOf(op.getStageName()), bytes.weight.getValue());
+    return bytes.kind == ResultBytes::Kind::Weight ? place.weight
+                                                   : *place.gradient;
+  };
+  for (auto op : program.getBody()->getOps<StepOpInterface>()) {
+    SmallVector<Attribute> buffers;
+    for (OpResult result : op->getResults()) {
+      if (!op.getResultBytes(result).isPlanned())
+        continue;
+      ArenaLayout::Range range = placeOf(op, result);
+      buffers.push_back(BufferAttr::get(context, BufferSpace::arena,
+                                        range.offset, range.bytes));
+    }
+    // A task says so, too, where it has none.
+    if (!buffers.empty() || isa<TaskOp>(op))
+      op.setPlannedBuffers(ArrayAttr::get(context, buffers));
   }
 }
 

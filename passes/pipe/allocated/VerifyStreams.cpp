@@ -66,6 +66,7 @@ private:
   LogicalResult runTask(TaskOp task);
   LogicalResult runBodyOp(TaskOp task, Operation &op);
   LogicalResult runUpdate(TaskOp task);
+  LogicalResult runCollective(CollectiveOp op);
   LogicalResult writePlace(Operation *op, FlatSymbolRefAttr weight,
                            StringRef stage, bool weights, bool gradients);
   LogicalResult useInBody(TaskOp task, Operation &op, Value value, bool writes);
@@ -104,6 +105,7 @@ static StreamAttr streamOf(Operation &op) {
       })
       .Case<RecordEventOp, WaitEventOp>(
           [](auto typed) { return typed.getStream(); })
+      .Case([&](CollectiveOp) { return StreamAttr::collective(context); })
       .Default([&](Operation *) { return StreamAttr::compute(context); });
 }
 
@@ -112,39 +114,7 @@ static StreamAttr streamOf(Operation &op) {
 //===----------------------------------------------------------------------===//
 
 std::string RaceDetector::nameOf(Operation *op) {
-  auto eventOf = [](auto post) {
-    return post.getEvent() ? " (event " + std::to_string(*post.getEvent()) + ")"
-                           : std::string();
-  };
-  auto quoted = [](auto typed) {
-    return "'@" + typed.getWeight().str() + "' in stage '@" +
-           typed.getStage().str() + "'";
-  };
-  return llvm::TypeSwitch<Operation *, std::string>(op)
-      .Case([&](TaskOp task) {
-        std::string name = plainTask(stages, task).name();
-        if (task.getKind() == TaskKind::evaluate)
-          name.front() = 'E';
-        return "task " + name;
-      })
-      .Case([&](InputOp input) {
-        return "input '" + input.getName().str() + "' of micro-batch " +
-               std::to_string(input.getMicroBatch());
-      })
-      .Case([&](PostSendOp post) {
-        return "send to rank " + std::to_string(post.getPeer()) + eventOf(post);
-      })
-      .Case([&](PostReceiveOp post) {
-        return "receive from rank " + std::to_string(post.getPeer()) +
-               eventOf(post);
-      })
-      .Case([&](AddGradientOp add) {
-        return "sum of gradients of " + quoted(add);
-      })
-      .Case([&](SetWeightOp set) { return "copy of weight " + quoted(set); })
-      .Default([](Operation *other) {
-        return other->getName().getStringRef().str();
-      });
+  return cast<StepOpInterface>(op).getLabel(stages);
 }
 
 LogicalResult RaceDetector::report(const Access &now, const Access &before,
@@ -167,11 +137,12 @@ LogicalResult RaceDetector::report(const Access &now, const Access &before,
 // Streams and events
 //===----------------------------------------------------------------------===//
 
-/// The streams are `compute` and those of the links that the rank uses.
+/// The streams are `compute`, those of the links that the rank uses, and that
+/// of its collectives.
 LogicalResult RaceDetector::collectStreams() {
   streams.insert({StreamAttr::compute(program.getContext()), 0});
   for (Operation &op : *program.getBody())
-    if (isa<PostSendOp, PostReceiveOp>(op))
+    if (isa<PostSendOp, PostReceiveOp, CollectiveOp>(op))
       streams.insert({streamOf(op), streams.size()});
   for (Operation &op : *program.getBody())
     if (!streams.contains(streamOf(op)))
@@ -202,7 +173,8 @@ LogicalResult RaceDetector::wait(WaitEventOp op) {
     return op.emitOpError("waits for event ")
            << op.getEvent() << ", which nothing before it records";
   Operation *recorder = found->second.recorder;
-  if (isa<PostSendOp, PostReceiveOp>(recorder) &&
+  // (M2)
+  if (isa<PostSendOp, PostReceiveOp, CollectiveOp>(recorder) &&
       !waitedFor.contains(recorder->getResult(0))) {
     InFlightDiagnostic diagnostic =
         op.emitOpError("waits for the ")
@@ -347,6 +319,30 @@ LogicalResult RaceDetector::runUpdate(TaskOp task) {
   return success();
 }
 
+/// (M2) It uses what all members hold in common until its event.
+LogicalResult RaceDetector::runCollective(CollectiveOp op) {
+  bool isOfGradients = op.isOfGradients();
+  if (op.getWeight()) {
+    if (failed(writePlace(op, op.getWeightAttr(), op.getStage(),
+                          /*weights=*/!isOfGradients,
+                          /*gradients=*/isOfGradients)))
+      return failure();
+  } else {
+    for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
+      if (optimizer.getStage() != op.getStage())
+        continue;
+      BufferAttr all =
+          isOfGradients ? optimizer.getGradients() : optimizer.getWeights();
+      if (failed(use(op, all, /*writes=*/true)))
+        return failure();
+      if (!isOfGradients && optimizer.getRounded() &&
+          failed(use(op, *optimizer.getRounded(), /*writes=*/true)))
+        return failure();
+    }
+  }
+  return record(op, op.getEvent());
+}
+
 LogicalResult RaceDetector::runTask(TaskOp task) {
   if (task.getKind() == TaskKind::update)
     return runUpdate(task);
@@ -429,6 +425,11 @@ LogicalResult RaceDetector::verifyOp(Operation &op) {
       })
       .Case<WaitSendOp, WaitReceiveOp>([&](auto wait) {
         waitedFor.insert(wait.getPending());
+        return success();
+      })
+      .Case([&](CollectiveOp together) { return runCollective(together); })
+      .Case([&](WaitCollectiveOp wait) {
+        waitedFor.insert(wait.getValue());
         return success();
       })
       .Case(

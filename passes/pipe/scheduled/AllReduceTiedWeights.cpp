@@ -2,9 +2,10 @@
 //
 // A step, as unrolling writes it, sums the gradients of a tied weight at its
 // owner, which updates it and hands the new value back. Here two holders on
-// different ranks exchange gradients instead, and update a copy each: less time
-// between two steps, for one more copy of the optimizer's state. The sum of two
-// numbers does not depend on their order, so both copies stay equal to the bit.
+// different ranks reduce gradients together instead, and update a copy each:
+// less time between two steps, for one more copy of the optimizer's state. The
+// sum of two numbers does not depend on their order, so both copies stay equal
+// to the bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,12 +51,12 @@ public:
       FailureOr<SmallVector<int32_t>> ranks = stages->ranks();
       if (failed(ranks))
         return signalPassFailure();
-      for (const WeightCopies &copies : stages->weights()) {
-        if (!copies.isTied() || copies.isAllReduced() ||
-            copies.stages.size() != 2 ||
-            (*ranks)[copies.stages[0]] == (*ranks)[copies.stages[1]])
+      for (const WeightGroup &group : stages->weights()) {
+        if (!group.isTied() || group.isAllReduced() ||
+            group.stages.size() != 2 ||
+            (*ranks)[group.stages[0]] == (*ranks)[group.stages[1]])
           continue;
-        if (failed(allReduce(step, *stages, copies)))
+        if (failed(allReduce(step, *stages, group)))
           return signalPassFailure();
       }
     }
@@ -63,9 +64,9 @@ public:
 
 private:
   static FailureOr<TiedWeightOps> findOps(StepOp step,
-                                          const WeightCopies &copies) {
+                                          const WeightGroup &group) {
     TiedWeightOps found;
-    StringRef name = copies.weight.getSymName();
+    StringRef name = group.weight.getSymName();
     for (Operation &op : *step.getBody()) {
       if (auto gradient = dyn_cast<GradientOfOp>(op);
           gradient && gradient.getWeight() == name)
@@ -108,32 +109,46 @@ private:
   }
 
   static LogicalResult allReduce(StepOp step, const Stages &stages,
-                                 const WeightCopies &copies) {
-    FailureOr<TiedWeightOps> ops = findOps(step, copies);
+                                 const WeightGroup &group) {
+    FailureOr<TiedWeightOps> ops = findOps(step, group);
     if (failed(ops))
       return failure();
-    int32_t replica = copies.stages.back();
-    Location location = copies.weight.getLoc();
+    int32_t replica = group.stages.back();
+    Location location = group.weight.getLoc();
     FlatSymbolRefAttr weight = ops->sum.getWeightAttr();
 
+    FailureOr<SmallVector<int32_t>> ranks = stages.ranks();
+    if (failed(ranks))
+      return failure();
+    SmallVector<int64_t> over;
+    for (int32_t stage : group.stages)
+      over.push_back((*ranks)[stage]);
+    llvm::sort(over);
+
     OpBuilder builder(ops->sum);
-    auto ownerGradient = GradientOfOp::create(
-        builder, location, copies.weight.getTensorType(), weight,
-        stages.nameOf(copies.owner()), ops->sum.getGradient(),
-        /*buffers=*/ArrayAttr());
-    builder.setInsertionPointAfter(ops->sum);
+    auto reduce = [&](int32_t stage, Value gradients) {
+      auto kind = CollectiveKindAttr::get(builder.getContext(),
+                                          CollectiveKind::all_reduce);
+      return CollectiveOp::create(builder, location, gradients.getType(), kind,
+                                  weight, stages.nameOf(stage), gradients,
+                                  builder.getDenseI64ArrayAttr(over),
+                                  /*root=*/IntegerAttr(),
+                                  /*event=*/IntegerAttr());
+    };
     Value before = ops->replicaGradient.getGradient();
-    auto sum =
-        AddGradientOp::create(builder, location, before.getType(), weight,
-                              stages.nameOf(replica), before, ownerGradient);
+    CollectiveOp ofOwner = reduce(group.owner(), ops->sum.getGradient());
+    CollectiveOp ofReplica = reduce(replica, before);
     ops->copy.erase();
     ops->newWeight.erase();
     // What comes behind, an update most of all, takes the whole sum.
-    before.replaceUsesWithIf(sum, [&](OpOperand &use) {
-      return use.getOwner() != sum && sum->isBeforeInBlock(use.getOwner());
+    ops->sum.getResult().replaceAllUsesWith(ofOwner);
+    ops->sum.erase();
+    ops->replicaGradient.erase();
+    before.replaceUsesWithIf(ofReplica, [&](OpOperand &use) {
+      return ofReplica->isBeforeInBlock(use.getOwner());
     });
-    updateAfter(step, stages, replica, sum);
-    copies.weight->setAttr(PipeDialect::kAllReduced, builder.getUnitAttr());
+    updateAfter(step, stages, replica, ofReplica);
+    group.weight->setAttr(PipeDialect::kAllReduced, builder.getUnitAttr());
     return success();
   }
 };

@@ -12,7 +12,9 @@
 #include "passes/step/StepOrder.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace pipewright::pipe {
 #define GEN_PASS_DEF_PIPEINSERTTRANSFERS
@@ -57,27 +59,26 @@ private:
   }
   /// The rank of a task, or of an op that belongs to a tied weight.
   int32_t rankOf(Operation *op) const {
-    return rankOf(op->getAttrOfType<FlatSymbolRefAttr>("stage"));
+    return rankOf(cast<StepOpInterface>(op).getStageName());
   }
-  /// Updates wait for the gradients of other ranks where weights are tied.
+  /// Updates wait for the gradients of other ranks where weights are tied, or
+  /// reduced by several ranks for another reason.
   bool hasLateUpdates() const {
-    return step.getMode() == StepMode::train && stages.hasTiedWeights();
+    return step.getMode() == StepMode::train &&
+           (stages.hasTiedWeights() ||
+            !step.getBody()->getOps<CollectiveOp>().empty());
   }
   LogicalResult verifyPlaces() const;
-  bool isAllReduced(AddGradientOp add) const {
-    return llvm::any_of(stages.weights(), [&](const WeightCopies &copies) {
-      return copies.weight.getSymName() == add.getWeight() &&
-             copies.isAllReduced();
-    });
-  }
   Value valueOf(const schedules::Transfer &transfer) const;
   void emit(int32_t rank, const RankInstruction &instruction);
   void copy(int32_t rank, Operation *op);
   PostSendOp postSend(int32_t rank, Value value, int64_t peer);
   void postReceive(int32_t rank, Value value, int64_t peer);
   void waitReceive(int32_t rank, Value value, int64_t peer);
-  void endStep();
+  LogicalResult endStep();
   void copyWithTransfers(Operation *op);
+  void copyCollective(CollectiveOp op);
+  void expand(CollectiveOp first, CollectiveOp second);
   void exchangeGradients(AddGradientOp first, AddGradientOp second);
   void waitLateSends(int32_t rank, int64_t peer);
   void waitLateSends();
@@ -93,7 +94,7 @@ private:
 /// Every op has a rank, and what ranks take from each other can be sent.
 LogicalResult StepSplitter::verifyPlaces() const {
   for (Operation &op : *step.getBody()) {
-    auto stage = op.getAttrOfType<FlatSymbolRefAttr>("stage");
+    FlatSymbolRefAttr stage = cast<StepOpInterface>(op).getStageName();
     if (!stage || stages.numberOf(stage) < 0)
       return op.emitOpError("belongs to no stage of the module");
     for (Value operand : op.getOperands())
@@ -122,7 +123,8 @@ LogicalResult StepSplitter::run() {
   for (auto [rank, list] : llvm::enumerate(*lists))
     for (const RankInstruction &instruction : list)
       emit(rank, instruction);
-  endStep();
+  if (failed(endStep()))
+    return failure();
   step.erase();
   return success();
 }
@@ -220,6 +222,41 @@ void StepSplitter::copyWithTransfers(Operation *op) {
   copy(rank, op);
 }
 
+/// A member's part, over before anything behind it begins. The parts of all
+/// members stand in the order of the step, as messages do.
+void StepSplitter::copyCollective(CollectiveOp op) {
+  int32_t rank = rankOf(op);
+  copy(rank, op);
+  WaitCollectiveOp::create(builder, op.getLoc(),
+                           ranks[rank].values.lookup(op.getResult()));
+}
+
+/// What two ranks reduce becomes an exchange: each adds what the other has.
+void StepSplitter::expand(CollectiveOp first, CollectiveOp second) {
+  builder.setInsertionPoint(first);
+  nn::WeightOp weight = stages.groupOf(first.getWeightAttr())->weight;
+  auto gradientOf = [&](CollectiveOp op) {
+    return GradientOfOp::create(builder, op.getLoc(), weight.getTensorType(),
+                                op.getWeightAttr(), op.getStageAttr(),
+                                op.getValue(), /*buffers=*/ArrayAttr());
+  };
+  GradientOfOp ofSecond = gradientOf(second), ofFirst = gradientOf(first);
+  auto sumOf = [&](CollectiveOp op, GradientOfOp other) {
+    return AddGradientOp::create(builder, op.getLoc(), op.getValue().getType(),
+                                 op.getWeightAttr(), op.getStageAttr(),
+                                 op.getValue(), other);
+  };
+  AddGradientOp inFirst = sumOf(first, ofSecond);
+  AddGradientOp inSecond = sumOf(second, ofFirst);
+  copy(rankOf(second), ofSecond);
+  copy(rankOf(first), ofFirst);
+  exchangeGradients(inFirst, inSecond);
+  for (auto [op, sum] : {std::pair(first, inFirst), {second, inSecond}}) {
+    IRMapping &values = ranks[rankOf(op)].values;
+    values.map(op.getResult(), values.lookup(sum.getResult()));
+  }
+}
+
 /// Both holders send what they have before either adds to it, and both ways at
 /// once. These posts come before the waits, and all of them behind the messages
 /// before them in the order of the step: no cycle of waits here either.
@@ -261,31 +298,62 @@ void StepSplitter::waitLateSends() {
   }
 }
 
-void StepSplitter::endStep() {
+LogicalResult StepSplitter::endStep() {
   if (!hasLateUpdates())
-    return;
-  llvm::SmallDenseMap<StringAttr, AddGradientOp> halves;
+    return success();
+  // What takes an update, or what takes that, comes behind all updates.
+  SmallVector<Operation *> sums;
+  llvm::SetVector<Operation *> behind;
   for (Operation &op : *step.getBody()) {
-    auto add = dyn_cast<AddGradientOp>(op);
-    if (!add || !isAllReduced(add)) {
-      if (isa<GradientOfOp, AddGradientOp>(op))
-        copyWithTransfers(&op);
+    if (isa<InputOp, TaskOp>(op))
+      continue;
+    bool isBehind = llvm::any_of(op.getOperands(), [&](Value operand) {
+      return isa<UpdatedType>(operand.getType()) ||
+             behind.contains(operand.getDefiningOp());
+    });
+    if (isBehind)
+      behind.insert(&op);
+    else
+      sums.push_back(&op);
+  }
+
+  llvm::MapVector<StringAttr, CollectiveOp> halves;
+  for (Operation *op : sums) {
+    auto together = dyn_cast<CollectiveOp>(op);
+    if (!together) {
+      copyWithTransfers(op);
       continue;
     }
-    auto [other, isFirst] =
-        halves.try_emplace(add.getWeightAttr().getAttr(), add);
-    if (!isFirst)
-      exchangeGradients(other->second, add);
+    if (together.getKind() != CollectiveKind::all_reduce ||
+        !together.getWeight() || together.getOver().size() != 2) {
+      copyCollective(together);
+      continue;
+    }
+    StringAttr weight = together.getWeightAttr().getAttr();
+    if (CollectiveOp other = halves.lookup(weight)) {
+      expand(other, together);
+      halves.erase(weight);
+    } else {
+      halves[weight] = together;
+    }
   }
+  for (auto &[weight, alone] : halves)
+    return alone.emitOpError("expects the other member of its group to reduce "
+                             "gradients of '@")
+           << weight.getValue() << "', too";
   // An update or a cleared gradient must not change what is still being sent.
   waitLateSends();
   for (auto task : step.getBody()->getOps<TaskOp>())
     if (task.getKind() == TaskKind::update)
       copy(rankOf(task), task);
-  for (Operation &op : *step.getBody())
-    if (isa<WeightOfOp, SetWeightOp>(op))
-      copyWithTransfers(&op);
+  for (Operation *op : behind) {
+    if (auto together = dyn_cast<CollectiveOp>(op))
+      copyCollective(together);
+    else
+      copyWithTransfers(op);
+  }
   waitLateSends();
+  return success();
 }
 
 class InsertTransfers

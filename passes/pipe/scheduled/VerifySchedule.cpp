@@ -2,13 +2,14 @@
 //
 // Reads instruction lists out of the rank programs, anew and from nothing but
 // the IR, and has passes/schedules prove that they run to their end even if no
-// send is ever buffered.
+// send is ever buffered. Rules of collectives, (M1) to (M3), are those of
+// passes/schedules/Collectives.h.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
+#include "passes/pipe/unrolled/VerifyTasks.h"
 #include "passes/schedules/Checker.h"
-#include "passes/step/Contents.h"
 #include "passes/step/StepOrder.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -23,6 +24,16 @@ using namespace pipewright;
 using namespace pipewright::pipe;
 using schedules::InstructionKind;
 using schedules::RankInstruction;
+
+// Both levels list the same kinds.
+static_assert(static_cast<unsigned>(CollectiveKind::all_reduce) ==
+              static_cast<unsigned>(schedules::CollectiveKind::AllReduce));
+static_assert(static_cast<unsigned>(CollectiveKind::reduce_scatter) ==
+              static_cast<unsigned>(schedules::CollectiveKind::ReduceScatter));
+static_assert(static_cast<unsigned>(CollectiveKind::all_gather) ==
+              static_cast<unsigned>(schedules::CollectiveKind::AllGather));
+static_assert(static_cast<unsigned>(CollectiveKind::broadcast) ==
+              static_cast<unsigned>(schedules::CollectiveKind::Broadcast));
 
 namespace {
 
@@ -41,7 +52,9 @@ private:
   FailureOr<std::vector<RankInstruction>> readList(RankOp program);
   FailureOr<schedules::Transfer> sentBy(PostSendOp post);
   FailureOr<schedules::Transfer> receivedBy(PostReceiveOp post);
-  schedules::Transfer numbered(const Content &content);
+  schedules::Transfer numbered(const std::string &name, int64_t microBatch);
+  RankInstruction read(CollectiveOp op, InstructionKind kind);
+  LogicalResult verifyWaited(CollectiveOp op);
 
   const Stages &stages;
   StepMode mode;
@@ -49,17 +62,60 @@ private:
   /// Transfers are numbered by what they carry.
   llvm::StringMap<int32_t> numbers;
   std::vector<std::string> names;
+  /// A queue for each link, nothing buffered, and the groups of collectives.
+  schedules::Channels channels;
 };
 
 } // namespace
 
-schedules::Transfer ProgramVerifier::numbered(const Content &content) {
-  std::string name = content.describe(stages);
+schedules::Transfer ProgramVerifier::numbered(const std::string &name,
+                                              int64_t microBatch) {
   auto [known, isNew] = numbers.insert({name, names.size()});
   if (isNew)
     names.push_back(name);
   return {schedules::TransferKind::Extra, known->second,
-          static_cast<int32_t>(content.microBatch)};
+          static_cast<int32_t>(microBatch)};
+}
+
+/// Members name what they have in common: a weight, wherever it is used, or all
+/// that is updated in a part of the model, of whatever copy.
+RankInstruction ProgramVerifier::read(CollectiveOp op, InstructionKind kind) {
+  std::string name = op.isOfGradients() ? "gradients" : "values";
+  int64_t bytes = 0;
+  if (op.getWeight()) {
+    name += " of weight '" + op.getWeight()->str() + "'";
+    if (const WeightGroup *group = stages.groupOf(op.getWeightAttr()))
+      bytes = byteSize(group->weight.getTensorType());
+  } else {
+    int32_t stage = stages.numberOf(op.getStageAttr());
+    StageOp original = stages[stages.originalOf(stage)];
+    name += " of stage '@" + original.getSymName().str() + "'";
+    for (const WeightGroup &group : stages.weights())
+      if (llvm::is_contained(group.stages, stage) && group.isUpdatedIn(stage))
+        bytes += byteSize(group.weight.getTensorType());
+  }
+  schedules::RankGroup members(op.getOver().begin(), op.getOver().end());
+  auto group = llvm::find(channels.groups, members);
+  auto number = static_cast<int32_t>(group - channels.groups.begin());
+  if (group == channels.groups.end())
+    channels.groups.push_back(members);
+  int32_t root = op.getRoot() ? static_cast<int32_t>(*op.getRoot()) : -1;
+  return RankInstruction::together(
+      kind, static_cast<schedules::CollectiveKind>(op.getKind()),
+      numbered(name, 0), number, bytes, root);
+}
+
+/// (M2) What a collective makes is used only behind its wait.
+LogicalResult ProgramVerifier::verifyWaited(CollectiveOp op) {
+  Operation *wait = nullptr;
+  for (Operation *user : op.getResult().getUsers())
+    if (isa<WaitCollectiveOp>(user))
+      wait = user;
+  for (Operation *user : op.getResult().getUsers())
+    if (wait && user->isBeforeInBlock(wait))
+      return user->emitOpError("uses what a collective makes before the "
+                               "program has waited for it");
+  return success();
 }
 
 /// Whatever names a stage must stand on the stage's rank.
@@ -80,10 +136,12 @@ LogicalResult ProgramVerifier::verifyPlaces(ArrayRef<int32_t> rankOfStage) {
 }
 
 FailureOr<schedules::Transfer> ProgramVerifier::sentBy(PostSendOp post) {
-  std::optional<Content> content = contentOf(stages, mode, post.getValue());
+  auto value = cast<OpResult>(post.getValue());
+  std::optional<Content> content =
+      cast<StepOpInterface>(value.getOwner()).getContent(value, stages);
   if (!content)
     return post.emitOpError("sends a value that no other rank needs");
-  return numbered(*content);
+  return numbered(content->describe(), content->microBatch);
 }
 
 FailureOr<schedules::Transfer> ProgramVerifier::receivedBy(PostReceiveOp post) {
@@ -93,20 +151,21 @@ FailureOr<schedules::Transfer> ProgramVerifier::receivedBy(PostReceiveOp post) {
     if (!wait)
       continue;
     for (OpOperand &use : wait.getResult().getUses()) {
-      std::optional<Content> content = contentWantedBy(stages, mode, use);
+      std::optional<Content> content =
+          cast<StepOpInterface>(use.getOwner()).getWantedContent(use, stages);
       if (!content)
         return use.getOwner()->emitOpError("reads a received value that it "
                                            "cannot use");
       if (wanted && *wanted != *content)
         return use.getOwner()->emitOpError("takes a received value for ")
-               << content->describe(stages) << ", but another op takes it for "
-               << wanted->describe(stages);
+               << content->describe() << ", but another op takes it for "
+               << wanted->describe();
       wanted = content;
     }
   }
   if (!wanted)
     return post.emitOpError("receives a value that no task of its rank reads");
-  return numbered(*wanted);
+  return numbered(wanted->describe(), wanted->microBatch);
 }
 
 FailureOr<std::vector<RankInstruction>>
@@ -137,6 +196,13 @@ ProgramVerifier::readList(RankOp program) {
       add(InstructionKind::WaitSend, wait.getPending(), wait.getPeer());
     } else if (auto wait = dyn_cast<WaitReceiveOp>(op)) {
       add(InstructionKind::WaitReceive, wait.getPending(), wait.getPeer());
+    } else if (auto together = dyn_cast<CollectiveOp>(op)) {
+      if (failed(verifyWaited(together)))
+        return failure();
+      list.push_back(read(together, InstructionKind::PostCollective));
+    } else if (auto wait = dyn_cast<WaitCollectiveOp>(op)) {
+      list.push_back(read(wait.getValue().getDefiningOp<CollectiveOp>(),
+                          InstructionKind::WaitCollective));
     }
   }
   return list;
@@ -162,10 +228,11 @@ LogicalResult ProgramVerifier::verify(int64_t microBatches,
       return failure();
     lists.push_back(std::move(*list));
   }
-  llvm::Error error = schedules::checkInstructions(
-      lists, [&](const schedules::Transfer &transfer) {
-        return names[transfer.edge];
-      });
+  // (M1), (M3)
+  auto nameOf = [&](const schedules::Transfer &transfer) {
+    return names[transfer.edge];
+  };
+  llvm::Error error = schedules::checkInstructions(lists, nameOf, channels);
   if (error)
     return programs.front().emitError(llvm::toString(std::move(error)));
   return success();

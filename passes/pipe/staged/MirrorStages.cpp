@@ -50,9 +50,9 @@ private:
       return module.emitError("expects an even number of micro-batches for two "
                               "copies of the model, but got ")
              << *microBatches;
-    for (const WeightCopies &copies : stages.weights())
-      if (copies.weight.getRole() == nn::WeightRole::State)
-        return copies.weight.emitOpError(
+    for (const WeightGroup &group : stages.weights())
+      if (group.weight.getRole() == nn::WeightRole::State)
+        return group.weight.emitOpError(
             "holds running statistics, which two copies of the model would "
             "each collect from half of the micro-batches; use a schedule with "
             "one copy of the model");

@@ -140,18 +140,18 @@ LogicalResult StepBuilder::addBackward(int32_t stage, int64_t microBatch) {
 void StepBuilder::addUpdates() {
   // All sums come before all updates, on every rank: the gradients of a rank
   // are whole when its first update begins.
-  for (const WeightCopies &copies : stages.weights()) {
-    if (!copies.isTied())
+  for (const WeightGroup &group : stages.weights()) {
+    if (!group.isTied())
       continue;
-    int32_t owner = copies.owner();
-    auto symbol = FlatSymbolRefAttr::get(copies.weight.getSymNameAttr());
-    for (int32_t replica : ArrayRef(copies.stages).drop_front()) {
+    int32_t owner = group.owner();
+    auto symbol = FlatSymbolRefAttr::get(group.weight.getSymNameAttr());
+    for (int32_t replica : ArrayRef(group.stages).drop_front()) {
       Value gradient = GradientOfOp::create(
-          builder, copies.weight.getLoc(), copies.weight.getTensorType(),
-          symbol, stages.nameOf(replica), gradients[replica],
+          builder, group.weight.getLoc(), group.weight.getTensorType(), symbol,
+          stages.nameOf(replica), gradients[replica],
           /*buffers=*/ArrayAttr());
       gradients[owner] = AddGradientOp::create(
-          builder, copies.weight.getLoc(), gradients[owner].getType(), symbol,
+          builder, group.weight.getLoc(), gradients[owner].getType(), symbol,
           stages.nameOf(owner), gradients[owner], gradient);
     }
   }
@@ -165,16 +165,16 @@ void StepBuilder::addUpdates() {
                            .getResult(0);
     }
 
-  for (const WeightCopies &copies : stages.weights()) {
-    if (!copies.isTied())
+  for (const WeightGroup &group : stages.weights()) {
+    if (!group.isTied())
       continue;
-    auto symbol = FlatSymbolRefAttr::get(copies.weight.getSymNameAttr());
+    auto symbol = FlatSymbolRefAttr::get(group.weight.getSymNameAttr());
     Value weight = WeightOfOp::create(
-        builder, copies.weight.getLoc(), copies.weight.getTensorType(), symbol,
-        stages.nameOf(copies.owner()), updated[copies.owner()],
+        builder, group.weight.getLoc(), group.weight.getTensorType(), symbol,
+        stages.nameOf(group.owner()), updated[group.owner()],
         /*buffers=*/ArrayAttr());
-    for (int32_t replica : ArrayRef(copies.stages).drop_front())
-      SetWeightOp::create(builder, copies.weight.getLoc(), symbol,
+    for (int32_t replica : ArrayRef(group.stages).drop_front())
+      SetWeightOp::create(builder, group.weight.getLoc(), symbol,
                           stages.nameOf(replica), weight, gradients[replica]);
   }
 }

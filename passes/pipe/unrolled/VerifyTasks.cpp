@@ -1,10 +1,10 @@
 //===- VerifyTasks.cpp - Every task once, with the right operands ---------===//
 //
-// What `pipe-verify-unrolled` and `pipe-verify-schedule` have in common.
+// See VerifyTasks.h.
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/step/Contents.h"
+#include "passes/pipe/unrolled/VerifyTasks.h"
 #include "passes/step/StepOrder.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -109,16 +109,18 @@ void TaskVerifier::collect(Operation *op) {
 void TaskVerifier::verifyOperand(OpOperand &operand) {
   if (isa<WaitReceiveOp>(operand.get().getDefiningOp()))
     return; // Transfers are compared at both ends.
-  std::optional<Content> wanted = contentWantedBy(stages, mode, operand);
+  auto user = cast<StepOpInterface>(operand.getOwner());
+  std::optional<Content> wanted = user.getWantedContent(operand, stages);
   if (!wanted)
     return;
-  std::optional<Content> got = contentOf(stages, mode, operand.get());
+  auto value = cast<OpResult>(operand.get());
+  std::optional<Content> got =
+      cast<StepOpInterface>(value.getOwner()).getContent(value, stages);
   if (got == wanted)
     return;
-  report(operand.getOwner())
-      << "expects " << wanted->describe(stages) << " as operand "
-      << operand.getOperandNumber() << ", but got "
-      << (got ? got->describe(stages) : "a value that means nothing here");
+  report(user) << "expects " << wanted->describe() << " as operand "
+               << operand.getOperandNumber() << ", but got "
+               << (got ? got->describe() : "a value that means nothing here");
 }
 
 void TaskVerifier::expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
@@ -238,8 +240,9 @@ void TaskVerifier::verifyChain(int32_t stage) {
     if (!endsUpdate || update == tasks.end())
       continue;
     Value last = update->second.getOperand(0);
-    while (auto add = last.getDefiningOp<AddGradientOp>())
-      last = add.getGradient();
+    // What comes between adds the gradients of others.
+    while (isa_and_present<AddGradientOp, CollectiveOp>(last.getDefiningOp()))
+      last = last.getDefiningOp()->getOperand(0);
     if (last != previous.getResults().back()) {
       report(update->second)
           << "expects the gradients of all "
@@ -251,34 +254,39 @@ void TaskVerifier::verifyChain(int32_t stage) {
 }
 
 void TaskVerifier::verifyTiedWeights() {
-  for (const WeightCopies &copies : stages.weights()) {
-    if (!copies.isTied())
+  for (const WeightGroup &group : stages.weights()) {
+    if (!group.isTied())
       continue;
-    llvm::StringRef name = copies.weight.getSymName();
+    llvm::StringRef name = group.weight.getSymName();
+    // By an addition, or by all holders together.
     size_t added = 0;
     llvm::SmallSet<int32_t, 4> adding;
-    for (Operation *op : ops)
-      if (auto add = dyn_cast<AddGradientOp>(op);
-          add && add.getWeight() == name) {
-        ++added;
-        adding.insert(stages.numberOf(add.getStage()));
-      }
-    if (copies.isAllReduced()) {
-      if (copies.stages.size() != 2)
-        report(where) << "all-reduces the tied weight '" << name
-                      << "', which expects 2 stages that use it, but got "
-                      << copies.stages.size();
-      else if (added != 2 || adding.size() != 2)
+    auto add = [&](auto op) {
+      ++added;
+      adding.insert(stages.numberOf(op.getStage()));
+    };
+    for (Operation *op : ops) {
+      if (auto sum = dyn_cast<AddGradientOp>(op);
+          sum && sum.getWeight() == name)
+        add(sum);
+      else if (auto together = dyn_cast<CollectiveOp>(op);
+               together && together.getWeight() == name)
+        add(together);
+    }
+    size_t holders = group.stages.size();
+    if (group.isAllReduced()) {
+      if (added != holders || adding.size() != holders)
         report(where) << "adds " << added << " gradients of the tied weight '"
                       << name << "' in " << adding.size()
-                      << " stages, but expects one in each of its 2 stages";
+                      << " stages, but expects one in each of its " << holders
+                      << " stages";
       continue;
     }
-    if (added + 1 != copies.stages.size())
+    if (added + 1 != holders)
       report(where) << "adds " << added << " gradients of the tied weight '"
-                    << name << "' to the owner's, but "
-                    << copies.stages.size() - 1 << " replicas have one";
-    for (int32_t stage : ArrayRef(copies.stages).drop_front()) {
+                    << name << "' to the owner's, but " << holders - 1
+                    << " replicas have one";
+    for (int32_t stage : ArrayRef(group.stages).drop_front()) {
       bool isSet = llvm::any_of(ops, [&](Operation *op) {
         auto set = dyn_cast<SetWeightOp>(op);
         return set && set.getWeight() == name &&

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
-#include "passes/step/Contents.h"
+#include "passes/pipe/unrolled/VerifyTasks.h"
 
 namespace pipewright::pipe {
 #define GEN_PASS_DEF_PIPEVERIFYUNROLLED

@@ -178,3 +178,11 @@ pipe.step evaluate {
   // expected-error @below {{expects no 'overlaps_next' on kind 'evaluate'}}
   pipe.task evaluate @s0 micro_batch 0 () overlaps_next : () -> ()
 }
+
+// -----
+
+// step (C1): what is computed stands in bodies of stages.
+pipe.step train {
+  // expected-error @below {{has no place in a step or a rank's program}}
+  %c = nn.constant dense<0.0> : tensor<4xf32>
+}

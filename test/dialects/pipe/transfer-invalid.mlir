@@ -33,3 +33,11 @@ pipe.rank 1 train {
   // expected-error @below {{expects the result of a 'pipe.post_send'}}
   pipe.wait_send %r to 0 : !pipe.pending<tensor<4xf32>>
 }
+
+// -----
+
+// rank (C1): what is computed stands in bodies of stages.
+pipe.rank 1 train {
+  // expected-error @below {{has no place in a step or a rank's program}}
+  %c = nn.constant dense<0.0> : tensor<4xf32>
+}

@@ -4,13 +4,15 @@
 // RUN: %{scheduled} | grep -v pipe.set_weight | not pipewright-opt --pipe-all-reduce-tied-weights -o /dev/null 2>&1 | FileCheck %s --check-prefix=PARTS
 // RUN: %{scheduled} | sed 's/@wte role = *parameter/& {pipe.all_reduced = 1}/' | %{verify} | FileCheck %s --check-prefix=UNIT
 // RUN: %{scheduled} | sed 's/@wte role = *parameter/& {pipe.all_reduced}/' | %{verify} | FileCheck %s --check-prefix=ONE
-// RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed 's/in @s1(\(.*\), %d_wte_s0)/in @s1(\1, %d_wte_s1)/' | %{verify} | FileCheck %s --check-prefix=OWN
+// RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed 's/%gradients_s1 = pipe.collective.*/%own = pipe.gradient_of @wte in @s1 (%gradients_s1_1) : (!pipe.gradient<@s1>) -> tensor<8x4xf32>\n%gradients_s1 = pipe.add_gradient @wte in @s1 (%gradients_s1_1, %own) : !pipe.gradient<@s1>, tensor<8x4xf32>/' | %{verify} | FileCheck %s --check-prefix=OWN
 // RUN: %{scheduled} --pipe-all-reduce-tied-weights | grep -v 'update @s1' | %{verify} | FileCheck %s --check-prefix=UPDATE
-// RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed -e 's/%gradients_s1 = pipe.add_gradient.*/%again = pipe.add_gradient @wte in @s0 (%gradients_s0, %d_wte_s1) : !pipe.gradient<@s0>, tensor<8x4xf32>/' -e 's/update @s1(%gradients_s1)/update @s1(%gradients_s1_1)/' | %{verify} | FileCheck %s --check-prefix=TWICE
+// RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed -e 's/%gradients_s1 = pipe.collective.*/%again = pipe.collective all_reduce of @wte in @s0 (%gradients_s0) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>/' -e 's/update @s1(%gradients_s1)/update @s1(%gradients_s1_1)/' | %{verify} | FileCheck %s --check-prefix=TWICE
+// RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed -e '/%gradients_s1 = pipe.collective/d' -e 's/update @s1(%gradients_s1)/update @s1(%gradients_s1_1)/' | not pipewright-opt --pipe-insert-transfers -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALONE
 
 // PARTS: error: 'pipe.step' op expects the gradients of the tied weight 'wte' to be summed at its owner, and its new value to be sent back, as pipe-unroll-microbatches writes it
 // UNIT: error: 'nn.weight' op expects 'pipe.all_reduced' to be a unit attribute, but got 1
 // ONE: adds 1 gradients of the tied weight 'wte' in 1 stages, but expects one in each of its 2 stages
 // TWICE: adds 2 gradients of the tied weight 'wte' in 1 stages, but expects one in each of its 2 stages
-// OWN: error: 'pipe.add_gradient' op
+// ALONE: error: 'pipe.collective' op expects the other member of its group to reduce gradients of '@wte', too
+// OWN: error: 'pipe.add_gradient' op expects gradient of weight 'wte' of stage '@s0' as operand 1, but got gradient of weight 'wte' of stage '@s1'
 // UPDATE: error: 'pipe.step' op has no task 'update' of stage '@s1'

@@ -12,10 +12,8 @@
 // STEP: nn.weight @wte role = parameter {pipe.all_reduced}
 // STEP: nn.weight @bias role = parameter : tensor
 // STEP-LABEL: pipe.step train
-// STEP:      %[[T1:.*]] = pipe.gradient_of @wte in @s1(%[[G1:.*]]) :
-// STEP-NEXT: %[[T0:.*]] = pipe.gradient_of @wte in @s0(%[[G0:.*]]) :
-// STEP-NEXT: %[[SUM0:.*]] = pipe.add_gradient @wte in @s0(%[[G0]], %[[T1]])
-// STEP-NEXT: %[[SUM1:.*]] = pipe.add_gradient @wte in @s1(%[[G1]], %[[T0]])
+// STEP:      %[[SUM0:.*]] = pipe.collective all_reduce of @wte in @s0(%{{.*}}) over [0, 1] :
+// STEP-NEXT: %[[SUM1:.*]] = pipe.collective all_reduce of @wte in @s1(%{{.*}}) over [0, 1] :
 // STEP-NEXT: pipe.task update @s0(%[[SUM0]])
 // The second holder has no other weight, and so had no update.
 // STEP-NEXT: pipe.task update @s1(%[[SUM1]])

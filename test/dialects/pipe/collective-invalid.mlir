@@ -1,0 +1,120 @@
+// RUN: pipewright-opt %s --split-input-file --verify-diagnostics
+
+// collective (C1): one rank is no group.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects at least two ranks in ascending order, but got [0]}}
+  %r = pipe.collective all_reduce in @s0 (%g) over [0] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+}
+
+// -----
+
+// collective (C1): members stand in ascending order, each once.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects at least two ranks in ascending order, but got [1, 0]}}
+  %r = pipe.collective all_reduce in @s0 (%g) over [1, 0] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+}
+
+// -----
+
+// collective (C2): nobody takes part in what others do.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.rank 2 train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{is of ranks [0, 1], but stands on rank 2}}
+  %r = pipe.collective all_reduce in @s0 (%g) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+}
+
+// -----
+
+// collective (C3): a broadcast has a root.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects a root on kind 'broadcast' and no other}}
+  %r = pipe.collective broadcast in @s0 (%g) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+}
+
+// -----
+
+// collective (C3): the root is a member.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects one of ranks [0, 1] as its root, but got 2}}
+  %r = pipe.collective broadcast in @s0 (%g) over [0, 1] root 2 : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+}
+
+// -----
+
+// collective (C4): gradients stay gradients.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects to return '!pipe.gradient<@s0>', but returns '!pipe.updated<@s0>'}}
+  %r = pipe.collective all_reduce in @s0 (%g) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+}
+
+// -----
+
+// collective (C4): gradients are those of the stage.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  %u = pipe.task update @s0 (%g) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  // expected-error @below {{expects the state of its stage, '!pipe.gradient<@s0>', but got '!pipe.updated<@s0>'}}
+  %r = pipe.collective all_reduce in @s0 (%u) over [0, 1] : (!pipe.updated<@s0>) -> !pipe.gradient<@s0>
+}
+
+// -----
+
+// wait_collective (C1): gradients of one rank are there already.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.rank 0 train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects the result of a 'pipe.collective'}}
+  pipe.wait_collective %g : !pipe.gradient<@s0>
+}
