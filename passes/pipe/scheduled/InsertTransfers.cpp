@@ -171,6 +171,9 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
     return postReceive(rank, valueOf(instruction.transfer), instruction.peer);
   case InstructionKind::WaitReceive:
     return waitReceive(rank, valueOf(instruction.transfer), instruction.peer);
+  case InstructionKind::PostCollective:
+  case InstructionKind::WaitCollective:
+    llvm_unreachable("schedules::orderMessages makes transfers only");
   }
 }
 
