@@ -105,7 +105,19 @@ RankInstruction ProgramVerifier::read(CollectiveOp op, InstructionKind kind) {
       numbered(name, 0), number, bytes, root);
 }
 
-/// (M2) What a collective makes is used only behind its wait.
+/// Whether an op may use what a collective works on.
+static bool mayTouch(Operation *op, CollectiveOp underWay) {
+  auto stage = op->getAttrOfType<FlatSymbolRefAttr>("stage");
+  if (stage != underWay.getStageAttr() ||
+      isa<InputOp, GradientOfOp, WeightOfOp>(op))
+    return false;
+  // Of two different weights, two may be under way.
+  auto other = dyn_cast<CollectiveOp>(op);
+  return !other || !other.getWeightAttr() || !underWay.getWeightAttr() ||
+         other.getWeightAttr() == underWay.getWeightAttr();
+}
+
+/// (M2) Nobody uses what a collective works on until its wait.
 LogicalResult ProgramVerifier::verifyWaited(CollectiveOp op) {
   Operation *wait = nullptr;
   for (Operation *user : op.getResult().getUsers())
@@ -115,6 +127,15 @@ LogicalResult ProgramVerifier::verifyWaited(CollectiveOp op) {
     if (wait && user->isBeforeInBlock(wait))
       return user->emitOpError("uses what a collective makes before the "
                                "program has waited for it");
+  for (Operation *next = op->getNextNode(); wait && next != wait;
+       next = next->getNextNode())
+    if (mayTouch(next, op)) {
+      InFlightDiagnostic diagnostic =
+          next->emitOpError("uses the state of stage '@")
+          << op.getStage() << "' while a collective works on it";
+      diagnostic.attachNote(op.getLoc()) << "posted here";
+      return diagnostic;
+    }
   return success();
 }
 
