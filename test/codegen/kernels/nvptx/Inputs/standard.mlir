@@ -309,7 +309,8 @@ func.func private @cross_entropy_and_gradient_32x1000_bf16(%x: tensor<32x1000xbf
 
 func.func private @adamw_124439808(%w: tensor<124439808xf32>, %g: tensor<124439808xf32>, %m: tensor<124439808xf32>, %v: tensor<124439808xf32>, %h: tensor<4xf32>)
     -> (tensor<124439808xf32> {nn.in_place = 0 : i64}, tensor<124439808xf32> {nn.in_place = 1 : i64}, tensor<124439808xf32> {nn.in_place = 2 : i64}, tensor<124439808xf32> {nn.in_place = 3 : i64}) {
-  %0:3 = nn.adamw %w, %g, %m, %v, %h beta1 = 0.9 beta2 = 0.95 eps = 1.0E-8 weight_decay = 0.1
+  %0:3 = nn.update %w, %g states %m, %v scalars %h
+      by <adamw beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1>
       : (tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>, tensor<4xf32>) -> (tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>)
   %z = nn.constant dense<0.0> : tensor<124439808xf32>
   return %0#0, %z, %0#1, %0#2 : tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>
@@ -317,7 +318,8 @@ func.func private @adamw_124439808(%w: tensor<124439808xf32>, %g: tensor<1244398
 
 func.func private @adamw_bf16_124439808(%w: tensor<124439808xf32>, %g: tensor<124439808xf32>, %m: tensor<124439808xf32>, %v: tensor<124439808xf32>, %h: tensor<4xf32>)
     -> (tensor<124439808xf32> {nn.in_place = 0 : i64}, tensor<124439808xf32> {nn.in_place = 1 : i64}, tensor<124439808xf32> {nn.in_place = 2 : i64}, tensor<124439808xf32> {nn.in_place = 3 : i64}, tensor<124439808xbf16>) {
-  %0:3 = nn.adamw %w, %g, %m, %v, %h beta1 = 0.9 beta2 = 0.95 eps = 1.0E-8 weight_decay = 0.1
+  %0:3 = nn.update %w, %g states %m, %v scalars %h
+      by <adamw beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1>
       : (tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>, tensor<4xf32>) -> (tensor<124439808xf32>, tensor<124439808xf32>, tensor<124439808xf32>)
   %z = nn.constant dense<0.0> : tensor<124439808xf32>
   %l = nn.cast %0#0 : tensor<124439808xf32> -> tensor<124439808xbf16>
@@ -326,7 +328,8 @@ func.func private @adamw_bf16_124439808(%w: tensor<124439808xf32>, %g: tensor<12
 
 func.func private @sgd_25557032(%w: tensor<25557032xf32>, %g: tensor<25557032xf32>, %p: tensor<25557032xf32>, %h: tensor<4xf32>)
     -> (tensor<25557032xf32> {nn.in_place = 0 : i64}, tensor<25557032xf32> {nn.in_place = 1 : i64}, tensor<25557032xf32> {nn.in_place = 2 : i64}) {
-  %0:2 = nn.sgd %w, %g momentum_buffer %p, %h momentum = 0.9 weight_decay = 1.0E-4
+  %0:2 = nn.update %w, %g states %p scalars %h
+      by <sgd momentum = 0.9, weight_decay = 1.0e-4>
       : (tensor<25557032xf32>, tensor<25557032xf32>, tensor<25557032xf32>, tensor<4xf32>) -> (tensor<25557032xf32>, tensor<25557032xf32>)
   %z = nn.constant dense<0.0> : tensor<25557032xf32>
   return %0#0, %z, %0#1 : tensor<25557032xf32>, tensor<25557032xf32>, tensor<25557032xf32>
