@@ -11,9 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cpu/AttentionBFloat16.h"
+#include "runtime/core/BFloat16.h"
 #include "runtime/core/Error.h"
 #include "runtime/cpu/AttentionRows.h"
-#include "runtime/core/BFloat16.h"
 #include "runtime/cpu/BFloat16Product.h"
 #include "runtime/cpu/Parallel.h"
 

@@ -9,9 +9,9 @@
 #define PIPEWRIGHT_TEST_UNIT_RUNTIME_ONERANK_H
 
 #include "runtime/Runtime.h"
-#include "runtime/cpu/CpuFeatures.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Philox.h"
+#include "runtime/cpu/CpuFeatures.h"
 #include "runtime/net/ThreadTransport.h"
 
 #include <cmath>
