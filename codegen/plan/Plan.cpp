@@ -8,9 +8,9 @@
 #include "codegen/plan/Plan.h"
 
 #include "codegen/host/Identifiers.h"
-#include "passes/planning/CostModel.h"
 #include "passes/schedules/Timetable.h"
 #include "passes/schedules/files/PlanFile.h"
+#include "passes/step/CostModel.h"
 #include "passes/step/StepOrder.h"
 #include "passes/step/TaskTimes.h"
 #include "support/Text.h"

@@ -10,10 +10,10 @@
 
 #include "codegen/plan/WeightSummary.h"
 #include "codegen/target/Target.h"
-#include "passes/planning/CostModel.h"
 #include "passes/schedules/Schedule.h"
 #include "passes/schedules/Simulator.h"
 #include "passes/schedules/drawing/Picture.h"
+#include "passes/step/CostModel.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"

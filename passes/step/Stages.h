@@ -10,9 +10,9 @@
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
-#include "passes/planning/CostModel.h"
 #include "passes/schedules/Schedule.h"
 #include "passes/schedules/Simulator.h"
+#include "passes/step/CostModel.h"
 
 #include "llvm/ADT/StringMap.h"
 

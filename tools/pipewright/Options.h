@@ -11,9 +11,9 @@
 #include "codegen/target/Target.h"
 #include "dialects/nn/OptimizerTable.h"
 #include "frontends/common/Frontend.h"
-#include "passes/planning/CostModel.h"
 #include "passes/schedules/Policy.h"
 #include "passes/schedules/files/ChromeTrace.h"
+#include "passes/step/CostModel.h"
 
 #include "tools/pipewright/OptionTable.h"
 

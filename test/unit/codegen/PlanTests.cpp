@@ -3,7 +3,7 @@
 #include "codegen/package/WeightsFile.h"
 #include "codegen/plan/Plan.h"
 #include "dialects/nn/NNOps.h"
-#include "passes/planning/CostModel.h"
+#include "passes/step/CostModel.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/Parser/Parser.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_PASSES_PLANNING_COSTMODEL_H
-#define PIPEWRIGHT_PASSES_PLANNING_COSTMODEL_H
+#ifndef PIPEWRIGHT_PASSES_STEP_COSTMODEL_H
+#define PIPEWRIGHT_PASSES_STEP_COSTMODEL_H
 
 #include "dialects/pipe/PipeDialect.h"
 #include "passes/planning/MachineModel.h"
@@ -46,4 +46,4 @@ double predictStepSeconds(const schedules::Simulation &simulation,
 
 } // namespace pipewright
 
-#endif // PIPEWRIGHT_PASSES_PLANNING_COSTMODEL_H
+#endif // PIPEWRIGHT_PASSES_STEP_COSTMODEL_H

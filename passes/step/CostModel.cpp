@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/planning/CostModel.h"
+#include "passes/step/CostModel.h"
 
 #include "dialects/nn/NNOps.h"
 
