@@ -1,19 +1,21 @@
 #!/usr/bin/python3
-"""Our program beside PyTorch eager: same model, shapes, optimizer, threads.
+"""Our program beside PyTorch: same model, shapes, optimizer, threads.
 
     tools/bench/against_torch.py [gpt-s] [vgg19] [--threads 1,2] [--rounds 7]
+        [--python PYTHON] [--before PIPEWRIGHT]
 
-Rounds alternate (ours, PyTorch, ours, ...) in one run, because the machine's
-speed drifts; a probe of the core's multiply-add peak stands beside each
-round. Prints a Markdown table of medians and the median of the ratios.
+Rounds alternate (ours, PyTorch eager, PyTorch compile, ours, ...) in one run, because the
+machine's speed drifts; a probe of the core's multiply-add peak stands beside each round. Prints
+a Markdown table of medians and the median of the ratios; the peer is the faster of PyTorch's two
+modes. With --before, programs of another build of the compiler alternate with them.
 
-Needs Debian's python3-torch and python3-onnx, and a built Pipewright. PyTorch
-gets what makes it fastest here: OpenBLAS with OpenMP threads where installed,
-and an allocator that keeps its pages.
+Needs a built Pipewright and a Python with PyTorch, best the newest wheel of PyPI, and onnx:
+
+    python3 -m venv venv && venv/bin/pip install torch onnx
+    tools/bench/against_torch.py --python venv/bin/python
 """
 
 import argparse
-import glob
 import os
 import statistics
 import subprocess
@@ -24,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from pipetools import bench  # noqa: E402
 from pipetools.numbers import with_range  # noqa: E402
-from pipetools.running import ROOT, call, exit_with  # noqa: E402
+from pipetools.running import ROOT, Failure, call, exit_with  # noqa: E402
 
 STEPS = {"gpt-s": 5, "vgg19": 3}
 COMPILE = {
@@ -34,19 +36,64 @@ COMPILE = {
 DATA = {"gpt-s": ["tokens=random", "targets=random"], "vgg19": ["image=random", "targets=random"]}
 
 
+MODES = ("eager", "compile")
+
+
 def torch_environment(threads):
     environment = dict(os.environ)
     environment.update(
-        OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads),
-        # Left to itself OpenBLAS 0.3.21 takes newer Xeons for generic x86 and
-        # runs at a fifth of their speed.
-        OPENBLAS_CORETYPE="SkylakeX",
+        OMP_NUM_THREADS=str(threads),
+        # An allocator that keeps its pages; PyTorch frees a step's memory in each step.
         MALLOC_MMAP_THRESHOLD_="2000000000", MALLOC_TRIM_THRESHOLD_="4000000000",
         MALLOC_TOP_PAD_="100000000")
-    openmp = glob.glob("/usr/lib/*/openblas-openmp")
-    if openmp:
-        environment["LD_LIBRARY_PATH"] = openmp[0]
     return environment
+
+
+class Peer:
+    """A process that trains with PyTorch on some cores when it is asked to."""
+
+    def __init__(self, python, name, threads, mode):
+        self.process = subprocess.Popen(
+            ["taskset", "-c", cores_of(threads), python,
+             str(ROOT / "tools/bench/torch_peer.py"), name, str(threads), mode],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=torch_environment(threads))
+        if self.process.stdout.readline().strip() != "ready":
+            raise Failure(f"PyTorch ({mode}) does not train {name}")
+
+    def milliseconds(self, steps):
+        self.process.stdin.write(f"{steps}\n")
+        self.process.stdin.flush()
+        return statistics.median(float(t) for t in self.process.stdout.readline().split())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def cores_of(threads):
+    return f"0-{threads - 1}"
+
+
+def measure(name, threads, programs, arguments, probe):
+    """Milliseconds of each contestant in each round, and the probe's figures."""
+    peers = {mode: Peer(arguments.python, name, threads, mode) for mode in MODES}
+    times = {key: [] for key in (*programs, *MODES)}
+    probes = []
+    for _ in range(arguments.rounds):
+        probes.append(float(call(["taskset", "-c", "0", probe])))
+        for key, program in programs.items():
+            times[key].append(1e3 * bench.step_seconds(
+                program, STEPS[name] + 1, cores_of(threads), threads, DATA[name]))
+        for mode, peer in peers.items():
+            times[mode].append(peer.milliseconds(STEPS[name]))
+    for peer in peers.values():
+        peer.close()
+    return times, probes
+
+
+def ratios(numerators, denominators):
+    return with_range([a / b for a, b in zip(numerators, denominators)])
 
 
 def main():
@@ -54,42 +101,38 @@ def main():
     parser.add_argument("models", nargs="*", default=[])
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--python", default="/usr/bin/python3")
+    parser.add_argument("--before", help="another pipewright, to compare with")
     arguments = parser.parse_args()
     work = tempfile.mkdtemp()
     probe = os.path.join(work, "peak_fma")
     call(["clang++-22", "-O3", "-march=native", "-mprefer-vector-width=512", "-ffp-contract=fast",
           ROOT / "tools/bench/peak_fma.cpp", "-o", probe])
-    print("| model | threads | probe GFLOP/s per core | ours ms | PyTorch ms | PyTorch / ours |")
-    print("|---|---|---|---|---|---|")
+    columns = ["model", "threads", "probe GFLOP/s per core", "ours ms", "eager ms", "compile ms",
+               "the better of PyTorch / ours"]
+    if arguments.before:
+        columns.append("before / ours")
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     for name in arguments.models or list(STEPS):
         onnx = os.path.join(work, name + ".onnx")
-        call(["/usr/bin/python3", ROOT / "tools/reference/export_models.py", name, onnx],
+        call([arguments.python, ROOT / "tools/reference/export_models.py", name, onnx],
              "the export")
-        out = os.path.join(work, name)
-        bench.compile_model(onnx, out, "--ranks", "1", "--micro-batches", "1", *COMPILE[name])
+        programs = {}
+        for key, compiler in [("ours", None), ("before", arguments.before)]:
+            if key == "ours" or compiler:
+                programs[key] = os.path.join(work, f"{name}-{key}")
+                bench.compile_model(onnx, programs[key], "--ranks", "1", "--micro-batches", "1",
+                                    *COMPILE[name], pipewright=compiler)
         for threads in [int(t) for t in arguments.threads.split(",")]:
-            cores = f"0-{threads - 1}"
-            peer = subprocess.Popen(
-                ["taskset", "-c", cores, "/usr/bin/python3",
-                 str(ROOT / "tools/bench/torch_peer.py"), name, str(threads)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                env=torch_environment(threads))
-            steps = STEPS[name]
-            probes, ours, theirs, ratios = [], [], [], []
-            for _ in range(arguments.rounds):
-                probes.append(float(call(["taskset", "-c", "0", probe])))
-                mine = 1e3 * bench.step_seconds(out, steps + 1, cores, threads, DATA[name])
-                peer.stdin.write(f"{steps}\n")
-                peer.stdin.flush()
-                other = statistics.median([float(t) for t in peer.stdout.readline().split()])
-                ours.append(mine)
-                theirs.append(other)
-                ratios.append(other / mine)
-            peer.stdin.close()
-            peer.wait()
-            print(f"| {name} | {threads} | {statistics.median(probes):.0f} | "
-                  f"{statistics.median(ours):.0f} | {statistics.median(theirs):.0f} | "
-                  f"{with_range(ratios)} |", flush=True)
+            times, probes = measure(name, threads, programs, arguments, probe)
+            medians = {key: statistics.median(values) for key, values in times.items()}
+            peer = min(MODES, key=medians.get)
+            row = [name, str(threads), f"{statistics.median(probes):.0f}",
+                   *(f"{medians[key]:.0f}" for key in ("ours", *MODES)),
+                   ratios(times[peer], times["ours"])]
+            if arguments.before:
+                row.append(ratios(times["before"], times["ours"]))
+            print(f"| {' | '.join(row)} |", flush=True)
 
 
 if __name__ == "__main__":

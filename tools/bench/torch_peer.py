@@ -1,7 +1,8 @@
-"""PyTorch eager as the peer of a benchmark: reads "step" lines, answers with
-the milliseconds of one training step. The weights are those of the seed that exports it.
+"""PyTorch as the peer of a benchmark: reads lines with a number of steps, answers with the
+milliseconds of each. The weights are those of the seed that exports the model.
 
-    torch_peer.py MODEL THREADS      MODEL: a name of export_models.py
+    torch_peer.py MODEL THREADS MODE      MODEL: a name of export_models.py
+                                          MODE: eager or compile
 """
 
 import os
@@ -16,7 +17,7 @@ from export_models import MODELS  # noqa: E402
 
 
 def main():
-    name, threads = sys.argv[1], int(sys.argv[2])
+    name, threads, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     build, kind = MODELS[name]
@@ -32,15 +33,20 @@ def main():
         labels = torch.randint(0, 10, (batch,))
         optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
 
+    forward = torch.compile(model) if mode == "compile" else model
+
     def step():
         optimizer.zero_grad(set_to_none=True)
-        logits = model(inputs)
+        logits = forward(inputs)
         loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
         loss.backward()
         optimizer.step()
         return loss.item()
 
+    # The first step compiles, the second one has what the first one allocated.
     step()
+    step()
+    print("ready", flush=True)
     for line in sys.stdin:
         count = int(line)
         times = []

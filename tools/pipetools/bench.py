@@ -11,8 +11,8 @@ BYTE_GPT = str(ROOT / "test/Inputs/models/byte-gpt.onnx")
 TEXT = ("tokens=random", "targets=random")
 
 
-def compile_model(model, out, *options):
-    call([find_pipewright(), "compile", model, "-o", out, "--loss", "softmax-cross-entropy",
+def compile_model(model, out, *options, pipewright=None):
+    call([pipewright or find_pipewright(), "compile", model, "-o", out, "--loss", "softmax-cross-entropy",
           *options], "compilation")
 
 
