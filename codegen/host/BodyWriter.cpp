@@ -26,8 +26,8 @@ BodyWriter::BodyWriter(FunctionWriter &writer, const ProgramLayout &layout,
     : writer(writer), layout(layout), stage(stage), preparations(preparations),
       names(stage.op, body) {}
 
-Value BodyWriter::bufferAt(Value value, pipe::BufferAttr planned) {
-  auto partOf = [&](ArrayRef<Value> whole) -> Value {
+Local BodyWriter::bufferAt(Value value, pipe::BufferAttr planned) {
+  auto partOf = [&](ArrayRef<Local> whole) -> Local {
     size_t index = planned.getIndex();
     if (index >= whole.size())
       return {};
@@ -38,15 +38,15 @@ Value BodyWriter::bufferAt(Value value, pipe::BufferAttr planned) {
     return writer.buffer(names.of(value), planned.getOffset(),
                          planned.getBytes());
   case pipe::BufferSpace::stash: {
-    Value stash = stashes[planned.getIndex()];
+    Local stash = stashes[planned.getIndex()];
     return stash ? writer.part(names.of(value), stash, planned.getOffset(),
                                planned.getBytes())
-                 : Value();
+                 : Local();
   }
   case pipe::BufferSpace::weights:
     return weights ? writer.part(names.of(value), weights, planned.getOffset(),
                                  planned.getBytes())
-                   : Value();
+                   : Local();
   case pipe::BufferSpace::input:
     return partOf(inputs);
   case pipe::BufferSpace::output:
@@ -55,9 +55,9 @@ Value BodyWriter::bufferAt(Value value, pipe::BufferAttr planned) {
   llvm_unreachable("all spaces are listed");
 }
 
-Value BodyWriter::bufferOf(Value value) {
+Local BodyWriter::bufferOf(Value value) {
   value = behindViews(value);
-  if (Value known = buffers.lookup(value))
+  if (Local known = buffers.lookup(value))
     return known;
   if (pipe::BufferAttr place = argumentPlaces.lookup(value))
     return buffers[value] = bufferAt(value, place);
@@ -66,7 +66,7 @@ Value BodyWriter::bufferOf(Value value) {
     emitError(value.getLoc()) << "expects a buffer for argument " << value;
     return {};
   }
-  Value buffer;
+  Local buffer;
   if (pipe::BufferAttr planned = plannedBuffer(value)) {
     buffer = bufferAt(value, planned);
   } else if (auto parameter = dyn_cast<nn::ParameterOp>(op)) {
@@ -95,8 +95,8 @@ pipe::PlaceOp BodyWriter::placeOf(Operation *op, FlatSymbolRefAttr weight) {
   return place;
 }
 
-Value BodyWriter::gradientOf(Operation *op, FlatSymbolRefAttr weight) {
-  if (Value known = gradients.lookup(weight))
+Local BodyWriter::gradientOf(Operation *op, FlatSymbolRefAttr weight) {
+  if (Local known = gradients.lookup(weight))
     return known;
   pipe::PlaceOp place = placeOf(op, weight);
   if (!place)
@@ -112,9 +112,8 @@ Value BodyWriter::gradientOf(Operation *op, FlatSymbolRefAttr weight) {
                            planned->getOffset(), planned->getBytes());
 }
 
-Value BodyWriter::destinationOf(Value result, bool &accumulates) {
+Local BodyWriter::destinationOf(Value result) {
   nn::AccumulateGradientOp sum = pipe::addedInPlace(result);
-  accumulates = sum != nullptr;
   return sum ? gradientOf(sum, sum.getWeightAttr()) : bufferOf(result);
 }
 
@@ -131,16 +130,15 @@ void BodyWriter::writeLayerComment(Operation *op) {
 }
 
 LogicalResult BodyWriter::writeLaunch(nn::LaunchOp op) {
-  SmallVector<CallArgument> arguments;
+  SmallVector<Local> arguments;
   for (Value value : op->getOperands()) {
-    Value buffer = bufferOf(value);
+    Local buffer = bufferOf(value);
     if (!buffer)
       return failure();
     arguments.push_back(buffer);
   }
   for (Value value : op->getResults()) {
-    bool accumulates = false;
-    Value buffer = destinationOf(value, accumulates);
+    Local buffer = destinationOf(value);
     if (!buffer)
       return failure();
     arguments.push_back(buffer);
@@ -186,7 +184,7 @@ static bool isZero(Attribute element) {
 LogicalResult BodyWriter::writeConstant(nn::ConstantOp op) {
   if (op->use_empty())
     return success();
-  Value buffer = bufferOf(op.getResult());
+  Local buffer = bufferOf(op.getResult());
   if (!buffer)
     return failure();
   DenseElementsAttr elements = op.getValue();
@@ -204,12 +202,12 @@ LogicalResult BodyWriter::writeConstant(nn::ConstantOp op) {
            << "expects zeros, f32 or at most " << nn::ConstantOp::kMaxElements
            << " elements outside of kernels";
   auto [type, values] = textOf(elements);
-  writer.setValues(type, values, names.of(op.getResult()), buffer);
+  writer.setValues(type, std::move(values), names.of(op.getResult()), buffer);
   return success();
 }
 
 LogicalResult BodyWriter::writeReport(pipe::ReportOp op) {
-  Value buffer = bufferOf(op.getValue());
+  Local buffer = bufferOf(op.getValue());
   if (!buffer)
     return failure();
   if (op.getName() == "loss") {
@@ -229,8 +227,8 @@ LogicalResult BodyWriter::writeAccumulate(nn::AccumulateGradientOp op) {
   Value source = behindViews(op.getGradient());
   if (pipe::addedInPlace(source))
     return success();
-  Value buffer = bufferOf(source);
-  Value gradient = gradientOf(op, op.getWeightAttr());
+  Local buffer = bufferOf(source);
+  Local gradient = gradientOf(op, op.getWeightAttr());
   if (!buffer || !gradient)
     return failure();
   writer.accumulate(buffer, gradient);
@@ -239,7 +237,7 @@ LogicalResult BodyWriter::writeAccumulate(nn::AccumulateGradientOp op) {
 
 LogicalResult BodyWriter::writeReturn(pipe::ReturnOp op) {
   for (auto [index, value] : llvm::enumerate(op.getValues())) {
-    Value buffer = bufferOf(value);
+    Local buffer = bufferOf(value);
     if (!buffer)
       return failure();
     if (buffer != outputs[index])
@@ -265,7 +263,7 @@ LogicalResult BodyWriter::write(Operation *op) {
         return writeAccumulate(accumulate);
       })
       .Case([&](nn::AssignStateOp assign) -> LogicalResult {
-        Value source = bufferOf(assign.getValue());
+        Local source = bufferOf(assign.getValue());
         pipe::PlaceOp place = placeOf(assign, assign.getWeightAttr());
         if (!source || !place)
           return failure();
@@ -276,8 +274,8 @@ LogicalResult BodyWriter::write(Operation *op) {
       })
       .Case([&](pipe::ReportOp report) { return writeReport(report); })
       .Case([&](pipe::CopyOp copy) -> LogicalResult {
-        Value source = bufferOf(copy.getValue());
-        Value destination = bufferOf(copy.getResult());
+        Local source = bufferOf(copy.getValue());
+        Local destination = bufferOf(copy.getResult());
         if (!source || !destination)
           return failure();
         writer.copy(source, destination);

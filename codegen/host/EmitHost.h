@@ -1,7 +1,6 @@
 //===- EmitHost.h - Host code of an allocated module ------------*- C++ -*-===//
 //
-// The entry point of codegen/host: an allocated module in, files of EmitC or
-// of C++ out.
+// The entry point of codegen/host: an allocated module in, files of C++ out.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,11 +10,9 @@
 #include "codegen/target/Target.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/OwningOpRef.h"
 
 #include <map>
 #include <string>
-#include <vector>
 
 namespace pipewright::codegen {
 
@@ -28,14 +25,14 @@ struct HostOptions {
   double predictedStepSeconds = 0;
 };
 
-/// A new module with one `emitc.file` for each file of the program.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-emitHost(mlir::ModuleOp allocated, const HostOptions &options);
+/// The text of each file of the program, by name.
+using HostFiles = std::map<std::string, std::string>;
 
-/// The text of each `emitc.file` of a module, by name, with values named
-/// after the model.
-mlir::FailureOr<std::map<std::string, std::string>>
-translateHost(mlir::ModuleOp emitted);
+mlir::FailureOr<HostFiles> emitHost(mlir::ModuleOp allocated,
+                                    const HostOptions &options);
+
+/// Prints all files, each behind a line with its name.
+void printFiles(llvm::raw_ostream &os, const HostFiles &files);
 
 } // namespace pipewright::codegen
 

@@ -26,13 +26,14 @@ static std::string textOf(runtime::ElementType type) {
                                             : "ElementType::F32";
 }
 
-/// A braced list of designated initializers.
-static std::string textOf(ArrayRef<nn::ShapeField> shape) {
-  std::string text;
+/// Designated initializers.
+static BracedList listOf(ArrayRef<nn::ShapeField> shape) {
+  std::vector<std::string> fields;
   for (const nn::ShapeField &field : shape)
-    text += (text.empty() ? "." : ", .") + field.name.str() + " = " +
-            std::visit([](auto value) { return textOf(value); }, field.value);
-  return "{" + text + "}";
+    fields.push_back(
+        "." + field.name.str() + " = " +
+        std::visit([](auto value) { return textOf(value); }, field.value));
+  return BracedList(std::move(fields));
 }
 
 //===----------------------------------------------------------------------===//
@@ -54,8 +55,8 @@ bool Preparations::isTaken(int64_t number, const nn::LibraryCall &call) const {
 }
 
 int64_t Preparations::numberOf(const nn::LibraryCall &call,
-                               const std::string &shape) {
-  std::pair<std::string, std::string> key(shape, call.weight);
+                               const BracedList &shape) {
+  std::pair<BracedList, std::string> key(shape, call.weight);
   for (auto [number, known] : llvm::enumerate(numbered))
     if (known == key && !isTaken(number, call))
       return number;
@@ -64,13 +65,15 @@ int64_t Preparations::numberOf(const nn::LibraryCall &call,
 }
 
 CallArgument Preparations::add(const nn::LibraryCall &call) {
-  std::string shape = textOf(call.shape);
+  BracedList shape = listOf(call.shape);
   int64_t number = call.isNumbered ? numberOf(call, shape) : kNoNumber;
   Call prepared = {call.work, number, shape, call.preparation};
   if (!call.preparation.function.empty() &&
       !llvm::is_contained(calls, prepared))
     calls.push_back(prepared);
-  return call.isNumbered ? std::to_string(number) : shape;
+  if (call.isNumbered)
+    return std::to_string(number);
+  return shape;
 }
 
 void Preparations::write(FunctionWriter &writer, const HostStyle &style) const {
@@ -131,7 +134,7 @@ LogicalResult BodyWriter::writeLibraryCall(nn::LibraryOpInterface op) {
     arguments.push_back(FunctionWriter::absent());
     if (!value)
       continue;
-    Value buffer = find(value);
+    Local buffer = find(value);
     if (!buffer)
       return failure();
     arguments.back() = buffer;

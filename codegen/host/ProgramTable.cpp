@@ -289,12 +289,12 @@ static void writeOptimizer(llvm::raw_ostream &os, ModuleOp module) {
   os << "    },\n  },\n";
 }
 
-LogicalResult writeProgramTable(OpBuilder &builder, const ProgramLayout &layout,
+LogicalResult writeProgramTable(llvm::raw_ostream &os,
+                                const ProgramLayout &layout,
                                 const HostOptions &options) {
   ModuleOp module = layout.module;
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << "{\n  .name = " << text::stringLiteral(options.modelName) << ",\n";
+  os << "\nstatic const Program program = {\n  .name = "
+     << text::stringLiteral(options.modelName) << ",\n";
   os << "  .microBatches = "
      << integerAttribute(module, pipe::PipeDialect::kMicroBatches, 1)
      << ",\n  .microBatchSize = "
@@ -318,24 +318,10 @@ LogicalResult writeProgramTable(OpBuilder &builder, const ProgramLayout &layout,
   if (StringRef device = layout.target->hostStyle().deviceProgram;
       !device.empty())
     os << "  .device = " << device << ",\n";
-  os << "}";
-
-  MLIRContext *context = builder.getContext();
-  Location loc = module.getLoc();
-  emitc::GlobalOp::create(
-      builder, loc, builder.getStringAttr("program"),
-      TypeAttr::get(emitc::OpaqueType::get(context, "Program")),
-      emitc::OpaqueAttr::get(context, os.str()), UnitAttr(),
-      builder.getUnitAttr(), builder.getUnitAttr());
-  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(""),
-                            ValueRange());
-
-  emitc::VerbatimOp::create(
-      builder, loc,
-      builder.getStringAttr("int main(int argc, char **argv) {\n"
-                            "  return runProgram(argc, argv, program);\n"
-                            "}"),
-      ValueRange());
+  os << "};\n\n"
+     << "int main(int argc, char **argv) {\n"
+     << "  return runProgram(argc, argv, program);\n"
+     << "}\n";
   return success();
 }
 

@@ -13,8 +13,8 @@
 
 namespace pipewright::codegen {
 
-/// Writes the Program and `main` at the builder's insertion point.
-mlir::LogicalResult writeProgramTable(mlir::OpBuilder &builder,
+/// Writes the Program and `main`.
+mlir::LogicalResult writeProgramTable(llvm::raw_ostream &os,
                                       const ProgramLayout &layout,
                                       const HostOptions &options);
 

@@ -38,17 +38,17 @@ private:
   LogicalResult writeTask(pipe::TaskOp task);
   std::string nameOf(const pipe::Content &content) const;
   std::string nameFor(OpResult value);
-  Value declare(StringRef base, pipe::BufferAttr planned);
-  Value bufferOf(Operation *user, Value value);
-  Value placed(Operation *op, FlatSymbolRefAttr stage, FlatSymbolRefAttr weight,
+  Local declare(StringRef base, pipe::BufferAttr planned);
+  Local bufferOf(Operation *user, Value value);
+  Local placed(Operation *op, FlatSymbolRefAttr stage, FlatSymbolRefAttr weight,
                bool gradient);
   /// Null where the stage has no such weight.
   pipe::PlaceOp placeOf(FlatSymbolRefAttr stage,
                         FlatSymbolRefAttr weight) const;
-  Value roundedCopy(pipe::PlaceOp place);
+  Local roundedCopy(pipe::PlaceOp place);
   LogicalResult writeRounding(pipe::SetWeightOp set);
   /// All weights of a stage, in one of their versions.
-  Value weightsAt(const StageLayout &stage, pipe::BufferAttr place);
+  Local weightsAt(const StageLayout &stage, pipe::BufferAttr place);
   LogicalResult writeUpdate(pipe::TaskOp task, const StageLayout &stage);
   LogicalResult writeTransfer(Operation *op, Value value, int64_t peer,
                               std::optional<int64_t> event);
@@ -59,11 +59,9 @@ private:
   FunctionWriter &writer;
   const ProgramLayout &layout;
   pipe::RankOp rank;
-  llvm::DenseMap<Value, Value> buffers;
-  /// Of what was declared, for comments.
-  llvm::DenseMap<Value, std::string> names;
+  llvm::DenseMap<Value, Local> buffers;
   /// What was declared, by name and place, and how many of each name.
-  std::map<std::tuple<std::string, int64_t, int64_t>, Value> declared;
+  std::map<std::tuple<std::string, int64_t, int64_t>, Local> declared;
   llvm::StringMap<int64_t> counts;
   /// What each event says when it has fired, for readers: `F0.1 is done`.
   llvm::DenseMap<int64_t, std::string> eventTexts;
@@ -120,16 +118,14 @@ std::string RankWriter::nameFor(OpResult value) {
 // Buffers
 //===----------------------------------------------------------------------===//
 
-Value RankWriter::declare(StringRef base, pipe::BufferAttr planned) {
+Local RankWriter::declare(StringRef base, pipe::BufferAttr planned) {
   auto key =
       std::make_tuple(base.str(), planned.getOffset(), planned.getBytes());
-  Value &value = declared[key];
-  if (!value) {
-    std::string name = (base + "_" + Twine(counts[base]++)).str();
-    value = writer.buffer(name, planned.getOffset(), planned.getBytes());
-    names[value] = name;
-  }
-  return value;
+  Local &buffer = declared[key];
+  if (!buffer)
+    buffer = writer.buffer((base + "_" + Twine(counts[base]++)).str(),
+                           planned.getOffset(), planned.getBytes());
+  return buffer;
 }
 
 /// Only tensors, stashes and handovers have bytes of their own in a rank's
@@ -160,8 +156,8 @@ LogicalResult RankWriter::nameBuffers(pipe::StepOpInterface op) {
   return success();
 }
 
-Value RankWriter::bufferOf(Operation *user, Value value) {
-  if (Value known = buffers.lookup(value))
+Local RankWriter::bufferOf(Operation *user, Value value) {
+  if (Local known = buffers.lookup(value))
     return known;
   if (auto wait = value.getDefiningOp<pipe::WaitReceiveOp>())
     return bufferOf(user, wait.getPending());
@@ -169,7 +165,7 @@ Value RankWriter::bufferOf(Operation *user, Value value) {
   return {};
 }
 
-Value RankWriter::placed(Operation *op, FlatSymbolRefAttr stage,
+Local RankWriter::placed(Operation *op, FlatSymbolRefAttr stage,
                          FlatSymbolRefAttr weight, bool gradient) {
   pipe::PlaceOp place = placeOf(stage, weight);
   if (!place || (gradient && !place.getGradient())) {
@@ -190,12 +186,12 @@ pipe::PlaceOp RankWriter::placeOf(FlatSymbolRefAttr stage,
                        : pipe::PlaceOp();
 }
 
-Value RankWriter::roundedCopy(pipe::PlaceOp place) {
+Local RankWriter::roundedCopy(pipe::PlaceOp place) {
   return declare(makeIdentifier(place.getWeight()) + "_bf16",
                  *place.getRounded());
 }
 
-Value RankWriter::weightsAt(const StageLayout &stage, pipe::BufferAttr place) {
+Local RankWriter::weightsAt(const StageLayout &stage, pipe::BufferAttr place) {
   bool isNewest = pipe::OptimizerOp(stage.optimizer).getNewest() == place;
   return declare(((isNewest ? "weights" : "old") + Twine(stage.number)).str(),
                  place);
@@ -302,7 +298,7 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
   auto add = [&](Value value) -> LogicalResult {
     if (!hasBytes(value))
       return success();
-    Value buffer = bufferOf(task, value);
+    Local buffer = bufferOf(task, value);
     if (!buffer)
       return failure();
     bool isTensor = isa<RankedTensorType>(value.getType());
@@ -342,7 +338,7 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
 LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
                                         int64_t peer,
                                         std::optional<int64_t> event) {
-  Value buffer = bufferOf(op, value);
+  Local buffer = bufferOf(op, value);
   if (!buffer)
     return failure();
   if (hasStreams() && !event)
@@ -360,8 +356,7 @@ LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
   writer.commentBehind((sends ? "to rank " : "from rank ") +
                        std::to_string(peer));
   if (event)
-    eventTexts[*event] =
-        names.lookup(buffer) + (sends ? " is sent" : " is there");
+    eventTexts[*event] = buffer.name() + (sends ? " is sent" : " is there");
   return success();
 }
 
@@ -390,7 +385,7 @@ LogicalResult RankWriter::writeLine(Operation *op) {
   auto behind = [&](const Twine &text) { writer.commentBehind(text.str()); };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](pipe::InputOp input) -> LogicalResult {
-        Value buffer = bufferOf(op, input.getResult());
+        Local buffer = bufferOf(op, input.getResult());
         int64_t number = layout.inputNumber(input.getName());
         if (!buffer)
           return failure();
@@ -399,7 +394,7 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         writer.loadInput(number, input.getMicroBatch(), buffer);
         behind(input.getName() + " of micro-batch " +
                Twine(input.getMicroBatch()));
-        lastWork = names.lookup(buffer) + " is loaded";
+        lastWork = buffer.name() + " is loaded";
         return success();
       })
       .Case([&](pipe::TaskOp task) { return writeTask(task); })
@@ -432,18 +427,18 @@ LogicalResult RankWriter::writeLine(Operation *op) {
                                     "which pipe-insert-transfers exchanges");
       })
       .Case([&](pipe::AddGradientOp add) -> LogicalResult {
-        Value source = bufferOf(op, add.getAddend());
-        Value gradient =
+        Local source = bufferOf(op, add.getAddend());
+        Local gradient =
             placed(op, add.getStageAttr(), add.getWeightAttr(), true);
         if (!source || !gradient)
           return failure();
         writer.accumulate(source, gradient);
         behind("tied weight");
-        lastWork = names.lookup(gradient) + " is whole";
+        lastWork = gradient.name() + " is whole";
         return success();
       })
       .Case([&](pipe::SetWeightOp set) -> LogicalResult {
-        Value source = bufferOf(op, set.getValue());
+        Local source = bufferOf(op, set.getValue());
         if (!source)
           return failure();
         writer.copy(source,
@@ -469,18 +464,10 @@ LogicalResult RankWriter::writeLines() {
 
 } // namespace
 
-static LogicalResult writeProgram(OpBuilder &builder,
+static LogicalResult writeProgram(llvm::raw_ostream &os,
                                   const ProgramLayout &layout, pipe::RankOp op,
                                   RankFunction function) {
-  std::string steps = layout.updates == 1 ? "one optimizer step."
-                                          : std::to_string(layout.updates) +
-                                                " optimizer steps.";
-  writeComment(builder, op.getLoc(),
-               "Rank " + Twine(op.getRank()) + ": " +
-                   (function == RankFunction::Step
-                        ? steps
-                        : "held-out data, forward only."));
-  FunctionWriter writer(builder, op.getLoc(), layout.target->hostStyle(),
+  FunctionWriter writer(layout.target->hostStyle(),
                         rankFunctionName(op.getRank(), function),
                         /*hasMicroBatch=*/false, {});
   RankWriter rank(writer, layout, op);
@@ -489,30 +476,31 @@ static LogicalResult writeProgram(OpBuilder &builder,
   writer.blankLine();
   if (failed(rank.writeLines()))
     return failure();
-  writer.finish();
-  emitc::VerbatimOp::create(builder, op.getLoc(), builder.getStringAttr(""),
-                            ValueRange());
+  std::string steps = layout.updates == 1 ? "one optimizer step."
+                                          : std::to_string(layout.updates) +
+                                                " optimizer steps.";
+  writer.print(
+      os, ("Rank " + Twine(op.getRank()) + ": " +
+           (function == RankFunction::Step ? steps
+                                           : "held-out data, forward only."))
+              .str());
   return success();
 }
 
-LogicalResult writeRankFunctions(OpBuilder &builder,
+LogicalResult writeRankFunctions(llvm::raw_ostream &os,
                                  const ProgramLayout &layout,
                                  const RankLayout &rank,
                                  const Preparations &preparations) {
-  Location loc = const_cast<pipe::ArenaOp &>(rank.arena).getLoc();
-  writeComment(builder, loc,
-               "Rank " + Twine(rank.number) + ": before the first step.");
-  FunctionWriter setUp(builder, loc, layout.target->hostStyle(),
+  FunctionWriter setUp(layout.target->hostStyle(),
                        rankFunctionName(rank.number, RankFunction::SetUp),
                        /*hasMicroBatch=*/false, {});
   preparations.write(setUp, layout.target->hostStyle());
-  setUp.finish();
-  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(""),
-                            ValueRange());
-  if (failed(writeProgram(builder, layout, rank.train, RankFunction::Step)))
+  setUp.print(
+      os, ("Rank " + Twine(rank.number) + ": before the first step.").str());
+  if (failed(writeProgram(os, layout, rank.train, RankFunction::Step)))
     return failure();
   if (rank.evaluate)
-    return writeProgram(builder, layout, rank.evaluate, RankFunction::Evaluate);
+    return writeProgram(os, layout, rank.evaluate, RankFunction::Evaluate);
   return success();
 }
 

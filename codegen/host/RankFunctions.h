@@ -19,7 +19,7 @@ enum class RankFunction { Step, Evaluate, SetUp };
 std::string rankFunctionName(int64_t rank, RankFunction function);
 
 /// Writes `rank<N>_step`, `rank<N>_evaluate` and `rank<N>_setUp`.
-mlir::LogicalResult writeRankFunctions(mlir::OpBuilder &builder,
+mlir::LogicalResult writeRankFunctions(llvm::raw_ostream &os,
                                        const ProgramLayout &layout,
                                        const RankLayout &rank,
                                        const Preparations &preparations);

@@ -1,9 +1,6 @@
-//===- RuntimeCalls.cpp - Calls of the runtime in EmitC -------------------===//
+//===- RuntimeCalls.cpp - Calls of the runtime ----------------------------===//
 //
-// The names of runtime/ functions as generated code spells them, and the
-// markers (`//@name`, `//@behind`, `//@inside`, `@{`) that CppFiles.cpp turns
-// into value names, comments at the end of a line, functions around a statement
-// and braced lists, which EmitC cannot say itself.
+// The names of runtime/ functions as generated code spells them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,161 +43,110 @@ std::string floatLiteral(float value) {
   return text + "f";
 }
 
-void writeComment(OpBuilder &builder, Location loc, const Twine &comment) {
-  emitc::VerbatimOp::create(
-      builder, loc, builder.getStringAttr("// " + text::comment(comment.str())),
-      ValueRange());
-}
-
 //===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
 
-static Type rankType(MLIRContext *context, const HostStyle &style) {
-  return emitc::OpaqueType::get(context, (style.rankClass + " &").str());
-}
-static Type bufferType(MLIRContext *context) {
-  return emitc::OpaqueType::get(context, "Buffer");
-}
-static Type localBufferType(MLIRContext *context) {
-  return emitc::OpaqueType::get(context, "const Buffer");
-}
+static const char rankName[] = "rank", microBatchName[] = "microBatch",
+                  bufferType[] = "Buffer ";
 
-static const char microBatchName[] = "microBatch";
-
-static FunctionType functionType(MLIRContext *context, const HostStyle &style,
-                                 bool hasMicroBatch, size_t numBuffers) {
-  SmallVector<Type> types = {rankType(context, style)};
+/// `rank`, `microBatch` where asked for, and buffers.
+static Function functionOf(const HostStyle &style, StringRef name,
+                           bool hasMicroBatch, ArrayRef<std::string> buffers) {
+  Function function = {
+      name.str(), {{(style.rankClass + " &").str(), rankName}}, {}};
   if (hasMicroBatch)
-    types.push_back(IntegerType::get(context, 64));
-  types.append(numBuffers, bufferType(context));
-  return FunctionType::get(context, types, {});
+    function.parameters.push_back({"int64_t ", microBatchName});
+  for (const std::string &buffer : buffers)
+    function.parameters.push_back({bufferType, buffer});
+  return function;
 }
 
-FunctionWriter::FunctionWriter(OpBuilder &builder, Location loc,
-                               const HostStyle &style, StringRef name,
+FunctionWriter::FunctionWriter(const HostStyle &style, StringRef name,
                                bool hasMicroBatch,
-                               ArrayRef<std::string> parameters, bool isStatic)
-    : builder(builder), loc(loc), style(style), hasMicroBatch(hasMicroBatch) {
-  MLIRContext *context = builder.getContext();
-  function = emitc::FuncOp::create(
-      builder, loc, name,
-      functionType(context, style, hasMicroBatch, parameters.size()));
-  if (isStatic)
-    function.setSpecifiersAttr(builder.getStrArrayAttr({"static"}));
-  builder.setInsertionPointToStart(function.addEntryBlock());
-  parameterNames.push_back("rank");
-  if (hasMicroBatch)
-    parameterNames.push_back(microBatchName);
+                               ArrayRef<std::string> parameters)
+    : style(style) {
+  std::vector<std::string> buffers;
   for (const std::string &parameter : parameters)
-    parameterNames.push_back(names.unique(parameter));
+    buffers.push_back(names.unique(parameter));
+  function = functionOf(style, name, hasMicroBatch, buffers);
 }
 
-void FunctionWriter::finish() {
-  for (auto [argument, name] :
-       llvm::zip_equal(function.getArguments(), parameterNames)) {
-    bool isUsed =
-        !argument.use_empty() || (usesMicroBatch && name == microBatchName);
-    // A compiler warns of names that nobody reads; tasks that say themselves
-    // that they begin read them.
-    setName(argument, isUsed || !style.givesTasks ? name : "/*" + name + "*/");
-  }
-  emitc::ReturnOp::create(builder, loc, Value());
-  builder.setInsertionPointAfter(function);
+void FunctionWriter::print(llvm::raw_ostream &os, StringRef comment) {
+  // A compiler warns of names that nobody reads; tasks that say themselves
+  // that they begin read them.
+  for (Parameter &parameter : function.parameters)
+    parameter.isNamed = !style.givesTasks || used.contains(parameter.name);
+  os << "\n";
+  printComment(os, comment);
+  printFunction(os, function);
 }
 
-Value FunctionWriter::parameter(size_t index) const {
-  return const_cast<emitc::FuncOp &>(function).getArgument(
-      index + (hasMicroBatch ? 2 : 1));
+Local FunctionWriter::parameter(size_t index) const {
+  auto buffers = llvm::make_filter_range(
+      function.parameters,
+      [](const Parameter &parameter) { return parameter.type == bufferType; });
+  return Local(std::next(buffers.begin(), index)->name);
 }
 
-void FunctionWriter::setName(Value value, StringRef name) {
-  emitc::VerbatimOp::create(builder, loc,
-                            builder.getStringAttr("//@name {} " + name),
-                            ValueRange(value));
+Local FunctionWriter::buffer(StringRef name, int64_t offset, int64_t bytes) {
+  Local buffer(names.unique(name));
+  function.body.push_back(BufferDeclaration{buffer, {}, offset, bytes});
+  return buffer;
 }
 
-Value FunctionWriter::buffer(StringRef name, int64_t offset, int64_t bytes) {
-  std::string text =
-      "{" + std::to_string(offset) + ", " + std::to_string(bytes) + "}";
-  Value value = emitc::ConstantOp::create(
-      builder, loc, localBufferType(builder.getContext()),
-      emitc::OpaqueAttr::get(builder.getContext(), text));
-  setName(value, names.unique(name));
-  return value;
-}
-
-Value FunctionWriter::part(StringRef name, Value whole, int64_t offset,
+Local FunctionWriter::part(StringRef name, const Local &whole, int64_t offset,
                            int64_t bytes) {
-  // EmitC has no call of a method of a value; a marker makes it one.
-  MLIRContext *context = builder.getContext();
-  auto arguments = builder.getArrayAttr({builder.getIndexAttr(0),
-                                         builder.getI64IntegerAttr(offset),
-                                         builder.getI64IntegerAttr(bytes)});
-  auto call = emitc::CallOpaqueOp::create(
-      builder, loc, TypeRange(localBufferType(context)), "@method_at",
-      ValueRange(whole), arguments);
-  setName(call.getResult(0), names.unique(name));
-  return call.getResult(0);
+  Local buffer(names.unique(name));
+  used.insert(whole.name());
+  function.body.push_back(BufferDeclaration{buffer, whole, offset, bytes});
+  return buffer;
 }
 
 void FunctionWriter::comment(StringRef text) {
-  writeComment(builder, loc, text);
+  function.body.push_back(Comment{text.str()});
 }
 
 void FunctionWriter::commentBehind(StringRef comment) {
-  emitc::VerbatimOp::create(
-      builder, loc,
-      builder.getStringAttr("//@behind " + text::comment(comment)),
-      ValueRange());
+  std::get<CallStatement>(function.body.back()).behind = comment.str();
 }
 
-void FunctionWriter::blankLine() {
-  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(""),
-                            ValueRange());
+void FunctionWriter::blankLine() { function.body.push_back(BlankLine()); }
+
+void FunctionWriter::add(CallStatement statement) {
+  used.insert(rankName);
+  for (const CallArgument &argument : statement.call.arguments)
+    if (auto *local = std::get_if<Local>(&argument))
+      used.insert(local->name());
+    else if (auto *list = std::get_if<BracedList>(&argument))
+      used.insert_range(list->elements);
+  function.body.push_back(std::move(statement));
+}
+
+/// The arguments of a function of the runtime: the rank comes first.
+static std::vector<CallArgument> onRank(ArrayRef<CallArgument> arguments) {
+  std::vector<CallArgument> all = {Local(rankName)};
+  llvm::append_range(all, arguments);
+  return all;
 }
 
 void FunctionWriter::call(StringRef callee, ArrayRef<CallArgument> arguments) {
-  SmallVector<Value> operands = {function.getArgument(0)};
-  SmallVector<Attribute> order = {builder.getIndexAttr(0)};
-  for (const CallArgument &argument : arguments) {
-    if (const Value *value = std::get_if<Value>(&argument)) {
-      order.push_back(builder.getIndexAttr(operands.size()));
-      operands.push_back(*value);
-      continue;
-    }
-    order.push_back(emitc::OpaqueAttr::get(builder.getContext(),
-                                           std::get<std::string>(argument)));
-  }
-  emitc::CallOpaqueOp::create(builder, loc, TypeRange(), callee, operands,
-                              builder.getArrayAttr(order));
+  add({{callee.str(), onRank(arguments)}, std::nullopt, ""});
 }
 
 void FunctionWriter::callMember(StringRef member,
                                 ArrayRef<CallArgument> arguments) {
-  SmallVector<Value> operands;
-  SmallVector<Attribute> order;
-  for (const CallArgument &argument : arguments) {
-    if (const Value *value = std::get_if<Value>(&argument)) {
-      order.push_back(builder.getIndexAttr(operands.size()));
-      operands.push_back(*value);
-      continue;
-    }
-    order.push_back(emitc::OpaqueAttr::get(builder.getContext(),
-                                           std::get<std::string>(argument)));
-  }
-  emitc::CallOpaqueOp::create(builder, loc, TypeRange(),
-                              ("rank." + member).str(), operands,
-                              builder.getArrayAttr(order));
+  add({{(rankName + Twine(".") + member).str(), arguments.vec()},
+       std::nullopt,
+       ""});
 }
 
 //===----------------------------------------------------------------------===//
 // Rank's members
 //===----------------------------------------------------------------------===//
 
-CallArgument FunctionWriter::microBatch() {
-  usesMicroBatch = true;
-  return std::string(microBatchName);
+CallArgument FunctionWriter::microBatch() const {
+  return Local(microBatchName);
 }
 
 void FunctionWriter::task(StringRef kind, int64_t stage, bool hasMicroBatch) {
@@ -211,24 +157,24 @@ void FunctionWriter::task(StringRef kind, int64_t stage, bool hasMicroBatch) {
               hasMicroBatch ? microBatch() : CallArgument(std::string("0"))});
 }
 void FunctionWriter::loadInput(int64_t input, int64_t microBatch,
-                               Value destination) {
+                               const Local &destination) {
   callMember("loadInput",
              {std::to_string(input), std::to_string(microBatch), destination});
 }
-void FunctionWriter::storeOutput(int64_t output, Value source) {
+void FunctionWriter::storeOutput(int64_t output, const Local &source) {
   callMember("storeOutput", {std::to_string(output), microBatch(), source});
 }
-void FunctionWriter::reportLoss(Value loss) {
+void FunctionWriter::reportLoss(const Local &loss) {
   callMember("reportLoss", {microBatch(), loss});
 }
-void FunctionWriter::postSend(int64_t peer, Value buffer,
+void FunctionWriter::postSend(int64_t peer, const Local &buffer,
                               std::optional<int64_t> event) {
   SmallVector<CallArgument> arguments = {std::to_string(peer), buffer};
   if (event)
     arguments.push_back(std::to_string(*event));
   callMember("postSend", arguments);
 }
-void FunctionWriter::postReceive(int64_t peer, Value buffer,
+void FunctionWriter::postReceive(int64_t peer, const Local &buffer,
                                  std::optional<int64_t> event) {
   SmallVector<CallArgument> arguments = {std::to_string(peer), buffer};
   if (event)
@@ -250,7 +196,7 @@ void FunctionWriter::waitReceive(int64_t peer) {
 void FunctionWriter::beginUpdate(int64_t number) {
   callMember("beginUpdate", {std::to_string(number)});
 }
-void FunctionWriter::loadHyper(Value destination) {
+void FunctionWriter::loadHyper(const Local &destination) {
   callMember("loadHyper", {destination});
 }
 
@@ -258,18 +204,15 @@ void FunctionWriter::callStage(StringRef kind, int64_t stage,
                                StringRef function,
                                std::optional<int64_t> microBatch,
                                ArrayRef<CallArgument> buffers) {
+  CallStatement statement = {{function.str(), {Local(rankName)}}, {}, ""};
   if (style.givesTasks)
-    emitc::VerbatimOp::create(
-        builder, loc,
-        builder.getStringAttr("//@inside rank.task(" +
-                              text::stringLiteral(kind) + ", " + Twine(stage) +
-                              ", " + Twine(microBatch.value_or(0)) + ", [&] {"),
-        ValueRange());
-  SmallVector<CallArgument> arguments;
+    statement.around = {"rank.task",
+                        {text::stringLiteral(kind), std::to_string(stage),
+                         std::to_string(microBatch.value_or(0))}};
   if (microBatch)
-    arguments.push_back(std::to_string(*microBatch));
-  llvm::append_range(arguments, buffers);
-  call(function, arguments);
+    statement.call.arguments.push_back(std::to_string(*microBatch));
+  llvm::append_range(statement.call.arguments, buffers);
+  add(std::move(statement));
 }
 
 //===----------------------------------------------------------------------===//
@@ -279,50 +222,38 @@ void FunctionWriter::callStage(StringRef kind, int64_t stage,
 void FunctionWriter::prepareKernel(StringRef kernel) {
   call("prepare", {kernel.str()});
 }
-void FunctionWriter::launch(StringRef kernel, ArrayRef<CallArgument> buffers) {
+void FunctionWriter::launch(StringRef kernel, ArrayRef<Local> buffers) {
   // A buffer may be called like the kernel that fills it.
   std::string function = (names.contains(kernel) ? "::" : "") + kernel.str();
   SmallVector<CallArgument> arguments;
   if (style.hasKernelObjects) {
-    arguments = {function, std::string("@{")};
-    llvm::append_range(arguments, buffers);
-    arguments.push_back(std::string("@}"));
+    std::vector<std::string> list;
+    for (const Local &buffer : buffers)
+      list.push_back(buffer.name());
+    arguments = {function, BracedList(std::move(list))};
   } else {
     arguments = {text::stringLiteral(kernel), function};
     llvm::append_range(arguments, buffers);
   }
   call("launch", arguments);
 }
-void FunctionWriter::zero(Value buffer) { call("zero", {buffer}); }
-void FunctionWriter::copy(Value source, Value destination) {
+void FunctionWriter::zero(const Local &buffer) { call("zero", {buffer}); }
+void FunctionWriter::copy(const Local &source, const Local &destination) {
   call("copy", {source, destination});
 }
-void FunctionWriter::accumulate(Value source, Value destination) {
+void FunctionWriter::accumulate(const Local &source, const Local &destination) {
   call("accumulate", {source, destination});
 }
-void FunctionWriter::fill(float value, Value destination) {
+void FunctionWriter::fill(float value, const Local &destination) {
   call("fill", {floatLiteral(value), destination});
 }
 
 void FunctionWriter::setValues(StringRef elementType,
-                               ArrayRef<std::string> values, StringRef name,
-                               Value destination) {
-  auto line = [&](const Twine &text) {
-    emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(text),
-                              ValueRange());
-  };
+                               std::vector<std::string> values, StringRef name,
+                               const Local &destination) {
   std::string table = names.unique((name + "_values").str());
-  line("static const " + elementType + " " + table + "[] = {");
-  std::string current;
-  for (const std::string &value : values) {
-    constexpr size_t width = 72;
-    if (!current.empty() && current.size() + value.size() > width) {
-      line("    " + StringRef(current).rtrim());
-      current.clear();
-    }
-    current += value + ", ";
-  }
-  line("    " + StringRef(current).rtrim(", ") + "};");
+  function.body.push_back(
+      ValueTable{elementType.str(), table, std::move(values)});
   call("setValues", {table, destination});
 }
 
@@ -344,42 +275,22 @@ std::string streamName(pipe::StreamAttr stream) {
   llvm_unreachable("all kinds are listed");
 }
 
-void declareFunction(OpBuilder &builder, Location loc, const HostStyle &style,
+void declareFunction(llvm::raw_ostream &os, const HostStyle &style,
                      StringRef name, bool hasMicroBatch,
                      ArrayRef<std::string> parameters) {
-  // As text, for EmitC's declarations leave out what parameters are called.
-  std::string text = ("void " + name + "(" + style.rankClass + " &rank").str();
-  if (hasMicroBatch)
-    text += (", int64_t " + Twine(microBatchName)).str();
-  for (const std::string &parameter : parameters)
-    text += ", Buffer " + parameter;
-  emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(text + ");"),
-                            ValueRange());
+  printDeclaration(os, functionOf(style, name, hasMicroBatch, parameters));
 }
 
-void writeFileHead(OpBuilder &builder, Location loc, const HostStyle &style,
+void writeFileHead(llvm::raw_ostream &os, const HostStyle &style,
                    ArrayRef<std::string> comment, ArrayRef<StringRef> includes,
                    bool isHeader) {
-  auto line = [&](const Twine &text) {
-    emitc::VerbatimOp::create(builder, loc, builder.getStringAttr(text),
-                              ValueRange());
-  };
   for (const std::string &text : comment)
-    writeComment(builder, loc, text);
-  line("");
-  if (isHeader) {
-    line("#pragma once");
-    line("");
-  }
-  emitc::IncludeOp::create(builder, loc,
-                           ("runtime/" + style.runtimeHeader).str(),
-                           /*is_standard_include=*/false);
+    printComment(os, text);
+  os << (isHeader ? "\n#pragma once\n" : "") << "\n#include \"runtime/"
+     << style.runtimeHeader << "\"\n";
   for (StringRef include : includes)
-    emitc::IncludeOp::create(builder, loc, include,
-                             /*is_standard_include=*/false);
-  line("");
-  line("using namespace pipewright::runtime;");
-  line("");
+    os << "#include \"" << include << "\"\n";
+  os << "\nusing namespace pipewright::runtime;\n";
 }
 
 } // namespace pipewright::codegen

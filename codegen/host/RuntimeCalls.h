@@ -1,6 +1,6 @@
-//===- RuntimeCalls.h - Calls of the runtime in EmitC -----------*- C++ -*-===//
+//===- RuntimeCalls.h - Calls of the runtime --------------------*- C++ -*-===//
 //
-// Builds the body of one generated function. Every name of the runtime that
+// Collects the body of one generated function. Every name of the runtime that
 // generated code uses is spelt in RuntimeCalls.cpp, so a change of its
 // interface is a change of one file; library ops name their functions
 // themselves (dialects/nn/NNLibraryCall.h).
@@ -10,46 +10,35 @@
 #ifndef PIPEWRIGHT_CODEGEN_HOST_RUNTIMECALLS_H
 #define PIPEWRIGHT_CODEGEN_HOST_RUNTIMECALLS_H
 
+#include "codegen/host/CppPrinter.h"
 #include "codegen/host/Identifiers.h"
 #include "codegen/target/Target.h"
 #include "dialects/pipe/PipeDialect.h"
 
-#include "mlir/Dialect/EmitC/IR/EmitC.h"
-#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <string>
-#include <variant>
 
 namespace pipewright::codegen {
-
-/// An argument of a generated call: a value, or text that stands for itself.
-using CallArgument = std::variant<mlir::Value, std::string>;
 
 /// `0.1f`: exactly this float, in C++.
 std::string floatLiteral(float value);
 
-/// Writes a line that is a comment, at the builder's insertion point.
-void writeComment(mlir::OpBuilder &builder, mlir::Location loc,
-                  const llvm::Twine &comment);
-
 /// A function of generated code while it is written.
 class FunctionWriter {
 public:
-  /// Starts a function with a body at the builder's insertion point.
   /// `parameters` are names of Buffer parameters; `rank` comes before them,
-  /// and `microBatch` too where asked for. Comment lines come first.
-  FunctionWriter(mlir::OpBuilder &builder, mlir::Location loc,
-                 const HostStyle &style, llvm::StringRef name,
-                 bool hasMicroBatch, llvm::ArrayRef<std::string> parameters,
-                 bool isStatic = false);
-  /// Ends the body.
-  void finish();
+  /// and `microBatch` too where asked for.
+  FunctionWriter(const HostStyle &style, llvm::StringRef name,
+                 bool hasMicroBatch, llvm::ArrayRef<std::string> parameters);
+  /// Prints the function, behind a blank line and a comment.
+  void print(llvm::raw_ostream &os, llvm::StringRef comment);
 
-  mlir::Value parameter(size_t index) const;
+  Local parameter(size_t index) const;
   /// A local buffer of the arena, or a part of another buffer.
-  mlir::Value buffer(llvm::StringRef name, int64_t offset, int64_t bytes);
-  mlir::Value part(llvm::StringRef name, mlir::Value whole, int64_t offset,
-                   int64_t bytes);
+  Local buffer(llvm::StringRef name, int64_t offset, int64_t bytes);
+  Local part(llvm::StringRef name, const Local &whole, int64_t offset,
+             int64_t bytes);
   /// What stands for an operand that is not there.
   static CallArgument absent() { return std::string("Buffer()"); }
 
@@ -62,12 +51,13 @@ public:
   /// Says that a task begins, unless the caller gives the rank the whole
   /// function as one.
   void task(llvm::StringRef kind, int64_t stage, bool hasMicroBatch);
-  void loadInput(int64_t input, int64_t microBatch, mlir::Value destination);
-  void storeOutput(int64_t output, mlir::Value source);
-  void reportLoss(mlir::Value loss);
+  void loadInput(int64_t input, int64_t microBatch, const Local &destination);
+  void storeOutput(int64_t output, const Local &source);
+  void reportLoss(const Local &loss);
   /// `event` is there where the target has streams.
-  void postSend(int64_t peer, mlir::Value buffer, std::optional<int64_t> event);
-  void postReceive(int64_t peer, mlir::Value buffer,
+  void postSend(int64_t peer, const Local &buffer,
+                std::optional<int64_t> event);
+  void postReceive(int64_t peer, const Local &buffer,
                    std::optional<int64_t> event);
   /// `stream` as streamName spells it.
   void record(const std::string &stream, int64_t event);
@@ -75,7 +65,7 @@ public:
   void waitSend(int64_t peer);
   void waitReceive(int64_t peer);
   void beginUpdate(int64_t number);
-  void loadHyper(mlir::Value destination);
+  void loadHyper(const Local &destination);
 
   // --- Functions of the generated program itself ---------------------------
   /// Calls a stage's function, or gives it to the rank as the task `kind` of
@@ -86,49 +76,44 @@ public:
 
   // --- Kernels -------------------------------------------------------------
   void prepareKernel(llvm::StringRef kernel);
-  void launch(llvm::StringRef kernel, llvm::ArrayRef<CallArgument> buffers);
-  void zero(mlir::Value buffer);
-  void copy(mlir::Value source, mlir::Value destination);
-  void accumulate(mlir::Value source, mlir::Value destination);
-  void fill(float value, mlir::Value destination);
+  void launch(llvm::StringRef kernel, llvm::ArrayRef<Local> buffers);
+  void zero(const Local &buffer);
+  void copy(const Local &source, const Local &destination);
+  void accumulate(const Local &source, const Local &destination);
+  void fill(float value, const Local &destination);
   /// Copies a table of values, which is declared in front of the call.
-  void setValues(llvm::StringRef elementType,
-                 llvm::ArrayRef<std::string> values, llvm::StringRef name,
-                 mlir::Value destination);
+  void setValues(llvm::StringRef elementType, std::vector<std::string> values,
+                 llvm::StringRef name, const Local &destination);
 
   // --- Library calls -------------------------------------------------------
   /// A function of the runtime on the rank.
   void call(llvm::StringRef callee, llvm::ArrayRef<CallArgument> arguments);
   /// The parameter of that name.
-  CallArgument microBatch();
+  CallArgument microBatch() const;
 
 private:
+  void add(CallStatement statement);
   void callMember(llvm::StringRef member,
                   llvm::ArrayRef<CallArgument> arguments);
-  void setName(mlir::Value value, llvm::StringRef name);
 
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
   const HostStyle &style;
-  mlir::emitc::FuncOp function;
+  Function function;
   NameScope names;
-  llvm::SmallVector<std::string> parameterNames;
-  bool hasMicroBatch;
-  bool usesMicroBatch = false;
+  /// Parameters and locals that some statement reads.
+  llvm::StringSet<> used;
 };
 
 /// A stream of a rank as generated code spells it: `sendTo(1)`.
 std::string streamName(pipe::StreamAttr stream);
 
 /// Declares a function that another file defines.
-void declareFunction(mlir::OpBuilder &builder, mlir::Location loc,
-                     const HostStyle &style, llvm::StringRef name,
-                     bool hasMicroBatch,
+void declareFunction(llvm::raw_ostream &os, const HostStyle &style,
+                     llvm::StringRef name, bool hasMicroBatch,
                      llvm::ArrayRef<std::string> parameters);
 
 /// The lines at the top of a generated file.
-void writeFileHead(mlir::OpBuilder &builder, mlir::Location loc,
-                   const HostStyle &style, llvm::ArrayRef<std::string> comment,
+void writeFileHead(llvm::raw_ostream &os, const HostStyle &style,
+                   llvm::ArrayRef<std::string> comment,
                    llvm::ArrayRef<llvm::StringRef> includes, bool isHeader);
 
 } // namespace pipewright::codegen

@@ -173,15 +173,14 @@ static LogicalResult writeOps(FunctionWriter &writer, BodyWriter &body,
 /// Forward and evaluate differ only in what is stashed.
 template <class BodyOp>
 static LogicalResult
-writeForward(OpBuilder &builder, const ProgramLayout &layout,
+writeForward(llvm::raw_ostream &os, const ProgramLayout &layout,
              const StageLayout &stage, BodyOp op, pipe::TaskKind kind,
              Preparations &preparations) {
   Region &region = op.getBodyRegion();
   pipe::ReturnOp end = op.getReturn();
   SmallVector<std::string> parameters = stageParameters(layout, stage, kind);
 
-  writeComment(builder, op.getLoc(), describe(stage, kind, region));
-  FunctionWriter writer(builder, op.getLoc(), layout.target->hostStyle(),
+  FunctionWriter writer(layout.target->hostStyle(),
                         stageFunctionName(stage.number, kind),
                         /*hasMicroBatch=*/true, parameters);
   BodyWriter body(writer, layout, stage, preparations, op);
@@ -199,12 +198,12 @@ writeForward(OpBuilder &builder, const ProgramLayout &layout,
   writer.task(letterOf(kind), stage.number, true);
   if (failed(writeOps(writer, body, region)))
     return failure();
-  writer.finish();
+  writer.print(os, describe(stage, kind, region));
   return success();
 }
 
 /// A backward or one of its halves.
-static LogicalResult writeGradient(OpBuilder &builder,
+static LogicalResult writeGradient(llvm::raw_ostream &os,
                                    const ProgramLayout &layout,
                                    const StageLayout &stage,
                                    pipe::TaskKind kind,
@@ -214,8 +213,7 @@ static LogicalResult writeGradient(OpBuilder &builder,
   Region &region = op->getRegion(0);
   SmallVector<std::string> parameters = stageParameters(layout, stage, kind);
 
-  writeComment(builder, op.getLoc(), describe(stage, kind, region));
-  FunctionWriter writer(builder, op.getLoc(), layout.target->hostStyle(),
+  FunctionWriter writer(layout.target->hostStyle(),
                         stageFunctionName(stage.number, kind),
                         /*hasMicroBatch=*/true, parameters);
   BodyWriter body(writer, layout, stage, preparations, op);
@@ -249,7 +247,7 @@ static LogicalResult writeGradient(OpBuilder &builder,
                        : "There are no weights to train.");
   if (failed(writeOps(writer, body, region)))
     return failure();
-  writer.finish();
+  writer.print(os, describe(stage, kind, region));
   return success();
 }
 
@@ -268,12 +266,10 @@ static SmallVector<pipe::PlaceOp> updatedPlaces(const ProgramLayout &layout,
 /// Kernels that update in place: one over the flat buffers of all the stage's
 /// weights, or one for each weight. They leave zero gradients, as the first
 /// backward after them expects.
-static void writeUpdate(OpBuilder &builder, const ProgramLayout &layout,
+static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
                         const StageLayout &stage, Preparations &preparations) {
   pipe::OptimizerOp optimizer = stage.optimizer;
-  writeComment(builder, optimizer.getLoc(),
-               "Stage " + Twine(stage.number) + ", update");
-  FunctionWriter writer(builder, optimizer.getLoc(), layout.target->hostStyle(),
+  FunctionWriter writer(layout.target->hostStyle(),
                         stageFunctionName(stage.number, pipe::TaskKind::update),
                         /*hasMicroBatch=*/false, {});
   auto buffer = [&](StringRef name, pipe::BufferAttr planned) {
@@ -282,13 +278,13 @@ static void writeUpdate(OpBuilder &builder, const ProgramLayout &layout,
   writer.task("U", stage.number, false);
   auto states =
       llvm::to_vector(optimizer.getStates().getAsRange<pipe::BufferAttr>());
-  Value hyper;
+  Local hyper;
   // Of all weights (`name` is empty), or of the one that has the name.
   auto update = [&](const std::string &name, SymbolRefAttr kernel,
                     pipe::BufferAttr weights, pipe::BufferAttr gradients,
                     std::optional<pipe::BufferAttr> rounded) {
     std::string prefix = name.empty() ? "" : name + "_";
-    SmallVector<CallArgument> arguments = {
+    SmallVector<Local> arguments = {
         buffer(name.empty() ? "weights" : name, weights),
         buffer(name.empty() ? "gradients" : "d_" + name, gradients)};
     for (pipe::BufferAttr state : states)
@@ -312,32 +308,27 @@ static void writeUpdate(OpBuilder &builder, const ProgramLayout &layout,
     for (pipe::PlaceOp place : updatedPlaces(layout, stage))
       update(makeIdentifier(place.getWeight()), place.getKernelAttr(),
              place.getBuffer(), *place.getGradient(), place.getRounded());
-  writer.finish();
+  writer.print(os, ("Stage " + Twine(stage.number) + ", update").str());
 }
 
-LogicalResult writeStageFunctions(OpBuilder &builder,
+LogicalResult writeStageFunctions(llvm::raw_ostream &os,
                                   const ProgramLayout &layout,
                                   const StageLayout &stage,
                                   Preparations &preparations) {
   auto op = stage.op;
-  auto separate = [&] {
-    emitc::VerbatimOp::create(builder, op.getLoc(), builder.getStringAttr(""),
-                              ValueRange());
-  };
   for (pipe::TaskKind kind : functionKinds()) {
     if (kind == pipe::TaskKind::update || !hasStageFunction(stage, kind))
       continue;
     LogicalResult written =
         kind == pipe::TaskKind::forward
-            ? writeForward(builder, layout, stage, op.getForward(), kind,
+            ? writeForward(os, layout, stage, op.getForward(), kind,
                            preparations)
         : kind == pipe::TaskKind::evaluate
-            ? writeForward(builder, layout, stage, op.getEvaluate(), kind,
+            ? writeForward(os, layout, stage, op.getEvaluate(), kind,
                            preparations)
-            : writeGradient(builder, layout, stage, kind, preparations);
+            : writeGradient(os, layout, stage, kind, preparations);
     if (failed(written))
       return failure();
-    separate();
   }
   pipe::ArenaOp arena = layout.ranks[stage.rank].arena;
   for (auto place : arena.getOps<pipe::PlaceOp>())
@@ -352,8 +343,7 @@ LogicalResult writeStageFunctions(OpBuilder &builder,
         }))
       return optimizer.emitOpError("has no kernel; expects a module after "
                                    "pipe-attach-optimizer-kernels");
-    writeUpdate(builder, layout, stage, preparations);
-    separate();
+    writeUpdate(os, layout, stage, preparations);
   }
   return success();
 }

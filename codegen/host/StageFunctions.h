@@ -32,20 +32,20 @@ private:
   struct Call {
     nn::CallWork work;
     int64_t number;
-    std::string shape;
+    BracedList shape;
     nn::CallPreparation preparation;
 
     bool operator==(const Call &) const = default;
   };
 
   bool isTaken(int64_t number, const nn::LibraryCall &call) const;
-  int64_t numberOf(const nn::LibraryCall &call, const std::string &shape);
+  int64_t numberOf(const nn::LibraryCall &call, const BracedList &shape);
 
   std::vector<std::string> kernels;
   /// In the order of first use.
   std::vector<Call> calls;
   /// By number: the shape and the weight.
-  std::vector<std::pair<std::string, std::string>> numbered;
+  std::vector<std::pair<BracedList, std::string>> numbered;
 };
 
 /// The kinds of tasks that have a function, in the order of the files.
@@ -62,8 +62,8 @@ llvm::SmallVector<std::string> stageParameters(const ProgramLayout &layout,
 /// some rank calls.
 bool hasStageFunction(const StageLayout &stage, pipe::TaskKind kind);
 
-/// Writes the functions of one stage at the builder's insertion point.
-mlir::LogicalResult writeStageFunctions(mlir::OpBuilder &builder,
+/// Writes the functions of one stage.
+mlir::LogicalResult writeStageFunctions(llvm::raw_ostream &os,
                                         const ProgramLayout &layout,
                                         const StageLayout &stage,
                                         Preparations &preparations);
@@ -76,22 +76,22 @@ public:
              mlir::Operation *body);
 
   /// The value is in this buffer of the function.
-  void bind(mlir::Value value, mlir::Value buffer) { buffers[value] = buffer; }
+  void bind(mlir::Value value, Local buffer) { buffers[value] = buffer; }
   /// The value is where the plan says; declared at its first use.
   void bindTo(mlir::Value value, pipe::BufferAttr planned) {
     argumentPlaces[value] = planned;
   }
   /// Parameters in the order of the task's results, for the space `output`.
-  llvm::SmallVector<mlir::Value> outputs;
+  llvm::SmallVector<Local> outputs;
   /// Parameters by number of the task's operand, for the space `input`.
-  llvm::SmallVector<mlir::Value> inputs;
+  llvm::SmallVector<Local> inputs;
   /// The forward's stash and the handover; null where there is none.
-  mlir::Value stashes[2];
+  Local stashes[2];
   /// The version of the weights to read; null where there is only one.
-  mlir::Value weights;
+  Local weights;
 
   /// The buffer of a value, declared at its first use. Null after an error.
-  mlir::Value bufferOf(mlir::Value value);
+  Local bufferOf(mlir::Value value);
   /// Writes the call of one op.
   mlir::LogicalResult write(mlir::Operation *op);
 
@@ -103,21 +103,20 @@ private:
   mlir::LogicalResult writeReturn(pipe::ReturnOp op);
   mlir::LogicalResult writeAccumulate(nn::AccumulateGradientOp op);
   void writeLayerComment(mlir::Operation *op);
-  mlir::Value bufferAt(mlir::Value value, pipe::BufferAttr planned);
+  Local bufferAt(mlir::Value value, pipe::BufferAttr planned);
   pipe::PlaceOp placeOf(mlir::Operation *op, mlir::FlatSymbolRefAttr weight);
-  mlir::Value gradientOf(mlir::Operation *op, mlir::FlatSymbolRefAttr weight);
-  /// Where a product goes whose only use adds it to a gradient: that gradient.
-  /// `accumulates` says which it is.
-  mlir::Value destinationOf(mlir::Value result, bool &accumulates);
+  Local gradientOf(mlir::Operation *op, mlir::FlatSymbolRefAttr weight);
+  /// Where a result goes; the gradient, if its only use adds it to one.
+  Local destinationOf(mlir::Value result);
 
   FunctionWriter &writer;
   const ProgramLayout &layout;
   const StageLayout &stage;
   Preparations &preparations;
-  llvm::DenseMap<mlir::Value, mlir::Value> buffers;
+  llvm::DenseMap<mlir::Value, Local> buffers;
   /// Of block arguments.
   llvm::DenseMap<mlir::Value, pipe::BufferAttr> argumentPlaces;
-  llvm::DenseMap<mlir::Attribute, mlir::Value> gradients;
+  llvm::DenseMap<mlir::Attribute, Local> gradients;
   ValueNames names;
   std::string layer;
 };

@@ -59,10 +59,7 @@ static llvm::Error writeHostCode(OutputFolder &folder, ModuleOp module,
   options.timetable = plan.timetable;
   options.planJson = planText;
   options.predictedStepSeconds = plan.predictedStepSeconds;
-  auto emitted = emitHost(module, options);
-  if (failed(emitted))
-    return diagnosed();
-  auto files = translateHost(**emitted);
+  FailureOr<HostFiles> files = emitHost(module, options);
   if (failed(files))
     return diagnosed();
   for (const auto &[name, text] : *files)

@@ -14,7 +14,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
-#include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -36,11 +35,11 @@ static void registerDialects(mlir::DialectRegistry &registry) {
   registry.insert<pipewright::nn::NNDialect, pipewright::pipe::PipeDialect>();
   registry.insert<mlir::arith::ArithDialect,
                   mlir::bufferization::BufferizationDialect, mlir::DLTIDialect,
-                  mlir::LLVM::LLVMDialect, mlir::emitc::EmitCDialect,
-                  mlir::func::FuncDialect, mlir::gpu::GPUDialect,
-                  mlir::linalg::LinalgDialect, mlir::math::MathDialect,
-                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
-                  mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
+                  mlir::LLVM::LLVMDialect, mlir::func::FuncDialect,
+                  mlir::gpu::GPUDialect, mlir::linalg::LinalgDialect,
+                  mlir::math::MathDialect, mlir::memref::MemRefDialect,
+                  mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
+                  mlir::vector::VectorDialect>();
 }
 
 /// Our passes and pipelines, and the upstream ones that tests lean on.

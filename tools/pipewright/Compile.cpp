@@ -16,7 +16,6 @@
 #include "passes/step/StepOrder.h"
 #include "passes/step/TaskTimes.h"
 
-#include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/FileSystem.h"
@@ -70,8 +69,7 @@ public:
     context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
       return isTrial ? success() : printDiagnostic(diagnostic);
     });
-    context.loadDialect<nn::NNDialect, pipe::PipeDialect, func::FuncDialect,
-                        emitc::EmitCDialect>();
+    context.loadDialect<nn::NNDialect, pipe::PipeDialect, func::FuncDialect>();
   }
 
   /// Runs up to a level; `Program` means the allocated level.
@@ -283,7 +281,7 @@ static int print(StringRef path,
 static int emitLevel(Compilation &compilation, const CompileOptions &options) {
   OpPrintingFlags flags;
   flags.enableDebugInfo(false).useLocalScope();
-  if (options.level < Level::EmitC)
+  if (options.level != Level::Cpp)
     return print(options.output, [&](llvm::raw_ostream &os) {
       compilation.module()->print(os, flags);
       os << "\n";
@@ -291,21 +289,12 @@ static int emitLevel(Compilation &compilation, const CompileOptions &options) {
   codegen::HostOptions host;
   host.target = options.target;
   host.modelName = compilation.modelName();
-  auto emitted = codegen::emitHost(compilation.module(), host);
-  if (failed(emitted))
-    return 1;
-  if (options.level == Level::EmitC)
-    return print(options.output, [&](llvm::raw_ostream &os) {
-      (**emitted)->print(os, flags);
-      os << "\n";
-    });
-  auto files = codegen::translateHost(**emitted);
+  FailureOr<codegen::HostFiles> files =
+      codegen::emitHost(compilation.module(), host);
   if (failed(files))
     return 1;
-  return print(options.output, [&](llvm::raw_ostream &os) {
-    for (const auto &[name, text] : *files)
-      os << "// ===== " << name << " =====\n" << text;
-  });
+  return print(options.output,
+               [&](llvm::raw_ostream &os) { codegen::printFiles(os, *files); });
 }
 
 static FailureOr<codegen::Plan> makePlan(Compilation &compilation) {

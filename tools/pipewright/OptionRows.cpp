@@ -179,13 +179,9 @@ static llvm::Error readTaskTimes(Given given, CompileOptions &options) {
 }
 
 static constexpr std::pair<llvm::StringRef, Level> levels[] = {
-    {"import", Level::Import},
-    {"staged", Level::Staged},
-    {"unrolled", Level::Unrolled},
-    {"scheduled", Level::Scheduled},
-    {"allocated", Level::Allocated},
-    {"emitc", Level::EmitC},
-    {"cpp", Level::Cpp}};
+    {"import", Level::Import},       {"staged", Level::Staged},
+    {"unrolled", Level::Unrolled},   {"scheduled", Level::Scheduled},
+    {"allocated", Level::Allocated}, {"cpp", Level::Cpp}};
 
 static std::vector<llvm::StringRef> levelNames() {
   std::vector<llvm::StringRef> names;

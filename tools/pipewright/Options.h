@@ -33,7 +33,6 @@ enum class Level {
   Unrolled,
   Scheduled,
   Allocated,
-  EmitC,
   Cpp,
 };
 

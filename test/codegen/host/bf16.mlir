@@ -4,7 +4,7 @@
 // DEFINE: %{allocated} = pipewright-opt %s --nn-lower-precision --pipe-partition-stages=stages=2 --pipe-differentiate --nn-form-kernels \
 // DEFINE:   --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-insert-transfers --pipe-plan-memory --pipe-attach-optimizer-kernels --pipe-verify-allocated
 // RUN: %{allocated} | FileCheck %s --check-prefix=ATTACH
-// RUN: %{allocated} --convert-pipe-to-emitc --print-host -o /dev/null | FileCheck %s
+// RUN: %{allocated} --print-host -o /dev/null | FileCheck %s
 
 // ATTACH-DAG: func.func private @sgd_bf16_128
 // ATTACH-DAG: func.func private @round_128

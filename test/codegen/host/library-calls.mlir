@@ -1,7 +1,7 @@
 // One call of the runtime for each library op, with its shape spelt out;
 // convolutions and attention are prepared once per rank.
 
-// RUN: pipewright-opt %s --convert-pipe-to-emitc --print-host -o /dev/null \
+// RUN: pipewright-opt %s --print-host -o /dev/null \
 // RUN:   | FileCheck %s
 
 // CHECK-LABEL: // ===== ranks.cpp

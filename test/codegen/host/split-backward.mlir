@@ -5,12 +5,12 @@
 // RUN:   --pipe-split-backward --pipe-unroll-microbatches \
 // RUN:   --pipe-schedule="policy=zb-h1 ranks=2" --pipe-insert-transfers \
 // RUN:   --pipe-plan-memory --pipe-attach-optimizer-kernels \
-// RUN:   --convert-pipe-to-emitc --print-host -o /dev/null | FileCheck %s
+// RUN:   --print-host -o /dev/null | FileCheck %s
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --nn-form-kernels \
 // RUN:   --pipe-split-backward --pipe-unroll-microbatches \
 // RUN:   --pipe-schedule="policy=dualpipev ranks=2" --pipe-insert-transfers \
 // RUN:   --pipe-plan-memory --pipe-attach-optimizer-kernels \
-// RUN:   --convert-pipe-to-emitc --print-host -o /dev/null | FileCheck %s --check-prefix=MIXED
+// RUN:   --print-host -o /dev/null | FileCheck %s --check-prefix=MIXED
 
 // CHECK-LABEL: void rank0_step(Rank &rank) {
 // CHECK:         stage0_inputGradient(rank, 0); // I0.0

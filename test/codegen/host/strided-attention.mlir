@@ -1,6 +1,6 @@
 // Attention that reads by strides: the shape says how far rows are apart.
 
-// RUN: pipewright-opt %s --convert-pipe-to-emitc=target=cuda --print-host -o /dev/null \
+// RUN: pipewright-opt %s --print-host=target=cuda -o /dev/null \
 // RUN:   | FileCheck %s
 
 // CHECK-LABEL: // ===== ranks.cpp

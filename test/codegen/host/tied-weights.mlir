@@ -8,11 +8,11 @@
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels \
 // RUN:   --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" \
 // RUN:   --pipe-insert-transfers --pipe-plan-memory --pipe-attach-optimizer-kernels \
-// RUN:   --convert-pipe-to-emitc --print-host -o /dev/null | FileCheck %s
+// RUN:   --print-host -o /dev/null | FileCheck %s
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels \
 // RUN:   --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" \
 // RUN:   --pipe-all-reduce-tied-weights --pipe-insert-transfers --pipe-plan-memory \
-// RUN:   --pipe-attach-optimizer-kernels --convert-pipe-to-emitc --print-host \
+// RUN:   --pipe-attach-optimizer-kernels --print-host \
 // RUN:   -o /dev/null | FileCheck %s --check-prefix=BOTH
 
 // ATTACH: func.func private @sgd_48

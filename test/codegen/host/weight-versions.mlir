@@ -4,7 +4,7 @@
 // RUN: sed 's/micro_batches = 4 : i64/micro_batches = 4 : i64, pipe.updates = 4 : i64/' %inputs/pipe/chain.mlir \
 // RUN:   | pipewright-opt --nn-form-kernels --pipe-unroll-microbatches \
 // RUN:   --pipe-schedule="policy=pipedream ranks=4" --pipe-insert-transfers --pipe-plan-memory \
-// RUN:   --pipe-attach-optimizer-kernels --convert-pipe-to-emitc --print-host -o /dev/null | FileCheck %s
+// RUN:   --pipe-attach-optimizer-kernels --print-host -o /dev/null | FileCheck %s
 
 // The runtime fills old versions before the first step.
 // CHECK-LABEL: // ===== main.cpp =====

@@ -1,4 +1,4 @@
-// RUN: pipewright-opt %s --convert-pipe-to-emitc --split-input-file --verify-diagnostics
+// RUN: pipewright-opt %s --print-host --split-input-file --verify-diagnostics
 
 // expected-error@+1 {{has no pipe.stage; expects a module after pipe-plan-memory}}
 module {

@@ -1,7 +1,7 @@
 // A program for GPUs needs events, one for CPUs has no use for them.
 
-// RUN: pipewright-opt %s --convert-pipe-to-emitc=target=cuda --split-input-file --verify-diagnostics
-// RUN: not pipewright-opt %s --convert-pipe-to-emitc=target=cpu --split-input-file 2>&1 | FileCheck %s
+// RUN: pipewright-opt %s --print-host=target=cuda --split-input-file --verify-diagnostics
+// RUN: not pipewright-opt %s --print-host=target=cpu --split-input-file 2>&1 | FileCheck %s
 
 module {
   pipe.stage @s0 on rank 0 {
