@@ -27,8 +27,8 @@ namespace pipewright::frontend {
 enum class RunningVariance { Population, Sample };
 
 struct ImportOptions {
-  /// Of ONNX: a binary model, or text when the name ends in .onnxtext or
-  /// .onnxtxt.
+  /// An ONNX model, as text when the name ends in .onnxtext or .onnxtxt; text
+  /// of the import level when it ends in .mlir.
   std::string modelPath;
   /// Sizes of symbolic dimensions; `INPUT:INDEX` names one without a name.
   llvm::StringMap<int64_t> dims;

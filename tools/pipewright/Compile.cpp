@@ -35,7 +35,20 @@ namespace pipewright::tool {
 // Messages
 //===----------------------------------------------------------------------===//
 
-/// Prints each diagnostic as one line, with the name of the node it is at.
+/// Where something is: the name of a node, or a place in a file that is text.
+static std::string placeOf(Location location) {
+  if (StringRef name = codegen::nameOfLocation(location); !name.empty())
+    return name.str();
+  auto place = dyn_cast<FileLineColLoc>(location);
+  if (!place)
+    return "";
+  std::string text = place.getFilename().str();
+  return place.getLine() == 0 ? text
+                              : text + ":" + std::to_string(place.getLine()) +
+                                    ":" + std::to_string(place.getColumn());
+}
+
+/// Prints each diagnostic as one line, with the place it is at.
 static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() == DiagnosticSeverity::Note)
     return success();
@@ -45,9 +58,9 @@ static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
                        ? "warning: "
                        : "remark: ");
   std::string text = diagnostic.str();
-  StringRef name = codegen::nameOfLocation(diagnostic.getLocation());
-  if (!name.empty() && !StringRef(text).contains(name))
-    llvm::errs() << "at '" << name << "': ";
+  std::string place = placeOf(diagnostic.getLocation());
+  if (!place.empty() && !StringRef(text).contains(place))
+    llvm::errs() << "at '" << place << "': ";
   llvm::errs() << text << "\n";
   return success();
 }
