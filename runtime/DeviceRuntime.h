@@ -7,16 +7,10 @@
 #ifndef PIPEWRIGHT_RUNTIME_DEVICERUNTIME_H
 #define PIPEWRIGHT_RUNTIME_DEVICERUNTIME_H
 
+#include "runtime/calls/Calls.h"
 #include "runtime/core/Program.h"
 #include "runtime/cuda/DeviceKernel.h"
 #include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/Stream.h"
-#include "runtime/cuda/kernels/Attention.h"
-#include "runtime/cuda/kernels/Convolution.h"
-#include "runtime/cuda/kernels/Dropout.h"
-#include "runtime/cuda/kernels/Embedding.h"
-#include "runtime/cuda/kernels/Matmul.h"
-#include "runtime/cuda/kernels/Memory.h"
-#include "runtime/cuda/kernels/Pooling.h"
 
 #endif // PIPEWRIGHT_RUNTIME_DEVICERUNTIME_H

@@ -7,14 +7,8 @@
 #ifndef PIPEWRIGHT_RUNTIME_RUNTIME_H
 #define PIPEWRIGHT_RUNTIME_RUNTIME_H
 
+#include "runtime/calls/Calls.h"
 #include "runtime/core/Program.h"
-#include "runtime/cpu/Attention.h"
-#include "runtime/cpu/Convolution.h"
-#include "runtime/cpu/Dropout.h"
-#include "runtime/cpu/Embedding.h"
-#include "runtime/cpu/Matmul.h"
-#include "runtime/cpu/Memory.h"
-#include "runtime/cpu/Pooling.h"
 #include "runtime/rank/Rank.h"
 
 #endif // PIPEWRIGHT_RUNTIME_RUNTIME_H

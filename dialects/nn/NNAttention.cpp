@@ -212,7 +212,7 @@ int64_t PackedAttentionBackwardOp::getFlops() {
 /// A call on heads before rows, unless there are strides from one row of a head
 /// to the next, in q, k and v and in o.
 template <class AttentionOp>
-static LibraryCall attentionCall(AttentionOp op, StringRef function,
+static LibraryCall attentionCall(AttentionOp op, CallName function,
                                  const Sizes &sizes, int64_t inputStride,
                                  int64_t outputStride) {
   runtime::AttentionShape shape = {.batch = sizes.batch,
@@ -239,45 +239,46 @@ static LibraryCall attentionCall(AttentionOp op, StringRef function,
           .shape = fieldsOf(shape),
           .takesMicroBatch = true,
           .work = CallWork::Attention,
-          .preparation = {.function = "prepareAttention"},
+          .preparation = {.function = PIPEWRIGHT_CALL(prepareAttention)},
           .formOf = inputStride ? "nn-pack-attention" : ""};
 }
 
 template <class AttentionOp>
-static LibraryCall plainCall(AttentionOp op, StringRef function) {
+static LibraryCall plainCall(AttentionOp op, CallName function) {
   Sizes sizes = sizesOf(op.getQ().getType(), op.getRowsFirst());
   int64_t stride = op.getRowsFirst() ? sizes.heads * sizes.depth : 0;
   return attentionCall(op, function, sizes, stride, stride);
 }
 
 template <class PackedOp>
-static LibraryCall packedCall(PackedOp op, StringRef function) {
+static LibraryCall packedCall(PackedOp op, CallName function) {
   Sizes sizes = packedSizesOf(op.getQkv().getType());
   int64_t row = sizes.heads * sizes.depth;
   return attentionCall(op, function, sizes, 3 * row, row);
 }
 
 LibraryCall AttentionOp::getCall(StringRef) {
-  LibraryCall call = plainCall(*this, "attention");
+  LibraryCall call = plainCall(*this, PIPEWRIGHT_CALL(attention));
   call.buffers = {getQ(), getK(), getV(), getMask(), getO(), getStats()};
   return call;
 }
 
 LibraryCall AttentionBackwardOp::getCall(StringRef) {
-  LibraryCall call = plainCall(*this, "attentionBackward");
+  LibraryCall call = plainCall(*this, PIPEWRIGHT_CALL(attentionBackward));
   call.buffers = {getGrad(),  getQ(),    getK(),  getV(),  getO(),
                   getStats(), getMask(), getDq(), getDk(), getDv()};
   return call;
 }
 
 LibraryCall PackedAttentionOp::getCall(StringRef) {
-  LibraryCall call = packedCall(*this, "packedAttention");
+  LibraryCall call = packedCall(*this, PIPEWRIGHT_CALL(packedAttention));
   call.buffers = {getQkv(), getMask(), getO(), getStats()};
   return call;
 }
 
 LibraryCall PackedAttentionBackwardOp::getCall(StringRef) {
-  LibraryCall call = packedCall(*this, "packedAttentionBackward");
+  LibraryCall call =
+      packedCall(*this, PIPEWRIGHT_CALL(packedAttentionBackward));
   call.buffers = {getGrad(),  getQkv(),  getO(),
                   getStats(), getMask(), getDqkv()};
   return call;

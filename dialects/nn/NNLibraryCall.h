@@ -43,14 +43,41 @@ llvm::SmallVector<ShapeField> fieldsOf(const Shape &shape) {
   return fields;
 }
 
+/// The name of a function that runtime/calls declares, by the same name on all
+/// targets. Only PIPEWRIGHT_CALL makes one, so a name that is misspelt does not
+/// compile.
+class CallName {
+public:
+  /// No function.
+  constexpr CallName() = default;
+  static constexpr CallName declared(llvm::StringRef name) {
+    CallName declared;
+    declared.name = name;
+    return declared;
+  }
+
+  bool empty() const { return name.empty(); }
+  operator llvm::StringRef() const { return name; }
+  bool operator==(const CallName &) const = default;
+
+private:
+  llvm::StringRef name;
+};
+
+#define PIPEWRIGHT_CALL(function)                                              \
+  ([] {                                                                        \
+    using ::pipewright::runtime::function;                                     \
+    return ::pipewright::nn::CallName::declared(#function);                    \
+  }())
+
 /// What bounds the time of a call, beside the memory that it reads and writes.
 /// Programs prepare calls in this order.
 enum class CallWork { Matmul, Convolution, Attention, Random, Memory };
 
 /// What a program does once, before its first step, for all calls of a shape.
 struct CallPreparation {
-  /// A function of the runtime; empty where nothing has to be done.
-  llvm::StringRef function = {};
+  /// Empty where nothing has to be done.
+  CallName function = {};
   /// The argument behind the shape, if there is one.
   llvm::StringRef option = {};
   /// Whether every target needs it, and not only those that prepare all calls.
@@ -63,8 +90,7 @@ struct CallPreparation {
 /// number of what was prepared for it), the option, the micro-batch, the
 /// buffers, and whether the result is added; each where there is one.
 struct LibraryCall {
-  /// A function of the runtime, by the same name on all targets.
-  llvm::StringRef function;
+  CallName function;
   llvm::SmallVector<ShapeField> shape = {};
   llvm::StringRef option = {};
   bool takesMicroBatch = false;

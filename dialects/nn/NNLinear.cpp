@@ -103,12 +103,12 @@ LibraryCall MatmulOp::getCall(StringRef addedTo) {
   shape.beta = addedTo.empty() ? 0 : 1;
   // On CPUs products of bf16 are primitives, which are made once.
   return {
-      .function = "matmul",
+      .function = PIPEWRIGHT_CALL(matmul),
       .shape = fieldsOf(shape),
       .buffers = {getA(), getB(), getResult()},
       .work = CallWork::Matmul,
       .added = getResult(),
-      .preparation = {.function = "prepareMatmul",
+      .preparation = {.function = PIPEWRIGHT_CALL(prepareMatmul),
                       .everywhere = shape.type == runtime::ElementType::BF16}};
 }
 
@@ -284,12 +284,12 @@ LibraryCall MatmulEpilogueOp::getCall(StringRef) {
   if (Value beside = getBeside())
     (getEpilogue() == MatmulEpilogue::BiasGelu ? activation : bias) = beside;
   StringRef epilogue = runtimeName(getEpilogue());
-  return {.function = "matmul",
+  return {.function = PIPEWRIGHT_CALL(matmul),
           .shape = fieldsOf(matmulShape(*this, getY())),
           .option = epilogue,
           .buffers = {getA(), getB(), getY(), bias, activation},
           .work = CallWork::Matmul,
-          .preparation = {.function = "prepareMatmul",
+          .preparation = {.function = PIPEWRIGHT_CALL(prepareMatmul),
                           .option = epilogue,
                           .everywhere = false},
           .formOf = "nn-fuse-epilogues"};
@@ -448,7 +448,7 @@ LogicalResult ConvBackwardWeightOp::verify() {
 /// The call of a convolution, whose directions share one shape; `images` and
 /// `filters` are what the forward convolution reads.
 template <class ConvolutionOp>
-static LibraryCall convolutionCall(ConvolutionOp op, StringRef function,
+static LibraryCall convolutionCall(ConvolutionOp op, CallName function,
                                    Value images, Value filters,
                                    StringRef weight) {
   bool isLast = op.getChannelsLast();
@@ -484,28 +484,30 @@ static LibraryCall convolutionCall(ConvolutionOp op, StringRef function,
 }
 
 LibraryCall ConvOp::getCall(StringRef) {
-  LibraryCall call = convolutionCall(*this, "convolutionForward", getX(),
-                                     getW(), weightBehind(getW()));
+  LibraryCall call = convolutionCall(*this, PIPEWRIGHT_CALL(convolutionForward),
+                                     getX(), getW(), weightBehind(getW()));
   call.buffers = {getX(), getW(), getBias(), getResult()};
-  call.preparation = {.function = "prepareConvolutionForward",
+  call.preparation = {.function = PIPEWRIGHT_CALL(prepareConvolutionForward),
                       .option = getBias() ? "true" : "false"};
   return call;
 }
 
 LibraryCall ConvBackwardDataOp::getCall(StringRef) {
-  LibraryCall call = convolutionCall(*this, "convolutionBackwardData",
-                                     getResult(), getW(), weightBehind(getW()));
+  LibraryCall call =
+      convolutionCall(*this, PIPEWRIGHT_CALL(convolutionBackwardData),
+                      getResult(), getW(), weightBehind(getW()));
   call.buffers = {getDy(), getW(), getResult()};
-  call.preparation.function = "prepareConvolutionBackwardData";
+  call.preparation.function = PIPEWRIGHT_CALL(prepareConvolutionBackwardData);
   return call;
 }
 
 LibraryCall ConvBackwardWeightOp::getCall(StringRef addedTo) {
-  LibraryCall call = convolutionCall(*this, "convolutionBackwardWeight", getX(),
-                                     getResult(), addedTo);
+  LibraryCall call =
+      convolutionCall(*this, PIPEWRIGHT_CALL(convolutionBackwardWeight), getX(),
+                      getResult(), addedTo);
   call.buffers = {getDy(), getX(), getResult()};
   call.added = getResult();
   call.saysAdded = true;
-  call.preparation.function = "prepareConvolutionBackwardWeight";
+  call.preparation.function = PIPEWRIGHT_CALL(prepareConvolutionBackwardWeight);
   return call;
 }

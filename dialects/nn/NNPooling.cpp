@@ -212,25 +212,25 @@ static SmallVector<ShapeField> averagePoolShape(PoolOp op, Value images,
 }
 
 LibraryCall MaxPoolOp::getCall(StringRef) {
-  return {.function = "maxPool",
+  return {.function = PIPEWRIGHT_CALL(maxPool),
           .shape = maxPoolShape(*this, getX(), getY()),
           .buffers = {getX(), getY(), getWindow()}};
 }
 
 LibraryCall MaxPoolBackwardOp::getCall(StringRef) {
-  return {.function = "maxPoolBackward",
+  return {.function = PIPEWRIGHT_CALL(maxPoolBackward),
           .shape = maxPoolShape(*this, getResult(), getDy()),
           .buffers = {getDy(), getWindow(), getResult()}};
 }
 
 LibraryCall AveragePoolOp::getCall(StringRef) {
-  return {.function = "averagePool",
+  return {.function = PIPEWRIGHT_CALL(averagePool),
           .shape = averagePoolShape(*this, getX(), getResult()),
           .buffers = {getX(), getResult()}};
 }
 
 LibraryCall AveragePoolBackwardOp::getCall(StringRef) {
-  return {.function = "averagePoolBackward",
+  return {.function = PIPEWRIGHT_CALL(averagePoolBackward),
           .shape = averagePoolShape(*this, getResult(), getDy()),
           .buffers = {getDy(), getResult()}};
 }

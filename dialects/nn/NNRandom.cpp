@@ -32,7 +32,7 @@ LibraryCall DropoutOp::getCall(StringRef) {
                                  .rate = getRate().convertToFloat(),
                                  .id = static_cast<int64_t>(getId()),
                                  .type = elementTypeOf(getX())};
-  return {.function = "dropout",
+  return {.function = PIPEWRIGHT_CALL(dropout),
           .shape = fieldsOf(shape),
           .takesMicroBatch = true,
           .buffers = {getX(), getResult()},

@@ -365,19 +365,19 @@ embeddingShape(RankedTensorType table, RankedTensorType indices, Value data) {
 }
 
 LibraryCall EmbeddingOp::getCall(StringRef) {
-  return {.function = "embedding",
+  return {.function = PIPEWRIGHT_CALL(embedding),
           .shape = embeddingShape(getTable().getType(), getIndices().getType(),
                                   getResult()),
           .buffers = {getTable(), getIndices(), getResult()}};
 }
 
 LibraryCall EmbeddingBackwardOp::getCall(StringRef) {
-  return {.function = "embeddingBackward",
+  return {.function = PIPEWRIGHT_CALL(embeddingBackward),
           .shape = embeddingShape(getResult().getType(), getIndices().getType(),
                                   getDy()),
           .buffers = {getDy(), getIndices(), getResult()},
           .added = getResult(),
           .saysAdded = true,
-          .preparation = {.function = "prepareEmbeddingBackward",
+          .preparation = {.function = PIPEWRIGHT_CALL(prepareEmbeddingBackward),
                           .everywhere = false}};
 }

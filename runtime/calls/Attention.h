@@ -1,11 +1,22 @@
-//===- Attention.h - Sizes of attention -------------------------*- C++ -*-===//
+//===- Attention.h - Attention by a library call ---------------*- C++ -*-===//
+//
+// Nothing of size rows x columns is kept: forward leaves two numbers per row,
+// its largest score and 1 / the sum of the powers against it, from which
+// backward computes the probabilities again. One number, the logarithm of the
+// sum, would not do: beside a maximum of -1e9, which rows have whose keys are
+// all masked, f32 rounds it away.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_RUNTIME_CALLS_ATTENTION_H
 #define PIPEWRIGHT_RUNTIME_CALLS_ATTENTION_H
 
 #include "runtime/calls/Fields.h"
+#include "runtime/core/Arena.h"
 
 namespace pipewright::runtime {
+
+class DeviceRank;
 
 /// q, o [batch, heads, rows, depth]; k, v [batch, heads, columns, depth];
 /// stats [batch, heads, rows, 2]; all dense, unless there are strides. A row
@@ -34,6 +45,32 @@ struct AttentionShape {
                     dropoutRate, dropoutId, maskBatch, maskHeads, maskRows,
                     maskColumns, type, inputStride, outputStride)
 };
+
+/// In setUp, once per shape used in a step.
+template <class AnyRank>
+void prepareAttention(AnyRank &rank, const AttentionShape &shape);
+
+/// `mask` has zero bytes where there is none.
+template <class AnyRank>
+void attention(AnyRank &rank, const AttentionShape &shape, int64_t microBatch,
+               Buffer q, Buffer k, Buffer v, Buffer mask, Buffer o,
+               Buffer stats);
+/// `dO` is the gradient of `o`.
+template <class AnyRank>
+void attentionBackward(AnyRank &rank, const AttentionShape &shape,
+                       int64_t microBatch, Buffer dO, Buffer q, Buffer k,
+                       Buffer v, Buffer o, Buffer stats, Buffer mask, Buffer dq,
+                       Buffer dk, Buffer dv);
+
+/// On GPUs only, as all that is declared for a DeviceRank: the same where q, k
+/// and v are the thirds of each row of one tensor, [batch, rows, 3, heads,
+/// depth], as are their gradients: `inputStride` is 3 * heads * depth.
+void packedAttention(DeviceRank &rank, const AttentionShape &shape,
+                     int64_t microBatch, Buffer qkv, Buffer mask, Buffer o,
+                     Buffer stats);
+void packedAttentionBackward(DeviceRank &rank, const AttentionShape &shape,
+                             int64_t microBatch, Buffer dO, Buffer qkv,
+                             Buffer o, Buffer stats, Buffer mask, Buffer dqkv);
 
 } // namespace pipewright::runtime
 

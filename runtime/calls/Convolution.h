@@ -1,9 +1,16 @@
-//===- Convolution.h - Sizes of 2-D convolutions ----------------*- C++ -*-===//
+//===- Convolution.h - 2-D convolutions by library calls -------*- C++ -*-===//
+//
+// What a library decides or packs is made in the rank's setUp and found by
+// number in a step. Tensors are plain NCHW and OIHW, or with the channels last
+// NHWC and OHWI.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_RUNTIME_CALLS_CONVOLUTION_H
 #define PIPEWRIGHT_RUNTIME_CALLS_CONVOLUTION_H
 
 #include "runtime/calls/Fields.h"
+#include "runtime/core/Arena.h"
 
 namespace pipewright::runtime {
 
@@ -34,6 +41,31 @@ struct ConvolutionShape {
                     padBottom, padRight, dilationH, dilationW, groups,
                     keepPackedWeight, channelsLast, type)
 };
+
+/// Called in setUp, once for each number and direction that a step uses.
+/// Numbers are small, dense and chosen by the caller; all directions of one
+/// number share one shape.
+template <class AnyRank>
+void prepareConvolutionForward(AnyRank &rank, int64_t number,
+                               const ConvolutionShape &shape, bool hasBias);
+template <class AnyRank>
+void prepareConvolutionBackwardData(AnyRank &rank, int64_t number,
+                                    const ConvolutionShape &shape);
+template <class AnyRank>
+void prepareConvolutionBackwardWeight(AnyRank &rank, int64_t number,
+                                      const ConvolutionShape &shape);
+
+/// `bias` has zero bytes where there is none.
+template <class AnyRank>
+void convolutionForward(AnyRank &rank, int64_t number, Buffer x, Buffer w,
+                        Buffer bias, Buffer y);
+template <class AnyRank>
+void convolutionBackwardData(AnyRank &rank, int64_t number, Buffer dy, Buffer w,
+                             Buffer dx);
+/// Adds to dw when `accumulate`, overwrites it otherwise.
+template <class AnyRank>
+void convolutionBackwardWeight(AnyRank &rank, int64_t number, Buffer dy,
+                               Buffer x, Buffer dw, bool accumulate = false);
 
 } // namespace pipewright::runtime
 

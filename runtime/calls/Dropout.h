@@ -1,9 +1,14 @@
-//===- Dropout.h - Which elements a dropout drops ---------------*- C++ -*-===//
+//===- Dropout.h - Dropout by counter-based random numbers -----*- C++ -*-===//
+//
+// The same call with the gradient in place of x is its own derivative.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_RUNTIME_CALLS_DROPOUT_H
 #define PIPEWRIGHT_RUNTIME_CALLS_DROPOUT_H
 
 #include "runtime/calls/Fields.h"
+#include "runtime/core/Arena.h"
 
 namespace pipewright::runtime {
 
@@ -17,6 +22,11 @@ struct DropoutShape {
 
   PIPEWRIGHT_FIELDS(elements, rate, id, type)
 };
+
+/// y may be x.
+template <class AnyRank>
+void dropout(AnyRank &rank, const DropoutShape &shape, int64_t microBatch,
+             Buffer x, Buffer y);
 
 } // namespace pipewright::runtime
 

@@ -1,11 +1,18 @@
-//===- Embedding.h - Sizes of tables and lookups ----------------*- C++ -*-===//
+//===- Embedding.h - Rows of a table by library calls ----------*- C++ -*-===//
+//
+// Indices are i64 and in range: the data reader has checked them.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_RUNTIME_CALLS_EMBEDDING_H
 #define PIPEWRIGHT_RUNTIME_CALLS_EMBEDDING_H
 
 #include "runtime/calls/Fields.h"
+#include "runtime/core/Arena.h"
 
 namespace pipewright::runtime {
+
+class DeviceRank;
 
 /// table[rows, width], indices[count], result [count, width].
 struct EmbeddingShape {
@@ -17,6 +24,19 @@ struct EmbeddingShape {
 
   PIPEWRIGHT_FIELDS(rows, width, count, type)
 };
+
+template <class AnyRank>
+void embedding(AnyRank &rank, const EmbeddingShape &shape, Buffer table,
+               Buffer indices, Buffer y);
+
+/// On GPUs only: in setUp, once for each shape of embeddingBackward that a step
+/// uses.
+void prepareEmbeddingBackward(DeviceRank &rank, const EmbeddingShape &shape);
+/// Adds each row of dy to its row of dtable, in the order of the indices.
+/// dtable is set to zero first unless `accumulate`.
+template <class AnyRank>
+void embeddingBackward(AnyRank &rank, const EmbeddingShape &shape, Buffer dy,
+                       Buffer indices, Buffer dtable, bool accumulate = false);
 
 } // namespace pipewright::runtime
 

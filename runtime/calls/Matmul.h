@@ -1,11 +1,19 @@
-//===- Matmul.h - Sizes of matrix products ----------------------*- C++ -*-===//
+//===- Matmul.h - Matrix products by library calls -------------*- C++ -*-===//
+//
+// y = alpha * op(a) * op(b) + beta * y, for one row-major matrix or a batch of
+// them.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_RUNTIME_CALLS_MATMUL_H
 #define PIPEWRIGHT_RUNTIME_CALLS_MATMUL_H
 
 #include "runtime/calls/Fields.h"
+#include "runtime/core/Arena.h"
 
 namespace pipewright::runtime {
+
+class DeviceRank;
 
 /// y[batch, m, n], a[batch, m, k] (or [k, m] when transposed), b[batch, k, n]
 /// (or [n, k]), all dense.
@@ -30,6 +38,15 @@ struct MatmulShape {
                     beta, type, result)
 };
 
+/// In setUp, once for each shape that a step uses; on CPUs for shapes of bf16
+/// alone. Throws an Error if the library has no algorithm.
+template <class AnyRank>
+void prepareMatmul(AnyRank &rank, const MatmulShape &shape);
+
+template <class AnyRank>
+void matmul(AnyRank &rank, const MatmulShape &shape, Buffer a, Buffer b,
+            Buffer y);
+
 /// What a GPU does in the kernel of a product beside it, for one matrix (no
 /// batch). GELU is the one with tanh. `bias` has n elements of y's type, `aux`
 /// is like y; n must be a multiple of 8 where there is an aux.
@@ -47,6 +64,13 @@ enum class MatmulEpilogue {
   /// gradients of a weight and its bias in one.
   BiasGradient
 };
+
+/// On GPUs only. `bias` and `aux` have zero bytes where the epilogue has none.
+/// Gradients of biases are overwritten.
+void prepareMatmul(DeviceRank &rank, const MatmulShape &shape,
+                   MatmulEpilogue epilogue);
+void matmul(DeviceRank &rank, const MatmulShape &shape, MatmulEpilogue epilogue,
+            Buffer a, Buffer b, Buffer y, Buffer bias, Buffer aux);
 
 } // namespace pipewright::runtime
 

@@ -1,9 +1,14 @@
-//===- Pooling.h - Sizes of max and average pooling -------------*- C++ -*-===//
+//===- Pooling.h - Max and average pooling by library calls ----*- C++ -*-===//
+//
+// Images are NCHW, or with the channels last NHWC.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_RUNTIME_CALLS_POOLING_H
 #define PIPEWRIGHT_RUNTIME_CALLS_POOLING_H
 
 #include "runtime/calls/Fields.h"
+#include "runtime/core/Arena.h"
 
 namespace pipewright::runtime {
 
@@ -26,6 +31,20 @@ struct PoolingShape {
                     padLeft, padBottom, padRight, dilationH, dilationW,
                     countIncludePad, channelsLast, type)
 };
+
+/// `window` gets row * kw + column inside the window of the first maximum, one
+/// unsigned byte per output: at most 256 positions. May be absent.
+template <class AnyRank>
+void maxPool(AnyRank &rank, const PoolingShape &shape, Buffer x, Buffer y,
+             Buffer window);
+template <class AnyRank>
+void maxPoolBackward(AnyRank &rank, const PoolingShape &shape, Buffer dy,
+                     Buffer window, Buffer dx);
+template <class AnyRank>
+void averagePool(AnyRank &rank, const PoolingShape &shape, Buffer x, Buffer y);
+template <class AnyRank>
+void averagePoolBackward(AnyRank &rank, const PoolingShape &shape, Buffer dy,
+                         Buffer dx);
 
 } // namespace pipewright::runtime
 

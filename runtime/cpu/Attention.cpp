@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cpu/Attention.h"
+#include "runtime/calls/Attention.h"
 #include "runtime/core/Error.h"
 #include "runtime/cpu/AttentionBFloat16.h"
 #include "runtime/cpu/AttentionRows.h"
 #include "runtime/cpu/Parallel.h"
+#include "runtime/rank/Rank.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -149,6 +150,7 @@ static void backwardHead(const Head &head, const float *dO, const float *o,
   }
 }
 
+template <>
 void pipewright::runtime::prepareAttention(Rank &rank,
                                            const AttentionShape &shape) {
   if (shape.inputStride || shape.outputStride)
@@ -198,6 +200,7 @@ static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
   rank.poll();
 }
 
+template <>
 void pipewright::runtime::attention(Rank &rank, const AttentionShape &s,
                                     int64_t microBatch, Buffer q, Buffer k,
                                     Buffer v, Buffer mask, Buffer o,
@@ -212,6 +215,7 @@ void pipewright::runtime::attention(Rank &rank, const AttentionShape &s,
            });
 }
 
+template <>
 void pipewright::runtime::attentionBackward(Rank &rank, const AttentionShape &s,
                                             int64_t microBatch, Buffer dO,
                                             Buffer q, Buffer k, Buffer v,

@@ -3,7 +3,8 @@
 #ifndef PIPEWRIGHT_RUNTIME_CPU_ATTENTIONBFLOAT16_H
 #define PIPEWRIGHT_RUNTIME_CPU_ATTENTIONBFLOAT16_H
 
-#include "runtime/cpu/Attention.h"
+#include "runtime/calls/Attention.h"
+#include "runtime/rank/Rank.h"
 
 namespace pipewright::runtime {
 

@@ -10,9 +10,10 @@
 #ifndef PIPEWRIGHT_RUNTIME_CPU_ATTENTIONROWS_H
 #define PIPEWRIGHT_RUNTIME_CPU_ATTENTIONROWS_H
 
-#include "runtime/cpu/Attention.h"
+#include "runtime/calls/Attention.h"
 #include "runtime/cpu/RandomFactors.h"
 #include "runtime/cpu/VectorMath.h"
+#include "runtime/rank/Rank.h"
 
 namespace pipewright::runtime {
 

@@ -8,7 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CPU_BFLOAT16PRODUCT_H
 #define PIPEWRIGHT_RUNTIME_CPU_BFLOAT16PRODUCT_H
 
-#include "runtime/cpu/Matmul.h"
+#include "runtime/calls/Matmul.h"
 
 #include <dnnl.hpp>
 

@@ -1,14 +1,16 @@
 //===- Convolution.cpp - 2-D convolutions by oneDNN -----------------------===//
 //
-// Buffers are plain NCHW (or NHWC); oneDNN computes in blocked layouts, 1.3 to
+// Primitives, reorders and scratch are made in the rank's setUp. Buffers are
+// plain NCHW (or NHWC); oneDNN computes in blocked layouts, 1.3 to
 // 8 times faster, so operands are reordered through scratch that all
 // convolutions of a rank share. The algorithm is chosen by rule, never by
 // timing: the same program must give the same bits on every run.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cpu/Convolution.h"
+#include "runtime/calls/Convolution.h"
 #include "runtime/core/Error.h"
+#include "runtime/rank/Rank.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -313,6 +315,7 @@ static void guarded(const char *what, int64_t number, const Body &body) {
   }
 }
 
+template <>
 void pipewright::runtime::prepareConvolutionForward(Rank &rank, int64_t number,
                                                     const ConvolutionShape &s,
                                                     bool hasBias) {
@@ -339,6 +342,7 @@ void pipewright::runtime::prepareConvolutionForward(Rank &rank, int64_t number,
   });
 }
 
+template <>
 void pipewright::runtime::prepareConvolutionBackwardData(
     Rank &rank, int64_t number, const ConvolutionShape &s) {
   guarded("data gradient set-up", number, [&] {
@@ -361,6 +365,7 @@ void pipewright::runtime::prepareConvolutionBackwardData(
   });
 }
 
+template <>
 void pipewright::runtime::prepareConvolutionBackwardWeight(
     Rank &rank, int64_t number, const ConvolutionShape &s) {
   guarded("weight gradient set-up", number, [&] {
@@ -399,6 +404,7 @@ static Direction &find(std::unordered_map<int64_t, Direction> &directions,
   return found->second;
 }
 
+template <>
 void pipewright::runtime::convolutionForward(Rank &rank, int64_t number,
                                              Buffer x, Buffer w, Buffer bias,
                                              Buffer y) {
@@ -409,6 +415,7 @@ void pipewright::runtime::convolutionForward(Rank &rank, int64_t number,
   });
 }
 
+template <>
 void pipewright::runtime::convolutionBackwardData(Rank &rank, int64_t number,
                                                   Buffer dy, Buffer w,
                                                   Buffer dx) {
@@ -419,6 +426,7 @@ void pipewright::runtime::convolutionBackwardData(Rank &rank, int64_t number,
   });
 }
 
+template <>
 void pipewright::runtime::convolutionBackwardWeight(Rank &rank, int64_t number,
                                                     Buffer dy, Buffer x,
                                                     Buffer dw,

@@ -1,9 +1,10 @@
 //===- Dropout.cpp - Dropout by counter-based random numbers --------------===//
 
-#include "runtime/cpu/Dropout.h"
+#include "runtime/calls/Dropout.h"
 #include "runtime/core/BFloat16.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/RandomFactors.h"
+#include "runtime/rank/Rank.h"
 
 using namespace pipewright::runtime;
 
@@ -31,6 +32,7 @@ static void dropElements(Rank &rank, const DropoutShape &shape,
               });
 }
 
+template <>
 void pipewright::runtime::dropout(Rank &rank, const DropoutShape &shape,
                                   int64_t microBatch, Buffer x, Buffer y) {
   if (shape.type == ElementType::BF16)

@@ -1,14 +1,16 @@
 //===- Embedding.cpp - Rows of a table ------------------------------------===//
 
-#include "runtime/cpu/Embedding.h"
+#include "runtime/calls/Embedding.h"
+#include "runtime/calls/Memory.h"
 #include "runtime/core/BFloat16.h"
-#include "runtime/cpu/Memory.h"
 #include "runtime/cpu/Parallel.h"
+#include "runtime/rank/Rank.h"
 
 #include <cstring>
 
 using namespace pipewright::runtime;
 
+template <>
 void pipewright::runtime::embedding(Rank &rank, const EmbeddingShape &shape,
                                     Buffer table, Buffer indices, Buffer y) {
   const char *rows = rank.data<char>(table);
@@ -39,6 +41,7 @@ static void addRows(Rank &rank, const EmbeddingShape &shape,
               });
 }
 
+template <>
 void pipewright::runtime::embeddingBackward(Rank &rank,
                                             const EmbeddingShape &shape,
                                             Buffer dy, Buffer indices,

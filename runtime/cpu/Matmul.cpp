@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cpu/Matmul.h"
+#include "runtime/calls/Matmul.h"
 #include "runtime/core/Error.h"
 #include "runtime/cpu/BFloat16Product.h"
 #include "runtime/cpu/Parallel.h"
+#include "runtime/rank/Rank.h"
 
 #include <cstdlib>
 #include <dnnl.hpp>
@@ -127,11 +128,13 @@ static MatmulShape joinRows(MatmulShape s) {
   return s;
 }
 
+template <>
 void pipewright::runtime::prepareMatmul(Rank &rank, const MatmulShape &shape) {
   if (shape.type == ElementType::BF16)
     rank.library<Products>().find(rank, joinRows(shape));
 }
 
+template <>
 void pipewright::runtime::matmul(Rank &rank, const MatmulShape &shape, Buffer a,
                                  Buffer b, Buffer y) {
   const MatmulShape s = joinRows(shape);

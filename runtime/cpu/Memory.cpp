@@ -1,12 +1,14 @@
 //===- Memory.cpp - Filling, copying and adding buffers -------------------===//
 
-#include "runtime/cpu/Memory.h"
+#include "runtime/calls/Memory.h"
 #include "runtime/cpu/Parallel.h"
+#include "runtime/rank/Rank.h"
 
 #include <cstring>
 
 using namespace pipewright::runtime;
 
+template <>
 void pipewright::runtime::zero(Rank &rank, Buffer buffer) {
   if (!buffer)
     return;
@@ -18,6 +20,7 @@ void pipewright::runtime::zero(Rank &rank, Buffer buffer) {
   rank.poll();
 }
 
+template <>
 void pipewright::runtime::copy(Rank &rank, Buffer source, Buffer destination) {
   if (!source)
     return;
@@ -30,12 +33,14 @@ void pipewright::runtime::copy(Rank &rank, Buffer source, Buffer destination) {
   rank.poll();
 }
 
+template <>
 void pipewright::runtime::setValues(Rank &rank, const void *values,
                                     Buffer destination) {
   if (destination)
     std::memcpy(rank.data<char>(destination), values, destination.bytes);
 }
 
+template <>
 void pipewright::runtime::accumulate(Rank &rank, Buffer source,
                                      Buffer destination) {
   const float *from = rank.data<float>(source);
@@ -49,6 +54,7 @@ void pipewright::runtime::accumulate(Rank &rank, Buffer source,
   rank.poll();
 }
 
+template <>
 void pipewright::runtime::fill(Rank &rank, float value, Buffer buffer) {
   float *to = rank.data<float>(buffer);
   const int64_t elements = buffer.bytes / 4;

@@ -1,14 +1,17 @@
 //===- Pooling.cpp - Max and average pooling ------------------------------===//
 //
-// Loops go over planes: the pixels of one channel of one sample. Where channels
-// lie last, a plane is gathered first and scattered then.
+// Pooling is bound by memory, and the window position is an i8 of plain layout,
+// so the loops are our own. They go over planes: the pixels of one channel of
+// one sample. Where channels lie last, a plane is gathered first and scattered
+// then.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cpu/Pooling.h"
+#include "runtime/calls/Pooling.h"
 #include "runtime/core/BFloat16.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/VectorMath.h"
+#include "runtime/rank/Rank.h"
 
 #include <algorithm>
 #include <cstring>
@@ -266,6 +269,7 @@ static Planes gradientPlanes(Rank &rank, const PoolingShape &s, Buffer dy,
   return {rank, s, dy, s.oh * s.ow, dx, s.h * s.w};
 }
 
+template <>
 void pipewright::runtime::maxPool(Rank &rank, const PoolingShape &s, Buffer x,
                                   Buffer y, Buffer window) {
   uint8_t *positions = rank.data<uint8_t>(window);
@@ -286,6 +290,7 @@ void pipewright::runtime::maxPool(Rank &rank, const PoolingShape &s, Buffer x,
             });
 }
 
+template <>
 void pipewright::runtime::maxPoolBackward(Rank &rank, const PoolingShape &s,
                                           Buffer dy, Buffer window, Buffer dx) {
   const uint8_t *positions = rank.data<uint8_t>(window);
@@ -346,6 +351,7 @@ static void forWindows(const PoolingShape &s, const Body &body) {
     }
 }
 
+template <>
 void pipewright::runtime::averagePool(Rank &rank, const PoolingShape &s,
                                       Buffer x, Buffer y) {
   forPlanes(rank, s, poolingPlanes(rank, s, x, y),
@@ -358,6 +364,7 @@ void pipewright::runtime::averagePool(Rank &rank, const PoolingShape &s,
             });
 }
 
+template <>
 void pipewright::runtime::averagePoolBackward(Rank &rank, const PoolingShape &s,
                                               Buffer dy, Buffer dx) {
   forPlanes(rank, s, gradientPlanes(rank, s, dy, dx),

@@ -63,51 +63,122 @@ inline void launch(PrintRank &rank, const PrintedKernel &kernel,
                    std::initializer_list<Buffer> buffers) {
   rank.print("launch", kernel.name, buffers);
 }
-inline void setValues(PrintRank &rank, const void *, Buffer to) {
-  rank.print("setValues", to);
+
+// The library calls of runtime/calls, for this class of ranks.
+template <>
+inline void zero(PrintRank &rank, Buffer buffer) {
+  rank.print("zero", buffer);
 }
-
-// What takes buffers and numbers alone, and what takes a shape before them.
-#define PRINTED(call)                                                          \
-  template <typename... Values>                                                \
-  void call(PrintRank &rank, Values... values) {                               \
-    rank.print(#call, values...);                                              \
-  }
-#define PRINTED_WITH_SHAPE(call, Shape)                                        \
-  template <typename... Values>                                                \
-  void call(PrintRank &rank, const Shape &, Values... values) {                \
-    rank.print(#call, values...);                                              \
-  }
-
-PRINTED(zero)
-PRINTED(copy)
-PRINTED(accumulate)
-PRINTED(fill)
-PRINTED_WITH_SHAPE(matmul, MatmulShape)
-PRINTED_WITH_SHAPE(dropout, DropoutShape)
-PRINTED_WITH_SHAPE(embedding, EmbeddingShape)
-PRINTED_WITH_SHAPE(embeddingBackward, EmbeddingShape)
-PRINTED_WITH_SHAPE(prepareAttention, AttentionShape)
-PRINTED_WITH_SHAPE(attention, AttentionShape)
-PRINTED_WITH_SHAPE(attentionBackward, AttentionShape)
-PRINTED_WITH_SHAPE(maxPool, PoolingShape)
-PRINTED_WITH_SHAPE(maxPoolBackward, PoolingShape)
-PRINTED_WITH_SHAPE(averagePool, PoolingShape)
-PRINTED_WITH_SHAPE(averagePoolBackward, PoolingShape)
-PRINTED(convolutionForward)
-PRINTED(convolutionBackwardData)
-PRINTED(convolutionBackwardWeight)
-#define PRINTED_PREPARATION(call)                                              \
-  inline void call(PrintRank &rank, int64_t number, const ConvolutionShape &,  \
-                   bool = false) {                                             \
-    rank.print(#call, number);                                                 \
-  }
-PRINTED_PREPARATION(prepareConvolutionForward)
-PRINTED_PREPARATION(prepareConvolutionBackwardData)
-PRINTED_PREPARATION(prepareConvolutionBackwardWeight)
-#undef PRINTED
-#undef PRINTED_WITH_SHAPE
-#undef PRINTED_PREPARATION
+template <>
+inline void copy(PrintRank &rank, Buffer source, Buffer destination) {
+  rank.print("copy", source, destination);
+}
+template <>
+inline void setValues(PrintRank &rank, const void *, Buffer destination) {
+  rank.print("setValues", destination);
+}
+template <>
+inline void accumulate(PrintRank &rank, Buffer source, Buffer destination) {
+  rank.print("accumulate", source, destination);
+}
+template <>
+inline void fill(PrintRank &rank, float value, Buffer buffer) {
+  rank.print("fill", value, buffer);
+}
+template <>
+inline void prepareMatmul(PrintRank &rank, const MatmulShape &) {
+  rank.print("prepareMatmul");
+}
+template <>
+inline void matmul(PrintRank &rank, const MatmulShape &, Buffer a, Buffer b,
+                   Buffer y) {
+  rank.print("matmul", a, b, y);
+}
+template <>
+inline void prepareConvolutionForward(PrintRank &rank, int64_t number,
+                                      const ConvolutionShape &, bool) {
+  rank.print("prepareConvolutionForward", number);
+}
+template <>
+inline void prepareConvolutionBackwardData(PrintRank &rank, int64_t number,
+                                           const ConvolutionShape &) {
+  rank.print("prepareConvolutionBackwardData", number);
+}
+template <>
+inline void prepareConvolutionBackwardWeight(PrintRank &rank, int64_t number,
+                                             const ConvolutionShape &) {
+  rank.print("prepareConvolutionBackwardWeight", number);
+}
+template <>
+inline void convolutionForward(PrintRank &rank, int64_t number, Buffer x,
+                               Buffer w, Buffer bias, Buffer y) {
+  rank.print("convolutionForward", number, x, w, bias, y);
+}
+template <>
+inline void convolutionBackwardData(PrintRank &rank, int64_t number, Buffer dy,
+                                    Buffer w, Buffer dx) {
+  rank.print("convolutionBackwardData", number, dy, w, dx);
+}
+template <>
+inline void convolutionBackwardWeight(PrintRank &rank, int64_t number,
+                                      Buffer dy, Buffer x, Buffer dw,
+                                      bool accumulate) {
+  rank.print("convolutionBackwardWeight", number, dy, x, dw, accumulate);
+}
+template <>
+inline void maxPool(PrintRank &rank, const PoolingShape &, Buffer x, Buffer y,
+                    Buffer window) {
+  rank.print("maxPool", x, y, window);
+}
+template <>
+inline void maxPoolBackward(PrintRank &rank, const PoolingShape &, Buffer dy,
+                            Buffer window, Buffer dx) {
+  rank.print("maxPoolBackward", dy, window, dx);
+}
+template <>
+inline void averagePool(PrintRank &rank, const PoolingShape &, Buffer x,
+                        Buffer y) {
+  rank.print("averagePool", x, y);
+}
+template <>
+inline void averagePoolBackward(PrintRank &rank, const PoolingShape &,
+                                Buffer dy, Buffer dx) {
+  rank.print("averagePoolBackward", dy, dx);
+}
+template <>
+inline void embedding(PrintRank &rank, const EmbeddingShape &, Buffer table,
+                      Buffer indices, Buffer y) {
+  rank.print("embedding", table, indices, y);
+}
+template <>
+inline void embeddingBackward(PrintRank &rank, const EmbeddingShape &,
+                              Buffer dy, Buffer indices, Buffer dtable,
+                              bool accumulate) {
+  rank.print("embeddingBackward", dy, indices, dtable, accumulate);
+}
+template <>
+inline void dropout(PrintRank &rank, const DropoutShape &, int64_t microBatch,
+                    Buffer x, Buffer y) {
+  rank.print("dropout", microBatch, x, y);
+}
+template <>
+inline void prepareAttention(PrintRank &rank, const AttentionShape &) {
+  rank.print("prepareAttention");
+}
+template <>
+inline void attention(PrintRank &rank, const AttentionShape &,
+                      int64_t microBatch, Buffer q, Buffer k, Buffer v,
+                      Buffer mask, Buffer o, Buffer stats) {
+  rank.print("attention", microBatch, q, k, v, mask, o, stats);
+}
+template <>
+inline void attentionBackward(PrintRank &rank, const AttentionShape &,
+                              int64_t microBatch, Buffer dO, Buffer q, Buffer k,
+                              Buffer v, Buffer o, Buffer stats, Buffer mask,
+                              Buffer dq, Buffer dk, Buffer dv) {
+  rank.print("attentionBackward", microBatch, dO, q, k, v, o, stats, mask, dq,
+             dk, dv);
+}
 
 // `Program` holds functions of a Rank, of which this target has none.
 template <void (*function)(PrintRank &)>

@@ -1,15 +1,16 @@
 //===- Attention.cpp - Attention on the GPU -------------------------------===//
 //
 // By cuDNN where it can (CudnnAttention.cpp), else by the kernels of
-// Attention.cu.
+// Attention.cu, which keep tiles of scores in shared memory.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/kernels/Attention.h"
+#include "runtime/calls/Attention.h"
 #include "runtime/calls/CallCosts.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Philox.h"
 #include "runtime/cuda/DeviceProfile.h"
+#include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/kernels/AttentionStrides.h"
 #include "runtime/cuda/kernels/Builtins.h"
 #include "runtime/cuda/kernels/CudnnAttention.h"
@@ -93,6 +94,7 @@ static int64_t meansBytes(const AttentionShape &s) {
   return s.batch * s.heads * s.rows * static_cast<int64_t>(sizeof(float));
 }
 
+template <>
 void pipewright::runtime::prepareAttention(DeviceRank &rank,
                                            const AttentionShape &s) {
   if (prepareCudnnAttention(rank, s))
@@ -101,6 +103,7 @@ void pipewright::runtime::prepareAttention(DeviceRank &rank,
   rank.reserveWorkspace(meansBytes(s));
 }
 
+template <>
 void pipewright::runtime::attention(DeviceRank &rank, const AttentionShape &s,
                                     int64_t microBatch, Buffer q, Buffer k,
                                     Buffer v, Buffer mask, Buffer o,
@@ -116,6 +119,7 @@ void pipewright::runtime::attention(DeviceRank &rank, const AttentionShape &s,
                 rank.device<float>(stats));
 }
 
+template <>
 void pipewright::runtime::attentionBackward(DeviceRank &rank,
                                             const AttentionShape &s,
                                             int64_t microBatch, Buffer dO,

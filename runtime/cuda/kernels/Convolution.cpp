@@ -1,14 +1,19 @@
 //===- Convolution.cpp - 2-D convolutions on the GPU by cuDNN -------------===//
 //
+// The plan of each convolution and direction is chosen in setUp by the
+// library's heuristic among deterministic engines, never by timing. Tensor
+// cores want the channels last.
+//
 // What the plan leaves to be done is done beside it: a bias by a kernel of
 // ours, a weight gradient in f32 of bf16 operands through workspace.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/kernels/Convolution.h"
+#include "runtime/calls/Convolution.h"
 #include "runtime/calls/CallCosts.h"
 #include "runtime/core/Error.h"
 #include "runtime/cuda/DeviceProfile.h"
+#include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/kernels/Builtins.h"
 #include "runtime/cuda/kernels/ConvolutionPlan.h"
 
@@ -59,6 +64,7 @@ static int64_t resultBytes(const ConvolutionPlan &plan) {
   return (bytes + 255) / 256 * 256;
 }
 
+template <>
 void pipewright::runtime::prepareConvolutionForward(DeviceRank &rank,
                                                     int64_t number,
                                                     const ConvolutionShape &s,
@@ -73,6 +79,7 @@ void pipewright::runtime::prepareConvolutionForward(DeviceRank &rank,
   state.forward.insert_or_assign(number, std::move(plan));
 }
 
+template <>
 void pipewright::runtime::prepareConvolutionBackwardData(
     DeviceRank &rank, int64_t number, const ConvolutionShape &s) {
   Convolutions &state = convolutionsOf(rank);
@@ -83,6 +90,7 @@ void pipewright::runtime::prepareConvolutionBackwardData(
   state.backwardData.insert_or_assign(number, std::move(plan));
 }
 
+template <>
 void pipewright::runtime::prepareConvolutionBackwardWeight(
     DeviceRank &rank, int64_t number, const ConvolutionShape &s) {
   Convolutions &state = convolutionsOf(rank);
@@ -136,6 +144,7 @@ execute(DeviceRank &rank, const ConvolutionPlan &plan,
                                        plan.cudnn.plan.get(), pack.get()));
 }
 
+template <>
 void pipewright::runtime::convolutionForward(DeviceRank &rank, int64_t number,
                                              Buffer x, Buffer w, Buffer bias,
                                              Buffer y) {
@@ -161,6 +170,7 @@ void pipewright::runtime::convolutionForward(DeviceRank &rank, int64_t number,
                        kernelSize(neighbours, "a convolution's result"));
 }
 
+template <>
 void pipewright::runtime::convolutionBackwardData(DeviceRank &rank,
                                                   int64_t number, Buffer dy,
                                                   Buffer w, Buffer dx) {
@@ -173,6 +183,7 @@ void pipewright::runtime::convolutionBackwardData(DeviceRank &rank,
           rank.workspace(plan.cudnn.workspaceBytes));
 }
 
+template <>
 void pipewright::runtime::convolutionBackwardWeight(DeviceRank &rank,
                                                     int64_t number, Buffer dy,
                                                     Buffer x, Buffer dw,

@@ -1,13 +1,20 @@
 //===- Dropout.cpp - Dropout on the GPU -----------------------------------===//
+//
+// The same factors as on the CPU. Seed and step are read from device memory
+// (DeviceRank::randomState), so a graph draws new numbers in every step.
+//
+//===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/kernels/Dropout.h"
+#include "runtime/calls/Dropout.h"
 #include "runtime/core/Philox.h"
 #include "runtime/cuda/DeviceProfile.h"
+#include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/kernels/BuiltinParameters.h"
 #include "runtime/cuda/kernels/Builtins.h"
 
 using namespace pipewright::runtime;
 
+template <>
 void pipewright::runtime::dropout(DeviceRank &rank, const DropoutShape &shape,
                                   int64_t microBatch, Buffer x, Buffer y) {
   const MeasuredCall measured(rank, [&] {

@@ -1,11 +1,12 @@
 //===- Embedding.cpp - Rows of a table on the GPU -------------------------===//
 
-#include "runtime/cuda/kernels/Embedding.h"
+#include "runtime/calls/Embedding.h"
+#include "runtime/calls/Memory.h"
 #include "runtime/core/Error.h"
 #include "runtime/cuda/DeviceProfile.h"
+#include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/cuda/kernels/Builtins.h"
-#include "runtime/cuda/kernels/Memory.h"
 
 using namespace pipewright::runtime;
 
@@ -22,6 +23,7 @@ void pipewright::runtime::prepareEmbeddingBackward(
   rank.reserveWorkspace(4 * sortWords(shape));
 }
 
+template <>
 void pipewright::runtime::embedding(DeviceRank &rank,
                                     const EmbeddingShape &shape, Buffer table,
                                     Buffer indices, Buffer y) {
@@ -43,6 +45,7 @@ void pipewright::runtime::embedding(DeviceRank &rank,
                        unitsPerRow);
 }
 
+template <>
 void pipewright::runtime::embeddingBackward(DeviceRank &rank,
                                             const EmbeddingShape &shape,
                                             Buffer dy, Buffer indices,

@@ -1,17 +1,21 @@
 //===- Matmul.cpp - Matrix products on the GPU by cuBLASLt ----------------===//
 //
+// The algorithm of each shape is chosen in setUp by the library's heuristic,
+// never by timing: the same program must give the same bits on every run.
+//
 // cuBLASLt thinks in columns. A row-major matrix is its own transpose there,
 // so y = a b is computed as y^T = b^T a^T: the operands change places, and
 // what is [m, n] for us is n by m for the library.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/kernels/Matmul.h"
+#include "runtime/calls/Matmul.h"
 #include "runtime/calls/CallCosts.h"
 #include "runtime/core/Error.h"
 #include "runtime/cuda/CublasLt.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/DeviceProfile.h"
+#include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/kernels/Builtins.h"
 
 #include <map>
@@ -271,6 +275,13 @@ void pipewright::runtime::prepareMatmul(DeviceRank &rank,
   }
 }
 
+template <>
+void pipewright::runtime::prepareMatmul(DeviceRank &rank,
+                                        const MatmulShape &shape) {
+  prepareMatmul(rank, shape, MatmulEpilogue::None);
+}
+
+template <>
 void pipewright::runtime::matmul(DeviceRank &rank, const MatmulShape &shape,
                                  Buffer a, Buffer b, Buffer y) {
   matmul(rank, shape, MatmulEpilogue::None, a, b, y, {}, {});

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/kernels/Memory.h"
+#include "runtime/calls/Memory.h"
 #include "runtime/cuda/DeviceProfile.h"
+#include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/cuda/kernels/BuiltinParameters.h"
 #include "runtime/cuda/kernels/Builtins.h"
@@ -26,6 +27,7 @@ static CUdeviceptr address(DeviceRank &rank, Buffer buffer) {
   return reinterpret_cast<CUdeviceptr>(rank.device<char>(buffer));
 }
 
+template <>
 void pipewright::runtime::zero(DeviceRank &rank, Buffer buffer) {
   if (!buffer)
     return;
@@ -38,6 +40,7 @@ void pipewright::runtime::zero(DeviceRank &rank, Buffer buffer) {
     PIPEWRIGHT_CUDA(cuMemsetD8Async(to, 0, buffer.bytes, rank.computeStream()));
 }
 
+template <>
 void pipewright::runtime::copy(DeviceRank &rank, Buffer source,
                                Buffer destination) {
   if (!source)
@@ -50,6 +53,7 @@ void pipewright::runtime::copy(DeviceRank &rank, Buffer source,
         cuMemcpyDtoDAsync(to, from, source.bytes, rank.computeStream()));
 }
 
+template <>
 void pipewright::runtime::setValues(DeviceRank &rank, const void *values,
                                     Buffer destination) {
   constexpr int64_t chunkBytes = sizeof(ValueChunk);
@@ -64,6 +68,7 @@ void pipewright::runtime::setValues(DeviceRank &rank, const void *values,
   }
 }
 
+template <>
 void pipewright::runtime::accumulate(DeviceRank &rank, Buffer source,
                                      Buffer destination) {
   const MeasuredCall measured(rank, costOf("accumulate", source, 3));
@@ -77,6 +82,7 @@ void pipewright::runtime::accumulate(DeviceRank &rank, Buffer source,
     launchBuiltinThreads(rank, "accumulate", elements, from, to, elements);
 }
 
+template <>
 void pipewright::runtime::fill(DeviceRank &rank, float value, Buffer buffer) {
   if (!buffer)
     return;

@@ -1,6 +1,7 @@
 //===- Pooling.cpp - Max and average pooling on the GPU -------------------===//
 
-#include "runtime/cuda/kernels/Pooling.h"
+#include "runtime/calls/Pooling.h"
+#include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/kernels/BuiltinParameters.h"
 #include "runtime/cuda/kernels/Builtins.h"
 
@@ -56,22 +57,26 @@ static void launchImages(DeviceRank &rank, const char *kernel,
         images * blocks, threads, parameters, rank.device<char>(buffers)...);
 }
 
+template <>
 void pipewright::runtime::maxPool(DeviceRank &rank, const PoolingShape &s,
                                   Buffer x, Buffer y, Buffer window) {
   launchImages(rank, "max_pool", s, s.oh * s.ow, x, y, window);
 }
 
+template <>
 void pipewright::runtime::maxPoolBackward(DeviceRank &rank,
                                           const PoolingShape &s, Buffer dy,
                                           Buffer window, Buffer dx) {
   launchImages(rank, "max_pool_backward", s, s.h * s.w, dy, window, dx);
 }
 
+template <>
 void pipewright::runtime::averagePool(DeviceRank &rank, const PoolingShape &s,
                                       Buffer x, Buffer y) {
   launchImages(rank, "average_pool", s, s.oh * s.ow, x, y);
 }
 
+template <>
 void pipewright::runtime::averagePoolBackward(DeviceRank &rank,
                                               const PoolingShape &s, Buffer dy,
                                               Buffer dx) {
