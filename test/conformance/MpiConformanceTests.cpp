@@ -34,8 +34,8 @@ static std::string executable() {
 static std::pair<int, std::string> runUnderMpi(int64_t ranks,
                                                const char *scenario) {
   const std::string command =
-      "timeout $((60 + ${PIPEWRIGHT_SLOW_SECONDS:-0})) mpirun "
-      "--allow-run-as-root --oversubscribe --bind-to none "
+      "timeout " + std::to_string(60 + slowSeconds().value_or(0)) +
+      " mpirun --allow-run-as-root --oversubscribe --bind-to none "
       "-n " +
       std::to_string(ranks) + " '" + executable() + "' --scenario " + scenario +
       " 2>&1";

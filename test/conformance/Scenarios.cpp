@@ -2,9 +2,9 @@
 
 #include "test/conformance/Scenarios.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Text.h"
 
 #include <algorithm>
-
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -201,18 +201,23 @@ static void sums(Transport &t) {
   }
 }
 
-/// A rank that computes, and polls nothing, for longer than others may be
-/// silent, is no error. PIPEWRIGHT_SLOW_SECONDS=300 tries what a run with large
-/// stages may do, against the limit that programs have.
-static void slow(Transport &t) {
+std::optional<int64_t> pipewright::runtime::slowSeconds() {
   const char *given = std::getenv("PIPEWRIGHT_SLOW_SECONDS");
+  if (!given)
+    return std::nullopt;
+  return parseInteger("PIPEWRIGHT_SLOW_SECONDS", given, 1);
+}
+
+/// A rank that computes, and polls nothing, for longer than others may be
+/// silent, is no error.
+static void slow(Transport &t) {
+  const std::optional<int64_t> given = slowSeconds();
   // No wait has a deadline in programs.
   t.setDeadline(std::numeric_limits<double>::infinity());
   t.barrier();
   t.setSilence(given ? 8 : 0.8);
   if (t.rank() == 1)
-    std::this_thread::sleep_for(
-        std::chrono::seconds(given ? std::stoi(given) : 2));
+    std::this_thread::sleep_for(std::chrono::seconds(given.value_or(2)));
   t.barrier();
   t.setSilence(20);
   t.barrier();

@@ -10,6 +10,8 @@
 
 #include "runtime/net/Transport.h"
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace pipewright::runtime {
@@ -25,6 +27,11 @@ const std::vector<Scenario> &scenarios();
 /// Those of groups and collectives; each needs four ranks or eight, so that all
 /// sizes of groups are there.
 const std::vector<Scenario> &collectiveScenarios();
+
+/// For how long the scenario `slow` computes, where PIPEWRIGHT_SLOW_SECONDS
+/// says: 300 tries what a run with large stages may do, against the limit that
+/// programs have.
+std::optional<int64_t> slowSeconds();
 
 } // namespace pipewright::runtime
 
