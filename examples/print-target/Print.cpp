@@ -18,6 +18,23 @@ struct Print : Target {
                                         .rankAdapter = "printed"};
     return style;
   }
+  llvm::ArrayRef<TargetOption> options() const override {
+    static const TargetOption all[] = {
+        {"images",
+         "NAME",
+         "Where images have their channels: first, unless given, or last "
+         "(print)",
+         {"first", "last"},
+         "first"}};
+    return all;
+  }
+  TargetDecisions decide(Precision,
+                         llvm::function_ref<llvm::StringRef(llvm::StringRef)>
+                             valueOf) const override {
+    TargetDecisions decisions;
+    decisions.channelsLast = valueOf("images") == "last";
+    return decisions;
+  }
   const BuildRules &buildRules() const override {
     static const BuildRules rules = {
         .sources = {},

@@ -99,6 +99,14 @@ void buildAllocatedPipeline(OpPassManager &pm,
   }
 }
 
+PipelineOptions &PipelineOptions::operator=(const PipelineOptions &other) {
+  import.copyOptionValuesFrom(other.import);
+  staged.copyOptionValuesFrom(other.staged);
+  scheduled.copyOptionValuesFrom(other.scheduled);
+  allocated.copyOptionValuesFrom(other.allocated);
+  return *this;
+}
+
 void registerPipelines() {
   PassPipelineRegistration<ImportPipelineOptions>(
       "pipewright-import", "Frontend's ops to the import level",

@@ -125,6 +125,18 @@ struct AllocatedPipelineOptions
 void buildAllocatedPipeline(mlir::OpPassManager &pm,
                             const AllocatedPipelineOptions &options);
 
+/// The options of all levels. A copy has the same values.
+struct PipelineOptions {
+  ImportPipelineOptions import;
+  StagedPipelineOptions staged;
+  ScheduledPipelineOptions scheduled;
+  AllocatedPipelineOptions allocated;
+
+  PipelineOptions() = default;
+  PipelineOptions(const PipelineOptions &other) { *this = other; }
+  PipelineOptions &operator=(const PipelineOptions &other);
+};
+
 /// Under the names `pipewright-import`, `-staged`, `-unrolled`, `-scheduled`
 /// and `-allocated`.
 void registerPipelines();

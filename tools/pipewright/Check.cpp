@@ -24,69 +24,16 @@
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 
-namespace cl = llvm::cl;
-
 using namespace pipewright;
 using namespace pipewright::schedules;
-using pipewright::tool::CheckCommand;
+using namespace pipewright::tool;
 
 //===----------------------------------------------------------------------===//
 // Options
 //===----------------------------------------------------------------------===//
 
-struct CheckCommand::Options {
-  explicit Options(cl::SubCommand &command)
-      : file(cl::Positional, cl::desc("FILE.csv|plan.json"), cl::sub(command),
-             cl::cat(compileCategory())),
-        channels("channels", cl::desc(channelsHelp()), cl::value_desc("LAYOUT"),
-                 cl::sub(command), cl::cat(compileCategory())),
-        buffering("buffering",
-                  cl::desc("What a directed channel holds: none, a number of "
-                           "messages, bytes:N (NCCL ends small sends early) "
-                           "where the plan knows sizes, or infinite"),
-                  cl::value_desc("N"), cl::init("none"), cl::sub(command),
-                  cl::cat(compileCategory())),
-        memory("memory",
-               cl::desc("What a rank may keep: a number of stashes, or bytes "
-                        "(16GB, 512MiB) where the plan has costs"),
-               cl::value_desc("LIMIT"), cl::sub(command),
-               cl::cat(compileCategory())),
-        write("write", cl::desc("Write the schedule to a .csv or .json too"),
-              cl::value_desc("FILE"), cl::sub(command),
-              cl::cat(compileCategory())),
-        withMessages("with-messages",
-                     cl::desc("Write sends and receives, too (compute_comms)"),
-                     cl::sub(command), cl::cat(compileCategory())),
-        noSendWaits("no-send-waits",
-                    cl::desc("Write no WAIT_SEND cells, which older PyTorch "
-                             "does not know"),
-                    cl::sub(command), cl::cat(compileCategory())) {}
-
-  /// Names every layout.
-  static llvm::StringRef channelsHelp() {
-    static const std::string text =
-        "Which messages of a rank share a queue: " + namesOfChannelLayouts() +
-        "; unless given, link for a plan, and for a CSV all that PyTorch uses";
-    return text;
-  }
-
-  cl::opt<std::string> file, channels, buffering, memory, write;
-  cl::opt<bool> withMessages, noSendWaits;
-};
-
-CheckCommand::CheckCommand(cl::SubCommand &command)
-    : options(std::make_unique<Options>(command)) {}
-CheckCommand::~CheckCommand() = default;
-
-namespace {
-
-/// What a rank may keep.
-struct MemoryLimit {
-  int64_t number = 0;
-  bool isBytes = false;
-};
-
-} // namespace
+using enum OptionSpelling::Kind;
+using Given = const OptionValues &;
 
 static llvm::Expected<MemoryLimit> parseMemory(llvm::StringRef text) {
   struct Unit {
@@ -110,7 +57,7 @@ static llvm::Expected<MemoryLimit> parseMemory(llvm::StringRef text) {
   const Unit *unit =
       llvm::find_if(units, [&](const Unit &unit) { return unit.name == name; });
   bool isBytes = unit != std::end(units);
-  MemoryLimit limit{0, isBytes};
+  MemoryLimit limit{0, isBytes, text.str()};
   int64_t factor = isBytes ? unit->bytes : 1;
   if (digits.getAsInteger(10, limit.number) || (!name.empty() && !isBytes) ||
       limit.number > std::numeric_limits<int64_t>::max() / factor)
@@ -147,6 +94,84 @@ parseChannels(llvm::StringRef layout, llvm::StringRef buffering,
     return refuse("--channels: {0}", llvm::toString(only.takeError()));
   all[0].layout = *only;
   return all;
+}
+
+static llvm::Error readFile(const OptionSpelling &row, Given given,
+                            CheckOptions &options) {
+  options.file = given[row.name].str();
+  return options.file.empty()
+             ? refuse("expects a file: pipewright check FILE.csv|plan.json")
+             : llvm::Error::success();
+}
+
+static llvm::Error readWithMessages(const OptionSpelling &row, Given given,
+                                    CheckOptions &options) {
+  options.withMessages = given.isSet(row.name);
+  return options.withMessages && options.write.empty()
+             ? refuse("--with-messages goes with --write, which says where to")
+             : llvm::Error::success();
+}
+
+static llvm::Error readSendWaits(const OptionSpelling &row, Given given,
+                                 CheckOptions &options) {
+  options.sendWaits = !given.isSet(row.name);
+  return !options.sendWaits && !options.withMessages
+             ? refuse("--no-send-waits goes with --with-messages")
+             : llvm::Error::success();
+}
+
+static llvm::Error readChannels(const OptionSpelling &row, Given given,
+                                CheckOptions &options) {
+  bool isPyTorch = llvm::StringRef(options.file).ends_with_insensitive(".csv");
+  llvm::Expected<std::vector<Channels>> layouts =
+      parseChannels(given[row.name], given["buffering"], isPyTorch);
+  if (!layouts)
+    return layouts.takeError();
+  options.layouts = std::move(*layouts);
+  return llvm::Error::success();
+}
+
+static llvm::Error readMemory(const OptionSpelling &row, Given given,
+                              CheckOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  llvm::Expected<MemoryLimit> limit = parseMemory(given[row.name]);
+  if (!limit)
+    return limit.takeError();
+  options.limit = std::move(*limit);
+  return llvm::Error::success();
+}
+
+const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {
+  static const std::vector<OptionRow<CheckOptions>> rows = {
+      {{.name = "FILE.csv|plan.json", .kind = Word}, readFile},
+      {{"write", "FILE", "Write the schedule to a .csv or .json too"},
+       option::anyText(&CheckOptions::write)},
+      {{.name = "with-messages",
+        .help = "Write sends and receives, too (compute_comms)",
+        .kind = Flag},
+       readWithMessages},
+      {{.name = "no-send-waits",
+        .help = "Write no WAIT_SEND cells, which older PyTorch does not know",
+        .kind = Flag},
+       readSendWaits},
+      // Read with --channels.
+      {{"buffering", "N",
+        "What a directed channel holds: none, a number of messages, "
+        "bytes:N (NCCL ends small sends early) where the plan knows "
+        "sizes, or infinite",
+        "none"},
+       nullptr},
+      {{"channels", "LAYOUT",
+        "Which messages of a rank share a queue: " + namesOfChannelLayouts() +
+            "; unless given, link for a plan, and for a CSV all that "
+            "PyTorch uses"},
+       readChannels},
+      {{"memory", "LIMIT",
+        "What a rank may keep: a number of stashes, or bytes (16GB, "
+        "512MiB) where the plan has costs"},
+       readMemory}};
+  return rows;
 }
 
 //===----------------------------------------------------------------------===//
@@ -424,26 +449,7 @@ static llvm::Error writeSchedule(PlanFile plan, llvm::StringRef path,
   return llvm::Error::success();
 }
 
-llvm::Error CheckCommand::run() const {
-  const Options &o = *options;
-  if (o.file.empty())
-    return refuse("expects a file: pipewright check FILE.csv|plan.json");
-  if (o.withMessages && o.write.empty())
-    return refuse("--with-messages goes with --write, which says where to");
-  if (o.noSendWaits && !o.withMessages)
-    return refuse("--no-send-waits goes with --with-messages");
-  bool isPyTorch = llvm::StringRef(o.file).ends_with_insensitive(".csv");
-  llvm::Expected<std::vector<Channels>> layouts =
-      parseChannels(o.channels, o.buffering, isPyTorch);
-  if (!layouts)
-    return layouts.takeError();
-  std::optional<MemoryLimit> limit;
-  if (o.memory.getNumOccurrences()) {
-    llvm::Expected<MemoryLimit> parsed = parseMemory(o.memory);
-    if (!parsed)
-      return parsed.takeError();
-    limit = *parsed;
-  }
+llvm::Error tool::checkFile(const CheckOptions &o) {
   llvm::Expected<ScheduleFile> file = readScheduleFile(o.file);
   if (!file)
     return file.takeError();
@@ -454,20 +460,21 @@ llvm::Error CheckCommand::run() const {
   };
   if (llvm::Error error = checkSchedule(plan.schedule, plan.edges))
     return inFile(std::move(error));
-  llvm::Expected<std::vector<Verdict>> verdicts = judgeMessages(plan, *layouts);
+  llvm::Expected<std::vector<Verdict>> verdicts =
+      judgeMessages(plan, o.layouts);
   if (!verdicts)
     return inFile(verdicts.takeError());
-  if (limit)
-    if (llvm::Error error = checkLimit(plan, *limit))
+  if (o.limit)
+    if (llvm::Error error = checkLimit(plan, *o.limit))
       return inFile(std::move(error));
   if (llvm::Error error = printReport(*file, o.file, hadLists, *verdicts))
     return inFile(std::move(error));
-  if (limit)
-    llvm::outs() << "proven: no rank ever keeps more than " << o.memory
-                 << (limit->isBytes ? "" : " stashes") << "\n";
+  if (o.limit)
+    llvm::outs() << "proven: no rank ever keeps more than " << o.limit->text
+                 << (o.limit->isBytes ? "" : " stashes") << "\n";
   if (llvm::Error error = refuseLayouts(*verdicts))
     return inFile(std::move(error));
   if (!o.write.empty())
-    return writeSchedule(plan, o.write, o.withMessages, !o.noSendWaits);
+    return writeSchedule(plan, o.write, o.withMessages, o.sendWaits);
   return llvm::Error::success();
 }

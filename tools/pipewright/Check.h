@@ -8,26 +8,36 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_CHECK_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_CHECK_H
 
-#include "llvm/Support/CommandLine.h"
-#include "llvm/Support/Error.h"
+#include "tools/pipewright/OptionTable.h"
 
-#include <memory>
+#include "passes/schedules/Channels.h"
+
+#include <optional>
 
 namespace pipewright::tool {
 
-/// The subcommand's options, and what it does with them.
-class CheckCommand {
-public:
-  explicit CheckCommand(llvm::cl::SubCommand &command);
-  ~CheckCommand();
-
-  /// Prints what was proven, or fails with what is wrong.
-  llvm::Error run() const;
-
-private:
-  struct Options;
-  std::unique_ptr<Options> options;
+/// What a rank may keep.
+struct MemoryLimit {
+  int64_t number = 0;
+  bool isBytes = false;
+  /// As it was given.
+  std::string text;
 };
+
+struct CheckOptions {
+  std::string file;
+  /// The layouts to judge messages on.
+  std::vector<schedules::Channels> layouts;
+  std::optional<MemoryLimit> limit;
+  /// The file to write the schedule to; empty for none.
+  std::string write;
+  bool withMessages = false, sendWaits = true;
+};
+
+const std::vector<OptionRow<CheckOptions>> &checkRows();
+
+/// Prints what was proven, or fails with what is wrong.
+llvm::Error checkFile(const CheckOptions &options);
 
 } // namespace pipewright::tool
 

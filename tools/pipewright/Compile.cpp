@@ -23,6 +23,7 @@
 #include "llvm/Support/ToolOutputFile.h"
 
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -87,10 +88,11 @@ public:
 
   /// Runs up to a level; `Program` means the allocated level.
   LogicalResult runTo(Level level);
+  /// The plan of what `runTo(Level::Import)` has made, under options that
+  /// differ in what comes behind the import level.
+  FailureOr<codegen::Plan> planUnder(const CompileOptions &others);
+  FailureOr<codegen::Plan> makePlan();
 
-  /// As they were given, with the number of stages decided behind the import
-  /// level.
-  const CompileOptions &decided() const { return options; }
   ModuleOp module() { return *model.module; }
   const nn::WeightStore &weights() const { return model.weights; }
   std::string modelName() const {
@@ -102,6 +104,8 @@ private:
   void setAttributes();
   void decideStages();
   LogicalResult runFromImport(Level level);
+  template <class Run>
+  auto onCopy(Run run);
   template <class Build>
   LogicalResult run(Build build) {
     PassManager pm(&context);
@@ -109,6 +113,8 @@ private:
     return pm.run(module());
   }
 
+  /// As they were given, with the number of stages decided behind the import
+  /// level.
   CompileOptions options;
   /// A trial says nothing, not even what is wrong.
   bool isTrial = false;
@@ -136,9 +142,10 @@ void Compilation::setAttributes() {
     module()->setAttr(name, builder.getI64IntegerAttr(value));
   };
   setNumber(pipe::PipeDialect::kMicroBatches, options.microBatches);
-  setNumber(pipe::PipeDialect::kRanks, options.ranks);
-  module()->setAttr(pipe::PipeDialect::kSchedule,
-                    builder.getStringAttr(options.schedule));
+  setNumber(pipe::PipeDialect::kRanks, options.pipelines.scheduled.ranks);
+  module()->setAttr(
+      pipe::PipeDialect::kSchedule,
+      builder.getStringAttr(options.pipelines.scheduled.policy.getValue()));
   module()->setAttr(
       pipe::PipeDialect::kMachine,
       builder.getStringAttr(options.target->machineName(options.precision)));
@@ -161,14 +168,7 @@ void Compilation::setAttributes() {
 
 LogicalResult Compilation::runTo(Level level) {
   if (failed(import()) || failed(run([&](OpPassManager &pm) {
-        ImportPipelineOptions import;
-        import.noDropout = options.noDropout;
-        import.bf16 = options.precision == Precision::BF16;
-        import.vocabularyMultiple = options.vocabularyMultiple;
-        import.leastVocabulary = options.leastVocabulary;
-        import.channelsLast = options.channelsLast;
-        import.packAttention = options.decisions.packAttention;
-        buildImportPipeline(pm, import);
+        buildImportPipeline(pm, options.pipelines.import);
       })))
     return failure();
   if (level == Level::Import)
@@ -198,73 +198,80 @@ static std::optional<double> estimateStep(ModuleOp module) {
   return std::nullopt;
 }
 
-/// Of several numbers of stages to choose from, the one with the shortest
-/// estimated step. All are tried on what was imported once.
+/// Calls `run` on a copy of the module, and leaves the module as it is.
+template <class Run>
+auto Compilation::onCopy(Run run) {
+  OwningOpRef<ModuleOp> kept = module().clone();
+  std::swap(model.module, kept);
+  auto result = run();
+  std::swap(model.module, kept);
+  return result;
+}
+
+/// Takes, of several numbers of stages to choose from, the one with the
+/// shortest estimated step. All are tried on what was imported once.
 void Compilation::decideStages() {
+  auto &stages = options.pipelines.staged.stages;
   double shortest = std::numeric_limits<double>::infinity();
-  int64_t best = options.stages;
-  for (int64_t stages : options.stageChoices) {
-    OwningOpRef<ModuleOp> imported = module().clone();
-    std::swap(model.module, imported);
-    options.stages = stages;
+  int64_t best = stages;
+  for (int64_t choice : options.stageChoices) {
+    stages = choice;
     isTrial = true;
     // A number of stages that is not possible is no candidate.
-    std::optional<double> step;
-    if (succeeded(runFromImport(Level::Scheduled)))
-      step = estimateStep(module());
+    std::optional<double> step = onCopy([&] {
+      return succeeded(runFromImport(Level::Scheduled)) ? estimateStep(module())
+                                                        : std::nullopt;
+    });
     isTrial = false;
-    std::swap(model.module, imported);
     if (!step || *step >= shortest)
       continue;
     shortest = *step;
-    best = stages;
+    best = choice;
   }
   options.stageChoices.clear();
-  options.stages = best;
+  stages = best;
   options.given["stages"] = best;
 }
 
 LogicalResult Compilation::runFromImport(Level level) {
-  auto reached = [&](Level here) { return level == here; };
-  const schedules::PolicyChoice &policy = options.policy;
-  int64_t updates = policy->updates(
-      policy.with({options.ranks, options.stages, options.microBatches}));
-  if (updates > 1)
+  if (int64_t updates = options.policy->updates(options.sizes()); updates > 1)
     module()->setAttr(pipe::PipeDialect::kUpdates,
                       Builder(&context).getI64IntegerAttr(updates));
-  if (failed(run([&](OpPassManager &pm) {
-        StagedPipelineOptions staged;
-        staged.stages = options.stages;
-        staged.balance = options.balance;
-        staged.remat = options.remat;
-        staged.copies = policy->copies();
-        staged.formKernels = level != Level::Staged;
-        staged.splitBackward = policy->splitsBackward();
-        staged.epilogues = options.decisions.epilogues;
-        staged.architecture = options.decisions.architecture;
-        buildStagedPipeline(pm, staged);
-      })))
-    return failure();
-  if (reached(Level::Staged))
-    return success();
-  if (failed(run(buildUnrolledPipeline)))
-    return failure();
-  if (reached(Level::Unrolled))
-    return success();
-  if (failed(run([&](OpPassManager &pm) {
-        ScheduledPipelineOptions scheduled;
-        scheduled.policy = options.schedule;
-        scheduled.ranks = options.ranks;
-        scheduled.allReduceTiedWeights = options.allReduceTiedWeights;
-        buildScheduledPipeline(pm, scheduled);
-      })))
-    return failure();
-  if (reached(Level::Scheduled))
-    return success();
-  return run([&](OpPassManager &pm) {
-    AllocatedPipelineOptions allocated;
-    allocated.assignStreams = options.target->hasStreams();
-    buildAllocatedPipeline(pm, allocated);
+  PipelineOptions &pipelines = options.pipelines;
+  pipelines.staged.formKernels = level != Level::Staged;
+  const std::pair<Level, std::function<void(OpPassManager &)>> steps[] = {
+      {Level::Staged,
+       [&](auto &pm) { buildStagedPipeline(pm, pipelines.staged); }},
+      {Level::Unrolled, buildUnrolledPipeline},
+      {Level::Scheduled,
+       [&](auto &pm) { buildScheduledPipeline(pm, pipelines.scheduled); }},
+      {Level::Allocated,
+       [&](auto &pm) { buildAllocatedPipeline(pm, pipelines.allocated); }}};
+  for (const auto &[made, build] : steps) {
+    if (failed(run(build)))
+      return failure();
+    if (made == level)
+      break;
+  }
+  return success();
+}
+
+FailureOr<codegen::Plan> Compilation::makePlan() {
+  auto plan = codegen::Plan::of(module(), modelName(), *options.target,
+                                options.precision);
+  if (succeeded(plan))
+    plan->options = options.given;
+  return plan;
+}
+
+FailureOr<codegen::Plan> Compilation::planUnder(const CompileOptions &others) {
+  return onCopy([&]() -> FailureOr<codegen::Plan> {
+    options = others;
+    setAttributes();
+    decideStages();
+    if (failed(runFromImport(Level::Program)))
+      return failure();
+    return makePlan();
   });
 }
 
@@ -310,15 +317,6 @@ static int emitLevel(Compilation &compilation, const CompileOptions &options) {
                [&](llvm::raw_ostream &os) { codegen::printFiles(os, *files); });
 }
 
-static FailureOr<codegen::Plan> makePlan(Compilation &compilation) {
-  const CompileOptions &options = compilation.decided();
-  auto plan = codegen::Plan::of(compilation.module(), compilation.modelName(),
-                                *options.target, options.precision);
-  if (succeeded(plan))
-    plan->options = options.given;
-  return plan;
-}
-
 static int emit(const CompileOptions &options) {
   Compilation compilation(options);
   if (failed(compilation.runTo(options.level)))
@@ -344,7 +342,7 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
   Compilation compilation(given);
   if (failed(compilation.runTo(Level::Program)))
     return 1;
-  auto plan = makePlan(compilation);
+  auto plan = compilation.makePlan();
   if (failed(plan) ||
       failed(codegen::writePackage(compilation.module(), compilation.weights(),
                                    *plan, *folder, given.build)))
@@ -378,6 +376,34 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
   return 0;
 }
 
+using enum OptionSpelling::Kind;
+
+static llvm::Error readCompare(const OptionSpelling &row,
+                               const OptionValues &given,
+                               PlanOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  llvm::SmallVector<StringRef> names;
+  given[row.name].split(names, ',');
+  for (StringRef name : names) {
+    options.compare.push_back(name.trim().str());
+    if (options.compare.back().empty())
+      return option::fail("--compare expects names of schedules with a comma "
+                          "between two, but got '",
+                          given[row.name], "'");
+  }
+  return llvm::Error::success();
+}
+
+const std::vector<OptionRow<PlanOptions>> &planRows() {
+  static const std::vector<OptionRow<PlanOptions>> rows = {
+      {{.name = "json", .help = "Print the plan as JSON", .kind = Flag},
+       option::flag(&PlanOptions::asJson)},
+      {{"compare", "NAME,NAME,...", "One table of these schedules instead"},
+       readCompare}};
+  return rows;
+}
+
 int planModel(const CompileOptions &given, bool asJson,
               const DrawOptions &drawings) {
   if (given.level != Level::Program)
@@ -385,7 +411,7 @@ int planModel(const CompileOptions &given, bool asJson,
   Compilation compilation(given);
   if (failed(compilation.runTo(Level::Program)))
     return 1;
-  auto plan = makePlan(compilation);
+  auto plan = compilation.makePlan();
   if (failed(plan))
     return 1;
   if (llvm::Error error = writeDrawings(plan->picture(), drawings))
@@ -433,23 +459,18 @@ static void printComparison(llvm::raw_ostream &os, StringRef name,
 
 int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
   std::vector<std::pair<std::string, codegen::Plan>> plans;
-  // What is wrong with the model is said once, not for each schedule.
-  for (PlanCandidate &candidate : candidates)
-    if (candidate.options) {
-      if (failed(Compilation(*candidate.options).runTo(Level::Import)))
-        return 1;
-      break;
-    }
+  // One import is enough: candidates differ in their schedules alone.
+  std::optional<Compilation> compilation;
   for (PlanCandidate &candidate : candidates) {
     if (!candidate.options) {
       llvm::errs() << "warning: " << candidate.schedule
                    << " is left out: " << candidate.options.takeError() << "\n";
       continue;
     }
-    Compilation compilation(*candidate.options);
-    FailureOr<codegen::Plan> plan = failure();
-    if (succeeded(compilation.runTo(Level::Program)))
-      plan = makePlan(compilation);
+    if (!compilation &&
+        failed(compilation.emplace(*candidate.options).runTo(Level::Import)))
+      return 1;
+    auto plan = compilation->planUnder(*candidate.options);
     if (succeeded(plan))
       plans.emplace_back(candidate.schedule, std::move(*plan));
     else

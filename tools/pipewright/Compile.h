@@ -12,6 +12,15 @@
 
 namespace pipewright::tool {
 
+/// The options of `plan` besides those of a compilation and drawings.
+struct PlanOptions {
+  bool asJson = false;
+  /// The schedules to compare; empty for the one that the compilation has.
+  std::vector<std::string> compare;
+};
+
+const std::vector<OptionRow<PlanOptions>> &planRows();
+
 /// Writes the program, or prints the level that was asked for. Returns an exit
 /// code; what went wrong has been said. A temporary program's folder is not
 /// worth mentioning.

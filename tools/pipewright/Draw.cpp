@@ -10,7 +10,6 @@
 #include "passes/schedules/drawing/Svg.h"
 #include "passes/schedules/files/ChromeTrace.h"
 #include "passes/schedules/files/FilePolicy.h"
-#include "tools/pipewright/Options.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -20,45 +19,49 @@
 
 using namespace pipewright;
 using namespace pipewright::tool;
-namespace cl = llvm::cl;
 
-struct DrawOptionSet::Storage {
-  Storage(cl::SubCommand &plan, cl::SubCommand &list)
-      : svg("svg", cl::desc("Draw the schedule to scale"),
-            cl::value_desc("FILE.svg"), cl::sub(plan), cl::sub(list),
-            cl::cat(compileCategory())),
-        html("html", cl::desc("Draw it as a page to zoom and ask"),
-             cl::value_desc("FILE.html"), cl::sub(plan), cl::sub(list),
-             cl::cat(compileCategory())),
-        trace("trace", cl::desc("Write the predicted step as a Chrome trace"),
-              cl::value_desc("FILE.json"), cl::sub(plan),
-              cl::cat(compileCategory())),
-        measured("measured",
-                 cl::desc("A program's own --trace, shown beside the "
-                          "prediction by --html and --trace"),
-                 cl::value_desc("TRACE.json"), cl::sub(plan),
-                 cl::cat(compileCategory())) {}
+/// A file to read or to write.
+static ReadOption<DrawOptions> file(std::string DrawOptions::*place) {
+  return [=](const OptionSpelling &row, const OptionValues &given,
+             DrawOptions &options) {
+    options.*place = given[row.name].str();
+    return given.isGiven(row.name) && given[row.name].empty()
+               ? option::fail("--", row.name,
+                              " expects a file, but got an empty name")
+               : llvm::Error::success();
+  };
+}
 
-  cl::opt<std::string> svg, html, trace, measured;
-};
-
-DrawOptionSet::DrawOptionSet(cl::SubCommand &plan, cl::SubCommand &list)
-    : storage(std::make_unique<Storage>(plan, list)) {}
-DrawOptionSet::~DrawOptionSet() = default;
-
-llvm::Expected<DrawOptions> DrawOptionSet::check() const {
-  for (const cl::opt<std::string> *file :
-       {&storage->svg, &storage->html, &storage->trace, &storage->measured})
-    if (file->getNumOccurrences() && file->empty())
-      return llvm::createStringError("--" + file->ArgStr +
-                                     " expects a file, but got an empty name");
-  DrawOptions options{storage->svg, storage->html, storage->trace,
-                      storage->measured};
+static llvm::Error readMeasured(const OptionSpelling &row,
+                                const OptionValues &given,
+                                DrawOptions &options) {
+  if (llvm::Error error = file(&DrawOptions::measured)(row, given, options))
+    return error;
   if (!options.measured.empty() && options.html.empty() &&
       options.trace.empty())
-    return llvm::createStringError("--measured goes with --html or --trace, "
-                                   "which show it beside the prediction");
-  return options;
+    return option::fail("--measured goes with --html or --trace, which show it "
+                        "beside the prediction");
+  return llvm::Error::success();
+}
+
+const std::vector<OptionRow<DrawOptions>> &tool::drawRows() {
+  static const std::vector<OptionRow<DrawOptions>> rows = {
+      {{"svg", "FILE.svg", "Draw the schedule to scale"},
+       file(&DrawOptions::svg)},
+      {{"html", "FILE.html", "Draw it as a page to zoom and ask"},
+       file(&DrawOptions::html)},
+      {{.name = "trace",
+        .valueName = "FILE.json",
+        .help = "Write the predicted step as a Chrome trace",
+        .verbs = Plan},
+       file(&DrawOptions::trace)},
+      {{.name = "measured",
+        .valueName = "TRACE.json",
+        .help = "A program's own --trace, shown beside the prediction by "
+                "--html and --trace",
+        .verbs = Plan},
+       readMeasured}};
+  return rows;
 }
 
 static llvm::Error
@@ -117,9 +120,9 @@ llvm::Error tool::writeDrawings(schedules::Picture picture,
   });
 }
 
-llvm::Error tool::drawSchedule(llvm::ArrayRef<std::string> names,
-                               const ScheduleSizes &sizes,
+llvm::Error tool::drawSchedule(const ListOptions &list,
                                const DrawOptions &options) {
+  const std::vector<std::string> &names = list.names;
   if (names.size() != 1)
     return llvm::createStringError(
         "--svg and --html draw one schedule, but got " +
@@ -129,7 +132,7 @@ llvm::Error tool::drawSchedule(llvm::ArrayRef<std::string> names,
   if (!choice)
     return choice.takeError();
   llvm::Expected<schedules::Schedule> schedule =
-      (*choice)->build(sizedOptions(*choice, sizes));
+      (*choice)->build(sizedOptions(*choice, list.sizes));
   if (!schedule)
     return schedule.takeError();
   auto costs = schedules::TaskCosts::uniform(schedule->stages, 1, 2);

@@ -11,10 +11,6 @@
 
 #include "passes/schedules/drawing/Picture.h"
 
-#include "llvm/Support/CommandLine.h"
-
-#include <memory>
-
 namespace pipewright::tool {
 
 /// The files to write; empty for none.
@@ -26,29 +22,16 @@ struct DrawOptions {
   bool any() const { return !svg.empty() || !html.empty() || !trace.empty(); }
 };
 
-/// The command-line options: pictures and pages for both commands, traces for
-/// the one that has times in seconds.
-class DrawOptionSet {
-public:
-  DrawOptionSet(llvm::cl::SubCommand &plan, llvm::cl::SubCommand &list);
-  ~DrawOptionSet();
-
-  /// Fails on options that do not go together.
-  llvm::Expected<DrawOptions> check() const;
-
-private:
-  struct Storage;
-  std::unique_ptr<Storage> storage;
-};
+/// Pictures and pages for both commands, traces for the one that has times in
+/// seconds.
+const std::vector<OptionRow<DrawOptions>> &drawRows();
 
 llvm::Error writeDrawings(schedules::Picture picture,
                           const DrawOptions &options);
 
-/// Draws the only schedule of `names`, every forward of a stage taking one unit
-/// of time, every backward two.
-llvm::Error drawSchedule(llvm::ArrayRef<std::string> names,
-                         const ScheduleSizes &sizes,
-                         const DrawOptions &options);
+/// Draws the only schedule of the list, every forward of a stage taking one
+/// unit of time, every backward two.
+llvm::Error drawSchedule(const ListOptions &list, const DrawOptions &options);
 
 } // namespace pipewright::tool
 

@@ -10,9 +10,11 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <set>
+
 namespace pipewright::tool {
 
-using option::fail;
+using namespace option;
 
 //===----------------------------------------------------------------------===//
 // What takes more than a line to read
@@ -35,6 +37,16 @@ static llvm::StringRef valueOf(Given given,
   return text.empty() ? option.standard : text;
 }
 
+static llvm::Error readTarget(const OptionSpelling &row, Given given,
+                              CompileOptions &options) {
+  auto target = codegen::findTarget(given[row.name]);
+  if (!target)
+    return fail("--target ", llvm::toString(target.takeError()));
+  options.target = *target;
+  options.pipelines.allocated.assignStreams = options.target->hasStreams();
+  return llvm::Error::success();
+}
+
 /// What only some targets understand, and what the target decides by it.
 static llvm::Error readTargetOptions(Given given, CompileOptions &options) {
   for (const codegen::Target *target : codegen::allTargets())
@@ -55,21 +67,26 @@ static llvm::Error readTargetOptions(Given given, CompileOptions &options) {
       options.target->decide(options.precision, [&](llvm::StringRef name) {
         return valueOf(given, *findOption(*options.target, name));
       });
+  StagedPipelineOptions &staged = options.pipelines.staged;
+  staged.epilogues = options.decisions.epilogues;
+  staged.architecture = options.decisions.architecture;
+  options.pipelines.import.packAttention = options.decisions.packAttention;
   return llvm::Error::success();
 }
 
 /// What is computed in, by a target that can.
-static llvm::Error readPrecision(Given given, CompileOptions &options) {
+static llvm::Error readPrecision(const OptionSpelling &row, Given given,
+                                 CompileOptions &options) {
   static constexpr Precision all[] = {Precision::F32, Precision::Tf32,
                                       Precision::BF16};
-  llvm::StringRef text = given["precision"];
+  llvm::StringRef text = given[row.name];
   std::vector<llvm::StringRef> names;
   for (Precision precision : all) {
     names.push_back(nameOf(precision));
     if (text == nameOf(precision))
       options.precision = precision;
   }
-  if (llvm::Error error = readChoice("precision", text, names))
+  if (llvm::Error error = readChoice(row.name, text, names))
     return error;
   auto computes = [&](const codegen::Target &target) {
     return llvm::is_contained(target.precisions(), options.precision);
@@ -79,51 +96,80 @@ static llvm::Error readPrecision(Given given, CompileOptions &options) {
                 codegen::namesOfTargets(computes),
                 options.precision == Precision::Tf32 ? ": only GPUs have TF32"
                                                      : "");
+  options.pipelines.import.bf16 = options.precision == Precision::BF16;
   return readTargetOptions(given, options);
 }
 
 /// `auto`, `none` or a number.
-static llvm::Error readPadding(Given given, CompileOptions &options) {
+static llvm::Error readPadding(const OptionSpelling &row, Given given,
+                               CompileOptions &options) {
   constexpr int64_t largest = 4096;
-  llvm::StringRef text = given["pad-vocabulary"];
+  llvm::StringRef text = given[row.name];
+  ImportPipelineOptions &import = options.pipelines.import;
   if (text == "auto") {
-    options.vocabularyMultiple = options.decisions.vocabularyMultiple;
+    import.vocabularyMultiple = options.decisions.vocabularyMultiple;
   } else if (text != "none") {
-    if (text.getAsInteger(10, options.vocabularyMultiple) ||
-        options.vocabularyMultiple < 1 || options.vocabularyMultiple > largest)
+    int64_t multiple = 0;
+    if (text.getAsInteger(10, multiple) || multiple < 1 || multiple > largest)
       return fail("--pad-vocabulary expects auto, none or a number from 1 to ",
                   largest, ", but got '", text, "'");
-    options.leastVocabulary = 1;
+    import.vocabularyMultiple = multiple;
+    import.leastVocabulary = 1;
   }
   return llvm::Error::success();
 }
 
-static llvm::Error readStages(Given given, CompileOptions &options) {
-  options.stages = options.ranks * options.loops;
-  if (!given["stages"].empty())
-    return readCount("stages", given["stages"], options.stages);
+static llvm::Error readLayout(const OptionSpelling &row, Given given,
+                              CompileOptions &options) {
+  llvm::StringRef text = given[row.name];
+  options.pipelines.import.channelsLast =
+      text == "auto" ? options.decisions.channelsLast.value_or(false)
+                     : text == "nhwc";
+  return readChoice(row.name, text, {"auto", "nchw", "nhwc"});
+}
+
+/// The schedule, and what it wants of the levels.
+static llvm::Error readSchedule(const OptionSpelling &row, Given given,
+                                CompileOptions &options) {
+  auto policy = schedules::chooseSchedule(given[row.name]);
+  if (!policy)
+    return policy.takeError();
+  options.policy = std::move(*policy);
+  options.loops = options.policy->defaultLoops();
+  options.pipelines.scheduled.policy = given[row.name].str();
+  options.pipelines.staged.copies = options.policy->copies();
+  options.pipelines.staged.splitBackward = options.policy->splitsBackward();
+  return llvm::Error::success();
+}
+
+static llvm::Error readStages(const OptionSpelling &row, Given given,
+                              CompileOptions &options) {
+  int64_t ranks = options.pipelines.scheduled.ranks;
+  int64_t stages = ranks * options.loops;
+  if (given.isGiven(row.name))
+    if (llvm::Error error = readCount(row.name, given[row.name], stages))
+      return error;
+  options.pipelines.staged.stages = stages;
   // Measured times are of one number of stages.
-  if (options.policy->triesLoops() && given["loops"].empty() &&
-      given["task-times"].empty() && options.ranks > 1)
-    options.stageChoices = {options.ranks, 2 * options.ranks,
-                            4 * options.ranks};
+  if (options.policy->triesLoops() && !given.isGiven(row.name) &&
+      !given.isGiven("loops") && given["task-times"].empty() && ranks > 1)
+    options.stageChoices = {ranks, 2 * ranks, 4 * ranks};
   return llvm::Error::success();
 }
 
 /// The last of the sizes, and whether the schedule can have them all.
-static llvm::Error readMicroBatches(Given given, CompileOptions &options) {
-  if (llvm::Error error = readCount("micro-batches", given["micro-batches"],
-                                    options.microBatches))
+static llvm::Error readMicroBatches(const OptionSpelling &row, Given given,
+                                    CompileOptions &options) {
+  if (llvm::Error error =
+          readCount(row.name, given[row.name], options.microBatches))
     return error;
-  return options.policy
-      ->place(options.policy.with(
-          {options.ranks, options.stages, options.microBatches}))
-      .takeError();
+  return options.policy->place(options.sizes()).takeError();
 }
 
-static llvm::Error readDims(Given given, CompileOptions &options) {
+static llvm::Error readDims(const OptionSpelling &row, Given given,
+                            CompileOptions &options) {
   int64_t size = 0;
-  for (llvm::StringRef dim : given.all("dim")) {
+  for (llvm::StringRef dim : given.all(row.name)) {
     auto [name, text] = dim.rsplit('=');
     if (name.empty() || text.empty() || !dim.contains('='))
       return fail("--dim expects NAME=N, but got '", dim, "'");
@@ -136,7 +182,8 @@ static llvm::Error readDims(Given given, CompileOptions &options) {
 }
 
 /// --freeze and --train in the order of the command line.
-static llvm::Error readRoleRules(Given given, CompileOptions &options) {
+static llvm::Error readRoleRules(const OptionSpelling &, Given given,
+                                 CompileOptions &options) {
   using frontend::RoleRule;
   std::vector<std::pair<unsigned, RoleRule>> found;
   auto add = [&](llvm::StringRef option, RoleRule::Kind kind) {
@@ -154,24 +201,58 @@ static llvm::Error readRoleRules(Given given, CompileOptions &options) {
   return llvm::Error::success();
 }
 
-static std::optional<llvm::json::Value>
-recordRoleRules(const OptionRow &, Given, const CompileOptions &options) {
-  llvm::json::Array rules;
-  for (const frontend::RoleRule &rule : options.import.roleRules)
-    rules.push_back((rule.option() + " " + rule.pattern).str());
-  if (rules.empty())
-    return std::nullopt;
-  return rules;
+static llvm::Error readModel(const OptionSpelling &row, Given given,
+                             CompileOptions &options) {
+  options.import.modelPath = given[row.name].str();
+  if (options.import.modelPath.empty())
+    return fail("expects a model: pipewright COMMAND MODEL.onnx ...");
+  return llvm::Error::success();
 }
 
-static llvm::Error readTaskTimes(Given given, CompileOptions &options) {
-  llvm::StringRef path = given["task-times"];
+static llvm::Error readLossOutput(const OptionSpelling &row, Given given,
+                                  CompileOptions &options) {
+  options.import.lossOutput = given[row.name].str();
+  if (!given[row.name].empty() && given["loss"].empty())
+    return fail("--loss-output expects --loss beside it");
+  return llvm::Error::success();
+}
+
+static llvm::Error readRunningVariance(const OptionSpelling &row, Given given,
+                                       CompileOptions &options) {
+  using frontend::RunningVariance;
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  options.import.runningVariance = given[row.name] == "sample"
+                                       ? RunningVariance::Sample
+                                       : RunningVariance::Population;
+  return readChoice(row.name, given[row.name], {"population", "sample"});
+}
+
+static llvm::Error readTiedWeights(const OptionSpelling &row, Given given,
+                                   CompileOptions &options) {
+  options.pipelines.scheduled.allReduceTiedWeights =
+      given[row.name] == "all-reduce";
+  return readChoice(row.name, given[row.name], {"all-reduce", "owner"});
+}
+
+static llvm::Error readOptimizer(const OptionSpelling &row, Given given,
+                                 CompileOptions &options) {
+  auto optimizer = nn::parseOptimizer(given[row.name]);
+  if (!optimizer)
+    return optimizer.takeError();
+  options.optimizer = std::move(*optimizer);
+  return llvm::Error::success();
+}
+
+static llvm::Error readTaskTimes(const OptionSpelling &row, Given given,
+                                 CompileOptions &options) {
+  llvm::StringRef path = given[row.name];
   if (path.empty())
     return llvm::Error::success();
   auto trace = schedules::readChromeTrace(path);
   if (!trace)
     return trace.takeError();
-  auto times = schedules::medianTimes(*trace, options.stages);
+  auto times = schedules::medianTimes(*trace, options.pipelines.staged.stages);
   if (!times)
     return fail("trace '", path, "' ", llvm::toString(times.takeError()));
   options.taskTimes = std::move(*times);
@@ -189,321 +270,282 @@ static std::vector<llvm::StringRef> levelNames() {
   return names;
 }
 
-static llvm::Error readLevel(Given given, CompileOptions &options) {
+static llvm::Error readLevel(const OptionSpelling &row, Given given,
+                             CompileOptions &options) {
   for (const auto &[name, level] : levels)
-    if (given["emit"] == name)
+    if (given[row.name] == name)
       options.level = level;
-  return given["emit"].empty()
+  return given[row.name].empty()
              ? llvm::Error::success()
-             : readChoice("emit", given["emit"], levelNames());
+             : readChoice(row.name, given[row.name], levelNames());
+}
+
+//===----------------------------------------------------------------------===//
+// What plan.json repeats
+//===----------------------------------------------------------------------===//
+
+static Recorded recordLoops(const OptionSpelling &row, Given given,
+                            const CompileOptions &options) {
+  if (!given.isGiven(row.name))
+    return std::nullopt;
+  return options.loops;
+}
+
+static Recorded recordPadding(const OptionSpelling &, Given,
+                              const CompileOptions &options) {
+  int64_t multiple = options.pipelines.import.vocabularyMultiple;
+  if (multiple == 1)
+    return std::nullopt;
+  return multiple;
+}
+
+/// Which layout it is, unless neither the user nor the target minds.
+static Recorded recordLayout(const OptionSpelling &row, Given given,
+                             const CompileOptions &options) {
+  if (given[row.name] == "auto" && !options.decisions.channelsLast)
+    return std::nullopt;
+  return options.pipelines.import.channelsLast ? "nhwc" : "nchw";
+}
+
+static Recorded recordRoleRules(const OptionSpelling &, Given,
+                                const CompileOptions &options) {
+  llvm::json::Array rules;
+  for (const frontend::RoleRule &rule : options.import.roleRules)
+    rules.push_back((rule.option() + " " + rule.pattern).str());
+  if (rules.empty())
+    return std::nullopt;
+  return rules;
+}
+
+/// The value of an option of the target's own.
+static Recorded recordTargetOption(const OptionSpelling &row, Given given,
+                                   const CompileOptions &options) {
+  const codegen::TargetOption *own = findOption(*options.target, row.name);
+  if (!own)
+    return std::nullopt;
+  return valueOf(given, *own);
+}
+
+/// A number that the options have.
+template <class Place>
+static Record recordNumber(Place place) {
+  return [=](const OptionSpelling &, Given,
+             const CompileOptions &options) -> Recorded {
+    return int64_t(std::invoke(place, options));
+  };
 }
 
 //===----------------------------------------------------------------------===//
 // The rows
 //===----------------------------------------------------------------------===//
 
-/// Reads a row of which one of some words is expected, if it was given.
-static auto oneOf(llvm::StringRef option, std::vector<llvm::StringRef> choices,
-                  std::function<void(CompileOptions &, llvm::StringRef)> set) {
-  return [=](Given given, CompileOptions &options) -> llvm::Error {
-    llvm::StringRef text = given[option];
-    if (text.empty())
-      return llvm::Error::success();
-    set(options, text);
-    return readChoice(option, text, choices);
-  };
+using enum OptionSpelling::Kind;
+
+/// The place of an option of a level's pipeline.
+template <class Level, class Value>
+static auto at(Level PipelineOptions::*level, Value Level::*option) {
+  return
+      [=](auto &options) -> auto & { return options.pipelines.*level.*option; };
 }
 
-/// What a row of one of the targets' own options is.
-static OptionRow rowOf(const codegen::TargetOption &option) {
-  return {.name = option.name.str(),
-          .valueName = option.valueName.str(),
-          .help = option.help.str(),
-          .record = [](const OptionRow &row, Given given,
-                       const CompileOptions &options)
-              -> std::optional<llvm::json::Value> {
-            const codegen::TargetOption *own =
-                findOption(*options.target, row.name);
-            if (!own)
-              return std::nullopt;
-            return valueOf(given, *own);
-          },
-          .read = nullptr};
+/// The place of an option of the frontend.
+template <class Value>
+static auto at(Value frontend::ImportOptions::*option) {
+  return [=](auto &options) -> auto & { return options.import.*option; };
 }
 
 /// What the program runs on, and what is decided for that.
-static std::vector<OptionRow> targetRows() {
-  std::vector<OptionRow> rows = {
-      {"target", "NAME",
-       "What the program runs on: " + codegen::namesOfTargets(), recordText(),
-       [](Given given, CompileOptions &options) -> llvm::Error {
-         auto target = codegen::findTarget(given["target"]);
-         if (!target)
-           return fail("--target ", llvm::toString(target.takeError()));
-         options.target = *target;
-         return llvm::Error::success();
-       },
-       codegen::allTargets().front()->name().str()},
-      {"precision", "NAME",
-       "What is computed in: f32, tf32 (f32 of which matrix products use 10 "
-       "bits; cuda) or bf16 (with f32 weights and sums)",
-       recordText(), readPrecision, "f32"},
-      {"pad-vocabulary", "N",
-       "Rows of zeros for the weight that makes the logits: auto (to a "
-       "multiple of 64 from 4096 classes on, for cuda), none, or a multiple of "
-       "N",
-       [](const OptionRow &, Given,
-          const CompileOptions &options) -> std::optional<llvm::json::Value> {
-         if (options.vocabularyMultiple == 1)
-           return std::nullopt;
-         return options.vocabularyMultiple;
-       },
-       readPadding, "auto"},
-      {"layout", "NAME",
-       "How images lie in memory where there are convolutions: nchw, nhwc "
-       "(channels last) or auto (nhwc for tensor cores: cuda in tf32 or bf16)",
-       [](const OptionRow &, Given given,
-          const CompileOptions &options) -> std::optional<llvm::json::Value> {
-         if (given["layout"] == "auto" && !options.decisions.channelsLast)
-           return std::nullopt;
-         return options.channelsLast ? "nhwc" : "nchw";
-       },
-       oneOf("layout", {"auto", "nchw", "nhwc"},
-             [](CompileOptions &options, llvm::StringRef text) {
-               options.channelsLast =
-                   text == "auto"
-                       ? options.decisions.channelsLast.value_or(false)
-                       : text == "nhwc";
-             }),
-       "auto"}};
+static std::vector<CompileRow> targetRows() {
+  std::vector<CompileRow> rows = {
+      {{"target", "NAME",
+        "What the program runs on: " + codegen::namesOfTargets(),
+        codegen::allTargets().front()->name().str()},
+       recordText,
+       readTarget},
+      {{"precision", "NAME",
+        "What is computed in: f32, tf32 (f32 of which matrix products use 10 "
+        "bits; cuda) or bf16 (with f32 weights and sums)",
+        "f32"},
+       recordText,
+       readPrecision},
+      {{"pad-vocabulary", "N",
+        "Rows of zeros for the weight that makes the logits: auto (to a "
+        "multiple of 64 from 4096 classes on, for cuda), none, or a multiple "
+        "of N",
+        "auto"},
+       recordPadding,
+       readPadding},
+      {{"layout", "NAME",
+        "How images lie in memory where there are convolutions: nchw, nhwc "
+        "(channels last) or auto (nhwc for tensor cores: cuda in tf32 or bf16)",
+        "auto"},
+       recordLayout,
+       readLayout}};
+  // Two targets may have an option of the same name.
+  std::set<llvm::StringRef> names;
   for (const codegen::Target *target : codegen::allTargets())
     for (const codegen::TargetOption &option : target->options())
-      rows.push_back(rowOf(option));
+      if (names.insert(option.name).second)
+        rows.push_back(
+            {{option.name.str(), option.valueName.str(), option.help.str()},
+             recordTargetOption,
+             nullptr});
   return rows;
 }
 
 /// How many of everything, in which order.
-static std::vector<OptionRow> sizeRows() {
+static std::vector<CompileRow> sizeRows() {
   return {
-      {"schedule", "NAME[:PARAMETER=N]...|FILE",
-       "Order of tasks; see `pipewright schedules`; or one from a file (.csv, "
-       ".json)",
-       recordText(),
-       [](Given given, CompileOptions &options) -> llvm::Error {
-         options.schedule = given["schedule"];
-         auto policy = schedules::chooseSchedule(options.schedule);
-         if (!policy)
-           return policy.takeError();
-         options.policy = std::move(*policy);
-         return llvm::Error::success();
-       },
-       "1f1b"},
-      {"ranks", "P", "Workers of the pipeline",
-       recordNumber(&CompileOptions::ranks),
-       [](Given given, CompileOptions &options) -> llvm::Error {
-         return readCount("ranks", given["ranks"], options.ranks);
-       },
-       "1"},
-      {"loops", "V", "Stages per rank; what the schedule needs unless given",
-       [](const OptionRow &, Given given,
-          const CompileOptions &options) -> std::optional<llvm::json::Value> {
-         if (given["loops"].empty())
-           return std::nullopt;
-         return options.loops;
-       },
-       [](Given given, CompileOptions &options) -> llvm::Error {
-         options.loops = options.policy->defaultLoops();
-         return given["loops"].empty()
-                    ? llvm::Error::success()
-                    : readCount("loops", given["loops"], options.loops);
-       }},
-      {"stages", "S", "Stages; ranks x loops unless given",
-       recordNumber(&CompileOptions::stages), readStages},
-      {"micro-batches", "M", "Micro-batches per step",
-       recordNumber(&CompileOptions::microBatches), readMicroBatches, "4"},
+      {{"schedule", "NAME[:PARAMETER=N]...|FILE",
+        "Order of tasks; see `pipewright schedules`; or one from a file (.csv, "
+        ".json)",
+        "1f1b"},
+       recordText,
+       readSchedule},
+      {{"ranks", "P", "Workers of the pipeline", "1"},
+       recordNumber(
+           at(&PipelineOptions::scheduled, &ScheduledPipelineOptions::ranks)),
+       count(
+           at(&PipelineOptions::scheduled, &ScheduledPipelineOptions::ranks))},
+      {{"loops", "V", "Stages per rank; what the schedule needs unless given"},
+       recordLoops,
+       count(&CompileOptions::loops)},
+      {{"stages", "S", "Stages; ranks x loops unless given"},
+       recordNumber(
+           at(&PipelineOptions::staged, &StagedPipelineOptions::stages)),
+       readStages},
+      {{"micro-batches", "M", "Micro-batches per step", "4"},
+       recordNumber(&CompileOptions::microBatches),
+       readMicroBatches},
       // plan.json has it of every model.
-      {"micro-batch-size", "B",
-       "Samples per micro-batch; what the model says unless given",
-       recordNothing(),
-       [](Given given, CompileOptions &options) -> llvm::Error {
-         llvm::StringRef text = given["micro-batch-size"];
-         int64_t size = 0;
-         if (text.empty())
-           return llvm::Error::success();
-         if (llvm::Error error = readCount("micro-batch-size", text, size))
-           return error;
-         options.import.microBatchSize = size;
-         return llvm::Error::success();
-       }},
-      {.name = "dim",
-       .valueName = "NAME=N",
-       .help = "Size of a symbolic dimension",
-       .record = recordGiven(),
-       .read = readDims,
-       .kind = OptionRow::List}};
+      {{"micro-batch-size", "B",
+        "Samples per micro-batch; what the model says unless given"},
+       recordNothing,
+       count(at(&frontend::ImportOptions::microBatchSize))},
+      {{.name = "dim",
+        .valueName = "NAME=N",
+        .help = "Size of a symbolic dimension",
+        .kind = List},
+       recordGiven,
+       readDims}};
 }
 
 /// What is computed of the model.
-static std::vector<OptionRow> modelRows() {
+static std::vector<CompileRow> modelRows() {
   return {
-      {"loss", "NAME",
-       "softmax-cross-entropy or mse; the model's own scalar output unless "
-       "given",
-       recordText(),
-       oneOf("loss", {"softmax-cross-entropy", "mse"},
-             [](CompileOptions &options, llvm::StringRef text) {
-               options.import.loss = text;
-             })},
-      {"loss-output", "NAME", "The model output that --loss is computed from",
-       recordGiven(),
-       [](Given given, CompileOptions &options) -> llvm::Error {
-         options.import.lossOutput = given["loss-output"];
-         if (!given["loss-output"].empty() && given["loss"].empty())
-           return fail("--loss-output expects --loss beside it");
-         return llvm::Error::success();
-       }},
+      {{.name = "MODEL.onnx", .kind = Word}, recordNothing, readModel},
+      {{"loss", "NAME",
+        "softmax-cross-entropy or mse; the model's own scalar output unless "
+        "given"},
+       recordText,
+       oneOf({"softmax-cross-entropy", "mse"},
+             at(&frontend::ImportOptions::loss))},
+      {{"loss-output", "NAME", "The model output that --loss is computed from"},
+       recordGiven,
+       readLossOutput},
       // Both are read, and repeated, with --train.
-      {.name = "freeze",
-       .valueName = "REGEX",
-       .help = "Do not train weights whose names contain a match of this "
-               "regular expression (may be given again; the last --freeze or "
-               "--train that matches wins)",
-       .record = recordNothing(),
-       .read = nullptr,
-       .kind = OptionRow::List},
-      {.name = "train",
-       .valueName = "REGEX",
-       .help = "Train weights whose names contain a match, even if the model "
-               "has them as constants",
-       .record = recordRoleRules,
-       .read = readRoleRules,
-       .kind = OptionRow::List,
-       .key = "roles"},
-      {"running-variance", "NAME",
-       "Of batch normalization: population, as ONNX defines it, or sample, "
-       "divided by one less; of the framework that wrote the file unless given",
-       recordGiven(),
-       oneOf("running-variance", {"population", "sample"},
-             [](CompileOptions &options, llvm::StringRef text) {
-               options.import.runningVariance =
-                   text == "sample" ? frontend::RunningVariance::Sample
-                                    : frontend::RunningVariance::Population;
-             })},
-      {.name = "no-dropout",
-       .help = "Remove all dropout",
-       .record = recordFlag(),
-       .read = [](Given given, CompileOptions &options) -> llvm::Error {
-         options.noDropout = given.isSet("no-dropout");
-         return llvm::Error::success();
-       },
-       .kind = OptionRow::Flag}};
+      {{.name = "freeze",
+        .valueName = "REGEX",
+        .help = "Do not train weights whose names contain a match of this "
+                "regular expression (may be given again; the last --freeze or "
+                "--train that matches wins)",
+        .kind = List},
+       recordNothing,
+       nullptr},
+      {{.name = "train",
+        .valueName = "REGEX",
+        .help = "Train weights whose names contain a match, even if the model "
+                "has them as constants",
+        .kind = List},
+       recordRoleRules,
+       readRoleRules,
+       "roles"},
+      {{"running-variance", "NAME",
+        "Of batch normalization: population, as ONNX defines it, or sample, "
+        "divided by one less; of the framework that wrote the file unless "
+        "given"},
+       recordGiven,
+       readRunningVariance},
+      {{.name = "no-dropout", .help = "Remove all dropout", .kind = Flag},
+       recordFlag,
+       flag(at(&PipelineOptions::import, &ImportPipelineOptions::noDropout))}};
 }
 
 /// How it is cut, kept and updated.
-static std::vector<OptionRow> trainingRows() {
+static std::vector<CompileRow> trainingRows() {
   return {
-      {"balance", "METHOD",
-       "What stages share equally: uniform, parameters or flops", recordText(),
-       oneOf("balance", {"uniform", "parameters", "flops"},
-             [](CompileOptions &options, llvm::StringRef text) {
-               options.balance = text;
-             }),
-       "flops"},
-      {"remat", "MODE", "What the backward recomputes: none or full",
-       recordText(),
-       oneOf("remat", {"none", "full"},
-             [](CompileOptions &options, llvm::StringRef text) {
-               options.remat = text;
-             }),
-       "none"},
-      {"tied-weights", "HOW",
-       "How weights that stages on two ranks share are updated: all-reduce "
-       "(gradients are sent both ways at once, both update) or owner (one "
-       "updates and sends the new weight; the optimizer's state is there once)",
-       recordText(),
-       oneOf("tied-weights", {"all-reduce", "owner"},
-             [](CompileOptions &options, llvm::StringRef text) {
-               options.allReduceTiedWeights = text == "all-reduce";
-             }),
-       "all-reduce"},
-      {"optimizer", "NAME[,KEY=VALUE...]",
-       nn::optimizerNames() +
-           ", with options as in torch.optim: sgd,lr=0.1,momentum=0.9",
-       recordText(),
-       [](Given given, CompileOptions &options) -> llvm::Error {
-         auto optimizer = nn::parseOptimizer(given["optimizer"]);
-         if (!optimizer)
-           return optimizer.takeError();
-         options.optimizer = std::move(*optimizer);
-         return llvm::Error::success();
-       },
-       "sgd"},
-      {"task-times", "TRACE.json",
-       "Plan with the times that a program of this model measured (its "
-       "--trace)",
-       recordGiven(), readTaskTimes}};
+      {{"balance", "METHOD",
+        "What stages share equally: uniform, parameters or flops", "flops"},
+       recordText,
+       oneOf({"uniform", "parameters", "flops"},
+             at(&PipelineOptions::staged, &StagedPipelineOptions::balance))},
+      {{"remat", "MODE", "What the backward recomputes: none or full", "none"},
+       recordText,
+       oneOf({"none", "full"},
+             at(&PipelineOptions::staged, &StagedPipelineOptions::remat))},
+      {{"tied-weights", "HOW",
+        "How weights that stages on two ranks share are updated: all-reduce "
+        "(gradients are sent both ways at once, both update) or owner (one "
+        "updates and sends the new weight; the optimizer's state is there "
+        "once)",
+        "all-reduce"},
+       recordText,
+       readTiedWeights},
+      {{"optimizer", "NAME[,KEY=VALUE...]",
+        nn::optimizerNames() +
+            ", with options as in torch.optim: sgd,lr=0.1,momentum=0.9",
+        "sgd"},
+       recordText,
+       readOptimizer},
+      {{"task-times", "TRACE.json",
+        "Plan with the times that a program of this model measured (its "
+        "--trace)"},
+       recordGiven,
+       readTaskTimes}};
 }
 
 /// What a command does with its answer.
-static std::vector<OptionRow> outputRows() {
+static std::vector<CompileRow> outputRows() {
   return {
-      {"o", "OUT", "Folder (or file, with --emit) to write", recordNothing(),
-       [](Given given, CompileOptions &options) -> llvm::Error {
-         options.output = given["o"];
-         return llvm::Error::success();
-       }},
-      {"emit", "LEVEL", "Print a level instead: " + listOf(levelNames()),
-       recordNothing(), readLevel},
-      {.name = "no-build",
-       .help = "Write the folder without building its executable",
-       .record = recordNothing(),
-       .read = [](Given given, CompileOptions &options) -> llvm::Error {
-         options.build = !given.isSet("no-build");
-         return llvm::Error::success();
-       },
-       .verbs = Compile,
-       .kind = OptionRow::Flag},
-      {.name = "force",
-       .help =
-           "Keep files in OUT that are in the way, as NAME.kept, instead of "
-           "refusing; nothing is deleted that pipewright did not write",
-       .record = recordNothing(),
-       .read = [](Given given, CompileOptions &options) -> llvm::Error {
-         options.force = given.isSet("force");
-         return llvm::Error::success();
-       },
-       .verbs = Compile,
-       .kind = OptionRow::Flag},
-      {.name = "compare",
-       .valueName = "NAME,NAME,...",
-       .help = "One table of these schedules instead",
-       .record = recordNothing(),
-       .read = nullptr,
-       .verbs = Plan},
-      {.name = "json",
-       .help = "Print the plan as JSON",
-       .record = recordNothing(),
-       .read = nullptr,
-       .verbs = Plan,
-       .kind = OptionRow::Flag},
-      {.name = "load-pass-plugin",
-       .valueName = "FILE",
-       .help = "Shared object with more schedules or targets",
-       .record = recordNothing(),
-       .read = nullptr,
-       .verbs = All,
-       .kind = OptionRow::List}};
+      {{"o", "OUT", "Folder (or file, with --emit) to write"},
+       recordNothing,
+       anyText(&CompileOptions::output)},
+      {{"emit", "LEVEL", "Print a level instead: " + listOf(levelNames())},
+       recordNothing,
+       readLevel},
+      {{.name = "no-build",
+        .help = "Write the folder without building its executable",
+        .kind = Flag,
+        .verbs = Compile},
+       recordNothing,
+       flagAgainst(&CompileOptions::build)},
+      {{.name = "force",
+        .help =
+            "Keep files in OUT that are in the way, as NAME.kept, instead of "
+            "refusing; nothing is deleted that pipewright did not write",
+        .kind = Flag,
+        .verbs = Compile},
+       recordNothing,
+       flag(&CompileOptions::force)},
+      // Plugins are loaded before the command line is read.
+      {{.name = kPluginOption.str(),
+        .valueName = "FILE",
+        .help = "Shared object with more schedules or targets",
+        .kind = List,
+        .verbs = All},
+       recordNothing,
+       nullptr}};
 }
 
-const std::vector<OptionRow> &optionRows() {
-  static const std::vector<OptionRow> all = [] {
-    std::vector<OptionRow> rows;
+const std::vector<CompileRow> &compileRows() {
+  static const std::vector<CompileRow> all = [] {
+    std::vector<CompileRow> rows;
     for (auto group :
-         {targetRows, sizeRows, modelRows, trainingRows, outputRows})
+         {modelRows, targetRows, sizeRows, trainingRows, outputRows})
       llvm::append_range(rows, group());
-    for (OptionRow &row : rows)
+    for (CompileRow &row : rows)
       if (row.key.empty()) {
-        row.key = row.name;
+        row.key = row.spelling.name;
         std::replace(row.key.begin(), row.key.end(), '-', '_');
       }
     return rows;

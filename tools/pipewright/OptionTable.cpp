@@ -6,10 +6,7 @@
 
 #include "tools/pipewright/OptionTable.h"
 
-#include "support/Text.h"
-#include "tools/pipewright/Options.h"
-
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace cl = llvm::cl;
 
@@ -24,39 +21,70 @@ cl::OptionCategory &pipewright::tool::compileCategory() {
 // Values
 //===----------------------------------------------------------------------===//
 
-/// An option of some commands, as LLVM has it.
-template <class Option>
-static std::unique_ptr<Option> makeOption(const OptionRow &row,
-                                          const VerbCommands &commands) {
-  return std::make_unique<Option>(llvm::StringRef(row.name), cl::desc(row.help),
-                                  cl::value_desc(row.valueName),
-                                  cl::cat(compileCategory()),
-                                  InCommands{commands, row.verbs});
-}
+namespace {
 
-OptionValues::OptionValues(llvm::ArrayRef<OptionRow> rows,
-                           const VerbCommands &commands)
-    : cells(std::make_shared<std::map<std::string, Cell, std::less<>>>()) {
-  for (const OptionRow &row : rows) {
-    Cell &cell = (*cells)[row.name];
-    switch (row.kind) {
-    case OptionRow::Value:
-      cell.value = makeOption<cl::opt<std::string>>(row, commands);
-      cell.value->setInitialValue(row.standard);
-      break;
-    case OptionRow::List:
-      cell.list = makeOption<cl::list<std::string>>(row, commands);
-      break;
-    case OptionRow::Flag:
-      cell.flag = makeOption<cl::opt<bool>>(row, commands);
-      break;
-    }
+/// Makes an option of LLVM's be what a row says. LLVM keeps no copy of its
+/// texts.
+struct AsSpelled {
+  const OptionSpelling &spelling;
+  const VerbCommands &commands;
+  unsigned verbs;
+
+  void apply(cl::Option &option) const {
+    bool isWord = spelling.kind == OptionSpelling::Word ||
+                  spelling.kind == OptionSpelling::Words;
+    option.setDescription(isWord ? spelling.name : spelling.help);
+    option.setValueStr(spelling.valueName);
+    option.addCategory(compileCategory());
+    if (isWord)
+      option.setFormattingFlag(cl::Positional);
+    else
+      option.setArgStr(spelling.name);
+    for (const auto &[verb, command] : commands)
+      if (verbs & verb)
+        option.addSubCommand(*command);
+  }
+};
+
+} // namespace
+
+void OptionValues::add(const OptionSpelling &spelling,
+                       const VerbCommands &commands, unsigned verbs) {
+  Cell &cell = cells[spelling.name];
+  cell.verbs = spelling.verbs ? spelling.verbs : verbs;
+  AsSpelled form{spelling, commands, cell.verbs};
+  switch (spelling.kind) {
+  case OptionSpelling::Value:
+  case OptionSpelling::Word:
+    cell.value = std::make_shared<cl::opt<std::string>>(
+        form, cl::init(spelling.standard));
+    break;
+  case OptionSpelling::List:
+  case OptionSpelling::Words:
+    cell.list = std::make_shared<cl::list<std::string>>(form);
+    break;
+  case OptionSpelling::Flag:
+    cell.flag = std::make_shared<cl::opt<bool>>(form);
+    break;
   }
 }
 
+bool OptionValues::isOption(llvm::StringRef word, Verb verb,
+                            bool &takesNext) const {
+  takesNext = false;
+  if (!word.consume_front("-"))
+    return false;
+  word.consume_front("-");
+  auto found = cells.find(word.split('=').first);
+  if (found == cells.end() || !(found->second.verbs & verb))
+    return false;
+  takesNext = !found->second.flag && !word.contains('=');
+  return true;
+}
+
 const OptionValues::Cell &OptionValues::cell(llvm::StringRef name) const {
-  auto found = cells->find(name);
-  assert(found != cells->end() && "an option without a row");
+  auto found = cells.find(name);
+  assert(found != cells.end() && "an option without a row");
   return found->second;
 }
 
@@ -86,51 +114,32 @@ OptionValues OptionValues::with(llvm::StringRef name,
 }
 
 //===----------------------------------------------------------------------===//
-// Records
+// Readers
 //===----------------------------------------------------------------------===//
 
-Record pipewright::tool::recordText() {
-  return [](const OptionRow &row, const OptionValues &values,
-            const CompileOptions &) -> std::optional<llvm::json::Value> {
-    return text::printable(values[row.name]);
-  };
+llvm::Error option::readCount(llvm::StringRef option, llvm::StringRef text,
+                              int64_t &count) {
+  constexpr int64_t most = 1 << 20;
+  if (text.getAsInteger(10, count) || count < 1 || count > most)
+    return fail("--", option, " expects a whole number from 1 to ", most,
+                ", but got '", text, "'");
+  return llvm::Error::success();
 }
 
-Record pipewright::tool::recordGiven() {
-  return [](const OptionRow &row, const OptionValues &values,
-            const CompileOptions &) -> std::optional<llvm::json::Value> {
-    if (row.kind == OptionRow::Value) {
-      if (values[row.name].empty())
-        return std::nullopt;
-      return text::printable(values[row.name]);
-    }
-    llvm::json::Array all;
-    for (const std::string &one : values.all(row.name))
-      all.push_back(text::printable(one));
-    if (all.empty())
-      return std::nullopt;
-    return all;
-  };
+std::string option::listOf(llvm::ArrayRef<llvm::StringRef> choices) {
+  std::string list;
+  for (auto [index, choice] : llvm::enumerate(choices)) {
+    if (index > 0)
+      list += index + 1 == choices.size() ? " or " : ", ";
+    list += choice;
+  }
+  return list;
 }
 
-Record pipewright::tool::recordFlag() {
-  return [](const OptionRow &row, const OptionValues &values,
-            const CompileOptions &) -> std::optional<llvm::json::Value> {
-    return values.isSet(row.name);
-  };
-}
-
-Record pipewright::tool::recordNumber(int64_t CompileOptions::*member) {
-  return
-      [=](const OptionRow &, const OptionValues &,
-          const CompileOptions &options) -> std::optional<llvm::json::Value> {
-        return options.*member;
-      };
-}
-
-Record pipewright::tool::recordNothing() {
-  return [](const OptionRow &, const OptionValues &,
-            const CompileOptions &) -> std::optional<llvm::json::Value> {
-    return std::nullopt;
-  };
+llvm::Error option::readChoice(llvm::StringRef option, llvm::StringRef text,
+                               llvm::ArrayRef<llvm::StringRef> choices) {
+  if (llvm::is_contained(choices, text))
+    return llvm::Error::success();
+  return fail("--", option, " expects ", listOf(choices), ", but got '", text,
+              "'");
 }

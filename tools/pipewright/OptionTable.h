@@ -1,8 +1,8 @@
 //===- OptionTable.h - Options as rows --------------------------*- C++ -*-===//
 //
 // All that there is to say of an option stands in its row: what it is called,
-// which commands have it, how its value is read, and what plan.json repeats of
-// it. A row cannot be made without saying the last.
+// which commands have it, and how its value is read. A table is a list of rows
+// whose values go into the same struct.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,19 +13,15 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace pipewright::tool {
-
-struct CompileOptions;
 
 /// The commands of pipewright, as sets.
 enum Verb : unsigned {
@@ -41,60 +37,50 @@ enum Verb : unsigned {
 
 using VerbCommands = std::vector<std::pair<Verb, llvm::cl::SubCommand *>>;
 
-/// Registers an option of LLVM's for some commands.
-struct InCommands {
-  const VerbCommands &commands;
-  unsigned verbs;
-  template <class Option>
-  void apply(Option &option) const {
-    for (const auto &[verb, command] : commands)
-      if (verbs & verb)
-        option.addSubCommand(*command);
-  }
+/// How an option is spelt.
+struct OptionSpelling {
+  /// `Word` and `Words` stand without a dash; their names are for the usage.
+  enum Kind { Value, List, Flag, Word, Words };
+
+  std::string name;
+  /// Empty for a flag and for words.
+  std::string valueName = {}, help = {};
+  /// The value that holds unless one is given.
+  std::string standard = {};
+  Kind kind = Value;
+  /// The commands that have it; those of its table unless the row says others.
+  unsigned verbs = 0;
 };
 
 class OptionValues;
-struct OptionRow;
 
-/// What plan.json repeats of an option, if anything.
-using Record = std::function<std::optional<llvm::json::Value>(
-    const OptionRow &, const OptionValues &, const CompileOptions &)>;
+/// Checks what was given for a row and puts it into the options. Rows are read
+/// in their order. It is null where the row of another option reads this one,
+/// too.
+template <class Options>
+using ReadOption = std::function<llvm::Error(const OptionSpelling &,
+                                             const OptionValues &, Options &)>;
 
-/// The text, be it empty.
-Record recordText();
-/// The text or texts, where there are any.
-Record recordGiven();
-Record recordFlag();
-/// A number that the options have.
-Record recordNumber(int64_t CompileOptions::*member);
-/// Of what changes nothing that is compiled, or stands elsewhere in plan.json.
-Record recordNothing();
-
+template <class Options>
 struct OptionRow {
-  enum Kind { Value, List, Flag };
-
-  std::string name;
-  /// Empty for a flag.
-  std::string valueName = {}, help = {};
-  Record record;
-  /// Checks what was given and puts it into the options; null for what the
-  /// command itself asks for. Rows are read in their order.
-  std::function<llvm::Error(const OptionValues &, CompileOptions &)> read;
-  /// The value that holds unless one is given.
-  std::string standard = {};
-  unsigned verbs = Models;
-  Kind kind = Value;
-  /// In plan.json; the name with underscores unless it says another.
-  std::string key = {};
+  OptionSpelling spelling;
+  ReadOption<Options> read;
 };
 
-/// The options of a model, in the order in which they are read.
-const std::vector<OptionRow> &optionRows();
-
-/// The values of all rows, registered with LLVM's command line.
+/// The values of options, registered with LLVM's command line.
 class OptionValues {
 public:
-  OptionValues(llvm::ArrayRef<OptionRow> rows, const VerbCommands &commands);
+  /// `verbs` are the commands that have the rows.
+  template <class Row>
+  OptionValues(const std::vector<Row> &rows, const VerbCommands &commands,
+               unsigned verbs) {
+    for (const Row &row : rows)
+      add(row.spelling, commands, verbs);
+  }
+
+  /// Whether a word of the command line is an option of a command, and whether
+  /// the next word is its value.
+  bool isOption(llvm::StringRef word, Verb verb, bool &takesNext) const;
 
   /// The text of an option with one value.
   llvm::StringRef operator[](llvm::StringRef name) const;
@@ -111,19 +97,35 @@ public:
 
 private:
   struct Cell {
-    std::unique_ptr<llvm::cl::opt<std::string>> value;
-    std::unique_ptr<llvm::cl::list<std::string>> list;
-    std::unique_ptr<llvm::cl::opt<bool>> flag;
+    std::shared_ptr<llvm::cl::opt<std::string>> value;
+    std::shared_ptr<llvm::cl::list<std::string>> list;
+    std::shared_ptr<llvm::cl::opt<bool>> flag;
+    unsigned verbs;
   };
+  void add(const OptionSpelling &option, const VerbCommands &commands,
+           unsigned verbs);
   const Cell &cell(llvm::StringRef name) const;
 
-  std::shared_ptr<std::map<std::string, Cell, std::less<>>> cells;
+  std::map<std::string, Cell, std::less<>> cells;
   std::map<std::string, std::string, std::less<>> replaced;
 };
+
+/// What was given for all rows; fails on the first bad value.
+template <class Options, class Row>
+llvm::Expected<Options> readOptions(const std::vector<Row> &rows,
+                                    const OptionValues &given) {
+  Options options;
+  for (const Row &row : rows)
+    if (row.read)
+      if (llvm::Error error = row.read(row.spelling, given, options))
+        return std::move(error);
+  return options;
+}
 
 llvm::cl::OptionCategory &compileCategory();
 
 namespace option {
+
 /// The error that says all of it.
 template <class... Parts>
 llvm::Error fail(const Parts &...parts) {
@@ -132,6 +134,88 @@ llvm::Error fail(const Parts &...parts) {
   (os << ... << parts);
   return llvm::createStringError(text);
 }
+
+/// A whole number from 1 to 2^20; the error names the option.
+llvm::Error readCount(llvm::StringRef option, llvm::StringRef text,
+                      int64_t &count);
+
+/// One of some words; the error names the option and all of them.
+llvm::Error readChoice(llvm::StringRef option, llvm::StringRef text,
+                       llvm::ArrayRef<llvm::StringRef> choices);
+
+/// `a, b or c`
+std::string listOf(llvm::ArrayRef<llvm::StringRef> choices);
+
+//===----------------------------------------------------------------------===//
+// Ways to read a row. A place is a member of the options, or a function from
+// the options to a reference.
+//===----------------------------------------------------------------------===//
+
+template <class Place>
+auto anyText(Place place) {
+  return
+      [=](const OptionSpelling &row, const OptionValues &given, auto &options) {
+        std::invoke(place, options) = given[row.name].str();
+        return llvm::Error::success();
+      };
+}
+
+/// All texts of one that may be given again.
+template <class Place>
+auto allTexts(Place place) {
+  return
+      [=](const OptionSpelling &row, const OptionValues &given, auto &options) {
+        std::invoke(place, options) = given.all(row.name).vec();
+        return llvm::Error::success();
+      };
+}
+
+template <class Place>
+auto flag(Place place) {
+  return
+      [=](const OptionSpelling &row, const OptionValues &given, auto &options) {
+        std::invoke(place, options) = given.isSet(row.name);
+        return llvm::Error::success();
+      };
+}
+
+/// A flag against something: `--no-build`.
+template <class Place>
+auto flagAgainst(Place place) {
+  return
+      [=](const OptionSpelling &row, const OptionValues &given, auto &options) {
+        std::invoke(place, options) = !given.isSet(row.name);
+        return llvm::Error::success();
+      };
+}
+
+/// A count, if it was given.
+template <class Place>
+auto count(Place place) {
+  return [=](const OptionSpelling &row, const OptionValues &given,
+             auto &options) -> llvm::Error {
+    if (!given.isGiven(row.name) && row.standard.empty())
+      return llvm::Error::success();
+    int64_t number = 0;
+    if (llvm::Error error = readCount(row.name, given[row.name], number))
+      return error;
+    std::invoke(place, options) = number;
+    return llvm::Error::success();
+  };
+}
+
+/// One of some words, if it was given.
+template <class Place>
+auto oneOf(std::vector<llvm::StringRef> choices, Place place) {
+  return [=](const OptionSpelling &row, const OptionValues &given,
+             auto &options) -> llvm::Error {
+    if (!given.isGiven(row.name) && row.standard.empty())
+      return llvm::Error::success();
+    std::invoke(place, options) = given[row.name].str();
+    return readChoice(row.name, given[row.name], choices);
+  };
+}
+
 } // namespace option
 
 } // namespace pipewright::tool

@@ -11,6 +11,7 @@
 #include "codegen/target/Target.h"
 #include "dialects/nn/OptimizerTable.h"
 #include "frontends/common/Frontend.h"
+#include "passes/pipelines/Pipelines.h"
 #include "passes/schedules/Policy.h"
 #include "passes/schedules/files/ChromeTrace.h"
 #include "passes/step/CostModel.h"
@@ -20,6 +21,8 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,28 +41,21 @@ enum class Level {
 
 struct CompileOptions {
   frontend::ImportOptions import;
+  /// What the levels are made with: most rows bind to one of these.
+  PipelineOptions pipelines;
   std::string output;
   const codegen::Target *target = nullptr;
   Precision precision = Precision::F32;
-  /// What the number of classes is made a multiple of, from how many classes
-  /// on; a multiple of 1 leaves it.
-  int64_t vocabularyMultiple = 1, leastVocabulary = 4096;
   /// What the target decided.
   codegen::TargetDecisions decisions;
-  int64_t ranks = 1, loops = 1, stages = 1, microBatches = 1;
-  /// Not empty: the fastest of these is to be taken for `stages`.
+  int64_t loops = 1, microBatches = 1;
+  /// Not empty: the fastest of these is to be taken for the stages.
   std::vector<int64_t> stageChoices;
-  std::string schedule, balance, remat;
   /// The schedule, found.
   schedules::PolicyChoice policy;
-  /// Whether both holders of a tied weight update it, or its owner for both.
-  bool allReduceTiedWeights = true;
   /// Measured times by stage; empty unless the user gave a trace.
   std::vector<schedules::MeasuredTimes> taskTimes;
   nn::OptimizerChoice optimizer{nn::optimizers().front()};
-  bool noDropout = false;
-  /// Whether images lie in memory with their channels last.
-  bool channelsLast = false;
   /// Whether the folder gets its executable.
   bool build = true;
   /// Whether files of others that are in the way are renamed.
@@ -67,40 +63,51 @@ struct CompileOptions {
   Level level = Level::Program;
   /// What plan.json repeats.
   llvm::json::Object given;
+
+  /// What the schedule is asked for.
+  schedules::ScheduleOptions sizes() const {
+    return policy.with(
+        {pipelines.scheduled.ranks, pipelines.staged.stages, microBatches});
+  }
 };
 
-/// The options of all commands but those that only `schedules` and `check`
-/// have, and those of drawings.
-class OptionSet {
-public:
-  explicit OptionSet(const VerbCommands &commands);
+/// What plan.json repeats of an option, if anything.
+using Recorded = std::optional<llvm::json::Value>;
+using Record = std::function<Recorded(
+    const OptionSpelling &, const OptionValues &, const CompileOptions &)>;
 
-  /// Checks everything that can be checked without the model. A `schedule`
-  /// that is not empty stands in place of the user's.
-  llvm::Expected<CompileOptions> check(llvm::StringRef schedule = "") const;
+/// The text, be it empty.
+Recorded recordText(const OptionSpelling &row, const OptionValues &given,
+                    const CompileOptions &options);
+/// The text or texts, where there are any.
+Recorded recordGiven(const OptionSpelling &row, const OptionValues &given,
+                     const CompileOptions &options);
+Recorded recordFlag(const OptionSpelling &row, const OptionValues &given,
+                    const CompileOptions &options);
+/// Nothing: it does not change what is compiled, or plan.json has it elsewhere.
+Recorded recordNothing(const OptionSpelling &row, const OptionValues &given,
+                       const CompileOptions &options);
 
-  /// What the commands ask for themselves.
-  const OptionValues &given() const { return values; }
-
-private:
-  OptionValues values;
-  llvm::cl::opt<std::string> model;
+/// A row of a compilation; it cannot be made without saying what plan.json
+/// repeats of it.
+struct CompileRow {
+  OptionSpelling spelling;
+  Record record;
+  ReadOption<CompileOptions> read;
+  /// In plan.json; the name with underscores unless it says another.
+  std::string key = {};
 };
 
-/// Whether a word of the command line is an option of `train`, and whether the
-/// next word is its value.
-bool isTrainOption(llvm::StringRef word, bool &takesNext);
+/// The option that names plugins. They are loaded before the command line is
+/// read, because they may add to it.
+inline constexpr llvm::StringLiteral kPluginOption = "load-pass-plugin";
 
-/// A whole number from 1 to 2^20; the error names the option.
-llvm::Error readCount(llvm::StringRef option, llvm::StringRef text,
-                      int64_t &count);
+/// The options of a model, in the order in which they are read. Plugins
+/// are loaded before the first call.
+const std::vector<CompileRow> &compileRows();
 
-/// One of some words; the error names the option and all of them.
-llvm::Error readChoice(llvm::StringRef option, llvm::StringRef text,
-                       llvm::ArrayRef<llvm::StringRef> choices);
-
-/// `a, b or c`
-std::string listOf(llvm::ArrayRef<llvm::StringRef> choices);
+/// Checks everything that can be checked without the model.
+llvm::Expected<CompileOptions> readCompileOptions(const OptionValues &given);
 
 } // namespace pipewright::tool
 

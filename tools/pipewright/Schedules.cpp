@@ -6,8 +6,6 @@
 
 #include "tools/pipewright/Schedules.h"
 
-#include "tools/pipewright/Options.h"
-
 #include "passes/schedules/Timetable.h"
 #include "passes/schedules/files/FilePolicy.h"
 
@@ -21,49 +19,29 @@
 using namespace pipewright;
 using namespace pipewright::schedules;
 using namespace pipewright::tool;
-namespace cl = llvm::cl;
 
-struct ListOptionSet::Storage {
-  explicit Storage(cl::SubCommand &command)
-      : names(cl::Positional, cl::desc("[NAME]..."), cl::sub(command),
-              cl::cat(compileCategory())),
-        ranks("ranks", cl::desc("Draw it for so many ranks"),
-              cl::value_desc("P"), cl::sub(command),
-              cl::cat(compileCategory())),
-        loops("loops", cl::desc("Stages per rank"), cl::value_desc("V"),
-              cl::sub(command), cl::cat(compileCategory())),
-        microBatches("micro-batches", cl::desc("Micro-batches per step"),
-                     cl::value_desc("M"), cl::sub(command),
-                     cl::cat(compileCategory())),
-        json("json", cl::desc("Print the list as JSON, without drawings"),
-             cl::sub(command), cl::cat(compileCategory())) {}
+using enum OptionSpelling::Kind;
 
-  cl::list<std::string> names;
-  cl::opt<std::string> ranks, loops, microBatches;
-  cl::opt<bool> json;
-};
-
-ListOptionSet::ListOptionSet(cl::SubCommand &command)
-    : storage(std::make_unique<Storage>(command)) {}
-ListOptionSet::~ListOptionSet() = default;
-
-llvm::ArrayRef<std::string> ListOptionSet::names() const {
-  return storage->names;
+/// The place of a size.
+static auto at(std::optional<int64_t> ScheduleSizes::*size) {
+  return [=](ListOptions &options) -> auto & { return options.sizes.*size; };
 }
 
-bool ListOptionSet::isJson() const { return storage->json; }
-
-llvm::Expected<ScheduleSizes> ListOptionSet::sizes() const {
-  ScheduleSizes sizes;
-  for (auto [option, size] :
-       {std::pair(&storage->ranks, &sizes.ranks),
-        std::pair(&storage->loops, &sizes.loops),
-        std::pair(&storage->microBatches, &sizes.microBatches)})
-    if (option->getNumOccurrences())
-      if (llvm::Error error =
-              readCount(option->ArgStr, *option, size->emplace()))
-        return std::move(error);
-  return sizes;
+const std::vector<OptionRow<ListOptions>> &tool::listRows() {
+  static const std::vector<OptionRow<ListOptions>> rows = {
+      {{.name = "[NAME]...", .kind = Words},
+       option::allTexts(&ListOptions::names)},
+      {{"ranks", "P", "Draw it for so many ranks"},
+       option::count(at(&ScheduleSizes::ranks))},
+      {{"loops", "V", "Stages per rank"},
+       option::count(at(&ScheduleSizes::loops))},
+      {{"micro-batches", "M", "Micro-batches per step"},
+       option::count(at(&ScheduleSizes::microBatches))},
+      {{.name = "json",
+        .help = "Print the list as JSON, without drawings",
+        .kind = Flag},
+       option::flag(&ListOptions::asJson)}};
+  return rows;
 }
 
 /// What sets a schedule apart from those that are like any other.
@@ -174,30 +152,29 @@ static llvm::json::Object describe(const Policy &policy,
       {"parameters", std::move(parameters)}};
 }
 
-llvm::Error tool::printSchedulesAsJson(llvm::ArrayRef<std::string> names,
-                                       const ScheduleSizes &sizes) {
-  llvm::Expected<std::vector<PolicyChoice>> choices = choose(names);
-  if (!choices)
-    return choices.takeError();
+static void printAsJson(llvm::ArrayRef<PolicyChoice> choices,
+                        const ScheduleSizes &sizes) {
   llvm::json::Array list;
-  for (const PolicyChoice &choice : *choices)
+  for (const PolicyChoice &choice : choices)
     list.push_back(describe(*choice, sizedOptions(choice, sizes)));
   llvm::outs() << llvm::formatv("{0:1}", llvm::json::Value(std::move(list)))
                << "\n";
-  return llvm::Error::success();
 }
 
-llvm::Error tool::printSchedules(llvm::ArrayRef<std::string> names,
-                                 const ScheduleSizes &sizes) {
-  llvm::Expected<std::vector<PolicyChoice>> choices = choose(names);
+llvm::Error tool::printSchedules(const ListOptions &list) {
+  llvm::Expected<std::vector<PolicyChoice>> choices = choose(list.names);
   if (!choices)
     return choices.takeError();
+  if (list.asJson) {
+    printAsJson(*choices, list.sizes);
+    return llvm::Error::success();
+  }
   for (const PolicyChoice &choice : *choices) {
-    ScheduleOptions options = sizedOptions(choice, sizes);
+    ScheduleOptions options = sizedOptions(choice, list.sizes);
     llvm::Expected<Schedule> schedule = choice->build(options);
     // Asked for by name, a size that cannot be is an error; in the list of all
     // it is worth a line.
-    if (!schedule && !names.empty())
+    if (!schedule && !list.names.empty())
       return schedule.takeError();
     printTexts(*choice, options);
     if (schedule)

@@ -8,15 +8,13 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_SCHEDULES_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_SCHEDULES_H
 
+#include "tools/pipewright/OptionTable.h"
+
 #include "passes/schedules/Policy.h"
 
-#include "llvm/ADT/ArrayRef.h"
-#include "llvm/Support/CommandLine.h"
-#include "llvm/Support/Error.h"
-
-#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pipewright::tool {
 
@@ -25,21 +23,17 @@ struct ScheduleSizes {
   std::optional<int64_t> ranks, loops, microBatches;
 };
 
-/// The options that `pipewright schedules` has besides drawings.
-class ListOptionSet {
-public:
-  explicit ListOptionSet(llvm::cl::SubCommand &command);
-  ~ListOptionSet();
-
-  llvm::ArrayRef<std::string> names() const;
-  /// Fails on sizes that no schedule has.
-  llvm::Expected<ScheduleSizes> sizes() const;
-  bool isJson() const;
-
-private:
-  struct Storage;
-  std::unique_ptr<Storage> storage;
+/// The options of `pipewright schedules` besides drawings.
+struct ListOptions {
+  /// The schedules to print; empty for all.
+  std::vector<std::string> names;
+  ScheduleSizes sizes;
+  /// Whether texts are printed as one JSON list, for scripts, and nothing is
+  /// drawn or simulated.
+  bool asJson = false;
 };
+
+const std::vector<OptionRow<ListOptions>> &listRows();
 
 /// The policy's own example, with what the user asks for in its place.
 schedules::ScheduleOptions sizedOptions(const schedules::PolicyChoice &choice,
@@ -47,12 +41,7 @@ schedules::ScheduleOptions sizedOptions(const schedules::PolicyChoice &choice,
 
 /// Prints the schedules that are named (`zb-v`, `interleaved:group=8`), or all,
 /// each with its drawing, formulas and simulated figures.
-llvm::Error printSchedules(llvm::ArrayRef<std::string> names,
-                           const ScheduleSizes &sizes);
-
-/// The same texts as one JSON list, for scripts; draws and simulates nothing.
-llvm::Error printSchedulesAsJson(llvm::ArrayRef<std::string> names,
-                                 const ScheduleSizes &sizes);
+llvm::Error printSchedules(const ListOptions &options);
 
 } // namespace pipewright::tool
 

@@ -51,32 +51,24 @@ static llvm::Error loadPlugins(llvm::ArrayRef<std::string> files) {
   return llvm::Error::success();
 }
 
-static llvm::Error listSchedules(const tool::ListOptionSet &options,
-                                 const tool::DrawOptions &drawings) {
-  llvm::Expected<tool::ScheduleSizes> sizes = options.sizes();
-  if (!sizes)
-    return sizes.takeError();
-  if (drawings.any())
-    if (llvm::Error error =
-            tool::drawSchedule(options.names(), *sizes, drawings))
-      return error;
-  return options.isJson() ? tool::printSchedulesAsJson(options.names(), *sizes)
-                          : tool::printSchedules(options.names(), *sizes);
-}
-
-static int comparePlans(const tool::OptionSet &options,
-                        llvm::StringRef schedules) {
-  llvm::SmallVector<llvm::StringRef> names;
-  schedules.split(names, ',');
-  for (llvm::StringRef &name : names)
-    if (name = name.trim(); name.empty())
-      return fail("--compare expects names of schedules with a comma between "
-                  "two, but got '" +
-                  schedules + "'");
-  std::vector<tool::PlanCandidate> candidates;
-  for (llvm::StringRef name : names)
-    candidates.push_back({name.str(), options.check(name)});
-  return tool::comparePlans(candidates);
+/// The files that the command line names as plugins, before it is read.
+static std::vector<std::string>
+namesOfPlugins(llvm::ArrayRef<const char *> words) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < words.size() && words[i] != llvm::StringRef("--");
+       ++i) {
+    auto [option, value] = llvm::StringRef(words[i]).split('=');
+    if (!option.consume_front("-"))
+      continue;
+    option.consume_front("-");
+    if (option != tool::kPluginOption)
+      continue;
+    if (llvm::StringRef(words[i]).contains('='))
+      names.push_back(value.str());
+    else if (i + 1 < words.size())
+      names.push_back(words[++i]);
+  }
+  return names;
 }
 
 /// Compiles to a temporary folder and runs what came out.
@@ -106,93 +98,169 @@ static int trainModel(tool::CompileOptions options,
   return *code == 0 ? 0 : 1;
 }
 
-/// Splits the words after `train`: ours, and those of the program. After `--`
-/// all are the program's.
-static void splitArguments(int argc, char **argv,
-                           std::vector<const char *> &ours,
-                           std::vector<std::string> &theirs) {
-  ours = {argv[0], argv[1]};
+//===----------------------------------------------------------------------===//
+// Commands
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The commands and their options. Plugins are loaded before it is made.
+class CommandLine {
+public:
+  /// Reads the words; what `train` does not know is for its program.
+  void parse(std::vector<const char *> words);
+  /// Does what the command says; returns the exit code.
+  int run();
+
+private:
+  std::vector<const char *> takeOurs(llvm::ArrayRef<const char *> words);
+  int runList(const tool::DrawOptions &drawings);
+  int runPlan(const tool::DrawOptions &drawings);
+  int runTrain();
+  int comparePlans(llvm::ArrayRef<std::string> schedules);
+
+  cl::SubCommand compile{"compile", "Make a training program of a model"};
+  cl::SubCommand plan{"plan", "Show what would be decided, without code"};
+  cl::SubCommand train{"train",
+                       "Compile to a temporary folder and run the program"};
+  cl::SubCommand list{"schedules", "List the schedules, drawn"};
+  cl::SubCommand check{"check", "Prove or refuse a schedule made elsewhere"};
+  tool::VerbCommands commands = {{tool::Compile, &compile},
+                                 {tool::Plan, &plan},
+                                 {tool::Train, &train},
+                                 {tool::Schedules, &list},
+                                 {tool::Check, &check}};
+  tool::OptionValues given{tool::compileRows(), commands, tool::Models};
+  tool::OptionValues givenToPlan{tool::planRows(), commands, tool::Plan};
+  tool::OptionValues givenToDraw{tool::drawRows(), commands,
+                                 tool::Plan | tool::Schedules};
+  tool::OptionValues givenToList{tool::listRows(), commands, tool::Schedules};
+  tool::OptionValues givenToCheck{tool::checkRows(), commands, tool::Check};
+  /// The words after `train` that its program gets.
+  std::vector<std::string> programArguments;
+};
+
+} // namespace
+
+void CommandLine::parse(std::vector<const char *> words) {
+  for (cl::SubCommand *command :
+       {&compile, &plan, &train, &list, &check, &cl::SubCommand::getTopLevel()})
+    cl::HideUnrelatedOptions(tool::compileCategory(), *command);
+  if (words.size() > 1 && llvm::StringRef(words[1]) == "train")
+    words = takeOurs(words);
+  cl::ParseCommandLineOptions(
+      words.size(), words.data(),
+      "pipewright: pipelined training programs from ONNX models\n");
+}
+
+/// Splits the words of `train`: ours, and those of the program. After `--` all
+/// are the program's.
+std::vector<const char *>
+CommandLine::takeOurs(llvm::ArrayRef<const char *> words) {
+  std::vector<const char *> ours = words.take_front(2);
+  std::vector<std::string> &theirs = programArguments;
   bool hasModel = false;
-  for (int i = 2; i < argc; ++i) {
-    llvm::StringRef word = argv[i];
+  for (size_t i = 2; i < words.size(); ++i) {
+    llvm::StringRef word = words[i];
     bool takesNext = false;
     if (word == "--") {
-      theirs.insert(theirs.end(), argv + i + 1, argv + argc);
-      return;
+      theirs.insert(theirs.end(), words.begin() + i + 1, words.end());
+      break;
     }
-    if (tool::isTrainOption(word, takesNext) || word == "--help" ||
+    if (given.isOption(word, tool::Train, takesNext) || word == "--help" ||
         word == "-h") {
-      ours.push_back(argv[i]);
-      if (takesNext && i + 1 < argc)
-        ours.push_back(argv[++i]);
+      ours.push_back(words[i]);
+      if (takesNext && i + 1 < words.size())
+        ours.push_back(words[++i]);
     } else if (!word.starts_with("-") && !hasModel && theirs.empty()) {
-      ours.push_back(argv[i]);
+      ours.push_back(words[i]);
       hasModel = true;
     } else {
       theirs.push_back(word.str());
     }
   }
+  return ours;
+}
+
+int CommandLine::run() {
+  auto drawings =
+      tool::readOptions<tool::DrawOptions>(tool::drawRows(), givenToDraw);
+  if (!drawings)
+    return fail(llvm::toString(drawings.takeError()));
+  if (list)
+    return runList(*drawings);
+  if (check) {
+    auto options =
+        tool::readOptions<tool::CheckOptions>(tool::checkRows(), givenToCheck);
+    return exitCode(options ? tool::checkFile(*options) : options.takeError());
+  }
+  if (plan)
+    return runPlan(*drawings);
+  if (train)
+    return runTrain();
+  if (!compile)
+    return fail("expects a command: compile, plan, train, schedules or check "
+                "(see pipewright --help)");
+  auto options = tool::readCompileOptions(given);
+  if (!options)
+    return fail(llvm::toString(options.takeError()));
+  codegen::handleInterruption();
+  return tool::compileModel(*options);
+}
+
+int CommandLine::runList(const tool::DrawOptions &drawings) {
+  auto options =
+      tool::readOptions<tool::ListOptions>(tool::listRows(), givenToList);
+  if (!options)
+    return fail(llvm::toString(options.takeError()));
+  if (drawings.any())
+    if (llvm::Error error = tool::drawSchedule(*options, drawings))
+      return exitCode(std::move(error));
+  return exitCode(tool::printSchedules(*options));
+}
+
+int CommandLine::runPlan(const tool::DrawOptions &drawings) {
+  auto planning =
+      tool::readOptions<tool::PlanOptions>(tool::planRows(), givenToPlan);
+  if (!planning)
+    return fail(llvm::toString(planning.takeError()));
+  if (planning->compare.empty()) {
+    auto options = tool::readCompileOptions(given);
+    return options ? tool::planModel(*options, planning->asJson, drawings)
+                   : fail(llvm::toString(options.takeError()));
+  }
+  if (drawings.any() || planning->asJson)
+    return fail("--svg, --html, --trace and --json show one plan; --compare "
+                "makes several");
+  return comparePlans(planning->compare);
+}
+
+int CommandLine::comparePlans(llvm::ArrayRef<std::string> schedules) {
+  std::vector<tool::PlanCandidate> candidates;
+  for (const std::string &name : schedules)
+    candidates.push_back(
+        {name, tool::readCompileOptions(given.with("schedule", name))});
+  return tool::comparePlans(candidates);
+}
+
+int CommandLine::runTrain() {
+  auto options = tool::readCompileOptions(given);
+  if (!options)
+    return fail(llvm::toString(options.takeError()));
+  codegen::handleInterruption();
+  if (options->level != tool::Level::Program)
+    return fail("--emit goes with compile, not with train");
+  return trainModel(std::move(*options), programArguments);
 }
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   // A limit on file sizes is a failed write like any other.
   std::signal(SIGXFSZ, SIG_IGN);
-  cl::SubCommand compile("compile", "Make a training program of a model");
-  cl::SubCommand plan("plan", "Show what would be decided, without code");
-  cl::SubCommand train("train",
-                       "Compile to a temporary folder and run the program");
-  cl::SubCommand list("schedules", "List the schedules, drawn");
-  cl::SubCommand check("check", "Prove or refuse a schedule made elsewhere");
-  tool::OptionSet options({{tool::Compile, &compile},
-                           {tool::Plan, &plan},
-                           {tool::Train, &train},
-                           {tool::Schedules, &list},
-                           {tool::Check, &check}});
-  tool::DrawOptionSet drawingOptions(plan, list);
-  tool::ListOptionSet listOptions(list);
-  tool::CheckCommand checkCommand(check);
-  for (cl::SubCommand *command :
-       {&compile, &plan, &train, &list, &check, &cl::SubCommand::getTopLevel()})
-    cl::HideUnrelatedOptions(tool::compileCategory(), *command);
-
-  std::vector<const char *> ours(argv, argv + argc);
-  std::vector<std::string> theirs;
-  if (argc > 1 && llvm::StringRef(argv[1]) == "train")
-    splitArguments(argc, argv, ours, theirs);
-  cl::ParseCommandLineOptions(
-      ours.size(), ours.data(),
-      "pipewright: pipelined training programs from ONNX models\n");
-
-  if (llvm::Error error = loadPlugins(options.given().all("load-pass-plugin")))
-    return fail(llvm::toString(std::move(error)));
-  llvm::Expected<tool::DrawOptions> drawings = drawingOptions.check();
-  if (!drawings)
-    return fail(llvm::toString(drawings.takeError()));
-  if (list)
-    return exitCode(listSchedules(listOptions, *drawings));
-  if (check)
-    return exitCode(checkCommand.run());
-  if (!compile && !plan && !train)
-    return fail("expects a command: compile, plan, train, schedules or check "
-                "(see pipewright --help)");
-  const bool asJson = options.given().isSet("json");
-  if (plan && options.given().isGiven("compare")) {
-    if (drawings->any() || asJson)
-      return fail("--svg, --html, --trace and --json show one plan; --compare "
-                  "makes several");
-    return comparePlans(options, options.given()["compare"]);
-  }
-  llvm::Expected<tool::CompileOptions> checked = options.check();
-  if (!checked)
-    return fail(llvm::toString(checked.takeError()));
-  if (plan)
-    return tool::planModel(*checked, asJson, *drawings);
-  codegen::handleInterruption();
-  if (train) {
-    if (checked->level != tool::Level::Program)
-      return fail("--emit goes with compile, not with train");
-    return trainModel(std::move(*checked), theirs);
-  }
-  return tool::compileModel(*checked);
+  std::vector<const char *> words(argv, argv + argc);
+  if (llvm::Error error = loadPlugins(namesOfPlugins(words)))
+    return exitCode(std::move(error));
+  CommandLine line;
+  line.parse(std::move(words));
+  return line.run();
 }
