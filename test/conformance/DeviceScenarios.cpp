@@ -149,6 +149,12 @@ pipewright::runtime::allLinks(int64_t ranks) {
   return links;
 }
 
+int64_t pipewright::runtime::gpusThere() {
+  int count = 0;
+  PIPEWRIGHT_CUDA(cuDeviceGetCount(&count));
+  return count;
+}
+
 std::vector<std::string>
 pipewright::runtime::runDeviceRanks(int64_t ranks, int64_t gpus,
                                     const MakeLinks &make,

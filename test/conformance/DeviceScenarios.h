@@ -84,6 +84,13 @@ std::vector<std::string>
 runDeviceRanks(int64_t ranks, int64_t gpus, const MakeLinks &make,
                const std::function<void(Bench &)> &body);
 
+/// Leaves a test out where the machine has fewer GPUs: a double has as many as
+/// it is told to have.
+#define PIPEWRIGHT_NEEDS_GPUS(count)                                           \
+  if (gpusThere() < (count))                                                   \
+  GTEST_SKIP() << "needs " << (count) << " GPUs"
+int64_t gpusThere();
+
 /// Throws std::logic_error unless it holds.
 void check(bool holds, const std::string &what);
 /// The message of the Error that the body throws; "no error".

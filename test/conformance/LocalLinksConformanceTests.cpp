@@ -1,7 +1,7 @@
 //===- LocalLinksConformanceTests.cpp - cuda-local keeps the contract -----===//
 //
-// Over the double of the CUDA driver, which reports every pair of accesses
-// that no stream and no event orders.
+// The double of the CUDA driver reports every pair of accesses that no stream
+// and no event orders.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,6 +37,7 @@ class LocalConformance
 TEST_P(LocalConformance, Holds) {
   const auto &[shape, scenario] = GetParam();
   const auto [ranks, gpus] = shape;
+  PIPEWRIGHT_NEEDS_GPUS(gpus);
   EXPECT_EQ(run(ranks, gpus, scenario.run), std::vector<std::string>(ranks));
 }
 

@@ -1,8 +1,9 @@
 //===- NcclLinksConformanceTests.cpp - NCCL's links keep the contract -----===//
 //
-// The transport's own code over a double of NCCL that has its semantics and
-// its ways to fail. Ranks are threads; where one has to die, and to see that
-// processes work, the test starts itself again, once for each rank.
+// The transport's own code over NCCL, or over a double that has its semantics
+// and, in the tests of NcclDouble, ways to fail that one can ask for. Ranks are
+// threads; where one has to die, and to see that processes work, the test
+// starts itself again, once for each rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +35,7 @@ class NcclConformance
 
 TEST_P(NcclConformance, Holds) {
   const auto &[ranks, scenario] = GetParam();
+  PIPEWRIGHT_NEEDS_GPUS(ranks);
   EXPECT_EQ(run(ranks, scenario.run), std::vector<std::string>(ranks));
 }
 
@@ -56,6 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(NcclLinks, AbortFreesStreamsThatWait) {
+  PIPEWRIGHT_NEEDS_GPUS(2);
   const auto errors = run(2, [](Bench &b) {
     if (b.rank() == 1)
       return;
@@ -73,6 +76,7 @@ TEST(NcclLinks, AbortFreesStreamsThatWait) {
 
 /// A communicator that is aborted waits for the transfers of all others.
 TEST(NcclLinks, AbortEndsAllCommunicatorsAtOnce) {
+  PIPEWRIGHT_NEEDS_GPUS(4);
   const auto errors = run(4, [](Bench &b) {
     b.links.compareSizes(false);
     if (b.rank() != 0)
@@ -91,6 +95,7 @@ TEST(NcclLinks, AbortEndsAllCommunicatorsAtOnce) {
 }
 
 TEST(NcclLinks, APeerThatGoesAwayIsFoundByCheck) {
+  PIPEWRIGHT_NEEDS_GPUS(2);
   const auto errors = run(2, [](Bench &b) {
     b.links.compareSizes(false);
     if (b.rank() == 1)
@@ -112,6 +117,7 @@ TEST(NcclLinks, APeerThatGoesAwayIsFoundByCheck) {
 
 /// NCCL itself cannot tell: nothing moves until somebody gives up.
 TEST(NcclLinks, SizesThatNobodyComparesHang) {
+  PIPEWRIGHT_NEEDS_GPUS(2);
   const auto errors = run(2, [](Bench &b) {
     b.links.compareSizes(false);
     void *data = b.put(std::vector<int64_t>(4));
@@ -173,12 +179,13 @@ static void expectAll(const std::vector<std::string> &outputs,
 }
 
 TEST(NcclProcesses, RunTheScenarios) {
+  PIPEWRIGHT_NEEDS_GPUS(4);
   EXPECT_EQ(runProcesses(2, "bothWays"), std::vector<std::string>(2));
   EXPECT_EQ(runProcesses(4, "manySteps", "PIPEWRIGHT_DOUBLE_NCCL_DELAY=300"),
             std::vector<std::string>(4));
 }
 
-TEST(NcclProcesses, ARankThatDiesIsAnErrorOnTheOthers) {
+TEST(NcclDouble, ARankThatDiesIsAnErrorOnTheOthers) {
   // Its 15th transfer is one of the second step.
   const auto outputs =
       runProcesses(3, "manySteps", "PIPEWRIGHT_DOUBLE_NCCL_EXIT=1:15");
@@ -190,7 +197,7 @@ TEST(NcclProcesses, ARankThatDiesIsAnErrorOnTheOthers) {
         << outputs[rank];
 }
 
-TEST(NcclProcesses, AMemberThatDiesIsAnErrorOnTheOthers) {
+TEST(NcclDouble, AMemberThatDiesIsAnErrorOnTheOthers) {
   // Behind the first exchanges of 6 links and 2 groups.
   const auto outputs =
       runProcesses(4, "everyKind", "PIPEWRIGHT_DOUBLE_NCCL_EXIT=1:20");
@@ -201,7 +208,7 @@ TEST(NcclProcesses, AMemberThatDiesIsAnErrorOnTheOthers) {
         << outputs[rank];
 }
 
-TEST(NcclProcesses, AnAsynchronousErrorNamesRankAndLink) {
+TEST(NcclDouble, AnAsynchronousErrorNamesRankAndLink) {
   const auto outputs =
       runProcesses(2, "manySteps", "PIPEWRIGHT_DOUBLE_NCCL_ERROR=1:9");
   expectAll(outputs, "rank 1, link ");
@@ -209,7 +216,7 @@ TEST(NcclProcesses, AnAsynchronousErrorNamesRankAndLink) {
                      "the environment asked for this error");
 }
 
-TEST(NcclProcesses, ACommunicatorThatIsNeverReadyIsAnError) {
+TEST(NcclDouble, ACommunicatorThatIsNeverReadyIsAnError) {
   const auto outputs =
       runProcesses(2, "impatient", "PIPEWRIGHT_DOUBLE_NCCL_LOST=1");
   expectAll(outputs,
@@ -217,7 +224,7 @@ TEST(NcclProcesses, ACommunicatorThatIsNeverReadyIsAnError) {
             "within 0.3 s");
 }
 
-TEST(NcclProcesses, AnOldNcclIsRefused) {
+TEST(NcclDouble, AnOldNcclIsRefused) {
   expectAll(
       runProcesses(2, "bothWays", "PIPEWRIGHT_DOUBLE_NCCL_VERSION=21805"),
       "NCCL is too old: libnccl.so.2 is version 2.18.5, but NCCL 2.26.0 or "

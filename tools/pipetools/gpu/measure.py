@@ -15,6 +15,7 @@ import time
 
 from ..files import digest, read_records
 from ..running import Failure, call
+from .cases import listed_cases
 from .prepare import training_options
 from .programs import SANITIZED, STEPS, Program, chosen
 from .weights import worst_difference
@@ -24,7 +25,7 @@ TIMED_STEPS = 12
 ALLOWED_OVERHEAD = 1.10
 DOUBLES = "test doubles"
 # Parts that measure no time, so that checks may go on beside each other.
-UNTIMED = ("agree", "sanitize")
+UNTIMED = ("libraries", "agree", "sanitize")
 # All ranks on one GPU, where there are more.
 TRANSPORT = ["--transport", "cuda-local", "--gpus", "0"]
 # Of the change of a tensor in the steps: the two targets sum in other orders.
@@ -129,6 +130,10 @@ class Measurement:
              *TRANSPORT, "--weights", program.initial(self.work), *extra],
             "training", self.environment, self.seconds(timeout))
         return path, output
+
+    def libraries(self, case, folder):
+        verdict, failures = case.run(self.environment, self.seconds(120))
+        return {"verdict": verdict}, failures
 
     def agree(self, program, folder):
         path, _ = self.train(program, folder, "run")
@@ -261,7 +266,8 @@ class Measurement:
                     left += 1
                     continue
                 print(f"{part} [{number + 1}/{len(programs)}] {program.name}: "
-                      f"{'; '.join(record['failures']) or 'good'}", flush=True)
+                      f"{'; '.join(record['failures']) or record.get('verdict', 'good')}",
+                      flush=True)
         return left
 
 
@@ -282,10 +288,13 @@ def run(work, parts, doubles, match, share, records, minutes, jobs):
     manifest = os.path.join(work, "manifest.json")
     if not os.path.exists(manifest):
         raise Failure(f"{manifest} is not there: expects a folder made by --prepare")
-    with open(manifest) as file:
-        programs = chosen([Program.from_record(record) for record in json.load(file)], match, share)
     folders = ([doubles] if doubles else library_folders()) + [
         folder for folder in [os.environ.get("LD_LIBRARY_PATH")] if folder]
-    measurement = Measurement(work, {"LD_LIBRARY_PATH": ":".join(folders)}, records,
-                              card_name(doubles), time.monotonic() + 60 * minutes, jobs)
+    environment = {"LD_LIBRARY_PATH": ":".join(folders),
+                   "PIPEWRIGHT_TEST_LIBRARIES": doubles or ""}
+    with open(manifest) as file:
+        programs = [Program.from_record(record) for record in json.load(file)]
+    programs = chosen([*listed_cases(work, environment), *programs], match, share)
+    measurement = Measurement(work, environment, records, card_name(doubles),
+                              time.monotonic() + 60 * minutes, jobs)
     return sum(measurement.run(part, programs) for part in parts)

@@ -12,6 +12,7 @@ import threading
 
 from ..running import ROOT, Failure, call, find_pipewright
 from . import programs as what
+from .cases import copy_tests
 from .programs import STEPS
 from .weights import worst_difference
 
@@ -136,6 +137,8 @@ def copy_scripts(work):
 def prepare(work, parts, models, match, share, here):
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(os.path.join(work, "references"))
+    if "libraries" in parts:
+        copy_tests(work)
     preparation = Preparation(work, models, here)
     programs = what.planned(preparation.pipewright, parts, models, match, share)
     possible = []

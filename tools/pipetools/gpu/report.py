@@ -35,6 +35,18 @@ def differing_bits(records):
     return failures
 
 
+def libraries_table(records):
+    lines = ["Cases that the test doubles of CUDA's libraries pass, on the real ones.", "",
+             "| test | cases | agree | differ | left out |", "|---|---|---|---|---|"]
+    for test in sorted({record["model"] for record in records}):
+        verdicts = [record["verdict"] for record in records if record["model"] == test]
+        reasons = sorted({verdict.partition(", ")[2] for verdict in verdicts
+                          if verdict.startswith("left out")})
+        lines.append(f"| {test} | {len(verdicts)} | {verdicts.count('agrees')} "
+                     f"| {verdicts.count('differs')} | {', '.join(reasons) or 'none'} |")
+    return lines
+
+
 def agree_table(records):
     groups = {}
     for record in records:
@@ -111,8 +123,9 @@ def report(records):
         own = [record for record in records if record["card"] == card]
         dates = sorted({record["date"] for record in own})
         lines += [f"### {' to '.join(sorted({dates[0], dates[-1]}))}: {card}"]
-        for part, table in (("agree", agree_table), ("sanitize", sanitize_table),
-                            ("overhead", overhead_table), ("speed", speed_table)):
+        for part, table in (("libraries", libraries_table), ("agree", agree_table),
+                            ("sanitize", sanitize_table), ("overhead", overhead_table),
+                            ("speed", speed_table)):
             chosen = [record for record in own if record["part"] == part]
             if chosen:
                 minutes = sum(record["minutes"] for record in chosen)
