@@ -10,8 +10,8 @@
 
 #include "runtime/core/Table.h"
 
+#include <cmath>
 #include <cstdint>
-#include <vector>
 
 namespace pipewright::runtime {
 
@@ -40,9 +40,23 @@ struct OptimizerInfo {
   Table<StepScalar> scalars = {};
 };
 
-/// The scalars of update `update` of the run, which counts from 0.
-std::vector<float> stepScalars(const OptimizerInfo &optimizer,
-                               float learningRate, int64_t update);
+/// The value of a scalar at update `update` of the run, which counts from 0.
+inline float valueAt(int64_t update, const StepScalar &scalar,
+                     const OptimizerInfo &optimizer, float learningRate) {
+  double value = 0;
+  switch (scalar.kind) {
+  case StepScalar::LearningRate:
+    value = learningRate;
+    break;
+  case StepScalar::BiasCorrection:
+    value = 1 / (1 - std::pow(static_cast<double>(scalar.of), update + 1));
+    break;
+  case StepScalar::GradientScale:
+    value = optimizer.gradientScale;
+    break;
+  }
+  return static_cast<float>(value);
+}
 
 } // namespace pipewright::runtime
 

@@ -121,8 +121,10 @@ void Rank::beginStep(int64_t step, std::vector<float> learningRates) {
 void Rank::beginUpdate(int64_t number) {
   updateNumber = number;
   ++version;
-  scalars = stepScalars(whole.optimizer, rates.at(number),
-                        stepNumber * whole.updates + number);
+  scalars.clear();
+  for (const StepScalar &scalar : whole.optimizer.scalars)
+    scalars.push_back(valueAt(stepNumber * whole.updates + number, scalar,
+                              whole.optimizer, rates.at(number)));
 }
 
 void Rank::captureGradients() {
