@@ -24,6 +24,44 @@ static constexpr size_t lineWidth = 80;
 static constexpr size_t commentColumn = 56;
 
 //===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+/// `4 * microBatch`; where that is no integer, a multiple of the iteration.
+static std::string multipleOf(const Loop &loop, int64_t step) {
+  std::string text = loop.variable;
+  if (step % loop.step == 0) {
+    int64_t factor = step / loop.step;
+    return factor == 1 ? text : std::to_string(factor) + " * " + text;
+  }
+  if (loop.begin != 0)
+    text = "(" + text + " - " + std::to_string(loop.begin) + ")";
+  text += " / " + std::to_string(loop.step);
+  return step == 1 ? text : text + " * " + std::to_string(step);
+}
+
+/// What the number is in each iteration, by the variable of the loop.
+static std::string textOf(const Progression &number, const Loop *loop) {
+  auto [first, step, modulus] = number;
+  if (step == 0)
+    return std::to_string(first);
+  std::string text = multipleOf(*loop, std::abs(step));
+  // What is added to that.
+  int64_t rest = first;
+  if (step % loop->step == 0)
+    rest -= step / loop->step * loop->begin;
+  if (modulus)
+    rest = (rest % modulus + modulus) % modulus;
+  if (step < 0)
+    return std::to_string(rest) + " - " + text;
+  if (rest != 0)
+    text += (rest < 0 ? " - " : " + ") + std::to_string(std::abs(rest));
+  if (!modulus)
+    return text;
+  return (rest ? "(" + text + ")" : text) + " % " + std::to_string(modulus);
+}
+
+//===----------------------------------------------------------------------===//
 // Pieces
 //===----------------------------------------------------------------------===//
 
@@ -36,18 +74,30 @@ using Pieces = std::vector<Piece>;
 
 } // namespace
 
-static Piece pieceOf(const CallArgument &argument) {
-  if (auto *local = std::get_if<Local>(&argument))
-    return {local->name()};
-  if (auto *text = std::get_if<std::string>(&argument))
-    return {*text};
-  Piece piece = std::get<BracedList>(argument).elements;
+static std::string textOf(const Word &word, const Loop *loop) {
+  if (auto *local = std::get_if<Local>(&word))
+    return local->name();
+  if (auto *counter = std::get_if<Counter>(&word))
+    return textOf(counter->value, loop);
+  if (auto *element = std::get_if<Element>(&word)) {
+    std::string index = textOf(element->index, loop);
+    if (!element->order.empty())
+      index = element->order + "[" + index + "]";
+    return element->array + "[" + index + "]";
+  }
+  return std::get<std::string>(word);
+}
+
+static Piece pieceOf(const CallArgument &argument, const Loop *loop) {
+  if (auto *word = std::get_if<Word>(&argument))
+    return {textOf(*word, loop)};
+  Piece piece;
+  for (const Word &element : std::get<BracedList>(argument).elements)
+    piece.push_back(textOf(element, loop) + ", ");
   if (piece.empty())
     return {"{}"};
-  for (std::string &element : llvm::MutableArrayRef(piece).drop_back())
-    element += ", ";
   piece.front().insert(0, "{");
-  piece.back() += "}";
+  piece.back().replace(piece.back().size() - 2, 2, "}");
   return piece;
 }
 
@@ -62,10 +112,10 @@ static Pieces join(StringRef before, Pieces pieces, StringRef behind) {
   return pieces;
 }
 
-static Pieces piecesOf(const Call &call, StringRef behind) {
+static Pieces piecesOf(const Call &call, StringRef behind, const Loop *loop) {
   Pieces pieces;
   for (const CallArgument &argument : call.arguments)
-    pieces.push_back(pieceOf(argument));
+    pieces.push_back(pieceOf(argument, loop));
   return join(call.callee + "(", std::move(pieces), behind);
 }
 
@@ -117,9 +167,9 @@ static std::string textOf(const BufferDeclaration &declared, size_t indent) {
   std::string before = "const Buffer " + declared.buffer.name() + " = ";
   if (!declared.whole)
     return wrap({{before + "{" + offset + ", " + bytes + "};"}}, indent);
-  return wrap(join(before + declared.whole.name() + ".at(", {{offset}, {bytes}},
-                   ");"),
-              indent);
+  return wrap(
+      join(before + declared.whole.name() + ".at(", {{offset}, {bytes}}, ");"),
+      indent);
 }
 
 static std::string textOf(const ValueTable &table, size_t indent) {
@@ -138,15 +188,28 @@ static std::string textOf(const ValueTable &table, size_t indent) {
   return lines + margin + StringRef(current).rtrim(", ").str() + "};";
 }
 
-static std::string textOf(const CallStatement &statement, size_t indent) {
-  Pieces call = piecesOf(statement.call, ");");
+/// A number in a comment stands for itself, so what is computed has brackets.
+static std::string commentOf(const Words &words, const Loop *loop) {
+  std::string text;
+  for (const Word &word : words) {
+    std::string part = textOf(word, loop);
+    bool isComputed =
+        std::holds_alternative<Counter>(word) && StringRef(part).contains(' ');
+    text += isComputed ? "(" + part + ")" : part;
+  }
+  return text::comment(text);
+}
+
+static std::string textOf(const CallStatement &statement, size_t indent,
+                          const Loop *loop = nullptr) {
+  Pieces call = piecesOf(statement.call, ");", loop);
   std::string margin(indent, ' '), lines;
   if (!statement.around) {
     lines = wrap(call, indent);
   } else {
     Call around = *statement.around;
     around.arguments.push_back(std::string("[&] {"));
-    std::string opening = margin + textOf(piecesOf(around, ""));
+    std::string opening = margin + textOf(piecesOf(around, "", loop));
     lines = opening + " " + textOf(call) + " });";
     if (lines.size() > lineWidth)
       lines = opening + "\n" + wrap(call, indent + 2) + "\n" + margin + "});";
@@ -155,7 +218,20 @@ static std::string textOf(const CallStatement &statement, size_t indent) {
     return lines;
   size_t length = lines.size() - (lines.rfind('\n') + 1);
   lines.append(length < commentColumn ? commentColumn - length : 2, ' ');
-  return lines + "// " + text::comment(statement.behind);
+  return lines + "// " + commentOf(statement.behind, loop);
+}
+
+static std::string textOf(const Loop &loop, size_t indent) {
+  std::string margin(indent, ' '),
+      name = loop.variable,
+      end = std::to_string(loop.begin + loop.step * loop.iterations),
+      growth = name + " += " + std::to_string(loop.step);
+  std::string text = margin + "for (int64_t " + name + " = " +
+                     std::to_string(loop.begin) + "; " + name + " < " + end +
+                     "; " + (loop.step == 1 ? "++" + name : growth) + ") {\n";
+  for (const CallStatement &statement : loop.body)
+    text += textOf(statement, indent + 2, &loop) + "\n";
+  return text + margin + "}";
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,17 +242,20 @@ static std::string headOf(const Function &function, StringRef behind) {
   Pieces parameters;
   for (const Parameter &parameter : function.parameters)
     parameters.push_back(
-        {parameter.type + (parameter.isNamed ? parameter.name
-                                             : "/*" + parameter.name + "*/")});
-  return wrap(join("void " + function.name + "(", std::move(parameters), behind),
-              0);
+        {parameter.type +
+         (parameter.isNamed ? parameter.name : "/*" + parameter.name + "*/")});
+  return wrap(
+      join("void " + function.name + "(", std::move(parameters), behind), 0);
 }
 
 void printComment(llvm::raw_ostream &os, StringRef text) {
   os << textOf(Comment{text.str()}, 0) << "\n";
 }
 
-void printFunction(llvm::raw_ostream &os, const Function &function) {
+void printFunction(llvm::raw_ostream &os, StringRef comment,
+                   const Function &function) {
+  os << "\n";
+  printComment(os, comment);
   os << headOf(function, ") {") << "\n";
   for (const Statement &statement : function.body)
     os << std::visit([](auto &kind) { return textOf(kind, 2); }, statement)

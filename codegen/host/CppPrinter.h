@@ -17,8 +17,9 @@ namespace pipewright::codegen {
 /// Prints a line that is a comment.
 void printComment(llvm::raw_ostream &os, llvm::StringRef text);
 
-/// Prints the definition of a function.
-void printFunction(llvm::raw_ostream &os, const Function &function);
+/// Prints the definition of a function, behind a blank line and a comment.
+void printFunction(llvm::raw_ostream &os, llvm::StringRef comment,
+                   const Function &function);
 
 /// Prints the declaration of a function; of the body nothing is read.
 void printDeclaration(llvm::raw_ostream &os, const Function &function);

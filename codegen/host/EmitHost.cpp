@@ -116,7 +116,8 @@ static LogicalResult writeRanks(llvm::raw_ostream &os,
                  "transfer."},
                 includes, /*isHeader=*/false);
   for (const RankLayout &rank : layout.ranks)
-    if (failed(writeRankFunctions(os, layout, rank, preparations[rank.number])))
+    if (failed(writeRankFunctions(os, layout, rank, preparations[rank.number],
+                                  options.longestList)))
       return failure();
   return success();
 }

@@ -16,13 +16,16 @@
 
 namespace pipewright::codegen {
 
-/// Texts and figures that the program shows, which the IR does not hold.
+/// What the IR does not hold: texts and figures that the program shows.
 struct HostOptions {
   const Target *target = allTargets().front();
   std::string modelName = "model";
   std::string timetable;
   std::string planJson;
   double predictedStepSeconds = 0;
+  /// A rank's list with more lines than a reader wants to scroll through, or a
+  /// compiler of C++ to optimize, is written as loops.
+  int64_t longestList = 300;
 };
 
 /// The text of each file of the program, by name.

@@ -28,7 +28,7 @@ static std::string textOf(runtime::ElementType type) {
 
 /// Designated initializers.
 static BracedList listOf(ArrayRef<nn::ShapeField> shape) {
-  std::vector<std::string> fields;
+  Words fields;
   for (const nn::ShapeField &field : shape)
     fields.push_back(
         "." + field.name.str() + " = " +

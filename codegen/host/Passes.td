@@ -38,7 +38,9 @@ def PrintHost : Pass<"print-host", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"cpu\"",
            "What the program runs on, as the driver's --target">,
     Option<"modelName", "model-name", "std::string", "\"model\"",
-           "What the program calls its model">
+           "What the program calls its model">,
+    Option<"longestList", "longest-list", "int64_t", "300",
+           "Lists of ranks with more lines are written as loops">
   ];
 }
 

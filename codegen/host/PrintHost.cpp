@@ -30,6 +30,7 @@ struct PrintHost : impl::PrintHostBase<PrintHost> {
     HostOptions options;
     options.modelName = modelName;
     options.target = *found;
+    options.longestList = longestList;
     FailureOr<HostFiles> files = emitHost(module, options);
     if (failed(files))
       return signalPassFailure();

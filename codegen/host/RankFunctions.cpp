@@ -7,6 +7,8 @@
 
 #include "codegen/host/RankFunctions.h"
 
+#include "codegen/host/Loops.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -53,7 +55,7 @@ private:
   LogicalResult writeTransfer(Operation *op, Value value, int64_t peer,
                               std::optional<int64_t> event);
   LogicalResult writeStreamLine(Operation *op);
-  void commentCall(const std::string &name, const std::string &addition);
+  void commentCall(const Words &name, const Words &addition);
   bool hasStreams() const { return layout.target->hasStreams(); }
 
   FunctionWriter &writer;
@@ -64,9 +66,9 @@ private:
   std::map<std::tuple<std::string, int64_t, int64_t>, Local> declared;
   llvm::StringMap<int64_t> counts;
   /// What each event says when it has fired, for readers: `F0.1 is done`.
-  llvm::DenseMap<int64_t, std::string> eventTexts;
+  llvm::DenseMap<int64_t, Words> eventTexts;
   /// The same of what was put on the compute stream last.
-  std::string lastWork;
+  Words lastWork;
 };
 
 //===----------------------------------------------------------------------===//
@@ -124,7 +126,7 @@ Local RankWriter::declare(StringRef base, pipe::BufferAttr planned) {
   Local &buffer = declared[key];
   if (!buffer)
     buffer = writer.buffer((base + "_" + Twine(counts[base]++)).str(),
-                           planned.getOffset(), planned.getBytes());
+                           planned.getOffset(), planned.getBytes(), base);
   return buffer;
 }
 
@@ -240,13 +242,14 @@ LogicalResult RankWriter::writeBufferTable() {
 //===----------------------------------------------------------------------===//
 
 /// A task's line on a GPU says itself which one it is.
-void RankWriter::commentCall(const std::string &name,
-                             const std::string &addition) {
-  lastWork = name + " is done";
-  if (!hasStreams())
-    writer.commentBehind(addition.empty() ? name : name + ", " + addition);
-  else if (!addition.empty())
-    writer.commentBehind(addition);
+void RankWriter::commentCall(const Words &name, const Words &addition) {
+  lastWork = name;
+  lastWork.push_back(" is done");
+  Words text = hasStreams() ? Words() : name;
+  if (!text.empty() && !addition.empty())
+    text.push_back(", ");
+  llvm::append_range(text, addition);
+  writer.commentBehind(text);
 }
 
 /// What an update overwrites and somebody still needs is copied first.
@@ -262,14 +265,15 @@ LogicalResult RankWriter::writeUpdate(pipe::TaskOp task,
     writer.copy(
         weightsAt(stage, pipe::OptimizerOp(stage.optimizer).getNewest()),
         weightsAt(stage, *kept));
-    writer.commentBehind("keeps version " + std::to_string(number));
+    writer.commentBehind({"keeps version ", Counter::update(number)});
   }
   writer.callStage(letterOf(pipe::TaskKind::update), stage.number,
                    stageFunctionName(stage.number, pipe::TaskKind::update),
                    std::nullopt, {});
-  commentCall("U" + std::to_string(stage.number) +
-                  (number ? "." + std::to_string(number) : ""),
-              "");
+  Words name = {"U" + std::to_string(stage.number)};
+  if (number)
+    name.insert(name.end(), {".", Counter::update(number)});
+  commentCall(name, {});
   return success();
 }
 
@@ -325,12 +329,12 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
   writer.callStage(letterOf(kind), stage->number,
                    stageFunctionName(stage->number, kind), microBatch,
                    arguments);
-  std::string version;
+  Words version;
   if (task.getVersion())
-    version = "version " + std::to_string(int64_t(*task.getVersion()));
-  commentCall(
-      (letterOf(kind) + Twine(stage->number) + "." + Twine(microBatch)).str(),
-      version);
+    version = {"version ", Counter::update(*task.getVersion())};
+  commentCall({(letterOf(kind) + Twine(stage->number) + ".").str(),
+               Counter::microBatch(microBatch)},
+              version);
   return success();
 }
 
@@ -353,10 +357,10 @@ LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
     writer.postSend(peer, buffer, event);
   else
     writer.postReceive(peer, buffer, event);
-  writer.commentBehind((sends ? "to rank " : "from rank ") +
-                       std::to_string(peer));
+  writer.commentBehind(
+      {(sends ? "to rank " : "from rank ") + std::to_string(peer)});
   if (event)
-    eventTexts[*event] = buffer.name() + (sends ? " is sent" : " is there");
+    eventTexts[*event] = {buffer, sends ? " is sent" : " is there"};
   return success();
 }
 
@@ -367,8 +371,7 @@ LogicalResult RankWriter::writeStreamLine(Operation *op) {
            << "'s program; expects a module before pipe-assign-streams";
   if (auto wait = dyn_cast<pipe::WaitEventOp>(op)) {
     writer.wait(streamName(wait.getStream()), wait.getEvent());
-    if (std::string text = eventTexts.lookup(wait.getEvent()); !text.empty())
-      writer.commentBehind(text);
+    writer.commentBehind(eventTexts.lookup(wait.getEvent()));
     return success();
   }
   auto record = cast<pipe::RecordEventOp>(op);
@@ -382,7 +385,6 @@ LogicalResult RankWriter::writeStreamLine(Operation *op) {
 }
 
 LogicalResult RankWriter::writeLine(Operation *op) {
-  auto behind = [&](const Twine &text) { writer.commentBehind(text.str()); };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](pipe::InputOp input) -> LogicalResult {
         Local buffer = bufferOf(op, input.getResult());
@@ -392,9 +394,9 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         if (number < 0)
           return op->emitOpError("is of no stage's sources");
         writer.loadInput(number, input.getMicroBatch(), buffer);
-        behind(input.getName() + " of micro-batch " +
-               Twine(input.getMicroBatch()));
-        lastWork = buffer.name() + " is loaded";
+        writer.commentBehind({(input.getName() + " of micro-batch ").str(),
+                              Counter::microBatch(input.getMicroBatch())});
+        lastWork = {buffer, " is loaded"};
         return success();
       })
       .Case([&](pipe::TaskOp task) { return writeTask(task); })
@@ -433,8 +435,8 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         if (!source || !gradient)
           return failure();
         writer.accumulate(source, gradient);
-        behind("tied weight");
-        lastWork = gradient.name() + " is whole";
+        writer.commentBehind({"tied weight"});
+        lastWork = {gradient, " is whole"};
         return success();
       })
       .Case([&](pipe::SetWeightOp set) -> LogicalResult {
@@ -443,11 +445,11 @@ LogicalResult RankWriter::writeLine(Operation *op) {
           return failure();
         writer.copy(source,
                     placed(op, set.getStageAttr(), set.getWeightAttr(), false));
-        behind("tied weight");
+        writer.commentBehind({"tied weight"});
         if (failed(writeRounding(set)))
           return failure();
         writer.zero(placed(op, set.getStageAttr(), set.getWeightAttr(), true));
-        lastWork = makeIdentifier(set.getWeight()) + " is set";
+        lastWork = {makeIdentifier(set.getWeight()) + " is set"};
         return success();
       })
       .Default([](Operation *other) {
@@ -464,9 +466,9 @@ LogicalResult RankWriter::writeLines() {
 
 } // namespace
 
-static LogicalResult writeProgram(llvm::raw_ostream &os,
-                                  const ProgramLayout &layout, pipe::RankOp op,
-                                  RankFunction function) {
+/// A list of a rank as a function, one line for each op.
+static FailureOr<Function> rankProgram(const ProgramLayout &layout,
+                                       pipe::RankOp op, RankFunction function) {
   FunctionWriter writer(layout.target->hostStyle(),
                         rankFunctionName(op.getRank(), function),
                         /*hasMicroBatch=*/false, {});
@@ -476,32 +478,39 @@ static LogicalResult writeProgram(llvm::raw_ostream &os,
   writer.blankLine();
   if (failed(rank.writeLines()))
     return failure();
-  std::string steps = layout.updates == 1 ? "one optimizer step."
-                                          : std::to_string(layout.updates) +
-                                                " optimizer steps.";
-  writer.print(
-      os, ("Rank " + Twine(op.getRank()) + ": " +
-           (function == RankFunction::Step ? steps
-                                           : "held-out data, forward only."))
-              .str());
-  return success();
+  return writer.finish();
 }
 
 LogicalResult writeRankFunctions(llvm::raw_ostream &os,
                                  const ProgramLayout &layout,
                                  const RankLayout &rank,
-                                 const Preparations &preparations) {
+                                 const Preparations &preparations,
+                                 int64_t longestList) {
+  std::string prefix = "Rank " + std::to_string(rank.number) + ": ";
   FunctionWriter setUp(layout.target->hostStyle(),
                        rankFunctionName(rank.number, RankFunction::SetUp),
                        /*hasMicroBatch=*/false, {});
   preparations.write(setUp, layout.target->hostStyle());
-  setUp.print(
-      os, ("Rank " + Twine(rank.number) + ": before the first step.").str());
-  if (failed(writeProgram(os, layout, rank.train, RankFunction::Step)))
+  printFunction(os, prefix + "before the first step.", setUp.finish());
+
+  auto write = [&](pipe::RankOp list, RankFunction which, StringRef what) {
+    FailureOr<Function> function = rankProgram(layout, list, which);
+    if (failed(function))
+      return failure();
+    bool isLong = static_cast<int64_t>(function->body.size()) > longestList;
+    bool hasLoops = isLong && foldLoops(*function);
+    printFunction(os, prefix + what.str() + (hasLoops ? ", in loops." : "."),
+                  *function);
+    return success();
+  };
+  std::string steps = layout.updates == 1
+                          ? "one optimizer step"
+                          : std::to_string(layout.updates) + " optimizer steps";
+  if (failed(write(rank.train, RankFunction::Step, steps)))
     return failure();
-  if (rank.evaluate)
-    return writeProgram(os, layout, rank.evaluate, RankFunction::Evaluate);
-  return success();
+  return rank.evaluate ? write(rank.evaluate, RankFunction::Evaluate,
+                               "held-out data, forward only")
+                       : success();
 }
 
 } // namespace pipewright::codegen

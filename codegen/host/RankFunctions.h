@@ -1,7 +1,8 @@
-//===- RankFunctions.h - One straight program per rank ----------*- C++ -*-===//
+//===- RankFunctions.h - One program per rank -------------------*- C++ -*-===//
 //
 // Turns `pipe.rank` into functions of generated code: a table of named
-// buffers, then one line for each task and transfer.
+// buffers, then one line for each task and transfer; loops over micro-batches
+// where these lines would be too many.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +19,13 @@ enum class RankFunction { Step, Evaluate, SetUp };
 /// `rank0_step`.
 std::string rankFunctionName(int64_t rank, RankFunction function);
 
-/// Writes `rank<N>_step`, `rank<N>_evaluate` and `rank<N>_setUp`.
+/// Writes `rank<N>_step`, `rank<N>_evaluate` and `rank<N>_setUp`. Of the first
+/// two, what has more than `longestList` lines is written as loops.
 mlir::LogicalResult writeRankFunctions(llvm::raw_ostream &os,
                                        const ProgramLayout &layout,
                                        const RankLayout &rank,
-                                       const Preparations &preparations);
+                                       const Preparations &preparations,
+                                       int64_t longestList);
 
 } // namespace pipewright::codegen
 

@@ -72,14 +72,12 @@ FunctionWriter::FunctionWriter(const HostStyle &style, StringRef name,
   function = functionOf(style, name, hasMicroBatch, buffers);
 }
 
-void FunctionWriter::print(llvm::raw_ostream &os, StringRef comment) {
+Function FunctionWriter::finish() {
   // A compiler warns of names that nobody reads; tasks that say themselves
   // that they begin read them.
   for (Parameter &parameter : function.parameters)
     parameter.isNamed = !style.givesTasks || used.contains(parameter.name);
-  os << "\n";
-  printComment(os, comment);
-  printFunction(os, function);
+  return std::move(function);
 }
 
 Local FunctionWriter::parameter(size_t index) const {
@@ -89,8 +87,9 @@ Local FunctionWriter::parameter(size_t index) const {
   return Local(std::next(buffers.begin(), index)->name);
 }
 
-Local FunctionWriter::buffer(StringRef name, int64_t offset, int64_t bytes) {
-  Local buffer(names.unique(name));
+Local FunctionWriter::buffer(StringRef name, int64_t offset, int64_t bytes,
+                             StringRef family) {
+  Local buffer(names.unique(name), family);
   function.body.push_back(BufferDeclaration{buffer, {}, offset, bytes});
   return buffer;
 }
@@ -107,19 +106,18 @@ void FunctionWriter::comment(StringRef text) {
   function.body.push_back(Comment{text.str()});
 }
 
-void FunctionWriter::commentBehind(StringRef comment) {
-  std::get<CallStatement>(function.body.back()).behind = comment.str();
+void FunctionWriter::commentBehind(Words comment) {
+  std::get<CallStatement>(function.body.back()).behind = std::move(comment);
 }
 
 void FunctionWriter::blankLine() { function.body.push_back(BlankLine()); }
 
 void FunctionWriter::add(CallStatement statement) {
   used.insert(rankName);
-  for (const CallArgument &argument : statement.call.arguments)
-    if (auto *local = std::get_if<Local>(&argument))
+  forEachWord(statement, [&](const Word &word) {
+    if (auto *local = std::get_if<Local>(&word))
       used.insert(local->name());
-    else if (auto *list = std::get_if<BracedList>(&argument))
-      used.insert_range(list->elements);
+  });
   function.body.push_back(std::move(statement));
 }
 
@@ -131,14 +129,14 @@ static std::vector<CallArgument> onRank(ArrayRef<CallArgument> arguments) {
 }
 
 void FunctionWriter::call(StringRef callee, ArrayRef<CallArgument> arguments) {
-  add({{callee.str(), onRank(arguments)}, std::nullopt, ""});
+  add({{callee.str(), onRank(arguments)}, std::nullopt, {}});
 }
 
 void FunctionWriter::callMember(StringRef member,
                                 ArrayRef<CallArgument> arguments) {
   add({{(rankName + Twine(".") + member).str(), arguments.vec()},
        std::nullopt,
-       ""});
+       {}});
 }
 
 //===----------------------------------------------------------------------===//
@@ -158,8 +156,8 @@ void FunctionWriter::task(StringRef kind, int64_t stage, bool hasMicroBatch) {
 }
 void FunctionWriter::loadInput(int64_t input, int64_t microBatch,
                                const Local &destination) {
-  callMember("loadInput",
-             {std::to_string(input), std::to_string(microBatch), destination});
+  callMember("loadInput", {std::to_string(input),
+                           Counter::microBatch(microBatch), destination});
 }
 void FunctionWriter::storeOutput(int64_t output, const Local &source) {
   callMember("storeOutput", {std::to_string(output), microBatch(), source});
@@ -171,21 +169,21 @@ void FunctionWriter::postSend(int64_t peer, const Local &buffer,
                               std::optional<int64_t> event) {
   SmallVector<CallArgument> arguments = {std::to_string(peer), buffer};
   if (event)
-    arguments.push_back(std::to_string(*event));
+    arguments.push_back(Counter::event(*event));
   callMember("postSend", arguments);
 }
 void FunctionWriter::postReceive(int64_t peer, const Local &buffer,
                                  std::optional<int64_t> event) {
   SmallVector<CallArgument> arguments = {std::to_string(peer), buffer};
   if (event)
-    arguments.push_back(std::to_string(*event));
+    arguments.push_back(Counter::event(*event));
   callMember("postReceive", arguments);
 }
 void FunctionWriter::record(const std::string &stream, int64_t event) {
-  callMember("record", {stream, std::to_string(event)});
+  callMember("record", {stream, Counter::event(event)});
 }
 void FunctionWriter::wait(const std::string &stream, int64_t event) {
-  callMember("wait", {stream, std::to_string(event)});
+  callMember("wait", {stream, Counter::event(event)});
 }
 void FunctionWriter::waitSend(int64_t peer) {
   callMember("waitSend", {std::to_string(peer)});
@@ -194,7 +192,7 @@ void FunctionWriter::waitReceive(int64_t peer) {
   callMember("waitReceive", {std::to_string(peer)});
 }
 void FunctionWriter::beginUpdate(int64_t number) {
-  callMember("beginUpdate", {std::to_string(number)});
+  callMember("beginUpdate", {Counter::update(number)});
 }
 void FunctionWriter::loadHyper(const Local &destination) {
   callMember("loadHyper", {destination});
@@ -204,13 +202,16 @@ void FunctionWriter::callStage(StringRef kind, int64_t stage,
                                StringRef function,
                                std::optional<int64_t> microBatch,
                                ArrayRef<CallArgument> buffers) {
-  CallStatement statement = {{function.str(), {Local(rankName)}}, {}, ""};
+  CallStatement statement = {{function.str(), {Local(rankName)}}, {}, {}};
+  CallArgument number = std::string("0");
+  if (microBatch) {
+    number = Counter::microBatch(*microBatch);
+    statement.call.arguments.push_back(number);
+  }
   if (style.givesTasks)
-    statement.around = {"rank.task",
-                        {text::stringLiteral(kind), std::to_string(stage),
-                         std::to_string(microBatch.value_or(0))}};
-  if (microBatch)
-    statement.call.arguments.push_back(std::to_string(*microBatch));
+    statement.around = {
+        "rank.task",
+        {text::stringLiteral(kind), std::to_string(stage), number}};
   llvm::append_range(statement.call.arguments, buffers);
   add(std::move(statement));
 }
@@ -227,10 +228,7 @@ void FunctionWriter::launch(StringRef kernel, ArrayRef<Local> buffers) {
   std::string function = (names.contains(kernel) ? "::" : "") + kernel.str();
   SmallVector<CallArgument> arguments;
   if (style.hasKernelObjects) {
-    std::vector<std::string> list;
-    for (const Local &buffer : buffers)
-      list.push_back(buffer.name());
-    arguments = {function, BracedList(std::move(list))};
+    arguments = {function, BracedList(Words(buffers.begin(), buffers.end()))};
   } else {
     arguments = {text::stringLiteral(kernel), function};
     llvm::append_range(arguments, buffers);

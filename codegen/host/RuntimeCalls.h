@@ -31,12 +31,14 @@ public:
   /// and `microBatch` too where asked for.
   FunctionWriter(const HostStyle &style, llvm::StringRef name,
                  bool hasMicroBatch, llvm::ArrayRef<std::string> parameters);
-  /// Prints the function, behind a blank line and a comment.
-  void print(llvm::raw_ostream &os, llvm::StringRef comment);
+  /// The function, when all is written.
+  Function finish();
 
   Local parameter(size_t index) const;
-  /// A local buffer of the arena, or a part of another buffer.
-  Local buffer(llvm::StringRef name, int64_t offset, int64_t bytes);
+  /// A local buffer of the arena, perhaps one of a family, or a part of another
+  /// buffer.
+  Local buffer(llvm::StringRef name, int64_t offset, int64_t bytes,
+               llvm::StringRef family = {});
   Local part(llvm::StringRef name, const Local &whole, int64_t offset,
              int64_t bytes);
   /// What stands for an operand that is not there.
@@ -44,7 +46,7 @@ public:
 
   void comment(llvm::StringRef text);
   /// Puts a comment behind the statement before.
-  void commentBehind(llvm::StringRef text);
+  void commentBehind(Words text);
   void blankLine();
 
   // --- Rank's members ------------------------------------------------------

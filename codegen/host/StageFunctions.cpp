@@ -198,7 +198,7 @@ writeForward(llvm::raw_ostream &os, const ProgramLayout &layout,
   writer.task(letterOf(kind), stage.number, true);
   if (failed(writeOps(writer, body, region)))
     return failure();
-  writer.print(os, describe(stage, kind, region));
+  printFunction(os, describe(stage, kind, region), writer.finish());
   return success();
 }
 
@@ -247,7 +247,7 @@ static LogicalResult writeGradient(llvm::raw_ostream &os,
                        : "There are no weights to train.");
   if (failed(writeOps(writer, body, region)))
     return failure();
-  writer.print(os, describe(stage, kind, region));
+  printFunction(os, describe(stage, kind, region), writer.finish());
   return success();
 }
 
@@ -308,7 +308,8 @@ static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
     for (pipe::PlaceOp place : updatedPlaces(layout, stage))
       update(makeIdentifier(place.getWeight()), place.getKernelAttr(),
              place.getBuffer(), *place.getGradient(), place.getRounded());
-  writer.print(os, ("Stage " + Twine(stage.number) + ", update").str());
+  printFunction(os, ("Stage " + Twine(stage.number) + ", update").str(),
+                writer.finish());
 }
 
 LogicalResult writeStageFunctions(llvm::raw_ostream &os,

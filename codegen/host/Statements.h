@@ -18,36 +18,93 @@
 
 namespace pipewright::codegen {
 
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
 /// A parameter or a local of a generated function, by its name there. Null
 /// where there is none.
 class Local {
 public:
   Local() = default;
   explicit Local(llvm::StringRef name) : text(name) {}
+  /// One of several buffers that hold the same for different micro-batches.
+  Local(llvm::StringRef name, llvm::StringRef family)
+      : text(name), group(family) {}
 
   const std::string &name() const { return text; }
+  /// Empty where the local is the only one of its kind.
+  const std::string &family() const { return group; }
   explicit operator bool() const { return !text.empty(); }
   bool operator==(const Local &) const = default;
 
 private:
-  std::string text;
+  std::string text, group;
 };
+
+/// A number in iteration k of the loop around: first + k * step, and of that
+/// the rest modulo `modulus`, unless that is 0.
+struct Progression {
+  int64_t first, step = 0, modulus = 0;
+
+  int64_t at(int64_t k) const {
+    int64_t value = first + k * step;
+    return modulus ? value % modulus : value;
+  }
+  bool operator==(const Progression &) const = default;
+};
+
+/// A number that differs from one micro-batch to the next.
+class Counter {
+public:
+  enum class Of { MicroBatch, Event, Update };
+  Counter(Of of, Progression value) : of(of), value(value) {}
+  static Counter microBatch(int64_t number) {
+    return {Of::MicroBatch, {number}};
+  }
+  static Counter event(int64_t number) { return {Of::Event, {number}}; }
+  static Counter update(int64_t number) { return {Of::Update, {number}}; }
+  bool operator==(const Counter &) const = default;
+
+  Of of;
+  Progression value;
+};
+
+/// A buffer of an array. Where `order` names an array of numbers, `index` is
+/// for that, and what stands there is the index of the buffer.
+class Element {
+public:
+  Element(std::string array, std::string order, Progression index)
+      : array(std::move(array)), order(std::move(order)), index(index) {}
+  bool operator==(const Element &) const = default;
+
+  std::string array, order;
+  Progression index;
+};
+
+/// What an argument or a comment consists of; text stands for itself.
+using Word = std::variant<Local, Counter, Element, std::string>;
+using Words = std::vector<Word>;
 
 /// A list in braces: buffers, or the fields of a shape.
 struct BracedList {
-  explicit BracedList(std::vector<std::string> elements)
-      : elements(std::move(elements)) {}
+  explicit BracedList(Words elements) : elements(std::move(elements)) {}
   bool operator==(const BracedList &) const = default;
 
-  std::vector<std::string> elements;
+  Words elements;
 };
 
-/// An argument of a generated call; text stands for itself.
-using CallArgument = std::variant<Local, BracedList, std::string>;
+using CallArgument = std::variant<Word, BracedList>;
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
 
 struct Call {
   std::string callee;
   std::vector<CallArgument> arguments;
+
+  bool operator==(const Call &) const = default;
 };
 
 /// A line that is a comment.
@@ -71,11 +128,19 @@ struct CallStatement {
   /// { ... });`.
   std::optional<Call> around;
   /// Comment at the end of the line.
-  std::string behind;
+  Words behind;
+
+  bool operator==(const CallStatement &) const = default;
+};
+/// Calls that are repeated; `variable` is first `begin` and grows by `step`.
+struct Loop {
+  std::string variable;
+  int64_t begin, step, iterations;
+  std::vector<CallStatement> body;
 };
 
-using Statement =
-    std::variant<Comment, BlankLine, BufferDeclaration, ValueTable, CallStatement>;
+using Statement = std::variant<Comment, BlankLine, BufferDeclaration,
+                               ValueTable, CallStatement, Loop>;
 
 struct Parameter {
   /// With what separates it from the name: `Rank &`, `Buffer `.
@@ -89,6 +154,24 @@ struct Function {
   std::vector<Parameter> parameters;
   std::vector<Statement> body;
 };
+
+/// Calls `visit` for each word of a statement, in the order of its text.
+template <class AnyStatement, class Visitor>
+void forEachWord(AnyStatement &statement, Visitor visit) {
+  auto inCall = [&](auto &call) {
+    for (auto &argument : call.arguments)
+      if (auto *list = std::get_if<BracedList>(&argument))
+        for (auto &word : list->elements)
+          visit(word);
+      else
+        visit(std::get<Word>(argument));
+  };
+  if (statement.around)
+    inCall(*statement.around);
+  inCall(statement.call);
+  for (auto &word : statement.behind)
+    visit(word);
+}
 
 } // namespace pipewright::codegen
 
