@@ -41,11 +41,12 @@ inline constexpr llvm::StringLiteral reservedWords[] = {
     "max_align_t", "nullptr_t", "ptrdiff_t", "size_t", "ssize_t", "std",
     "uint8_t", "uint16_t", "uint32_t", "uint64_t", "uintmax_t", "uintptr_t",
     // Macros of C's headers.
-    "alloca", "assert", "errno", "fpclassify", "isfinite", "isgreater",
-    "isgreaterequal", "isinf", "isless", "islessequal", "islessgreater",
-    "isnan", "isnormal", "isunordered", "kill_dependency", "math_errhandling",
-    "offsetof", "setjmp", "signbit", "stderr", "stdin", "stdout", "unreachable",
-    "va_arg", "va_copy", "va_end", "va_start",
+    "alloca", "assert", "errno", "fpclassify", "iscanonical", "iseqsig",
+    "isfinite", "isgreater", "isgreaterequal", "isinf", "isless", "islessequal",
+    "islessgreater", "isnan", "isnormal", "issignaling", "issubnormal",
+    "isunordered", "iszero", "kill_dependency", "math_errhandling", "offsetof",
+    "setjmp", "signbit", "stderr", "stdin", "stdout", "unreachable", "va_arg",
+    "va_copy", "va_end", "va_start",
     // Macros of systems' headers, and words that compilers define.
     "arm", "be16toh", "be32toh", "be64toh", "bcopy", "bzero", "d_fileno",
     "environ", "h_addr", "h_errno", "htobe16", "htobe32", "htobe64", "htole16",

@@ -98,8 +98,7 @@ RunFinder::RunFinder(ArrayRef<Statement> body) : counters(body.size()) {
   for (auto [index, statement] : llvm::enumerate(body)) {
     auto *call = std::get_if<CallStatement>(&statement);
     // Everything else is like nothing.
-    std::string shape =
-        call ? shapeOf(*call) : '\0' + std::to_string(index);
+    std::string shape = call ? shapeOf(*call) : '\0' + std::to_string(index);
     shapes.push_back(known.emplace(shape, known.size()).first->second);
     if (call)
       counters[index] = countersOf(*call);
@@ -358,8 +357,8 @@ void LoopWriter::peel(Run &run) {
   for (auto [first, last] : trials) {
     if (run.iterations() < first + last + 3)
       continue;
-    Run part = run.within(run.begin + first * run.period,
-                          run.end - last * run.period);
+    Run part =
+        run.within(run.begin + first * run.period, run.end - last * run.period);
     if (!isSimple(part))
       continue;
     run = part;
@@ -370,8 +369,8 @@ void LoopWriter::peel(Run &run) {
 /// Families of which a run names different buffers in one place become arrays.
 void LoopWriter::findArrays(const Run &run) {
   for (size_t at = run.begin; at + run.period < run.end; ++at)
-    for (auto [word, next] : llvm::zip_equal(wordsOf(call(at)),
-                                             wordsOf(call(at + run.period))))
+    for (auto [word, next] :
+         llvm::zip_equal(wordsOf(call(at)), wordsOf(call(at + run.period))))
       if (Family *family = arrays.familyOf(*word); family && *word != *next)
         arrays.declare(*family, std::get<Local>(*word).family());
 }
