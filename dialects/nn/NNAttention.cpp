@@ -206,6 +206,18 @@ int64_t PackedAttentionBackwardOp::getFlops() {
 }
 
 //===----------------------------------------------------------------------===//
+// Precision
+//===----------------------------------------------------------------------===//
+
+Precision AttentionOp::getPrecision(OpOperand &operand) {
+  return operand.get() == getMask() ? Precision::F32 : Precision::BF16;
+}
+
+Precision PackedAttentionOp::getPrecision(OpOperand &operand) {
+  return operand.get() == getMask() ? Precision::F32 : Precision::BF16;
+}
+
+//===----------------------------------------------------------------------===//
 // Calls
 //===----------------------------------------------------------------------===//
 

@@ -12,6 +12,7 @@ include "dialects/nn/NNEnums.td"
 
 def NN_AttentionOp : NN_InferredOp<"attention", [
     NN_Differentiable, NN_Cost, NN_Library,
+    DeclareOpInterfaceMethods<PrecisionOpInterface>,
     DeclareOpInterfaceMethods<StatefulOpInterface>]> {
   let summary = "Attend: softmax(scale * q k^T + mask) v";
   let description = [{
@@ -56,7 +57,7 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
 }
 
 def NN_AttentionBackwardOp : NN_InferredOp<"attention_backward", [
-    NN_Cost, NN_Library]> {
+    NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
   let summary = "Gradients of attention with respect to q, k and v";
   let description = [{
     `grad` is the gradient of `o`. The softmax is recomputed from `stats`, block
@@ -104,6 +105,7 @@ def NN_AttentionBackwardOp : NN_InferredOp<"attention_backward", [
 
 def NN_PackedAttentionOp : NN_InferredOp<"packed_attention", [
     NN_Differentiable, NN_Cost, NN_Library,
+    DeclareOpInterfaceMethods<PrecisionOpInterface>,
     DeclareOpInterfaceMethods<StatefulOpInterface>]> {
   let summary = "Attend over q, k and v that lie in one tensor";
   let description = [{
@@ -140,7 +142,7 @@ def NN_PackedAttentionOp : NN_InferredOp<"packed_attention", [
 }
 
 def NN_PackedAttentionBackwardOp : NN_InferredOp<"packed_attention_backward", [
-    NN_Cost, NN_Library]> {
+    NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
   let summary = "Gradient of packed attention with respect to q, k and v";
   let description = [{
     As `nn.attention_backward`; the three gradients lie in `dqkv` as q, k and v

@@ -81,10 +81,41 @@ class NN_Op<string mnemonic, list<Trait> traits = []>
 class NN_InferredOp<string mnemonic, list<Trait> traits = []>
     : NN_Op<mnemonic, !listconcat([Pure, InferTypeOpAdaptor], traits)>;
 
-/// What every op that takes part in training declares.
+//===----------------------------------------------------------------------===//
+// Facts
+//===----------------------------------------------------------------------===//
+
+/// What an op says in the `.cpp` file of its family.
 defvar NN_Differentiable = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
-defvar NN_Cost = DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>;
-/// What the runtime computes.
+defvar NN_Cost = DeclareOpInterfaceMethods<CostOpInterface>;
+defvar NN_Kernel = DeclareOpInterfaceMethods<KernelOpInterface>;
 defvar NN_Library = DeclareOpInterfaceMethods<LibraryOpInterface>;
+
+/// A trait of NNFacts.h.
+class NN_Fact<string name, string argument>
+    : ParamNativeOpTrait<name, argument> {
+  let cppNamespace = "::pipewright::nn";
+}
+
+/// A kernel op that computes each element of its result from one element of
+/// each operand. `walk` is one of RowWalk: `Cheap`, `Costly` or `Leaf`.
+class NN_Elementwise<string walk>
+    : TraitList<[KernelOpInterface,
+                 NN_Fact<"Elementwise", "RowWalk::" # walk>]>;
+
+class NN_FlopsPerElement<int flops>
+    : TraitList<[CostOpInterface,
+                 NN_Fact<"FlopsPerElement", !cast<string>(flops)>]>;
+
+/// All operands are wanted in one precision, an enumerator of Precision.
+class NN_Precision<string precision>
+    : TraitList<[PrecisionOpInterface,
+                 NN_Fact<"InPrecision", "Precision::" # precision>]>;
+
+/// Weights, what reads and writes them, and calls of kernels: passes know each
+/// of these ops by its name, and it has none of the facts above.
+def NN_KnownByName : NativeOpTrait<"KnownByName"> {
+  let cppNamespace = "::pipewright::nn";
+}
 
 #endif // PIPEWRIGHT_DIALECTS_NN_NNBASE_TD

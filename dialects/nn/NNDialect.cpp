@@ -25,6 +25,14 @@ using namespace pipewright::nn;
 #define GET_OP_CLASSES
 #include "dialects/nn/NNOps.cpp.inc"
 
+static_assert(sayWhatTheyAre<
+#define GET_OP_LIST
+#include "dialects/nn/NNOps.cpp.inc"
+                  >,
+              "every op is compiled, calls the runtime, is a view or is known "
+              "by its name; all but the last say what they cost and in which "
+              "precision they compute");
+
 void NNDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST

@@ -10,9 +10,12 @@
 
 include "dialects/nn/NNEnums.td"
 
-class NN_BinaryOp<string mnemonic, Type type, list<Trait> traits = []>
+/// `walk` says whether it may be computed again where its result is repeated.
+class NN_BinaryOp<string mnemonic, Type type, string walk,
+                  list<Trait> traits = []>
     : NN_InferredOp<mnemonic, !listconcat(
-          [DeclareOpInterfaceMethods<CostOpInterface>], traits)> {
+          [NN_Elementwise<walk>, NN_FlopsPerElement<1>,
+           NN_Precision<"OfOperands">], traits)> {
   let arguments = (ins type:$lhs, type:$rhs);
   let results = (outs type:$result);
   let assemblyFormat =
@@ -28,7 +31,8 @@ class NN_BinaryOp<string mnemonic, Type type, list<Trait> traits = []>
   }];
 }
 
-def NN_AddOp : NN_BinaryOp<"add", NN_NumericTensor, [NN_Differentiable]> {
+def NN_AddOp : NN_BinaryOp<"add", NN_NumericTensor, "Cheap",
+    [NN_Differentiable]> {
   let summary = "Add two tensors, element by element";
   let description = [{
     `a + b`, with broadcasting.
@@ -46,7 +50,8 @@ def NN_AddOp : NN_BinaryOp<"add", NN_NumericTensor, [NN_Differentiable]> {
   }];
 }
 
-def NN_SubOp : NN_BinaryOp<"sub", NN_NumericTensor, [NN_Differentiable]> {
+def NN_SubOp : NN_BinaryOp<"sub", NN_NumericTensor, "Cheap",
+    [NN_Differentiable]> {
   let summary = "Subtract two tensors, element by element";
   let description = [{
     `a - b`, with broadcasting.
@@ -64,7 +69,8 @@ def NN_SubOp : NN_BinaryOp<"sub", NN_NumericTensor, [NN_Differentiable]> {
   }];
 }
 
-def NN_MulOp : NN_BinaryOp<"mul", NN_NumericTensor, [NN_Differentiable]> {
+def NN_MulOp : NN_BinaryOp<"mul", NN_NumericTensor, "Cheap",
+    [NN_Differentiable]> {
   let summary = "Multiply two tensors, element by element";
   let description = [{
     `a * b`, with broadcasting.
@@ -82,7 +88,8 @@ def NN_MulOp : NN_BinaryOp<"mul", NN_NumericTensor, [NN_Differentiable]> {
   }];
 }
 
-def NN_DivOp : NN_BinaryOp<"div", NN_NumericTensor, [NN_Differentiable]> {
+def NN_DivOp : NN_BinaryOp<"div", NN_NumericTensor, "Costly",
+    [NN_Differentiable]> {
   let summary = "Divide two tensors, element by element";
   let description = [{
     `a / b`, rounded towards zero for i64; `a / 0` is undefined for i64, with broadcasting.
@@ -100,7 +107,8 @@ def NN_DivOp : NN_BinaryOp<"div", NN_NumericTensor, [NN_Differentiable]> {
   }];
 }
 
-def NN_PowOp : NN_BinaryOp<"pow", NN_FloatTensor, [NN_Differentiable]> {
+def NN_PowOp : NN_BinaryOp<"pow", NN_FloatTensor, "Costly",
+    [NN_Differentiable]> {
   let summary = "Take the power of two tensors, element by element";
   let description = [{
     `a^b`, with broadcasting. The base's gradient is 0 where the exponent is 0.
@@ -120,7 +128,8 @@ def NN_PowOp : NN_BinaryOp<"pow", NN_FloatTensor, [NN_Differentiable]> {
   }];
 }
 
-def NN_MaximumOp : NN_BinaryOp<"maximum", NN_NumericTensor, [NN_Differentiable]> {
+def NN_MaximumOp : NN_BinaryOp<"maximum", NN_NumericTensor, "Costly",
+    [NN_Differentiable]> {
   let summary = "Take the larger of two tensors, element by element";
   let description = [{
     `max(a, b)`, with broadcasting. Where both are equal each gets half of the
@@ -139,7 +148,8 @@ def NN_MaximumOp : NN_BinaryOp<"maximum", NN_NumericTensor, [NN_Differentiable]>
   }];
 }
 
-def NN_MinimumOp : NN_BinaryOp<"minimum", NN_NumericTensor, [NN_Differentiable]> {
+def NN_MinimumOp : NN_BinaryOp<"minimum", NN_NumericTensor, "Costly",
+    [NN_Differentiable]> {
   let summary = "Take the smaller of two tensors, element by element";
   let description = [{
     `min(a, b)`, with broadcasting. Where both are equal each gets half of the
@@ -158,7 +168,7 @@ def NN_MinimumOp : NN_BinaryOp<"minimum", NN_NumericTensor, [NN_Differentiable]>
   }];
 }
 
-def NN_LogicalAndOp : NN_BinaryOp<"logical_and", NN_BoolTensor> {
+def NN_LogicalAndOp : NN_BinaryOp<"logical_and", NN_BoolTensor, "Cheap"> {
   let summary = "And two tensors, element by element";
   let description = [{
     `a and b`, with broadcasting. No gradient flows.
@@ -176,7 +186,7 @@ def NN_LogicalAndOp : NN_BinaryOp<"logical_and", NN_BoolTensor> {
   }];
 }
 
-def NN_LogicalOrOp : NN_BinaryOp<"logical_or", NN_BoolTensor> {
+def NN_LogicalOrOp : NN_BinaryOp<"logical_or", NN_BoolTensor, "Cheap"> {
   let summary = "Or two tensors, element by element";
   let description = [{
     `a or b`, with broadcasting. No gradient flows.
@@ -195,7 +205,8 @@ def NN_LogicalOrOp : NN_BinaryOp<"logical_or", NN_BoolTensor> {
 }
 
 def NN_CompareOp : NN_InferredOp<"compare", [
-    DeclareOpInterfaceMethods<CostOpInterface>]> {
+    NN_Elementwise<"Cheap">, NN_FlopsPerElement<1>,
+    NN_Precision<"OfOperands">]> {
   let summary = "Compare two tensors, element by element";
   let description = [{
     Ordered comparison with broadcasting: a NaN compares false except for
@@ -222,7 +233,8 @@ def NN_CompareOp : NN_InferredOp<"compare", [
 }
 
 def NN_WhereOp : NN_InferredOp<"where", [
-    NN_Differentiable, DeclareOpInterfaceMethods<CostOpInterface>]> {
+    NN_Differentiable, NN_Elementwise<"Cheap">, NN_FlopsPerElement<1>,
+    NN_Precision<"OfOperands">]> {
   let summary = "Choose between two tensors, element by element";
   let description = [{
     The element of `a` where the condition holds, else that of `b`. All three

@@ -7,6 +7,7 @@
 #ifndef PIPEWRIGHT_DIALECTS_NN_NNINTERFACES_H
 #define PIPEWRIGHT_DIALECTS_NN_NNINTERFACES_H
 
+#include "dialects/nn/NNFacts.h"
 #include "dialects/nn/NNLibraryCall.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -15,5 +16,23 @@
 #include "llvm/Support/LogicalResult.h"
 
 #include "dialects/nn/NNInterfaces.h.inc"
+
+namespace pipewright::nn {
+
+/// Whether all of these ops say which way they are lowered, what they cost and
+/// what they compute in.
+template <typename... OpTys>
+constexpr bool sayWhatTheyAre =
+    ((OpTys::template hasTrait<KnownByName>() +
+              OpTys::template hasTrait<KernelOpInterface::Trait>() +
+              OpTys::template hasTrait<LibraryOpInterface::Trait>() +
+              OpTys::template hasTrait<ViewOpInterface::Trait>() ==
+          1 &&
+      (OpTys::template hasTrait<KnownByName>() ||
+       (OpTys::template hasTrait<CostOpInterface::Trait>() &&
+        OpTys::template hasTrait<PrecisionOpInterface::Trait>()))) &&
+     ...);
+
+} // namespace pipewright::nn
 
 #endif // PIPEWRIGHT_DIALECTS_NN_NNINTERFACES_H

@@ -1,7 +1,8 @@
 //===- NNInterfaces.td - Interfaces of nn ops --------------*- tablegen -*-===//
 //
 // Passes ask these instead of keeping lists of ops: how an op is
-// differentiated, what it costs, and which way it is lowered.
+// differentiated, what it costs, which way it is lowered, and what it computes
+// in. No method has a default: an op that does not say is not compiled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,19 +41,26 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
         Floating point operations of one execution: a multiply-add counts 2, a
         pointwise op 1 per element and arithmetic operation.
       }],
-      "int64_t", "getFlops", (ins), /*methodBody=*/[{}],
-      /*defaultImplementation=*/[{
-        return ::llvm::cast<::mlir::ShapedType>(
-            $_op->getResult(0).getType()).getNumElements();
-      }]>
+      "int64_t", "getFlops">
+  ];
+}
+
+def KernelOpInterface : OpInterface<"KernelOpInterface"> {
+  let cppNamespace = "::pipewright::nn";
+  let description = [{
+    An op that is compiled through linalg, in one kernel with those of its
+    neighbours whose loops fit to its own.
+  }];
+  let methods = [
+    InterfaceMethod<"How its loops go over rows, and what becomes of results.",
+      "::pipewright::nn::RowSpace", "getRowSpace">
   ];
 }
 
 def LibraryOpInterface : OpInterface<"LibraryOpInterface"> {
   let cppNamespace = "::pipewright::nn";
   let description = [{
-    An op that is lowered to a call of the runtime library. Every other op with
-    arithmetic is compiled through linalg.
+    An op that is lowered to a call of the runtime library.
   }];
   let methods = [
     InterfaceMethod<[{
@@ -70,6 +78,18 @@ def ViewOpInterface : OpInterface<"ViewOpInterface"> {
     Marks an op whose result is its operand's bytes under another shape: it
     needs no code and no buffer.
   }];
+}
+
+def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
+  let cppNamespace = "::pipewright::nn";
+  let description = [{
+    An op that says what becomes of its floats where a model is lowered to bf16.
+  }];
+  let methods = [
+    InterfaceMethod<"What it wants a float operand to be.",
+      "::pipewright::nn::Precision", "getPrecision",
+      (ins "::mlir::OpOperand &":$operand)>
+  ];
 }
 
 def StatefulOpInterface : OpInterface<"StatefulOpInterface"> {

@@ -11,7 +11,7 @@ include "dialects/nn/NNEnums.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 def NN_LaunchOp : NN_Op<"launch", [
-    Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+    Pure, NN_KnownByName, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Call a compiled kernel";
   let description = [{
     The kernel's body is a `func.func` of nn ops in the nested module

@@ -10,7 +10,7 @@
 include "dialects/nn/NNEnums.td"
 
 def NN_MatmulOp : NN_InferredOp<"matmul", [
-    NN_Differentiable, NN_Cost, NN_Library]> {
+    NN_Differentiable, NN_Cost, NN_Library, NN_Precision<"BF16">]> {
   let summary = "Multiply matrices, batched over the leading dimensions";
   let description = [{
     `a[..., M, K] * b[K, N]`, or `b[..., K, N]` with the batch dimensions of
@@ -42,7 +42,8 @@ def NN_MatmulOp : NN_InferredOp<"matmul", [
 }
 
 def NN_MatmulEpilogueOp : NN_InferredOp<"matmul_epilogue", [
-    AttrSizedOperandSegments, NN_Cost, NN_Library]> {
+    AttrSizedOperandSegments, NN_Cost, NN_Library,
+    NN_Precision<"OfOperands">]> {
   let summary = "Multiply matrices and work on the product in the same kernel";
   let description = [{
     As `nn.matmul`, for one right matrix, with what GPU libraries can do to a
@@ -100,7 +101,7 @@ def NN_MatmulEpilogueOp : NN_InferredOp<"matmul_epilogue", [
 }
 
 def NN_ConvOp : NN_InferredOp<"conv", [
-    NN_Differentiable, NN_Cost, NN_Library]> {
+    NN_Differentiable, NN_Cost, NN_Library, NN_Precision<"BF16">]> {
   let summary = "Convolve images with a filter per output channel";
   let description = [{
     `x[N, C, H, W]` with `w[O, C/groups, kh, kw]` and an optional `bias[O]`.
@@ -141,7 +142,7 @@ def NN_ConvOp : NN_InferredOp<"conv", [
 }
 
 def NN_ConvBackwardDataOp : NN_Op<"conv_backward_data", [
-    Pure, NN_Cost, NN_Library]> {
+    Pure, NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
   let summary = "Gradient of a convolution with respect to its images";
   let description = [{
     Constraints:
@@ -173,7 +174,7 @@ def NN_ConvBackwardDataOp : NN_Op<"conv_backward_data", [
 }
 
 def NN_ConvBackwardWeightOp : NN_Op<"conv_backward_weight", [
-    Pure, NN_Cost, NN_Library]> {
+    Pure, NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
   let summary = "Gradient of a convolution with respect to its filters";
   let description = [{
     Summed in f32, and left so.

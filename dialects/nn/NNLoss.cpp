@@ -45,6 +45,18 @@ LogicalResult SoftmaxCrossEntropyOp::inferReturnTypes(
   return success();
 }
 
+/// A row is a sample's logits.
+static RowSpace lossSpace(Value logits, ArrayRef<ResultForm> results) {
+  RowSpace space = rowSpace(logits, results);
+  space.walk = RowWalk::Several;
+  return space;
+}
+
+RowSpace SoftmaxCrossEntropyOp::getRowSpace() {
+  return lossSpace(getLogits(),
+                   SmallVector<ResultForm>(3, ResultForm::WholeInMemory));
+}
+
 int64_t SoftmaxCrossEntropyOp::getFlops() {
   return 5 * getLogits().getType().getNumElements();
 }
@@ -80,6 +92,10 @@ LogicalResult SoftmaxCrossEntropyBackwardOp::inferReturnTypes(
                         tensorOf(row));
   types.push_back(logits);
   return success();
+}
+
+RowSpace SoftmaxCrossEntropyBackwardOp::getRowSpace() {
+  return lossSpace(getResult(), ResultForm::Element);
 }
 
 int64_t SoftmaxCrossEntropyBackwardOp::getFlops() {

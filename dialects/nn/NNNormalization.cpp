@@ -46,6 +46,11 @@ LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
+RowSpace LayerNormOp::getRowSpace() {
+  return rowSpace(getY(),
+                  {ResultForm::Element, ResultForm::Row, ResultForm::Row});
+}
+
 int64_t LayerNormOp::getFlops() {
   return 8 * getX().getType().getNumElements();
 }
@@ -85,6 +90,11 @@ LogicalResult LayerNormBackwardOp::inferReturnTypes(
   Type column = f32TensorOf(context, x.getShape().back());
   types.append({x, column, column});
   return success();
+}
+
+RowSpace LayerNormBackwardOp::getRowSpace() {
+  return rowSpace(getDx(),
+                  {ResultForm::Element, ResultForm::Whole, ResultForm::Whole});
 }
 
 int64_t LayerNormBackwardOp::getFlops() {
@@ -152,6 +162,25 @@ void BatchNormOp::getEffects(
     return;
   effects.emplace_back(MemoryEffects::Read::get(), StateResource::get());
   effects.emplace_back(MemoryEffects::Write::get(), StateResource::get());
+}
+
+/// The rows of images are what follows the channel, or the channels.
+static RowSpace batchNormSpace(Value image, bool channelsLast) {
+  ArrayRef<int64_t> shape = tensorOf(image).getShape();
+  size_t cut = channelsLast ? shape.size() - 1 : shape.size() > 2 ? 2 : 1;
+  return {RowWalk::Several,
+          elementsOf(image),
+          {llvm::product_of(shape.drop_front(cut))},
+          {ResultForm::Element, ResultForm::WholeInMemory,
+           ResultForm::WholeInMemory}};
+}
+
+RowSpace BatchNormOp::getRowSpace() {
+  return batchNormSpace(getY(), getChannelsLast());
+}
+
+RowSpace BatchNormBackwardOp::getRowSpace() {
+  return batchNormSpace(getDx(), getChannelsLast());
 }
 
 int64_t BatchNormOp::getFlops() {

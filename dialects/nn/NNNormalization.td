@@ -12,7 +12,7 @@ include "dialects/nn/NNEnums.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 def NN_LayerNormOp : NN_InferredOp<"layer_norm", [
-    NN_Differentiable, NN_Cost]> {
+    NN_Differentiable, NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
   let summary = "Normalize the last dimension to mean 0 and variance 1";
   let description = [{
     `y = (x - mean) * rstd * scale + bias` with the biased variance and
@@ -41,7 +41,8 @@ def NN_LayerNormOp : NN_InferredOp<"layer_norm", [
   }];
 }
 
-def NN_LayerNormBackwardOp : NN_InferredOp<"layer_norm_backward", [NN_Cost]> {
+def NN_LayerNormBackwardOp : NN_InferredOp<"layer_norm_backward", [
+    NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
   let summary = "Gradients of layer_norm with respect to its operands";
   let description = [{
     Constraints:
@@ -69,7 +70,8 @@ def NN_LayerNormBackwardOp : NN_InferredOp<"layer_norm_backward", [NN_Cost]> {
 }
 
 def NN_BatchNormOp : NN_Op<"batch_norm", [
-    InferTypeOpAdaptor, NN_Differentiable, NN_Cost,
+    InferTypeOpAdaptor, NN_Differentiable, NN_Cost, NN_Kernel,
+    NN_Precision<"OfOperands">,
     DeclareOpInterfaceMethods<StatefulOpInterface>,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -122,7 +124,8 @@ def NN_BatchNormOp : NN_Op<"batch_norm", [
   let hasVerifier = 1;
 }
 
-def NN_BatchNormBackwardOp : NN_InferredOp<"batch_norm_backward", [NN_Cost]> {
+def NN_BatchNormBackwardOp : NN_InferredOp<"batch_norm_backward", [
+    NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
   let summary = "Gradients of batch_norm with respect to its operands";
   let description = [{
     `mean` and `variance` are those of the micro-batch.
@@ -155,10 +158,14 @@ def NN_BatchNormBackwardOp : NN_InferredOp<"batch_norm_backward", [NN_Cost]> {
 
 class NN_SoftmaxOpBase<string mnemonic>
     : NN_Op<mnemonic, [
-          Pure, SameOperandsAndResultType, NN_Differentiable, NN_Cost]> {
+          Pure, SameOperandsAndResultType, NN_Differentiable, NN_Cost,
+          NN_Kernel, NN_Precision<"OfOperands">]> {
   let results = (outs NN_FloatTensor:$result);
   let hasVerifier = 1;
   let extraClassDefinition = [{
+    RowSpace $cppClass::getRowSpace() {
+      return rowSpace(getResult(), ResultForm::Element);
+    }
     // Maximum, subtraction, exponential, sum, and one op with the sum.
     int64_t $cppClass::getFlops() {
       return 5 * getX().getType().getNumElements();
@@ -212,12 +219,17 @@ def NN_LogSoftmaxOp : NN_SoftmaxOpBase<"log_softmax"> {
 }
 
 class NN_SoftmaxBackwardOpBase<string mnemonic>
-    : NN_Op<mnemonic, [Pure, SameOperandsAndResultType, NN_Cost]> {
+    : NN_Op<mnemonic, [
+          Pure, SameOperandsAndResultType, NN_Cost, NN_Kernel,
+          NN_Precision<"OfOperands">]> {
   let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$y);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = "$dy `,` $y attr-dict `:` type($result)";
   let hasVerifier = 1;
   let extraClassDefinition = [{
+    RowSpace $cppClass::getRowSpace() {
+      return rowSpace(getResult(), ResultForm::Element);
+    }
     int64_t $cppClass::getFlops() {
       return 4 * getY().getType().getNumElements();
     }

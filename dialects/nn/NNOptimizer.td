@@ -39,7 +39,8 @@ def NN_OptimizerAttr : AttrDef<NN_Dialect, "Optimizer"> {
   }];
 }
 
-def NN_UpdateOp : NN_Op<"update", [Pure, InferTypeOpAdaptor, NN_Cost]> {
+def NN_UpdateOp : NN_Op<"update", [
+    Pure, InferTypeOpAdaptor, NN_Cost, NN_KnownByName]> {
   let summary = "Update weights by an optimizer";
   let description = [{
     From weights, gradients and the optimizer's states, in the table's order,

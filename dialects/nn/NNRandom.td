@@ -12,7 +12,8 @@ include "dialects/nn/NNEnums.td"
 
 def NN_DropoutOp : NN_Op<"dropout", [
     Pure, SameOperandsAndResultType, NN_Differentiable, NN_Cost,
-    NN_Library, DeclareOpInterfaceMethods<StatefulOpInterface>]> {
+    NN_Library, NN_Precision<"OfOperands">,
+    DeclareOpInterfaceMethods<StatefulOpInterface>]> {
   let summary = "Drop elements by chance and scale the others";
   let description = [{
     Philox-4x32-10 with the seed as key and the counter

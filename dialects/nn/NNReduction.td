@@ -9,8 +9,9 @@
 
 include "dialects/nn/NNEnums.td"
 
-class NN_ReductionOp<string mnemonic>
-    : NN_InferredOp<mnemonic, [NN_Differentiable, NN_Cost]> {
+class NN_ReductionOp<string mnemonic, string precision>
+    : NN_InferredOp<mnemonic, [
+          NN_Differentiable, NN_Cost, NN_Kernel, NN_Precision<precision>]> {
   let arguments = (ins NN_FloatTensor:$x, DenseI64ArrayAttr:$axes,
                        UnitAttr:$keep_dims);
   let results = (outs NN_FloatTensor:$result);
@@ -27,6 +28,9 @@ class NN_ReductionOp<string mnemonic>
       return inferReduction({location, getOperationName()}, adaptor.getX(),
                             adaptor.getAxes(), adaptor.getKeepDims(), types);
     }
+    RowSpace $cppClass::getRowSpace() {
+      return reductionSpace(getX(), getAxes());
+    }
     int64_t $cppClass::getFlops() { return getX().getType().getNumElements(); }
     ::mlir::OpFoldResult $cppClass::fold(FoldAdaptor) {
       // A reduction over nothing is its operand.
@@ -35,7 +39,7 @@ class NN_ReductionOp<string mnemonic>
   }];
 }
 
-def NN_ReduceSumOp : NN_ReductionOp<"reduce_sum"> {
+def NN_ReduceSumOp : NN_ReductionOp<"reduce_sum", "F32"> {
   let summary = "Sum over some dimensions";
   let description = [{
     Reduced dimensions vanish, or stay as 1 with `keep_dims`.
@@ -52,7 +56,7 @@ def NN_ReduceSumOp : NN_ReductionOp<"reduce_sum"> {
   }];
 }
 
-def NN_ReduceMeanOp : NN_ReductionOp<"reduce_mean"> {
+def NN_ReduceMeanOp : NN_ReductionOp<"reduce_mean", "F32"> {
   let summary = "Average over some dimensions";
   let description = [{
     Reduced dimensions vanish, or stay as 1 with `keep_dims`.
@@ -69,7 +73,7 @@ def NN_ReduceMeanOp : NN_ReductionOp<"reduce_mean"> {
   }];
 }
 
-def NN_ReduceMaxOp : NN_ReductionOp<"reduce_max"> {
+def NN_ReduceMaxOp : NN_ReductionOp<"reduce_max", "OfOperands"> {
   let summary = "Take the largest over some dimensions";
   let description = [{
     Elements that share the largest value share its gradient equally.

@@ -16,6 +16,12 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::nn;
 
+/// Whether the op's result is as long as its first operand along a dimension.
+static bool keepsSize(Operation *op, size_t dim) {
+  return tensorOf(op->getOperand(0)).getDimSize(dim) ==
+         tensorOf(op->getResult(0)).getDimSize(dim);
+}
+
 //===----------------------------------------------------------------------===//
 // ReshapeOp
 //===----------------------------------------------------------------------===//
@@ -79,6 +85,16 @@ LogicalResult TransposeOp::inferReturnTypes(MLIRContext *context,
                       " dimensions, but got ", formatList(permutation));
   types.push_back(type.clone(shape));
   return success();
+}
+
+RowSpace TransposeOp::getRowSpace() {
+  ArrayRef<int64_t> permutation = getPermutation();
+  auto keeps = [&](size_t dim) {
+    return permutation[dim] == static_cast<int64_t>(dim);
+  };
+  bool keepsLast = permutation.empty() || keeps(permutation.size() - 1);
+  return movementSpace(
+      *this, keepsLast ? RowWalk::Move : RowWalk::Transposition, keeps);
 }
 
 OpFoldResult TransposeOp::fold(FoldAdaptor) {
@@ -147,6 +163,12 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
+RowSpace SliceOp::getRowSpace() {
+  return movementSpace(*this, RowWalk::Move, [&](size_t dim) {
+    return keepsSize(*this, dim) && getSteps()[dim] == 1;
+  });
+}
+
 OpFoldResult SliceOp::fold(FoldAdaptor) {
   bool isWhole = llvm::all_of(getSteps(), [](int64_t s) { return s == 1; });
   return isWhole && getX().getType() == getResult().getType() ? getX()
@@ -200,6 +222,11 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
+RowSpace PadOp::getRowSpace() {
+  return movementSpace(*this, RowWalk::Move,
+                       [&](size_t dim) { return keepsSize(*this, dim); });
+}
+
 OpFoldResult PadOp::fold(FoldAdaptor) {
   return getX().getType() == getResult().getType() ? getX() : OpFoldResult();
 }
@@ -250,6 +277,11 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context,
   }
   types.push_back(first.clone(shape));
   return success();
+}
+
+RowSpace ConcatOp::getRowSpace() {
+  return movementSpace(*this, RowWalk::Move,
+                       [&](size_t dim) { return keepsSize(*this, dim); });
 }
 
 OpFoldResult ConcatOp::fold(FoldAdaptor) {

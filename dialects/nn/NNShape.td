@@ -11,7 +11,8 @@
 include "dialects/nn/NNEnums.td"
 
 def NN_ReshapeOp : NN_Op<"reshape", [
-    Pure, NN_Differentiable, ViewOpInterface]> {
+    Pure, NN_Differentiable, ViewOpInterface, NN_FlopsPerElement<0>,
+    NN_Precision<"OfOperands">]> {
   let summary = "See the same elements, in row-major order, under another shape";
   let description = [{
     Constraints:
@@ -31,7 +32,9 @@ def NN_ReshapeOp : NN_Op<"reshape", [
   let hasVerifier = 1;
 }
 
-def NN_TransposeOp : NN_InferredOp<"transpose", [NN_Differentiable]> {
+def NN_TransposeOp : NN_InferredOp<"transpose", [
+    NN_Differentiable, NN_Kernel, NN_FlopsPerElement<0>,
+    NN_Precision<"OfOperands">]> {
   let summary = "Permute the dimensions";
   let description = [{
     Dimension `i` of the result is dimension `permutation[i]` of the operand.
@@ -55,7 +58,9 @@ def NN_TransposeOp : NN_InferredOp<"transpose", [NN_Differentiable]> {
   let hasFolder = 1;
 }
 
-def NN_SliceOp : NN_InferredOp<"slice", [NN_Differentiable]> {
+def NN_SliceOp : NN_InferredOp<"slice", [
+    NN_Differentiable, NN_Kernel, NN_FlopsPerElement<0>,
+    NN_Precision<"OfOperands">]> {
   let summary = "Take a strided box out of a tensor";
   let description = [{
     Element `i` of the result along a dimension is element
@@ -84,7 +89,9 @@ def NN_SliceOp : NN_InferredOp<"slice", [NN_Differentiable]> {
   let hasFolder = 1;
 }
 
-def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable]> {
+def NN_PadOp : NN_InferredOp<"pad", [
+    NN_Differentiable, NN_Kernel, NN_FlopsPerElement<0>,
+    NN_Precision<"OfOperands">]> {
   let summary = "Put zeros around a tensor";
   let description = [{
     `low[i]` zeros before and `high[i]` zeros after dimension `i`.
@@ -109,7 +116,9 @@ def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable]> {
   let hasFolder = 1;
 }
 
-def NN_ConcatOp : NN_InferredOp<"concat", [NN_Differentiable]> {
+def NN_ConcatOp : NN_InferredOp<"concat", [
+    NN_Differentiable, NN_Kernel, NN_FlopsPerElement<0>,
+    NN_Precision<"OfOperands">]> {
   let summary = "Put tensors after each other along one dimension";
   let description = [{
     Constraints:
@@ -132,7 +141,9 @@ def NN_ConcatOp : NN_InferredOp<"concat", [NN_Differentiable]> {
   let hasFolder = 1;
 }
 
-def NN_BroadcastToOp : NN_Op<"broadcast_to", [Pure, NN_Differentiable]> {
+def NN_BroadcastToOp : NN_Op<"broadcast_to", [
+    Pure, NN_Differentiable, NN_Elementwise<"Cheap">, NN_FlopsPerElement<0>,
+    NN_Precision<"OfOperands">]> {
   let summary = "Repeat a tensor up to a larger shape";
   let description = [{
     Constraints:
@@ -153,7 +164,8 @@ def NN_BroadcastToOp : NN_Op<"broadcast_to", [Pure, NN_Differentiable]> {
 }
 
 def NN_EmbeddingOp : NN_InferredOp<"embedding", [
-    NN_Differentiable, NN_Library]> {
+    NN_Differentiable, NN_Library, NN_FlopsPerElement<0>,
+    NN_Precision<"OfOperands">]> {
   let summary = "Look up rows of a table";
   let description = [{
     Row `indices[i]` of the table for each index. Every index must lie in
@@ -177,7 +189,7 @@ def NN_EmbeddingOp : NN_InferredOp<"embedding", [
 }
 
 def NN_EmbeddingBackwardOp : NN_Op<"embedding_backward", [
-    Pure, NN_Cost, NN_Library]> {
+    Pure, NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
   let summary = "Add gradients into the rows that were looked up";
   let description = [{
     Rows that are looked up several times are summed in index order and in

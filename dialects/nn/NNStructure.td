@@ -12,7 +12,7 @@ include "dialects/nn/NNEnums.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 
-def NN_WeightOp : NN_Op<"weight", [Symbol]> {
+def NN_WeightOp : NN_Op<"weight", [Symbol, NN_KnownByName]> {
   let summary = "Declare a tensor whose bytes lie in the weights file";
   let description = [{
     The symbol is the tensor's key in the weights file. The role says how it
@@ -70,7 +70,7 @@ def NN_WeightOp : NN_Op<"weight", [Symbol]> {
 }
 
 def NN_ParameterOp : NN_Op<"parameter", [
-    Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    Pure, NN_KnownByName, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "Read a weight of any role";
   let description = [{
@@ -101,7 +101,9 @@ def NN_ParameterOp : NN_Op<"parameter", [
   }];
 }
 
-def NN_ConstantOp : NN_InferredOp<"constant", [ConstantLike]> {
+def NN_ConstantOp : NN_InferredOp<"constant", [
+    ConstantLike, NN_Elementwise<"Leaf">, NN_FlopsPerElement<0>,
+    NN_Precision<"OfOperands">]> {
   let summary = "A small constant or a splat";
   let description = [{
     Constants that are data rather than shape belong into the weights file.
@@ -126,7 +128,9 @@ def NN_ConstantOp : NN_InferredOp<"constant", [ConstantLike]> {
   let hasVerifier = 1;
 }
 
-def NN_CausalMaskOp : NN_Op<"causal_mask", [Pure]> {
+def NN_CausalMaskOp : NN_Op<"causal_mask", [
+    Pure, NN_Elementwise<"Leaf">, NN_FlopsPerElement<0>,
+    NN_Precision<"OfOperands">]> {
   let summary = "True where the column is at most the row";
   let description = [{
     Rows and columns are the last two dimensions; the others repeat the mask.
@@ -147,6 +151,7 @@ def NN_CausalMaskOp : NN_Op<"causal_mask", [Pure]> {
 }
 
 def NN_AssignStateOp : NN_Op<"assign_state", [
+    NN_KnownByName,
     MemoryEffects<[MemWrite<NN_StateResource>]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Write a weight whose role is `state`";
@@ -166,6 +171,7 @@ def NN_AssignStateOp : NN_Op<"assign_state", [
 }
 
 def NN_AccumulateGradientOp : NN_Op<"accumulate_gradient", [
+    NN_KnownByName,
     MemoryEffects<[MemRead<NN_GradientResource>,
                    MemWrite<NN_GradientResource>]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {

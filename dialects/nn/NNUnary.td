@@ -9,16 +9,18 @@
 
 include "dialects/nn/NNEnums.td"
 
-class NN_UnaryOp<string mnemonic, Type type, list<Trait> traits = []>
-    : NN_Op<mnemonic, !listconcat(
-          [Pure, SameOperandsAndResultType, NN_Differentiable,
-           DeclareOpInterfaceMethods<CostOpInterface>], traits)> {
+/// `walk` says whether it may be computed again where its result is repeated.
+class NN_UnaryOp<string mnemonic, Type type, string walk>
+    : NN_Op<mnemonic, [
+          Pure, SameOperandsAndResultType, NN_Differentiable,
+          NN_Elementwise<walk>, NN_FlopsPerElement<1>,
+          NN_Precision<"OfOperands">]> {
   let arguments = (ins type:$x);
   let results = (outs type:$result);
   let assemblyFormat = "$x attr-dict `:` type($result)";
 }
 
-def NN_NegOp : NN_UnaryOp<"neg", NN_NumericTensor> {
+def NN_NegOp : NN_UnaryOp<"neg", NN_NumericTensor, "Cheap"> {
   let summary = "Negate each element";
   let description = [{
     `-x`.
@@ -31,7 +33,7 @@ def NN_NegOp : NN_UnaryOp<"neg", NN_NumericTensor> {
   }];
 }
 
-def NN_ExpOp : NN_UnaryOp<"exp", NN_FloatTensor> {
+def NN_ExpOp : NN_UnaryOp<"exp", NN_FloatTensor, "Costly"> {
   let summary = "Take e to the power of each element";
   let description = [{
     `e^x`.
@@ -44,7 +46,7 @@ def NN_ExpOp : NN_UnaryOp<"exp", NN_FloatTensor> {
   }];
 }
 
-def NN_LogOp : NN_UnaryOp<"log", NN_FloatTensor> {
+def NN_LogOp : NN_UnaryOp<"log", NN_FloatTensor, "Costly"> {
   let summary = "Take the natural logarithm of each element";
   let description = [{
     `ln x`.
@@ -57,7 +59,7 @@ def NN_LogOp : NN_UnaryOp<"log", NN_FloatTensor> {
   }];
 }
 
-def NN_Expm1Op : NN_UnaryOp<"expm1", NN_FloatTensor> {
+def NN_Expm1Op : NN_UnaryOp<"expm1", NN_FloatTensor, "Costly"> {
   let summary = "Take e to the power of each element, minus one";
   let description = [{
     `e^x - 1`, precise near 0, where the difference would lose its digits.
@@ -70,7 +72,7 @@ def NN_Expm1Op : NN_UnaryOp<"expm1", NN_FloatTensor> {
   }];
 }
 
-def NN_Log1pOp : NN_UnaryOp<"log1p", NN_FloatTensor> {
+def NN_Log1pOp : NN_UnaryOp<"log1p", NN_FloatTensor, "Costly"> {
   let summary = "Take the natural logarithm of one plus each element";
   let description = [{
     `ln(1 + x)`, precise near 0, where the sum would lose the digits of `x`.
@@ -83,7 +85,7 @@ def NN_Log1pOp : NN_UnaryOp<"log1p", NN_FloatTensor> {
   }];
 }
 
-def NN_SqrtOp : NN_UnaryOp<"sqrt", NN_FloatTensor> {
+def NN_SqrtOp : NN_UnaryOp<"sqrt", NN_FloatTensor, "Costly"> {
   let summary = "Take the square root of each element";
   let description = [{
     `sqrt(x)`.
@@ -96,7 +98,7 @@ def NN_SqrtOp : NN_UnaryOp<"sqrt", NN_FloatTensor> {
   }];
 }
 
-def NN_RsqrtOp : NN_UnaryOp<"rsqrt", NN_FloatTensor> {
+def NN_RsqrtOp : NN_UnaryOp<"rsqrt", NN_FloatTensor, "Costly"> {
   let summary = "Take one over the square root of each element";
   let description = [{
     `1 / sqrt(x)`.
@@ -109,7 +111,7 @@ def NN_RsqrtOp : NN_UnaryOp<"rsqrt", NN_FloatTensor> {
   }];
 }
 
-def NN_ReciprocalOp : NN_UnaryOp<"reciprocal", NN_FloatTensor> {
+def NN_ReciprocalOp : NN_UnaryOp<"reciprocal", NN_FloatTensor, "Costly"> {
   let summary = "Take one over each element";
   let description = [{
     `1 / x`.
@@ -122,7 +124,7 @@ def NN_ReciprocalOp : NN_UnaryOp<"reciprocal", NN_FloatTensor> {
   }];
 }
 
-def NN_AbsOp : NN_UnaryOp<"abs", NN_NumericTensor> {
+def NN_AbsOp : NN_UnaryOp<"abs", NN_NumericTensor, "Costly"> {
   let summary = "Take the absolute value of each element";
   let description = [{
     `|x|`; the gradient at 0 is 0.
@@ -135,7 +137,7 @@ def NN_AbsOp : NN_UnaryOp<"abs", NN_NumericTensor> {
   }];
 }
 
-def NN_ErfOp : NN_UnaryOp<"erf", NN_FloatTensor> {
+def NN_ErfOp : NN_UnaryOp<"erf", NN_FloatTensor, "Costly"> {
   let summary = "Apply the Gauss error function to each element";
   let description = [{
     `erf(x)`.
@@ -148,7 +150,7 @@ def NN_ErfOp : NN_UnaryOp<"erf", NN_FloatTensor> {
   }];
 }
 
-def NN_TanhOp : NN_UnaryOp<"tanh", NN_FloatTensor> {
+def NN_TanhOp : NN_UnaryOp<"tanh", NN_FloatTensor, "Costly"> {
   let summary = "Apply the hyperbolic tangent to each element";
   let description = [{
     `tanh(x)`.
@@ -161,7 +163,7 @@ def NN_TanhOp : NN_UnaryOp<"tanh", NN_FloatTensor> {
   }];
 }
 
-def NN_SigmoidOp : NN_UnaryOp<"sigmoid", NN_FloatTensor> {
+def NN_SigmoidOp : NN_UnaryOp<"sigmoid", NN_FloatTensor, "Costly"> {
   let summary = "Apply the logistic function to each element";
   let description = [{
     `1 / (1 + e^-x)`.
@@ -174,7 +176,7 @@ def NN_SigmoidOp : NN_UnaryOp<"sigmoid", NN_FloatTensor> {
   }];
 }
 
-def NN_ReluOp : NN_UnaryOp<"relu", NN_FloatTensor> {
+def NN_ReluOp : NN_UnaryOp<"relu", NN_FloatTensor, "Costly"> {
   let summary = "Replace negative elements by zero";
   let description = [{
     `max(x, 0)`; the gradient at 0 is 0.
@@ -187,7 +189,7 @@ def NN_ReluOp : NN_UnaryOp<"relu", NN_FloatTensor> {
   }];
 }
 
-def NN_SoftplusOp : NN_UnaryOp<"softplus", NN_FloatTensor> {
+def NN_SoftplusOp : NN_UnaryOp<"softplus", NN_FloatTensor, "Costly"> {
   let summary = "Apply a smooth form of relu to each element";
   let description = [{
     `ln(1 + e^x)`, computed as `max(x, 0) + ln(1 + e^-|x|)`, which neither
@@ -202,8 +204,8 @@ def NN_SoftplusOp : NN_UnaryOp<"softplus", NN_FloatTensor> {
 }
 
 def NN_LogicalNotOp : NN_Op<"logical_not", [
-    Pure, SameOperandsAndResultType,
-    DeclareOpInterfaceMethods<CostOpInterface>]> {
+    Pure, SameOperandsAndResultType, NN_Elementwise<"Cheap">,
+    NN_FlopsPerElement<1>, NN_Precision<"OfOperands">]> {
   let summary = "Negate each truth value";
   let description = [{
     No gradient flows.
@@ -220,7 +222,8 @@ def NN_LogicalNotOp : NN_Op<"logical_not", [
 }
 
 def NN_GeluOp : NN_Op<"gelu", [
-    Pure, SameOperandsAndResultType, NN_Differentiable, NN_Cost]> {
+    Pure, SameOperandsAndResultType, NN_Differentiable,
+    NN_Elementwise<"Costly">, NN_Cost, NN_Precision<"OfOperands">]> {
   let summary = "Apply the Gaussian error linear unit to each element";
   let description = [{
     With `approximate = none`: `x/2 * (1 + erf(x / sqrt 2))`. With
@@ -241,7 +244,8 @@ def NN_GeluOp : NN_Op<"gelu", [
 }
 
 def NN_GeluBackwardOp : NN_Op<"gelu_backward", [
-    Pure, SameOperandsAndResultType, NN_Cost]> {
+    Pure, SameOperandsAndResultType, NN_Elementwise<"Costly">, NN_Cost,
+    NN_Precision<"OfOperands">]> {
   let summary = "Multiply a gradient by the derivative of gelu at x";
   let description = [{
     Example:
@@ -257,7 +261,9 @@ def NN_GeluBackwardOp : NN_Op<"gelu_backward", [
       "$dy `,` $x `approximate` `=` $approximate attr-dict `:` type($result)";
 }
 
-def NN_CastOp : NN_Op<"cast", [Pure, NN_Differentiable]> {
+def NN_CastOp : NN_Op<"cast", [
+    Pure, NN_Differentiable, NN_Elementwise<"Cheap">, NN_FlopsPerElement<0>,
+    NN_Precision<"Either">]> {
   let summary = "Convert each element to another type";
   let description = [{
     To `i1`: whether the element is not zero. From `i1`: 0 or 1. From floats

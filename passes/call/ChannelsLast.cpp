@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/call/Passes.h"
-#include "passes/nn/kernels/KernelGroups.h"
 
 #include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNOps.h"
@@ -193,8 +192,9 @@ bool ChannelsLast::wants(Operation *op) const {
       .Case<ReduceSumOp, ReduceMeanOp, ReduceMaxOp, TransposeOp, ConcatOp,
             SliceOp, PadOp>([&](Operation *) { return anyLast(op); })
       .Default([&](Operation *) {
-        return isCompiled(op) && !isLeaf(op) && isImage(op->getResult(0)) &&
-               spaceOf(op).shape == OpShape::Pointwise && anyLast(op);
+        auto kernel = dyn_cast<KernelOpInterface>(op);
+        return kernel && isImage(op->getResult(0)) &&
+               kernel.getRowSpace().isPointwise() && anyLast(op);
       });
 }
 

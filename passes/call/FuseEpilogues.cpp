@@ -11,7 +11,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/call/Passes.h"
-#include "passes/nn/kernels/KernelGroups.h"
 
 #include "dialects/nn/NNOps.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -137,8 +136,8 @@ static void fuseForward(AddOp sum, bool withGelu) {
   std::optional<BiasedProduct> biased = matchBiasedProduct(sum);
   if (!biased)
     return;
-  SmallVector<Operation *> compiled =
-      llvm::filter_to_vector(readersOf(sum.getResult()), isCompiled);
+  SmallVector<Operation *> compiled = llvm::filter_to_vector(
+      readersOf(sum.getResult()), llvm::IsaPred<KernelOpInterface>);
   // A kernel adds the bias for nothing to what it reads anyway.
   if (compiled.empty()) {
     fuse(*biased, MatmulEpilogue::Bias, sum.getLoc());

@@ -59,18 +59,6 @@ static Value geluDerivative(Scalars &s, Value x,
 
 static bool isFloat(Value value) { return isa<FloatType>(value.getType()); }
 
-static Value pickLarger(Scalars &s, Value x, Value y) {
-  if (isFloat(x))
-    return s.max(x, y);
-  return arith::MaxSIOp::create(s.b, s.loc, x, y);
-}
-
-static Value pickSmaller(Scalars &s, Value x, Value y) {
-  if (isFloat(x))
-    return arith::MinimumFOp::create(s.b, s.loc, x, y, s.flags);
-  return arith::MinSIOp::create(s.b, s.loc, x, y);
-}
-
 static Value compare(Scalars &s, Value x, Value y, ComparePredicate predicate) {
   if (isFloat(x)) {
     arith::CmpFPredicate p = [&] {
@@ -160,113 +148,180 @@ static Value power(Scalars &s, Value x, Value y,
   return math::PowFOp::create(s.b, s.loc, x, y, s.flags);
 }
 
-/// The scalar meaning of `op`, or null when it is not a pointwise op.
-static Value scalarOf(Operation *op, Scalars &s, ValueRange a,
-                      std::optional<double> exponent) {
-  OpBuilder &b = s.b;
-  Location loc = s.loc;
-  bool isF = !a.empty() && isFloat(a[0]);
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([&](NegOp) -> Value {
-        if (isF)
-          return s.neg(a[0]);
-        Value zero =
-            arith::ConstantOp::create(b, loc, b.getZeroAttr(a[0].getType()));
-        return arith::SubIOp::create(b, loc, zero, a[0]);
-      })
-      .Case([&](AbsOp) -> Value {
-        if (isF)
-          return math::AbsFOp::create(b, loc, a[0], s.flags);
-        return math::AbsIOp::create(b, loc, a[0]);
-      })
-      .Case([&](ExpOp) { return s.exp(a[0]); })
-      .Case([&](LogOp) { return s.log(a[0]); })
-      .Case([&](Expm1Op) -> Value {
-        return math::ExpM1Op::create(b, loc, a[0], s.flags);
-      })
-      .Case([&](Log1pOp) { return s.log1p(a[0]); })
-      .Case([&](SoftplusOp) {
-        Value size = math::AbsFOp::create(b, loc, a[0], s.flags);
-        return s.add(s.max(a[0], s.constant(0.0)), s.log1p(s.exp(s.neg(size))));
-      })
-      .Case([&](SqrtOp) { return s.sqrt(a[0]); })
-      .Case([&](RsqrtOp) { return s.div(s.constant(1.0), s.sqrt(a[0])); })
-      .Case([&](ReciprocalOp) { return s.div(s.constant(1.0), a[0]); })
-      .Case([&](ErfOp) { return s.erf(a[0]); })
-      .Case([&](TanhOp) { return s.tanh(a[0]); })
-      .Case([&](SigmoidOp) {
-        Value one = s.constant(1.0);
-        return s.div(one, s.add(one, s.exp(s.neg(a[0]))));
-      })
-      .Case([&](ReluOp) { return s.max(a[0], s.constant(0.0)); })
-      .Case(
-          [&](GeluOp gelu) { return nn::gelu(s, a[0], gelu.getApproximate()); })
-      .Case([&](GeluBackwardOp gelu) {
-        return s.mul(a[0], geluDerivative(s, a[1], gelu.getApproximate()));
-      })
-      .Case([&](LogicalNotOp) -> Value {
-        Value yes = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
-        return arith::XOrIOp::create(b, loc, a[0], yes);
-      })
-      .Case([&](CastOp cast) {
-        return nn::cast(s, a[0], cast.getType().getElementType());
-      })
-      .Case([&](AddOp) -> Value {
-        if (isF)
-          return s.add(a[0], a[1]);
-        return arith::AddIOp::create(b, loc, a[0], a[1]);
-      })
-      .Case([&](SubOp) -> Value {
-        if (isF)
-          return s.sub(a[0], a[1]);
-        return arith::SubIOp::create(b, loc, a[0], a[1]);
-      })
-      .Case([&](MulOp) -> Value {
-        if (isF)
-          return s.mul(a[0], a[1]);
-        return arith::MulIOp::create(b, loc, a[0], a[1]);
-      })
-      .Case([&](DivOp) -> Value {
-        if (isF)
-          return s.div(a[0], a[1]);
-        return arith::DivSIOp::create(b, loc, a[0], a[1]);
-      })
-      .Case([&](PowOp) { return power(s, a[0], a[1], exponent); })
-      .Case([&](MaximumOp) { return pickLarger(s, a[0], a[1]); })
-      .Case([&](MinimumOp) { return pickSmaller(s, a[0], a[1]); })
-      .Case([&](LogicalAndOp) -> Value {
-        return arith::AndIOp::create(b, loc, a[0], a[1]);
-      })
-      .Case([&](LogicalOrOp) -> Value {
-        return arith::OrIOp::create(b, loc, a[0], a[1]);
-      })
-      .Case([&](CompareOp op) {
-        return compare(s, a[0], a[1], op.getPredicate());
-      })
-      .Case([&](WhereOp) { return s.select(a[0], a[1], a[2]); })
-      .Default(Value());
+//===----------------------------------------------------------------------===//
+// Meanings: one for each pointwise op
+//===----------------------------------------------------------------------===//
+
+static Value meaning(NegOp, Scalars &s, ValueRange a) {
+  if (isFloat(a[0]))
+    return s.neg(a[0]);
+  Value zero =
+      arith::ConstantOp::create(s.b, s.loc, s.b.getZeroAttr(a[0].getType()));
+  return arith::SubIOp::create(s.b, s.loc, zero, a[0]);
+}
+
+static Value meaning(AbsOp, Scalars &s, ValueRange a) {
+  if (isFloat(a[0]))
+    return math::AbsFOp::create(s.b, s.loc, a[0], s.flags);
+  return math::AbsIOp::create(s.b, s.loc, a[0]);
+}
+
+static Value meaning(ExpOp, Scalars &s, ValueRange a) { return s.exp(a[0]); }
+
+static Value meaning(LogOp, Scalars &s, ValueRange a) { return s.log(a[0]); }
+
+static Value meaning(Expm1Op, Scalars &s, ValueRange a) {
+  return math::ExpM1Op::create(s.b, s.loc, a[0], s.flags);
+}
+
+static Value meaning(Log1pOp, Scalars &s, ValueRange a) {
+  return s.log1p(a[0]);
+}
+
+static Value meaning(SoftplusOp, Scalars &s, ValueRange a) {
+  Value size = math::AbsFOp::create(s.b, s.loc, a[0], s.flags);
+  return s.add(s.max(a[0], s.constant(0.0)), s.log1p(s.exp(s.neg(size))));
+}
+
+static Value meaning(SqrtOp, Scalars &s, ValueRange a) { return s.sqrt(a[0]); }
+
+static Value meaning(RsqrtOp, Scalars &s, ValueRange a) {
+  return s.div(s.constant(1.0), s.sqrt(a[0]));
+}
+
+static Value meaning(ReciprocalOp, Scalars &s, ValueRange a) {
+  return s.div(s.constant(1.0), a[0]);
+}
+
+static Value meaning(ErfOp, Scalars &s, ValueRange a) { return s.erf(a[0]); }
+
+static Value meaning(TanhOp, Scalars &s, ValueRange a) { return s.tanh(a[0]); }
+
+static Value meaning(SigmoidOp, Scalars &s, ValueRange a) {
+  Value one = s.constant(1.0);
+  return s.div(one, s.add(one, s.exp(s.neg(a[0]))));
+}
+
+static Value meaning(ReluOp, Scalars &s, ValueRange a) {
+  return s.max(a[0], s.constant(0.0));
+}
+
+static Value meaning(GeluOp op, Scalars &s, ValueRange a) {
+  return gelu(s, a[0], op.getApproximate());
+}
+
+static Value meaning(GeluBackwardOp op, Scalars &s, ValueRange a) {
+  return s.mul(a[0], geluDerivative(s, a[1], op.getApproximate()));
+}
+
+static Value meaning(LogicalNotOp, Scalars &s, ValueRange a) {
+  Value yes = arith::ConstantOp::create(s.b, s.loc, s.b.getBoolAttr(true));
+  return arith::XOrIOp::create(s.b, s.loc, a[0], yes);
+}
+
+static Value meaning(CastOp op, Scalars &s, ValueRange a) {
+  return cast(s, a[0], op.getType().getElementType());
+}
+
+static Value meaning(BroadcastToOp, Scalars &, ValueRange a) { return a[0]; }
+
+static Value meaning(AddOp, Scalars &s, ValueRange a) {
+  if (isFloat(a[0]))
+    return s.add(a[0], a[1]);
+  return arith::AddIOp::create(s.b, s.loc, a[0], a[1]);
+}
+
+static Value meaning(SubOp, Scalars &s, ValueRange a) {
+  if (isFloat(a[0]))
+    return s.sub(a[0], a[1]);
+  return arith::SubIOp::create(s.b, s.loc, a[0], a[1]);
+}
+
+static Value meaning(MulOp, Scalars &s, ValueRange a) {
+  if (isFloat(a[0]))
+    return s.mul(a[0], a[1]);
+  return arith::MulIOp::create(s.b, s.loc, a[0], a[1]);
+}
+
+static Value meaning(DivOp, Scalars &s, ValueRange a) {
+  if (isFloat(a[0]))
+    return s.div(a[0], a[1]);
+  return arith::DivSIOp::create(s.b, s.loc, a[0], a[1]);
+}
+
+static Value meaning(PowOp op, Scalars &s, ValueRange a) {
+  std::optional<double> exponent;
+  DenseElementsAttr data;
+  if (matchPattern(op.getRhs(), m_Constant(&data)) && data.isSplat())
+    exponent = data.getSplatValue<APFloat>().convertToFloat();
+  return power(s, a[0], a[1], exponent);
+}
+
+static Value meaning(MaximumOp, Scalars &s, ValueRange a) {
+  if (isFloat(a[0]))
+    return s.max(a[0], a[1]);
+  return arith::MaxSIOp::create(s.b, s.loc, a[0], a[1]);
+}
+
+static Value meaning(MinimumOp, Scalars &s, ValueRange a) {
+  if (isFloat(a[0]))
+    return arith::MinimumFOp::create(s.b, s.loc, a[0], a[1], s.flags);
+  return arith::MinSIOp::create(s.b, s.loc, a[0], a[1]);
+}
+
+static Value meaning(LogicalAndOp, Scalars &s, ValueRange a) {
+  return arith::AndIOp::create(s.b, s.loc, a[0], a[1]);
+}
+
+static Value meaning(LogicalOrOp, Scalars &s, ValueRange a) {
+  return arith::OrIOp::create(s.b, s.loc, a[0], a[1]);
+}
+
+static Value meaning(CompareOp op, Scalars &s, ValueRange a) {
+  return compare(s, a[0], a[1], op.getPredicate());
+}
+
+static Value meaning(WhereOp, Scalars &s, ValueRange a) {
+  return s.select(a[0], a[1], a[2]);
+}
+
+/// Lowers the op if it is a pointwise OpTy; one without a meaning above is not
+/// compiled.
+template <typename OpTy>
+static bool lowerAs(Operation *op, LinalgBuilder &builder, Value &result) {
+  if constexpr (OpTy::template hasTrait<Elementwise<RowWalk::Cheap>::Impl>() ||
+                OpTy::template hasTrait<Elementwise<RowWalk::Costly>::Impl>()) {
+    auto pointwise = dyn_cast<OpTy>(op);
+    if (!pointwise)
+      return false;
+    RankedTensorType type = tensorType(op->getResult(0));
+    SmallVector<LinalgBuilder::Input> inputs;
+    for (Value operand : op->getOperands())
+      inputs.push_back(builder.broadcast(operand, type.getShape()));
+    result = builder.pointwise(type, inputs,
+                               [&](Scalars &scalars, ValueRange arguments) {
+                                 return meaning(pointwise, scalars, arguments);
+                               });
+    return true;
+  }
+  return false;
+}
+
+template <typename... OpTys>
+static Value lowerAny(Operation *op, LinalgBuilder &builder) {
+  Value result;
+  (lowerAs<OpTys>(op, builder, result) || ...);
+  return result;
 }
 
 Lowered lowerElementwise(Operation *op, LinalgBuilder &builder) {
-  if (!isa<NegOp, AbsOp, ExpOp, Expm1Op, LogOp, Log1pOp, SqrtOp, RsqrtOp,
-           ReciprocalOp, ErfOp, TanhOp, SigmoidOp, ReluOp, SoftplusOp, GeluOp,
-           GeluBackwardOp, LogicalNotOp, CastOp, AddOp, SubOp, MulOp, DivOp,
-           PowOp, MaximumOp, MinimumOp, LogicalAndOp, LogicalOrOp, CompareOp,
-           WhereOp>(op))
+  Value result = lowerAny<
+#define GET_OP_LIST
+#include "dialects/nn/NNOps.cpp.inc"
+      >(op, builder);
+  if (!result)
     return failure();
-  RankedTensorType type = tensorType(op->getResult(0));
-  SmallVector<LinalgBuilder::Input> inputs;
-  for (Value operand : op->getOperands())
-    inputs.push_back(builder.broadcast(operand, type.getShape()));
-  std::optional<double> exponent;
-  DenseElementsAttr data;
-  if (isa<PowOp>(op) && matchPattern(op->getOperand(1), m_Constant(&data)) &&
-      data.isSplat())
-    exponent = data.getSplatValue<APFloat>().convertToFloat();
-  return SmallVector<Value>{builder.pointwise(
-      type, inputs, [&](Scalars &scalars, ValueRange arguments) {
-        return scalarOf(op, scalars, arguments, exponent);
-      })};
+  return SmallVector<Value>{result};
 }
 
 } // namespace pipewright::nn

@@ -187,12 +187,6 @@ Lowered lowerShape(Operation *op, LinalgBuilder &builder) {
           .Case([&](SliceOp slice) { return lowerSlice(slice, builder); })
           .Case([&](PadOp pad) { return lowerPad(pad, builder); })
           .Case([&](ConcatOp concat) { return lowerConcat(concat, builder); })
-          .Case([&](BroadcastToOp broadcast) {
-            RankedTensorType type = tensorType(broadcast.getResult());
-            return builder.pointwise(
-                type, builder.broadcast(broadcast.getX(), type.getShape()),
-                identity);
-          })
           .Case<ReduceSumOp, ReduceMeanOp, ReduceMaxOp>([&](auto reduction) {
             return lowerReduction(op, reduction.getX(), reduction.getAxes(),
                                   builder);

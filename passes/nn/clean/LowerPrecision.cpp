@@ -21,14 +21,6 @@ namespace pipewright::nn {
 
 namespace {
 
-/// What an op computes in.
-enum class Precision {
-  /// The op works on no floats, or takes what comes.
-  Any,
-  F32,
-  BF16
-};
-
 class Lowering {
 public:
   explicit Lowering(func::FuncOp model)
@@ -46,9 +38,10 @@ private:
   bool isFloat(Value value) const {
     return isLowered(value) || tensorOf(value).getElementType() == f32;
   }
-  Precision precisionOf(Operation *op) const;
+  /// The element type that a float operand is to have; null for any.
+  Type elementFor(OpOperand &operand, bool anyLowered) const;
   void lowerParameter(ParameterOp read);
-  void convertOperands(Operation *op, Precision precision);
+  void convertOperands(Operation *op);
   LogicalResult inferResults(Operation *op);
   Value converted(OpOperand &use, Type element);
   Value rounded(Value value);
@@ -64,6 +57,12 @@ private:
 
 } // namespace
 
+/// Ops that passes know by name take what they are given.
+static Precision precisionOf(OpOperand &operand) {
+  auto op = dyn_cast<PrecisionOpInterface>(operand.getOwner());
+  return op ? op.getPrecision(operand) : Precision::Either;
+}
+
 void Lowering::findLossTail() {
   SmallVector<Value> pending{
       model.getBody().front().getTerminator()->getOperand(0)};
@@ -72,26 +71,26 @@ void Lowering::findLossTail() {
     if (!op || isa<LibraryOpInterface, ParameterOp>(op) ||
         !lossTail.insert(op).second)
       continue;
-    // Its kernel computes in f32 whatever the logits are.
-    if (!isa<SoftmaxCrossEntropyOp>(op))
-      llvm::append_range(pending, op->getOperands());
+    for (OpOperand &operand : op->getOpOperands())
+      if (precisionOf(operand) != Precision::Inside)
+        pending.push_back(operand.get());
   }
 }
 
-Precision Lowering::precisionOf(Operation *op) const {
-  if (isa<SoftmaxCrossEntropyOp, CastOp, AssignStateOp>(op))
-    return Precision::Any;
-  if (lossTail.contains(op))
-    return Precision::F32;
-  // Arithmetic that pays for a conversion of its operands.
-  if (isa<MatmulOp, ConvOp, AttentionOp, PackedAttentionOp>(op))
-    return Precision::BF16;
-  // Statistics; where they meet the elements again they are rounded.
-  if (isa<ReduceSumOp, ReduceMeanOp>(op))
-    return Precision::F32;
-  bool anyLowered = llvm::any_of(
-      op->getOperands(), [&](Value operand) { return isLowered(operand); });
-  return anyLowered ? Precision::BF16 : Precision::Any;
+Type Lowering::elementFor(OpOperand &operand, bool anyLowered) const {
+  bool isTail = lossTail.contains(operand.getOwner());
+  switch (precisionOf(operand)) {
+  case Precision::BF16:
+    return isTail ? f32 : bf16;
+  case Precision::F32:
+    return f32;
+  case Precision::OfOperands:
+    return isTail ? f32 : anyLowered ? bf16 : Type();
+  case Precision::Either:
+  case Precision::Inside:
+    return Type();
+  }
+  llvm_unreachable("all precisions are listed");
 }
 
 /// `value` rounded, but a finite number stays one: masks are made of the
@@ -157,20 +156,13 @@ void Lowering::lowerParameter(ParameterOp read) {
         RankedTensorType::get(read.getResult().getType().getShape(), bf16));
 }
 
-void Lowering::convertOperands(Operation *op, Precision precision) {
-  if (precision == Precision::Any)
-    return;
-  Value mask;
-  if (auto attention = dyn_cast<AttentionOp>(op))
-    mask = attention.getMask();
-  else if (auto attention = dyn_cast<PackedAttentionOp>(op))
-    mask = attention.getMask();
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!isFloat(operand.get()))
-      continue;
-    bool isWide = precision == Precision::F32 || operand.get() == mask;
-    operand.set(converted(operand, isWide ? f32 : bf16));
-  }
+void Lowering::convertOperands(Operation *op) {
+  bool anyLowered = llvm::any_of(
+      op->getOperands(), [&](Value operand) { return isLowered(operand); });
+  for (OpOperand &operand : op->getOpOperands())
+    if (isFloat(operand.get()))
+      if (Type element = elementFor(operand, anyLowered))
+        operand.set(converted(operand, element));
 }
 
 /// Gives the results the element types that follow from the operands.
@@ -186,8 +178,9 @@ LogicalResult Lowering::inferResults(Operation *op) {
       result.setType(type);
     return success();
   }
-  // The others keep their operand's element type, except for casts.
-  if (isa<CastOp, ParameterOp>(op) || op->getNumOperands() == 0)
+  // The others keep their operand's element type.
+  if (op->getNumOperands() == 0 ||
+      precisionOf(op->getOpOperand(0)) == Precision::Either)
     return success();
   Type element = tensorOf(op->getOperand(0)).getElementType();
   for (Value result : op->getResults())
@@ -208,7 +201,7 @@ LogicalResult Lowering::run() {
       lowerParameter(read);
       continue;
     }
-    convertOperands(op, precisionOf(op));
+    convertOperands(op);
     if (failed(inferResults(op)))
       return failure();
   }

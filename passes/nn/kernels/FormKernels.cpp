@@ -149,15 +149,6 @@ std::string KernelFormer::fingerprint(func::FuncOp kernel) {
   return text;
 }
 
-/// Results that a kernel needs memory for, whether they are asked for or not:
-/// later loop nests of the op read them again.
-static bool isAlwaysReturned(OpResult result) {
-  Operation *op = result.getOwner();
-  return isa<SoftmaxCrossEntropyOp>(op) ||
-         (isa<BatchNormOp, BatchNormBackwardOp>(op) &&
-          result.getResultNumber() > 0);
-}
-
 /// True if an op that is not `inside` the kernel uses the value, also through
 /// views that are cloned into the kernel.
 static bool usedOutside(Value value, const SetVector<Operation *> &inside) {
@@ -203,10 +194,12 @@ void KernelFormer::form(ArrayRef<Operation *> ops) {
   }
 
   SmallVector<Value> outputs;
-  for (Operation *op : ops)
-    for (OpResult result : op->getResults())
-      if (isAlwaysReturned(result) || usedOutside(result, inside))
+  for (Operation *op : ops) {
+    RowSpace space = cast<KernelOpInterface>(op).getRowSpace();
+    for (auto [result, form] : llvm::zip_equal(op->getResults(), space.results))
+      if (form == ResultForm::WholeInMemory || usedOutside(result, inside))
         outputs.push_back(result);
+  }
   if (outputs.empty())
     outputs.push_back(ops.back()->getResult(0));
 
@@ -301,7 +294,7 @@ struct FormKernels : impl::NNFormKernelsBase<FormKernels> {
     module.walk<WalkOrder::PreOrder>([&](Block *block) {
       if (isa<ModuleOp>(block->getParentOp()) && block->getParentOp() != module)
         return WalkResult::skip();
-      if (llvm::any_of(*block, [](Operation &op) { return isCompiled(&op); }))
+      if (llvm::any_of(*block, llvm::IsaPred<KernelOpInterface>))
         bodies.push_back(block);
       return WalkResult::advance();
     });

@@ -10,11 +10,32 @@ using namespace mlir;
 
 namespace pipewright::nn {
 
+static RowSpace spaceOf(Operation *op) {
+  return cast<KernelOpInterface>(op).getRowSpace();
+}
+
+bool isLeaf(Operation *op) {
+  auto kernel = dyn_cast<KernelOpInterface>(op);
+  return kernel && kernel.getRowSpace().walk == RowWalk::Leaf;
+}
+
+Value stripReshapes(Value value) {
+  while (auto view = value.getDefiningOp<ViewOpInterface>())
+    value = view->getOperand(0);
+  return value;
+}
+
 /// True if all ops can be computed again wherever their results are used.
 static bool isInlinable(const KernelGroup &group) {
   return llvm::all_of(group.ops, [](Operation *op) {
-    return isCheap(op) || spaceOf(op).shape == OpShape::Movement;
+    RowSpace space = spaceOf(op);
+    return space.walk == RowWalk::Cheap || space.moves();
   });
+}
+
+static bool arePointwise(const KernelGroup &group) {
+  return llvm::all_of(group.ops,
+                      [](Operation *op) { return spaceOf(op).isPointwise(); });
 }
 
 namespace {
@@ -27,7 +48,7 @@ public:
 
 private:
   /// May `consumer` use `value`, a result of another op of its kernel?
-  bool canFeed(OpResult value, bool throughView, Operation *consumer) const;
+  bool canFeed(OpResult value, Operation *consumer) const;
   bool edgesFit(const KernelGroup &from, const KernelGroup &to) const;
   bool staysInside(const KernelGroup &group, const KernelGroup &other) const;
   bool findSpace(const KernelGroup &producer, const KernelGroup &consumer,
@@ -55,27 +76,22 @@ static bool isLossOfGradient(OpResult value, Operation *consumer) {
          gradient.getLabels() == loss.getLabels();
 }
 
-bool Grouping::canFeed(OpResult value, bool throughView,
-                       Operation *consumer) const {
+bool Grouping::canFeed(OpResult value, Operation *consumer) const {
   if (isLossOfGradient(value, consumer))
     return true;
-  if (resultShapeOf(value) == ResultShape::Final)
+  RowSpace from = spaceOf(value.getOwner()), to = spaceOf(consumer);
+  ResultForm form = from.results[value.getResultNumber()];
+  if (form != ResultForm::Element && form != ResultForm::Row)
     return false;
-  OpShape from = spaceOf(value.getOwner()).shape;
-  OpShape to = spaceOf(consumer).shape;
   // Several nests would compute the producer several times.
-  if (to == OpShape::Several)
+  if (to.walk == RowWalk::Several || to.walk == RowWalk::Transposition)
     return false;
-  bool keepsRows = movesWholeRows(consumer);
   // Moving what was just moved is only another address; what is cheap can be
   // computed where its result goes.
-  if (to == OpShape::Movement)
-    return keepsRows && value.hasOneUse() &&
-           (from == OpShape::Movement || isCheap(value.getOwner()));
+  if (to.walk == RowWalk::Move)
+    return value.hasOneUse() && (from.moves() || from.walk == RowWalk::Cheap);
   // A pass over strided rows costs too much to be repeated.
-  if (from == OpShape::Movement && !movesWholeRows(value.getOwner()))
-    return to == OpShape::Pointwise;
-  return true;
+  return from.walk != RowWalk::Transposition || to.isPointwise();
 }
 
 /// Checks all direct uses of results of `from` in `to`.
@@ -85,7 +101,7 @@ bool Grouping::edgesFit(const KernelGroup &from, const KernelGroup &to) const {
       Value source = stripReshapes(operand);
       Operation *producer = source.getDefiningOp();
       if (producer && contains(from, producer) &&
-          !canFeed(cast<OpResult>(source), source != operand, op))
+          !canFeed(cast<OpResult>(source), op))
         return false;
     }
   return true;
@@ -121,13 +137,10 @@ bool Grouping::findSpace(const KernelGroup &producer,
   // One value per row that the producer has reduced.
   if (producer.elements > consumer.elements) {
     bool reduces = llvm::any_of(producer.ops, [](Operation *op) {
-      return spaceOf(op).shape == OpShape::Rows;
-    });
-    bool pointwise = llvm::all_of(consumer.ops, [](Operation *op) {
-      return spaceOf(op).shape == OpShape::Pointwise;
+      return spaceOf(op).walk == RowWalk::Rows;
     });
     merged.elements = producer.elements;
-    if (reduces && pointwise)
+    if (reduces && arePointwise(consumer))
       for (int64_t columns : producer.columns)
         if (consumer.elements * columns == producer.elements)
           merged.columns.push_back(columns);
@@ -137,10 +150,7 @@ bool Grouping::findSpace(const KernelGroup &producer,
   // What is cheap, or only one number, is computed where it is used.
   merged.elements = consumer.elements;
   merged.columns = consumer.columns;
-  bool single =
-      producer.elements == 1 && llvm::all_of(producer.ops, [](Operation *op) {
-        return spaceOf(op).shape == OpShape::Pointwise;
-      });
+  bool single = producer.elements == 1 && arePointwise(producer);
   return !merged.columns.empty() && (single || isInlinable(producer)) &&
          staysInside(producer, consumer);
 }
@@ -202,9 +212,9 @@ bool Grouping::tryMerge(unsigned producer, unsigned consumer) {
 
 SmallVector<KernelGroup> Grouping::run() {
   for (Operation &op : block) {
-    if (!isCompiled(&op) || isLeaf(&op))
+    if (!isa<KernelOpInterface>(op) || isLeaf(&op))
       continue;
-    OpSpace space = spaceOf(&op);
+    RowSpace space = spaceOf(&op);
     unsigned number = groups.size();
     groups.push_back({{&op}, space.elements, space.columns});
     groupOf[&op] = number;
@@ -225,7 +235,9 @@ SmallVector<KernelGroup> Grouping::run() {
 /// never stored.
 static void copyForSlices(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (!isCompiled(&op) || !isCheap(&op) || op.hasOneUse() || op.use_empty())
+    auto kernel = dyn_cast<KernelOpInterface>(op);
+    if (!kernel || kernel.getRowSpace().walk != RowWalk::Cheap ||
+        op.hasOneUse() || op.use_empty())
       continue;
     int64_t sliced = 0;
     bool onlySlices = llvm::all_of(op.getUsers(), [&](Operation *user) {

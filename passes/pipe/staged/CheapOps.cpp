@@ -9,14 +9,9 @@ using namespace mlir;
 namespace pipewright::pipe {
 
 bool isElementOp(Operation *op) {
-  if (!isa<nn::NNDialect>(op->getDialect()) || !isPure(op))
-    return false;
-  // What is left after these is pointwise or moves elements.
-  return !isa<nn::LibraryOpInterface, nn::LaunchOp, nn::ReduceSumOp,
-              nn::ReduceMeanOp, nn::ReduceMaxOp, nn::SoftmaxOp,
-              nn::LogSoftmaxOp, nn::SoftmaxBackwardOp, nn::LogSoftmaxBackwardOp,
-              nn::LayerNormOp, nn::LayerNormBackwardOp, nn::BatchNormBackwardOp,
-              nn::SoftmaxCrossEntropyOp, nn::SoftmaxCrossEntropyBackwardOp>(op);
+  auto kernel = dyn_cast<nn::KernelOpInterface>(op);
+  return kernel ? kernel.getRowSpace().isElementwise()
+                : isa<nn::ViewOpInterface, nn::ParameterOp>(op);
 }
 
 bool isView(Operation *op) {

@@ -14,7 +14,8 @@
 
 namespace pipewright::pipe {
 
-/// A pure op that computes each element by itself or moves elements.
+/// An op that computes each element by itself, moves elements, or reads a
+/// weight.
 bool isElementOp(mlir::Operation *op);
 
 /// An element op whose result has the operand's bytes or repeats of them.
