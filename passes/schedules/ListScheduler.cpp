@@ -3,25 +3,15 @@
 // Time goes on from event to event: a rank becomes free, or something that it
 // may wait for arrives. On each stage, forwards, backwards and W each go in
 // ascending order of micro-batches, so a rank has at most three candidates per
-// stage, and three counters per stage say all about what it keeps.
-//
-// Why limits never get it stuck. Call the way of a micro-batch on a rank what
-// is left of it there in the plainest order: pending W, forwards upwards, then
-// downwards each backward with its W at once. For each rank and each
-// micro-batch that is not done there, what younger ones hold and the most that
-// its own way holds at a time must fit the limit together. At the start this
-// holds if one micro-batch fits. A task lets its micro-batch hold more against
-// older ones only, so those are asked before it starts; whatever ends or frees
-// does no harm. Now let no task run, and take the oldest micro-batch that is
-// not done everywhere. The next task of its way has its data, as ways are the
-// same on all ranks and older ones are done; nobody older objects; and that it
-// has room is what was kept true all the time. So one task can start.
+// stage, and three counters per stage say all about what it keeps. Why limits
+// never get the scheduler stuck stands in ListBudget.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/schedules/ListScheduler.h"
 
 #include "passes/schedules/Dependences.h"
+#include "passes/schedules/ListBudget.h"
 #include "passes/schedules/Story.h"
 
 #include <algorithm>
@@ -125,117 +115,7 @@ private:
   std::vector<int64_t> keys;
 };
 
-//===----------------------------------------------------------------------===//
-// Room
-//===----------------------------------------------------------------------===//
-
-/// How far a stage is: its forwards, backwards and W below these numbers have
-/// started. W counts with B where the backward is whole.
-struct Progress {
-  int64_t forwards = 0;
-  int64_t backwards = 0;
-  int64_t weights = 0;
-};
-
-/// What the stages of one rank may keep, in one unit: pairs or bytes.
-class Budget {
-public:
-  struct Stage {
-    /// Kept after the forward, and between I and W.
-    int64_t stash = 0;
-    int64_t weightStash = 0;
-  };
-
-  Budget(int64_t limit, std::vector<Stage> stages)
-      : limit(limit), stages(std::move(stages)),
-        least(peakOfOne([](size_t) { return true; })) {}
-
-  /// The room that one micro-batch takes there and back.
-  int64_t leastLimit() const { return least; }
-  bool isTooSmall() const { return limit >= 0 && limit < least; }
-
-  /// Whether the rest of the step stays possible when a task of the rank's
-  /// `stage`-th stage starts.
-  bool allows(llvm::ArrayRef<Progress> progress, size_t stage,
-              const Task &task) const;
-  void start(size_t stage, const Task &task) {
-    used += change(stage, task.kind);
-  }
-
-private:
-  int64_t change(size_t stage, TaskKind kind) const {
-    const Stage &kept = stages[stage];
-    switch (kind) {
-    case TaskKind::Forward:
-      return kept.stash;
-    case TaskKind::InputGradient:
-      return kept.weightStash - kept.stash;
-    case TaskKind::WeightGradient:
-      return -kept.weightStash;
-    default:
-      return -kept.stash;
-    }
-  }
-
-  /// The most that one micro-batch holds on its way through some stages.
-  template <typename Takes>
-  int64_t peakOfOne(Takes takes) const {
-    int64_t below = 0, peak = 0;
-    for (size_t i = 0; i < stages.size(); ++i)
-      if (takes(i)) {
-        peak = std::max(
-            peak, below + std::max(stages[i].stash, stages[i].weightStash));
-        below += stages[i].stash;
-      }
-    return peak;
-  }
-
-  /// What micro-batches after `microBatch` hold.
-  int64_t heldAfter(llvm::ArrayRef<Progress> progress,
-                    int64_t microBatch) const {
-    int64_t held = 0;
-    for (auto [stage, at] : llvm::zip(stages, progress)) {
-      held += stage.stash *
-              std::max<int64_t>(0, at.forwards -
-                                       std::max(at.backwards, microBatch + 1));
-      held += stage.weightStash *
-              std::max<int64_t>(0, at.backwards -
-                                       std::max(at.weights, microBatch + 1));
-    }
-    return held;
-  }
-
-  int64_t limit;
-  std::vector<Stage> stages;
-  int64_t least;
-  int64_t used = 0;
-};
-
 } // namespace
-
-bool Budget::allows(llvm::ArrayRef<Progress> progress, size_t stage,
-                    const Task &task) const {
-  int64_t more = change(stage, task.kind);
-  if (limit < 0 || more <= 0 || used + more + least <= limit)
-    return true;
-  if (used + more > limit)
-    return false;
-  // An older micro-batch lacks the backwards that have not come to it yet.
-  // The further back it is, the fewer it lacks and the more is held by younger
-  // ones: the first of those that lack the same backwards speaks for all.
-  int64_t asked = -1;
-  for (const Progress &at : progress) {
-    int64_t older = at.backwards;
-    if (older >= task.microBatch || older == asked)
-      continue;
-    asked = older;
-    int64_t own =
-        peakOfOne([&](size_t i) { return progress[i].backwards <= older; });
-    if (heldAfter(progress, older) + more + own > limit)
-      return false;
-  }
-  return true;
-}
 
 //===----------------------------------------------------------------------===//
 // The run through time
@@ -261,8 +141,8 @@ private:
   struct Rank {
     std::vector<int32_t> stages;
     /// Parallel to `stages`.
-    std::vector<Progress> progress;
-    std::vector<Budget> budgets;
+    std::vector<ListProgress> progress;
+    std::vector<ListBudget> budgets;
     double freeAt = 0;
   };
   static constexpr double unknown = -1;
@@ -335,7 +215,7 @@ ListScheduler::ListScheduler(Schedule &schedule, const TaskCosts &costs,
 }
 
 void ListScheduler::addBudgets(int32_t rank) {
-  std::vector<Budget::Stage> pairs, bytes;
+  std::vector<ListBudget::Stage> pairs, bytes;
   for (int32_t stage : ranks[rank].stages) {
     const StageCosts &cost = costs.stages[stage];
     int64_t weightStash =
@@ -353,7 +233,7 @@ llvm::Error ListScheduler::checkLimits() const {
   for (auto [rank, state] : llvm::enumerate(ranks)) {
     if (state.budgets.empty())
       continue;
-    const Budget &pairs = state.budgets[0], &bytes = state.budgets[1];
+    const ListBudget &pairs = state.budgets[0], &bytes = state.budgets[1];
     if (pairs.isTooSmall())
       return refuse("rank {0} may keep {1} stashes in flight, but needs at "
                     "least {2}, one of each of its stages",
@@ -399,7 +279,7 @@ void ListScheduler::addCandidate(const Rank &rank, size_t stage, Task task,
                                  double ready, double now) {
   if (ready == unknown)
     return;
-  bool fits = llvm::all_of(rank.budgets, [&](const Budget &budget) {
+  bool fits = llvm::all_of(rank.budgets, [&](const ListBudget &budget) {
     return budget.allows(rank.progress, stage, task);
   });
   double wait = ready - now <= noise ? 0 : ready - now;
@@ -415,7 +295,7 @@ void ListScheduler::collect(int32_t rankNumber, double now) {
   readyTime.clear();
   for (size_t i = 0; i < rank.stages.size(); ++i) {
     int32_t stage = rank.stages[i];
-    const Progress &at = rank.progress[i];
+    const ListProgress &at = rank.progress[i];
     auto task = [&](TaskKind kind, int64_t m) {
       return Task{kind, stage, static_cast<int32_t>(m)};
     };
@@ -478,9 +358,9 @@ void ListScheduler::start(int32_t rankNumber, size_t candidate, double now) {
   rank.freeAt = end;
   latest = std::max(latest, end);
   schedule.order[rankNumber].push_back(task);
-  for (Budget &budget : rank.budgets)
+  for (ListBudget &budget : rank.budgets)
     budget.start(stage, task);
-  Progress &at = rank.progress[stage];
+  ListProgress &at = rank.progress[stage];
   at.forwards += task.kind == TaskKind::Forward;
   at.backwards += task.producesGradient();
   at.weights += task.endsStash();

@@ -9,7 +9,7 @@
 #include "passes/schedules/drawing/Svg.h"
 
 #include "passes/schedules/drawing/LaneRuns.h"
-#include "support/Text.h"
+#include "passes/schedules/drawing/SvgElements.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -21,52 +21,6 @@
 using namespace pipewright;
 using namespace pipewright::schedules;
 using llvm::formatv;
-
-/// Colours for light backgrounds. A viewer that prefers dark ones replaces the
-/// neutral colours, while boxes are the same on both.
-static const char style[] = R"css(
-text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Arial, sans-serif; font-size: 12px; fill: #24292f; }
-.background { fill: #ffffff; }
-.title { font-size: 17px; font-weight: 600; }
-.faint { fill: #59636e; }
-.end { text-anchor: end; }
-.middle { text-anchor: middle; }
-.small { font-size: 10px; }
-.idle { fill: #eef0f3; }
-.grid { stroke: #d0d7de; stroke-width: 1; fill: none; }
-.box { stroke: #ffffff; stroke-width: 0.5; }
-.dark { fill: #10151c; }
-.light { fill: #ffffff; }
-.pair { fill: none; stroke: #10151c; stroke-width: 1.6; }
-.forward { stroke: #1a7f37; stroke-width: 1; fill: none; }
-.gradient { stroke: #bc4c00; stroke-width: 1; fill: none; }
-.memory { fill: #8c959f; }
-.peak { stroke: #cf222e; stroke-width: 1; stroke-dasharray: 3 3; fill: none; }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3; }
-  .background { fill: #0d1117; }
-  .faint { fill: #9aa4af; }
-  .idle { fill: #1d232b; }
-  .grid { stroke: #3d444d; }
-  .box { stroke: #0d1117; }
-  .dark { fill: #10151c; }
-  .light { fill: #ffffff; }
-  .pair { stroke: #f0f6fc; }
-  .forward { stroke: #3fb950; }
-  .gradient { stroke: #f0883e; }
-  .memory { fill: #6e7681; }
-  .peak { stroke: #ff7b72; }
-}
-)css";
-
-/// The width of a character, as a share of the font's size.
-static constexpr double characterWidth = 0.64;
-
-static double widthOf(llvm::StringRef text, double fontSize) {
-  return text.size() * fontSize * characterWidth;
-}
-
-static std::string number(double value) { return numberText(value, 2); }
 
 /// The step between ticks of an axis: 1, 2 or 5 times a power of ten.
 static double tickStep(double length, double wantedTicks) {
@@ -123,10 +77,6 @@ private:
   void writeTransfers();
   void writeCurve(const MemoryCurve &curve, double top, double height,
                   int64_t most);
-  void rect(double x, double y, double width, double height,
-            llvm::StringRef attributes, llvm::StringRef tip = "");
-  void text(double x, double y, llvm::StringRef words, llvm::StringRef kind,
-            double size = 0);
   void box(const Task &task, const TaskTime &time, double top, double height);
   std::string tipOf(const Task &task, const TaskTime &time, int32_t rank) const;
 
@@ -134,7 +84,7 @@ private:
   const Schedule &schedule;
   std::vector<DrawnTransfer> transfers;
   std::vector<MemoryCurve> curves;
-  std::string out;
+  SvgElements out;
 
   /// Drawn ranks, by row.
   std::vector<int32_t> rows;
@@ -215,38 +165,13 @@ void SvgWriter::chooseLanes() {
 }
 
 //===----------------------------------------------------------------------===//
-// Elements
-//===----------------------------------------------------------------------===//
-
-void SvgWriter::rect(double x, double y, double width, double height,
-                     llvm::StringRef attributes, llvm::StringRef tip) {
-  out += "<rect x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" +
-         number(width) + "\" height=\"" + number(height) + "\" ";
-  out += attributes;
-  if (tip.empty())
-    out += "/>\n";
-  else
-    out += "><title>" + text::xml(tip) + "</title></rect>\n";
-}
-
-void SvgWriter::text(double x, double y, llvm::StringRef words,
-                     llvm::StringRef kind, double size) {
-  out += "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\"";
-  if (!kind.empty())
-    out += (" class=\"" + kind + "\"").str();
-  if (size > 0)
-    out += " style=\"font-size:" + number(size) + "px\"";
-  out += ">" + text::xml(words) + "</text>\n";
-}
-
-//===----------------------------------------------------------------------===//
 // Headline and legend
 //===----------------------------------------------------------------------===//
 
 double SvgWriter::writeHeadline(double y) {
-  text(margin, y + 18, picture.name, "title");
-  text(margin, y + 38, sizesText(picture), "faint");
-  text(margin, y + 55, resultsText(picture), "faint");
+  out.text(margin, y + 18, picture.name, "title");
+  out.text(margin, y + 38, sizesText(picture), "faint");
+  out.text(margin, y + 55, resultsText(picture), "faint");
   return y + 64;
 }
 
@@ -258,7 +183,7 @@ SvgWriter::Swatch SvgWriter::explain(const std::string &words, double width) {
       legend.x + needed > left + plotWidth + right - margin)
     legend = {margin, legend.y + legendLine};
   Swatch swatch = legend;
-  text(swatch.x + width + gap, swatch.y + 11, words, "");
+  out.text(swatch.x + width + gap, swatch.y + 11, words, "");
   legend.x += needed + between;
   return swatch;
 }
@@ -274,33 +199,38 @@ void SvgWriter::explainKinds() {
       continue;
     auto [x, y] =
         explain(formatv("{0} {1}", letterOf(kind), wordOf(kind)), width);
-    rect(x, y, width, height, filled(kind));
+    out.rect(x, y, width, height, filled(kind));
     if (kind == TaskKind::Recompute)
-      rect(x, y, width, height, "fill=\"url(#stripes)\"");
+      out.rect(x, y, width, height, "fill=\"url(#stripes)\"");
   }
   auto [x, y] = explain("idle", width);
-  rect(x, y, width, height, "class=\"idle\"");
+  out.rect(x, y, width, height, "class=\"idle\"");
   if (!hasPairs || !drawsBoxes)
     return;
   auto [pairX, pairY] = explain("overlapped pair", width);
-  rect(pairX, pairY, width, height / 2, filled(TaskKind::Forward));
-  rect(pairX, pairY + height / 2, width, height / 2,
-       filled(TaskKind::Backward));
-  rect(pairX, pairY, width, height, "class=\"pair\"");
+  out.rect(pairX, pairY, width, height / 2, filled(TaskKind::Forward));
+  out.rect(pairX, pairY + height / 2, width, height / 2,
+           filled(TaskKind::Backward));
+  out.rect(pairX, pairY, width, height, "class=\"pair\"");
+}
+
+static const char *attributesOf(TransferKind kind) {
+  return kind == TransferKind::Forward ? "class=\"forward\""
+                                       : "class=\"gradient\"";
 }
 
 void SvgWriter::explainTransfers() {
-  auto line = [&](const char *words, TransferKind kind, const char *style) {
+  auto line = [&](const char *words, TransferKind kind) {
     if (llvm::none_of(transfers, [&](const DrawnTransfer &sent) {
           return sent.kind == kind;
         }))
       return;
     auto [x, y] = explain(words, 10);
-    out += formatv("<path class=\"{0}\" d=\"M{1} {2}v14\"/>\n", style,
-                   number(x + 5), number(y));
+    out.path(attributesOf(kind),
+             "M" + numberText(x + 5) + " " + numberText(y) + "v14");
   };
-  line("sends an activation", TransferKind::Forward, "forward");
-  line("sends a gradient", TransferKind::Gradient, "gradient");
+  line("sends an activation", TransferKind::Forward);
+  line("sends a gradient", TransferKind::Gradient);
 }
 
 /// Few stages have a swatch each, many share a strip.
@@ -315,11 +245,11 @@ void SvgWriter::explainStages() {
                                 schedule.copies > 1 ? " of both copies" : ""),
                         width * count);
   for (int64_t i = 0; i < count; ++i)
-    rect(x + i * width, y, width, 14,
-         "fill=\"" +
-             colorOf(schedule, TaskKind::Backward,
-                     static_cast<int32_t>(i * stages / count)) +
-             "\"");
+    out.rect(x + i * width, y, width, 14,
+             "fill=\"" +
+                 colorOf(schedule, TaskKind::Backward,
+                         static_cast<int32_t>(i * stages / count)) +
+                 "\"");
 }
 
 double SvgWriter::writeLegend(double y) {
@@ -335,7 +265,7 @@ double SvgWriter::writeLegend(double y) {
   if (rows.size() < static_cast<size_t>(schedule.ranks))
     note +=
         formatv("; {0} of {1} ranks are drawn", rows.size(), schedule.ranks);
-  text(margin, y + 11, note, "faint");
+  out.text(margin, y + 11, note, "faint");
   return y + legendLine;
 }
 
@@ -350,14 +280,14 @@ double SvgWriter::writeAxis(double y) {
     unit = end >= 1 ? 1 : end >= 1e-3 ? 1e-3 : 1e-6;
     name = end >= 1 ? "s" : end >= 1e-3 ? "ms" : "us";
   }
-  text(left, y + 10, "time in " + name, "faint small");
+  out.text(left, y + 10, "time in " + name, "faint small");
   double step = end > 0 ? tickStep(end / unit, plotWidth / 90) : 1;
   double bottom = lanesBottom;
   for (int64_t tick = 0; tick * step <= end / unit * (1 + 1e-9); ++tick) {
     double at = x(tick * step * unit);
-    out += formatv("<path class=\"grid\" d=\"M{0} {1}V{2}\"/>\n", number(at),
-                   number(y + 26), number(bottom));
-    text(at, y + 23, numberText(tick * step, 6), "faint small middle");
+    out.path("class=\"grid\"", "M" + numberText(at) + " " + numberText(y + 26) +
+                                   "V" + numberText(bottom));
+    out.text(at, y + 23, numberText(tick * step, 6), "faint small middle");
   }
   return y + 30;
 }
@@ -380,20 +310,21 @@ void SvgWriter::box(const Task &task, const TaskTime &time, double top,
   double width = (time.end - time.start) * scale;
   if (width <= 0)
     return;
-  rect(x(time.start), top, width, height,
-       "class=\"box\" fill=\"" + colorOf(schedule, task.kind, task.stage) +
-           "\"",
-       tipOf(task, time, schedule.rankOfStage[task.stage]));
+  out.rect(x(time.start), top, width, height,
+           "class=\"box\" fill=\"" + colorOf(schedule, task.kind, task.stage) +
+               "\"",
+           tipOf(task, time, schedule.rankOfStage[task.stage]));
   if (task.kind == TaskKind::Recompute)
-    rect(x(time.start), top, width, height, "fill=\"url(#stripes)\"");
+    out.rect(x(time.start), top, width, height, "fill=\"url(#stripes)\"");
   if (task.kind == TaskKind::Update)
     return;
   std::string words = std::to_string(task.microBatch);
   // All numbers or none, in boxes of one width.
   if (numberWidth + 1 > width || height < numberSize + 1)
     return;
-  text(x(time.start) + width / 2, top + height / 2 + numberSize * 0.36, words,
-       hasDarkText(task.kind) ? "small middle dark" : "small middle light");
+  out.text(x(time.start) + width / 2, top + height / 2 + numberSize * 0.36,
+           words,
+           hasDarkText(task.kind) ? "small middle dark" : "small middle light");
 }
 
 void SvgWriter::writeBoxes(size_t row) {
@@ -409,9 +340,9 @@ void SvgWriter::writeBoxes(size_t row) {
     // A pair shares its time: one above the other, framed together.
     box(order[i], times[i], top, half);
     box(order[i + 1], times[i + 1], top + half, half);
-    rect(x(times[i].start) + 0.8, top,
-         std::max(0.0, (times[i].end - times[i].start) * scale - 1.6),
-         laneHeight, "class=\"pair\"");
+    out.rect(x(times[i].start) + 0.8, top,
+             std::max(0.0, (times[i].end - times[i].start) * scale - 1.6),
+             laneHeight, "class=\"pair\"");
     ++i;
   }
 }
@@ -426,14 +357,14 @@ void SvgWriter::writeRuns(size_t row) {
     for (const auto &[key, seconds] : run.seconds) {
       double height = laneHeight * seconds / length;
       below -= height;
-      paths[key] += "M" + number(x(run.start)) + " " + number(below) + "h" +
-                    number(length * scale) + "v" + number(height) + "h" +
-                    number(-length * scale) + "z";
+      paths[key] += "M" + numberText(x(run.start)) + " " + numberText(below) +
+                    "h" + numberText(length * scale) + "v" +
+                    numberText(height) + "h" + numberText(-length * scale) +
+                    "z";
     }
   }
   for (const auto &[key, path] : paths)
-    out += "<path fill=\"" + colorOf(schedule, key.first, key.second) +
-           "\" d=\"" + path + "\"/>\n";
+    out.path("fill=\"" + colorOf(schedule, key.first, key.second) + "\"", path);
 }
 
 /// Between neighbours a transfer is seen in the gap of their lanes; a longer
@@ -445,36 +376,35 @@ void SvgWriter::writeTransfers() {
     double from = laneTop(sent.fromRank), to = laneTop(sent.toRank);
     (to > from ? from : to) += laneHeight;
     double shift = sent.kind == TransferKind::Forward ? -aside : aside;
-    out += formatv("<path class=\"{0}\" d=\"M{1} {2}L{3} {4}\"/>\n",
-                   sent.kind == TransferKind::Forward ? "forward" : "gradient",
-                   number(x(sent.start) + shift), number(from),
-                   number(x(sent.end) + shift), number(to));
+    out.path(attributesOf(sent.kind),
+             "M" + numberText(x(sent.start) + shift) + " " + numberText(from) +
+                 "L" + numberText(x(sent.end) + shift) + " " + numberText(to));
   }
 }
 
 double SvgWriter::writeLanes(double y) {
   for (size_t row = 0; row < rows.size(); ++row)
-    rect(left, laneTop(row), plotWidth, laneHeight, "class=\"idle\"");
+    out.rect(left, laneTop(row), plotWidth, laneHeight, "class=\"idle\"");
   if (drawsTransfers)
     writeTransfers();
   if (drawsBoxes)
     for (const IdleInterval &idle : picture.simulation.idle)
       if (auto found = llvm::find(rows, idle.rank); found != rows.end())
-        rect(x(idle.start), laneTop(found - rows.begin()),
-             (idle.end - idle.start) * scale, laneHeight, "class=\"idle\"",
-             "idle for " + timeText(picture, idle.end - idle.start) + ": " +
-                 idle.describe());
+        out.rect(x(idle.start), laneTop(found - rows.begin()),
+                 (idle.end - idle.start) * scale, laneHeight, "class=\"idle\"",
+                 "idle for " + timeText(picture, idle.end - idle.start) + ": " +
+                     idle.describe());
   // Labels that would touch each other are left out.
   size_t every =
       static_cast<size_t>(std::ceil((labelSize + 1) / (laneHeight + laneGap)));
   for (size_t row = 0; row < rows.size(); ++row) {
     double baseline = laneTop(row) + laneHeight / 2 + labelSize * 0.36;
     if (row % every == 0) {
-      text(left - 8, baseline, "rank " + std::to_string(rows[row]), "faint end",
-           labelSize);
+      out.text(left - 8, baseline, "rank " + std::to_string(rows[row]),
+               "faint end", labelSize);
       double idle = picture.simulation.ranks[rows[row]].bubbleFraction;
-      text(left + plotWidth + 8, baseline,
-           "idle " + numberText(100 * idle, 1) + " %", "faint", labelSize);
+      out.text(left + plotWidth + 8, baseline,
+               "idle " + numberText(100 * idle, 1) + " %", "faint", labelSize);
     }
     if (drawsBoxes)
       writeBoxes(row);
@@ -492,7 +422,7 @@ void SvgWriter::writeCurve(const MemoryCurve &curve, double top, double height,
                            int64_t most) {
   // Of several changes within a pixel the largest value is seen.
   constexpr double finest = 1;
-  std::string path = "M" + number(left) + " " + number(top + height);
+  std::string path = "M" + numberText(left) + " " + numberText(top + height);
   double level = 0;
   for (size_t i = 0; i < curve.points.size();) {
     double at = x(curve.points[i].time);
@@ -507,11 +437,12 @@ void SvgWriter::writeCurve(const MemoryCurve &curve, double top, double height,
     double newLevel = height * value / most;
     if (newLevel == level)
       continue;
-    path += "H" + number(at) + "V" + number(top + height - newLevel);
+    path += "H" + numberText(at) + "V" + numberText(top + height - newLevel);
     level = newLevel;
   }
-  path += "H" + number(left + plotWidth) + "V" + number(top + height) + "z";
-  out += "<path class=\"memory\" d=\"" + path + "\"/>\n";
+  path +=
+      "H" + numberText(left + plotWidth) + "V" + numberText(top + height) + "z";
+  out.path("class=\"memory\"", path);
 }
 
 double SvgWriter::writeMemory(double y) {
@@ -520,12 +451,13 @@ double SvgWriter::writeMemory(double y) {
     most = std::max(most, curve.peak);
   if (most == 0)
     return y;
-  text(left, y + 22,
-       keepsBytes(picture)
-           ? "stash of each rank; the highest is " + memoryText(picture, most)
-           : "micro-batches in flight on each rank; the most is " +
-                 std::to_string(most),
-       "faint small");
+  out.text(left, y + 22,
+           keepsBytes(picture)
+               ? "stash of each rank; the highest is " +
+                     memoryText(picture, most)
+               : "micro-batches in flight on each rank; the most is " +
+                     std::to_string(most),
+           "faint small");
   y += 30;
   double height = std::max(6.0, laneHeight * 0.8), gap = std::min(laneGap, 6.0);
   double size = std::clamp(height + gap - 1, 8.0, 12.0);
@@ -533,15 +465,15 @@ double SvgWriter::writeMemory(double y) {
   for (size_t row = 0; row < rows.size(); ++row) {
     double top = y + row * (height + gap);
     const MemoryCurve &curve = curves[rows[row]];
-    rect(left, top, plotWidth, height, "class=\"idle\"");
+    out.rect(left, top, plotWidth, height, "class=\"idle\"");
     writeCurve(curve, top, height, most);
     if (row % every != 0)
       continue;
     double baseline = top + height / 2 + size * 0.36;
-    text(left - 8, baseline, "rank " + std::to_string(rows[row]), "faint end",
-         size);
-    text(left + plotWidth + 8, baseline, memoryText(picture, curve.peak),
-         "faint", size);
+    out.text(left - 8, baseline, "rank " + std::to_string(rows[row]),
+             "faint end", size);
+    out.text(left + plotWidth + 8, baseline, memoryText(picture, curve.peak),
+             "faint", size);
   }
   return y + rows.size() * (height + gap);
 }
@@ -563,19 +495,9 @@ std::string SvgWriter::write() {
       picture.name + ": " + sizesText(picture) + "; " + resultsText(picture);
   width = std::max(width, widthOf(sizesText(picture), 12) + 2 * margin);
   width = std::max(width, widthOf(picture.name, 17) + 2 * margin);
-  std::string head =
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(width) +
-      "\" height=\"" + number(bottom) + "\" viewBox=\"0 0 " + number(width) +
-      " " + number(bottom) + "\" role=\"img\">\n<title>" + text::xml(words) +
-      "</title>\n<style>" + style + "</style>\n";
-  if (usedKinds & (1u << static_cast<unsigned>(TaskKind::Recompute)))
-    head += "<defs><pattern id=\"stripes\" width=\"5\" height=\"5\" "
-            "patternUnits=\"userSpaceOnUse\" "
-            "patternTransform=\"rotate(45)\"><path d=\"M0 0V5\" "
-            "stroke=\"#57606a\" stroke-width=\"1.5\"/></pattern></defs>\n";
-  head += "<rect class=\"background\" width=\"" + number(width) +
-          "\" height=\"" + number(bottom) + "\"/>\n";
-  return head + out + "</svg>\n";
+  bool hasStripes =
+      usedKinds & (1u << static_cast<unsigned>(TaskKind::Recompute));
+  return out.toFile(width, bottom, words, hasStripes);
 }
 
 std::string pipewright::schedules::drawSvg(const Picture &picture) {
