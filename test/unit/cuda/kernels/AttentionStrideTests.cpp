@@ -1,0 +1,167 @@
+//===- AttentionStrideTests.cpp - Rows before heads on GPUs ---------------===//
+
+#include "test/unit/cuda/kernels/TwoRanks.h"
+
+#include <gmock/gmock.h>
+
+using namespace pipewright::runtime;
+using ::testing::HasSubstr;
+
+/// Parts of [batch, heads, rows, depth] as [batch, rows, part, heads, depth].
+static std::vector<char>
+interleaved(const AttentionShape &s,
+            const std::vector<std::vector<char>> &parts) {
+  const int64_t width = s.depth * byteWidth(s.type);
+  const int64_t count = static_cast<int64_t>(parts.size());
+  std::vector<char> result;
+  for (int64_t row = 0; row < s.batch * s.rows; ++row)
+    for (int64_t n = 0; n < count * s.heads; ++n) {
+      const int64_t head = row / s.rows * s.heads + n % s.heads;
+      const char *vector =
+          &parts[n / s.heads][(head * s.rows + row % s.rows) * width];
+      result.insert(result.end(), vector, vector + width);
+    }
+  return result;
+}
+
+/// Operands with rows before heads, one by one and packed, against dense ones:
+/// only addresses differ, so all bits are the same.
+static std::string checkStrides(const AttentionShape &s, bool masked = false,
+                                const DeviceSettings &settings = {}) {
+  TwoRanks test(16 << 20, Float32Mode::Full, settings);
+  const int64_t count = s.batch * s.heads * s.rows * s.depth;
+  Buffer dense[8], mask;
+  for (Buffer &buffer : dense)
+    buffer = test.numbers(count, s.type);
+  if (masked)
+    mask = test.floats(s.maskBatch * s.maskHeads * s.maskRows * s.maskColumns);
+  const auto [q, k, v, dO, o, dq, dk, dv] = dense;
+  auto before = [&](std::initializer_list<Buffer> buffers) {
+    std::vector<std::vector<char>> parts;
+    for (const Buffer buffer : buffers) {
+      const char *data = test.cpu.rank.data<char>(buffer);
+      parts.emplace_back(data, data + buffer.bytes);
+    }
+    return test.values(interleaved(s, parts));
+  };
+  const Buffer rowsQ = before({q}), rowsK = before({k}), rowsV = before({v});
+  const Buffer rowsDO = before({dO}), qkv = before({q, k, v});
+  const std::vector<float> zeros(2 * s.batch * s.heads * s.rows);
+  const Buffer stats[3] = {test.values(zeros), test.values(zeros),
+                           test.values(zeros)};
+  // What is not written stays garbage.
+  const Buffer rowsO = test.numbers(count, s.type);
+  const Buffer rowsDq = test.numbers(count, s.type);
+  const Buffer rowsDk = test.numbers(count, s.type);
+  const Buffer rowsDv = test.numbers(count, s.type);
+  const Buffer packedO = test.numbers(count, s.type);
+  const Buffer dqkv = test.numbers(3 * count, s.type);
+
+  AttentionShape rows = s, packed = s;
+  rows.outputStride = packed.outputStride = s.heads * s.depth;
+  rows.inputStride = rows.outputStride;
+  packed.inputStride = 3 * packed.outputStride;
+  for (const AttentionShape &shape : {s, rows, packed})
+    prepareAttention(*test.gpu, shape);
+  test.runOnGpu([&](DeviceRank &rank) {
+    attention(rank, s, 1, q, k, v, mask, o, stats[0]);
+    attentionBackward(rank, s, 1, dO, q, k, v, o, stats[0], mask, dq, dk, dv);
+    attention(rank, rows, 1, rowsQ, rowsK, rowsV, mask, rowsO, stats[1]);
+    attentionBackward(rank, rows, 1, rowsDO, rowsQ, rowsK, rowsV, rowsO,
+                      stats[1], mask, rowsDq, rowsDk, rowsDv);
+    packedAttention(rank, packed, 1, qkv, mask, packedO, stats[2]);
+    packedAttentionBackward(rank, packed, 1, rowsDO, qkv, packedO, stats[2],
+                            mask, dqkv);
+  });
+  auto expect = [&](const char *name, Buffer got, const Buffer &expected) {
+    EXPECT_TRUE(test.onGpu(got) == interleaved(s, {test.onGpu(expected)}))
+        << name;
+  };
+  expect("o", rowsO, o);
+  expect("dq", rowsDq, dq);
+  expect("dk", rowsDk, dk);
+  expect("dv", rowsDv, dv);
+  expect("packed o", packedO, o);
+  EXPECT_TRUE(test.onGpu(dqkv) ==
+              interleaved(s, {test.onGpu(dq), test.onGpu(dk), test.onGpu(dv)}));
+  EXPECT_TRUE(test.onGpu(stats[1]) == test.onGpu(stats[0]));
+  EXPECT_TRUE(test.onGpu(stats[2]) == test.onGpu(stats[0]));
+  return test.gpu->remarks();
+}
+
+TEST(DeviceAttentionStrides, RowsBeforeHeads) {
+  // Vectors of 16 bytes or not, whole tiles or not.
+  for (const int64_t depth : {16, 11})
+    checkStrides({.batch = 2,
+                  .heads = 3,
+                  .rows = 37,
+                  .depth = depth,
+                  .scale = 0.3f,
+                  .causal = true});
+  checkStrides({.batch = 2,
+                .heads = 2,
+                .rows = 9,
+                .depth = 8,
+                .dropoutRate = 0.4f,
+                .dropoutId = 9,
+                .maskBatch = 2,
+                .maskColumns = 9},
+               true);
+}
+
+TEST(DeviceAttentionStrides, Bf16RowsBeforeHeads) {
+  AttentionShape s = {.batch = 4,
+                      .heads = 6,
+                      .rows = 32,
+                      .depth = 16,
+                      .scale = 0.25f,
+                      .causal = true,
+                      .type = ElementType::BF16};
+  EXPECT_THAT(checkStrides(s, false, {.attention = AttentionBy::Own}),
+              HasSubstr("own kernels"));
+  // All at once, two samples, some heads of one.
+  const int64_t ofHead = 2 * s.rows * s.rows;
+  for (const auto &[heads, expected] :
+       {std::pair(24, "engines 0 and 0\n"), std::pair(12, "in 2 parts"),
+        std::pair(5, "in 8 parts")})
+    EXPECT_THAT(checkStrides(s, false,
+                             {.attention = AttentionBy::Cudnn,
+                              .attentionWorkspace = heads * ofHead + 256}),
+                HasSubstr(expected));
+  s.depth = 11;
+  EXPECT_THAT(checkStrides(s), HasSubstr("own kernels"));
+}
+
+/// As BERT has it.
+TEST(DeviceAttentionStrides, Bf16RowsBeforeHeadsWithMasks) {
+  checkStrides({.batch = 2,
+                .heads = 2,
+                .rows = 16,
+                .depth = 16,
+                .scale = 0.25f,
+                .maskBatch = 2,
+                .maskColumns = 16,
+                .type = ElementType::BF16},
+               true, {.attention = AttentionBy::Cudnn});
+}
+
+TEST(DeviceAttentionStrides, SaysWhichStridesItExpects) {
+  AttentionShape s = {.batch = 1,
+                      .heads = 2,
+                      .rows = 8,
+                      .depth = 16,
+                      .inputStride = 32,
+                      .outputStride = 32};
+  TwoRanks test;
+  const Buffer qkv = test.floats(3 * 256);
+  const Buffer o = test.floats(256), stats = test.floats(32);
+  EXPECT_EQ(errorOf([&] {
+              packedAttention(*test.gpu, s, 0, qkv, Buffer(), o, stats);
+            }),
+            "packed attention expects rows of 3 x 2 x 16 elements and as many "
+            "keys as rows, but got rows of 32");
+  EXPECT_EQ(errorOf([&] { prepareAttention(test.cpu.rank, s); }),
+            "attention on a CPU expects dense operands, heads before rows, but "
+            "got strides of 32 and 32 elements: compile without "
+            "nn-pack-attention");
+}

@@ -1,0 +1,146 @@
+//===- OptimizerKernelTests.cpp - compiled updates follow their formulas --===//
+
+#include "passes/nn/kernels/OptimizerKernels.h"
+#include "test/unit/kernels/KernelTesting.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::codegen;
+using namespace pipewright::codegen::testing;
+
+namespace {
+
+/// One step of an optimizer's formula on all elements of one weight; `s` are
+/// its states.
+void updateLikeFormula(const nn::OptimizerChoice &choice,
+                       std::vector<double> &w, const std::vector<double> &g,
+                       std::vector<std::vector<double>> &s, const double *h) {
+  const double lr = h[0], decay = choice.get("weight_decay");
+  const double momentum = choice.get("momentum"), eps = choice.get("eps");
+  const double beta1 = choice.get("beta1"), beta2 = choice.get("beta2");
+  const double alpha = choice.get("alpha");
+  const nn::UpdateRule rule = choice.row->rule;
+  const bool isCoupled = rule == nn::UpdateRule::Sgd ||
+                         rule == nn::UpdateRule::Adam ||
+                         rule == nn::UpdateRule::Rmsprop;
+  std::vector<double> d;
+  double weightLength = 0, length = 0;
+  for (size_t i = 0; i < w.size(); ++i) {
+    double scaled = g[i] * h[3] + (isCoupled ? decay * w[i] : 0);
+    double way = scaled;
+    if (rule == nn::UpdateRule::Sgd && momentum != 0) {
+      s[0][i] = momentum * s[0][i] + scaled;
+      way = choice.get("nesterov") != 0 ? scaled + momentum * s[0][i] : s[0][i];
+    } else if (rule == nn::UpdateRule::Rmsprop) {
+      s[0][i] = alpha * s[0][i] + (1 - alpha) * scaled * scaled;
+      way = scaled / (std::sqrt(s[0][i]) + eps);
+      if (momentum != 0)
+        way = s[1][i] = momentum * s[1][i] + way;
+    } else if (rule != nn::UpdateRule::Sgd) {
+      s[0][i] = beta1 * s[0][i] + (1 - beta1) * scaled;
+      s[1][i] = beta2 * s[1][i] + (1 - beta2) * scaled * scaled;
+      way = h[1] * s[0][i] / (std::sqrt(s[1][i] * h[2]) + eps);
+    }
+    if (!isCoupled)
+      way += decay * w[i];
+    d.push_back(way);
+    weightLength += w[i] * w[i];
+    length += way * way;
+  }
+  double ratio = 1;
+  if (rule == nn::UpdateRule::Lamb && weightLength > 0 && length > 0)
+    ratio = std::sqrt(weightLength) / std::sqrt(length);
+  for (size_t i = 0; i < w.size(); ++i)
+    w[i] -= lr * ratio * d[i];
+}
+
+std::vector<double> valuesOf(const Buffer &buffer) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < buffer.size(); ++i)
+    values.push_back(buffer.get(i));
+  return values;
+}
+
+/// Runs the kernel of an optimizer and compares it with the formula; nothing
+/// about weights and states but that `fill` makes them.
+void expectLikeFormula(const std::string &optimizer,
+                       llvm::ArrayRef<int64_t> shape,
+                       llvm::function_ref<double(size_t, int64_t)> fill,
+                       bool onGpu = false) {
+  SCOPED_TRACE(optimizer + " of " + std::to_string(llvm::product_of(shape)));
+  Program program("module {}");
+  nn::OptimizerChoice choice = llvm::cantFail(nn::parseOptimizer(optimizer));
+  func::FuncOp kernel = nn::buildUpdateKernel(
+      program.module(), nn::OptimizerAttr::get(&program.getContext(), choice),
+      shape);
+  ASSERT_TRUE(program.compile());
+  const size_t states = choice.states().size();
+  ASSERT_EQ(kernel.getNumArguments(), 3 + states);
+  std::vector<Buffer> buffers;
+  for (Type type : kernel.getArgumentTypes()) {
+    Buffer buffer(cast<RankedTensorType>(type));
+    for (int64_t i = 0; i < buffer.size(); ++i)
+      buffer.set(i, fill(buffers.size(), i));
+    buffers.push_back(std::move(buffer));
+  }
+  std::vector<double> w = valuesOf(buffers[0]), g = valuesOf(buffers[1]);
+  std::vector<double> h = valuesOf(buffers.back());
+  std::vector<std::vector<double>> s;
+  for (size_t state = 0; state < states; ++state)
+    s.push_back(valuesOf(buffers[2 + state]));
+  updateLikeFormula(choice, w, g, s, h.data());
+  if (onGpu)
+    program.callOnGpu(kernel.getName(), buffers);
+  else
+    program.call(kernel.getName(), buffers);
+  for (size_t i = 0; i < w.size(); ++i) {
+    ASSERT_NEAR(buffers[0].get(i), w[i], 1e-6) << "weight " << i;
+    ASSERT_EQ(buffers[1].get(i), 0.0) << "gradient " << i;
+    for (size_t state = 0; state < states; ++state)
+      ASSERT_NEAR(buffers[2 + state].get(i), s[state][i], 1e-6)
+          << "state " << state << " of " << i;
+  }
+}
+
+double wave(size_t buffer, int64_t i) {
+  return 0.2 + std::sin(i + 10.0 * buffer) / 6;
+}
+
+TEST(OptimizerKernels, UpdateInPlace) {
+  for (const nn::Optimizer &row : nn::optimizers())
+    expectLikeFormula(row.name.str() + ",weight_decay=0.1", {37}, wave);
+  expectLikeFormula("sgd,weight_decay=0.1,momentum=0.9", {37}, wave);
+  expectLikeFormula("sgd,weight_decay=0.1,momentum=0.9,nesterov", {37}, wave);
+  expectLikeFormula("rmsprop,weight_decay=0.1,momentum=0.9", {37}, wave);
+}
+
+// What takes norms does so over the whole weight, however it is cut into rows:
+// one element, one row, rows that are too long for one loop, filters.
+TEST(OptimizerKernels, LambTakesNormsOfWholeWeights) {
+  for (const std::vector<int64_t> &shape :
+       {std::vector<int64_t>{1}, {300}, {7, 129}, {2, 70000}, {5, 3, 3, 2}})
+    for (bool onGpu : {false, true})
+      expectLikeFormula("lamb,weight_decay=0.1", shape, wave, onGpu);
+}
+
+// The ratio of lengths is 1 where one of them is 0, also where both are.
+TEST(OptimizerKernels, LambTakesPlainStepsFromZero) {
+  for (bool onGpu : {false, true}) {
+    expectLikeFormula(
+        "lamb", {3, 40},
+        [](size_t b, int64_t i) { return b == 0 ? 0 : wave(b, i); }, onGpu);
+    expectLikeFormula(
+        "lamb,weight_decay=0", {3, 40},
+        [](size_t b, int64_t i) { return b == 1 || b == 2 ? 0 : wave(b, i); },
+        onGpu);
+    expectLikeFormula(
+        "lamb", {3, 40},
+        [](size_t b, int64_t i) { return b < 4 ? 0 : wave(b, i); }, onGpu);
+  }
+}
+
+} // namespace
