@@ -1,4 +1,4 @@
-//===- kernels.cpp - Bandwidth of compiled kernels ------------------------===//
+//===- Bandwidth.cpp - How fast compiled kernels are ----------------------===//
 //
 // Compiles kernels of nn ops in process and times them beside a copy of the
 // same size. Bytes are what a perfect kernel moves: every input read once,
