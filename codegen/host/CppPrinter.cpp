@@ -175,8 +175,10 @@ static std::string textOf(const BufferDeclaration &declared, size_t indent) {
 static std::string textOf(const ValueTable &table, size_t indent) {
   constexpr size_t width = 72;
   std::string margin(indent, ' '), current;
-  std::string lines = margin + "static const " + table.elementType + " " +
-                      table.name + "[] = {\n";
+  std::string lines =
+      margin + "static const " + table.elementType + " " + table.name + "[]" +
+      (table.columns ? "[" + std::to_string(table.columns) + "]" : "") +
+      " = {\n";
   margin += "    ";
   for (const std::string &value : table.values) {
     if (!current.empty() && current.size() + value.size() > width) {
@@ -232,6 +234,16 @@ static std::string textOf(const Loop &loop, size_t indent) {
   for (const CallStatement &statement : loop.body)
     text += textOf(statement, indent + 2, &loop) + "\n";
   return text + margin + "}";
+}
+
+static std::string textOf(const Dispatch &dispatch, size_t indent) {
+  std::string margin(indent, ' ');
+  std::string text = margin + "for (const auto &row : " + dispatch.table +
+                     ")\n" + margin + "  switch (row[0]) {\n";
+  for (auto [number, statement] : llvm::enumerate(dispatch.cases))
+    text += margin + "  case " + std::to_string(number) + ":\n" +
+            textOf(statement, indent + 4) + "\n" + margin + "    break;\n";
+  return text + margin + "  }";
 }
 
 //===----------------------------------------------------------------------===//

@@ -16,6 +16,12 @@
 
 namespace pipewright::codegen {
 
+/// How many calls of a rank are too many to scroll through, and to compile: a
+/// longer list is written as loops, and one that is still longer as a table.
+struct ListLengths {
+  int64_t unrolled = 400, withLoops = 1000;
+};
+
 /// What the IR does not hold: texts and figures that the program shows.
 struct HostOptions {
   const Target *target = allTargets().front();
@@ -23,9 +29,7 @@ struct HostOptions {
   std::string timetable;
   std::string planJson;
   double predictedStepSeconds = 0;
-  /// A rank's list with more lines than a reader wants to scroll through, or a
-  /// compiler of C++ to optimize, is written as loops.
-  int64_t longestList = 300;
+  ListLengths lengths;
 };
 
 /// The text of each file of the program, by name.

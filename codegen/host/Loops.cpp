@@ -9,15 +9,14 @@
 
 #include "codegen/host/Loops.h"
 
-#include "codegen/host/Identifiers.h"
+#include "codegen/host/Repetitions.h"
 
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSet.h"
+
+#include <map>
 
 using llvm::ArrayRef;
-using llvm::StringRef;
 
 namespace pipewright::codegen {
 
@@ -63,26 +62,6 @@ private:
 };
 
 } // namespace
-
-/// Text that is the same for statements of the same shape.
-static std::string shapeOf(const CallStatement &statement) {
-  std::string shape = statement.call.callee;
-  auto add = [&](char kind, const std::string &text) {
-    shape += '\0';
-    shape += kind;
-    shape += text;
-  };
-  forEachWord(statement, [&](const Word &word) {
-    if (auto *local = std::get_if<Local>(&word))
-      local->family().empty() ? add('L', local->name())
-                              : add('F', local->family());
-    else if (auto *counter = std::get_if<Counter>(&word))
-      add('C', std::to_string(static_cast<int>(counter->of)));
-    else
-      add('T', std::get<std::string>(word));
-  });
-  return shape;
-}
 
 static std::vector<int64_t> countersOf(const CallStatement &statement) {
   std::vector<int64_t> numbers;
@@ -166,19 +145,10 @@ static void chooseRuns(ArrayRef<Run> runs, size_t begin, size_t end,
 }
 
 //===----------------------------------------------------------------------===//
-// Arrays
+// Orders
 //===----------------------------------------------------------------------===//
 
 namespace {
-
-/// Buffers that are one array, if they differ from iteration to iteration.
-struct Family {
-  llvm::StringMap<int64_t> indices;
-  /// As initializers.
-  std::vector<std::string> places;
-  /// The name of the array; empty while there is none.
-  std::string array;
-};
 
 /// An array of numbers in no simple order; a cycle begins again at its end.
 struct Order {
@@ -187,51 +157,7 @@ struct Order {
   bool isCycle;
 };
 
-/// The arrays of a function.
-class Arrays {
-public:
-  explicit Arrays(const Function &function);
-
-  /// Null where the local is the only one of its kind.
-  Family *familyOf(const Word &word);
-  /// Makes the family an array.
-  void declare(Family &family, StringRef name);
-  /// What has these indices, one for each iteration.
-  Element element(const Family &family, ArrayRef<int64_t> indices);
-  const std::vector<Order> &allOrders() const { return orders; }
-
-private:
-  NameScope names;
-  llvm::StringMap<Family> families;
-  std::vector<Order> orders;
-};
-
 } // namespace
-
-Arrays::Arrays(const Function &function) {
-  for (const Statement &statement : function.body) {
-    auto *declared = std::get_if<BufferDeclaration>(&statement);
-    if (!declared)
-      continue;
-    names.unique(declared->buffer.name());
-    Family &family = families[declared->buffer.family()];
-    family.indices[declared->buffer.name()] = family.places.size();
-    family.places.push_back("{" + std::to_string(declared->offset) + ", " +
-                            std::to_string(declared->bytes) + "}");
-  }
-}
-
-Family *Arrays::familyOf(const Word &word) {
-  auto *local = std::get_if<Local>(&word);
-  if (!local || local->family().empty())
-    return nullptr;
-  return &families.find(local->family())->second;
-}
-
-void Arrays::declare(Family &family, StringRef name) {
-  if (family.array.empty())
-    family.array = names.unique((name + "_of").str());
-}
 
 /// The numbers as a progression, perhaps one that begins again at 0 behind the
 /// largest of them.
@@ -254,32 +180,6 @@ static size_t cycleOf(ArrayRef<int64_t> numbers) {
     if (numbers.drop_front(cycle) == numbers.drop_back(cycle))
       return cycle;
   return numbers.size();
-}
-
-Element Arrays::element(const Family &family, ArrayRef<int64_t> indices) {
-  if (std::optional<Progression> simple = progressionOf(indices))
-    return {family.array, "", *simple};
-  size_t cycle = cycleOf(indices);
-  bool isCycle = cycle < indices.size();
-  std::vector<int64_t> wanted = indices.take_front(cycle).vec();
-  auto use = [&](const Order &order, int64_t first) -> Element {
-    int64_t modulus = isCycle ? cycle : 0;
-    return {family.array, order.name, {first, 1, modulus}};
-  };
-  // Perhaps they are part of another order, which may begin elsewhere.
-  for (const Order &order : orders) {
-    if (order.isCycle != isCycle || (isCycle && order.numbers.size() != cycle))
-      continue;
-    std::vector<int64_t> numbers = order.numbers;
-    if (isCycle)
-      llvm::append_range(numbers, order.numbers);
-    auto at = std::search(numbers.begin(), numbers.end(), wanted.begin(),
-                          wanted.end());
-    if (at != numbers.end())
-      return use(order, at - numbers.begin());
-  }
-  orders.push_back({names.unique("order"), std::move(wanted), isCycle});
-  return use(orders.back(), 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -306,25 +206,18 @@ private:
   bool isSimple(const Run &run);
   void peel(Run &run);
   void findArrays(const Run &run);
+  Element inOrder(const std::string &array, ArrayRef<int64_t> indices);
   /// A statement of the first iteration, as it stands in the loop.
   CallStatement repeat(const Run &run, size_t offset);
   Loop loopOf(const Run &run);
-  /// A statement that is in no loop.
-  CallStatement once(CallStatement statement);
-  std::vector<Statement> declarations();
 
   const Function &function;
   std::vector<Run> runs;
-  Arrays arrays;
+  BufferArrays arrays;
+  std::vector<Order> orders;
 };
 
 } // namespace
-
-static std::vector<const Word *> wordsOf(const CallStatement &statement) {
-  std::vector<const Word *> words;
-  forEachWord(statement, [&](const Word &word) { words.push_back(&word); });
-  return words;
-}
 
 std::vector<std::vector<int64_t>> LoopWriter::indicesOf(const Run &run,
                                                         size_t offset) {
@@ -333,9 +226,8 @@ std::vector<std::vector<int64_t>> LoopWriter::indicesOf(const Run &run,
     std::vector<const Word *> words = wordsOf(call(at));
     indices.resize(words.size());
     for (auto [word, numbers] : llvm::zip_equal(words, indices))
-      if (Family *family = arrays.familyOf(*word))
-        numbers.push_back(
-            family->indices.lookup(std::get<Local>(*word).name()));
+      if (arrays.isInFamily(*word))
+        numbers.push_back(arrays.indexOf(*word));
   }
   return indices;
 }
@@ -371,8 +263,34 @@ void LoopWriter::findArrays(const Run &run) {
   for (size_t at = run.begin; at + run.period < run.end; ++at)
     for (auto [word, next] :
          llvm::zip_equal(wordsOf(call(at)), wordsOf(call(at + run.period))))
-      if (Family *family = arrays.familyOf(*word); family && *word != *next)
-        arrays.declare(*family, std::get<Local>(*word).family());
+      if (arrays.isInFamily(*word) && *word != *next)
+        arrays.declareFamily(*word);
+}
+
+/// The element of an array with these indices, one for each iteration.
+Element LoopWriter::inOrder(const std::string &array,
+                            ArrayRef<int64_t> indices) {
+  size_t cycle = cycleOf(indices);
+  bool isCycle = cycle < indices.size();
+  std::vector<int64_t> wanted = indices.take_front(cycle).vec();
+  auto use = [&](const Order &order, int64_t first) -> Element {
+    int64_t modulus = isCycle ? cycle : 0;
+    return {array, order.name, {first, 1, modulus}};
+  };
+  // Perhaps they are part of another order, which may begin elsewhere.
+  for (const Order &order : orders) {
+    if (order.isCycle != isCycle || (isCycle && order.numbers.size() != cycle))
+      continue;
+    std::vector<int64_t> numbers = order.numbers;
+    if (isCycle)
+      llvm::append_range(numbers, order.numbers);
+    auto at = std::search(numbers.begin(), numbers.end(), wanted.begin(),
+                          wanted.end());
+    if (at != numbers.end())
+      return use(order, at - numbers.begin());
+  }
+  orders.push_back({arrays.unique("order"), std::move(wanted), isCycle});
+  return use(orders.back(), 0);
 }
 
 CallStatement LoopWriter::repeat(const Run &run, size_t offset) {
@@ -387,9 +305,17 @@ CallStatement LoopWriter::repeat(const Run &run, size_t offset) {
       Progression &value = counter->value;
       value.step = std::get<Counter>(*second[at]).value.first - value.first;
     }
-    Family *family = arrays.familyOf(word);
-    if (family && !family->array.empty())
-      word = arrays.element(*family, indices[at]);
+    const std::string *array = arrays.arrayOf(word);
+    if (!array)
+      return;
+    std::optional<Progression> simple = progressionOf(indices[at]);
+    bool isComment = at + statement.behind.size() >= second.size();
+    if (simple)
+      word = Element(*array, "", *simple);
+    else if (isComment)
+      word = *array;
+    else
+      word = inOrder(*array, indices[at]);
   });
   return statement;
 }
@@ -414,40 +340,6 @@ Loop LoopWriter::loopOf(const Run &run) {
   return loop;
 }
 
-CallStatement LoopWriter::once(CallStatement statement) {
-  forEachWord(statement, [&](Word &word) {
-    Family *family = arrays.familyOf(word);
-    if (!family || family->array.empty())
-      return;
-    int64_t index = family->indices.lookup(std::get<Local>(word).name());
-    word = Element(family->array, "", {index});
-  });
-  return statement;
-}
-
-/// What is declared in front of the calls: arrays in place of their buffers.
-std::vector<Statement> LoopWriter::declarations() {
-  std::vector<Statement> all;
-  for (const Statement &statement : function.body) {
-    auto *declared = std::get_if<BufferDeclaration>(&statement);
-    if (!declared)
-      continue;
-    Family *family = arrays.familyOf(declared->buffer);
-    if (!family || family->array.empty())
-      all.push_back(*declared);
-    // The first one stands for all.
-    else if (family->indices.lookup(declared->buffer.name()) == 0)
-      all.push_back(ValueTable{"Buffer", family->array, family->places});
-  }
-  for (const Order &order : arrays.allOrders()) {
-    ValueTable table = {"int64_t", order.name, {}};
-    for (int64_t number : order.numbers)
-      table.values.push_back(std::to_string(number));
-    all.push_back(std::move(table));
-  }
-  return all;
-}
-
 std::vector<Statement> LoopWriter::write() {
   llvm::for_each(runs, [&](Run &run) { peel(run); });
   for (const Run &run : runs)
@@ -459,10 +351,16 @@ std::vector<Statement> LoopWriter::write() {
       calls.push_back(loopOf(*run));
       at = (run++)->end;
     } else if (auto *call = std::get_if<CallStatement>(&function.body[at++])) {
-      calls.push_back(once(*call));
+      calls.push_back(arrays.withElements(*call));
     }
   }
-  std::vector<Statement> body = declarations();
+  std::vector<Statement> body = arrays.declarations();
+  for (const Order &order : orders) {
+    ValueTable table = {"int64_t", order.name, {}};
+    for (int64_t number : order.numbers)
+      table.values.push_back(std::to_string(number));
+    body.push_back(std::move(table));
+  }
   body.push_back(BlankLine());
   llvm::append_range(body, calls);
   return body;

@@ -30,7 +30,7 @@ struct PrintHost : impl::PrintHostBase<PrintHost> {
     HostOptions options;
     options.modelName = modelName;
     options.target = *found;
-    options.longestList = longestList;
+    options.lengths = {loopsAbove, tableAbove};
     FailureOr<HostFiles> files = emitHost(module, options);
     if (failed(files))
       return signalPassFailure();

@@ -8,6 +8,7 @@
 #include "codegen/host/RankFunctions.h"
 
 #include "codegen/host/Loops.h"
+#include "codegen/host/Tables.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -481,11 +482,36 @@ static FailureOr<Function> rankProgram(const ProgramLayout &layout,
   return writer.finish();
 }
 
+/// The calls that a function shows.
+static int64_t countCalls(const Function &function) {
+  int64_t calls = 0;
+  for (const Statement &statement : function.body)
+    if (auto *loop = std::get_if<Loop>(&statement))
+      calls += loop->body.size();
+    else if (std::holds_alternative<CallStatement>(statement))
+      ++calls;
+  return calls;
+}
+
+/// Shortens a list if it is too long, and says how.
+static StringRef shorten(Function &list, const ListLengths &lengths) {
+  if (countCalls(list) <= lengths.unrolled)
+    return "";
+  Function folded = list;
+  bool hasLoops = foldLoops(folded);
+  if (countCalls(folded) > lengths.withLoops) {
+    makeTable(list);
+    return ", as a table";
+  }
+  list = std::move(folded);
+  return hasLoops ? ", in loops" : "";
+}
+
 LogicalResult writeRankFunctions(llvm::raw_ostream &os,
                                  const ProgramLayout &layout,
                                  const RankLayout &rank,
                                  const Preparations &preparations,
-                                 int64_t longestList) {
+                                 const ListLengths &lengths) {
   std::string prefix = "Rank " + std::to_string(rank.number) + ": ";
   FunctionWriter setUp(layout.target->hostStyle(),
                        rankFunctionName(rank.number, RankFunction::SetUp),
@@ -497,10 +523,8 @@ LogicalResult writeRankFunctions(llvm::raw_ostream &os,
     FailureOr<Function> function = rankProgram(layout, list, which);
     if (failed(function))
       return failure();
-    bool isLong = static_cast<int64_t>(function->body.size()) > longestList;
-    bool hasLoops = isLong && foldLoops(*function);
-    printFunction(os, prefix + what.str() + (hasLoops ? ", in loops." : "."),
-                  *function);
+    StringRef form = shorten(*function, lengths);
+    printFunction(os, prefix + what.str() + form.str() + ".", *function);
     return success();
   };
   std::string steps = layout.updates == 1

@@ -117,10 +117,11 @@ struct BufferDeclaration {
   Local buffer, whole;
   int64_t offset, bytes;
 };
-/// A constant array.
+/// A constant array; with columns, values are rows of at most so many.
 struct ValueTable {
   std::string elementType, name;
   std::vector<std::string> values;
+  size_t columns = 0;
 };
 struct CallStatement {
   Call call;
@@ -139,8 +140,14 @@ struct Loop {
   std::vector<CallStatement> body;
 };
 
+/// Calls for each row of a table, whose first column is the number of the case.
+struct Dispatch {
+  std::string table;
+  std::vector<CallStatement> cases;
+};
+
 using Statement = std::variant<Comment, BlankLine, BufferDeclaration,
-                               ValueTable, CallStatement, Loop>;
+                               ValueTable, CallStatement, Loop, Dispatch>;
 
 struct Parameter {
   /// With what separates it from the name: `Rank &`, `Buffer `.
