@@ -13,12 +13,12 @@ import tempfile
 import threading
 import time
 
+from ..agreement import allowed
 from ..files import digest, read_records
 from ..running import Failure, call
 from .cases import listed_cases
 from .prepare import training_options
 from .programs import SANITIZED, STEPS, Program, chosen
-from .weights import worst_difference
 
 ROUNDS = 3
 TIMED_STEPS = 12
@@ -28,14 +28,6 @@ DOUBLES = "test doubles"
 UNTIMED = ("libraries", "agree", "sanitize")
 # All ranks on one GPU, where there are more.
 TRANSPORT = ["--transport", "cuda-local", "--gpus", "0"]
-# Of the change of a tensor in the steps: the two targets sum in other orders.
-TOLERANCE = {"f32": 2e-3, "tf32": 1e-1, "bf16": 2e-1}
-# A model that amplifies what is rounded off may differ by so many times what the
-# CPU target differs by from itself, as long as it is the same thing that is learned.
-AMPLIFICATION = 4
-LARGEST_TOLERANCE = 0.5
-# tf32 rounds to 11 bits, f32 to 24.
-TF32_ROUNDING = 2.0**13
 
 
 # --- compute-sanitizer -----------------------------------------------------------
@@ -97,11 +89,6 @@ def judge_sanitizer(output, entries):
 # --- Parts ---------------------------------------------------------------------
 
 
-def tolerance_of(program):
-    own = program.own_difference * (TF32_ROUNDING if program.precision == "tf32" else 1)
-    return max(TOLERANCE[program.precision], min(AMPLIFICATION * own, LARGEST_TOLERANCE))
-
-
 class Measurement:
     def __init__(self, work, environment, records, card, deadline, jobs):
         self.work = work
@@ -141,18 +128,18 @@ class Measurement:
         if program.compared_steps() != STEPS:
             compared, _ = self.train(program, folder, "compared",
                                      ["--steps", str(program.compared_steps())])
-        difference, where = worst_difference(
-            program.initial(self.work), program.reference(self.work), compared)
-        allowed = tolerance_of(program)
+        difference, where = program.difference(self.work, compared)
+        most = allowed(program.precision, program.compared_steps(), program.own_difference,
+                       program.reference_precision())
         failures = []
-        if not difference <= allowed:
+        if not difference <= most:
             failures.append(f"'{where}' differs from the CPU target by {difference:.2e} of its "
-                            f"change, {allowed:.1e} is allowed")
+                            f"change, {most:.1e} is allowed")
         for name, extra in (("again", []), ("delayed", ["--chaos", "1"])):
             if not digest(self.train(program, folder, name, extra)[0]) == digest(path):
                 failures.append(f"other bits when run {name}")
         return {"cut": program.cut(), "bits": digest(path), "difference": difference,
-                "allowed": allowed}, failures
+                "allowed": most}, failures
 
     def sanitize(self, program, folder):
         sanitizer = find_tool("compute-sanitizer")

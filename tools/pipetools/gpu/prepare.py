@@ -14,7 +14,6 @@ from ..running import ROOT, Failure, call, find_pipewright
 from . import programs as what
 from .cases import copy_tests
 from .programs import STEPS
-from .weights import worst_difference
 
 SCRIPTS = ("tools/check-gpu", "tools/pipetools", "tools/bench/gpu_peer.py",
            "tools/reference/export_models.py")
@@ -101,18 +100,17 @@ class Preparation:
         with tempfile.TemporaryDirectory() as folder:
             other = os.path.join(folder, "other.safetensors")
             self.train_reference(program, other, ["--layout", "nhwc"])
-            self.references[path], _ = worst_difference(program.initial(self.work), path, other)
+            self.references[path], _ = program.difference(self.work, other)
 
     def train_reference(self, program, path, options=()):
         # One rank is enough, but for schedules whose ranks compute other things.
         stages = program.ranks * program.loops
         placement = program.placement() if program.apart else [
             "--loops", str(stages), "--schedule", "gpipe"]
-        precision = "f32" if program.precision == "tf32" else program.precision
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "cpu")
             call([self.pipewright, "compile", *program.model_options(self.models), *placement,
-                  "--precision", precision, *options, "-o", out], "compilation for the CPU")
+                  "--precision", program.reference_precision(), *options, "-o", out], "compilation for the CPU")
             call([os.path.join(out, "train"), *training_options(program), "--save", path,
                   "--steps", str(program.compared_steps())], "training on the CPU")
 

@@ -4,6 +4,8 @@ import os
 import re
 import zlib
 
+from ..agreement import worst_difference
+from ..files import read_floats
 from ..running import ROOT
 from ..schedules import listed_schedules
 
@@ -68,11 +70,13 @@ class Program:
         apart = f"-{self.ranks}x{self.loops}-{self.schedule}" if self.apart else ""
         return f"{self.model}-{self.ranks * self.loops}-{self.precision}{apart}"
 
+    def reference_precision(self):
+        """CPUs have no tf32."""
+        return "f32" if self.precision == "tf32" else self.precision
+
     def reference(self, work):
         """What the CPU target made of the same cut."""
-        precision = "f32" if self.precision == "tf32" else self.precision
-        cut = self.cut().replace("-tf32", "-f32")
-        assert precision in cut
+        cut = self.cut().replace(f"-{self.precision}", f"-{self.reference_precision()}")
         return os.path.join(work, "references", cut.replace(":", "-") + ".safetensors")
 
     def compared_steps(self):
@@ -81,6 +85,11 @@ class Program:
 
     def initial(self, work):
         return os.path.join(work, "references", self.model + ".initial.safetensors")
+
+    def difference(self, work, found):
+        """Of a file of weights to those of the CPU target, as `agreement` measures it."""
+        return worst_difference(read_floats(found), read_floats(self.reference(work)),
+                                read_floats(self.initial(work)), self.compared_steps())
 
     def model_options(self, models):
         """For `pipewright compile`, whatever the target."""
