@@ -9,7 +9,7 @@
 #include "runtime/train/CpuPlatform.h"
 
 #ifdef PIPEWRIGHT_HAS_CUDA
-#include "runtime/cuda/GpuPlatform.h"
+#include "runtime/cuda/CudaPlatform.h"
 #endif
 
 using namespace pipewright::runtime;
@@ -18,7 +18,7 @@ const std::vector<const Platform *> &pipewright::runtime::allPlatforms() {
   static const std::vector<const Platform *> all = {
       &cpuPlatform(),
 #ifdef PIPEWRIGHT_HAS_CUDA
-      &gpuPlatform(),
+      &cudaPlatform(),
 #endif
   };
   return all;
@@ -28,7 +28,7 @@ const Platform &pipewright::runtime::platformOf(const Program &program) {
   if (!program.device)
     return cpuPlatform();
 #ifdef PIPEWRIGHT_HAS_CUDA
-  return gpuPlatform();
+  return cudaPlatform();
 #else
   fail("the program was compiled for GPUs, but its runtime without: build it "
        "where CUDA's headers (cuda.h, nccl.h, cublasLt.h, cudnn.h) are found");

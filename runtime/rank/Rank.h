@@ -3,7 +3,7 @@
 // What the generated code of a rank talks to: its arena, its links to other
 // ranks, its inputs and its loss. One thread uses a Rank, and only one.
 //
-// A Rank computes on CPUs; one that computes on a GPU (device/DeviceRank.h)
+// A Rank computes on CPUs; one that computes on a GPU (cuda/DeviceRank.h)
 // overrides what is virtual here.
 //
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,7 @@
 //===- Profile.h - Where the time of steps goes ----------------*- C++ -*-===//
 //
 // Adds up what calls of kernels and libraries took, by name, and writes a
-// table of them. Who measures them is another matter (device/DeviceProfile.h).
+// table of them. Who measures them is another matter (cuda/DeviceProfile.h).
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,14 +2,14 @@
 
 #include "test/unit/runtime/OneRank.h"
 
-#include "runtime/cuda/GpuPlatform.h"
+#include "runtime/cuda/CudaPlatform.h"
 
 using namespace pipewright::runtime;
 
 using Gpus = std::vector<int64_t>;
 
 static GpuChoice chooseThreads(int64_t ranks, int64_t available,
-                               const GpuOptions &options = {}) {
+                               const CudaOptions &options = {}) {
   return chooseGpus(ranks, ranks, /*processes=*/false, available, options);
 }
 
@@ -34,7 +34,7 @@ TEST(GpuChoice, OneRankNeedsNoLinks) {
 }
 
 TEST(GpuChoice, TakesWhatTheUserNames) {
-  GpuOptions options;
+  CudaOptions options;
   options.gpus = {5, 3};
   EXPECT_EQ(chooseThreads(2, 8, options).gpus, (Gpus{5, 3}));
   options.links = LinkKind::Local;
@@ -52,7 +52,7 @@ TEST(GpuChoice, ProcessesNeedOneEach) {
   EXPECT_EQ(errorOf([] { chooseGpus(4, 4, true, 2, {}); }),
             "too few GPUs: --transport nccl needs one for each of the 4 ranks "
             "on this host, but there are 2 GPUs; start fewer ranks here");
-  GpuOptions options;
+  CudaOptions options;
   options.links = LinkKind::Local;
   EXPECT_TRUE(contains(errorOf([&] { chooseGpus(2, 2, true, 2, options); }),
                        "cuda-local expects all ranks in one process"));

@@ -1,7 +1,7 @@
-//===- GpuPlatform.h - Which GPU each rank takes ---------------*- C++ -*-===//
+//===- CudaPlatform.h - Which GPU each rank takes ---------------*- C++ -*-===//
 
-#ifndef PIPEWRIGHT_RUNTIME_CUDA_GPUPLATFORM_H
-#define PIPEWRIGHT_RUNTIME_CUDA_GPUPLATFORM_H
+#ifndef PIPEWRIGHT_RUNTIME_CUDA_CUDAPLATFORM_H
+#define PIPEWRIGHT_RUNTIME_CUDA_CUDAPLATFORM_H
 
 #include "runtime/core/Platform.h"
 #include "runtime/cuda/DeviceKernel.h"
@@ -17,7 +17,7 @@ namespace pipewright::runtime {
 enum class LinkKind { Local, Nccl };
 
 /// The options that only GPUs have.
-struct GpuOptions {
+struct CudaOptions {
   /// Not given: whatever the machine has GPUs enough for.
   std::optional<LinkKind> links;
   /// By their numbers; empty: all.
@@ -27,7 +27,7 @@ struct GpuOptions {
   /// Seed of random delays; 0: none.
   uint64_t chaos = 0;
 
-  static GpuOptions of(const RunSettings &settings);
+  static CudaOptions of(const RunSettings &settings);
 };
 
 /// How ranks reach each other, and which GPUs those of this host take.
@@ -40,14 +40,14 @@ struct GpuChoice {
 /// Chooses for `ranksHere` ranks of this host, of `ranks` in all, where the
 /// driver shows `available` GPUs. Throws an Error when they are too few.
 GpuChoice chooseGpus(int64_t ranks, int64_t ranksHere, bool processes,
-                     int64_t available, const GpuOptions &options);
+                     int64_t available, const CudaOptions &options);
 
 /// All directed links of a program, in the one order in which they are made.
 std::vector<std::pair<int64_t, int64_t>> linksOf(const Program &program);
 
 /// Ranks take GPUs of NVIDIA.
-const Platform &gpuPlatform();
+const Platform &cudaPlatform();
 
 } // namespace pipewright::runtime
 
-#endif // PIPEWRIGHT_RUNTIME_CUDA_GPUPLATFORM_H
+#endif // PIPEWRIGHT_RUNTIME_CUDA_CUDAPLATFORM_H

@@ -1,6 +1,7 @@
-//===- GpuPlatform.cpp - Which GPU each rank takes ------------------------===//
+//===- CudaPlatform.cpp - Which GPU each rank takes -----------------------===//
+//------------------------===//
 
-#include "runtime/cuda/GpuPlatform.h"
+#include "runtime/cuda/CudaPlatform.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Text.h"
 #include "runtime/cuda/Device.h"
@@ -50,8 +51,8 @@ static AttentionBy parseAttention(const std::string &text) {
                            : AttentionBy::Own;
 }
 
-GpuOptions GpuOptions::of(const RunSettings &settings) {
-  GpuOptions options;
+CudaOptions CudaOptions::of(const RunSettings &settings) {
+  CudaOptions options;
   for (const auto &[name, text] : settings.own) {
     if (name == "--transport")
       options.links = parseLinks(text);
@@ -94,7 +95,7 @@ static std::string gpusText(int64_t count) {
 
 /// The GPUs that may be used, in order.
 static std::vector<int64_t> usableGpus(int64_t available,
-                                       const GpuOptions &options) {
+                                       const CudaOptions &options) {
   std::vector<int64_t> usable = options.gpus;
   if (usable.empty()) {
     usable.resize(available);
@@ -109,7 +110,7 @@ static std::vector<int64_t> usableGpus(int64_t available,
 
 GpuChoice pipewright::runtime::chooseGpus(int64_t ranks, int64_t ranksHere,
                                           bool processes, int64_t available,
-                                          const GpuOptions &options) {
+                                          const CudaOptions &options) {
   const std::vector<int64_t> usable = usableGpus(available, options);
   const int64_t count = usable.size();
   GpuChoice choice;
@@ -158,11 +159,11 @@ pipewright::runtime::linksOf(const Program &program) {
 
 namespace {
 
-class GpuRanks final : public RankFactory {
+class CudaRanks final : public RankFactory {
 public:
   /// `ranks` are those of this process; each takes one of the GPUs.
-  GpuRanks(const Program &program, const RunSettings &settings,
-           GpuChoice choice, std::vector<int64_t> ranks);
+  CudaRanks(const Program &program, const RunSettings &settings,
+            GpuChoice choice, std::vector<int64_t> ranks);
 
   std::unique_ptr<Rank> createRank(Transport &transport) override;
   std::string describe() const override;
@@ -183,8 +184,8 @@ private:
 
 } // namespace
 
-GpuRanks::GpuRanks(const Program &program, const RunSettings &settings,
-                   GpuChoice choice, std::vector<int64_t> ranks)
+CudaRanks::CudaRanks(const Program &program, const RunSettings &settings,
+                     GpuChoice choice, std::vector<int64_t> ranks)
     : program(program), settings(settings), links(choice.links),
       ranks(std::move(ranks)), world(program.ranks.size()) {
   for (int64_t gpu : choice.gpus)
@@ -206,7 +207,7 @@ static int64_t besideArena(const Program &program, int64_t rank,
 }
 
 /// Before any rank takes its arena: all that share a GPU must fit.
-void GpuRanks::checkMemory() const {
+void CudaRanks::checkMemory() const {
   for (size_t i = 0; i < ranks.size(); ++i) {
     int64_t needed = 0, beside = 0;
     std::string users;
@@ -233,7 +234,7 @@ void GpuRanks::checkMemory() const {
   }
 }
 
-std::unique_ptr<Rank> GpuRanks::createRank(Transport &transport) {
+std::unique_ptr<Rank> CudaRanks::createRank(Transport &transport) {
   const int64_t number = transport.rank();
   const size_t place =
       std::find(ranks.begin(), ranks.end(), number) - ranks.begin();
@@ -247,7 +248,7 @@ std::unique_ptr<Rank> GpuRanks::createRank(Transport &transport) {
                               : createLocalLinks(world, transport);
   connection->connect(linksOf(program));
   transport.setDeadline(patience);
-  const GpuOptions options = GpuOptions::of(settings);
+  const CudaOptions options = CudaOptions::of(settings);
   const DeviceSettings forDevice = {.graphs = options.graphs,
                                     .chaos = options.chaos,
                                     .timeout = settings.timeout,
@@ -259,7 +260,7 @@ std::unique_ptr<Rank> GpuRanks::createRank(Transport &transport) {
   return rank;
 }
 
-std::string GpuRanks::describe() const {
+std::string CudaRanks::describe() const {
   // Cards of the same name are named once.
   std::vector<std::string> names;
   std::vector<int64_t> numbers;
@@ -306,7 +307,7 @@ static void checkDistinct(Transport &transport, const Device &device) {
 
 namespace {
 
-class GpuPlatform final : public Platform {
+class CudaPlatform final : public Platform {
 public:
   const char *name() const override { return "cuda"; }
   const char *rankWord() const override { return "GPU rank"; }
@@ -322,7 +323,7 @@ public:
   void prepareEnvironment(const Program &program,
                           const RunSettings &settings) const override {
     setGpuEnvironment(program.ranks.size() > 1 &&
-                      GpuOptions::of(settings).links != LinkKind::Local);
+                      CudaOptions::of(settings).links != LinkKind::Local);
   }
 
   std::unique_ptr<RankFactory>
@@ -347,33 +348,33 @@ public:
 
 } // namespace
 
-const Platform &pipewright::runtime::gpuPlatform() {
-  static const GpuPlatform platform;
+const Platform &pipewright::runtime::cudaPlatform() {
+  static const CudaPlatform platform;
   return platform;
 }
 
 std::unique_ptr<RankFactory>
-GpuPlatform::createThreads(const Program &program,
-                           const RunSettings &settings) const {
+CudaPlatform::createThreads(const Program &program,
+                            const RunSettings &settings) const {
   const int64_t count = program.ranks.size();
   std::vector<int64_t> ranks(count);
   std::iota(ranks.begin(), ranks.end(), 0);
-  return std::make_unique<GpuRanks>(program, settings,
-                                    chooseGpus(count, count, false,
-                                               Device::count(),
-                                               GpuOptions::of(settings)),
-                                    ranks);
+  return std::make_unique<CudaRanks>(program, settings,
+                                     chooseGpus(count, count, false,
+                                                Device::count(),
+                                                CudaOptions::of(settings)),
+                                     ranks);
 }
 
 std::unique_ptr<RankFactory>
-GpuPlatform::createProcess(const Program &program, const RunSettings &settings,
-                           HostPlace place, Transport &transport) const {
+CudaPlatform::createProcess(const Program &program, const RunSettings &settings,
+                            HostPlace place, Transport &transport) const {
   GpuChoice choice = chooseGpus(program.ranks.size(), place.count, true,
-                                Device::count(), GpuOptions::of(settings));
+                                Device::count(), CudaOptions::of(settings));
   choice.gpus = {choice.gpus.at(place.index)};
   auto ranks =
-      std::make_unique<GpuRanks>(program, settings, std::move(choice),
-                                 std::vector<int64_t>{transport.rank()});
+      std::make_unique<CudaRanks>(program, settings, std::move(choice),
+                                  std::vector<int64_t>{transport.rank()});
   checkDistinct(transport, ranks->deviceOf(0));
   return ranks;
 }
@@ -382,18 +383,18 @@ GpuPlatform::createProcess(const Program &program, const RunSettings &settings,
 // What people read
 //===----------------------------------------------------------------------===//
 
-std::string GpuPlatform::besideArena(double libraryBytes, double pinnedBytes,
-                                     double graphs) const {
+std::string CudaPlatform::besideArena(double libraryBytes, double pinnedBytes,
+                                      double graphs) const {
   char count[32];
   std::snprintf(count, sizeof count, "%.0f", graphs);
   return "libraries " + bytesText(libraryBytes) + ", pinned on the host " +
          bytesText(pinnedBytes) + "; " + count + " CUDA graphs";
 }
 
-Platform::Lines GpuPlatform::needs(const Program &program,
-                                   const RunSettings &settings) const {
+Platform::Lines CudaPlatform::needs(const Program &program,
+                                    const RunSettings &settings) const {
   Lines lines;
-  const std::optional<LinkKind> links = GpuOptions::of(settings).links;
+  const std::optional<LinkKind> links = CudaOptions::of(settings).links;
   const int64_t ranks = program.ranks.size();
   std::set<int64_t> architectures;
   for (const DeviceImage &image : program.device->images)
@@ -427,8 +428,8 @@ Platform::Lines GpuPlatform::needs(const Program &program,
   return lines;
 }
 
-std::string GpuPlatform::describeRank(const Program &program,
-                                      int64_t number) const {
+std::string CudaPlatform::describeRank(const Program &program,
+                                       int64_t number) const {
   const RankProgram &rank = program.ranks[number];
   std::string streams = "streams: compute";
   for (int64_t peer : rank.sendsTo)
