@@ -25,13 +25,23 @@ using namespace pipewright::nn;
 #define GET_OP_CLASSES
 #include "dialects/nn/NNOps.cpp.inc"
 
-static_assert(sayWhatTheyAre<
+namespace {
+/// Instantiated one by one, so that an error names the op.
+template <typename OpTy>
+struct Facts {
+  static_assert(sayWhatTheyAre<OpTy>,
+                "an op is compiled, calls the runtime, is a view or is known "
+                "by its name; all but the last say what they cost and in which "
+                "precision they compute");
+};
+template <typename... OpTys>
+struct FactsOfAll : Facts<OpTys>... {};
+
+template struct FactsOfAll<
 #define GET_OP_LIST
 #include "dialects/nn/NNOps.cpp.inc"
-                  >,
-              "every op is compiled, calls the runtime, is a view or is known "
-              "by its name; all but the last say what they cost and in which "
-              "precision they compute");
+    >;
+} // namespace
 
 void NNDialect::initialize() {
   addAttributes<
