@@ -19,7 +19,7 @@ namespace pipewright::codegen {
 /// How many calls of a rank are too many to scroll through, and to compile: a
 /// longer list is written as loops, and one that is still longer as a table.
 struct ListLengths {
-  int64_t unrolled = 400, withLoops = 1000;
+  int64_t unrolled = 300, withLoops = 1000;
 };
 
 /// What the IR does not hold: texts and figures that the program shows.
