@@ -6,6 +6,7 @@ in relation to their size, and weights in relation to what they have changed by:
 size, a step that is lost altogether would hardly show."""
 
 import math
+import statistics
 
 from .numbers import distance, norm
 
@@ -25,8 +26,8 @@ LARGEST = 0.5
 # Where f32 is off by more than this, results in tf32 and bf16 have nothing left in common; those of
 # two CPU programs neither (a ResNet-50 with few samples: 99 % of the norm of its gradients).
 LOST = 1e-3
-# A tensor that is small beside the others is off by what these round: this share of all norms
-# counts as its own.
+# A tensor that is small beside the others is off by what these round: this share of a middling
+# one's norm counts as its own. (Of all norms it would hide weights behind running statistics.)
 SHARE = 1e-2
 # A step rounds the weight that it changes.
 ROUNDED = 2.0**-24
@@ -56,13 +57,13 @@ def worst_difference(found, expected, before=None, steps=0):
     one or of its change since `before`; and its name."""
     size = {name: distance(values, before[name]) if before else norm(values)
             for name, values in expected.items()}
-    total = norm(size.values())
+    middling = statistics.median(size.values())
     worst, where = 0.0, ""
     for name, values in expected.items():
         difference = distance(values, found[name]) - steps * ROUNDED * norm(values)
         if difference <= 0:
             continue
-        scale = size[name] + SHARE * total
+        scale = size[name] + SHARE * middling
         ratio = difference / scale if scale > 0 else math.inf
         if not ratio <= worst:
             worst, where = ratio, name
