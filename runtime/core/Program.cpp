@@ -20,6 +20,7 @@ template <typename T>
 Table<T>::~Table() = default;
 
 template class Table<int64_t>;
+template class Table<Table<int64_t>>;
 template class Table<std::pair<int64_t, int64_t>>;
 template class Table<StepScalar>;
 template class Table<TensorInfo>;

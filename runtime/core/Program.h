@@ -139,6 +139,9 @@ struct Program {
   Table<InputInfo> inputs;
   Table<OutputInfo> outputs;
   Table<RankProgram> ranks;
+  /// The groups whose ranks do something together, by number. What a group adds
+  /// is added in the order of its list.
+  Table<Table<int64_t>> groups = {};
   /// Printed by --timetable.
   const char *timetable = "";
   /// Printed by --plan.

@@ -195,7 +195,8 @@ CudaRanks::CudaRanks(const Program &program, const RunSettings &settings,
 
 /// What libraries take beside the arenas is known only when they have taken
 /// it. So little is certain: the workspace that products are offered, and the
-/// buffers of each end of a link, of the size that NCCL has by default.
+/// buffers of each end of a link or group, of the size that NCCL has by
+/// default.
 static int64_t besideArena(const Program &program, int64_t rank,
                            LinkKind links) {
   constexpr int64_t workspace = int64_t{32} << 20, linkEnd = int64_t{16} << 20;
@@ -203,6 +204,9 @@ static int64_t besideArena(const Program &program, int64_t rank,
   if (links == LinkKind::Nccl)
     for (const auto &[from, to] : linksOf(program))
       bytes += from == rank || to == rank ? linkEnd : 0;
+  if (links == LinkKind::Nccl)
+    for (const Table<int64_t> &group : program.groups)
+      bytes += std::count(group.begin(), group.end(), rank) * linkEnd;
   return bytes;
 }
 
@@ -247,6 +251,8 @@ std::unique_ptr<Rank> CudaRanks::createRank(Transport &transport) {
       links == LinkKind::Nccl ? createNcclLinks(transport)
                               : createLocalLinks(world, transport);
   connection->connect(linksOf(program));
+  if (!program.groups.empty())
+    connection->connectGroups({program.groups.begin(), program.groups.end()});
   transport.setDeadline(patience);
   const CudaOptions options = CudaOptions::of(settings);
   const DeviceSettings forDevice = {.graphs = options.graphs,
@@ -438,6 +444,11 @@ std::string CudaPlatform::describeRank(const Program &program,
     for (int64_t to : program.ranks[from].sendsTo)
       if (to == number)
         streams += ", from rank " + std::to_string(from);
+  for (const Table<int64_t> &group : program.groups)
+    if (std::count(group.begin(), group.end(), number)) {
+      streams += ", collective";
+      break;
+    }
   return streams + "; " + counted(rank.events, "event") + " in a step, " +
          groupedText(rank.evaluateEvents) + " in an evaluation";
 }

@@ -27,22 +27,31 @@ namespace pipewright::runtime {
 
 /// An event of the program, as the running step has left it.
 struct EventSlot {
-  /// A transfer that is only rehearsed is Recorded, too.
-  enum class State { Unused, Recorded, Send, Receive };
+  /// A transfer or collective that is only rehearsed is Recorded, too.
+  enum class State { Unused, Recorded, Send, Receive, Collective };
 
   CUevent handle = nullptr;
   State state = State::Unused;
-  /// The other end of a transfer, and whether streams may wait for it yet.
+  /// The other end of a transfer, or the group of a collective, and whether
+  /// streams may wait for it yet.
   int64_t peer = -1;
   bool settled = false;
+  /// Of a collective.
+  const char *kind = "";
 
-  bool isTransfer() const {
-    return state == State::Send || state == State::Receive;
+  bool needsPeer() const {
+    return state != State::Unused && state != State::Recorded;
   }
   Stream stream() const {
-    return state == State::Send ? sendTo(peer) : receiveFrom(peer);
+    return state == State::Send      ? sendTo(peer)
+           : state == State::Receive ? receiveFrom(peer)
+                                     : collective;
   }
-  const char *verb() const { return state == State::Send ? "send" : "receive"; }
+  const char *verb() const {
+    return state == State::Send      ? "send"
+           : state == State::Receive ? "receive"
+                                     : kind;
+  }
 };
 
 /// What the GPU reads and writes at fixed places of pinned memory.
@@ -145,6 +154,8 @@ struct DeviceRank::Parts {
   CUstream computing = nullptr;
   /// One stream for each peer; null where there is no link.
   std::vector<CUstream> sending, receiving;
+  /// Null where the rank is in no group.
+  CUstream collecting = nullptr;
   std::vector<CUstream> streams;
   std::vector<EventSlot> events;
   /// Whether the events keep times.

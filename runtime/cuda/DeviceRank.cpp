@@ -8,7 +8,9 @@
 #include "runtime/cuda/DeviceParts.h"
 #include "runtime/cuda/kernels/Builtins.h"
 #include "runtime/io/Source.h"
+#include "runtime/rank/RankGroups.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <thread>
@@ -56,6 +58,9 @@ DeviceRank::Parts::Parts(const Program &program, int64_t number,
     for (int64_t to : program.ranks[peer].sendsTo)
       if (to == number)
         receiving[peer] = create(highest);
+  for (const Table<int64_t> &group : program.groups)
+    if (!collecting && std::count(group.begin(), group.end(), number))
+      collecting = create(highest);
   int64_t inputBytes = 0;
   for (int64_t input : program.ranks[number].inputs) {
     const InputInfo &info = program.inputs.at(input);
@@ -135,6 +140,11 @@ void DeviceRank::abort() {
 CUstream DeviceRank::Parts::handle(Stream stream) const {
   if (stream.kind == Stream::Kind::Compute)
     return computing;
+  if (stream.kind == Stream::Kind::Collective) {
+    if (!collecting)
+      fail("a collective of no group: the program was compiled without it");
+    return collecting;
+  }
   const bool isSend = stream.kind == Stream::Kind::Send;
   CUstream found = (isSend ? sending : receiving).at(stream.peer);
   if (!found)
@@ -170,7 +180,7 @@ std::string DeviceRank::Parts::inspectPosition() {
 }
 
 void DeviceRank::Parts::settle(EventSlot &slot) {
-  if (!slot.isTransfer() || slot.settled)
+  if (!slot.needsPeer() || slot.settled)
     return;
   waitForPeer([&] { links->settle(slot.handle); });
   slot.settled = true;
@@ -191,14 +201,19 @@ void DeviceRank::wait(Stream stream, int64_t event) {
     fail("event ", event, " is waited for before it is recorded");
   CUstream handle = parts->handle(stream);
   parts->settle(slot);
-  const bool isTraced = parts->traced && stream == compute && slot.isTransfer();
-  if (stream == compute && slot.isTransfer())
+  const bool isTraced = parts->traced && stream == compute && slot.needsPeer();
+  if (stream == compute && slot.needsPeer())
     parts->log.wait(slot.stream(), slot.handle);
   CUevent begin = isTraced ? parts->trace.mark(handle) : nullptr;
   parts->watchdog.touch();
   PIPEWRIGHT_CUDA(cuStreamWaitEvent(handle, slot.handle, 0));
-  if (isTraced)
-    parts->trace.wait(slot.verb(), slot.peer, begin, parts->trace.mark(handle));
+  if (!isTraced)
+    return;
+  CUevent end = parts->trace.mark(handle);
+  if (slot.state == EventSlot::State::Collective)
+    parts->trace.collectiveWait(slot.verb(), slot.peer, begin, end);
+  else
+    parts->trace.wait(slot.verb(), slot.peer, begin, end);
 }
 
 /// A transfer, or in a rehearsal the event of one: what is received is zero.
@@ -242,6 +257,63 @@ void DeviceRank::postSend(int64_t peer, Buffer buffer, int64_t event) {
 
 void DeviceRank::postReceive(int64_t peer, Buffer buffer, int64_t event) {
   post(/*isSend=*/false, peer, buffer, event);
+}
+
+/// A collective, or in a rehearsal the event of one.
+void DeviceRank::collect(int64_t group, const Collective &what, Buffer range,
+                         int64_t event) {
+  EventSlot &slot = parts->slot(event);
+  CUstream handle = parts->handle(collective);
+  if (parts->rehearsing)
+    return record(collective, event);
+  parts->chaos.strike(handle);
+  flight().post(FlightRecorder::PostCollective, group);
+  slot = {slot.handle, EventSlot::State::Collective, group, false,
+          textOf(what.kind)};
+  if (parts->traced)
+    parts->trace.collective(slot.verb(), group, parts->trace.mark(handle),
+                            slot.handle);
+  // As for transfers.
+  parts->watchdog.allow(1.5);
+  parts->withPosition([&] {
+    parts->links->collect(group, what, device<void>(range), handle,
+                          slot.handle);
+  });
+  parts->watchdog.allow(1);
+  parts->log.transfer(collective, range.bytes, slot.handle,
+                      parts->links->recorded(slot.handle));
+}
+
+void DeviceRank::allReduce(int64_t group, ElementType type, Buffer range,
+                           Buffer /*scratch*/, int64_t event) {
+  collect(
+      group,
+      collectiveOf(wholeProgram(), Collective::AllReduce, group, type, range),
+      range, event);
+}
+
+void DeviceRank::reduceScatter(int64_t group, ElementType type, Buffer range,
+                               Buffer /*scratch*/, int64_t event) {
+  collect(group,
+          collectiveOf(wholeProgram(), Collective::ReduceScatter, group, type,
+                       range),
+          range, event);
+}
+
+void DeviceRank::allGather(int64_t group, ElementType type, Buffer range,
+                           int64_t event) {
+  collect(
+      group,
+      collectiveOf(wholeProgram(), Collective::AllGather, group, type, range),
+      range, event);
+}
+
+void DeviceRank::broadcast(int64_t group, ElementType type, Buffer range,
+                           int64_t root, int64_t event) {
+  collect(group,
+          collectiveOf(wholeProgram(), Collective::Broadcast, group, type,
+                       range, root),
+          range, event);
 }
 
 //===----------------------------------------------------------------------===//

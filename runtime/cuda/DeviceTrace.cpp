@@ -46,6 +46,16 @@ void DeviceTrace::transfer(const char *verb, int64_t peer, CUevent begin,
   spans.push_back({&Trace::addTransfer, verb, peer, -1, begin, end});
 }
 
+void DeviceTrace::collective(const char *kind, int64_t group, CUevent begin,
+                             CUevent end) {
+  spans.push_back({&Trace::addCollective, kind, group, -1, begin, end});
+}
+
+void DeviceTrace::collectiveWait(const char *kind, int64_t group, CUevent begin,
+                                 CUevent end) {
+  spans.push_back({&Trace::addCollectiveWait, kind, group, -1, begin, end});
+}
+
 void DeviceTrace::finish(Trace &trace) {
   auto timeOf = [&](CUevent event) -> std::optional<Clock::time_point> {
     float milliseconds = 0;

@@ -31,6 +31,9 @@ public:
             CUevent end);
   void wait(const char *verb, int64_t peer, CUevent begin, CUevent end);
   void transfer(const char *verb, int64_t peer, CUevent begin, CUevent end);
+  void collective(const char *kind, int64_t group, CUevent begin, CUevent end);
+  void collectiveWait(const char *kind, int64_t group, CUevent begin,
+                      CUevent end);
   /// All work is done: tells what it was.
   void finish(Trace &trace);
 

@@ -8,9 +8,9 @@
 namespace pipewright::runtime {
 
 /// Names a stream of a rank: tasks run on `compute`, each directed link has
-/// one of its own.
+/// one of its own, and so have all collectives together.
 struct Stream {
-  enum class Kind : uint8_t { Compute, Send, Receive };
+  enum class Kind : uint8_t { Compute, Send, Receive, Collective };
   Kind kind = Kind::Compute;
   /// The other end of the link.
   int64_t peer = -1;
@@ -19,6 +19,7 @@ struct Stream {
 };
 
 inline constexpr Stream compute = {};
+inline constexpr Stream collective = {Stream::Kind::Collective, -1};
 constexpr Stream sendTo(int64_t peer) { return {Stream::Kind::Send, peer}; }
 constexpr Stream receiveFrom(int64_t peer) {
   return {Stream::Kind::Receive, peer};

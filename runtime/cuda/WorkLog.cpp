@@ -78,6 +78,8 @@ static std::string streamText(Stream stream) {
     return "send to rank " + std::to_string(stream.peer);
   case Stream::Kind::Receive:
     return "receive from rank " + std::to_string(stream.peer);
+  case Stream::Kind::Collective:
+    return "collective";
   }
   return "";
 }

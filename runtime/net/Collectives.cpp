@@ -19,7 +19,7 @@ bool Collective::isEven() const {
   return true;
 }
 
-static const char *kindText(Collective::Kind kind) {
+const char *pipewright::runtime::textOf(Collective::Kind kind) {
   switch (kind) {
   case Collective::AllReduce:
     return "all-reduce";
@@ -34,7 +34,7 @@ static const char *kindText(Collective::Kind kind) {
 }
 
 std::string Collective::text() const {
-  return std::string(kindText(kind)) + " of " + std::to_string(count()) +
+  return std::string(textOf(kind)) + " of " + std::to_string(count()) +
          (type == ElementType::BF16 ? " bf16" : " f32") + " numbers";
 }
 
@@ -49,15 +49,6 @@ std::string pipewright::runtime::differenceText(int64_t rank,
                                        : "");
 }
 
-std::vector<int64_t> pipewright::runtime::evenBounds(int64_t count,
-                                                     int64_t members) {
-  const int64_t part = (count + members - 1) / members;
-  std::vector<int64_t> bounds;
-  for (int64_t m = 0; m <= members; ++m)
-    bounds.push_back(std::min(m * part, count));
-  return bounds;
-}
-
 static bool adds(const Collective &collective) {
   return collective.kind == Collective::AllReduce ||
          collective.kind == Collective::ReduceScatter;
@@ -65,10 +56,9 @@ static bool adds(const Collective &collective) {
 
 int64_t pipewright::runtime::scratchBytes(const Collective &collective,
                                           int64_t member) {
-  return adds(collective)
-             ? (collective.members() - 1) * collective.partOf(member) *
-                   byteWidth(collective.type)
-             : 0;
+  return adds(collective) ? numbersFromOthers(collective.bounds, member) *
+                                byteWidth(collective.type)
+                          : 0;
 }
 
 void pipewright::runtime::checkCollective(const Collective &collective,

@@ -19,7 +19,8 @@
 #ifndef PIPEWRIGHT_RUNTIME_NET_COLLECTIVES_H
 #define PIPEWRIGHT_RUNTIME_NET_COLLECTIVES_H
 
-#include "runtime/core/Program.h"
+#include "runtime/calls/CollectiveParts.h"
+#include "runtime/core/ElementType.h"
 #include "runtime/net/Transport.h"
 
 #include <cstdint>
@@ -67,8 +68,8 @@ struct Collective {
   friend bool operator==(const Collective &, const Collective &) = default;
 };
 
-/// Parts of a range that are as long as can be, the last ones shorter.
-std::vector<int64_t> evenBounds(int64_t count, int64_t members);
+/// "reduce-scatter".
+const char *textOf(Collective::Kind kind);
 
 /// Bytes of memory that a member needs beside the range, for as long as the
 /// collective is under way; at an address that is a multiple of 4.

@@ -3,6 +3,7 @@
 #include "runtime/rank/Rank.h"
 #include "runtime/core/Error.h"
 #include "runtime/net/Transport.h"
+#include "runtime/rank/RankGroups.h"
 #include "runtime/trace/Trace.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@ using namespace pipewright::runtime;
 
 Rank::Rank(const Program &program, int64_t number, Transport &transport)
     : whole(program), rankNumber(number), link(transport),
+      groups(std::make_unique<RankGroups>(program, transport)),
       recorder(transport.recorder()),
       arena(program.ranks.at(number).arenaBytes), losses(program.updates) {}
 
@@ -98,6 +100,48 @@ void Rank::waitReceive(int64_t peer) {
   recorder.end();
   if (trace)
     trace->wait("receive", peer, since);
+}
+
+void Rank::allReduce(int64_t group, ElementType type, Buffer range,
+                     Buffer scratch) {
+  begin(group, collectiveOf(whole, Collective::AllReduce, group, type, range),
+        range, scratch);
+}
+
+void Rank::reduceScatter(int64_t group, ElementType type, Buffer range,
+                         Buffer scratch) {
+  begin(group,
+        collectiveOf(whole, Collective::ReduceScatter, group, type, range),
+        range, scratch);
+}
+
+void Rank::allGather(int64_t group, ElementType type, Buffer range) {
+  begin(group, collectiveOf(whole, Collective::AllGather, group, type, range),
+        range, Buffer());
+}
+
+void Rank::broadcast(int64_t group, ElementType type, Buffer range,
+                     int64_t root) {
+  begin(group,
+        collectiveOf(whole, Collective::Broadcast, group, type, range, root),
+        range, Buffer());
+}
+
+void Rank::begin(int64_t group, const Collective &what, Buffer range,
+                 Buffer scratch) {
+  recorder.post(FlightRecorder::PostCollective, group);
+  groups->begin(group, what, data<void>(range), scratch, data<void>(scratch));
+}
+
+void Rank::waitCollective() {
+  const auto since = trace ? Trace::Clock::now() : Trace::Clock::time_point();
+  const RankGroups::Begun begun = groups->oldest();
+  recorder.wait(FlightRecorder::WaitCollective, begun.group);
+  groups->finishOldest();
+  recorder.end();
+  if (trace)
+    trace->waitCollective(textOf(begun.what.kind), begun.group, begun.since,
+                          since);
 }
 
 void Rank::poll() { link.poll(); }

@@ -25,6 +25,8 @@
 namespace pipewright::runtime {
 
 class Profile;
+class RankGroups;
+struct Collective;
 class Trace;
 class Transport;
 
@@ -81,6 +83,19 @@ public:
   /// Complete the oldest outstanding one of the link.
   void waitSend(int64_t peer);
   void waitReceive(int64_t peer);
+
+  /// What the ranks of a group (by number, Program::groups) do together with a
+  /// range that each of them has; never block. `scratch` is where others'
+  /// numbers go before they are added. All members give the same in the same
+  /// order.
+  void allReduce(int64_t group, ElementType type, Buffer range, Buffer scratch);
+  void reduceScatter(int64_t group, ElementType type, Buffer range,
+                     Buffer scratch);
+  void allGather(int64_t group, ElementType type, Buffer range);
+  /// `root` is a rank.
+  void broadcast(int64_t group, ElementType type, Buffer range, int64_t root);
+  /// Completes the oldest outstanding one, of whatever group.
+  void waitCollective();
 
   /// Marks the begin of a task ("F", "B", "I", "W", "R", "U") for the trace
   /// and the flight recorder; it ends where the next begins, or a wait for
@@ -196,6 +211,8 @@ protected:
   void keepGradients(std::vector<std::vector<float>> sums);
 
 private:
+  void begin(int64_t group, const Collective &what, Buffer range,
+             Buffer scratch);
   void observeTask(const char *kind, int64_t stage, int64_t microBatch);
   void copyGradients();
   LibraryState *&librarySlot(const void *key);
@@ -203,6 +220,7 @@ private:
   const Program &whole;
   const int64_t rankNumber;
   Transport &link;
+  const std::unique_ptr<RankGroups> groups;
   FlightRecorder &recorder;
   Arena arena;
   BatchIo *io = nullptr;

@@ -92,6 +92,10 @@ pipewright::runtime::nameOf(const FlightRecorder::Operation &operation) {
     return "send>" + peer;
   case FlightRecorder::WaitReceive:
     return "receive<" + peer;
+  case FlightRecorder::PostCollective:
+    return "post-collective." + peer;
+  case FlightRecorder::WaitCollective:
+    return "collective." + peer;
   case FlightRecorder::EndOfStep:
     return "end-of-step";
   default:
@@ -129,6 +133,10 @@ void FlightRecorder::write(const std::string &path, int64_t rank) const {
     if (operation.isTask())
       trace.addTask(letters[operation.kind - 'A'], operation.place,
                     operation.microBatch, begin, end);
+    else if (operation.kind == PostCollective)
+      trace.addCollective("collective", operation.place, begin, end);
+    else if (operation.kind == WaitCollective)
+      trace.addCollectiveWait("collective", operation.place, begin, end);
     else if (operation.isPost())
       trace.addTransfer(operation.kind == PostSend ? "send" : "receive",
                         operation.place, begin, end);

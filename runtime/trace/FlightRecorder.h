@@ -32,14 +32,18 @@ public:
     PostReceive = 'r',
     WaitSend = 'x',
     WaitReceive = 'w',
+    PostCollective = 'c',
+    WaitCollective = 'g',
     EndOfStep = 'e'
   };
 
   struct Operation {
     char kind = 0;
     bool isTask() const { return kind >= 'A' && kind <= 'Z'; }
-    bool isPost() const { return kind == PostSend || kind == PostReceive; }
-    /// The stage of a task, or the peer of a transfer.
+    bool isPost() const {
+      return kind == PostSend || kind == PostReceive || kind == PostCollective;
+    }
+    /// The stage of a task, the peer of a transfer, the group of a collective.
     int64_t place = 0;
     int64_t microBatch = 0;
     int64_t step = 0;

@@ -30,11 +30,23 @@ void Trace::task(const char *kind, int64_t stage, int64_t microBatch) {
   running = true;
 }
 
-void Trace::wait(const char *verb, int64_t peer, Clock::time_point since) {
+void Trace::endTask(Clock::time_point since) {
   if (running)
     events[current].end = std::max(events[current].begin, since);
   running = false;
+}
+
+void Trace::wait(const char *verb, int64_t peer, Clock::time_point since) {
+  endTask(since);
   addWait(verb, peer, since, Clock::now());
+}
+
+void Trace::waitCollective(const char *kind, int64_t group,
+                           Clock::time_point begun, Clock::time_point since) {
+  endTask(since);
+  const auto now = Clock::now();
+  addCollectiveWait(kind, group, since, now);
+  addCollective(kind, group, begun, now);
 }
 
 void Trace::addTask(const char *kind, int64_t stage, int64_t microBatch,
@@ -50,6 +62,16 @@ void Trace::addWait(const char *verb, int64_t peer, Clock::time_point begin,
 void Trace::addTransfer(const char *verb, int64_t peer, Clock::time_point begin,
                         Clock::time_point end) {
   add(Category::Transfer, verb, peer, -1, begin, end);
+}
+
+void Trace::addCollective(const char *kind, int64_t group,
+                          Clock::time_point begin, Clock::time_point end) {
+  add(Category::Collective, kind, group, -1, begin, end);
+}
+
+void Trace::addCollectiveWait(const char *kind, int64_t group,
+                              Clock::time_point begin, Clock::time_point end) {
+  add(Category::CollectiveWait, kind, group, -1, begin, end);
 }
 
 std::string pipewright::runtime::taskName(const char *kind, int64_t stage,
@@ -70,6 +92,9 @@ static int64_t transferRow(int64_t rank, const char *verb, int64_t peer) {
   return 1000000 * (rank + 1) + 2 * peer + (verb[0] == 'r');
 }
 
+/// And one for its collectives, behind those.
+static int64_t collectiveRow(int64_t rank) { return 1000000 * (rank + 2) - 1; }
+
 std::string Trace::toJson(int64_t rank) const {
   const std::string self = "rank " + std::to_string(rank);
   std::string text = nameRow(rank, self);
@@ -79,6 +104,7 @@ std::string Trace::toJson(int64_t rank) const {
   };
   for (const Event &event : events) {
     const std::string peer = "rank " + std::to_string(event.first);
+    const std::string group = "group " + std::to_string(event.first);
     const char *category = "task";
     std::string name, arguments;
     int64_t row = rank;
@@ -91,6 +117,15 @@ std::string Trace::toJson(int64_t rank) const {
     } else if (event.category == Category::Wait) {
       category = "wait";
       name = std::string("wait ") + event.kind + " " + peer;
+    } else if (event.category == Category::CollectiveWait) {
+      category = "wait";
+      name = std::string("wait ") + event.kind + " " + group;
+    } else if (event.category == Category::Collective) {
+      category = "collective";
+      name = std::string(event.kind) + " " + group;
+      row = collectiveRow(rank);
+      if (named.insert(row).second)
+        text += nameRow(row, self + " collectives");
     } else {
       category = "transfer";
       name = std::string(event.kind) + " " + peer;

@@ -5,8 +5,9 @@
 // are named as the compiler names those of its predictions
 // (passes/schedules/files/ChromeTrace.h), so that both can be read together:
 // a task is `F0.3` (kind, stage, micro-batch) or `U0`, a wait is
-// `wait receive rank 1`; process 0 is the measured one. The streams of a GPU
-// that transfer have rows of their own below.
+// `wait receive rank 1` or `wait all-reduce group 0`; process 0 is the measured
+// one. Collectives, and the streams of a GPU that transfer, have rows of their
+// own below.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +37,10 @@ public:
   /// not work: the running task ended with its begin.
   void wait(const char *verb, int64_t peer, Clock::time_point since);
 
+  /// A wait for a collective, which had begun at `begun`.
+  void waitCollective(const char *kind, int64_t group, Clock::time_point begun,
+                      Clock::time_point since);
+
   /// What a GPU did, known afterwards.
   void addTask(const char *kind, int64_t stage, int64_t microBatch,
                Clock::time_point begin, Clock::time_point end);
@@ -45,16 +50,23 @@ public:
   void addTransfer(const char *verb, int64_t peer, Clock::time_point begin,
                    Clock::time_point end);
 
+  /// An "all-reduce" of a group, from when this rank was ready for it.
+  void addCollective(const char *kind, int64_t group, Clock::time_point begin,
+                     Clock::time_point end);
+  void addCollectiveWait(const char *kind, int64_t group,
+                         Clock::time_point begin, Clock::time_point end);
+
   /// The events as JSON objects, each followed by a comma, for one rank.
   std::string toJson(int64_t rank) const;
 
 private:
-  enum class Category { Task, Wait, Transfer };
+  void endTask(Clock::time_point since);
+  enum class Category { Task, Wait, Transfer, CollectiveWait, Collective };
   struct Event {
     Category category;
-    /// The kind of a task, or "send" or "receive".
+    /// The kind of a task or a collective, or "send" or "receive".
     const char *kind;
-    /// A task's stage and micro-batch; else the peer.
+    /// A task's stage and micro-batch; else the peer, or the group.
     int64_t first, second;
     int64_t step;
     Clock::time_point begin, end;

@@ -79,3 +79,21 @@ TEST(Trace, TasksEndWhereWaitsBegin) {
   EXPECT_GE(begin(2), end(1) + 2000);
   EXPECT_GE(end(2) - begin(2), 2000);
 }
+
+TEST(Trace, CollectivesHaveARowOfTheirOwn) {
+  Trace trace;
+  trace.beginStep(0);
+  trace.task("B", 0, 1);
+  const auto begun = Trace::Clock::now();
+  work();
+  const auto since = Trace::Clock::now();
+  trace.waitCollective("all-reduce", 2, begun, since);
+  const std::vector<json> events = eventsOf(trace, 1);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[1]["name"], "wait all-reduce group 2");
+  EXPECT_EQ(events[1]["tid"], 1);
+  EXPECT_EQ(events[2]["name"], "all-reduce group 2");
+  EXPECT_EQ(events[2]["cat"], "collective");
+  EXPECT_NE(events[2]["tid"], 1);
+  EXPECT_GT(events[2]["dur"], events[1]["dur"]);
+}

@@ -1,0 +1,59 @@
+//===- RankGroups.cpp - The collectives of one rank -----------------------===//
+
+#include "runtime/rank/RankGroups.h"
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+
+using namespace pipewright::runtime;
+
+Collective pipewright::runtime::collectiveOf(const Program &program,
+                                             Collective::Kind kind,
+                                             int64_t group, ElementType type,
+                                             Buffer range, int64_t root) {
+  const Table<int64_t> &members = program.groups.at(group);
+  const auto found = std::find(members.begin(), members.end(), root);
+  const bool hasRoot = kind == Collective::Broadcast;
+  if (hasRoot && found == members.end())
+    fail("rank ", root, " is the root of a broadcast of group ", group,
+         ", but no member of it");
+  return {kind, type,
+          evenBounds(range.bytes / byteWidth(type),
+                     static_cast<int64_t>(members.size())),
+          hasRoot ? found - members.begin() : 0};
+}
+
+RankGroups::RankGroups(const Program &program, Transport &transport)
+    : rank(transport.rank()) {
+  for (const Table<int64_t> &members : program.groups)
+    groups.push_back(std::count(members.begin(), members.end(), rank)
+                         ? std::make_unique<Group>(transport, members)
+                         : nullptr);
+}
+
+void RankGroups::begin(int64_t number, Collective what, void *data,
+                       Buffer scratch, void *scratchData) {
+  Group *group = groups.at(number).get();
+  if (!group)
+    fail("rank ", rank, " is no member of group ", number);
+  const int64_t needed = scratchBytes(what, group->transport.rank());
+  if (scratch.bytes < needed)
+    fail("the ", what.text(), " needs ", needed,
+         " bytes of scratch memory, but "
+         "the program gives it ",
+         scratch.bytes);
+  const Begun &now =
+      begun.emplace_back(Begun{number, std::move(what), Clock::now()});
+  group->exchange.begin(now.what, data, scratchData);
+}
+
+const RankGroups::Begun &RankGroups::oldest() const {
+  if (begun.empty())
+    fail("rank ", rank, " waits for a collective that it has not begun");
+  return begun.front();
+}
+
+void RankGroups::finishOldest() {
+  groups[oldest().group]->exchange.finish();
+  begun.pop_front();
+}

@@ -1,0 +1,69 @@
+//===- RankGroups.h - The collectives of one rank --------------*- C++ -*-===//
+//
+// All groups that a rank is a member of, over one transport, and what it has
+// begun in them: a rank finishes its collectives in the order in which it began
+// them, of whatever group.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_RANK_RANKGROUPS_H
+#define PIPEWRIGHT_RUNTIME_RANK_RANKGROUPS_H
+
+#include "runtime/core/Program.h"
+#include "runtime/net/Collectives.h"
+#include "runtime/net/GroupTransport.h"
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace pipewright::runtime {
+
+/// What a program asks a group for: of a range that each member has, in even
+/// parts. `root` is a rank of the group where it is broadcast.
+Collective collectiveOf(const Program &program, Collective::Kind kind,
+                        int64_t group, ElementType type, Buffer range,
+                        int64_t root = -1);
+
+class RankGroups {
+public:
+  using Clock = std::chrono::steady_clock;
+
+  /// A collective that was begun.
+  struct Begun {
+    int64_t group;
+    Collective what;
+    Clock::time_point since;
+  };
+
+  RankGroups(const Program &program, Transport &transport);
+
+  /// Never blocks. Throws an Error where the rank is no member of the group, or
+  /// the scratch memory is too small for what the others send.
+  void begin(int64_t group, Collective what, void *data, Buffer scratch,
+             void *scratchData);
+  /// The oldest one; throws an Error where there is none.
+  const Begun &oldest() const;
+  /// Blocks until it is over.
+  void finishOldest();
+
+private:
+  struct Group {
+    Group(Transport &transport, const std::vector<int64_t> &members)
+        : transport(transport, members), exchange(this->transport) {}
+
+    GroupTransport transport;
+    Collectives exchange;
+  };
+
+  const int64_t rank;
+  /// By number; null: this rank is no member.
+  std::vector<std::unique_ptr<Group>> groups;
+  /// They stay where they are while they are under way.
+  std::deque<Begun> begun;
+};
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_RANK_RANKGROUPS_H
