@@ -14,7 +14,7 @@
 
 using namespace pipewright::schedules;
 
-static const char *wordFor(CollectiveKind kind) {
+const char *pipewright::schedules::nameOfKind(CollectiveKind kind) {
   switch (kind) {
   case CollectiveKind::AllReduce:
     return "all-reduce";
@@ -28,8 +28,7 @@ static const char *wordFor(CollectiveKind kind) {
   return "collective";
 }
 
-/// `ranks 0, 1 and 3`
-static std::string listOf(const RankGroup &group) {
+std::string pipewright::schedules::listOfRanks(const RankGroup &group) {
   std::string text = group.size() == 1 ? "rank " : "ranks ";
   for (auto [i, rank] : llvm::enumerate(group)) {
     bool isLast = i + 1 == group.size();
@@ -42,9 +41,10 @@ std::string
 pipewright::schedules::nameOfCollective(const RankInstruction &instruction,
                                         llvm::ArrayRef<RankGroup> groups,
                                         NameOfTransfer nameOfTransfer) {
-  return llvm::formatv("{0} of {1} over {2}", wordFor(instruction.collective),
+  return llvm::formatv("{0} of {1} over {2}",
+                       nameOfKind(instruction.collective),
                        nameOfTransfer(instruction.transfer),
-                       listOf(groups[instruction.group]));
+                       listOfRanks(groups[instruction.group]));
 }
 
 namespace {
@@ -76,18 +76,17 @@ private:
 
 } // namespace
 
-/// Members are ranks, each once, and ascending.
+/// Members are ranks, each once.
 llvm::Error CollectiveChecker::checkGroups() const {
   int64_t ranks = static_cast<int64_t>(lists.size());
   for (auto [number, group] : llvm::enumerate(groups)) {
-    bool isAscending =
-        std::adjacent_find(group.begin(), group.end(),
-                           std::greater_equal<int32_t>()) == group.end();
-    if (group.empty() || !isAscending || group.front() < 0 ||
-        group.back() >= ranks)
-      return refuse("expects group {0} to have some of {1} ranks in ascending "
-                    "order, but got {2}",
-                    number, ranks, group.empty() ? "none" : listOf(group));
+    bool isGroup = llvm::all_of(group, [&](int32_t rank) {
+      return rank >= 0 && rank < ranks && llvm::count(group, rank) == 1;
+    });
+    if (group.empty() || !isGroup)
+      return refuse("expects group {0} to have some of {1} ranks, each once, "
+                    "but got {2}",
+                    number, ranks, group.empty() ? "none" : listOfRanks(group));
   }
   return llvm::Error::success();
 }
@@ -169,8 +168,8 @@ llvm::Error CollectiveChecker::compare(int32_t number) const {
           mine.transfer != theirs.transfer)
         return refuse("collective {0} of {1} is the {2} on rank {3}, but the "
                       "{4} on rank {5}, and each waits for the other",
-                      i, listOf(group), nameOf(mine), first, nameOf(theirs),
-                      rank);
+                      i, listOfRanks(group), nameOf(mine), first,
+                      nameOf(theirs), rank);
       if (mine.bytes != theirs.bytes)
         return refuse("rank {0} has {1} bytes in the {2}, but rank {3} has {4} "
                       "bytes",

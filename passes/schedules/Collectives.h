@@ -20,6 +20,11 @@
 
 namespace pipewright::schedules {
 
+/// `all-reduce`
+const char *nameOfKind(CollectiveKind kind);
+/// `ranks 0, 1 and 3`
+std::string listOfRanks(const RankGroup &group);
+
 /// `all-reduce of x0 over ranks 0, 1 and 3`
 std::string nameOfCollective(const RankInstruction &instruction,
                              llvm::ArrayRef<RankGroup> groups,

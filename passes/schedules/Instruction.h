@@ -48,7 +48,7 @@ enum class CollectiveKind : uint8_t {
   Broadcast,
 };
 
-/// Members of a group, ascending.
+/// Members of a group, in the order in which what they have is added.
 using RankGroup = std::vector<int32_t>;
 
 enum class InstructionKind : uint8_t {

@@ -8,6 +8,7 @@
 
 #include "passes/schedules/Simulator.h"
 
+#include "passes/schedules/Collectives.h"
 #include "passes/schedules/Dependences.h"
 #include "passes/schedules/Pairs.h"
 #include "passes/schedules/StashMeter.h"
@@ -63,6 +64,13 @@ std::string IdleInterval::describe() const {
                    causeRank);
   return formatv("rank {0} waits at {1} for {2} on rank {3}", rank, next.name(),
                  cause.name(), causeRank);
+}
+
+RankGroup SharedWork::ranks() const {
+  RankGroup ranks;
+  for (const Member &member : members)
+    ranks.push_back(member.rank);
+  return ranks;
 }
 
 std::string PathStep::describe() const {
@@ -158,6 +166,7 @@ public:
            const Dependences &dependences);
 
   void visit(int32_t rank, int64_t position);
+  void share(llvm::ArrayRef<SharedWork> works);
   Simulation finish();
 
 private:
@@ -176,6 +185,12 @@ private:
   Arrival latestArrival(const Task &task) const;
   void publish(const Task &task, int64_t position, double end);
   void send(TransferKind kind, int32_t edge, int32_t microBatch, double end);
+  /// When the first `count` tasks of a rank are over.
+  double endOf(int32_t rank, int64_t count) const {
+    return count > 0 ? result.times[rank][count - 1].end : 0;
+  }
+  void delay(const SharedWork::Member &member, double until,
+             const SharedWork::Member &last);
 
   const Schedule &schedule;
   const TaskCosts &costs;
@@ -337,6 +352,61 @@ void Timeline::visit(int32_t rank, int64_t position) {
   publish(task, position, time.end);
 }
 
+/// Tasks behind a member's wait begin when the work is over. `last` is the
+/// member that came last.
+void Timeline::delay(const SharedWork::Member &member, double until,
+                     const SharedWork::Member &last) {
+  int32_t rank = member.rank;
+  double free = endOf(rank, member.waited);
+  rankFree[rank] = std::max(rankFree[rank], until);
+  std::vector<TaskTime> &times = result.times[rank];
+  auto count = static_cast<int64_t>(times.size());
+  if (member.waited == count || times[member.waited].start >= until)
+    return;
+  double later = until - times[member.waited].start;
+  for (TaskTime &time : llvm::drop_begin(times, member.waited)) {
+    time.start += later;
+    time.end += later;
+  }
+  rankFree[rank] = std::max(until, times.back().end);
+  llvm::erase_if(idleOfRank[rank], [&](const IdleInterval &idle) {
+    return idle.nextPosition >= member.waited;
+  });
+  IdleInterval idle;
+  idle.rank = rank;
+  idle.start = free;
+  idle.end = until;
+  idle.next = schedule.order[rank][member.waited];
+  idle.nextPosition = member.waited;
+  idle.causeRank = last.rank;
+  idle.causePosition = std::max<int64_t>(last.posted - 1, 0);
+  idle.cause = schedule.order[last.rank][idle.causePosition];
+  idle.transferSeconds = until - std::max(endOf(last.rank, last.posted), free);
+  idleOfRank[rank].push_back(idle);
+}
+
+void Timeline::share(llvm::ArrayRef<SharedWork> works) {
+  // When the works of each rank so far are over.
+  std::vector<double> over(schedule.ranks);
+  for (const SharedWork &work : works) {
+    auto comes = [&](const SharedWork::Member &member) {
+      return std::max(over[member.rank], endOf(member.rank, member.posted));
+    };
+    const SharedWork::Member *last = &work.members.front();
+    for (const SharedWork::Member &member : work.members)
+      if (comes(member) > comes(*last))
+        last = &member;
+    double start = comes(*last);
+    double end =
+        start + secondsOfCollective(work.kind, work.bytes, work.ranks(), costs);
+    result.shared.push_back({work, {start, end}});
+    for (const SharedWork::Member &member : work.members)
+      over[member.rank] = end;
+    for (const SharedWork::Member &member : work.members)
+      delay(member, end, *last);
+  }
+}
+
 Simulation Timeline::finish() {
   // Some task needs nothing, so the step always begins at time 0.
   auto last = std::max_element(rankFree.begin(), rankFree.end());
@@ -374,10 +444,9 @@ Simulation Timeline::finish() {
   return std::move(result);
 }
 
-llvm::Expected<Simulation>
-pipewright::schedules::simulate(const Schedule &schedule,
-                                const TaskCosts &costs,
-                                llvm::ArrayRef<StageEdge> edges) {
+llvm::Expected<Simulation> pipewright::schedules::simulate(
+    const Schedule &schedule, const TaskCosts &costs,
+    llvm::ArrayRef<StageEdge> edges, llvm::ArrayRef<SharedWork> shared) {
   llvm::Expected<Dependences> dependences = Dependences::build(schedule, edges);
   if (!dependences)
     return dependences.takeError();
@@ -388,5 +457,6 @@ pipewright::schedules::simulate(const Schedule &schedule,
         timeline.visit(rank, position);
       }))
     return error;
+  timeline.share(shared);
   return timeline.finish();
 }

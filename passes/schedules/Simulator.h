@@ -9,6 +9,7 @@
 #ifndef PIPEWRIGHT_PASSES_SCHEDULES_SIMULATOR_H
 #define PIPEWRIGHT_PASSES_SCHEDULES_SIMULATOR_H
 
+#include "passes/schedules/Instruction.h"
 #include "passes/schedules/Schedule.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -105,6 +106,31 @@ struct PathStep {
   std::string describe() const;
 };
 
+/// What some ranks do together beside their tasks. Nothing but tasks that no
+/// other rank needs, such as updates, stands behind a wait for it.
+struct SharedWork {
+  struct Member {
+    int32_t rank = 0;
+    /// How many tasks of the rank come before its post, and before its wait.
+    int64_t posted = 0;
+    int64_t waited = 0;
+  };
+
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  /// What it is about: `gradients of wte`.
+  std::string name;
+  int64_t bytes = 0;
+  std::vector<Member> members;
+
+  RankGroup ranks() const;
+};
+
+/// When it runs: for all its ranks at once, beside their tasks.
+struct TimedWork {
+  SharedWork work;
+  TaskTime time;
+};
+
 struct RankSummary {
   double busySeconds = 0;
   /// Idle share of the global step time.
@@ -125,6 +151,7 @@ struct Simulation {
   std::vector<RankSummary> ranks;
   /// By rank, then by time.
   std::vector<IdleInterval> idle;
+  std::vector<TimedWork> shared;
 
   /// Why a rank ends when it does: the chain of tasks and messages from the
   /// begin of the step to its last task, in order and without a gap. Where
@@ -140,10 +167,12 @@ llvm::Error checkCosts(const Schedule &schedule, const TaskCosts &costs);
 
 /// Fails, with the checker's story, on a schedule that cannot run, and on
 /// costs that are negative, not a number or of another number of stages. An
-/// empty list of edges means that stage s feeds stage s+1.
+/// empty list of edges means that stage s feeds stage s+1. Shared works of a
+/// rank run one after the other, in their order here.
 llvm::Expected<Simulation> simulate(const Schedule &schedule,
                                     const TaskCosts &costs,
-                                    llvm::ArrayRef<StageEdge> edges = {});
+                                    llvm::ArrayRef<StageEdge> edges = {},
+                                    llvm::ArrayRef<SharedWork> shared = {});
 
 } // namespace pipewright::schedules
 

@@ -8,6 +8,7 @@
 
 #include "passes/schedules/drawing/Svg.h"
 
+#include "passes/schedules/Collectives.h"
 #include "passes/schedules/drawing/LaneRuns.h"
 #include "passes/schedules/drawing/SvgElements.h"
 
@@ -74,6 +75,7 @@ private:
 
   void writeBoxes(size_t row);
   void writeRuns(size_t row);
+  void writeShared(size_t row);
   void writeTransfers();
   void writeCurve(const MemoryCurve &curve, double top, double height,
                   int64_t most);
@@ -367,6 +369,19 @@ void SvgWriter::writeRuns(size_t row) {
     out.path("fill=\"" + colorOf(schedule, key.first, key.second) + "\"", path);
 }
 
+/// What ranks do together beside their tasks: a bar at the foot of the lane.
+void SvgWriter::writeShared(size_t row) {
+  constexpr double height = 4;
+  for (const auto &[work, time] : picture.simulation.shared)
+    if (llvm::is_contained(work.ranks(), rows[row]))
+      rect(x(time.start), laneTop(row) + laneHeight - height,
+           (time.end - time.start) * scale, height, "fill=\"#8250df\"",
+           formatv("{0} of {1} over {2}: {3}", nameOfKind(work.kind), work.name,
+                   listOfRanks(work.ranks()),
+                   timeText(picture, time.end - time.start))
+               .str());
+}
+
 /// Between neighbours a transfer is seen in the gap of their lanes; a longer
 /// way passes behind the boxes.
 void SvgWriter::writeTransfers() {
@@ -410,6 +425,7 @@ double SvgWriter::writeLanes(double y) {
       writeBoxes(row);
     else
       writeRuns(row);
+    writeShared(row);
   }
   return lanesBottom;
 }

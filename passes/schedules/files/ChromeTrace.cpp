@@ -7,8 +7,10 @@
 
 #include "passes/schedules/files/ChromeTrace.h"
 
+#include "passes/schedules/Collectives.h"
 #include "passes/schedules/Story.h"
 #include "support/InputFile.h"
+#include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -18,6 +20,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 using namespace pipewright::schedules;
@@ -41,6 +44,7 @@ public:
   void task(int64_t process, int32_t rank, const Task &task, int64_t step,
             const TaskTime &time);
   void wait(int64_t process, int32_t rank, int32_t peer, const TaskTime &time);
+  void collective(int64_t process, int32_t rank, const TimedWork &shared);
 
 private:
   llvm::raw_ostream &next() {
@@ -54,6 +58,8 @@ private:
 
   llvm::raw_ostream &os;
   bool isFirst = true;
+  /// Which rows of collectives have a name.
+  std::set<std::pair<int64_t, int32_t>> named;
 };
 
 } // namespace
@@ -92,6 +98,23 @@ void EventWriter::wait(int64_t process, int32_t rank, int32_t peer,
   os << "}";
 }
 
+/// On a row of its own, behind those of all ranks.
+void EventWriter::collective(int64_t process, int32_t rank,
+                             const TimedWork &shared) {
+  constexpr int32_t firstRow = 1000000;
+  if (named.insert({process, rank}).second)
+    next() << "{\"ph\":\"M\",\"pid\":" << process
+           << ",\"tid\":" << firstRow + rank
+           << ",\"name\":\"thread_name\",\"args\":{\"name\":\"rank " << rank
+           << " collectives\"}}";
+  std::string name = pipewright::text::json(nameOfKind(shared.work.kind) +
+                                            (" of " + shared.work.name));
+  complete(process, firstRow + rank,
+           llvm::StringRef(name).drop_front().drop_back(), "collective",
+           shared.time);
+  os << "}";
+}
+
 void pipewright::schedules::writeChromeTrace(llvm::raw_ostream &os,
                                              const Schedule &schedule,
                                              const Simulation &simulation,
@@ -108,6 +131,9 @@ void pipewright::schedules::writeChromeTrace(llvm::raw_ostream &os,
     for (auto [task, time] :
          llvm::zip(schedule.order[rank], simulation.times[rank]))
       writer.task(predictedProcess, rank, task, step, time);
+  for (const TimedWork &shared : simulation.shared)
+    for (const SharedWork::Member &member : shared.work.members)
+      writer.collective(predictedProcess, member.rank, shared);
   for (const IdleInterval &idle : simulation.idle)
     if (!idle.atEndOfStep)
       writer.wait(predictedProcess, idle.rank, idle.causeRank,

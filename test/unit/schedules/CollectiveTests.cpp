@@ -122,13 +122,13 @@ TEST(CheckCollectives, m1_RootsDiffer) {
 TEST(CheckCollectives, m1_GroupsThatAreNone) {
   EXPECT_EQ("rank 0 has a collective of group 1, but there are 1 groups",
             refusal({{post(0, 1), wait(0, 1)}, {}}, {{0, 1}}));
-  EXPECT_EQ("expects group 0 to have some of 2 ranks in ascending order, but "
-            "got ranks 1 and 0",
-            refusal({{}, {}}, {{1, 0}}));
-  EXPECT_EQ("expects group 1 to have some of 2 ranks in ascending order, but "
+  EXPECT_EQ("expects group 0 to have some of 2 ranks, each once, but "
+            "got ranks 1 and 1",
+            refusal({{}, {}}, {{1, 1}}));
+  EXPECT_EQ("expects group 1 to have some of 2 ranks, each once, but "
             "got ranks 1 and 2",
             refusal({{}, {}}, {{0, 1}, {1, 2}}));
-  EXPECT_EQ("expects group 0 to have some of 2 ranks in ascending order, but "
+  EXPECT_EQ("expects group 0 to have some of 2 ranks, each once, but "
             "got none",
             refusal({{}, {}}, {{}}));
 }

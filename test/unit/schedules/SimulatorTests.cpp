@@ -51,6 +51,39 @@ TEST(Simulator, IdleIntervalsNameTheirCause) {
   EXPECT_EQ(5, simulation.idle[2].end);
 }
 
+TEST(Simulator, SharedWorkRunsBesideTasksUntilItsWait) {
+  TaskCosts costs = TaskCosts::uniform(2);
+  costs.stages[0].update = costs.stages[1].update = 1;
+  costs.linkBandwidth = 4;
+  // Behind the backwards of rank 0 (0 to 4) and rank 1 (1 to 3). All-reduces of
+  // two move half of their bytes twice.
+  Schedule schedule = buildSchedule("gpipe", 2, 2, 1);
+  SharedWork first = {
+      CollectiveKind::AllReduce, "a", 8, {{0, 2, 2}, {1, 2, 2}}};
+  SharedWork second = {
+      CollectiveKind::Broadcast, "b", 4, {{1, 3, 3}, {0, 3, 3}}};
+  Simulation simulation =
+      valueOf(simulate(schedule, costs, {}, {first, second}));
+  ASSERT_EQ(2u, simulation.shared.size());
+  EXPECT_EQ(4, simulation.shared[0].time.start);
+  EXPECT_EQ(6, simulation.shared[0].time.end);
+  EXPECT_EQ(6, simulation.times[0][2].start);
+  EXPECT_EQ(6, simulation.times[1][2].start);
+  // Behind both updates, and the step ends with it.
+  EXPECT_EQ(7, simulation.shared[1].time.start);
+  EXPECT_EQ(8, simulation.shared[1].time.end);
+  EXPECT_EQ(8, simulation.globalStepTime);
+
+  // Both wait for the rank that comes last.
+  std::vector<std::string> waits;
+  for (const IdleInterval &idle : simulation.idle)
+    if (idle.next.kind == TaskKind::Update && !idle.atEndOfStep)
+      waits.push_back(idle.describe());
+  EXPECT_EQ((std::vector<std::string>{"rank 0 waits at U0 for B0.0 on rank 0",
+                                      "rank 1 waits at U1 for B0.0 on rank 0"}),
+            waits);
+}
+
 TEST(Simulator, IdleAndBusyFillTheStep) {
   forEachCase([](const Policy &policy, const ScheduleOptions &options) {
     Schedule schedule = valueOf(policy.build(options));
