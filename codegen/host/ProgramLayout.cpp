@@ -86,6 +86,7 @@ FailureOr<ProgramLayout> ProgramLayout::of(ModuleOp module,
     layout.weights[weight.getSymNameAttr()] = weight;
   if (failed(layout.indexStages()) || failed(layout.indexRanks()))
     return failure();
+  layout.indexGroups();
   return layout;
 }
 
@@ -121,6 +122,11 @@ static int64_t numberOf(ArrayRef<Port> ports, StringRef name) {
       return number;
   return -1;
 }
+int64_t ProgramLayout::groupNumber(ArrayRef<int64_t> over) const {
+  auto isIt = [&](ArrayRef<int64_t> group) { return group == over; };
+  return llvm::find_if(groups, isIt) - groups.begin();
+}
+
 int64_t ProgramLayout::inputNumber(StringRef name) const {
   return codegen::numberOf(inputs, name);
 }
@@ -222,6 +228,14 @@ LogicalResult ProgramLayout::indexArena(pipe::ArenaOp arena) {
     }
   }
   return success();
+}
+
+void ProgramLayout::indexGroups() {
+  for (auto rank : module.getOps<pipe::RankOp>())
+    for (auto together : rank.getBody()->getOps<pipe::CollectiveOp>())
+      if (groupNumber(together.getOver()) ==
+          static_cast<int64_t>(groups.size()))
+        groups.push_back(llvm::to_vector(together.getOver()));
 }
 
 LogicalResult ProgramLayout::indexRanks() {

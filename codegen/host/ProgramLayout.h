@@ -77,12 +77,16 @@ public:
   llvm::MapVector<mlir::StringAttr, nn::WeightOp> weights;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
+  /// The ranks of each group that has collectives, in the order of their sums.
+  std::vector<llvm::SmallVector<int64_t>> groups;
 
   const StageLayout *findStage(llvm::StringRef name) const;
   pipe::StageOp stageOf(mlir::FlatSymbolRefAttr name) const override;
   int32_t numberOf(mlir::FlatSymbolRefAttr stage) const override;
   llvm::SmallVector<mlir::FlatSymbolRefAttr>
   holdersOf(mlir::FlatSymbolRefAttr weight) const override;
+  /// The number of the group with these ranks, which has a collective.
+  int64_t groupNumber(llvm::ArrayRef<int64_t> over) const;
   /// -1 where there is none.
   int64_t inputNumber(llvm::StringRef name) const;
   int64_t outputNumber(llvm::StringRef name) const;
@@ -92,6 +96,7 @@ public:
 private:
   mlir::LogicalResult indexStages();
   mlir::LogicalResult indexRanks();
+  void indexGroups();
   mlir::LogicalResult indexArena(pipe::ArenaOp arena);
   mlir::LogicalResult indexPorts(mlir::Region &body, mlir::ArrayAttr sources);
 };

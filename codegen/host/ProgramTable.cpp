@@ -261,6 +261,16 @@ static LogicalResult writePorts(llvm::raw_ostream &os,
   return success();
 }
 
+/// The ranks that do something together.
+static void writeGroups(llvm::raw_ostream &os, const ProgramLayout &layout) {
+  if (layout.groups.empty())
+    return;
+  os << "  .groups = {\n";
+  for (ArrayRef<int64_t> group : layout.groups)
+    os << "    {" << joinSizes(group, ", ") << "},\n";
+  os << "  },\n";
+}
+
 static int64_t integerAttribute(ModuleOp module, StringRef name,
                                 int64_t standard) {
   if (auto attr = module->getAttrOfType<IntegerAttr>(name))
@@ -313,7 +323,9 @@ LogicalResult writeProgramTable(llvm::raw_ostream &os,
   for (const RankLayout &rank : layout.ranks)
     if (failed(writeRank(os, layout, rank, options)))
       return failure();
-  os << "  },\n  .timetable = " << text::rawLiteral(options.timetable)
+  os << "  },\n";
+  writeGroups(os, layout);
+  os << "  .timetable = " << text::rawLiteral(options.timetable)
      << ",\n  .planJson = " << text::rawLiteral(options.planJson) << ",\n";
   if (StringRef device = layout.target->hostStyle().deviceProgram;
       !device.empty())

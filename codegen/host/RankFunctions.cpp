@@ -8,8 +8,10 @@
 #include "codegen/host/RankFunctions.h"
 
 #include "codegen/host/Loops.h"
+#include "codegen/host/RankNames.h"
 #include "codegen/host/Tables.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -39,8 +41,6 @@ private:
   LogicalResult namePlaces(pipe::StepOpInterface op);
   LogicalResult writeLine(Operation *op);
   LogicalResult writeTask(pipe::TaskOp task);
-  std::string nameOf(const pipe::Content &content) const;
-  std::string nameFor(OpResult value);
   Local declare(StringRef base, pipe::BufferAttr planned);
   Local bufferOf(Operation *user, Value value);
   Local placed(Operation *op, FlatSymbolRefAttr stage, FlatSymbolRefAttr weight,
@@ -55,6 +55,9 @@ private:
   LogicalResult writeUpdate(pipe::TaskOp task, const StageLayout &stage);
   LogicalResult writeTransfer(Operation *op, Value value, int64_t peer,
                               std::optional<int64_t> event);
+  LogicalResult verifyEvent(Operation *op, std::optional<int64_t> event) const;
+  Local rangeOf(pipe::CollectiveOp op);
+  LogicalResult writeCollective(pipe::CollectiveOp op);
   LogicalResult writeStreamLine(Operation *op);
   void commentCall(const Words &name, const Words &addition);
   bool hasStreams() const { return layout.target->hasStreams(); }
@@ -71,51 +74,6 @@ private:
   /// The same of what was put on the compute stream last.
   Words lastWork;
 };
-
-//===----------------------------------------------------------------------===//
-// Names
-//===----------------------------------------------------------------------===//
-
-std::string RankWriter::nameOf(const pipe::Content &content) const {
-  using Kind = pipe::Content::Kind;
-  const StageLayout *stage =
-      content.stage ? layout.findStage(content.stage.getValue()) : nullptr;
-  switch (content.kind) {
-  case Kind::Input:
-  case Kind::NewWeight:
-    return makeIdentifier(content.name);
-  case Kind::WeightGradient:
-    return "d_" + makeIdentifier(content.name);
-  case Kind::Result:
-    return layout.nameOfOutput(*stage, content.index);
-  case Kind::Gradient:
-    return "d_" + layout.nameOfOutput(*stage, content.index);
-  case Kind::Stash:
-    return "stash" + std::to_string(stage->number);
-  case Kind::Handover:
-    return "handover" + std::to_string(stage->number);
-  case Kind::Sum:
-  case Kind::Updated:
-    return "buffer";
-  }
-  llvm_unreachable("all kinds of contents are covered");
-}
-
-std::string RankWriter::nameFor(OpResult value) {
-  auto op = cast<pipe::StepOpInterface>(value.getOwner());
-  if (std::optional<pipe::Content> content = op.getContent(value, layout))
-    return nameOf(*content);
-  if (!isa<pipe::PendingType>(value.getType()))
-    return "gradient";
-  // Named by what the received value is used for.
-  for (Operation *wait : value.getUsers())
-    for (OpOperand &use : wait->getUses())
-      if (std::optional<pipe::Content> wanted =
-              cast<pipe::StepOpInterface>(use.getOwner())
-                  .getWantedContent(use, layout))
-        return nameOf(*wanted);
-  return "received";
-}
 
 //===----------------------------------------------------------------------===//
 // Buffers
@@ -149,12 +107,12 @@ LogicalResult RankWriter::nameBuffers(pipe::StepOpInterface op) {
            << " results, but got " << planned.size();
   for (auto [result, attribute] : llvm::zip(op->getResults(), planned)) {
     auto buffer = cast<pipe::BufferAttr>(attribute);
-    if (!hasBytes(result))
+    if (!hasBytes(result) && !isa<pipe::CollectiveOp>(*op))
       continue;
     if (buffer.getSpace() != pipe::BufferSpace::arena)
       return op->emitOpError()
              << "expects buffers in the arena, but got " << buffer;
-    buffers[result] = declare(nameFor(result), buffer);
+    buffers[result] = declare(nameOfResult(layout, result), buffer);
   }
   return success();
 }
@@ -200,8 +158,35 @@ Local RankWriter::weightsAt(const StageLayout &stage, pipe::BufferAttr place) {
                  place);
 }
 
+/// What all members of a group have in common: a weight, its copy in bf16, or
+/// its gradient; or all that a stage's optimizer updates.
+Local RankWriter::rangeOf(pipe::CollectiveOp op) {
+  bool isOfGradients = op.isOfGradients();
+  const StageLayout *stage = layout.findStage(op.getStage());
+  if (op.getWeight() && !op.getRounded())
+    return placed(op, op.getStageAttr(), op.getWeightAttr(), isOfGradients);
+  if (op.getWeight()) {
+    pipe::PlaceOp place = placeOf(op.getStageAttr(), op.getWeightAttr());
+    if (place && place.getRounded())
+      return roundedCopy(place);
+  } else if (stage && stage->optimizer) {
+    pipe::OptimizerOp optimizer = stage->optimizer;
+    std::string number = std::to_string(stage->number);
+    if (isOfGradients)
+      return declare("gradients" + number, optimizer.getGradients());
+    if (!op.getRounded())
+      return declare("weights" + number, optimizer.getWeights());
+    if (optimizer.getRounded())
+      return declare("rounded" + number, *optimizer.getRounded());
+  }
+  op.emitOpError("is about what its stage has no place for");
+  return {};
+}
+
 /// The places of weights that an op works on.
 LogicalResult RankWriter::namePlaces(pipe::StepOpInterface op) {
+  if (auto together = dyn_cast<pipe::CollectiveOp>(*op))
+    return success(static_cast<bool>(rangeOf(together)));
   SmallVector<pipe::PlaceOp> withCopy;
   for (const pipe::ByteUse &use : op.getByteUses()) {
     bool isGradient = use.what == pipe::ByteUse::What::Gradient;
@@ -339,13 +324,8 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
   return success();
 }
 
-/// `value` is what a post sends, or what it will have received.
-LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
-                                        int64_t peer,
-                                        std::optional<int64_t> event) {
-  Local buffer = bufferOf(op, value);
-  if (!buffer)
-    return failure();
+LogicalResult RankWriter::verifyEvent(Operation *op,
+                                      std::optional<int64_t> event) const {
   if (hasStreams() && !event)
     return op->emitOpError(
         "has no event; expects a module after pipe-assign-streams");
@@ -353,6 +333,41 @@ LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
     return op->emitOpError("has an event, which ")
            << layout.target->noun()
            << " knows nothing of; expects a module before pipe-assign-streams";
+  return success();
+}
+
+LogicalResult RankWriter::writeCollective(pipe::CollectiveOp op) {
+  std::optional<int64_t> event = op.getEvent();
+  Local range = rangeOf(op);
+  if (!range || failed(verifyEvent(op, event)))
+    return failure();
+  std::string type = op.getRounded() ? "ElementType::BF16" : "ElementType::F32";
+  SmallVector<CallArgument> arguments = {
+      std::to_string(layout.groupNumber(op.getOver())), type, range};
+  if (op.isOfGradients()) {
+    Local scratch = bufferOf(op, op.getResult());
+    if (!scratch)
+      return failure();
+    arguments.push_back(scratch);
+  }
+  if (op.getRoot())
+    arguments.push_back(std::to_string(*op.getRoot()));
+  writer.collective(op.getKind(), arguments, event);
+  auto ranks = llvm::map_range(
+      op.getOver(), [](int64_t rank) { return std::to_string(rank); });
+  writer.commentBehind({"over ranks " + llvm::join(ranks, ", ")});
+  if (event)
+    eventTexts[*event] = textWhenOver(op, range);
+  return success();
+}
+
+/// `value` is what a post sends, or what it will have received.
+LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
+                                        int64_t peer,
+                                        std::optional<int64_t> event) {
+  Local buffer = bufferOf(op, value);
+  if (!buffer || failed(verifyEvent(op, event)))
+    return failure();
   bool sends = isa<pipe::PostSendOp>(op);
   if (sends)
     writer.postSend(peer, buffer, event);
@@ -422,12 +437,18 @@ LogicalResult RankWriter::writeLine(Operation *op) {
           writer.waitReceive(wait.getPeer());
         return success();
       })
-      .Case<pipe::GradientOfOp, pipe::WeightOfOp, pipe::WaitCollectiveOp>(
+      .Case<pipe::GradientOfOp, pipe::WeightOfOp>(
           [](Operation *) { return success(); })
-      .Case([](pipe::CollectiveOp together) -> LogicalResult {
-        return together.emitOpError("cannot yet be part of a program: only "
-                                    "gradients that two ranks reduce can, "
-                                    "which pipe-insert-transfers exchanges");
+      .Case([&](pipe::CollectiveOp together) {
+        return writeCollective(together);
+      })
+      .Case([&](pipe::WaitCollectiveOp wait) -> LogicalResult {
+        auto post = wait.getValue().getDefiningOp<pipe::CollectiveOp>();
+        if (!hasStreams()) {
+          writer.waitCollective();
+          writer.commentBehind(textWhenOver(post, rangeOf(post)));
+        }
+        return success();
       })
       .Case([&](pipe::AddGradientOp add) -> LogicalResult {
         Local source = bufferOf(op, add.getAddend());

@@ -61,6 +61,11 @@ public:
                 std::optional<int64_t> event);
   void postReceive(int64_t peer, const Local &buffer,
                    std::optional<int64_t> event);
+  /// `arguments` are the group, the type, the range and what its kind needs.
+  void collective(pipe::CollectiveKind kind,
+                  llvm::ArrayRef<CallArgument> arguments,
+                  std::optional<int64_t> event);
+  void waitCollective();
   /// `stream` as streamName spells it.
   void record(const std::string &stream, int64_t event);
   void wait(const std::string &stream, int64_t event);

@@ -8,6 +8,7 @@
 #include "codegen/plan/Plan.h"
 
 #include "codegen/host/Identifiers.h"
+#include "passes/schedules/Collectives.h"
 #include "passes/schedules/Timetable.h"
 #include "passes/schedules/files/PlanFile.h"
 #include "passes/step/CostModel.h"
@@ -140,7 +141,8 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
   plan.costs = predictCosts(module, machine);
   pipe::applyTaskTimes(module, plan.costs);
   llvm::Expected<schedules::Simulation> simulation =
-      schedules::simulate(*order, plan.costs, plan.edges);
+      schedules::simulate(*order, plan.costs, plan.edges,
+                          pipe::readSharedWork(module, *stages, *order));
   if (!simulation)
     return module.emitError(llvm::toString(simulation.takeError()));
   plan.predictedStepSeconds = predictStepSeconds(*simulation, machine);
@@ -174,6 +176,21 @@ schedules::Picture Plan::picture() const {
   return {model + ": " + schedule, order, simulation, costs, edges};
 }
 
+/// The second resource of ranks, beside their tasks.
+static llvm::json::Array
+collectivesToJson(llvm::ArrayRef<schedules::TimedWork> shared) {
+  llvm::json::Array list;
+  for (const auto &[work, time] : shared)
+    list.push_back(
+        llvm::json::Object{{"kind", schedules::nameOfKind(work.kind)},
+                           {"of", text::printable(work.name)},
+                           {"ranks", llvm::json::Array(work.ranks())},
+                           {"bytes", work.bytes},
+                           {"predicted_start", time.start},
+                           {"predicted_end", time.end}});
+  return list;
+}
+
 llvm::json::Value Plan::toJson() const {
   using llvm::json::Array;
   using llvm::json::Object;
@@ -204,21 +221,24 @@ llvm::json::Value Plan::toJson() const {
   }
   // All that `pipewright check` needs to prove it again.
   schedules::PlanFile file{order, edges, costs, {}, simulation.times};
-  return Object{{"compiler", "pipewright 0.1.0"},
-                {"model", model},
-                {"target", target->name()},
-                {"precision", nameOf(precision)},
-                {"options", Object(options)},
-                {"schedule", schedule},
-                {"optimizer", optimizer},
-                {"micro_batches", microBatches},
-                {"micro_batch_size", microBatchSize},
-                {"weights", weights.toJson()},
-                {"stages", std::move(stageList)},
-                {"ranks", std::move(rankList)},
-                {schedules::scheduleKey, schedules::planToJson(file)},
-                {"timetable", timetable},
-                {"predicted_step_seconds", predictedStepSeconds}};
+  Object plan{{"compiler", "pipewright 0.1.0"},
+              {"model", model},
+              {"target", target->name()},
+              {"precision", nameOf(precision)},
+              {"options", Object(options)},
+              {"schedule", schedule},
+              {"optimizer", optimizer},
+              {"micro_batches", microBatches},
+              {"micro_batch_size", microBatchSize},
+              {"weights", weights.toJson()},
+              {"stages", std::move(stageList)},
+              {"ranks", std::move(rankList)},
+              {schedules::scheduleKey, schedules::planToJson(file)},
+              {"timetable", timetable},
+              {"predicted_step_seconds", predictedStepSeconds}};
+  if (!simulation.shared.empty())
+    plan["collectives"] = collectivesToJson(simulation.shared);
+  return plan;
 }
 
 std::string criticalPathShares(const schedules::Schedule &order,
@@ -302,6 +322,12 @@ void Plan::print(llvm::raw_ostream &os) const {
          << count(rank.events, "event");
     os << "\n";
   }
+  for (const auto &[work, time] : simulation.shared)
+    os << schedules::nameOfKind(work.kind) << " of "
+       << text::printable(work.name) << " over "
+       << schedules::listOfRanks(work.ranks()) << ": "
+       << formatBytes(work.bytes) << ", "
+       << formatSeconds(time.end - time.start) << "\n";
   if (!words.besideArenas.empty())
     os << words.besideArenas << "\n";
   if (std::string shares = criticalPathShares(order, simulation);

@@ -7,6 +7,7 @@
 
 #include "dialects/pipe/PipeDialect.h"
 #include "mlir/IR/Builders.h"
+#include "runtime/calls/CollectiveParts.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -16,11 +17,11 @@ using namespace pipewright::pipe;
 LogicalResult CollectiveOp::verify() {
   // (C1)
   ArrayRef<int64_t> over = getOver();
-  bool isAscending = std::adjacent_find(over.begin(), over.end(),
-                                        std::greater_equal()) == over.end();
-  if (over.size() < 2 || over.front() < 0 || !isAscending)
-    return emitOpError("expects at least two ranks in ascending order, but "
-                       "got [")
+  bool isGroup = llvm::all_of(over, [&](int64_t rank) {
+    return rank >= 0 && llvm::count(over, rank) == 1;
+  });
+  if (over.size() < 2 || !isGroup)
+    return emitOpError("expects at least two ranks, each once, but got [")
            << over << "]";
   // (C2)
   if (auto rank = dyn_cast<RankOp>((*this)->getParentOp()))
@@ -44,6 +45,9 @@ LogicalResult CollectiveOp::verify() {
   if (value != gradient && (isOfGradients() || value != updated))
     return emitOpError("expects the state of its stage, ")
            << result << ", but got " << value;
+  // (C5)
+  if (getRounded() && isOfGradients())
+    return emitOpError("is of gradients, which have no rounded copy");
   return success();
 }
 
@@ -57,6 +61,25 @@ LogicalResult WaitCollectiveOp::verify() {
 void CollectiveOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(),
           ((isOfGradients() ? "gradients_" : "updated_") + getStage()).str());
+}
+
+/// Numbers are f32 wherever they are added.
+int64_t CollectiveOp::scratchBytes(int64_t rangeBytes) {
+  if (!isOfGradients())
+    return 0;
+  auto rank = cast<RankOp>((*this)->getParentOp()).getRank();
+  auto member = llvm::find(getOver(), static_cast<int64_t>(rank));
+  constexpr int64_t width = sizeof(float);
+  return width * runtime::numbersFromOthers(
+                     runtime::evenBounds(rangeBytes / width, getOver().size()),
+                     member - getOver().begin());
+}
+
+WaitCollectiveOp CollectiveOp::getWait() {
+  for (Operation *user : getResult().getUsers())
+    if (auto wait = dyn_cast<WaitCollectiveOp>(user))
+      return wait;
+  return WaitCollectiveOp();
 }
 
 //===----------------------------------------------------------------------===//
@@ -73,6 +96,8 @@ std::optional<uint64_t> CollectiveOp::getRecordedEvent() { return getEvent(); }
 /// `all_reduce of '@wte' in stage '@s0' (event 9)`
 std::string CollectiveOp::getLabel(const StepContext &) {
   std::string text = stringifyCollectiveKind(getKind()).str();
+  if (getRounded())
+    text += " of rounded weights";
   if (getWeight())
     text += " of '@" + getWeight()->str() + "'";
   text += " in stage '@" + getStage().str() + "'";
@@ -81,11 +106,18 @@ std::string CollectiveOp::getLabel(const StepContext &) {
   return text;
 }
 
-ResultBytes CollectiveOp::getResultBytes(OpResult) { return {}; }
+ResultBytes CollectiveOp::getResultBytes(OpResult) {
+  return {isOfGradients() ? ResultBytes::Kind::Scratch
+                          : ResultBytes::Kind::None};
+}
 
 ByteUses CollectiveOp::getByteUses() {
-  return {{isOfGradients() ? ByteUse::What::Gradient : ByteUse::What::Weight,
-           /*writes=*/true, Value(), getWeightAttr()}};
+  ByteUses uses = {
+      {isOfGradients() ? ByteUse::What::Gradient : ByteUse::What::Weight,
+       /*writes=*/true, Value(), getWeightAttr()}};
+  if (isOfGradients())
+    uses.push_back(ByteUse::write(getResult()));
+  return uses;
 }
 
 std::optional<Content> CollectiveOp::getContent(OpResult, const StepContext &) {

@@ -17,6 +17,12 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     one part of the sum. `all_gather` puts the parts of weights together again,
     and `broadcast` hands out the weights of the member `root`. `of` names one
     weight; without it, all that the optimizer of `stage` updates is meant.
+    `rounded` means the copies of weights that tasks read as bf16, in place of
+    the weights themselves.
+
+    Sums are in the order of `over`, and the parts are as long as can be: that
+    of the first members ends before that of the last begins.
+    `buffers` is where a rank keeps what others send it to add.
 
     In a rank's program it never blocks: it is over at its `pipe.wait_collective`,
     and uses its bytes until then; where streams are assigned, until `event`,
@@ -27,16 +33,17 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     and that nobody waits in a circle, is proved by `pipe-verify-schedule`.
 
     Constraints:
-    - (C1) `over` lists at least two ranks in ascending order, none of them
+    - (C1) `over` lists at least two ranks, each once and none of them
       negative.
     - (C2) in a rank's program, the rank is one of them.
     - (C3) exactly `broadcast` has a `root`, which is one of them.
     - (C4) `all_reduce` and `reduce_scatter` take and return the stage's
       `!pipe.gradient`; the others take that or its `!pipe.updated`, and return
       the latter.
+    - (C5) only `all_gather` and `broadcast` may be of `rounded` weights.
 
-    Life span: made by `pipe-all-reduce-tied-weights`; what two ranks reduce
-    becomes transfers in `pipe-insert-transfers`.
+    Life span: made by `pipe-all-reduce-tied-weights`, in rank programs from
+    `pipe-insert-transfers` on.
 
     Example:
     ```mlir
@@ -45,15 +52,16 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     ```
   }];
   let arguments = (ins Pipe_CollectiveKindAttr:$kind,
-    OptionalAttr<FlatSymbolRefAttr>:$weight, FlatSymbolRefAttr:$stage,
+    UnitAttr:$rounded, OptionalAttr<FlatSymbolRefAttr>:$weight, FlatSymbolRefAttr:$stage,
     AnyTypeOf<[Pipe_GradientType, Pipe_UpdatedType]>:$value,
     DenseI64ArrayAttr:$over,
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$root,
+    Pipe_OptionalBuffers:$buffers,
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$event);
   let results = (outs AnyTypeOf<[Pipe_GradientType, Pipe_UpdatedType]>:$result);
   let assemblyFormat = [{
-    $kind (`of` $weight^)? `in` $stage `(` $value `)` `over` $over
-    (`root` $root^)? (`event` $event^)? attr-dict
+    $kind (`rounded` $rounded^)? (`of` $weight^)? `in` $stage `(` $value `)` `over` $over
+    (`root` $root^)? (`buffers` $buffers^)? (`event` $event^)? attr-dict
     `:` functional-type($value, $result)
   }];
   let extraClassDeclaration = [{
@@ -62,6 +70,16 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
       return getKind() == CollectiveKind::all_reduce ||
              getKind() == CollectiveKind::reduce_scatter;
     }
+    /// The bytes beside the range that its rank needs, which is that of its
+    /// program, where the range has so many bytes.
+    int64_t scratchBytes(int64_t rangeBytes);
+    /// Whether both may be under way: they are about two weights.
+    bool isApartFrom(CollectiveOp other) {
+      return getWeightAttr() && other.getWeightAttr() &&
+             getWeightAttr() != other.getWeightAttr();
+    }
+    /// The wait that ends it; null where there is none.
+    WaitCollectiveOp getWait();
   }];
   let hasVerifier = 1;
 }

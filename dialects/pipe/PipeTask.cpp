@@ -359,21 +359,20 @@ std::optional<Content> AddGradientOp::getContent(OpResult,
 }
 /// The owner adds the gradients of the other holders in the order of their
 /// stages; this addition takes that of as many stages after the owner as it has
-/// predecessors. Another holder that adds takes that of the owner.
+/// predecessors.
 std::optional<Content>
 AddGradientOp::getWantedContent(OpOperand &operand,
                                 const StepContext &context) {
   if (operand.get() == getGradient())
     return sumOf(getStageAttr());
   SmallVector<FlatSymbolRefAttr> holders = context.holdersOf(getWeightAttr());
-  size_t number = 0;
-  if (!holders.empty() && holders.front() == getStageAttr()) {
-    ++number;
-    for (auto before = getGradient().getDefiningOp<AddGradientOp>(); before;
-         before = before.getGradient().getDefiningOp<AddGradientOp>())
-      number += before.getWeight() == getWeight();
-  }
-  if (number >= holders.size())
+  size_t number = 1;
+  for (Operation *before = getGradient().getDefiningOp();
+       isa_and_present<AddGradientOp, CollectiveOp>(before);
+       before = before->getOperand(0).getDefiningOp())
+    if (auto add = dyn_cast<AddGradientOp>(before))
+      number += add.getWeight() == getWeight();
+  if (number >= holders.size() || holders.front() != getStageAttr())
     return std::nullopt;
   return Content{Content::Kind::WeightGradient, holders[number], 0, 0,
                  getWeight()};

@@ -161,8 +161,8 @@ def Pipe_AddGradientOp : Pipe_ScheduledOp<"add_gradient", [
     AllTypesMatch<["gradient", "result"]>]> {
   let summary = "Add another stage's gradient of a tied weight to one's own";
   let description = [{
-    At the owner, which then updates the weight for all; or at each holder,
-    where gradients are all-reduced.
+    At the owner, which then updates the weight for all; where gradients are
+    all-reduced, `pipe.collective` does it.
 
     Example:
     ```mlir

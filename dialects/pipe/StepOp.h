@@ -80,6 +80,9 @@ struct ResultBytes {
     /// In those of the op's first operand, which are in use as long as the
     /// result is: what is being sent, what was received.
     OfOperand,
+    /// It has none, but its op needs bytes of its own until the wait for it:
+    /// what other ranks send to be added.
+    Scratch,
     /// In the place of `weight`, or of its gradient, in the op's stage.
     Weight,
     Gradient,

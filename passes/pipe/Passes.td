@@ -196,8 +196,8 @@ def PipeMirrorStages : Pass<"pipe-mirror-stages", "::mlir::ModuleOp"> {
     same forward and backward, fed by the copy's own stages. The first half of
     the micro-batches trains the first copy, the second half the second.
     Weights that both copies train are tied from here on: their gradients are
-    summed at the first copy, which the optimizer updates, and the new weights
-    go back. Dropout draws by micro-batch and op, so it does not depend on the
+    summed, by all copies together (`pipe-all-reduce-tied-weights`) or at the
+    first, which then hands the new weights back. Dropout draws by micro-batch and op, so it does not depend on the
     copy. Evaluation goes through the first copy only and is not copied.
 
     Refuses stages with running statistics: each copy would collect them from
@@ -311,20 +311,23 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
 
 def PipeAllReduceTiedWeights
     : Pass<"pipe-all-reduce-tied-weights", "::mlir::ModuleOp"> {
-  let summary = "Let both holders of a tied weight update it";
+  let summary = "Let all holders of a weight update it";
   let description = [{
-    Where two stages on different ranks hold a weight, both reduce its gradients
-    together (`pipe.collective`) and update their own copy: one message's time between the
-    last backward and the next step, in place of that of the gradient to the
-    owner, the owner's update, and the new weight back. Costs the replica the
-    optimizer's state of the weight. The sum of two does not depend on their
-    order, so all bits are those of the owner's way.
+    Where stages on different ranks hold a weight, they reduce its gradients
+    together (`pipe.collective`) and update a copy each: one sum's time between
+    the last backward and the next step, in place of that of the gradients to
+    the owner, the owner's update, and the new weight back. Costs each replica
+    the optimizer's state of the weight. The sum is in the order of the stages,
+    so all bits are those of the owner's way.
 
-    Weights keep their owner where more than two stages hold them, where both
-    are on one rank, and where the model has two copies: all weights of these are
-    tied, each rank owns half of them, and links are busy both ways already.
+    Stages of two copies of the model reduce their gradients as one range, where
+    the copies are all that holds their weights.
 
-    Gives such weights `pipe.all_reduced`. Idempotent.
+    Weights keep their owner where a rank holds several copies of one: there is
+    nothing to send between these, and with copies elsewhere the order of the
+    stages is no order of ranks.
+
+    Gives weights that it reduces `pipe.all_reduced`. Idempotent.
 
     ```mlir
     %t1 = pipe.gradient_of @wte in @s1 (%g1) : ...

@@ -99,6 +99,89 @@ pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
   return schedule;
 }
 
+/// `gradients of 'wte'`, and the bytes that it is about.
+static schedules::SharedWork describe(const Stages &stages, CollectiveOp op) {
+  schedules::SharedWork work;
+  work.kind = static_cast<schedules::CollectiveKind>(op.getKind());
+  std::string of;
+  int32_t stage = stages.numberOf(op.getStage());
+  for (const WeightGroup &group : stages.weights()) {
+    bool isMeant = op.getWeight() ? group.weight.getSymName() == *op.getWeight()
+                                  : llvm::is_contained(group.stages, stage) &&
+                                        group.isUpdatedIn(stage);
+    if (isMeant)
+      work.bytes +=
+          byteSize(group.weight.getTensorType()) / (op.getRounded() ? 2 : 1);
+  }
+  if (op.getWeight())
+    of = "'" + op.getWeight()->str() + "'";
+  else
+    of = "stage " + std::to_string(stages.originalOf(stage));
+  work.name = (op.isOfGradients() ? "gradients of " : "weights of ") + of;
+  return work;
+}
+
+/// `posted` is what each rank posts, in its order. Programs that cannot run to
+/// their end have no order; then as they were read.
+static std::vector<schedules::SharedWork>
+inOrder(std::vector<schedules::SharedWork> works,
+        ArrayRef<std::vector<size_t>> posted) {
+  std::vector<size_t> next(posted.size());
+  std::vector<schedules::SharedWork> ordered;
+  auto isNext = [&](size_t work) {
+    return llvm::all_of(works[work].members, [&](auto &member) {
+      const std::vector<size_t> &list = posted[member.rank];
+      return next[member.rank] < list.size() && list[next[member.rank]] == work;
+    });
+  };
+  while (ordered.size() < works.size()) {
+    auto found = llvm::find_if(llvm::seq<size_t>(0, works.size()), isNext);
+    if (found == llvm::seq<size_t>(0, works.size()).end())
+      return works;
+    ordered.push_back(works[*found]);
+    for (const auto &member : ordered.back().members)
+      ++next[member.rank];
+  }
+  return ordered;
+}
+
+std::vector<schedules::SharedWork>
+pipewright::pipe::readSharedWork(ModuleOp module, const Stages &stages,
+                                 const schedules::Schedule &schedule) {
+  // A group's n-th posts of all members are one.
+  std::map<std::pair<std::vector<int64_t>, int64_t>, size_t> numbers;
+  std::vector<schedules::SharedWork> works;
+  std::vector<std::vector<size_t>> posted(schedule.ranks);
+  for (auto program : module.getOps<RankOp>()) {
+    if (program.getMode() != StepMode::train)
+      continue;
+    auto rank = static_cast<int32_t>(program.getRank());
+    const std::vector<schedules::Task> &order = schedule.order[rank];
+    std::map<std::vector<int64_t>, int64_t> posts;
+    llvm::DenseMap<Value, std::pair<size_t, size_t>> members;
+    int64_t tasks = 0;
+    for (Operation &op : *program.getBody()) {
+      if (auto task = dyn_cast<TaskOp>(op)) {
+        tasks = llvm::find(order, plainTask(stages, task)) - order.begin() + 1;
+      } else if (auto post = dyn_cast<CollectiveOp>(op)) {
+        std::vector<int64_t> over(post.getOver());
+        auto [known, isNew] =
+            numbers.insert({{over, posts[over]++}, works.size()});
+        if (isNew)
+          works.push_back(describe(stages, post));
+        auto &of = works[known->second].members;
+        members[post.getResult()] = {known->second, of.size()};
+        of.push_back({rank, tasks, tasks});
+        posted[rank].push_back(known->second);
+      } else if (auto wait = dyn_cast<WaitCollectiveOp>(op)) {
+        auto [work, member] = members.lookup(wait.getValue());
+        works[work].members[member].waited = tasks;
+      }
+    }
+  }
+  return inOrder(std::move(works), posted);
+}
+
 using TaskSet = std::set<std::tuple<schedules::TaskKind, int32_t, int32_t>>;
 
 static TaskSet tasksOf(const schedules::Schedule &schedule) {

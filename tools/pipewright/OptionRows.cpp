@@ -484,10 +484,9 @@ static std::vector<CompileRow> trainingRows() {
        oneOf({"none", "full"},
              at(&PipelineOptions::staged, &StagedPipelineOptions::remat))},
       {{"tied-weights", "HOW",
-        "How weights that stages on two ranks share are updated: all-reduce "
-        "(gradients are sent both ways at once, both update) or owner (one "
-        "updates and sends the new weight; the optimizer's state is there "
-        "once)",
+        "How weights that several ranks hold are updated: all-reduce (they sum "
+        "the gradients together, and all update) or owner (one updates and "
+        "sends the new weight; the optimizer's state is there once)",
         "all-reduce"},
        recordText,
        readTiedWeights},

@@ -25,9 +25,22 @@ using namespace pipewright::pipe;
 
 namespace {
 
+/// The bytes of the range that a rank's collective is about.
+static int64_t rangeBytes(const Stages &stages, const ArenaLayout &layout,
+                          CollectiveOp op) {
+  int32_t stage = stages.numberOf(op.getStageName());
+  if (op.getWeight())
+    return layout.placeOf(stage, *op.getWeight()).weight.bytes;
+  const ArenaLayout::Optimizer *optimizer = layout.optimizerOf(stage);
+  return optimizer ? optimizer->weights.bytes : 0;
+}
+
 /// The bytes of a result that has bytes of its own: a tensor, one that will be
-/// received, or what tasks keep for each other.
-static int64_t bytesOf(const Stages &stages, OpResult result) {
+/// received, what tasks keep for each other; and those that a collective needs.
+static int64_t bytesOf(const Stages &stages, const ArenaLayout &layout,
+                       OpResult result) {
+  if (auto together = dyn_cast<CollectiveOp>(result.getOwner()))
+    return together.scratchBytes(rangeBytes(stages, layout, together));
   Type type = result.getType();
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     return byteSize(tensor);
@@ -40,7 +53,7 @@ static int64_t bytesOf(const Stages &stages, OpResult result) {
 /// The values of one `pipe.rank`.
 class ProgramPlan {
 public:
-  ProgramPlan(const Stages &stages, RankOp program);
+  ProgramPlan(const Stages &stages, const ArenaLayout &layout, RankOp program);
 
   int64_t bytes() const { return plan.bytes; }
 
@@ -49,7 +62,7 @@ public:
 
 private:
   int64_t lastUse(Value value) const;
-  void add(int64_t point, Value value, int64_t bytes);
+  void add(Value value, int64_t last, int64_t bytes);
 
   RankOp program;
   llvm::DenseMap<Operation *, int64_t> pointOf;
@@ -75,19 +88,25 @@ int64_t ProgramPlan::lastUse(Value value) const {
   return last;
 }
 
-void ProgramPlan::add(int64_t point, Value value, int64_t bytes) {
+void ProgramPlan::add(Value value, int64_t last, int64_t bytes) {
   indices[value] = lives.size();
-  lives.push_back({point, lastUse(value), bytes});
+  lives.push_back({pointOf.at(value.getDefiningOp()), last, bytes});
 }
 
-ProgramPlan::ProgramPlan(const Stages &stages, RankOp program)
+ProgramPlan::ProgramPlan(const Stages &stages, const ArenaLayout &layout,
+                         RankOp program)
     : program(program) {
   for (auto [point, op] : llvm::enumerate(*program.getBody()))
     pointOf[&op] = point;
   for (auto op : program.getBody()->getOps<StepOpInterface>())
-    for (OpResult result : op->getResults())
-      if (op.getResultBytes(result).kind == ResultBytes::Kind::Own)
-        add(pointOf.at(op), result, bytesOf(stages, result));
+    for (OpResult result : op->getResults()) {
+      ResultBytes::Kind kind = op.getResultBytes(result).kind;
+      if (kind == ResultBytes::Kind::Own)
+        add(result, lastUse(result), bytesOf(stages, layout, result));
+      else if (kind == ResultBytes::Kind::Scratch)
+        add(result, pointOf.at(cast<CollectiveOp>(*op).getWait()),
+            bytesOf(stages, layout, result));
+    }
   plan = planMemory(lives, kBufferAlignment);
 }
 
@@ -97,7 +116,7 @@ void ProgramPlan::write(const Stages &stages, const ArenaLayout &layout,
   auto placeOf = [&](StepOpInterface op,
                      OpResult result) -> ArenaLayout::Range {
     ResultBytes bytes = op.getResultBytes(result);
-    if (bytes.kind == ResultBytes::Kind::Own) {
+    if (indices.contains(result)) {
       size_t index = indices.at(result);
       return {base + plan.offsets[index], lives[index].bytes};
     }
@@ -142,7 +161,8 @@ struct ModePlan {
 } // namespace
 
 static ModePlan planMode(ModuleOp module, const Stages &stages, StepMode mode,
-                         int64_t rank, ArrayRef<int32_t> onRank) {
+                         int64_t rank, ArrayRef<int32_t> onRank,
+                         const ArenaLayout &layout) {
   ModePlan plan;
   SmallVector<RankOp> programs;
   for (RankOp program : module.getOps<RankOp>())
@@ -150,7 +170,7 @@ static ModePlan planMode(ModuleOp module, const Stages &stages, StepMode mode,
         static_cast<int64_t>(program.getRank()) == rank)
       programs.push_back(program);
   for (RankOp program : programs) {
-    plan.programs.emplace_back(stages, program);
+    plan.programs.emplace_back(stages, layout, program);
     plan.valueBytes = std::max(plan.valueBytes, plan.programs.back().bytes());
   }
   for (int32_t stage : onRank)
@@ -218,9 +238,10 @@ static LogicalResult planRank(ModuleOp module, const Stages &stages,
       *versions, [](const WeightVersions &of) { return of.slots; });
   ArenaLayout layout(stages, onRank, optimizer, oldVersions);
   int64_t values = alignedSize(layout.bytes());
-  ModePlan train = planMode(module, stages, StepMode::train, rank, onRank);
+  ModePlan train =
+      planMode(module, stages, StepMode::train, rank, onRank, layout);
   ModePlan evaluate =
-      planMode(module, stages, StepMode::evaluate, rank, onRank);
+      planMode(module, stages, StepMode::evaluate, rank, onRank, layout);
   int64_t workspace = train.workspaceAfter(values);
   layout.addRegion("activations", values, values + train.valueBytes);
   layout.addRegion("workspace", workspace, workspace + train.workspaceBytes);
@@ -251,6 +272,26 @@ static LogicalResult planRank(ModuleOp module, const Stages &stages,
 
 namespace {
 
+/// A collective is about what its stage holds, and somebody waits for it.
+static LogicalResult verifyPlace(const Stages &stages, CollectiveOp op) {
+  int32_t stage = stages.numberOf(op.getStageName());
+  if (stage < 0)
+    return op.emitOpError("belongs to no stage of the module");
+  if (!op.getWait())
+    return op.emitOpError("is never waited for");
+  if (!op.getWeight())
+    return stages.hasUpdate(stage)
+               ? success()
+               : op.emitOpError("is about what the optimizer of stage '@")
+                     << op.getStage() << "' updates, which has none";
+  const WeightGroup *group = stages.groupOf(op.getWeightAttr());
+  if (group && llvm::is_contained(group->stages, stage))
+    return success();
+  return op.emitOpError("is about the weight '@")
+         << *op.getWeight() << "', which stage '@" << op.getStage()
+         << "' does not hold";
+}
+
 class PlanMemory : public pipe::impl::PipePlanMemoryBase<PlanMemory> {
 public:
   using PipePlanMemoryBase::PipePlanMemoryBase;
@@ -277,6 +318,11 @@ public:
           << PipeDialect::kOptimizer << "' to name an optimizer";
       return signalPassFailure();
     }
+
+    for (RankOp program : module.getOps<RankOp>())
+      for (auto together : program.getBody()->getOps<CollectiveOp>())
+        if (failed(verifyPlace(*stages, together)))
+          return signalPassFailure();
 
     OpBuilder builder(*module.getOps<RankOp>().begin());
     for (int64_t rank = 0, e = numRanks(module, *ranks); rank < e; ++rank) {

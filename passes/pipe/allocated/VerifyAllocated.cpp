@@ -42,7 +42,10 @@ private:
   /// The buffers of an op's results: given, or found through a transfer.
   FailureOr<SmallVector<BufferAttr>> writesOf(Operation &op);
   LogicalResult verifyInArena(Operation &op, BufferAttr buffer, bool isFixed);
+  FailureOr<int64_t> scratchOf(CollectiveOp op);
   LogicalResult verifyVersion(TaskOp task);
+  LogicalResult verifyUnderWay(Operation &op, ArrayRef<BufferAttr> reads,
+                               ArrayRef<BufferAttr> writes);
   LogicalResult verifyNextStep(RankOp program);
 
   RankArena &arena;
@@ -52,7 +55,8 @@ private:
   /// there; and the first task that read version -1 from a slot.
   std::map<std::string, std::map<int64_t, int64_t>> versions;
   std::map<std::string, std::map<int64_t, TaskOp>> before;
-  /// Posted and not yet waited for.
+  /// Posted and not yet waited for: what is being sent, and where what others
+  /// send goes.
   llvm::MapVector<Value, BufferAttr> sending, receiving;
 };
 
@@ -137,6 +141,40 @@ LogicalResult ProgramBuffersVerifier::verifyInArena(Operation &op,
   return isFixed ? success() : arena.verifyWrite(&op, buffer);
 }
 
+/// What a member gets from the others: their numbers for its part of the range.
+/// Every part but the last ones has as many numbers as there are members for
+/// the whole range, rounded up.
+FailureOr<int64_t> ProgramBuffersVerifier::scratchOf(CollectiveOp op) {
+  std::optional<BufferAttr> range;
+  for (Operation &fixed : *arena.op.getBody()) {
+    auto place = dyn_cast<PlaceOp>(fixed);
+    auto optimizer = dyn_cast<OptimizerOp>(fixed);
+    if (op.getWeight() && place && place.getStage() == op.getStage() &&
+        place.getWeight() == *op.getWeight())
+      range = op.isOfGradients() ? place.getGradient()
+              : op.getRounded()  ? place.getRounded()
+                                 : place.getBuffer();
+    else if (!op.getWeight() && optimizer &&
+             optimizer.getStage() == op.getStage())
+      range = op.isOfGradients() ? optimizer.getGradients()
+              : op.getRounded()  ? optimizer.getRounded()
+                                 : optimizer.getWeights();
+  }
+  if (!range)
+    return op.emitOpError("is about what its stage has no place for");
+  if (!op.isOfGradients())
+    return 0;
+  auto members = static_cast<int64_t>(op.getOver().size());
+  int64_t number = 0;
+  while (op.getOver()[number] != static_cast<int64_t>(arena.op.getRank()))
+    ++number;
+  int64_t numbers = range->getBytes() / 4;
+  int64_t longest = numbers / members + (numbers % members != 0);
+  int64_t before = std::min(numbers, number * longest);
+  int64_t part = std::min(longest, numbers - before);
+  return (members - 1) * part * 4;
+}
+
 FailureOr<SmallVector<BufferAttr>>
 ProgramBuffersVerifier::writesOf(Operation &op) {
   ArrayAttr given;
@@ -160,6 +198,13 @@ ProgramBuffersVerifier::writesOf(Operation &op) {
                         result.getType())
                 .bytes);
     }
+  } else if (auto together = dyn_cast<CollectiveOp>(op)) {
+    FailureOr<int64_t> scratch = scratchOf(together);
+    if (failed(scratch))
+      return failure();
+    given = together.getBuffersAttr();
+    if (together.isOfGradients())
+      sizes.push_back(*scratch);
   } else if (isa<GradientOfOp, WeightOfOp>(op)) {
     given = op.getAttrOfType<ArrayAttr>("buffers");
     sizes.push_back(bytesOf(op.getResult(0)));
@@ -184,6 +229,31 @@ ProgramBuffersVerifier::writesOf(Operation &op) {
   return buffers;
 }
 
+/// Nothing uses what others write meanwhile, or writes what others read.
+LogicalResult ProgramBuffersVerifier::verifyUnderWay(
+    Operation &op, ArrayRef<BufferAttr> reads, ArrayRef<BufferAttr> writes) {
+  auto report = [&](StringRef does, BufferAttr buffer, StringRef transfer,
+                    BufferAttr used, Value posted) {
+    InFlightDiagnostic diagnostic = op.emitOpError(does)
+                                    << " " << buffer << " while a " << transfer
+                                    << " " << used;
+    diagnostic.attachNote(posted.getLoc()) << "posted here";
+    return failure();
+  };
+  for (auto &[posted, target] : receiving)
+    for (BufferAttr buffer : llvm::concat<const BufferAttr>(reads, writes))
+      if (overlap(target, buffer))
+        return report("uses", buffer,
+                      posted.getDefiningOp<CollectiveOp>() ? "collective writes"
+                                                           : "transfer writes",
+                      target, posted);
+  for (auto &[posted, source] : sending)
+    for (BufferAttr buffer : writes)
+      if (overlap(source, buffer))
+        return report("writes", buffer, "transfer reads", source, posted);
+  return success();
+}
+
 LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
   if (auto wait = dyn_cast<WaitSendOp>(op)) {
     auto post = wait.getPending().getDefiningOp<PostSendOp>();
@@ -195,6 +265,10 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
     BufferAttr buffer = receiving.lookup(wait.getPending());
     receiving.erase(wait.getPending());
     memory.write(wait.getResult(), buffer);
+    return success();
+  }
+  if (auto wait = dyn_cast<WaitCollectiveOp>(op)) {
+    receiving.erase(wait.getValue());
     return success();
   }
 
@@ -234,25 +308,8 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
   bool isView = isa<GradientOfOp, WeightOfOp>(op);
   if (!isView && failed(verifyDisjoint(&op, reads, *writes)))
     return failure();
-  for (auto &[pending, target] : receiving)
-    for (BufferAttr buffer : llvm::concat<BufferAttr>(reads, all))
-      if (overlap(target, buffer)) {
-        InFlightDiagnostic diagnostic = op.emitOpError("uses ")
-                                        << buffer << " while a transfer writes "
-                                        << target;
-        diagnostic.attachNote(pending.getLoc()) << "posted here";
-        return failure();
-      }
-  if (!isView)
-    for (auto &[pending, source] : sending)
-      for (BufferAttr buffer : all)
-        if (overlap(source, buffer)) {
-          InFlightDiagnostic diagnostic =
-              op.emitOpError("writes ")
-              << buffer << " while a transfer reads " << source;
-          diagnostic.attachNote(pending.getLoc()) << "posted here";
-          return failure();
-        }
+  if (failed(verifyUnderWay(op, reads, isView ? ArrayRef<BufferAttr>() : all)))
+    return failure();
 
   if (auto post = dyn_cast<PostSendOp>(op)) {
     sending[post.getResult()] = reads.front();
@@ -261,6 +318,13 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
   if (auto post = dyn_cast<PostReceiveOp>(op)) {
     receiving[post.getResult()] = writes->front();
     memory.write(post.getResult(), writes->front());
+    return success();
+  }
+  if (auto together = dyn_cast<CollectiveOp>(op)) {
+    for (BufferAttr scratch : *writes) {
+      receiving[together.getResult()] = scratch;
+      memory.write(Value(), scratch);
+    }
     return success();
   }
   size_t next = 0;
@@ -295,6 +359,8 @@ public:
     for (RankOp program : getOperation().getOps<RankOp>())
       if (static_cast<int64_t>(program.getRank()) >= arenas) {
         program.emitOpError("has no pipe.arena");
+        signalPassFailure();
+      } else if (failed(verifyRanges(program, *stages))) {
         signalPassFailure();
       }
   }
@@ -368,6 +434,37 @@ private:
         return place.emitOpError("has a rounded copy at ")
                << *place.getRounded() << ", which the optimizer writes at "
                << optimizer.getRounded()->getOffset() + weight / 2;
+    }
+    return success();
+  }
+
+  /// Where the weights that a stage updates lie in its flat range.
+  std::map<StringRef, int64_t> placesIn(StringRef stage) {
+    std::map<StringRef, int64_t> places;
+    for (ArenaOp arena : getOperation().getOps<ArenaOp>())
+      for (auto optimizer : arena.getBody()->getOps<OptimizerOp>())
+        for (auto place : arena.getBody()->getOps<PlaceOp>())
+          if (optimizer.getStage() == stage && place.getStage() == stage &&
+              place.isUpdated())
+            places[place.getWeight()] = place.getBuffer().getOffset() -
+                                        optimizer.getWeights().getOffset();
+    return places;
+  }
+
+  /// Copies of a stage that do something with all that they update take its
+  /// flat ranges for the same.
+  LogicalResult verifyRanges(RankOp program, const Stages &stages) {
+    for (auto together : program.getBody()->getOps<CollectiveOp>()) {
+      if (together.getWeight())
+        continue;
+      int32_t stage = stages.numberOf(together.getStage());
+      if (stage < 0)
+        return together.emitOpError("belongs to no stage of the module");
+      StageOp original = stages[stages.originalOf(stage)];
+      if (placesIn(together.getStage()) != placesIn(original.getSymName()))
+        return together.emitOpError("takes all that stages '@")
+               << original.getSymName() << "' and '@" << together.getStage()
+               << "' update for the same, but their weights lie differently";
     }
     return success();
   }

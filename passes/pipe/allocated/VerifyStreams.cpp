@@ -340,6 +340,10 @@ LogicalResult RaceDetector::runCollective(CollectiveOp op) {
         return failure();
     }
   }
+  if (op.getBuffersAttr())
+    for (auto scratch : op.getBuffersAttr().getAsRange<BufferAttr>())
+      if (failed(use(op, scratch, /*writes=*/true)))
+        return failure();
   return record(op, op.getEvent());
 }
 

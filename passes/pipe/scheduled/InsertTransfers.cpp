@@ -2,8 +2,9 @@
 //
 // Splits a step into `pipe.rank` ops: values that cross from one rank to
 // another become posts and waits, in the order that passes/schedules proves
-// safe. What tied weights need at the end of a step follows in one global
-// order of messages, which cannot deadlock either.
+// safe. What weights that several ranks hold need at the end of a step follows
+// in one global order of messages and collectives, which cannot deadlock
+// either.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +13,6 @@
 #include "passes/step/StepOrder.h"
 
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -50,8 +50,10 @@ private:
     IRMapping values;
     /// What was posted and not yet waited for, by value of the step.
     llvm::DenseMap<Value, Value> sending, receiving;
-    /// Sends of the end of the step, in order.
+    /// Sends of the end of the step, and collectives that were posted and not
+    /// yet waited for, in order.
     SmallVector<PostSendOp> lateSends;
+    SmallVector<CollectiveOp> together;
   };
 
   int32_t rankOf(FlatSymbolRefAttr stage) const {
@@ -75,13 +77,11 @@ private:
   PostSendOp postSend(int32_t rank, Value value, int64_t peer);
   void postReceive(int32_t rank, Value value, int64_t peer);
   void waitReceive(int32_t rank, Value value, int64_t peer);
-  LogicalResult endStep();
+  void endStep();
   void copyWithTransfers(Operation *op);
-  void copyCollective(CollectiveOp op);
-  void expand(CollectiveOp first, CollectiveOp second);
-  void exchangeGradients(AddGradientOp first, AddGradientOp second);
-  void waitLateSends(int32_t rank, int64_t peer);
-  void waitLateSends();
+  void copyLate(Operation *op);
+  void waitCollectives(RankState &rank);
+  void waitAll();
 
   mutable StepOp step;
   const Stages &stages;
@@ -123,8 +123,7 @@ LogicalResult StepSplitter::run() {
   for (auto [rank, list] : llvm::enumerate(*lists))
     for (const RankInstruction &instruction : list)
       emit(rank, instruction);
-  if (failed(endStep()))
-    return failure();
+  endStep();
   step.erase();
   return success();
 }
@@ -225,75 +224,38 @@ void StepSplitter::copyWithTransfers(Operation *op) {
   copy(rank, op);
 }
 
-/// A member's part, over before anything behind it begins. The parts of all
-/// members stand in the order of the step, as messages do.
-void StepSplitter::copyCollective(CollectiveOp op) {
-  int32_t rank = rankOf(op);
-  copy(rank, op);
-  WaitCollectiveOp::create(builder, op.getLoc(),
-                           ranks[rank].values.lookup(op.getResult()));
+/// Waits for all collectives of a rank, whose oldest is over first.
+void StepSplitter::waitCollectives(RankState &rank) {
+  builder.setInsertionPointToEnd(rank.block);
+  for (CollectiveOp post : rank.together)
+    WaitCollectiveOp::create(builder, post.getLoc(), post.getResult());
+  rank.together.clear();
 }
 
-/// What two ranks reduce becomes an exchange: each adds what the other has.
-void StepSplitter::expand(CollectiveOp first, CollectiveOp second) {
-  builder.setInsertionPoint(first);
-  nn::WeightOp weight = stages.groupOf(first.getWeightAttr())->weight;
-  auto gradientOf = [&](CollectiveOp op) {
-    return GradientOfOp::create(builder, op.getLoc(), weight.getTensorType(),
-                                op.getWeightAttr(), op.getStageAttr(),
-                                op.getValue(), /*buffers=*/ArrayAttr());
+/// Collectives of different weights are under way together; whatever else takes
+/// what one makes waits for it. The parts of all members stand in the order of
+/// the step, as messages do, and a rank waits only behind posts that come
+/// earlier in that order: no cycle of waits here either.
+void StepSplitter::copyLate(Operation *op) {
+  RankState &rank = ranks[rankOf(op)];
+  auto together = dyn_cast<CollectiveOp>(op);
+  auto isUnderWay = [&](Value operand) {
+    return llvm::any_of(rank.together, [&](CollectiveOp post) {
+      return rank.values.lookupOrNull(operand) == post.getResult() &&
+             !(together && post.isApartFrom(together));
+    });
   };
-  GradientOfOp ofSecond = gradientOf(second), ofFirst = gradientOf(first);
-  auto sumOf = [&](CollectiveOp op, GradientOfOp other) {
-    return AddGradientOp::create(builder, op.getLoc(), op.getValue().getType(),
-                                 op.getWeightAttr(), op.getStageAttr(),
-                                 op.getValue(), other);
-  };
-  AddGradientOp inFirst = sumOf(first, ofSecond);
-  AddGradientOp inSecond = sumOf(second, ofFirst);
-  copy(rankOf(second), ofSecond);
-  copy(rankOf(first), ofFirst);
-  exchangeGradients(inFirst, inSecond);
-  for (auto [op, sum] : {std::pair(first, inFirst), {second, inSecond}}) {
-    IRMapping &values = ranks[rankOf(op)].values;
-    values.map(op.getResult(), values.lookup(sum.getResult()));
-  }
+  if (llvm::any_of(op->getOperands(), isUnderWay))
+    waitCollectives(rank);
+  if (!together)
+    return copyWithTransfers(op);
+  copy(rankOf(op), op);
+  rank.together.push_back(cast<CollectiveOp>(rank.block->back()));
 }
 
-/// Both holders send what they have before either adds to it, and both ways at
-/// once. These posts come before the waits, and all of them behind the messages
-/// before them in the order of the step: no cycle of waits here either.
-void StepSplitter::exchangeGradients(AddGradientOp first,
-                                     AddGradientOp second) {
-  for (AddGradientOp add : {first, second}) {
-    int32_t sender = rankOf(add.getAddend().getDefiningOp());
-    ranks[sender].lateSends.push_back(
-        postSend(sender, add.getAddend(), rankOf(add)));
-    postReceive(rankOf(add), add.getAddend(), sender);
-  }
-  for (AddGradientOp add : {first, second})
-    waitReceive(rankOf(add), add.getAddend(),
-                rankOf(add.getAddend().getDefiningOp()));
-  waitLateSends(rankOf(first), rankOf(second));
-  waitLateSends(rankOf(second), rankOf(first));
-  copy(rankOf(first), first);
-  copy(rankOf(second), second);
-}
-
-/// Of all sends to a peer, as the oldest of a link is over first.
-void StepSplitter::waitLateSends(int32_t rank, int64_t peer) {
-  builder.setInsertionPointToEnd(ranks[rank].block);
-  auto goesToPeer = [&](PostSendOp post) {
-    return static_cast<int64_t>(post.getPeer()) == peer;
-  };
-  for (PostSendOp post : ranks[rank].lateSends)
-    if (goesToPeer(post))
-      WaitSendOp::create(builder, post.getLoc(), post, peer);
-  llvm::erase_if(ranks[rank].lateSends, goesToPeer);
-}
-
-void StepSplitter::waitLateSends() {
+void StepSplitter::waitAll() {
   for (RankState &rank : ranks) {
+    waitCollectives(rank);
     builder.setInsertionPointToEnd(rank.block);
     for (PostSendOp post : rank.lateSends)
       WaitSendOp::create(builder, post.getLoc(), post, post.getPeer());
@@ -301,9 +263,9 @@ void StepSplitter::waitLateSends() {
   }
 }
 
-LogicalResult StepSplitter::endStep() {
+void StepSplitter::endStep() {
   if (!hasLateUpdates())
-    return success();
+    return;
   // What takes an update, or what takes that, comes behind all updates.
   SmallVector<Operation *> sums;
   llvm::SetVector<Operation *> behind;
@@ -320,43 +282,16 @@ LogicalResult StepSplitter::endStep() {
       sums.push_back(&op);
   }
 
-  llvm::MapVector<StringAttr, CollectiveOp> halves;
-  for (Operation *op : sums) {
-    auto together = dyn_cast<CollectiveOp>(op);
-    if (!together) {
-      copyWithTransfers(op);
-      continue;
-    }
-    if (together.getKind() != CollectiveKind::all_reduce ||
-        !together.getWeight() || together.getOver().size() != 2) {
-      copyCollective(together);
-      continue;
-    }
-    StringAttr weight = together.getWeightAttr().getAttr();
-    if (CollectiveOp other = halves.lookup(weight)) {
-      expand(other, together);
-      halves.erase(weight);
-    } else {
-      halves[weight] = together;
-    }
-  }
-  for (auto &[weight, alone] : halves)
-    return alone.emitOpError("expects the other member of its group to reduce "
-                             "gradients of '@")
-           << weight.getValue() << "', too";
+  for (Operation *op : sums)
+    copyLate(op);
   // An update or a cleared gradient must not change what is still being sent.
-  waitLateSends();
+  waitAll();
   for (auto task : step.getBody()->getOps<TaskOp>())
     if (task.getKind() == TaskKind::update)
       copy(rankOf(task), task);
-  for (Operation *op : behind) {
-    if (auto together = dyn_cast<CollectiveOp>(op))
-      copyCollective(together);
-    else
-      copyWithTransfers(op);
-  }
-  waitLateSends();
-  return success();
+  for (Operation *op : behind)
+    copyLate(op);
+  waitAll();
 }
 
 class InsertTransfers

@@ -113,20 +113,20 @@ static bool mayTouch(Operation *op, CollectiveOp underWay) {
     return false;
   // Of two different weights, two may be under way.
   auto other = dyn_cast<CollectiveOp>(op);
-  return !other || !other.getWeightAttr() || !underWay.getWeightAttr() ||
-         other.getWeightAttr() == underWay.getWeightAttr();
+  return !other || !other.isApartFrom(underWay);
 }
 
 /// (M2) Nobody uses what a collective works on until its wait.
 LogicalResult ProgramVerifier::verifyWaited(CollectiveOp op) {
-  Operation *wait = nullptr;
-  for (Operation *user : op.getResult().getUsers())
-    if (isa<WaitCollectiveOp>(user))
-      wait = user;
-  for (Operation *user : op.getResult().getUsers())
-    if (wait && user->isBeforeInBlock(wait))
+  Operation *wait = op.getWait();
+  for (Operation *user : op.getResult().getUsers()) {
+    // Two weights may be under way, one behind the other.
+    auto other = dyn_cast<CollectiveOp>(user);
+    if (wait && user->isBeforeInBlock(wait) &&
+        !(other && other.isApartFrom(op)))
       return user->emitOpError("uses what a collective makes before the "
                                "program has waited for it");
+  }
   for (Operation *next = op->getNextNode(); wait && next != wait;
        next = next->getNextNode())
     if (mayTouch(next, op)) {

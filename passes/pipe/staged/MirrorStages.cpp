@@ -2,7 +2,7 @@
 //
 // For schedules that send micro-batches through the ranks both ways at once.
 // That the copies' weights stay equal is left to what tied weights have
-// already: one owner, gradients summed there, the new weight sent back.
+// already: gradients that all holders sum together, or one owner.
 //
 //===----------------------------------------------------------------------===//
 

@@ -59,6 +59,7 @@ private:
   void verifyChain(int32_t stage);
   SmallVector<TaskOp> summingTasks(int32_t stage) const;
   void verifyVersion(TaskOp task, int32_t stage, int64_t microBatch);
+  void verifyAllReduced(const WeightGroup &group);
   void verifyTiedWeights();
   void verifyPair(TaskOp first, ArrayRef<Operation *> behind);
   void expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
@@ -253,35 +254,65 @@ void TaskVerifier::verifyChain(int32_t stage) {
   }
 }
 
+/// Each holder takes part in one sum of all, in the order of the stages.
+void TaskVerifier::verifyAllReduced(const WeightGroup &group) {
+  llvm::StringRef name = group.weight.getSymName();
+  SmallVector<int64_t> ranks;
+  for (int32_t stage : group.stages)
+    ranks.push_back(stages[stage].getRank().value_or(-1));
+  // The sum of two is the same either way.
+  if (ranks.size() == 2)
+    llvm::sort(ranks);
+  size_t sums = 0;
+  llvm::SmallSet<int32_t, 4> adding;
+  for (Operation *op : ops) {
+    if (isa<AddGradientOp, SetWeightOp>(op) &&
+        op->getAttrOfType<FlatSymbolRefAttr>("weight").getValue() == name)
+      report(op) << "is for weights that an owner updates for all, but '@"
+                 << name << "' is all-reduced";
+    auto together = dyn_cast<CollectiveOp>(op);
+    if (!together || !together.isOfGradients())
+      continue;
+    int32_t stage = stages.numberOf(together.getStage());
+    // Without a weight it is of all that its stage updates.
+    if (together.getWeight() ? *together.getWeight() != name
+                             : !llvm::is_contained(group.stages, stage))
+      continue;
+    ++sums;
+    adding.insert(stage);
+    if (together.getOver() != ArrayRef(ranks))
+      report(op) << "sums gradients of '@" << name << "' over ranks ["
+                 << together.getOver() << "], but its holders are on [" << ranks
+                 << "]";
+  }
+  size_t holders = group.stages.size();
+  if (sums != holders || adding.size() != holders)
+    report(where) << "adds " << sums << " gradients of the tied weight '"
+                  << name << "' in " << adding.size()
+                  << " stages, but expects one in each of its " << holders
+                  << " stages";
+}
+
 void TaskVerifier::verifyTiedWeights() {
   for (const WeightGroup &group : stages.weights()) {
     if (!group.isTied())
       continue;
     llvm::StringRef name = group.weight.getSymName();
-    // By an addition, or by all holders together.
-    size_t added = 0;
-    llvm::SmallSet<int32_t, 4> adding;
-    auto add = [&](auto op) {
-      ++added;
-      adding.insert(stages.numberOf(op.getStage()));
-    };
-    for (Operation *op : ops) {
-      if (auto sum = dyn_cast<AddGradientOp>(op);
-          sum && sum.getWeight() == name)
-        add(sum);
-      else if (auto together = dyn_cast<CollectiveOp>(op);
-               together && together.getWeight() == name)
-        add(together);
-    }
-    size_t holders = group.stages.size();
     if (group.isAllReduced()) {
-      if (added != holders || adding.size() != holders)
-        report(where) << "adds " << added << " gradients of the tied weight '"
-                      << name << "' in " << adding.size()
-                      << " stages, but expects one in each of its " << holders
-                      << " stages";
+      verifyAllReduced(group);
       continue;
     }
+    size_t added = 0;
+    for (Operation *op : ops) {
+      auto sum = dyn_cast<AddGradientOp>(op);
+      if (!sum || sum.getWeight() != name)
+        continue;
+      ++added;
+      if (stages.numberOf(sum.getStage()) != group.owner())
+        report(op) << "adds to the gradient of '@" << name << "' in stage '@"
+                   << sum.getStage() << "', which does not own it";
+    }
+    size_t holders = group.stages.size();
     if (added + 1 != holders)
       report(where) << "adds " << added << " gradients of the tied weight '"
                     << name << "' to the owner's, but " << holders - 1

@@ -374,12 +374,12 @@ void SvgWriter::writeShared(size_t row) {
   constexpr double height = 4;
   for (const auto &[work, time] : picture.simulation.shared)
     if (llvm::is_contained(work.ranks(), rows[row]))
-      rect(x(time.start), laneTop(row) + laneHeight - height,
-           (time.end - time.start) * scale, height, "fill=\"#8250df\"",
-           formatv("{0} of {1} over {2}: {3}", nameOfKind(work.kind), work.name,
-                   listOfRanks(work.ranks()),
-                   timeText(picture, time.end - time.start))
-               .str());
+      out.rect(x(time.start), laneTop(row) + laneHeight - height,
+               (time.end - time.start) * scale, height, "fill=\"#8250df\"",
+               formatv("{0} of {1} over {2}: {3}", nameOfKind(work.kind),
+                       work.name, listOfRanks(work.ranks()),
+                       timeText(picture, time.end - time.start))
+                   .str());
 }
 
 /// Between neighbours a transfer is seen in the gap of their lanes; a longer

@@ -37,16 +37,17 @@
 // Where both holders update, the owner's copy alone is saved.
 // BOTH:         {.name = "wte", {{.*}}.role = Role::Gradient}
 // BOTH:         {.name = "wte", {{.*}}.owner = false}
+// BOTH:       .groups = {
+// BOTH-NEXT:    {0, 1},
+// BOTH-NEXT:  },
 // BOTH-LABEL: void rank0_step(Rank &rank) {
-// BOTH:         rank.postReceive(1, [[RECEIVED:d_wte_[0-9]]]);
-// BOTH:         rank.postSend(1, [[MINE:d_wte_[0-9]]]); // to rank 1
-// BOTH-NEXT:    rank.waitReceive(1);
-// BOTH-NEXT:    rank.waitSend(1);
-// BOTH-NEXT:    accumulate(rank, [[RECEIVED]], [[MINE]]); // tied weight
+// BOTH:         rank.allReduce(0, ElementType::F32, d_wte_0, scratch_0); // over ranks 0, 1
+// BOTH-NEXT:    rank.waitCollective(); // d_wte_0 is whole
 // BOTH-NEXT:    stage0_update(rank); // U0
 // BOTH-NEXT:  }
 // BOTH-LABEL: void rank1_step(Rank &rank) {
-// BOTH:         accumulate(rank, d_wte_{{.*}}); // tied weight
+// BOTH:         rank.allReduce(0, ElementType::F32, d_wte_{{.*}});
+// BOTH-NEXT:    rank.waitCollective();
 // BOTH-NEXT:    stage1_update(rank); // U1
 // BOTH-NEXT:  }
 // BOTH-LABEL: void stage1_update(Rank &rank) {

@@ -9,13 +9,13 @@ pipe.stage @s0 {
 }
 pipe.step train {
   %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
-  // expected-error @below {{expects at least two ranks in ascending order, but got [0]}}
+  // expected-error @below {{expects at least two ranks, each once, but got [0]}}
   %r = pipe.collective all_reduce in @s0 (%g) over [0] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
 }
 
 // -----
 
-// collective (C1): members stand in ascending order, each once.
+// collective (C1): nobody is a member twice.
 pipe.stage @s0 {
   pipe.forward sources [] {
   }
@@ -24,8 +24,8 @@ pipe.stage @s0 {
 }
 pipe.step train {
   %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
-  // expected-error @below {{expects at least two ranks in ascending order, but got [1, 0]}}
-  %r = pipe.collective all_reduce in @s0 (%g) over [1, 0] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  // expected-error @below {{expects at least two ranks, each once, but got [1, 0, 1]}}
+  %r = pipe.collective all_reduce in @s0 (%g) over [1, 0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
 }
 
 // -----
@@ -102,6 +102,21 @@ pipe.step train {
   %u = pipe.task update @s0 (%g) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
   // expected-error @below {{expects the state of its stage, '!pipe.gradient<@s0>', but got '!pipe.updated<@s0>'}}
   %r = pipe.collective all_reduce in @s0 (%u) over [0, 1] : (!pipe.updated<@s0>) -> !pipe.gradient<@s0>
+}
+
+// -----
+
+// collective (C5): gradients have no rounded copy.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{is of gradients, which have no rounded copy}}
+  %r = pipe.collective all_reduce rounded in @s0 (%g) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
 }
 
 // -----

@@ -20,14 +20,14 @@ pipe.stage @s0 on rank 0 {
 pipe.rank 0 train {
   %x = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
   %g = pipe.task backward @s0 micro_batch 0 (%x) : (tensor<4xf32>) -> !pipe.gradient<@s0>
-  // CHECK: %[[R:.*]] = pipe.collective reduce_scatter in @s0(%{{.*}}) over [0, 2, 3] event 4 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
-  // GENERIC: "pipe.collective"(%{{.*}}) <{event = 4 : i64, kind = #pipe<collective_kind reduce_scatter>, over = array<i64: 0, 2, 3>, stage = @s0}>
-  %r = pipe.collective reduce_scatter in @s0 (%g) over [0, 2, 3] event 4 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  // CHECK: %[[R:.*]] = pipe.collective reduce_scatter in @s0(%{{.*}}) over [3, 0, 2] buffers [#pipe.buffer<arena 0 at 64 bytes 32>] event 4 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  // GENERIC: "pipe.collective"(%{{.*}}) <{buffers = [{{.*}}], event = 4 : i64, kind = #pipe<collective_kind reduce_scatter>, over = array<i64: 3, 0, 2>, stage = @s0}>
+  %r = pipe.collective reduce_scatter in @s0 (%g) over [3, 0, 2] buffers [#pipe.buffer<arena 0 at 64 bytes 32>] event 4 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
   // CHECK: pipe.wait_collective %[[R]] : !pipe.gradient<@s0>
   pipe.wait_collective %r : !pipe.gradient<@s0>
   %u = pipe.task update @s0 (%r) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
-  // CHECK: pipe.collective all_gather in @s0(%{{.*}}) over [0, 2, 3] : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
-  %a = pipe.collective all_gather in @s0 (%u) over [0, 2, 3] : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
+  // CHECK: pipe.collective all_gather rounded in @s0(%{{.*}}) over [0, 2, 3] : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
+  %a = pipe.collective all_gather rounded in @s0 (%u) over [0, 2, 3] : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
   pipe.wait_collective %a : !pipe.updated<@s0>
   // CHECK: pipe.collective broadcast of @w in @s0(%{{.*}}) over [0, 1] root 1 : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
   %b = pipe.collective broadcast of @w in @s0 (%r) over [0, 1] root 1 : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>

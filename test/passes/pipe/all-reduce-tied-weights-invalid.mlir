@@ -7,12 +7,15 @@
 // RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed 's/%gradients_s1 = pipe.collective.*/%own = pipe.gradient_of @wte in @s1 (%gradients_s1_1) : (!pipe.gradient<@s1>) -> tensor<8x4xf32>\n%gradients_s1 = pipe.add_gradient @wte in @s1 (%gradients_s1_1, %own) : !pipe.gradient<@s1>, tensor<8x4xf32>/' | %{verify} | FileCheck %s --check-prefix=OWN
 // RUN: %{scheduled} --pipe-all-reduce-tied-weights | grep -v 'update @s1' | %{verify} | FileCheck %s --check-prefix=UPDATE
 // RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed -e 's/%gradients_s1 = pipe.collective.*/%again = pipe.collective all_reduce of @wte in @s0 (%gradients_s0) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>/' -e 's/update @s1(%gradients_s1)/update @s1(%gradients_s1_1)/' | %{verify} | FileCheck %s --check-prefix=TWICE
-// RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed -e '/%gradients_s1 = pipe.collective/d' -e 's/update @s1(%gradients_s1)/update @s1(%gradients_s1_1)/' | not pipewright-opt --pipe-insert-transfers -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALONE
+// RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed 's/over .0, 1./over [1, 0]/' | %{verify} | FileCheck %s --check-prefix=ORDER
+// RUN: %{scheduled} --pipe-all-reduce-tied-weights | sed -e '/%gradients_s1 = pipe.collective/d' -e 's/update @s1(%gradients_s1)/update @s1(%gradients_s1_1)/' | not pipewright-opt --pipe-insert-transfers --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALONE
 
 // PARTS: error: 'pipe.step' op expects the gradients of the tied weight 'wte' to be summed at its owner, and its new value to be sent back, as pipe-unroll-microbatches writes it
 // UNIT: error: 'nn.weight' op expects 'pipe.all_reduced' to be a unit attribute, but got 1
-// ONE: adds 1 gradients of the tied weight 'wte' in 1 stages, but expects one in each of its 2 stages
+// ONE: error: 'pipe.add_gradient' op is for weights that an owner updates for all, but '@wte' is all-reduced
+// ONE: adds 0 gradients of the tied weight 'wte' in 0 stages, but expects one in each of its 2 stages
 // TWICE: adds 2 gradients of the tied weight 'wte' in 1 stages, but expects one in each of its 2 stages
-// ALONE: error: 'pipe.collective' op expects the other member of its group to reduce gradients of '@wte', too
-// OWN: error: 'pipe.add_gradient' op expects gradient of weight 'wte' of stage '@s0' as operand 1, but got gradient of weight 'wte' of stage '@s1'
+// ALONE: adds 1 gradients of the tied weight 'wte' in 1 stages, but expects one in each of its 2 stages
+// OWN: error: 'pipe.add_gradient' op is for weights that an owner updates for all, but '@wte' is all-reduced
 // UPDATE: error: 'pipe.step' op has no task 'update' of stage '@s1'
+// ORDER: error: 'pipe.collective' op sums gradients of '@wte' over ranks [1, 0], but its holders are on [0, 1]

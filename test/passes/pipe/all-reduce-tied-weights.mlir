@@ -1,5 +1,5 @@
-// Two holders of a weight on two ranks exchange their gradients and update a
-// copy each; other weights keep their owner.
+// Holders of a weight on different ranks sum their gradients and update a copy
+// each; other weights keep their owner.
 
 // DEFINE: %{unrolled} = pipewright-opt %inputs/pipe/tied.mlir --pipe-unroll-microbatches
 // RUN: %{unrolled} --pipe-schedule="policy=1f1b ranks=2" --pipe-all-reduce-tied-weights > %t
@@ -7,7 +7,8 @@
 // RUN: pipewright-opt %t --pipe-all-reduce-tied-weights | diff - %t
 // RUN: pipewright-opt %t --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | FileCheck %s
 // RUN: %{unrolled} --pipe-schedule="policy=1f1b ranks=1" --pipe-all-reduce-tied-weights | FileCheck %s --check-prefix=OWNER
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipe-unroll-microbatches --pipe-schedule="policy=chimera ranks=2" --pipe-all-reduce-tied-weights | FileCheck %s --check-prefix=OWNER
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipe-unroll-microbatches --pipe-schedule="policy=chimera ranks=2" --pipe-all-reduce-tied-weights | FileCheck %s --check-prefix=COPIES
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-mirror-stages --pipe-unroll-microbatches --pipe-schedule="policy=chimera ranks=4" --pipe-all-reduce-tied-weights --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=WHOLE
 
 // STEP: nn.weight @wte role = parameter {pipe.all_reduced}
 // STEP: nn.weight @bias role = parameter : tensor
@@ -29,21 +30,35 @@
 // CHECK-NEXT:  pipe.place @wte in @s1 weight {{.*}} updated{{$}}
 // CHECK-NEXT:  pipe.optimizer @s1 kernel {{.*}} weights {{.*}} bytes 128>
 
-// Each sends what it has before it adds what it gets, both at once.
+// Nothing but the sum is between the last backward and the update.
 // CHECK-LABEL: pipe.rank 0 train
-// CHECK:      %[[MINE:.*]] = pipe.gradient_of @wte in @s0
-// CHECK:      %[[RECEIVING:.*]] = pipe.post_receive from 1 {{.*}} event [[RECEIVED:[0-9]+]]
-// CHECK:      %[[SENDING:.*]] = pipe.post_send %[[MINE]] to 1 event [[SENT:[0-9]+]]
-// CHECK:      %[[THEIRS:.*]] = pipe.wait_receive %[[RECEIVING]] from 1
-// CHECK-NEXT: pipe.wait_send %[[SENDING]] to 1
-// CHECK-NEXT: pipe.wait_event [[RECEIVED]] on compute
-// CHECK-NEXT: pipe.wait_event [[SENT]] on compute
-// CHECK-NEXT: pipe.add_gradient @wte in @s0({{.*}}, %[[THEIRS]])
-// CHECK-NEXT: pipe.task update @s0
+// CHECK:      pipe.wait_event {{[0-9]+}} on collective
+// CHECK:      %[[SUM:.*]] = pipe.collective all_reduce of @wte in @s0(%{{.*}}) over [0, 1] buffers [#pipe.buffer<arena 0 at {{[0-9]+}} bytes 64>] event [[OVER:[0-9]+]] :
+// CHECK-NEXT: pipe.wait_collective %[[SUM]]
+// CHECK-NEXT: pipe.wait_event [[OVER]] on compute
+// CHECK-NEXT: pipe.task update @s0(%[[SUM]])
 // CHECK-NEXT: }
 // CHECK-LABEL: pipe.rank 1 train
-// CHECK:      pipe.post_send %{{.*}} to 0
-// CHECK:      pipe.post_receive from 0
-// CHECK:      pipe.add_gradient @wte in @s1
-// CHECK-NEXT: pipe.task update @s1
+// CHECK:      %[[SUM:.*]] = pipe.collective all_reduce of @wte in @s1
+// CHECK-NEXT: pipe.wait_collective %[[SUM]]
+// CHECK:      pipe.task update @s1(%[[SUM]])
 // CHECK-NEXT: }
+
+// In two copies of the model a weight that two stages share has four holders on
+// two ranks, and keeps its owner; what stage 0 has besides is reduced alone.
+// COPIES: nn.weight @wte role = parameter :
+// COPIES: nn.weight @bias role = parameter {pipe.all_reduced}
+// COPIES: pipe.add_gradient @wte in @s0
+// COPIES: pipe.collective all_reduce of @bias in @s0(%{{.*}}) over [0, 1]
+// COPIES-NEXT: pipe.collective all_reduce of @bias in @s2(%{{.*}}) over [0, 1]
+// COPIES: pipe.set_weight @wte in @s1
+
+// Where the copies are all that holds weights, the gradients of a stage are one
+// range; all that a rank reduces is under way together.
+// WHOLE-LABEL: pipe.rank 0 train
+// WHOLE:      %[[A:.*]] = pipe.collective all_reduce in @s0(%{{.*}}) over [0, 3]
+// WHOLE:      %[[B:.*]] = pipe.collective all_reduce in @s7(%{{.*}}) over [0, 3]
+// WHOLE-NEXT: pipe.wait_collective %[[A]]
+// WHOLE-NEXT: pipe.wait_collective %[[B]]
+// WHOLE:      pipe.task update @s0(%[[A]])
+// WHOLE:      pipe.task update @s7(%[[B]])

@@ -1,8 +1,8 @@
-// Programs of two ranks with a collective that stays one: what two ranks reduce
-// to parts is no exchange. Then the same programs, broken.
+// Programs of two ranks with a collective. Then the same programs, broken.
 
 // DEFINE: %{planned} = pipewright-opt %t --pipe-plan-memory --pipe-verify-allocated --pipe-assign-streams
 // DEFINE: %{streams} = not pipewright-opt --pipe-verify-streams -o /dev/null 2>&1
+// DEFINE: %{allocated} = not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s
 // DEFINE: %{verify} = not pipewright-opt --pipe-verify-schedule -o /dev/null 2>&1
 
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-all-reduce-tied-weights | sed 's/all_reduce of/reduce_scatter of/' | pipewright-opt --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule > %t
@@ -22,7 +22,7 @@
 // STREAMS-LABEL: pipe.rank 0 train
 // STREAMS:      pipe.record_event {{[0-9]+}} on compute
 // STREAMS:      pipe.wait_event {{[0-9]+}} on collective
-// STREAMS-NEXT: pipe.collective reduce_scatter of @wte in @s0(%{{.*}}) over [0, 1] event [[OVER:[0-9]+]] :
+// STREAMS:      pipe.collective reduce_scatter of @wte in @s0(%{{.*}}) over [0, 1] buffers [#pipe.buffer<arena 0 at {{[0-9]+}} bytes 64>] event [[OVER:[0-9]+]] :
 // STREAMS-NEXT: pipe.wait_collective
 // STREAMS-NEXT: pipe.wait_event [[OVER]] on compute
 // STREAMS-NEXT: pipe.task update @s0
@@ -32,14 +32,14 @@
 // RUN: sed 's/reduce_scatter of @wte in/reduce_scatter in/' %t | %{verify} | FileCheck %s --check-prefix=OTHER
 // RUN: sed '/in @s1.*over/s/over .0, 1./over [1, 2]/' %t | %{verify} | FileCheck %s --check-prefix=GROUP
 // KIND: error: collective 0 of ranks 0 and 1 is the reduce-scatter of gradients of weight 'wte' over ranks 0 and 1 on rank 0, but the all-reduce of gradients of weight 'wte' over ranks 0 and 1 on rank 1, and each waits for the other
-// OTHER: adds 0 gradients of the tied weight 'wte' in 0 stages, but expects one in each of its 2 stages
-// GROUP: error: expects group 1 to have some of 2 ranks in ascending order, but got ranks 1 and 2
+// OTHER: error: collective 0 of ranks 0 and 1 is the reduce-scatter of gradients of stage '@s0' over ranks 0 and 1 on rank 0, but the reduce-scatter of gradients of stage '@s1' over ranks 0 and 1 on rank 1, and each waits for the other
+// GROUP: error: 'pipe.collective' op sums gradients of '@wte' over ranks [1, 2], but its holders are on [0, 1]
 
 // (M2) It is waited for, before what it makes is used, and events order it.
 // RUN: sed '/wait_collective.*s0/d' %t | %{verify} | FileCheck %s --check-prefix=WAIT
 // RUN: sed '/wait_collective.*s0/{h;d};/task *update @s0/G' %t | %{verify} | FileCheck %s --check-prefix=EARLY
 // RUN: sed '/wait_collective.*s0/{h;d};/task *update @s0/{s/(%gradients_s0)/(%gradients_s0_1)/;G}' %t | %{verify} | FileCheck %s --check-prefix=BUSY
-// RUN: %{planned} | sed 's/\(over .0, 1.\) event [0-9]*/\1/' | %{streams} | FileCheck %s --check-prefix=EVENT
+// RUN: %{planned} | sed 's/\(over .0, 1. buffers .*\) event [0-9]*/\1/' | %{streams} | FileCheck %s --check-prefix=EVENT
 // RUN: %{planned} | sed '/wait_event [0-9]* on collective/d' | %{streams} | FileCheck %s --check-prefix=RACE
 // RUN: %{planned} | sed '/wait_collective/{h;d};/task *update/G' | %{streams} | FileCheck %s --check-prefix=UNWAITED
 // WAIT: error: rank 0 never waits for the reduce-scatter of gradients of weight 'wte' over ranks 0 and 1
@@ -53,6 +53,10 @@
 // RUN: sed -e '/pipe.rank 1 *train/,/^  }/{/sending_2/{H;d};/wait_collective/G}' %t | %{verify} | FileCheck %s --check-prefix=CIRCLE
 // CIRCLE: error: deadlock without buffering: rank 0 waits after B0.0 for its receive from rank 1 of gradient of output 0 of stage '@s0', micro-batch 1, whose send rank 1 posts later; rank 1 waits after B1.1 for its reduce-scatter of gradients of weight 'wte' over ranks 0 and 1, in which rank 0 takes part later
 
-// No program can be written of it yet.
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-all-reduce-tied-weights | sed 's/all_reduce of/reduce_scatter of/' | not pipewright-opt --pipe-insert-transfers --pipe-plan-memory --pipe-attach-optimizer-kernels --print-host -o /dev/null 2>&1 | FileCheck %s --check-prefix=CODE
-// CODE: error: 'pipe.collective' op cannot yet be part of a program: only gradients that two ranks reduce can, which pipe-insert-transfers exchanges
+// What others send to be added has bytes of its own until the wait.
+// RUN: pipewright-opt %t --pipe-plan-memory | sed '/reduce_scatter.*@s0/s/ buffers .#pipe.buffer<arena 0 at [0-9]* bytes/ buffers [#pipe.buffer<arena 0 at 0 bytes/' | %{allocated} --check-prefix=FIXED
+// RUN: pipewright-opt %t --pipe-plan-memory | sed '/reduce_scatter.*@s0/s/ bytes 64>/ bytes 60>/' | %{allocated} --check-prefix=SIZE
+// RUN: pipewright-opt %t --pipe-plan-memory | sed '/reduce_scatter.*@s0/s/ buffers .*>. :/ :/' | %{allocated} --check-prefix=NONE
+// FIXED: error: 'pipe.collective' op writes #pipe.buffer<arena 0 at 0 bytes 64>
+// SIZE: error: 'pipe.collective' op expects a buffer of 64 bytes, but got #pipe.buffer<arena 0 at {{[0-9]+}} bytes 60>
+// NONE: error: 'pipe.collective' op has no buffers; run pipe-plan-memory
