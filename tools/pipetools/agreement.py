@@ -20,7 +20,7 @@ ONCE = {**LOSS, "tf32": 5e-2}
 # this is more than ONCE, the model amplifies what is rounded off: in tf32 and bf16 by what these
 # round more than f32 (f32 to 24 bits, tf32 to 11, bf16 to 8). But results of something else would
 # differ by all of their size.
-AMPLIFICATION = 4
+AMPLIFICATION = 5
 ROUNDS_MORE = {"f32": 1, "tf32": 2.0**13, "bf16": 2.0**16}
 LARGEST = 0.5
 # Where f32 is off by more than this, results in tf32 and bf16 have nothing left in common; those of
@@ -28,7 +28,7 @@ LARGEST = 0.5
 LOST = 1e-3
 # A tensor that is small beside the others is off by what these round: this share of a middling
 # one's norm counts as its own. (Of all norms it would hide weights behind running statistics.)
-SHARE = 1e-2
+SHARE = 0.1
 # A step rounds the weight that it changes.
 ROUNDED = 2.0**-24
 
