@@ -1,8 +1,7 @@
 //===- Passes.h - what the libraries of targets like ------------*- C++ -*-===//
 //
-// Declarations of the passes in Passes.td. They give tensors the forms that the
-// libraries of a target compute fastest: epilogues of products, packed heads,
-// channels last, rows at aligned addresses.
+// Declarations of the passes in Passes.td. They give ops the forms that the
+// libraries of a target compute fastest.
 //
 //===----------------------------------------------------------------------===//
 

@@ -142,6 +142,100 @@ def NNDivideByBatch : Pass<"nn-divide-by-batch", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// nn-pad-vocabulary
+//===----------------------------------------------------------------------===//
+
+def NNPadVocabulary : Pass<"nn-pad-vocabulary", "::mlir::ModuleOp"> {
+  let summary = "Give logits rows that start at aligned addresses";
+  let description = [{
+    GPT-2 has 50257 words, so the rows of its logits start anywhere, and neither
+    tensor cores nor vector loads like that; the products with the logits are a
+    third of the model's work. Where a product of a weight makes the logits of a
+    loss, the weight gets rows of zeros up to the next multiple, and the loss is
+    told how many classes there are. The rows get no gradient but zeros, so they
+    stay zero, and the losses are what they were. Files keep the weight's own
+    shape. A bias between the product and the loss grows along. Only where
+    nothing else reads the weight but embeddings, and it has the classes as its
+    rows; a remark says where that is not so. For GPUs, as the product is summed
+    in another order.
+
+    ```mlir
+    nn.weight @wte role = parameter : tensor<50257x768xf32>
+    %y = nn.matmul %x, %wte transpose_b
+      : (tensor<64x768xf32>, tensor<50257x768xf32>) -> tensor<64x50257xf32>
+    %loss, %largest, %sum = nn.softmax_cross_entropy %y, %labels ignore_index = -100
+      : (tensor<64x50257xf32>, tensor<64xi64>)
+        -> (tensor<f32>, tensor<64xf32>, tensor<64xf32>)
+    // becomes
+    nn.weight @wte role = parameter file_rows = 50257 : tensor<50304x768xf32>
+    %y = nn.matmul %x, %wte transpose_b
+      : (tensor<64x768xf32>, tensor<50304x768xf32>) -> tensor<64x50304xf32>
+    %loss, %largest, %sum = nn.softmax_cross_entropy %y, %labels ignore_index = -100
+        classes = 50257
+      : (tensor<64x50304xf32>, tensor<64xi64>)
+        -> (tensor<f32>, tensor<64xf32>, tensor<64xf32>)
+    ```
+  }];
+  let options = [
+    Option<"multiple", "multiple", "int64_t", "64",
+           "What the number of columns is to be a multiple of">,
+    Option<"leastClasses", "least-classes", "int64_t", "4096",
+           "Below that many classes nothing is padded: it would cost more than "
+           "it gains">
+  ];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// nn-channels-last
+//===----------------------------------------------------------------------===//
+
+def NNChannelsLast : Pass<"nn-channels-last", "::mlir::ModuleOp"> {
+  let summary = "Keep images with their channels last, as tensor cores want them";
+  let description = [{
+    Makes `[N, C, H, W]` images `[N, H, W, C]` in functions with convolutions:
+    convolutions, pooling and batch norms of images always; pointwise ops,
+    reductions, concatenations, slices and pads whose operands are such images
+    by then. Bias vectors and what else broadcasts to images follow by reshapes.
+
+    A filter that is a weight becomes `[O, kh, kw, C]` in memory (`channels_last`
+    of `nn.weight`); the runtime reorders it when it reads or writes a file.
+    Other filters are transposed where they are used.
+
+    Transpositions are left at the borders: where an image enters from the
+    model's inputs, where it goes to an op with a layout of its own (the flattening
+    before a classifier), where it is a result of the model. A transposition that
+    the model makes there itself becomes one with it. Dropout is such an
+    op, too: its numbers go by the place of an element, and stay those of the
+    model.
+
+    The results are the model's, up to the order of sums. Runs before
+    differentiation. Works on the functions of the module. Idempotent.
+
+    ```mlir
+    %w = nn.parameter @w : tensor<64x3x3x3xf32>
+    %y = nn.conv %x, %w strides = [1, 1] pads = [1, 1, 1, 1] dilations = [1, 1]
+        groups = 1
+      : (tensor<8x3x32x32xf32>, tensor<64x3x3x3xf32>) -> tensor<8x64x32x32xf32>
+    %z = nn.relu %y : tensor<8x64x32x32xf32>
+    %r = nn.reshape %z : tensor<8x64x32x32xf32> -> tensor<8x65536xf32>
+    // becomes
+    %0 = nn.transpose %x permutation = [0, 2, 3, 1]
+      : tensor<8x3x32x32xf32> -> tensor<8x32x32x3xf32>
+    %w = nn.parameter @w : tensor<64x3x3x3xf32>
+    %y = nn.conv %0, %w strides = [1, 1] pads = [1, 1, 1, 1] dilations = [1, 1]
+        groups = 1 channels_last
+      : (tensor<8x32x32x3xf32>, tensor<64x3x3x3xf32>) -> tensor<8x32x32x64xf32>
+    %z = nn.relu %y : tensor<8x32x32x64xf32>
+    %1 = nn.transpose %z permutation = [0, 3, 1, 2]
+      : tensor<8x32x32x64xf32> -> tensor<8x64x32x32xf32>
+    %r = nn.reshape %1 : tensor<8x64x32x32xf32> -> tensor<8x65536xf32>
+    ```
+  }];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // nn-form-kernels
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/call/Passes.h"
+#include "passes/nn/Passes.h"
 
 #include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNOps.h"
@@ -18,7 +18,7 @@ using namespace mlir;
 
 namespace pipewright::nn {
 #define GEN_PASS_DEF_NNCHANNELSLAST
-#include "passes/call/Passes.h.inc"
+#include "passes/nn/Passes.h.inc"
 
 namespace {
 

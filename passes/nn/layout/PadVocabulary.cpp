@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/call/Passes.h"
+#include "passes/nn/Passes.h"
 
 #include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNOps.h"
@@ -16,7 +16,7 @@ using namespace mlir;
 
 namespace pipewright::nn {
 #define GEN_PASS_DEF_NNPADVOCABULARY
-#include "passes/call/Passes.h.inc"
+#include "passes/nn/Passes.h.inc"
 
 namespace {
 
