@@ -8,6 +8,7 @@
 
 #include "codegen/host/StageFunctions.h"
 
+#include "dialects/call/CallDialect.h"
 #include "passes/step/BodyBuffers.h"
 
 using namespace mlir;
@@ -106,17 +107,15 @@ void Preparations::write(FunctionWriter &writer, const HostStyle &style) const {
 //===----------------------------------------------------------------------===//
 
 LogicalResult BodyWriter::writeLibraryCall(nn::LibraryOpInterface op) {
+  if (isa<call::CallDialect>(op->getDialect()) && !layout.target->canCall(op))
+    return op->emitOpError("has no place in ")
+           << layout.target->noun()
+           << "'s program; expects the nn ops that it stands for";
   nn::AccumulateGradientOp sum;
   for (Value result : op->getResults())
     if (!sum)
       sum = pipe::addedInPlace(result);
   nn::LibraryCall call = op.getCall(sum ? sum.getWeight() : StringRef());
-  if (!call.formOf.empty() &&
-      !llvm::is_contained(layout.target->hostStyle().forms, call.formOf))
-    return op->emitOpError("has no place in ")
-           << layout.target->noun() << "'s program; expects a module without "
-           << call.formOf;
-
   SmallVector<CallArgument> arguments = {preparations.add(call)};
   if (!call.option.empty())
     arguments.push_back(call.option.str());

@@ -44,9 +44,6 @@ struct HostStyle {
   /// Whether kernels and all calls that have a preparation are prepared before
   /// the first step; otherwise only those that need it everywhere.
   bool preparesCalls = false;
-  /// The passes whose forms of library ops the runtime has calls for, such as
-  /// products with epilogues.
-  llvm::ArrayRef<llvm::StringRef> forms = {};
   /// The template that makes of a rank's function one that `Program` can hold;
   /// empty where it holds the function itself.
   llvm::StringRef rankAdapter = {};
@@ -93,9 +90,9 @@ struct TargetDecisions {
   std::optional<bool> channelsLast;
   /// What the number of classes is made a multiple of; 1 leaves it.
   int64_t vocabularyMultiple = 1;
-  /// Of nn-fuse-epilogues; empty where products have none.
+  /// What call-fuse-epilogues is told; empty where products have none.
   std::string epilogues;
-  /// Whether attention reads by strides (nn-pack-attention).
+  /// Whether attention reads by strides (call-pack-attention).
   bool packAttention = false;
   /// What decisions are made for: 90 is sm_90.
   int64_t architecture = 90;
@@ -149,6 +146,9 @@ public:
 
   virtual const HostStyle &hostStyle() const = 0;
   bool hasStreams() const { return hostStyle().hasStreams; }
+  /// Whether its runtime has the call of an op of the call dialect; no such op,
+  /// unless it says so. Decisions should make no others.
+  virtual bool canCall(mlir::Operation *op) const { return false; }
   virtual const BuildRules &buildRules() const = 0;
   /// Fails, with the way out, when programs cannot be built here.
   virtual llvm::Error checkBuild() const { return llvm::Error::success(); }

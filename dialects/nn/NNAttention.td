@@ -11,13 +11,12 @@
 include "dialects/nn/NNEnums.td"
 
 def NN_AttentionOp : NN_InferredOp<"attention", [
-    NN_Differentiable, NN_Cost, NN_Library,
+    NN_Differentiable, NN_Cost, NN_Library, AttentionOpInterface,
     DeclareOpInterfaceMethods<PrecisionOpInterface>,
     DeclareOpInterfaceMethods<StatefulOpInterface>]> {
   let summary = "Attend: softmax(scale * q k^T + mask) v";
   let description = [{
-    `q`, `k`, `v` and `o` are `[B, H, T, D]`, or with `rows_first`
-    `[B, T, H, D]`, as products leave them. The additive mask broadcasts to
+    `q`, `k`, `v` and `o` are `[B, H, T, D]`. The additive mask broadcasts to
     `[B, H, T, T]`. With `causal` a row sees only columns up to its own.
     `stats[B, H, T, 2]` is what the softmax of each row is made from: its
     largest score, and 1 / the sum of `e^(score - largest)`. The two are kept
@@ -45,24 +44,23 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
   }];
   let arguments = (ins NN_FloatTensor:$q, NN_FloatTensor:$k,
                        NN_FloatTensor:$v, Optional<NN_F32Tensor>:$mask,
-                       F32Attr:$scale, UnitAttr:$causal, UnitAttr:$rows_first,
+                       F32Attr:$scale, UnitAttr:$causal,
                        F32Attr:$dropout_rate, I64Attr:$dropout_id);
   let results = (outs NN_FloatTensor:$o, NN_F32Tensor:$stats);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`mask` $mask^)? `scale` `=` $scale (`causal` $causal^)?
-    (`rows_first` $rows_first^)? `dropout_rate` `=` $dropout_rate
-    `dropout_id` `=` $dropout_id attr-dict
+    `dropout_rate` `=` $dropout_rate `dropout_id` `=` $dropout_id attr-dict
     `:` functional-type(operands, results)
   }];
 }
 
 def NN_AttentionBackwardOp : NN_InferredOp<"attention_backward", [
-    NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
+    NN_Cost, NN_Library, AttentionOpInterface,
+    NN_Precision<"OfOperands">]> {
   let summary = "Gradients of attention with respect to q, k and v";
   let description = [{
     `grad` is the gradient of `o`. The softmax is recomputed from `stats`, block
-    by block: `e^(score - stats[0]) * stats[1]`. `rows_first` is as in
-    `nn.attention`.
+    by block: `e^(score - stats[0]) * stats[1]`.
 
     Constraints:
     - (C1) `grad`, `q`, `k`, `v` and `o` have rank 4 and one type.
@@ -86,93 +84,12 @@ def NN_AttentionBackwardOp : NN_InferredOp<"attention_backward", [
                        NN_FloatTensor:$k, NN_FloatTensor:$v,
                        NN_FloatTensor:$o, NN_F32Tensor:$stats,
                        Optional<NN_F32Tensor>:$mask, F32Attr:$scale,
-                       UnitAttr:$causal, UnitAttr:$rows_first,
-                       F32Attr:$dropout_rate, I64Attr:$dropout_id);
+                       UnitAttr:$causal, F32Attr:$dropout_rate,
+                       I64Attr:$dropout_id);
   let results = (outs NN_FloatTensor:$dq, NN_FloatTensor:$dk,
                       NN_FloatTensor:$dv);
   let assemblyFormat = [{
     $grad `,` $q `,` $k `,` $v `,` $o `,` $stats (`mask` $mask^)?
-    `scale` `=` $scale (`causal` $causal^)?
-    (`rows_first` $rows_first^)? `dropout_rate` `=` $dropout_rate
-    `dropout_id` `=` $dropout_id attr-dict
-    `:` functional-type(operands, results)
-  }];
-}
-
-//===----------------------------------------------------------------------===//
-// q, k and v in one tensor
-//===----------------------------------------------------------------------===//
-
-def NN_PackedAttentionOp : NN_InferredOp<"packed_attention", [
-    NN_Differentiable, NN_Cost, NN_Library,
-    DeclareOpInterfaceMethods<PrecisionOpInterface>,
-    DeclareOpInterfaceMethods<StatefulOpInterface>]> {
-  let summary = "Attend over q, k and v that lie in one tensor";
-  let description = [{
-    `nn.attention rows_first` on `qkv[:, :, 0]`, `qkv[:, :, 1]` and
-    `qkv[:, :, 2]`: `qkv` is `[B, T, 3, H, D]`, as one product with all three
-    weights leaves it. `o` is `[B, T, H, D]`, `stats` `[B, H, T, 2]`. For GPUs,
-    whose kernels read it where it lies.
-
-    Constraints:
-    - (C1) `qkv` has rank 5 and three parts.
-    - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
-    - (C3) `dropout_rate` is at least 0 and less than 1.
-
-    Life span: created by `nn-pack-attention`.
-
-    Example:
-
-    ```mlir
-    %o, %stats = nn.packed_attention %qkv scale = 1.250000e-01 causal
-        dropout_rate = 0.000000e+00 dropout_id = 0
-      : (tensor<4x128x3x8x64xf32>)
-        -> (tensor<4x128x8x64xf32>, tensor<4x8x128x2xf32>)
-    ```
-  }];
-  let arguments = (ins NN_FloatTensor:$qkv, Optional<NN_F32Tensor>:$mask,
-                       F32Attr:$scale, UnitAttr:$causal,
-                       F32Attr:$dropout_rate, I64Attr:$dropout_id);
-  let results = (outs NN_FloatTensor:$o, NN_F32Tensor:$stats);
-  let assemblyFormat = [{
-    $qkv (`mask` $mask^)? `scale` `=` $scale (`causal` $causal^)?
-    `dropout_rate` `=` $dropout_rate `dropout_id` `=` $dropout_id attr-dict
-    `:` functional-type(operands, results)
-  }];
-}
-
-def NN_PackedAttentionBackwardOp : NN_InferredOp<"packed_attention_backward", [
-    NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
-  let summary = "Gradient of packed attention with respect to q, k and v";
-  let description = [{
-    As `nn.attention_backward`; the three gradients lie in `dqkv` as q, k and v
-    lie in `qkv`.
-
-    Constraints:
-    - (C1) `qkv` has rank 5 and three parts.
-    - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
-    - (C3) `dropout_rate` is at least 0 and less than 1.
-    - (C4) `grad` and `o` are `[B, T, H, D]`, of `qkv`'s element type, and
-      `stats` is `[B, H, T, 2]`.
-
-    Example:
-
-    ```mlir
-    %dqkv = nn.packed_attention_backward %grad, %qkv, %o, %stats
-        scale = 1.250000e-01 causal dropout_rate = 0.000000e+00 dropout_id = 0
-      : (tensor<4x128x8x64xf32>, tensor<4x128x3x8x64xf32>,
-         tensor<4x128x8x64xf32>, tensor<4x8x128x2xf32>)
-        -> tensor<4x128x3x8x64xf32>
-    ```
-  }];
-  let arguments = (ins NN_FloatTensor:$grad, NN_FloatTensor:$qkv,
-                       NN_FloatTensor:$o, NN_F32Tensor:$stats,
-                       Optional<NN_F32Tensor>:$mask, F32Attr:$scale,
-                       UnitAttr:$causal, F32Attr:$dropout_rate,
-                       I64Attr:$dropout_id);
-  let results = (outs NN_FloatTensor:$dqkv);
-  let assemblyFormat = [{
-    $grad `,` $qkv `,` $o `,` $stats (`mask` $mask^)?
     `scale` `=` $scale (`causal` $causal^)?
     `dropout_rate` `=` $dropout_rate `dropout_id` `=` $dropout_id attr-dict
     `:` functional-type(operands, results)

@@ -110,7 +110,7 @@ class NN_FlopsPerElement<int flops>
 /// All operands are wanted in one precision, an enumerator of Precision.
 class NN_Precision<string precision>
     : TraitList<[PrecisionOpInterface,
-                 NN_Fact<"InPrecision", "Precision::" # precision>]>;
+                 NN_Fact<"InPrecision", "::pipewright::nn::Precision::" # precision>]>;
 
 /// Weights, what reads and writes them, and calls of kernels: passes know each
 /// of these ops by its name, and it has none of the facts above.

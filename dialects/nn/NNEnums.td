@@ -44,16 +44,4 @@ def NN_ComparePredicate
 def NN_ComparePredicateAttr
     : EnumAttr<NN_Dialect, NN_ComparePredicate, "predicate">;
 
-def NN_MatmulEpilogue
-    : I32Enum<"MatmulEpilogue", "what a product does beside multiplying", [
-    I32EnumCase<"Bias", 0, "bias">,
-    I32EnumCase<"BiasGelu", 1, "bias_gelu">,
-    I32EnumCase<"GeluGradient", 2, "gelu_gradient">,
-    I32EnumCase<"GeluBiasGradient", 3, "gelu_bias_gradient">
-  ]> {
-  let cppNamespace = "::pipewright::nn";
-}
-def NN_MatmulEpilogueAttr
-    : EnumAttr<NN_Dialect, NN_MatmulEpilogue, "epilogue">;
-
 #endif // PIPEWRIGHT_DIALECTS_NN_NNENUMS_TD

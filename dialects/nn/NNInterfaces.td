@@ -72,6 +72,28 @@ def LibraryOpInterface : OpInterface<"LibraryOpInterface"> {
   ];
 }
 
+def AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
+  let cppNamespace = "::pipewright::nn";
+  let description = [{
+    Scaled dot-product attention, or its gradient, in whatever layout its
+    tensors have. The methods are accessors that each op has by itself.
+  }];
+  let methods = [
+    InterfaceMethod<"The additive mask; null where there is none.",
+                    "::mlir::Value", "getMask">,
+    InterfaceMethod<"What scores are multiplied by.",
+                    "::llvm::APFloat", "getScale">,
+    InterfaceMethod<"Whether a row sees only columns up to its own.",
+                    "bool", "getCausal">,
+    InterfaceMethod<"The share of the softmax that is dropped.",
+                    "::llvm::APFloat", "getDropoutRate">,
+    InterfaceMethod<"Sets that share.", "void", "setDropoutRate",
+                    (ins "::llvm::APFloat":$rate)>,
+    InterfaceMethod<"Which random numbers decide what is dropped.",
+                    "uint64_t", "getDropoutId">
+  ];
+}
+
 def ViewOpInterface : OpInterface<"ViewOpInterface"> {
   let cppNamespace = "::pipewright::nn";
   let description = [{

@@ -109,9 +109,6 @@ struct LibraryCall {
   /// Of a numbered call: the weight that it reads, or whose gradient it makes;
   /// empty where that is no weight of the model.
   llvm::StringRef weight = {};
-  /// The pass that makes this form of an op, which not every target can call;
-  /// empty where all can.
-  llvm::StringRef formOf = {};
 };
 
 /// The element type of a floating-point tensor, as the runtime names it.

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/nn/NNLinear.h"
 #include "dialects/nn/NNGradient.h"
-#include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNOps.h"
+#include "dialects/nn/NNWindows.h"
 #include "runtime/calls/Convolution.h"
-#include "runtime/calls/Matmul.h"
 
 using namespace mlir;
 using namespace pipewright;
@@ -18,10 +18,11 @@ using namespace pipewright::nn;
 // MatmulOp
 //===----------------------------------------------------------------------===//
 
-/// The shape of a product of two matrices, or of a batch of them.
-static FailureOr<SmallVector<int64_t>>
-inferProduct(InferenceSite site, RankedTensorType a, RankedTensorType b,
-             bool transposeA, bool transposeB) {
+FailureOr<SmallVector<int64_t>> pipewright::nn::inferProduct(InferenceSite site,
+                                                             RankedTensorType a,
+                                                             RankedTensorType b,
+                                                             bool transposeA,
+                                                             bool transposeB) {
   // (C1)
   if (a.getRank() < 2 || b.getRank() < 2)
     return site.error("expects operands of rank 2 or more, but got ", a,
@@ -67,8 +68,7 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-/// The multiply-adds of a product, counted 2 each.
-static int64_t productFlops(Value a, bool transposeA, Value y) {
+int64_t pipewright::nn::productFlops(Value a, bool transposeA, Value y) {
   int64_t contracted = tensorOf(a).getShape().end()[transposeA ? -2 : -1];
   return 2 * contracted * tensorOf(y).getNumElements();
 }
@@ -77,29 +77,30 @@ int64_t MatmulOp::getFlops() {
   return productFlops(getA(), getTransposeA(), getResult());
 }
 
-/// The shape of a product with or without an epilogue; `y` is its result.
-template <class ProductOp>
-static runtime::MatmulShape matmulShape(ProductOp op, Value y) {
-  ArrayRef<int64_t> a = op.getA().getType().getShape();
-  ArrayRef<int64_t> b = op.getB().getType().getShape();
+runtime::MatmulShape pipewright::nn::matmulShape(Value a, Value b,
+                                                 bool transposeA,
+                                                 bool transposeB, Value y) {
+  ArrayRef<int64_t> aDims = tensorOf(a).getShape();
+  ArrayRef<int64_t> bDims = tensorOf(b).getShape();
   runtime::MatmulShape shape;
-  shape.batch = ShapedType::getNumElements(a.drop_back(2));
-  shape.m = a.end()[op.getTransposeA() ? -1 : -2];
-  shape.k = a.end()[op.getTransposeA() ? -2 : -1];
-  shape.n = b.end()[op.getTransposeB() ? -2 : -1];
-  shape.transposeA = op.getTransposeA();
-  shape.transposeB = op.getTransposeB();
+  shape.batch = ShapedType::getNumElements(aDims.drop_back(2));
+  shape.m = aDims.end()[transposeA ? -1 : -2];
+  shape.k = aDims.end()[transposeA ? -2 : -1];
+  shape.n = bDims.end()[transposeB ? -2 : -1];
+  shape.transposeA = transposeA;
+  shape.transposeB = transposeB;
   // Rows of all matrices of a batch are rows of one matrix.
-  if (b.size() == 2 && !shape.transposeA)
+  if (bDims.size() == 2 && !transposeA)
     shape.m *= std::exchange(shape.batch, 1);
-  shape.broadcastB = b.size() == 2 && shape.batch > 1;
-  shape.type = elementTypeOf(op.getA());
+  shape.broadcastB = bDims.size() == 2 && shape.batch > 1;
+  shape.type = elementTypeOf(a);
   shape.result = elementTypeOf(y);
   return shape;
 }
 
 LibraryCall MatmulOp::getCall(StringRef addedTo) {
-  runtime::MatmulShape shape = matmulShape(*this, getResult());
+  runtime::MatmulShape shape = matmulShape(getA(), getB(), getTransposeA(),
+                                           getTransposeB(), getResult());
   shape.beta = addedTo.empty() ? 0 : 1;
   // On CPUs products of bf16 are primitives, which are made once.
   return {
@@ -164,135 +165,6 @@ LogicalResult MatmulOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   operandGrads[0] = leftGradient(g, *this, dy);
   operandGrads[1] = rightGradient(g, *this, dy);
   return success();
-}
-
-//===----------------------------------------------------------------------===//
-// MatmulEpilogueOp
-//===----------------------------------------------------------------------===//
-
-static bool addsBias(MatmulEpilogue epilogue) {
-  return epilogue == MatmulEpilogue::Bias ||
-         epilogue == MatmulEpilogue::BiasGelu;
-}
-
-/// Checks that an optional operand is there exactly where it is `expected`.
-static LogicalResult checkPresence(InferenceSite site, StringRef what,
-                                   Value value, bool expected,
-                                   MatmulEpilogue epilogue) {
-  if (!!value == expected)
-    return success();
-  return site.error("expects ", expected ? "a " : "no ", what,
-                    " with epilogue ", stringifyMatmulEpilogue(epilogue));
-}
-
-/// Checks the bias and the pre-activation of a product of type `y`.
-static LogicalResult checkEpilogue(InferenceSite site,
-                                   MatmulEpilogueOp::Adaptor adaptor,
-                                   RankedTensorType y) {
-  MatmulEpilogue epilogue = adaptor.getEpilogue();
-  Value bias = adaptor.getBias(), activation = adaptor.getPreActivation();
-  bool hasBias = addsBias(epilogue);
-  // (C2), (C3)
-  if (failed(checkPresence(site, "bias", bias, hasBias, epilogue)) ||
-      failed(checkPresence(site, "pre-activation", activation, !hasBias,
-                           epilogue)))
-    return failure();
-  // (C2)
-  int64_t columns = y.getShape().back();
-  if (bias && tensorOf(bias) != y.clone({columns}))
-    return site.error("expects a bias of type ", y.clone({columns}),
-                      ", but got ", tensorOf(bias));
-  // (C3)
-  if (activation && tensorOf(activation) != y)
-    return site.error("expects a pre-activation of type ", y, ", but got ",
-                      tensorOf(activation));
-  // (C4)
-  if (epilogue != MatmulEpilogue::Bias && columns % 8 != 0)
-    return site.error("expects a multiple of 8 columns, but got ", columns);
-  // (C5)
-  if (epilogue == MatmulEpilogue::GeluBiasGradient &&
-      !y.getElementType().isF32())
-    return site.error("expects f32 operands with epilogue ",
-                      stringifyMatmulEpilogue(epilogue), ", but got ", y);
-  return success();
-}
-
-LogicalResult MatmulEpilogueOp::inferReturnTypes(
-    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
-    SmallVectorImpl<Type> &types) {
-  InferenceSite site{location, getOperationName()};
-  RankedTensorType a = tensorOf(adaptor.getA()), b = tensorOf(adaptor.getB());
-  // (C1)
-  FailureOr<SmallVector<int64_t>> shape = inferProduct(
-      site, a, b, adaptor.getTransposeA(), adaptor.getTransposeB());
-  if (failed(shape))
-    return failure();
-  if (b.getRank() != 2 || (adaptor.getTransposeA() && a.getRank() != 2))
-    return site.error("expects one matrix and not a batch of them, but got ", a,
-                      " and ", b);
-  RankedTensorType y = a.clone(*shape);
-  if (failed(checkEpilogue(site, adaptor, y)))
-    return failure();
-  types.push_back(y);
-  if (adaptor.getEpilogue() == MatmulEpilogue::BiasGelu)
-    types.push_back(y);
-  if (adaptor.getEpilogue() == MatmulEpilogue::GeluBiasGradient)
-    types.push_back(y.clone({y.getShape().back()}));
-  return success();
-}
-
-/// Of what comes beside the multiplication, for each element of the result.
-static int64_t epilogueFlops(MatmulEpilogue epilogue) {
-  switch (epilogue) {
-  case MatmulEpilogue::Bias:
-    return 1;
-  case MatmulEpilogue::BiasGelu:
-    return 1 + kGeluTanhFlops;
-  case MatmulEpilogue::GeluGradient:
-    return kGeluTanhBackwardFlops;
-  case MatmulEpilogue::GeluBiasGradient:
-    return kGeluTanhBackwardFlops + 1;
-  }
-  llvm_unreachable("all epilogues are listed");
-}
-
-int64_t MatmulEpilogueOp::getFlops() {
-  return productFlops(getA(), getTransposeA(), getY()) +
-         epilogueFlops(getEpilogue()) * getY().getType().getNumElements();
-}
-
-/// The name of an enumerator that the runtime has.
-#define PIPEWRIGHT_NAME(enumerator) ((void)runtime::enumerator, #enumerator)
-
-static StringRef runtimeName(MatmulEpilogue epilogue) {
-  switch (epilogue) {
-  case MatmulEpilogue::Bias:
-    return PIPEWRIGHT_NAME(MatmulEpilogue::Bias);
-  case MatmulEpilogue::BiasGelu:
-    return PIPEWRIGHT_NAME(MatmulEpilogue::BiasGelu);
-  case MatmulEpilogue::GeluGradient:
-    return PIPEWRIGHT_NAME(MatmulEpilogue::GeluGradient);
-  case MatmulEpilogue::GeluBiasGradient:
-    return PIPEWRIGHT_NAME(MatmulEpilogue::GeluBiasGradient);
-  }
-  llvm_unreachable("all epilogues are listed");
-}
-
-LibraryCall MatmulEpilogueOp::getCall(StringRef) {
-  // The runtime has one bias and one pre-activation, be they read or written.
-  Value bias = getBias(), activation = getPreActivation();
-  if (Value beside = getBeside())
-    (getEpilogue() == MatmulEpilogue::BiasGelu ? activation : bias) = beside;
-  StringRef epilogue = runtimeName(getEpilogue());
-  return {.function = PIPEWRIGHT_CALL(matmul),
-          .shape = fieldsOf(matmulShape(*this, getY())),
-          .option = epilogue,
-          .buffers = {getA(), getB(), getY(), bias, activation},
-          .work = CallWork::Matmul,
-          .preparation = {.function = PIPEWRIGHT_CALL(prepareMatmul),
-                          .option = epilogue,
-                          .everywhere = false},
-          .formOf = "nn-fuse-epilogues"};
 }
 
 //===----------------------------------------------------------------------===//
@@ -451,31 +323,14 @@ template <class ConvolutionOp>
 static LibraryCall convolutionCall(ConvolutionOp op, CallName function,
                                    Value images, Value filters,
                                    StringRef weight) {
-  bool isLast = op.getChannelsLast();
-  RankedTensorType x = channelsFirst(tensorOf(images), isLast);
-  RankedTensorType w = channelsFirst(tensorOf(filters), isLast);
-  ArrayRef<int64_t> strides = op.getStrides(), pads = op.getPads();
-  ArrayRef<int64_t> dilations = op.getDilations();
-  runtime::ConvolutionShape shape = {.n = x.getDimSize(0),
-                                     .c = x.getDimSize(1),
-                                     .h = x.getDimSize(2),
-                                     .w = x.getDimSize(3),
-                                     .o = w.getDimSize(0),
-                                     .kh = w.getDimSize(2),
-                                     .kw = w.getDimSize(3),
-                                     .strideH = strides[0],
-                                     .strideW = strides[1],
-                                     .padTop = pads[0],
-                                     .padLeft = pads[1],
-                                     .padBottom = pads[2],
-                                     .padRight = pads[3],
-                                     .dilationH = dilations[0],
-                                     .dilationW = dilations[1],
-                                     .groups =
-                                         static_cast<int64_t>(op.getGroups()),
-                                     .keepPackedWeight = !weight.empty(),
-                                     .channelsLast = isLast,
-                                     .type = elementTypeOf(op->getOperand(0))};
+  RankedTensorType w = channelsFirst(tensorOf(filters), op.getChannelsLast());
+  auto shape = windowShape<runtime::ConvolutionShape>(
+      op, images, w.getShape().drop_front(2));
+  shape.o = w.getDimSize(0);
+  shape.dilationH = op.getDilations()[0];
+  shape.dilationW = op.getDilations()[1];
+  shape.groups = op.getGroups();
+  shape.keepPackedWeight = !weight.empty();
   return {.function = function,
           .shape = fieldsOf(shape),
           .work = CallWork::Convolution,

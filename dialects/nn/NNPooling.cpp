@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/nn/NNGradient.h"
-#include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNLimits.h"
 #include "dialects/nn/NNOps.h"
+#include "dialects/nn/NNWindows.h"
 #include "runtime/calls/Pooling.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -171,27 +171,11 @@ int64_t AveragePoolBackwardOp::getFlops() {
 template <class PoolOp>
 static runtime::PoolingShape poolingShape(PoolOp op, Value images,
                                           Value pooled) {
-  bool isLast = op.getChannelsLast();
-  RankedTensorType x = channelsFirst(tensorOf(images), isLast);
-  RankedTensorType y = channelsFirst(tensorOf(pooled), isLast);
-  ArrayRef<int64_t> kernel = op.getKernel(), strides = op.getStrides();
-  ArrayRef<int64_t> pads = op.getPads();
-  return {.n = x.getDimSize(0),
-          .c = x.getDimSize(1),
-          .h = x.getDimSize(2),
-          .w = x.getDimSize(3),
-          .oh = y.getDimSize(2),
-          .ow = y.getDimSize(3),
-          .kh = kernel[0],
-          .kw = kernel[1],
-          .strideH = strides[0],
-          .strideW = strides[1],
-          .padTop = pads[0],
-          .padLeft = pads[1],
-          .padBottom = pads[2],
-          .padRight = pads[3],
-          .channelsLast = isLast,
-          .type = elementTypeOf(op->getOperand(0))};
+  auto shape = windowShape<runtime::PoolingShape>(op, images, op.getKernel());
+  RankedTensorType y = channelsFirst(tensorOf(pooled), shape.channelsLast);
+  shape.oh = y.getDimSize(2);
+  shape.ow = y.getDimSize(3);
+  return shape;
 }
 
 template <class PoolOp>

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/nn/NNOps.h"
+#include "dialects/call/CallDialect.h"
 #include "frontends/common/Frontend.h"
 #include "runtime/core/Error.h"
 #include "runtime/io/Safetensors.h"
@@ -126,7 +126,7 @@ FailureOr<ImportedModel> TextFrontend::import(const ImportOptions &options,
     return emitError(file) << option
                            << " expects an ONNX model; text of the import "
                               "level says itself what the option would";
-  context.loadDialect<nn::NNDialect, func::FuncDialect>();
+  context.loadDialect<nn::NNDialect, call::CallDialect, func::FuncDialect>();
   auto module = parse(file, options.modelPath, context);
   if (failed(module))
     return failure();

@@ -1,4 +1,4 @@
-//===- FuseEpilogues.cpp - nn-fuse-epilogues ------------------------------===//
+//===- FuseEpilogues.cpp - call-fuse-epilogues ----------------------------===//
 //
 // Gives work on products to the library that makes them, where that saves a
 // pass over memory:
@@ -12,13 +12,13 @@
 
 #include "passes/call/Passes.h"
 
-#include "dialects/nn/NNOps.h"
+#include "dialects/call/CallDialect.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 
-namespace pipewright::nn {
-#define GEN_PASS_DEF_NNFUSEEPILOGUES
+namespace pipewright::call {
+#define GEN_PASS_DEF_CALLFUSEEPILOGUES
 #include "passes/call/Passes.h.inc"
 
 //===----------------------------------------------------------------------===//
@@ -37,17 +37,17 @@ static int64_t columnsOf(Value value) {
 
 /// The product whose only use leads to `value` through views, if cuBLASLt can
 /// work on it: one right matrix, rounded to the type of its operands.
-static MatmulOp soleProduct(Value value) {
+static nn::MatmulOp soleProduct(Value value) {
   while (value.hasOneUse()) {
-    if (auto product = value.getDefiningOp<MatmulOp>()) {
+    if (auto product = value.getDefiningOp<nn::MatmulOp>()) {
       bool isOne =
           typeOf(product.getB()).getRank() == 2 &&
           (!product.getTransposeA() || typeOf(product.getA()).getRank() == 2);
       bool isRounded = typeOf(value).getElementType() ==
                        typeOf(product.getA()).getElementType();
-      return isOne && isRounded ? product : MatmulOp();
+      return isOne && isRounded ? product : nn::MatmulOp();
     }
-    auto view = value.getDefiningOp<ViewOpInterface>();
+    auto view = value.getDefiningOp<nn::ViewOpInterface>();
     if (!view)
       break;
     value = view->getOperand(0);
@@ -59,7 +59,7 @@ static MatmulOp soleProduct(Value value) {
 static SmallVector<Operation *> readersOf(Value value) {
   SmallVector<Operation *> readers;
   for (Operation *user : value.getUsers())
-    if (isa<ViewOpInterface>(user))
+    if (isa<nn::ViewOpInterface>(user))
       llvm::append_range(readers, readersOf(user->getResult(0)));
     else
       readers.push_back(user);
@@ -71,15 +71,15 @@ static Value viewAs(OpBuilder &builder, Location loc, Value value,
                     RankedTensorType type) {
   if (value.getType() == type)
     return value;
-  return ReshapeOp::create(builder, loc, type, value);
+  return nn::ReshapeOp::create(builder, loc, type, value);
 }
 
-static bool isTanh(GeluApproximation approximation) {
-  return approximation == GeluApproximation::Tanh;
+static bool isTanh(nn::GeluApproximation approximation) {
+  return approximation == nn::GeluApproximation::Tanh;
 }
 
 /// What cuBLASLt needs of a matrix that goes with a GELU.
-static bool suitsGelu(MatmulOp product) {
+static bool suitsGelu(nn::MatmulOp product) {
   return columnsOf(product.getResult()) % 8 == 0;
 }
 
@@ -90,16 +90,16 @@ static bool suitsGelu(MatmulOp product) {
 namespace {
 /// `sum = product + bias`.
 struct BiasedProduct {
-  AddOp sum;
-  MatmulOp product;
+  nn::AddOp sum;
+  nn::MatmulOp product;
   Value bias;
 };
 } // namespace
 
-static std::optional<BiasedProduct> matchBiasedProduct(AddOp sum) {
+static std::optional<BiasedProduct> matchBiasedProduct(nn::AddOp sum) {
   for (auto [bias, summand] : {std::pair(sum.getLhs(), sum.getRhs()),
                                std::pair(sum.getRhs(), sum.getLhs())}) {
-    MatmulOp product = soleProduct(summand);
+    nn::MatmulOp product = soleProduct(summand);
     if (!product || product->getBlock() != sum->getBlock())
       continue;
     int64_t columns = columnsOf(product.getResult());
@@ -132,18 +132,18 @@ static MatmulEpilogueOp fuse(BiasedProduct biased, MatmulEpilogue epilogue,
 
 /// Adds a bias in the product's kernel. A GELU behind it comes along if no
 /// other compiled op reads the sum.
-static void fuseForward(AddOp sum, bool withGelu) {
+static void fuseForward(nn::AddOp sum, bool withGelu) {
   std::optional<BiasedProduct> biased = matchBiasedProduct(sum);
   if (!biased)
     return;
   SmallVector<Operation *> compiled = llvm::filter_to_vector(
-      readersOf(sum.getResult()), llvm::IsaPred<KernelOpInterface>);
+      readersOf(sum.getResult()), llvm::IsaPred<nn::KernelOpInterface>);
   // A kernel adds the bias for nothing to what it reads anyway.
   if (compiled.empty()) {
     fuse(*biased, MatmulEpilogue::Bias, sum.getLoc());
     return;
   }
-  auto gelu = dyn_cast<GeluOp>(compiled.front());
+  auto gelu = dyn_cast<nn::GeluOp>(compiled.front());
   if (!withGelu || compiled.size() > 1 || !gelu ||
       !isTanh(gelu.getApproximate()) || !suitsGelu(biased->product) ||
       gelu->getBlock() != sum->getBlock())
@@ -161,9 +161,9 @@ static void fuseForward(AddOp sum, bool withGelu) {
 //===----------------------------------------------------------------------===//
 
 /// The sums over all rows among the readers of a gradient: those of a bias.
-static ReduceSumOp findBiasGradient(Value gradient) {
+static nn::ReduceSumOp findBiasGradient(Value gradient) {
   for (Operation *reader : readersOf(gradient)) {
-    auto sum = dyn_cast<ReduceSumOp>(reader);
+    auto sum = dyn_cast<nn::ReduceSumOp>(reader);
     if (!sum || sum->getBlock() != gradient.getParentBlock() ||
         columnsOf(sum.getX()) != columnsOf(gradient))
       continue;
@@ -176,14 +176,14 @@ static ReduceSumOp findBiasGradient(Value gradient) {
 
 /// Multiplies by the slope of GELU in the product's kernel, and sums over rows
 /// there where that gives the gradient of a bias in f32.
-static void fuseBackward(GeluBackwardOp gelu) {
-  MatmulOp product = soleProduct(gelu.getDy());
+static void fuseBackward(nn::GeluBackwardOp gelu) {
+  nn::MatmulOp product = soleProduct(gelu.getDy());
   if (!product || !isTanh(gelu.getApproximate()) || !suitsGelu(product) ||
       product->getBlock() != gelu->getBlock())
     return;
   RankedTensorType type = typeOf(product.getResult());
   Value result = gelu.getResult();
-  ReduceSumOp sum;
+  nn::ReduceSumOp sum;
   if (type.getElementType().isF32() &&
       columnsOf(result) == type.getShape().back())
     sum = findBiasGradient(result);
@@ -214,8 +214,8 @@ namespace {
 /// `Worthwhile`: what is not slower than a kernel.
 enum class Extent { None, Bias, Worthwhile, All };
 
-struct FuseEpilogues : impl::NNFuseEpiloguesBase<FuseEpilogues> {
-  using impl::NNFuseEpiloguesBase<FuseEpilogues>::NNFuseEpiloguesBase;
+struct FuseEpilogues : impl::CallFuseEpiloguesBase<FuseEpilogues> {
+  using impl::CallFuseEpiloguesBase<FuseEpilogues>::CallFuseEpiloguesBase;
 
   void runOnOperation() override {
     std::optional<Extent> extent = readExtent();
@@ -264,16 +264,16 @@ private:
   }
 
   static void fuse(Block &body, Extent extent) {
-    for (auto sum : llvm::to_vector(body.getOps<AddOp>()))
+    for (auto sum : llvm::to_vector(body.getOps<nn::AddOp>()))
       fuseForward(sum, takesGelu(extent, sum.getResult()));
-    for (auto gelu : llvm::to_vector(body.getOps<GeluBackwardOp>()))
+    for (auto gelu : llvm::to_vector(body.getOps<nn::GeluBackwardOp>()))
       if (takesGelu(extent, gelu.getResult()))
         fuseBackward(gelu);
     // Products that nobody reads any more, and views of them.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
-      if (isa<MatmulOp, ViewOpInterface>(op) && op.use_empty())
+      if (isa<nn::MatmulOp, nn::ViewOpInterface>(op) && op.use_empty())
         op.erase();
   }
 };
 } // namespace
-} // namespace pipewright::nn
+} // namespace pipewright::call

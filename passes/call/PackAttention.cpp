@@ -1,4 +1,4 @@
-//===- PackAttention.cpp - nn-pack-attention ------------------------------===//
+//===- PackAttention.cpp - call-pack-attention ----------------------------===//
 //
 // Reshapes, transpositions and slices above q, k and v are read as strides over
 // the tensor that they begin with. Where these are strides that kernels take,
@@ -8,16 +8,16 @@
 
 #include "passes/call/Passes.h"
 
+#include "dialects/call/CallDialect.h"
 #include "dialects/nn/NNInference.h"
-#include "dialects/nn/NNOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 
-namespace pipewright::nn {
-#define GEN_PASS_DEF_NNPACKATTENTION
+namespace pipewright::call {
+#define GEN_PASS_DEF_CALLPACKATTENTION
 #include "passes/call/Passes.h.inc"
 
 namespace {
@@ -33,7 +33,7 @@ struct Window {
 
 class PackAttention {
 public:
-  explicit PackAttention(AttentionOp op)
+  explicit PackAttention(nn::AttentionOp op)
       : op(op), shape(op.getQ().getType().getShape()), builder(op) {}
 
   /// Whether it was possible.
@@ -45,7 +45,7 @@ private:
   Value reshaped(Value base, ArrayRef<int64_t> sizes);
   void replace(Value o, Value stats, ArrayRef<Window> windows);
 
-  AttentionOp op;
+  nn::AttentionOp op;
   /// `[B, H, T, D]`.
   const SmallVector<int64_t> shape;
   OpBuilder builder;
@@ -110,31 +110,31 @@ reshapedStrides(ArrayRef<int64_t> from, ArrayRef<int64_t> strides,
 }
 
 static Window windowOn(Value value) {
-  return {value, 0, denseStrides(tensorOf(value).getShape()), {}};
+  return {value, 0, denseStrides(nn::tensorOf(value).getShape()), {}};
 }
 
 /// The value as a window on what is as far up as possible. Slices end it
 /// unless they are `sliced` through.
 static Window windowOf(Value value, bool sliced) {
   Operation *op = value.getDefiningOp();
-  if (!isa_and_nonnull<ReshapeOp, TransposeOp>(op) &&
-      !(sliced && isa_and_nonnull<SliceOp>(op)))
+  if (!isa_and_nonnull<nn::ReshapeOp, nn::TransposeOp>(op) &&
+      !(sliced && isa_and_nonnull<nn::SliceOp>(op)))
     return windowOn(value);
   Window window = windowOf(op->getOperand(0), sliced);
   SmallVector<int64_t> above = std::move(window.strides);
   window.strides.clear();
-  if (auto transpose = dyn_cast<TransposeOp>(op)) {
+  if (auto transpose = dyn_cast<nn::TransposeOp>(op)) {
     for (int64_t dim : transpose.getPermutation())
       window.strides.push_back(above[dim]);
-  } else if (auto slice = dyn_cast<SliceOp>(op)) {
+  } else if (auto slice = dyn_cast<nn::SliceOp>(op)) {
     for (auto [start, step, stride] :
          llvm::zip_equal(slice.getStarts(), slice.getSteps(), above)) {
       window.offset += start * stride;
       window.strides.push_back(step * stride);
     }
   } else {
-    auto strides = reshapedStrides(tensorOf(op->getOperand(0)).getShape(),
-                                   above, tensorOf(value).getShape());
+    auto strides = reshapedStrides(nn::tensorOf(op->getOperand(0)).getShape(),
+                                   above, nn::tensorOf(value).getShape());
     if (!strides)
       return windowOn(value);
     window.strides = std::move(*strides);
@@ -154,7 +154,7 @@ bool PackAttention::reads(const Window &window, int64_t parts,
       std::tuple(shape[0], shape[1], shape[2], shape[3]);
   const int64_t row = parts * heads * depth;
   const int64_t expected[] = {length * row, depth, row, 1};
-  if (tensorOf(window.base).getNumElements() != batch * length * row ||
+  if (nn::tensorOf(window.base).getNumElements() != batch * length * row ||
       window.offset != part * heads * depth)
     return false;
   return llvm::all_of(dimsOfSeveral(shape), [&](size_t dim) {
@@ -169,23 +169,23 @@ bool PackAttention::leadsElsewhere(ArrayRef<Window> windows) const {
   for (const Window &window : windows)
     known.insert(window.ops.begin(), window.ops.end());
   return llvm::any_of(known, [&](Operation *moving) {
-    return moving != op && !isa<ViewOpInterface>(moving) &&
+    return moving != op && !isa<nn::ViewOpInterface>(moving) &&
            llvm::any_of(moving->getUsers(),
                         [&](Operation *user) { return !known.contains(user); });
   });
 }
 
 Value PackAttention::reshaped(Value base, ArrayRef<int64_t> sizes) {
-  RankedTensorType type = tensorOf(base).clone(sizes);
+  RankedTensorType type = nn::tensorOf(base).clone(sizes);
   if (base.getType() == type)
     return base;
-  return ReshapeOp::create(builder, op.getLoc(), type, base);
+  return nn::ReshapeOp::create(builder, op.getLoc(), type, base);
 }
 
 /// `o` has rows first: so do those that transpose it, already.
 void PackAttention::replace(Value o, Value stats, ArrayRef<Window> windows) {
   for (Operation *user : llvm::make_early_inc_range(op.getO().getUsers())) {
-    auto transpose = dyn_cast<TransposeOp>(user);
+    auto transpose = dyn_cast<nn::TransposeOp>(user);
     if (!transpose || !llvm::equal(transpose.getPermutation(), kSwapped))
       continue;
     transpose.getResult().replaceAllUsesWith(o);
@@ -193,7 +193,7 @@ void PackAttention::replace(Value o, Value stats, ArrayRef<Window> windows) {
   }
   if (!op.getO().use_empty())
     op.getO().replaceAllUsesWith(
-        TransposeOp::create(builder, op.getLoc(), o, kSwapped));
+        nn::TransposeOp::create(builder, op.getLoc(), o, kSwapped));
   op.getStats().replaceAllUsesWith(stats);
   op.erase();
   // What windows share dies with the last of them.
@@ -231,7 +231,7 @@ bool PackAttention::run() {
   }
   windows = windowsOf(false);
   auto moves = [](const Window &window) {
-    return llvm::any_of(window.ops, llvm::IsaPred<TransposeOp>);
+    return llvm::any_of(window.ops, llvm::IsaPred<nn::TransposeOp>);
   };
   if (llvm::none_of(windows, moves) || leadsElsewhere(windows) ||
       !llvm::all_of(windows,
@@ -241,29 +241,26 @@ bool PackAttention::run() {
       llvm::map_to_vector(windows, [&](const Window &window) {
         return reshaped(window.base, {batch, length, heads, depth});
       });
-  auto attention = AttentionOp::create(
-      builder, op.getLoc(), rows[0], rows[1], rows[2], op.getMask(),
-      op.getScaleAttr(), op.getCausalAttr(), builder.getUnitAttr(),
-      op.getDropoutRateAttr(), op.getDropoutIdAttr());
+  auto attention =
+      AttentionOp::create(builder, op.getLoc(), rows[0], rows[1], rows[2],
+                          op.getMask(), op.getScaleAttr(), op.getCausalAttr(),
+                          op.getDropoutRateAttr(), op.getDropoutIdAttr());
   replace(attention.getO(), attention.getStats(), windows);
   return true;
 }
 
 namespace {
 
-struct PackAttentionPass : impl::NNPackAttentionBase<PackAttentionPass> {
-  using NNPackAttentionBase::NNPackAttentionBase;
+struct PackAttentionPass : impl::CallPackAttentionBase<PackAttentionPass> {
+  using CallPackAttentionBase::CallPackAttentionBase;
 
   void runOnOperation() override {
-    SmallVector<AttentionOp> found;
-    getOperation().walk([&](AttentionOp op) {
-      if (!op.getRowsFirst())
-        found.push_back(op);
-    });
-    for (AttentionOp op : found)
+    SmallVector<nn::AttentionOp> found;
+    getOperation().walk([&](nn::AttentionOp op) { found.push_back(op); });
+    for (nn::AttentionOp op : found)
       PackAttention(op).run();
   }
 };
 
 } // namespace
-} // namespace pipewright::nn
+} // namespace pipewright::call

@@ -11,7 +11,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
-namespace pipewright::nn {
+namespace pipewright::call {
 
 #define GEN_PASS_DECL
 #include "passes/call/Passes.h.inc"
@@ -19,6 +19,6 @@ namespace pipewright::nn {
 #define GEN_PASS_REGISTRATION
 #include "passes/call/Passes.h.inc"
 
-} // namespace pipewright::nn
+} // namespace pipewright::call
 
 #endif // PIPEWRIGHT_PASSES_CALL_PASSES_H

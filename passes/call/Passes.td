@@ -1,6 +1,6 @@
 //===- Passes.td - what the libraries of targets like -----*- tablegen -*-===//
 //
-// One entry per pass. The flag nn-x-y is implemented in XY.cpp and tested in
+// One entry per pass. The flag call-x-y is implemented in XY.cpp and tested in
 // test/passes/call/x-y.mlir.
 //
 //===----------------------------------------------------------------------===//
@@ -11,17 +11,17 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
-// nn-pack-attention
+// call-pack-attention
 //===----------------------------------------------------------------------===//
 
-def NNPackAttention : Pass<"nn-pack-attention", "::mlir::ModuleOp"> {
+def CallPackAttention : Pass<"call-pack-attention", "::mlir::ModuleOp"> {
   let summary = "Let attention read q, k and v where products leave them";
   let description = [{
     Where q, k and v are slices of one tensor of `[B, T, 3, H, D]`, reshaped and
-    transposed in whatever order, attention becomes `nn.packed_attention` over
+    transposed in whatever order, attention becomes `call.packed_attention` over
     that tensor: nothing is split and transposed before it, nor put together
     for the gradient behind it. Where each of them is the transposition of a
-    tensor `[B, T, H, D]` of its own, attention becomes `rows_first`. A
+    tensor `[B, T, H, D]` of its own, attention becomes `call.attention`. A
     transposition of the result goes with it; where there is none, the result is
     transposed.
 
@@ -43,25 +43,26 @@ def NNPackAttention : Pass<"nn-pack-attention", "::mlir::ModuleOp"> {
       : tensor<4x8x128x64xf32> -> tensor<4x128x8x64xf32>
     // becomes
     %0 = nn.reshape %x : tensor<4x128x1536xf32> -> tensor<4x128x3x8x64xf32>
-    %y, %stats = nn.packed_attention %0 scale = 1.250000e-01 causal
+    %y, %stats = call.packed_attention %0 scale = 1.250000e-01 causal
         dropout_rate = 0.000000e+00 dropout_id = 0
       : (tensor<4x128x3x8x64xf32>)
         -> (tensor<4x128x8x64xf32>, tensor<4x8x128x2xf32>)
     ```
   }];
-  let dependentDialects = ["::pipewright::nn::NNDialect"];
+  let dependentDialects = ["::pipewright::nn::NNDialect",
+                           "::pipewright::call::CallDialect"];
 }
 
 //===----------------------------------------------------------------------===//
-// nn-fuse-epilogues
+// call-fuse-epilogues
 //===----------------------------------------------------------------------===//
 
-def NNFuseEpilogues : Pass<"nn-fuse-epilogues", "::mlir::ModuleOp"> {
+def CallFuseEpilogues : Pass<"call-fuse-epilogues", "::mlir::ModuleOp"> {
   let summary = "Let cuBLASLt work on products before it stores them";
   let description = [{
     Turns products of one right matrix and what follows them into
-    `nn.matmul_epilogue` where that saves a pass over memory. For GPUs only, on
-    differentiated bodies and before kernels are formed.
+    `call.matmul_epilogue` where that saves a pass over memory. For GPUs only,
+    on differentiated bodies and before kernels are formed.
 
     - `bias`: a product and the addition of a bias, unless a compiled op reads
       the sum: its kernel reads the product anyway, and adds the bias for
@@ -78,7 +79,7 @@ def NNFuseEpilogues : Pass<"nn-fuse-epilogues", "::mlir::ModuleOp"> {
     `auto` means `bias`, and from sm_90 on `all` for products in bf16: before,
     and in f32, GELU in an epilogue is slower than a kernel, and nothing says
     that cuBLASLt has it in f32. What is rounded less often than by the
-    ops one by one is said at `nn.matmul_epilogue`; the decisions depend on the
+    ops one by one is said at `call.matmul_epilogue`; the decisions depend on the
     ops alone, so every schedule, split or rematerialization computes the same.
 
     ```mlir
@@ -86,7 +87,7 @@ def NNFuseEpilogues : Pass<"nn-fuse-epilogues", "::mlir::ModuleOp"> {
     %h = nn.add %p, %b : (tensor<8x32xf32>, tensor<32xf32>) -> tensor<8x32xf32>
     %y = nn.gelu %h approximate = tanh : tensor<8x32xf32>
     // becomes
-    %y, %h = nn.matmul_epilogue %x, %w bias %b epilogue = bias_gelu
+    %y, %h = call.matmul_epilogue %x, %w bias %b epilogue = bias_gelu
       : (tensor<8x16xf32>, tensor<16x32xf32>, tensor<32xf32>)
         -> (tensor<8x32xf32>, tensor<8x32xf32>)
     ```
@@ -97,7 +98,8 @@ def NNFuseEpilogues : Pass<"nn-fuse-epilogues", "::mlir::ModuleOp"> {
     Option<"architecture", "architecture", "int64_t", "90",
            "What auto decides for: 80 or 90, as in sm_80">
   ];
-  let dependentDialects = ["::pipewright::nn::NNDialect"];
+  let dependentDialects = ["::pipewright::nn::NNDialect",
+                           "::pipewright::call::CallDialect"];
 }
 
 #endif // PIPEWRIGHT_PASSES_CALL_PASSES_TD

@@ -18,8 +18,8 @@ def NNVerifyImported : Pass<"nn-verify-imported", "::mlir::ModuleOp"> {
   let summary = "Check the contract of the import level";
   let description = [{
     Contract: a module of `nn.weight` symbols and one function `@model` of nn
-    ops, whose arguments and results have distinct `nn.name`s and whose first
-    result is the scalar loss.
+    and call ops, whose arguments and results have distinct `nn.name`s and whose
+    first result is the scalar loss.
 
     Reports every violation, not only the first.
   }];

@@ -220,10 +220,10 @@ def PipeMirrorStages : Pass<"pipe-mirror-stages", "::mlir::ModuleOp"> {
 def PipeVerifyStaged : Pass<"pipe-verify-staged", "::mlir::ModuleOp"> {
   let summary = "Check the contract of the staged level";
   let description = [{
-    Contract: the model is a list of stages whose bodies hold nn ops only, whose
-    sources are model inputs or results of earlier stages, each result with
-    exactly one use of the same type; exactly one stage of each copy of the
-    model reports the loss, and no copy uses results of another; and
+    Contract: the model is a list of stages whose bodies hold nn and call ops
+    only, whose sources are model inputs or results of earlier stages, each
+    result with exactly one use of the same type; exactly one stage of each copy
+    of the model reports the loss, and no copy uses results of another; and
     every gradient that a backward returns is one that the producing stage's
     backward takes. Halves of a backward return and take what the whole does.
 

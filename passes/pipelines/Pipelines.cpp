@@ -33,7 +33,7 @@ void buildImportPipeline(OpPassManager &pm,
   if (options.channelsLast)
     pm.addPass(nn::createNNChannelsLast());
   if (options.packAttention)
-    pm.addPass(nn::createNNPackAttention());
+    pm.addPass(call::createCallPackAttention());
   pm.addPass(nn::createNNDivideByBatch());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -53,10 +53,10 @@ void buildStagedPipeline(OpPassManager &pm,
   // No canonicalizer here: it would move constants out of the stages.
   pm.addPass(createCSEPass());
   if (!options.epilogues.empty()) {
-    nn::NNFuseEpiloguesOptions epilogues;
+    call::CallFuseEpiloguesOptions epilogues;
     epilogues.epilogues = options.epilogues;
     epilogues.architecture = options.architecture;
-    pm.addPass(nn::createNNFuseEpilogues(epilogues));
+    pm.addPass(call::createCallFuseEpilogues(epilogues));
   }
   if (options.formKernels)
     pm.addPass(nn::createNNFormKernels());

@@ -34,7 +34,7 @@ struct ImportPipelineOptions
       llvm::cl::desc("Images have their channels last (nn-channels-last)")};
   Option<bool> packAttention{
       *this, "pack-attention",
-      llvm::cl::desc("Attention reads by strides (nn-pack-attention)")};
+      llvm::cl::desc("Attention reads by strides (call-pack-attention)")};
 };
 
 /// What the frontend made -> the import level, simplified. The contract is
@@ -70,7 +70,7 @@ struct StagedPipelineOptions
   Option<std::string> epilogues{
       *this, "epilogues",
       llvm::cl::desc("What products of GPUs do beside multiplying "
-                     "(nn-fuse-epilogues); empty for CPUs")};
+                     "(call-fuse-epilogues); empty for CPUs")};
   Option<int64_t> architecture{
       *this, "architecture", llvm::cl::init(90),
       llvm::cl::desc("Decides epilogues that are 'auto'")};

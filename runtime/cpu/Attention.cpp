@@ -157,7 +157,7 @@ void pipewright::runtime::prepareAttention(Rank &rank,
     fail("attention on a CPU expects dense operands, heads before rows, but "
          "got strides of ",
          shape.inputStride, " and ", shape.outputStride,
-         " elements: compile without nn-pack-attention");
+         " elements, which only GPUs read by");
   if (shape.type == ElementType::BF16)
     prepareAttentionBFloat16(rank, shape);
   else

@@ -9,6 +9,7 @@
 #include "codegen/host/Passes.h"
 #include "codegen/kernels/Passes.h"
 #include "codegen/kernels/linalg/Passes.h"
+#include "dialects/call/CallDialect.h"
 #include "dialects/nn/NNDialect.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,7 +33,8 @@
 
 /// The dialects that some level of the compiler is made of.
 static void registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<pipewright::nn::NNDialect, pipewright::pipe::PipeDialect>();
+  registry.insert<pipewright::nn::NNDialect, pipewright::call::CallDialect,
+                  pipewright::pipe::PipeDialect>();
   registry.insert<mlir::arith::ArithDialect,
                   mlir::bufferization::BufferizationDialect, mlir::DLTIDialect,
                   mlir::LLVM::LLVMDialect, mlir::func::FuncDialect,
@@ -50,7 +52,7 @@ static void registerPasses() {
   pipewright::codegen::registerHostPasses();
   pipewright::codegen::registerKernelPipelines();
   pipewright::codegen::registerKernelsPasses();
-  pipewright::nn::registerCallPasses();
+  pipewright::call::registerCallPasses();
   pipewright::nn::registerLinalgPasses();
   pipewright::nn::registerNNPasses();
   pipewright::pipe::registerPipePasses();

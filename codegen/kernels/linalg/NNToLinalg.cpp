@@ -22,7 +22,9 @@ struct ConvertNNToLinalg : impl::ConvertNNToLinalgBase<ConvertNNToLinalg> {
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
-      if (isa_and_present<NNDialect>(op->getDialect()) &&
+      // Library ops of any dialect have no lowering, and are reported.
+      if ((isa_and_present<NNDialect>(op->getDialect()) ||
+           isa<LibraryOpInterface>(op)) &&
           op->getNumResults() > 0)
         ops.push_back(op);
     });

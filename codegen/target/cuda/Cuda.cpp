@@ -8,6 +8,7 @@
 #include "codegen/kernels/nvptx/GpuKernels.h"
 #include "codegen/target/Target.h"
 #include "codegen/target/cuda/KernelFiles.h"
+#include "dialects/call/CallDialect.h"
 
 #include "llvm/Support/FileSystem.h"
 
@@ -82,18 +83,21 @@ struct Cuda final : Target {
   }
 
   const HostStyle &hostStyle() const override {
-    static constexpr StringRef forms[] = {"nn-fuse-epilogues",
-                                          "nn-pack-attention"};
     static constexpr HostStyle style = {.rankClass = "DeviceRank",
                                         .runtimeHeader = "DeviceRuntime.h",
                                         .hasStreams = true,
                                         .givesTasks = true,
                                         .hasKernelObjects = true,
                                         .preparesCalls = true,
-                                        .forms = forms,
                                         .rankAdapter = "onDevice",
                                         .deviceProgram = "&deviceProgram"};
     return style;
+  }
+
+  bool canCall(Operation *op) const override {
+    return isa<call::MatmulEpilogueOp, call::AttentionOp,
+               call::AttentionBackwardOp, call::PackedAttentionOp,
+               call::PackedAttentionBackwardOp>(op);
   }
 
   const BuildRules &buildRules() const override {

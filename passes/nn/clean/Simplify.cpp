@@ -253,9 +253,7 @@ void removeDropout(func::FuncOp function) {
     if (auto dropout = dyn_cast<DropoutOp>(op)) {
       dropout.getResult().replaceAllUsesWith(dropout.getX());
       dropout.erase();
-    } else if (auto attention = dyn_cast<AttentionOp>(op)) {
-      attention.setDropoutRate(APFloat(0.0f));
-    } else if (auto attention = dyn_cast<PackedAttentionOp>(op)) {
+    } else if (auto attention = dyn_cast<AttentionOpInterface>(op)) {
       attention.setDropoutRate(APFloat(0.0f));
     }
   });

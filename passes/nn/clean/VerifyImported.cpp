@@ -7,8 +7,8 @@
 
 #include "passes/nn/Passes.h"
 
+#include "dialects/call/CallDialect.h"
 #include "dialects/nn/NNLimits.h"
-#include "dialects/nn/NNOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -69,9 +69,10 @@ void ImportedVerifier::checkBody(func::FuncOp model) {
   model.getBody().walk([&](Operation *op) {
     if (op == model.getBody().front().getTerminator())
       return;
-    if (!isa<NNDialect>(op->getDialect()) || isa<WeightOp>(op))
-      error(op) << "is not allowed in '@model', which holds nn ops that "
-                   "compute";
+    if (!isa<NNDialect, call::CallDialect>(op->getDialect()) ||
+        isa<WeightOp>(op))
+      error(op) << "is not allowed in '@model', which holds nn and call "
+                   "ops that compute";
     else if (isa<LaunchOp, AccumulateGradientOp>(op))
       error(op) << "does not occur before a model is differentiated";
     for (Value result : op->getResults())

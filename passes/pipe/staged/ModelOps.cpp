@@ -2,6 +2,7 @@
 
 #include "passes/pipe/staged/ModelOps.h"
 
+#include "dialects/call/CallDialect.h"
 #include "passes/pipe/staged/CheapOps.h"
 
 using namespace mlir;
@@ -47,9 +48,10 @@ LogicalResult ModelOps::analyze() {
   }
 
   for (Operation &op : block.without_terminator()) {
-    if (!isa<nn::NNDialect>(op.getDialect()))
-      return op.emitOpError("is not allowed in the model, which holds nn ops "
-                            "only");
+    if (!isa<nn::NNDialect, call::CallDialect>(op.getDialect()))
+      return op.emitOpError(
+          "is not allowed in the model, which holds nn and call "
+          "ops only");
     ValueOrigin origin;
     for (Value operand : op.getOperands()) {
       const ValueOrigin &from = originOf(operand);

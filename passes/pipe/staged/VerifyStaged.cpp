@@ -8,7 +8,7 @@
 
 #include "passes/pipe/Passes.h"
 
-#include "dialects/nn/NNOps.h"
+#include "dialects/call/CallDialect.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -75,9 +75,11 @@ void StagedVerifier::checkModule() {
 void StagedVerifier::checkBody(Operation *body) {
   Block &block = body->getRegion(0).front();
   for (Operation &op : block) {
-    if (!isa<nn::NNDialect>(op.getDialect()) && !isa<ReturnOp, ReportOp>(op))
+    if (!isa<nn::NNDialect, call::CallDialect>(op.getDialect()) &&
+        !isa<ReturnOp, ReportOp>(op))
       error(&op) << "is not allowed in '" << body->getName()
-                 << "', which holds nn ops, 'pipe.report' and 'pipe.return'";
+                 << "', which holds nn and call ops, 'pipe.report' and "
+                    "'pipe.return'";
     if (isa<nn::AccumulateGradientOp>(op) &&
         !isa<BackwardOp, WeightGradientOp>(body))
       error(&op) << "is only allowed in 'pipe.backward' and "

@@ -88,8 +88,8 @@ module {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">, #pipe.input<"b">] {
     ^bb0(%x: tensor<4x4xf32>, %b: tensor<4xf32>):
-      // expected-error@+1 {{has no place in a CPU's program; expects a module without nn-fuse-epilogues}}
-      %0 = nn.matmul_epilogue %x, %x bias %b epilogue = bias : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+      // expected-error@+1 {{has no place in a CPU's program; expects the nn ops that it stands for}}
+      %0 = call.matmul_epilogue %x, %x bias %b epilogue = bias : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
       pipe.return
     }
   }
@@ -105,8 +105,25 @@ module {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<2x4x3x2x8xf32>):
-      // expected-error@+1 {{has no place in a CPU's program; expects a module without nn-pack-attention}}
-      %o, %stats = nn.packed_attention %x scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x3x2x8xf32>) -> (tensor<2x4x2x8xf32>, tensor<2x2x4x2xf32>)
+      // expected-error@+1 {{has no place in a CPU's program; expects the nn ops that it stands for}}
+      %o, %stats = call.packed_attention %x scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x3x2x8xf32>) -> (tensor<2x4x2x8xf32>, tensor<2x2x4x2xf32>)
+      pipe.return
+    }
+  }
+  pipe.arena rank 0 bytes 64 {
+  }
+  pipe.rank 0 train {
+  }
+}
+
+// -----
+
+module {
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [#pipe.input<"q">] {
+    ^bb0(%q: tensor<2x4x2x8xf32>):
+      // expected-error@+1 {{'call.attention' op has no place in a CPU's program; expects the nn ops that it stands for}}
+      %o, %stats = call.attention %q, %q, %q scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x2x8xf32>, tensor<2x4x2x8xf32>, tensor<2x4x2x8xf32>) -> (tensor<2x4x2x8xf32>, tensor<2x2x4x2xf32>)
       pipe.return
     }
   }

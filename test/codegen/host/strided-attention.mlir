@@ -19,20 +19,20 @@ module {
       // CHECK:      packedAttention(rank, {.batch = 2, .heads = 4, .rows = 16, .depth = 8,
       // CHECK-NEXT:     .scale = 0.25f, .causal = true, .inputStride = 96, .outputStride = 32},
       // CHECK-NEXT:     microBatch, x, Buffer(), packed_attention, packed_attention_stats);
-      %o, %stats = nn.packed_attention %x scale = 2.500000e-01 causal dropout_rate = 0.0 dropout_id = 0
+      %o, %stats = call.packed_attention %x scale = 2.500000e-01 causal dropout_rate = 0.0 dropout_id = 0
         {pipe.buffers = [#pipe.buffer<arena 0 at 0 bytes 4096>, #pipe.buffer<arena 0 at 4096 bytes 512>]}
         : (tensor<2x16x3x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16x2xf32>)
       // CHECK:      packedAttentionBackward(rank, {.batch = 2, .heads = 4, .rows = 16, .depth = 8,
       // CHECK-NEXT:     .scale = 0.25f, .causal = true, .inputStride = 96, .outputStride = 32},
       // CHECK-NEXT:     microBatch, packed_attention, x, packed_attention, packed_attention_stats,
       // CHECK-NEXT:     Buffer(), d_packed_attention_backward);
-      %d = nn.packed_attention_backward %o, %x, %o, %stats scale = 2.500000e-01 causal dropout_rate = 0.0 dropout_id = 0
+      %d = call.packed_attention_backward %o, %x, %o, %stats scale = 2.500000e-01 causal dropout_rate = 0.0 dropout_id = 0
         {pipe.buffers = [#pipe.buffer<arena 0 at 5120 bytes 12288>]}
         : (tensor<2x16x4x8xf32>, tensor<2x16x3x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16x2xf32>) -> tensor<2x16x3x4x8xf32>
       // CHECK:      attention(rank, {.batch = 2, .heads = 4, .rows = 16, .depth = 8,
       // CHECK-NEXT:     .scale = 0.25f, .inputStride = 32, .outputStride = 32}, microBatch, q, q,
       // CHECK-NEXT:     q, Buffer(), x_attention, x_attention_stats);
-      %p, %stats1 = nn.attention %q, %q, %q scale = 2.500000e-01 rows_first dropout_rate = 0.0 dropout_id = 0
+      %p, %stats1 = call.attention %q, %q, %q scale = 2.500000e-01 dropout_rate = 0.0 dropout_id = 0
         {pipe.buffers = [#pipe.buffer<arena 0 at 17408 bytes 4096>, #pipe.buffer<arena 0 at 21504 bytes 512>]}
         : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16x2xf32>)
       pipe.return

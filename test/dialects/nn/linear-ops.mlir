@@ -44,21 +44,3 @@ func.func @conv_backward(%dy: tensor<8x64x32x32xf32>, %x: tensor<8x4x32x32xf32>,
       : (tensor<8x64x32x32xf32>, tensor<8x4x32x32xf32>) -> tensor<64x4x3x3xf32>
   return
 }
-
-// A bias is read or its gradient written; a pre-activation is written or read.
-// CHECK-LABEL: func @matmul_epilogue
-func.func @matmul_epilogue(%x: tensor<4x128x64xbf16>, %w: tensor<32x64xbf16>, %b: tensor<32xbf16>, %dy: tensor<16x8xf32>, %v: tensor<16x24xf32>, %h: tensor<8x24xf32>) {
-  // CHECK: nn.matmul_epilogue %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} transpose_b bias %{{[a-z0-9_]+}} epilogue = bias : (tensor<4x128x64xbf16>, tensor<32x64xbf16>, tensor<32xbf16>) -> tensor<4x128x32xbf16>
-  %0 = nn.matmul_epilogue %x, %w transpose_b bias %b epilogue = bias
-      : (tensor<4x128x64xbf16>, tensor<32x64xbf16>, tensor<32xbf16>) -> tensor<4x128x32xbf16>
-  // CHECK: nn.matmul_epilogue %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} transpose_b bias %{{[a-z0-9_]+}} epilogue = bias_gelu : (tensor<4x128x64xbf16>, tensor<32x64xbf16>, tensor<32xbf16>) -> (tensor<4x128x32xbf16>, tensor<4x128x32xbf16>)
-  %1:2 = nn.matmul_epilogue %x, %w transpose_b bias %b epilogue = bias_gelu
-      : (tensor<4x128x64xbf16>, tensor<32x64xbf16>, tensor<32xbf16>) -> (tensor<4x128x32xbf16>, tensor<4x128x32xbf16>)
-  // CHECK: nn.matmul_epilogue %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} transpose_a pre_activation %{{[a-z0-9_]+}} epilogue = gelu_gradient : (tensor<16x8xf32>, tensor<16x24xf32>, tensor<8x24xf32>) -> tensor<8x24xf32>
-  %2 = nn.matmul_epilogue %dy, %v transpose_a pre_activation %h epilogue = gelu_gradient
-      : (tensor<16x8xf32>, tensor<16x24xf32>, tensor<8x24xf32>) -> tensor<8x24xf32>
-  // CHECK: nn.matmul_epilogue %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} transpose_a pre_activation %{{[a-z0-9_]+}} epilogue = gelu_bias_gradient : (tensor<16x8xf32>, tensor<16x24xf32>, tensor<8x24xf32>) -> (tensor<8x24xf32>, tensor<24xf32>)
-  %3:2 = nn.matmul_epilogue %dy, %v transpose_a pre_activation %h epilogue = gelu_bias_gradient
-      : (tensor<16x8xf32>, tensor<16x24xf32>, tensor<8x24xf32>) -> (tensor<8x24xf32>, tensor<24xf32>)
-  return
-}

@@ -1,11 +1,11 @@
-// RUN: pipewright-opt %s --nn-pack-attention | FileCheck %s
-// RUN: pipewright-opt %s --nn-pack-attention --nn-pack-attention | FileCheck %s
+// RUN: pipewright-opt %s --call-pack-attention | FileCheck %s
+// RUN: pipewright-opt %s --call-pack-attention --call-pack-attention | FileCheck %s
 
 // Slices of one product, each reshaped and transposed, as GPT-2 is exported.
 // CHECK-LABEL: func @sliced_then_transposed
 // CHECK-SAME:    %[[X:.*]]: tensor<2x32x192xbf16>
 // CHECK-NEXT:    %[[QKV:.*]] = nn.reshape %[[X]] : tensor<2x32x192xbf16> -> tensor<2x32x3x4x16xbf16>
-// CHECK-NEXT:    %[[O:.*]], %{{.*}} = nn.packed_attention %[[QKV]] scale = 2.500000e-01 causal dropout_rate = 1.000000e-01 dropout_id = 3 : (tensor<2x32x3x4x16xbf16>) -> (tensor<2x32x4x16xbf16>, tensor<2x4x32x2xf32>)
+// CHECK-NEXT:    %[[O:.*]], %{{.*}} = call.packed_attention %[[QKV]] scale = 2.500000e-01 causal dropout_rate = 1.000000e-01 dropout_id = 3 : (tensor<2x32x3x4x16xbf16>) -> (tensor<2x32x4x16xbf16>, tensor<2x4x32x2xf32>)
 // CHECK-NEXT:    %[[Y:.*]] = nn.reshape %[[O]] : tensor<2x32x4x16xbf16> -> tensor<2x32x64xbf16>
 // CHECK-NEXT:    return %[[Y]]
 func.func @sliced_then_transposed(%x: tensor<2x32x192xbf16>) -> tensor<2x32x64xbf16> {
@@ -29,7 +29,7 @@ func.func @sliced_then_transposed(%x: tensor<2x32x192xbf16>) -> tensor<2x32x64xb
 // CHECK-LABEL: func @transposed_then_sliced
 // CHECK-SAME:    %[[X:.*]]: tensor<2x8x48xf32>, %[[M:.*]]: tensor<2x1x1x8xf32>
 // CHECK-NEXT:    %[[QKV:.*]] = nn.reshape %[[X]] : tensor<2x8x48xf32> -> tensor<2x8x3x4x4xf32>
-// CHECK-NEXT:    %[[O:.*]], %{{.*}} = nn.packed_attention %[[QKV]] mask %[[M]] scale = 5.000000e-01 dropout_rate = 0.000000e+00 dropout_id = 0
+// CHECK-NEXT:    %[[O:.*]], %{{.*}} = call.packed_attention %[[QKV]] mask %[[M]] scale = 5.000000e-01 dropout_rate = 0.000000e+00 dropout_id = 0
 // CHECK-NEXT:    %[[Y:.*]] = nn.transpose %[[O]] permutation = [0, 2, 1, 3] : tensor<2x8x4x4xf32> -> tensor<2x4x8x4xf32>
 // CHECK-NEXT:    return %[[Y]]
 func.func @transposed_then_sliced(%x: tensor<2x8x48xf32>, %m: tensor<2x1x1x8xf32>) -> tensor<2x4x8x4xf32> {
@@ -51,7 +51,7 @@ func.func @transposed_then_sliced(%x: tensor<2x8x48xf32>, %m: tensor<2x1x1x8xf32
 // CHECK-DAG:     %[[Q:.*]] = nn.reshape %[[A]] : tensor<2x8x16xf32> -> tensor<2x8x4x4xf32>
 // CHECK-DAG:     %[[K:.*]] = nn.reshape %[[B]] : tensor<2x8x16xf32> -> tensor<2x8x4x4xf32>
 // CHECK-DAG:     %[[V:.*]] = nn.reshape %[[C]] : tensor<2x8x16xf32> -> tensor<2x8x4x4xf32>
-// CHECK:         %[[O:.*]], %{{.*}} = nn.attention %[[Q]], %[[K]], %[[V]] scale = 5.000000e-01 rows_first dropout_rate = 0.000000e+00 dropout_id = 0
+// CHECK:         %[[O:.*]], %{{.*}} = call.attention %[[Q]], %[[K]], %[[V]] scale = 5.000000e-01 dropout_rate = 0.000000e+00 dropout_id = 0
 // CHECK-SAME:      -> (tensor<2x8x4x4xf32>, tensor<2x4x8x2xf32>)
 // CHECK-NEXT:    return %[[O]]
 func.func @products_of_their_own(%a: tensor<2x8x16xf32>, %b: tensor<2x8x16xf32>, %c: tensor<2x8x16xf32>) -> tensor<2x8x4x4xf32> {
@@ -71,7 +71,7 @@ func.func @products_of_their_own(%a: tensor<2x8x16xf32>, %b: tensor<2x8x16xf32>,
 // CHECK-LABEL: func @thirds_in_another_order
 // CHECK-COUNT-3: nn.slice
 // CHECK-NOT:     nn.transpose
-// CHECK:         nn.attention {{.*}} rows_first
+// CHECK:         call.attention {{.*}}
 func.func @thirds_in_another_order(%x: tensor<2x8x48xf32>) -> tensor<2x8x4x4xf32> {
   %0 = nn.slice %x starts = [0, 0, 16] sizes = [2, 8, 16] steps = [1, 1, 1] : tensor<2x8x48xf32> -> tensor<2x8x16xf32>
   %1 = nn.slice %x starts = [0, 0, 0] sizes = [2, 8, 16] steps = [1, 1, 1] : tensor<2x8x48xf32> -> tensor<2x8x16xf32>
@@ -126,7 +126,7 @@ func.func @nothing_is_transposed(%a: tensor<8x32xf32>, %b: tensor<4x8x2x4xf32>) 
 // CHECK-LABEL: func @one_tensor_for_all
 // CHECK-SAME:    %[[A:.*]]: tensor<8x16xf32>
 // CHECK-NEXT:    %[[X:.*]] = nn.reshape %[[A]] : tensor<8x16xf32> -> tensor<1x8x4x4xf32>
-// CHECK:         nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale = 5.000000e-01 rows_first
+// CHECK:         call.attention %{{.*}}, %{{.*}}, %{{.*}} scale = 5.000000e-01
 func.func @one_tensor_for_all(%a: tensor<8x16xf32>) -> tensor<1x8x4x4xf32> {
   %0 = nn.reshape %a : tensor<8x16xf32> -> tensor<8x4x4xf32>
   %1 = nn.transpose %0 permutation = [1, 0, 2] : tensor<8x4x4xf32> -> tensor<4x8x4xf32>

@@ -55,7 +55,7 @@ nn.weight @w role = parameter : tensor<f32>
 func.func @model(%x: tensor<f32> {nn.name = "x"}) -> (tensor<f32> {nn.name = "loss"}) {
   // expected-error @below {{'nn.accumulate_gradient' op does not occur before a model is differentiated}}
   nn.accumulate_gradient @w, %x : tensor<f32>
-  // expected-error @below {{'arith.addf' op is not allowed in '@model', which holds nn ops that compute}}
+  // expected-error @below {{'arith.addf' op is not allowed in '@model', which holds nn and call ops that compute}}
   %0 = arith.addf %x, %x : tensor<f32>
   return %0 : tensor<f32>
 }

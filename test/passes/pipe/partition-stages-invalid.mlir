@@ -43,7 +43,7 @@ func.func @model(%x: tensor<f32>) -> (tensor<f32> {nn.name = "loss"}) {
 // -----
 
 func.func @model(%x: tensor<f32> {nn.name = "x"}) -> (tensor<f32> {nn.name = "loss"}) {
-  // expected-error @below {{is not allowed in the model, which holds nn ops only}}
+  // expected-error @below {{is not allowed in the model, which holds nn and call ops only}}
   %0 = arith.addf %x, %x : tensor<f32>
   return %0 : tensor<f32>
 }

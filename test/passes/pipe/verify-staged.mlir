@@ -44,7 +44,7 @@ module {
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
-      // expected-error @below {{'arith.addf' op is not allowed in 'pipe.forward', which holds nn ops, 'pipe.report' and 'pipe.return'}}
+      // expected-error @below {{'arith.addf' op is not allowed in 'pipe.forward', which holds nn and call ops, 'pipe.report' and 'pipe.return'}}
       %0 = arith.addf %x, %x : tensor<4xf32>
       pipe.return
     }

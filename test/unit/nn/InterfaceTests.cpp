@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/call/CallDialect.h"
 #include "dialects/nn/NNLimits.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -14,13 +15,16 @@
 #include "gtest/gtest.h"
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::nn;
 
 namespace {
 
 class Interfaces : public testing::Test {
 protected:
-  Interfaces() { context.loadDialect<NNDialect, func::FuncDialect>(); }
+  Interfaces() {
+    context.loadDialect<NNDialect, call::CallDialect, func::FuncDialect>();
+  }
 
   /// The last op of the function with this text.
   Operation *parse(StringRef text) {
@@ -78,7 +82,7 @@ TEST_F(Interfaces, FlopsOfEpiloguesAreThoseOfTheOpsTheyStandFor) {
     %p = nn.matmul %a, %b : (tensor<5x3xf32>, tensor<3x8xf32>) -> tensor<5x8xf32>
     %h = nn.add %p, %c : (tensor<5x8xf32>, tensor<8xf32>) -> tensor<5x8xf32>
     %y = nn.gelu %h approximate = tanh : tensor<5x8xf32>
-    %0:2 = nn.matmul_epilogue %a, %b bias %c epilogue = bias_gelu
+    %0:2 = call.matmul_epilogue %a, %b bias %c epilogue = bias_gelu
       : (tensor<5x3xf32>, tensor<3x8xf32>, tensor<8xf32>) -> (tensor<5x8xf32>, tensor<5x8xf32>)
     return })");
   int64_t flops = 0;
@@ -163,7 +167,7 @@ TEST_F(Interfaces, AttentionDropsNothingInEvaluation) {
 
 TEST_F(Interfaces, PackedAttentionDropsNothingInEvaluation) {
   Operation *op = parse(R"(func.func @f(%x: tensor<1x2x3x1x4xf32>) {
-    %o, %stats = nn.packed_attention %x scale = 0.5 dropout_rate = 0.5 dropout_id = 1
+    %o, %stats = call.packed_attention %x scale = 0.5 dropout_rate = 0.5 dropout_id = 1
       : (tensor<1x2x3x1x4xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2x2xf32>)
     return })");
   OpBuilder builder(op);
@@ -171,8 +175,10 @@ TEST_F(Interfaces, PackedAttentionDropsNothingInEvaluation) {
   ASSERT_TRUE(succeeded(
       cast<StatefulOpInterface>(op).buildInference(builder, results)));
   ASSERT_EQ(results.size(), 2u);
-  EXPECT_TRUE(
-      results[1].getDefiningOp<PackedAttentionOp>().getDropoutRate().isZero());
+  EXPECT_TRUE(results[1]
+                  .getDefiningOp<call::PackedAttentionOp>()
+                  .getDropoutRate()
+                  .isZero());
 }
 
 constexpr const char *kBatchNorm = R"(

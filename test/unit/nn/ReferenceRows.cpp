@@ -4,11 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/call/CallDialect.h"
 #include "test/unit/nn/Reference.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::nn;
 using namespace pipewright::nn::reference;
 
@@ -299,7 +301,7 @@ static Results withRowsFirst(Operation *op, const Operands &x,
   return results;
 }
 
-static Results packedAttention(PackedAttentionOp op, const Operands &x) {
+static Results packedAttention(call::PackedAttentionOp op, const Operands &x) {
   const Tensor parts[] = {headsFirst(x(0), 0), headsFirst(x(0), 1),
                           headsFirst(x(0), 2)};
   Results results = attention(op, [&](unsigned index) -> const Tensor & {
@@ -308,7 +310,7 @@ static Results packedAttention(PackedAttentionOp op, const Operands &x) {
   return {rowsFirst(results[0]), results[1]};
 }
 
-static Results packedAttentionBackward(PackedAttentionBackwardOp op,
+static Results packedAttentionBackward(call::PackedAttentionBackwardOp op,
                                        const Operands &x) {
   const Tensor operands[] = {headsFirst(x(0)),    headsFirst(x(1), 0),
                              headsFirst(x(1), 1), headsFirst(x(1), 2),
@@ -376,22 +378,21 @@ bool reference::evaluateRows(Operation *op, Values &values) {
               [&](auto op) { return crossEntropy(op, x); })
           .Case<SoftmaxCrossEntropyBackwardOp>(
               [&](auto op) { return crossEntropyBackward(op, x); })
-          .Case<AttentionOp>([&](AttentionOp op) {
-            if (!op.getRowsFirst())
-              return attention(op, x);
+          .Case<AttentionOp>([&](auto op) { return attention(op, x); })
+          .Case<AttentionBackwardOp>(
+              [&](auto op) { return attentionBackward(op, x); })
+          .Case<call::AttentionOp>([&](auto op) {
             return withRowsFirst(
                 op, x, [&](const Operands &y) { return attention(op, y); });
           })
-          .Case<AttentionBackwardOp>([&](AttentionBackwardOp op) {
-            if (!op.getRowsFirst())
-              return attentionBackward(op, x);
+          .Case<call::AttentionBackwardOp>([&](auto op) {
             return withRowsFirst(op, x, [&](const Operands &y) {
               return attentionBackward(op, y);
             });
           })
-          .Case<PackedAttentionOp>(
+          .Case<call::PackedAttentionOp>(
               [&](auto op) { return packedAttention(op, x); })
-          .Case<PackedAttentionBackwardOp>(
+          .Case<call::PackedAttentionBackwardOp>(
               [&](auto op) { return packedAttentionBackward(op, x); })
           .Default([](Operation *) { return Results(); });
   for (auto [value, result] : llvm::zip(op->getResults(), results))

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/call/CallDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -15,6 +16,7 @@
 #include "gtest/gtest.h"
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::nn;
 using namespace pipewright::nn::reference;
 
@@ -48,7 +50,7 @@ Tensor makeInput(RankedTensorType type, uint64_t &state) {
 class Vjp : public testing::TestWithParam<Case> {
 protected:
   void SetUp() override {
-    context.loadDialect<NNDialect, func::FuncDialect>();
+    context.loadDialect<NNDialect, call::CallDialect, func::FuncDialect>();
     std::string text = std::string("func.func @f(") + GetParam().arguments +
                        ") {\n" + GetParam().body + "\nreturn\n}";
     module = parseSourceString<ModuleOp>(text, &context);
@@ -310,11 +312,11 @@ const Case kRows[] = {
      "0.0 dropout_id = 0 : (" QKV ", tensor<2x1x1x3xf32>) -> "
      "(tensor<2x2x3x2xf32>, tensor<2x2x3x2xf32>)"},
     {"attention_rows_first", QKV_ARGUMENTS,
-     "%o, %stats = nn.attention %q, %k, %v scale = 0.5 causal rows_first "
+     "%o, %stats = call.attention %q, %k, %v scale = 0.5 causal "
      "dropout_rate = 0.0 dropout_id = 0 : (" QKV ") -> (tensor<2x2x3x2xf32>, "
      "tensor<2x3x2x2xf32>)"},
     {"packed_attention", "%x: tensor<2x3x3x2x2xf32>, %m: tensor<2x1x1x3xf32>",
-     "%o, %stats = nn.packed_attention %x mask %m scale = 0.5 causal "
+     "%o, %stats = call.packed_attention %x mask %m scale = 0.5 causal "
      "dropout_rate = 0.0 dropout_id = 0 : (tensor<2x3x3x2x2xf32>, "
      "tensor<2x1x1x3xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x2x3x2xf32>)"},
 };

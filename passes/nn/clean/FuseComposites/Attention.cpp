@@ -242,7 +242,6 @@ LogicalResult FuseAttention::matchAndRewrite(MatmulOp op,
       withFourDims(rewriter, v), mask,
       rewriter.getF32FloatAttr(static_cast<float>(scale)),
       scores.causal ? rewriter.getUnitAttr() : UnitAttr(),
-      /*rows_first=*/UnitAttr(),
       dropout ? dropout.getRateAttr() : rewriter.getF32FloatAttr(0),
       dropout ? dropout.getIdAttr() : rewriter.getI64IntegerAttr(0));
   Value o = attention.getO();

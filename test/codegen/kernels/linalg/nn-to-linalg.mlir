@@ -79,3 +79,12 @@ func.func @library(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %0 = nn.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0 : tensor<4x4xf32>
 }
+
+// -----
+
+func.func @call(%x: tensor<4x4xf32>, %b: tensor<4xf32>) -> tensor<4x4xf32> {
+  // expected-error @below {{cannot be compiled into a kernel}}
+  %0 = call.matmul_epilogue %x, %x bias %b epilogue = bias
+    : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}

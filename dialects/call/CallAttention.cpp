@@ -1,0 +1,232 @@
+//===- CallAttention.cpp - Attention by strides ---------------------------===//
+//
+// Inference, cost, calls and gradients of attention whose rows come before its
+// heads, in tensors of their own or in one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/call/CallDialect.h"
+#include "dialects/nn/NNAttention.h"
+#include "runtime/calls/Attention.h"
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::call;
+
+//===----------------------------------------------------------------------===//
+// AttentionOp
+//===----------------------------------------------------------------------===//
+
+static nn::AttentionSizes rowsFirst(Value q) {
+  return nn::sizesOf(nn::tensorOf(q), nn::AttentionOrder::RowsFirst);
+}
+
+/// The call of a function of the runtime on tensors `[B, T, H, D]`.
+static nn::LibraryCall rowsFirstCall(nn::AttentionOpInterface op,
+                                     nn::CallName function, Value q) {
+  nn::AttentionSizes sizes = rowsFirst(q);
+  int64_t row = sizes.heads * sizes.depth;
+  return nn::attentionCall(op, function, sizes, row, row);
+}
+
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> location,
+                                            Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  Value q = adaptor.getQ();
+  // (C1), (C2), (C3)
+  if (failed(nn::checkAttention({location, getOperationName()},
+                                {q, adaptor.getK(), adaptor.getV()},
+                                nn::AttentionOrder::RowsFirst,
+                                adaptor.getMask(), adaptor.getDropoutRate())))
+    return failure();
+  types.append({q.getType(), rowsFirst(q).stats(context)});
+  return success();
+}
+
+int64_t AttentionOp::getFlops() {
+  return nn::attentionFlops(*this, rowsFirst(getQ()), nn::kForwardProducts);
+}
+
+nn::Precision AttentionOp::getPrecision(OpOperand &operand) {
+  return nn::attentionPrecision(*this, operand);
+}
+
+nn::LibraryCall AttentionOp::getCall(StringRef) {
+  nn::LibraryCall call =
+      rowsFirstCall(*this, PIPEWRIGHT_CALL(attention), getQ());
+  call.buffers = {getQ(), getK(), getV(), getMask(), getO(), getStats()};
+  return call;
+}
+
+LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                    SmallVectorImpl<Value> &operandGrads) {
+  return nn::buildAttentionVjp<AttentionBackwardOp>(*this, builder, resultGrads,
+                                                    operandGrads);
+}
+
+void AttentionOp::dropEffects() {
+  // There are none: random numbers follow from the place of an element.
+}
+
+LogicalResult AttentionOp::buildInference(OpBuilder &builder,
+                                          SmallVectorImpl<Value> &results) {
+  nn::buildWithoutDropout(*this, builder, results);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// AttentionBackwardOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult AttentionBackwardOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  nn::InferenceSite site{location, getOperationName()};
+  Value q = adaptor.getQ();
+  // (C1), (C2), (C3)
+  if (failed(nn::checkAttention(site,
+                                {adaptor.getGrad(), q, adaptor.getK(),
+                                 adaptor.getV(), adaptor.getO()},
+                                nn::AttentionOrder::RowsFirst,
+                                adaptor.getMask(), adaptor.getDropoutRate())))
+    return failure();
+  // (C4)
+  if (failed(nn::checkStats(site, adaptor.getStats(), rowsFirst(q))))
+    return failure();
+  types.append({q.getType(), q.getType(), q.getType()});
+  return success();
+}
+
+int64_t AttentionBackwardOp::getFlops() {
+  return nn::attentionFlops(*this, rowsFirst(getQ()), nn::kBackwardProducts);
+}
+
+nn::LibraryCall AttentionBackwardOp::getCall(StringRef) {
+  nn::LibraryCall call =
+      rowsFirstCall(*this, PIPEWRIGHT_CALL(attentionBackward), getQ());
+  call.buffers = {getGrad(),  getQ(),    getK(),  getV(),  getO(),
+                  getStats(), getMask(), getDq(), getDk(), getDv()};
+  return call;
+}
+
+//===----------------------------------------------------------------------===//
+// What the packed ops share
+//===----------------------------------------------------------------------===//
+
+static nn::AttentionSizes packedSizes(Value qkv) {
+  ArrayRef<int64_t> shape = nn::tensorOf(qkv).getShape();
+  return {shape[0], shape[3], shape[1], shape[4]};
+}
+
+/// The type of `o`.
+static RankedTensorType outputOf(Value qkv) {
+  auto [batch, heads, length, depth] = packedSizes(qkv);
+  return nn::tensorOf(qkv).clone({batch, length, heads, depth});
+}
+
+template <class Adaptor>
+static LogicalResult checkPacked(nn::InferenceSite site, Adaptor adaptor) {
+  RankedTensorType qkv = nn::tensorOf(adaptor.getQkv());
+  // (C1)
+  if (qkv.getRank() != 5 || qkv.getDimSize(2) != 3)
+    return site.error("expects q, k and v as [B, T, 3, H, D], but got ", qkv);
+  // (C2), (C3)
+  return nn::checkAttention(site, packedSizes(adaptor.getQkv()),
+                            adaptor.getMask(), adaptor.getDropoutRate());
+}
+
+static nn::LibraryCall packedCall(nn::AttentionOpInterface op,
+                                  nn::CallName function, Value qkv) {
+  nn::AttentionSizes sizes = packedSizes(qkv);
+  int64_t row = sizes.heads * sizes.depth;
+  return nn::attentionCall(op, function, sizes, 3 * row, row);
+}
+
+//===----------------------------------------------------------------------===//
+// PackedAttentionOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult PackedAttentionOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  if (failed(checkPacked({location, getOperationName()}, adaptor)))
+    return failure();
+  Value qkv = adaptor.getQkv();
+  types.append({outputOf(qkv), packedSizes(qkv).stats(context)});
+  return success();
+}
+
+int64_t PackedAttentionOp::getFlops() {
+  return nn::attentionFlops(*this, packedSizes(getQkv()), nn::kForwardProducts);
+}
+
+nn::Precision PackedAttentionOp::getPrecision(OpOperand &operand) {
+  return nn::attentionPrecision(*this, operand);
+}
+
+nn::LibraryCall PackedAttentionOp::getCall(StringRef) {
+  nn::LibraryCall call =
+      packedCall(*this, PIPEWRIGHT_CALL(packedAttention), getQkv());
+  call.buffers = {getQkv(), getMask(), getO(), getStats()};
+  return call;
+}
+
+LogicalResult
+PackedAttentionOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                            SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = nn::beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  operandGrads[0] = PackedAttentionBackwardOp::create(
+      builder, getLoc(), resultGrads[0], getQkv(), getO(), getStats(),
+      getMask(), getScale(), getCausal(), getDropoutRate(), getDropoutId());
+  return success();
+}
+
+void PackedAttentionOp::dropEffects() {
+  // There are none: random numbers follow from the place of an element.
+}
+
+LogicalResult
+PackedAttentionOp::buildInference(OpBuilder &builder,
+                                  SmallVectorImpl<Value> &results) {
+  nn::buildWithoutDropout(*this, builder, results);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// PackedAttentionBackwardOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult PackedAttentionBackwardOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  nn::InferenceSite site{location, getOperationName()};
+  if (failed(checkPacked(site, adaptor)))
+    return failure();
+  // (C4)
+  Value qkv = adaptor.getQkv();
+  for (Value value : {adaptor.getGrad(), adaptor.getO()})
+    if (nn::tensorOf(value) != outputOf(qkv))
+      return site.error("expects ", outputOf(qkv),
+                        " for the result and its gradient, but got ",
+                        nn::tensorOf(value));
+  if (failed(nn::checkStats(site, adaptor.getStats(), packedSizes(qkv))))
+    return failure();
+  types.push_back(qkv.getType());
+  return success();
+}
+
+int64_t PackedAttentionBackwardOp::getFlops() {
+  return nn::attentionFlops(*this, packedSizes(getQkv()),
+                            nn::kBackwardProducts);
+}
+
+nn::LibraryCall PackedAttentionBackwardOp::getCall(StringRef) {
+  nn::LibraryCall call =
+      packedCall(*this, PIPEWRIGHT_CALL(packedAttentionBackward), getQkv());
+  call.buffers = {getGrad(),  getQkv(),  getO(),
+                  getStats(), getMask(), getDqkv()};
+  return call;
+}

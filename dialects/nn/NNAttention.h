@@ -1,0 +1,85 @@
+//===- NNAttention.h - What all forms of attention share --------*- C++ -*-===//
+//
+// Forms of attention differ in where q, k and v lie in memory. What is checked,
+// what it costs and what the runtime is called with is the same for all.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_DIALECTS_NN_NNATTENTION_H
+#define PIPEWRIGHT_DIALECTS_NN_NNATTENTION_H
+
+#include "dialects/nn/NNGradient.h"
+#include "dialects/nn/NNInference.h"
+
+namespace pipewright::nn {
+
+/// How many matrix products of T x T x D there are in a forward, and in a
+/// backward, which recomputes the scores.
+inline constexpr int64_t kForwardProducts = 2, kBackwardProducts = 5;
+
+/// The sizes of attention, in whatever order its operands have them.
+struct AttentionSizes {
+  int64_t batch, heads, length, depth;
+
+  /// The type of the statistics of the softmax.
+  mlir::RankedTensorType stats(mlir::MLIRContext *context) const;
+};
+
+/// What comes first in q, k, v and o: `[B, H, T, D]` or `[B, T, H, D]`.
+enum class AttentionOrder { HeadsFirst, RowsFirst };
+
+/// The sizes of a `q` of rank 4.
+AttentionSizes sizesOf(mlir::RankedTensorType q, AttentionOrder order);
+
+/// Checks the mask and the rate of dropout.
+llvm::LogicalResult checkAttention(InferenceSite site,
+                                   const AttentionSizes &sizes,
+                                   mlir::Value mask,
+                                   const llvm::APFloat &dropoutRate);
+
+/// Checks the same and that all `values`, of which q is the first, have rank 4
+/// and one type.
+llvm::LogicalResult checkAttention(InferenceSite site, mlir::ValueRange values,
+                                   AttentionOrder order, mlir::Value mask,
+                                   const llvm::APFloat &dropoutRate);
+
+llvm::LogicalResult checkStats(InferenceSite site, mlir::Value stats,
+                               const AttentionSizes &sizes);
+
+int64_t attentionFlops(AttentionOpInterface op, const AttentionSizes &sizes,
+                       int64_t products);
+
+/// Operands are wanted in bf16, but for the mask.
+Precision attentionPrecision(AttentionOpInterface op, mlir::OpOperand &operand);
+
+/// The call of a function of the runtime, without its buffers. The strides, in
+/// elements, lead from one row of a head to the next in q, k and v, and in o;
+/// 0 stands for rows that follow each other, as they do with heads first.
+LibraryCall attentionCall(AttentionOpInterface op, CallName function,
+                          const AttentionSizes &sizes, int64_t inputStride,
+                          int64_t outputStride);
+
+/// Builds the gradients of q, k and v that have tensors of their own.
+template <class BackwardOp, class ForwardOp>
+llvm::LogicalResult
+buildAttentionVjp(ForwardOp op, mlir::OpBuilder &builder,
+                  mlir::ValueRange resultGrads,
+                  llvm::SmallVectorImpl<mlir::Value> &operandGrads) {
+  mlir::FailureOr<bool> flows = beginVjp(op, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return llvm::failure(failed(flows));
+  auto backward = BackwardOp::create(
+      builder, op.getLoc(), resultGrads[0], op.getQ(), op.getK(), op.getV(),
+      op.getO(), op.getStats(), op.getMask(), op.getScale(), op.getCausal(),
+      op.getDropoutRate(), op.getDropoutId());
+  llvm::copy(backward->getResults(), operandGrads.begin());
+  return llvm::success();
+}
+
+/// Builds the same attention without dropout, for evaluation.
+void buildWithoutDropout(AttentionOpInterface op, mlir::OpBuilder &builder,
+                         llvm::SmallVectorImpl<mlir::Value> &results);
+
+} // namespace pipewright::nn
+
+#endif // PIPEWRIGHT_DIALECTS_NN_NNATTENTION_H
