@@ -2,14 +2,12 @@
 // buffer with fields, nothing of the whole that no rank runs.
 
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels \
-// RUN:   --pipe-split-backward --pipe-unroll-microbatches \
-// RUN:   --pipe-schedule="policy=zb-h1 ranks=2" --pipe-insert-transfers \
-// RUN:   --pipe-plan-memory --pipe-attach-optimizer-kernels \
-// RUN:   --print-host -o /dev/null | FileCheck %s
+// RUN:   --pipe-split-backward --pipewright-unrolled \
+// RUN:   --pipewright-scheduled="policy=zb-h1 ranks=2 all-reduce-tied-weights=false" \
+// RUN:   --pipewright-allocated --print-host -o /dev/null | FileCheck %s
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --nn-form-kernels \
-// RUN:   --pipe-split-backward --pipe-unroll-microbatches \
-// RUN:   --pipe-schedule="policy=dualpipev ranks=2" --pipe-insert-transfers \
-// RUN:   --pipe-plan-memory --pipe-attach-optimizer-kernels \
+// RUN:   --pipe-split-backward --pipewright-unrolled \
+// RUN:   --pipewright-scheduled="policy=dualpipev ranks=2" --pipewright-allocated \
 // RUN:   --print-host -o /dev/null | FileCheck %s --check-prefix=MIXED
 
 // CHECK-LABEL: void rank0_step(Rank &rank) {

@@ -1,19 +1,13 @@
 // A tied weight: gradients are added at the owner, the new weight comes back;
 // and the update of each stage, whose kernel is attached.
 
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels \
-// RUN:   --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" \
-// RUN:   --pipe-insert-transfers --pipe-plan-memory --pipe-attach-optimizer-kernels \
-// RUN:   | FileCheck %s --check-prefix=ATTACH
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels \
-// RUN:   --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" \
-// RUN:   --pipe-insert-transfers --pipe-plan-memory --pipe-attach-optimizer-kernels \
-// RUN:   --print-host -o /dev/null | FileCheck %s
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels \
-// RUN:   --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" \
-// RUN:   --pipe-all-reduce-tied-weights --pipe-insert-transfers --pipe-plan-memory \
-// RUN:   --pipe-attach-optimizer-kernels --print-host \
-// RUN:   -o /dev/null | FileCheck %s --check-prefix=BOTH
+// DEFINE: %{unrolled} = pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels --pipewright-unrolled
+// RUN: %{unrolled} --pipewright-scheduled="policy=1f1b ranks=2 all-reduce-tied-weights=false" \
+// RUN:   --pipewright-allocated -o %t.mlir
+// RUN: FileCheck %s --check-prefix=ATTACH < %t.mlir
+// RUN: pipewright-opt %t.mlir --print-host -o /dev/null | FileCheck %s
+// RUN: %{unrolled} --pipewright-scheduled="policy=1f1b ranks=2" --pipewright-allocated \
+// RUN:   --print-host -o /dev/null | FileCheck %s --check-prefix=BOTH
 
 // ATTACH: func.func private @sgd_48
 // ATTACH: pipe.optimizer @s0 kernel @kernels::@sgd_48

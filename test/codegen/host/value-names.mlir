@@ -3,9 +3,8 @@
 
 // DEFINE: %{differentiated} = pipewright-opt --split-input-file \
 // DEFINE:   --pipe-partition-stages=stages=1 --pipe-differentiate --pipe-hoist-loss-gradient
-// DEFINE: %{emit} = --nn-form-kernels --pipe-unroll-microbatches \
-// DEFINE:   --pipe-schedule="policy=1f1b ranks=1" --pipe-insert-transfers --pipe-plan-memory \
-// DEFINE:   --pipe-attach-optimizer-kernels --print-host -o /dev/null
+// DEFINE: %{emit} = --nn-form-kernels --pipewright-unrolled --pipewright-scheduled \
+// DEFINE:   --pipewright-allocated --print-host -o /dev/null
 // RUN: %{differentiated} %{emit} %s | FileCheck %s
 
 // The sum, the norm of it and what the norm's backward reads come from one

@@ -2,9 +2,9 @@
 // still needed before they overwrite it.
 
 // RUN: sed 's/micro_batches = 4 : i64/micro_batches = 4 : i64, pipe.updates = 4 : i64/' %inputs/pipe/chain.mlir \
-// RUN:   | pipewright-opt --nn-form-kernels --pipe-unroll-microbatches \
-// RUN:   --pipe-schedule="policy=pipedream ranks=4" --pipe-insert-transfers --pipe-plan-memory \
-// RUN:   --pipe-attach-optimizer-kernels --print-host -o /dev/null | FileCheck %s
+// RUN:   | pipewright-opt --nn-form-kernels --pipewright-unrolled \
+// RUN:   --pipewright-scheduled="policy=pipedream ranks=4" --pipewright-allocated \
+// RUN:   --print-host -o /dev/null | FileCheck %s
 
 // The runtime fills old versions before the first step.
 // CHECK-LABEL: // ===== main.cpp =====
