@@ -21,9 +21,9 @@ namespace pipewright::nn {
 
 namespace {
 
-class Lowering {
+class PrecisionLowering {
 public:
-  explicit Lowering(func::FuncOp model)
+  explicit PrecisionLowering(func::FuncOp model)
       : model(model), table(model->getParentOfType<ModuleOp>()),
         bf16(BFloat16Type::get(model.getContext())),
         f32(Float32Type::get(model.getContext())) {}
@@ -32,15 +32,15 @@ public:
 
 private:
   void findLossTail();
-  bool isLowered(Value value) const {
+  bool isBFloat16(Value value) const {
     return tensorOf(value).getElementType() == bf16;
   }
   bool isFloat(Value value) const {
-    return isLowered(value) || tensorOf(value).getElementType() == f32;
+    return isBFloat16(value) || tensorOf(value).getElementType() == f32;
   }
   /// The element type that a float operand is to have; null for any.
-  Type elementFor(OpOperand &operand, bool anyLowered) const;
-  void lowerParameter(ParameterOp read);
+  Type elementFor(OpOperand &operand, bool anyBFloat16) const;
+  void roundParameter(ParameterOp read);
   void convertOperands(Operation *op);
   LogicalResult inferResults(Operation *op);
   Value converted(OpOperand &use, Type element);
@@ -63,7 +63,7 @@ static Precision precisionOf(OpOperand &operand) {
   return op ? op.getPrecision(operand) : Precision::Either;
 }
 
-void Lowering::findLossTail() {
+void PrecisionLowering::findLossTail() {
   SmallVector<Value> pending{
       model.getBody().front().getTerminator()->getOperand(0)};
   while (!pending.empty()) {
@@ -77,7 +77,7 @@ void Lowering::findLossTail() {
   }
 }
 
-Type Lowering::elementFor(OpOperand &operand, bool anyLowered) const {
+Type PrecisionLowering::elementFor(OpOperand &operand, bool anyBFloat16) const {
   bool isTail = lossTail.contains(operand.getOwner());
   switch (precisionOf(operand)) {
   case Precision::BF16:
@@ -85,7 +85,7 @@ Type Lowering::elementFor(OpOperand &operand, bool anyLowered) const {
   case Precision::F32:
     return f32;
   case Precision::OfOperands:
-    return isTail ? f32 : anyLowered ? bf16 : Type();
+    return isTail ? f32 : anyBFloat16 ? bf16 : Type();
   case Precision::Either:
   case Precision::Inside:
     return Type();
@@ -95,7 +95,7 @@ Type Lowering::elementFor(OpOperand &operand, bool anyLowered) const {
 
 /// `value` rounded, but a finite number stays one: masks are made of the
 /// largest there are.
-static Attribute lowerNumber(const APFloat &value, Type to) {
+static Attribute roundNumber(const APFloat &value, Type to) {
   const llvm::fltSemantics &semantics = cast<FloatType>(to).getFloatSemantics();
   APFloat result = value;
   bool losesInfo;
@@ -110,15 +110,15 @@ static DenseElementsAttr lowerConstant(DenseElementsAttr data,
   Type element = type.getElementType();
   if (data.isSplat())
     return DenseElementsAttr::get(
-        type, lowerNumber(data.getSplatValue<APFloat>(), element));
+        type, roundNumber(data.getSplatValue<APFloat>(), element));
   SmallVector<Attribute> numbers =
       llvm::map_to_vector(data.getValues<APFloat>(), [&](const APFloat &value) {
-        return lowerNumber(value, element);
+        return roundNumber(value, element);
       });
   return DenseElementsAttr::get(type, numbers);
 }
 
-Value Lowering::rounded(Value value) {
+Value PrecisionLowering::rounded(Value value) {
   Value &known = roundedForms[value];
   if (known)
     return known;
@@ -136,7 +136,7 @@ Value Lowering::rounded(Value value) {
   return known = CastOp::create(builder, value.getLoc(), type, value);
 }
 
-Value Lowering::converted(OpOperand &use, Type element) {
+Value PrecisionLowering::converted(OpOperand &use, Type element) {
   Value value = use.get();
   RankedTensorType type = tensorOf(value);
   if (type.getElementType() == element)
@@ -149,24 +149,24 @@ Value Lowering::converted(OpOperand &use, Type element) {
                         value);
 }
 
-void Lowering::lowerParameter(ParameterOp read) {
+void PrecisionLowering::roundParameter(ParameterOp read) {
   auto weight = table.lookup<WeightOp>(read.getWeight());
   if (weight && weight.isLearned())
     read.getResult().setType(
         RankedTensorType::get(read.getResult().getType().getShape(), bf16));
 }
 
-void Lowering::convertOperands(Operation *op) {
-  bool anyLowered = llvm::any_of(
-      op->getOperands(), [&](Value operand) { return isLowered(operand); });
+void PrecisionLowering::convertOperands(Operation *op) {
+  bool anyBFloat16 = llvm::any_of(
+      op->getOperands(), [&](Value operand) { return isBFloat16(operand); });
   for (OpOperand &operand : op->getOpOperands())
     if (isFloat(operand.get()))
-      if (Type element = elementFor(operand, anyLowered))
+      if (Type element = elementFor(operand, anyBFloat16))
         operand.set(converted(operand, element));
 }
 
 /// Gives the results the element types that follow from the operands.
-LogicalResult Lowering::inferResults(Operation *op) {
+LogicalResult PrecisionLowering::inferResults(Operation *op) {
   if (auto inferred = dyn_cast<InferTypeOpInterface>(op)) {
     SmallVector<Type> types;
     if (failed(inferred.inferReturnTypes(
@@ -190,7 +190,7 @@ LogicalResult Lowering::inferResults(Operation *op) {
   return success();
 }
 
-LogicalResult Lowering::run() {
+LogicalResult PrecisionLowering::run() {
   findLossTail();
   Block &body = model.getBody().front();
   SmallVector<Operation *> ops;
@@ -198,7 +198,7 @@ LogicalResult Lowering::run() {
     ops.push_back(&op);
   for (Operation *op : ops) {
     if (auto read = dyn_cast<ParameterOp>(op)) {
-      lowerParameter(read);
+      roundParameter(read);
       continue;
     }
     convertOperands(op);
@@ -227,7 +227,7 @@ struct LowerPrecision : impl::NNLowerPrecisionBase<LowerPrecision> {
       return signalPassFailure();
     }
     for (auto model : getOperation().getOps<func::FuncOp>())
-      if (!model.isExternal() && failed(Lowering(model).run()))
+      if (!model.isExternal() && failed(PrecisionLowering(model).run()))
         return signalPassFailure();
   }
 };

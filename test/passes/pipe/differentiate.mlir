@@ -225,7 +225,7 @@ pipe.stage @split {
 module attributes {pipe.micro_batches = 1 : i64} {
 nn.weight @w role = parameter : tensor<8x8xf32>
 nn.weight @b role = parameter : tensor<8xf32>
-// CHECK-LABEL: pipe.stage @lowered {
+// CHECK-LABEL: pipe.stage @rounded {
 // CHECK:       pipe.backward
 // CHECK:         nn.softmax_cross_entropy_backward {{.*}} -> tensor<4x8xbf16>
 // CHECK:         nn.matmul %{{.*}} transpose_b : {{.*}} -> tensor<4x8xbf16>
@@ -240,7 +240,7 @@ nn.weight @b role = parameter : tensor<8xf32>
 // CHECK-NEXT:    nn.accumulate_gradient @b, %[[DB]]
 // CHECK-NEXT:    %[[DW0:.*]] = nn.matmul %{{.*}}, %[[SHORT]] transpose_a f32_result : {{.*}} -> tensor<8x8xf32>
 // CHECK-NEXT:    nn.accumulate_gradient @w, %[[DW0]] : tensor<8x8xf32>
-pipe.stage @lowered {
+pipe.stage @rounded {
   pipe.forward sources [#pipe.input<"x">, #pipe.input<"labels">] {
   ^bb0(%x: tensor<4x8xbf16>, %labels: tensor<4xi64>):
     %w = nn.parameter @w : tensor<8x8xbf16>

@@ -384,7 +384,7 @@ TEST(PtxText, SharedMemoryIsOfTheKernelsThatUseIt) {
 /// A product by tensor cores, every element of it against plain loops.
 TEST(PtxExecution, TensorCoreProduct) {
   auto number = [](int i) { return static_cast<float>(i * 37 % 23 - 11) / 4; };
-  auto lowered = [](float value) {
+  auto narrow = [](float value) {
     return std::bit_cast<uint32_t>(value) >> 16;
   };
   float a[16][16], b[16][8], c[16][8];
@@ -402,15 +402,15 @@ TEST(PtxExecution, TensorCoreProduct) {
     const int g = lane / 4, t = 2 * (lane % 4);
     uint32_t *words = &memory[10 * lane];
     auto ofA = [&](int row, int column) {
-      return lowered(a[row][column]) | lowered(a[row][column + 1]) << 16;
+      return narrow(a[row][column]) | narrow(a[row][column + 1]) << 16;
     };
     words[0] = ofA(g, t);
     words[1] = ofA(g + 8, t);
     words[2] = ofA(g, t + 8);
     words[3] = ofA(g + 8, t + 8);
     for (int i = 0; i < 2; ++i)
-      words[4 + i] = lowered(b[t + 8 * i][g]) | lowered(b[t + 8 * i + 1][g])
-                                                    << 16;
+      words[4 + i] = narrow(b[t + 8 * i][g]) | narrow(b[t + 8 * i + 1][g])
+                                                   << 16;
     for (int i = 0; i < 4; ++i)
       words[6 + i] = std::bit_cast<uint32_t>(c[g + i / 2 * 8][t + i % 2]);
   }

@@ -105,7 +105,7 @@ TEST(BFloat16Kernels, ConversionsRoundAsTheRuntimeDoes) {
 TEST(BFloat16Kernels, OpsComputeInFloatsAndRoundTheResult) {
   // One op on bf16 against the same op on widened values, rounded.
   Calls results(R"mlir(
-    func.func @lowered(%x: tensor<5x200xbf16>, %s: tensor<200xbf16>)
+    func.func @narrow(%x: tensor<5x200xbf16>, %s: tensor<200xbf16>)
         -> (tensor<5x200xbf16>, tensor<5x200xbf16>, tensor<5x200xbf16>, tensor<5x200xbf16>, tensor<5xf32>) {
       %0 = nn.gelu %x approximate = tanh : tensor<5x200xbf16>
       %1 = nn.add %x, %s : (tensor<5x200xbf16>, tensor<200xbf16>) -> tensor<5x200xbf16>

@@ -18,7 +18,7 @@ namespace {
 
 /// A bf16 buffer and an f32 one with the same values.
 struct Twin {
-  Buffer lowered, wide;
+  Buffer narrow, wide;
 };
 
 class Twins : public OneRank {
@@ -32,7 +32,7 @@ public:
   Twin empty(int64_t count) { return {bytes(2 * count), floats(count)}; }
 
   BFloat16 *shorts(const Twin &twin) {
-    return rank.data<BFloat16>(twin.lowered);
+    return rank.data<BFloat16>(twin.narrow);
   }
   /// The bf16 result, and the f32 one as it is or rounded.
   std::vector<float> got(const Twin &twin) {
@@ -92,7 +92,7 @@ TEST(BFloat16, MatmulRoundsOnce) {
       matmul(test.rank, s, a.wide, b.wide, y.wide);
       s.type = s.result = ElementType::BF16;
       prepareMatmul(test.rank, s);
-      matmul(test.rank, s, a.lowered, b.lowered, y.lowered);
+      matmul(test.rank, s, a.narrow, b.narrow, y.narrow);
       EXPECT_TRUE(agree(test.got(y), test.read(y.wide), oneRounding));
     }
 }
@@ -108,7 +108,7 @@ TEST(BFloat16, MatmulAddsToFloats) {
   copy(test.rank, expected, y);
   matmul(test.rank, s, a.wide, b.wide, expected);
   s.type = ElementType::BF16;
-  matmul(test.rank, s, a.lowered, b.lowered, y);
+  matmul(test.rank, s, a.narrow, b.narrow, y);
   // Nothing is rounded: products of bf16 numbers are f32 numbers.
   EXPECT_TRUE(agree(test.read(y), test.read(expected), 1e-6));
 }
@@ -128,7 +128,7 @@ TEST(BFloat16, MatmulSharesTheSecondOperand) {
     const Twin y = test.empty(3 * 7 * 5);
     matmul(test.rank, s, a.wide, b.wide, y.wide);
     s.type = s.result = ElementType::BF16;
-    matmul(test.rank, s, a.lowered, b.lowered, y.lowered);
+    matmul(test.rank, s, a.narrow, b.narrow, y.narrow);
     EXPECT_TRUE(agree(test.got(y), test.read(y.wide), oneRounding));
   }
 }
@@ -158,25 +158,24 @@ TEST(BFloat16, ConvolutionInAllDirections) {
     const Twin bias = test.random(s.o), dy = test.random(ys);
     const Twin y = test.empty(ys), dx = test.empty(s.n * s.c * s.h * s.w);
     const Buffer dw = test.floats(ws), dwRight = test.floats(ws);
-    const ConvolutionShape lowered = inBFloat16(s);
+    const ConvolutionShape narrow = inBFloat16(s);
     for (const int64_t number : {0, 1}) {
-      prepareConvolutionForward(test.rank, number, number ? lowered : s, true);
-      prepareConvolutionBackwardData(test.rank, number, number ? lowered : s);
-      prepareConvolutionBackwardWeight(test.rank, number, number ? lowered : s);
+      prepareConvolutionForward(test.rank, number, number ? narrow : s, true);
+      prepareConvolutionBackwardData(test.rank, number, number ? narrow : s);
+      prepareConvolutionBackwardWeight(test.rank, number, number ? narrow : s);
     }
     convolutionForward(test.rank, 0, x.wide, w.wide, bias.wide, y.wide);
-    convolutionForward(test.rank, 1, x.lowered, w.lowered, bias.lowered,
-                       y.lowered);
+    convolutionForward(test.rank, 1, x.narrow, w.narrow, bias.narrow, y.narrow);
     EXPECT_TRUE(agree(test.got(y), test.read(y.wide), oneRounding));
     convolutionBackwardData(test.rank, 0, dy.wide, w.wide, dx.wide);
-    convolutionBackwardData(test.rank, 1, dy.lowered, w.lowered, dx.lowered);
+    convolutionBackwardData(test.rank, 1, dy.narrow, w.narrow, dx.narrow);
     EXPECT_TRUE(agree(test.got(dx), test.read(dx.wide), oneRounding));
     convolutionBackwardWeight(test.rank, 0, dy.wide, x.wide, dwRight);
-    convolutionBackwardWeight(test.rank, 1, dy.lowered, x.lowered, dw);
+    convolutionBackwardWeight(test.rank, 1, dy.narrow, x.narrow, dw);
     EXPECT_TRUE(agree(test.read(dw), test.read(dwRight), 1e-5));
     // And once more on top.
     convolutionBackwardWeight(test.rank, 0, dy.wide, x.wide, dwRight, true);
-    convolutionBackwardWeight(test.rank, 1, dy.lowered, x.lowered, dw, true);
+    convolutionBackwardWeight(test.rank, 1, dy.narrow, x.narrow, dw, true);
     EXPECT_TRUE(agree(test.read(dw), test.read(dwRight), 1e-5));
   }
 }
@@ -202,12 +201,12 @@ struct TwinAttention {
   }
 
   void run() {
-    const AttentionShape lowered = inBFloat16(s);
-    attention(test.rank, lowered, 1, q.lowered, k.lowered, v.lowered, mask,
-              o.lowered, stats);
-    attentionBackward(test.rank, lowered, 1, dO.lowered, q.lowered, k.lowered,
-                      v.lowered, o.lowered, stats, mask, dq.lowered, dk.lowered,
-                      dv.lowered);
+    const AttentionShape narrow = inBFloat16(s);
+    attention(test.rank, narrow, 1, q.narrow, k.narrow, v.narrow, mask,
+              o.narrow, stats);
+    attentionBackward(test.rank, narrow, 1, dO.narrow, q.narrow, k.narrow,
+                      v.narrow, o.narrow, stats, mask, dq.narrow, dk.narrow,
+                      dv.narrow);
   }
   void runInFloats() {
     attention(test.rank, s, 1, q.wide, k.wide, v.wide, mask, o.wide,
@@ -329,8 +328,8 @@ TEST(BFloat16, AttentionMustBeSetUp) {
   const AttentionShape s = {.batch = 1, .heads = 1, .rows = 4, .depth = 4};
   const Twin x = test.random(16), y = test.empty(16);
   EXPECT_TRUE(contains(errorOf([&] {
-                         attention(test.rank, inBFloat16(s), 0, x.lowered,
-                                   x.lowered, x.lowered, Buffer(), y.lowered,
+                         attention(test.rank, inBFloat16(s), 0, x.narrow,
+                                   x.narrow, x.narrow, Buffer(), y.narrow,
                                    test.floats(8));
                        }),
                        "attention of 4 rows was not set up"));
@@ -349,25 +348,25 @@ TEST(BFloat16, PoolingRoundsOnce) {
                             .kw = 2,
                             .strideH = stride,
                             .strideW = stride};
-    const PoolingShape lowered = inBFloat16(s);
+    const PoolingShape narrow = inBFloat16(s);
     const int64_t xs = 6 * s.h * s.w, ys = 6 * s.oh * s.ow;
     const Twin x = test.random(xs), dy = test.random(ys);
     const Twin y = test.empty(ys), dx = test.empty(xs);
     const Buffer window = test.bytes(ys), windowRight = test.bytes(ys);
     maxPool(test.rank, s, x.wide, y.wide, windowRight);
-    maxPool(test.rank, lowered, x.lowered, y.lowered, window);
+    maxPool(test.rank, narrow, x.narrow, y.narrow, window);
     EXPECT_EQ(test.got(y), test.rounded(y));
     EXPECT_EQ(std::memcmp(test.rank.data<char>(window),
                           test.rank.data<char>(windowRight), ys),
               0);
     maxPoolBackward(test.rank, s, dy.wide, window, dx.wide);
-    maxPoolBackward(test.rank, lowered, dy.lowered, window, dx.lowered);
+    maxPoolBackward(test.rank, narrow, dy.narrow, window, dx.narrow);
     EXPECT_EQ(test.got(dx), test.rounded(dx));
     averagePool(test.rank, s, x.wide, y.wide);
-    averagePool(test.rank, lowered, x.lowered, y.lowered);
+    averagePool(test.rank, narrow, x.narrow, y.narrow);
     EXPECT_EQ(test.got(y), test.rounded(y));
     averagePoolBackward(test.rank, s, dy.wide, dx.wide);
-    averagePoolBackward(test.rank, lowered, dy.lowered, dx.lowered);
+    averagePoolBackward(test.rank, narrow, dy.narrow, dx.narrow);
     EXPECT_EQ(test.got(dx), test.rounded(dx));
   }
 }
@@ -377,7 +376,7 @@ TEST(BFloat16, DropoutDropsTheSameElements) {
   const DropoutShape s = {.elements = 3000, .rate = 0.3f, .id = 7};
   const Twin x = test.random(3000), y = test.empty(3000);
   dropout(test.rank, s, 2, x.wide, y.wide);
-  dropout(test.rank, inBFloat16(s), 2, x.lowered, y.lowered);
+  dropout(test.rank, inBFloat16(s), 2, x.narrow, y.narrow);
   EXPECT_EQ(test.got(y), test.rounded(y));
 }
 
@@ -389,12 +388,11 @@ TEST(BFloat16, EmbeddingCopiesRowsAndSumsFloats) {
   const int64_t values[4] = {4, 1, 4, 4};
   setValues(test.rank, values, indices);
   embedding(test.rank, s, table.wide, indices, y.wide);
-  embedding(test.rank, inBFloat16(s), table.lowered, indices, y.lowered);
+  embedding(test.rank, inBFloat16(s), table.narrow, indices, y.narrow);
   EXPECT_EQ(test.got(y), test.read(y.wide));
   const Buffer dtable = test.randomFloats(45), right = test.floats(45);
   copy(test.rank, dtable, right);
   embeddingBackward(test.rank, s, dy.wide, indices, right, true);
-  embeddingBackward(test.rank, inBFloat16(s), dy.lowered, indices, dtable,
-                    true);
+  embeddingBackward(test.rank, inBFloat16(s), dy.narrow, indices, dtable, true);
   EXPECT_EQ(test.read(dtable), test.read(right));
 }

@@ -169,11 +169,11 @@ TEST_P(HiddenRows, InFloats) {
   EXPECT_THAT(check(s, true, {}, mask), HasSubstr(": own kernels"));
 }
 
-static std::vector<float> widened(const std::vector<char> &lowered) {
+static std::vector<float> widened(const std::vector<char> &narrow) {
   std::vector<float> values;
-  for (size_t at = 0; at < lowered.size(); at += 2) {
+  for (size_t at = 0; at < narrow.size(); at += 2) {
     uint16_t bits;
-    std::memcpy(&bits, &lowered[at], 2);
+    std::memcpy(&bits, &narrow[at], 2);
     values.push_back(std::bit_cast<float>(uint32_t{bits} << 16));
   }
   return values;
@@ -183,12 +183,12 @@ static std::vector<float> widened(const std::vector<char> &lowered) {
 TEST_P(HiddenRows, InBf16) {
   TwoRanks test;
   // q, k, v, dO, o, dq, dk, dv
-  Buffer lowered[8], floats[8];
+  Buffer narrow[8], floats[8];
   for (int i = 0; i < 8; ++i) {
     const bool isOfRows = i == 0 || (i > 2 && i < 6);
-    lowered[i] = test.lowered((isOfRows ? 12 : 70) * 16);
-    const char *data = test.cpu.rank.data<char>(lowered[i]);
-    floats[i] = test.values(widened({data, data + lowered[i].bytes}));
+    narrow[i] = test.narrow((isOfRows ? 12 : 70) * 16);
+    const char *data = test.cpu.rank.data<char>(narrow[i]);
+    floats[i] = test.values(widened({data, data + narrow[i].bytes}));
   }
   const Buffer added = test.values(mask), stats = test.floats(24);
   auto run = [&](auto &rank, const AttentionShape &shape, const Buffer *b) {
@@ -201,10 +201,10 @@ TEST_P(HiddenRows, InBf16) {
   prepareAttention(test.cpu.rank, s);
   run(test.cpu.rank, s, floats);
   prepareAttention(*test.gpu, inBf16);
-  test.runOnGpu([&](DeviceRank &rank) { run(rank, inBf16, lowered); });
+  test.runOnGpu([&](DeviceRank &rank) { run(rank, inBf16, narrow); });
   for (int i = 4; i < 8; ++i)
-    EXPECT_TRUE(agree(widened(test.onGpu(lowered[i])), test.cpu.read(floats[i]),
-                      1.6e-2))
+    EXPECT_TRUE(
+        agree(widened(test.onGpu(narrow[i])), test.cpu.read(floats[i]), 1.6e-2))
         << "result " << i;
 }
 

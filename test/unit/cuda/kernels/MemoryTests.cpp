@@ -68,7 +68,7 @@ TEST(DeviceDropout, FactorsAreThoseOfTheCpu) {
 TEST(DeviceDropout, RoundsBf16AsTheCpuDoes) {
   TwoRanks test;
   const int64_t size = 1001;
-  const Buffer x = test.lowered(size), y = test.lowered(size);
+  const Buffer x = test.narrow(size), y = test.narrow(size);
   test.run([&](auto &rank) {
     dropout(
         rank,

@@ -76,7 +76,7 @@ public:
   Buffer bytes(int64_t size) { return keep(cpu.bytes(size)); }
   Buffer floats(int64_t count) { return keep(cpu.randomFloats(count)); }
   /// Random numbers that bf16 can hold.
-  Buffer lowered(int64_t count) {
+  Buffer narrow(int64_t count) {
     const Buffer wide = cpu.randomFloats(count);
     const Buffer buffer = cpu.bytes(count * 2);
     for (int64_t i = 0; i < count; ++i)
@@ -85,7 +85,7 @@ public:
     return keep(buffer);
   }
   Buffer numbers(int64_t count, ElementType type) {
-    return type == ElementType::BF16 ? lowered(count) : floats(count);
+    return type == ElementType::BF16 ? narrow(count) : floats(count);
   }
   template <class T>
   Buffer values(const std::vector<T> &values) {
