@@ -28,11 +28,11 @@ namespace pipewright::codegen {
 struct Port {
   std::string name;
   mlir::RankedTensorType type;
-  /// Of inputs: values are below it; 0 means that any value will do.
+  /// An input's values are below it; 0 means that any value will do.
   int64_t limit = 0;
   /// The one value that is allowed beside these.
   std::optional<int64_t> ignored;
-  /// Of an input that is no data.
+  /// Set for an input that is counted, not read as data.
   std::optional<nn::CountedInput> counted = {};
 };
 
@@ -68,7 +68,7 @@ public:
 
   mlir::ModuleOp module;
   const Target *target = nullptr;
-  /// Of the weights, in one step.
+  /// How often the weights are updated in one step.
   int64_t updates = 1;
   /// What the optimizer keeps of each weight.
   llvm::SmallVector<llvm::StringRef> stateNames;

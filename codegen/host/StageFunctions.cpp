@@ -279,7 +279,7 @@ static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
   auto states =
       llvm::to_vector(optimizer.getStates().getAsRange<pipe::BufferAttr>());
   Local hyper;
-  // Of all weights (`name` is empty), or of the one that has the name.
+  // Updates all weights (`name` is empty), or the one that has the name.
   auto update = [&](const std::string &name, SymbolRefAttr kernel,
                     pipe::BufferAttr weights, pipe::BufferAttr gradients,
                     std::optional<pipe::BufferAttr> rounded) {

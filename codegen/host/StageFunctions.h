@@ -44,7 +44,7 @@ private:
   std::vector<std::string> kernels;
   /// In the order of first use.
   std::vector<Call> calls;
-  /// By number: the shape and the weight.
+  /// The shape and the weight of each numbered call.
   std::vector<std::pair<BracedList, std::string>> numbered;
 };
 
@@ -114,7 +114,7 @@ private:
   const StageLayout &stage;
   Preparations &preparations;
   llvm::DenseMap<mlir::Value, Local> buffers;
-  /// Of block arguments.
+  /// The places of block arguments.
   llvm::DenseMap<mlir::Value, pipe::BufferAttr> argumentPlaces;
   llvm::DenseMap<mlir::Attribute, Local> gradients;
   ValueNames names;

@@ -38,8 +38,8 @@ struct RankPlan {
   std::vector<std::pair<std::string, int64_t>> regions;
   double busySeconds = 0, bubbleFraction = 0;
   int64_t peakStashBytes = 0;
-  /// Of targets with streams: those that training uses, and the events on
-  /// them.
+  /// The streams that training uses, and the number of events on them; none for
+  /// targets without streams.
   std::vector<std::string> streams;
   int64_t events = 0;
 };
@@ -63,7 +63,7 @@ struct Plan {
   schedules::Simulation simulation;
   std::string timetable;
   double predictedStepSeconds = 0;
-  /// Of the longest rank, from its own first task.
+  /// The time of the longest rank, from its own first task.
   double predictedSpanSeconds = 0;
 
   /// Reads the decisions out of an allocated module and predicts times for the

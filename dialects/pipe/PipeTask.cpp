@@ -263,7 +263,7 @@ static Content sourceContent(FlatSymbolRefAttr stage, Attribute source,
       Content::Kind::Result, output.getStage(), output.getIndex(), batch, {}};
 }
 
-/// Of a backward task or one of its halves.
+/// What an operand of a backward task, or of one of its halves, holds.
 static Content operandOfBackward(TaskOp task, StageOp stage, int64_t number) {
   using Kind = Content::Kind;
   FlatSymbolRefAttr name = task.getStageAttr();

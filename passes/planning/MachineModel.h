@@ -30,7 +30,7 @@ struct MachineModel {
   /// Operations per second of large matrix products and of convolutions.
   double matmulFlops = 60e9;
   double convolutionFlops = 60e9;
-  /// Of attention's small products with a softmax between them.
+  /// The same of attention's small products with a softmax between them.
   double attentionFlops = 25e9;
   /// Bytes per second that a pointwise kernel reads and writes.
   double bandwidth = 12e9;

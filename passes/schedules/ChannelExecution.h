@@ -111,9 +111,9 @@ private:
   std::vector<Channel> all;
   std::vector<int32_t> queueOfEnd;
   int32_t queueCount = 0;
-  /// By rank: the ends that it has, by key.
+  /// The ends that each rank has, sorted by key.
   std::vector<std::vector<std::pair<int64_t, int32_t>>> endsOfRank;
-  /// Of all groups, one after the other; and the first end of each group.
+  /// The members of all groups in turn, and the first end of each group.
   std::vector<Member> members;
   std::vector<int32_t> firstOfGroup;
 };
@@ -225,7 +225,7 @@ public:
     return finished == lists.size();
   }
 
-  // Where it stands; of use when it is stuck.
+  // The accessors of where it stands say why it is stuck, when it is.
   size_t positionOf(int32_t rank) const { return position[rank]; }
   /// The end that a rank waits at, -1 if it does not.
   int32_t waitOf(int32_t rank) const { return blockedOn[rank]; }
@@ -237,7 +237,7 @@ public:
   }
 
 private:
-  /// Until the rank has to wait; true at its end.
+  /// Runs the rank until it has to wait; true if it has come to its end.
   bool advance(int32_t rank) {
     size_t &at = position[rank];
     while (at < lists[rank].size()) {
@@ -296,7 +296,7 @@ private:
     }
   }
 
-  /// Some message at the head of a queue.
+  /// Moves some message at the head of a queue; false where none can move.
   bool moveAny(int32_t queue) {
     for (const QueuedPost &post : queues[queue].head())
       if (!post.moved && tryMove(post.end))
@@ -304,7 +304,7 @@ private:
     return false;
   }
 
-  /// A collective is at the head of the queues of all its members.
+  /// Moves a collective that is at the head of the queues of all its members.
   bool tryTogether(int32_t end) {
     int32_t group = index.groupOf(end);
     auto ends = index.endsOfGroup(group);
@@ -372,7 +372,7 @@ private:
     queue.pop();
   }
 
-  /// By channel and message; only where bytes matter.
+  /// Indexed by channel and message; filled only where bytes matter.
   void collectSizes() {
     sizes.resize(index.channels().size());
     heldBytes.resize(sizes.size());

@@ -13,7 +13,7 @@
 #include "passes/schedules/Checker.h"
 #include "passes/schedules/Collectives.h"
 #include "passes/schedules/Pairs.h"
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 
 #include <algorithm>
 
@@ -46,8 +46,7 @@ private:
     double begin = 0, end = 0;
   };
   struct End {
-    /// Of each message: when it was posted, when it had moved, and when it had
-    /// left the queue.
+    /// When each message was posted, had moved, and had left the queue.
     std::vector<double> posted, moved, left;
     Head &head;
   };
@@ -56,7 +55,7 @@ private:
     double free = 0;
     /// The first message in its buffers, and the bytes there.
     int64_t firstHeld = 0, heldBytes = 0;
-    /// Of each message.
+    /// Indexed by message.
     std::vector<TransferTime> transfers;
     std::vector<int64_t> bytes;
   };

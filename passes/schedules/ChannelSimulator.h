@@ -29,7 +29,7 @@ namespace pipewright::schedules {
 struct TransferTime {
   Transfer transfer;
   int32_t from = 0, to = 0;
-  /// From leaving the head of the sender's queue to being received.
+  /// It starts at the head of the sender's queue, and ends when it is received.
   double start = 0;
   double end = 0;
 };
@@ -38,27 +38,27 @@ struct CollectiveTime {
   CollectiveKind kind = CollectiveKind::AllReduce;
   Transfer transfer;
   int32_t group = 0;
-  /// From the moment at which all members have come.
+  /// It starts when all members have come.
   double start = 0;
   double end = 0;
 };
 
 struct ChannelSimulation {
-  /// By rank: its tasks in order.
+  /// The tasks of each rank, in order.
   std::vector<std::vector<TaskTime>> times;
   /// Last end minus first start of tasks over all ranks.
   double globalStepTime = 0;
   /// The longest rank, from its own first start to its own last end.
   double spanStepTime = 0;
-  /// By rank: seconds in waits for sends, for receives and for collectives.
+  /// Seconds of each rank in waits for sends, receives and collectives.
   std::vector<double> sendWaits, receiveWaits, collectiveWaits;
-  /// By channel, in its order.
+  /// Sorted by channel, and then in the channel's order.
   std::vector<TransferTime> transfers;
-  /// By group, in its order.
+  /// Sorted by group, and then in the group's order.
   std::vector<CollectiveTime> collectives;
 };
 
-/// Fails, with the checker's story, on lists that are not safe on these
+/// Fails, with the checker's message, on lists that are not safe on these
 /// channels, on tasks of stages without costs, and on wrong costs. Transfers
 /// take the bytes that their posts say.
 llvm::Expected<ChannelSimulation>

@@ -11,8 +11,8 @@
 #include "passes/schedules/Collectives.h"
 #include "passes/schedules/Dependences.h"
 #include "passes/schedules/Pairs.h"
+#include "passes/schedules/Refusal.h"
 #include "passes/schedules/StashMeter.h"
-#include "passes/schedules/Story.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -85,7 +85,7 @@ private:
 
   llvm::Error collectPosts(int32_t rank);
   llvm::Error checkPairs(int32_t channel) const;
-  std::string deadlockStory(const Execution &execution) const;
+  std::string describeDeadlock(const Execution &execution) const;
   Place nextPlace(const Execution &execution, const Place &place) const;
   std::string tell(const Execution &execution, const Place &place) const;
 
@@ -304,7 +304,7 @@ std::string InstructionChecker::tell(const Execution &execution,
 }
 
 std::string
-InstructionChecker::deadlockStory(const Execution &execution) const {
+InstructionChecker::describeDeadlock(const Execution &execution) const {
   // From the first rank that waits, along whatever holds it up, until a queue
   // is seen again; from there once around.
   int32_t rank = 0;
@@ -331,7 +331,7 @@ InstructionChecker::deadlockStory(const Execution &execution) const {
       [&](const Place &a, const Place &b) { return key(a) < key(b); });
   std::rotate(cycle.begin(), begin, cycle.end());
   return "deadlock " + describe(channels) + ": " +
-         joinStory(cycle.size(), "; ",
+         joinCycle(cycle.size(), "; ",
                    [&](size_t i) { return tell(execution, cycle[i]); });
 }
 
@@ -347,7 +347,7 @@ llvm::Error InstructionChecker::check() {
   Execution execution(lists, index, channels.buffering, nobody);
   if (execution.run())
     return llvm::Error::success();
-  return llvm::createStringError(deadlockStory(execution));
+  return llvm::createStringError(describeDeadlock(execution));
 }
 
 llvm::Error

@@ -3,8 +3,7 @@
 // Four questions, for orders and instruction lists of any origin: is each task
 // run once and where its stage is, can it run at all, does it run with the
 // queues and buffers that messages have, and does it fit into memory. A refusal
-// tells a story: which rank waits where, for what, from whom, and why that
-// never comes.
+// tells which rank waits where, for what, from whom, and why that never comes.
 //
 //===----------------------------------------------------------------------===//
 

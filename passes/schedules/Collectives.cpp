@@ -6,7 +6,7 @@
 
 #include "passes/schedules/Collectives.h"
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 
 #include "llvm/ADT/STLExtras.h"
 

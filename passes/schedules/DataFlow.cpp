@@ -9,7 +9,7 @@
 
 #include "passes/schedules/Dependences.h"
 #include "passes/schedules/Pairs.h"
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 
 using namespace pipewright::schedules;
 

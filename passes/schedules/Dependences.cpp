@@ -9,7 +9,7 @@
 
 #include "passes/schedules/Dependences.h"
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -297,8 +297,8 @@ static std::string describe(const Dependences::Need &need) {
                  need.microBatch);
 }
 
-std::string Dependences::deadlockStory(llvm::ArrayRef<Blocked> blocked,
-                                       llvm::ArrayRef<uint8_t> done) const {
+std::string Dependences::describeDeadlock(llvm::ArrayRef<Blocked> blocked,
+                                          llvm::ArrayRef<uint8_t> done) const {
   std::vector<Need> need(schedule->ranks);
   std::vector<int32_t> waitsFor(schedule->ranks, -1);
   for (int32_t rank = 0; rank < schedule->ranks; ++rank)
@@ -334,5 +334,5 @@ std::string Dependences::deadlockStory(llvm::ArrayRef<Blocked> blocked,
     return formatv("{0}{1}, which rank {2} computes after {3}", waits,
                    describe(need[rank]), other, nameOf(other));
   };
-  return "deadlock: " + joinStory(cycle.size(), ", ", tell);
+  return "deadlock: " + joinCycle(cycle.size(), ", ", tell);
 }

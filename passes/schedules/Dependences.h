@@ -102,7 +102,7 @@ public:
 
   /// Calls `visit(rank, position)` for every task, each after its needs and
   /// after its rank's earlier tasks, the first of an overlapped pair after the
-  /// needs of both; fails with a story where that cannot be.
+  /// needs of both; fails with the cycle where that cannot be.
   llvm::Error
   run(llvm::function_ref<void(int32_t rank, int64_t position)> visit) const;
 
@@ -124,8 +124,8 @@ private:
     const Task *task = nullptr;
     const Task *partner = nullptr;
   };
-  std::string deadlockStory(llvm::ArrayRef<Blocked> blocked,
-                            llvm::ArrayRef<uint8_t> done) const;
+  std::string describeDeadlock(llvm::ArrayRef<Blocked> blocked,
+                               llvm::ArrayRef<uint8_t> done) const;
   bool findUnmet(const Task &task, const Task *partner,
                  llvm::ArrayRef<uint8_t> done, Need &unmet) const;
 
@@ -252,7 +252,7 @@ llvm::Error Dependences::runOrders(Cursor &cursor, Visit visit) const {
     }
   if (!isStuck)
     return llvm::Error::success();
-  return llvm::createStringError(deadlockStory(blocked, done));
+  return llvm::createStringError(describeDeadlock(blocked, done));
 }
 
 } // namespace pipewright::schedules

@@ -16,9 +16,9 @@
 namespace pipewright::schedules {
 
 enum class TransferKind : uint8_t {
-  /// From the forward of an edge's `from` to the forward of its `to`.
+  /// Goes from the forward of an edge's `from` to the forward of its `to`.
   Forward,
-  /// The gradient of the same tensor, the other way.
+  /// The gradient of the same tensor, which goes the other way.
   Gradient,
   /// The caller's own: gradients of tied weights, norms, ... `edge` and
   /// `microBatch` are the caller's numbers.
@@ -53,14 +53,14 @@ using RankGroup = std::vector<int32_t>;
 
 enum class InstructionKind : uint8_t {
   Task,
-  /// Never block.
+  /// Posts never block.
   PostSend,
   PostReceive,
   /// Complete the oldest outstanding send to, or receive from, the peer (of one
   /// channel, where there are several; see Channels.h).
   WaitSend,
   WaitReceive,
-  /// Never blocks.
+  /// It never blocks.
   PostCollective,
   /// Completes the rank's oldest outstanding collective, of whatever group.
   WaitCollective,
@@ -68,21 +68,21 @@ enum class InstructionKind : uint8_t {
 
 struct RankInstruction {
   InstructionKind kind = InstructionKind::Task;
-  /// Of collectives only.
+  /// Means something for collectives only.
   CollectiveKind collective = CollectiveKind::AllReduce;
-  /// Of kind `Task` only.
+  /// Means something for kind `Task` only.
   Task task = {};
-  /// Of the other kinds: what moves. In a wait it says which transfer or
+  /// What moves, for the other kinds. In a wait it says which transfer or
   /// collective the wait completes.
   Transfer transfer = {};
   /// The other end of a transfer, the root of a broadcast.
   int32_t peer = -1;
-  /// Of collectives: the number of the group (Channels.h).
+  /// The number of a collective's group (Channels.h).
   int32_t group = -1;
-  /// Of the whole range, where it is a collective's.
+  /// The size of the message; a collective's is that of the whole range.
   int64_t bytes = 0;
-  /// Of posts only: starts together with the next instruction, which is a post
-  /// too. Between ncclGroupStart and ncclGroupEnd, or in one batch_isend_irecv,
+  /// A post may start together with the next instruction, which is a post too.
+  /// Between ncclGroupStart and ncclGroupEnd, or in one batch_isend_irecv,
   /// all sends and receives make progress, whatever their order.
   bool groupedWithNext = false;
 

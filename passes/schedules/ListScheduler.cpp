@@ -12,7 +12,7 @@
 
 #include "passes/schedules/Dependences.h"
 #include "passes/schedules/ListBudget.h"
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 
 #include <algorithm>
 #include <limits>

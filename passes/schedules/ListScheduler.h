@@ -77,7 +77,7 @@ struct ListOptions {
   llvm::ArrayRef<StageEdge> edges = {};
   /// Indexed by rank; empty: no limits.
   std::vector<RankLimit> limits = {};
-  /// I and W tasks instead of B.
+  /// Whether backwards are I and W tasks instead of B.
   bool splitsBackward = false;
   ListPriority priority = preferBackward();
   /// A task that a rank prefers goes first even if the rank has to wait for

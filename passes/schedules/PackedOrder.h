@@ -31,7 +31,7 @@ public:
   int64_t bytes() const;
 
 private:
-  /// Tasks of one kind, stage and `overlapsNext`.
+  /// A run of tasks of one kind, stage and `overlapsNext`.
   struct Series {
     Task next;
     int32_t step;

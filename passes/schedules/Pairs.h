@@ -26,7 +26,7 @@ inline bool isFirstOfPair(llvm::ArrayRef<RankInstruction> list, size_t at) {
          at + 1 < list.size() && list[at + 1].kind == InstructionKind::Task;
 }
 
-/// `Order` is either of the two.
+/// `Order` is a list of tasks or of instructions.
 template <typename Order>
 bool isSecondOfPair(const Order &order, size_t at) {
   return at > 0 && isFirstOfPair(order, at - 1);

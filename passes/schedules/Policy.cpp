@@ -7,7 +7,7 @@
 
 #include "passes/schedules/Policy.h"
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -195,7 +195,7 @@ llvm::Error Policy::forEachRank(
     std::vector<Task> tasks;
     if (whole.order.empty())
       tasks = orderOfRank(shape, options, rank);
-    // Not a policy that can say the order of a rank by itself.
+    // The policy cannot say the order of a rank by itself.
     if (whole.order.empty() && tasks.empty()) {
       whole = shape;
       if (llvm::Error error = orderRanks(whole, options))

@@ -37,7 +37,7 @@ struct PolicyParameter {
 
 struct ScheduleOptions {
   int64_t ranks = 1;
-  /// Of the model, that is of one copy of it.
+  /// The stages of the model, that is of one copy of it.
   int64_t stages = 1;
   int64_t microBatches = 1;
   /// What the user gave, by name.
@@ -162,7 +162,7 @@ protected:
 struct PolicyChoice {
   const Policy *policy = nullptr;
   std::vector<std::pair<std::string, int64_t>> parameters;
-  /// Of a schedule read from a file, nobody else's.
+  /// Keeps the policy alive where it was read from a file.
   std::shared_ptr<const Policy> owned;
 
   const Policy *operator->() const { return policy; }

@@ -24,10 +24,10 @@ namespace pipewright::schedules {
 enum class WeightRule : uint8_t {
   /// One update ends the step; all forwards read what the last step left.
   Synchronous,
-  /// The newest there is (PipeDream's weight stashing).
+  /// Each forward reads the newest there is (PipeDream's weight stashing).
   Newest,
-  /// One update behind: forwards of the step's update u read what update u-2
-  /// left, or the one before it across the step's begin (PipeDream-2BW).
+  /// It is one update behind: forwards of the step's update u read what update
+  /// u-2 left, or the one before it across the step's begin (PipeDream-2BW).
   DelayedByOne,
 };
 
@@ -35,7 +35,7 @@ enum class WeightRule : uint8_t {
 /// micro-batch: the copies share the micro-batches evenly, in their order.
 struct ModelCopies {
   int64_t count = 1;
-  /// Of all copies together.
+  /// The stages of all copies together.
   int64_t stages = 0;
 
   int64_t copyOf(int64_t stage) const { return stage * count / stages; }

@@ -11,8 +11,8 @@
 #include "passes/schedules/Collectives.h"
 #include "passes/schedules/Dependences.h"
 #include "passes/schedules/Pairs.h"
+#include "passes/schedules/Refusal.h"
 #include "passes/schedules/StashMeter.h"
-#include "passes/schedules/Story.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

@@ -48,10 +48,10 @@ struct LinkCosts {
 struct TaskCosts {
   /// Indexed by stage.
   std::vector<StageCosts> stages;
-  /// Of every directed link that `links` does not name.
+  /// The costs of every directed link that `links` does not name.
   double linkLatency = 0;
   double linkBandwidth = std::numeric_limits<double>::infinity();
-  /// By ranks, from and to.
+  /// Keyed by the ranks, from and to.
   std::map<std::pair<int32_t, int32_t>, LinkCosts> links;
   /// The time of an overlapped pair, as a share of the sum of its two tasks.
   double pairFactor = 1;
@@ -149,7 +149,7 @@ struct Simulation {
   /// The longest rank, from its own first start to its own last end.
   double spanStepTime = 0;
   std::vector<RankSummary> ranks;
-  /// By rank, then by time.
+  /// Sorted by rank, then by time.
   std::vector<IdleInterval> idle;
   std::vector<TimedWork> shared;
 
@@ -165,7 +165,7 @@ struct Simulation {
 /// stages.
 llvm::Error checkCosts(const Schedule &schedule, const TaskCosts &costs);
 
-/// Fails, with the checker's story, on a schedule that cannot run, and on
+/// Fails, with the checker's message, on a schedule that cannot run, and on
 /// costs that are negative, not a number or of another number of stages. An
 /// empty list of edges means that stage s feeds stage s+1. Shared works of a
 /// rank run one after the other, in their order here.

@@ -32,8 +32,8 @@ char letterOf(TaskKind kind);
 struct Task {
   TaskKind kind = TaskKind::Forward;
   int32_t stage = 0;
-  /// Of an update: which of the step's updates (Schedule::updates), zero where
-  /// there is one.
+  /// An update has here which of the step's updates it is (Schedule::updates),
+  /// zero where there is one.
   int32_t microBatch = 0;
   /// Runs together with the next task of its rank, as one overlapped pair: both
   /// start when the needs of both are met, and end together. A target that

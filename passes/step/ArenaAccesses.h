@@ -16,12 +16,12 @@
 
 namespace pipewright::pipe {
 
-/// Ranges of any space, or of the arena.
+/// What an op reads and writes: ranges of any space, or of the arena.
 struct Accesses {
   std::vector<BufferAttr> reads, writes;
 };
 
-/// Of one rank's program. Its ops are asked in their order.
+/// The accesses of one rank's program. Its ops are asked in their order.
 class ArenaAccesses {
 public:
   ArenaAccesses(const Stages &stages, ArenaOp arena)
@@ -50,7 +50,7 @@ private:
   const Stages &stages;
   ArenaOp arena;
   llvm::DenseMap<mlir::Value, BufferAttr> places;
-  /// By body; joined where they touch.
+  /// The ranges of each body, joined where they touch.
   llvm::DenseMap<mlir::Operation *, Accesses> bodies;
 };
 

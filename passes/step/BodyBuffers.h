@@ -21,9 +21,9 @@ struct StashLayout {
   int64_t bytes = 0;
 
   explicit StashLayout(mlir::ValueRange fields);
-  /// Of the forward's stash.
+  /// Lays out the forward's stash.
   explicit StashLayout(StageOp stage);
-  /// Of what a value of type `!pipe.stash` or `!pipe.handover` is in memory.
+  /// Lays out a value of type `!pipe.stash` or `!pipe.handover`.
   StashLayout(StageOp stage, mlir::Type type);
 };
 

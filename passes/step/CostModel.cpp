@@ -116,8 +116,8 @@ FailureOr<MachineModel> machineOf(ModuleOp module) {
   return *machine;
 }
 
-/// Of the optimizer's work for each stage, once arenas are planned: a gradient,
-/// the weight and each state are read, and all but the gradient written.
+/// The bytes of each stage's update, once arenas are planned: a gradient, the
+/// weight and each state are read, and all but the gradient written.
 static llvm::StringMap<int64_t> updateBytes(ModuleOp module) {
   llvm::StringMap<int64_t> bytes;
   for (auto arena : module.getOps<pipe::ArenaOp>())

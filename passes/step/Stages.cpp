@@ -38,13 +38,6 @@ int32_t Stages::numberOf(StringRef name) const {
   return found == numbers.end() ? -1 : found->second;
 }
 
-int64_t Stages::linkInto(int32_t stage, int64_t argument, StepMode mode) const {
-  for (auto [number, link] : llvm::enumerate(links(mode)))
-    if (link.to == stage && link.argument == argument)
-      return number;
-  return -1;
-}
-
 int64_t Stages::linkOutOf(int32_t stage, int64_t result, StepMode mode) const {
   for (auto [number, link] : llvm::enumerate(links(mode)))
     if (link.from == stage && link.result == result)
@@ -264,4 +257,11 @@ schedules::TaskKind pipewright::pipe::scheduleKindOf(TaskKind kind) {
     return schedules::TaskKind::Update;
   }
   llvm_unreachable("all kinds of tasks are covered");
+}
+
+FailureOr<ArenaOp> pipe::arenaOf(RankOp program) {
+  for (auto arena : program->getParentOfType<ModuleOp>().getOps<ArenaOp>())
+    if (arena.getRank() == program.getRank())
+      return arena;
+  return program.emitOpError("has no pipe.arena; run pipe-plan-memory");
 }

@@ -61,7 +61,7 @@ public:
   /// forward result has several consumers.
   static mlir::FailureOr<Stages> read(mlir::ModuleOp module);
 
-  /// All copies of the model counted.
+  /// The number of stages of all copies of the model.
   int32_t size() const { return ops.size(); }
   /// Copies of the model, 1 or 2. With two, stage s + size()/2 mirrors stage s.
   int64_t copies() const { return numCopies; }
@@ -76,7 +76,7 @@ public:
     return stage % (size() / numCopies);
   }
   StageOp operator[](int32_t stage) const { return ops[stage]; }
-  /// -1 where the module has no such stage.
+  /// The number of a stage; -1 where the module has no such stage.
   int32_t numberOf(llvm::StringRef name) const;
   int32_t numberOf(mlir::FlatSymbolRefAttr name) const override {
     return numberOf(name.getValue());
@@ -94,10 +94,6 @@ public:
   llvm::ArrayRef<StageLink> links(StepMode mode = StepMode::train) const {
     return allLinks[static_cast<size_t>(mode)];
   }
-  /// The number of the link into an argument of a stage's forward (or
-  /// evaluate), -1 for model inputs.
-  int64_t linkInto(int32_t stage, int64_t argument,
-                   StepMode mode = StepMode::train) const;
   /// The number of the link that consumes a result, -1 if none does.
   int64_t linkOutOf(int32_t stage, int64_t result,
                     StepMode mode = StepMode::train) const;
@@ -145,7 +141,7 @@ private:
   llvm::StringMap<int32_t> numbers;
   int64_t numCopies = 1;
   MachineModel machine;
-  /// By mode; sorted as `links` says.
+  /// The links of each mode, sorted as `links` says.
   std::vector<StageLink> allLinks[2];
   std::vector<WeightGroup> allWeights;
   llvm::SmallVector<bool> withGradients, withUpdate;
@@ -160,6 +156,9 @@ int64_t updatesOf(mlir::ModuleOp module);
 /// The kind under which the schedules folder knows a task; evaluation counts
 /// as forward.
 schedules::TaskKind scheduleKindOf(TaskKind kind);
+
+/// The arena of a program's rank; fails, with a diagnostic, where it has none.
+mlir::FailureOr<ArenaOp> arenaOf(RankOp program);
 
 } // namespace pipewright::pipe
 

@@ -18,7 +18,7 @@
 
 namespace pipewright::pipe {
 
-/// Of one stage, in its rank's training program.
+/// The versions of one stage's weights in its rank's training program.
 struct WeightVersions {
   /// Old versions that have to be kept at one time.
   int64_t slots = 0;

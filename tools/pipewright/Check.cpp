@@ -14,7 +14,7 @@
 #include "passes/schedules/Checker.h"
 #include "passes/schedules/MessageOrder.h"
 #include "passes/schedules/StashMeter.h"
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 #include "passes/schedules/files/Csv.h"
 #include "passes/schedules/files/FilePolicy.h"
 

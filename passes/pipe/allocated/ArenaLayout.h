@@ -49,7 +49,7 @@ public:
     Range range;
   };
 
-  /// Of the stages on one rank, ascending; `oldVersions` is parallel to them.
+  /// Lays out the stages on one rank, ascending; `oldVersions` is parallel.
   ArenaLayout(const Stages &stages, llvm::ArrayRef<int32_t> onRank,
               const nn::OptimizerChoice &choice,
               llvm::ArrayRef<int64_t> oldVersions);

@@ -141,16 +141,10 @@ public:
     FailureOr<Stages> stages = Stages::read(module);
     if (failed(stages))
       return signalPassFailure();
-    llvm::DenseMap<int64_t, ArenaOp> arenas;
-    for (ArenaOp arena : module.getOps<ArenaOp>())
-      arenas[arena.getRank()] = arena;
     for (RankOp program : module.getOps<RankOp>()) {
-      ArenaOp arena = arenas.lookup(program.getRank());
-      if (!arena) {
-        program.emitOpError("has no pipe.arena; run pipe-plan-memory");
-        return signalPassFailure();
-      }
-      if (failed(ProgramStreams(program, {*stages, arena}).assign()))
+      FailureOr<ArenaOp> arena = arenaOf(program);
+      if (failed(arena) ||
+          failed(ProgramStreams(program, {*stages, *arena}).assign()))
         return signalPassFailure();
     }
   }

@@ -111,7 +111,7 @@ static bool mayTouch(Operation *op, CollectiveOp underWay) {
   if (stage != underWay.getStageAttr() ||
       isa<InputOp, GradientOfOp, WeightOfOp>(op))
     return false;
-  // Of two different weights, two may be under way.
+  // Two collectives may be under way if they are of two different weights.
   auto other = dyn_cast<CollectiveOp>(op);
   return !other || !other.isApartFrom(underWay);
 }

@@ -53,7 +53,7 @@ private:
 
   const Stages &stages;
   OpBuilder &builder;
-  /// Of the current micro-batch.
+  /// The tasks of the current micro-batch.
   SmallVector<TaskOp> forwards, backwards;
   /// The gradients of each stage so far, null before the first; or the update
   /// that cleared them.

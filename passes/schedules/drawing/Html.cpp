@@ -18,7 +18,7 @@
 
 #include "passes/schedules/drawing/Html.h"
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 #include "passes/schedules/drawing/HtmlPage.h"
 #include "passes/schedules/files/ChromeTrace.h"
 #include "support/Text.h"

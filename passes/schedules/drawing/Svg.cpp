@@ -436,7 +436,7 @@ double SvgWriter::writeLanes(double y) {
 
 void SvgWriter::writeCurve(const MemoryCurve &curve, double top, double height,
                            int64_t most) {
-  // Of several changes within a pixel the largest value is seen.
+  // Several changes within a pixel are drawn as the largest value.
   constexpr double finest = 1;
   std::string path = "M" + numberText(left) + " " + numberText(top + height);
   double level = 0;

@@ -8,7 +8,7 @@
 #include "passes/schedules/files/ChromeTrace.h"
 
 #include "passes/schedules/Collectives.h"
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 #include "support/InputFile.h"
 #include "support/Text.h"
 

@@ -8,7 +8,7 @@
 
 #include "passes/schedules/files/Csv.h"
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 #include "passes/schedules/files/CsvActions.h"
 #include "support/Text.h"
 

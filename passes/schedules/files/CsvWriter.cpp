@@ -8,8 +8,8 @@
 #include "passes/schedules/files/Csv.h"
 
 #include "passes/schedules/Checker.h"
+#include "passes/schedules/Refusal.h"
 #include "passes/schedules/Simulator.h"
-#include "passes/schedules/Story.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -7,8 +7,8 @@
 #include "passes/schedules/files/FilePolicy.h"
 
 #include "passes/schedules/Checker.h"
+#include "passes/schedules/Refusal.h"
 #include "passes/schedules/StashMeter.h"
-#include "passes/schedules/Story.h"
 #include "passes/schedules/files/Csv.h"
 #include "support/InputFile.h"
 

@@ -6,7 +6,7 @@
 
 #include "passes/schedules/files/PlanFile.h"
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 #include "passes/schedules/files/PlanCosts.h"
 #include "passes/schedules/files/PlanFormat.h"
 #include "passes/schedules/files/PlanValues.h"

@@ -9,7 +9,7 @@
 #ifndef PIPEWRIGHT_PASSES_SCHEDULES_FILES_PLANVALUES_H
 #define PIPEWRIGHT_PASSES_SCHEDULES_FILES_PLANVALUES_H
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -46,7 +46,7 @@ struct Range {
   int64_t least = 0;
   int64_t most = std::numeric_limits<int32_t>::max();
 };
-/// So that sums over all tasks of a step stay far from the ends of a number.
+/// Bounds that keep sums over all tasks of a step far from overflow.
 inline constexpr Range anySize = {0, int64_t(1) << 40};
 inline constexpr double mostSeconds = 1e9, leastBandwidth = 1e-9;
 

@@ -1,6 +1,6 @@
 //===- Auto.cpp - The best of all, by the times at hand ---------*- C++ -*-===//
 //
-// Not from a paper. Simulates, with measured or predicted times and links,
+// No paper has it. It simulates, with measured or predicted times and links,
 // every schedule of the registry that the sizes and the memory limit allow,
 // and several that the list scheduler makes, and takes the one with the
 // shortest step; of equal ones, the one that keeps least. So it is never worse
@@ -37,7 +37,7 @@
 
 #include "passes/schedules/Policy.h"
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 #include "passes/schedules/policies/PlanSearch.h"
 #include "passes/schedules/policies/Switch.h"
 

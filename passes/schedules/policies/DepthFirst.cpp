@@ -6,7 +6,7 @@
 
 #include "passes/schedules/policies/DepthFirst.h"
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 
 #include <algorithm>
 

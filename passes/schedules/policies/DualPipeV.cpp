@@ -28,7 +28,7 @@
 
 #include "passes/schedules/Policy.h"
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 #include "passes/schedules/policies/TwoWaySteps.h"
 
 using namespace pipewright::schedules;

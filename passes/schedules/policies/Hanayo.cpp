@@ -20,7 +20,7 @@
 #include "passes/schedules/Policy.h"
 
 #include "passes/schedules/ListScheduler.h"
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 
 #include <algorithm>
 

@@ -28,7 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 #include "passes/schedules/policies/NoFlush.h"
 #include "passes/schedules/policies/OneStagePerRank.h"
 

@@ -6,7 +6,7 @@
 
 #include "passes/schedules/policies/PlanSearch.h"
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 
 #include <algorithm>
 #include <tuple>

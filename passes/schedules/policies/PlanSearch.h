@@ -51,7 +51,7 @@ struct PlanLimits {
   bool splits = true;
 };
 
-/// The first that the limits allow.
+/// The first recipe that the limits allow.
 inline Recipe firstRecipe(const PlanLimits &limits) {
   return *llvm::find_if(allRecipes(), [&](const Recipe &recipe) {
     return recipe.splits == limits.splits;
@@ -66,10 +66,10 @@ public:
              const ScheduleOptions &options, const TaskCosts &costs,
              const PlanLimits &limits);
 
-  /// All policies with one copy of the model, one update per step, the frame's
-  /// placement, and backwards in ascending order.
+  /// Tries all policies with one copy of the model, one update per step, the
+  /// frame's placement, and backwards in ascending order.
   void tryPolicies();
-  /// Nothing is tried if the best so far cannot be beaten.
+  /// Tries a recipe, unless the best so far cannot be beaten.
   void tryRecipe(const Recipe &recipe);
   void tryRecipes(llvm::ArrayRef<Recipe> recipes) {
     for (const Recipe &recipe : recipes)

@@ -8,7 +8,7 @@
 #define PIPEWRIGHT_PASSES_SCHEDULES_POLICIES_SWITCH_H
 
 #include "passes/schedules/Policy.h"
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 
 namespace pipewright::schedules {
 

@@ -36,10 +36,10 @@ protected:
     int64_t forwardThere, forwardBack, gradientBack, gradientThere;
   };
   virtual Slots slotsOf(int64_t rank, int64_t ranks) const = 0;
-  /// In slots, when all tasks take one; none where no formula is stated.
+  /// The bubble in slots, when all tasks take one; none without a formula.
   virtual std::optional<int64_t> bubble(int64_t ranks,
                                         int64_t microBatches) const = 0;
-  /// In micro-batches, of two stages each.
+  /// The most micro-batches in flight, of two stages each.
   virtual int64_t maxMicroBatches(int64_t ranks) const = 0;
 
   llvm::Expected<Placement>

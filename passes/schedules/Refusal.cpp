@@ -1,10 +1,10 @@
-//===- Story.cpp - Telling what is wrong with a schedule --------*- C++ -*-===//
+//===- Refusal.cpp - Why a schedule is refused ----------------------------===//
 //
-// See Story.h.
+// See Refusal.h.
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/schedules/Story.h"
+#include "passes/schedules/Refusal.h"
 
 #include <algorithm>
 #include <cassert>
@@ -31,7 +31,7 @@ schedules::findWaitCycle(llvm::ArrayRef<int32_t> waitsFor) {
   return cycle;
 }
 
-std::string schedules::joinStory(size_t parts, const char *separator,
+std::string schedules::joinCycle(size_t parts, const char *separator,
                                  llvm::function_ref<std::string(size_t)> tell) {
   // A cycle over a thousand ranks repeats itself; its ends tell enough.
   constexpr size_t head = 6, tail = 2;

@@ -1,11 +1,11 @@
-//===- Story.h - Telling what is wrong with a schedule ----------*- C++ -*-===//
+//===- Refusal.h - Why a schedule is refused --------------------*- C++ -*-===//
 //
 // Shared by everything that refuses schedules, above all because of cycles.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_PASSES_SCHEDULES_STORY_H
-#define PIPEWRIGHT_PASSES_SCHEDULES_STORY_H
+#ifndef PIPEWRIGHT_PASSES_SCHEDULES_REFUSAL_H
+#define PIPEWRIGHT_PASSES_SCHEDULES_REFUSAL_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -29,10 +29,11 @@ llvm::Error refuse(const char *format, Args &&...args) {
 /// that are done; a waiting rank never waits for one of those.
 std::vector<int32_t> findWaitCycle(llvm::ArrayRef<int32_t> waitsFor);
 
-/// Joins the parts of a story; the middle of a long one is left out.
-std::string joinStory(size_t parts, const char *separator,
+/// Joins what is told of each part of a cycle; the middle of a long one is left
+/// out.
+std::string joinCycle(size_t parts, const char *separator,
                       llvm::function_ref<std::string(size_t)> tell);
 
 } // namespace pipewright::schedules
 
-#endif // PIPEWRIGHT_PASSES_SCHEDULES_STORY_H
+#endif // PIPEWRIGHT_PASSES_SCHEDULES_REFUSAL_H
