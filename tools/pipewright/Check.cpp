@@ -7,21 +7,19 @@
 
 #include "tools/pipewright/Check.h"
 
-#include "tools/pipewright/Options.h"
+#include "tools/pipewright/OutputFile.h"
 
 #include "codegen/plan/Plan.h"
 #include "passes/schedules/ChannelSimulator.h"
 #include "passes/schedules/Checker.h"
 #include "passes/schedules/MessageOrder.h"
-#include "passes/schedules/StashMeter.h"
 #include "passes/schedules/Refusal.h"
+#include "passes/schedules/StashMeter.h"
 #include "passes/schedules/files/Csv.h"
 #include "passes/schedules/files/FilePolicy.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace pipewright;
@@ -435,18 +433,7 @@ static llvm::Error writeSchedule(PlanFile plan, llvm::StringRef path,
                   "'{0}'",
                   path);
   }
-  std::error_code error;
-  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_None);
-  if (!error) {
-    file.os() << text;
-    file.os().flush();
-    error = file.os().error();
-    file.os().clear_error();
-  }
-  if (error)
-    return refuse("{0}: cannot be written: {1}", path, error.message());
-  file.keep();
-  return llvm::Error::success();
+  return writeOutput(path, [&](llvm::raw_ostream &os) { os << text; });
 }
 
 llvm::Error tool::checkFile(const CheckOptions &o) {

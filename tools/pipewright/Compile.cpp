@@ -15,12 +15,11 @@
 #include "passes/pipelines/Pipelines.h"
 #include "passes/step/StepOrder.h"
 #include "passes/step/TaskTimes.h"
+#include "tools/pipewright/OutputFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 #include <chrono>
 #include <functional>
@@ -282,19 +281,8 @@ FailureOr<codegen::Plan> Compilation::planUnder(const CompileOptions &others) {
 /// Prints to `-o`, or to the standard output.
 static int print(StringRef path,
                  llvm::function_ref<void(llvm::raw_ostream &)> write) {
-  std::error_code error;
-  llvm::ToolOutputFile file(path.empty() ? "-" : path, error,
-                            llvm::sys::fs::OF_None);
-  if (error)
-    return fail("cannot write '" + path + "': " + error.message());
-  write(file.os());
-  file.os().flush();
-  if (file.os().has_error()) {
-    error = file.os().error();
-    file.os().clear_error();
-    return fail("cannot write '" + path + "': " + error.message());
-  }
-  file.keep();
+  if (llvm::Error error = writeOutput(path, write))
+    return fail(llvm::toString(std::move(error)));
   return 0;
 }
 

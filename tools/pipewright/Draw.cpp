@@ -10,10 +10,9 @@
 #include "passes/schedules/drawing/Svg.h"
 #include "passes/schedules/files/ChromeTrace.h"
 #include "passes/schedules/files/FilePolicy.h"
+#include "tools/pipewright/OutputFile.h"
 
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 #include <optional>
 
@@ -64,28 +63,6 @@ const std::vector<OptionRow<DrawOptions>> &tool::drawRows() {
   return rows;
 }
 
-static llvm::Error
-writeFile(llvm::StringRef path,
-          llvm::function_ref<void(llvm::raw_ostream &)> write) {
-  auto failed = [&](std::error_code error) {
-    return llvm::createStringError("cannot write '" + path +
-                                   "': " + error.message());
-  };
-  std::error_code error;
-  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_None);
-  if (error)
-    return failed(error);
-  write(file.os());
-  file.os().flush();
-  if (file.os().has_error()) {
-    error = file.os().error();
-    file.os().clear_error();
-    return failed(error);
-  }
-  file.keep();
-  return llvm::Error::success();
-}
-
 llvm::Error tool::writeDrawings(schedules::Picture picture,
                                 const DrawOptions &options) {
   std::optional<schedules::MeasuredTrace> measured;
@@ -100,21 +77,22 @@ llvm::Error tool::writeDrawings(schedules::Picture picture,
     picture.measured = &*measured;
   }
   if (!options.svg.empty())
-    if (llvm::Error error = writeFile(options.svg, [&](llvm::raw_ostream &os) {
-          os << schedules::drawSvg(picture);
-        }))
+    if (llvm::Error error =
+            writeOutput(options.svg, [&](llvm::raw_ostream &os) {
+              os << schedules::drawSvg(picture);
+            }))
       return error;
   if (!options.html.empty()) {
     llvm::Expected<std::string> page = schedules::drawHtml(picture);
     if (!page)
       return page.takeError();
-    if (llvm::Error error = writeFile(
+    if (llvm::Error error = writeOutput(
             options.html, [&](llvm::raw_ostream &os) { os << *page; }))
       return error;
   }
   if (options.trace.empty())
     return llvm::Error::success();
-  return writeFile(options.trace, [&](llvm::raw_ostream &os) {
+  return writeOutput(options.trace, [&](llvm::raw_ostream &os) {
     schedules::writeChromeTrace(os, picture.schedule, picture.simulation,
                                 picture.measured);
   });
@@ -139,7 +117,7 @@ llvm::Error tool::drawSchedule(const ListOptions &list,
   auto simulation = schedules::simulate(*schedule, costs);
   if (!simulation)
     return simulation.takeError();
-  // Of a file, its name is enough.
+  // The title of a file's schedule is the file's name without its folder.
   schedules::Picture picture{llvm::sys::path::filename(names.front()).str(),
                              *schedule, *simulation, costs};
   picture.unitTimes = true;

@@ -49,7 +49,7 @@ struct CompileOptions {
   /// What the target decided.
   codegen::TargetDecisions decisions;
   int64_t loops = 1, microBatches = 1;
-  /// Not empty: the fastest of these is to be taken for the stages.
+  /// The numbers of stages to take the fastest of; empty where one was given.
   std::vector<int64_t> stageChoices;
   /// The schedule, found.
   schedules::PolicyChoice policy;
