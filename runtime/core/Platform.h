@@ -108,7 +108,7 @@ public:
 
   using Lines = std::vector<std::pair<std::string, std::string>>;
   virtual Lines needs(const Program &, const RunSettings &) const { return {}; }
-  /// Of one rank, in one line; empty for none.
+  /// What there is to say of one rank, in one line; empty for nothing.
   virtual std::string describeRank(const Program &, int64_t) const {
     return "";
   }

@@ -85,8 +85,8 @@ struct InputInfo {
   int64_t limit = 0;
   /// The one value that is allowed beside these (a loss's ignore_index).
   int64_t ignored = INT64_MIN;
-  /// Of a scalar that is no data: the labels that an update trains on, divided
-  /// by its micro-batches; 1 where there are none.
+  /// Set for a scalar that is no data: the labels that an update trains on,
+  /// divided by its micro-batches; 1 where there are none.
   LabelCount counted = {};
 
   bool isData() const { return counted.input < 0; }
@@ -132,8 +132,8 @@ struct Program {
   const char *name = "model";
   int64_t microBatches = 1;
   int64_t microBatchSize = 1;
-  /// Of the weights, in one call of `step`; each takes its share of the
-  /// micro-batches, in order.
+  /// How often one call of `step` updates the weights; each update takes its
+  /// share of the micro-batches, in order.
   int64_t updates = 1;
   OptimizerInfo optimizer;
   Table<InputInfo> inputs;

@@ -10,6 +10,7 @@
 #include "runtime/cuda/LocalLinks.h"
 #include "runtime/cuda/NcclLinks.h"
 #include "runtime/net/Agreement.h"
+#include "runtime/net/Gather.h"
 
 #include <algorithm>
 #include <cstdio>

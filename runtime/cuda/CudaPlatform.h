@@ -18,9 +18,9 @@ enum class LinkKind { Local, Nccl };
 
 /// The options that only GPUs have.
 struct CudaOptions {
-  /// Not given: whatever the machine has GPUs enough for.
+  /// Unless given: whatever the machine has GPUs enough for.
   std::optional<LinkKind> links;
-  /// By their numbers; empty: all.
+  /// The numbers of the GPUs to use; empty for all.
   std::vector<int64_t> gpus;
   bool graphs = true;
   AttentionBy attention = AttentionBy::Auto;
@@ -33,7 +33,7 @@ struct CudaOptions {
 /// How ranks reach each other, and which GPUs those of this host take.
 struct GpuChoice {
   LinkKind links = LinkKind::Local;
-  /// By the place of the rank among those of the host.
+  /// Indexed by the place of the rank among those of the host.
   std::vector<int64_t> gpus;
 };
 

@@ -164,7 +164,7 @@ void NcclCalls::abort(double deadline) {
       return;
     aborted = true;
   }
-  // Nobody calls NCCL from here on.
+  // No other thread calls NCCL from here on.
   std::vector<ncclComm_t> comms;
   for (const NcclCommunicator &each : communicators)
     if (each.handle)

@@ -2,6 +2,7 @@
 
 #include "runtime/net/Agreement.h"
 #include "runtime/core/Error.h"
+#include "runtime/net/Gather.h"
 
 #include <string>
 #include <unistd.h>
@@ -14,21 +15,6 @@ static uint64_t hashOf(std::string_view text) {
   for (const unsigned char byte : text)
     hash = (hash ^ byte) * 0x100000001b3u;
   return hash;
-}
-
-std::vector<uint64_t> pipewright::runtime::gatherToAll(Transport &transport,
-                                                       uint64_t number) {
-  // A sum that has one part from each rank; halves, as a double is exact only
-  // for whole numbers of 53 bits.
-  std::vector<double> halves(2 * transport.size());
-  halves[2 * transport.rank()] = static_cast<double>(number >> 32);
-  halves[2 * transport.rank() + 1] = static_cast<double>(number & 0xffffffffu);
-  transport.sumToAll(halves.data(), static_cast<int64_t>(halves.size()));
-  std::vector<uint64_t> all;
-  for (int64_t r = 0; r < transport.size(); ++r)
-    all.push_back(static_cast<uint64_t>(halves[2 * r]) << 32 |
-                  static_cast<uint64_t>(halves[2 * r + 1]));
-  return all;
 }
 
 void pipewright::runtime::checkAgreement(Transport &transport,

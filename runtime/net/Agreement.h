@@ -30,9 +30,6 @@ void checkAgreement(Transport &transport, std::string_view text,
 void checkSameLinks(Transport &transport,
                     const std::vector<std::pair<int64_t, int64_t>> &links);
 
-/// Every rank's number, by rank.
-std::vector<uint64_t> gatherToAll(Transport &transport, uint64_t number);
-
 /// Which one of the ranks of its host a rank is, in their order.
 struct HostPlace {
   int64_t index = 0;

@@ -34,7 +34,7 @@ JobKey JobKey::fromEnvironment(std::string_view program) {
       Sha256().add("pipewright name\n").add(bytesOf(digest)).finish();
   std::copy_n(name.begin(), key.program.size(), key.program.begin());
   if (const char *secret = std::getenv("PIPEWRIGHT_JOB_KEY"); secret && *secret)
-    // Not of the program: then ranks of another one can say so.
+    // The key is not of the program, so that ranks of another one can say so.
     key.key = hmacSha256(secret, "pipewright job key");
   else
     key.key = hmacSha256(bytesOf(digest), "pipewright job\n" + launcherJob());

@@ -1,7 +1,7 @@
 //===- ThreadTransport.h - Ranks as threads of one process -----*- C++ -*-===//
 //
-// Of the two ends of a link, whoever comes second copies straight from the
-// sender's memory to the receiver's. Waits spin briefly, then sleep.
+// Whichever end of a link comes second copies straight from the sender's
+// memory to the receiver's. Waits spin briefly, then sleep.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,7 +85,7 @@ private:
   using Link = ThreadWorld::Link;
   /// This rank's posts at one end of a lane.
   struct Posted {
-    /// Of those that are outstanding.
+    /// The sizes of the posts that are outstanding.
     std::deque<int64_t> sizes;
     int64_t waited = 0;
   };

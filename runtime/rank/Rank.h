@@ -142,8 +142,8 @@ public:
 
   // --- What the training loop calls ----------------------------------------
 
-  /// Between setUp and the loading of weights: does whatever is slow, or may
-  /// not be done any more, when a step uses it for the first time.
+  /// Called between setUp and the loading of weights. It does what would be
+  /// slow, or no longer allowed, when a step did it for the first time.
   virtual void rehearse() {}
   /// One call of the program's function, from begin to end.
   virtual void runStep() { program().step(*this); }
@@ -200,7 +200,7 @@ protected:
   BatchIo &batchIo() { return *io; }
   Trace *tracing() const { return trace; }
   Profile *profiling() const { return profile; }
-  /// Of the update that runs.
+  /// The number of the update that runs.
   int64_t update() const { return updateNumber; }
   void addLoss(int64_t microBatch, float loss);
   /// Ends the state of kernel libraries now; the destructor does it otherwise.
@@ -236,7 +236,7 @@ private:
   int64_t version = 0;
   int64_t scratch = 0;
   std::vector<float> rates;
-  /// By update: sum and count.
+  /// The sum and the count of losses of each update.
   std::vector<std::pair<double, int64_t>> losses;
   std::vector<std::vector<float>> captured;
   std::vector<std::pair<const void *, LibraryState *>> libraries;

@@ -4,9 +4,9 @@
 #include "runtime/core/Error.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/Npy.h"
+#include "runtime/net/Gather.h"
 #include "runtime/net/Transport.h"
 #include "runtime/train/Batches.h"
-#include "runtime/train/Gather.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,8 +2,8 @@
 
 #include "runtime/train/Report.h"
 #include "runtime/core/Text.h"
+#include "runtime/net/Gather.h"
 #include "runtime/net/Transport.h"
-#include "runtime/train/Gather.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -4,14 +4,15 @@
 #include "runtime/core/Error.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonLines.h"
+#include "runtime/net/Gather.h"
 #include "runtime/trace/Profile.h"
 #include "runtime/trace/Trace.h"
 #include "runtime/train/Batches.h"
 #include "runtime/train/Evaluate.h"
-#include "runtime/train/Gather.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/Stop.h"
+#include "runtime/train/WeightFiles.h"
 
 #include <algorithm>
 #include <array>

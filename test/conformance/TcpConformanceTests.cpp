@@ -12,6 +12,7 @@
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Bootstrap.h"
 #include "runtime/net/Collectives.h"
+#include "runtime/net/Gather.h"
 #include "runtime/net/Socket.h"
 #include "runtime/net/TcpTransport.h"
 

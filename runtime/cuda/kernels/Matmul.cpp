@@ -77,7 +77,7 @@ public:
 
 static PlanKey keyOf(const MatmulShape &s, MatmulEpilogue epilogue,
                      bool aligned) {
-  // Of the factors, only whether y is read makes another algorithm.
+  // The factor beta decides over the algorithm only by whether y is read.
   return {s.batch,      s.m,          s.n,          s.k,
           s.transposeA, s.transposeB, s.broadcastB, s.beta != 0,
           s.type,       s.result,     epilogue,     aligned};

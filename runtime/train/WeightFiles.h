@@ -1,31 +1,20 @@
-//===- Gather.h - What all ranks tell rank 0 -------------------*- C++ -*-===//
+//===- WeightFiles.h - Weights of all ranks in one file --------*- C++ -*-===//
 //
-// Weights, gradients and texts, over the transport: the same whether ranks
-// are threads or processes.
+// Rank 0 writes what other ranks send it over the transport, so it is the same
+// whether ranks are threads or processes.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_RUNTIME_TRAIN_GATHER_H
-#define PIPEWRIGHT_RUNTIME_TRAIN_GATHER_H
+#ifndef PIPEWRIGHT_RUNTIME_TRAIN_WEIGHTFILES_H
+#define PIPEWRIGHT_RUNTIME_TRAIN_WEIGHTFILES_H
 
 #include "runtime/core/Program.h"
 
-#include <functional>
 #include <string>
-#include <vector>
 
 namespace pipewright::runtime {
 
 class Rank;
-class Transport;
-
-/// All texts, by rank, on rank 0; nothing elsewhere. Every rank calls it.
-std::vector<std::string> gatherTexts(Transport &transport,
-                                     const std::string &text);
-
-/// One row of `width` numbers from every rank, on every rank.
-std::vector<std::vector<double>> gatherNumbers(Transport &transport,
-                                               const std::vector<double> &row);
 
 /// Copies the weights of the rank's program from the file into its arena.
 void loadWeights(Rank &rank, const std::string &path);
@@ -49,4 +38,4 @@ void saveGradients(Rank &rank, const std::string &path);
 
 } // namespace pipewright::runtime
 
-#endif // PIPEWRIGHT_RUNTIME_TRAIN_GATHER_H
+#endif // PIPEWRIGHT_RUNTIME_TRAIN_WEIGHTFILES_H

@@ -1,6 +1,6 @@
-//===- Gather.cpp - What all ranks tell rank 0 ----------------------------===//
+//===- WeightFiles.cpp - Weights of all ranks in one file -----------------===//
 
-#include "runtime/train/Gather.h"
+#include "runtime/train/WeightFiles.h"
 #include "runtime/core/BFloat16.h"
 #include "runtime/core/Error.h"
 #include "runtime/io/Safetensors.h"
@@ -19,40 +19,6 @@ using namespace pipewright::runtime;
 
 /// What rank 0 holds of another rank's tensor at a time.
 static constexpr int64_t pieceBytes = 32 << 20;
-
-std::vector<std::vector<double>>
-pipewright::runtime::gatherNumbers(Transport &transport,
-                                   const std::vector<double> &row) {
-  const int64_t width = row.size();
-  std::vector<double> all(width * transport.size());
-  std::copy(row.begin(), row.end(), all.begin() + width * transport.rank());
-  transport.sumToAll(all.data(), all.size());
-  std::vector<std::vector<double>> rows;
-  for (int64_t r = 0; r < transport.size(); ++r)
-    rows.emplace_back(all.begin() + r * width, all.begin() + (r + 1) * width);
-  return rows;
-}
-
-std::vector<std::string>
-pipewright::runtime::gatherTexts(Transport &transport,
-                                 const std::string &text) {
-  const auto sizes =
-      gatherNumbers(transport, {static_cast<double>(text.size())});
-  std::vector<std::string> texts;
-  if (transport.rank() != 0) {
-    transport.postSend(0, text.data(), text.size());
-    transport.waitSend(0);
-    return texts;
-  }
-  texts.push_back(text);
-  for (int64_t r = 1; r < transport.size(); ++r) {
-    std::string &other =
-        texts.emplace_back(static_cast<size_t>(sizes[r][0]), '\0');
-    transport.postReceive(r, other.data(), other.size());
-    transport.waitReceive(r);
-  }
-  return texts;
-}
 
 /// Between steps, by way of the host.
 static void copyOnce(Rank &rank, Buffer from, Buffer to) {
@@ -192,9 +158,9 @@ static void passTensor(Transport &transport, int64_t owner,
   }
 }
 
-/// Writes the tensors that `selects`; `find` tells how to read one of the
-/// calling rank (by its index). Returns what went wrong
-/// on rank 0; on the others only that something did.
+/// Writes the tensors that `selects` is true for; `find` tells how to read one
+/// of the calling rank, by its index. Returns what went wrong on rank 0, and on
+/// the others only that something did; nothing where all went well.
 static std::string
 saveTensors(Rank &rank, const std::string &path,
             const std::function<bool(const TensorInfo &)> &selects,
@@ -248,7 +214,7 @@ saveTensors(Rank &rank, const std::string &path,
 static ReadPart partsOf(const TensorInfo &tensor, const ReadPart &readMemory) {
   if (!tensor.channelsLast)
     return readMemory;
-  // Where a part of the file lies in memory: everywhere.
+  // A part of the file comes from all over the memory of such a tensor.
   std::vector<char> whole(tensor.buffer.bytes);
   readMemory(0, whole.size(), whole.data());
   return [file = filterForFile(tensor, whole.data())](
