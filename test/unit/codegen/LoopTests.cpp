@@ -77,7 +77,9 @@ TEST_F(LoopTest, CountsWhatIsNoMultipleOfMicroBatches) {
     wait(k);
   }
   ASSERT_TRUE(foldLoops(list));
-  EXPECT_EQ(calls(), R"(  for (int64_t microBatch = 4; microBatch < 20; microBatch += 2) {
+  EXPECT_EQ(
+      calls(),
+      R"(  for (int64_t microBatch = 4; microBatch < 20; microBatch += 2) {
     load(microBatch, x_0);
     wait((microBatch - 4) / 2 * 3 + 7);
     wait((microBatch - 4) / 2);
@@ -108,7 +110,8 @@ TEST_F(LoopTest, HasOrdersOfBuffers) {
   ASSERT_TRUE(foldLoops(list));
   EXPECT_NE(text().find("order[] = {\n      0, 2, 1, 1};\n\n"),
             std::string::npos);
-  EXPECT_EQ(calls(), R"(  for (int64_t microBatch = 0; microBatch < 12; ++microBatch) {
+  EXPECT_EQ(calls(),
+            R"(  for (int64_t microBatch = 0; microBatch < 12; ++microBatch) {
     load(microBatch, x_of[order[microBatch % 4]]);
   }
   wait(0);
