@@ -102,6 +102,75 @@ int64_t LayerNormBackwardOp::getFlops() {
 }
 
 //===----------------------------------------------------------------------===//
+// RMSNormOp, RMSNormBackwardOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult RMSNormOp::inferReturnTypes(MLIRContext *context,
+                                          std::optional<Location> location,
+                                          Adaptor adaptor,
+                                          SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType x = tensorOf(adaptor.getX());
+  // (C1)
+  if (x.getRank() == 0)
+    return site.error("expects rank 1 or more, but got rank 0");
+  // (C2)
+  if (failed(checkVectors(site, x.getShape().back(),
+                          {{"scale", adaptor.getScale()}})))
+    return failure();
+  types.append({x, f32TensorOf(context, x.getShape().drop_back())});
+  return success();
+}
+
+RowSpace RMSNormOp::getRowSpace() {
+  return rowSpace(getY(), {ResultForm::Element, ResultForm::Row});
+}
+
+int64_t RMSNormOp::getFlops() { return 4 * getX().getType().getNumElements(); }
+
+LogicalResult RMSNormOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                  SmallVectorImpl<Value> &operandGrads) {
+  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
+  if (failed(flows) || !*flows)
+    return failure(failed(flows));
+  auto backward = RMSNormBackwardOp::create(builder, getLoc(), resultGrads[0],
+                                            getX(), getScale(), getRstd());
+  operandGrads.assign(backward->result_begin(), backward->result_end());
+  return success();
+}
+
+LogicalResult RMSNormBackwardOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType x = tensorOf(adaptor.getX());
+  // (C1)
+  if (x.getRank() == 0 || tensorOf(adaptor.getDy()) != x)
+    return site.error("expects a gradient of the type of x and rank 1 or more, "
+                      "but got ",
+                      tensorOf(adaptor.getDy()), " and ", x);
+  // (C2)
+  if (failed(checkVectors(site, x.getShape().back(),
+                          {{"scale", adaptor.getScale()}})))
+    return failure();
+  // (C3)
+  RankedTensorType rows = f32TensorOf(context, x.getShape().drop_back());
+  if (tensorOf(adaptor.getRstd()) != rows)
+    return site.error("expects rstd of type ", rows, ", but got ",
+                      tensorOf(adaptor.getRstd()));
+  types.append({x, f32TensorOf(context, x.getShape().back())});
+  return success();
+}
+
+RowSpace RMSNormBackwardOp::getRowSpace() {
+  return rowSpace(getDx(), {ResultForm::Element, ResultForm::Whole});
+}
+
+int64_t RMSNormBackwardOp::getFlops() {
+  return 9 * getX().getType().getNumElements();
+}
+
+//===----------------------------------------------------------------------===//
 // BatchNormOp, BatchNormBackwardOp
 //===----------------------------------------------------------------------===//
 
