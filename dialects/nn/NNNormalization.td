@@ -69,60 +69,6 @@ def NN_LayerNormBackwardOp : NN_InferredOp<"layer_norm_backward", [
   }];
 }
 
-def NN_RMSNormOp : NN_InferredOp<"rms_norm", [
-    NN_Differentiable, NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
-  let summary = "Divide the last dimension by its root mean square";
-  let description = [{
-    `y = x * rstd * scale` with `rstd = 1 / sqrt(mean(x^2) + epsilon)`, which
-    has the shape of `x` without its last dimension.
-
-    Constraints:
-    - (C1) `x` has rank 1 or more.
-    - (C2) `scale` has the shape of the last dimension of `x`.
-
-    Example:
-
-    ```mlir
-    %y, %rstd = nn.rms_norm %x, %scale epsilon = 1.0e-5
-      : (tensor<4x128x64xf32>, tensor<64xf32>)
-        -> (tensor<4x128x64xf32>, tensor<4x128xf32>)
-    ```
-  }];
-  let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$scale,
-                       F32Attr:$epsilon);
-  let results = (outs NN_FloatTensor:$y, NN_F32Tensor:$rstd);
-  let assemblyFormat = [{
-    $x `,` $scale `epsilon` `=` $epsilon attr-dict
-    `:` functional-type(operands, results)
-  }];
-}
-
-def NN_RMSNormBackwardOp : NN_InferredOp<"rms_norm_backward", [
-    NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
-  let summary = "Gradients of rms_norm with respect to its operands";
-  let description = [{
-    Constraints:
-    - (C1) `dy` has the type of `x`, which has rank 1 or more.
-    - (C2) `scale` has the shape of the last dimension of `x`.
-    - (C3) `rstd` has the shape of `x` without its last dimension.
-
-    Example:
-
-    ```mlir
-    %dx, %dscale = nn.rms_norm_backward %dy, %x, %scale, %rstd
-      : (tensor<4x64xf32>, tensor<4x64xf32>, tensor<64xf32>, tensor<4xf32>)
-        -> (tensor<4x64xf32>, tensor<64xf32>)
-    ```
-  }];
-  let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x,
-                       NN_FloatTensor:$scale, NN_F32Tensor:$rstd);
-  let results = (outs NN_FloatTensor:$dx, NN_F32Tensor:$dscale);
-  let assemblyFormat = [{
-    $dy `,` $x `,` $scale `,` $rstd attr-dict
-    `:` functional-type(operands, results)
-  }];
-}
-
 def NN_BatchNormOp : NN_Op<"batch_norm", [
     InferTypeOpAdaptor, NN_Differentiable, NN_Cost, NN_Kernel,
     NN_Precision<"OfOperands">,

@@ -104,62 +104,6 @@ static SmallVector<Value> lowerLayerNormBackward(LayerNormBackwardOp op,
 }
 
 //===----------------------------------------------------------------------===//
-// RMS norm
-//===----------------------------------------------------------------------===//
-
-static SmallVector<Value> lowerRMSNorm(RMSNormOp op, LinalgBuilder &builder) {
-  RankedTensorType type = tensorType(op.getX());
-  ArrayRef<int64_t> shape = type.getShape();
-  int64_t rank = type.getRank();
-  double inverse = 1.0 / shape.back();
-  double epsilon = op.getEpsilon().convertToDouble();
-  Input x = builder.same(op.getX());
-  Value squares =
-      builder.reduce(Reduction::Sum, shape, rank - 1, x,
-                     [](Scalars &s, ValueRange a) { return square(s, a[0]); });
-  Value rstd = builder.pointwise(
-      tensorType(op.getRstd()), builder.same(squares),
-      [&](Scalars &s, ValueRange a) {
-        return inverseSqrt(s, s.mul(a[0], s.constant(inverse)), epsilon);
-      });
-  Value y = builder.pointwise(
-      type,
-      {x, builder.rows(rstd, rank), builder.broadcast(op.getScale(), shape)},
-      [](Scalars &s, ValueRange a) { return s.mul(s.mul(a[0], a[1]), a[2]); });
-  return {y, rstd};
-}
-
-static SmallVector<Value> lowerRMSNormBackward(RMSNormBackwardOp op,
-                                               LinalgBuilder &builder) {
-  RankedTensorType type = tensorType(op.getX());
-  ArrayRef<int64_t> shape = type.getShape();
-  int64_t rank = type.getRank();
-  double inverse = 1.0 / shape.back();
-  Input dy = builder.same(op.getDy()), x = builder.same(op.getX());
-  Input scale = builder.broadcast(op.getScale(), shape);
-  Input rstd = builder.rows(op.getRstd(), rank);
-  Value dot = builder.reduce(
-      Reduction::Sum, shape, rank - 1, {dy, scale, x, rstd},
-      [](Scalars &s, ValueRange a) {
-        return s.mul(s.mul(a[0], a[1]), s.mul(a[2], a[3]));
-      });
-  Value dx = builder.pointwise(
-      type, {dy, scale, x, rstd, builder.rows(dot, rank)},
-      [&](Scalars &s, ValueRange a) {
-        Value shared =
-            s.mul(s.mul(s.mul(a[2], a[3]), a[4]), s.constant(inverse));
-        return s.mul(s.sub(s.mul(a[0], a[1]), shared), a[3]);
-      });
-  SmallVector<int64_t> outer = llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
-  Value dscale =
-      builder.reduce(Reduction::Sum, shape, outer, {dy, x, rstd},
-                     [](Scalars &s, ValueRange a) {
-                       return s.mul(a[0], s.mul(a[1], a[2]));
-                     });
-  return {dx, dscale};
-}
-
-//===----------------------------------------------------------------------===//
 // Batch norm: statistics per channel
 //===----------------------------------------------------------------------===//
 
@@ -332,10 +276,6 @@ Lowered lowerNormalization(Operation *op, LinalgBuilder &builder) {
     return lowerLayerNorm(norm, builder);
   if (auto norm = dyn_cast<LayerNormBackwardOp>(op))
     return lowerLayerNormBackward(norm, builder);
-  if (auto norm = dyn_cast<RMSNormOp>(op))
-    return lowerRMSNorm(norm, builder);
-  if (auto norm = dyn_cast<RMSNormBackwardOp>(op))
-    return lowerRMSNormBackward(norm, builder);
   if (isa<SoftmaxOp, LogSoftmaxOp>(op))
     return SmallVector<Value>{lowerSoftmax(op, builder)};
   if (isa<SoftmaxBackwardOp, LogSoftmaxBackwardOp>(op))

@@ -98,7 +98,7 @@ static LogicalResult importLayerNormalization(NodeContext &n) {
   return n.setResult(0, n.b.reshape(y, shape));
 }
 
-/// Several normalized dimensions are flattened to one and restored.
+/// x / sqrt(mean(x^2) + epsilon) * scale
 static LogicalResult importRmsNormalization(NodeContext &n) {
   float epsilon = n.floatAttribute("epsilon", 1e-5f);
   n.intAttribute("stash_type", 1);
@@ -106,16 +106,14 @@ static LogicalResult importRmsNormalization(NodeContext &n) {
       n.normalizeAxis(n.intAttribute("axis", -1), n.rank(0));
   if (failed(axis))
     return failure();
-  ArrayRef<int64_t> shape = n.shape(0), inner = shape.drop_front(*axis);
-  if (n.shape(1) != inner)
-    return n.error() << "expects a scale in the shape of the normalized "
-                        "dimensions";
-  Shape flat(shape.take_front(*axis));
-  flat.push_back(elementCount(inner));
-  Value y = n.b.create<nn::RMSNormOp>(
-      {n.b.reshape(n.value(0), flat), n.b.reshape(n.weight(1), flat.back())},
-      n.b.real("epsilon", epsilon));
-  return n.setResult(0, n.b.reshape(y, shape));
+  Value x = n.value(0);
+  Value square = n.b.create<nn::MulOp>({x, x});
+  Shape axes = llvm::to_vector<4>(llvm::seq<int64_t>(*axis, n.rank(0)));
+  Value mean = n.b.reduce<nn::ReduceMeanOp>(square, axes, /*keepDims=*/true);
+  Value scale = n.b.create<nn::RsqrtOp>(
+      n.b.create<nn::AddOp>({mean, n.b.splat(epsilon)}));
+  Value normal = n.b.create<nn::MulOp>({x, scale});
+  return n.setResult(0, n.b.create<nn::MulOp>({normal, n.weight(1)}));
 }
 
 /// Up to opset 12 the dimensions from `axis` on are one; since 13 `axis` is a

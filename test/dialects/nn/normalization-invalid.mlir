@@ -52,56 +52,6 @@ func.func @layer_norm_backward_c3_mean_shape(%x: tensor<4x8xf32>, %s: tensor<8xf
 
 // -----
 
-func.func @rms_norm_c1_scalar(%x: tensor<f32>, %s: tensor<1xf32>) {
-  // expected-error @below {{'nn.rms_norm' op expects rank 1 or more, but got rank 0}}
-  // expected-error @below {{failed to infer returned types}}
-  %y, %r = nn.rms_norm %x, %s epsilon = 1.0e-05
-    : (tensor<f32>, tensor<1xf32>) -> (tensor<f32>, tensor<f32>)
-  return
-}
-
-// -----
-
-func.func @rms_norm_c2_scale_size(%x: tensor<4x8xf32>, %s: tensor<4xf32>) {
-  // expected-error @below {{expects a scale of 8 elements, but got 'tensor<4xf32>'}}
-  // expected-error @below {{failed to infer returned types}}
-  %y, %r = nn.rms_norm %x, %s epsilon = 1.0e-05
-    : (tensor<4x8xf32>, tensor<4xf32>) -> (tensor<4x8xf32>, tensor<4xf32>)
-  return
-}
-
-// -----
-
-func.func @rms_norm_backward_c1_gradient_type(%dy: tensor<4x4xf32>, %x: tensor<4x8xf32>, %s: tensor<8xf32>, %r: tensor<4xf32>) {
-  // expected-error @below {{expects a gradient of the type of x and rank 1 or more, but got 'tensor<4x4xf32>' and 'tensor<4x8xf32>'}}
-  // expected-error @below {{failed to infer returned types}}
-  %0, %1 = nn.rms_norm_backward %dy, %x, %s, %r
-    : (tensor<4x4xf32>, tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>) -> (tensor<4x8xf32>, tensor<8xf32>)
-  return
-}
-
-// -----
-
-func.func @rms_norm_backward_c2_scale_size(%x: tensor<4x8xf32>, %s: tensor<4xf32>, %r: tensor<4xf32>) {
-  // expected-error @below {{expects a scale of 8 elements, but got 'tensor<4xf32>'}}
-  // expected-error @below {{failed to infer returned types}}
-  %0, %1 = nn.rms_norm_backward %x, %x, %s, %r
-    : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4x8xf32>, tensor<8xf32>)
-  return
-}
-
-// -----
-
-func.func @rms_norm_backward_c3_rstd_shape(%x: tensor<4x8xf32>, %s: tensor<8xf32>) {
-  // expected-error @below {{expects rstd of type 'tensor<4xf32>', but got 'tensor<8xf32>'}}
-  // expected-error @below {{failed to infer returned types}}
-  %0, %1 = nn.rms_norm_backward %x, %x, %s, %s
-    : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>)
-  return
-}
-
-// -----
-
 func.func @batch_norm_c1_vector(%x: tensor<8xf32>) {
   // expected-error @below {{'nn.batch_norm' op expects rank 2 or more, but got 'tensor<8xf32>'}}
   // expected-error @below {{failed to infer returned types}}

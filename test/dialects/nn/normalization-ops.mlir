@@ -18,17 +18,6 @@ func.func @layer_norm(%x: tensor<4x16x8xf32>, %s: tensor<8xf32>, %dy: tensor<4x1
   return
 }
 
-// CHECK-LABEL: func @rms_norm
-func.func @rms_norm(%x: tensor<4x16x8xf32>, %s: tensor<8xf32>, %dy: tensor<4x16x8xf32>) {
-  // CHECK: nn.rms_norm %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} epsilon = 9.99999974E-6 : (tensor<4x16x8xf32>, tensor<8xf32>) -> (tensor<4x16x8xf32>, tensor<4x16xf32>)
-  %y, %rstd = nn.rms_norm %x, %s epsilon = 1.000000e-05
-      : (tensor<4x16x8xf32>, tensor<8xf32>) -> (tensor<4x16x8xf32>, tensor<4x16xf32>)
-  // CHECK: nn.rms_norm_backward %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : (tensor<4x16x8xf32>, tensor<4x16x8xf32>, tensor<8xf32>, tensor<4x16xf32>) -> (tensor<4x16x8xf32>, tensor<8xf32>)
-  %dx, %ds = nn.rms_norm_backward %dy, %x, %s, %rstd
-      : (tensor<4x16x8xf32>, tensor<4x16x8xf32>, tensor<8xf32>, tensor<4x16xf32>) -> (tensor<4x16x8xf32>, tensor<8xf32>)
-  return
-}
-
 // With running statistics and without.
 // CHECK-LABEL: func @batch_norm
 func.func @batch_norm(%x: tensor<4x6x8x8xf32>, %s: tensor<6xf32>, %dy: tensor<4x6x8x8xf32>) {

@@ -128,28 +128,6 @@ const char *const kLayerNormBackward = R"mlir(
     return %0#0, %0#1, %0#2 : tensor<$Rx$Nx$T>, tensor<$Nxf32>, tensor<$Nxf32>
   })mlir";
 
-const char *const kRMSNorm = R"mlir(
-  func.func @rms_norm(%x: tensor<$Rx$Nx$T>, %s: tensor<$Nx$T>)
-      -> (tensor<$Rx$Nx$T>, tensor<$Rxf32>) {
-    %0:2 = nn.rms_norm %x, %s epsilon = 1.0e-5
-        : (tensor<$Rx$Nx$T>, tensor<$Nx$T>) -> (tensor<$Rx$Nx$T>, tensor<$Rxf32>)
-    return %0#0, %0#1 : tensor<$Rx$Nx$T>, tensor<$Rxf32>
-  }
-  func.func @rms_norm_backward(%dy: tensor<$Rx$Nx$T>, %x: tensor<$Rx$Nx$T>,
-      %s: tensor<$Nx$T>, %r: tensor<$Rxf32>)
-      -> (tensor<$Rx$Nx$T>, tensor<$Nxf32>) {
-    %0:2 = nn.rms_norm_backward %dy, %x, %s, %r
-        : (tensor<$Rx$Nx$T>, tensor<$Rx$Nx$T>, tensor<$Nx$T>, tensor<$Rxf32>)
-        -> (tensor<$Rx$Nx$T>, tensor<$Nxf32>)
-    return %0#0, %0#1 : tensor<$Rx$Nx$T>, tensor<$Nxf32>
-  })mlir";
-
-TEST(GpuKernels, RootMeanSquares) {
-  for (auto [rows, columns] : {std::pair{3, 4}, {70, 768}, {33, 2049}})
-    expectGpuLikeCpu(withShape(kRMSNorm, rows, columns), 4e-6);
-  expectGpuLikeCpu(withShape(kRMSNorm, 20, 100, "bf16"), 1.6e-2, 80);
-}
-
 TEST(GpuKernels, RowsAndColumnsAtOnce) {
   for (auto [rows, columns] : {std::pair{3, 4},
                                {200, 100},

@@ -235,27 +235,6 @@ TEST(Kernels, LayerNorm) {
                         4e-6);
 }
 
-TEST(Kernels, RMSNorm) {
-  for (int64_t size : kSizes)
-    expectLikeReference(withSize(R"mlir(
-      func.func @rms_norm(%x: tensor<2x3x$Nxf32>, %r: tensor<2x3x$Nxf32>, %s: tensor<$Nxf32>)
-          -> (tensor<2x3x$Nxf32>, tensor<2x3x$Nxf32>, tensor<2x3xf32>) {
-        %h = nn.add %x, %r : (tensor<2x3x$Nxf32>, tensor<2x3x$Nxf32>) -> tensor<2x3x$Nxf32>
-        %y, %rstd = nn.rms_norm %h, %s epsilon = 1.0e-2
-          : (tensor<2x3x$Nxf32>, tensor<$Nxf32>) -> (tensor<2x3x$Nxf32>, tensor<2x3xf32>)
-        return %h, %y, %rstd : tensor<2x3x$Nxf32>, tensor<2x3x$Nxf32>, tensor<2x3xf32>
-      }
-      func.func @rms_norm_backward(%dy: tensor<2x3x$Nxf32>, %x: tensor<2x3x$Nxf32>, %s: tensor<$Nxf32>, %rstd: tensor<2x3xf32> {test.positive})
-          -> (tensor<2x3x$Nxf32>, tensor<$Nxf32>) {
-        %dx, %ds = nn.rms_norm_backward %dy, %x, %s, %rstd
-          : (tensor<2x3x$Nxf32>, tensor<2x3x$Nxf32>, tensor<$Nxf32>, tensor<2x3xf32>)
-          -> (tensor<2x3x$Nxf32>, tensor<$Nxf32>)
-        return %dx, %ds : tensor<2x3x$Nxf32>, tensor<$Nxf32>
-      })mlir",
-                                 size),
-                        4e-6);
-}
-
 TEST(Kernels, BatchNorm) {
   for (const char *shape : {"4x3", "2x3x$N", "2x3x4x$N"})
     for (int64_t size : {1, 7, 33}) {

@@ -121,38 +121,6 @@ static Results layerNorm(LayerNormOp op, const Operands &x) {
           like(rows, rstd)};
 }
 
-/// A norm whose mean is 0 and whose bias is 0.
-static Results rmsNorm(RMSNormOp op, const Operands &x) {
-  Grouping by = byRow(x(0));
-  std::vector<double> zeros(by.groups, 0.0), squares(by.groups, 0.0);
-  for (int64_t i = 0; i < x(0).size(); ++i)
-    squares[by.group(i)] +=
-        x(0).data[i] * x(0).data[i] / x(0).shape.back();
-  std::vector<double> rstd =
-      rootsOf(squares, op.getEpsilon().convertToDouble());
-  return {normalize(x(0), by, zeros, rstd, x(1), Tensor(x(1).shape)),
-          like(ArrayRef(x(0).shape).drop_back(), rstd)};
-}
-
-/// The sum of the scaled gradients plays no part.
-static Results rmsNormBackward(const Operands &x) {
-  Grouping by = byRow(x(1));
-  const std::vector<double> &rstd = x(3).data;
-  Tensor dx(x(1).shape), dscale(x(2).shape);
-  std::vector<double> product(by.groups, 0.0);
-  for (int64_t i = 0; i < dx.size(); ++i) {
-    double normal = x(1).data[i] * rstd[by.group(i)];
-    product[by.group(i)] += x(0).data[i] * x(2).data[by.channel(i)] * normal /
-                            x(1).shape.back();
-    dscale.data[by.channel(i)] += x(0).data[i] * normal;
-  }
-  for (int64_t i = 0; i < dx.size(); ++i)
-    dx.data[i] = rstd[by.group(i)] *
-                 (x(0).data[i] * x(2).data[by.channel(i)] -
-                  x(1).data[i] * rstd[by.group(i)] * product[by.group(i)]);
-  return {dx, dscale};
-}
-
 static Results batchNorm(BatchNormOp op, const Operands &x) {
   Grouping by = byChannel(x(0), op.getChannelsLast());
   std::vector<double> mean, variance;
@@ -366,8 +334,6 @@ bool reference::evaluateRows(Operation *op, Values &values) {
                                            x(4).data, x(2));
             return Results(grads.begin(), grads.end());
           })
-          .Case<RMSNormOp>([&](auto op) { return rmsNorm(op, x); })
-          .Case<RMSNormBackwardOp>([&](auto) { return rmsNormBackward(x); })
           .Case<BatchNormOp>([&](auto op) { return batchNorm(op, x); })
           .Case<BatchNormBackwardOp>([&](BatchNormBackwardOp op) {
             auto grads = normalizeBackward(

@@ -282,10 +282,6 @@ const Case kRows[] = {
      "%y, %m, %r = nn.layer_norm %x, %s, %b epsilon = 0.001 : "
      "(tensor<2x2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> "
      "(tensor<2x2x4xf32>, tensor<2x2xf32>, tensor<2x2xf32>)"},
-    {"rms_norm", "%x: tensor<2x2x4xf32>, %s: tensor<4xf32>",
-     "%y, %r = nn.rms_norm %x, %s epsilon = 0.001 : "
-     "(tensor<2x2x4xf32>, tensor<4xf32>) -> "
-     "(tensor<2x2x4xf32>, tensor<2x2xf32>)"},
     {"batch_norm",
      "%x: tensor<3x2x2x2xf32>, %s: tensor<2xf32>, %b: "
      "tensor<2xf32>",
