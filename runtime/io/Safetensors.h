@@ -51,6 +51,9 @@ public:
   TensorView find(const std::string &name, ElementType type,
                   const std::vector<int64_t> &shape) const;
 
+  /// What the file says beside its tensors.
+  const std::map<std::string, std::string> &metadata() const { return notes; }
+
 private:
   struct Entry {
     std::string type;
@@ -60,6 +63,7 @@ private:
   };
   std::shared_ptr<DataFile> file;
   std::map<std::string, Entry> entries;
+  std::map<std::string, std::string> notes;
 };
 
 /// What a file will hold, in order.
@@ -73,7 +77,8 @@ struct TensorHeader {
 class SafetensorsWriter {
 public:
   SafetensorsWriter(const std::string &path,
-                    const std::vector<TensorHeader> &tensors);
+                    const std::vector<TensorHeader> &tensors,
+                    const std::map<std::string, std::string> &metadata = {});
   void write(const void *data, int64_t bytes) { file.write(data, bytes); }
   void commit() { file.commit(); }
 
