@@ -14,7 +14,6 @@
 #include "runtime/core/Table.h"
 
 #include <cstdint>
-#include <string>
 #include <utility>
 
 namespace pipewright::runtime {
@@ -61,14 +60,6 @@ struct TensorInfo {
 
   /// A tensor that files of weights have.
   bool isWeight() const { return role <= Role::Constant; }
-  /// A tensor that a run needs to go on where another one has ended.
-  bool isContinued() const {
-    return isWeight() || role == Role::OptimizerState;
-  }
-  /// Its key in files.
-  std::string key() const {
-    return *state ? std::string(name) + "." + state : std::string(name);
-  }
   /// A gradient that is whole when the rank's first "U" task begins: the sum
   /// over micro-batches.
   bool isWholeGradient() const { return role == Role::Gradient && owner; }

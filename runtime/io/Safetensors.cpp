@@ -60,10 +60,8 @@ SafetensorsReader::SafetensorsReader(const std::string &path)
   try {
     const auto header = nlohmann::json::parse(text);
     for (const auto &[name, value] : header.items()) {
-      if (name == "__metadata__") {
-        notes = value.get<std::map<std::string, std::string>>();
+      if (name == "__metadata__")
         continue;
-      }
       Entry &entry = entries[name];
       entry.type = value.at("dtype").get<std::string>();
       for (const auto &size :
@@ -100,13 +98,10 @@ TensorView SafetensorsReader::find(const std::string &name, ElementType type,
   return {file, type, shape, entry.begin, bytes};
 }
 
-SafetensorsWriter::SafetensorsWriter(
-    const std::string &path, const std::vector<TensorHeader> &tensors,
-    const std::map<std::string, std::string> &metadata)
+SafetensorsWriter::SafetensorsWriter(const std::string &path,
+                                     const std::vector<TensorHeader> &tensors)
     : file(path) {
   auto header = nlohmann::ordered_json::object();
-  if (!metadata.empty())
-    header["__metadata__"] = metadata;
   int64_t offset = 0;
   for (const TensorHeader &tensor : tensors) {
     const int64_t bytes = elementCount(tensor.shape) * byteWidth(tensor.type);

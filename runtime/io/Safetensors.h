@@ -51,9 +51,6 @@ public:
   TensorView find(const std::string &name, ElementType type,
                   const std::vector<int64_t> &shape) const;
 
-  /// What the file says beside its tensors.
-  const std::map<std::string, std::string> &metadata() const { return notes; }
-
 private:
   struct Entry {
     std::string type;
@@ -63,7 +60,6 @@ private:
   };
   std::shared_ptr<DataFile> file;
   std::map<std::string, Entry> entries;
-  std::map<std::string, std::string> notes;
 };
 
 /// What a file will hold, in order.
@@ -77,8 +73,7 @@ struct TensorHeader {
 class SafetensorsWriter {
 public:
   SafetensorsWriter(const std::string &path,
-                    const std::vector<TensorHeader> &tensors,
-                    const std::map<std::string, std::string> &metadata = {});
+                    const std::vector<TensorHeader> &tensors);
   void write(const void *data, int64_t bytes) { file.write(data, bytes); }
   void commit() { file.commit(); }
 

@@ -34,9 +34,6 @@ struct Options : RunSettings {
   std::string log;
   std::string weights;
   std::string save;
-  /// Where all that another run needs to go on is written, and read from.
-  std::string checkpoint;
-  std::string resume;
   std::string trace;
   int64_t traceSteps = 1;
   /// How many steps at the end are profiled.

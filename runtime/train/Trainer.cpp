@@ -78,9 +78,8 @@ namespace {
 /// What the training of one rank goes through, in order.
 class Trainer {
 public:
-  Trainer(const Options &options, Rank &rank, const Launch &launch,
-          int64_t first)
-      : options(options), rank(rank), launch(launch), first(first),
+  Trainer(const Options &options, Rank &rank, const Launch &launch)
+      : options(options), rank(rank), launch(launch),
         program(rank.wholeProgram()), speaks(rank.number() == 0),
         log(speaks ? options.log : "") {}
 
@@ -108,8 +107,6 @@ private:
   const Options &options;
   Rank &rank;
   const Launch launch;
-  /// Steps that are done already.
-  const int64_t first;
   const Program &program;
   const bool speaks;
   JsonLines log;
@@ -176,12 +173,12 @@ void Trainer::train() {
   Progress progress(options.steps, batches[0].batchSamples() / together,
                     data->tokensPerSample());
   watchForStop(speaks);
-  for (const int64_t ahead : {0, 1}) {
-    lookAhead(first / together + ahead);
+  for (const int64_t number : {0, 1}) {
+    lookAhead(number);
     if (!trouble.empty())
       fail(trouble);
   }
-  for (int64_t done = first; done < options.steps; done += together) {
+  for (int64_t done = 0; done < options.steps; done += together) {
     // Where steps run together, after those that hold the one asked for.
     const int64_t before = std::max<int64_t>(0, done - together);
     if (evalData &&
@@ -202,9 +199,6 @@ void Trainer::train() {
   }
   // First of all: whatever comes then may fail.
   keepWeights();
-  if (!options.checkpoint.empty())
-    saveCheckpoint(rank, options.checkpoint,
-                   stoppedAfter < 0 ? options.steps : stoppedAfter);
   if (evalData && stoppedAfter < 0)
     evaluateAt(options.steps, progress);
 }
@@ -433,12 +427,10 @@ void pipewright::runtime::runRank(const Options &options, RankFactory &factory,
       rank->program().setUp(*rank);
     rank->rehearse();
     loadWeights(*rank, options.weights);
-    const int64_t first =
-        options.resume.empty() ? 0 : loadCheckpoint(*rank, options.resume);
     transport.barrier();
     if (hasDeadlines)
       transport.setDeadline(2 * options.timeout);
-    Trainer(options, *rank, {processes, factory.describe()}, first).run();
+    Trainer(options, *rank, {processes, factory.describe()}).run();
   } catch (const Aborted &error) {
     rank->abort();
     throw Aborted(writeFlight(options, *rank, error.what()));

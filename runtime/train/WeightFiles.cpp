@@ -3,7 +3,6 @@
 #include "runtime/train/WeightFiles.h"
 #include "runtime/core/BFloat16.h"
 #include "runtime/core/Error.h"
-#include "runtime/core/Text.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
 #include "runtime/net/Transport.h"
@@ -43,14 +42,14 @@ static void roundOnce(Rank &rank, Buffer from, Buffer to) {
   }
 }
 
-static void readTensors(Rank &rank, const SafetensorsReader &file,
-                        bool (*selects)(const TensorInfo &)) {
+static void readWeights(Rank &rank, const std::string &path) {
+  const SafetensorsReader file(path);
   std::vector<char> piece;
   for (const TensorInfo &weight : rank.program().tensors) {
-    if (!selects(weight))
+    if (!weight.isWeight())
       continue;
     const TensorView tensor =
-        file.find(weight.key(), weight.type, parseShape(weight.shape));
+        file.find(weight.name, weight.type, parseShape(weight.shape));
     if (tensor.bytes != weight.buffer.bytes)
       fail("weight '", weight.name, "' has ", tensor.bytes,
            " bytes, but its buffer ", weight.buffer.bytes);
@@ -68,25 +67,19 @@ static void readTensors(Rank &rank, const SafetensorsReader &file,
   }
 }
 
-/// Makes the copies of what has been loaded.
-static void copyLoaded(Rank &rank) {
-  // In their order: a copy of a copy stands behind it.
-  for (const TensorInfo &tensor : rank.program().tensors)
-    if (tensor.from.bytes > tensor.buffer.bytes)
-      roundOnce(rank, tensor.from, tensor.buffer);
-    else if (tensor.from)
-      copyOnce(rank, tensor.from, tensor.buffer);
-}
-
 void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {
   if (rank.program().tensors.empty())
     return;
   if (path == "random")
     drawWeights(rank);
   else
-    readTensors(rank, SafetensorsReader(path),
-                [](const TensorInfo &tensor) { return tensor.isWeight(); });
-  copyLoaded(rank);
+    readWeights(rank, path);
+  // In their order: a copy of a copy stands behind it.
+  for (const TensorInfo &tensor : rank.program().tensors)
+    if (tensor.from.bytes > tensor.buffer.bytes)
+      roundOnce(rank, tensor.from, tensor.buffer);
+    else if (tensor.from)
+      copyOnce(rank, tensor.from, tensor.buffer);
 }
 
 void pipewright::runtime::checkWeights(const Program &program,
@@ -113,11 +106,8 @@ namespace {
 /// ranks can go on sending.
 class Sink {
 public:
-  Sink(const std::string &path, const std::vector<TensorHeader> &headers,
-       const std::map<std::string, std::string> &metadata) {
-    attempt([&] {
-      file = std::make_unique<SafetensorsWriter>(path, headers, metadata);
-    });
+  Sink(const std::string &path, const std::vector<TensorHeader> &headers) {
+    attempt([&] { file = std::make_unique<SafetensorsWriter>(path, headers); });
   }
   void write(const void *data, int64_t bytes) {
     attempt([&] { file->write(data, bytes); });
@@ -174,8 +164,7 @@ static void passTensor(Transport &transport, int64_t owner,
 static std::string
 saveTensors(Rank &rank, const std::string &path,
             const std::function<bool(const TensorInfo &)> &selects,
-            const std::function<ReadPart(size_t)> &find,
-            const std::map<std::string, std::string> &metadata = {}) {
+            const std::function<ReadPart(size_t)> &find) {
   Transport &transport = rank.transport();
   const Program &program = rank.wholeProgram();
   // By name, so that the file does not tell which rank holds what: equal
@@ -191,7 +180,7 @@ saveTensors(Rank &rank, const std::string &path,
     for (size_t i = 0; i < tensors.size(); ++i)
       if (selects(tensors[i]))
         pieces.push_back(
-            {{tensors[i].key(), tensors[i].type, parseShape(tensors[i].shape)},
+            {{tensors[i].name, tensors[i].type, parseShape(tensors[i].shape)},
              static_cast<int64_t>(owner),
              i});
   }
@@ -203,7 +192,7 @@ saveTensors(Rank &rank, const std::string &path,
     std::vector<TensorHeader> headers;
     for (const Piece &piece : pieces)
       headers.push_back(piece.header);
-    sink = std::make_unique<Sink>(path, headers, metadata);
+    sink = std::make_unique<Sink>(path, headers);
   }
   for (const Piece &piece : pieces) {
     const int64_t bytes =
@@ -234,50 +223,19 @@ static ReadPart partsOf(const TensorInfo &tensor, const ReadPart &readMemory) {
   };
 }
 
-static std::string
-writeTensors(Rank &rank, const std::string &path,
-             bool (*selects)(const TensorInfo &),
-             const std::map<std::string, std::string> &metadata = {}) {
+static std::string writeWeights(Rank &rank, const std::string &path) {
   return saveTensors(
-      rank, path, selects,
+      rank, path,
+      [](const TensorInfo &tensor) {
+        return tensor.isWeight() && tensor.owner;
+      },
       [&](size_t i) {
         const TensorInfo &weight = rank.program().tensors[i];
         return partsOf(weight, [&rank, &weight](int64_t begin, int64_t bytes,
                                                 void *destination) {
           rank.read(weight.buffer.at(begin, bytes), destination);
         });
-      },
-      metadata);
-}
-
-static std::string writeWeights(Rank &rank, const std::string &path) {
-  return writeTensors(rank, path, [](const TensorInfo &tensor) {
-    return tensor.isWeight() && tensor.owner;
-  });
-}
-
-void pipewright::runtime::saveCheckpoint(Rank &rank, const std::string &path,
-                                         int64_t steps) {
-  const std::string trouble =
-      writeTensors(rank, path,
-                   [](const TensorInfo &tensor) {
-                     return tensor.owner && tensor.isContinued();
-                   },
-                   {{"steps", std::to_string(steps)}});
-  if (!trouble.empty())
-    fail(trouble);
-}
-
-int64_t pipewright::runtime::loadCheckpoint(Rank &rank,
-                                            const std::string &path) {
-  const SafetensorsReader file(path);
-  const auto steps = file.metadata().find("steps");
-  if (steps == file.metadata().end())
-    fail("'", path, "' is no checkpoint: it does not say after how many steps");
-  readTensors(rank, file,
-              [](const TensorInfo &tensor) { return tensor.isContinued(); });
-  copyLoaded(rank);
-  return parseInteger("steps of the checkpoint", steps->second, 0);
+      });
 }
 
 /// A name in the folder that nothing has yet.

@@ -32,11 +32,6 @@ struct Saved {
 /// the folder that it runs in, or else in that of temporary files. Every rank
 /// calls it.
 Saved saveWeights(Rank &rank, const std::string &path);
-/// Rank 0 writes all that the next run needs to go on behind so many steps.
-/// Every rank calls it; throws an Error where it cannot be written.
-void saveCheckpoint(Rank &rank, const std::string &path, int64_t steps);
-/// Reads it back, and returns the number of steps.
-int64_t loadCheckpoint(Rank &rank, const std::string &path);
 /// Rank 0 writes the gradients that Rank::captureGradients kept. Every rank
 /// calls it.
 void saveGradients(Rank &rank, const std::string &path);
