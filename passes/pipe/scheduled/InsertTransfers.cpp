@@ -97,6 +97,9 @@ LogicalResult StepSplitter::verifyPlaces() const {
     FlatSymbolRefAttr stage = cast<StepOpInterface>(op).getStageName();
     if (!stage || stages.numberOf(stage) < 0)
       return op.emitOpError("belongs to no stage of the module");
+    if (!isa<InputOp, TaskOp>(op) && !hasLateUpdates())
+      return op.emitOpError("has no place in a step in which ranks share no "
+                            "weight; expects inputs and tasks alone");
     for (Value operand : op.getOperands())
       if (!isa<RankedTensorType>(operand.getType()) &&
           rankOf(operand.getDefiningOp()) != rankOf(&op))
