@@ -8,7 +8,6 @@
 #include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNOps.h"
 #include "runtime/calls/Embedding.h"
-#include "runtime/calls/Reverse.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
@@ -413,43 +412,4 @@ LibraryCall EmbeddingBackwardOp::getCall(StringRef) {
           .saysAdded = true,
           .preparation = {.function = PIPEWRIGHT_CALL(prepareEmbeddingBackward),
                           .everywhere = false}};
-}
-
-//===----------------------------------------------------------------------===//
-// ReverseRowsOp
-//===----------------------------------------------------------------------===//
-
-LogicalResult ReverseRowsOp::inferReturnTypes(MLIRContext *context,
-                                              std::optional<Location> location,
-                                              Adaptor adaptor,
-                                              SmallVectorImpl<Type> &types) {
-  RankedTensorType type = tensorOf(adaptor.getX());
-  // (C1)
-  if (type.getRank() == 0)
-    return InferenceSite{location, getOperationName()}.error(
-        "expects an operand of rank 1 at least, but got ", type);
-  types.push_back(type);
-  return success();
-}
-
-LogicalResult ReverseRowsOp::buildVjp(OpBuilder &builder,
-                                      ValueRange resultGrads,
-                                      SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  operandGrads[0] = ReverseRowsOp::create(builder, getLoc(), resultGrads[0]);
-  return success();
-}
-
-LibraryCall ReverseRowsOp::getCall(StringRef) {
-  RankedTensorType type = getX().getType();
-  int64_t rows = type.getDimSize(0);
-  runtime::ReverseShape shape = {
-      .rows = rows,
-      .width = ShapedType::getNumElements(type.getShape().drop_front()),
-      .type = elementTypeOf(getX())};
-  return {.function = PIPEWRIGHT_CALL(reverseRows),
-          .shape = fieldsOf(shape),
-          .buffers = {getX(), getResult()}};
 }

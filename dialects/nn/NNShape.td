@@ -214,25 +214,4 @@ def NN_EmbeddingBackwardOp : NN_Op<"embedding_backward", [
   let hasVerifier = 1;
 }
 
-def NN_ReverseRowsOp : NN_InferredOp<"reverse_rows", [
-    NN_Differentiable, NN_Library, NN_FlopsPerElement<0>,
-    NN_Precision<"OfOperands">]> {
-  let summary = "Reverse the order along the first dimension";
-  let description = [{
-    Row `i` of the result is row `n - 1 - i` of the operand.
-
-    Constraints:
-    - (C1) `x` has rank 1 at least.
-
-    Example:
-
-    ```mlir
-    %y = nn.reverse_rows %x : tensor<4x8xf32> -> tensor<4x8xf32>
-    ```
-  }];
-  let arguments = (ins NN_FloatTensor:$x);
-  let results = (outs NN_FloatTensor:$result);
-  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";
-}
-
 #endif // PIPEWRIGHT_DIALECTS_NN_NNSHAPE_TD

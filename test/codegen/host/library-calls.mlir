@@ -77,9 +77,6 @@ pipe.stage @s0 on rank 0 {
     %i = nn.constant {pipe.buffers = [#pipe.buffer<arena 0 at 6720 bytes 24>]} dense<[3, -1, 7]> : tensor<3xi64>
     %f = nn.embedding %table, %i {pipe.buffers = [#pipe.buffer<arena 0 at 6784 bytes 96>]}
       : (tensor<16x8xf32>, tensor<3xi64>) -> tensor<3x8xf32>
-    // CHECK:      reverseRows(rank, {.rows = 5, .width = 8}, x_embedding, reverse_rows);
-    %r = nn.reverse_rows %e {pipe.buffers = [#pipe.buffer<arena 0 at 6912 bytes 160>]}
-      : tensor<5x8xf32> -> tensor<5x8xf32>
     // CHECK:      copy(rank, constant, mean);
     nn.assign_state @mean, %c : tensor<4xf32>
     // CHECK:      rank.storeOutput(0, microBatch, average_pool);

@@ -155,12 +155,3 @@ func.func @embedding_backward_c2_gradient_shape(%dy: tensor<4x8xf32>, %i: tensor
   %0 = nn.embedding_backward %dy, %i : (tensor<4x8xf32>, tensor<5xi64>) -> tensor<16x8xf32>
   return
 }
-
-// -----
-
-func.func @reverse_rows_c1_scalar(%x: tensor<f32>) {
-  // expected-error @below {{'nn.reverse_rows' op expects an operand of rank 1 at least, but got 'tensor<f32>'}}
-  // expected-error @below {{failed to infer returned types}}
-  %0 = nn.reverse_rows %x : tensor<f32> -> tensor<f32>
-  return
-}

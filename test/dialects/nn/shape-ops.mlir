@@ -71,11 +71,3 @@ func.func @embedding(%t: tensor<512x64xf32>, %i: tensor<4x128xi64>, %dy: tensor<
       : (tensor<4x128x64xf32>, tensor<4x128xi64>) -> tensor<512x64xf32>
   return
 }
-
-// Rows in reverse order.
-// CHECK-LABEL: func @reverse_rows
-func.func @reverse_rows(%x: tensor<4x8xf32>) {
-  // CHECK: nn.reverse_rows %{{[a-z0-9_]+}} : tensor<4x8xf32> -> tensor<4x8xf32>
-  %0 = nn.reverse_rows %x : tensor<4x8xf32> -> tensor<4x8xf32>
-  return
-}

@@ -103,14 +103,6 @@ static Tensor matmul(MatmulOp op, const Tensor &a, const Tensor &b) {
   return result;
 }
 
-static Tensor reverseRows(const Tensor &x) {
-  Tensor result(x.shape);
-  const size_t rows = x.shape[0], width = x.data.size() / rows;
-  for (size_t i = 0; i < x.data.size(); ++i)
-    result.data[i] = x.data[(rows - 1 - i / width) * width + i % width];
-  return result;
-}
-
 static Tensor embedding(EmbeddingOp op, const Tensor &table,
                         const Tensor &indices) {
   Tensor result = resultOf(op);
@@ -151,7 +143,6 @@ bool reference::evaluateShape(Operation *op, Values &values) {
             });
             return result;
           })
-          .Case<ReverseRowsOp>([&](auto) { return reverseRows(x(0)); })
           .Case<TransposeOp>([&](auto op) { return transpose(op, x(0)); })
           .Case<SliceOp>([&](auto op) { return slice(op, x(0)); })
           .Case<PadOp>([&](auto op) { return pad(op, x(0)); })

@@ -192,8 +192,6 @@ const Case kShape[] = {
     {"transpose", "%x: tensor<2x3x4xf32>",
      "%0 = nn.transpose %x permutation = [2, 0, 1] : tensor<2x3x4xf32> -> "
      "tensor<4x2x3xf32>"},
-    {"reverse_rows", "%x: tensor<2x3x4xf32>",
-     "%0 = nn.reverse_rows %x : tensor<2x3x4xf32> -> tensor<2x3x4xf32>"},
     {"slice", "%x: tensor<4x5xf32>",
      "%0 = nn.slice %x starts = [1, 2] sizes = [2, 3] steps = [1, 1] : "
      "tensor<4x5xf32> -> tensor<2x3xf32>"},
