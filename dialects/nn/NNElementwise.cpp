@@ -145,19 +145,6 @@ LogicalResult SoftplusOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
                   });
 }
 
-LogicalResult MishOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                               SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) {
-                    Value x = g.widen(getX());
-                    Value t = TanhOp::create(
-                        g.builder(), SoftplusOp::create(g.builder(), x));
-                    Value bend = g.sub(g.scalar(1.0), g.mul(t, t));
-                    Value slope = g.mul(x, SigmoidOp::create(g.builder(), x));
-                    return g.mul(dy, g.add(t, g.mul(slope, bend)));
-                  });
-}
-
 LogicalResult SqrtOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
                                SmallVectorImpl<Value> &operandGrads) {
   return unaryVjp(*this, builder, resultGrads, operandGrads,

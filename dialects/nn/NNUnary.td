@@ -203,21 +203,6 @@ def NN_SoftplusOp : NN_UnaryOp<"softplus", NN_FloatTensor, "Costly"> {
   }];
 }
 
-def NN_MishOp : NN_UnaryOp<"mish", NN_FloatTensor, "Costly"> {
-  let summary = "Multiply each element by the tanh of its softplus";
-  let description = [{
-    `x tanh(softplus(x))`; softplus as `nn.softplus` has it, so that neither
-    large nor small `x` overflow. The gradient is
-    `t + x sigmoid(x) (1 - t^2)` with `t = tanh(softplus(x))`.
-
-    Example:
-
-    ```mlir
-    %y = nn.mish %x : tensor<4x8xf32>
-    ```
-  }];
-}
-
 def NN_LogicalNotOp : NN_Op<"logical_not", [
     Pure, SameOperandsAndResultType, NN_Elementwise<"Cheap">,
     NN_FlopsPerElement<1>, NN_Precision<"OfOperands">]> {

@@ -178,17 +178,9 @@ static Value meaning(Log1pOp, Scalars &s, ValueRange a) {
   return s.log1p(a[0]);
 }
 
-static Value softplus(Scalars &s, Value x) {
-  Value size = math::AbsFOp::create(s.b, s.loc, x, s.flags);
-  return s.add(s.max(x, s.constant(0.0)), s.log1p(s.exp(s.neg(size))));
-}
-
 static Value meaning(SoftplusOp, Scalars &s, ValueRange a) {
-  return softplus(s, a[0]);
-}
-
-static Value meaning(MishOp, Scalars &s, ValueRange a) {
-  return s.mul(a[0], s.tanh(softplus(s, a[0])));
+  Value size = math::AbsFOp::create(s.b, s.loc, a[0], s.flags);
+  return s.add(s.max(a[0], s.constant(0.0)), s.log1p(s.exp(s.neg(size))));
 }
 
 static Value meaning(SqrtOp, Scalars &s, ValueRange a) { return s.sqrt(a[0]); }

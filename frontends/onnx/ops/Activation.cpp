@@ -211,7 +211,6 @@ ArrayRef<OpRow> activationOps() {
       {"HardSwish", 14, exactly(1), importHardSwish},
       {"Clip", 7, between(1, 3), importClip},
       {"Softplus", 7, exactly(1), importUnary<nn::SoftplusOp>},
-      {"Mish", 18, exactly(1), importUnary<nn::MishOp>},
   };
   return rows;
 }

@@ -40,9 +40,6 @@ struct Unary {
 };
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-double softplus(double x) {
-  return std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
-}
 double geluTanh(double x) {
   return std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x));
 }
@@ -77,11 +74,6 @@ const Unary kUnary[] = {
     {"softplus", "nn.softplus %x",
      FUNCTION((x > 0 ? x : 0.0) + std::log1p(std::exp(-std::fabs(x)))),
      FUNCTION(sigmoid(x))},
-    {"mish", "nn.mish %x", FUNCTION(x * std::tanh(softplus(x))),
-     FUNCTION(std::tanh(softplus(x)) +
-              x * sigmoid(x) *
-                  (1.0 - std::tanh(softplus(x)) * std::tanh(softplus(x)))),
-     1e-6, 6e-6},
     {"gelu_none", "nn.gelu %x approximate = none",
      FUNCTION(0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2))),
      FUNCTION(0.5 * (1.0 + std::erf(x / std::numbers::sqrt2)) +

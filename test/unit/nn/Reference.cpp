@@ -87,11 +87,6 @@ bool reference::evaluateElementwise(Operation *op, Values &values) {
               return fmax(x[0], 0.0) + log1p(exp(-fabs(x[0])));
             };
           })
-          .Case<MishOp>([](auto) {
-            return [](auto x) {
-              return x[0] * tanh(fmax(x[0], 0.0) + log1p(exp(-fabs(x[0]))));
-            };
-          })
           .Case<SqrtOp>([](auto) { return [](auto x) { return sqrt(x[0]); }; })
           .Case<RsqrtOp>(
               [](auto) { return [](auto x) { return 1.0 / sqrt(x[0]); }; })

@@ -157,7 +157,6 @@ const Case kElementwise[] = {
     UNARY(sigmoid),
     UNARY(relu),
     UNARY(softplus),
-    UNARY(mish),
     UNARY(softmax),
     UNARY(log_softmax),
     {"gelu_erf", X, "%0 = nn.gelu %x approximate = none : tensor<2x3xf32>"},
