@@ -23,6 +23,7 @@ void updateLikeFormula(const nn::OptimizerChoice &choice,
   const double momentum = choice.get("momentum"), eps = choice.get("eps");
   const double beta1 = choice.get("beta1"), beta2 = choice.get("beta2");
   const double alpha = choice.get("alpha");
+  const double scale = h[choice.row->positionOf("GradientScale")];
   const nn::UpdateRule rule = choice.row->rule;
   const bool isCoupled = rule == nn::UpdateRule::Sgd ||
                          rule == nn::UpdateRule::Adam ||
@@ -30,7 +31,7 @@ void updateLikeFormula(const nn::OptimizerChoice &choice,
   std::vector<double> d;
   double weightLength = 0, length = 0;
   for (size_t i = 0; i < w.size(); ++i) {
-    double scaled = g[i] * h[3] + (isCoupled ? decay * w[i] : 0);
+    double scaled = g[i] * scale + (isCoupled ? decay * w[i] : 0);
     double way = scaled;
     if (rule == nn::UpdateRule::Sgd && momentum != 0) {
       s[0][i] = momentum * s[0][i] + scaled;
