@@ -3,12 +3,22 @@
 #include "runtime/calls/Embedding.h"
 #include "runtime/calls/Memory.h"
 #include "runtime/core/BFloat16.h"
+#include "runtime/core/Error.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/rank/Rank.h"
 
 #include <cstring>
 
 using namespace pipewright::runtime;
+
+/// Data is checked before a step where the model reads it directly; what a
+/// model has computed is seen here first.
+static void checkIndices(const int64_t *index, int64_t count, int64_t rows) {
+  for (int64_t i = 0; i < count; ++i)
+    if (index[i] < 0 || index[i] >= rows)
+      fail("the model looks up row ", index[i], " of a table with ", rows,
+           " rows");
+}
 
 template <>
 void pipewright::runtime::embedding(Rank &rank, const EmbeddingShape &shape,
@@ -17,6 +27,7 @@ void pipewright::runtime::embedding(Rank &rank, const EmbeddingShape &shape,
   const int64_t *index = rank.data<int64_t>(indices);
   char *to = rank.data<char>(y);
   const int64_t bytes = shape.width * byteWidth(shape.type);
+  checkIndices(index, shape.count, shape.rows);
   parallelFor(threadsFor(rank.threads(), shape.count * bytes / 4), shape.count,
               [&](int64_t begin, int64_t end, int64_t) {
                 for (int64_t i = begin; i < end; ++i)

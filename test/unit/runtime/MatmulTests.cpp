@@ -1,5 +1,6 @@
 //===- MatmulTests.cpp - Matrix products against plain loops --------------===//
 
+#include "runtime/core/Error.h"
 #include "runtime/cpu/Parallel.h"
 #include "test/unit/runtime/OneRank.h"
 
@@ -142,4 +143,17 @@ TEST(Embedding, GathersRowsAndScattersGradients) {
   for (float &value : expected)
     value *= 2;
   EXPECT_TRUE(agree(test.read(dTable), expected, 1e-6));
+}
+
+TEST(Embedding, RowsThatTheTableHasNotAreRefused) {
+  OneRank test;
+  const EmbeddingShape shape = {.rows = 7, .width = 19, .count = 2};
+  const Buffer table = test.randomFloats(7 * 19);
+  const Buffer indices = test.bytes(2 * 8);
+  const Buffer y = test.floats(2 * 19);
+  for (const int64_t index : {int64_t(-1), int64_t(7), INT64_MAX}) {
+    test.rank.data<int64_t>(indices)[0] = 6;
+    test.rank.data<int64_t>(indices)[1] = index;
+    EXPECT_THROW(embedding(test.rank, shape, table, indices, y), Error);
+  }
 }
