@@ -1,7 +1,8 @@
 //===- OptionRows.cpp - The options of compile, plan and train ------------===//
 //
-// A new option is one row, here and nowhere else; if its value takes more than
-// a line to read, there is a function above.
+// A new option is one row, here and nowhere else (TargetRows.cpp has those that
+// the target decides); if its value takes more than a line to read, there is a
+// function above.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,123 +11,14 @@
 
 #include "llvm/ADT/STLExtras.h"
 
-#include <set>
-
 namespace pipewright::tool {
 
 using namespace option;
+using frontend::RunningVariance;
 
 //===----------------------------------------------------------------------===//
 // What takes more than a line to read
 //===----------------------------------------------------------------------===//
-
-using Given = const OptionValues &;
-
-static const codegen::TargetOption *findOption(const codegen::Target &target,
-                                               llvm::StringRef name) {
-  for (const codegen::TargetOption &option : target.options())
-    if (option.name == name)
-      return &option;
-  return nullptr;
-}
-
-/// The value of a target's own option.
-static llvm::StringRef valueOf(Given given,
-                               const codegen::TargetOption &option) {
-  llvm::StringRef text = given[option.name];
-  return text.empty() ? option.standard : text;
-}
-
-static llvm::Error readTarget(const OptionSpelling &row, Given given,
-                              CompileOptions &options) {
-  auto target = codegen::findTarget(given[row.name]);
-  if (!target)
-    return fail("--target ", llvm::toString(target.takeError()));
-  options.target = *target;
-  options.pipelines.allocated.assignStreams = options.target->hasStreams();
-  return llvm::Error::success();
-}
-
-/// What only some targets understand, and what the target decides by it.
-static llvm::Error readTargetOptions(Given given, CompileOptions &options) {
-  for (const codegen::Target *target : codegen::allTargets())
-    for (const codegen::TargetOption &option : target->options()) {
-      // A target that a plugin has brought later has none.
-      auto has = [&](const codegen::Target &other) {
-        return findOption(other, option.name) != nullptr;
-      };
-      if (!has(*options.target) && !given[option.name].empty())
-        return fail("--", option.name, " expects --target ",
-                    codegen::namesOfTargets(has));
-      if (target == options.target)
-        if (llvm::Error error =
-                readChoice(option.name, valueOf(given, option), option.choices))
-          return error;
-    }
-  options.decisions =
-      options.target->decide(options.precision, [&](llvm::StringRef name) {
-        return valueOf(given, *findOption(*options.target, name));
-      });
-  StagedPipelineOptions &staged = options.pipelines.staged;
-  staged.epilogues = options.decisions.epilogues;
-  staged.architecture = options.decisions.architecture;
-  options.pipelines.import.packAttention = options.decisions.packAttention;
-  return llvm::Error::success();
-}
-
-/// What is computed in, by a target that can.
-static llvm::Error readPrecision(const OptionSpelling &row, Given given,
-                                 CompileOptions &options) {
-  static constexpr Precision all[] = {Precision::F32, Precision::Tf32,
-                                      Precision::BF16};
-  llvm::StringRef text = given[row.name];
-  std::vector<llvm::StringRef> names;
-  for (Precision precision : all) {
-    names.push_back(nameOf(precision));
-    if (text == nameOf(precision))
-      options.precision = precision;
-  }
-  if (llvm::Error error = readChoice(row.name, text, names))
-    return error;
-  auto computes = [&](const codegen::Target &target) {
-    return llvm::is_contained(target.precisions(), options.precision);
-  };
-  if (!computes(*options.target))
-    return fail("--precision ", text, " expects --target ",
-                codegen::namesOfTargets(computes),
-                options.precision == Precision::Tf32 ? ": only GPUs have TF32"
-                                                     : "");
-  options.pipelines.import.bf16 = options.precision == Precision::BF16;
-  return readTargetOptions(given, options);
-}
-
-/// `auto`, `none` or a number.
-static llvm::Error readPadding(const OptionSpelling &row, Given given,
-                               CompileOptions &options) {
-  constexpr int64_t largest = 4096;
-  llvm::StringRef text = given[row.name];
-  ImportPipelineOptions &import = options.pipelines.import;
-  if (text == "auto") {
-    import.vocabularyMultiple = options.decisions.vocabularyMultiple;
-  } else if (text != "none") {
-    int64_t multiple = 0;
-    if (text.getAsInteger(10, multiple) || multiple < 1 || multiple > largest)
-      return fail("--pad-vocabulary expects auto, none or a number from 1 to ",
-                  largest, ", but got '", text, "'");
-    import.vocabularyMultiple = multiple;
-    import.leastVocabulary = 1;
-  }
-  return llvm::Error::success();
-}
-
-static llvm::Error readLayout(const OptionSpelling &row, Given given,
-                              CompileOptions &options) {
-  llvm::StringRef text = given[row.name];
-  options.pipelines.import.channelsLast =
-      text == "auto" ? options.decisions.channelsLast.value_or(false)
-                     : text == "nhwc";
-  return readChoice(row.name, text, {"auto", "nchw", "nhwc"});
-}
 
 /// The schedule, and what it wants of the levels.
 static llvm::Error readSchedule(const OptionSpelling &row, Given given,
@@ -217,24 +109,6 @@ static llvm::Error readLossOutput(const OptionSpelling &row, Given given,
   return llvm::Error::success();
 }
 
-static llvm::Error readRunningVariance(const OptionSpelling &row, Given given,
-                                       CompileOptions &options) {
-  using frontend::RunningVariance;
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  options.import.runningVariance = given[row.name] == "sample"
-                                       ? RunningVariance::Sample
-                                       : RunningVariance::Population;
-  return readChoice(row.name, given[row.name], {"population", "sample"});
-}
-
-static llvm::Error readTiedWeights(const OptionSpelling &row, Given given,
-                                   CompileOptions &options) {
-  options.pipelines.scheduled.allReduceTiedWeights =
-      given[row.name] == "all-reduce";
-  return readChoice(row.name, given[row.name], {"all-reduce", "owner"});
-}
-
 static llvm::Error readOptimizer(const OptionSpelling &row, Given given,
                                  CompileOptions &options) {
   auto optimizer = nn::parseOptimizer(given[row.name]);
@@ -264,22 +138,6 @@ static constexpr std::pair<llvm::StringRef, Level> levels[] = {
     {"unrolled", Level::Unrolled},   {"scheduled", Level::Scheduled},
     {"allocated", Level::Allocated}, {"cpp", Level::Cpp}};
 
-static std::vector<llvm::StringRef> levelNames() {
-  std::vector<llvm::StringRef> names;
-  llvm::append_range(names, llvm::make_first_range(levels));
-  return names;
-}
-
-static llvm::Error readLevel(const OptionSpelling &row, Given given,
-                             CompileOptions &options) {
-  for (const auto &[name, level] : levels)
-    if (given[row.name] == name)
-      options.level = level;
-  return given[row.name].empty()
-             ? llvm::Error::success()
-             : readChoice(row.name, given[row.name], levelNames());
-}
-
 //===----------------------------------------------------------------------===//
 // What plan.json repeats
 //===----------------------------------------------------------------------===//
@@ -291,22 +149,6 @@ static Recorded recordLoops(const OptionSpelling &row, Given given,
   return options.loops;
 }
 
-static Recorded recordPadding(const OptionSpelling &, Given,
-                              const CompileOptions &options) {
-  int64_t multiple = options.pipelines.import.vocabularyMultiple;
-  if (multiple == 1)
-    return std::nullopt;
-  return multiple;
-}
-
-/// Which layout it is, unless neither the user nor the target minds.
-static Recorded recordLayout(const OptionSpelling &row, Given given,
-                             const CompileOptions &options) {
-  if (given[row.name] == "auto" && !options.decisions.channelsLast)
-    return std::nullopt;
-  return options.pipelines.import.channelsLast ? "nhwc" : "nchw";
-}
-
 static Recorded recordRoleRules(const OptionSpelling &, Given,
                                 const CompileOptions &options) {
   llvm::json::Array rules;
@@ -315,15 +157,6 @@ static Recorded recordRoleRules(const OptionSpelling &, Given,
   if (rules.empty())
     return std::nullopt;
   return rules;
-}
-
-/// The value of an option of the target's own.
-static Recorded recordTargetOption(const OptionSpelling &row, Given given,
-                                   const CompileOptions &options) {
-  const codegen::TargetOption *own = findOption(*options.target, row.name);
-  if (!own)
-    return std::nullopt;
-  return valueOf(given, *own);
 }
 
 /// A number that the options have.
@@ -341,56 +174,23 @@ static Record recordNumber(Place place) {
 
 using enum OptionSpelling::Kind;
 
-/// The place of an option of a level's pipeline.
-template <class Level, class Value>
-static auto at(Level PipelineOptions::*level, Value Level::*option) {
-  return
-      [=](auto &options) -> auto & { return options.pipelines.*level.*option; };
+/// The options of the frontend, or of a level.
+template <class Part>
+static auto &partOf(auto &options) {
+  if constexpr (std::is_same_v<Part, frontend::ImportOptions>)
+    return options.import;
+  else if constexpr (std::is_same_v<Part, ImportPipelineOptions>)
+    return options.pipelines.import;
+  else if constexpr (std::is_same_v<Part, StagedPipelineOptions>)
+    return options.pipelines.staged;
+  else if constexpr (std::is_same_v<Part, ScheduledPipelineOptions>)
+    return options.pipelines.scheduled;
 }
 
-/// The place of an option of the frontend.
-template <class Value>
-static auto at(Value frontend::ImportOptions::*option) {
-  return [=](auto &options) -> auto & { return options.import.*option; };
-}
-
-/// What the program runs on, and what is decided for that.
-static std::vector<CompileRow> targetRows() {
-  std::vector<CompileRow> rows = {
-      {{"target", "NAME",
-        "What the program runs on: " + codegen::namesOfTargets(),
-        codegen::allTargets().front()->name().str()},
-       recordText,
-       readTarget},
-      {{"precision", "NAME",
-        "What is computed in: f32, tf32 (f32 of which matrix products use 10 "
-        "bits; cuda) or bf16 (with f32 weights and sums)",
-        "f32"},
-       recordText,
-       readPrecision},
-      {{"pad-vocabulary", "N",
-        "Rows of zeros for the weight that makes the logits: auto (to a "
-        "multiple of 64 from 4096 classes on, for cuda), none, or a multiple "
-        "of N",
-        "auto"},
-       recordPadding,
-       readPadding},
-      {{"layout", "NAME",
-        "How images lie in memory where there are convolutions: nchw, nhwc "
-        "(channels last) or auto (nhwc for tensor cores: cuda in tf32 or bf16)",
-        "auto"},
-       recordLayout,
-       readLayout}};
-  // Two targets may have an option of the same name.
-  std::set<llvm::StringRef> names;
-  for (const codegen::Target *target : codegen::allTargets())
-    for (const codegen::TargetOption &option : target->options())
-      if (names.insert(option.name).second)
-        rows.push_back(
-            {{option.name.str(), option.valueName.str(), option.help.str()},
-             recordTargetOption,
-             nullptr});
-  return rows;
+/// The place of one of them.
+template <class Part, class Value>
+static auto at(Value Part::*option) {
+  return [=](auto &options) -> auto & { return partOf<Part>(options).*option; };
 }
 
 /// How many of everything, in which order.
@@ -403,16 +203,13 @@ static std::vector<CompileRow> sizeRows() {
        recordText,
        readSchedule},
       {{"ranks", "P", "Workers of the pipeline", "1"},
-       recordNumber(
-           at(&PipelineOptions::scheduled, &ScheduledPipelineOptions::ranks)),
-       count(
-           at(&PipelineOptions::scheduled, &ScheduledPipelineOptions::ranks))},
+       recordNumber(at(&ScheduledPipelineOptions::ranks)),
+       count(at(&ScheduledPipelineOptions::ranks))},
       {{"loops", "V", "Stages per rank; what the schedule needs unless given"},
        recordLoops,
        count(&CompileOptions::loops)},
       {{"stages", "S", "Stages; ranks x loops unless given"},
-       recordNumber(
-           at(&PipelineOptions::staged, &StagedPipelineOptions::stages)),
+       recordNumber(at(&StagedPipelineOptions::stages)),
        readStages},
       {{"micro-batches", "M", "Micro-batches per step", "4"},
        recordNumber(&CompileOptions::microBatches),
@@ -465,10 +262,12 @@ static std::vector<CompileRow> modelRows() {
         "divided by one less; of the framework that wrote the file unless "
         "given"},
        recordGiven,
-       readRunningVariance},
+       oneOf<RunningVariance>({{"population", RunningVariance::Population},
+                               {"sample", RunningVariance::Sample}},
+                              at(&frontend::ImportOptions::runningVariance))},
       {{.name = "no-dropout", .help = "Remove all dropout", .kind = Flag},
        recordFlag,
-       flag(at(&PipelineOptions::import, &ImportPipelineOptions::noDropout))}};
+       flag(at(&ImportPipelineOptions::noDropout))}};
 }
 
 /// How it is cut, kept and updated.
@@ -478,18 +277,18 @@ static std::vector<CompileRow> trainingRows() {
         "What stages share equally: uniform, parameters or flops", "flops"},
        recordText,
        oneOf({"uniform", "parameters", "flops"},
-             at(&PipelineOptions::staged, &StagedPipelineOptions::balance))},
+             at(&StagedPipelineOptions::balance))},
       {{"remat", "MODE", "What the backward recomputes: none or full", "none"},
        recordText,
-       oneOf({"none", "full"},
-             at(&PipelineOptions::staged, &StagedPipelineOptions::remat))},
+       oneOf({"none", "full"}, at(&StagedPipelineOptions::remat))},
       {{"tied-weights", "HOW",
         "How weights that several ranks hold are updated: all-reduce (they sum "
         "the gradients together, and all update) or owner (one updates and "
         "sends the new weight; the optimizer's state is there once)",
         "all-reduce"},
        recordText,
-       readTiedWeights},
+       oneOf<bool>({{"all-reduce", true}, {"owner", false}},
+                   at(&ScheduledPipelineOptions::allReduceTiedWeights))},
       {{"optimizer", "NAME[,KEY=VALUE...]",
         nn::optimizerNames() +
             ", with options as in torch.optim: sgd,lr=0.1,momentum=0.9",
@@ -509,9 +308,10 @@ static std::vector<CompileRow> outputRows() {
       {{"o", "OUT", "Folder (or file, with --emit) to write"},
        recordNothing,
        anyText(&CompileOptions::output)},
-      {{"emit", "LEVEL", "Print a level instead: " + listOf(levelNames())},
+      {{"emit", "LEVEL",
+        "Print a level instead: " + listOf(choicesOf<Level>(levels))},
        recordNothing,
-       readLevel},
+       oneOf<Level>(levels, &CompileOptions::level)},
       {{.name = "no-build",
         .help = "Write the folder without building its executable",
         .kind = Flag,

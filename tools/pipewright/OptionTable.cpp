@@ -6,8 +6,6 @@
 
 #include "tools/pipewright/OptionTable.h"
 
-#include "llvm/ADT/STLExtras.h"
-
 namespace cl = llvm::cl;
 
 using namespace pipewright::tool;

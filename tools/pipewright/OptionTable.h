@@ -10,6 +10,7 @@
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_OPTIONTABLE_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Error.h"
@@ -126,6 +127,8 @@ llvm::cl::OptionCategory &compileCategory();
 
 namespace option {
 
+using Given = const OptionValues &;
+
 /// The error that says all of it.
 template <class... Parts>
 llvm::Error fail(const Parts &...parts) {
@@ -143,6 +146,25 @@ llvm::Error readCount(llvm::StringRef option, llvm::StringRef text,
 llvm::Error readChoice(llvm::StringRef option, llvm::StringRef text,
                        llvm::ArrayRef<llvm::StringRef> choices);
 
+/// Words, and what each stands for.
+template <class Value>
+using Words = llvm::ArrayRef<std::pair<llvm::StringRef, Value>>;
+
+template <class Value>
+llvm::SmallVector<llvm::StringRef> choicesOf(Words<Value> words) {
+  return llvm::to_vector(llvm::make_first_range(words));
+}
+
+/// What a word stands for; the error names the option and all words.
+template <class Value, class Place>
+llvm::Error readWord(llvm::StringRef option, llvm::StringRef text,
+                     Words<Value> words, Place &place) {
+  for (const auto &[word, value] : words)
+    if (text == word)
+      place = value;
+  return readChoice(option, text, choicesOf(words));
+}
+
 /// `a, b or c`
 std::string listOf(llvm::ArrayRef<llvm::StringRef> choices);
 
@@ -151,42 +173,40 @@ std::string listOf(llvm::ArrayRef<llvm::StringRef> choices);
 // the options to a reference.
 //===----------------------------------------------------------------------===//
 
-template <class Place>
-auto anyText(Place place) {
+/// Puts what `valueOf` takes from the command line into a place.
+template <class Place, class ValueOf>
+auto put(Place place, ValueOf valueOf) {
   return
       [=](const OptionSpelling &row, const OptionValues &given, auto &options) {
-        std::invoke(place, options) = given[row.name].str();
+        std::invoke(place, options) = valueOf(given, row.name);
         return llvm::Error::success();
       };
+}
+
+template <class Place>
+auto anyText(Place place) {
+  return put(place, [](Given given, llvm::StringRef name) {
+    return given[name].str();
+  });
 }
 
 /// All texts of one that may be given again.
 template <class Place>
 auto allTexts(Place place) {
-  return
-      [=](const OptionSpelling &row, const OptionValues &given, auto &options) {
-        std::invoke(place, options) = given.all(row.name).vec();
-        return llvm::Error::success();
-      };
+  return put(place, [](Given given, llvm::StringRef name) {
+    return given.all(name).vec();
+  });
 }
 
 template <class Place>
 auto flag(Place place) {
-  return
-      [=](const OptionSpelling &row, const OptionValues &given, auto &options) {
-        std::invoke(place, options) = given.isSet(row.name);
-        return llvm::Error::success();
-      };
+  return put(place, std::mem_fn(&OptionValues::isSet));
 }
 
 /// A flag against something: `--no-build`.
 template <class Place>
 auto flagAgainst(Place place) {
-  return
-      [=](const OptionSpelling &row, const OptionValues &given, auto &options) {
-        std::invoke(place, options) = !given.isSet(row.name);
-        return llvm::Error::success();
-      };
+  return put(place, std::not_fn(&OptionValues::isSet));
 }
 
 /// A count, if it was given.
@@ -204,16 +224,25 @@ auto count(Place place) {
   };
 }
 
-/// One of some words, if it was given.
-template <class Place>
-auto oneOf(std::vector<llvm::StringRef> choices, Place place) {
-  return [=](const OptionSpelling &row, const OptionValues &given,
-             auto &options) -> llvm::Error {
+/// What one of some words stands for, if it was given.
+template <class Value, class Place>
+auto oneOf(Words<Value> words, Place place) {
+  return [words = words.vec(), place](const OptionSpelling &row, Given given,
+                                      auto &options) -> llvm::Error {
     if (!given.isGiven(row.name) && row.standard.empty())
       return llvm::Error::success();
-    std::invoke(place, options) = given[row.name].str();
-    return readChoice(row.name, given[row.name], choices);
+    return readWord<Value>(row.name, given[row.name], words,
+                           std::invoke(place, options));
   };
+}
+
+/// One of some words, if it was given.
+template <class Place>
+auto oneOf(llvm::ArrayRef<llvm::StringRef> choices, Place place) {
+  std::vector<std::pair<llvm::StringRef, std::string>> words;
+  for (llvm::StringRef choice : choices)
+    words.push_back({choice, choice.str()});
+  return oneOf<std::string>(words, place);
 }
 
 } // namespace option

@@ -106,6 +106,10 @@ inline constexpr llvm::StringLiteral kPluginOption = "load-pass-plugin";
 /// are loaded before the first call.
 const std::vector<CompileRow> &compileRows();
 
+/// Those of them that say what the program runs on, and what is decided for
+/// that.
+std::vector<CompileRow> targetRows();
+
 /// Checks everything that can be checked without the model.
 llvm::Expected<CompileOptions> readCompileOptions(const OptionValues &given);
 
