@@ -28,6 +28,10 @@ public:
   using Error::Error;
 };
 
+[[noreturn]] inline void failAborted() {
+  throw Aborted("stopped because another rank failed");
+}
+
 /// Throws an Error whose message is all arguments streamed one after another.
 template <class... Parts>
 [[noreturn]] void fail(const Parts &...parts) {

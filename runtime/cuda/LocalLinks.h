@@ -29,17 +29,18 @@
 
 namespace pipewright::runtime {
 
+struct LocalPlaces;
+
 /// What the threads share. Outlives all their links.
 class LocalWorld {
 public:
   explicit LocalWorld(int64_t ranks);
   ~LocalWorld();
 
-  struct State;
-  State &state() { return *shared; }
+  LocalPlaces &places() { return *shared; }
 
 private:
-  std::unique_ptr<State> shared;
+  std::unique_ptr<LocalPlaces> shared;
 };
 
 /// The calling thread is the rank's, and its GPU's context is current.

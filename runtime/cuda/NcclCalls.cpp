@@ -54,7 +54,7 @@ void NcclCalls::call(const NcclCommunicator &communicator,
   {
     std::lock_guard<std::timed_mutex> lock(mutex);
     if (aborted)
-      throw Aborted("stopped because another rank failed");
+      failAborted();
     result = body();
   }
   // In progress: goes on in a thread of NCCL.

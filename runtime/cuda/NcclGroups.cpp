@@ -90,10 +90,7 @@ void NcclGroups::split(
 
 void NcclGroups::connect(const std::vector<std::vector<int64_t>> &all,
                          double deadline) {
-  std::string text;
-  for (const std::vector<int64_t> &members : all)
-    text += groupText(members) + "; ";
-  checkAgreement(control, text, "groups");
+  checkSameGroups(control, all);
   using Numbered = std::pair<int64_t, std::vector<int64_t>>;
   std::vector<std::vector<Numbered>> layers;
   for (const std::vector<int64_t> &members : all) {

@@ -42,6 +42,17 @@ void pipewright::runtime::checkSameLinks(
   checkAgreement(transport, text, "links");
 }
 
+void pipewright::runtime::checkSameGroups(
+    Transport &transport, const std::vector<std::vector<int64_t>> &groups) {
+  std::string text;
+  for (const std::vector<int64_t> &members : groups) {
+    for (const int64_t member : members)
+      text += std::to_string(member) + " ";
+    text += "; ";
+  }
+  checkAgreement(transport, text, "groups");
+}
+
 HostPlace pipewright::runtime::findHostPlace(Transport &transport) {
   char name[256] = "";
   gethostname(name, sizeof name - 1);

@@ -30,6 +30,10 @@ void checkAgreement(Transport &transport, std::string_view text,
 void checkSameLinks(Transport &transport,
                     const std::vector<std::pair<int64_t, int64_t>> &links);
 
+/// And for groups, lists of ranks.
+void checkSameGroups(Transport &transport,
+                     const std::vector<std::vector<int64_t>> &groups);
+
 /// Which one of the ranks of its host a rank is, in their order.
 struct HostPlace {
   int64_t index = 0;

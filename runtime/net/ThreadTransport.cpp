@@ -48,10 +48,6 @@ ThreadTransport::~ThreadTransport() {
   world.ended[self] = true;
 }
 
-void ThreadTransport::failAborted() const {
-  throw Aborted("stopped because another rank failed");
-}
-
 /// Copies one pair that has met. The link's mutex is held. Sizes that differ
 /// are told by waits: both ends still post what others wait for.
 void ThreadTransport::complete(Link &link, const ThreadWorld::Pending &send,

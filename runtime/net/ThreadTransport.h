@@ -102,7 +102,6 @@ private:
                   int64_t peer, int64_t bytes,
                   const std::function<bool()> &test);
   void judge(Liveness &liveness, const Sign &own);
-  [[noreturn]] void failAborted() const;
 
   ThreadWorld &world;
   const int64_t self;

@@ -71,8 +71,14 @@ void pipewright::runtime::failDeadline(int64_t self, int64_t peer,
   throw DeadlinePassed(text.str());
 }
 
+std::string pipewright::runtime::sizesText(int64_t from, int64_t to,
+                                           int64_t sent, int64_t expected) {
+  return "rank " + std::to_string(from) + " sends " + std::to_string(sent) +
+         " bytes to rank " + std::to_string(to) + ", which expects " +
+         std::to_string(expected) + " bytes";
+}
+
 void pipewright::runtime::failSizes(int64_t from, int64_t to, int64_t sent,
                                     int64_t expected) {
-  fail("rank ", from, " sends ", sent, " bytes to rank ", to,
-       ", which expects ", expected, " bytes");
+  fail(sizesText(from, to, sent, expected));
 }

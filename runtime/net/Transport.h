@@ -37,7 +37,8 @@ public:
 [[noreturn]] void failDeadline(int64_t self, int64_t peer,
                                const std::string &what, double seconds);
 
-/// Throws what both ends of a link say when their sizes differ.
+/// What both ends of a link say when their sizes differ.
+std::string sizesText(int64_t from, int64_t to, int64_t sent, int64_t expected);
 [[noreturn]] void failSizes(int64_t from, int64_t to, int64_t sent,
                             int64_t expected);
 
