@@ -24,10 +24,6 @@ static std::string sizesText(std::initializer_list<int64_t> sizes) {
   return text;
 }
 
-static const char *typeText(ElementType type) {
-  return type == ElementType::BF16 ? " bf16" : " f32";
-}
-
 static const char *epilogueText(MatmulEpilogue epilogue) {
   switch (epilogue) {
   case MatmulEpilogue::None:
@@ -51,7 +47,7 @@ CallCost pipewright::runtime::costOf(const MatmulShape &s,
   CallCost cost;
   cost.name = std::string("matmul ") +
               (s.batch > 1 ? sizesText({s.batch}) + " of " : "") +
-              sizesText({s.m, s.n, s.k}) + typeText(s.type) +
+              sizesText({s.m, s.n, s.k}) + " " + typeText(s.type) +
               (s.transposeA ? ", a^T" : "") + (s.transposeB ? ", b^T" : "") +
               (s.beta != 0 ? ", added" : "") + epilogueText(epilogue);
   cost.operations = 2 * product({s.batch, s.m, s.n, s.k});
@@ -67,11 +63,11 @@ CallCost pipewright::runtime::costOf(const MatmulShape &s,
 }
 
 CallCost pipewright::runtime::costOf(const ConvolutionShape &s,
-                                     const char *direction) {
+                                     ConvolutionDirection direction) {
   const int64_t h = s.outputHeight(), w = s.outputWidth();
   CallCost cost;
-  cost.name = std::string("convolution ") + direction + ", " +
-              sizesText({s.n, s.c, s.h, s.w}) + typeText(s.type) + ", " +
+  cost.name = std::string("convolution ") + textOf(direction) + ", " +
+              sizesText({s.n, s.c, s.h, s.w}) + " " + typeText(s.type) + ", " +
               std::to_string(s.o) + " of " + sizesText({s.kh, s.kw}) +
               (s.strideH > 1 || s.strideW > 1
                    ? " by " + sizesText({s.strideH, s.strideW})
@@ -80,7 +76,7 @@ CallCost pipewright::runtime::costOf(const ConvolutionShape &s,
   cost.operations = 2 * product({s.n, s.o, h, w, s.c / s.groups, s.kh, s.kw});
   // Gradients of weights are f32 in the end.
   const double weights = product({s.o, s.c / s.groups, s.kh, s.kw});
-  const bool isWeight = direction[0] == 'w';
+  const bool isWeight = direction == ConvolutionDirection::BackwardWeight;
   cost.bytes = widthOf(s.type) *
                    (product({s.n, s.c, s.h, s.w}) + product({s.n, s.o, h, w})) +
                weights * (isWeight ? 4 : widthOf(s.type));
@@ -93,7 +89,7 @@ CallCost pipewright::runtime::costOf(const AttentionShape &s, bool backward) {
   cost.name = std::string(backward ? "attention backward " : "attention ") +
               sizesText({s.batch, s.heads, s.rows, s.depth}) +
               (columns == s.rows ? "" : " on " + std::to_string(columns)) +
-              typeText(s.type) + (s.causal ? ", causal" : "");
+              " " + typeText(s.type) + (s.causal ? ", causal" : "");
   cost.operations = (backward ? 5 : 2) * 2 *
                     product({s.batch, s.heads, s.rows, columns, s.depth}) *
                     (s.causal ? 0.5 : 1);

@@ -17,8 +17,7 @@ namespace pipewright::runtime {
 
 CallCost costOf(const MatmulShape &shape,
                 MatmulEpilogue epilogue = MatmulEpilogue::None);
-/// `direction` is "forward", "data gradient" or "weight gradient".
-CallCost costOf(const ConvolutionShape &shape, const char *direction);
+CallCost costOf(const ConvolutionShape &shape, ConvolutionDirection direction);
 /// Two products forward, five backward; half of each where it is causal.
 CallCost costOf(const AttentionShape &shape, bool backward);
 

@@ -42,6 +42,21 @@ struct ConvolutionShape {
                     keepPackedWeight, channelsLast, type)
 };
 
+enum class ConvolutionDirection { Forward, BackwardData, BackwardWeight };
+
+/// What messages call it.
+inline const char *textOf(ConvolutionDirection direction) {
+  switch (direction) {
+  case ConvolutionDirection::Forward:
+    return "forward";
+  case ConvolutionDirection::BackwardData:
+    return "data gradient";
+  case ConvolutionDirection::BackwardWeight:
+    break;
+  }
+  return "weight gradient";
+}
+
 /// Called in setUp, once for each number and direction that a step uses.
 /// Numbers are small, dense and chosen by the caller; all directions of one
 /// number share one shape.

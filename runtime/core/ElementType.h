@@ -25,6 +25,23 @@ constexpr int64_t byteWidth(ElementType type) {
   return 0;
 }
 
+/// What messages call it.
+constexpr const char *typeText(ElementType type) {
+  switch (type) {
+  case ElementType::F32:
+    return "f32";
+  case ElementType::I64:
+    return "i64";
+  case ElementType::I1:
+    return "bool";
+  case ElementType::I8:
+    return "i8";
+  case ElementType::BF16:
+    return "bf16";
+  }
+  return "?";
+}
+
 } // namespace pipewright::runtime
 
 #endif // PIPEWRIGHT_RUNTIME_CORE_ELEMENTTYPE_H

@@ -15,7 +15,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <dnnl.hpp>
+#include <map>
+#include <string>
 #include <unordered_map>
+#include <utility>
 
 using namespace pipewright::runtime;
 using dnnl::memory;
@@ -56,53 +59,54 @@ namespace {
 /// An operand: its plain form in the arena, and the form that the primitive
 /// wants, in scratch, with the reorder between them.
 struct Operand {
+  /// oneDNN's number.
+  int argument = 0;
   memory plain, blocked;
   dnnl::reorder convert;
   bool same = true;
+  size_t scratch = 0;
+  /// Of a packed weight that outlives a call: where it is kept, and what of.
+  void *kept = nullptr;
+  int64_t keptVersion = -1;
+  const void *keptFrom = nullptr;
 };
 
-/// One direction of one convolution: argument numbers are oneDNN's.
-struct Direction {
+/// One direction of one convolution.
+struct Plan {
   dnnl::primitive primitive;
   Operand inputs[2];
-  int inputArguments[2] = {0, 0};
   Operand output;
-  int outputArgument = 0;
   memory bias;
   memory scratchpad;
   dnnl::reorder addTo;
-  /// Which input is a packed weight that outlives a call; -1: none.
-  int kept = -1;
-  int64_t keptVersion = -1;
-  const void *keptFrom = nullptr;
-  void *keptMemory = nullptr;
-  size_t outputScratch = 0, inputScratch[2] = {0, 0}, padScratch = 0;
 };
 
 class Convolutions : public LibraryState {
 public:
   ~Convolutions() override {
     std::free(scratch);
-    for (auto *map : {&forward, &backwardData, &backwardWeight})
-      for (auto &[number, direction] : *map)
-        std::free(direction.keptMemory);
+    for (auto &[key, plan] : plans)
+      std::free(plan.inputs[1].kept);
   }
 
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
-  std::unordered_map<int64_t, Direction> forward, backwardData, backwardWeight;
+  std::map<std::pair<ConvolutionDirection, int64_t>, Plan> plans;
   char *scratch = nullptr;
   size_t scratchBytes = 0;
 };
 
 } // namespace
 
+/// Scratch is aligned to lines of the cache.
+static size_t wholeLines(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 static void *allocate(size_t bytes) {
-  void *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  void *memory = std::aligned_alloc(64, wholeLines(bytes));
   if (!memory)
     fail("cannot allocate ", bytes, " bytes for a convolution");
   // Blocks of channels that do not exist are computed on: they must be zero.
-  std::memset(memory, 0, (bytes + 63) / 64 * 64);
+  std::memset(memory, 0, wholeLines(bytes));
   return memory;
 }
 
@@ -195,38 +199,35 @@ forwardDesc(const ConvolutionShape &s, const dnnl::engine &engine, bool hasBias,
 
 /// Makes an operand whose data flows from the arena into the primitive
 /// (`into`) or out of it.
-static Operand makeOperand(Convolutions &state, const memory::desc &plain,
-                           const memory::desc &wanted, bool into,
-                           size_t &bytes) {
+static Operand makeOperand(Convolutions &state, int argument,
+                           const memory::desc &plain,
+                           const memory::desc &wanted, bool into = true) {
   Operand operand;
+  operand.argument = argument;
   operand.plain = memory(plain, state.engine, nullptr);
   operand.same = plain == wanted;
-  bytes = 0;
   if (operand.same)
     return operand;
   operand.blocked = memory(wanted, state.engine, nullptr);
-  bytes = (wanted.get_size() + 63) / 64 * 64;
+  operand.scratch = wholeLines(wanted.get_size());
   operand.convert = into ? dnnl::reorder(operand.plain, operand.blocked)
                          : dnnl::reorder(operand.blocked, operand.plain);
   return operand;
 }
 
-/// What is left to do once a direction's operands are known: scratch.
-static void finish(Rank &rank, Convolutions &state, Direction &direction,
-                   const memory::desc &scratchpad, bool keepWeight,
-                   int weightInput) {
-  direction.scratchpad = memory(scratchpad, state.engine, nullptr);
-  direction.padScratch = (scratchpad.get_size() + 63) / 64 * 64;
-  if (keepWeight && direction.inputScratch[weightInput]) {
-    direction.kept = weightInput;
-    const size_t bytes = direction.inputScratch[weightInput];
-    direction.keptMemory = allocate(bytes);
-    rank.countScratch(bytes);
-    direction.inputs[weightInput].blocked.set_data_handle(direction.keptMemory);
-    direction.inputScratch[weightInput] = 0;
+/// What is left to do once a plan's operands are known: scratch.
+static void finish(Rank &rank, Convolutions &state, Plan &plan,
+                   const memory::desc &scratchpad, bool keepWeight) {
+  plan.scratchpad = memory(scratchpad, state.engine, nullptr);
+  Operand &weight = plan.inputs[1];
+  if (keepWeight && weight.scratch) {
+    weight.kept = allocate(weight.scratch);
+    rank.countScratch(weight.scratch);
+    weight.blocked.set_data_handle(weight.kept);
+    weight.scratch = 0;
   }
-  const size_t total = direction.inputScratch[0] + direction.inputScratch[1] +
-                       direction.outputScratch + direction.padScratch;
+  const size_t total = plan.inputs[0].scratch + plan.inputs[1].scratch +
+                       plan.output.scratch + wholeLines(scratchpad.get_size());
   if (total > state.scratchBytes) {
     std::free(state.scratch);
     state.scratch = static_cast<char *>(allocate(total));
@@ -235,58 +236,78 @@ static void finish(Rank &rank, Convolutions &state, Direction &direction,
   }
 }
 
-/// Runs one direction on buffers of the arena.
-static void execute(Rank &rank, Direction &direction, Buffer first,
-                    Buffer second, Buffer bias, Buffer out, bool accumulate) {
+/// oneDNN's exceptions, in our words.
+template <class Body>
+static void guarded(const char *what, int64_t number, const Body &body) {
+  try {
+    body();
+  } catch (const dnnl::error &error) {
+    fail("oneDNN failed in ", what, " of convolution ", number, ": ",
+         error.what(), " (status ", static_cast<int>(error.status), ")");
+  }
+}
+
+static void run(Rank &rank, Plan &plan, Buffer first, Buffer second,
+                Buffer bias, Buffer out, bool accumulate) {
   Convolutions &state = rank.library<Convolutions>();
   char *scratch = state.scratch;
   std::unordered_map<int, memory> arguments;
   void *inputs[2] = {rank.data<char>(first), rank.data<char>(second)};
   for (int i = 0; i < 2; ++i) {
-    Operand &operand = direction.inputs[i];
+    Operand &operand = plan.inputs[i];
     operand.plain.set_data_handle(inputs[i]);
     if (operand.same) {
-      arguments.insert({direction.inputArguments[i], operand.plain});
+      arguments.insert({operand.argument, operand.plain});
       continue;
     }
-    const bool kept = direction.kept == i;
-    if (!kept) {
+    if (!operand.kept) {
       operand.blocked.set_data_handle(scratch);
-      scratch += direction.inputScratch[i];
+      scratch += operand.scratch;
     }
     // With stale weights, tasks of one version of all weights read from
     // different places.
-    if (!kept || direction.keptVersion != rank.weightVersion() ||
-        direction.keptFrom != inputs[i]) {
+    if (!operand.kept || operand.keptVersion != rank.weightVersion() ||
+        operand.keptFrom != inputs[i]) {
       operand.convert.execute(state.stream, operand.plain, operand.blocked);
-      if (kept) {
-        direction.keptVersion = rank.weightVersion();
-        direction.keptFrom = inputs[i];
-      }
+      operand.keptVersion = rank.weightVersion();
+      operand.keptFrom = inputs[i];
     }
-    arguments.insert({direction.inputArguments[i], operand.blocked});
+    arguments.insert({operand.argument, operand.blocked});
   }
   if (bias) {
-    direction.bias.set_data_handle(rank.data<char>(bias));
-    arguments.insert({DNNL_ARG_BIAS, direction.bias});
+    plan.bias.set_data_handle(rank.data<char>(bias));
+    arguments.insert({DNNL_ARG_BIAS, plan.bias});
   }
-  Operand &output = direction.output;
+  Operand &output = plan.output;
   output.plain.set_data_handle(rank.data<char>(out));
   const bool direct = output.same && !accumulate;
   if (!direct) {
     output.blocked.set_data_handle(scratch);
-    scratch += direction.outputScratch;
+    scratch += output.scratch;
   }
-  arguments.insert(
-      {direction.outputArgument, direct ? output.plain : output.blocked});
-  direction.scratchpad.set_data_handle(scratch);
-  arguments.insert({DNNL_ARG_SCRATCHPAD, direction.scratchpad});
-  direction.primitive.execute(state.stream, arguments);
+  arguments.insert({output.argument, direct ? output.plain : output.blocked});
+  plan.scratchpad.set_data_handle(scratch);
+  arguments.insert({DNNL_ARG_SCRATCHPAD, plan.scratchpad});
+  plan.primitive.execute(state.stream, arguments);
   if (!direct)
-    (accumulate ? direction.addTo : output.convert)
+    (accumulate ? plan.addTo : output.convert)
         .execute(state.stream, output.blocked, output.plain);
   state.stream.wait();
   rank.poll();
+}
+
+/// Runs one direction of a convolution on buffers of the arena.
+static void execute(Rank &rank, ConvolutionDirection direction, int64_t number,
+                    Buffer first, Buffer second, Buffer bias, Buffer out,
+                    bool accumulate = false) {
+  guarded(textOf(direction), number, [&] {
+    auto &plans = rank.library<Convolutions>().plans;
+    const auto found = plans.find({direction, number});
+    if (found == plans.end())
+      fail("the ", textOf(direction), " of convolution ", number,
+           " was not set up");
+    run(rank, found->second, first, second, bias, out, accumulate);
+  });
 }
 
 /// Describes a gradient: `Backward` is convolution_backward_data or _weights.
@@ -304,41 +325,26 @@ static auto backwardDesc(const ConvolutionShape &s, const dnnl::engine &engine,
   });
 }
 
-/// oneDNN's exceptions, in our words.
-template <class Body>
-static void guarded(const char *what, int64_t number, const Body &body) {
-  try {
-    body();
-  } catch (const dnnl::error &error) {
-    fail("oneDNN failed in ", what, " of convolution ", number, ": ",
-         error.what(), " (status ", static_cast<int>(error.status), ")");
-  }
-}
-
 template <>
 void pipewright::runtime::prepareConvolutionForward(Rank &rank, int64_t number,
                                                     const ConvolutionShape &s,
                                                     bool hasBias) {
   guarded("forward set-up", number, [&] {
     Convolutions &state = rank.library<Convolutions>();
-    Direction &d = state.forward[number];
+    Plan &plan = state.plans[{ConvolutionDirection::Forward, number}];
     const Descs plain(s, Descs::Plain);
     const auto desc = withAlgorithm(s, false, [&](dnnl::algorithm algorithm) {
       return forwardDesc(s, state.engine, hasBias, algorithm);
     });
-    d.primitive = dnnl::convolution_forward(desc);
-    d.inputArguments[0] = DNNL_ARG_SRC;
-    d.inputArguments[1] = DNNL_ARG_WEIGHTS;
-    d.outputArgument = DNNL_ARG_DST;
-    d.inputs[0] =
-        makeOperand(state, plain.x, desc.src_desc(), true, d.inputScratch[0]);
-    d.inputs[1] = makeOperand(state, plain.w, desc.weights_desc(), true,
-                              d.inputScratch[1]);
-    d.output =
-        makeOperand(state, plain.y, desc.dst_desc(), false, d.outputScratch);
+    plan.primitive = dnnl::convolution_forward(desc);
+    plan.inputs[0] = makeOperand(state, DNNL_ARG_SRC, plain.x, desc.src_desc());
+    plan.inputs[1] =
+        makeOperand(state, DNNL_ARG_WEIGHTS, plain.w, desc.weights_desc());
+    plan.output = makeOperand(state, DNNL_ARG_DST, plain.y, desc.dst_desc(),
+                              /*into=*/false);
     if (hasBias)
-      d.bias = memory(plain.bias, state.engine, nullptr);
-    finish(rank, state, d, desc.scratchpad_desc(), s.keepPackedWeight, 1);
+      plan.bias = memory(plain.bias, state.engine, nullptr);
+    finish(rank, state, plan, desc.scratchpad_desc(), s.keepPackedWeight);
   });
 }
 
@@ -347,21 +353,18 @@ void pipewright::runtime::prepareConvolutionBackwardData(
     Rank &rank, int64_t number, const ConvolutionShape &s) {
   guarded("data gradient set-up", number, [&] {
     Convolutions &state = rank.library<Convolutions>();
-    Direction &d = state.backwardData[number];
+    Plan &plan = state.plans[{ConvolutionDirection::BackwardData, number}];
     const Descs plain(s, Descs::Plain);
     using Backward = dnnl::convolution_backward_data;
     const auto desc = backwardDesc<Backward>(s, state.engine, false);
-    d.primitive = Backward(desc);
-    d.inputArguments[0] = DNNL_ARG_DIFF_DST;
-    d.inputArguments[1] = DNNL_ARG_WEIGHTS;
-    d.outputArgument = DNNL_ARG_DIFF_SRC;
-    d.inputs[0] = makeOperand(state, plain.y, desc.diff_dst_desc(), true,
-                              d.inputScratch[0]);
-    d.inputs[1] = makeOperand(state, plain.w, desc.weights_desc(), true,
-                              d.inputScratch[1]);
-    d.output = makeOperand(state, plain.x, desc.diff_src_desc(), false,
-                           d.outputScratch);
-    finish(rank, state, d, desc.scratchpad_desc(), s.keepPackedWeight, 1);
+    plan.primitive = Backward(desc);
+    plan.inputs[0] =
+        makeOperand(state, DNNL_ARG_DIFF_DST, plain.y, desc.diff_dst_desc());
+    plan.inputs[1] =
+        makeOperand(state, DNNL_ARG_WEIGHTS, plain.w, desc.weights_desc());
+    plan.output = makeOperand(state, DNNL_ARG_DIFF_SRC, plain.x,
+                              desc.diff_src_desc(), /*into=*/false);
+    finish(rank, state, plan, desc.scratchpad_desc(), s.keepPackedWeight);
   });
 }
 
@@ -370,60 +373,41 @@ void pipewright::runtime::prepareConvolutionBackwardWeight(
     Rank &rank, int64_t number, const ConvolutionShape &s) {
   guarded("weight gradient set-up", number, [&] {
     Convolutions &state = rank.library<Convolutions>();
-    Direction &d = state.backwardWeight[number];
+    Plan &plan = state.plans[{ConvolutionDirection::BackwardWeight, number}];
     const Descs plain(s, Descs::Plain, true);
     using Backward = dnnl::convolution_backward_weights;
     const auto desc = backwardDesc<Backward>(s, state.engine, true);
-    d.primitive = Backward(desc);
-    d.inputArguments[0] = DNNL_ARG_DIFF_DST;
-    d.inputArguments[1] = DNNL_ARG_SRC;
-    d.outputArgument = DNNL_ARG_DIFF_WEIGHTS;
-    d.inputs[0] = makeOperand(state, plain.y, desc.diff_dst_desc(), true,
-                              d.inputScratch[0]);
-    d.inputs[1] =
-        makeOperand(state, plain.x, desc.src_desc(), true, d.inputScratch[1]);
     const memory::desc wanted = desc.diff_weights_desc();
-    d.output = makeOperand(state, plain.w, wanted, false, d.outputScratch);
+    plan.primitive = Backward(desc);
+    plan.inputs[0] =
+        makeOperand(state, DNNL_ARG_DIFF_DST, plain.y, desc.diff_dst_desc());
+    plan.inputs[1] = makeOperand(state, DNNL_ARG_SRC, plain.x, desc.src_desc());
+    plan.output = makeOperand(state, DNNL_ARG_DIFF_WEIGHTS, plain.w, wanted,
+                              /*into=*/false);
     // Accumulation always goes through scratch, whatever the layout.
-    d.output.blocked = memory(wanted, state.engine, nullptr);
-    d.outputScratch = (wanted.get_size() + 63) / 64 * 64;
+    plan.output.blocked = memory(wanted, state.engine, nullptr);
+    plan.output.scratch = wholeLines(wanted.get_size());
     dnnl::post_ops sum;
     sum.append_sum(1.0f);
     dnnl::primitive_attr attr;
     attr.set_post_ops(sum);
-    d.addTo = dnnl::reorder(d.output.blocked, d.output.plain, attr);
-    finish(rank, state, d, desc.scratchpad_desc(), false, 1);
+    plan.addTo = dnnl::reorder(plan.output.blocked, plan.output.plain, attr);
+    finish(rank, state, plan, desc.scratchpad_desc(), false);
   });
-}
-
-static Direction &find(std::unordered_map<int64_t, Direction> &directions,
-                       int64_t number, const char *what) {
-  const auto found = directions.find(number);
-  if (found == directions.end())
-    fail("the ", what, " of convolution ", number, " was not set up");
-  return found->second;
 }
 
 template <>
 void pipewright::runtime::convolutionForward(Rank &rank, int64_t number,
                                              Buffer x, Buffer w, Buffer bias,
                                              Buffer y) {
-  guarded("forward", number, [&] {
-    Direction &d =
-        find(rank.library<Convolutions>().forward, number, "forward");
-    execute(rank, d, x, w, bias, y, false);
-  });
+  execute(rank, ConvolutionDirection::Forward, number, x, w, bias, y);
 }
 
 template <>
 void pipewright::runtime::convolutionBackwardData(Rank &rank, int64_t number,
                                                   Buffer dy, Buffer w,
                                                   Buffer dx) {
-  guarded("data gradient", number, [&] {
-    Direction &d = find(rank.library<Convolutions>().backwardData, number,
-                        "data gradient");
-    execute(rank, d, dy, w, Buffer(), dx, false);
-  });
+  execute(rank, ConvolutionDirection::BackwardData, number, dy, w, {}, dx);
 }
 
 template <>
@@ -431,9 +415,6 @@ void pipewright::runtime::convolutionBackwardWeight(Rank &rank, int64_t number,
                                                     Buffer dy, Buffer x,
                                                     Buffer dw,
                                                     bool accumulate) {
-  guarded("weight gradient", number, [&] {
-    Direction &d = find(rank.library<Convolutions>().backwardWeight, number,
-                        "weight gradient");
-    execute(rank, d, dy, x, Buffer(), dw, accumulate);
-  });
+  execute(rank, ConvolutionDirection::BackwardWeight, number, dy, x, {}, dw,
+          accumulate);
 }

@@ -72,6 +72,12 @@ CudnnGraph::Value CudnnGraph::between(cudnnDataType_t type,
 // Nodes
 //===----------------------------------------------------------------------===//
 
+CudnnGraph::Value CudnnGraph::add(CudnnDescriptor &&node, Value to) {
+  node.finalize();
+  nodes.push_back(std::move(node));
+  return to;
+}
+
 static CudnnDescriptor pointwiseOperator(cudnnPointwiseMode_t mode,
                                          cudnnDataType_t precision,
                                          int64_t axis = -1) {
@@ -98,9 +104,7 @@ CudnnGraph::Value CudnnGraph::pointwise(cudnnPointwiseMode_t mode,
   for (const Value operand : operands)
     node.refer(*name++, operand->descriptor);
   node.refer(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, to->descriptor);
-  node.finalize();
-  nodes.push_back(std::move(node));
-  return to;
+  return add(std::move(node), to);
 }
 
 CudnnGraph::Value CudnnGraph::index(Value like, int64_t axis) {
@@ -111,9 +115,7 @@ CudnnGraph::Value CudnnGraph::index(Value like, int64_t axis) {
       pointwiseOperator(CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, axis));
   node.refer(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, like->descriptor);
   node.refer(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, to->descriptor);
-  node.finalize();
-  nodes.push_back(std::move(node));
-  return to;
+  return add(std::move(node), to);
 }
 
 CudnnGraph::Value CudnnGraph::matmul(Value a, Value b, Value to) {
@@ -126,9 +128,7 @@ CudnnGraph::Value CudnnGraph::matmul(Value a, Value b, Value to) {
   node.refer(CUDNN_ATTR_OPERATION_MATMUL_ADESC, a->descriptor);
   node.refer(CUDNN_ATTR_OPERATION_MATMUL_BDESC, b->descriptor);
   node.refer(CUDNN_ATTR_OPERATION_MATMUL_CDESC, to->descriptor);
-  node.finalize();
-  nodes.push_back(std::move(node));
-  return to;
+  return add(std::move(node), to);
 }
 
 CudnnGraph::Value CudnnGraph::reduce(cudnnReduceTensorOp_t operation, Value x,
@@ -143,18 +143,14 @@ CudnnGraph::Value CudnnGraph::reduce(cudnnReduceTensorOp_t operation, Value x,
   node.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, std::move(reduction));
   node.refer(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x->descriptor);
   node.refer(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, to->descriptor);
-  node.finalize();
-  nodes.push_back(std::move(node));
-  return to;
+  return add(std::move(node), to);
 }
 
 CudnnGraph::Value CudnnGraph::reshape(Value x, Value to) {
   CudnnDescriptor node(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
   node.refer(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x->descriptor);
   node.refer(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, to->descriptor);
-  node.finalize();
-  nodes.push_back(std::move(node));
-  return to;
+  return add(std::move(node), to);
 }
 
 CudnnDescriptor CudnnGraph::finish(const CudnnTarget &target) {
@@ -178,6 +174,18 @@ CudnnDescriptor CudnnGraph::finish(const CudnnTarget &target) {
 //===----------------------------------------------------------------------===//
 // Plans
 //===----------------------------------------------------------------------===//
+
+void CudnnPlan::run(cudnnHandle_t handle, const std::vector<int64_t> &ids,
+                    const std::vector<const void *> &addresses,
+                    void *workspace) const {
+  CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+           static_cast<int64_t>(addresses.size()), addresses.data());
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+  pack.finalize();
+  PIPEWRIGHT_CUDNN(cudnnBackendExecute(handle, plan.get(), pack.get()));
+}
 
 namespace {
 struct Engine {

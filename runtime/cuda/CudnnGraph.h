@@ -8,6 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_CUDNNGRAPH_H
 #define PIPEWRIGHT_RUNTIME_CUDA_CUDNNGRAPH_H
 
+#include "runtime/core/ElementType.h"
 #include "runtime/cuda/Cudnn.h"
 
 #include <cstdint>
@@ -27,6 +28,10 @@ struct CudnnTarget {
 };
 
 using CudnnSizes = std::vector<int64_t>;
+
+inline cudnnDataType_t cudnnType(ElementType type) {
+  return type == ElementType::BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+}
 
 /// Strides of a tensor without gaps.
 CudnnSizes denseStrides(const CudnnSizes &sizes);
@@ -73,8 +78,8 @@ public:
   Value reduce(cudnnReduceTensorOp_t operation, Value x, Value to);
   /// The same elements by other strides.
   Value reshape(Value x, Value to);
-  /// A finalized node of another kind, of tensors of this graph.
-  void node(CudnnDescriptor &&made) { nodes.push_back(std::move(made)); }
+  /// A node of another kind, all of whose attributes are set.
+  Value add(CudnnDescriptor &&node, Value to);
 
   /// The finished graph. The object is not used any more.
   CudnnDescriptor finish(const CudnnTarget &target);
@@ -97,6 +102,10 @@ struct CudnnPlan {
   int64_t engine = 0;
   /// What it says about its numbers.
   std::vector<cudnnBackendNumericalNote_t> notes;
+
+  /// On the tensors that the graph calls by these ids.
+  void run(cudnnHandle_t handle, const std::vector<int64_t> &ids,
+           const std::vector<const void *> &addresses, void *workspace) const;
 };
 
 /// What was found for a graph: a plan, or why there is none.

@@ -28,22 +28,6 @@ std::vector<int64_t> pipewright::runtime::parseShape(const char *text) {
   return shape;
 }
 
-const char *pipewright::runtime::typeText(ElementType type) {
-  switch (type) {
-  case ElementType::F32:
-    return "f32";
-  case ElementType::I64:
-    return "i64";
-  case ElementType::I1:
-    return "bool";
-  case ElementType::I8:
-    return "i8";
-  case ElementType::BF16:
-    return "bf16";
-  }
-  return "?";
-}
-
 std::optional<int64_t>
 pipewright::runtime::checkedBytes(const std::vector<int64_t> &shape,
                                   int64_t width) {

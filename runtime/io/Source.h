@@ -62,7 +62,6 @@ struct SourcePair {
 std::string shapeText(const std::vector<int64_t> &shape);
 /// The dimensions of a TensorInfo's shape text.
 std::vector<int64_t> parseShape(const char *text);
-const char *typeText(ElementType type);
 /// Throws an Error where a dimension is negative or the product does not fit in
 /// 64 bits.
 int64_t elementCount(const std::vector<int64_t> &shape);

@@ -34,8 +34,8 @@ const char *pipewright::runtime::textOf(Collective::Kind kind) {
 }
 
 std::string Collective::text() const {
-  return std::string(textOf(kind)) + " of " + std::to_string(count()) +
-         (type == ElementType::BF16 ? " bf16" : " f32") + " numbers";
+  return std::string(textOf(kind)) + " of " + std::to_string(count()) + " " +
+         typeText(type) + " numbers";
 }
 
 std::string pipewright::runtime::differenceText(int64_t rank,

@@ -338,6 +338,12 @@ void MpiTransport::waitFor(Sign::What what, int64_t peer, int64_t bytes,
     tell(Sign::Nothing);
 }
 
+static bool isDone(MPI_Request &request) {
+  int done = 0;
+  PIPEWRIGHT_MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+  return done != 0;
+}
+
 void MpiTransport::waitSend(Line to) {
   const int64_t peer = to.peer;
   const Sign::What what = waitOf(to.lane, true);
@@ -346,18 +352,10 @@ void MpiTransport::waitSend(Line to) {
     fail("rank ", self, " waits for a send that it has not posted");
   Post &post = posts.front();
   // The notice first: when it tells another size, the data may never leave.
-  waitFor(what, peer, post.bytes, [&] {
-    int done = 0;
-    PIPEWRIGHT_MPI_CHECK(MPI_Test(&post.requests[1], &done, MPI_STATUS_IGNORE));
-    return done != 0;
-  });
+  waitFor(what, peer, post.bytes, [&] { return isDone(post.requests[1]); });
   if (post.notice != post.bytes)
     failSizes(self, peer, post.bytes, post.notice);
-  waitFor(what, peer, post.bytes, [&] {
-    int done = 0;
-    PIPEWRIGHT_MPI_CHECK(MPI_Test(&post.requests[0], &done, MPI_STATUS_IGNORE));
-    return done != 0;
-  });
+  waitFor(what, peer, post.bytes, [&] { return isDone(post.requests[0]); });
   posts.pop_front();
 }
 
@@ -387,11 +385,7 @@ void MpiTransport::waitReceive(Line from) {
       failSizes(peer, self, received, post.bytes);
     return true;
   });
-  waitFor(what, peer, post.bytes, [&] {
-    int done = 0;
-    PIPEWRIGHT_MPI_CHECK(MPI_Test(&post.requests[1], &done, MPI_STATUS_IGNORE));
-    return done != 0;
-  });
+  waitFor(what, peer, post.bytes, [&] { return isDone(post.requests[1]); });
   posts.pop_front();
 }
 

@@ -21,9 +21,7 @@ namespace {
 class AttentionGraph : public CudnnGraph {
 public:
   explicit AttentionGraph(const AttentionShape &shape, bool masked)
-      : s(shape), masked(masked),
-        type(shape.type == ElementType::BF16 ? CUDNN_DATA_BFLOAT16
-                                             : CUDNN_DATA_FLOAT),
+      : s(shape), masked(masked), type(cudnnType(shape.type)),
         columns(keysOf(shape)), scoreSizes({s.batch, s.heads, s.rows, columns}),
         rowSizes({s.batch, s.heads, s.rows, 1}),
         vectorSizes({s.batch, s.heads, s.rows, s.depth}),

@@ -17,7 +17,8 @@
 #include "runtime/cuda/kernels/Builtins.h"
 #include "runtime/cuda/kernels/ConvolutionPlan.h"
 
-#include <unordered_map>
+#include <map>
+#include <utility>
 
 using namespace pipewright::runtime;
 
@@ -27,14 +28,12 @@ class Convolutions : public LibraryState {
 public:
   explicit Convolutions() { PIPEWRIGHT_CUDNN(cudnnCreate(&handle)); }
   ~Convolutions() override {
-    for (auto *plans : {&forward, &backwardData, &backwardWeight})
-      plans->clear();
+    plans.clear();
     cudnn().cudnnDestroy(handle);
   }
 
   cudnnHandle_t handle = nullptr;
-  std::unordered_map<int64_t, ConvolutionPlan> forward, backwardData,
-      backwardWeight;
+  std::map<std::pair<ConvolutionDirection, int64_t>, ConvolutionPlan> plans;
 };
 
 } // namespace
@@ -64,48 +63,50 @@ static int64_t resultBytes(const ConvolutionPlan &plan) {
   return (bytes + 255) / 256 * 256;
 }
 
+static const ConvolutionPlan &
+makePlan(DeviceRank &rank, ConvolutionDirection direction, int64_t number,
+         const ConvolutionShape &s, bool hasBias) {
+  Convolutions &state = convolutionsOf(rank);
+  return state.plans
+      .insert_or_assign({direction, number},
+                        planConvolution({state.handle}, direction, s, hasBias,
+                                        mayRound(rank, s)))
+      .first->second;
+}
+
 template <>
 void pipewright::runtime::prepareConvolutionForward(DeviceRank &rank,
                                                     int64_t number,
                                                     const ConvolutionShape &s,
                                                     bool hasBias) {
-  Convolutions &state = convolutionsOf(rank);
-  ConvolutionPlan plan =
-      planConvolution({state.handle}, ConvolutionDirection::Forward, s, hasBias,
-                      mayRound(rank, s));
+  const ConvolutionPlan &plan =
+      makePlan(rank, ConvolutionDirection::Forward, number, s, hasBias);
   if (plan.biasApart)
     prepareBuiltin(rank, "add_channels_f32");
   rank.reserveWorkspace(plan.cudnn.workspaceBytes);
-  state.forward.insert_or_assign(number, std::move(plan));
 }
 
 template <>
 void pipewright::runtime::prepareConvolutionBackwardData(
     DeviceRank &rank, int64_t number, const ConvolutionShape &s) {
-  Convolutions &state = convolutionsOf(rank);
-  ConvolutionPlan plan =
-      planConvolution({state.handle}, ConvolutionDirection::BackwardData, s,
-                      /*hasBias=*/false, mayRound(rank, s));
+  const ConvolutionPlan &plan =
+      makePlan(rank, ConvolutionDirection::BackwardData, number, s, false);
   rank.reserveWorkspace(plan.cudnn.workspaceBytes);
-  state.backwardData.insert_or_assign(number, std::move(plan));
 }
 
 template <>
 void pipewright::runtime::prepareConvolutionBackwardWeight(
     DeviceRank &rank, int64_t number, const ConvolutionShape &s) {
-  Convolutions &state = convolutionsOf(rank);
-  ConvolutionPlan plan =
-      planConvolution({state.handle}, ConvolutionDirection::BackwardWeight, s,
-                      /*hasBias=*/false, mayRound(rank, s));
+  const ConvolutionPlan &plan =
+      makePlan(rank, ConvolutionDirection::BackwardWeight, number, s, false);
   prepareBuiltin(rank, "accumulate");
   rank.reserveWorkspace(resultBytes(plan) + plan.cudnn.workspaceBytes);
-  state.backwardWeight.insert_or_assign(number, std::move(plan));
 }
 
-static ConvolutionPlan &
-find(std::unordered_map<int64_t, ConvolutionPlan> &plans, int64_t number,
-     ConvolutionDirection direction) {
-  const auto found = plans.find(number);
+static const ConvolutionPlan &
+find(DeviceRank &rank, ConvolutionDirection direction, int64_t number) {
+  const auto &plans = convolutionsOf(rank).plans;
+  const auto found = plans.find({direction, number});
   if (found == plans.end())
     fail("the ", textOf(direction), " of convolution ", number,
          " was not set up");
@@ -115,33 +116,24 @@ find(std::unordered_map<int64_t, ConvolutionPlan> &plans, int64_t number,
 /// Runs the plan on the tensors that are there.
 static void
 execute(DeviceRank &rank, const ConvolutionPlan &plan,
-        ConvolutionDirection direction,
         std::vector<std::pair<ConvolutionTensor, const void *>> tensors,
         void *workspace) {
   const MeasuredCall measured(
-      rank, [&] { return costOf(plan.shape, textOf(direction)); });
+      rank, [&] { return costOf(plan.shape, plan.direction); });
   std::vector<int64_t> ids;
   std::vector<const void *> pointers;
   for (const auto &[id, pointer] : tensors) {
     if (!pointer)
       continue;
     if (!alignedTo(CudnnGraph::alignment, pointer))
-      fail("the ", textOf(direction),
+      fail("the ", textOf(plan.direction),
            " of a convolution has an operand that does not "
            "begin at a multiple of ",
            CudnnGraph::alignment, " bytes");
     ids.push_back(static_cast<int64_t>(id));
     pointers.push_back(pointer);
   }
-  const int64_t count = static_cast<int64_t>(ids.size());
-  CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count,
-           pointers.data());
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
-  pack.finalize();
-  PIPEWRIGHT_CUDNN(cudnnBackendExecute(convolutionsOf(rank).handle,
-                                       plan.cudnn.plan.get(), pack.get()));
+  plan.cudnn.run(convolutionsOf(rank).handle, ids, pointers, workspace);
 }
 
 template <>
@@ -149,10 +141,10 @@ void pipewright::runtime::convolutionForward(DeviceRank &rank, int64_t number,
                                              Buffer x, Buffer w, Buffer bias,
                                              Buffer y) {
   const ConvolutionPlan &plan =
-      find(convolutionsOf(rank).forward, number, ConvolutionDirection::Forward);
+      find(rank, ConvolutionDirection::Forward, number);
   const char *added = rank.device<char>(bias);
   char *out = rank.device<char>(y);
-  execute(rank, plan, ConvolutionDirection::Forward,
+  execute(rank, plan,
           {{ConvolutionTensor::X, rank.device<char>(x)},
            {ConvolutionTensor::W, rank.device<char>(w)},
            {ConvolutionTensor::Bias, plan.biasApart ? nullptr : added},
@@ -174,9 +166,9 @@ template <>
 void pipewright::runtime::convolutionBackwardData(DeviceRank &rank,
                                                   int64_t number, Buffer dy,
                                                   Buffer w, Buffer dx) {
-  const ConvolutionPlan &plan = find(convolutionsOf(rank).backwardData, number,
-                                     ConvolutionDirection::BackwardData);
-  execute(rank, plan, ConvolutionDirection::BackwardData,
+  const ConvolutionPlan &plan =
+      find(rank, ConvolutionDirection::BackwardData, number);
+  execute(rank, plan,
           {{ConvolutionTensor::Y, rank.device<char>(dy)},
            {ConvolutionTensor::W, rank.device<char>(w)},
            {ConvolutionTensor::X, rank.device<char>(dx)}},
@@ -189,15 +181,14 @@ void pipewright::runtime::convolutionBackwardWeight(DeviceRank &rank,
                                                     Buffer x, Buffer dw,
                                                     bool accumulate) {
   const ConvolutionPlan &plan =
-      find(convolutionsOf(rank).backwardWeight, number,
-           ConvolutionDirection::BackwardWeight);
+      find(rank, ConvolutionDirection::BackwardWeight, number);
   const bool direct = !accumulate && plan.result == ElementType::F32;
   const int64_t apart = direct ? 0 : resultBytes(plan);
   char *workspace =
       static_cast<char *>(rank.workspace(apart + plan.cudnn.workspaceBytes));
   float *to = rank.device<float>(dw);
   execute(
-      rank, plan, ConvolutionDirection::BackwardWeight,
+      rank, plan,
       {{ConvolutionTensor::Y, rank.device<char>(dy)},
        {ConvolutionTensor::X, rank.device<char>(x)},
        {ConvolutionTensor::W, direct ? static_cast<void *>(to) : workspace}},

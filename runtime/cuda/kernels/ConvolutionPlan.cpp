@@ -21,10 +21,6 @@ static constexpr int64_t workspaceLimit = int64_t{1} << 30;
 // Graphs
 //===----------------------------------------------------------------------===//
 
-static cudnnDataType_t dataType(ElementType type) {
-  return type == ElementType::BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
-}
-
 static CudnnDescriptor makeConvolution(const ConvolutionShape &s) {
   CudnnDescriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   convolution.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64,
@@ -46,14 +42,12 @@ static CudnnDescriptor makeConvolution(const ConvolutionShape &s) {
 /// How one direction's node names its attributes.
 namespace {
 struct DirectionNames {
-  const char *text;
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
 };
 } // namespace
 
 static constexpr DirectionNames forwardNames = {
-    "forward",
     CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
@@ -62,7 +56,6 @@ static constexpr DirectionNames forwardNames = {
     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
 static constexpr DirectionNames dataNames = {
-    "data gradient",
     CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
@@ -71,7 +64,6 @@ static constexpr DirectionNames dataNames = {
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
 static constexpr DirectionNames weightNames = {
-    "weight gradient",
     CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
@@ -92,28 +84,24 @@ static const DirectionNames &namesOf(ConvolutionDirection direction) {
   return weightNames;
 }
 
-const char *pipewright::runtime::textOf(ConvolutionDirection direction) {
-  return namesOf(direction).text;
-}
-
 namespace {
 
 class ConvolutionGraph : public CudnnGraph {
 public:
   explicit ConvolutionGraph(const ConvolutionShape &shape)
-      : s(shape), type(dataType(shape.type)) {}
+      : s(shape), type(cudnnType(shape.type)) {}
 
   /// One node; `result` is the type of a weight gradient.
   void build(ConvolutionDirection direction, ElementType result) {
     const bool isGradient = direction == ConvolutionDirection::BackwardWeight;
-    addNode(namesOf(direction), images(), filters(isGradient ? result : s.type),
-            outputs());
+    convolve(namesOf(direction), images(),
+             filters(isGradient ? result : s.type), outputs());
   }
   /// y = sum + bias.
   void buildWithBias() {
     const Value sum =
         between(CUDNN_DATA_FLOAT, outputSizes(), stridesOf(outputSizes()));
-    addNode(forwardNames, images(), filters(s.type), sum);
+    convolve(forwardNames, images(), filters(s.type), sum);
     pointwise(CUDNN_POINTWISE_ADD,
               {sum, tensor(ConvolutionTensor::Bias, type, {1, s.o, 1, 1})},
               outputs());
@@ -141,7 +129,7 @@ private:
     return tensor(ConvolutionTensor::X, type, {s.n, s.c, s.h, s.w});
   }
   Value filters(ElementType of) {
-    return tensor(ConvolutionTensor::W, dataType(of),
+    return tensor(ConvolutionTensor::W, cudnnType(of),
                   {s.o, s.c / s.groups, s.kh, s.kw});
   }
   CudnnSizes outputSizes() const {
@@ -150,7 +138,7 @@ private:
   Value outputs() { return tensor(ConvolutionTensor::Y, type, outputSizes()); }
 
   /// The node of a convolution; its result is overwritten.
-  void addNode(const DirectionNames &names, Value x, Value w, Value y) {
+  void convolve(const DirectionNames &names, Value x, Value w, Value y) {
     CudnnDescriptor made(names.type);
     made.set(names.convolution, makeConvolution(s));
     made.refer(names.x, x->descriptor);
@@ -158,8 +146,7 @@ private:
     made.refer(names.y, y->descriptor);
     made.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f);
     made.set(names.beta, CUDNN_TYPE_FLOAT, 0.0f);
-    made.finalize();
-    node(std::move(made));
+    add(std::move(made), y);
   }
 
   const ConvolutionShape s;
@@ -189,8 +176,7 @@ static std::vector<cudnnBackendNumericalNote_t> unwantedNotes(bool mayRound) {
        s.h, "x", s.w, " with ", s.o, "x", s.c / s.groups, "x", s.kh, "x", s.kw,
        " (stride ", s.strideH, "x", s.strideW, ", padding ", s.padTop, ",",
        s.padLeft, ",", s.padBottom, ",", s.padRight, ", dilation ", s.dilationH,
-       "x", s.dilationW, ", groups ", s.groups, ", ",
-       s.type == ElementType::BF16 ? "bf16" : "f32",
+       "x", s.dilationW, ", groups ", s.groups, ", ", typeText(s.type),
        s.channelsLast ? ", channels last" : "", "): ", reason);
 }
 
@@ -209,6 +195,7 @@ ConvolutionPlan pipewright::runtime::planConvolution(
     return choice.plan.has_value();
   };
   ConvolutionPlan made;
+  made.direction = direction;
   made.shape = shape;
   if (direction == ConvolutionDirection::BackwardWeight) {
     // Sums are f32 inside either way; better if they are not rounded to bf16

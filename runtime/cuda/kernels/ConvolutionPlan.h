@@ -13,17 +13,13 @@
 
 namespace pipewright::runtime {
 
-enum class ConvolutionDirection { Forward, BackwardData, BackwardWeight };
-
-/// What messages call it.
-const char *textOf(ConvolutionDirection direction);
-
 /// Tensors, as variant packs name them. X is what a forward convolution reads,
 /// Y what it writes.
 enum class ConvolutionTensor : int64_t { X = 1, W, Y, Bias };
 
 /// One direction of one convolution.
 struct ConvolutionPlan {
+  ConvolutionDirection direction;
   ConvolutionShape shape;
   CudnnPlan cudnn;
   /// Forward: the bias is added by a kernel of its own.

@@ -44,8 +44,7 @@ std::string pipewright::runtime::attentionText(const AttentionShape &s) {
                      "x" + std::to_string(s.rows);
   if (keysOf(s) != s.rows)
     text += "(" + std::to_string(s.columns) + ")";
-  text += "x" + std::to_string(s.depth);
-  text += s.type == ElementType::BF16 ? " bf16" : " f32";
+  text += "x" + std::to_string(s.depth) + " " + typeText(s.type);
   if (s.causal)
     text += " causal";
   return text;
@@ -321,13 +320,7 @@ public:
     for (size_t i = 0; i < ids.size(); ++i)
       at.push_back(addresses[i] + corner.sample * strides[i].sample +
                    corner.head * strides[i].head);
-    CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
-             static_cast<int64_t>(at.size()), at.data());
-    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
-    pack.finalize();
-    PIPEWRIGHT_CUDNN(cudnnBackendExecute(handle, plan.plan.get(), pack.get()));
+    plan.run(handle, ids, at, workspace);
   }
 
 private:

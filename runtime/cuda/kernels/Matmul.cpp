@@ -93,7 +93,7 @@ static MatmulShape simplified(MatmulShape s) {
   return s;
 }
 
-static std::string textOf(const MatmulShape &s) {
+static std::string productText(const MatmulShape &s) {
   const std::string text = std::to_string(s.m) + " x " + std::to_string(s.n) +
                            " x " + std::to_string(s.k) +
                            (s.type == ElementType::BF16 ? " in bf16" : "");
@@ -254,14 +254,14 @@ void pipewright::runtime::prepareMatmul(DeviceRank &rank,
   Matmuls &state = rank.library<Matmuls>();
   const MatmulShape s = simplified(shape);
   if (s.batch > INT32_MAX)
-    fail("a batch of ", textOf(s), " products is too large");
+    fail("a batch of ", productText(s), " products is too large");
   for (const bool aligned : {true, false}) {
     const PlanKey key = keyOf(s, epilogue, aligned);
     if (state.plans.count(key))
       continue;
     std::optional<MatmulPlan> plan = makePlan(rank, s, epilogue, aligned);
     if (!plan && aligned)
-      fail("cuBLASLt has no algorithm for a product of ", textOf(s),
+      fail("cuBLASLt has no algorithm for a product of ", productText(s),
            epilogue == MatmulEpilogue::None ? "" : " with its epilogue", " on ",
            rank.gpu().name(),
            epilogue == MatmulEpilogue::None
@@ -302,7 +302,7 @@ void pipewright::runtime::matmul(DeviceRank &rank, const MatmulShape &shape,
       alignedTo(usualAlignment, aData, bData, yData, biasData, auxData);
   const auto found = state.plans.find(keyOf(s, epilogue, aligned));
   if (found == state.plans.end())
-    fail("the product of ", textOf(s), " was not set up",
+    fail("the product of ", productText(s), " was not set up",
          aligned ? ""
                  : ", or cuBLASLt cannot compute it on operands that do "
                    "not begin at multiples of 16 bytes");

@@ -28,25 +28,13 @@ __device__ void dropoutElements(DropoutParameters p, const uint64_t *state,
           fromFloat<T>(toFloat(x[first + i]) * dropoutFactor(p, words.at[i]));
 }
 
-extern "C" __global__ void dropout_packed_f32(DropoutParameters p,
-                                              const uint64_t *state,
-                                              const float *x, float *y,
-                                              int64_t elements) {
-  dropoutElements<float, true>(p, state, x, y, elements);
-}
-extern "C" __global__ void dropout_f32(DropoutParameters p,
-                                       const uint64_t *state, const float *x,
-                                       float *y, int64_t elements) {
-  dropoutElements<float, false>(p, state, x, y, elements);
-}
-extern "C" __global__ void dropout_packed_bf16(DropoutParameters p,
-                                               const uint64_t *state,
-                                               const Bf16 *x, Bf16 *y,
-                                               int64_t elements) {
-  dropoutElements<Bf16, true>(p, state, x, y, elements);
-}
-extern "C" __global__ void dropout_bf16(DropoutParameters p,
-                                        const uint64_t *state, const Bf16 *x,
-                                        Bf16 *y, int64_t elements) {
-  dropoutElements<Bf16, false>(p, state, x, y, elements);
-}
+#define DROPOUT_KERNEL(name, T, packed)                                        \
+  extern "C" __global__ void name(DropoutParameters p, const uint64_t *state,  \
+                                  const T *x, T *y, int64_t elements) {        \
+    dropoutElements<T, packed>(p, state, x, y, elements);                      \
+  }
+
+DROPOUT_KERNEL(dropout_packed_f32, float, true)
+DROPOUT_KERNEL(dropout_f32, float, false)
+DROPOUT_KERNEL(dropout_packed_bf16, Bf16, true)
+DROPOUT_KERNEL(dropout_bf16, Bf16, false)
