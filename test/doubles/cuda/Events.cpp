@@ -50,10 +50,8 @@ CUresult CUDAAPI cuEventDestroy(CUevent handle) {
 
 CUresult CUDAAPI cuEventRecord(CUevent handle, CUstream streamHandle) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findStream(streamHandle, context, stream))
+  if (CUresult result = enterWith(streamHandle, context, stream))
     return result;
   waitForRoom(stream);
   std::lock_guard<std::mutex> lock(state().mutex);
@@ -165,9 +163,7 @@ static CUresult lastRecord(CUevent handle, std::shared_ptr<Record> &record,
 
 CUresult CUDAAPI cuEventQuery(CUevent handle) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
-  if (CUresult result = refuseInCapture())
+  if (CUresult result = enterOutsideCapture(context))
     return result;
   const Event *event = nullptr;
   std::shared_ptr<Record> record;
@@ -186,9 +182,7 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
 
 CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
-  if (CUresult result = refuseInCapture())
+  if (CUresult result = enterOutsideCapture(context))
     return result;
   const Event *event = nullptr;
   std::shared_ptr<Record> record;

@@ -4,7 +4,7 @@
 
 using namespace pipewright::doubles;
 
-CUresult pipewright::doubles::refuseInCapture() {
+static CUresult refuseInCapture() {
   State &all = state();
   std::lock_guard<std::mutex> lock(all.mutex);
   CUresult result = CUDA_SUCCESS;
@@ -24,6 +24,11 @@ CUresult pipewright::doubles::refuseInCapture() {
     result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   return result;
+}
+
+CUresult pipewright::doubles::enterOutsideCapture(Context *&context) {
+  const CUresult result = enter(context);
+  return result ? result : refuseInCapture();
 }
 
 /// A stream that waits for the legacy stream, as all do that were made without
@@ -64,10 +69,8 @@ CUresult pipewright::doubles::submit(Stream *stream, Operation operation,
 CUresult CUDAAPI cuStreamBeginCapture(CUstream handle,
                                       CUstreamCaptureMode mode) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findStream(handle, context, stream))
+  if (CUresult result = enterWith(handle, context, stream))
     return result;
   if (stream == context->nullStream)
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -100,10 +103,8 @@ static bool isJoined(const Graph &graph, const std::vector<size_t> &frontier) {
 
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findStream(handle, context, stream))
+  if (CUresult result = enterWith(handle, context, stream))
     return result;
   std::lock_guard<std::mutex> lock(state().mutex);
   *graph = nullptr;
@@ -142,10 +143,8 @@ static CUstreamCaptureStatus statusOf(const Stream *stream) {
 CUresult CUDAAPI cuStreamIsCapturing(CUstream handle,
                                      CUstreamCaptureStatus *status) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findStream(handle, context, stream))
+  if (CUresult result = enterWith(handle, context, stream))
     return result;
   std::lock_guard<std::mutex> lock(state().mutex);
   *status = statusOf(stream);
@@ -236,10 +235,8 @@ static void runNode(const GraphNode &node) {
 
 CUresult CUDAAPI cuGraphLaunch(CUgraphExec handle, CUstream streamHandle) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findStream(streamHandle, context, stream))
+  if (CUresult result = enterWith(streamHandle, context, stream))
     return result;
   std::shared_ptr<const Graph> graph;
   {

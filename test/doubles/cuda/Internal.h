@@ -215,17 +215,23 @@ bool &insideHostFunction();
 CUresult enter(Context *&context);
 CUresult enterWithoutContext();
 
+/// And what calls such as cuMemAlloc begin with:
 /// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the captures are lost, if this
-/// thread captures in a mode that forbids calls such as cuMemAlloc.
-CUresult refuseInCapture();
+/// thread captures in a mode that forbids them.
+CUresult enterOutsideCapture(Context *&context);
 
 /// Says on stderr what a person who debugs wants to know, and marks the
 /// context as failed.
 void report(Context *context, CUresult code, const std::string &message);
 void note(const std::string &message);
 
+/// Null: there is none.
+Device *findDevice(CUdevice ordinal);
+
 /// The stream behind a handle; null and an error if there is none.
 CUresult findStream(CUstream handle, Context *context, Stream *&stream);
+/// What calls on a stream begin with.
+CUresult enterWith(CUstream handle, Context *&context, Stream *&stream);
 
 template <class T>
 bool isLive(const T *handle) {

@@ -87,9 +87,7 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *handle, const void *image,
                                     unsigned count, CUjit_option *options,
                                     void **values) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
-  if (CUresult result = refuseInCapture())
+  if (CUresult result = enterOutsideCapture(context))
     return result;
   if (!image)
     return CUDA_ERROR_INVALID_VALUE;

@@ -15,10 +15,16 @@ CUresult pipewright::doubles::findStream(CUstream handle, Context *context,
   return isLive(stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+CUresult pipewright::doubles::enterWith(CUstream handle, Context *&context,
+                                        Stream *&stream) {
+  const CUresult result = enter(context);
+  return result ? result : findStream(handle, context, stream);
+}
+
 /// For calls that wait or ask: a capturing stream does neither.
-static CUresult findIdleableStream(CUstream handle, Context *context,
-                                   Stream *&stream) {
-  if (CUresult result = findStream(handle, context, stream))
+static CUresult enterWithIdleable(CUstream handle, Context *&context,
+                                  Stream *&stream) {
+  if (CUresult result = enterWith(handle, context, stream))
     return result;
   std::lock_guard<std::mutex> lock(state().mutex);
   if (!stream->capture)
@@ -58,10 +64,8 @@ CUresult CUDAAPI cuStreamDestroy(CUstream handle) {
 
 CUresult CUDAAPI cuStreamQuery(CUstream handle) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findIdleableStream(handle, context, stream))
+  if (CUresult result = enterWithIdleable(handle, context, stream))
     return result;
   std::unique_lock<std::mutex> lock(stream->mutex);
   if (stream->finished < stream->enqueued)
@@ -74,10 +78,8 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle) {
 
 CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findIdleableStream(handle, context, stream))
+  if (CUresult result = enterWithIdleable(handle, context, stream))
     return result;
   waitFor(stream);
   return static_cast<CUresult>(context->error.load());
@@ -85,10 +87,8 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
 
 CUresult CUDAAPI cuStreamGetFlags(CUstream handle, unsigned *flags) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findStream(handle, context, stream))
+  if (CUresult result = enterWith(handle, context, stream))
     return result;
   *flags = stream->flags;
   return CUDA_SUCCESS;
@@ -96,10 +96,8 @@ CUresult CUDAAPI cuStreamGetFlags(CUstream handle, unsigned *flags) {
 
 CUresult CUDAAPI cuStreamGetPriority(CUstream handle, int *priority) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findStream(handle, context, stream))
+  if (CUresult result = enterWith(handle, context, stream))
     return result;
   *priority = stream->priority;
   return CUDA_SUCCESS;
@@ -107,10 +105,8 @@ CUresult CUDAAPI cuStreamGetPriority(CUstream handle, int *priority) {
 
 CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *found) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findStream(handle, context, stream))
+  if (CUresult result = enterWith(handle, context, stream))
     return result;
   *found = reinterpret_cast<CUcontext>(stream->context);
   return CUDA_SUCCESS;
@@ -118,10 +114,8 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *found) {
 
 CUresult pipewright::doubles::enqueue(CUstream handle, Operation operation) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findStream(handle, context, stream))
+  if (CUresult result = enterWith(handle, context, stream))
     return result;
   return submit(stream, std::move(operation), CU_GRAPH_NODE_TYPE_KERNEL);
 }
@@ -129,10 +123,8 @@ CUresult pipewright::doubles::enqueue(CUstream handle, Operation operation) {
 CUresult CUDAAPI cuLaunchHostFunc(CUstream handle, CUhostFn function,
                                   void *data) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findStream(handle, context, stream))
+  if (CUresult result = enterWith(handle, context, stream))
     return result;
   auto call = [function, data] {
     insideHostFunction() = true;
@@ -149,10 +141,8 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream handle, CUhostFn function,
 CUresult CUDAAPI cuStreamWriteValue32(CUstream handle, CUdeviceptr address,
                                       cuuint32_t value, unsigned) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findStream(handle, context, stream))
+  if (CUresult result = enterWith(handle, context, stream))
     return result;
   auto write = [context, address, value] {
     char *word = translate(context, address, 4, "cuStreamWriteValue32");
@@ -179,10 +169,8 @@ static bool isReached(uint32_t found, uint32_t value, unsigned flags) {
 CUresult CUDAAPI cuStreamWaitValue32(CUstream handle, CUdeviceptr address,
                                      cuuint32_t value, unsigned flags) {
   Context *context = nullptr;
-  if (CUresult result = enter(context))
-    return result;
   Stream *stream = nullptr;
-  if (CUresult result = findStream(handle, context, stream))
+  if (CUresult result = enterWith(handle, context, stream))
     return result;
   auto wait = [context, address, value, flags] {
     char *word = translate(context, address, 4, "cuStreamWaitValue32");
