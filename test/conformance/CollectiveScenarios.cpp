@@ -1,5 +1,6 @@
 //===- CollectiveScenarios.cpp - What collectives must do -----------------===//
 
+#include "test/conformance/Checks.h"
 #include "test/conformance/CollectiveCases.h"
 #include "test/conformance/Scenarios.h"
 
@@ -12,21 +13,6 @@
 #include <stdexcept>
 
 using namespace pipewright::runtime;
-
-static void check(bool holds, const std::string &what) {
-  if (!holds)
-    throw std::logic_error("does not hold: " + what);
-}
-
-template <class Body>
-static std::string errorOf(const Body &body) {
-  try {
-    body();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 namespace {
 /// One collective of one member, with its memory.

@@ -13,26 +13,6 @@ using namespace pipewright::runtime;
 
 using Clock = std::chrono::steady_clock;
 
-void pipewright::runtime::check(bool holds, const std::string &what) {
-  if (!holds)
-    throw std::logic_error("does not hold: " + what);
-}
-
-std::string pipewright::runtime::errorOf(const std::function<void()> &body) {
-  try {
-    body();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-static std::vector<int64_t> pattern(int64_t count, int64_t first) {
-  std::vector<int64_t> values(count);
-  std::iota(values.begin(), values.end(), first);
-  return values;
-}
-
 // --- The bench ---------------------------------------------------------------
 
 Bench::Bench(Transport &control, DeviceLinks &links, const Device &device)

@@ -9,6 +9,8 @@
 #ifndef PIPEWRIGHT_TEST_CONFORMANCE_DEVICESCENARIOS_H
 #define PIPEWRIGHT_TEST_CONFORMANCE_DEVICESCENARIOS_H
 
+#include "test/conformance/Checks.h"
+
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/DeviceLinks.h"
 #include "runtime/net/Transport.h"
@@ -90,11 +92,6 @@ runDeviceRanks(int64_t ranks, int64_t gpus, const MakeLinks &make,
   if (gpusThere() < (count))                                                   \
   GTEST_SKIP() << "needs " << (count) << " GPUs"
 int64_t gpusThere();
-
-/// Throws std::logic_error unless it holds.
-void check(bool holds, const std::string &what);
-/// The message of the Error that the body throws; "no error".
-std::string errorOf(const std::function<void()> &body);
 
 } // namespace pipewright::runtime
 

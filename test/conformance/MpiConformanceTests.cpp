@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/conformance/Checks.h"
+#include "test/conformance/Processes.h"
 #include "test/conformance/Scenarios.h"
 
 #include "runtime/core/Error.h"
@@ -24,12 +26,6 @@
 
 using namespace pipewright::runtime;
 
-static std::string executable() {
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  return std::string(path, std::max<ssize_t>(length, 0));
-}
-
 /// Exit status and output of `ranks` processes in the named scenario.
 static std::pair<int, std::string> runUnderMpi(int64_t ranks,
                                                const char *scenario) {
@@ -40,10 +36,7 @@ static std::pair<int, std::string> runUnderMpi(int64_t ranks,
       std::to_string(ranks) + " '" + executable() + "' --scenario " + scenario +
       " 2>&1";
   std::FILE *pipe = popen(command.c_str(), "r");
-  std::string output;
-  std::array<char, 512> piece;
-  while (std::fgets(piece.data(), piece.size(), pipe))
-    output += piece.data();
+  const std::string output = readAll(pipe);
   return {pclose(pipe), output};
 }
 
@@ -65,10 +58,7 @@ TEST_P(MpiConformance, Holds) {
 INSTANTIATE_TEST_SUITE_P(All, MpiConformance,
                          ::testing::Combine(::testing::Values(2, 4),
                                             ::testing::ValuesIn(scenarios())),
-                         [](const auto &info) {
-                           return std::string(std::get<1>(info.param).name) +
-                                  std::to_string(std::get<0>(info.param));
-                         });
+                         scenarioName);
 
 /// All in one run: mpirun takes longer than what it runs.
 TEST(MpiConformance, CollectivesHold) {

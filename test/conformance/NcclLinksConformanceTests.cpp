@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/conformance/DeviceScenarios.h"
-#include "test/conformance/FreePort.h"
+#include "test/conformance/Processes.h"
 
 #include "runtime/core/Error.h"
 #include "runtime/cuda/NcclLinks.h"
@@ -43,19 +43,13 @@ INSTANTIATE_TEST_SUITE_P(
     All, NcclConformance,
     ::testing::Combine(::testing::Values(2, 4),
                        ::testing::ValuesIn(deviceScenarios())),
-    [](const auto &info) {
-      return std::string(std::get<1>(info.param).name) +
-             std::to_string(std::get<0>(info.param));
-    });
+    scenarioName);
 
 INSTANTIATE_TEST_SUITE_P(
     Collectives, NcclConformance,
     ::testing::Combine(::testing::Values(4, 8),
                        ::testing::ValuesIn(deviceCollectiveScenarios())),
-    [](const auto &info) {
-      return std::string(std::get<1>(info.param).name) +
-             std::to_string(std::get<0>(info.param));
-    });
+    scenarioName);
 
 TEST(NcclLinks, AbortFreesStreamsThatWait) {
   PIPEWRIGHT_NEEDS_GPUS(2);
@@ -140,36 +134,6 @@ TEST(NcclLinks, TwoRanksOnOneGpuAreRefused) {
 }
 
 // --- What ends a process -----------------------------------------------------
-
-static std::string executable() {
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  return std::string(path, std::max<ssize_t>(length, 0));
-}
-
-/// What each of `ranks` processes in the scenario says, by rank.
-static std::vector<std::string>
-runProcesses(int64_t ranks, const std::string &scenario,
-             const std::string &environment = "") {
-  const int port = freePort();
-  std::vector<std::FILE *> pipes;
-  for (int64_t r = 0; r < ranks; ++r) {
-    const std::string command =
-        environment + " RANK=" + std::to_string(r) +
-        " WORLD_SIZE=" + std::to_string(ranks) +
-        " MASTER_ADDR=localhost MASTER_PORT=" + std::to_string(port) +
-        " timeout 30 '" + executable() + "' --scenario " + scenario + " 2>&1";
-    pipes.push_back(popen(command.c_str(), "r"));
-  }
-  std::vector<std::string> outputs(ranks);
-  for (int64_t r = 0; r < ranks; ++r) {
-    std::array<char, 512> piece;
-    while (std::fgets(piece.data(), piece.size(), pipes[r]))
-      outputs[r] += piece.data();
-    pclose(pipes[r]);
-  }
-  return outputs;
-}
 
 /// Every rank has said what was expected of it.
 static void expectAll(const std::vector<std::string> &outputs,

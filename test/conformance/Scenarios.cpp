@@ -3,6 +3,7 @@
 #include "test/conformance/Scenarios.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Text.h"
+#include "test/conformance/Checks.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,27 +15,6 @@
 #include <thread>
 
 using namespace pipewright::runtime;
-
-static void check(bool holds, const std::string &what) {
-  if (!holds)
-    throw std::logic_error("does not hold: " + what);
-}
-
-template <class Body>
-static std::string errorOf(const Body &body) {
-  try {
-    body();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-static std::vector<int64_t> pattern(int64_t count, int64_t first) {
-  std::vector<int64_t> values(count);
-  std::iota(values.begin(), values.end(), first);
-  return values;
-}
 
 static int64_t bytesOf(const std::vector<int64_t> &values) {
   return static_cast<int64_t>(values.size() * sizeof(int64_t));

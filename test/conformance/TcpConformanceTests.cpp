@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/conformance/Checks.h"
+#include "test/conformance/Processes.h"
 #include "test/conformance/Scenarios.h"
 #include "test/conformance/TcpRanks.h"
 
@@ -41,19 +43,13 @@ TEST_P(TcpConformance, Holds) {
 INSTANTIATE_TEST_SUITE_P(All, TcpConformance,
                          ::testing::Combine(::testing::Values(2, 4),
                                             ::testing::ValuesIn(scenarios())),
-                         [](const auto &info) {
-                           return std::string(std::get<1>(info.param).name) +
-                                  std::to_string(std::get<0>(info.param));
-                         });
+                         scenarioName);
 
 INSTANTIATE_TEST_SUITE_P(
     Collectives, TcpConformance,
     ::testing::Combine(::testing::Values(8),
                        ::testing::ValuesIn(collectiveScenarios())),
-    [](const auto &info) {
-      return std::string(std::get<1>(info.param).name) +
-             std::to_string(std::get<0>(info.param));
-    });
+    scenarioName);
 
 TEST(TcpTransport, OneRankNeedsNoNetwork) {
   EXPECT_EQ(runRank({0, 1, "nowhere.invalid", 1, {}}, 1,
@@ -354,34 +350,6 @@ TEST(Agreement, GathersNumbersOfAllBits) {
 
 // --- Processes ---------------------------------------------------------------
 
-static std::string executable() {
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  return std::string(path, std::max<ssize_t>(length, 0));
-}
-
-/// What each of `ranks` processes in the scenario says, by rank.
-static std::vector<std::string> runProcesses(int64_t ranks,
-                                             const std::string &scenario,
-                                             int port = freePort()) {
-  std::vector<std::FILE *> pipes;
-  for (int64_t r = 0; r < ranks; ++r) {
-    const std::string command =
-        "RANK=" + std::to_string(r) + " WORLD_SIZE=" + std::to_string(ranks) +
-        " MASTER_ADDR=localhost MASTER_PORT=" + std::to_string(port) +
-        " timeout 30 '" + executable() + "' --scenario " + scenario + " 2>&1";
-    pipes.push_back(popen(command.c_str(), "r"));
-  }
-  std::vector<std::string> outputs(ranks);
-  for (int64_t r = 0; r < ranks; ++r) {
-    std::array<char, 512> piece;
-    while (std::fgets(piece.data(), piece.size(), pipes[r]))
-      outputs[r] += piece.data();
-    pclose(pipes[r]);
-  }
-  return outputs;
-}
-
 TEST(TcpProcesses, FindEachOtherByTheEnvironment) {
   EXPECT_EQ(runProcesses(3, "ring"), std::vector<std::string>(3));
 }
@@ -423,7 +391,7 @@ TEST(TcpProcesses, StrangersThatTakeAllDescriptorsKeepNobodyOut) {
     for (int i = 0; i < 100; ++i)
       silent.push_back(connectTo("127.0.0.1", port, Deadline(20), reason));
   });
-  EXPECT_EQ(runProcesses(3, "crowded", port), std::vector<std::string>(3));
+  EXPECT_EQ(runProcesses(3, "crowded", "", port), std::vector<std::string>(3));
   strangers.join();
 }
 

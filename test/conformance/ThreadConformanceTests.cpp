@@ -1,5 +1,6 @@
 //===- ThreadConformanceTests.cpp - Threads keep the contract -------------===//
 
+#include "test/conformance/Checks.h"
 #include "test/conformance/Scenarios.h"
 
 #include "runtime/core/Error.h"
@@ -47,19 +48,13 @@ TEST_P(ThreadConformance, Holds) {
 INSTANTIATE_TEST_SUITE_P(All, ThreadConformance,
                          ::testing::Combine(::testing::Values(2, 4),
                                             ::testing::ValuesIn(scenarios())),
-                         [](const auto &info) {
-                           return std::string(std::get<1>(info.param).name) +
-                                  std::to_string(std::get<0>(info.param));
-                         });
+                         scenarioName);
 
 INSTANTIATE_TEST_SUITE_P(
     Collectives, ThreadConformance,
     ::testing::Combine(::testing::Values(4, 8),
                        ::testing::ValuesIn(collectiveScenarios())),
-    [](const auto &info) {
-      return std::string(std::get<1>(info.param).name) +
-             std::to_string(std::get<0>(info.param));
-    });
+    scenarioName);
 
 TEST(ThreadTransport, AbortWakesWhoWaitsAndKeepsTheFirstMessage) {
   ThreadWorld world(3);
