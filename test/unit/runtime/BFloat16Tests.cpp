@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/unit/runtime/OneRank.h"
+#include "test/unit/runtime/WindowLayers.h"
 
 #include "runtime/core/BFloat16.h"
 
@@ -138,20 +139,12 @@ TEST(BFloat16, ConvolutionInAllDirections) {
     GTEST_SKIP() << "this CPU has none for oneDNN";
   for (const int64_t groups : {1, 2}) {
     Twins test;
-    const ConvolutionShape s = {.n = 2,
-                                .c = 6,
-                                .h = 9,
-                                .w = 11,
-                                .o = 8,
-                                .kh = 3,
-                                .kw = 3,
-                                .strideH = 2,
-                                .strideW = 1,
-                                .padTop = 1,
-                                .padLeft = 1,
-                                .padBottom = 1,
-                                .padRight = 1,
-                                .groups = groups};
+    const ConvolutionShape s = WindowLayer{.images = {2, 6, 9, 11},
+                                           .outputs = 8,
+                                           .kernel = {3, 3},
+                                           .strides = {2, 1},
+                                           .padding = {1, 1, 1, 1},
+                                           .groups = groups};
     const int64_t ys = s.n * s.o * s.outputHeight() * s.outputWidth();
     const int64_t ws = s.o * s.c / groups * 9;
     const Twin x = test.random(s.n * s.c * s.h * s.w), w = test.random(ws);
@@ -338,16 +331,8 @@ TEST(BFloat16, AttentionMustBeSetUp) {
 TEST(BFloat16, PoolingRoundsOnce) {
   for (const int64_t stride : {1, 2}) {
     Twins test;
-    const PoolingShape s = {.n = 2,
-                            .c = 3,
-                            .h = 8,
-                            .w = 10,
-                            .oh = stride == 1 ? 7 : 4,
-                            .ow = stride == 1 ? 9 : 5,
-                            .kh = 2,
-                            .kw = 2,
-                            .strideH = stride,
-                            .strideW = stride};
+    const PoolingShape s = WindowLayer{
+        .images = {2, 3, 8, 10}, .kernel = {2, 2}, .strides = {stride, stride}};
     const PoolingShape narrow = inBFloat16(s);
     const int64_t xs = 6 * s.h * s.w, ys = 6 * s.oh * s.ow;
     const Twin x = test.random(xs), dy = test.random(ys);

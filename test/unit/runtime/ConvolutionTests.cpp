@@ -1,6 +1,7 @@
 //===- ConvolutionTests.cpp - Convolutions against plain loops ------------===//
 
 #include "test/unit/runtime/OneRank.h"
+#include "test/unit/runtime/WindowLayers.h"
 
 #include <array>
 
@@ -42,7 +43,8 @@ static std::vector<float> toFloats(const std::vector<double> &values) {
 }
 
 /// All three directions against one triple of loops.
-static void checkConvolution(const ConvolutionShape &s, double tolerance) {
+static void checkConvolution(const WindowLayer &layer, double tolerance) {
+  const ConvolutionShape s = layer;
   OneRank test;
   const int64_t xs = s.n * s.c * s.h * s.w;
   const int64_t ws = s.o * s.c / s.groups * s.kh * s.kw;
@@ -81,123 +83,74 @@ static void checkConvolution(const ConvolutionShape &s, double tolerance) {
 }
 
 TEST(Convolution, FewChannelsOddSize) {
-  checkConvolution({.n = 2,
-                    .c = 3,
-                    .h = 11,
-                    .w = 9,
-                    .o = 7,
-                    .kh = 3,
-                    .kw = 3,
-                    .padTop = 1,
-                    .padLeft = 1,
-                    .padBottom = 1,
-                    .padRight = 1},
+  checkConvolution({.images = {2, 3, 11, 9},
+                    .outputs = 7,
+                    .kernel = {3, 3},
+                    .padding = {1, 1, 1, 1}},
                    1e-5);
 }
 
 TEST(Convolution, StrideAndUnevenPadding) {
-  checkConvolution({.n = 2,
-                    .c = 3,
-                    .h = 15,
-                    .w = 15,
-                    .o = 16,
-                    .kh = 7,
-                    .kw = 7,
-                    .strideH = 2,
-                    .strideW = 2,
-                    .padTop = 3,
-                    .padLeft = 2,
-                    .padBottom = 3,
-                    .padRight = 4},
+  checkConvolution({.images = {2, 3, 15, 15},
+                    .outputs = 16,
+                    .kernel = {7, 7},
+                    .strides = {2, 2},
+                    .padding = {3, 2, 3, 4}},
                    1e-5);
 }
 
 TEST(Convolution, ChannelsLast) {
-  ConvolutionShape s = {.n = 2,
-                        .c = 6,
-                        .h = 11,
-                        .w = 9,
-                        .o = 4,
-                        .kh = 3,
-                        .kw = 2,
-                        .strideH = 2,
-                        .padTop = 1,
-                        .padRight = 1,
-                        .channelsLast = true};
+  WindowLayer s = {.images = {2, 6, 11, 9},
+                   .outputs = 4,
+                   .kernel = {3, 2},
+                   .strides = {2, 1},
+                   .padding = {1, 0, 0, 1},
+                   .channelsLast = true};
   checkConvolution(s, 1e-5);
   s.groups = 2;
   checkConvolution(s, 1e-5);
 }
 
 TEST(Convolution, Dilation) {
-  checkConvolution({.n = 1,
-                    .c = 16,
-                    .h = 12,
-                    .w = 13,
-                    .o = 16,
-                    .kh = 3,
-                    .kw = 3,
-                    .padTop = 2,
-                    .padLeft = 2,
-                    .padBottom = 2,
-                    .padRight = 2,
-                    .dilationH = 2,
-                    .dilationW = 2},
+  checkConvolution({.images = {1, 16, 12, 13},
+                    .outputs = 16,
+                    .kernel = {3, 3},
+                    .dilations = {2, 2},
+                    .padding = {2, 2, 2, 2}},
                    1e-5);
 }
 
 TEST(Convolution, Groups) {
-  checkConvolution({.n = 2,
-                    .c = 8,
-                    .h = 6,
-                    .w = 6,
-                    .o = 12,
-                    .kh = 3,
-                    .kw = 3,
-                    .padTop = 1,
-                    .padLeft = 1,
-                    .padBottom = 1,
-                    .padRight = 1,
+  checkConvolution({.images = {2, 8, 6, 6},
+                    .outputs = 12,
+                    .kernel = {3, 3},
+                    .padding = {1, 1, 1, 1},
                     .groups = 4},
                    1e-5);
 }
 
 TEST(Convolution, OneByOne) {
-  checkConvolution({.n = 2, .c = 33, .h = 5, .w = 5, .o = 17, .kh = 1, .kw = 1},
+  checkConvolution({.images = {2, 33, 5, 5}, .outputs = 17, .kernel = {1, 1}},
                    1e-5);
 }
 
 // 64 tiles of 4 x 4 and more than 32 channels: the rule picks Winograd, whose
 // rounding is some times larger.
 TEST(Convolution, WinogradAgreesToo) {
-  checkConvolution({.n = 4,
-                    .c = 32,
-                    .h = 16,
-                    .w = 16,
-                    .o = 48,
-                    .kh = 3,
-                    .kw = 3,
-                    .padTop = 1,
-                    .padLeft = 1,
-                    .padBottom = 1,
-                    .padRight = 1},
+  checkConvolution({.images = {4, 32, 16, 16},
+                    .outputs = 48,
+                    .kernel = {3, 3},
+                    .padding = {1, 1, 1, 1}},
                    2e-5);
 }
 
 TEST(Convolution, KeptPackedWeightFollowsAnUpdate) {
   OneRank test;
-  const ConvolutionShape s = {.n = 1,
-                              .c = 16,
-                              .h = 6,
-                              .w = 6,
-                              .o = 32,
-                              .kh = 3,
-                              .kw = 3,
-                              .padTop = 1,
-                              .padLeft = 1,
-                              .padBottom = 1,
-                              .padRight = 1,
-                              .keepPackedWeight = true};
+  const ConvolutionShape s = WindowLayer{.images = {1, 16, 6, 6},
+                                         .outputs = 32,
+                                         .kernel = {3, 3},
+                                         .padding = {1, 1, 1, 1},
+                                         .keepPackedWeight = true};
   const Buffer x = test.randomFloats(16 * 36), y = test.floats(32 * 36);
   const Buffer w = test.randomFloats(32 * 16 * 9);
   prepareConvolutionForward(test.rank, 5, s, false);

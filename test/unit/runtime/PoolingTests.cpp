@@ -1,6 +1,7 @@
 //===- PoolingTests.cpp - Pooling against plain loops ---------------------===//
 
 #include "test/unit/runtime/OneRank.h"
+#include "test/unit/runtime/WindowLayers.h"
 
 #include <limits>
 
@@ -14,7 +15,8 @@ static int64_t indexOf(const PoolingShape &s, int64_t plane, int64_t row,
   return ((plane / s.c * rows + row) * columns + column) * s.c + plane % s.c;
 }
 
-static void checkMaxPool(const PoolingShape &s) {
+static void checkMaxPool(const WindowLayer &layer) {
+  const PoolingShape s = layer;
   OneRank test;
   const int64_t xs = s.n * s.c * s.h * s.w, ys = s.n * s.c * s.oh * s.ow;
   const Buffer x = test.randomFloats(xs), dy = test.randomFloats(ys);
@@ -55,104 +57,48 @@ static void checkMaxPool(const PoolingShape &s) {
 }
 
 TEST(MaxPool, TwoByTwo) {
-  checkMaxPool({.n = 2,
-                .c = 3,
-                .h = 8,
-                .w = 10,
-                .oh = 4,
-                .ow = 5,
-                .kh = 2,
-                .kw = 2,
-                .strideH = 2,
-                .strideW = 2});
+  checkMaxPool({.images = {2, 3, 8, 10}, .kernel = {2, 2}, .strides = {2, 2}});
 }
 
 TEST(MaxPool, ChannelsLast) {
-  checkMaxPool({.n = 2,
-                .c = 3,
-                .h = 9,
-                .w = 10,
-                .oh = 5,
-                .ow = 5,
-                .kh = 3,
-                .kw = 2,
-                .strideH = 2,
-                .strideW = 2,
-                .padTop = 1,
-                .padBottom = 1,
+  checkMaxPool({.images = {2, 3, 9, 10},
+                .kernel = {3, 2},
+                .strides = {2, 2},
+                .padding = {1, 0, 1, 0},
                 .channelsLast = true});
 }
 
 TEST(MaxPool, TwoByTwoInVectorsWithRest) {
-  checkMaxPool({.n = 1,
-                .c = 3,
-                .h = 7,
-                .w = 75,
-                .oh = 3,
-                .ow = 37,
-                .kh = 2,
-                .kw = 2,
-                .strideH = 2,
-                .strideW = 2});
+  checkMaxPool({.images = {1, 3, 7, 75}, .kernel = {2, 2}, .strides = {2, 2}});
 }
 
 TEST(MaxPool, OverlappingWithPadding) {
-  checkMaxPool({.n = 2,
-                .c = 2,
-                .h = 13,
-                .w = 150,
-                .oh = 7,
-                .ow = 75,
-                .kh = 3,
-                .kw = 3,
-                .strideH = 2,
-                .strideW = 2,
-                .padTop = 1,
-                .padLeft = 1,
-                .padBottom = 1,
-                .padRight = 1});
+  checkMaxPool({.images = {2, 2, 13, 150},
+                .kernel = {3, 3},
+                .strides = {2, 2},
+                .padding = {1, 1, 1, 1}});
 }
 
 TEST(MaxPool, StrideThreeAndDilation) {
-  checkMaxPool({.n = 1,
-                .c = 2,
-                .h = 14,
-                .w = 14,
-                .oh = 4,
-                .ow = 4,
-                .kh = 2,
-                .kw = 3,
-                .strideH = 3,
-                .strideW = 3,
-                .padTop = 1,
-                .padLeft = 1,
-                .padBottom = 1,
-                .padRight = 1,
-                .dilationH = 2,
-                .dilationW = 2});
+  checkMaxPool({.images = {1, 2, 14, 14},
+                .kernel = {2, 3},
+                .strides = {3, 3},
+                .dilations = {2, 2},
+                .padding = {1, 1, 1, 1}});
 }
 
 TEST(MaxPool, MinusInfinityPointsAtARealElement) {
   OneRank test;
-  const PoolingShape s = {.n = 1,
-                          .c = 1,
-                          .h = 2,
-                          .w = 2,
-                          .oh = 1,
-                          .ow = 1,
-                          .kh = 3,
-                          .kw = 3,
-                          .strideH = 1,
-                          .strideW = 1,
-                          .padTop = 1,
-                          .padLeft = 1};
+  const PoolingShape s = WindowLayer{
+      .images = {1, 1, 2, 2}, .kernel = {3, 3}, .padding = {1, 1, 0, 0}};
   const Buffer x = test.floats(4), y = test.floats(1), window = test.bytes(1);
   fill(test.rank, -std::numeric_limits<float>::infinity(), x);
   maxPool(test.rank, s, x, y, window);
   EXPECT_EQ(test.rank.data<uint8_t>(window)[0], 4);
 }
 
-static void checkAveragePool(const PoolingShape &s) {
+static void checkAveragePool(const WindowLayer &layer) {
+  const PoolingShape s = layer;
   OneRank test;
   const int64_t xs = s.n * s.c * s.h * s.w, ys = s.n * s.c * s.oh * s.ow;
   const Buffer x = test.randomFloats(xs), dy = test.randomFloats(ys);
@@ -185,20 +131,10 @@ static void checkAveragePool(const PoolingShape &s) {
 TEST(AveragePool, PaddingCountsOrNot) {
   for (const bool include : {false, true})
     for (const bool channelsLast : {false, true})
-      checkAveragePool({.n = 2,
-                        .c = 3,
-                        .h = 9,
-                        .w = 7,
-                        .oh = 5,
-                        .ow = 4,
-                        .kh = 3,
-                        .kw = 3,
-                        .strideH = 2,
-                        .strideW = 2,
-                        .padTop = 1,
-                        .padLeft = 1,
-                        .padBottom = 1,
-                        .padRight = 1,
+      checkAveragePool({.images = {2, 3, 9, 7},
+                        .kernel = {3, 3},
+                        .strides = {2, 2},
+                        .padding = {1, 1, 1, 1},
                         .countIncludePad = include,
                         .channelsLast = channelsLast});
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/unit/cuda/cudnn/DescribedGpu.h"
+#include "test/unit/runtime/WindowLayers.h"
 
 #include "runtime/cuda/kernels/ConvolutionPlan.h"
 
@@ -32,19 +33,11 @@ public:
     if (std::find(seen.begin(), seen.end(), key) != seen.end())
       return;
     seen.push_back(key);
-    all.push_back({{.n = 32,
-                    .c = c,
-                    .h = image,
-                    .w = image,
-                    .o = o,
-                    .kh = kernel,
-                    .kw = kernel,
-                    .strideH = stride,
-                    .strideW = stride,
-                    .padTop = pad,
-                    .padLeft = pad,
-                    .padBottom = pad,
-                    .padRight = pad},
+    all.push_back({WindowLayer{.images = {32, c, image, image},
+                               .outputs = o,
+                               .kernel = {kernel, kernel},
+                               .strides = {stride, stride},
+                               .padding = {pad, pad, pad, pad}},
                    hasBias});
   }
 
@@ -153,17 +146,10 @@ TEST_F(ConvolutionPlans, ResNet50InFullF32) { check(a100, resNet50(), full); }
 /// Groups, single channels, dilation, lopsided padding, odd sizes: in every
 /// precision and layout, on tensor cores or not.
 TEST_F(ConvolutionPlans, WhateverTheShape) {
-  const ConvolutionShape plain = {.n = 8,
-                                  .c = 64,
-                                  .h = 28,
-                                  .w = 28,
-                                  .o = 64,
-                                  .kh = 3,
-                                  .kw = 3,
-                                  .padTop = 1,
-                                  .padLeft = 1,
-                                  .padBottom = 1,
-                                  .padRight = 1};
+  const ConvolutionShape plain = WindowLayer{.images = {8, 64, 28, 28},
+                                             .outputs = 64,
+                                             .kernel = {3, 3},
+                                             .padding = {1, 1, 1, 1}};
   std::vector<ConvolutionShape> shapes(5, plain);
   shapes[0].groups = 4;
   shapes[1].groups = 64;

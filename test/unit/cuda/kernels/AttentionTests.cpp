@@ -213,9 +213,16 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(-1e4f, -1e9f, -std::numeric_limits<float>::max(),
                       -std::numeric_limits<float>::infinity()));
 
-TEST(DeviceAttention, Bf16) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+/// Where the CPU has products to compare with.
+class DeviceAttentionInBf16 : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (!hasBFloat16Products())
+      GTEST_SKIP() << "this CPU has none for oneDNN";
+  }
+};
+
+TEST_F(DeviceAttentionInBf16, EveryLengthOfVectors) {
   for (const int64_t depth : {8, 64, 128, 200})
     checkBoth({.batch = 1,
                .heads = 2,
@@ -226,9 +233,7 @@ TEST(DeviceAttention, Bf16) {
                .type = ElementType::BF16});
 }
 
-TEST(DeviceAttention, Bf16OverSeveralTiles) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(DeviceAttentionInBf16, OverSeveralTiles) {
   for (const int64_t depth : {16, 64, 128}) {
     const AttentionShape s = {.batch = 1,
                               .heads = 2,
@@ -246,9 +251,7 @@ TEST(DeviceAttention, Bf16OverSeveralTiles) {
   }
 }
 
-TEST(DeviceAttention, Bf16NotCausalMoreKeysThanRowsAndFewer) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(DeviceAttentionInBf16, NotCausalMoreKeysThanRowsAndFewer) {
   checkBoth({.batch = 2,
              .heads = 2,
              .rows = 5,
@@ -265,9 +268,7 @@ TEST(DeviceAttention, Bf16NotCausalMoreKeysThanRowsAndFewer) {
              .type = ElementType::BF16});
 }
 
-TEST(DeviceAttention, Bf16MasksAndOddSizes) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(DeviceAttentionInBf16, MasksAndOddSizes) {
   checkBoth({.batch = 2,
              .heads = 2,
              .rows = 37,
@@ -291,9 +292,7 @@ TEST(DeviceAttention, Bf16MasksAndOddSizes) {
             true);
 }
 
-TEST(DeviceAttention, BatchesGoInPartsWhereWorkspaceIsScarce) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(DeviceAttentionInBf16, BatchesGoInPartsWhereWorkspaceIsScarce) {
   AttentionShape s = {.batch = 4,
                       .heads = 6,
                       .rows = 32,
@@ -372,9 +371,7 @@ TEST(DeviceAttention, FailsWhereCudnnIsInsistedOn) {
             "--attention auto uses own kernels there");
 }
 
-TEST(DeviceAttention, Bf16DropsWhatTheCpuDrops) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(DeviceAttentionInBf16, DropsWhatTheCpuDrops) {
   for (const int64_t rows : {36, 37})
     check({.batch = 1,
            .heads = 2,
@@ -386,9 +383,7 @@ TEST(DeviceAttention, Bf16DropsWhatTheCpuDrops) {
            .type = ElementType::BF16});
 }
 
-TEST(DeviceAttention, Bf16OddLengthsOfVectors) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(DeviceAttentionInBf16, OddLengthsOfVectors) {
   for (const int64_t depth : {11, 100})
     EXPECT_THAT(check({.batch = 1,
                        .heads = 2,

@@ -1,10 +1,12 @@
 //===- ConvolutionTests.cpp - Convolutions on GPUs ------------------------===//
 
 #include "test/unit/cuda/kernels/TwoRanks.h"
+#include "test/unit/runtime/WindowLayers.h"
 
 using namespace pipewright::runtime;
 
-static void check(const ConvolutionShape &s, bool hasBias = true) {
+static void check(const WindowLayer &layer, bool hasBias = true) {
+  const ConvolutionShape s = layer;
   const double tolerance = s.type == ElementType::BF16 ? 1e-2 : 1e-5;
   TwoRanks test;
   const int64_t inputs = s.n * s.c * s.h * s.w;
@@ -36,78 +38,47 @@ static void check(const ConvolutionShape &s, bool hasBias = true) {
 }
 
 TEST(DeviceConvolution, WithAndWithoutBias) {
-  const ConvolutionShape s = {.n = 2,
-                              .c = 3,
-                              .h = 9,
-                              .w = 7,
-                              .o = 5,
-                              .kh = 3,
-                              .kw = 3,
-                              .padTop = 1,
-                              .padLeft = 1,
-                              .padBottom = 1,
-                              .padRight = 1};
+  const WindowLayer s = {.images = {2, 3, 9, 7},
+                         .outputs = 5,
+                         .kernel = {3, 3},
+                         .padding = {1, 1, 1, 1}};
   check(s, true);
   check(s, false);
 }
 
 TEST(DeviceConvolution, StridedAndLopsided) {
-  check({.n = 1,
-         .c = 2,
-         .h = 10,
-         .w = 13,
-         .o = 4,
-         .kh = 3,
-         .kw = 2,
-         .strideH = 2,
-         .strideW = 3,
-         .padTop = 1,
-         .padBottom = 2,
-         .padRight = 1});
+  check({.images = {1, 2, 10, 13},
+         .outputs = 4,
+         .kernel = {3, 2},
+         .strides = {2, 3},
+         .padding = {1, 0, 2, 1}});
 }
 
 TEST(DeviceConvolution, DilatedInGroups) {
-  check({.n = 1,
-         .c = 6,
-         .h = 11,
-         .w = 11,
-         .o = 4,
-         .kh = 3,
-         .kw = 3,
-         .dilationH = 2,
-         .dilationW = 3,
+  check({.images = {1, 6, 11, 11},
+         .outputs = 4,
+         .kernel = {3, 3},
+         .dilations = {2, 3},
          .groups = 2});
 }
 
 TEST(DeviceConvolution, Bf16WithFloatWeightGradients) {
   if (!hasBFloat16Products())
     GTEST_SKIP() << "this CPU has none for oneDNN";
-  check({.n = 2,
-         .c = 4,
-         .h = 8,
-         .w = 8,
-         .o = 8,
-         .kh = 3,
-         .kw = 3,
-         .padTop = 1,
-         .padLeft = 1,
-         .padBottom = 1,
-         .padRight = 1,
+  check({.images = {2, 4, 8, 8},
+         .outputs = 8,
+         .kernel = {3, 3},
+         .padding = {1, 1, 1, 1},
          .type = ElementType::BF16});
 }
 
 TEST(DeviceConvolution, ChannelsLast) {
-  ConvolutionShape s = {.n = 2,
-                        .c = 8,
-                        .h = 9,
-                        .w = 7,
-                        .o = 12,
-                        .kh = 3,
-                        .kw = 2,
-                        .strideH = 2,
-                        .padTop = 1,
-                        .padRight = 1,
-                        .channelsLast = true};
+  WindowLayer s = {.images = {2, 8, 9, 7},
+                   .outputs = 12,
+                   .kernel = {3, 2},
+                   .strides = {2, 1},
+                   .padding = {1, 0, 0, 1},
+                   .channelsLast = true};
   check(s);
   s.groups = 4;
   check(s);
@@ -117,8 +88,8 @@ TEST(DeviceConvolution, ChannelsLast) {
 }
 
 TEST(DeviceConvolution, RoundsToTf32OnlyIfAsked) {
-  const ConvolutionShape s = {
-      .n = 1, .c = 8, .h = 6, .w = 6, .o = 4, .kh = 3, .kw = 3};
+  const ConvolutionShape s =
+      WindowLayer{.images = {1, 8, 6, 6}, .outputs = 4, .kernel = {3, 3}};
   double differences[2];
   for (const auto mode : {Float32Mode::Full, Float32Mode::Tf32}) {
     TwoRanks test(1 << 20, mode);
@@ -148,8 +119,8 @@ TEST(DeviceConvolution, SaysWhatWasNotSetUp) {
 
 TEST(DeviceConvolution, SaysWhichOperandIsNotAligned) {
   TwoRanks test;
-  const ConvolutionShape s = {
-      .n = 1, .c = 1, .h = 4, .w = 4, .o = 1, .kh = 1, .kw = 1};
+  const ConvolutionShape s =
+      WindowLayer{.images = {1, 1, 4, 4}, .outputs = 1, .kernel = {1, 1}};
   prepareConvolutionForward(*test.gpu, 0, s, false);
   EXPECT_EQ(errorOf([&] {
               convolutionForward(*test.gpu, 0, {4, 64}, {128, 4}, {},
