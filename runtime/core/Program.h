@@ -10,6 +10,7 @@
 
 #include "runtime/core/Arena.h"
 #include "runtime/core/ElementType.h"
+#include "runtime/core/Mesh.h"
 #include "runtime/core/Optimizer.h"
 #include "runtime/core/Table.h"
 
@@ -130,6 +131,10 @@ struct RankProgram {
 
 struct Program {
   const char *name = "model";
+  /// Copies of all ranks. Each runs the same step on micro-batches of its own:
+  /// the first on the first ones of a batch, and so on.
+  int64_t replicas = 1;
+  /// Of each replica.
   int64_t microBatches = 1;
   int64_t microBatchSize = 1;
   /// How often one call of `step` updates the weights; each update takes its
@@ -140,7 +145,8 @@ struct Program {
   Table<OutputInfo> outputs;
   Table<RankProgram> ranks;
   /// The groups whose ranks do something together, by number. What a group adds
-  /// is added in the order of its list.
+  /// is added in the order of its list. A list without ranks stands for the
+  /// replicas of each rank.
   Table<Table<int64_t>> groups = {};
   /// Printed by --timetable.
   const char *timetable = "";
@@ -148,6 +154,13 @@ struct Program {
   const char *planJson = "";
   /// What ranks need that are GPUs; null: they are CPUs.
   const DeviceProgram *device = nullptr;
+
+  /// Its processes: a rank is a position.
+  Mesh mesh() const {
+    return {.pipe = static_cast<int64_t>(ranks.size()), .data = replicas};
+  }
+  /// The micro-batches of one call of `step`, of all replicas.
+  int64_t batchMicroBatches() const { return replicas * microBatches; }
 };
 
 /// The whole main() of a generated program: options, ranks as threads or MPI

@@ -2,6 +2,7 @@
 
 #include "runtime/core/Text.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Program.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -53,6 +54,14 @@ std::string pipewright::runtime::bytesText(double bytes) {
 
 std::string pipewright::runtime::counted(int64_t number, const char *what) {
   return groupedText(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+std::string pipewright::runtime::countedRanks(const Program &program,
+                                              const char *word) {
+  const std::string ranks = counted(program.mesh().pipe, word);
+  return program.replicas == 1
+             ? ranks
+             : ranks + " x " + counted(program.replicas, "replica");
 }
 
 int64_t pipewright::runtime::parseInteger(const char *option,

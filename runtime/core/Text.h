@@ -12,6 +12,8 @@
 
 namespace pipewright::runtime {
 
+struct Program;
+
 /// "1:07:09" or "0:31".
 std::string durationText(double seconds);
 /// "12.3 ms" or "1.23 s".
@@ -22,6 +24,8 @@ std::string groupedText(int64_t number);
 std::string bytesText(double bytes);
 /// "1 rank", "12,345 ranks".
 std::string counted(int64_t number, const char *what);
+/// "2 ranks", "2 ranks x 3 replicas".
+std::string countedRanks(const Program &program, const char *word = "rank");
 
 /// The number that a text is; throws an Error that names the option where it is
 /// none, or less than `least`.

@@ -13,7 +13,7 @@ AttentionRows::AttentionRows(const Rank &rank, const AttentionShape &s,
                              int64_t microBatch, int64_t head,
                              const float *mask, float *factors)
     : shape(s), random{rank.seed(), static_cast<uint32_t>(s.dropoutId),
-                       static_cast<uint32_t>(microBatch),
+                       static_cast<uint32_t>(rank.numberInBatch(microBatch)),
                        static_cast<uint32_t>(rank.step())},
       head(head), headMask(nullptr), factors(factors) {
   if (!mask)

@@ -14,9 +14,10 @@ static void store(float value, BFloat16 &to) { to = narrow(value); }
 template <class Element>
 static void dropElements(Rank &rank, const DropoutShape &shape,
                          int64_t microBatch, const Element *from, Element *to) {
-  const RandomStream stream = {rank.seed(), static_cast<uint32_t>(shape.id),
-                               static_cast<uint32_t>(microBatch),
-                               static_cast<uint32_t>(rank.step())};
+  const RandomStream stream = {
+      rank.seed(), static_cast<uint32_t>(shape.id),
+      static_cast<uint32_t>(rank.numberInBatch(microBatch)),
+      static_cast<uint32_t>(rank.step())};
   constexpr int64_t chunk = 1024;
   const int64_t chunks = (shape.elements + chunk - 1) / chunk;
   parallelFor(threadsFor(rank.threads(), shape.elements), chunks,

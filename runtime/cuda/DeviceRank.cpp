@@ -97,7 +97,7 @@ DeviceRank::DeviceRank(const Program &program, int64_t number,
                        Transport &transport, std::shared_ptr<Device> device,
                        std::unique_ptr<DeviceLinks> links,
                        const DeviceSettings &settings)
-    : Rank(program, number, transport, NoArena()) {
+    : Rank(program, transport, NoArena()) {
   if (!program.device)
     fail("the program was compiled for CPUs");
   device->makeCurrent();

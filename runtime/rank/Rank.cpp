@@ -11,18 +11,23 @@
 
 using namespace pipewright::runtime;
 
-Rank::Rank(const Program &program, int64_t number, Transport &transport)
-    : whole(program), rankNumber(number), link(transport),
-      groups(std::make_unique<RankGroups>(program, transport)),
-      recorder(transport.recorder()),
-      arena(program.ranks.at(number).arenaBytes), losses(program.updates) {}
+Rank::Rank(const Program &program, Transport &processes)
+    : whole(program), place(program.mesh().placeOf(processes.rank())),
+      processes(processes),
+      groups(std::make_unique<RankGroups>(program, processes)),
+      recorder(processes.recorder()),
+      arena(program.ranks.at(place.position).arenaBytes),
+      losses(program.updates) {}
 
-Rank::Rank(const Program &program, int64_t number, Transport &transport,
-           NoArena)
-    : whole(program), rankNumber(number), link(transport),
-      recorder(transport.recorder()), arena(0), losses(program.updates) {}
+Rank::Rank(const Program &program, Transport &processes, NoArena)
+    : whole(program), place(program.mesh().placeOf(processes.rank())),
+      processes(processes), recorder(processes.recorder()), arena(0),
+      losses(program.updates) {}
 
 Rank::~Rank() { dropLibraries(); }
+
+/// A rank with links and groups elsewhere has no replicas.
+Transport &Rank::pipeline() { return groups ? groups->pipeline() : processes; }
 
 void Rank::dropLibraries() {
   for (auto &[key, state] : libraries)
@@ -76,18 +81,18 @@ std::pair<double, int64_t> Rank::takeLoss() {
 
 void Rank::postSend(int64_t peer, Buffer buffer) {
   recorder.post(FlightRecorder::PostSend, peer);
-  link.postSend(peer, data<void>(buffer), buffer.bytes);
+  pipeline().postSend(peer, data<void>(buffer), buffer.bytes);
 }
 
 void Rank::postReceive(int64_t peer, Buffer buffer) {
   recorder.post(FlightRecorder::PostReceive, peer);
-  link.postReceive(peer, data<void>(buffer), buffer.bytes);
+  pipeline().postReceive(peer, data<void>(buffer), buffer.bytes);
 }
 
 void Rank::waitSend(int64_t peer) {
   const auto since = trace ? Trace::Clock::now() : Trace::Clock::time_point();
   recorder.wait(FlightRecorder::WaitSend, peer);
-  link.waitSend(peer);
+  pipeline().waitSend(peer);
   recorder.end();
   if (trace)
     trace->wait("send", peer, since);
@@ -96,7 +101,7 @@ void Rank::waitSend(int64_t peer) {
 void Rank::waitReceive(int64_t peer) {
   const auto since = trace ? Trace::Clock::now() : Trace::Clock::time_point();
   recorder.wait(FlightRecorder::WaitReceive, peer);
-  link.waitReceive(peer);
+  pipeline().waitReceive(peer);
   recorder.end();
   if (trace)
     trace->wait("receive", peer, since);
@@ -144,7 +149,7 @@ void Rank::waitCollective() {
                           since);
 }
 
-void Rank::poll() { link.poll(); }
+void Rank::poll() { processes.poll(); }
 
 void Rank::loadHyper(Buffer destination) {
   std::copy(scalars.begin(), scalars.end(), data<float>(destination));

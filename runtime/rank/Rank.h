@@ -58,7 +58,8 @@ public:
 
 class Rank {
 public:
-  Rank(const Program &program, int64_t number, Transport &transport);
+  /// `processes` has those of all replicas; this is one of them.
+  Rank(const Program &program, Transport &processes);
   virtual ~Rank();
   Rank(const Rank &) = delete;
   Rank &operator=(const Rank &) = delete;
@@ -119,8 +120,14 @@ public:
 
   /// Counts from 0; part of the random numbers' counter.
   int64_t step() const { return stepNumber; }
+  /// The other part of it: the number of one of this rank's micro-batches among
+  /// those of all replicas.
+  int64_t numberInBatch(int64_t microBatch) const {
+    return replica() * whole.microBatches + microBatch;
+  }
   uint64_t seed() const { return seedValue; }
-  int64_t number() const { return rankNumber; }
+  /// In the pipeline, and so the same in each replica.
+  int64_t number() const { return place.position; }
 
   // --- What kernels call ---------------------------------------------------
 
@@ -157,9 +164,13 @@ public:
 
   FlightRecorder &flight() { return recorder; }
 
-  const RankProgram &program() const { return whole.ranks[rankNumber]; }
+  int64_t replica() const { return place.replica; }
+  const RankProgram &program() const { return whole.ranks[number()]; }
   const Program &wholeProgram() const { return whole; }
-  Transport &transport() { return link; }
+  /// All processes, of whatever replica.
+  Transport &transport() { return processes; }
+  /// The ranks of this replica, by number.
+  Transport &pipeline();
   void setBatchIo(BatchIo *newIo) { io = newIo; }
   void setSeed(uint64_t seed) { seedValue = seed; }
   void setThreads(int64_t count) { threadCount = count; }
@@ -195,7 +206,7 @@ public:
 protected:
   /// A rank whose arena is elsewhere.
   struct NoArena {};
-  Rank(const Program &program, int64_t number, Transport &transport, NoArena);
+  Rank(const Program &program, Transport &processes, NoArena);
 
   BatchIo &batchIo() { return *io; }
   Trace *tracing() const { return trace; }
@@ -218,8 +229,8 @@ private:
   LibraryState *&librarySlot(const void *key);
 
   const Program &whole;
-  const int64_t rankNumber;
-  Transport &link;
+  const Place place;
+  Transport &processes;
   const std::unique_ptr<RankGroups> groups;
   FlightRecorder &recorder;
   Arena arena;

@@ -12,30 +12,38 @@ Collective pipewright::runtime::collectiveOf(const Program &program,
                                              int64_t group, ElementType type,
                                              Buffer range, int64_t root) {
   const Table<int64_t> &members = program.groups.at(group);
+  const bool isOfReplicas = members.empty();
   const auto found = std::find(members.begin(), members.end(), root);
   const bool hasRoot = kind == Collective::Broadcast;
-  if (hasRoot && found == members.end())
+  if (hasRoot && !isOfReplicas && found == members.end())
     fail("rank ", root, " is the root of a broadcast of group ", group,
          ", but no member of it");
   return {kind, type,
           evenBounds(range.bytes / byteWidth(type),
-                     static_cast<int64_t>(members.size())),
-          hasRoot ? found - members.begin() : 0};
+                     isOfReplicas ? program.replicas
+                                  : static_cast<int64_t>(members.size())),
+          !hasRoot       ? 0
+          : isOfReplicas ? root
+                         : found - members.begin()};
 }
 
-RankGroups::RankGroups(const Program &program, Transport &transport)
-    : rank(transport.rank()) {
+RankGroups::RankGroups(const Program &program, Transport &processes)
+    : ranks(processes, program.mesh().groupOf(processes.rank(), Axis::Pipe)) {
   for (const Table<int64_t> &members : program.groups)
-    groups.push_back(std::count(members.begin(), members.end(), rank)
-                         ? std::make_unique<Group>(transport, members)
-                         : nullptr);
+    if (members.empty())
+      groups.push_back(std::make_unique<Group>(
+          processes, program.mesh().groupOf(processes.rank(), Axis::Data)));
+    else
+      groups.push_back(std::count(members.begin(), members.end(), ranks.rank())
+                           ? std::make_unique<Group>(ranks, members)
+                           : nullptr);
 }
 
 void RankGroups::begin(int64_t number, Collective what, void *data,
                        Buffer scratch, void *scratchData) {
   Group *group = groups.at(number).get();
   if (!group)
-    fail("rank ", rank, " is no member of group ", number);
+    fail("rank ", ranks.rank(), " is no member of group ", number);
   const int64_t needed = scratchBytes(what, group->transport.rank());
   if (scratch.bytes < needed)
     fail("the ", what.text(), " needs ", needed,
@@ -49,7 +57,8 @@ void RankGroups::begin(int64_t number, Collective what, void *data,
 
 const RankGroups::Begun &RankGroups::oldest() const {
   if (begun.empty())
-    fail("rank ", rank, " waits for a collective that it has not begun");
+    fail("rank ", ranks.rank(),
+         " waits for a collective that it has not begun");
   return begun.front();
 }
 

@@ -1,8 +1,8 @@
 //===- RankGroups.h - The collectives of one rank --------------*- C++ -*-===//
 //
-// All groups that a rank is a member of, over one transport, and what it has
-// begun in them: a rank finishes its collectives in the order in which it began
-// them, of whatever group.
+// All groups that a rank is a member of, over one transport: its pipeline, some
+// ranks of that, its replicas. And what it has begun in them: a rank finishes
+// its collectives in the order in which it began them, of whatever group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,11 @@ public:
     Clock::time_point since;
   };
 
-  RankGroups(const Program &program, Transport &transport);
+  /// `processes` has those of all replicas.
+  RankGroups(const Program &program, Transport &processes);
+
+  /// The ranks of this replica, which generated code sends to.
+  Transport &pipeline() { return ranks; }
 
   /// Never blocks. Throws an Error where the rank is no member of the group, or
   /// the scratch memory is too small for what the others send.
@@ -57,7 +61,7 @@ private:
     Collectives exchange;
   };
 
-  const int64_t rank;
+  GroupTransport ranks;
   /// By number; null: this rank is no member.
   std::vector<std::unique_ptr<Group>> groups;
   /// They stay where they are while they are under way.

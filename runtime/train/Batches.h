@@ -13,8 +13,19 @@
 
 namespace pipewright::runtime {
 
-/// Loads the samples of one step, and keeps its outputs when asked to. Counts
-/// the labels that its losses divide by.
+/// What one replica takes of each batch: its consecutive micro-batches.
+struct Share {
+  int64_t replica = 0;
+  int64_t replicas = 1;
+
+  static Share of(const Rank &rank) {
+    return {rank.replica(), rank.wholeProgram().replicas};
+  }
+};
+
+/// Loads the samples of one step that are this replica's, and keeps its outputs
+/// when asked to. Counts the labels that its losses divide by, which are those
+/// of all replicas.
 class Batches : public BatchIo {
 public:
   /// Which sample stands at a position of the batch.
@@ -22,11 +33,12 @@ public:
 
   /// Losses divide by the labels of so many micro-batches together; by default
   /// of those of one update.
-  Batches(const Program &program, const Dataset &dataset,
+  Batches(const Program &program, const Dataset &dataset, Share share,
           int64_t dividedTogether = 0)
-      : program(program), dataset(dataset),
+      : program(program), dataset(dataset), share(share),
         together(dividedTogether ? dividedTogether
-                                 : program.microBatches / program.updates) {}
+                                 : share.replicas * program.microBatches /
+                                       program.updates) {}
 
   /// Begins another step.
   void setOrder(Order newOrder) {
@@ -45,9 +57,13 @@ public:
   /// The next step's, when there is one.
   Batches *following = nullptr;
 
-  int64_t batchSamples() const {
+  /// Of all replicas.
+  int64_t batchSamples() const { return share.replicas * ownSamples(); }
+  /// Those of this replica, and the position of the first one.
+  int64_t ownSamples() const {
     return program.microBatches * program.microBatchSize;
   }
+  int64_t ownBegin() const { return share.replica * ownSamples(); }
 
   void load(int64_t input, int64_t microBatch, void *destination,
             int64_t bytes) override;
@@ -61,6 +77,7 @@ private:
 
   const Program &program;
   const Dataset &dataset;
+  const Share share;
   const int64_t together;
   Order order;
   /// Where in the order the step begins.

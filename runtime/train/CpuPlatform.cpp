@@ -19,9 +19,8 @@ public:
       : program(program), placement(placement), index(index) {}
 
   std::unique_ptr<Rank> createRank(Transport &transport) override {
-    const int64_t number = transport.rank();
-    placement.apply(index < 0 ? number : index);
-    auto rank = std::make_unique<Rank>(program, number, transport);
+    placement.apply(index < 0 ? transport.rank() : index);
+    auto rank = std::make_unique<Rank>(program, transport);
     rank->setThreads(placement.threadsPerRank);
     return rank;
   }
@@ -59,7 +58,7 @@ public:
   std::unique_ptr<RankFactory>
   createThreads(const Program &program,
                 const RunSettings &settings) const override {
-    const Placement placement(program.ranks.size(), settings.threadsPerRank,
+    const Placement placement(program.mesh().size(), settings.threadsPerRank,
                               false);
     checkThreads(placement.ranksOnHost * placement.threadsPerRank);
     return std::make_unique<CpuRanks>(program, placement, -1);

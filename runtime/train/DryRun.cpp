@@ -58,13 +58,17 @@ std::string pipewright::runtime::dryRunText(const Program &program,
   Report report;
   const Platform &platform = platformOf(program);
   const int64_t ranks = program.ranks.size();
-  const int64_t perStep = program.microBatches / program.updates;
-  std::string step = counted(ranks, platform.rankWord()) + "; a step is " +
-                     groupedText(perStep) +
+  const int64_t perStep = program.batchMicroBatches() / program.updates;
+  std::string step = countedRanks(program, platform.rankWord()) +
+                     "; a step is " + groupedText(perStep) +
                      (perStep == 1 ? " micro-batch" : " micro-batches") +
                      " of " + groupedText(program.microBatchSize) + "; " +
                      program.optimizer.name;
   report.line("program", std::string(program.name) + ": " + step);
+  if (program.replicas > 1)
+    report.line("replicas", "each runs these ranks, on " +
+                                groupedText(program.microBatches) +
+                                " of the micro-batches");
   double seconds = 0;
   for (const RankProgram &rank : program.ranks)
     seconds = std::max(seconds, rank.predictedStepSeconds);

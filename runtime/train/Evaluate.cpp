@@ -23,17 +23,18 @@ static void runForward(Rank &rank) {
 double pipewright::runtime::evaluateLoss(Rank &rank, const Dataset &dataset,
                                          int64_t mostBatches) {
   const Program &program = rank.wholeProgram();
-  const int64_t size = program.microBatches * program.microBatchSize;
+  const int64_t size = program.batchMicroBatches() * program.microBatchSize;
   const int64_t samples = dataset.disjointSamples();
   const int64_t count = std::clamp<int64_t>(
       samples == Source::endless ? 1 : samples / size, 1, mostBatches);
   // The mean is over the labels of all batches.
-  Batches batches(program, dataset, count * program.microBatches);
+  Batches batches(program, dataset, Share::of(rank),
+                  count * program.batchMicroBatches());
   batches.setOrder([&](int64_t position) { return dataset.inOrder(position); });
   rank.setBatchIo(&batches);
   rank.takeLoss();
   for (int64_t batch = 0; batch < count; ++batch) {
-    batches.moveTo(batch * program.microBatches);
+    batches.moveTo(batch * program.batchMicroBatches());
     runForward(rank);
   }
   const auto [sum, number] = rank.takeLoss();
@@ -74,7 +75,12 @@ std::string pipewright::runtime::predict(Rank &rank, const Options &options) {
   const int64_t size = program.microBatches * program.microBatchSize;
   const int64_t samples =
       dataset.samples() == Source::endless ? size : dataset.disjointSamples();
-  Batches batches(program, dataset);
+  // One replica is enough, and has all outputs in their order.
+  if (rank.replica() != 0) {
+    rank.transport().barrier();
+    return "";
+  }
+  Batches batches(program, dataset, Share());
   rank.setBatchIo(&batches);
   rank.takeLoss();
   std::vector<std::vector<char>> all(program.outputs.size());
@@ -126,7 +132,7 @@ class GuessIo : public BatchIo {
 public:
   GuessIo(const Program &program, const Dataset &dataset,
           const LanguageModel &model, const std::string &text)
-      : others(program, dataset), model(model), text(text) {
+      : others(program, dataset, Share()), model(model), text(text) {
     others.setOrder([](int64_t) { return int64_t{0}; });
   }
 
@@ -229,7 +235,9 @@ std::string pipewright::runtime::guess(Rank &rank, const Options &options) {
                         Dataset::Missing::Zeros);
   GuessIo io(program, dataset, model, text);
   rank.setBatchIo(&io);
-  runForward(rank);
+  // One replica is enough.
+  if (rank.replica() == 0)
+    runForward(rank);
   rank.takeLoss();
   std::string drawn;
   if (!io.logits.empty()) {

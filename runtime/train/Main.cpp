@@ -7,6 +7,7 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/core/Platform.h"
+#include "runtime/core/Text.h"
 #include "runtime/cpu/CpuFeatures.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Bootstrap.h"
@@ -84,7 +85,7 @@ static int runThreads(const Program &program, const Options &options) {
   } catch (const std::exception &error) {
     return reportError(messageOf(error));
   }
-  const int64_t ranks = program.ranks.size();
+  const int64_t ranks = program.mesh().size();
   ThreadWorld world(ranks);
   Arrivals arrivals(ranks);
   std::vector<std::thread> threads;
@@ -132,10 +133,10 @@ static std::string identityOf(const Program &program) {
 /// mistake is told only once; the others wait for its verdict.
 static void checkProcess(const Program &program, const Options &options,
                          Transport &transport) {
-  const int64_t ranks = program.ranks.size();
-  if (transport.size() != ranks && transport.rank() == 0)
-    fail("the program has ", ranks, " ranks, but there are ", transport.size(),
-         " processes: start ", ranks);
+  const int64_t processes = program.mesh().size();
+  if (transport.size() != processes && transport.rank() == 0)
+    fail("the program has ", countedRanks(program), ", but there are ",
+         transport.size(), " processes: start ", processes);
   transport.barrier();
   checkAgreement(transport, identityOf(program));
   for (const auto &[name, value] : sharedOptions(program, options))

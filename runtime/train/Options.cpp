@@ -281,8 +281,7 @@ float Options::learningRateAt(int64_t step) const {
 
 std::string pipewright::runtime::helpText(const Program &program) {
   std::string text = "trains '" + std::string(program.name) + "' on " +
-                     std::to_string(program.ranks.size()) + " " +
-                     platformOf(program).rankWord() + "s" +
+                     countedRanks(program, platformOf(program).rankWord()) +
                      ": threads of one process, or a process for each\n";
   if (program.updates > 1) {
     const std::string updates = std::to_string(program.updates);

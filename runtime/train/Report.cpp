@@ -27,17 +27,15 @@ static double predictedSeconds(const Program &program) {
 std::string pipewright::runtime::headerText(const Program &program,
                                             const Options &options,
                                             const Launch &launch) {
-  const long long ranks = program.ranks.size();
   const int64_t together = program.updates;
-  const int64_t perStep = program.microBatches / together;
-  std::string text = format(
-      "%s: %lld rank%s (%s), %s; a step is %lld micro-batch%s of %lld; %s, "
-      "lr %g",
-      program.name, ranks, ranks == 1 ? "" : "s",
-      launch.processes ? "processes" : "threads", launch.platform.c_str(),
-      (long long)perStep, perStep == 1 ? "" : "es",
-      (long long)program.microBatchSize, program.optimizer.name,
-      options.learningRate);
+  const int64_t perStep = program.batchMicroBatches() / together;
+  std::string text =
+      format("%s: %s (%s), %s; a step is %lld micro-batch%s of %lld; %s, lr %g",
+             program.name, countedRanks(program).c_str(),
+             launch.processes ? "processes" : "threads",
+             launch.platform.c_str(), (long long)perStep,
+             perStep == 1 ? "" : "es", (long long)program.microBatchSize,
+             program.optimizer.name, options.learningRate);
   if (together > 1) {
     text +=
         format("\nthe schedule runs %lld steps together, some on weights of "
@@ -56,7 +54,19 @@ std::string pipewright::runtime::headerText(const Program &program,
     text += separator + bytesText(static_cast<double>(rank.arenaBytes));
     separator = " + ";
   }
+  if (program.replicas > 1)
+    text += format(" in each replica\nerrors call a process by its number: "
+                   "%lld x its rank + its replica",
+                   (long long)program.replicas);
   return text;
+}
+
+/// "rank 1", "rank 1 of replica 0".
+static std::string processName(const Program &program, const Place &place) {
+  const std::string rank = "rank " + std::to_string(place.position);
+  return program.replicas == 1
+             ? rank
+             : rank + " of replica " + std::to_string(place.replica);
 }
 
 namespace {
@@ -127,16 +137,22 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
   }
   double arenas = 0, scratch = 0;
   for (size_t r = 0; r < rows.size(); ++r) {
+    const Place place = program.mesh().placeOf(static_cast<int64_t>(r));
+    const std::string name = processName(program, place);
     const int64_t planned = rows[r][0], peak = rows[r][1];
-    text += format("memory     rank %zu: measured %s bytes, planned %s%s\n", r,
-                   groupedText(peak).c_str(), groupedText(planned).c_str(),
-                   peak == planned ? " (as planned)"
-                   : evaluated     ? ""
-                                   : " (with evaluation, which did not run)");
-    std::vector<JsonLines::Field> fields = {{"rank", static_cast<double>(r)},
-                                            {"planned_bytes", rows[r][0]},
-                                            {"measured_bytes", rows[r][1]},
-                                            {"scratch_bytes", rows[r][2]}};
+    text +=
+        format("memory     %s: measured %s bytes, planned %s%s\n", name.c_str(),
+               groupedText(peak).c_str(), groupedText(planned).c_str(),
+               peak == planned ? " (as planned)"
+               : evaluated     ? ""
+                               : " (with evaluation, which did not run)");
+    std::vector<JsonLines::Field> fields = {
+        {"rank", static_cast<double>(place.position)},
+        {"planned_bytes", rows[r][0]},
+        {"measured_bytes", rows[r][1]},
+        {"scratch_bytes", rows[r][2]}};
+    if (program.replicas > 1)
+      fields.emplace_back("replica", static_cast<double>(place.replica));
     const std::string beside =
         platform.besideArena(rows[r][2], rows[r][5], rows[r][6]);
     inProcess |= beside.empty();
@@ -145,14 +161,14 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
     log.write(fields);
     arenas += rows[r][0];
     scratch += rows[r][2];
-    for (const MemoryLine &line : program.ranks[r].memory)
+    for (const MemoryLine &line : program.ranks[place.position].memory)
       text += format("             %-28s %s\n", line.what,
                      bytesText(static_cast<double>(line.bytes)).c_str());
     if (!beside.empty())
       text += "             beside the arena: " + beside + "\n";
     else if (launch.processes)
-      text += residentText(format("rank %zu: ", r), {rows[r][3], rows[r][4]},
-                           rows[r][0], rows[r][2]) +
+      text += residentText(name + ": ", {rows[r][3], rows[r][4]}, rows[r][0],
+                           rows[r][2]) +
               "\n";
   }
   if (!launch.processes && inProcess)

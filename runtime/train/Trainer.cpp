@@ -35,7 +35,7 @@ static constexpr double patientSeconds = 3600;
 
 static void checkAmount(const Program &program, const Dataset &dataset,
                         const char *option) {
-  const int64_t needed = program.microBatches * program.microBatchSize;
+  const int64_t needed = program.batchMicroBatches() * program.microBatchSize;
   if (dataset.samples() < needed)
     fail(option, ": the data has ", dataset.samples(), " samples, but ",
          program.updates == 1
@@ -80,7 +80,7 @@ class Trainer {
 public:
   Trainer(const Options &options, Rank &rank, const Launch &launch)
       : options(options), rank(rank), launch(launch),
-        program(rank.wholeProgram()), speaks(rank.number() == 0),
+        program(rank.wholeProgram()), speaks(rank.transport().rank() == 0),
         log(speaks ? options.log : "") {}
 
   void run();
@@ -167,8 +167,9 @@ void Trainer::evaluateAt(int64_t number, Progress &progress) {
 
 void Trainer::train() {
   // The next step's inputs are loaded while one runs.
-  std::array<Batches, 2> batches = {Batches(program, *data),
-                                    Batches(program, *data)};
+  const Share share = Share::of(rank);
+  std::array<Batches, 2> batches = {Batches(program, *data, share),
+                                    Batches(program, *data, share)};
   const int64_t together = program.updates;
   Progress progress(options.steps, batches[0].batchSamples() / together,
                     data->tokensPerSample());
@@ -209,15 +210,15 @@ void Trainer::train() {
 void Trainer::lookAhead(int64_t number) {
   if (number * program.updates >= options.steps)
     return;
-  Batches batches(program, *data);
+  Batches batches(program, *data, Share::of(rank));
   chooseSamples(number, batches);
   try {
     for (const int64_t input : rank.program().inputs) {
       data->checkFiles(input);
       const int64_t samples =
-          data->slot(input).batched ? batches.batchSamples() : 1;
-      for (int64_t position = 0; position < samples; ++position)
-        data->check(input, batches.sampleAt(position));
+          data->slot(input).batched ? batches.ownSamples() : 1;
+      for (int64_t i = 0; i < samples; ++i)
+        data->check(input, batches.sampleAt(batches.ownBegin() + i));
     }
   } catch (const Error &error) {
     trouble = error.what();
@@ -257,6 +258,9 @@ void Trainer::keepWeights() {
       trouble = result.trouble;
     rank.transport().setDeadline(patience);
   }
+  // What was saved is what the first replica has, in any case.
+  if (const std::string difference = replicaTrouble(rank); trouble.empty())
+    trouble = difference;
   if (!trouble.empty())
     fail(trouble, "; training ended after step ", steps, where);
 }
@@ -368,7 +372,9 @@ void Trainer::finish() {
     say("\n" + profile.table(transport.size()));
   }
   if (!options.trace.empty() && whole) {
-    const auto rows = gatherTexts(transport, trace.toJson(rank.number()));
+    // A timetable is that of one replica.
+    const auto rows = gatherTexts(
+        transport, rank.replica() == 0 ? trace.toJson(rank.number()) : "");
     if (speaks)
       writeTrace(options.trace, rows);
   }
@@ -399,16 +405,15 @@ static std::string writeFlight(const Options &options, Rank &rank,
   const FlightRecorder &flight = rank.flight();
   if (options.flight.empty() || flight.isEmpty())
     return message;
-  const std::string path =
-      options.flight + "/flight-rank" + std::to_string(rank.number()) + ".json";
+  const std::string process = std::to_string(rank.transport().rank());
+  const std::string path = options.flight + "/flight-rank" + process + ".json";
   try {
     flight.write(path, rank.number());
   } catch (const Error &) {
     // The failure is what counts; its file may be where nothing can be written.
     return message;
   }
-  return message + " (what rank " + std::to_string(rank.number()) +
-         " did last: " + path + ")";
+  return message + " (what rank " + process + " did last: " + path + ")";
 }
 
 void pipewright::runtime::runRank(const Options &options, RankFactory &factory,

@@ -5,7 +5,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
-#include "runtime/net/Transport.h"
+#include "runtime/net/Gather.h"
 #include "runtime/rank/Rank.h"
 #include "runtime/train/FilterLayout.h"
 #include "runtime/train/RandomWeights.h"
@@ -135,10 +135,11 @@ private:
 };
 } // namespace
 
-/// Rank 0 writes one tensor, which its owner reads, piece by piece.
-static void passTensor(Transport &transport, int64_t owner,
-                       const ReadPart &read, int64_t bytes, Sink *sink) {
-  const bool reads = transport.rank() == owner;
+/// Rank 0 writes one tensor, which its owner in the pipeline reads, piece by
+/// piece.
+static void passTensor(Transport &pipeline, int64_t owner, const ReadPart &read,
+                       int64_t bytes, Sink *sink) {
+  const bool reads = pipeline.rank() == owner;
   if (!reads && !sink)
     return;
   std::vector<char> piece(std::min(bytes, pieceBytes));
@@ -147,11 +148,11 @@ static void passTensor(Transport &transport, int64_t owner,
     if (reads)
       read(at, now, piece.data());
     if (reads && !sink) {
-      transport.postSend(0, piece.data(), now);
-      transport.waitSend(0);
+      pipeline.postSend(0, piece.data(), now);
+      pipeline.waitSend(0);
     } else if (!reads) {
-      transport.postReceive(owner, piece.data(), now);
-      transport.waitReceive(owner);
+      pipeline.postReceive(owner, piece.data(), now);
+      pipeline.waitReceive(owner);
     }
     if (sink)
       sink->write(piece.data(), now);
@@ -165,7 +166,6 @@ static std::string
 saveTensors(Rank &rank, const std::string &path,
             const std::function<bool(const TensorInfo &)> &selects,
             const std::function<ReadPart(size_t)> &find) {
-  Transport &transport = rank.transport();
   const Program &program = rank.wholeProgram();
   // By name, so that the file does not tell which rank holds what: equal
   // weights give equal files.
@@ -187,8 +187,11 @@ saveTensors(Rank &rank, const std::string &path,
   std::sort(pieces.begin(), pieces.end(), [](const Piece &a, const Piece &b) {
     return a.header.name < b.header.name;
   });
+  // All replicas have the same; the first one's are written.
+  if (rank.replica() != 0)
+    pieces.clear();
   std::unique_ptr<Sink> sink;
-  if (rank.number() == 0) {
+  if (rank.transport().rank() == 0) {
     std::vector<TensorHeader> headers;
     for (const Piece &piece : pieces)
       headers.push_back(piece.header);
@@ -197,14 +200,14 @@ saveTensors(Rank &rank, const std::string &path,
   for (const Piece &piece : pieces) {
     const int64_t bytes =
         elementCount(piece.header.shape) * byteWidth(piece.header.type);
-    passTensor(transport, piece.owner,
+    passTensor(rank.pipeline(), piece.owner,
                piece.owner == rank.number() ? find(piece.index) : ReadPart(),
                bytes, sink.get());
   }
   if (sink)
     sink->commit();
   double failed = sink && !sink->trouble().empty();
-  transport.sumToAll(&failed, 1);
+  rank.transport().sumToAll(&failed, 1);
   return sink          ? sink->trouble()
          : failed != 0 ? "rank 0 cannot write the file"
                        : "";
@@ -236,6 +239,41 @@ static std::string writeWeights(Rank &rank, const std::string &path) {
           rank.read(weight.buffer.at(begin, bytes), destination);
         });
       });
+}
+
+/// Of all weights of a rank, whatever wrote them.
+static uint64_t hashWeights(Rank &rank) {
+  // FNV-1a, of words.
+  uint64_t hash = 0xcbf29ce484222325u;
+  std::vector<uint64_t> piece;
+  for (const TensorInfo &weight : rank.program().tensors)
+    for (int64_t at = 0; weight.isWeight() && at < weight.buffer.bytes;
+         at += pieceBytes) {
+      const int64_t now = std::min(pieceBytes, weight.buffer.bytes - at);
+      piece.assign((now + 7) / 8, 0);
+      rank.read(weight.buffer.at(at, now), piece.data());
+      for (const uint64_t word : piece)
+        hash = (hash ^ word) * 0x100000001b3u;
+    }
+  return hash;
+}
+
+std::string pipewright::runtime::replicaTrouble(Rank &rank) {
+  const Program &program = rank.wholeProgram();
+  if (program.replicas == 1)
+    return "";
+  const Mesh mesh = program.mesh();
+  const std::vector<uint64_t> hashes =
+      gatherToAll(rank.transport(), hashWeights(rank));
+  for (int64_t process = 0; process < mesh.size(); ++process) {
+    const Place place = mesh.placeOf(process);
+    if (hashes[process] != hashes[mesh.processAt({.position = place.position})])
+      return "replica " + std::to_string(place.replica) + " of rank " +
+             std::to_string(place.position) +
+             " has other weights than replica 0: a machine that computes "
+             "otherwise, or a mistake in the program";
+  }
+  return "";
 }
 
 /// A name in the folder that nothing has yet.

@@ -243,7 +243,7 @@ TEST(Batches, MicroBatchesAreConsecutive) {
   writeNpy(folder.path("v.npy"), ElementType::I64, {8}, values.data());
   const Program program = programOf({{"v", ElementType::I64, {2}}});
   const Dataset data(program, {{"v", folder.path("v.npy")}}, "--data");
-  Batches batches(program, data);
+  Batches batches(program, data, Share());
   batches.setOrder([](int64_t position) { return 4 + position; });
   int64_t read[2];
   batches.load(0, 1, read, sizeof read);
@@ -251,6 +251,25 @@ TEST(Batches, MicroBatchesAreConsecutive) {
   EXPECT_EQ(read[1], 17);
   EXPECT_TRUE(contains(errorOf([&] { batches.load(0, 0, read, 8); }),
                        "has 16 bytes in a micro-batch, but its buffer 8"));
+}
+
+TEST(Batches, ReplicasTakeConsecutivePartsOfABatch) {
+  Folder folder;
+  const std::vector<int64_t> values = {10, 11, 12, 13, 14, 15, 16, 17};
+  writeNpy(folder.path("v.npy"), ElementType::I64, {8}, values.data());
+  Program program = programOf({{"v", ElementType::I64, {1}}});
+  program.microBatches = 2;
+  program.microBatchSize = 1;
+  const Dataset data(program, {{"v", folder.path("v.npy")}}, "--data");
+  Batches batches(program, data, {.replica = 2, .replicas = 3});
+  batches.setOrder([](int64_t position) { return position; });
+  EXPECT_EQ(batches.batchSamples(), 6);
+  EXPECT_EQ(batches.ownBegin(), 4);
+  int64_t read = 0;
+  batches.load(0, 0, &read, sizeof read);
+  EXPECT_EQ(read, 14);
+  batches.load(0, 1, &read, sizeof read);
+  EXPECT_EQ(read, 15);
 }
 
 /// Labels and the number that a loss divides by: of each row the second and
@@ -284,7 +303,7 @@ TEST(Batches, LossesDivideByTheLabelsOfTheWholeBatch) {
   const Dataset data(program, specs, "--data");
   data.validate();
   auto inOrder = [&](int64_t position) { return data.inOrder(position); };
-  Batches batches(program, data);
+  Batches batches(program, data, Share());
   batches.setOrder(inOrder);
   EXPECT_EQ(divisorsOf(batches), std::vector<float>({1.5f, 1.5f}));
   // The next step counts anew; a batch without labels divides by 1.
@@ -295,12 +314,20 @@ TEST(Batches, LossesDivideByTheLabelsOfTheWholeBatch) {
 
   // An update for each micro-batch: that is its batch.
   program.updates = 2;
-  Batches each(program, data);
+  Batches each(program, data, Share());
   each.setOrder(inOrder);
   EXPECT_EQ(divisorsOf(each), std::vector<float>({1, 2}));
 
+  // All replicas divide by the labels of their batch.
+  program.updates = 1;
+  for (int64_t replica : {0, 1}) {
+    Batches half(program, data, {replica, 2});
+    half.setOrder(inOrder);
+    EXPECT_EQ(divisorsOf(half), std::vector<float>({1.5f, 1.5f}));
+  }
+
   // Several batches of an evaluation are divided by together.
-  Batches all(program, data, 4);
+  Batches all(program, data, Share(), 4);
   all.setOrder([](int64_t position) { return position % 4; });
   EXPECT_EQ(divisorsOf(all), std::vector<float>({1.5f, 1.5f}));
   all.moveTo(2);

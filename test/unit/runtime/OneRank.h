@@ -30,7 +30,7 @@ class OneRank {
 public:
   explicit OneRank(int64_t bytes = 64 << 20)
       : program(makeProgram(bytes)), world(1), transport(world, 0),
-        rank(program, 0, transport) {
+        rank(program, transport) {
     rank.beginStep(3, 0.1f);
     rank.setSeed(42);
   }

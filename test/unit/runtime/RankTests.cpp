@@ -1,6 +1,10 @@
-//===- RankTests.cpp - What changes from update to update -----------------===//
+//===- RankTests.cpp - Updates, replicas and groups of a rank -------------===//
 
 #include "test/unit/runtime/OneRank.h"
+
+#include <functional>
+#include <thread>
+#include <vector>
 
 using namespace pipewright::runtime;
 
@@ -8,7 +12,7 @@ namespace {
 
 /// A program whose step has two updates, of two micro-batches each.
 struct TwoUpdates {
-  TwoUpdates() : world(1), transport(world, 0), rank(program, 0, transport) {}
+  TwoUpdates() : world(1), transport(world, 0), rank(program, transport) {}
 
   static Program make() {
     Program program;
@@ -54,4 +58,62 @@ TEST(Rank, LossesAreThoseOfEachUpdate) {
   EXPECT_EQ(losses[0], (std::pair<double, int64_t>(3, 2)));
   EXPECT_EQ(losses[1], (std::pair<double, int64_t>(7, 2)));
   EXPECT_EQ(test.rank.takeLoss(), (std::pair<double, int64_t>(0, 0)));
+}
+
+/// What each of 2 x 3 processes does, as threads.
+static void runSix(const std::function<void(Rank &)> &body) {
+  Program program;
+  program.replicas = 3;
+  program.microBatches = 4;
+  program.groups = {{}, {1, 0}};
+  program.ranks.resize(2);
+  for (RankProgram &rank : program.ranks)
+    rank.arenaBytes = 128;
+  ThreadWorld world(program.mesh().size());
+  std::vector<std::thread> threads;
+  for (int64_t process = 0; process < program.mesh().size(); ++process)
+    threads.emplace_back([&, process] {
+      ThreadTransport transport(world, process);
+      Rank rank(program, transport);
+      body(rank);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+TEST(Rank, TalksToTheRanksOfItsReplica) {
+  runSix([](Rank &rank) {
+    const int64_t process = rank.transport().rank();
+    EXPECT_EQ(rank.number(), process / 3);
+    EXPECT_EQ(rank.replica(), process % 3);
+    EXPECT_EQ(rank.numberInBatch(1), 4 * (process % 3) + 1);
+    const Buffer own = {0, 4}, other = {64, 4};
+    *rank.data<float>(own) = static_cast<float>(process);
+    const int64_t peer = 1 - rank.number();
+    rank.postReceive(peer, other);
+    rank.postSend(peer, own);
+    rank.waitReceive(peer);
+    rank.waitSend(peer);
+    EXPECT_EQ(*rank.data<float>(other), 3 * peer + rank.replica());
+  });
+}
+
+TEST(Rank, AddsUpWithItsReplicasAndWithinThem) {
+  runSix([](Rank &rank) {
+    const Buffer range = {0, 8}, scratch = {64, 16};
+    rank.data<float>(range)[0] = static_cast<float>(rank.replica() + 1);
+    rank.data<float>(range)[1] = static_cast<float>(rank.number());
+    rank.allReduce(0, ElementType::F32, range, scratch);
+    rank.waitCollective();
+    EXPECT_EQ(rank.data<float>(range)[0], 6);
+    EXPECT_EQ(rank.data<float>(range)[1], 3 * rank.number());
+    rank.allReduce(1, ElementType::F32, range, scratch);
+    rank.waitCollective();
+    EXPECT_EQ(rank.data<float>(range)[0], 12);
+    EXPECT_EQ(rank.data<float>(range)[1], 3);
+    rank.data<float>(range)[0] = static_cast<float>(rank.replica());
+    rank.broadcast(0, ElementType::F32, range, 2);
+    rank.waitCollective();
+    EXPECT_EQ(rank.data<float>(range)[0], 2);
+  });
 }
