@@ -122,8 +122,14 @@ static int64_t numberOf(ArrayRef<Port> ports, StringRef name) {
       return number;
   return -1;
 }
-int64_t ProgramLayout::groupNumber(ArrayRef<int64_t> over) const {
-  auto isIt = [&](ArrayRef<int64_t> group) { return group == over; };
+
+/// None for replicas.
+static ArrayRef<int64_t> ranksOf(pipe::CollectiveOp op) {
+  return op.getOver().value_or(ArrayRef<int64_t>());
+}
+
+int64_t ProgramLayout::groupNumber(pipe::CollectiveOp op) const {
+  auto isIt = [&](ArrayRef<int64_t> group) { return group == ranksOf(op); };
   return llvm::find_if(groups, isIt) - groups.begin();
 }
 
@@ -233,9 +239,8 @@ LogicalResult ProgramLayout::indexArena(pipe::ArenaOp arena) {
 void ProgramLayout::indexGroups() {
   for (auto rank : module.getOps<pipe::RankOp>())
     for (auto together : rank.getBody()->getOps<pipe::CollectiveOp>())
-      if (groupNumber(together.getOver()) ==
-          static_cast<int64_t>(groups.size()))
-        groups.push_back(llvm::to_vector(together.getOver()));
+      if (groupNumber(together) == static_cast<int64_t>(groups.size()))
+        groups.push_back(llvm::to_vector(ranksOf(together)));
 }
 
 LogicalResult ProgramLayout::indexRanks() {

@@ -77,7 +77,8 @@ public:
   llvm::MapVector<mlir::StringAttr, nn::WeightOp> weights;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
-  /// The ranks of each group that has collectives, in the order of their sums.
+  /// The ranks of each group that has collectives, in the order of their sums;
+  /// none: each rank with its replicas.
   std::vector<llvm::SmallVector<int64_t>> groups;
 
   const StageLayout *findStage(llvm::StringRef name) const;
@@ -85,8 +86,9 @@ public:
   int32_t numberOf(mlir::FlatSymbolRefAttr stage) const override;
   llvm::SmallVector<mlir::FlatSymbolRefAttr>
   holdersOf(mlir::FlatSymbolRefAttr weight) const override;
-  /// The number of the group with these ranks, which has a collective.
-  int64_t groupNumber(llvm::ArrayRef<int64_t> over) const;
+  /// The number of the group that an op is of; of a new one, how many there
+  /// are.
+  int64_t groupNumber(pipe::CollectiveOp op) const;
   /// -1 where there is none.
   int64_t inputNumber(llvm::StringRef name) const;
   int64_t outputNumber(llvm::StringRef name) const;

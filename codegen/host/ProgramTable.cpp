@@ -261,7 +261,7 @@ static LogicalResult writePorts(llvm::raw_ostream &os,
   return success();
 }
 
-/// The ranks that do something together.
+/// The ranks that do something together; none of them stands for replicas.
 static void writeGroups(llvm::raw_ostream &os, const ProgramLayout &layout) {
   if (layout.groups.empty())
     return;
@@ -305,6 +305,8 @@ LogicalResult writeProgramTable(llvm::raw_ostream &os,
   ModuleOp module = layout.module;
   os << "\nstatic const Program program = {\n  .name = "
      << text::stringLiteral(options.modelName) << ",\n";
+  if (int64_t replicas = pipe::replicasOf(module); replicas > 1)
+    os << "  .replicas = " << replicas << ",\n";
   os << "  .microBatches = "
      << integerAttribute(module, pipe::PipeDialect::kMicroBatches, 1)
      << ",\n  .microBatchSize = "

@@ -342,8 +342,8 @@ LogicalResult RankWriter::writeCollective(pipe::CollectiveOp op) {
   if (!range || failed(verifyEvent(op, event)))
     return failure();
   std::string type = op.getRounded() ? "ElementType::BF16" : "ElementType::F32";
-  SmallVector<CallArgument> arguments = {
-      std::to_string(layout.groupNumber(op.getOver())), type, range};
+  SmallVector<CallArgument> arguments = {std::to_string(layout.groupNumber(op)),
+                                         type, range};
   if (op.isOfGradients()) {
     Local scratch = bufferOf(op, op.getResult());
     if (!scratch)
@@ -353,9 +353,7 @@ LogicalResult RankWriter::writeCollective(pipe::CollectiveOp op) {
   if (op.getRoot())
     arguments.push_back(std::to_string(*op.getRoot()));
   writer.collective(op.getKind(), arguments, event);
-  auto ranks = llvm::map_range(
-      op.getOver(), [](int64_t rank) { return std::to_string(rank); });
-  writer.commentBehind({"over ranks " + llvm::join(ranks, ", ")});
+  writer.commentBehind({"over " + textOfMembers(op)});
   if (event)
     eventTexts[*event] = textWhenOver(op, range);
   return success();

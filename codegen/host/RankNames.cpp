@@ -8,6 +8,8 @@
 
 #include "codegen/host/Identifiers.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 
 namespace pipewright::codegen {
@@ -57,6 +59,14 @@ std::string nameOfResult(const ProgramLayout &layout, OpResult value) {
   return "received";
 }
 
+std::string textOfMembers(pipe::CollectiveOp op) {
+  if (op.isOverReplicas())
+    return "all replicas";
+  auto ranks = llvm::map_range(
+      *op.getOver(), [](int64_t rank) { return std::to_string(rank); });
+  return "ranks " + llvm::join(ranks, ", ");
+}
+
 Words textWhenOver(pipe::CollectiveOp op, const Local &range) {
   switch (op.getKind()) {
   case pipe::CollectiveKind::all_reduce:
@@ -65,7 +75,8 @@ Words textWhenOver(pipe::CollectiveOp op, const Local &range) {
   case pipe::CollectiveKind::reduce_scatter:
     return {"a part of ", range, " is whole"};
   case pipe::CollectiveKind::broadcast:
-    return {range, " is rank " + std::to_string(*op.getRoot()) + "'s"};
+    return {range, (op.isOverReplicas() ? " is replica " : " is rank ") +
+                       std::to_string(*op.getRoot()) + "'s"};
   }
   llvm_unreachable("all kinds are listed");
 }

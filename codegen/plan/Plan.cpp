@@ -28,6 +28,12 @@ std::string count(int64_t number, StringRef what) {
   return (Twine(number) + " " + what + (number == 1 ? "" : "s")).str();
 }
 
+std::string countRanks(const Plan &plan) {
+  std::string ranks = count(plan.ranks.size(), "rank");
+  return plan.replicas == 1 ? ranks
+                            : ranks + " x " + count(plan.replicas, "replica");
+}
+
 std::string formatBytes(int64_t bytes) {
   static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
   double value = bytes;
@@ -121,6 +127,7 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
   pipe::completeSchedule(*order);
   plan.order = *order;
   plan.microBatches = *microBatches;
+  plan.replicas = pipe::replicasOf(module);
   auto integer = [&](StringRef name) -> int64_t {
     auto attr = module->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 1;
@@ -145,7 +152,8 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
                           pipe::readSharedWork(module, *stages, *order));
   if (!simulation)
     return module.emitError(llvm::toString(simulation.takeError()));
-  plan.predictedStepSeconds = predictStepSeconds(*simulation, machine);
+  plan.predictedStepSeconds =
+      predictStepSeconds(*simulation, plan.replicas, machine);
   plan.predictedSpanSeconds = plan.predictedStepSeconds *
                               simulation->spanStepTime /
                               simulation->globalStepTime;
@@ -180,14 +188,17 @@ schedules::Picture Plan::picture() const {
 static llvm::json::Array
 collectivesToJson(llvm::ArrayRef<schedules::TimedWork> shared) {
   llvm::json::Array list;
-  for (const auto &[work, time] : shared)
-    list.push_back(
-        llvm::json::Object{{"kind", schedules::nameOfKind(work.kind)},
-                           {"of", text::printable(work.name)},
-                           {"ranks", llvm::json::Array(work.ranks())},
-                           {"bytes", work.bytes},
-                           {"predicted_start", time.start},
-                           {"predicted_end", time.end}});
+  for (const auto &[work, time] : shared) {
+    llvm::json::Object entry{{"kind", schedules::nameOfKind(work.kind)},
+                             {"of", text::printable(work.name)},
+                             {"ranks", llvm::json::Array(work.ranks())},
+                             {"bytes", work.bytes},
+                             {"predicted_start", time.start},
+                             {"predicted_end", time.end}};
+    if (work.replicas > 1)
+      entry["replicas"] = work.replicas;
+    list.push_back(std::move(entry));
+  }
   return list;
 }
 
@@ -228,6 +239,7 @@ llvm::json::Value Plan::toJson() const {
               {"options", Object(options)},
               {"schedule", schedule},
               {"optimizer", optimizer},
+              {"replicas", replicas},
               {"micro_batches", microBatches},
               {"micro_batch_size", microBatchSize},
               {"weights", weights.toJson()},
@@ -282,9 +294,9 @@ std::string criticalPathShares(const schedules::Schedule &order,
 
 void Plan::print(llvm::raw_ostream &os) const {
   os << "model " << model << ": " << count(stages.size(), "stage") << " on "
-     << count(ranks.size(), "rank") << ", " << microBatches
-     << " micro-batches of " << microBatchSize << ", schedule " << schedule
-     << ", optimizer " << optimizer;
+     << countRanks(*this) << ", " << microBatches << " micro-batches of "
+     << microBatchSize << ", schedule " << schedule << ", optimizer "
+     << optimizer;
   const PlanWords words = target->planWords();
   if (!words.runsOn.empty())
     os << ", for " << words.runsOn;
@@ -324,8 +336,7 @@ void Plan::print(llvm::raw_ostream &os) const {
   }
   for (const auto &[work, time] : simulation.shared)
     os << schedules::nameOfKind(work.kind) << " of "
-       << text::printable(work.name) << " over "
-       << schedules::listOfRanks(work.ranks()) << ": "
+       << text::printable(work.name) << " over " << work.over() << ": "
        << formatBytes(work.bytes) << ", "
        << formatSeconds(time.end - time.start) << "\n";
   if (!words.besideArenas.empty())

@@ -49,7 +49,10 @@ struct Plan {
   const Target *target = allTargets().front();
   Precision precision = Precision::F32;
   std::string schedule, optimizer;
+  /// Each replica has so many micro-batches.
   int64_t microBatches = 1, microBatchSize = 1;
+  /// Copies of all ranks. What is predicted of ranks is said of one replica.
+  int64_t replicas = 1;
   /// As the user gave them.
   llvm::json::Object options;
   WeightSummary weights;
@@ -85,6 +88,8 @@ struct Plan {
 std::string criticalPathShares(const schedules::Schedule &order,
                                const schedules::Simulation &simulation);
 
+/// `2 ranks`, `2 ranks x 3 replicas`
+std::string countRanks(const Plan &plan);
 /// `1 stage`, `2 stages`
 std::string count(int64_t number, llvm::StringRef what);
 /// `12.3 MB`

@@ -27,6 +27,9 @@ def Pipe_Dialect : Dialect {
     /// the micro-batches evenly.
     static constexpr llvm::StringLiteral kUpdates = "pipe.updates";
     static constexpr llvm::StringLiteral kRanks = "pipe.ranks";
+    /// Copies of all ranks, each with micro-batches of its own: all replicas
+    /// together train on a batch. 1 where it is not there.
+    static constexpr llvm::StringLiteral kReplicas = "pipe.replicas";
     static constexpr llvm::StringLiteral kSchedule = "pipe.schedule";
     static constexpr llvm::StringLiteral kOptimizer = "pipe.optimizer";
     /// The machine that schedules are decided for, by its name; a core of a

@@ -14,26 +14,69 @@
 using namespace mlir;
 using namespace pipewright::pipe;
 
-LogicalResult CollectiveOp::verify() {
+ParseResult pipewright::pipe::parseMembers(AsmParser &parser,
+                                           DenseI64ArrayAttr &ranks) {
+  if (succeeded(parser.parseOptionalKeyword("replicas")))
+    return success();
+  ranks = dyn_cast_if_present<DenseI64ArrayAttr>(
+      DenseI64ArrayAttr::parse(parser, Type()));
+  return success(ranks != nullptr);
+}
+
+void pipewright::pipe::printMembers(AsmPrinter &printer, Operation *,
+                                    DenseI64ArrayAttr ranks) {
+  if (ranks)
+    ranks.print(printer);
+  else
+    printer << "replicas";
+}
+
+int64_t CollectiveOp::countMembers() {
+  return getOver() ? static_cast<int64_t>(getOver()->size())
+                   : replicasOf((*this)->getParentOfType<ModuleOp>());
+}
+
+static LogicalResult verifyRanks(CollectiveOp op, ArrayRef<int64_t> over) {
   // (C1)
-  ArrayRef<int64_t> over = getOver();
   bool isGroup = llvm::all_of(over, [&](int64_t rank) {
     return rank >= 0 && llvm::count(over, rank) == 1;
   });
   if (over.size() < 2 || !isGroup)
-    return emitOpError("expects at least two ranks, each once, but got [")
+    return op.emitOpError("expects at least two ranks, each once, but got [")
            << over << "]";
   // (C2)
-  if (auto rank = dyn_cast<RankOp>((*this)->getParentOp()))
+  if (auto rank = dyn_cast<RankOp>(op->getParentOp()))
     if (!llvm::is_contained(over, static_cast<int64_t>(rank.getRank())))
-      return emitOpError("is of ranks [")
+      return op.emitOpError("is of ranks [")
              << over << "], but stands on rank " << rank.getRank();
+  // (C3)
+  if (op.getRoot() &&
+      !llvm::is_contained(over, static_cast<int64_t>(*op.getRoot())))
+    return op.emitOpError("expects one of ranks [")
+           << over << "] as its root, but got " << *op.getRoot();
+  return success();
+}
+
+static LogicalResult verifyReplicas(CollectiveOp op) {
+  // (C1)
+  int64_t replicas = op.countMembers();
+  if (replicas < 2)
+    return op.emitOpError("is over replicas, but the module has one alone");
+  // (C3)
+  if (op.getRoot() && static_cast<int64_t>(*op.getRoot()) >= replicas)
+    return op.emitOpError("expects one of ")
+           << replicas << " replicas as its root, but got " << *op.getRoot();
+  return success();
+}
+
+LogicalResult CollectiveOp::verify() {
+  // (C1), (C2), (C3)
+  if (failed(getOver() ? verifyRanks(*this, *getOver())
+                       : verifyReplicas(*this)))
+    return failure();
   // (C3)
   if ((getKind() == CollectiveKind::broadcast) != getRoot().has_value())
     return emitOpError("expects a root on kind 'broadcast' and no other");
-  if (getRoot() && !llvm::is_contained(over, static_cast<int64_t>(*getRoot())))
-    return emitOpError("expects one of ranks [")
-           << over << "] as its root, but got " << *getRoot();
   // (C4)
   Type gradient = GradientType::get(getContext(), getStageAttr());
   Type updated = UpdatedType::get(getContext(), getStageAttr());
@@ -63,16 +106,21 @@ void CollectiveOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
           ((isOfGradients() ? "gradients_" : "updated_") + getStage()).str());
 }
 
-/// Numbers are f32 wherever they are added.
+/// Numbers are f32 wherever they are added. One program is for all replicas, of
+/// which the first has the longest part.
 int64_t CollectiveOp::scratchBytes(int64_t rangeBytes) {
   if (!isOfGradients())
     return 0;
-  auto rank = cast<RankOp>((*this)->getParentOp()).getRank();
-  auto member = llvm::find(getOver(), static_cast<int64_t>(rank));
+  int64_t member = 0;
+  if (getOver()) {
+    auto rank = cast<RankOp>((*this)->getParentOp()).getRank();
+    member =
+        llvm::find(*getOver(), static_cast<int64_t>(rank)) - getOver()->begin();
+  }
   constexpr int64_t width = sizeof(float);
-  return width * runtime::numbersFromOthers(
-                     runtime::evenBounds(rangeBytes / width, getOver().size()),
-                     member - getOver().begin());
+  return width *
+         runtime::numbersFromOthers(
+             runtime::evenBounds(rangeBytes / width, countMembers()), member);
 }
 
 WaitCollectiveOp CollectiveOp::getWait() {

@@ -20,8 +20,10 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     `rounded` means the copies of weights that tasks read as bf16, in place of
     the weights themselves.
 
-    Sums are in the order of `over`, and the parts are as long as can be: that
-    of the first members ends before that of the last begins.
+    The members are the ranks that `over` lists, of one replica; `over replicas`
+    are the copies of the rank in all replicas (`pipe.replicas`). Sums are in
+    the order of `over`, or of the replicas, and the parts are as long as can
+    be: that of the first members ends before that of the last begins.
     `buffers` is where a rank keeps what others send it to add.
 
     In a rank's program it never blocks: it is over at its `pipe.wait_collective`,
@@ -30,37 +32,44 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     used.
 
     All members of a group issue the same collectives in the same order; that,
-    and that nobody waits in a circle, is proved by `pipe-verify-schedule`.
+    and that nobody waits in a circle, is proved by `pipe-verify-schedule`. All
+    replicas run one program, so what they do together is proved with it.
 
     Constraints:
     - (C1) `over` lists at least two ranks, each once and none of them
-      negative.
-    - (C2) in a rank's program, the rank is one of them.
-    - (C3) exactly `broadcast` has a `root`, which is one of them.
+      negative; or it means the replicas of a module that has at least two.
+    - (C2) in a rank's program, the rank is one of those that are listed.
+    - (C3) exactly `broadcast` has a `root`, which is a member; over replicas it
+      is the number of one.
     - (C4) `all_reduce` and `reduce_scatter` take and return the stage's
       `!pipe.gradient`; the others take that or its `!pipe.updated`, and return
       the latter.
     - (C5) only `all_gather` and `broadcast` may be of `rounded` weights.
 
-    Life span: made by `pipe-all-reduce-tied-weights`, in rank programs from
-    `pipe-insert-transfers` on.
+    Life span: made by `pipe-all-reduce-tied-weights` and
+    `pipe-all-reduce-replicas`, in rank programs from `pipe-insert-transfers`
+    on.
 
     Example:
     ```mlir
     %r = pipe.collective all_reduce of @wte in @s0 (%g) over [0, 3]
         : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
     ```
+    ```mlir
+    %r = pipe.collective all_reduce in @s0 (%g) over replicas
+        : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+    ```
   }];
   let arguments = (ins Pipe_CollectiveKindAttr:$kind,
     UnitAttr:$rounded, OptionalAttr<FlatSymbolRefAttr>:$weight, FlatSymbolRefAttr:$stage,
     AnyTypeOf<[Pipe_GradientType, Pipe_UpdatedType]>:$value,
-    DenseI64ArrayAttr:$over,
+    OptionalAttr<DenseI64ArrayAttr>:$over,
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$root,
     Pipe_OptionalBuffers:$buffers,
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$event);
   let results = (outs AnyTypeOf<[Pipe_GradientType, Pipe_UpdatedType]>:$result);
   let assemblyFormat = [{
-    $kind (`rounded` $rounded^)? (`of` $weight^)? `in` $stage `(` $value `)` `over` $over
+    $kind (`rounded` $rounded^)? (`of` $weight^)? `in` $stage `(` $value `)` `over` custom<Members>($over)
     (`root` $root^)? (`buffers` $buffers^)? (`event` $event^)? attr-dict
     `:` functional-type($value, $result)
   }];
@@ -70,6 +79,9 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
       return getKind() == CollectiveKind::all_reduce ||
              getKind() == CollectiveKind::reduce_scatter;
     }
+    /// Whether its members are the replicas of its rank.
+    bool isOverReplicas() { return !getOver(); }
+    int64_t countMembers();
     /// The bytes beside the range that its rank needs, which is that of its
     /// program, where the range has so many bytes.
     int64_t scratchBytes(int64_t rangeBytes);

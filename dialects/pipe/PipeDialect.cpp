@@ -92,7 +92,7 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
     return success();
   }
   if (name == kMicroBatches || name == kMicroBatchSize || name == kRanks ||
-      name == kUpdates) {
+      name == kUpdates || name == kReplicas) {
     auto number = dyn_cast<IntegerAttr>(attribute.getValue());
     if (!number || number.getInt() < 1)
       return op->emitOpError("expects '")
@@ -138,6 +138,11 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
   if (name == kSchedule)
     return success();
   return op->emitOpError("has an unknown attribute '") << name << "'";
+}
+
+int64_t pipewright::pipe::replicasOf(ModuleOp module) {
+  auto number = module->getAttrOfType<IntegerAttr>(PipeDialect::kReplicas);
+  return number ? number.getInt() : 1;
 }
 
 int64_t pipewright::pipe::byteSize(RankedTensorType type) {

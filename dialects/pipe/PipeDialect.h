@@ -45,6 +45,16 @@ mlir::ParseResult parseStream(mlir::AsmParser &parser, StreamAttr &stream);
 void printStream(mlir::AsmPrinter &printer, mlir::Operation *op,
                  StreamAttr stream);
 
+/// Who takes part in a collective, within its own syntax: `[0, 3]`, or
+/// `replicas` where there is no list.
+mlir::ParseResult parseMembers(mlir::AsmParser &parser,
+                               mlir::DenseI64ArrayAttr &ranks);
+void printMembers(mlir::AsmPrinter &printer, mlir::Operation *op,
+                  mlir::DenseI64ArrayAttr ranks);
+
+/// `pipe.replicas` of a module; 1 unless it says otherwise.
+int64_t replicasOf(mlir::ModuleOp module);
+
 /// Bytes of a ranked tensor of static shape (i1 takes one byte an element).
 int64_t byteSize(mlir::RankedTensorType type);
 

@@ -66,7 +66,8 @@ def PipeDifferentiate : Pass<"pipe-differentiate", "::mlir::ModuleOp"> {
   let description = [{
     Builds `pipe.backward` from the vector-Jacobian products of the forward's
     ops, in reverse order, beginning with `1 / M` at the loss (M is the module's
-    `pipe.micro_batches`, or the share of one update where there are several) and with the gradients of the results that later
+    `pipe.micro_batches`, or the share of one update where there are several,
+    times `pipe.replicas`) and with the gradients of the results that later
     stages send back. Gradients of a value with several uses are added in that
     same order. What the backward needs of the forward becomes a saved input,
     a saved output or a stash value; weights, constants, views, and masks and
@@ -340,6 +341,29 @@ def PipeAllReduceTiedWeights
     %sum1 = pipe.collective all_reduce of @wte in @s1 (%g1) over [0, 1] : ...
     %u0 = pipe.task update @s0 (%sum0) : ...
     %u1 = pipe.task update @s1 (%sum1) : ...
+    ```
+  }];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
+def PipeAllReduceReplicas
+    : Pass<"pipe-all-reduce-replicas", "::mlir::ModuleOp"> {
+  let summary = "Sum gradients over replicas before each update";
+  let description = [{
+    Where a module has several replicas (`pipe.replicas`), all gradients that an
+    update uses are summed over them first, as one range (`pipe.collective`),
+    behind whatever is summed within a replica. So all replicas do the same
+    update, to the bit. All sums come before all updates.
+
+    Refuses schedules with several updates in a step, and running statistics:
+    each replica would have its own. Changes nothing where there is one replica.
+    Idempotent.
+
+    ```mlir
+    %u0 = pipe.task update @s0 (%g0) : ...
+    // becomes
+    %sum0 = pipe.collective all_reduce in @s0 (%g0) over replicas : ...
+    %u0 = pipe.task update @s0 (%sum0) : ...
     ```
   }];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];

@@ -81,6 +81,7 @@ void buildScheduledPipeline(OpPassManager &pm,
   pm.addPass(pipe::createPipeSchedule(schedule));
   if (options.allReduceTiedWeights)
     pm.addPass(pipe::createPipeAllReduceTiedWeights());
+  pm.addPass(pipe::createPipeAllReduceReplicas());
   pm.addPass(pipe::createPipeInsertTransfers());
   pm.addPass(pipe::createPipeVerifySchedule());
 }

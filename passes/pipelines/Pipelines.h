@@ -105,7 +105,8 @@ struct ScheduledPipelineOptions
 };
 
 /// Unrolled level -> scheduled level. Who updates tied weights depends on the
-/// ranks of their stages. Transfers follow from the order of tasks, so they
+/// ranks of their stages; what a replica has summed is then summed over all
+/// replicas. Transfers follow from the order of tasks, so they
 /// come after it.
 void buildScheduledPipeline(mlir::OpPassManager &pm,
                             const ScheduledPipelineOptions &options);

@@ -210,21 +210,9 @@ pipewright::schedules::checkCollectives(const InstructionLists &lists,
   return CollectiveChecker(lists, groups, nameOfTransfer).check();
 }
 
-double pipewright::schedules::secondsOfCollective(CollectiveKind kind,
-                                                  int64_t bytes,
-                                                  const RankGroup &group,
-                                                  const TaskCosts &costs) {
-  auto members = static_cast<double>(group.size());
-  if (group.size() < 2)
-    return 0;
-  LinkCosts slowest;
-  for (int32_t from : group)
-    for (int32_t to : group)
-      if (from != to) {
-        LinkCosts link = costs.linkBetween(from, to);
-        slowest.latency = std::max(slowest.latency, link.latency);
-        slowest.bandwidth = std::min(slowest.bandwidth, link.bandwidth);
-      }
+/// `slowest` is of the links between the members.
+static double secondsAmong(CollectiveKind kind, int64_t bytes, double members,
+                           const LinkCosts &slowest) {
   // What one member sends: a part to each of the others, or the whole.
   double whole = static_cast<double>(bytes) * (members - 1);
   double parts = whole / members / slowest.bandwidth + slowest.latency;
@@ -238,4 +226,29 @@ double pipewright::schedules::secondsOfCollective(CollectiveKind kind,
     return whole / slowest.bandwidth + slowest.latency;
   }
   return 0;
+}
+
+double pipewright::schedules::secondsOfCollective(CollectiveKind kind,
+                                                  int64_t bytes,
+                                                  const RankGroup &group,
+                                                  const TaskCosts &costs) {
+  if (group.size() < 2)
+    return 0;
+  LinkCosts slowest;
+  for (int32_t from : group)
+    for (int32_t to : group)
+      if (from != to) {
+        LinkCosts link = costs.linkBetween(from, to);
+        slowest.latency = std::max(slowest.latency, link.latency);
+        slowest.bandwidth = std::min(slowest.bandwidth, link.bandwidth);
+      }
+  return secondsAmong(kind, bytes, static_cast<double>(group.size()), slowest);
+}
+
+double pipewright::schedules::secondsOfWork(const SharedWork &work,
+                                            const TaskCosts &costs) {
+  if (work.replicas == 1)
+    return secondsOfCollective(work.kind, work.bytes, work.ranks(), costs);
+  return secondsAmong(work.kind, work.bytes, static_cast<double>(work.replicas),
+                      {costs.linkLatency, costs.linkBandwidth});
 }

@@ -40,6 +40,9 @@ llvm::Error checkCollectives(const InstructionLists &lists,
 /// them. An all-reduce is a reduce-scatter and an all-gather.
 double secondsOfCollective(CollectiveKind kind, int64_t bytes,
                            const RankGroup &group, const TaskCosts &costs);
+/// The same of what ranks do beside their tasks. Replicas are linked as ranks
+/// are that have no costs of their own.
+double secondsOfWork(const SharedWork &work, const TaskCosts &costs);
 
 } // namespace pipewright::schedules
 

@@ -73,6 +73,12 @@ RankGroup SharedWork::ranks() const {
   return ranks;
 }
 
+std::string SharedWork::over() const {
+  std::string list = listOfRanks(ranks());
+  return replicas == 1 ? list
+                       : std::to_string(replicas) + " replicas of " + list;
+}
+
 std::string PathStep::describe() const {
   // Times may be microseconds, so that digits after the point say nothing.
   auto text = [](double seconds) {
@@ -397,8 +403,7 @@ void Timeline::share(llvm::ArrayRef<SharedWork> works) {
       if (comes(member) > comes(*last))
         last = &member;
     double start = comes(*last);
-    double end =
-        start + secondsOfCollective(work.kind, work.bytes, work.ranks(), costs);
+    double end = start + secondsOfWork(work, costs);
     result.shared.push_back({work, {start, end}});
     for (const SharedWork::Member &member : work.members)
       over[member.rank] = end;

@@ -106,7 +106,8 @@ struct PathStep {
   std::string describe() const;
 };
 
-/// What some ranks do together beside their tasks. Nothing but tasks that no
+/// What some ranks do together beside their tasks, or the replicas of one: all
+/// replicas run alike, so only one is simulated. Nothing but tasks that no
 /// other rank needs, such as updates, stands behind a wait for it.
 struct SharedWork {
   struct Member {
@@ -121,8 +122,12 @@ struct SharedWork {
   std::string name;
   int64_t bytes = 0;
   std::vector<Member> members;
+  /// Where it is more than one, the one member does it with its replicas.
+  int64_t replicas = 1;
 
   RankGroup ranks() const;
+  /// `ranks 0 and 3`, `2 replicas of rank 0`
+  std::string over() const;
 };
 
 /// When it runs: for all its ranks at once, beside their tasks.

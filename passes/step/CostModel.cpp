@@ -166,10 +166,10 @@ schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
 }
 
 double predictStepSeconds(const schedules::Simulation &simulation,
-                          const MachineModel &machine) {
+                          int64_t replicas, const MachineModel &machine) {
   double busy = 0;
   for (const schedules::RankSummary &rank : simulation.ranks)
-    busy += rank.busySeconds;
+    busy += rank.busySeconds * static_cast<double>(replicas);
   return std::max(simulation.globalStepTime, busy / machine.cores);
 }
 

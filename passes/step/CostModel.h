@@ -40,9 +40,9 @@ schedules::TaskCosts predictCosts(mlir::ModuleOp module,
                                   pipe::StepMode mode = pipe::StepMode::train);
 
 /// The step time of a simulation on a machine that may have fewer cores than
-/// the plan has ranks.
+/// the plan has ranks in all its replicas.
 double predictStepSeconds(const schedules::Simulation &simulation,
-                          const MachineModel &machine);
+                          int64_t replicas, const MachineModel &machine);
 
 } // namespace pipewright
 

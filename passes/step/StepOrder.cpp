@@ -103,6 +103,8 @@ pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
 static schedules::SharedWork describe(const Stages &stages, CollectiveOp op) {
   schedules::SharedWork work;
   work.kind = static_cast<schedules::CollectiveKind>(op.getKind());
+  if (op.isOverReplicas())
+    work.replicas = op.countMembers();
   std::string of;
   int32_t stage = stages.numberOf(op.getStage());
   for (const WeightGroup &group : stages.weights()) {
@@ -164,7 +166,9 @@ pipewright::pipe::readSharedWork(ModuleOp module, const Stages &stages,
       if (auto task = dyn_cast<TaskOp>(op)) {
         tasks = llvm::find(order, plainTask(stages, task)) - order.begin() + 1;
       } else if (auto post = dyn_cast<CollectiveOp>(op)) {
-        std::vector<int64_t> over(post.getOver());
+        std::vector<int64_t> over = post.getOver()
+                                        ? std::vector<int64_t>(*post.getOver())
+                                        : std::vector<int64_t>{rank};
         auto [known, isNew] =
             numbers.insert({{over, posts[over]++}, works.size()});
         if (isNew)

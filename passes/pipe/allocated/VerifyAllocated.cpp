@@ -164,10 +164,11 @@ FailureOr<int64_t> ProgramBuffersVerifier::scratchOf(CollectiveOp op) {
     return op.emitOpError("is about what its stage has no place for");
   if (!op.isOfGradients())
     return 0;
-  auto members = static_cast<int64_t>(op.getOver().size());
-  int64_t number = 0;
-  while (op.getOver()[number] != static_cast<int64_t>(arena.op.getRank()))
-    ++number;
+  // The first replica has the longest part, and all have one program.
+  int64_t members = op.countMembers(), number = 0;
+  if (std::optional<ArrayRef<int64_t>> over = op.getOver())
+    while ((*over)[number] != static_cast<int64_t>(arena.op.getRank()))
+      ++number;
   int64_t numbers = range->getBytes() / 4;
   int64_t longest = numbers / members + (numbers % members != 0);
   int64_t before = std::min(numbers, number * longest);

@@ -94,12 +94,22 @@ RankInstruction ProgramVerifier::read(CollectiveOp op, InstructionKind kind) {
       if (llvm::is_contained(group.stages, stage) && group.isUpdatedIn(stage))
         bytes += byteSize(group.weight.getTensorType());
   }
-  schedules::RankGroup members(op.getOver().begin(), op.getOver().end());
+  // Replicas run one program, and talk to each other in what they do together
+  // alone. So if the programs of one replica run to their end, where that is
+  // work of the rank's own, those of all do: in the very same order.
+  schedules::RankGroup members;
+  if (op.isOverReplicas())
+    members.push_back(
+        static_cast<int32_t>(cast<RankOp>(op->getParentOp()).getRank()));
+  else
+    members.assign(op.getOver()->begin(), op.getOver()->end());
   auto group = llvm::find(channels.groups, members);
   auto number = static_cast<int32_t>(group - channels.groups.begin());
   if (group == channels.groups.end())
     channels.groups.push_back(members);
   int32_t root = op.getRoot() ? static_cast<int32_t>(*op.getRoot()) : -1;
+  if (op.getRoot() && op.isOverReplicas())
+    root = members.front();
   return RankInstruction::together(
       kind, static_cast<schedules::CollectiveKind>(op.getKind()),
       numbered(name, 0), number, bytes, root);

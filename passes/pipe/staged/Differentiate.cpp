@@ -66,9 +66,9 @@ DenseSet<Value> findActive(ForwardOp forward, const ActiveResults &active,
 class StageGradient {
 public:
   StageGradient(StageOp stage, const DenseSet<Value> &active,
-                ArrayRef<int64_t> gradientsOf, int64_t microBatches)
+                ArrayRef<int64_t> gradientsOf, int64_t meanOver)
       : stage(stage), forward(stage.getForward()), active(active),
-        gradientsOf(gradientsOf), microBatches(microBatches),
+        gradientsOf(gradientsOf), meanOver(meanOver),
         builder(stage.getContext()) {}
 
   /// Adds a backward to the stage, or nothing if no gradient is needed.
@@ -87,7 +87,8 @@ private:
   ForwardOp forward;
   const DenseSet<Value> &active;
   ArrayRef<int64_t> gradientsOf;
-  int64_t microBatches;
+  /// Micro-batches of one update, in all replicas.
+  int64_t meanOver;
   OpBuilder builder;
 
   BackwardOp backward;
@@ -140,10 +141,9 @@ void StageGradient::seed() {
       continue;
     // The loss is the mean over the batch, that is over M micro-batches.
     auto type = cast<RankedTensorType>(report.getValue().getType());
-    addGradient(
-        map.lookup(report.getValue()),
-        nn::createSplat(builder, report.getLoc(), type, 1.0 / microBatches),
-        report.getLoc());
+    addGradient(map.lookup(report.getValue()),
+                nn::createSplat(builder, report.getLoc(), type, 1.0 / meanOver),
+                report.getLoc());
   }
   auto values = forward.getReturn().getValues();
   for (int64_t index : gradientsOf) {
@@ -359,7 +359,9 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
       SmallVector<int64_t> indices = gradientsOf[stage.getSymNameAttr()];
       llvm::sort(indices);
       if (!stage.getBackward() &&
-          failed(StageGradient(stage, values, indices, perUpdate).build()))
+          failed(StageGradient(stage, values, indices,
+                               perUpdate * replicasOf(module))
+                     .build()))
         return failure();
       BackwardOp backward = stage.getBackward();
       if (!backward)

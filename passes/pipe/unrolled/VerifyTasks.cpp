@@ -8,6 +8,7 @@
 #include "passes/step/StepOrder.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallSet.h"
 
 #include <map>
@@ -44,6 +45,9 @@ public:
         verifyPair(task, ops.drop_front(position + 1));
     if (mode == StepMode::train)
       verifyTiedWeights();
+    // Sums over replicas are made on the way to ranks.
+    if (isa<RankOp>(where))
+      verifyReplicas();
     return result;
   }
 
@@ -61,6 +65,7 @@ private:
   void verifyVersion(TaskOp task, int32_t stage, int64_t microBatch);
   void verifyAllReduced(const WeightGroup &group);
   void verifyTiedWeights();
+  void verifyReplicas();
   void verifyPair(TaskOp first, ArrayRef<Operation *> behind);
   void expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
                   bool expected);
@@ -271,7 +276,7 @@ void TaskVerifier::verifyAllReduced(const WeightGroup &group) {
       report(op) << "is for weights that an owner updates for all, but '@"
                  << name << "' is all-reduced";
     auto together = dyn_cast<CollectiveOp>(op);
-    if (!together || !together.isOfGradients())
+    if (!together || !together.isOfGradients() || together.isOverReplicas())
       continue;
     int32_t stage = stages.numberOf(together.getStage());
     // Without a weight it is of all that its stage updates.
@@ -280,10 +285,10 @@ void TaskVerifier::verifyAllReduced(const WeightGroup &group) {
       continue;
     ++sums;
     adding.insert(stage);
-    if (together.getOver() != ArrayRef(ranks))
+    if (*together.getOver() != ArrayRef(ranks))
       report(op) << "sums gradients of '@" << name << "' over ranks ["
-                 << together.getOver() << "], but its holders are on [" << ranks
-                 << "]";
+                 << *together.getOver() << "], but its holders are on ["
+                 << ranks << "]";
   }
   size_t holders = group.stages.size();
   if (sums != holders || adding.size() != holders)
@@ -328,6 +333,28 @@ void TaskVerifier::verifyTiedWeights() {
                       << "' in stage '@" << stages[stage].getSymName() << "'";
     }
   }
+}
+
+/// The last thing that happens to gradients before an update is that they are
+/// summed over all replicas, all as one range; and nothing else is.
+void TaskVerifier::verifyReplicas() {
+  auto module = where->getParentOfType<ModuleOp>();
+  llvm::SmallPtrSet<Operation *, 8> wanted;
+  for (auto &[key, task] : tasks) {
+    if (task.getKind() != TaskKind::update || replicasOf(module) == 1)
+      continue;
+    auto sum = task.getOperand(0).getDefiningOp<CollectiveOp>();
+    if (sum && sum.isOverReplicas() && !sum.getWeight() &&
+        sum.getKind() == CollectiveKind::all_reduce)
+      wanted.insert(sum);
+    else
+      report(task) << "expects gradients that are summed over all "
+                   << replicasOf(module) << " replicas";
+  }
+  for (Operation *op : ops)
+    if (auto together = dyn_cast<CollectiveOp>(op);
+        together && together.isOverReplicas() && !wanted.contains(op))
+      report(op) << "is over replicas, but no update is of what it makes";
 }
 
 /// The partner of a task is the next one of its rank, and neither of another

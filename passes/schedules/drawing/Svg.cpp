@@ -377,7 +377,7 @@ void SvgWriter::writeShared(size_t row) {
       out.rect(x(time.start), laneTop(row) + laneHeight - height,
                (time.end - time.start) * scale, height, "fill=\"#8250df\"",
                formatv("{0} of {1} over {2}: {3}", nameOfKind(work.kind),
-                       work.name, listOfRanks(work.ranks()),
+                       work.name, work.over(),
                        timeText(picture, time.end - time.start))
                    .str());
 }

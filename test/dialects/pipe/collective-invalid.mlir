@@ -30,6 +30,21 @@ pipe.step train {
 
 // -----
 
+// collective (C1): one replica is no group.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.rank 0 train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{is over replicas, but the module has one alone}}
+  %r = pipe.collective all_reduce in @s0 (%g) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+}
+
+// -----
+
 // collective (C2): nobody takes part in what others do.
 pipe.stage @s0 {
   pipe.forward sources [] {
@@ -71,6 +86,23 @@ pipe.step train {
   %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
   // expected-error @below {{expects one of ranks [0, 1] as its root, but got 2}}
   %r = pipe.collective broadcast in @s0 (%g) over [0, 1] root 2 : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+}
+
+// -----
+
+// collective (C3): the root is a replica.
+module attributes {pipe.replicas = 2 : i64} {
+  pipe.stage @s0 {
+    pipe.forward sources [] {
+    }
+    pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+    }
+  }
+  pipe.rank 3 train {
+    %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+    // expected-error @below {{expects one of 2 replicas as its root, but got 2}}
+    %r = pipe.collective broadcast in @s0 (%g) over replicas root 2 : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
 }
 
 // -----

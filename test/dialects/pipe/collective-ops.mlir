@@ -2,6 +2,7 @@
 // RUN: pipewright-opt %s --mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 // RUN: pipewright-opt %s --emit-bytecode | pipewright-opt | FileCheck %s
 
+module attributes {pipe.replicas = 2 : i64} {
 pipe.stage @s0 on rank 0 {
   pipe.forward sources [#pipe.input<"x">] {
   ^bb0(%x: tensor<4xf32>):
@@ -34,4 +35,9 @@ pipe.rank 0 train {
   pipe.wait_collective %b : !pipe.updated<@s0>
   // CHECK: pipe.wait_event 4 on collective
   pipe.wait_event 4 on collective
+  // CHECK: pipe.collective all_reduce in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  // GENERIC: "pipe.collective"(%{{.*}}) <{kind = #pipe<collective_kind all_reduce>, stage = @s0}>
+  %d = pipe.collective all_reduce in @s0 (%g) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  pipe.wait_collective %d : !pipe.gradient<@s0>
+}
 }

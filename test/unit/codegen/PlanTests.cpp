@@ -135,9 +135,10 @@ TEST(CostModel, CoresBoundTheStepTime) {
     rank.busySeconds = 1.5;
   MachineModel machine;
   machine.cores = 2;
-  EXPECT_DOUBLE_EQ(predictStepSeconds(simulation, machine), 3);
+  EXPECT_DOUBLE_EQ(predictStepSeconds(simulation, 1, machine), 3);
+  EXPECT_DOUBLE_EQ(predictStepSeconds(simulation, 2, machine), 6);
   machine.cores = 8;
-  EXPECT_DOUBLE_EQ(predictStepSeconds(simulation, machine), 2);
+  EXPECT_DOUBLE_EQ(predictStepSeconds(simulation, 1, machine), 2);
 }
 
 /// A stage that keeps an input (16 bytes), an output (32) and a stash of two

@@ -1,0 +1,63 @@
+// Replicas sum what each update uses, behind what is summed within a replica.
+// Then the same programs, broken.
+
+// DEFINE: %{tied} = sed 's/module attributes {/module attributes {pipe.replicas = 3 : i64, /' %inputs/pipe/tied.mlir
+// DEFINE: %{scheduled} = pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2"
+// DEFINE: %{verify} = not pipewright-opt --pipe-verify-schedule -o /dev/null 2>&1
+// DEFINE: %{allocated} = not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1
+
+// RUN: %{tied} | %{scheduled} --pipe-all-reduce-tied-weights --pipe-all-reduce-replicas --pipe-all-reduce-replicas --pipe-verify-unrolled | FileCheck %s
+// RUN: %{tied} | %{scheduled} --pipe-all-reduce-replicas | FileCheck %s --check-prefix=OWNER
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-all-reduce-replicas | FileCheck %s --check-prefix=ONE
+
+// CHECK:      pipe.step train
+// CHECK:      %[[T0:.*]] = pipe.collective all_reduce of @wte in @s0(%{{.*}}) over [0, 1] :
+// CHECK-NEXT: %[[T1:.*]] = pipe.collective all_reduce of @wte in @s1(%{{.*}}) over [0, 1] :
+// CHECK-NEXT: %[[R0:.*]] = pipe.collective all_reduce in @s0(%[[T0]]) over replicas :
+// CHECK-NEXT: %[[R1:.*]] = pipe.collective all_reduce in @s1(%[[T1]]) over replicas :
+// CHECK-NEXT: pipe.task update @s0(%[[R0]])
+// CHECK-NEXT: pipe.task update @s1(%[[R1]])
+// CHECK:      pipe.step evaluate
+// CHECK-NOT:  pipe.collective
+
+// OWNER:      pipe.step train
+// OWNER:      %[[SUM:.*]] = pipe.add_gradient @wte in @s0
+// OWNER-NEXT: %[[R:.*]] = pipe.collective all_reduce in @s0(%[[SUM]]) over replicas :
+// OWNER-NEXT: pipe.task update @s0(%[[R]])
+
+// ONE-NOT: replicas
+
+// A rank waits for one before it begins the next on the same bytes; the program
+// is the same for all replicas, so it needs room for the longest part.
+// RUN: %{tied} | %{scheduled} --pipe-all-reduce-tied-weights --pipe-all-reduce-replicas --pipe-insert-transfers --pipe-verify-schedule > %t
+// RUN: FileCheck %s --check-prefix=RANKS < %t
+// RUN: pipewright-opt %t --pipe-plan-memory --pipe-verify-allocated > %t.allocated
+// RUN: FileCheck %s --check-prefix=BYTES < %t.allocated
+// RANKS-LABEL: pipe.rank 1 train
+// RANKS:      %[[T:.*]] = pipe.collective all_reduce of @wte in @s1
+// RANKS-NEXT: pipe.wait_collective %[[T]]
+// RANKS-NEXT: %[[R:.*]] = pipe.collective all_reduce in @s1(%[[T]]) over replicas :
+// RANKS-NEXT: pipe.wait_collective %[[R]]
+// RANKS-NEXT: pipe.task update @s1(%[[R]])
+// BYTES: pipe.optimizer @s0 {{.*}} gradients <arena 0 at {{[0-9]+}} bytes 192>
+// BYTES: pipe.collective all_reduce in @s0(%{{.*}}) over replicas buffers [#pipe.buffer<arena 0 at {{[0-9]+}} bytes 128>] :
+
+// RUN: sed '/@s0.*over replicas/d; /wait_collective %gradients_s0_3 /d; s/update @s0(%gradients_s0_3)/update @s0(%gradients_s0)/' %t | %{verify} | FileCheck %s --check-prefix=OWN
+// RUN: sed 's/all_reduce in @s0/reduce_scatter in @s0/' %t | %{verify} | FileCheck %s --check-prefix=KIND
+// RUN: sed 's/all_reduce in @s0/all_reduce of @wte in @s0/' %t | %{verify} | FileCheck %s --check-prefix=PART
+// RUN: sed '/pipe.wait_collective.*s1/d' %t | %{verify} | FileCheck %s --check-prefix=WAIT
+// RUN: sed '/over replicas.*/s/bytes 128>/bytes 64>/' %t.allocated | %{allocated} | FileCheck %s --check-prefix=SIZE
+// OWN: error: 'pipe.task' op expects gradients that are summed over all 3 replicas
+// KIND: error: 'pipe.task' op expects gradients that are summed over all 3 replicas
+// KIND: error: 'pipe.collective' op is over replicas, but no update is of what it makes
+// PART: error: 'pipe.task' op expects gradients that are summed over all 3 replicas
+// WAIT: error: rank 1 never waits for the all-reduce of gradients of weight 'wte' over ranks 0 and 1
+// SIZE: error: 'pipe.collective' op expects a buffer of 128 bytes, but got #pipe.buffer<arena 0 at {{[0-9]+}} bytes 64>
+
+// Nothing that replicas would not do alike.
+// RUN: %{tied} | %{scheduled} | sed 's/pipe.replicas = 3 : i64/&, pipe.updates = 2 : i64/' | not pipewright-opt --pipe-all-reduce-replicas -o /dev/null 2>&1 | FileCheck %s --check-prefix=UPDATES
+// RUN: %{tied} | %{scheduled} | sed 's/^  nn.weight @wte/  nn.weight @mean role = state : tensor<4xf32>\n&/' | not pipewright-opt --pipe-all-reduce-replicas -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATE
+// RUN: sed 's/module attributes {/module attributes {pipe.replicas = 0 : i64, /' %inputs/pipe/tied.mlir | not pipewright-opt -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE
+// UPDATES: error: has 3 replicas, and a schedule that updates weights 2 times in a step: expects a schedule with one update, or one replica
+// STATE: error: 'nn.weight' op is a running statistic, of which each of 3 replicas would have its own: expects one replica, or a model without
+// NONE: error: 'builtin.module' op expects 'pipe.replicas' to be a positive integer, but got 0
