@@ -142,6 +142,8 @@ void Compilation::setAttributes() {
   };
   setNumber(pipe::PipeDialect::kMicroBatches, options.microBatches);
   setNumber(pipe::PipeDialect::kRanks, options.pipelines.scheduled.ranks);
+  if (options.replicas > 1)
+    setNumber(pipe::PipeDialect::kReplicas, options.replicas);
   module()->setAttr(
       pipe::PipeDialect::kSchedule,
       builder.getStringAttr(options.pipelines.scheduled.policy.getValue()));
@@ -338,10 +340,9 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   llvm::outs() << "compiled " << plan->model << ": "
                << codegen::count(plan->stages.size(), "stage") << " on "
-               << codegen::count(plan->ranks.size(), "rank") << ", "
-               << plan->microBatches << " micro-batches of "
-               << plan->microBatchSize << ", schedule " << plan->schedule
-               << "\n  trains ";
+               << codegen::countRanks(*plan) << ", " << plan->microBatches
+               << " micro-batches of " << plan->microBatchSize << ", schedule "
+               << plan->schedule << "\n  trains ";
   plan->weights.print(llvm::outs());
   llvm::outs() << "\n";
   for (auto [number, rank] : llvm::enumerate(plan->ranks))
@@ -471,9 +472,8 @@ int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
            std::tie(b.second.predictedStepSeconds, b.first);
   });
   const codegen::Plan &first = plans.front().second;
-  llvm::outs() << "model " << first.model << ": "
-               << codegen::count(first.ranks.size(), "rank") << ", "
-               << first.microBatches << " micro-batches of "
+  llvm::outs() << "model " << first.model << ": " << codegen::countRanks(first)
+               << ", " << first.microBatches << " micro-batches of "
                << first.microBatchSize << "; stash and arena of the fullest "
                << "rank, bubble of the idlest\n\n"
                << "schedule           stages       step       span    bubble  "

@@ -58,6 +58,21 @@ static llvm::Error readMicroBatches(const OptionSpelling &row, Given given,
   return options.policy->place(options.sizes()).takeError();
 }
 
+/// Replicas, by a target that can.
+static llvm::Error readReplicas(const OptionSpelling &row, Given given,
+                                CompileOptions &options) {
+  if (llvm::Error error =
+          readCount(row.name, given[row.name], options.replicas))
+    return error;
+  auto canReplicate = [](const codegen::Target &target) {
+    return target.hasReplicas();
+  };
+  if (options.replicas > 1 && !canReplicate(*options.target))
+    return fail("--", row.name, " ", options.replicas, " expects --target ",
+                codegen::namesOfTargets(canReplicate));
+  return llvm::Error::success();
+}
+
 static llvm::Error readDims(const OptionSpelling &row, Given given,
                             CompileOptions &options) {
   int64_t size = 0;
@@ -214,6 +229,12 @@ static std::vector<CompileRow> sizeRows() {
       {{"micro-batches", "M", "Micro-batches per step", "4"},
        recordNumber(&CompileOptions::microBatches),
        readMicroBatches},
+      {{"data-parallel", "D",
+        "Replicas of all ranks; a step trains on the micro-batches of all, D x "
+        "M, and they sum their gradients before they update",
+        "1"},
+       recordNumber(&CompileOptions::replicas),
+       readReplicas},
       // plan.json has it of every model.
       {{"micro-batch-size", "B",
         "Samples per micro-batch; what the model says unless given"},

@@ -48,7 +48,7 @@ struct CompileOptions {
   Precision precision = Precision::F32;
   /// What the target decided.
   codegen::TargetDecisions decisions;
-  int64_t loops = 1, microBatches = 1;
+  int64_t loops = 1, microBatches = 1, replicas = 1;
   /// The numbers of stages to take the fastest of; empty where one was given.
   std::vector<int64_t> stageChoices;
   /// The schedule, found.
