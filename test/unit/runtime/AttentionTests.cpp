@@ -1,5 +1,6 @@
 //===- AttentionTests.cpp - Attention against its definition --------------===//
 
+#include "test/unit/runtime/AttentionLayer.h"
 #include "test/unit/runtime/OneRank.h"
 
 #include "runtime/cpu/RandomFactors.h"
@@ -14,8 +15,8 @@ namespace {
 
 /// The buffers of one attention.
 struct Case {
-  explicit Case(AttentionShape shape, bool masked = false)
-      : s(shape), columns(s.columns ? s.columns : s.rows),
+  explicit Case(const AttentionLayer &layer)
+      : s(layer), columns(s.columns ? s.columns : s.rows),
         heads(s.batch * s.heads), test(),
         q(test.randomFloats(heads * s.rows * s.depth)),
         k(test.randomFloats(heads * columns * s.depth)),
@@ -23,7 +24,7 @@ struct Case {
         dO(test.randomFloats(heads * s.rows * s.depth)),
         o(test.floats(heads * s.rows * s.depth)),
         stats(test.floats(2 * heads * s.rows)) {
-    if (masked)
+    if (layer.isMasked())
       mask = test.randomFloats(s.maskBatch * s.maskHeads * s.maskRows *
                                s.maskColumns);
   }
@@ -92,8 +93,8 @@ struct Case {
 
 } // namespace
 
-static void checkForward(AttentionShape s, bool masked = false) {
-  Case c(s, masked);
+static void checkForward(const AttentionLayer &layer) {
+  Case c(layer);
   std::vector<float> sums;
   const auto expected = c.naive(nullptr, &sums);
   c.forward();
@@ -105,54 +106,26 @@ static void checkForward(AttentionShape s, bool masked = false) {
 }
 
 TEST(Attention, OddSizes) {
-  checkForward(
-      {.batch = 2, .heads = 3, .rows = 37, .depth = 11, .scale = 0.3f});
+  checkForward({.vectors = {2, 3, 37, 11}, .scale = 0.3f});
 }
 
 TEST(Attention, CausalOverSeveralBlocks) {
-  checkForward({.batch = 1,
-                .heads = 2,
-                .rows = 200,
-                .depth = 16,
-                .scale = 0.25f,
-                .causal = true});
+  checkForward({.vectors = {1, 2, 200, 16}, .scale = 0.25f, .causal = true});
 }
 
 TEST(Attention, MoreKeysThanRows) {
-  checkForward(
-      {.batch = 1, .heads = 2, .rows = 70, .columns = 129, .depth = 8});
+  checkForward({.vectors = {1, 2, 70, 8}, .columns = 129});
 }
 
 TEST(Attention, MaskOfAnyStretch) {
-  checkForward({.batch = 2,
-                .heads = 2,
-                .rows = 20,
-                .depth = 8,
-                .maskBatch = 2,
-                .maskColumns = 20},
-               true);
-  checkForward({.batch = 2,
-                .heads = 2,
-                .rows = 20,
-                .depth = 8,
-                .maskHeads = 2,
-                .maskRows = 20,
-                .maskColumns = 20},
-               true);
-  checkForward({.batch = 2,
-                .heads = 2,
-                .rows = 20,
-                .depth = 8,
-                .causal = true,
-                .maskRows = 20},
-               true);
+  checkForward({.vectors = {2, 2, 20, 8}, .mask = {2, 1, 1, 20}});
+  checkForward({.vectors = {2, 2, 20, 8}, .mask = {1, 2, 20, 20}});
+  checkForward(
+      {.vectors = {2, 2, 20, 8}, .causal = true, .mask = {1, 1, 20, 1}});
 }
 
 TEST(Attention, Dropout) {
-  checkForward({.batch = 1,
-                .heads = 2,
-                .rows = 70,
-                .depth = 8,
+  checkForward({.vectors = {1, 2, 70, 8},
                 .causal = true,
                 .dropoutRate = 0.3f,
                 .dropoutId = 4});
@@ -160,14 +133,14 @@ TEST(Attention, Dropout) {
 
 /// Every gradient against central differences of the definition, in some
 /// places of each operand.
-static void checkBackward(AttentionShape s, bool masked = false) {
-  Case c(s, masked);
+static void checkBackward(const AttentionLayer &layer) {
+  Case c(layer);
   c.forward();
   const Buffer operands[3] = {c.q, c.k, c.v};
   Buffer gradients[3];
   for (int i = 0; i < 3; ++i)
     gradients[i] = c.test.floats(operands[i].bytes / 4);
-  attentionBackward(c.test.rank, s, 1, c.dO, c.q, c.k, c.v, c.o, c.stats,
+  attentionBackward(c.test.rank, c.s, 1, c.dO, c.q, c.k, c.v, c.o, c.stats,
                     c.mask, gradients[0], gradients[1], gradients[2]);
   for (int i = 0; i < 3; ++i) {
     std::vector<float> got, expected;
@@ -192,35 +165,20 @@ static void checkBackward(AttentionShape s, bool masked = false) {
 }
 
 TEST(AttentionBackward, OddSizes) {
-  checkBackward(
-      {.batch = 2, .heads = 2, .rows = 19, .depth = 5, .scale = 0.4f});
+  checkBackward({.vectors = {2, 2, 19, 5}, .scale = 0.4f});
 }
 
 TEST(AttentionBackward, CausalOverSeveralBlocks) {
-  checkBackward({.batch = 1,
-                 .heads = 1,
-                 .rows = 150,
-                 .depth = 8,
-                 .scale = 0.3f,
-                 .causal = true});
+  checkBackward({.vectors = {1, 1, 150, 8}, .scale = 0.3f, .causal = true});
 }
 
 TEST(AttentionBackward, FewerKeysAndMask) {
-  checkBackward({.batch = 2,
-                 .heads = 1,
-                 .rows = 30,
-                 .columns = 18,
-                 .depth = 8,
-                 .maskBatch = 2,
-                 .maskColumns = 18},
-                true);
+  checkBackward(
+      {.vectors = {2, 1, 30, 8}, .columns = 18, .mask = {2, 1, 1, 18}});
 }
 
 TEST(AttentionBackward, Dropout) {
-  checkBackward({.batch = 1,
-                 .heads = 2,
-                 .rows = 33,
-                 .depth = 8,
+  checkBackward({.vectors = {1, 2, 33, 8},
                  .causal = true,
                  .dropoutRate = 0.25f,
                  .dropoutId = 7});
@@ -311,14 +269,7 @@ static void expectExact(Case &c, double tolerance = 1e-5) {
 TEST(AttentionBackward, RowsThatAreMaskedByFiniteNumbers) {
   for (const float hidden : {-1e4f, -1e9f, -std::numeric_limits<float>::max()})
     for (const int64_t hiddenRows : {8, 64}) {
-      Case c({.batch = 1,
-              .heads = 2,
-              .rows = 64,
-              .depth = 8,
-              .scale = 0.5f,
-              .maskRows = 64,
-              .maskColumns = 64},
-             true);
+      Case c({.vectors = {1, 2, 64, 8}, .scale = 0.5f, .mask = {1, 1, 64, 64}});
       makeExact(c);
       for (int64_t i = 0; i < 64 * 64; ++i)
         c.test.at(c.mask)[i] = i / 64 < hiddenRows || i % 64 > 50 ? hidden : 0;
@@ -328,7 +279,7 @@ TEST(AttentionBackward, RowsThatAreMaskedByFiniteNumbers) {
 }
 
 TEST(AttentionBackward, ScoresOfAMillion) {
-  Case c({.batch = 1, .heads = 2, .rows = 40, .depth = 8});
+  Case c({.vectors = {1, 2, 40, 8}});
   makeExact(c);
   // All scores are 2^20 and some eighths, which f32 has exactly.
   for (int64_t i = 0; i < c.q.bytes / 4; ++i) {
@@ -348,14 +299,7 @@ TEST(AttentionBackward, ScoresOfAMillion) {
 /// Nothing is seen: nothing comes out, and nothing flows back.
 TEST(AttentionBackward, RowsThatSeeNothing) {
   for (const int64_t hiddenRows : {5, 70}) {
-    Case c({.batch = 1,
-            .heads = 2,
-            .rows = 70,
-            .depth = 8,
-            .scale = 0.5f,
-            .maskRows = 70,
-            .maskColumns = 70},
-           true);
+    Case c({.vectors = {1, 2, 70, 8}, .scale = 0.5f, .mask = {1, 1, 70, 70}});
     makeExact(c);
     for (int64_t i = 0; i < 70 * 70; ++i)
       c.test.at(c.mask)[i] = i / 70 < hiddenRows || i % 70 > 60
@@ -369,9 +313,7 @@ TEST(AttentionBackward, RowsThatSeeNothing) {
 }
 
 TEST(AttentionBackward, ThreadsDoNotChangeBits) {
-  const AttentionShape s = {
-      .batch = 2, .heads = 3, .rows = 70, .depth = 8, .causal = true};
-  Case c(s);
+  Case c({.vectors = {2, 3, 70, 8}, .causal = true});
   c.forward();
   const auto alone = c.test.read(c.o);
   c.test.rank.setThreads(3);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/unit/runtime/AttentionLayer.h"
 #include "test/unit/runtime/OneRank.h"
 #include "test/unit/runtime/WindowLayers.h"
 
@@ -177,8 +178,8 @@ namespace {
 
 /// The operands and results of one attention in both types.
 struct TwinAttention {
-  TwinAttention(AttentionShape shape, int64_t threads)
-      : s(shape), columns(s.columns ? s.columns : s.rows),
+  TwinAttention(const AttentionLayer &layer, int64_t threads)
+      : s(layer), columns(s.columns ? s.columns : s.rows),
         rowsSize(s.batch * s.heads * s.rows * s.depth),
         keysSize(s.batch * s.heads * columns * s.depth),
         q(test.random(rowsSize)), k(test.random(keysSize)),
@@ -219,9 +220,9 @@ struct TwinAttention {
 
 /// Products of bf16 numbers are exact and sums f32, so the softmax is as good
 /// as in f32; what products read of it is rounded, and so is the result.
-static void checkAttention(AttentionShape s, float hidden = 0) {
-  TwinAttention test(s, 2);
-  for (int64_t i = 0; hidden != 0 && i < 5 * s.maskColumns; ++i)
+static void checkAttention(const AttentionLayer &layer, float hidden = 0) {
+  TwinAttention test(layer, 2);
+  for (int64_t i = 0; hidden != 0 && i < 5 * test.s.maskColumns; ++i)
     test.test.at(test.mask)[i] = hidden;
   test.run();
   test.runInFloats();
@@ -235,35 +236,21 @@ static void checkAttention(AttentionShape s, float hidden = 0) {
 TEST(BFloat16, AttentionIsCloseToFloats) {
   if (!hasBFloat16Products())
     GTEST_SKIP() << "this CPU has none for oneDNN";
-  checkAttention({.batch = 2, .heads = 3, .rows = 37, .depth = 11});
-  checkAttention({.batch = 1,
-                  .heads = 2,
-                  .rows = 128,
-                  .depth = 64,
-                  .scale = 0.125f,
-                  .causal = true});
+  checkAttention({.vectors = {2, 3, 37, 11}});
+  checkAttention({.vectors = {1, 2, 128, 64}, .scale = 0.125f, .causal = true});
 }
 
 TEST(BFloat16, AttentionMasksAndDrops) {
   if (!hasBFloat16Products())
     GTEST_SKIP() << "this CPU has none for oneDNN";
-  checkAttention({.batch = 2,
-                  .heads = 3,
-                  .rows = 70,
-                  .depth = 24,
+  checkAttention({.vectors = {2, 3, 70, 24},
                   .scale = 0.2f,
                   .causal = true,
                   .dropoutRate = 0.1f,
                   .dropoutId = 5,
-                  .maskColumns = 70});
-  checkAttention({.batch = 2,
-                  .heads = 2,
-                  .rows = 70,
-                  .columns = 129,
-                  .depth = 8,
-                  .maskBatch = 2,
-                  .maskRows = 70,
-                  .maskColumns = 129});
+                  .mask = {1, 1, 1, 70}});
+  checkAttention(
+      {.vectors = {2, 2, 70, 8}, .columns = 129, .mask = {2, 1, 70, 129}});
 }
 
 /// The first rows are masked in all columns.
@@ -272,25 +259,15 @@ TEST(BFloat16, AttentionHidesWholeRows) {
     GTEST_SKIP() << "this CPU has none for oneDNN";
   for (const float hidden : {-1e4f, -1e9f, -std::numeric_limits<float>::max(),
                              -std::numeric_limits<float>::infinity()})
-    checkAttention({.batch = 1,
-                    .heads = 2,
-                    .rows = 64,
-                    .depth = 16,
-                    .scale = 0.25f,
-                    .maskRows = 64,
-                    .maskColumns = 64},
-                   hidden);
+    checkAttention(
+        {.vectors = {1, 2, 64, 16}, .scale = 0.25f, .mask = {1, 1, 64, 64}},
+        hidden);
 }
 
 TEST(BFloat16, AttentionOverMoreBlocksThanSetsOfProducts) {
   if (!hasBFloat16Products())
     GTEST_SKIP() << "this CPU has none for oneDNN";
-  checkAttention({.batch = 1,
-                  .heads = 1,
-                  .rows = 1111,
-                  .depth = 8,
-                  .scale = 0.3f,
-                  .causal = true});
+  checkAttention({.vectors = {1, 1, 1111, 8}, .scale = 0.3f, .causal = true});
 }
 
 TEST(BFloat16, AttentionIsTheSameOnAnyNumberOfThreads) {
@@ -298,13 +275,9 @@ TEST(BFloat16, AttentionIsTheSameOnAnyNumberOfThreads) {
     GTEST_SKIP() << "this CPU has none for oneDNN";
   std::vector<float> first;
   for (const int64_t threads : {1, 2, 3}) {
-    TwinAttention test({.batch = 1,
-                        .heads = 5,
-                        .rows = 100,
-                        .depth = 16,
-                        .causal = true,
-                        .dropoutRate = 0.2f},
-                       threads);
+    TwinAttention test(
+        {.vectors = {1, 5, 100, 16}, .causal = true, .dropoutRate = 0.2f},
+        threads);
     test.run();
     std::vector<float> all = test.test.read(test.stats);
     for (const Twin &result : {test.o, test.dq, test.dk, test.dv})
@@ -318,7 +291,7 @@ TEST(BFloat16, AttentionIsTheSameOnAnyNumberOfThreads) {
 
 TEST(BFloat16, AttentionMustBeSetUp) {
   Twins test;
-  const AttentionShape s = {.batch = 1, .heads = 1, .rows = 4, .depth = 4};
+  const AttentionShape s = AttentionLayer{.vectors = {1, 1, 4, 4}};
   const Twin x = test.random(16), y = test.empty(16);
   EXPECT_TRUE(contains(errorOf([&] {
                          attention(test.rank, inBFloat16(s), 0, x.narrow,

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/unit/cuda/cudnn/DescribedGpu.h"
+#include "test/unit/runtime/AttentionLayer.h"
 
 #include "runtime/cuda/kernels/CudnnAttention.h"
 
@@ -49,13 +50,10 @@ AttentionPlans CudnnPlans::plan(const Gpu &gpu, const AttentionShape &shape) {
 
 /// As GPT-2 has it, for a micro-batch.
 static AttentionShape gpt2(int64_t batch) {
-  return {.batch = batch,
-          .heads = 12,
-          .rows = 1024,
-          .depth = 64,
-          .scale = 0.125f,
-          .causal = true,
-          .type = ElementType::BF16};
+  return AttentionLayer{.vectors = {batch, 12, 1024, 64},
+                        .scale = 0.125f,
+                        .causal = true,
+                        .type = ElementType::BF16};
 }
 
 /// Backward keeps the gradients of scores in bf16 and not much more: no sums of
@@ -106,35 +104,21 @@ TEST_F(CudnnPlans, PackedHeadsGoInParts) {
 }
 
 TEST_F(CudnnPlans, AttentionOfSmallModels) {
-  EXPECT_TRUE(plan(h100, {.batch = 2,
-                          .heads = 4,
-                          .rows = 37,
-                          .depth = 16,
-                          .causal = true,
-                          .type = ElementType::BF16}));
-  EXPECT_TRUE(plan(a100, {.batch = 2,
-                          .heads = 2,
-                          .rows = 32,
-                          .depth = 8,
-                          .type = ElementType::BF16}));
+  EXPECT_TRUE(plan(h100, AttentionLayer{.vectors = {2, 4, 37, 16},
+                                        .causal = true,
+                                        .type = ElementType::BF16}));
+  EXPECT_TRUE(plan(a100, AttentionLayer{.vectors = {2, 2, 32, 8},
+                                        .type = ElementType::BF16}));
 }
 
 TEST_F(CudnnPlans, MaskedAttention) {
-  EXPECT_TRUE(plan(h100, {.batch = 8,
-                          .heads = 12,
-                          .rows = 128,
-                          .depth = 64,
-                          .maskBatch = 8,
-                          .maskColumns = 128,
-                          .type = ElementType::BF16}));
+  EXPECT_TRUE(plan(h100, AttentionLayer{.vectors = {8, 12, 128, 64},
+                                        .mask = {8, 1, 1, 128},
+                                        .type = ElementType::BF16}));
   // As BERT has it.
-  EXPECT_TRUE(plan(a100, rowsFirst({.batch = 8,
-                                    .heads = 12,
-                                    .rows = 128,
-                                    .depth = 64,
-                                    .maskBatch = 8,
-                                    .maskColumns = 128,
-                                    .type = ElementType::BF16},
+  EXPECT_TRUE(plan(a100, rowsFirst(AttentionLayer{.vectors = {8, 12, 128, 64},
+                                                  .mask = {8, 1, 1, 128},
+                                                  .type = ElementType::BF16},
                                    false)));
 }
 

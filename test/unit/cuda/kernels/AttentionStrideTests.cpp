@@ -1,6 +1,7 @@
 //===- AttentionStrideTests.cpp - Rows before heads on GPUs ---------------===//
 
 #include "test/unit/cuda/kernels/TwoRanks.h"
+#include "test/unit/runtime/AttentionLayer.h"
 
 #include <gmock/gmock.h>
 
@@ -26,14 +27,15 @@ interleaved(const AttentionShape &s,
 
 /// Operands with rows before heads, one by one and packed, against dense ones:
 /// only addresses differ, so all bits are the same.
-static std::string checkStrides(const AttentionShape &s, bool masked = false,
+static std::string checkStrides(const AttentionLayer &layer,
                                 const DeviceSettings &settings = {}) {
+  const AttentionShape s = layer;
   TwoRanks test(16 << 20, Float32Mode::Full, settings);
   const int64_t count = s.batch * s.heads * s.rows * s.depth;
   Buffer dense[8], mask;
   for (Buffer &buffer : dense)
     buffer = test.numbers(count, s.type);
-  if (masked)
+  if (layer.isMasked())
     mask = test.floats(s.maskBatch * s.maskHeads * s.maskRows * s.maskColumns);
   const auto [q, k, v, dO, o, dq, dk, dv] = dense;
   auto before = [&](std::initializer_list<Buffer> buffers) {
@@ -92,66 +94,44 @@ static std::string checkStrides(const AttentionShape &s, bool masked = false,
 TEST(DeviceAttentionStrides, RowsBeforeHeads) {
   // Vectors of 16 bytes or not, whole tiles or not.
   for (const int64_t depth : {16, 11})
-    checkStrides({.batch = 2,
-                  .heads = 3,
-                  .rows = 37,
-                  .depth = depth,
-                  .scale = 0.3f,
-                  .causal = true});
-  checkStrides({.batch = 2,
-                .heads = 2,
-                .rows = 9,
-                .depth = 8,
+    checkStrides({.vectors = {2, 3, 37, depth}, .scale = 0.3f, .causal = true});
+  checkStrides({.vectors = {2, 2, 9, 8},
                 .dropoutRate = 0.4f,
                 .dropoutId = 9,
-                .maskBatch = 2,
-                .maskColumns = 9},
-               true);
+                .mask = {2, 1, 1, 9}});
 }
 
 TEST(DeviceAttentionStrides, Bf16RowsBeforeHeads) {
-  AttentionShape s = {.batch = 4,
-                      .heads = 6,
-                      .rows = 32,
-                      .depth = 16,
+  AttentionLayer s = {.vectors = {4, 6, 32, 16},
                       .scale = 0.25f,
                       .causal = true,
                       .type = ElementType::BF16};
-  EXPECT_THAT(checkStrides(s, false, {.attention = AttentionBy::Own}),
+  EXPECT_THAT(checkStrides(s, {.attention = AttentionBy::Own}),
               HasSubstr("own kernels"));
   // All at once, two samples, some heads of one.
-  const int64_t ofHead = 2 * s.rows * s.rows;
+  const int64_t ofHead = 2 * 32 * 32;
   for (const auto &[heads, expected] :
        {std::pair(24, "engines 0 and 0\n"), std::pair(12, "in 2 parts"),
         std::pair(5, "in 8 parts")})
-    EXPECT_THAT(checkStrides(s, false,
-                             {.attention = AttentionBy::Cudnn,
-                              .attentionWorkspace = heads * ofHead + 256}),
+    EXPECT_THAT(checkStrides(s, {.attention = AttentionBy::Cudnn,
+                                 .attentionWorkspace = heads * ofHead + 256}),
                 HasSubstr(expected));
-  s.depth = 11;
+  s.vectors[3] = 11;
   EXPECT_THAT(checkStrides(s), HasSubstr("own kernels"));
 }
 
 /// As BERT has it.
 TEST(DeviceAttentionStrides, Bf16RowsBeforeHeadsWithMasks) {
-  checkStrides({.batch = 2,
-                .heads = 2,
-                .rows = 16,
-                .depth = 16,
+  checkStrides({.vectors = {2, 2, 16, 16},
                 .scale = 0.25f,
-                .maskBatch = 2,
-                .maskColumns = 16,
+                .mask = {2, 1, 1, 16},
                 .type = ElementType::BF16},
-               true, {.attention = AttentionBy::Cudnn});
+               {.attention = AttentionBy::Cudnn});
 }
 
 TEST(DeviceAttentionStrides, SaysWhichStridesItExpects) {
-  AttentionShape s = {.batch = 1,
-                      .heads = 2,
-                      .rows = 8,
-                      .depth = 16,
-                      .inputStride = 32,
-                      .outputStride = 32};
+  const AttentionShape s = AttentionLayer{
+      .vectors = {1, 2, 8, 16}, .inputStride = 32, .outputStride = 32};
   TwoRanks test;
   const Buffer qkv = test.floats(3 * 256);
   const Buffer o = test.floats(256), stats = test.floats(32);

@@ -1,6 +1,7 @@
 //===- AttentionTests.cpp - Attention on GPUs -----------------------------===//
 
 #include "test/unit/cuda/kernels/TwoRanks.h"
+#include "test/unit/runtime/AttentionLayer.h"
 
 #include <gmock/gmock.h>
 
@@ -9,9 +10,10 @@ using ::testing::HasSubstr;
 
 /// Compares with the CPU what the kernels that `settings` ask for compute.
 /// Returns what they say about themselves.
-static std::string check(const AttentionShape &s, bool masked = false,
+static std::string check(const AttentionLayer &layer,
                          const DeviceSettings &settings = {},
                          const std::vector<float> &maskValues = {}) {
+  const AttentionShape s = layer;
   const double tolerance = s.type == ElementType::BF16 ? 8e-3 : 1e-5;
   TwoRanks test(16 << 20, Float32Mode::Full, settings);
   const int64_t columns = s.columns ? s.columns : s.rows;
@@ -23,7 +25,7 @@ static std::string check(const AttentionShape &s, bool masked = false,
   const Buffer dO = test.numbers(rowElements, s.type);
   const Buffer mask =
       !maskValues.empty() ? test.values(maskValues)
-      : masked
+      : layer.isMasked()
           ? test.floats(s.maskBatch * s.maskHeads * s.maskRows * s.maskColumns)
           : Buffer{};
   const Buffer o = test.numbers(rowElements, s.type);
@@ -48,10 +50,10 @@ static std::string check(const AttentionShape &s, bool masked = false,
 }
 
 /// By cuDNN and by our own kernels, at the same tolerance.
-static void checkBoth(const AttentionShape &s, bool masked = false) {
-  EXPECT_THAT(check(s, masked, {.attention = AttentionBy::Cudnn}),
+static void checkBoth(const AttentionLayer &s) {
+  EXPECT_THAT(check(s, {.attention = AttentionBy::Cudnn}),
               HasSubstr(": cuDNN "));
-  EXPECT_THAT(check(s, masked, {.attention = AttentionBy::Own}),
+  EXPECT_THAT(check(s, {.attention = AttentionBy::Own}),
               HasSubstr(": own kernels, because of --attention own"));
 }
 
@@ -60,65 +62,34 @@ static void checkBoth(const AttentionShape &s, bool masked = false) {
 //===----------------------------------------------------------------------===//
 
 TEST(DeviceAttention, OddSizes) {
-  check({.batch = 2, .heads = 2, .rows = 37, .depth = 11, .scale = 0.3f});
+  check({.vectors = {2, 2, 37, 11}, .scale = 0.3f});
 }
 
 TEST(DeviceAttention, EveryLengthOfVectors) {
   for (const int64_t depth : {32, 33, 64, 100, 128, 200, 256})
-    check({.batch = 1, .heads = 1, .rows = 20, .depth = depth, .scale = 0.1f});
+    check({.vectors = {1, 1, 20, depth}, .scale = 0.1f});
 }
 
 TEST(DeviceAttention, CausalOverSeveralTiles) {
-  check({.batch = 1,
-         .heads = 2,
-         .rows = 75,
-         .depth = 16,
-         .scale = 0.25f,
-         .causal = true});
+  check({.vectors = {1, 2, 75, 16}, .scale = 0.25f, .causal = true});
 }
 
 TEST(DeviceAttention, MoreKeysThanRowsAndFewer) {
-  check({.batch = 1, .heads = 2, .rows = 5, .columns = 70, .depth = 8});
-  check({.batch = 1, .heads = 1, .rows = 70, .columns = 5, .depth = 8});
-  check({.batch = 1,
-         .heads = 1,
-         .rows = 70,
-         .columns = 40,
-         .depth = 8,
-         .causal = true});
+  check({.vectors = {1, 2, 5, 8}, .columns = 70});
+  check({.vectors = {1, 1, 70, 8}, .columns = 5});
+  check({.vectors = {1, 1, 70, 8}, .columns = 40, .causal = true});
 }
 
 TEST(DeviceAttention, StretchedMasks) {
-  check({.batch = 2,
-         .heads = 2,
-         .rows = 9,
-         .depth = 8,
-         .maskRows = 9,
-         .maskColumns = 9},
-        true);
-  check({.batch = 2,
-         .heads = 2,
-         .rows = 9,
-         .depth = 8,
-         .maskBatch = 2,
-         .maskColumns = 9},
-        true);
-  check({.batch = 2,
-         .heads = 2,
-         .rows = 9,
-         .depth = 8,
-         .maskHeads = 2,
-         .maskRows = 9},
-        true);
+  check({.vectors = {2, 2, 9, 8}, .mask = {1, 1, 9, 9}});
+  check({.vectors = {2, 2, 9, 8}, .mask = {2, 1, 1, 9}});
+  check({.vectors = {2, 2, 9, 8}, .mask = {1, 2, 9, 1}});
 }
 
 TEST(DeviceAttention, DropsWhatTheCpuDrops) {
   // Rows of a length that is, and is not, a multiple of four.
   for (const int64_t rows : {36, 37})
-    check({.batch = 1,
-           .heads = 2,
-           .rows = rows,
-           .depth = 8,
+    check({.vectors = {1, 2, rows, 8},
            .scale = 0.3f,
            .causal = true,
            .dropoutRate = 0.4f,
@@ -126,12 +97,8 @@ TEST(DeviceAttention, DropsWhatTheCpuDrops) {
 }
 
 TEST(DeviceAttention, MaskThatHidesAWholeTile) {
-  AttentionShape s = {.batch = 1,
-                      .heads = 1,
-                      .rows = 3,
-                      .columns = 40,
-                      .depth = 8,
-                      .maskColumns = 40};
+  const AttentionShape s = AttentionLayer{
+      .vectors = {1, 1, 3, 8}, .columns = 40, .mask = {1, 1, 1, 40}};
   TwoRanks test;
   std::vector<float> hidden(40, -std::numeric_limits<float>::infinity());
   hidden[35] = 0.5f;
@@ -154,19 +121,15 @@ protected:
       mask[i] = i / 70 < 5 || i % 70 > 60 ? GetParam() : 0;
   }
 
-  AttentionShape s = {.batch = 1,
-                      .heads = 1,
-                      .rows = 12,
+  AttentionLayer s = {.vectors = {1, 1, 12, 16},
                       .columns = 70,
-                      .depth = 16,
                       .scale = 0.25f,
-                      .maskRows = 12,
-                      .maskColumns = 70};
+                      .mask = {1, 1, 12, 70}};
   std::vector<float> mask;
 };
 
 TEST_P(HiddenRows, InFloats) {
-  EXPECT_THAT(check(s, true, {}, mask), HasSubstr(": own kernels"));
+  EXPECT_THAT(check(s, {}, mask), HasSubstr(": own kernels"));
 }
 
 static std::vector<float> widened(const std::vector<char> &narrow) {
@@ -224,10 +187,7 @@ protected:
 
 TEST_F(DeviceAttentionInBf16, EveryLengthOfVectors) {
   for (const int64_t depth : {8, 64, 128, 200})
-    checkBoth({.batch = 1,
-               .heads = 2,
-               .rows = 40,
-               .depth = depth,
+    checkBoth({.vectors = {1, 2, 40, depth},
                .scale = 0.125f,
                .causal = true,
                .type = ElementType::BF16});
@@ -235,15 +195,12 @@ TEST_F(DeviceAttentionInBf16, EveryLengthOfVectors) {
 
 TEST_F(DeviceAttentionInBf16, OverSeveralTiles) {
   for (const int64_t depth : {16, 64, 128}) {
-    const AttentionShape s = {.batch = 1,
-                              .heads = 2,
-                              .rows = 150,
-                              .depth = depth,
+    const AttentionLayer s = {.vectors = {1, 2, 150, depth},
                               .scale = 0.125f,
                               .causal = true,
                               .type = ElementType::BF16};
     checkBoth(s);
-    AttentionShape dropping = s;
+    AttentionLayer dropping = s;
     dropping.causal = false;
     dropping.dropoutRate = 0.4f;
     dropping.dropoutId = 9;
@@ -252,75 +209,50 @@ TEST_F(DeviceAttentionInBf16, OverSeveralTiles) {
 }
 
 TEST_F(DeviceAttentionInBf16, NotCausalMoreKeysThanRowsAndFewer) {
-  checkBoth({.batch = 2,
-             .heads = 2,
-             .rows = 5,
+  checkBoth({.vectors = {2, 2, 5, 16},
              .columns = 70,
-             .depth = 16,
              .scale = 0.25f,
              .type = ElementType::BF16});
-  checkBoth({.batch = 1,
-             .heads = 1,
-             .rows = 70,
+  checkBoth({.vectors = {1, 1, 70, 8},
              .columns = 37,
-             .depth = 8,
              .causal = true,
              .type = ElementType::BF16});
 }
 
 TEST_F(DeviceAttentionInBf16, MasksAndOddSizes) {
-  checkBoth({.batch = 2,
-             .heads = 2,
-             .rows = 37,
+  checkBoth({.vectors = {2, 2, 37, 16},
              .columns = 70,
-             .depth = 16,
              .scale = 0.25f,
-             .maskBatch = 2,
-             .maskRows = 37,
-             .maskColumns = 70,
-             .type = ElementType::BF16},
-            true);
+             .mask = {2, 1, 37, 70},
+             .type = ElementType::BF16});
   // As BERT has it.
-  checkBoth({.batch = 2,
-             .heads = 2,
-             .rows = 16,
-             .depth = 16,
+  checkBoth({.vectors = {2, 2, 16, 16},
              .scale = 0.25f,
-             .maskBatch = 2,
-             .maskColumns = 16,
-             .type = ElementType::BF16},
-            true);
+             .mask = {2, 1, 1, 16},
+             .type = ElementType::BF16});
 }
 
 TEST_F(DeviceAttentionInBf16, BatchesGoInPartsWhereWorkspaceIsScarce) {
-  AttentionShape s = {.batch = 4,
-                      .heads = 6,
-                      .rows = 32,
-                      .depth = 16,
+  AttentionLayer s = {.vectors = {4, 6, 32, 16},
                       .scale = 0.25f,
                       .causal = true,
                       .type = ElementType::BF16};
-  const int64_t ofHead = 2 * s.rows * s.rows;
-  auto checkParts = [&](int64_t heads, const char *expected, bool masked) {
-    EXPECT_THAT(check(s, masked,
-                      {.attention = AttentionBy::Cudnn,
-                       .attentionWorkspace = heads * ofHead + 256}),
+  const int64_t ofHead = 2 * 32 * 32;
+  auto checkParts = [&](int64_t heads, const char *expected) {
+    EXPECT_THAT(check(s, {.attention = AttentionBy::Cudnn,
+                          .attentionWorkspace = heads * ofHead + 256}),
                 HasSubstr(expected));
   };
   // Two samples at once; some heads of one.
-  checkParts(12, ", backward in 2 parts", false);
-  checkParts(5, ", backward in 8 parts", false);
-  s.maskBatch = 4;
-  s.maskColumns = 32;
-  checkParts(12, ", backward in 2 parts", true);
+  checkParts(12, ", backward in 2 parts");
+  checkParts(5, ", backward in 8 parts");
+  s.mask = {4, 1, 1, 32};
+  checkParts(12, ", backward in 2 parts");
 }
 
 TEST(DeviceAttention, SaysWhyCudnnDoesNotTakeIt) {
-  const AttentionShape s = {.batch = 1,
-                            .heads = 2,
-                            .rows = 8,
-                            .depth = 16,
-                            .type = ElementType::BF16};
+  const AttentionShape s =
+      AttentionLayer{.vectors = {1, 2, 8, 16}, .type = ElementType::BF16};
   auto remark = [](const AttentionShape &shape,
                    const DeviceSettings &settings = {}) {
     TwoRanks test(16 << 20, Float32Mode::Full, settings);
@@ -359,12 +291,10 @@ TEST(DeviceAttention, SaysWhyCudnnDoesNotTakeIt) {
 TEST(DeviceAttention, FailsWhereCudnnIsInsistedOn) {
   TwoRanks test(16 << 20, Float32Mode::Full, {.attention = AttentionBy::Cudnn});
   EXPECT_EQ(errorOf([&] {
-              prepareAttention(*test.gpu, {.batch = 1,
-                                           .heads = 2,
-                                           .rows = 8,
-                                           .columns = 9,
-                                           .depth = 16,
-                                           .causal = true});
+              prepareAttention(*test.gpu,
+                               AttentionLayer{.vectors = {1, 2, 8, 16},
+                                              .columns = 9,
+                                              .causal = true});
             }),
             "--attention cudnn: attention over 1x2x8(9)x16 f32 causal is not "
             "possible by cuDNN (cuDNN has no backward pass in f32); "
@@ -373,10 +303,7 @@ TEST(DeviceAttention, FailsWhereCudnnIsInsistedOn) {
 
 TEST_F(DeviceAttentionInBf16, DropsWhatTheCpuDrops) {
   for (const int64_t rows : {36, 37})
-    check({.batch = 1,
-           .heads = 2,
-           .rows = rows,
-           .depth = 16,
+    check({.vectors = {1, 2, rows, 16},
            .scale = 0.25f,
            .dropoutRate = 0.4f,
            .dropoutId = 9,
@@ -385,10 +312,7 @@ TEST_F(DeviceAttentionInBf16, DropsWhatTheCpuDrops) {
 
 TEST_F(DeviceAttentionInBf16, OddLengthsOfVectors) {
   for (const int64_t depth : {11, 100})
-    EXPECT_THAT(check({.batch = 1,
-                       .heads = 2,
-                       .rows = 40,
-                       .depth = depth,
+    EXPECT_THAT(check({.vectors = {1, 2, 40, depth},
                        .scale = 0.125f,
                        .causal = true,
                        .type = ElementType::BF16}),
@@ -398,8 +322,8 @@ TEST_F(DeviceAttentionInBf16, OddLengthsOfVectors) {
 TEST(DeviceAttention, SaysWhichDepthIsTooLarge) {
   TwoRanks test;
   EXPECT_EQ(errorOf([&] {
-              prepareAttention(
-                  *test.gpu, {.batch = 1, .heads = 1, .rows = 8, .depth = 320});
+              prepareAttention(*test.gpu,
+                               AttentionLayer{.vectors = {1, 1, 8, 320}});
             }),
             "attention over vectors of 320 elements: kernels for GPUs go to "
             "256");

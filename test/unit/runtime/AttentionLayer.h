@@ -1,0 +1,41 @@
+//===- AttentionLayer.h - Shapes of attention ------------------*- C++ -*-===//
+//
+// In few words: what calls of the runtime name side by side goes together here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_TEST_UNIT_RUNTIME_ATTENTIONLAYER_H
+#define PIPEWRIGHT_TEST_UNIT_RUNTIME_ATTENTIONLAYER_H
+
+#include "runtime/calls/Attention.h"
+
+#include <array>
+
+namespace pipewright::runtime {
+
+struct AttentionLayer {
+  /// Samples, heads, rows, elements of a vector.
+  std::array<int64_t, 4> vectors;
+  int64_t columns = 0;
+  float scale = 1;
+  bool causal = false;
+  float dropoutRate = 0;
+  int64_t dropoutId = 0;
+  /// Samples, heads, rows, columns.
+  std::array<int64_t, 4> mask = {1, 1, 1, 1};
+  ElementType type = ElementType::F32;
+  int64_t inputStride = 0, outputStride = 0;
+
+  bool isMasked() const { return mask != std::array<int64_t, 4>{1, 1, 1, 1}; }
+
+  operator AttentionShape() const {
+    const auto &[batch, heads, rows, depth] = vectors;
+    return {batch,   heads,       rows,        columns,     depth,   scale,
+            causal,  dropoutRate, dropoutId,   mask[0],     mask[1], mask[2],
+            mask[3], type,        inputStride, outputStride};
+  }
+};
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_TEST_UNIT_RUNTIME_ATTENTIONLAYER_H
