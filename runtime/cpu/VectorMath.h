@@ -24,14 +24,6 @@ inline Floats loadFloats(const float *from) {
 }
 inline void storeFloats(float *to, Floats v) { std::memcpy(to, &v, sizeof v); }
 
-/// A vector of which only `count` lanes come from memory.
-inline Floats loadSome(const float *from, int64_t count, float rest) {
-  Floats v = rest - Floats{};
-  for (int64_t i = 0; i < count; ++i)
-    v[i] = from[i];
-  return v;
-}
-
 /// exp with a relative error of 2e-7; 0 below -87.
 inline Floats exponential(Floats x) {
   const Ints tiny = x < -87.0f;

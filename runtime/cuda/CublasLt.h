@@ -13,7 +13,6 @@
 // clang-format off
 #define PIPEWRIGHT_CUBLASLT_FUNCTIONS(F)                                       \
   F(cublasLtCreate) F(cublasLtDestroy) F(cublasLtGetStatusString)              \
-  F(cublasLtGetVersion)                                                        \
   F(cublasLtMatmulDescCreate) F(cublasLtMatmulDescDestroy)                     \
   F(cublasLtMatmulDescSetAttribute)                                            \
   F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy)                 \

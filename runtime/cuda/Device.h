@@ -38,9 +38,6 @@ public:
   const std::string &name() const { return deviceName; }
   /// 90 of an sm_90.
   int64_t architecture() const { return arch; }
-  int64_t multiprocessors() const {
-    return attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  }
   int64_t attribute(CUdevice_attribute which) const;
   /// Bytes that are free now, and all that there are.
   std::pair<int64_t, int64_t> memory() const;

@@ -29,15 +29,13 @@ extern "C" CUresult CUDAAPI cuEventElapsedTime(float *milliseconds,
   F(cuDeviceGetAttribute) F(cuDeviceTotalMem) F(cuDeviceGetPCIBusId)           \
   F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease)                     \
   F(cuCtxSetCurrent) F(cuCtxGetCurrent) F(cuCtxGetDevice)                      \
-  F(cuCtxSynchronize)                                                          \
-  F(cuDeviceCanAccessPeer) F(cuCtxEnablePeerAccess)                            \
+  F(cuCtxSynchronize) F(cuCtxEnablePeerAccess)                                 \
   F(cuMemGetInfo) F(cuMemAlloc) F(cuMemFree) F(cuMemAllocHost)                 \
   F(cuMemFreeHost) F(cuMemcpyHtoD) F(cuMemcpyDtoH) F(cuMemcpyHtoDAsync)        \
   F(cuMemcpyDtoHAsync) F(cuMemcpyDtoDAsync) F(cuMemcpyPeerAsync)               \
   F(cuMemsetD8Async) F(cuMemsetD32Async)                                       \
   F(cuModuleLoadDataEx) F(cuModuleUnload) F(cuModuleGetFunction)               \
-  F(cuFuncGetAttribute) F(cuFuncSetAttribute) F(cuLaunchKernel)                \
-  F(cuLaunchHostFunc)                                                          \
+  F(cuFuncSetAttribute) F(cuLaunchKernel) F(cuLaunchHostFunc)                  \
   F(cuCtxGetStreamPriorityRange) F(cuStreamCreateWithPriority)                 \
   F(cuStreamCreate) F(cuStreamDestroy) F(cuStreamQuery)                        \
   F(cuStreamSynchronize) F(cuStreamWaitEvent) F(cuEventCreate)                 \

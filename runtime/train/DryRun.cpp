@@ -7,6 +7,7 @@
 #include "runtime/core/Text.h"
 #include "runtime/io/Source.h"
 #include "runtime/train/Options.h"
+#include "runtime/train/Report.h"
 
 #include <algorithm>
 
@@ -69,10 +70,7 @@ std::string pipewright::runtime::dryRunText(const Program &program,
     report.line("replicas", "each runs these ranks, on " +
                                 groupedText(program.microBatches) +
                                 " of the micro-batches");
-  double seconds = 0;
-  for (const RankProgram &rank : program.ranks)
-    seconds = std::max(seconds, rank.predictedStepSeconds);
-  if (seconds > 0)
+  if (const double seconds = predictedSeconds(program))
     report.line("predicted",
                 secondsText(seconds / program.updates) + " per step");
   for (const auto &[heading, text] : platform.needs(program, options))

@@ -17,7 +17,7 @@ static std::string format(const char *pattern, auto... values) {
   return text;
 }
 
-static double predictedSeconds(const Program &program) {
+double pipewright::runtime::predictedSeconds(const Program &program) {
   double seconds = 0;
   for (const RankProgram &rank : program.ranks)
     seconds = std::max(seconds, rank.predictedStepSeconds);

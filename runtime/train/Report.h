@@ -19,6 +19,9 @@ struct Launch {
   std::string platform;
 };
 
+/// Of one call of the program: the longest that any rank takes.
+double predictedSeconds(const Program &program);
+
 /// What is known before the first step.
 std::string headerText(const Program &program, const Options &options,
                        const Launch &launch);
