@@ -163,3 +163,18 @@ PinnedMemory::~PinnedMemory() {
   if (pointer)
     cudaDriver().cuMemFreeHost(pointer);
 }
+
+EventPool::~EventPool() {
+  for (CUevent event : all)
+    cudaDriver().cuEventDestroy(event);
+}
+
+CUevent EventPool::take() {
+  if (spare.empty()) {
+    PIPEWRIGHT_CUDA(cuEventCreate(&all.emplace_back(), flags));
+    return all.back();
+  }
+  CUevent event = spare.back();
+  spare.pop_back();
+  return event;
+}

@@ -108,6 +108,25 @@ private:
   int64_t size = 0;
 };
 
+/// Events of the current GPU that are used again and again.
+class EventPool {
+public:
+  explicit EventPool(unsigned flags) : flags(flags) {}
+  EventPool(const EventPool &) = delete;
+  EventPool &operator=(const EventPool &) = delete;
+  ~EventPool();
+
+  /// One that nobody else has.
+  CUevent take();
+  void giveBack(CUevent event) { spare.push_back(event); }
+  /// They are taken in the same order then.
+  void giveBackAll() { spare.assign(all.rbegin(), all.rend()); }
+
+private:
+  const unsigned flags;
+  std::vector<CUevent> all, spare;
+};
+
 } // namespace pipewright::runtime
 
 #endif // PIPEWRIGHT_RUNTIME_CUDA_DEVICE_H

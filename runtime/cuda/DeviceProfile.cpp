@@ -5,12 +5,8 @@
 
 using namespace pipewright::runtime;
 
-DeviceProfile::~DeviceProfile() {
-  for (CUevent event : marks)
-    cudaDriver().cuEventDestroy(event);
-}
-
 void DeviceProfile::begin() {
+  marks.giveBackAll();
   spans.clear();
   depth = 0;
 }
@@ -18,27 +14,22 @@ void DeviceProfile::begin() {
 void DeviceProfile::open(CUstream newStream, CallCost cost) {
   if (depth++ > 0)
     return;
-  const size_t mark = 2 * spans.size();
-  while (marks.size() < mark + 2) {
-    marks.emplace_back();
-    PIPEWRIGHT_CUDA(cuEventCreate(&marks.back(), CU_EVENT_DEFAULT));
-  }
+  Span span = {std::move(cost), marks.take(), marks.take()};
   stream = newStream;
-  PIPEWRIGHT_CUDA(cuEventRecord(marks[mark], stream));
-  spans.push_back({std::move(cost), mark});
+  PIPEWRIGHT_CUDA(cuEventRecord(span.begin, stream));
+  spans.push_back(std::move(span));
 }
 
 /// Called by destructors: an error that matters comes again with the next call.
 void DeviceProfile::close() noexcept {
   if (--depth == 0 && !spans.empty())
-    cudaDriver().cuEventRecord(marks[spans.back().mark + 1], stream);
+    cudaDriver().cuEventRecord(spans.back().end, stream);
 }
 
 void DeviceProfile::finish(Profile &profile) {
   for (const Span &span : spans) {
     float milliseconds = 0;
-    PIPEWRIGHT_CUDA(cuEventElapsedTime(&milliseconds, marks[span.mark],
-                                       marks[span.mark + 1]));
+    PIPEWRIGHT_CUDA(cuEventElapsedTime(&milliseconds, span.begin, span.end));
     profile.add(span.cost, milliseconds / 1e3);
   }
 }

@@ -9,8 +9,8 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_DEVICEPROFILE_H
 #define PIPEWRIGHT_RUNTIME_CUDA_DEVICEPROFILE_H
 
+#include "runtime/cuda/Device.h"
 #include "runtime/cuda/DeviceRank.h"
-#include "runtime/cuda/Driver.h"
 #include "runtime/trace/Profile.h"
 
 #include <vector>
@@ -19,11 +19,6 @@ namespace pipewright::runtime {
 
 class DeviceProfile {
 public:
-  DeviceProfile() = default;
-  ~DeviceProfile();
-  DeviceProfile(const DeviceProfile &) = delete;
-  DeviceProfile &operator=(const DeviceProfile &) = delete;
-
   /// A profiled step begins: no stream has any work yet.
   void begin();
   /// What is enqueued until `close` is one call. A call within a call is a part
@@ -36,11 +31,10 @@ public:
 private:
   struct Span {
     CallCost cost;
-    size_t mark;
+    CUevent begin, end;
   };
 
-  /// A begin and an end for each span.
-  std::vector<CUevent> marks;
+  EventPool marks{CU_EVENT_DEFAULT};
   std::vector<Span> spans;
   CUstream stream = nullptr;
   int64_t depth = 0;

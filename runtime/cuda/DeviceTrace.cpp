@@ -8,13 +8,8 @@ using namespace pipewright::runtime;
 
 using Clock = Trace::Clock;
 
-DeviceTrace::~DeviceTrace() {
-  for (CUevent event : marks)
-    cudaDriver().cuEventDestroy(event);
-}
-
 void DeviceTrace::begin(CUstream stream) {
-  used = 0;
+  marks.giveBackAll();
   spans.clear();
   reference = mark(stream);
   PIPEWRIGHT_CUDA(cuEventSynchronize(reference));
@@ -22,11 +17,7 @@ void DeviceTrace::begin(CUstream stream) {
 }
 
 CUevent DeviceTrace::mark(CUstream stream) {
-  if (used == marks.size()) {
-    marks.emplace_back();
-    PIPEWRIGHT_CUDA(cuEventCreate(&marks.back(), CU_EVENT_DEFAULT));
-  }
-  CUevent event = marks[used++];
+  CUevent event = marks.take();
   PIPEWRIGHT_CUDA(cuEventRecord(event, stream));
   return event;
 }

@@ -8,7 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_DEVICETRACE_H
 #define PIPEWRIGHT_RUNTIME_CUDA_DEVICETRACE_H
 
-#include "runtime/cuda/Driver.h"
+#include "runtime/cuda/Device.h"
 #include "runtime/trace/Trace.h"
 
 #include <vector>
@@ -17,11 +17,6 @@ namespace pipewright::runtime {
 
 class DeviceTrace {
 public:
-  DeviceTrace() = default;
-  ~DeviceTrace();
-  DeviceTrace(const DeviceTrace &) = delete;
-  DeviceTrace &operator=(const DeviceTrace &) = delete;
-
   /// A traced step begins: no stream has any work yet.
   void begin(CUstream stream);
   /// An event behind what the stream has got.
@@ -49,8 +44,7 @@ private:
     CUevent begin, end;
   };
 
-  std::vector<CUevent> marks;
-  size_t used = 0;
+  EventPool marks{CU_EVENT_DEFAULT};
   std::vector<Span> spans;
   CUevent reference = nullptr;
   Trace::Clock::time_point referenceTime;

@@ -133,7 +133,7 @@ void Transfers::warmUp(const std::vector<std::pair<int64_t, int64_t>> &own,
     values[2 * i] = own[i].first << 32 | own[i].second;
   copyToDevice(memory, values.data(), places * bytes);
   std::vector<CUevent> done;
-  auto event = [&] { return done.emplace_back(takeEvent()); };
+  auto event = [&] { return done.emplace_back(events.take()); };
   for (size_t i = 0; i < own.size(); ++i) {
     const auto [from, to] = own[i];
     const CUdeviceptr sent = memory + 2 * i * bytes, received = sent + bytes;
@@ -145,7 +145,7 @@ void Transfers::warmUp(const std::vector<std::pair<int64_t, int64_t>> &own,
   settleAll(deadline);
   for (CUevent each : done) {
     PIPEWRIGHT_CUDA(cuEventSynchronize(each));
-    giveBack(each);
+    events.giveBack(each);
   }
   PIPEWRIGHT_CUDA(cuMemcpyDtoH(values.data(), memory, places * bytes));
   for (size_t i = 0; i < own.size(); ++i)

@@ -33,11 +33,6 @@ LocalMeetings::LocalMeetings(LocalPlaces &world, Transport &control)
 
 LocalMeetings::~LocalMeetings() {
   const Driver &driver = cudaDriver();
-  for (const auto &[done, each] : given)
-    if (CUevent ready = each.meeting->parts[each.member].ready)
-      driver.cuEventDestroy(ready);
-  for (CUevent event : spare)
-    driver.cuEventDestroy(event);
   for (const LocalPlace::End *end : ends) {
     driver.cuEventDestroy(end->enqueued);
     driver.cuStreamDestroy(end->completion);
@@ -50,17 +45,6 @@ void LocalMeetings::open(LocalPlace &place, int64_t member) {
   PIPEWRIGHT_CUDA(cuEventCreate(&end.enqueued, CU_EVENT_DISABLE_TIMING));
   PIPEWRIGHT_CUDA(cuStreamCreate(&end.completion, CU_STREAM_NON_BLOCKING));
   ends.push_back(&end);
-}
-
-CUevent LocalMeetings::takeEvent() {
-  CUevent event = nullptr;
-  if (spare.empty()) {
-    PIPEWRIGHT_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    return event;
-  }
-  event = spare.back();
-  spare.pop_back();
-  return event;
 }
 
 // --- Coming ------------------------------------------------------------------
@@ -80,7 +64,7 @@ std::string LocalMeetings::come(LocalPlace &place, int64_t member,
   own = std::move(part);
   own.isThere = true;
   if (++meeting->come < place.members.size()) {
-    own.ready = takeEvent();
+    own.ready = events.take();
     PIPEWRIGHT_CUDA(cuEventRecord(own.ready, own.stream));
     return "";
   }
@@ -180,7 +164,7 @@ void LocalMeetings::settle(CUevent done, double deadline) {
   if (part.ready) {
     ahead.emplace_back(part.stream, done);
     // Whoever enqueued the work has told its stream to wait already.
-    giveBack(part.ready);
+    events.giveBack(part.ready);
   }
   given.erase(found);
 }

@@ -10,7 +10,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_LOCALMEETINGS_H
 #define PIPEWRIGHT_RUNTIME_CUDA_LOCALMEETINGS_H
 
-#include "runtime/cuda/Driver.h"
+#include "runtime/cuda/Device.h"
 #include "runtime/net/Collectives.h"
 #include "runtime/net/Transport.h"
 
@@ -132,12 +132,12 @@ protected:
   /// A copy between GPUs of two members, or on one.
   void copy(CUdeviceptr to, CUcontext there, CUdeviceptr from, CUcontext here,
             int64_t bytes, CUstream stream) const;
-  CUevent takeEvent();
-  void giveBack(CUevent event) { spare.push_back(event); }
 
   LocalPlaces &world;
   Transport &control;
   CUcontext context = nullptr;
+  /// For `ready`, until no meeting needs it any more.
+  EventPool events{CU_EVENT_DISABLE_TIMING};
 
 private:
   struct Given {
@@ -157,8 +157,6 @@ private:
   /// Streams that do not have their work in them, with the event behind it;
   /// until settleAll.
   std::vector<std::pair<CUstream, CUevent>> ahead;
-  /// Events for `ready` that no meeting needs any more.
-  std::vector<CUevent> spare;
   std::vector<LocalPlace::End *> ends;
 };
 

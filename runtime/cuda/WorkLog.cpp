@@ -5,18 +5,13 @@
 
 using namespace pipewright::runtime;
 
-WorkLog::~WorkLog() {
-  for (CUevent marker : markers)
-    cudaDriver().cuEventDestroy(marker);
-}
-
 void WorkLog::clear() {
   std::lock_guard<std::mutex> lock(mutex);
   for (Row &row : rows) {
     row.pieces.clear();
     row.finished = 0;
   }
-  markersUsed = 0;
+  markers.giveBackAll();
 }
 
 void WorkLog::add(Stream stream, Piece piece) {
@@ -31,11 +26,7 @@ void WorkLog::add(Stream stream, Piece piece) {
 
 void WorkLog::task(CUstream stream, const char *kind, int64_t stage,
                    int64_t microBatch) {
-  if (markersUsed == markers.size()) {
-    markers.emplace_back();
-    PIPEWRIGHT_CUDA(cuEventCreate(&markers.back(), CU_EVENT_DISABLE_TIMING));
-  }
-  CUevent marker = markers[markersUsed++];
+  CUevent marker = markers.take();
   PIPEWRIGHT_CUDA(cuEventRecord(marker, stream));
   add(compute, {Piece::What::Task, marker, kind, stage, microBatch});
 }

@@ -9,7 +9,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_WORKLOG_H
 #define PIPEWRIGHT_RUNTIME_CUDA_WORKLOG_H
 
-#include "runtime/cuda/Driver.h"
+#include "runtime/cuda/Device.h"
 #include "runtime/cuda/Stream.h"
 
 #include <atomic>
@@ -22,11 +22,6 @@ namespace pipewright::runtime {
 
 class WorkLog {
 public:
-  WorkLog() = default;
-  ~WorkLog();
-  WorkLog(const WorkLog &) = delete;
-  WorkLog &operator=(const WorkLog &) = delete;
-
   /// A step begins.
   void clear();
   /// Called behind the work of a task.
@@ -76,8 +71,7 @@ private:
   /// Guards the rows against `inspect`.
   std::mutex mutex;
   std::vector<Row> rows;
-  std::vector<CUevent> markers;
-  size_t markersUsed = 0;
+  EventPool markers{CU_EVENT_DISABLE_TIMING};
 };
 
 } // namespace pipewright::runtime
