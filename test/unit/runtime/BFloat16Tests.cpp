@@ -77,9 +77,7 @@ TEST(BFloat16, RoundsToNearestTiesToEven) {
   }
 }
 
-TEST(BFloat16, MatmulRoundsOnce) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(BFloat16Products, MatmulRoundsOnce) {
   for (const bool ta : {false, true})
     for (const bool tb : {false, true}) {
       Twins test;
@@ -99,9 +97,7 @@ TEST(BFloat16, MatmulRoundsOnce) {
     }
 }
 
-TEST(BFloat16, MatmulAddsToFloats) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(BFloat16Products, MatmulAddsToFloats) {
   Twins test;
   MatmulShape s = {.m = 33, .n = 20, .k = 65, .transposeA = true, .beta = 1};
   const Twin a = test.random(33 * 65), b = test.random(65 * 20);
@@ -115,9 +111,7 @@ TEST(BFloat16, MatmulAddsToFloats) {
   EXPECT_TRUE(agree(test.read(y), test.read(expected), 1e-6));
 }
 
-TEST(BFloat16, MatmulSharesTheSecondOperand) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(BFloat16Products, MatmulSharesTheSecondOperand) {
   for (const bool transposeA : {false, true}) {
     Twins test;
     MatmulShape s = {.batch = 3,
@@ -135,9 +129,7 @@ TEST(BFloat16, MatmulSharesTheSecondOperand) {
   }
 }
 
-TEST(BFloat16, ConvolutionInAllDirections) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(BFloat16Products, ConvolutionInAllDirections) {
   for (const int64_t groups : {1, 2}) {
     Twins test;
     const ConvolutionShape s = WindowLayer{.images = {2, 6, 9, 11},
@@ -233,16 +225,12 @@ static void checkAttention(const AttentionLayer &layer, float hidden = 0) {
                       2 * oneRounding));
 }
 
-TEST(BFloat16, AttentionIsCloseToFloats) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(BFloat16Products, AttentionIsCloseToFloats) {
   checkAttention({.vectors = {2, 3, 37, 11}});
   checkAttention({.vectors = {1, 2, 128, 64}, .scale = 0.125f, .causal = true});
 }
 
-TEST(BFloat16, AttentionMasksAndDrops) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(BFloat16Products, AttentionMasksAndDrops) {
   checkAttention({.vectors = {2, 3, 70, 24},
                   .scale = 0.2f,
                   .causal = true,
@@ -254,9 +242,7 @@ TEST(BFloat16, AttentionMasksAndDrops) {
 }
 
 /// The first rows are masked in all columns.
-TEST(BFloat16, AttentionHidesWholeRows) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(BFloat16Products, AttentionHidesWholeRows) {
   for (const float hidden : {-1e4f, -1e9f, -std::numeric_limits<float>::max(),
                              -std::numeric_limits<float>::infinity()})
     checkAttention(
@@ -264,15 +250,11 @@ TEST(BFloat16, AttentionHidesWholeRows) {
         hidden);
 }
 
-TEST(BFloat16, AttentionOverMoreBlocksThanSetsOfProducts) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(BFloat16Products, AttentionOverMoreBlocksThanSetsOfProducts) {
   checkAttention({.vectors = {1, 1, 1111, 8}, .scale = 0.3f, .causal = true});
 }
 
-TEST(BFloat16, AttentionIsTheSameOnAnyNumberOfThreads) {
-  if (!hasBFloat16Products())
-    GTEST_SKIP() << "this CPU has none for oneDNN";
+TEST_F(BFloat16Products, AttentionIsTheSameOnAnyNumberOfThreads) {
   std::vector<float> first;
   for (const int64_t threads : {1, 2, 3}) {
     TwinAttention test(

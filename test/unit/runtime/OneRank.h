@@ -26,6 +26,15 @@ inline bool hasBFloat16Products() {
   return hasCpuFeature("avx512bw").value_or(false);
 }
 
+/// Tests that need them.
+class BFloat16Products : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (!hasBFloat16Products())
+      GTEST_SKIP() << "this CPU has none for oneDNN";
+  }
+};
+
 class OneRank {
 public:
   explicit OneRank(int64_t bytes = 64 << 20)

@@ -176,14 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(-1e4f, -1e9f, -std::numeric_limits<float>::max(),
                       -std::numeric_limits<float>::infinity()));
 
-/// Where the CPU has products to compare with.
-class DeviceAttentionInBf16 : public ::testing::Test {
-protected:
-  void SetUp() override {
-    if (!hasBFloat16Products())
-      GTEST_SKIP() << "this CPU has none for oneDNN";
-  }
-};
+using DeviceAttentionInBf16 = BFloat16Products;
 
 TEST_F(DeviceAttentionInBf16, EveryLengthOfVectors) {
   for (const int64_t depth : {8, 64, 128, 200})
