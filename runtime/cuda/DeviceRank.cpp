@@ -209,11 +209,11 @@ void DeviceRank::wait(Stream stream, int64_t event) {
   PIPEWRIGHT_CUDA(cuStreamWaitEvent(handle, slot.handle, 0));
   if (!isTraced)
     return;
-  CUevent end = parts->trace.mark(handle);
-  if (slot.state == EventSlot::State::Collective)
-    parts->trace.collectiveWait(slot.verb(), slot.peer, begin, end);
-  else
-    parts->trace.wait(slot.verb(), slot.peer, begin, end);
+  const auto category = slot.state == EventSlot::State::Collective
+                            ? Trace::Category::CollectiveWait
+                            : Trace::Category::Wait;
+  parts->trace.add({category, slot.verb(), slot.peer}, begin,
+                   parts->trace.mark(handle));
 }
 
 /// A transfer, or in a rehearsal the event of one: what is received is zero.
@@ -235,8 +235,8 @@ void DeviceRank::post(bool isSend, int64_t peer, Buffer buffer, int64_t event) {
           isSend ? EventSlot::State::Send : EventSlot::State::Receive, peer,
           false};
   if (parts->traced)
-    parts->trace.transfer(slot.verb(), peer, parts->trace.mark(handle),
-                          slot.handle);
+    parts->trace.add({Trace::Category::Transfer, slot.verb(), peer},
+                     parts->trace.mark(handle), slot.handle);
   // A link's own deadline speaks first: it knows more.
   parts->watchdog.allow(1.5);
   parts->withPosition([&] {
@@ -271,8 +271,8 @@ void DeviceRank::collect(int64_t group, const Collective &what, Buffer range,
   slot = {slot.handle, EventSlot::State::Collective, group, false,
           textOf(what.kind)};
   if (parts->traced)
-    parts->trace.collective(slot.verb(), group, parts->trace.mark(handle),
-                            slot.handle);
+    parts->trace.add({Trace::Category::Collective, slot.verb(), group},
+                     parts->trace.mark(handle), slot.handle);
   // As for transfers.
   parts->watchdog.allow(1.5);
   parts->withPosition([&] {

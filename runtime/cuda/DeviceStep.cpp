@@ -32,7 +32,8 @@ void DeviceRank::task(const char *kind, int64_t stage, int64_t microBatch,
   CUevent begin = p.traced ? p.trace.mark(p.computing) : nullptr;
   p.graphs.run(p.computing, body);
   if (p.traced)
-    p.trace.task(kind, stage, microBatch, begin, p.trace.mark(p.computing));
+    p.trace.add({Trace::Category::Task, kind, stage, microBatch}, begin,
+                p.trace.mark(p.computing));
   p.log.task(p.computing, kind, stage, microBatch);
   flight().end();
 }

@@ -22,31 +22,6 @@ CUevent DeviceTrace::mark(CUstream stream) {
   return event;
 }
 
-void DeviceTrace::task(const char *kind, int64_t stage, int64_t microBatch,
-                       CUevent begin, CUevent end) {
-  spans.push_back({nullptr, kind, stage, microBatch, begin, end});
-}
-
-void DeviceTrace::wait(const char *verb, int64_t peer, CUevent begin,
-                       CUevent end) {
-  spans.push_back({&Trace::addWait, verb, peer, -1, begin, end});
-}
-
-void DeviceTrace::transfer(const char *verb, int64_t peer, CUevent begin,
-                           CUevent end) {
-  spans.push_back({&Trace::addTransfer, verb, peer, -1, begin, end});
-}
-
-void DeviceTrace::collective(const char *kind, int64_t group, CUevent begin,
-                             CUevent end) {
-  spans.push_back({&Trace::addCollective, kind, group, -1, begin, end});
-}
-
-void DeviceTrace::collectiveWait(const char *kind, int64_t group, CUevent begin,
-                                 CUevent end) {
-  spans.push_back({&Trace::addCollectiveWait, kind, group, -1, begin, end});
-}
-
 void DeviceTrace::finish(Trace &trace) {
   auto timeOf = [&](CUevent event) -> std::optional<Clock::time_point> {
     float milliseconds = 0;
@@ -60,11 +35,7 @@ void DeviceTrace::finish(Trace &trace) {
   };
   for (const Span &span : spans) {
     const auto begin = timeOf(span.begin), end = timeOf(span.end);
-    if (!begin || !end)
-      continue;
-    if (span.add)
-      (trace.*span.add)(span.kind, span.first, *begin, std::max(*begin, *end));
-    else
-      trace.addTask(span.kind, span.first, span.microBatch, *begin, *end);
+    if (begin && end)
+      trace.add(span.what, *begin, std::max(*begin, *end));
   }
 }

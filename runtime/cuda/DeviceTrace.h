@@ -22,25 +22,15 @@ public:
   /// An event behind what the stream has got.
   CUevent mark(CUstream stream);
   /// Work between two events. Those of transfers were made with times.
-  void task(const char *kind, int64_t stage, int64_t microBatch, CUevent begin,
-            CUevent end);
-  void wait(const char *verb, int64_t peer, CUevent begin, CUevent end);
-  void transfer(const char *verb, int64_t peer, CUevent begin, CUevent end);
-  void collective(const char *kind, int64_t group, CUevent begin, CUevent end);
-  void collectiveWait(const char *kind, int64_t group, CUevent begin,
-                      CUevent end);
+  void add(const Trace::What &what, CUevent begin, CUevent end) {
+    spans.push_back({what, begin, end});
+  }
   /// All work is done: tells what it was.
   void finish(Trace &trace);
 
 private:
-  using AddPeer = void (Trace::*)(const char *, int64_t,
-                                  Trace::Clock::time_point,
-                                  Trace::Clock::time_point);
   struct Span {
-    /// Null: a task.
-    AddPeer add;
-    const char *kind;
-    int64_t first, microBatch;
+    Trace::What what;
     CUevent begin, end;
   };
 

@@ -112,6 +112,32 @@ std::string FlightRecorder::lastText(uint64_t most) const {
   return text;
 }
 
+/// What a trace calls it.
+static Trace::What whatOf(const FlightRecorder::Operation &operation,
+                          int64_t rank) {
+  static const char letters[][2] = {"A", "B", "C", "D", "E", "F", "G", "H", "I",
+                                    "J", "K", "L", "M", "N", "O", "P", "Q", "R",
+                                    "S", "T", "U", "V", "W", "X", "Y", "Z"};
+  using Category = Trace::Category;
+  const int64_t place = operation.place;
+  if (operation.isTask())
+    return {Category::Task, letters[operation.kind - 'A'], place,
+            operation.microBatch};
+  if (operation.kind == FlightRecorder::PostCollective)
+    return {Category::Collective, "collective", place};
+  if (operation.kind == FlightRecorder::WaitCollective)
+    return {Category::CollectiveWait, "collective", place};
+  if (operation.isPost())
+    return {Category::Transfer,
+            operation.kind == FlightRecorder::PostSend ? "send" : "receive",
+            place};
+  if (operation.kind == FlightRecorder::EndOfStep)
+    return {Category::Wait, "end of step", rank};
+  return {Category::Wait,
+          operation.kind == FlightRecorder::WaitSend ? "send" : "receive",
+          place};
+}
+
 /// The file's events are the trace's; posts are waits of no length.
 void FlightRecorder::write(const std::string &path, int64_t rank) const {
   using Clock = Trace::Clock;
@@ -121,30 +147,13 @@ void FlightRecorder::write(const std::string &path, int64_t rank) const {
   };
   const int64_t now = nowInNanoseconds();
   Trace trace;
-  static const char letters[][2] = {"A", "B", "C", "D", "E", "F", "G", "H", "I",
-                                    "J", "K", "L", "M", "N", "O", "P", "Q", "R",
-                                    "S", "T", "U", "V", "W", "X", "Y", "Z"};
   int64_t step = -1;
   for (const Operation &operation : last()) {
     if (operation.step != step)
       trace.beginStep(step = operation.step);
     const auto begin = timeOf(operation.start);
     const auto end = timeOf(operation.end ? operation.end : now);
-    if (operation.isTask())
-      trace.addTask(letters[operation.kind - 'A'], operation.place,
-                    operation.microBatch, begin, end);
-    else if (operation.kind == PostCollective)
-      trace.addCollective("collective", operation.place, begin, end);
-    else if (operation.kind == WaitCollective)
-      trace.addCollectiveWait("collective", operation.place, begin, end);
-    else if (operation.isPost())
-      trace.addTransfer(operation.kind == PostSend ? "send" : "receive",
-                        operation.place, begin, end);
-    else if (operation.kind != EndOfStep)
-      trace.addWait(operation.kind == WaitSend ? "send" : "receive",
-                    operation.place, begin, end);
-    else
-      trace.addWait("end of step", rank, begin, end);
+    trace.add(whatOf(operation, rank), begin, end);
   }
   writeTrace(path, {trace.toJson(rank)});
 }

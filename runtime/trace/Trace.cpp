@@ -26,7 +26,7 @@ void Trace::task(const char *kind, int64_t stage, int64_t microBatch) {
   stop();
   const auto now = Clock::now();
   current = events.size();
-  addTask(kind, stage, microBatch, now, now);
+  add({Category::Task, kind, stage, microBatch}, now, now);
   running = true;
 }
 
@@ -38,40 +38,15 @@ void Trace::endTask(Clock::time_point since) {
 
 void Trace::wait(const char *verb, int64_t peer, Clock::time_point since) {
   endTask(since);
-  addWait(verb, peer, since, Clock::now());
+  add({Category::Wait, verb, peer}, since, Clock::now());
 }
 
 void Trace::waitCollective(const char *kind, int64_t group,
                            Clock::time_point begun, Clock::time_point since) {
   endTask(since);
   const auto now = Clock::now();
-  addCollectiveWait(kind, group, since, now);
-  addCollective(kind, group, begun, now);
-}
-
-void Trace::addTask(const char *kind, int64_t stage, int64_t microBatch,
-                    Clock::time_point begin, Clock::time_point end) {
-  add(Category::Task, kind, stage, microBatch, begin, end);
-}
-
-void Trace::addWait(const char *verb, int64_t peer, Clock::time_point begin,
-                    Clock::time_point end) {
-  add(Category::Wait, verb, peer, -1, begin, end);
-}
-
-void Trace::addTransfer(const char *verb, int64_t peer, Clock::time_point begin,
-                        Clock::time_point end) {
-  add(Category::Transfer, verb, peer, -1, begin, end);
-}
-
-void Trace::addCollective(const char *kind, int64_t group,
-                          Clock::time_point begin, Clock::time_point end) {
-  add(Category::Collective, kind, group, -1, begin, end);
-}
-
-void Trace::addCollectiveWait(const char *kind, int64_t group,
-                              Clock::time_point begin, Clock::time_point end) {
-  add(Category::CollectiveWait, kind, group, -1, begin, end);
+  add({Category::CollectiveWait, kind, group}, since, now);
+  add({Category::Collective, kind, group}, begun, now);
 }
 
 std::string pipewright::runtime::taskName(const char *kind, int64_t stage,

@@ -41,40 +41,30 @@ public:
   void waitCollective(const char *kind, int64_t group, Clock::time_point begun,
                       Clock::time_point since);
 
+  /// Transfers and collectives are from when this rank was ready for them.
+  enum class Category { Task, Wait, Transfer, CollectiveWait, Collective };
+  /// What something is and is about.
+  struct What {
+    Category category;
+    /// The kind of a task or a collective, or "send" or "receive".
+    const char *kind;
+    /// A task's stage and micro-batch; else the peer, or the group.
+    int64_t first, second = -1;
+  };
   /// What a GPU did, known afterwards.
-  void addTask(const char *kind, int64_t stage, int64_t microBatch,
-               Clock::time_point begin, Clock::time_point end);
-  void addWait(const char *verb, int64_t peer, Clock::time_point begin,
-               Clock::time_point end);
-  /// A "send" or "receive", from when its stream was ready for it.
-  void addTransfer(const char *verb, int64_t peer, Clock::time_point begin,
-                   Clock::time_point end);
-
-  /// An "all-reduce" of a group, from when this rank was ready for it.
-  void addCollective(const char *kind, int64_t group, Clock::time_point begin,
-                     Clock::time_point end);
-  void addCollectiveWait(const char *kind, int64_t group,
-                         Clock::time_point begin, Clock::time_point end);
+  void add(const What &what, Clock::time_point begin, Clock::time_point end) {
+    events.push_back({what, currentStep, begin, end});
+  }
 
   /// The events as JSON objects, each followed by a comma, for one rank.
   std::string toJson(int64_t rank) const;
 
 private:
   void endTask(Clock::time_point since);
-  enum class Category { Task, Wait, Transfer, CollectiveWait, Collective };
-  struct Event {
-    Category category;
-    /// The kind of a task or a collective, or "send" or "receive".
-    const char *kind;
-    /// A task's stage and micro-batch; else the peer, or the group.
-    int64_t first, second;
+  struct Event : What {
     int64_t step;
     Clock::time_point begin, end;
   };
-  void add(Category category, const char *kind, int64_t first, int64_t second,
-           Clock::time_point begin, Clock::time_point end) {
-    events.push_back({category, kind, first, second, currentStep, begin, end});
-  }
 
   std::vector<Event> events;
   bool running = false;
