@@ -125,6 +125,10 @@ void Rank::allGather(int64_t group, ElementType type, Buffer range) {
         range, Buffer());
 }
 
+void Rank::sumOverShards(Buffer range) {
+  groups->sumOverShards(data<void>(range), range.bytes);
+}
+
 void Rank::broadcast(int64_t group, ElementType type, Buffer range,
                      int64_t root) {
   begin(group,
