@@ -88,7 +88,6 @@ private:
 pipe::BufferAttr TensorWriter::inFile(pipe::BufferAttr whole) {
   // Rows behind those of the file are nobody's business but the kernels'.
   int64_t ratio = whole.getBytes() < place.getBuffer().getBytes() ? 2 : 1;
-  ratio *= weight.countShards();
   return pipe::BufferAttr::get(whole.getContext(), whole.getSpace(),
                                whole.getIndex(), whole.getOffset(),
                                pipe::byteSize(weight.getFileType()) / ratio);
@@ -105,8 +104,6 @@ void TensorWriter::line(pipe::BufferAttr buffer, const std::string &fields,
     os << ", .type = " << type;
   if (weight.getChannelsLast())
     os << ", .channelsLast = true";
-  if (weight.getShard())
-    os << ", .shardDim = " << weight.getShard()->front();
   os << moreFields << "},\n";
 }
 
@@ -310,11 +307,6 @@ LogicalResult writeProgramTable(llvm::raw_ostream &os,
      << text::stringLiteral(options.modelName) << ",\n";
   if (int64_t replicas = pipe::replicasOf(module); replicas > 1)
     os << "  .replicas = " << replicas << ",\n";
-  int64_t shards = 1;
-  for (auto weight : module.getOps<nn::WeightOp>())
-    shards = std::max(shards, weight.countShards());
-  if (shards > 1)
-    os << "  .shards = " << shards << ",\n";
   os << "  .microBatches = "
      << integerAttribute(module, pipe::PipeDialect::kMicroBatches, 1)
      << ",\n  .microBatchSize = "

@@ -7,10 +7,8 @@
 #include "dialects/nn/NNGradient.h"
 #include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNOps.h"
-#include "runtime/calls/Shards.h"
 
 using namespace mlir;
-using namespace pipewright;
 using namespace pipewright::nn;
 
 LogicalResult ReduceSumOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
@@ -59,26 +57,5 @@ LogicalResult ReduceMaxOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   Value count = ReduceSumOp::create(g.builder(), ones, getAxes(),
                                     /*keep_dims=*/true);
   operandGrads[0] = g.where(mask, g.div(dy, count), g.scalar(0.0));
-  return success();
-}
-
-int64_t AllReduceOp::getFlops() { return getX().getType().getNumElements(); }
-
-LibraryCall AllReduceOp::getCall(StringRef) {
-  runtime::ShardSumShape shape = {.isSummed = getBackward()};
-  return {.function = PIPEWRIGHT_CALL(sumOverShards),
-          .shape = fieldsOf(shape),
-          .buffers = {getX(), getResult()}};
-}
-
-LogicalResult AllReduceOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                    SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  operandGrads[0] = resultGrads[0];
-  if (getBackward())
-    operandGrads[0] = AllReduceOp::create(builder, getLoc(), resultGrads[0],
-                                          /*backward=*/false);
   return success();
 }

@@ -92,24 +92,4 @@ def NN_ReduceMaxOp : NN_ReductionOp<"reduce_max", "OfOperands"> {
   }];
 }
 
-def NN_AllReduceOp : NN_Op<"all_reduce", [
-    Pure, SameOperandsAndResultType, NN_Differentiable, NN_Cost, NN_Library,
-    NN_Precision<"F32">]> {
-  let summary = "Sum over the shards of a rank";
-  let description = [{
-    All shards give it at the same place, and all have the sum, so its gradient
-    is that of the result. With `backward` it is the other way round: the
-    identity, whose gradient is summed.
-
-    Example:
-
-    ```mlir
-    %y = nn.all_reduce %x : tensor<4x8xf32>
-    ```
-  }];
-  let arguments = (ins NN_FloatTensor:$x, UnitAttr:$backward);
-  let results = (outs NN_FloatTensor:$result);
-  let assemblyFormat = "$x (`backward` $backward^)? attr-dict `:` type($result)";
-}
-
 #endif // PIPEWRIGHT_DIALECTS_NN_NNREDUCTION_TD

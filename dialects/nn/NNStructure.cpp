@@ -59,13 +59,6 @@ LogicalResult WeightOp::verify() {
       !getTensorType().getElementType().isF32())
     return emitOpError("expects element type 'f32' for role ")
            << stringifyWeightRole(getRole()) << ", but got " << getTensorType();
-  // (C4)
-  if (std::optional<ArrayRef<int64_t>> shard = getShard())
-    if (shard->size() != 2 || (*shard)[0] < 0 ||
-        (*shard)[0] >= getTensorType().getRank() || (*shard)[1] < 2 ||
-        getFileRows() || getChannelsLast())
-      return emitOpError("expects 'shard' to be a dimension and at least two "
-                         "parts, without 'file_rows' and 'channels_last'");
   // (C2)
   if (getFileRows()) {
     int64_t rank = getTensorType().getRank();
@@ -86,13 +79,9 @@ LogicalResult WeightOp::verify() {
 
 RankedTensorType WeightOp::getFileType() {
   RankedTensorType type = channelsFirst(getTensorType(), getChannelsLast());
-  SmallVector<int64_t> shape(type.getShape());
-  if (std::optional<ArrayRef<int64_t>> shard = getShard()) {
-    shape[(*shard)[0]] *= (*shard)[1];
-    return type.clone(shape);
-  }
   if (!getFileRows())
     return type;
+  SmallVector<int64_t> shape(type.getShape());
   shape.front() = *getFileRows();
   return type.clone(shape);
 }

@@ -28,16 +28,11 @@ def NN_WeightOp : NN_Op<"weight", [Symbol, NN_KnownByName]> {
     With `channels_last` the type is that of the tensor in memory,
     `[O, kh, kw, C]`; in every file it is `[O, C, kh, kw]`.
 
-    With `shard = [dim, parts]` this is one of so many equal parts along a
-    dimension of the tensor that files have; each shard of a rank has its own.
-
     Constraints:
     - (C1) a `parameter`, `frozen` weight or `state` has element type f32.
     - (C2) only a `parameter` or `frozen` weight of rank 1 or 2 has `file_rows`, at
       least 1 and at most as many as the tensor has.
     - (C3) with `channels_last` the rank is 4.
-    - (C4) `shard` has a dimension and at least two parts, and comes without
-      `file_rows` and `channels_last`.
 
     Example:
 
@@ -51,12 +46,11 @@ def NN_WeightOp : NN_Op<"weight", [Symbol, NN_KnownByName]> {
     TypeAttrOf<NN_Tensor>:$type,
     NN_WeightRoleAttr:$role,
     OptionalAttr<I64Attr>:$file_rows,
-    UnitAttr:$channels_last,
-    OptionalAttr<DenseI64ArrayAttr>:$shard
+    UnitAttr:$channels_last
   );
   let assemblyFormat = [{
     $sym_name `role` `=` $role (`file_rows` `=` $file_rows^)?
-    (`channels_last` $channels_last^)? (`shard` `=` $shard^)? attr-dict
+    (`channels_last` $channels_last^)? attr-dict
     `:` $type
   }];
   let extraClassDeclaration = [{
@@ -66,7 +60,6 @@ def NN_WeightOp : NN_Op<"weight", [Symbol, NN_KnownByName]> {
     }
     /// As it stands in files: perhaps fewer rows, or another order.
     ::mlir::RankedTensorType getFileType();
-    int64_t countShards() { return getShard() ? (*getShard())[1] : 1; }
     /// Whether the model learns it, now or when the user lets it.
     bool isLearned() {
       return getRole() == WeightRole::Parameter ||

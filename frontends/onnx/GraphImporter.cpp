@@ -310,8 +310,7 @@ void GraphImporter::declareWeight(WeightRecord &record, StringRef key) {
       builder, NameLoc::get(builder.getStringAttr(key)),
       builder.getStringAttr(record.symbol), TypeAttr::get(type),
       nn::WeightRoleAttr::get(&context, record.role),
-      /*file_rows=*/IntegerAttr(), /*channels_last=*/UnitAttr(),
-      /*shard=*/DenseI64ArrayAttr());
+      /*file_rows=*/IntegerAttr());
   if (record.symbol != key && key != kMetadataName)
     nn::setFileName(weight, key);
   if (record.splat)

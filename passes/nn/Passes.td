@@ -145,19 +145,6 @@ def NNDivideByBatch : Pass<"nn-divide-by-batch", "::mlir::ModuleOp"> {
 // nn-pad-vocabulary
 //===----------------------------------------------------------------------===//
 
-def NNCutPairs : Pass<"nn-cut-pairs", "::mlir::ModuleOp"> {
-  let summary = "Cut the weights of two products that shards share";
-  let description = [{
-    Of two products with pointwise ops between them, the first weight is cut
-    into groups of columns, with its bias, and the second into groups of rows;
-    results are summed (`nn.all_reduce`).
-  }];
-  let options = [
-    Option<"shards", "shards", "int64_t", "2", "The number of parts">
-  ];
-  let dependentDialects = ["::pipewright::nn::NNDialect"];
-}
-
 def NNPadVocabulary : Pass<"nn-pad-vocabulary", "::mlir::ModuleOp"> {
   let summary = "Give logits rows that start at aligned addresses";
   let description = [{

@@ -28,8 +28,6 @@ void buildImportPipeline(OpPassManager &pm,
   if (options.vocabularyMultiple > 1)
     pm.addPass(nn::createNNPadVocabulary(
         {options.vocabularyMultiple, options.leastVocabulary}));
-  if (options.shards > 1)
-    pm.addPass(nn::createNNCutPairs({options.shards}));
   if (options.bf16)
     pm.addPass(nn::createNNLowerPrecision());
   if (options.channelsLast)

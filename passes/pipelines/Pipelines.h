@@ -21,8 +21,6 @@ struct ImportPipelineOptions
     : mlir::PassPipelineOptions<ImportPipelineOptions> {
   Option<bool> noDropout{*this, "no-dropout",
                          llvm::cl::desc("Leave dropout out")};
-  Option<int64_t> shards{*this, "shards", llvm::cl::init(1),
-                         llvm::cl::desc("Shards of each rank (nn-cut-pairs)")};
   Option<bool> bf16{*this, "bf16",
                     llvm::cl::desc("Compute in bf16 (nn-lower-precision)")};
   Option<int64_t> vocabularyMultiple{

@@ -17,6 +17,5 @@
 #include "runtime/calls/Matmul.h"
 #include "runtime/calls/Memory.h"
 #include "runtime/calls/Pooling.h"
-#include "runtime/calls/Shards.h"
 
 #endif // PIPEWRIGHT_RUNTIME_CALLS_CALLS_H

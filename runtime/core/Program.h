@@ -53,9 +53,6 @@ struct TensorInfo {
   /// Filters [o, c, kh, kw] that lie as [o, kh, kw, c] in memory; `shape` and
   /// all files stay as the model has them.
   bool channelsLast = false;
-  /// The dimension along which this is one part, one for each shard, of what
-  /// files have; -1: it is whole.
-  int64_t shardDim = -1;
   /// Which of an optimizer's states this is.
   const char *state = "";
   /// What this is a copy of when weights have been loaded, of as many elements;
@@ -137,8 +134,6 @@ struct Program {
   /// Copies of all ranks. Each runs the same step on micro-batches of its own:
   /// the first on the first ones of a batch, and so on.
   int64_t replicas = 1;
-  /// Parts into which some weights are cut; each rank has so many processes.
-  int64_t shards = 1;
   /// Of each replica.
   int64_t microBatches = 1;
   int64_t microBatchSize = 1;
@@ -162,9 +157,7 @@ struct Program {
 
   /// Its processes: a rank is a position.
   Mesh mesh() const {
-    return {.pipe = static_cast<int64_t>(ranks.size()),
-            .data = replicas,
-            .tensor = shards};
+    return {.pipe = static_cast<int64_t>(ranks.size()), .data = replicas};
   }
   /// The micro-batches of one call of `step`, of all replicas.
   int64_t batchMicroBatches() const { return replicas * microBatches; }

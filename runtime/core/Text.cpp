@@ -59,12 +59,9 @@ std::string pipewright::runtime::counted(int64_t number, const char *what) {
 std::string pipewright::runtime::countedRanks(const Program &program,
                                               const char *word) {
   const std::string ranks = counted(program.mesh().pipe, word);
-  std::string text = ranks;
-  if (program.replicas > 1)
-    text += " x " + counted(program.replicas, "replica");
-  if (program.shards > 1)
-    text += " x " + counted(program.shards, "shard");
-  return text;
+  return program.replicas == 1
+             ? ranks
+             : ranks + " x " + counted(program.replicas, "replica");
 }
 
 int64_t pipewright::runtime::parseInteger(const char *option,

@@ -125,10 +125,6 @@ void Rank::allGather(int64_t group, ElementType type, Buffer range) {
         range, Buffer());
 }
 
-void Rank::sumOverShards(Buffer range) {
-  groups->sumOverShards(data<void>(range), range.bytes);
-}
-
 void Rank::broadcast(int64_t group, ElementType type, Buffer range,
                      int64_t root) {
   begin(group,

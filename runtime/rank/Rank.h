@@ -95,8 +95,6 @@ public:
   void allGather(int64_t group, ElementType type, Buffer range);
   /// `root` is a rank.
   void broadcast(int64_t group, ElementType type, Buffer range, int64_t root);
-  /// In a task, of all shards of the rank; returns when the sum is there.
-  void sumOverShards(Buffer range);
   /// Completes the oldest outstanding one, of whatever group.
   void waitCollective();
 
@@ -167,7 +165,6 @@ public:
   FlightRecorder &flight() { return recorder; }
 
   int64_t replica() const { return place.replica; }
-  int64_t shard() const { return place.shard; }
   const RankProgram &program() const { return whole.ranks[number()]; }
   const Program &wholeProgram() const { return whole; }
   /// All processes, of whatever replica.

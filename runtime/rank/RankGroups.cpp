@@ -28,9 +28,7 @@ Collective pipewright::runtime::collectiveOf(const Program &program,
 }
 
 RankGroups::RankGroups(const Program &program, Transport &processes)
-    : ranks(processes, program.mesh().groupOf(processes.rank(), Axis::Pipe)),
-      shards(processes,
-             program.mesh().groupOf(processes.rank(), Axis::Tensor)) {
+    : ranks(processes, program.mesh().groupOf(processes.rank(), Axis::Pipe)) {
   for (const Table<int64_t> &members : program.groups)
     if (members.empty())
       groups.push_back(std::make_unique<Group>(
@@ -55,15 +53,6 @@ void RankGroups::begin(int64_t number, Collective what, void *data,
   const Begun &now =
       begun.emplace_back(Begun{number, std::move(what), Clock::now()});
   group->exchange.begin(now.what, data, scratchData);
-}
-
-void RankGroups::sumOverShards(void *data, int64_t bytes) {
-  Transport &group = shards.transport;
-  const Collective what = {
-      Collective::AllReduce, ElementType::F32,
-      evenBounds(bytes / byteWidth(ElementType::F32), group.size())};
-  shardScratch.resize(scratchBytes(what, group.rank()) / sizeof(float));
-  shards.exchange.run(what, data, shardScratch.data());
 }
 
 const RankGroups::Begun &RankGroups::oldest() const {

@@ -47,8 +47,6 @@ public:
   /// the scratch memory is too small for what the others send.
   void begin(int64_t group, Collective what, void *data, Buffer scratch,
              void *scratchData);
-  /// f32 numbers, at once.
-  void sumOverShards(void *data, int64_t bytes);
   /// The oldest one; throws an Error where there is none.
   const Begun &oldest() const;
   /// Blocks until it is over.
@@ -64,8 +62,6 @@ private:
   };
 
   GroupTransport ranks;
-  Group shards;
-  std::vector<float> shardScratch;
   /// By number; null: this rank is no member.
   std::vector<std::unique_ptr<Group>> groups;
   /// They stay where they are while they are under way.

@@ -20,8 +20,6 @@ void pipewright::runtime::checkRandomWeights(const Program &program) {
           (weight.role == Role::Constant || weight.type != ElementType::F32))
         fail("--weights random: '", weight.name,
              "' is a constant of the model and has to come from a file");
-      else if (weight.shardDim >= 0)
-        fail("--weights random: '", weight.name, "' is cut into shards");
 }
 
 /// FNV-1a: the key of a weight's random numbers.

@@ -6,7 +6,6 @@
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
 #include "runtime/net/Gather.h"
-#include "runtime/net/GroupTransport.h"
 #include "runtime/rank/Rank.h"
 #include "runtime/train/FilterLayout.h"
 #include "runtime/train/RandomWeights.h"
@@ -43,53 +42,6 @@ static void roundOnce(Rank &rank, Buffer from, Buffer to) {
   }
 }
 
-/// Calls `body` with the place of each row of the calling shard's part in that
-/// part, its place in the whole of that shard, and its bytes.
-template <class Body>
-static void forRows(const TensorInfo &tensor, int64_t shards, int64_t shard,
-                    const Body &body) {
-  const std::vector<int64_t> shape = parseShape(tensor.shape);
-  int64_t row = byteWidth(tensor.type), rows = 1;
-  for (size_t dim = 0; dim < shape.size(); ++dim)
-    (static_cast<int64_t>(dim) < tensor.shardDim ? rows : row) *= shape[dim];
-  const int64_t part = row / shards;
-  for (int64_t i = 0; i < rows; ++i)
-    body(i * part, i * row + shard * part, part);
-}
-
-static std::vector<char> shardOf(const TensorInfo &tensor,
-                                 const std::vector<char> &whole, int64_t shards,
-                                 int64_t shard) {
-  std::vector<char> own(whole.size() / shards);
-  forRows(tensor, shards, shard, [&](int64_t to, int64_t from, int64_t bytes) {
-    std::memcpy(own.data() + to, whole.data() + from, bytes);
-  });
-  return own;
-}
-
-/// All shards call it with their own parts; the first has the whole.
-static std::vector<char> gatherShards(Rank &rank, const TensorInfo &tensor,
-                                      std::vector<char> own) {
-  const int64_t count = rank.wholeProgram().shards;
-  GroupTransport shards(rank.transport(),
-                        rank.wholeProgram().mesh().groupOf(
-                            rank.transport().rank(), Axis::Tensor));
-  std::vector<char> whole(own.size() * count);
-  for (int64_t shard = 0; shard < count; ++shard) {
-    if (shard > 0 && shards.rank() == 0) {
-      shards.postReceive(shard, own.data(), own.size());
-      shards.waitReceive(shard);
-    } else if (shard > 0 && shard == shards.rank()) {
-      shards.postSend(0, own.data(), own.size());
-      shards.waitSend(0);
-    }
-    forRows(tensor, count, shard, [&](int64_t from, int64_t to, int64_t bytes) {
-      std::memcpy(whole.data() + to, own.data() + from, bytes);
-    });
-  }
-  return whole;
-}
-
 static void readWeights(Rank &rank, const std::string &path) {
   const SafetensorsReader file(path);
   std::vector<char> piece;
@@ -98,15 +50,6 @@ static void readWeights(Rank &rank, const std::string &path) {
       continue;
     const TensorView tensor =
         file.find(weight.name, weight.type, parseShape(weight.shape));
-    if (weight.shardDim >= 0) {
-      std::vector<char> whole(tensor.bytes);
-      tensor.read(0, tensor.bytes, whole.data());
-      rank.write(
-          weight.buffer,
-          shardOf(weight, whole, rank.wholeProgram().shards, rank.shard())
-              .data());
-      continue;
-    }
     if (tensor.bytes != weight.buffer.bytes)
       fail("weight '", weight.name, "' has ", tensor.bytes,
            " bytes, but its buffer ", weight.buffer.bytes);
@@ -257,11 +200,9 @@ saveTensors(Rank &rank, const std::string &path,
   for (const Piece &piece : pieces) {
     const int64_t bytes =
         elementCount(piece.header.shape) * byteWidth(piece.header.type);
-    // All shards have to be asked for their parts.
-    const ReadPart read =
-        piece.owner == rank.number() ? find(piece.index) : ReadPart();
-    if (rank.shard() == 0)
-      passTensor(rank.pipeline(), piece.owner, read, bytes, sink.get());
+    passTensor(rank.pipeline(), piece.owner,
+               piece.owner == rank.number() ? find(piece.index) : ReadPart(),
+               bytes, sink.get());
   }
   if (sink)
     sink->commit();
@@ -273,16 +214,7 @@ saveTensors(Rank &rank, const std::string &path,
 }
 
 /// How to read a tensor, whose memory `readMemory` reads, as files have it.
-static ReadPart partsOf(Rank &rank, const TensorInfo &tensor,
-                        const ReadPart &readMemory) {
-  if (tensor.shardDim >= 0) {
-    std::vector<char> own(tensor.buffer.bytes);
-    readMemory(0, own.size(), own.data());
-    return [whole = gatherShards(rank, tensor, std::move(own))](
-               int64_t begin, int64_t bytes, void *destination) {
-      std::memcpy(destination, whole.data() + begin, bytes);
-    };
-  }
+static ReadPart partsOf(const TensorInfo &tensor, const ReadPart &readMemory) {
   if (!tensor.channelsLast)
     return readMemory;
   // A part of the file comes from all over the memory of such a tensor.
@@ -302,11 +234,10 @@ static std::string writeWeights(Rank &rank, const std::string &path) {
       },
       [&](size_t i) {
         const TensorInfo &weight = rank.program().tensors[i];
-        return partsOf(
-            rank, weight,
-            [&rank, &weight](int64_t begin, int64_t bytes, void *destination) {
-              rank.read(weight.buffer.at(begin, bytes), destination);
-            });
+        return partsOf(weight, [&rank, &weight](int64_t begin, int64_t bytes,
+                                                void *destination) {
+          rank.read(weight.buffer.at(begin, bytes), destination);
+        });
       });
 }
 
@@ -336,8 +267,7 @@ std::string pipewright::runtime::replicaTrouble(Rank &rank) {
       gatherToAll(rank.transport(), hashWeights(rank));
   for (int64_t process = 0; process < mesh.size(); ++process) {
     const Place place = mesh.placeOf(process);
-    if (hashes[process] != hashes[mesh.processAt({.position = place.position,
-                                                  .shard = place.shard})])
+    if (hashes[process] != hashes[mesh.processAt({.position = place.position})])
       return "replica " + std::to_string(place.replica) + " of rank " +
              std::to_string(place.position) +
              " has other weights than replica 0: a machine that computes "
@@ -384,7 +314,7 @@ void pipewright::runtime::saveGradients(Rank &rank, const std::string &path) {
           fail("rank ", rank.number(),
                " had no update task to take gradients at");
         return partsOf(
-            rank, rank.program().tensors[i],
+            rank.program().tensors[i],
             [&rank, i](int64_t begin, int64_t bytes, void *destination) {
               const char *values =
                   reinterpret_cast<const char *>(rank.gradients()[i].data());

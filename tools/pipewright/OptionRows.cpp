@@ -235,10 +235,6 @@ static std::vector<CompileRow> sizeRows() {
         "1"},
        recordNumber(&CompileOptions::replicas),
        readReplicas},
-      {{"tensor-parallel", "T", "Shards of each rank, which share products",
-        "1"},
-       recordNumber(at(&ImportPipelineOptions::shards)),
-       count(at(&ImportPipelineOptions::shards))},
       // plan.json has it of every model.
       {{"micro-batch-size", "B",
         "Samples per micro-batch; what the model says unless given"},

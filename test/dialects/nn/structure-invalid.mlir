@@ -131,9 +131,3 @@ func.func @parameter_c2_shape_of_a_copy() -> tensor<5xbf16> {
   %0 = nn.parameter @w : tensor<5xbf16>
   return %0 : tensor<5xbf16>
 }
-
-// -----
-
-// weight (C4): a weight is cut along a dimension that it has.
-// expected-error @below {{expects 'shard' to be a dimension and at least two parts, without 'file_rows' and 'channels_last'}}
-nn.weight @w role = parameter shard = [2, 2] : tensor<4x4xf32>

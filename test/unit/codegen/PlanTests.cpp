@@ -26,9 +26,7 @@ protected:
     auto type = RankedTensorType::get(shape, builder.getF32Type());
     return nn::WeightOp::create(builder, module->getLoc(), name, type,
                                 nn::WeightRole::Parameter,
-                                /*file_rows=*/IntegerAttr(),
-                                /*channels_last=*/false,
-                                /*shard=*/DenseI64ArrayAttr());
+                                /*file_rows=*/IntegerAttr());
   }
 
   MLIRContext context;
