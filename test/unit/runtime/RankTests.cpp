@@ -1,5 +1,6 @@
 //===- RankTests.cpp - Updates, replicas and groups of a rank -------------===//
 
+#include "runtime/train/WeightFiles.h"
 #include "test/unit/runtime/OneRank.h"
 
 #include <functional>
@@ -67,8 +68,10 @@ static void runSix(const std::function<void(Rank &)> &body) {
   program.microBatches = 4;
   program.groups = {{}, {1, 0}};
   program.ranks.resize(2);
-  for (RankProgram &rank : program.ranks)
+  for (RankProgram &rank : program.ranks) {
     rank.arenaBytes = 128;
+    rank.tensors = {{.name = "w", .buffer = {0, 12}, .shape = "3"}};
+  }
   ThreadWorld world(program.mesh().size());
   std::vector<std::thread> threads;
   for (int64_t process = 0; process < program.mesh().size(); ++process)
@@ -115,5 +118,19 @@ TEST(Rank, AddsUpWithItsReplicasAndWithinThem) {
     rank.broadcast(0, ElementType::F32, range, 2);
     rank.waitCollective();
     EXPECT_EQ(rank.data<float>(range)[0], 2);
+  });
+}
+
+TEST(Rank, TellsOfReplicasWithOtherWeights) {
+  runSix([](Rank &rank) {
+    EXPECT_EQ(replicaTrouble(rank), "");
+    // Ranks of one replica have different weights anyway.
+    rank.data<float>({0, 12})[0] = static_cast<float>(rank.number());
+    EXPECT_EQ(replicaTrouble(rank), "");
+    if (rank.transport().rank() == 5)
+      rank.data<float>({0, 12})[2] = 1;
+    EXPECT_EQ(replicaTrouble(rank),
+              "replica 2 of rank 1 has other weights than replica 0: a machine "
+              "that computes otherwise, or a mistake in the program");
   });
 }
