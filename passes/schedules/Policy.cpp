@@ -8,11 +8,15 @@
 #include "passes/schedules/Policy.h"
 
 #include "passes/schedules/Refusal.h"
+#include "support/Text.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
+#include <map>
 
+using namespace pipewright;
 using namespace pipewright::schedules;
 
 static std::vector<const Policy *> &registry() {
@@ -37,31 +41,60 @@ void pipewright::schedules::registerPolicy(const Policy &policy) {
   registry().push_back(&policy);
 }
 
-static bool isNear(llvm::StringRef typed, llvm::StringRef name) {
-  if (typed.empty())
-    return false;
-  if (name.contains_insensitive(typed) || typed.contains_insensitive(name))
-    return true;
-  unsigned limit = std::max<unsigned>(1, name.size() / 3);
-  return typed.edit_distance_insensitive(name, /*AllowReplacements=*/true,
-                                         limit) <= limit;
+/// How many letters were left out, put in, mistaken, or swapped with the next
+/// one, whatever their case.
+static unsigned typingErrors(llvm::StringRef typed, llvm::StringRef name) {
+  std::string a = typed.lower(), b = name.lower();
+  // Rows are what is typed so far, columns what is read of the name.
+  std::vector<std::vector<unsigned>> errors(
+      a.size() + 1, std::vector<unsigned>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i)
+    for (size_t j = 0; j <= b.size(); ++j) {
+      unsigned &least = errors[i][j];
+      if (i == 0 || j == 0) {
+        least = i + j;
+        continue;
+      }
+      least = std::min({errors[i - 1][j] + 1, errors[i][j - 1] + 1,
+                        errors[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        least = std::min(least, errors[i - 2][j - 2] + 1);
+    }
+  return errors[a.size()][b.size()];
+}
+
+/// The names that may have been meant, the nearest first.
+static std::vector<std::string> namesNear(llvm::StringRef typed) {
+  // Longer than any name; comparing takes time by the product of lengths.
+  constexpr size_t longest = 64;
+  std::multimap<unsigned, std::string> near;
+  if (typed.empty() || typed.size() > longest)
+    return {};
+  for (const Policy *policy : allPolicies()) {
+    llvm::StringRef name = policy->name();
+    unsigned errors = typingErrors(typed, name);
+    if (errors <= std::max<size_t>(1, name.size() / 3) ||
+        name.contains_insensitive(typed) || typed.contains_insensitive(name))
+      near.emplace(errors, ("'" + name + "'").str());
+  }
+  std::vector<std::string> names;
+  llvm::append_range(names, llvm::make_second_range(near));
+  return names;
 }
 
 llvm::Expected<const Policy *>
 pipewright::schedules::findPolicy(llvm::StringRef name) {
   std::vector<llvm::StringRef> all;
-  std::vector<std::string> near;
   for (const Policy *policy : allPolicies()) {
     if (policy->name() == name)
       return policy;
     all.push_back(policy->name());
-    if (isNear(name, policy->name()))
-      near.push_back(("'" + policy->name() + "'").str());
   }
-  if (!near.empty())
-    return refuse("unknown schedule '{0}'; did you mean {1}?", name,
+  std::string shown = text::shortened(name, 64);
+  if (std::vector<std::string> near = namesNear(name); !near.empty())
+    return refuse("unknown schedule '{0}'; did you mean {1}?", shown,
                   llvm::join(near, " or "));
-  return refuse("unknown schedule '{0}'; expects one of {1}", name,
+  return refuse("unknown schedule '{0}'; expects one of {1}", shown,
                 llvm::join(all, ", "));
 }
 

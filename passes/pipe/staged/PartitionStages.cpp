@@ -15,6 +15,7 @@
 #include "passes/pipe/staged/StageBodies.h"
 #include "passes/planning/StageGraph.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -98,6 +99,16 @@ private:
   LogicalResult partition();
 };
 
+/// What made it so many stages, where that is known: users think in ranks.
+static std::string whyStages(ModuleOp module, int64_t stages) {
+  auto ranks = module->getAttrOfType<IntegerAttr>(PipeDialect::kRanks);
+  if (!ranks || ranks.getInt() <= 1)
+    return "";
+  return llvm::formatv("; each of {0} ranks needs one: use fewer ranks{1}",
+                       ranks.getInt(),
+                       stages > ranks.getInt() ? " or loops" : "");
+}
+
 LogicalResult PartitionStages::partition() {
   ModuleOp module = getOperation();
   std::optional<Balance> method = parseBalance(balance.getValue());
@@ -123,7 +134,7 @@ LogicalResult PartitionStages::partition() {
   auto begins = cutIntoStages(graph, stages);
   if (!begins)
     return module.emitError("pipe-partition-stages: ")
-           << llvm::toString(begins.takeError());
+           << llvm::toString(begins.takeError()) << whyStages(module, stages);
 
   DenseMap<Operation *, int32_t> stageOf;
   for (auto [number, op] : llvm::enumerate(nodes))
