@@ -258,3 +258,44 @@ std::string pipewright::text::xml(StringRef text) {
     }
   return out;
 }
+
+std::string pipewright::text::latex(StringRef text) {
+  std::string out;
+  for (char c : printable(text))
+    switch (c) {
+    case '\\':
+      out += "\\textbackslash{}";
+      break;
+    case '~':
+      out += "\\textasciitilde{}";
+      break;
+    case '^':
+      out += "\\textasciicircum{}";
+      break;
+    case '&':
+    case '%':
+    case '$':
+    case '#':
+    case '_':
+    case '{':
+    case '}':
+      out += '\\';
+      [[fallthrough]];
+    default:
+      out += c;
+    }
+  return out;
+}
+
+std::string pipewright::text::csv(StringRef text) {
+  std::string shown = printable(text);
+  if (StringRef(shown).find_first_of(",\"") == StringRef::npos)
+    return shown;
+  std::string out = "\"";
+  for (char c : shown) {
+    out += c;
+    if (c == '"')
+      out += c;
+  }
+  return out + "\"";
+}

@@ -52,6 +52,12 @@ std::string json(llvm::StringRef text);
 /// Between tags or in a quoted attribute of XML, SVG and HTML.
 std::string xml(llvm::StringRef text);
 
+/// Text of LaTeX, in which no character is a command.
+std::string latex(llvm::StringRef text);
+
+/// A cell of a CSV file, in quotes where it needs them.
+std::string csv(llvm::StringRef text);
+
 } // namespace pipewright::text
 
 #endif // PIPEWRIGHT_SUPPORT_TEXT_H

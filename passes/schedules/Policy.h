@@ -83,11 +83,6 @@ public:
 
   /// Whether some backwards are I and W tasks instead of B.
   virtual bool splitsBackward() const { return false; }
-  /// Whether B (and W) of each stage run in ascending order of micro-batches,
-  /// so that gradients round as under every other such policy.
-  virtual bool sumsAscending(const ScheduleOptions &options) const {
-    return true;
-  }
   /// Copies of the model's weights.
   virtual int64_t copies() const { return 1; }
   virtual WeightRule weightRule() const { return WeightRule::Synchronous; }
@@ -158,12 +153,16 @@ protected:
   llvm::Error checkLoops(const ScheduleOptions &options, int64_t loops) const;
 };
 
+struct PlanFile;
+
 /// A policy as the user chose it: `interleaved:group=8`.
 struct PolicyChoice {
   const Policy *policy = nullptr;
   std::vector<std::pair<std::string, int64_t>> parameters;
   /// Keeps the policy alive where it was read from a file.
-  std::shared_ptr<const Policy> owned;
+  std::shared_ptr<const Policy> owned = nullptr;
+  /// What else that file says.
+  std::shared_ptr<const PlanFile> file = nullptr;
 
   const Policy *operator->() const { return policy; }
   const Policy &operator*() const { return *policy; }

@@ -88,6 +88,10 @@ std::vector<int32_t> weightVersions(const Schedule &schedule, int32_t stage);
 /// How many versions of its weights a stage has to keep at one time.
 int64_t keptVersions(const Schedule &schedule, int32_t stage);
 
+/// Whether B (and W) of each stage run in ascending order of micro-batches, so
+/// that gradients round as under every other such schedule.
+bool sumsAscending(const Schedule &schedule);
+
 /// A tensor that the forward of stage `from` hands to the forward of stage
 /// `to`. `from` is always smaller than `to`, but not always its neighbour:
 /// a skip connection over several stages is an edge like any other. Two

@@ -12,6 +12,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace pipewright::schedules;
 
@@ -78,4 +79,14 @@ int64_t pipewright::schedules::keptVersions(const Schedule &schedule,
       kept = std::max(kept, newest - version + 1);
   }
   return kept;
+}
+
+bool pipewright::schedules::sumsAscending(const Schedule &schedule) {
+  std::vector<int32_t> last(schedule.stages, -1);
+  for (const std::vector<Task> &tasks : schedule.order)
+    for (const Task &task : tasks)
+      if (task.endsStash() &&
+          task.microBatch < std::exchange(last[task.stage], task.microBatch))
+        return false;
+  return true;
 }

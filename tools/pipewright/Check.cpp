@@ -7,15 +7,15 @@
 
 #include "tools/pipewright/Check.h"
 
-#include "tools/pipewright/OutputFile.h"
+#include "tools/pipewright/ScheduleOutput.h"
 
 #include "codegen/plan/Plan.h"
 #include "passes/schedules/ChannelSimulator.h"
 #include "passes/schedules/Checker.h"
+#include "passes/schedules/Figures.h"
 #include "passes/schedules/MessageOrder.h"
 #include "passes/schedules/Refusal.h"
 #include "passes/schedules/StashMeter.h"
-#include "passes/schedules/files/Csv.h"
 #include "passes/schedules/files/FilePolicy.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -295,21 +295,6 @@ static std::string describePeaks(const Simulation &simulation) {
          llvm::join(peaks, ", ");
 }
 
-static double meanBubble(const Simulation &simulation) {
-  double busy = 0;
-  for (const RankSummary &rank : simulation.ranks)
-    busy += rank.busySeconds;
-  double all = simulation.globalStepTime * simulation.ranks.size();
-  return all > 0 ? 1 - busy / all : 0;
-}
-
-static int64_t mostVersions(const Schedule &schedule) {
-  int64_t most = 1;
-  for (int32_t stage = 0; stage < schedule.stages; ++stage)
-    most = std::max(most, keptVersions(schedule, stage));
-  return most;
-}
-
 /// How long a step takes, first if messages never wait for each other, then
 /// with what the order of messages costs on the channels where it is proven.
 static llvm::Error
@@ -321,7 +306,8 @@ printTimes(const PlanFile &plan, const TaskCosts &costs,
     return ideal.takeError();
   llvm::outs() << costsName << ": " << timeToText(ideal->globalStepTime)
                << llvm::formatv(", idle {0:F1} % of the time",
-                                100 * meanBubble(*ideal));
+                                100 *
+                                    Figures::of(plan.schedule, *ideal).bubble);
   for (const Verdict &verdict : verdicts) {
     if (!verdict.refusal.empty())
       continue;
@@ -384,7 +370,7 @@ static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
   printVerdicts(plan, verdicts, hadLists);
   os << "stashes in flight: " << describePeaks(*unit) << "\n";
   if (schedule.weightRule != WeightRule::Synchronous)
-    os << "versions of weights: " << mostVersions(schedule)
+    os << "versions of weights: " << Figures::of(schedule, *unit).versions
        << " at most, of each stage\n";
   if (llvm::Error error =
           printTimes(plan, unitCosts(schedule), verdicts,
@@ -411,29 +397,6 @@ static llvm::Error refuseLayouts(llvm::ArrayRef<Verdict> verdicts) {
   return refuse("refused with {0}, as told above; --channels LAYOUT asks for "
                 "one layout alone",
                 llvm::join(refused, ", "));
-}
-
-static llvm::Error writeSchedule(PlanFile plan, llvm::StringRef path,
-                                 bool withMessages, bool withSendWaits) {
-  std::string text;
-  if (path.ends_with_insensitive(".json")) {
-    if (!withMessages)
-      plan.lists.clear();
-    text = llvm::formatv("{0:2}\n", planToJson(plan));
-  } else if (path.ends_with_insensitive(".csv")) {
-    llvm::Expected<std::string> csv =
-        withMessages ? writeComputeCommsCsv(plan.schedule, plan.lists,
-                                            plan.edges, withSendWaits)
-                     : writeComputeOnlyCsv(plan.schedule, plan.edges);
-    if (!csv)
-      return csv.takeError();
-    text = std::move(*csv);
-  } else {
-    return refuse("--write expects a file that ends in .csv or .json, but got "
-                  "'{0}'",
-                  path);
-  }
-  return writeOutput(path, [&](llvm::raw_ostream &os) { os << text; });
 }
 
 llvm::Error tool::checkFile(const CheckOptions &o) {

@@ -9,10 +9,7 @@
 #include "passes/schedules/drawing/Html.h"
 #include "passes/schedules/drawing/Svg.h"
 #include "passes/schedules/files/ChromeTrace.h"
-#include "passes/schedules/files/FilePolicy.h"
 #include "tools/pipewright/OutputFile.h"
-
-#include "llvm/Support/Path.h"
 
 #include <optional>
 
@@ -98,28 +95,12 @@ llvm::Error tool::writeDrawings(schedules::Picture picture,
   });
 }
 
-llvm::Error tool::drawSchedule(const ListOptions &list,
-                               const DrawOptions &options) {
-  const std::vector<std::string> &names = list.names;
-  if (names.size() != 1)
-    return llvm::createStringError(
-        "--svg and --html draw one schedule, but got " +
-        std::to_string(names.size()) +
-        " names; see 'pipewright schedules' for all of them");
-  auto choice = schedules::chooseSchedule(names.front());
-  if (!choice)
-    return choice.takeError();
-  llvm::Expected<schedules::Schedule> schedule =
-      (*choice)->build(sizedOptions(*choice, list.sizes));
-  if (!schedule)
-    return schedule.takeError();
-  auto costs = schedules::TaskCosts::uniform(schedule->stages, 1, 2);
-  auto simulation = schedules::simulate(*schedule, costs);
-  if (!simulation)
-    return simulation.takeError();
-  // The title of a file's schedule is the file's name without its folder.
-  schedules::Picture picture{llvm::sys::path::filename(names.front()).str(),
-                             *schedule, *simulation, costs};
-  picture.unitTimes = true;
-  return writeDrawings(picture, options);
+llvm::Error tool::drawSchedules(llvm::ArrayRef<SimulatedSchedule> all,
+                                const DrawOptions &options) {
+  if (!options.any())
+    return llvm::Error::success();
+  if (all.size() != 1)
+    return option::fail("--svg and --html draw one schedule, but got ",
+                        all.size());
+  return writeDrawings(all.front().picture(), options);
 }

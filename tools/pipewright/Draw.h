@@ -7,9 +7,8 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_DRAW_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_DRAW_H
 
-#include "tools/pipewright/Schedules.h"
-
-#include "passes/schedules/drawing/Picture.h"
+#include "tools/pipewright/OptionTable.h"
+#include "tools/pipewright/SimulatedSchedule.h"
 
 namespace pipewright::tool {
 
@@ -29,9 +28,10 @@ const std::vector<OptionRow<DrawOptions>> &drawRows();
 llvm::Error writeDrawings(schedules::Picture picture,
                           const DrawOptions &options);
 
-/// Draws the only schedule of the list, every forward of a stage taking one
-/// unit of time, every backward two.
-llvm::Error drawSchedule(const ListOptions &list, const DrawOptions &options);
+/// Draws schedules that were simulated without a model: one picture of all, or
+/// a page of the only one.
+llvm::Error drawSchedules(llvm::ArrayRef<SimulatedSchedule> all,
+                          const DrawOptions &options);
 
 } // namespace pipewright::tool
 

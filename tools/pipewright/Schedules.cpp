@@ -7,7 +7,9 @@
 #include "tools/pipewright/Schedules.h"
 
 #include "passes/schedules/Timetable.h"
-#include "passes/schedules/files/FilePolicy.h"
+#include "support/Text.h"
+#include "tools/pipewright/FigureTable.h"
+#include "tools/pipewright/ScheduleOutput.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -27,16 +29,83 @@ static auto at(std::optional<int64_t> ScheduleSizes::*size) {
   return [=](ListOptions &options) -> auto & { return options.sizes.*size; };
 }
 
+static llvm::Error readTimes(const OptionSpelling &row,
+                             const OptionValues &given, ListOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  llvm::Expected<GivenTimes> times = parseTimes(given[row.name]);
+  if (!times)
+    return option::fail("--", row.name, " ", llvm::toString(times.takeError()));
+  options.times.tasks = std::move(*times);
+  return llvm::Error::success();
+}
+
+static llvm::Error readTimesOfStages(const OptionSpelling &row,
+                                     const OptionValues &given,
+                                     ListOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  if (options.times.tasks)
+    return option::fail("--times and --stage-times both say what tasks take; "
+                        "give one of them");
+  llvm::Expected<GivenTimes> times = readStageTimes(given[row.name]);
+  if (!times)
+    return option::fail("--", row.name, " ", llvm::toString(times.takeError()));
+  options.times.tasks = std::move(*times);
+  return llvm::Error::success();
+}
+
+static llvm::Error readLatency(const OptionSpelling &row,
+                               const OptionValues &given,
+                               ListOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  options.times.latency = parseTime(given[row.name]);
+  return options.times.latency
+             ? llvm::Error::success()
+             : option::fail("--", row.name,
+                            " expects a number, 0 or more, but got '",
+                            text::shortened(given[row.name], 48), "'");
+}
+
+static llvm::Error readWrite(const OptionSpelling &row,
+                             const OptionValues &given, ListOptions &options) {
+  options.write = given[row.name].str();
+  return given.isGiven(row.name) && options.write.empty()
+             ? option::fail("--", row.name,
+                            " expects a file, but got an empty "
+                            "name")
+             : llvm::Error::success();
+}
+
 const std::vector<OptionRow<ListOptions>> &tool::listRows() {
   static const std::vector<OptionRow<ListOptions>> rows = {
-      {{.name = "[NAME]...", .kind = Words},
+      {{.name = "[NAME[,NAME...]]...", .kind = Words},
        option::allTexts(&ListOptions::names)},
       {{"ranks", "P", "Draw it for so many ranks"},
        option::count(at(&ScheduleSizes::ranks))},
-      {{"loops", "V", "Stages per rank"},
+      {{"loops", "V",
+        "Stages per rank; of several schedules, those that can have so many"},
        option::count(at(&ScheduleSizes::loops))},
       {{"micro-batches", "M", "Micro-batches per step"},
        option::count(at(&ScheduleSizes::microBatches))},
+      {{"times", "F=N,B=N...",
+        "What tasks take of one micro-batch: F, and B or I and W; R and U "
+        "where there are any. They are of a rank's share of the model, so each "
+        "of V stages takes 1/V"},
+       readTimes},
+      {{"stage-times", "FILE",
+        "The same with a row for each stage: a .csv with a header (F,I,W), or "
+        "a .json with a list of objects. A schedule with fewer stages takes "
+        "several rows for each"},
+       readTimesOfStages},
+      {{"latency", "N", "What a message takes from rank to rank"}, readLatency},
+      {{"table", "FORMAT",
+        "Print the figures of schedules as one table, without drawings: " +
+            option::listOf(tableFormats())},
+       option::oneOf(tableFormats(), &ListOptions::table)},
+      {{"write", "FILE", "Write the order to a .csv (PyTorch's) or a .json"},
+       readWrite},
       {{.name = "json",
         .help = "Print the list as JSON, without drawings",
         .kind = Flag},
@@ -44,9 +113,28 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
   return rows;
 }
 
+//===----------------------------------------------------------------------===//
+// One after the other
+//===----------------------------------------------------------------------===//
+
+/// The schedule at these sizes, or of the policy's own example: what it is does
+/// not depend on sizes.
+static bool sumsAscending(const PolicyChoice &choice,
+                          const ScheduleSizes &sizes) {
+  for (const ScheduleSizes &tried : {sizes, ScheduleSizes()}) {
+    llvm::Expected<Schedule> schedule =
+        choice->build(sizedOptions(choice, tried));
+    if (schedule)
+      return schedules::sumsAscending(*schedule);
+    llvm::consumeError(schedule.takeError());
+  }
+  return true;
+}
+
 /// What sets a schedule apart from those that are like any other.
-static std::string traitsOf(const Policy &policy,
-                            const ScheduleOptions &options) {
+static std::string traitsOf(const PolicyChoice &choice,
+                            const ScheduleSizes &sizes) {
+  const Policy &policy = *choice;
   std::vector<std::string> traits;
   if (!policy.trains())
     traits.push_back("evaluation only");
@@ -56,7 +144,7 @@ static std::string traitsOf(const Policy &policy,
     traits.push_back("two copies of the weights");
   if (policy.weightRule() != WeightRule::Synchronous)
     traits.push_back("stale weights");
-  if (!policy.sumsAscending(options))
+  if (!sumsAscending(choice, sizes))
     traits.push_back("rounds gradients differently");
   if (policy.defaultLoops() > 1)
     traits.push_back(
@@ -64,11 +152,12 @@ static std::string traitsOf(const Policy &policy,
   return llvm::join(traits, "; ");
 }
 
-static void printTexts(const Policy &policy, const ScheduleOptions &options) {
+static void printTexts(const PolicyChoice &choice, const ScheduleSizes &sizes) {
+  const Policy &policy = *choice;
   llvm::raw_ostream &os = llvm::outs();
   os << policy.name() << ": " << policy.summary() << "\n";
   os << "  " << policy.paper() << "\n";
-  if (std::string traits = traitsOf(policy, options); !traits.empty())
+  if (std::string traits = traitsOf(choice, sizes); !traits.empty())
     os << "  " << traits << "\n";
   os << "  bubble: " << policy.bubbleFormula() << "\n";
   os << "  memory: " << policy.memoryFormula() << "\n";
@@ -76,63 +165,29 @@ static void printTexts(const Policy &policy, const ScheduleOptions &options) {
     os << "  parameter " << parameter.name << ": " << parameter.summary << "\n";
 }
 
-static void printDrawing(const Schedule &schedule) {
-  // A backward of two forwards is the papers' rule of thumb; drawn are unit
-  // tasks, which fit a line.
-  llvm::Expected<Simulation> simulation =
-      simulate(schedule, TaskCosts::uniform(schedule.stages, 1, 2));
+/// Drawn are unit tasks, which fit a line; the figures are those of the costs.
+static void printDrawing(const SimulatedSchedule &simulated) {
   llvm::SmallVector<llvm::StringRef> lines;
-  std::string text = printTimetable(schedule);
+  std::string text = printTimetable(simulated.schedule);
   llvm::StringRef(text).rtrim().split(lines, '\n');
   for (llvm::StringRef line : lines)
     llvm::outs() << "    " << line << "\n";
-  if (!schedule.origin.empty())
-    llvm::outs() << "    chosen: " << schedule.origin << "\n";
-  if (!simulation) {
-    llvm::consumeError(simulation.takeError());
-    return;
-  }
-  double busy = 0;
-  int64_t stashes = 0;
-  for (const RankSummary &rank : simulation->ranks) {
-    busy = std::max(busy, rank.busySeconds);
-    stashes = std::max(stashes, rank.peakInFlight);
-  }
+  if (!simulated.schedule.origin.empty())
+    llvm::outs() << "    chosen: " << simulated.schedule.origin << "\n";
+  Figures figures = simulated.figures();
+  Picture picture = simulated.picture();
+  auto time = [&](double value) { return timeText(picture, value); };
   llvm::outs() << llvm::formatv(
-      "    with tF = tI = tW = 1 per stage: step {0}, busiest rank {1}, "
-      "span {2}, at most {3} stage stashes on a rank\n",
-      simulation->globalStepTime, busy, simulation->spanStepTime, stashes);
+      "    with {0}: step {1}, busiest rank {2}, span {3}, bubble {4:F1} %, at "
+      "most {5} stage stashes on a rank, {6} messages\n",
+      simulated.times, time(figures.step), time(figures.busiest),
+      time(figures.span), 100 * figures.bubble, figures.stashes,
+      figures.messages);
 }
 
-ScheduleOptions tool::sizedOptions(const PolicyChoice &choice,
+static llvm::json::Object describe(const PolicyChoice &choice,
                                    const ScheduleSizes &sizes) {
-  ScheduleOptions options = choice.with(choice->example());
-  int64_t loops = sizes.loops.value_or(
-      std::max<int64_t>(1, options.stages / options.ranks));
-  options.ranks = sizes.ranks.value_or(options.ranks);
-  options.stages = options.ranks * loops;
-  options.microBatches = sizes.microBatches.value_or(options.microBatches);
-  return options;
-}
-
-/// The schedules of these names, or all.
-static llvm::Expected<std::vector<PolicyChoice>>
-choose(llvm::ArrayRef<std::string> names) {
-  std::vector<PolicyChoice> choices;
-  for (const std::string &name : names) {
-    llvm::Expected<PolicyChoice> choice = chooseSchedule(name);
-    if (!choice)
-      return choice.takeError();
-    choices.push_back(*choice);
-  }
-  if (names.empty())
-    for (const Policy *policy : allPolicies())
-      choices.push_back({policy, {}, {}});
-  return choices;
-}
-
-static llvm::json::Object describe(const Policy &policy,
-                                   const ScheduleOptions &options) {
+  const Policy &policy = *choice;
   llvm::json::Array parameters;
   for (const PolicyParameter &parameter : policy.parameters())
     parameters.push_back(llvm::json::Object{{"name", parameter.name},
@@ -147,42 +202,86 @@ static llvm::json::Object describe(const Policy &policy,
       {"splits_backward", policy.splitsBackward()},
       {"copies", policy.copies()},
       {"stale_weights", policy.weightRule() != WeightRule::Synchronous},
-      {"rounds_differently", !policy.sumsAscending(options)},
+      {"rounds_differently", !sumsAscending(choice, sizes)},
       {"stages_per_rank", policy.defaultLoops()},
       {"parameters", std::move(parameters)}};
 }
 
-static void printAsJson(llvm::ArrayRef<PolicyChoice> choices,
+static void printAsJson(llvm::ArrayRef<NamedSchedule> all,
                         const ScheduleSizes &sizes) {
   llvm::json::Array list;
-  for (const PolicyChoice &choice : choices)
-    list.push_back(describe(*choice, sizedOptions(choice, sizes)));
+  for (const NamedSchedule &named : all)
+    list.push_back(describe(named.choice, sizes));
   llvm::outs() << llvm::formatv("{0:1}", llvm::json::Value(std::move(list)))
                << "\n";
 }
 
-llvm::Error tool::printSchedules(const ListOptions &list) {
-  llvm::Expected<std::vector<PolicyChoice>> choices = choose(list.names);
-  if (!choices)
-    return choices.takeError();
-  if (list.asJson) {
-    printAsJson(*choices, list.sizes);
-    return llvm::Error::success();
-  }
-  for (const PolicyChoice &choice : *choices) {
-    ScheduleOptions options = sizedOptions(choice, list.sizes);
-    llvm::Expected<Schedule> schedule = choice->build(options);
-    // Asked for by name, a size that cannot be is an error; in the list of all
-    // it is worth a line.
-    if (!schedule && !list.names.empty())
-      return schedule.takeError();
-    printTexts(*choice, options);
-    if (schedule)
-      printDrawing(*schedule);
+/// All there are. A size that one cannot have is worth a line.
+static void printAll(llvm::ArrayRef<NamedSchedule> all,
+                     const ListOptions &list) {
+  for (const NamedSchedule &named : all) {
+    printTexts(named.choice, list.sizes);
+    llvm::Expected<SimulatedSchedule> simulated =
+        simulateNamed(named, list.sizes, list.times);
+    if (simulated)
+      printDrawing(*simulated);
     else
-      llvm::outs() << "    not drawn: " << llvm::toString(schedule.takeError())
+      llvm::outs() << "    not drawn: " << llvm::toString(simulated.takeError())
                    << "\n";
     llvm::outs() << "\n";
   }
+}
+
+//===----------------------------------------------------------------------===//
+// The command
+//===----------------------------------------------------------------------===//
+
+static llvm::Error writeOnly(llvm::ArrayRef<SimulatedSchedule> all,
+                             const ListOptions &list) {
+  if (all.size() != 1)
+    return option::fail("--write writes one schedule, but got ", all.size());
+  PlanFile plan = all.front().plan();
+  // A file without costs takes those of whoever reads it.
+  if (!list.times.tasks && !list.times.latency && !all.front().inSeconds)
+    plan.costs.reset();
+  return writeSchedule(std::move(plan), list.write, /*withMessages=*/false,
+                       /*withSendWaits=*/false);
+}
+
+llvm::Error tool::runSchedules(const ListOptions &list,
+                               const DrawOptions &drawings) {
+  llvm::Expected<std::vector<NamedSchedule>> chosen =
+      chooseSchedules(list.names);
+  if (!chosen)
+    return chosen.takeError();
+  if (list.names.empty() && (drawings.any() || !list.write.empty()))
+    return option::fail("--svg, --pdf, --html and --write take the schedules "
+                        "that are named, but got no name; see 'pipewright "
+                        "schedules' for all of them");
+  if (list.asJson) {
+    printAsJson(*chosen, list.sizes);
+    return llvm::Error::success();
+  }
+  if (list.names.empty() && list.table.empty()) {
+    printAll(*chosen, list);
+    return llvm::Error::success();
+  }
+  llvm::Expected<std::vector<SimulatedSchedule>> all =
+      simulateSeveral(*chosen, list.sizes, list.times);
+  if (!all)
+    return all.takeError();
+  if (llvm::Error error = drawSchedules(*all, drawings))
+    return error;
+  if (!list.write.empty())
+    if (llvm::Error error = writeOnly(*all, list))
+      return error;
+  if (list.table.empty())
+    for (const SimulatedSchedule &simulated : *all) {
+      printTexts(simulated.choice, list.sizes);
+      printDrawing(simulated);
+      llvm::outs() << "\n";
+    }
+  if (!list.table.empty() || all->size() > 1)
+    printTable(llvm::outs(), list.table.empty() ? "text" : list.table, *all);
   return llvm::Error::success();
 }

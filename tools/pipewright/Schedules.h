@@ -8,20 +8,13 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_SCHEDULES_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_SCHEDULES_H
 
-#include "tools/pipewright/OptionTable.h"
+#include "tools/pipewright/Draw.h"
+#include "tools/pipewright/SimulatedSchedule.h"
 
-#include "passes/schedules/Policy.h"
-
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace pipewright::tool {
-
-/// What to draw instead of the policy's own example.
-struct ScheduleSizes {
-  std::optional<int64_t> ranks, loops, microBatches;
-};
 
 /// The options of `pipewright schedules` besides drawings.
 struct ListOptions {
@@ -31,17 +24,20 @@ struct ListOptions {
   /// Whether texts are printed as one JSON list, for scripts, and nothing is
   /// drawn or simulated.
   bool asJson = false;
+  ScheduleTimes times;
+  /// What the table of figures is printed as, instead of drawings; empty for
+  /// drawings, with a table below where there are several.
+  std::string table;
+  /// The file to write the only schedule to; empty for none.
+  std::string write;
 };
 
 const std::vector<OptionRow<ListOptions>> &listRows();
 
-/// The policy's own example, with what the user asks for in its place.
-schedules::ScheduleOptions sizedOptions(const schedules::PolicyChoice &choice,
-                                        const ScheduleSizes &sizes);
-
-/// Prints the schedules that are named (`zb-v`, `interleaved:group=8`), or all,
-/// each with its drawing, formulas and simulated figures.
-llvm::Error printSchedules(const ListOptions &options);
+/// Prints, draws and writes the schedules that are named (`zb-v`,
+/// `interleaved:group=8`), or prints all.
+llvm::Error runSchedules(const ListOptions &options,
+                         const DrawOptions &drawings);
 
 } // namespace pipewright::tool
 

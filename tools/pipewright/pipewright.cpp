@@ -213,10 +213,7 @@ int CommandLine::runList(const tool::DrawOptions &drawings) {
       tool::readOptions<tool::ListOptions>(tool::listRows(), givenToList);
   if (!options)
     return fail(llvm::toString(options.takeError()));
-  if (drawings.any())
-    if (llvm::Error error = tool::drawSchedule(*options, drawings))
-      return exitCode(std::move(error));
-  return exitCode(tool::printSchedules(*options));
+  return exitCode(tool::runSchedules(*options, drawings));
 }
 
 int CommandLine::runPlan(const tool::DrawOptions &drawings) {

@@ -173,9 +173,9 @@ public:
     if (!schedule->origin.empty())
       module.emitRemark("schedule '")
           << policy << "' chose: " << schedule->origin;
-    bool asScheduled = !(*chosen)->sumsAscending(options);
     if (llvm::Error error = schedules::checkSchedule(*schedule, edges))
       return fail(std::move(error));
+    bool asScheduled = !schedules::sumsAscending(*schedule);
 
     setAttributes(*schedule, *stages, asScheduled);
     for (StepOp step : module.getOps<StepOp>())

@@ -12,7 +12,7 @@
 //   memory     by rank: time, value
 //   transfers  0 forward or 1 gradient, from, to, micro-batch, start, end
 //
-// Times are microseconds, or multiples of a forward.
+// Times are microseconds, or plain numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -157,6 +157,7 @@ std::string DataWriter::write() {
         ",\n\"sizes\":" + text::json(sizesText(picture)) +
         ",\n\"results\":" + text::json(resultsText(picture)) +
         ",\n\"unitTimes\":" + (picture.unitTimes ? "true" : "false") +
+        ",\n\"times\":" + text::json(picture.times) +
         ",\n\"inBytes\":" + (keepsBytes(picture) ? "true" : "false");
   writeColors();
   byRank("tasks", [&](int32_t rank) {

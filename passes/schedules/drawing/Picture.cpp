@@ -8,6 +8,7 @@
 #include "passes/schedules/drawing/Picture.h"
 
 #include "passes/schedules/Dependences.h"
+#include "passes/schedules/Figures.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -192,23 +193,18 @@ std::string pipewright::schedules::memoryText(const Picture &picture,
 }
 
 std::string pipewright::schedules::resultsText(const Picture &picture) {
-  const Simulation &simulation = picture.simulation;
-  double bubble = 0;
-  int64_t bytes = 0, inFlight = 0;
-  for (const RankSummary &rank : simulation.ranks) {
-    bubble += rank.bubbleFraction / simulation.ranks.size();
-    bytes = std::max(bytes, rank.peakStashBytes);
-    inFlight = std::max(inFlight, rank.peakInFlight);
-  }
-  std::string text = "step " + timeText(picture, simulation.globalStepTime);
+  Figures figures =
+      Figures::of(picture.schedule, picture.simulation, picture.edges);
+  std::string text = "step " + timeText(picture, figures.step);
   // Rounding apart, they often are the same.
-  if (simulation.spanStepTime < simulation.globalStepTime * (1 - 1e-9))
-    text += ", span " + timeText(picture, simulation.spanStepTime);
-  text += ", bubble " + numberText(100 * bubble, 1) + " %";
+  if (figures.span < figures.step * (1 - 1e-9))
+    text += ", span " + timeText(picture, figures.span);
+  text += ", bubble " + numberText(100 * figures.bubble, 1) + " %";
   if (picture.schedule.forwardOnly)
     return text;
   return text + ", peak " +
-         memoryText(picture, keepsBytes(picture) ? bytes : inFlight);
+         memoryText(picture,
+                    keepsBytes(picture) ? figures.stashBytes : figures.stashes);
 }
 
 const char *pipewright::schedules::wordOf(TaskKind kind) {

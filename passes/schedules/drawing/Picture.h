@@ -27,8 +27,11 @@ struct Picture {
   const TaskCosts &costs;
   /// Empty: a chain.
   llvm::ArrayRef<StageEdge> edges = {};
-  /// Times are multiples of a forward, not seconds.
+  /// Times are plain numbers, not seconds.
   bool unitTimes = false;
+  /// What tasks take, for people: `F=1 B=2 I=1 W=1 of a rank's share`; empty
+  /// where it was predicted of a model.
+  std::string times = {};
   /// What a run of the same schedule took; only pages show it.
   const MeasuredTrace *measured = nullptr;
 };
@@ -65,7 +68,7 @@ std::string sizesText(const Picture &picture);
 /// `step 57.0, span 48.0, bubble 15.8 %, peak 4 in flight`
 std::string resultsText(const Picture &picture);
 
-/// `1.25 ms`; plain numbers where times are multiples of a forward.
+/// `1.25 ms`; plain numbers where times are no seconds.
 std::string timeText(const Picture &picture, double time);
 /// `12.3 MB`, or `4 in flight`.
 std::string memoryText(const Picture &picture, int64_t value);

@@ -277,12 +277,13 @@ double SvgWriter::writeLegend(double y) {
 
 double SvgWriter::writeAxis(double y) {
   double unit = 1;
-  std::string name = "multiples of a forward";
+  std::string name;
   if (!picture.unitTimes) {
     unit = end >= 1 ? 1 : end >= 1e-3 ? 1e-3 : 1e-6;
     name = end >= 1 ? "s" : end >= 1e-3 ? "ms" : "us";
   }
-  out.text(left, y + 10, "time in " + name, "faint small");
+  out.text(left, y + 10, name.empty() ? "time" : "time in " + name,
+           "faint small");
   double step = end > 0 ? tickStep(end / unit, plotWidth / 90) : 1;
   double bottom = lanesBottom;
   for (int64_t tick = 0; tick * step <= end / unit * (1 + 1e-9); ++tick) {

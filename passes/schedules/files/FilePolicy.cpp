@@ -62,7 +62,6 @@ public:
   }
   bool trains() const override { return !schedule.forwardOnly; }
 
-  bool sumsAscending(const ScheduleOptions &options) const override;
   int64_t maxInFlight(const ScheduleOptions &options,
                       int64_t rank) const override;
 
@@ -92,16 +91,6 @@ private:
 };
 
 } // namespace
-
-bool FilePolicy::sumsAscending(const ScheduleOptions &options) const {
-  std::vector<int32_t> last(schedule.stages, -1);
-  for (const std::vector<Task> &tasks : schedule.order)
-    for (const Task &task : tasks)
-      if (task.endsStash() &&
-          task.microBatch < std::exchange(last[task.stage], task.microBatch))
-        return false;
-  return true;
-}
 
 int64_t FilePolicy::maxInFlight(const ScheduleOptions &options,
                                 int64_t rank) const {
@@ -230,5 +219,6 @@ pipewright::schedules::chooseSchedule(llvm::StringRef text) {
   PolicyChoice choice;
   choice.owned = makeFilePolicy(text, file->plan.schedule, file->plan.edges);
   choice.policy = choice.owned.get();
+  choice.file = std::make_shared<PlanFile>(std::move(file->plan));
   return choice;
 }

@@ -59,11 +59,6 @@ public:
                        "gradients round differently"}};
     return all;
   }
-  bool sumsAscending(const ScheduleOptions &options) const override {
-    int64_t groups = groupsOf(options);
-    return groups == options.microBatches ||
-           (groups == 1 && !isOn(options, "descending"));
-  }
   /// With one, it is gpipe.
   int64_t defaultLoops() const override { return 2; }
   ScheduleOptions example() const override { return {4, 8, 4}; }

@@ -44,9 +44,6 @@ public:
                        "in the paper; gradients round differently"}};
     return all;
   }
-  bool sumsAscending(const ScheduleOptions &options) const override {
-    return !isOn(options, "descending");
-  }
 
   int64_t maxInFlight(const ScheduleOptions &options,
                       int64_t rank) const override {

@@ -103,7 +103,7 @@ bool PlanSearch::isAllowed(const Policy &policy,
                            const ScheduleOptions &its) const {
   return &policy != &self && policy.copies() == 1 && policy.trains() &&
          policy.weightRule() == WeightRule::Synchronous &&
-         policy.updates(its) == 1 && policy.sumsAscending(its) &&
+         policy.updates(its) == 1 &&
          (limits.splits || !policy.splitsBackward());
 }
 
@@ -140,6 +140,8 @@ void PlanSearch::tryPolicy(const Policy &policy, const ScheduleOptions &its) {
     llvm::consumeError(schedule.takeError());
     return;
   }
+  if (!sumsAscending(*schedule))
+    return;
   double before = found.step;
   offer(std::move(*schedule), policy.name().str());
   if (found.step < before)

@@ -138,14 +138,15 @@ static double bestNamedTime(const Problem &problem) {
     options.costs = &problem.costs;
     options.edges = problem.edges;
     if (policy == &autoPolicy() || policy->copies() != 1 ||
-        policy->weightRule() != WeightRule::Synchronous || !policy->trains() ||
-        !policy->sumsAscending(options))
+        policy->weightRule() != WeightRule::Synchronous || !policy->trains())
       continue;
     llvm::Expected<Schedule> schedule = policy->build(options);
     if (!schedule) {
       llvm::consumeError(schedule.takeError());
       continue;
     }
+    if (!sumsAscending(*schedule))
+      continue;
     Simulation simulation =
         valueOf(simulate(*schedule, problem.costs, problem.edges));
     if (problem.isWithinLimits(simulation))

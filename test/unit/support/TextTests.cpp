@@ -168,6 +168,21 @@ TEST(Text, JsonStringsReadBackAndEndNoScript) {
   }
 }
 
+TEST(Text, LatexHasNoCommandsOfOthers) {
+  EXPECT_EQ(text::latex("zb_v:50%$#&{}"), "zb\\_v:50\\%\\$\\#\\&\\{\\}");
+  EXPECT_EQ(text::latex("\\input~^"),
+            "\\textbackslash{}input\\textasciitilde{}\\textasciicircum{}");
+  for (const std::string &name : hostile)
+    EXPECT_TRUE(text::isPrintable(text::latex(name)));
+}
+
+TEST(Text, CsvCellsEndWhereTheyShould) {
+  EXPECT_EQ(text::csv("interleaved:group=8"), "interleaved:group=8");
+  EXPECT_EQ(text::csv("a,b"), "\"a,b\"");
+  EXPECT_EQ(text::csv("a\"b"), "\"a\"\"b\"");
+  EXPECT_EQ(text::csv("a\nb"), "a\\x0ab");
+}
+
 TEST(Text, XmlHasNoMarkupOfOthers) {
   EXPECT_EQ(text::xml("a<b>&\"'\n"), "a&lt;b&gt;&amp;&quot;&#39;\\x0a");
   for (const std::string &name : hostile) {

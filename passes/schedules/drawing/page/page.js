@@ -460,7 +460,7 @@ function fillHead() {
     (data.measured
       ? `; below each lane what was measured, step ${timeText(measuredEnd)}`
       : '') +
-    (data.unitTimes ? '; times in multiples of a forward' : '');
+    (data.times ? '; ' + data.times : '');
   const used = new Set();
   for (const rank of ranks)
     for (const task of rank.tasks)

@@ -1,0 +1,49 @@
+//===- Figures.cpp - What a simulated schedule comes to -------------------===//
+//
+// See Figures.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/Figures.h"
+
+#include <algorithm>
+
+using namespace pipewright::schedules;
+
+static int64_t countMessages(const Schedule &schedule,
+                             llvm::ArrayRef<StageEdge> edges) {
+  int64_t microBatches = schedule.microBatches / schedule.copies;
+  int64_t messages = 0;
+  for (const StageEdge &edge : edges) {
+    if (schedule.rankOfStage[edge.from] == schedule.rankOfStage[edge.to])
+      continue;
+    bool comesBack = edge.hasGradient && !schedule.forwardOnly;
+    messages += microBatches * (comesBack ? 2 : 1);
+  }
+  return messages;
+}
+
+Figures Figures::of(const Schedule &schedule, const Simulation &simulation,
+                    llvm::ArrayRef<StageEdge> edges) {
+  Figures figures;
+  figures.step = simulation.globalStepTime;
+  figures.span = simulation.spanStepTime;
+  for (const RankSummary &rank : simulation.ranks) {
+    figures.busiest = std::max(figures.busiest, rank.busySeconds);
+    figures.bubble += rank.bubbleFraction / simulation.ranks.size();
+    figures.stashesOfRanks.push_back(rank.peakInFlight);
+    figures.stashes = std::max(figures.stashes, rank.peakInFlight);
+    figures.stashBytes = std::max(figures.stashBytes, rank.peakStashBytes);
+  }
+  double stagesPerRank =
+      static_cast<double>(schedule.stages / schedule.copies) / schedule.ranks;
+  figures.activations = figures.stashes / stagesPerRank;
+  figures.messages =
+      edges.empty() ? countMessages(schedule, linearEdges(schedule.stages, 0,
+                                                          schedule.copies))
+                    : countMessages(schedule, edges);
+  for (int32_t stage = 0; stage < schedule.stages; ++stage)
+    figures.versions =
+        std::max(figures.versions, keptVersions(schedule, stage));
+  return figures;
+}

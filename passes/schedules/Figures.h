@@ -1,0 +1,43 @@
+//===- Figures.h - What a simulated schedule comes to -----------*- C++ -*-===//
+//
+// The numbers that tables and pictures of schedules state, each defined once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_SCHEDULES_FIGURES_H
+#define PIPEWRIGHT_PASSES_SCHEDULES_FIGURES_H
+
+#include "passes/schedules/Simulator.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <vector>
+
+namespace pipewright::schedules {
+
+struct Figures {
+  double step = 0, span = 0;
+  /// Of the rank with the most work.
+  double busiest = 0;
+  /// The share of ranks x step in which no task runs.
+  double bubble = 0;
+  /// Peaks of each rank, in (stage, micro-batch) pairs, and the largest.
+  std::vector<int64_t> stashesOfRanks;
+  int64_t stashes = 0;
+  /// The largest in units: what a rank's whole share of the model keeps of one
+  /// micro-batch. A stash of one of v stages is 1/v of it.
+  double activations = 0;
+  /// Zero where nobody says how large a stash is.
+  int64_t stashBytes = 0;
+  /// From rank to rank, in one step.
+  int64_t messages = 0;
+  /// Versions of the weights of a stage, at most.
+  int64_t versions = 1;
+
+  static Figures of(const Schedule &schedule, const Simulation &simulation,
+                    llvm::ArrayRef<StageEdge> edges = {});
+};
+
+} // namespace pipewright::schedules
+
+#endif // PIPEWRIGHT_PASSES_SCHEDULES_FIGURES_H

@@ -1,0 +1,334 @@
+//===- GivenTimes.cpp - What tasks take, said by hand ---------------------===//
+//
+// See GivenTimes.h. Whatever stands in a text or a file, the answer is times
+// that can be simulated, or one error that names the place.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedules/files/GivenTimes.h"
+
+#include "passes/schedules/files/PlanValues.h"
+#include "support/InputFile.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cstdio>
+#include <map>
+
+using namespace pipewright;
+using namespace pipewright::schedules;
+using namespace pipewright::schedules::plan;
+using llvm::StringRef;
+
+/// Kinds in the order in which messages name them.
+static constexpr std::pair<TaskKind, double StageCosts::*> timesByKind[] = {
+    {TaskKind::Forward, &StageCosts::forward},
+    {TaskKind::Backward, &StageCosts::backward},
+    {TaskKind::InputGradient, &StageCosts::inputGradient},
+    {TaskKind::WeightGradient, &StageCosts::weightGradient},
+    {TaskKind::Recompute, &StageCosts::recompute},
+    {TaskKind::Update, &StageCosts::update}};
+static_assert(std::size(timesByKind) == numTaskKinds);
+
+static constexpr llvm::StringLiteral stageKey = "stage";
+static constexpr size_t mostRows = 1 << 20;
+
+static std::vector<StringRef> keys() {
+  // Letters live as long as the program does.
+  static const std::vector<std::string> letters = [] {
+    std::vector<std::string> all;
+    for (auto [kind, place] : timesByKind)
+      all.push_back({letterOf(kind)});
+    return all;
+  }();
+  return {letters.begin(), letters.end()};
+}
+
+static std::optional<TaskKind> kindOf(StringRef key) {
+  for (auto [kind, place] : timesByKind)
+    if (key.size() == 1 && key[0] == letterOf(kind))
+      return kind;
+  return std::nullopt;
+}
+
+std::optional<double> pipewright::schedules::parseTime(StringRef text) {
+  constexpr size_t longest = 64;
+  double value = 0;
+  if (text.size() > longest || text.getAsDouble(value) ||
+      !(value >= 0 && value <= mostSeconds))
+    return std::nullopt;
+  return value;
+}
+
+static llvm::Error refuseTime(StringRef text) {
+  return refuse("expects a number from 0 to {0:E0}, but got '{1}'", mostSeconds,
+                text::shortened(text, 48));
+}
+
+using Row = std::map<TaskKind, double>;
+
+/// Fills in what follows from what is given. A backward is one time or two.
+static llvm::Expected<StageCosts> complete(const Row &row) {
+  auto has = [&](TaskKind kind) { return row.contains(kind); };
+  if (!has(TaskKind::Forward))
+    return refuse("expects F, the time of a forward");
+  if (has(TaskKind::InputGradient) != has(TaskKind::WeightGradient))
+    return refuse("expects I and W together, the two halves of a backward");
+  bool isSplit = has(TaskKind::InputGradient);
+  if (!isSplit && !has(TaskKind::Backward))
+    return refuse("expects B, the time of a backward, or I and W, its halves");
+  StageCosts costs;
+  for (auto [kind, place] : timesByKind)
+    if (has(kind))
+      costs.*place = row.at(kind);
+  if (!isSplit)
+    costs.inputGradient = costs.weightGradient = costs.backward / 2;
+  if (!has(TaskKind::Backward))
+    costs.backward = costs.inputGradient + costs.weightGradient;
+  if (!has(TaskKind::Recompute))
+    costs.recompute = costs.forward;
+  return costs;
+}
+
+//===----------------------------------------------------------------------===//
+// On the command line
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<GivenTimes> pipewright::schedules::parseTimes(StringRef text) {
+  Row row;
+  llvm::SmallVector<StringRef> words;
+  text.split(words, ',');
+  for (StringRef word : words) {
+    auto [key, number] = word.split('=');
+    std::optional<TaskKind> kind = kindOf(key);
+    if (!kind)
+      return refuse("does not know the task '{0}'; expects {1}, as in "
+                    "F=1,I=.9,W=1.1",
+                    text::shortened(key, 48), llvm::join(keys(), ", "));
+    std::optional<double> time = parseTime(number);
+    if (!time)
+      return refuse("{0} {1}", key, llvm::toString(refuseTime(number)));
+    if (!row.try_emplace(*kind, *time).second)
+      return refuse("has {0} twice", key);
+  }
+  llvm::Expected<StageCosts> costs = complete(row);
+  if (!costs)
+    return costs.takeError();
+  return GivenTimes{{*costs}, ""};
+}
+
+//===----------------------------------------------------------------------===//
+// In a file
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A table, line by line.
+class CsvTable {
+public:
+  explicit CsvTable(StringRef path) : path(path) {}
+
+  llvm::Expected<std::vector<StageCosts>> read(StringRef text);
+
+private:
+  llvm::Error readHeader(StringRef text);
+  llvm::Error readRow(StringRef text);
+  /// An error of the line that is being read.
+  llvm::Error at(llvm::Error error) const {
+    return refuse("{0}:{1}: {2}", path, line, llvm::toString(std::move(error)));
+  }
+
+  StringRef path;
+  /// What each column has; none: the number of the stage.
+  std::vector<std::optional<TaskKind>> columns;
+  std::vector<StageCosts> rows;
+  size_t line = 0;
+};
+
+} // namespace
+
+static llvm::SmallVector<StringRef> cellsOf(StringRef text) {
+  llvm::SmallVector<StringRef> cells;
+  text.split(cells, ',');
+  for (StringRef &cell : cells)
+    cell = cell.trim();
+  return cells;
+}
+
+llvm::Error CsvTable::readHeader(StringRef text) {
+  llvm::SmallVector<StringRef> cells = cellsOf(text);
+  for (auto [i, cell] : llvm::enumerate(cells)) {
+    std::optional<TaskKind> kind = kindOf(cell);
+    if (!kind && cell != stageKey)
+      return refuse("does not know the column '{0}'; expects {1}, {2}",
+                    text::shortened(cell, 48), stageKey,
+                    llvm::join(keys(), ", "));
+    if (llvm::is_contained(columns, kind))
+      return refuse("has the column '{0}' twice", cell);
+    columns.push_back(kind);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error CsvTable::readRow(StringRef text) {
+  llvm::SmallVector<StringRef> cells = cellsOf(text);
+  if (cells.size() != columns.size())
+    return refuse("expects {0} cells, as in the header, but got {1}",
+                  columns.size(), cells.size());
+  if (rows.size() == mostRows)
+    return refuse("expects at most {0} rows", mostRows);
+  Row row;
+  for (auto [kind, cell] : llvm::zip(columns, cells)) {
+    size_t stage = 0;
+    if (!kind && (cell.getAsInteger(10, stage) || stage != rows.size()))
+      return refuse("expects stage {0}, but got '{1}'", rows.size(),
+                    text::shortened(cell, 48));
+    if (!kind)
+      continue;
+    std::optional<double> time = parseTime(cell);
+    if (!time)
+      return refuse("column {0} {1}", letterOf(*kind),
+                    llvm::toString(refuseTime(cell)));
+    row[*kind] = *time;
+  }
+  llvm::Expected<StageCosts> costs = complete(row);
+  if (!costs)
+    return costs.takeError();
+  rows.push_back(*costs);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<StageCosts>> CsvTable::read(StringRef text) {
+  // Some programs begin a file with a byte order mark.
+  text.consume_front("\xef\xbb\xbf");
+  while (!text.empty()) {
+    StringRef content;
+    std::tie(content, text) = text.split('\n');
+    ++line;
+    if (content.trim().empty())
+      continue;
+    llvm::Error error =
+        columns.empty() ? readHeader(content) : readRow(content);
+    if (error)
+      return at(std::move(error));
+  }
+  return std::move(rows);
+}
+
+static llvm::Expected<std::vector<StageCosts>> readJson(StringRef text,
+                                                        StringRef path) {
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+  if (!value)
+    return refuse("{0}: {1}", path,
+                  text::shortened(llvm::toString(value.takeError())));
+  Place root{nullptr, path};
+  const llvm::json::Array *list = nullptr;
+  if (llvm::Error error = readArray(*value, root, list))
+    return std::move(error);
+  if (list->size() > mostRows)
+    return refuseAt(root, "expects at most {0} rows", mostRows);
+  std::vector<StageCosts> rows;
+  std::vector<StringRef> known = keys();
+  known.insert(known.begin(), stageKey);
+  for (auto [i, entry] : llvm::enumerate(*list)) {
+    Place place = root.at(i);
+    const llvm::json::Object *object = nullptr;
+    if (llvm::Error error = readObject(entry, place, known, object))
+      return std::move(error);
+    Row row;
+    for (StringRef key : keys())
+      if (llvm::Error error =
+              readIfGiven(*object, place, key, [&](auto &v, auto at) {
+                return readSeconds(v, at, row[*kindOf(key)]);
+              }))
+        return std::move(error);
+    int64_t stage = i, here = i;
+    if (llvm::Error error =
+            readIfGiven(*object, place, stageKey, [&](auto &v, auto at) {
+              return readInteger(v, at, stage, {here, here});
+            }))
+      return std::move(error);
+    llvm::Expected<StageCosts> costs = complete(row);
+    if (!costs)
+      return refuseAt(place, "{0}", llvm::toString(costs.takeError()));
+    rows.push_back(*costs);
+  }
+  return rows;
+}
+
+llvm::Expected<GivenTimes>
+pipewright::schedules::readStageTimes(StringRef path) {
+  bool isJson = path.ends_with_insensitive(".json");
+  if (!isJson && !path.ends_with_insensitive(".csv"))
+    return refuse("expects a file that ends in .csv or .json, but got '{0}'",
+                  path);
+  llvm::Expected<FileBuffer> buffer = readRegularFile(path);
+  if (!buffer)
+    return refuse("{0}: {1}", path, llvm::toString(buffer.takeError()));
+  StringRef text = (*buffer)->getBuffer();
+  auto rows = isJson ? readJson(text, path) : CsvTable(path).read(text);
+  if (!rows)
+    return rows.takeError();
+  if (rows->empty())
+    return refuse("{0}: expects a row for each stage, but there is none", path);
+  return GivenTimes{std::move(*rows), path.str()};
+}
+
+//===----------------------------------------------------------------------===//
+// Of stages
+//===----------------------------------------------------------------------===//
+
+GivenTimes GivenTimes::units() {
+  return {{{.forward = 1,
+            .backward = 2,
+            .inputGradient = 1,
+            .weightGradient = 1,
+            .recompute = 1}},
+          ""};
+}
+
+llvm::Expected<TaskCosts> GivenTimes::costsOf(const Schedule &shape) const {
+  int64_t stages = shape.stages / shape.copies;
+  int64_t count = rows.size();
+  if (!file.empty() && count % stages != 0)
+    return refuse("{0} has {1} row{2}, but the schedule has {3} stage{4}; "
+                  "expects a row for each, or a multiple of {3} rows, of which "
+                  "each stage takes as many",
+                  file, count, count == 1 ? "" : "s", stages,
+                  stages == 1 ? "" : "s");
+  int64_t perStage = file.empty() ? 1 : count / stages;
+  double share = file.empty() ? static_cast<double>(shape.ranks) / stages : 1.0;
+  TaskCosts costs;
+  costs.stages.resize(shape.stages);
+  for (int64_t stage = 0; stage < shape.stages; ++stage)
+    for (auto [kind, place] : timesByKind) {
+      double sum = 0;
+      for (int64_t i = 0; i < perStage; ++i)
+        sum += rows[file.empty() ? 0 : stage % stages * perStage + i].*place;
+      costs.stages[stage].*place = sum * share;
+    }
+  return costs;
+}
+
+/// As a person would write it.
+static std::string compact(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.6g", value);
+  return buffer;
+}
+
+std::string GivenTimes::describe() const {
+  if (!file.empty())
+    return file;
+  std::vector<std::string> words;
+  for (auto [kind, place] : timesByKind) {
+    double time = rows.front().*place;
+    bool isUsual =
+        (kind == TaskKind::Recompute && time == rows.front().forward) ||
+        (kind == TaskKind::Update && time == 0);
+    if (!isUsual)
+      words.push_back(llvm::formatv("{0}={1}", letterOf(kind), compact(time)));
+  }
+  return llvm::join(words, " ");
+}

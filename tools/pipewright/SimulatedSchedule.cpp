@@ -1,0 +1,201 @@
+//===- SimulatedSchedule.cpp - A schedule without a model -----------------===//
+//
+// See SimulatedSchedule.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/pipewright/SimulatedSchedule.h"
+
+#include "passes/schedules/Refusal.h"
+#include "passes/schedules/files/FilePolicy.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+
+using namespace pipewright;
+using namespace pipewright::schedules;
+using namespace pipewright::tool;
+
+//===----------------------------------------------------------------------===//
+// Which
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<std::vector<NamedSchedule>>
+tool::chooseSchedules(llvm::ArrayRef<std::string> names) {
+  std::vector<NamedSchedule> all;
+  auto add = [&](llvm::StringRef name) -> llvm::Error {
+    llvm::Expected<PolicyChoice> choice = chooseSchedule(name);
+    if (!choice)
+      return choice.takeError();
+    llvm::StringRef shown =
+        choice->file ? llvm::sys::path::filename(name) : name;
+    all.push_back({shown.str(), std::move(*choice)});
+    return llvm::Error::success();
+  };
+  for (llvm::StringRef word : names) {
+    llvm::SmallVector<llvm::StringRef> parts;
+    // A file may have a comma in its name.
+    if (isScheduleFile(word) && llvm::sys::fs::exists(word))
+      parts = {word};
+    else
+      word.split(parts, ',');
+    for (llvm::StringRef part : parts)
+      if (llvm::Error error = add(part))
+        return std::move(error);
+  }
+  if (names.empty())
+    for (const Policy *policy : allPolicies())
+      all.push_back({policy->name().str(), {.policy = policy}});
+  return all;
+}
+
+ScheduleOptions tool::sizedOptions(const PolicyChoice &choice,
+                                   const ScheduleSizes &sizes) {
+  ScheduleOptions options = choice.with(choice->example());
+  int64_t loops = sizes.loops.value_or(
+      std::max<int64_t>(1, options.stages / options.ranks));
+  // A file need not have as many stages on each rank.
+  bool isOther =
+      sizes.loops || sizes.ranks.value_or(options.ranks) != options.ranks;
+  options.ranks = sizes.ranks.value_or(options.ranks);
+  if (isOther)
+    options.stages = options.ranks * loops;
+  options.microBatches = sizes.microBatches.value_or(options.microBatches);
+  return options;
+}
+
+//===----------------------------------------------------------------------===//
+// One
+//===----------------------------------------------------------------------===//
+
+/// What the tasks of the placed stages take.
+static llvm::Error setCosts(SimulatedSchedule &result,
+                            const ScheduleTimes &times) {
+  const PlanFile *file = result.choice.file.get();
+  result.inSeconds = !times.tasks && file && file->costs;
+  if (result.inSeconds) {
+    result.costs = *file->costs;
+    result.times = "the costs in " + result.name;
+  } else {
+    GivenTimes given = times.tasks.value_or(GivenTimes::units());
+    llvm::Expected<TaskCosts> costs = given.costsOf(result.schedule);
+    if (!costs)
+      return costs.takeError();
+    result.costs = std::move(*costs);
+    result.times =
+        given.describe() + (given.file.empty() ? " of a rank's share" : "");
+  }
+  if (times.latency) {
+    result.costs.linkLatency = *times.latency;
+    result.times += ", latency " + numberText(*times.latency, 6);
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Expected<SimulatedSchedule>
+simulateWith(const NamedSchedule &named, ScheduleOptions options,
+             const ScheduleTimes &times) {
+  SimulatedSchedule result;
+  result.name = named.name;
+  result.choice = named.choice;
+  if (named.choice.file)
+    result.edges = named.choice.file->edges;
+  // Where stages are says what they take, and some order them by that.
+  llvm::Expected<Schedule> shape = named.choice->shape(options);
+  if (!shape)
+    return shape.takeError();
+  result.schedule = std::move(*shape);
+  if (llvm::Error error = setCosts(result, times))
+    return refuse("{0}: {1}", named.name, llvm::toString(std::move(error)));
+  options.costs = &result.costs;
+  llvm::Expected<Schedule> schedule = named.choice->build(options);
+  if (!schedule)
+    return schedule.takeError();
+  result.schedule = std::move(*schedule);
+  llvm::Expected<Simulation> simulation =
+      simulate(result.schedule, result.costs, result.edges);
+  if (!simulation)
+    return refuse("{0}: {1}", named.name,
+                  llvm::toString(simulation.takeError()));
+  result.simulation = std::move(*simulation);
+  return result;
+}
+
+llvm::Expected<SimulatedSchedule>
+tool::simulateNamed(const NamedSchedule &named, const ScheduleSizes &sizes,
+                    const ScheduleTimes &times) {
+  return simulateWith(named, sizedOptions(named.choice, sizes), times);
+}
+
+//===----------------------------------------------------------------------===//
+// Several
+//===----------------------------------------------------------------------===//
+
+/// The sizes without the loops, where the schedule cannot have those.
+static ScheduleOptions possibleOptions(const NamedSchedule &named,
+                                       ScheduleSizes sizes) {
+  ScheduleOptions asked = sizedOptions(named.choice, sizes);
+  sizes.loops.reset();
+  ScheduleOptions own = sizedOptions(named.choice, sizes);
+  llvm::Expected<Placement> placed = named.choice->place(asked);
+  if (placed)
+    return asked;
+  llvm::consumeError(placed.takeError());
+  return own;
+}
+
+llvm::Expected<std::vector<SimulatedSchedule>>
+tool::simulateSeveral(llvm::ArrayRef<NamedSchedule> all,
+                      const ScheduleSizes &sizes, const ScheduleTimes &times) {
+  if (all.size() == 1) {
+    llvm::Expected<SimulatedSchedule> only =
+        simulateNamed(all.front(), sizes, times);
+    if (!only)
+      return only.takeError();
+    return std::vector<SimulatedSchedule>{std::move(*only)};
+  }
+  std::vector<SimulatedSchedule> results;
+  for (const NamedSchedule &named : all) {
+    llvm::Expected<SimulatedSchedule> result =
+        simulateWith(named, possibleOptions(named, sizes), times);
+    if (result)
+      results.push_back(std::move(*result));
+    else
+      llvm::errs() << "warning: " << named.name
+                   << " is left out: " << llvm::toString(result.takeError())
+                   << "\n";
+  }
+  if (results.empty())
+    return refuse("none of the schedules is possible");
+  for (const SimulatedSchedule &result : results)
+    if (result.inSeconds != results.front().inSeconds) {
+      const SimulatedSchedule &timed =
+          result.inSeconds ? result : results.front();
+      return refuse("{0} has costs of its own, in seconds, which other "
+                    "schedules have not; give --times or --stage-times for all",
+                    timed.name);
+    }
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
+// For others to show
+//===----------------------------------------------------------------------===//
+
+Picture SimulatedSchedule::picture() const {
+  Picture picture{name, schedule, simulation, costs, edges};
+  picture.unitTimes = !inSeconds;
+  picture.times = times;
+  return picture;
+}
+
+PlanFile SimulatedSchedule::plan() const {
+  PlanFile plan;
+  plan.schedule = schedule;
+  plan.edges = edges;
+  plan.costs = costs;
+  return plan;
+}

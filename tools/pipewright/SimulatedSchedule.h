@@ -1,0 +1,89 @@
+//===- SimulatedSchedule.h - A schedule without a model ---------*- C++ -*-===//
+//
+// What `pipewright schedules` tables, draws and writes: an order by name or
+// from a file, at the sizes and with the times that the user gives.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_SIMULATEDSCHEDULE_H
+#define PIPEWRIGHT_TOOLS_PIPEWRIGHT_SIMULATEDSCHEDULE_H
+
+#include "passes/schedules/Figures.h"
+#include "passes/schedules/Policy.h"
+#include "passes/schedules/drawing/Picture.h"
+#include "passes/schedules/files/GivenTimes.h"
+#include "passes/schedules/files/PlanFile.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipewright::tool {
+
+/// What to build instead of the policy's own example.
+struct ScheduleSizes {
+  std::optional<int64_t> ranks, loops, microBatches;
+};
+
+/// What tasks and links take; where nothing is given, what a file says of
+/// itself, and units otherwise.
+struct ScheduleTimes {
+  std::optional<schedules::GivenTimes> tasks;
+  std::optional<double> latency;
+};
+
+struct SimulatedSchedule {
+  /// As the user typed it, a file without its folder.
+  std::string name;
+  schedules::PolicyChoice choice;
+  schedules::Schedule schedule;
+  schedules::TaskCosts costs;
+  /// Empty: a chain.
+  std::vector<schedules::StageEdge> edges;
+  schedules::Simulation simulation;
+  /// What the costs are, for people: `F=1 B=2 I=1 W=1 of a rank's share`.
+  std::string times;
+  /// With the costs of a file.
+  bool inSeconds = false;
+
+  schedules::Figures figures() const {
+    return schedules::Figures::of(schedule, simulation, edges);
+  }
+  /// Refers to this.
+  schedules::Picture picture() const;
+  /// As a file that says all of it.
+  schedules::PlanFile plan() const;
+};
+
+/// A schedule that the user named.
+struct NamedSchedule {
+  std::string name;
+  schedules::PolicyChoice choice;
+};
+
+/// The schedules of these names, each of which may be several between commas;
+/// of no names, all.
+llvm::Expected<std::vector<NamedSchedule>>
+chooseSchedules(llvm::ArrayRef<std::string> names);
+
+/// The policy's own example, with what the user asks for in its place.
+schedules::ScheduleOptions sizedOptions(const schedules::PolicyChoice &choice,
+                                        const ScheduleSizes &sizes);
+
+llvm::Expected<SimulatedSchedule> simulateNamed(const NamedSchedule &named,
+                                                const ScheduleSizes &sizes,
+                                                const ScheduleTimes &times);
+
+/// Several beside each other: a number of loops is for those that can have it,
+/// and what is not possible is left out with a warning. Fails if nothing is
+/// left, and on times that cannot be compared.
+llvm::Expected<std::vector<SimulatedSchedule>>
+simulateSeveral(llvm::ArrayRef<NamedSchedule> all, const ScheduleSizes &sizes,
+                const ScheduleTimes &times);
+
+} // namespace pipewright::tool
+
+#endif // PIPEWRIGHT_TOOLS_PIPEWRIGHT_SIMULATEDSCHEDULE_H
