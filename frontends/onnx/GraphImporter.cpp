@@ -87,7 +87,8 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
       return context.error()
              << "subgraph '" << attribute.name() << "' is not supported";
   if (failed(context.resolveInputs()) ||
-      failed(context.expectInputs(row->inputs)))
+      failed(context.expectInputs(row->inputs)) ||
+      failed(context.expectTensors(row->sequenceInputs)))
     return failure();
   bool fold = row->fold && context.allConstant();
   if (failed(fold ? row->fold(context) : row->import(context)) ||
@@ -120,7 +121,7 @@ void GraphImporter::define(StringRef name, ImportedValue value) {
   values[name] = std::move(value);
 }
 
-static ImportedValue computedValue(Value value) {
+ImportedValue computedValue(Value value) {
   ImportedValue imported;
   imported.kind = ImportedValue::Computed;
   imported.value = value;
@@ -133,7 +134,7 @@ void GraphImporter::define(StringRef name, Value value) {
   define(name, computedValue(value));
 }
 
-static ImportedValue constantValue(ConstantTensor tensor) {
+ImportedValue constantValue(ConstantTensor tensor) {
   ImportedValue imported;
   imported.kind = ImportedValue::Constant;
   imported.shape = Shape(tensor.shape());
@@ -407,6 +408,10 @@ Value GraphImporter::materialize(const ImportedValue &value, StringRef name) {
     return materializeConstant(value.constant, name);
   case ImportedValue::Weight:
     return readWeight(value.weight);
+  case ImportedValue::Sequence:
+    error() << "'" << name
+            << "' is a sequence of tensors, but a tensor is expected here";
+    return Value();
   }
   llvm_unreachable("covered switch");
 }

@@ -37,18 +37,26 @@ struct InputBinding {
 
 /// What an ONNX name stands for.
 struct ImportedValue {
-  enum Kind { Missing, Computed, Constant, Weight } kind = Missing;
+  enum Kind { Missing, Computed, Constant, Weight, Sequence } kind = Missing;
   mlir::Value value;
   ConstantTensor::Ptr constant;
   /// The key of a weight: the name of the initializer that it came from.
   std::string weight;
+  /// What a sequence holds; its length is known while the model is imported.
+  std::vector<ImportedValue> elements;
+  /// Of a tensor.
   Shape shape;
   ElementKind element = ElementKind::Float;
 
   explicit operator bool() const { return kind != Missing; }
   bool isConstant() const { return kind == Constant; }
   bool isWeight() const { return kind == Weight; }
+  bool isSequence() const { return kind == Sequence; }
 };
+
+/// What an op result and a computed constant are as values of a graph.
+ImportedValue computedValue(mlir::Value value);
+ImportedValue constantValue(ConstantTensor tensor);
 
 class GraphImporter {
 public:

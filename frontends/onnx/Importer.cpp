@@ -27,6 +27,10 @@ static LogicalResult checkDeclaredOutputs(GraphImporter &graph) {
     FailureOr<ImportedValue> value = graph.lookup(output.name());
     if (failed(value))
       return failure();
+    if (value->isSequence())
+      return graph.error() << "output '" << output.name()
+                           << "' is a sequence of tensors: make each of them "
+                              "an output of its own";
     if (!output.type().has_tensor_type())
       continue;
     const auto &type = output.type().tensor_type();

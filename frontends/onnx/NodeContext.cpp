@@ -159,6 +159,18 @@ LogicalResult NodeContext::expectInputs(InputCount count) {
   return success();
 }
 
+LogicalResult NodeContext::expectTensors(unsigned first) {
+  for (unsigned i = 0; i < numInputs(); ++i) {
+    if (!hasInput(i) || inputs[i].isSequence() == (i < first))
+      continue;
+    return error() << "expects input " << i << " ('" << inputName(i)
+                   << "') to be "
+                   << (i < first ? "a sequence of tensors, but it is a tensor"
+                                 : "a tensor, but it is a sequence of tensors");
+  }
+  return success();
+}
+
 LogicalResult NodeContext::expectComputable(ArrayRef<int64_t> shape) {
   if (int64_t count = elementCount(shape); count > kMaxComputedElements)
     return error() << "computes a constant of " << count
@@ -213,6 +225,12 @@ LogicalResult NodeContext::setResult(unsigned i, ConstantTensor tensor) {
                    << " elements, but expects at most " << kMaxMadeElements;
   if (i < numOutputs() && !outputName(i).empty())
     graph.define(outputName(i), std::move(tensor));
+  return success();
+}
+
+LogicalResult NodeContext::setResult(unsigned i, ImportedValue value) {
+  if (i < numOutputs() && !outputName(i).empty())
+    graph.define(outputName(i), std::move(value));
   return success();
 }
 

@@ -52,6 +52,9 @@ public:
   /// The elements of an integer input that must be constant.
   llvm::FailureOr<Shape> constantInts(unsigned i, llvm::StringRef what);
   llvm::LogicalResult expectInputs(InputCount count);
+  /// Fails where one of the inputs from `first` on is a sequence of tensors,
+  /// or one before it is none.
+  llvm::LogicalResult expectTensors(unsigned first);
   /// Fails where a constant of that shape is too large to be computed here.
   llvm::LogicalResult expectComputable(llvm::ArrayRef<int64_t> shape);
   /// Counts from the end if negative; fails unless within [0, rank).
@@ -66,6 +69,7 @@ public:
   /// Fails if the value is null, which follows an error.
   llvm::LogicalResult setResult(unsigned i, mlir::Value value);
   llvm::LogicalResult setResult(unsigned i, ConstantTensor tensor);
+  llvm::LogicalResult setResult(unsigned i, ImportedValue value);
   /// The result is the same thing as an input.
   llvm::LogicalResult forward(unsigned result, unsigned input);
   /// Fails with an error if an output from `i` on is read.

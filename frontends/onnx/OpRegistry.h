@@ -43,12 +43,15 @@ struct OpRow {
   Function import;
   /// Computes the results when every input is constant; may be null.
   Function fold = nullptr;
+  /// So many inputs, the first ones, are sequences of tensors.
+  unsigned sequenceInputs = 0;
 };
 
 llvm::ArrayRef<OpRow> elementwiseOps();
 llvm::ArrayRef<OpRow> activationOps();
 llvm::ArrayRef<OpRow> shapeOps();
 llvm::ArrayRef<OpRow> indexingOps();
+llvm::ArrayRef<OpRow> sequenceOps();
 llvm::ArrayRef<OpRow> generatorOps();
 llvm::ArrayRef<OpRow> linearOps();
 llvm::ArrayRef<OpRow> attentionOps();

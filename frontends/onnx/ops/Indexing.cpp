@@ -8,24 +8,11 @@
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/ops/Broadcasting.h"
+#include "frontends/onnx/ops/Parts.h"
 
 using namespace mlir;
 
 namespace pipewright::frontend {
-
-/// Elements start, start + step, ... of one axis of a constant.
-static ConstantTensor sliceConstant(const ConstantTensor &tensor, int64_t axis,
-                                    int64_t start, int64_t size,
-                                    int64_t step = 1) {
-  Shape shape(tensor.shape());
-  int64_t length = shape[axis];
-  shape[axis] = size;
-  int64_t inner = elementCount(ArrayRef<int64_t>(shape).drop_front(axis + 1));
-  return tensor.remapped(shape, [&](int64_t index) {
-    int64_t outer = index / (inner * size), k = index / inner % size;
-    return (outer * length + start + k * step) * inner + index % inner;
-  });
-}
 
 //===----------------------------------------------------------------------===//
 // Slice
@@ -140,29 +127,15 @@ static LogicalResult importSplit(NodeContext &n) {
       return failure();
     sizes = *given;
   }
-  if (sizes.empty() && parts == int64_t(n.numOutputs())) {
-    // Since opset 18 the last part may be smaller.
-    int64_t size = (dim + parts - 1) / parts;
-    for (int64_t i = 0, left = dim; i < parts; ++i, left -= size)
-      sizes.push_back(std::min(size, left));
-  }
-  int64_t sum = 0;
-  for (int64_t size : sizes)
-    sum =
-        std::min(sum + (size > 0 ? std::min(size, dim + 1) : dim + 1), dim + 1);
-  if (sum != dim || sizes.size() != n.numOutputs()) {
-    auto diag = n.error() << "cannot split dimension " << *axis << " of size "
-                          << dim << " into [";
-    llvm::interleaveComma(sizes, diag);
-    return diag << "] for " << n.numOutputs() << " outputs";
-  }
+  // Since opset 18 the last part may be smaller.
+  if (sizes.empty() && parts == int64_t(n.numOutputs()))
+    sizes = evenParts(dim, (dim + parts - 1) / parts, parts);
+  if (failed(checkParts(n, sizes, *axis, n.numOutputs())))
+    return failure();
   int64_t start = 0;
   for (auto [i, size] : llvm::enumerate(sizes)) {
-    LogicalResult result =
-        n.constant(0)
-            ? n.setResult(i, sliceConstant(*n.constant(0), *axis, start, size))
-            : n.setResult(i, n.b.sliceAxis(n.value(0), *axis, start, size));
-    if (failed(result))
+    FailureOr<ImportedValue> part = partOf(n, *axis, start, size);
+    if (failed(part) || failed(n.setResult(i, std::move(*part))))
       return failure();
     start += size;
   }
