@@ -17,9 +17,11 @@
 #include "passes/schedules/Refusal.h"
 #include "passes/schedules/StashMeter.h"
 #include "passes/schedules/files/FilePolicy.h"
+#include "passes/schedules/files/GivenTimes.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace pipewright;
@@ -399,7 +401,28 @@ static llvm::Error refuseLayouts(llvm::ArrayRef<Verdict> verdicts) {
                 llvm::join(refused, ", "));
 }
 
-llvm::Error tool::checkFile(const CheckOptions &o) {
+/// With the costs that the file has, or units.
+static llvm::Error drawFile(const PlanFile &plan, llvm::StringRef path,
+                            const DrawOptions &drawings) {
+  GivenTimes units = GivenTimes::units();
+  llvm::Expected<TaskCosts> costs =
+      plan.costs ? *plan.costs : units.costsOf(plan.schedule);
+  if (!costs)
+    return costs.takeError();
+  llvm::Expected<Simulation> simulation =
+      simulate(plan.schedule, *costs, plan.edges);
+  if (!simulation)
+    return simulation.takeError();
+  Picture picture{llvm::sys::path::filename(path).str(), plan.schedule,
+                  *simulation, *costs, plan.edges};
+  picture.unitTimes = !plan.costs;
+  if (!plan.costs)
+    picture.times = units.describe() + " of a rank's share";
+  return writeDrawings(picture, drawings);
+}
+
+llvm::Error tool::checkFile(const CheckOptions &o,
+                            const DrawOptions &drawings) {
   llvm::Expected<ScheduleFile> file = readScheduleFile(o.file);
   if (!file)
     return file.takeError();
@@ -410,6 +433,9 @@ llvm::Error tool::checkFile(const CheckOptions &o) {
   };
   if (llvm::Error error = checkSchedule(plan.schedule, plan.edges))
     return inFile(std::move(error));
+  if (drawings.any())
+    if (llvm::Error error = drawFile(plan, o.file, drawings))
+      return inFile(std::move(error));
   llvm::Expected<std::vector<Verdict>> verdicts =
       judgeMessages(plan, o.layouts);
   if (!verdicts)

@@ -8,7 +8,7 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_CHECK_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_CHECK_H
 
-#include "tools/pipewright/OptionTable.h"
+#include "tools/pipewright/Draw.h"
 
 #include "passes/schedules/Channels.h"
 
@@ -36,8 +36,9 @@ struct CheckOptions {
 
 const std::vector<OptionRow<CheckOptions>> &checkRows();
 
-/// Prints what was proven, or fails with what is wrong.
-llvm::Error checkFile(const CheckOptions &options);
+/// Prints what was proven, or fails with what is wrong. An order that can run
+/// is drawn, whatever is wrong with its messages.
+llvm::Error checkFile(const CheckOptions &options, const DrawOptions &drawings);
 
 } // namespace pipewright::tool
 

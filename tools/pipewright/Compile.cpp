@@ -403,7 +403,8 @@ int planModel(const CompileOptions &given, bool asJson,
   auto plan = compilation.makePlan();
   if (failed(plan))
     return 1;
-  if (llvm::Error error = writeDrawings(plan->picture(), drawings))
+  schedules::Picture picture = plan->picture();
+  if (llvm::Error error = writeDrawings(picture, drawings))
     return fail(llvm::toString(std::move(error)));
   return print(given.output, [&](llvm::raw_ostream &os) {
     if (asJson)

@@ -1,12 +1,13 @@
 //===- Draw.h - Pictures, pages and traces of schedules ---------*- C++ -*-===//
 //
-// What `pipewright plan` and `pipewright schedules` write besides text.
+// What `pipewright plan`, `schedules` and `check` write besides text.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_DRAW_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_DRAW_H
 
+#include "passes/schedules/drawing/Svg.h"
 #include "tools/pipewright/OptionTable.h"
 #include "tools/pipewright/SimulatedSchedule.h"
 
@@ -14,22 +15,25 @@ namespace pipewright::tool {
 
 /// The files to write; empty for none.
 struct DrawOptions {
-  std::string svg, html, trace;
+  std::string svg, pdf, html, trace;
+  /// How --svg and --pdf look.
+  schedules::SvgStyle style;
   /// A Chrome trace to show beside the prediction.
   std::string measured;
 
-  bool any() const { return !svg.empty() || !html.empty() || !trace.empty(); }
+  bool hasPicture() const { return !svg.empty() || !pdf.empty(); }
+  bool any() const { return hasPicture() || !html.empty() || !trace.empty(); }
 };
 
-/// Pictures and pages for both commands, traces for the one that has times in
+/// Pictures and pages for all that draw, traces for the one that has times in
 /// seconds.
 const std::vector<OptionRow<DrawOptions>> &drawRows();
 
-llvm::Error writeDrawings(schedules::Picture picture,
+/// One picture of all, or a page or a trace of the only one.
+llvm::Error writeDrawings(llvm::MutableArrayRef<schedules::Picture> pictures,
                           const DrawOptions &options);
 
-/// Draws schedules that were simulated without a model: one picture of all, or
-/// a page of the only one.
+/// Draws schedules that were simulated without a model.
 llvm::Error drawSchedules(llvm::ArrayRef<SimulatedSchedule> all,
                           const DrawOptions &options);
 

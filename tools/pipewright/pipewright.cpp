@@ -133,7 +133,7 @@ private:
   tool::OptionValues given{tool::compileRows(), commands, tool::Models};
   tool::OptionValues givenToPlan{tool::planRows(), commands, tool::Plan};
   tool::OptionValues givenToDraw{tool::drawRows(), commands,
-                                 tool::Plan | tool::Schedules};
+                                 tool::Plan | tool::Schedules | tool::Check};
   tool::OptionValues givenToList{tool::listRows(), commands, tool::Schedules};
   tool::OptionValues givenToCheck{tool::checkRows(), commands, tool::Check};
   /// The words after `train` that its program gets.
@@ -192,7 +192,8 @@ int CommandLine::run() {
   if (check) {
     auto options =
         tool::readOptions<tool::CheckOptions>(tool::checkRows(), givenToCheck);
-    return exitCode(options ? tool::checkFile(*options) : options.takeError());
+    return exitCode(options ? tool::checkFile(*options, *drawings)
+                            : options.takeError());
   }
   if (plan)
     return runPlan(*drawings);
@@ -227,8 +228,9 @@ int CommandLine::runPlan(const tool::DrawOptions &drawings) {
                    : fail(llvm::toString(options.takeError()));
   }
   if (drawings.any() || planning->asJson)
-    return fail("--svg, --html, --trace and --json show one plan; --compare "
-                "makes several");
+    return fail(
+        "--svg, --pdf, --html, --trace and --json show one plan; --compare "
+        "makes several");
   return comparePlans(planning->compare);
 }
 

@@ -269,3 +269,18 @@ bool pipewright::schedules::hasDarkText(TaskKind kind) {
   return kind == TaskKind::Forward || kind == TaskKind::InputGradient ||
          kind == TaskKind::Recompute;
 }
+
+/// Kinds that stand beside each other differ by a sixth or more.
+static double lightnessInGrey(TaskKind kind) {
+  static constexpr double lightness[numTaskKinds] = {0.95, 0.62, 0.78,
+                                                     0.45, 0.95, 0.30};
+  return lightness[static_cast<unsigned>(kind)];
+}
+
+std::string pipewright::schedules::greyOf(TaskKind kind) {
+  return rgbOf(lightnessInGrey(kind), 0, 0);
+}
+
+bool pipewright::schedules::hasDarkTextInGrey(TaskKind kind) {
+  return lightnessInGrey(kind) > 0.6;
+}

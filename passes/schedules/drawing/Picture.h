@@ -80,6 +80,9 @@ std::string numberText(double value, int digits = 2);
 std::string colorOf(const Schedule &schedule, TaskKind kind, int32_t stage);
 /// Whether dark text is readable on boxes of this kind; else light text is.
 bool hasDarkText(TaskKind kind);
+/// The same without colours: the lightness says the kind.
+std::string greyOf(TaskKind kind);
+bool hasDarkTextInGrey(TaskKind kind);
 /// `forward`, `input gradient` ...
 const char *wordOf(TaskKind kind);
 

@@ -1,23 +1,23 @@
-//===- Svg.cpp - A schedule as a picture ------------------------*- C++ -*-===//
+//===- Svg.cpp - Schedules as a picture -----------------------------------===//
 //
-// From top to bottom: headline, legend, time axis, lanes, memory. Widths of
-// texts are estimated for the widest of the usual fonts, so that nothing is
-// clipped or overlaps whatever the reader has.
+// From top to bottom: headline, legend, time axis, the lanes of each schedule,
+// and what the ranks of an only one keep. Widths of texts are estimated for the
+// widest of the usual fonts, so that nothing is clipped or overlaps whatever
+// the reader has.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/schedules/drawing/Svg.h"
 
-#include "passes/schedules/Collectives.h"
-#include "passes/schedules/drawing/LaneRuns.h"
-#include "passes/schedules/drawing/SvgElements.h"
+#include "passes/schedules/Figures.h"
+#include "passes/schedules/drawing/SvgLanes.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 using namespace pipewright;
 using namespace pipewright::schedules;
@@ -36,33 +36,30 @@ static double tickStep(double length, double wantedTicks) {
 namespace {
 
 constexpr double margin = 16;
-constexpr double numberSize = 10;
 constexpr double legendLine = 20;
-/// Above this many, tasks are drawn as runs; transfers are left out.
-constexpr int64_t mostBoxes = 5000;
-constexpr size_t mostTransfers = 1200;
-constexpr int64_t mostLanes = 128;
+constexpr double titleSize = 17, textSize = 12;
 
 class SvgWriter {
 public:
-  explicit SvgWriter(const Picture &picture);
+  SvgWriter(llvm::ArrayRef<Picture> pictures, const SvgStyle &style);
   std::string write();
 
 private:
-  // How large things are.
-  void chooseWidth();
-  void chooseLanes();
-  double x(double time) const { return left + time * scale; }
-  double laneTop(size_t row) const {
-    return lanesTop + row * (laneHeight + laneGap);
+  bool isOne() const { return all.size() == 1; }
+  template <class Test>
+  bool any(Test test) const {
+    return llvm::any_of(all, test);
   }
+  void chooseLanes();
+  void chooseWidth();
 
   // The parts, top to bottom; each returns where it ends.
   double writeHeadline(double y);
   double writeLegend(double y);
   double writeAxis(double y);
-  double writeLanes(double y);
-  double writeMemory(double y);
+  double writeHeading(const SvgLanes &lanes, double y);
+  void writeGrid(double top, double bottom);
+  double writeWords(llvm::StringRef words, llvm::StringRef kind, double y);
 
   /// Where the next item of the legend goes.
   struct Swatch {
@@ -73,450 +70,359 @@ private:
   void explainTransfers();
   void explainStages();
 
-  void writeBoxes(size_t row);
-  void writeRuns(size_t row);
-  void writeShared(size_t row);
-  void writeTransfers();
-  void writeCurve(const MemoryCurve &curve, double top, double height,
-                  int64_t most);
-  void box(const Task &task, const TaskTime &time, double top, double height);
-  std::string tipOf(const Task &task, const TaskTime &time, int32_t rank) const;
-
-  const Picture &picture;
-  const Schedule &schedule;
-  std::vector<DrawnTransfer> transfers;
-  std::vector<MemoryCurve> curves;
+  const SvgStyle &style;
+  std::vector<SvgLanes> all;
   SvgElements out;
-
-  /// Drawn ranks, by row.
-  std::vector<int32_t> rows;
-  bool drawsBoxes = true, drawsTransfers = false, hasPairs = false;
-  double left = 0, plotWidth = 0, right = 0, scale = 0, end = 0;
-  double numberWidth = 0, laneHeight = 0, laneGap = 0, labelSize = 12,
-         lanesTop = 0;
-  double lanesBottom = 0;
+  SvgFrame frame;
+  double end = 0, width = 0;
   Swatch legend = {0, 0};
-  unsigned usedKinds = 0;
 };
 
 } // namespace
 
-SvgWriter::SvgWriter(const Picture &picture)
-    : picture(picture), schedule(picture.schedule),
-      curves(memoryCurves(picture)) {
-  for (auto [order, times] :
-       llvm::zip(schedule.order, picture.simulation.times))
-    for (auto [task, time] : llvm::zip(order, times)) {
-      end = std::max(end, time.end);
-      hasPairs |= task.overlapsNext;
-      // Updates that take no time are not seen.
-      if (time.end > time.start)
-        usedKinds |= 1u << static_cast<unsigned>(task.kind);
-    }
-  chooseWidth();
+SvgWriter::SvgWriter(llvm::ArrayRef<Picture> pictures, const SvgStyle &style)
+    : style(style) {
+  for (const Picture &picture : pictures)
+    end = std::max(end, all.emplace_back(picture).end());
+  frame.isGrey = style.isGrey;
   chooseLanes();
+  chooseWidth();
+  for (SvgLanes &lanes : all)
+    lanes.fit(frame);
+}
+
+void SvgWriter::chooseLanes() {
+  size_t count = 0;
+  for (const SvgLanes &lanes : all)
+    count += lanes.drawnRanks();
+  bool hasPairs = any([](const SvgLanes &lanes) { return lanes.hasPairs(); });
+  frame.laneHeight = std::clamp((isOne() ? 640.0 : 900.0) / count, 6.0,
+                                hasPairs ? 34.0 : 26.0);
+  frame.laneGap = count <= 16 || (!isOne() && frame.laneHeight >= 20)
+                      ? 9
+                      : std::clamp(frame.laneHeight / 5, 1.0, 3.0);
+  frame.labelSize =
+      std::clamp(frame.laneHeight + frame.laneGap - 1, 8.0, textSize);
 }
 
 /// Wide enough for the numbers in most boxes, if that is not too wide for a
 /// screen and a half; runs need no more than a screen.
 void SvgWriter::chooseWidth() {
   constexpr double narrowest = 640, widest = 2300, widestRuns = 1640;
-  std::vector<double> lengths;
-  for (auto [order, times] :
-       llvm::zip(schedule.order, picture.simulation.times))
-    for (auto [task, time] : llvm::zip(order, times))
-      if (time.end > time.start && task.kind != TaskKind::Update)
-        lengths.push_back(time.end - time.start);
-  double typical = end > 0 ? end : 1;
-  if (!lengths.empty()) {
-    auto low = lengths.begin() + lengths.size() / 10;
-    std::nth_element(lengths.begin(), low, lengths.end());
-    typical = *low;
+  /// A picture as narrow as a column has no room for what is said behind lanes.
+  constexpr double narrowestWithNotes = 480;
+  double labels = 0, notes = 0, wanted = 0;
+  for (const SvgLanes &lanes : all) {
+    labels = std::max(labels, lanes.widthOfLabels(frame.labelSize));
+    notes = std::max(notes, lanes.widthOfNotes(frame.labelSize));
+    // The shortest step of several is on the same scale.
+    if (lanes.end() > 0)
+      wanted = std::max(wanted, lanes.wantedWidth() * end / lanes.end());
   }
-  numberWidth = widthOf(std::to_string(schedule.microBatches - 1), numberSize);
-  double wanted = std::max(14.0, numberWidth + 5);
-  plotWidth = std::clamp(end / typical * wanted, narrowest, widest);
-  scale = end > 0 ? plotWidth / end : 1;
-  drawsBoxes = totalTasks(schedule) <= mostBoxes && typical * scale >= 2;
-  if (drawsBoxes || plotWidth <= widestRuns)
-    return;
-  plotWidth = widestRuns;
-  scale = plotWidth / end;
-}
-
-void SvgWriter::chooseLanes() {
-  int64_t count = std::min(schedule.ranks, mostLanes);
-  for (int64_t row = 0; row < count; ++row)
-    rows.push_back(count == 1 ? 0
-                              : static_cast<int32_t>(
-                                    row * (schedule.ranks - 1) / (count - 1)));
-  laneHeight = std::clamp(640.0 / count, 6.0, hasPairs ? 34.0 : 26.0);
-  laneGap = count <= 16 ? 9 : std::clamp(laneHeight / 5, 1.0, 3.0);
-  labelSize = std::clamp(laneHeight + laneGap - 1, 8.0, 12.0);
-  left = margin + 8 +
-         widthOf("rank " + std::to_string(schedule.ranks - 1), labelSize);
-  right = 12;
-  for (const MemoryCurve &curve : curves)
-    right = std::max(right,
-                     widthOf(memoryText(picture, curve.peak), labelSize) + 10);
-  right = std::max(right, widthOf("idle 99.9 %", labelSize) + 10) + margin;
-  if (drawsBoxes && count <= 16) {
-    transfers = transfersOf(picture);
-    drawsTransfers = !transfers.empty() && transfers.size() <= mostTransfers;
-  }
+  frame.left = margin + 8 + labels;
+  frame.hasNotes = style.width == 0 || style.width >= narrowestWithNotes;
+  frame.right = (frame.hasNotes ? notes + 10 : 0) + margin;
+  bool hasRuns = any([](const SvgLanes &lanes) { return !lanes.hasBoxes(); });
+  frame.plotWidth =
+      style.width > 0
+          ? std::max(40.0, style.width - frame.left - frame.right)
+          : std::clamp(wanted, narrowest, hasRuns ? widestRuns : widest);
+  frame.scale = end > 0 ? frame.plotWidth / end : 1;
+  width = frame.left + frame.plotWidth + frame.right;
 }
 
 //===----------------------------------------------------------------------===//
-// Headline and legend
+// Headline
 //===----------------------------------------------------------------------===//
+
+/// Words on as many lines as they need; a picture whose width is not given is
+/// as wide as its first line needs instead.
+double SvgWriter::writeWords(llvm::StringRef words, llvm::StringRef kind,
+                             double y) {
+  constexpr double line = 17;
+  if (words.empty())
+    return y;
+  if (style.width == 0 && isOne()) {
+    width = std::max(width, widthOf(words, textSize) + 2 * margin);
+    out.text(margin, y + 12, words, kind);
+    return y + line;
+  }
+  llvm::SmallVector<llvm::StringRef> parts;
+  words.split(parts, ' ');
+  std::string text;
+  for (llvm::StringRef part : parts) {
+    std::string longer = text + (text.empty() ? "" : " ") + part.str();
+    if (!text.empty() && widthOf(longer, textSize) > width - 2 * margin) {
+      out.text(margin, y + 12, text, kind);
+      y += line;
+      longer = part.str();
+    }
+    text = longer;
+  }
+  out.text(margin, y + 12, text, kind);
+  return y + line;
+}
+
+/// What all pictures have in common.
+static std::string commonSizes(llvm::ArrayRef<SvgLanes> all) {
+  const Schedule &first = all.front().of().schedule;
+  for (const SvgLanes &lanes : all)
+    if (lanes.of().schedule.ranks != first.ranks ||
+        lanes.of().schedule.microBatches != first.microBatches)
+      return "";
+  return formatv("{0} rank{1}, {2} micro-batch{3}", first.ranks,
+                 first.ranks == 1 ? "" : "s", first.microBatches,
+                 first.microBatches == 1 ? "" : "es");
+}
+
+static std::string namesOf(llvm::ArrayRef<SvgLanes> all) {
+  std::vector<std::string> names;
+  for (const SvgLanes &lanes : all)
+    names.push_back(lanes.of().name);
+  return llvm::join(names, ", ");
+}
 
 double SvgWriter::writeHeadline(double y) {
-  out.text(margin, y + 18, picture.name, "title");
-  out.text(margin, y + 38, sizesText(picture), "faint");
-  out.text(margin, y + 55, resultsText(picture), "faint");
-  return y + 64;
+  const Picture &first = all.front().of();
+  std::string title = style.title.value_or(isOne() ? first.name : namesOf(all));
+  if (title.empty())
+    return y;
+  // A long title gets smaller, and, where nothing holds it, the picture wider.
+  double size = titleSize;
+  if (style.width > 0 || !isOne())
+    size = std::clamp((width - 2 * margin) / widthOf(title, 1), 8.0, titleSize);
+  if (style.width == 0)
+    width = std::max(width, widthOf(title, size) + 2 * margin);
+  out.text(margin, y + 18, title, "title", size < titleSize ? size : 0);
+  y += 26;
+  y = writeWords(isOne() ? sizesText(first) : commonSizes(all), "faint", y);
+  if (isOne())
+    y = writeWords(resultsText(first), "faint", y);
+  bool sameTimes = llvm::all_of(all, [&](const SvgLanes &lanes) {
+    return lanes.of().times == first.times;
+  });
+  if (sameTimes)
+    y = writeWords(first.times, "faint", y);
+  return y + 4;
 }
 
+//===----------------------------------------------------------------------===//
+// Legend
+//===----------------------------------------------------------------------===//
+
 /// Room for a swatch with words behind it, on a new line where they do not fit.
-SvgWriter::Swatch SvgWriter::explain(const std::string &words, double width) {
+SvgWriter::Swatch SvgWriter::explain(const std::string &words, double swatch) {
   constexpr double gap = 6, between = 16;
-  double needed = width + gap + widthOf(words, 12);
-  if (legend.x > margin &&
-      legend.x + needed > left + plotWidth + right - margin)
+  double needed = swatch + gap + widthOf(words, textSize);
+  if (legend.x > margin && legend.x + needed > width - margin)
     legend = {margin, legend.y + legendLine};
-  Swatch swatch = legend;
-  out.text(swatch.x + width + gap, swatch.y + 11, words, "");
+  Swatch at = legend;
+  out.text(at.x + swatch + gap, at.y + 11, words, "");
   legend.x += needed + between;
-  return swatch;
+  return at;
 }
 
 void SvgWriter::explainKinds() {
-  constexpr double width = 22, height = 14;
+  constexpr double swatch = 22, height = 14;
   auto filled = [&](TaskKind kind) {
-    return "class=\"box\" fill=\"" + colorOf(schedule, kind, 0) + "\"";
+    return "class=\"box\" " +
+           SvgLanes::fill(all.front().of(), style.isGrey, kind, 0);
   };
   for (unsigned i = 0; i < numTaskKinds; ++i) {
     auto kind = static_cast<TaskKind>(i);
-    if (!(usedKinds & (1u << i)))
+    if (!any([&](const SvgLanes &lanes) { return lanes.uses(kind); }))
       continue;
     auto [x, y] =
-        explain(formatv("{0} {1}", letterOf(kind), wordOf(kind)), width);
-    out.rect(x, y, width, height, filled(kind));
+        explain(formatv("{0} {1}", letterOf(kind), wordOf(kind)), swatch);
+    out.rect(x, y, swatch, height, filled(kind));
     if (kind == TaskKind::Recompute)
-      out.rect(x, y, width, height, "fill=\"url(#stripes)\"");
+      out.rect(x, y, swatch, height, "fill=\"url(#stripes)\"");
   }
-  auto [x, y] = explain("idle", width);
-  out.rect(x, y, width, height, "class=\"idle\"");
-  if (!hasPairs || !drawsBoxes)
+  auto [x, y] = explain("idle", swatch);
+  out.rect(x, y, swatch, height, "class=\"idle\"");
+  if (!any([](const SvgLanes &l) { return l.hasPairs() && l.hasBoxes(); }))
     return;
-  auto [pairX, pairY] = explain("overlapped pair", width);
-  out.rect(pairX, pairY, width, height / 2, filled(TaskKind::Forward));
-  out.rect(pairX, pairY + height / 2, width, height / 2,
+  auto [pairX, pairY] = explain("overlapped pair", swatch);
+  out.rect(pairX, pairY, swatch, height / 2, filled(TaskKind::Forward));
+  out.rect(pairX, pairY + height / 2, swatch, height / 2,
            filled(TaskKind::Backward));
-  out.rect(pairX, pairY, width, height, "class=\"pair\"");
-}
-
-static const char *attributesOf(TransferKind kind) {
-  return kind == TransferKind::Forward ? "class=\"forward\""
-                                       : "class=\"gradient\"";
+  out.rect(pairX, pairY, swatch, height, "class=\"pair\"");
 }
 
 void SvgWriter::explainTransfers() {
   auto line = [&](const char *words, TransferKind kind) {
-    if (llvm::none_of(transfers, [&](const DrawnTransfer &sent) {
-          return sent.kind == kind;
-        }))
+    if (!any([&](const SvgLanes &lanes) { return lanes.hasTransfers(kind); }))
       return;
     auto [x, y] = explain(words, 10);
-    out.path(attributesOf(kind),
+    out.path(SvgLanes::attributesOf(kind),
              "M" + numberText(x + 5) + " " + numberText(y) + "v14");
   };
   line("sends an activation", TransferKind::Forward);
   line("sends a gradient", TransferKind::Gradient);
 }
 
-/// Few stages have a swatch each, many share a strip.
+/// Few stages have a swatch each, many share a strip. Schedules that cut the
+/// model differently have the same hues for the same parts of it.
 void SvgWriter::explainStages() {
-  int64_t stages = schedule.stages / schedule.copies;
+  int64_t stages = 0, copies = 1, perRank = 1;
+  const Picture *finest = nullptr;
+  for (const SvgLanes &lanes : all) {
+    const Schedule &schedule = lanes.of().schedule;
+    copies = std::max(copies, schedule.copies);
+    perRank = std::max(perRank, schedule.stages / schedule.ranks);
+    if (schedule.stages / schedule.copies <= stages)
+      continue;
+    stages = schedule.stages / schedule.copies;
+    finest = &lanes.of();
+  }
+  if (style.isGrey) {
+    if (perRank <= 1 || !any([](const SvgLanes &l) { return l.hasBoxes(); }))
+      return;
+    constexpr double swatch = 22;
+    auto [x, y] = explain(perRank == 2 ? "the second stage of a rank"
+                                       : "the last stage of a rank",
+                          swatch);
+    out.rect(x, y, swatch, 14,
+             "class=\"box\" " +
+                 SvgLanes::fill(*finest, true, TaskKind::Forward, 0));
+    out.rect(x, y + 11, swatch, 2.5, "class=\"loop\"");
+    return;
+  }
   if (stages <= 1)
     return;
   constexpr int64_t mostSwatches = 16, mostStripes = 48;
   int64_t count = std::min(stages, mostStripes);
-  double width = stages <= mostSwatches ? 16 : 3;
-  auto [x, y] = explain(formatv("stage 0 to {0}{1}", stages - 1,
-                                schedule.copies > 1 ? " of both copies" : ""),
-                        width * count);
+  double swatch = stages <= mostSwatches ? 16 : 3;
+  auto [x, y] = explain(isOne() ? formatv("stage 0 to {0}{1}", stages - 1,
+                                          copies > 1 ? " of both copies" : "")
+                                      .str()
+                                : "first to last stage",
+                        swatch * count);
   for (int64_t i = 0; i < count; ++i)
-    out.rect(x + i * width, y, width, 14,
+    out.rect(x + i * swatch, y, swatch, 14,
              "fill=\"" +
-                 colorOf(schedule, TaskKind::Backward,
+                 colorOf(finest->schedule, TaskKind::Backward,
                          static_cast<int32_t>(i * stages / count)) +
                  "\"");
 }
 
 double SvgWriter::writeLegend(double y) {
+  if (!style.hasLegend)
+    return y;
   legend = {margin, y};
   explainKinds();
-  if (drawsTransfers)
-    explainTransfers();
+  explainTransfers();
   explainStages();
   y = legend.y + legendLine;
-  if (drawsBoxes)
-    return y;
-  std::string note = "boxes show what a run of tasks spends its time with";
-  if (rows.size() < static_cast<size_t>(schedule.ranks))
-    note +=
-        formatv("; {0} of {1} ranks are drawn", rows.size(), schedule.ranks);
-  out.text(margin, y + 11, note, "faint");
-  return y + legendLine;
+  for (const SvgLanes &lanes : all) {
+    if (lanes.hasBoxes())
+      continue;
+    std::string note = "boxes show what a run of tasks spends its time with";
+    int64_t ranks = lanes.of().schedule.ranks;
+    if (lanes.drawnRanks() < static_cast<size_t>(ranks))
+      note +=
+          formatv("; {0} of {1} ranks are drawn", lanes.drawnRanks(), ranks);
+    return writeWords(note, "faint", y) + legendLine - 17;
+  }
+  return y;
 }
 
 //===----------------------------------------------------------------------===//
 // Axis
 //===----------------------------------------------------------------------===//
 
+namespace {
+
+/// Ticks in a unit that suits the step.
+struct Axis {
+  double unit = 1, step = 1;
+  const char *name = "";
+
+  Axis(const Picture &picture, double end, double plotWidth) {
+    if (!picture.unitTimes) {
+      unit = end >= 1 ? 1 : end >= 1e-3 ? 1e-3 : 1e-6;
+      name = end >= 1 ? " in s" : end >= 1e-3 ? " in ms" : " in us";
+    }
+    if (end > 0)
+      step = tickStep(end / unit, plotWidth / 90);
+  }
+};
+
+} // namespace
+
 double SvgWriter::writeAxis(double y) {
-  double unit = 1;
-  std::string name;
-  if (!picture.unitTimes) {
-    unit = end >= 1 ? 1 : end >= 1e-3 ? 1e-3 : 1e-6;
-    name = end >= 1 ? "s" : end >= 1e-3 ? "ms" : "us";
-  }
-  out.text(left, y + 10, name.empty() ? "time" : "time in " + name,
-           "faint small");
-  double step = end > 0 ? tickStep(end / unit, plotWidth / 90) : 1;
-  double bottom = lanesBottom;
-  for (int64_t tick = 0; tick * step <= end / unit * (1 + 1e-9); ++tick) {
-    double at = x(tick * step * unit);
-    out.path("class=\"grid\"", "M" + numberText(at) + " " + numberText(y + 26) +
-                                   "V" + numberText(bottom));
-    out.text(at, y + 23, numberText(tick * step, 6), "faint small middle");
-  }
+  Axis axis(all.front().of(), end, frame.plotWidth);
+  out.text(frame.left, y + 10, std::string("time") + axis.name, "faint small");
+  for (int64_t tick = 0; tick * axis.step <= end / axis.unit * (1 + 1e-9);
+       ++tick)
+    out.text(frame.x(tick * axis.step * axis.unit), y + 23,
+             numberText(tick * axis.step, 6), "faint small middle");
   return y + 30;
 }
 
-//===----------------------------------------------------------------------===//
-// Lanes
-//===----------------------------------------------------------------------===//
-
-std::string SvgWriter::tipOf(const Task &task, const TaskTime &time,
-                             int32_t rank) const {
-  return formatv("{0} on rank {1}: {2} of stage {3}, micro-batch {4}, {5} to "
-                 "{6}",
-                 task.name(), rank, wordOf(task.kind), task.stage,
-                 task.microBatch, timeText(picture, time.start),
-                 timeText(picture, time.end));
-}
-
-void SvgWriter::box(const Task &task, const TaskTime &time, double top,
-                    double height) {
-  double width = (time.end - time.start) * scale;
-  if (width <= 0)
-    return;
-  out.rect(x(time.start), top, width, height,
-           "class=\"box\" fill=\"" + colorOf(schedule, task.kind, task.stage) +
-               "\"",
-           tipOf(task, time, schedule.rankOfStage[task.stage]));
-  if (task.kind == TaskKind::Recompute)
-    out.rect(x(time.start), top, width, height, "fill=\"url(#stripes)\"");
-  if (task.kind == TaskKind::Update)
-    return;
-  std::string words = std::to_string(task.microBatch);
-  // All numbers or none, in boxes of one width.
-  if (numberWidth + 1 > width || height < numberSize + 1)
-    return;
-  out.text(x(time.start) + width / 2, top + height / 2 + numberSize * 0.36,
-           words,
-           hasDarkText(task.kind) ? "small middle dark" : "small middle light");
-}
-
-void SvgWriter::writeBoxes(size_t row) {
-  int32_t rank = rows[row];
-  const std::vector<Task> &order = schedule.order[rank];
-  const std::vector<TaskTime> &times = picture.simulation.times[rank];
-  double top = laneTop(row), half = laneHeight / 2;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (!order[i].overlapsNext || i + 1 == order.size()) {
-      box(order[i], times[i], top, laneHeight);
-      continue;
-    }
-    // A pair shares its time: one above the other, framed together.
-    box(order[i], times[i], top, half);
-    box(order[i + 1], times[i + 1], top + half, half);
-    out.rect(x(times[i].start) + 0.8, top,
-             std::max(0.0, (times[i].end - times[i].start) * scale - 1.6),
-             laneHeight, "class=\"pair\"");
-    ++i;
-  }
-}
-
-void SvgWriter::writeRuns(size_t row) {
-  // A path for each kind and stage, in the order of the stack.
-  std::map<std::pair<TaskKind, int32_t>, std::string> paths;
-  double top = laneTop(row);
-  for (const LaneRun &run : findRuns(picture, rows[row], 6 / scale)) {
-    double below = top + laneHeight;
-    double length = run.end - run.start;
-    for (const auto &[key, seconds] : run.seconds) {
-      double height = laneHeight * seconds / length;
-      below -= height;
-      paths[key] += "M" + numberText(x(run.start)) + " " + numberText(below) +
-                    "h" + numberText(length * scale) + "v" +
-                    numberText(height) + "h" + numberText(-length * scale) +
-                    "z";
-    }
-  }
-  for (const auto &[key, path] : paths)
-    out.path("fill=\"" + colorOf(schedule, key.first, key.second) + "\"", path);
-}
-
-/// What ranks do together beside their tasks: a bar at the foot of the lane.
-void SvgWriter::writeShared(size_t row) {
-  constexpr double height = 4;
-  for (const auto &[work, time] : picture.simulation.shared)
-    if (llvm::is_contained(work.ranks(), rows[row]))
-      out.rect(x(time.start), laneTop(row) + laneHeight - height,
-               (time.end - time.start) * scale, height, "fill=\"#8250df\"",
-               formatv("{0} of {1} over {2}: {3}", nameOfKind(work.kind),
-                       work.name, work.over(),
-                       timeText(picture, time.end - time.start))
-                   .str());
-}
-
-/// Between neighbours a transfer is seen in the gap of their lanes; a longer
-/// way passes behind the boxes.
-void SvgWriter::writeTransfers() {
-  // Two ranks often send to each other at the same time.
-  constexpr double aside = 0.8;
-  for (const DrawnTransfer &sent : transfers) {
-    double from = laneTop(sent.fromRank), to = laneTop(sent.toRank);
-    (to > from ? from : to) += laneHeight;
-    double shift = sent.kind == TransferKind::Forward ? -aside : aside;
-    out.path(attributesOf(sent.kind),
-             "M" + numberText(x(sent.start) + shift) + " " + numberText(from) +
-                 "L" + numberText(x(sent.end) + shift) + " " + numberText(to));
-  }
-}
-
-double SvgWriter::writeLanes(double y) {
-  for (size_t row = 0; row < rows.size(); ++row)
-    out.rect(left, laneTop(row), plotWidth, laneHeight, "class=\"idle\"");
-  if (drawsTransfers)
-    writeTransfers();
-  if (drawsBoxes)
-    for (const IdleInterval &idle : picture.simulation.idle)
-      if (auto found = llvm::find(rows, idle.rank); found != rows.end())
-        out.rect(x(idle.start), laneTop(found - rows.begin()),
-                 (idle.end - idle.start) * scale, laneHeight, "class=\"idle\"",
-                 "idle for " + timeText(picture, idle.end - idle.start) + ": " +
-                     idle.describe());
-  // Labels that would touch each other are left out.
-  size_t every =
-      static_cast<size_t>(std::ceil((labelSize + 1) / (laneHeight + laneGap)));
-  for (size_t row = 0; row < rows.size(); ++row) {
-    double baseline = laneTop(row) + laneHeight / 2 + labelSize * 0.36;
-    if (row % every == 0) {
-      out.text(left - 8, baseline, "rank " + std::to_string(rows[row]),
-               "faint end", labelSize);
-      double idle = picture.simulation.ranks[rows[row]].bubbleFraction;
-      out.text(left + plotWidth + 8, baseline,
-               "idle " + numberText(100 * idle, 1) + " %", "faint", labelSize);
-    }
-    if (drawsBoxes)
-      writeBoxes(row);
-    else
-      writeRuns(row);
-    writeShared(row);
-  }
-  return lanesBottom;
-}
-
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
-
-void SvgWriter::writeCurve(const MemoryCurve &curve, double top, double height,
-                           int64_t most) {
-  // Several changes within a pixel are drawn as the largest value.
-  constexpr double finest = 1;
-  std::string path = "M" + numberText(left) + " " + numberText(top + height);
-  double level = 0;
-  for (size_t i = 0; i < curve.points.size();) {
-    double at = x(curve.points[i].time);
-    int64_t value = curve.points[i].value;
-    size_t next = i + 1;
-    for (; next < curve.points.size() &&
-           x(curve.points[next].time) < at + finest &&
-           (!drawsBoxes || curve.points[next].time == curve.points[i].time);
-         ++next)
-      value = std::max(value, curve.points[next].value);
-    i = next;
-    double newLevel = height * value / most;
-    if (newLevel == level)
-      continue;
-    path += "H" + numberText(at) + "V" + numberText(top + height - newLevel);
-    level = newLevel;
-  }
-  path +=
-      "H" + numberText(left + plotWidth) + "V" + numberText(top + height) + "z";
-  out.path("class=\"memory\"", path);
-}
-
-double SvgWriter::writeMemory(double y) {
-  int64_t most = 0;
-  for (const MemoryCurve &curve : curves)
-    most = std::max(most, curve.peak);
-  if (most == 0)
-    return y;
-  out.text(left, y + 22,
-           keepsBytes(picture)
-               ? "stash of each rank; the highest is " +
-                     memoryText(picture, most)
-               : "micro-batches in flight on each rank; the most is " +
-                     std::to_string(most),
-           "faint small");
-  y += 30;
-  double height = std::max(6.0, laneHeight * 0.8), gap = std::min(laneGap, 6.0);
-  double size = std::clamp(height + gap - 1, 8.0, 12.0);
-  size_t every = static_cast<size_t>(std::ceil((size + 1) / (height + gap)));
-  for (size_t row = 0; row < rows.size(); ++row) {
-    double top = y + row * (height + gap);
-    const MemoryCurve &curve = curves[rows[row]];
-    out.rect(left, top, plotWidth, height, "class=\"idle\"");
-    writeCurve(curve, top, height, most);
-    if (row % every != 0)
-      continue;
-    double baseline = top + height / 2 + size * 0.36;
-    out.text(left - 8, baseline, "rank " + std::to_string(rows[row]),
-             "faint end", size);
-    out.text(left + plotWidth + 8, baseline, memoryText(picture, curve.peak),
-             "faint", size);
-  }
-  return y + rows.size() * (height + gap);
+void SvgWriter::writeGrid(double top, double bottom) {
+  Axis axis(all.front().of(), end, frame.plotWidth);
+  for (int64_t tick = 0; tick * axis.step <= end / axis.unit * (1 + 1e-9);
+       ++tick)
+    out.path("class=\"grid\"",
+             "M" + numberText(frame.x(tick * axis.step * axis.unit)) + " " +
+                 numberText(top) + "V" + numberText(bottom));
 }
 
 //===----------------------------------------------------------------------===//
 // All of it
 //===----------------------------------------------------------------------===//
 
-std::string SvgWriter::write() {
-  double y = writeLegend(writeHeadline(margin));
-  constexpr double axisHeight = 30;
-  lanesTop = y + 6 + axisHeight;
-  lanesBottom = laneTop(rows.size()) - laneGap;
-  writeAxis(y + 6);
-  double bottom = writeMemory(writeLanes(lanesTop)) + margin;
-
-  double width = left + plotWidth + right;
-  std::string words =
-      picture.name + ": " + sizesText(picture) + "; " + resultsText(picture);
-  width = std::max(width, widthOf(sizesText(picture), 12) + 2 * margin);
-  width = std::max(width, widthOf(picture.name, 17) + 2 * margin);
-  bool hasStripes =
-      usedKinds & (1u << static_cast<unsigned>(TaskKind::Recompute));
-  return out.toFile(width, bottom, words, hasStripes);
+/// `zb-v   2 stages per rank; step 25.5, bubble 5.9 %, at most 4 activations`
+double SvgWriter::writeHeading(const SvgLanes &lanes, double y) {
+  constexpr double size = 13;
+  const Picture &picture = lanes.of();
+  const Schedule &schedule = picture.schedule;
+  Figures figures = Figures::of(schedule, picture.simulation, picture.edges);
+  std::string words;
+  if (int64_t stages = schedule.stages / schedule.copies;
+      stages != schedule.ranks)
+    words = formatv("{0} stages; ", stages);
+  words += "step " + timeText(picture, figures.step);
+  words += ", bubble " + numberText(100 * figures.bubble, 1) + " %";
+  if (!schedule.forwardOnly)
+    words += ", at most " + numberText(figures.activations) +
+             (figures.activations == 1 ? " activation" : " activations");
+  if (schedule.copies > 1)
+    words += formatv(", {0} copies of the weights", schedule.copies);
+  out.text(frame.left, y + 14, picture.name, "title", size);
+  double after = frame.left + widthOf(picture.name, size) + 12;
+  if (after + widthOf(words, textSize) <= width - margin) {
+    out.text(after, y + 14, words, "faint");
+    return y + 20;
+  }
+  double fits = (width - margin - frame.left) / widthOf(words, 1);
+  out.text(frame.left, y + 29, words, "faint",
+           fits < textSize ? std::max(7.0, fits) : 0);
+  return y + 35;
 }
 
-std::string pipewright::schedules::drawSvg(const Picture &picture) {
-  return SvgWriter(picture).write();
+std::string SvgWriter::write() {
+  double y = writeLegend(writeHeadline(margin));
+  y = writeAxis(y + 6);
+  for (SvgLanes &lanes : all) {
+    if (!isOne())
+      y = writeHeading(lanes, &lanes == all.data() ? y : y + 12);
+    writeGrid(y - 4, y + lanes.heightOfLanes());
+    y = lanes.writeLanes(out, y);
+  }
+  if (isOne())
+    y = all.front().writeMemory(out, y);
+  std::string words = namesOf(all);
+  if (isOne())
+    words += ": " + sizesText(all.front().of()) + "; " +
+             resultsText(all.front().of());
+  bool hasStripes = any(
+      [](const SvgLanes &lanes) { return lanes.uses(TaskKind::Recompute); });
+  return out.toFile(width, y + margin, words, hasStripes, style.isGrey);
+}
+
+std::string pipewright::schedules::drawSvg(llvm::ArrayRef<Picture> pictures,
+                                           const SvgStyle &style) {
+  return SvgWriter(pictures, style).write();
 }

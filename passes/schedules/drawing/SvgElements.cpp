@@ -8,8 +8,7 @@
 using namespace pipewright;
 using namespace pipewright::schedules;
 
-/// Colours for light backgrounds. A viewer that prefers dark ones replaces the
-/// neutral colours, while boxes are the same on both.
+/// Colours for light backgrounds.
 static const char style[] = R"css(
 text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Arial, sans-serif; font-size: 12px; fill: #24292f; }
 .background { fill: #ffffff; }
@@ -27,8 +26,14 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Arial, 
 .forward { stroke: #1a7f37; stroke-width: 1; fill: none; }
 .gradient { stroke: #bc4c00; stroke-width: 1; fill: none; }
 .memory { fill: #8c959f; }
+.shared { fill: #8250df; }
+.loop { fill: #10151c; }
 .peak { stroke: #cf222e; stroke-width: 1; stroke-dasharray: 3 3; fill: none; }
-@media (prefers-color-scheme: dark) {
+)css";
+
+/// A viewer that prefers dark ones replaces the neutral colours, while boxes
+/// are the same on both.
+static const char darkStyle[] = R"css(@media (prefers-color-scheme: dark) {
   text { fill: #e6edf3; }
   .background { fill: #0d1117; }
   .faint { fill: #9aa4af; }
@@ -43,6 +48,16 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Arial, 
   .memory { fill: #6e7681; }
   .peak { stroke: #ff7b72; }
 }
+)css";
+
+static const char greyStyle[] = R"css(.faint { fill: #333333; }
+.idle { fill: #ffffff; stroke: #b0b0b0; stroke-width: 0.5; }
+.box { stroke: #333333; }
+.grid { stroke: #b0b0b0; }
+.forward { stroke: #000000; }
+.gradient { stroke: #000000; stroke-dasharray: 2 2; }
+.memory { fill: #8c8c8c; }
+.shared { fill: #000000; }
 )css";
 
 double pipewright::schedules::widthOf(llvm::StringRef text, double fontSize) {
@@ -78,13 +93,14 @@ void SvgElements::path(llvm::StringRef attributes, llvm::StringRef data) {
 }
 
 std::string SvgElements::toFile(double width, double height,
-                                llvm::StringRef words, bool hasStripes) const {
+                                llvm::StringRef words, bool hasStripes,
+                                bool isGrey) const {
   std::string head = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" +
                      numberText(width) + "\" height=\"" + numberText(height) +
                      "\" viewBox=\"0 0 " + numberText(width) + " " +
                      numberText(height) + "\" role=\"img\">\n<title>" +
                      text::xml(words) + "</title>\n<style>" + style +
-                     "</style>\n";
+                     (isGrey ? greyStyle : darkStyle) + "</style>\n";
   if (hasStripes)
     head += "<defs><pattern id=\"stripes\" width=\"5\" height=\"5\" "
             "patternUnits=\"userSpaceOnUse\" "

@@ -29,9 +29,10 @@ public:
   void path(llvm::StringRef attributes, llvm::StringRef data);
 
   /// The whole file; `words` say what is seen. With stripes, boxes may be
-  /// filled by `url(#stripes)`.
+  /// filled by `url(#stripes)`. A grey one is for paper, so it is as light
+  /// whatever the viewer prefers.
   std::string toFile(double width, double height, llvm::StringRef words,
-                     bool hasStripes) const;
+                     bool hasStripes, bool isGrey = false) const;
 
 private:
   std::string out;

@@ -12,6 +12,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
 
 #include <cstdio>
 #include <map>
@@ -320,7 +321,7 @@ static std::string compact(double value) {
 
 std::string GivenTimes::describe() const {
   if (!file.empty())
-    return file;
+    return llvm::sys::path::filename(file).str();
   std::vector<std::string> words;
   for (auto [kind, place] : timesByKind) {
     double time = rows.front().*place;

@@ -39,7 +39,7 @@ struct GivenTimes {
   /// Fails if the stages do not divide the rows.
   llvm::Expected<TaskCosts> costsOf(const Schedule &shape) const;
 
-  /// `F=1, B=2, I=1, W=1`, or the name of the file.
+  /// `F=1 B=2 I=1 W=1`, or the name of the file without its folder.
   std::string describe() const;
 };
 

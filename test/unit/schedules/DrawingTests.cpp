@@ -93,7 +93,11 @@ void expectInside(llvm::StringRef svg) {
     double bottom = y + numberOf(line, "height");
     if (line.starts_with("<text")) {
       size_t begin = line.find('>') + 1;
-      double length = 0.64 * 10 * line.slice(begin, line.find('<', 1)).size();
+      double size = 10;
+      if (auto [before, style] = line.split("font-size:"); !style.empty())
+        EXPECT_FALSE(style.take_until([](char c) { return c == 'p'; })
+                         .getAsDouble(size));
+      double length = 0.64 * size * line.slice(begin, line.find('<', 1)).size();
       bool isEnd = has(line, " end\""), isMiddle = has(line, "middle");
       x -= isEnd ? length : isMiddle ? length / 2 : 0;
       right = x + length;
@@ -291,6 +295,73 @@ TEST(Svg, StaysInsideForAllPolicies) {
       example.makeUneven();
       expectInside(drawSvg(example.picture()));
     }
+}
+
+TEST(Svg, PutsSeveralOnOneTimeAxis) {
+  Example first("gpipe", 4, 1, 8), second("zb-v", 4, 2, 8);
+  std::vector<Picture> pictures = {first.picture(), second.picture()};
+  std::string svg = drawSvg(pictures);
+  expectInside(svg);
+  // One second is as long in both.
+  for (const char *task : {"F0.0 on rank 0", "F1.0 on rank 1"})
+    EXPECT_EQ(count(svg, std::string("<title>") + task), 2u) << task;
+  EXPECT_EQ(count(svg, ">time</text>"), 1u);
+  EXPECT_EQ(count(svg, ">F forward</text>"), 1u);
+  for (const char *part :
+       {">gpipe, zb-v</text>", ">4 ranks, 8 micro-batches<", ">gpipe</text>",
+        ">zb-v</text>", ">step 33, bubble 27.3 %, at most 8 activations<",
+        ">8 stages; step 51, bubble 5.9 %, at most 4 "
+        "activations<",
+        ">first to last stage</text>"})
+    EXPECT_TRUE(has(svg, part)) << part;
+  EXPECT_FALSE(has(svg, "stashes in flight"));
+}
+
+TEST(Svg, IsStyledForAPaper) {
+  Example example("zb-v", 4, 2, 8);
+  SvgStyle style;
+  style.title = "Our <schedule>";
+  style.hasLegend = false;
+  std::string svg = drawSvg(example.picture(), style);
+  expectInside(svg);
+  EXPECT_TRUE(has(svg, ">Our &lt;schedule&gt;</text>"));
+  EXPECT_FALSE(has(svg, ">F forward</text>"));
+  style.title = "";
+  svg = drawSvg(example.picture(), style);
+  EXPECT_FALSE(has(svg, "class=\"title\""));
+  EXPECT_FALSE(has(svg, ">4 ranks"));
+  for (double width : {240., 317., 700., 1500.}) {
+    SvgStyle narrow;
+    narrow.width = width;
+    svg = drawSvg(example.picture(), narrow);
+    EXPECT_TRUE(has(svg, " width=\"" + numberText(width) + "\" ")) << width;
+    expectInside(svg);
+  }
+}
+
+TEST(Svg, NeedsNoColorsInGrey) {
+  Example first("zb-v", 4, 2, 8), second("dualpipe", 4, 1, 8);
+  SvgStyle style;
+  style.isGrey = true;
+  for (Example *example : {&first, &second}) {
+    std::string svg = drawSvg(example->picture(), style);
+    expectInside(svg);
+    llvm::StringRef rest = svg;
+    size_t boxes = 0;
+    for (rest = rest.split("fill=\"#").second; !rest.empty();
+         rest = rest.split("fill=\"#").second, ++boxes) {
+      EXPECT_EQ(rest.substr(0, 2), rest.substr(2, 2));
+      EXPECT_EQ(rest.substr(0, 2), rest.substr(4, 2));
+    }
+    EXPECT_GT(boxes, 80u);
+    EXPECT_TRUE(has(svg, "class=\"loop\""));
+    EXPECT_TRUE(has(svg, ">the second stage of a rank</text>"));
+    EXPECT_FALSE(has(svg, "prefers-color-scheme"));
+  }
+  std::set<std::string> shades;
+  for (unsigned kind = 0; kind < 4; ++kind)
+    shades.insert(greyOf(static_cast<TaskKind>(kind)));
+  EXPECT_EQ(shades.size(), 4u);
 }
 
 TEST(Svg, SummarizesWhatIsTooMuchToRead) {
