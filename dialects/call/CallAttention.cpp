@@ -59,10 +59,9 @@ nn::LibraryCall AttentionOp::getCall(StringRef) {
   return call;
 }
 
-LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                    SmallVectorImpl<Value> &operandGrads) {
-  return nn::buildAttentionVjp<AttentionBackwardOp>(*this, builder, resultGrads,
-                                                    operandGrads);
+FailureOr<nn::Gradients> AttentionOp::buildGradients(nn::GradientBuilder &g,
+                                                     Value dy) {
+  return nn::attentionGradients<AttentionBackwardOp>(*this, g, dy);
 }
 
 void AttentionOp::dropEffects() {
@@ -172,16 +171,11 @@ nn::LibraryCall PackedAttentionOp::getCall(StringRef) {
   return call;
 }
 
-LogicalResult
-PackedAttentionOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                            SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = nn::beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  operandGrads[0] = PackedAttentionBackwardOp::create(
-      builder, getLoc(), resultGrads[0], getQkv(), getO(), getStats(),
-      getMask(), getScale(), getCausal(), getDropoutRate(), getDropoutId());
-  return success();
+FailureOr<nn::Gradients>
+PackedAttentionOp::buildGradients(nn::GradientBuilder &g, Value dy) {
+  return nn::Gradients{PackedAttentionBackwardOp::create(
+      g.builder(), dy, getQkv(), getO(), getStats(), getMask(), getScale(),
+      getCausal(), getDropoutRate(), getDropoutId())};
 }
 
 void PackedAttentionOp::dropEffects() {

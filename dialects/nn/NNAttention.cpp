@@ -168,10 +168,8 @@ LibraryCall AttentionOp::getCall(StringRef) {
   return call;
 }
 
-LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                    SmallVectorImpl<Value> &operandGrads) {
-  return buildAttentionVjp<AttentionBackwardOp>(*this, builder, resultGrads,
-                                                operandGrads);
+FailureOr<Gradients> AttentionOp::buildGradients(GradientBuilder &g, Value dy) {
+  return attentionGradients<AttentionBackwardOp>(*this, g, dy);
 }
 
 void AttentionOp::dropEffects() {

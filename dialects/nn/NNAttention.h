@@ -61,19 +61,12 @@ LibraryCall attentionCall(AttentionOpInterface op, CallName function,
 
 /// Builds the gradients of q, k and v that have tensors of their own.
 template <class BackwardOp, class ForwardOp>
-llvm::LogicalResult
-buildAttentionVjp(ForwardOp op, mlir::OpBuilder &builder,
-                  mlir::ValueRange resultGrads,
-                  llvm::SmallVectorImpl<mlir::Value> &operandGrads) {
-  mlir::FailureOr<bool> flows = beginVjp(op, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return llvm::failure(failed(flows));
+Gradients attentionGradients(ForwardOp op, GradientBuilder &g, mlir::Value dy) {
   auto backward = BackwardOp::create(
-      builder, op.getLoc(), resultGrads[0], op.getQ(), op.getK(), op.getV(),
-      op.getO(), op.getStats(), op.getMask(), op.getScale(), op.getCausal(),
+      g.builder(), dy, op.getQ(), op.getK(), op.getV(), op.getO(),
+      op.getStats(), op.getMask(), op.getScale(), op.getCausal(),
       op.getDropoutRate(), op.getDropoutId());
-  llvm::copy(backward->getResults(), operandGrads.begin());
-  return llvm::success();
+  return Gradients(backward->result_begin(), backward->result_end());
 }
 
 /// Builds the same attention without dropout, for evaluation.

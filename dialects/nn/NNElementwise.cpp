@@ -85,292 +85,161 @@ int64_t GeluBackwardOp::getFlops() {
 // Gradients of unary ops
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// The VJP of a unary op whose gradient is `build(gradientBuilder, dy)`.
-template <typename OpTy, typename BuildFn>
-LogicalResult unaryVjp(OpTy op, OpBuilder &builder, ValueRange resultGrads,
-                       SmallVectorImpl<Value> &operandGrads, BuildFn build) {
-  FailureOr<bool> flows = beginVjp(op, resultGrads, operandGrads);
-  if (failed(flows))
-    return failure();
-  GradientBuilder g(builder, op.getLoc());
-  if (*flows)
-    operandGrads[0] = build(g, resultGrads[0]);
-  return success();
-}
-} // namespace
-
-LogicalResult NegOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                              SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) { return g.neg(dy); });
+FailureOr<Gradients> NegOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{g.neg(dy)};
 }
 
-LogicalResult ExpOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                              SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(
-      *this, builder, resultGrads, operandGrads,
-      [&](GradientBuilder &g, Value dy) { return g.mul(dy, getResult()); });
+FailureOr<Gradients> ExpOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{g.mul(dy, getResult())};
 }
 
-LogicalResult LogOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                              SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(
-      *this, builder, resultGrads, operandGrads,
-      [&](GradientBuilder &g, Value dy) { return g.div(dy, getX()); });
+FailureOr<Gradients> LogOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{g.div(dy, getX())};
 }
 
-LogicalResult Expm1Op::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                SmallVectorImpl<Value> &operandGrads) {
+FailureOr<Gradients> Expm1Op::buildGradients(GradientBuilder &g, Value dy) {
   // Not the result plus one: that has no digits left where e^x is small.
-  return unaryVjp(
-      *this, builder, resultGrads, operandGrads,
-      [&](GradientBuilder &g, Value dy) { return g.mul(dy, g.exp(getX())); });
+  return Gradients{g.mul(dy, g.exp(getX()))};
 }
 
-LogicalResult Log1pOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) {
-                    return g.div(dy, g.add(getX(), g.scalar(1.0)));
-                  });
+FailureOr<Gradients> Log1pOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{g.div(dy, g.add(getX(), g.scalar(1.0)))};
 }
 
-LogicalResult SoftplusOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                   SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) {
-                    return g.mul(
-                        dy, SigmoidOp::create(g.builder(), g.widen(getX())));
-                  });
+FailureOr<Gradients> SoftplusOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{g.mul(dy, SigmoidOp::create(g.builder(), g.widen(getX())))};
 }
 
-LogicalResult SqrtOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                               SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) {
-                    return g.div(g.mul(dy, g.scalar(0.5)), getResult());
-                  });
+FailureOr<Gradients> SqrtOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{g.div(g.mul(dy, g.scalar(0.5)), getResult())};
 }
 
-LogicalResult RsqrtOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                SmallVectorImpl<Value> &operandGrads) {
+FailureOr<Gradients> RsqrtOp::buildGradients(GradientBuilder &g, Value dy) {
   // y = x^-1/2, so y' = -1/2 y^3.
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) {
-                    Value y = getResult();
-                    Value cube = g.mul(g.mul(y, y), y);
-                    return g.mul(g.mul(dy, g.scalar(-0.5)), cube);
-                  });
+  Value y = getResult();
+  Value cube = g.mul(g.mul(y, y), y);
+  return Gradients{g.mul(g.mul(dy, g.scalar(-0.5)), cube)};
 }
 
-LogicalResult ReciprocalOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                     SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) {
-                    return g.neg(g.mul(dy, g.mul(getResult(), getResult())));
-                  });
+FailureOr<Gradients> ReciprocalOp::buildGradients(GradientBuilder &g,
+                                                  Value dy) {
+  return Gradients{g.neg(g.mul(dy, g.mul(getResult(), getResult())))};
 }
 
-LogicalResult AbsOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                              SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(
-      *this, builder, resultGrads, operandGrads,
-      [&](GradientBuilder &g, Value dy) {
-        Value zero = g.scalar(0.0);
-        Value negative = g.compare(getX(), zero, ComparePredicate::Lt);
-        Value positive = g.compare(getX(), zero, ComparePredicate::Gt);
-        return g.where(positive, dy, g.where(negative, g.neg(dy), zero));
-      });
+FailureOr<Gradients> AbsOp::buildGradients(GradientBuilder &g, Value dy) {
+  Value zero = g.scalar(0.0);
+  Value negative = g.compare(getX(), zero, ComparePredicate::Lt);
+  Value positive = g.compare(getX(), zero, ComparePredicate::Gt);
+  return Gradients{g.where(positive, dy, g.where(negative, g.neg(dy), zero))};
 }
 
-LogicalResult ErfOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                              SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) {
-                    Value bell = g.exp(g.neg(g.mul(getX(), getX())));
-                    Value scale = g.scalar(2.0 * std::numbers::inv_sqrtpi);
-                    return g.mul(dy, g.mul(bell, scale));
-                  });
+FailureOr<Gradients> ErfOp::buildGradients(GradientBuilder &g, Value dy) {
+  Value bell = g.exp(g.neg(g.mul(getX(), getX())));
+  Value scale = g.scalar(2.0 * std::numbers::inv_sqrtpi);
+  return Gradients{g.mul(dy, g.mul(bell, scale))};
 }
 
-LogicalResult TanhOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                               SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) {
-                    Value square = g.mul(getResult(), getResult());
-                    return g.mul(dy, g.sub(g.scalar(1.0), square));
-                  });
+FailureOr<Gradients> TanhOp::buildGradients(GradientBuilder &g, Value dy) {
+  Value square = g.mul(getResult(), getResult());
+  return Gradients{g.mul(dy, g.sub(g.scalar(1.0), square))};
 }
 
-LogicalResult SigmoidOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                  SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) {
-                    Value y = getResult();
-                    return g.mul(dy, g.mul(y, g.sub(g.scalar(1.0), y)));
-                  });
+FailureOr<Gradients> SigmoidOp::buildGradients(GradientBuilder &g, Value dy) {
+  Value y = getResult();
+  return Gradients{g.mul(dy, g.mul(y, g.sub(g.scalar(1.0), y)))};
 }
 
-LogicalResult ReluOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                               SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) {
-                    Value zero = g.scalar(0.0);
-                    Value mask =
-                        g.compare(getResult(), zero, ComparePredicate::Gt);
-                    return g.where(mask, dy, zero);
-                  });
+FailureOr<Gradients> ReluOp::buildGradients(GradientBuilder &g, Value dy) {
+  Value zero = g.scalar(0.0);
+  Value mask = g.compare(getResult(), zero, ComparePredicate::Gt);
+  return Gradients{g.where(mask, dy, zero)};
 }
 
-LogicalResult GeluOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                               SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) -> Value {
-                    return GeluBackwardOp::create(g.builder(), dy, getX(),
-                                                  getApproximate());
-                  });
+FailureOr<Gradients> GeluOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{
+      GeluBackwardOp::create(g.builder(), dy, getX(), getApproximate())};
 }
 
-LogicalResult CastOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                               SmallVectorImpl<Value> &operandGrads) {
-  return unaryVjp(*this, builder, resultGrads, operandGrads,
-                  [&](GradientBuilder &g, Value dy) {
-                    return isa<FloatType>(getX().getType().getElementType())
-                               ? g.toElementTypeOf(getX(), dy)
-                               : Value();
-                  });
+FailureOr<Gradients> CastOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{isa<FloatType>(getX().getType().getElementType())
+                       ? g.toElementTypeOf(getX(), dy)
+                       : Value()};
 }
 
 //===----------------------------------------------------------------------===//
 // Gradients of binary ops
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// The VJP of an op with broadcast operands: `build` gives one gradient per
-/// operand in the result's shape, which is summed back to the operand's.
-template <typename OpTy, typename BuildFn>
-LogicalResult broadcastVjp(OpTy op, OpBuilder &builder, ValueRange resultGrads,
-                           SmallVectorImpl<Value> &operandGrads,
-                           BuildFn build) {
-  FailureOr<bool> flows = beginVjp(op, resultGrads, operandGrads);
-  if (failed(flows))
-    return failure();
-  if (!*flows)
-    return success();
-  GradientBuilder g(builder, op.getLoc());
-  SmallVector<Value, 3> grads = build(g, resultGrads[0]);
-  for (auto [index, grad] : llvm::enumerate(grads))
-    if (grad)
-      operandGrads[index] =
-          g.unbroadcast(grad, tensorOf(op->getOperand(index)));
-  return success();
+FailureOr<Gradients> AddOp::buildGradients(GradientBuilder &g, Value dy) {
+  return g.sumToOperands(*this, {dy, dy});
 }
 
-using Grads = SmallVector<Value, 3>;
-} // namespace
-
-LogicalResult AddOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                              SmallVectorImpl<Value> &operandGrads) {
-  return broadcastVjp(
-      *this, builder, resultGrads, operandGrads,
-      [&](GradientBuilder &g, Value dy) { return Grads{dy, dy}; });
+FailureOr<Gradients> SubOp::buildGradients(GradientBuilder &g, Value dy) {
+  return g.sumToOperands(*this, {dy, g.neg(dy)});
 }
 
-LogicalResult SubOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                              SmallVectorImpl<Value> &operandGrads) {
-  return broadcastVjp(
-      *this, builder, resultGrads, operandGrads,
-      [&](GradientBuilder &g, Value dy) { return Grads{dy, g.neg(dy)}; });
+FailureOr<Gradients> MulOp::buildGradients(GradientBuilder &g, Value dy) {
+  return g.sumToOperands(*this, {g.mul(dy, getRhs()), g.mul(dy, getLhs())});
 }
 
-LogicalResult MulOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                              SmallVectorImpl<Value> &operandGrads) {
-  return broadcastVjp(*this, builder, resultGrads, operandGrads,
-                      [&](GradientBuilder &g, Value dy) {
-                        return Grads{g.mul(dy, getRhs()), g.mul(dy, getLhs())};
-                      });
-}
-
-LogicalResult DivOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                              SmallVectorImpl<Value> &operandGrads) {
+FailureOr<Gradients> DivOp::buildGradients(GradientBuilder &g, Value dy) {
   // d(a/b)/db = -y/b: the result, not a, is what the second gradient needs.
-  return broadcastVjp(*this, builder, resultGrads, operandGrads,
-                      [&](GradientBuilder &g, Value dy) {
-                        Value da = g.div(dy, getRhs());
-                        return Grads{da, g.neg(g.mul(da, getResult()))};
-                      });
+  Value da = g.div(dy, getRhs());
+  return g.sumToOperands(*this, {da, g.neg(g.mul(da, getResult()))});
 }
 
-LogicalResult PowOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                              SmallVectorImpl<Value> &operandGrads) {
-  return broadcastVjp(
-      *this, builder, resultGrads, operandGrads,
-      [&](GradientBuilder &g, Value dy) {
-        Value base = getLhs(), exponent = getRhs(), zero = g.scalar(0.0);
-        DenseElementsAttr constant;
-        bool isConstant = matchPattern(exponent, m_Constant(&constant));
-        if (isConstant && constant.isSplat()) {
-          double e = constant.getSplatValue<APFloat>().convertToDouble();
-          if (e == 0.0)
-            return Grads{Value(), Value()};
-          // A square is by far the most common power; keep it cheap.
-          Value power = e == 2.0 ? base : g.pow(base, g.scalar(e - 1.0));
-          return Grads{g.mul(dy, g.mul(power, g.scalar(e))), Value()};
-        }
-        // x^0 is 1 also at 0, where x^-1 is infinite.
-        Value power = g.pow(base, g.sub(exponent, g.scalar(1.0)));
-        Value da = g.where(g.compare(exponent, zero, ComparePredicate::Eq),
-                           zero, g.mul(dy, g.mul(exponent, power)));
-        if (isConstant)
-          return Grads{da, Value()};
-        // 0^b is 0 for all b near a positive one, though ln 0 is infinite.
-        Value flat = LogicalAndOp::create(
-            g.builder(), g.compare(base, zero, ComparePredicate::Eq),
-            g.compare(exponent, zero, ComparePredicate::Ge));
-        Value db = g.mul(g.mul(dy, getResult()), g.log(base));
-        return Grads{da, g.where(flat, zero, db)};
-      });
+FailureOr<Gradients> PowOp::buildGradients(GradientBuilder &g, Value dy) {
+  Value base = getLhs(), exponent = getRhs(), zero = g.scalar(0.0);
+  DenseElementsAttr constant;
+  bool isConstant = matchPattern(exponent, m_Constant(&constant));
+  if (isConstant && constant.isSplat()) {
+    double e = constant.getSplatValue<APFloat>().convertToDouble();
+    if (e == 0.0)
+      return g.sumToOperands(*this, {Value(), Value()});
+    // A square is by far the most common power; keep it cheap.
+    Value power = e == 2.0 ? base : g.pow(base, g.scalar(e - 1.0));
+    return g.sumToOperands(*this,
+                           {g.mul(dy, g.mul(power, g.scalar(e))), Value()});
+  }
+  // x^0 is 1 also at 0, where x^-1 is infinite.
+  Value power = g.pow(base, g.sub(exponent, g.scalar(1.0)));
+  Value da = g.where(g.compare(exponent, zero, ComparePredicate::Eq), zero,
+                     g.mul(dy, g.mul(exponent, power)));
+  if (isConstant)
+    return g.sumToOperands(*this, {da, Value()});
+  // 0^b is 0 for all b near a positive one, though ln 0 is infinite.
+  Value flat = LogicalAndOp::create(
+      g.builder(), g.compare(base, zero, ComparePredicate::Eq),
+      g.compare(exponent, zero, ComparePredicate::Ge));
+  Value db = g.mul(g.mul(dy, getResult()), g.log(base));
+  return g.sumToOperands(*this, {da, g.where(flat, zero, db)});
 }
 
-/// The VJP of a choice between two operands: the one that does not lose as
-/// `loses` says gets the gradient, and both get half where they are equal.
+/// The gradients of a choice between two operands: the one that does not lose
+/// as `loses` says gets it, and both get half where they are equal.
 template <typename OpTy>
-static LogicalResult choiceVjp(OpTy op, ComparePredicate loses,
-                               OpBuilder &builder, ValueRange resultGrads,
-                               SmallVectorImpl<Value> &operandGrads) {
-  return broadcastVjp(op, builder, resultGrads, operandGrads,
-                      [&](GradientBuilder &g, Value dy) {
-                        Value zero = g.scalar(0.0),
-                              half = g.mul(dy, g.scalar(0.5));
-                        Value a = op.getLhs(), b = op.getRhs();
-                        Value equal = g.compare(a, b, ComparePredicate::Eq);
-                        auto share = [&](Value own, Value other) {
-                          Value lost = g.compare(own, other, loses);
-                          return g.where(equal, half, g.where(lost, zero, dy));
-                        };
-                        return Grads{share(a, b), share(b, a)};
-                      });
+static Gradients choiceGradients(GradientBuilder &g, OpTy op, Value dy,
+                                 ComparePredicate loses) {
+  Value zero = g.scalar(0.0), half = g.mul(dy, g.scalar(0.5));
+  Value a = op.getLhs(), b = op.getRhs();
+  Value equal = g.compare(a, b, ComparePredicate::Eq);
+  auto share = [&](Value own, Value other) {
+    Value lost = g.compare(own, other, loses);
+    return g.where(equal, half, g.where(lost, zero, dy));
+  };
+  return g.sumToOperands(op, {share(a, b), share(b, a)});
 }
 
-LogicalResult MaximumOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                  SmallVectorImpl<Value> &operandGrads) {
-  return choiceVjp(*this, ComparePredicate::Lt, builder, resultGrads,
-                   operandGrads);
+FailureOr<Gradients> MaximumOp::buildGradients(GradientBuilder &g, Value dy) {
+  return choiceGradients(g, *this, dy, ComparePredicate::Lt);
 }
 
-LogicalResult MinimumOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                  SmallVectorImpl<Value> &operandGrads) {
-  return choiceVjp(*this, ComparePredicate::Gt, builder, resultGrads,
-                   operandGrads);
+FailureOr<Gradients> MinimumOp::buildGradients(GradientBuilder &g, Value dy) {
+  return choiceGradients(g, *this, dy, ComparePredicate::Gt);
 }
 
-LogicalResult WhereOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                SmallVectorImpl<Value> &operandGrads) {
-  return broadcastVjp(*this, builder, resultGrads, operandGrads,
-                      [&](GradientBuilder &g, Value dy) {
-                        Value zero = g.scalar(0.0);
-                        return Grads{Value(), g.where(getCond(), dy, zero),
-                                     g.where(getCond(), zero, dy)};
-                      });
+FailureOr<Gradients> WhereOp::buildGradients(GradientBuilder &g, Value dy) {
+  Value zero = g.scalar(0.0);
+  return g.sumToOperands(*this, {Value(), g.where(getCond(), dy, zero),
+                                 g.where(getCond(), zero, dy)});
 }

@@ -54,6 +54,13 @@ Value GradientBuilder::unbroadcast(Value grad, RankedTensorType type) {
   return reshape(grad, type.getShape());
 }
 
+Gradients GradientBuilder::sumToOperands(Operation *op, Gradients grads) {
+  for (auto [grad, operand] : llvm::zip(grads, op->getOperands()))
+    if (grad)
+      grad = unbroadcast(grad, tensorOf(operand));
+  return grads;
+}
+
 Value GradientBuilder::keepDims(Value reduced, RankedTensorType type,
                                 ArrayRef<int64_t> axes) {
   SmallVector<int64_t> shape(type.getShape());
@@ -69,13 +76,22 @@ bool pipewright::nn::isWorkingCopy(Value value) {
   return read && read.isWorkingCopy();
 }
 
-FailureOr<bool> pipewright::nn::beginVjp(Operation *op, ValueRange resultGrads,
-                                         SmallVectorImpl<Value> &operandGrads) {
+LogicalResult
+DifferentiableOpInterface::buildVjp(OpBuilder &builder, ValueRange resultGrads,
+                                    SmallVectorImpl<Value> &operandGrads) {
+  Operation *op = getOperation();
   operandGrads.assign(op->getNumOperands(), Value());
   for (auto [index, grad] : llvm::enumerate(resultGrads.drop_front()))
     if (grad)
       return op->emitOpError("expects a gradient of its first result only, but "
                              "got one of result ")
              << index + 1;
-  return static_cast<bool>(resultGrads.front());
+  if (!resultGrads.front())
+    return success();
+  GradientBuilder g(builder, op->getLoc());
+  FailureOr<Gradients> grads = buildGradients(g, resultGrads.front());
+  if (failed(grads))
+    return failure();
+  llvm::copy(*grads, operandGrads.begin());
+  return success();
 }

@@ -61,6 +61,10 @@ public:
   /// sum is f32.
   mlir::Value unbroadcast(mlir::Value grad, mlir::RankedTensorType type);
 
+  /// Gradients in the shape of the result of an op whose operands are
+  /// broadcast, each summed to the shape of its operand.
+  Gradients sumToOperands(mlir::Operation *op, Gradients grads);
+
   /// Puts the dimensions that a reduction took away back as 1.
   mlir::Value keepDims(mlir::Value reduced, mlir::RankedTensorType type,
                        llvm::ArrayRef<int64_t> axes);
@@ -79,13 +83,6 @@ private:
 /// reshaped. Its gradient is f32: it goes to an f32 sum and is not rounded on
 /// the way.
 bool isWorkingCopy(mlir::Value value);
-
-/// Clears `operandGrads` to one null per operand, and says whether a gradient
-/// flows into the first result. Results after the first are by-products
-/// (statistics, window positions): a gradient of one of them is an error.
-mlir::FailureOr<bool>
-beginVjp(mlir::Operation *op, mlir::ValueRange resultGrads,
-         llvm::SmallVectorImpl<mlir::Value> &operandGrads);
 
 } // namespace pipewright::nn
 

@@ -15,6 +15,13 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/LogicalResult.h"
 
+namespace pipewright::nn {
+
+class GradientBuilder;
+using Gradients = llvm::SmallVector<mlir::Value, 3>;
+
+} // namespace pipewright::nn
+
 #include "dialects/nn/NNInterfaces.h.inc"
 
 namespace pipewright::nn {

@@ -14,21 +14,28 @@ include "mlir/IR/Interfaces.td"
 def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let cppNamespace = "::pipewright::nn";
   let description = [{
-    An op that can build its vector-Jacobian product from other nn ops.
+    An op that can build its vector-Jacobian product from other nn ops. A
+    gradient flows into its first result only: those after it are by-products
+    (statistics, window positions).
   }];
   let methods = [
     InterfaceMethod<[{
-        Builds the vector-Jacobian product at the builder's insertion point.
-        `resultGrads[i]` is null where no gradient flows into result `i`.
-        Fills `operandGrads` with one value per operand, null where none flows
-        on. The op may use its own operands and results: what it uses is what
-        gets stashed.
+        Builds one gradient per operand, null where none flows on, from that of
+        the first result; last ones that are null may be left out. The op may
+        use its own operands and results: what it uses is what gets stashed.
       }],
-      "::llvm::LogicalResult", "buildVjp",
-      (ins "::mlir::OpBuilder &":$builder,
-           "::mlir::ValueRange":$resultGrads,
-           "::llvm::SmallVectorImpl<::mlir::Value> &":$operandGrads)>
+      "::mlir::FailureOr<::pipewright::nn::Gradients>", "buildGradients",
+      (ins "::pipewright::nn::GradientBuilder &":$g, "::mlir::Value":$dy)>
   ];
+  let extraClassDeclaration = [{
+    /// Builds the vector-Jacobian product at the builder's insertion point.
+    /// `resultGrads[i]` is null where no gradient flows into result `i`; one
+    /// that flows into a by-product is an error. Fills `operandGrads` with one
+    /// value per operand, null where none flows on.
+    ::llvm::LogicalResult
+    buildVjp(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGrads,
+             ::llvm::SmallVectorImpl<::mlir::Value> &operandGrads);
+  }];
 }
 
 def CostOpInterface : OpInterface<"CostOpInterface"> {

@@ -155,16 +155,9 @@ static Value rightGradient(GradientBuilder &g, MatmulOp op, Value dy) {
                           /*transpose_b=*/false, isWeight);
 }
 
-LogicalResult MatmulOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                 SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  GradientBuilder g(builder, getLoc());
-  Value dy = g.toElementTypeOf(getA(), resultGrads[0]);
-  operandGrads[0] = leftGradient(g, *this, dy);
-  operandGrads[1] = rightGradient(g, *this, dy);
-  return success();
+FailureOr<Gradients> MatmulOp::buildGradients(GradientBuilder &g, Value dy) {
+  dy = g.toElementTypeOf(getA(), dy);
+  return Gradients{leftGradient(g, *this, dy), rightGradient(g, *this, dy)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -265,29 +258,22 @@ int64_t ConvBackwardWeightOp::getFlops() {
   return convFlops(getDy().getType(), getResult().getType());
 }
 
-LogicalResult ConvOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                               SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  Value dy = resultGrads[0];
-  operandGrads[0] = ConvBackwardDataOp::create(
-      builder, getLoc(), getX().getType(), dy, getW(), getStrides(), getPads(),
+FailureOr<Gradients> ConvOp::buildGradients(GradientBuilder &g, Value dy) {
+  Value dx = ConvBackwardDataOp::create(
+      g.builder(), getX().getType(), dy, getW(), getStrides(), getPads(),
       getDilations(), getGroups(), getChannelsLast());
-  operandGrads[1] = ConvBackwardWeightOp::create(
-      builder, getLoc(),
-      f32TensorOf(builder.getContext(), getW().getType().getShape()), dy,
+  Value dw = ConvBackwardWeightOp::create(
+      g.builder(), f32TensorOf(getContext(), getW().getType().getShape()), dy,
       getX(), getStrides(), getPads(), getDilations(), getGroups(),
       getChannelsLast());
-  if (getBias()) {
-    GradientBuilder g(builder, getLoc());
-    SmallVector<int64_t> axes = {0, 2, 3};
-    if (getChannelsLast())
-      axes = {0, 1, 2};
-    operandGrads[2] = ReduceSumOp::create(g.builder(), g.widen(dy), axes,
-                                          /*keep_dims=*/false);
-  }
-  return success();
+  if (!getBias())
+    return Gradients{dx, dw};
+  SmallVector<int64_t> axes = {0, 2, 3};
+  if (getChannelsLast())
+    axes = {0, 1, 2};
+  return Gradients{dx, dw,
+                   ReduceSumOp::create(g.builder(), g.widen(dy), axes,
+                                       /*keep_dims=*/false)};
 }
 
 /// Checks that the convolution of `x` and `w` has the type of `dy`.

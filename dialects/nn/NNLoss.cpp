@@ -61,16 +61,11 @@ int64_t SoftmaxCrossEntropyOp::getFlops() {
   return 5 * getLogits().getType().getNumElements();
 }
 
-LogicalResult
-SoftmaxCrossEntropyOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  operandGrads[0] = SoftmaxCrossEntropyBackwardOp::create(
-      builder, getLoc(), resultGrads[0], getLogits(), getLabels(), getLargest(),
-      getSum(), getDivisor(), getIgnoreIndexAttr(), getClassesAttr());
-  return success();
+FailureOr<Gradients> SoftmaxCrossEntropyOp::buildGradients(GradientBuilder &g,
+                                                           Value dy) {
+  return Gradients{SoftmaxCrossEntropyBackwardOp::create(
+      g.builder(), dy, getLogits(), getLabels(), getLargest(), getSum(),
+      getDivisor(), getIgnoreIndexAttr(), getClassesAttr())};
 }
 
 LogicalResult SoftmaxCrossEntropyBackwardOp::inferReturnTypes(

@@ -55,16 +55,10 @@ int64_t LayerNormOp::getFlops() {
   return 8 * getX().getType().getNumElements();
 }
 
-LogicalResult LayerNormOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                    SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  auto backward =
-      LayerNormBackwardOp::create(builder, getLoc(), resultGrads[0], getX(),
-                                  getScale(), getMean(), getRstd());
-  operandGrads.assign(backward->result_begin(), backward->result_end());
-  return success();
+FailureOr<Gradients> LayerNormOp::buildGradients(GradientBuilder &g, Value dy) {
+  auto backward = LayerNormBackwardOp::create(g.builder(), dy, getX(),
+                                              getScale(), getMean(), getRstd());
+  return Gradients(backward->result_begin(), backward->result_end());
 }
 
 LogicalResult LayerNormBackwardOp::inferReturnTypes(
@@ -187,16 +181,11 @@ int64_t BatchNormOp::getFlops() {
   return 8 * getX().getType().getNumElements();
 }
 
-LogicalResult BatchNormOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                    SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
+FailureOr<Gradients> BatchNormOp::buildGradients(GradientBuilder &g, Value dy) {
   auto backward = BatchNormBackwardOp::create(
-      builder, getLoc(), resultGrads[0], getX(), getScale(), getMean(),
-      getVariance(), getEpsilon(), getChannelsLast());
-  operandGrads.assign(backward->result_begin(), backward->result_end());
-  return success();
+      g.builder(), dy, getX(), getScale(), getMean(), getVariance(),
+      getEpsilon(), getChannelsLast());
+  return Gradients(backward->result_begin(), backward->result_end());
 }
 
 void BatchNormOp::dropEffects() {
@@ -262,22 +251,11 @@ int64_t BatchNormBackwardOp::getFlops() {
 // SoftmaxOp, LogSoftmaxOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult SoftmaxOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                  SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  operandGrads[0] =
-      SoftmaxBackwardOp::create(builder, getLoc(), resultGrads[0], getResult());
-  return success();
+FailureOr<Gradients> SoftmaxOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{SoftmaxBackwardOp::create(g.builder(), dy, getResult())};
 }
 
-LogicalResult LogSoftmaxOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                     SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  operandGrads[0] = LogSoftmaxBackwardOp::create(builder, getLoc(),
-                                                 resultGrads[0], getResult());
-  return success();
+FailureOr<Gradients> LogSoftmaxOp::buildGradients(GradientBuilder &g,
+                                                  Value dy) {
+  return Gradients{LogSoftmaxBackwardOp::create(g.builder(), dy, getResult())};
 }

@@ -78,15 +78,10 @@ int64_t MaxPoolOp::getFlops() {
          ShapedType::getNumElements(getKernel());
 }
 
-LogicalResult MaxPoolOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                  SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  operandGrads[0] = MaxPoolBackwardOp::create(
-      builder, getLoc(), getX().getType(), resultGrads[0], getWindow(),
-      getKernel(), getStrides(), getPads(), getDilations(), getChannelsLast());
-  return success();
+FailureOr<Gradients> MaxPoolOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{MaxPoolBackwardOp::create(
+      g.builder(), getX().getType(), dy, getWindow(), getKernel(), getStrides(),
+      getPads(), getDilations(), getChannelsLast())};
 }
 
 LogicalResult MaxPoolBackwardOp::verify() {
@@ -133,16 +128,11 @@ int64_t AveragePoolOp::getFlops() {
          (ShapedType::getNumElements(getKernel()) + 1);
 }
 
-LogicalResult AveragePoolOp::buildVjp(OpBuilder &builder,
-                                      ValueRange resultGrads,
-                                      SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  operandGrads[0] = AveragePoolBackwardOp::create(
-      builder, getLoc(), getX().getType(), resultGrads[0], getKernel(),
-      getStrides(), getPads(), getCountIncludePad(), getChannelsLast());
-  return success();
+FailureOr<Gradients> AveragePoolOp::buildGradients(GradientBuilder &g,
+                                                   Value dy) {
+  return Gradients{AveragePoolBackwardOp::create(
+      g.builder(), getX().getType(), dy, getKernel(), getStrides(), getPads(),
+      getCountIncludePad(), getChannelsLast())};
 }
 
 LogicalResult AveragePoolBackwardOp::verify() {

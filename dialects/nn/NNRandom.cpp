@@ -39,14 +39,8 @@ LibraryCall DropoutOp::getCall(StringRef) {
           .work = CallWork::Random};
 }
 
-LogicalResult DropoutOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                  SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  operandGrads[0] =
-      DropoutOp::create(builder, getLoc(), resultGrads[0], getRate(), getId());
-  return success();
+FailureOr<Gradients> DropoutOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{DropoutOp::create(g.builder(), dy, getRate(), getId())};
 }
 
 void DropoutOp::dropEffects() {

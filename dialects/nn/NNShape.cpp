@@ -50,14 +50,8 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   return {};
 }
 
-LogicalResult ReshapeOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                  SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  GradientBuilder g(builder, getLoc());
-  operandGrads[0] = g.reshape(resultGrads[0], getX().getType().getShape());
-  return success();
+FailureOr<Gradients> ReshapeOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{g.reshape(dy, getX().getType().getShape())};
 }
 
 //===----------------------------------------------------------------------===//
@@ -113,17 +107,11 @@ OpFoldResult TransposeOp::fold(FoldAdaptor) {
   return {};
 }
 
-LogicalResult TransposeOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                    SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
+FailureOr<Gradients> TransposeOp::buildGradients(GradientBuilder &g, Value dy) {
   SmallVector<int64_t> inverse(getPermutation().size());
   for (auto [index, dim] : llvm::enumerate(getPermutation()))
     inverse[dim] = index;
-  operandGrads[0] =
-      TransposeOp::create(builder, getLoc(), resultGrads[0], inverse);
-  return success();
+  return Gradients{TransposeOp::create(g.builder(), dy, inverse)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -175,11 +163,7 @@ OpFoldResult SliceOp::fold(FoldAdaptor) {
                                                               : OpFoldResult();
 }
 
-LogicalResult SliceOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
+FailureOr<Gradients> SliceOp::buildGradients(GradientBuilder &g, Value dy) {
   if (llvm::any_of(getSteps(), [](int64_t step) { return step != 1; }))
     return emitOpError("expects steps of 1 to be differentiated, but got ")
            << formatList(getSteps());
@@ -187,9 +171,7 @@ LogicalResult SliceOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
   for (auto [dim, start, size] :
        llvm::zip(getX().getType().getShape(), getStarts(), getSizes()))
     high.push_back(dim - start - size);
-  operandGrads[0] =
-      PadOp::create(builder, getLoc(), resultGrads[0], getStarts(), high);
-  return success();
+  return Gradients{PadOp::create(g.builder(), dy, getStarts(), high)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -231,15 +213,10 @@ OpFoldResult PadOp::fold(FoldAdaptor) {
   return getX().getType() == getResult().getType() ? getX() : OpFoldResult();
 }
 
-LogicalResult PadOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                              SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
+FailureOr<Gradients> PadOp::buildGradients(GradientBuilder &g, Value dy) {
   SmallVector<int64_t> steps(getLow().size(), 1);
-  operandGrads[0] = SliceOp::create(builder, getLoc(), resultGrads[0], getLow(),
-                                    getX().getType().getShape(), steps);
-  return success();
+  return Gradients{SliceOp::create(g.builder(), dy, getLow(),
+                                   getX().getType().getShape(), steps)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -288,20 +265,16 @@ OpFoldResult ConcatOp::fold(FoldAdaptor) {
   return getInputs().size() == 1 ? getInputs().front() : OpFoldResult();
 }
 
-LogicalResult ConcatOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                 SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
+FailureOr<Gradients> ConcatOp::buildGradients(GradientBuilder &g, Value dy) {
   int64_t rank = getResult().getType().getRank();
   SmallVector<int64_t> starts(rank, 0), steps(rank, 1);
-  for (auto [index, input] : llvm::enumerate(getInputs())) {
+  Gradients parts;
+  for (Value input : getInputs()) {
     ArrayRef<int64_t> sizes = tensorOf(input).getShape();
-    operandGrads[index] = SliceOp::create(builder, getLoc(), resultGrads[0],
-                                          starts, sizes, steps);
+    parts.push_back(SliceOp::create(g.builder(), dy, starts, sizes, steps));
     starts[getAxis()] += sizes[getAxis()];
   }
-  return success();
+  return parts;
 }
 
 //===----------------------------------------------------------------------===//
@@ -327,15 +300,9 @@ OpFoldResult BroadcastToOp::fold(FoldAdaptor) {
   return getX().getType() == getResult().getType() ? getX() : OpFoldResult();
 }
 
-LogicalResult BroadcastToOp::buildVjp(OpBuilder &builder,
-                                      ValueRange resultGrads,
-                                      SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  GradientBuilder g(builder, getLoc());
-  operandGrads[0] = g.unbroadcast(resultGrads[0], getX().getType());
-  return success();
+FailureOr<Gradients> BroadcastToOp::buildGradients(GradientBuilder &g,
+                                                   Value dy) {
+  return Gradients{g.unbroadcast(dy, getX().getType())};
 }
 
 //===----------------------------------------------------------------------===//
@@ -357,16 +324,10 @@ LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-LogicalResult EmbeddingOp::buildVjp(OpBuilder &builder, ValueRange resultGrads,
-                                    SmallVectorImpl<Value> &operandGrads) {
-  FailureOr<bool> flows = beginVjp(*this, resultGrads, operandGrads);
-  if (failed(flows) || !*flows)
-    return failure(failed(flows));
-  operandGrads[0] = EmbeddingBackwardOp::create(
-      builder, getLoc(),
-      f32TensorOf(builder.getContext(), getTable().getType().getShape()),
-      resultGrads[0], getIndices());
-  return success();
+FailureOr<Gradients> EmbeddingOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{EmbeddingBackwardOp::create(
+      g.builder(), f32TensorOf(getContext(), getTable().getType().getShape()),
+      dy, getIndices())};
 }
 
 LogicalResult EmbeddingBackwardOp::verify() {
