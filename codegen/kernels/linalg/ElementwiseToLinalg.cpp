@@ -57,73 +57,51 @@ static Value geluDerivative(Scalars &s, Value x,
 // Scalars of both kinds
 //===----------------------------------------------------------------------===//
 
-static bool isFloat(Value value) { return isa<FloatType>(value.getType()); }
-
 static Value compare(Scalars &s, Value x, Value y, ComparePredicate predicate) {
-  if (isFloat(x)) {
-    arith::CmpFPredicate p = [&] {
-      switch (predicate) {
-      case ComparePredicate::Eq:
-        return arith::CmpFPredicate::OEQ;
-      case ComparePredicate::Ne:
-        return arith::CmpFPredicate::UNE;
-      case ComparePredicate::Lt:
-        return arith::CmpFPredicate::OLT;
-      case ComparePredicate::Le:
-        return arith::CmpFPredicate::OLE;
-      case ComparePredicate::Gt:
-        return arith::CmpFPredicate::OGT;
-      case ComparePredicate::Ge:
-        return arith::CmpFPredicate::OGE;
-      }
-      llvm_unreachable("all predicates are listed");
-    }();
-    return arith::CmpFOp::create(s.b, s.loc, p, x, y);
+  using F = arith::CmpFPredicate;
+  using I = arith::CmpIPredicate;
+  auto by = [&](F ofFloats, I ofIntegers, I ofTruths) {
+    if (Scalars::isFloat(x))
+      return s.make<arith::CmpFOp>(ofFloats, x, y);
+    // A truth value is 1 when it is true, not -1.
+    bool isTruth = x.getType().isInteger(1);
+    return s.make<arith::CmpIOp>(isTruth ? ofTruths : ofIntegers, x, y);
+  };
+  switch (predicate) {
+  case ComparePredicate::Eq:
+    return by(F::OEQ, I::eq, I::eq);
+  case ComparePredicate::Ne:
+    return by(F::UNE, I::ne, I::ne);
+  case ComparePredicate::Lt:
+    return by(F::OLT, I::slt, I::ult);
+  case ComparePredicate::Le:
+    return by(F::OLE, I::sle, I::ule);
+  case ComparePredicate::Gt:
+    return by(F::OGT, I::sgt, I::ugt);
+  case ComparePredicate::Ge:
+    return by(F::OGE, I::sge, I::uge);
   }
-  // A truth value is 1 when it is true, not -1.
-  bool isUnsigned = x.getType().isInteger(1);
-  arith::CmpIPredicate p = [&] {
-    switch (predicate) {
-    case ComparePredicate::Eq:
-      return arith::CmpIPredicate::eq;
-    case ComparePredicate::Ne:
-      return arith::CmpIPredicate::ne;
-    case ComparePredicate::Lt:
-      return isUnsigned ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
-    case ComparePredicate::Le:
-      return isUnsigned ? arith::CmpIPredicate::ule : arith::CmpIPredicate::sle;
-    case ComparePredicate::Gt:
-      return isUnsigned ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::sgt;
-    case ComparePredicate::Ge:
-      return isUnsigned ? arith::CmpIPredicate::uge : arith::CmpIPredicate::sge;
-    }
-    llvm_unreachable("all predicates are listed");
-  }();
-  return arith::CmpIOp::create(s.b, s.loc, p, x, y);
+  llvm_unreachable("all predicates are listed");
 }
 
 static Value cast(Scalars &s, Value x, Type to) {
   Type from = x.getType();
-  OpBuilder &b = s.b;
   // Stored as bf16, computed as f32.
   if (to.isBF16())
-    to = b.getF32Type();
+    to = s.b.getF32Type();
   if (from == to)
     return x;
-  if (to.isInteger(1)) {
-    Value zero = arith::ConstantOp::create(b, s.loc, b.getZeroAttr(from));
-    return compare(s, x, zero, ComparePredicate::Ne);
-  }
+  if (to.isInteger(1))
+    return compare(s, x, s.zero(from), ComparePredicate::Ne);
   bool truth = from.isInteger(1);
   if (isa<FloatType>(from))
-    return arith::FPToSIOp::create(b, s.loc, to, x);
+    return s.make<arith::FPToSIOp>(to, x);
   if (isa<FloatType>(to))
-    return truth ? Value(arith::UIToFPOp::create(b, s.loc, to, x))
-                 : Value(arith::SIToFPOp::create(b, s.loc, to, x));
+    return truth ? s.make<arith::UIToFPOp>(to, x)
+                 : s.make<arith::SIToFPOp>(to, x);
   if (from.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
-    return arith::TruncIOp::create(b, s.loc, to, x);
-  return truth ? Value(arith::ExtUIOp::create(b, s.loc, to, x))
-               : Value(arith::ExtSIOp::create(b, s.loc, to, x));
+    return s.make<arith::TruncIOp>(to, x);
+  return truth ? s.make<arith::ExtUIOp>(to, x) : s.make<arith::ExtSIOp>(to, x);
 }
 
 /// x^p for the exponents that models use; the general case is a library call.
@@ -145,33 +123,23 @@ static Value power(Scalars &s, Value x, Value y,
     if (result)
       return *exponent < 0 ? s.div(s.constant(1.0), result) : result;
   }
-  return math::PowFOp::create(s.b, s.loc, x, y, s.flags);
+  return s.make<math::PowFOp>(x, y);
 }
 
 //===----------------------------------------------------------------------===//
 // Meanings: one for each pointwise op
 //===----------------------------------------------------------------------===//
 
-static Value meaning(NegOp, Scalars &s, ValueRange a) {
-  if (isFloat(a[0]))
-    return s.neg(a[0]);
-  Value zero =
-      arith::ConstantOp::create(s.b, s.loc, s.b.getZeroAttr(a[0].getType()));
-  return arith::SubIOp::create(s.b, s.loc, zero, a[0]);
-}
+static Value meaning(NegOp, Scalars &s, ValueRange a) { return s.neg(a[0]); }
 
-static Value meaning(AbsOp, Scalars &s, ValueRange a) {
-  if (isFloat(a[0]))
-    return math::AbsFOp::create(s.b, s.loc, a[0], s.flags);
-  return math::AbsIOp::create(s.b, s.loc, a[0]);
-}
+static Value meaning(AbsOp, Scalars &s, ValueRange a) { return s.abs(a[0]); }
 
 static Value meaning(ExpOp, Scalars &s, ValueRange a) { return s.exp(a[0]); }
 
 static Value meaning(LogOp, Scalars &s, ValueRange a) { return s.log(a[0]); }
 
 static Value meaning(Expm1Op, Scalars &s, ValueRange a) {
-  return math::ExpM1Op::create(s.b, s.loc, a[0], s.flags);
+  return s.make<math::ExpM1Op>(a[0]);
 }
 
 static Value meaning(Log1pOp, Scalars &s, ValueRange a) {
@@ -179,7 +147,7 @@ static Value meaning(Log1pOp, Scalars &s, ValueRange a) {
 }
 
 static Value meaning(SoftplusOp, Scalars &s, ValueRange a) {
-  Value size = math::AbsFOp::create(s.b, s.loc, a[0], s.flags);
+  Value size = s.abs(a[0]);
   return s.add(s.max(a[0], s.constant(0.0)), s.log1p(s.exp(s.neg(size))));
 }
 
@@ -215,8 +183,8 @@ static Value meaning(GeluBackwardOp op, Scalars &s, ValueRange a) {
 }
 
 static Value meaning(LogicalNotOp, Scalars &s, ValueRange a) {
-  Value yes = arith::ConstantOp::create(s.b, s.loc, s.b.getBoolAttr(true));
-  return arith::XOrIOp::create(s.b, s.loc, a[0], yes);
+  return s.make<arith::XOrIOp>(
+      a[0], s.make<arith::ConstantOp>(s.b.getBoolAttr(true)));
 }
 
 static Value meaning(CastOp op, Scalars &s, ValueRange a) {
@@ -226,27 +194,19 @@ static Value meaning(CastOp op, Scalars &s, ValueRange a) {
 static Value meaning(BroadcastToOp, Scalars &, ValueRange a) { return a[0]; }
 
 static Value meaning(AddOp, Scalars &s, ValueRange a) {
-  if (isFloat(a[0]))
-    return s.add(a[0], a[1]);
-  return arith::AddIOp::create(s.b, s.loc, a[0], a[1]);
+  return s.add(a[0], a[1]);
 }
 
 static Value meaning(SubOp, Scalars &s, ValueRange a) {
-  if (isFloat(a[0]))
-    return s.sub(a[0], a[1]);
-  return arith::SubIOp::create(s.b, s.loc, a[0], a[1]);
+  return s.sub(a[0], a[1]);
 }
 
 static Value meaning(MulOp, Scalars &s, ValueRange a) {
-  if (isFloat(a[0]))
-    return s.mul(a[0], a[1]);
-  return arith::MulIOp::create(s.b, s.loc, a[0], a[1]);
+  return s.mul(a[0], a[1]);
 }
 
 static Value meaning(DivOp, Scalars &s, ValueRange a) {
-  if (isFloat(a[0]))
-    return s.div(a[0], a[1]);
-  return arith::DivSIOp::create(s.b, s.loc, a[0], a[1]);
+  return s.div(a[0], a[1]);
 }
 
 static Value meaning(PowOp op, Scalars &s, ValueRange a) {
@@ -258,23 +218,19 @@ static Value meaning(PowOp op, Scalars &s, ValueRange a) {
 }
 
 static Value meaning(MaximumOp, Scalars &s, ValueRange a) {
-  if (isFloat(a[0]))
-    return s.max(a[0], a[1]);
-  return arith::MaxSIOp::create(s.b, s.loc, a[0], a[1]);
+  return s.max(a[0], a[1]);
 }
 
 static Value meaning(MinimumOp, Scalars &s, ValueRange a) {
-  if (isFloat(a[0]))
-    return arith::MinimumFOp::create(s.b, s.loc, a[0], a[1], s.flags);
-  return arith::MinSIOp::create(s.b, s.loc, a[0], a[1]);
+  return s.min(a[0], a[1]);
 }
 
 static Value meaning(LogicalAndOp, Scalars &s, ValueRange a) {
-  return arith::AndIOp::create(s.b, s.loc, a[0], a[1]);
+  return s.make<arith::AndIOp>(a[0], a[1]);
 }
 
 static Value meaning(LogicalOrOp, Scalars &s, ValueRange a) {
-  return arith::OrIOp::create(s.b, s.loc, a[0], a[1]);
+  return s.make<arith::OrIOp>(a[0], a[1]);
 }
 
 static Value meaning(CompareOp op, Scalars &s, ValueRange a) {

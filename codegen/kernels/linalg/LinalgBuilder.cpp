@@ -15,45 +15,20 @@ namespace pipewright::nn {
 // Scalars
 //===----------------------------------------------------------------------===//
 
-Value Scalars::constant(double value) {
-  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
-}
-Value Scalars::integer(int64_t value) {
-  return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value));
-}
-Value Scalars::add(Value x, Value y) {
-  return arith::AddFOp::create(b, loc, x, y, flags);
-}
-Value Scalars::sub(Value x, Value y) {
-  return arith::SubFOp::create(b, loc, x, y, flags);
-}
-Value Scalars::mul(Value x, Value y) {
-  return arith::MulFOp::create(b, loc, x, y, flags);
-}
-Value Scalars::div(Value x, Value y) {
-  return arith::DivFOp::create(b, loc, x, y, flags);
-}
-Value Scalars::neg(Value x) { return arith::NegFOp::create(b, loc, x, flags); }
-Value Scalars::exp(Value x) { return math::ExpOp::create(b, loc, x, flags); }
-Value Scalars::log(Value x) { return math::LogOp::create(b, loc, x, flags); }
-Value Scalars::log1p(Value x) {
-  return math::Log1pOp::create(b, loc, x, flags);
-}
-Value Scalars::erf(Value x) { return math::ErfOp::create(b, loc, x, flags); }
-Value Scalars::tanh(Value x) { return math::TanhOp::create(b, loc, x, flags); }
-Value Scalars::sqrt(Value x) { return math::SqrtOp::create(b, loc, x, flags); }
 Value Scalars::max(Value x, Value y) {
-  return arith::MaximumFOp::create(
-      b, loc, x, y,
+  if (!isFloat(x))
+    return make<arith::MaxSIOp>(x, y);
+  return make<arith::MaximumFOp>(
+      x, y,
       arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::nsz));
 }
-Value Scalars::select(Value condition, Value x, Value y) {
-  return arith::SelectOp::create(b, loc, condition, x, y);
+
+Value Scalars::neg(Value x) {
+  return isFloat(x) ? make<arith::NegFOp>(x) : sub(zero(x.getType()), x);
 }
+
 Value Scalars::widen(Value x) {
-  if (!x.getType().isBF16())
-    return x;
-  return arith::ExtFOp::create(b, loc, b.getF32Type(), x);
+  return x.getType().isBF16() ? make<arith::ExtFOp>(b.getF32Type(), x) : x;
 }
 
 //===----------------------------------------------------------------------===//
@@ -100,7 +75,7 @@ static Value narrow(Scalars &scalars, Value value, Type element) {
       widened.erase();
     return moved;
   }
-  return arith::TruncFOp::create(scalars.b, scalars.loc, element, value);
+  return scalars.make<arith::TruncFOp>(element, value);
 }
 
 Value LinalgBuilder::pointwise(ArrayRef<int64_t> shape, Type element,
@@ -150,10 +125,8 @@ Value LinalgBuilder::reduce(Reduction kind, ArrayRef<int64_t> domain,
                Scalars scalars(inner, at);
                Value value = computeWide(scalars, arguments.drop_back(), body);
                Value total = arguments.back();
-               if (sum)
-                 total = arith::AddFOp::create(inner, at, total, value);
-               else
-                 total = scalars.max(total, value);
+               total =
+                   sum ? scalars.add(total, value) : scalars.max(total, value);
                linalg::YieldOp::create(inner, at, total);
              })
       .getResult(0);

@@ -18,35 +18,84 @@ namespace pipewright::nn {
 /// what is stored as bf16 is rounded once, at the end. No flag lets a result
 /// depend on what an op is fused with: recomputed values must be the same bits.
 /// Only a maximum does not care for the sign of zero, which makes it cheap.
+/// Sums, products and such are integers where their operands are.
 class Scalars {
 public:
   Scalars(mlir::OpBuilder &builder, mlir::Location loc)
-      : b(builder), loc(loc),
-        flags(mlir::arith::FastMathFlagsAttr::get(
-            builder.getContext(), mlir::arith::FastMathFlags::none)) {}
+      : b(builder), loc(loc) {}
 
-  mlir::Value constant(double value);
-  mlir::Value integer(int64_t value);
-  mlir::Value add(mlir::Value x, mlir::Value y);
-  mlir::Value sub(mlir::Value x, mlir::Value y);
-  mlir::Value mul(mlir::Value x, mlir::Value y);
-  mlir::Value div(mlir::Value x, mlir::Value y);
-  mlir::Value neg(mlir::Value x);
-  mlir::Value exp(mlir::Value x);
-  mlir::Value log(mlir::Value x);
-  mlir::Value log1p(mlir::Value x);
-  mlir::Value erf(mlir::Value x);
-  mlir::Value tanh(mlir::Value x);
-  mlir::Value sqrt(mlir::Value x);
+  template <class OpTy, class... Arguments>
+  mlir::Value make(Arguments &&...arguments) {
+    return OpTy::create(b, loc, std::forward<Arguments>(arguments)...);
+  }
+
+  mlir::Value constant(double value) {
+    return make<mlir::arith::ConstantOp>(b.getF32FloatAttr(value));
+  }
+  mlir::Value integer(int64_t value) {
+    return make<mlir::arith::ConstantOp>(b.getI64IntegerAttr(value));
+  }
+  mlir::Value zero(mlir::Type type) {
+    return make<mlir::arith::ConstantOp>(b.getZeroAttr(type));
+  }
+  mlir::Value index(int64_t value) {
+    return make<mlir::arith::ConstantIndexOp>(value);
+  }
+  /// Where one of the generic's loops is.
+  mlir::Value loopIndex(unsigned loop) {
+    return make<mlir::linalg::IndexOp>(loop);
+  }
+  mlir::Value add(mlir::Value x, mlir::Value y) {
+    return either<mlir::arith::AddFOp, mlir::arith::AddIOp>(x, y);
+  }
+  mlir::Value sub(mlir::Value x, mlir::Value y) {
+    return either<mlir::arith::SubFOp, mlir::arith::SubIOp>(x, y);
+  }
+  mlir::Value mul(mlir::Value x, mlir::Value y) {
+    return either<mlir::arith::MulFOp, mlir::arith::MulIOp>(x, y);
+  }
+  mlir::Value div(mlir::Value x, mlir::Value y) {
+    return either<mlir::arith::DivFOp, mlir::arith::DivSIOp>(x, y);
+  }
+  mlir::Value min(mlir::Value x, mlir::Value y) {
+    return either<mlir::arith::MinimumFOp, mlir::arith::MinSIOp>(x, y);
+  }
   mlir::Value max(mlir::Value x, mlir::Value y);
-  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
+  mlir::Value neg(mlir::Value x);
+  mlir::Value abs(mlir::Value x) {
+    return either<mlir::math::AbsFOp, mlir::math::AbsIOp>(x);
+  }
+  mlir::Value exp(mlir::Value x) { return make<mlir::math::ExpOp>(x); }
+  mlir::Value log(mlir::Value x) { return make<mlir::math::LogOp>(x); }
+  mlir::Value log1p(mlir::Value x) { return make<mlir::math::Log1pOp>(x); }
+  mlir::Value erf(mlir::Value x) { return make<mlir::math::ErfOp>(x); }
+  mlir::Value tanh(mlir::Value x) { return make<mlir::math::TanhOp>(x); }
+  mlir::Value sqrt(mlir::Value x) { return make<mlir::math::SqrtOp>(x); }
+  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y) {
+    return make<mlir::arith::SelectOp>(condition, x, y);
+  }
   /// `x` as f32 if it is bf16, else itself.
   mlir::Value widen(mlir::Value x);
 
+  static bool isFloat(mlir::Value x) {
+    return mlir::isa<mlir::FloatType>(x.getType());
+  }
+
   mlir::OpBuilder &b;
   mlir::Location loc;
-  mlir::arith::FastMathFlagsAttr flags;
+
+private:
+  template <class OfFloats, class OfIntegers, class... Others>
+  mlir::Value either(mlir::Value x, Others... others) {
+    return isFloat(x) ? make<OfFloats>(x, others...)
+                      : make<OfIntegers>(x, others...);
+  }
 };
+
+/// The body of a generic that moves, or sums, its first input.
+inline mlir::Value identity(Scalars &, mlir::ValueRange inputs) {
+  return inputs[0];
+}
 
 enum class Reduction { Sum, Max };
 

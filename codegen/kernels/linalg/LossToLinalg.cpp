@@ -19,15 +19,15 @@ namespace pipewright::nn {
 using Input = LinalgBuilder::Input;
 
 static Value counts(Scalars &s, Value label, int64_t ignored) {
-  return arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::ne, label,
+  return s.make<arith::CmpIOp>(arith::CmpIPredicate::ne, label,
                                s.integer(ignored));
 }
 
 /// Whether the element of two loops is in a column that counts.
 static Value isClass(Scalars &s, int64_t classes) {
-  Value bound = arith::ConstantIndexOp::create(s.b, s.loc, classes).getResult();
-  return arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::slt,
-                               linalg::IndexOp::create(s.b, s.loc, 1), bound);
+  Value bound = s.index(classes);
+  return s.make<arith::CmpIOp>(arith::CmpIPredicate::slt, s.loopIndex(1),
+                               bound);
 }
 
 /// How many labels are not ignored, at least one: no row divides by zero.
@@ -82,11 +82,10 @@ static SmallVector<Value> lowerForward(SoftmaxCrossEntropyOp op,
       [&](Scalars &s, ValueRange a) {
         Value valid = counts(s, a[2], ignored);
         Value label = s.select(valid, a[2], s.integer(0));
-        Value column =
-            arith::IndexCastOp::create(s.b, s.loc, s.b.getIndexType(), label);
-        Value row = linalg::IndexOp::create(s.b, s.loc, 0);
-        Value picked = s.widen(tensor::ExtractOp::create(
-            s.b, s.loc, op.getLogits(), ValueRange{row, column}));
+        Value column = s.make<arith::IndexCastOp>(s.b.getIndexType(), label);
+        Value row = s.loopIndex(0);
+        Value picked = s.widen(
+            s.make<tensor::ExtractOp>(op.getLogits(), ValueRange{row, column}));
         Value term = s.sub(s.log(a[1]), s.sub(picked, a[0]));
         return s.select(valid, term, s.constant(0.0));
       });
@@ -112,10 +111,9 @@ static Value lowerBackward(SoftmaxCrossEntropyBackwardOp op,
        builder.at(op.getDloss(), 2, {}), builder.at(count, 2, {})},
       [&](Scalars &s, ValueRange a) {
         Value column =
-            arith::IndexCastOp::create(s.b, s.loc, s.b.getI64Type(),
-                                       linalg::IndexOp::create(s.b, s.loc, 1));
-        Value hit = arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::eq,
-                                          column, a[1]);
+            s.make<arith::IndexCastOp>(s.b.getI64Type(), s.loopIndex(1));
+        Value hit =
+            s.make<arith::CmpIOp>(arith::CmpIPredicate::eq, column, a[1]);
         Value softmax = s.mul(s.exp(s.sub(a[0], a[2])), a[3]);
         Value onehot = s.select(hit, s.constant(1.0), s.constant(0.0));
         Value zero = s.constant(0.0);

@@ -38,8 +38,7 @@ static SmallVector<Value> lowerLayerNorm(LayerNormOp op,
   double epsilon = op.getEpsilon().convertToDouble();
   RankedTensorType rows = tensorType(op.getMean());
   Input x = builder.same(op.getX());
-  Value sum = builder.reduce(Reduction::Sum, shape, rank - 1, x,
-                             [](Scalars &, ValueRange a) { return a[0]; });
+  Value sum = builder.reduce(Reduction::Sum, shape, rank - 1, x, identity);
   Value mean =
       builder.pointwise(rows, builder.same(sum), [&](Scalars &s, ValueRange a) {
         return s.mul(a[0], s.constant(inverse));
@@ -98,8 +97,7 @@ static SmallVector<Value> lowerLayerNormBackward(LayerNormBackwardOp op,
                      [](Scalars &s, ValueRange a) {
                        return s.mul(a[0], s.mul(s.sub(a[1], a[2]), a[3]));
                      });
-  Value dbias = builder.reduce(Reduction::Sum, shape, outer, dy,
-                               [](Scalars &, ValueRange a) { return a[0]; });
+  Value dbias = builder.reduce(Reduction::Sum, shape, outer, dy, identity);
   return {dx, dscale, dbias};
 }
 
@@ -175,8 +173,7 @@ static SmallVector<Value> lowerBatchNormBackward(BatchNormBackwardOp op,
                        return s.mul(a[0], s.mul(s.sub(a[1], a[2]),
                                                 inverseSqrt(s, a[3], epsilon)));
                      });
-  Value dbias = builder.reduce(Reduction::Sum, shape, axes, dy,
-                               [](Scalars &, ValueRange a) { return a[0]; });
+  Value dbias = builder.reduce(Reduction::Sum, shape, axes, dy, identity);
   Value dx = builder.pointwise(
       type,
       {dy, x, mean, variance, channel(op.getScale()), channel(dscale),
@@ -206,8 +203,7 @@ static Value lowerSoftmax(Operation *op, LinalgBuilder &builder) {
   ArrayRef<int64_t> rowShape = shape.drop_back();
   Type f32 = builder.b.getF32Type();
   Input x = builder.same(op->getOperand(0));
-  Value largest = builder.reduce(Reduction::Max, shape, rank - 1, x,
-                                 [](Scalars &, ValueRange a) { return a[0]; });
+  Value largest = builder.reduce(Reduction::Max, shape, rank - 1, x, identity);
   bool safe = !logarithm && cast<SoftmaxOp>(op).getSafe();
   // -inf - -inf would be NaN: a row that sees nothing is moved by nothing.
   if (safe)
@@ -218,9 +214,8 @@ static Value lowerSoftmax(Operation *op, LinalgBuilder &builder) {
   Value exponential = builder.pointwise(
       shape, f32, {x, builder.rows(largest, rank)},
       [](Scalars &s, ValueRange a) { return s.exp(s.sub(a[0], a[1])); });
-  Value sum =
-      builder.reduce(Reduction::Sum, shape, rank - 1, builder.same(exponential),
-                     [](Scalars &, ValueRange a) { return a[0]; });
+  Value sum = builder.reduce(Reduction::Sum, shape, rank - 1,
+                             builder.same(exponential), identity);
   if (logarithm) {
     // Apart from the maximum, which would swallow it where it is large.
     Value logOfSum =

@@ -166,13 +166,13 @@ static SmallVector<Value> lowerLamb(Update &u) {
        squares(d, builder)},
       [](Scalars &s, ValueRange a) {
         auto isPositive = [&](Value x) {
-          return arith::CmpFOp::create(s.b, s.loc, arith::CmpFPredicate::OGT, x,
+          return s.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, x,
                                        s.constant(0.0));
         };
         // How far the weight goes is a share of its own length.
         Value ratio = s.div(s.sqrt(a[3]), s.sqrt(a[4]));
-        Value hasLengths = arith::AndIOp::create(s.b, s.loc, isPositive(a[3]),
-                                                 isPositive(a[4]));
+        Value hasLengths =
+            s.make<arith::AndIOp>(isPositive(a[3]), isPositive(a[4]));
         ratio = s.select(hasLengths, ratio, s.constant(1.0));
         return s.sub(a[0], s.mul(s.mul(a[2], ratio), a[1]));
       });

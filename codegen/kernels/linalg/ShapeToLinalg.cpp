@@ -11,17 +11,7 @@ namespace pipewright::nn {
 
 using Input = LinalgBuilder::Input;
 
-static Value index(Scalars &s, int64_t value) {
-  return arith::ConstantIndexOp::create(s.b, s.loc, value);
-}
-
-static Value loopIndex(Scalars &s, unsigned loop) {
-  return linalg::IndexOp::create(s.b, s.loc, loop);
-}
-
-static Value identity(Scalars &, ValueRange arguments) { return arguments[0]; }
-
-static Value lowerSlice(SliceOp op, LinalgBuilder &builder) {
+static Value lower(SliceOp op, LinalgBuilder &builder) {
   ArrayRef<int64_t> starts = op.getStarts(), steps = op.getSteps();
   RankedTensorType type = tensorType(op.getResult());
   if (llvm::all_of(steps, [](int64_t step) { return step > 0; }))
@@ -32,45 +22,40 @@ static Value lowerSlice(SliceOp op, LinalgBuilder &builder) {
   return builder.pointwise(type, {}, [&](Scalars &s, ValueRange) -> Value {
     SmallVector<Value> position;
     for (auto [i, step] : llvm::enumerate(steps)) {
-      Value moved =
-          arith::MulIOp::create(s.b, s.loc, loopIndex(s, i), index(s, step));
-      position.push_back(
-          arith::AddIOp::create(s.b, s.loc, moved, index(s, starts[i])));
+      Value moved = s.mul(s.loopIndex(i), s.index(step));
+      position.push_back(s.add(moved, s.index(starts[i])));
     }
-    return tensor::ExtractOp::create(s.b, s.loc, op.getX(), position);
+    return s.make<tensor::ExtractOp>(op.getX(), position);
   });
 }
 
 /// The position `at` if it lies in [0, size), else 0; `inside` is and-ed with
 /// whether it does.
 static Value clampInside(Scalars &s, Value at, int64_t size, Value &inside) {
-  Value fits = arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::ult, at,
-                                     index(s, size));
-  inside = inside ? arith::AndIOp::create(s.b, s.loc, inside, fits).getResult()
-                  : fits;
-  return s.select(fits, at, index(s, 0));
+  Value fits =
+      s.make<arith::CmpIOp>(arith::CmpIPredicate::ult, at, s.index(size));
+  inside = inside ? s.make<arith::AndIOp>(inside, fits) : fits;
+  return s.select(fits, at, s.index(0));
 }
 
-static Value lowerPad(PadOp op, LinalgBuilder &builder) {
+static Value lower(PadOp op, LinalgBuilder &builder) {
   RankedTensorType type = tensorType(op.getResult());
   ArrayRef<int64_t> from = tensorType(op.getX()).getShape();
   return builder.pointwise(type, {}, [&](Scalars &s, ValueRange) -> Value {
     SmallVector<Value> position;
     Value inside;
     for (unsigned i = 0; i < from.size(); ++i) {
-      Value at = loopIndex(s, i);
+      Value at = s.loopIndex(i);
       if (from[i] != type.getDimSize(i)) {
-        at = arith::SubIOp::create(s.b, s.loc, at, index(s, op.getLow()[i]));
+        at = s.sub(at, s.index(op.getLow()[i]));
         at = clampInside(s, at, from[i], inside);
       }
       position.push_back(at);
     }
-    Value value = tensor::ExtractOp::create(s.b, s.loc, op.getX(), position);
+    Value value = s.make<tensor::ExtractOp>(op.getX(), position);
     if (!inside)
       return value;
-    Value zero =
-        arith::ConstantOp::create(s.b, s.loc, s.b.getZeroAttr(value.getType()));
-    return s.select(inside, value, zero);
+    return s.select(inside, value, s.zero(value.getType()));
   });
 }
 
@@ -88,12 +73,12 @@ static Value lowerEvenConcat(ConcatOp op, LinalgBuilder &builder) {
         SmallVector<Value> position;
         for (int64_t i = 0; i <= type.getRank(); ++i)
           if (i != axis)
-            position.push_back(loopIndex(s, i));
-        Value part = loopIndex(s, axis), result;
+            position.push_back(s.loopIndex(i));
+        Value part = s.loopIndex(axis), result;
         for (auto [k, input] : llvm::enumerate(op.getInputs())) {
-          Value value = tensor::ExtractOp::create(s.b, s.loc, input, position);
-          Value here = arith::CmpIOp::create(
-              s.b, s.loc, arith::CmpIPredicate::eq, part, index(s, k));
+          Value value = s.make<tensor::ExtractOp>(input, position);
+          Value here =
+              s.make<arith::CmpIOp>(arith::CmpIPredicate::eq, part, s.index(k));
           result = result ? s.select(here, value, result) : value;
         }
         return result;
@@ -101,7 +86,7 @@ static Value lowerEvenConcat(ConcatOp op, LinalgBuilder &builder) {
   return builder.reshape(joined, type.getShape());
 }
 
-static Value lowerConcat(ConcatOp op, LinalgBuilder &builder) {
+static Value lower(ConcatOp op, LinalgBuilder &builder) {
   RankedTensorType type = tensorType(op.getResult());
   int64_t axis = op.getAxis();
   if (llvm::all_equal(op.getInputs().getTypes()))
@@ -109,16 +94,15 @@ static Value lowerConcat(ConcatOp op, LinalgBuilder &builder) {
   return builder.pointwise(type, {}, [&](Scalars &s, ValueRange) -> Value {
     SmallVector<Value> position;
     for (int64_t i = 0; i < type.getRank(); ++i)
-      position.push_back(loopIndex(s, i));
+      position.push_back(s.loopIndex(i));
     Value along = position[axis], result;
     int64_t start = 0;
     for (Value input : op.getInputs()) {
       int64_t size = tensorType(input).getDimSize(axis);
       Value inside;
-      position[axis] = clampInside(
-          s, arith::SubIOp::create(s.b, s.loc, along, index(s, start)), size,
-          inside);
-      Value value = tensor::ExtractOp::create(s.b, s.loc, input, position);
+      position[axis] =
+          clampInside(s, s.sub(along, s.index(start)), size, inside);
+      Value value = s.make<tensor::ExtractOp>(input, position);
       result = result ? s.select(inside, value, result) : value;
       start += size;
     }
@@ -126,7 +110,7 @@ static Value lowerConcat(ConcatOp op, LinalgBuilder &builder) {
   });
 }
 
-static Value lowerTranspose(TransposeOp op, LinalgBuilder &builder) {
+static Value lower(TransposeOp op, LinalgBuilder &builder) {
   ArrayRef<int64_t> permutation = op.getPermutation();
   SmallVector<AffineExpr> exprs(permutation.size());
   for (auto [i, source] : llvm::enumerate(permutation))
@@ -137,13 +121,12 @@ static Value lowerTranspose(TransposeOp op, LinalgBuilder &builder) {
                            identity);
 }
 
-static Value lowerCausalMask(CausalMaskOp op, LinalgBuilder &builder) {
+static Value lower(CausalMaskOp op, LinalgBuilder &builder) {
   RankedTensorType type = tensorType(op.getResult());
   unsigned rank = type.getRank();
   return builder.pointwise(type, {}, [&](Scalars &s, ValueRange) -> Value {
-    return arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::ule,
-                                 loopIndex(s, rank - 1),
-                                 loopIndex(s, rank - 2));
+    return s.make<arith::CmpIOp>(arith::CmpIPredicate::ule,
+                                 s.loopIndex(rank - 1), s.loopIndex(rank - 2));
   });
 }
 
@@ -175,18 +158,12 @@ Lowered lowerShape(Operation *op, LinalgBuilder &builder) {
             return arith::ConstantOp::create(builder.b, builder.loc,
                                              constant.getValue());
           })
-          .Case(
-              [&](CausalMaskOp mask) { return lowerCausalMask(mask, builder); })
           .Case([&](ReshapeOp reshape) {
             return builder.reshape(reshape.getX(),
                                    tensorType(reshape.getResult()).getShape());
           })
-          .Case([&](TransposeOp transpose) {
-            return lowerTranspose(transpose, builder);
-          })
-          .Case([&](SliceOp slice) { return lowerSlice(slice, builder); })
-          .Case([&](PadOp pad) { return lowerPad(pad, builder); })
-          .Case([&](ConcatOp concat) { return lowerConcat(concat, builder); })
+          .Case<CausalMaskOp, TransposeOp, SliceOp, PadOp, ConcatOp>(
+              [&](auto mover) { return lower(mover, builder); })
           .Case<ReduceSumOp, ReduceMeanOp, ReduceMaxOp>([&](auto reduction) {
             return lowerReduction(op, reduction.getX(), reduction.getAxes(),
                                   builder);
