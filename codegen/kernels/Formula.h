@@ -94,6 +94,20 @@ inline bool isF32(mlir::Operation *op) {
   return mlir::getElementTypeOrSelf(op->getResult(0).getType()).isF32();
 }
 
+/// Replaces a math op of f32 by what a formula makes of its operands.
+template <class OpTy, mlir::Value (*formula)(Formula &, mlir::ValueRange)>
+struct ByFormula : mlir::OpRewritePattern<OpTy> {
+  using mlir::OpRewritePattern<OpTy>::OpRewritePattern;
+  llvm::LogicalResult
+  matchAndRewrite(OpTy op, mlir::PatternRewriter &rewriter) const override {
+    if (!isF32(op))
+      return llvm::failure();
+    Formula f(rewriter, op);
+    rewriter.replaceOp(op, formula(f, op->getOperands()));
+    return llvm::success();
+  }
+};
+
 /// exp after Cephes.
 void populateExpPattern(mlir::RewritePatternSet &patterns);
 
