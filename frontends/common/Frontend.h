@@ -46,6 +46,8 @@ struct ImportOptions {
   /// Which variance of a batch the running variance of a batch normalization
   /// takes; unset: the sample's where PyTorch wrote the file.
   std::optional<RunningVariance> runningVariance;
+  /// Dropout that the model has in inference form drops with its ratio.
+  bool trainDropout = false;
   /// Off: import the forward graph of a model that has no loss.
   bool requireLoss = true;
 };

@@ -101,14 +101,31 @@ static bool hasFoldedBatchNorm(const ModelFile &file) {
   return convolutions > 0 && renamed;
 }
 
-static void warnAboutUntied(GraphImporter &graph) {
-  ArrayRef<std::string> names = graph.untied;
+/// "1 node is", "2 nodes are".
+static std::string countOf(int64_t count, StringRef noun) {
+  return (Twine(count) + " " + noun + (count == 1 ? " is" : "s are")).str();
+}
+
+/// The first three of some names, in quotes.
+static std::string quotedStart(ArrayRef<std::string> names) {
   std::string list;
   for (const std::string &name : names.take_front(3))
     list += (list.empty() ? "'" : ", '") + name + "'";
-  if (names.size() > 3)
-    list += ", ...";
-  graph.warn(std::to_string(names.size()) + " weights (" + list +
+  return names.size() > 3 ? list + ", ..." : list;
+}
+
+/// How the exporter that wrote a file is told to leave a model as it is. The
+/// older one of PyTorch ends at IR 9.
+static std::string wayToExport(const ModelFile &file) {
+  if (file.proto->ir_version() < 10)
+    return "training=TrainingMode.TRAINING and do_constant_folding=False";
+  return "model.train() and optimize=False, or with Pipewright's "
+         "tools/export.py";
+}
+
+static void warnAboutUntied(GraphImporter &graph) {
+  graph.warn(std::to_string(graph.untied.size()) + " weights (" +
+             quotedStart(graph.untied) +
              ") are read through Identity: the export merged initializers "
              "because their values are equal; each is trained as a weight of "
              "its own again");
@@ -155,6 +172,39 @@ static LogicalResult warnAboutMergedVectors(GraphImporter &graph) {
   return success();
 }
 
+/// Parameters of batch normalizations that the exporter lists, but neither they
+/// nor their running statistics are in the file: they are in the convolutions.
+static std::vector<std::string> foldedParameters(const GraphImporter &graph) {
+  llvm::StringSet<> initializers;
+  for (const auto &tensor : graph.file.graph().initializer())
+    initializers.insert(tensor.name());
+  std::vector<std::string> folded;
+  for (const auto &tensor : graph.metadata.tensors) {
+    auto [module, parameter] = tensor.first().rsplit('.');
+    const std::string mean = (module + ".running_mean").str();
+    if (tensor.second == ExportedKind::Parameter &&
+        !initializers.contains(tensor.first()) &&
+        graph.metadata.tensors.contains(mean) && !initializers.contains(mean))
+      folded.push_back(tensor.first().str());
+  }
+  llvm::sort(folded);
+  return folded;
+}
+
+static void warnAboutFoldedBatchNorm(GraphImporter &graph) {
+  const std::vector<std::string> folded = foldedParameters(graph);
+  std::string lost;
+  if (!folded.empty())
+    lost = ". Its " + std::to_string(folded.size()) + " parameters (" +
+           quotedStart(folded) +
+           ") are not in the file, and trained weights go back into the module "
+           "without them";
+  graph.warn("no convolution is followed by batch normalization, but names "
+             "show that it was folded into the weights: training goes on "
+             "without it" +
+             lost);
+}
+
 LogicalResult warnAboutEvaluationMode(GraphImporter &graph) {
   bool evaluation = false;
   if (failed(warnAboutMergedVectors(graph)))
@@ -167,27 +217,25 @@ LogicalResult warnAboutEvaluationMode(GraphImporter &graph) {
     return failure();
   if (hasFoldedBatchNorm(graph.file)) {
     evaluation = true;
-    graph.warn("no convolution is followed by batch normalization, but "
-               "names show that it was folded into the weights: training goes "
-               "on without it");
+    warnAboutFoldedBatchNorm(graph);
   }
-  if (graph.inferenceBatchNorms) {
-    graph.warn(std::to_string(graph.inferenceBatchNorms) +
-               " BatchNormalization nodes are in inference form: they are "
-               "trained with the statistics of each micro-batch, and keep "
-               "running statistics");
-  }
+  if (graph.inferenceBatchNorms)
+    graph.warn(countOf(graph.inferenceBatchNorms, "BatchNormalization node") +
+               " in inference form: trained with the statistics of each "
+               "micro-batch, and running statistics are kept");
   if (graph.inferenceDropouts) {
-    evaluation = true;
-    graph.warn(std::to_string(graph.inferenceDropouts) +
-               " Dropout nodes are in inference form: training goes on "
-               "without them");
+    // Beside others that drop it is a part of the model that was kept fixed.
+    evaluation |= graph.activeDropouts == 0;
+    graph.warn(countOf(graph.inferenceDropouts, "Dropout node") +
+               " in inference form: training goes on without " +
+               (graph.inferenceDropouts == 1 ? "it" : "them") +
+               " (--train-dropout lets it drop)");
   }
   if (evaluation)
     graph.warn(std::string("the model was exported in evaluation mode") +
                (graph.activeDropouts ? "" : ", where any dropout is gone") +
-               ": to train the model that was written, export it with "
-               "training=TrainingMode.TRAINING and do_constant_folding=False");
+               ": to train the model that was written, export it with " +
+               wayToExport(graph.file));
   return success();
 }
 

@@ -114,6 +114,8 @@ public:
   bool trainingExport = false;
   /// Running variances take the batch's variance with n - 1 in place of n.
   bool sampleVariance = false;
+  /// Dropout in inference form drops with its ratio.
+  bool trainDropout = false;
 
   // What nodes leave for the warnings at the end.
   int64_t nextDropoutId = 0;

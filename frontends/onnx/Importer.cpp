@@ -110,6 +110,7 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
   GraphImporter graph(*file, context, reader, metadata, patterns);
   graph.trainingExport = isTrainingExport(*file);
   graph.sampleVariance = takesSampleVariance(options, *file);
+  graph.trainDropout = options.trainDropout;
   if (bound->batchChange) {
     GraphImporter original(*file, context, reader, metadata, patterns);
     original.trainingExport = graph.trainingExport;

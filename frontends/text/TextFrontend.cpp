@@ -43,6 +43,8 @@ static StringRef superfluousOption(const ImportOptions &options) {
     return "--loss-output";
   if (options.runningVariance)
     return "--running-variance";
+  if (options.trainDropout)
+    return "--train-dropout";
   if (!options.roleRules.empty())
     return options.roleRules.front().option();
   return "";

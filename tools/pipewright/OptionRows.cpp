@@ -286,6 +286,12 @@ static std::vector<CompileRow> modelRows() {
        oneOf<RunningVariance>({{"population", RunningVariance::Population},
                                {"sample", RunningVariance::Sample}},
                               at(&frontend::ImportOptions::runningVariance))},
+      {{.name = "train-dropout",
+        .help = "Let dropout that the model has in inference form drop with "
+                "its ratio",
+        .kind = Flag},
+       recordFlag,
+       flag(at(&frontend::ImportOptions::trainDropout))},
       {{.name = "no-dropout", .help = "Remove all dropout", .kind = Flag},
        recordFlag,
        flag(at(&ImportPipelineOptions::noDropout))}};

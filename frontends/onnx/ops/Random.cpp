@@ -30,7 +30,7 @@ static LogicalResult importDropout(NodeContext &n) {
       rate = ratio->convertTo(ElementKind::Float).floatAt(0);
     training = mode && mode->convertTo(ElementKind::Bool).boolAt(0);
   }
-  if (!training) {
+  if (!training && !n.graph.trainDropout) {
     n.graph.inferenceDropouts += rate > 0;
     return n.forward(0, 0);
   }
