@@ -9,6 +9,7 @@
 #include "passes/schedules/Refusal.h"
 #include "passes/schedules/files/FilePolicy.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -147,16 +148,33 @@ static ScheduleOptions possibleOptions(const NamedSchedule &named,
   return own;
 }
 
+/// Ranks and micro-batches for all: those of a file, which has no others, or of
+/// the first one's example, unless they are given.
+static ScheduleSizes commonSizes(llvm::ArrayRef<NamedSchedule> all,
+                                 ScheduleSizes sizes) {
+  auto first = llvm::find_if(all, [](const NamedSchedule &named) {
+    return named.choice.file != nullptr;
+  });
+  const NamedSchedule &model = first == all.end() ? all.front() : *first;
+  ScheduleOptions example = model.choice->example();
+  if (!sizes.ranks)
+    sizes.ranks = example.ranks;
+  if (!sizes.microBatches)
+    sizes.microBatches = example.microBatches;
+  return sizes;
+}
+
 llvm::Expected<std::vector<SimulatedSchedule>>
 tool::simulateSeveral(llvm::ArrayRef<NamedSchedule> all,
-                      const ScheduleSizes &sizes, const ScheduleTimes &times) {
+                      const ScheduleSizes &given, const ScheduleTimes &times) {
   if (all.size() == 1) {
     llvm::Expected<SimulatedSchedule> only =
-        simulateNamed(all.front(), sizes, times);
+        simulateNamed(all.front(), given, times);
     if (!only)
       return only.takeError();
     return std::vector<SimulatedSchedule>{std::move(*only)};
   }
+  ScheduleSizes sizes = commonSizes(all, given);
   std::vector<SimulatedSchedule> results;
   for (const NamedSchedule &named : all) {
     llvm::Expected<SimulatedSchedule> result =

@@ -77,11 +77,12 @@ llvm::Expected<SimulatedSchedule> simulateNamed(const NamedSchedule &named,
                                                 const ScheduleSizes &sizes,
                                                 const ScheduleTimes &times);
 
-/// Several beside each other: a number of loops is for those that can have it,
-/// and what is not possible is left out with a warning. Fails if nothing is
+/// Several beside each other, of the same ranks and micro-batches: a number of
+/// loops is for those that can have it, and what is not possible is left out
+/// with a warning. Fails if nothing is
 /// left, and on times that cannot be compared.
 llvm::Expected<std::vector<SimulatedSchedule>>
-simulateSeveral(llvm::ArrayRef<NamedSchedule> all, const ScheduleSizes &sizes,
+simulateSeveral(llvm::ArrayRef<NamedSchedule> all, const ScheduleSizes &given,
                 const ScheduleTimes &times);
 
 } // namespace pipewright::tool

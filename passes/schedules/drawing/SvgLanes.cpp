@@ -239,9 +239,10 @@ void SvgLanes::writeIdle(SvgElements &out) const {
 
 double SvgLanes::writeLanes(SvgElements &out, double top) {
   lanesTop = top;
+  // A shorter step than others on the axis is not idle behind its end.
   for (size_t row = 0; row < rows.size(); ++row)
-    out.rect(frame->left, laneTop(row), frame->plotWidth, frame->laneHeight,
-             "class=\"idle\"");
+    out.rect(frame->left, laneTop(row), lastEnd * frame->scale,
+             frame->laneHeight, "class=\"idle\"");
   writeTransfers(out);
   if (boxes)
     writeIdle(out);
