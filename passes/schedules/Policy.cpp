@@ -73,8 +73,10 @@ static std::vector<std::string> namesNear(llvm::StringRef typed) {
   for (const Policy *policy : allPolicies()) {
     llvm::StringRef name = policy->name();
     unsigned errors = typingErrors(typed, name);
-    if (errors <= std::max<size_t>(1, name.size() / 3) ||
-        name.contains_insensitive(typed) || typed.contains_insensitive(name))
+    // A single letter is in most names.
+    bool isPart = typed.size() > 1 && (name.contains_insensitive(typed) ||
+                                       typed.contains_insensitive(name));
+    if (isPart || errors <= std::max<size_t>(1, name.size() / 3))
       near.emplace(errors, ("'" + name + "'").str());
   }
   std::vector<std::string> names;

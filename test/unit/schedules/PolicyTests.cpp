@@ -366,6 +366,7 @@ TEST(Registry, UnknownNamesGetNearMatches) {
   EXPECT_EQ("unknown schedule 'terapipes'; expects one of " + all,
             message("terapipes"));
   EXPECT_EQ("unknown schedule ''; expects one of " + all, message(""));
+  EXPECT_EQ("unknown schedule 'a'; expects one of " + all, message("a"));
 }
 
 namespace {
