@@ -29,7 +29,7 @@ struct Row {
 enum class Show { Plain, Time, Percent, Bytes };
 
 struct Column {
-  /// In data; the heading for people has spaces.
+  /// In data; the heading for people has hyphens.
   llvm::StringLiteral key;
   Show show;
   double (*value)(const Row &);
@@ -105,7 +105,7 @@ static std::string shown(const Column &column, const Row &row) {
 
 static std::string heading(const Column &column) {
   std::string text = column.key.str();
-  std::replace(text.begin(), text.end(), '_', ' ');
+  std::replace(text.begin(), text.end(), '_', '-');
   return text;
 }
 
@@ -132,11 +132,8 @@ static std::vector<const Column *> shownColumns(llvm::ArrayRef<Row> rows) {
 static std::string aboveTable(llvm::ArrayRef<Row> rows) {
   std::vector<std::string> words;
   for (const Column &column : columns)
-    if (column.standsAbove && isAlike(column, rows)) {
-      std::string name =
-          column.key == "micro_batches" ? "micro-batches" : heading(column);
-      words.push_back(shown(column, rows.front()) + " " + name);
-    }
+    if (column.standsAbove && isAlike(column, rows))
+      words.push_back(shown(column, rows.front()) + " " + heading(column));
   std::string text = llvm::join(words, ", ");
   bool sameTimes = llvm::all_of(rows, [&](const Row &row) {
     return row.schedule.times == rows.front().schedule.times;

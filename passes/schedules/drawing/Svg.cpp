@@ -279,9 +279,10 @@ void SvgWriter::explainStages() {
     if (perRank <= 1 || !any([](const SvgLanes &l) { return l.hasBoxes(); }))
       return;
     constexpr double swatch = 22;
-    auto [x, y] = explain(perRank == 2 ? "the second stage of a rank"
-                                       : "the last stage of a rank",
-                          swatch);
+    auto [x, y] = explain(
+        perRank == 2 ? "the second stage of a rank"
+                     : "no bar to a full one: first to last stage of a rank",
+        swatch);
     out.rect(x, y, swatch, 14,
              "class=\"box\" " +
                  SvgLanes::fill(*finest, true, TaskKind::Forward, 0));
