@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""Writes a PyTorch model as an ONNX file that Pipewright trains, and takes trained weights back.
+
+    from export import export, load_trained
+
+    export(model, tokens, "model.onnx")                  # and model.onnx.names.json
+    ...  pipewright compile model.onnx -o out; out/train ...
+    load_trained(model, "out/trained.safetensors", "model.onnx.names.json")
+
+Exporters are made for inference: by default they fold batch normalization into convolutions,
+merge weights of equal value, transpose weights and forget their names. `export` calls them so
+that they do not, looks whether every parameter that the model uses came through with its values,
+and writes down under which name. `load_trained` gives each parameter and buffer of the module its
+trained values, tied ones under all their names, by a strict `load_state_dict`.
+
+This file needs PyTorch and what its exporter needs (onnx, onnxscript), nothing else of Pipewright:
+copy it beside your model.
+"""
+
+import contextlib
+import copy
+import inspect
+import io
+import json
+import logging
+import warnings
+from pathlib import Path
+
+import torch
+
+FORMAT = "pipewright names 1"
+MOST_IN_ONE_FILE = 1_500_000_000
+# What a safetensors file may have of a trained model.
+TYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16, "F64": torch.float64,
+         "I64": torch.int64, "I32": torch.int32, "I8": torch.int8, "U8": torch.uint8,
+         "BOOL": torch.bool}
+
+
+class ExportError(RuntimeError):
+    """No exporter wrote the model whole."""
+
+
+def export(model, example, path, *, exporter=None, input_names=None, output_names=("output",),
+           opset=None, fixed_batch=False):
+    """Writes `model` to `path`, and `path`.names.json with where each of its tensors is.
+
+    example       a tensor, or a tuple of them: the arguments of `model`. Their dimension 0 is the
+                  batch; it is left open in the file unless `fixed_batch`.
+    exporter      "new" (torch.export) or "old" (TorchScript); unset: the first that writes the
+                  model whole, the new one first.
+    input_names   as in torch.onnx.export; unset: the names of `forward`'s arguments.
+    opset         as opset_version there.
+
+    Returns the map of names. Raises ExportError, which says what each exporter lost, and leaves
+    no file then.
+    """
+    path = Path(path)
+    arguments = example if isinstance(example, tuple) else (example,)
+    if exporter not in (None, "new", "old"):
+        raise ValueError(f"exporter: expected 'new' or 'old', but got {exporter!r}")
+    names = list(input_names or _argument_names(model, len(arguments)))
+    used = _used_parameters(model, arguments)
+    was_training = model.training
+    model.train()
+    failures = []
+    try:
+        for way in _ways(exporter, fixed_batch, arguments):
+            title = _title(way)
+            try:
+                _write(model, arguments, path, way, names, list(output_names), opset)
+                found = _names_in(model, path)
+            except Exception as error:  # Exporters raise what they like.
+                failures.append(f"{title}: {_first_line(error)}")
+                continue
+            lost = [name for name in used if name not in found]
+            if not lost:
+                return _report(model, path, title, found, failures)
+            failures.append(f"{title}: {len(lost)} of {len(used)} parameters are not in the file: "
+                            + _start(lost))
+    finally:
+        model.train(was_training)
+    for file in (path, Path(f"{path}.data")):
+        file.unlink(missing_ok=True)
+    raise ExportError(f"{path}: not exported.\n  " + "\n  ".join(failures))
+
+
+def load_trained(model, trained, names=None):
+    """Gives `model` the weights in the safetensors file `trained`, by strict load_state_dict.
+
+    names   the map that `export` wrote; unset: tensors have their names in the module.
+
+    Tensors that did not come back (parameters that the model does not use, counters of batch
+    normalization) keep their values; a warning counts and names them. Returns their names.
+    """
+    tensors = read_safetensors(trained)
+    state = model.state_dict()
+    places = {name: {"file": name} for name in state}
+    if names is not None:
+        places = _read_names(names)["tensors"]
+    new, kept, taken = {}, [], set()
+    for name, old in state.items():
+        place = places.get(name)
+        value = tensors.get(place["file"]) if place else None
+        if value is None:
+            kept.append(name)
+            new[name] = old
+            continue
+        taken.add(place["file"])
+        value = value.t() if place.get("transposed") else value
+        if value.shape != old.shape:
+            raise ValueError(f"{trained}: '{place['file']}' is {list(value.shape)}, but '{name}' of "
+                             f"the module is {list(old.shape)}")
+        new[name] = value.to(old.dtype)
+    model.load_state_dict(new, strict=True)
+    parameters = [name for name, _ in model.named_parameters(remove_duplicate=False)]
+    stayed = [name for name in kept if name in parameters]
+    if stayed:
+        warnings.warn(f"{len(stayed)} of {len(parameters)} parameters are not in {trained} and keep "
+                      f"their values: {_start(stayed)}", stacklevel=2)
+    left = sorted(set(tensors) - taken)
+    if left:
+        warnings.warn(f"{len(left)} of {len(tensors)} tensors of {trained} are no tensors of the "
+                      f"module: {_start(left)}", stacklevel=2)
+    return kept
+
+
+def read_safetensors(path):
+    """The tensors of a safetensors file by their names."""
+    data = Path(path).read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > len(data) - 8:
+        raise ValueError(f"{path}: is no safetensors file")
+    header = json.loads(data[8:8 + length])
+    body = memoryview(data)[8 + length:]
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        if entry["dtype"] not in TYPES:
+            raise ValueError(f"{path}: '{name}' has type {entry['dtype']}, expected one of "
+                             + ", ".join(TYPES))
+        if not 0 <= begin <= end <= len(body):
+            raise ValueError(f"{path}: '{name}' ends behind the file")
+        flat = torch.frombuffer(bytearray(body[begin:end]) or bytearray(1),
+                                dtype=TYPES[entry["dtype"]])
+        tensors[name] = flat[:flat.numel() if end > begin else 0].reshape(entry["shape"])
+    return tensors
+
+
+# -- Ways to export
+
+
+def _ways(exporter, fixed_batch, arguments):
+    """Which exporter and whether with an open batch, in the order in which they are tried."""
+    # The new exporter takes a dimension of size 1 for fixed.
+    is_open = not fixed_batch and all(torch.is_tensor(a) and a.dim() > 0 for a in arguments)
+    for name in [exporter] if exporter else ["new", "old"]:
+        if is_open:
+            yield name, True
+        yield name, False
+
+
+def _title(way):
+    name, is_open = way
+    return (("the new exporter (dynamo=True, optimize=False)" if name == "new" else
+             "the old exporter (dynamo=False, training=TRAINING, do_constant_folding=False)")
+            + (", open batch" if is_open else ", fixed batch"))
+
+
+def _write(model, arguments, path, way, input_names, output_names, opset):
+    name, is_open = way
+    options = {"input_names": input_names, "output_names": output_names}
+    if opset:
+        options["opset_version"] = opset
+    # Exporting runs the model, which moves running statistics.
+    original, model = model, copy.deepcopy(model)
+    if name == "new":
+        # One file where protobuf can hold it.
+        size = sum(tensor.nbytes for _, tensor in _tensors(model))
+        options.update(dynamo=True, optimize=False, external_data=size > MOST_IN_ONE_FILE)
+        if is_open:
+            batch = torch.export.Dim("batch")
+            options["dynamic_shapes"] = tuple({0: batch} for _ in arguments)
+    else:
+        options.update(dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
+                       do_constant_folding=False)
+        if is_open:
+            names = input_names + output_names
+            options["dynamic_axes"] = {name: {0: "batch"} for name in names}
+    with _quiet(), torch.random.fork_rng():
+        torch.onnx.export(model, arguments, str(path), **options)
+    if name == "old":
+        _restore_buffers(original, path)
+
+
+def _restore_buffers(model, path):
+    """Writes the module's buffers over those that the old exporter's run of it left."""
+    import onnx
+    from onnx import numpy_helper
+
+    file = onnx.load(str(path), load_external_data=False)
+    buffers = dict(model.named_buffers(remove_duplicate=False))
+    for tensor in file.graph.initializer:
+        buffer = buffers.get(tensor.name)
+        if buffer is not None and not tensor.external_data and list(tensor.dims) == list(buffer.shape):
+            value = buffer.detach().cpu().numpy()
+            same_type = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type) == value.dtype
+            if same_type:
+                tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
+    onnx.save(file, str(path))
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Exporters print their progress and warn of themselves; failures are raised."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), \
+                contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+# -- What a file has
+
+
+def _names_in(model, path):
+    """Where each tensor of the module is in the file; those that are nowhere are left out."""
+    import onnx
+    from onnx import numpy_helper
+
+    graph = onnx.load(str(path)).graph
+    arrays = {tensor.name: tensor for tensor in graph.initializer}
+    read = {name for node in graph.node for name in node.input} | {o.name for o in graph.output}
+    values = {}
+
+    def value(name):
+        if name not in values:
+            values[name] = torch.from_numpy(numpy_helper.to_array(arrays[name]).copy())
+        return values[name]
+
+    owners = {}
+    for name, tensor in _tensors(model):
+        owners.setdefault(_storage(tensor), []).append(name)
+    found = {}
+    for name, tensor in _tensors(model):
+        for candidate in owners[_storage(tensor)]:
+            if candidate not in arrays or candidate not in read:
+                continue
+            if _equal(value(candidate), tensor):
+                found[name] = {"file": candidate}
+                break
+    # Under a name of the exporter's own: the same values, once in the file and in the module.
+    taken = {place["file"] for place in found.values()}
+    for name, tensor in _tensors(model):
+        if name in found or tensor.dim() != 2:
+            continue
+        same = [other for other in arrays if other not in taken and other in read
+                and sorted(arrays[other].dims) == sorted(tensor.shape)]
+        fits = [(other, transposed) for other in same for transposed in (False, True)
+                if _equal(value(other).t() if transposed and value(other).dim() == 2
+                          else value(other), tensor)]
+        if len({other for other, _ in fits}) == 1:
+            other, transposed = fits[0]
+            found[name] = {"file": other, "transposed": True} if transposed else {"file": other}
+    return found
+
+
+def _tensors(model):
+    yield from model.named_parameters(remove_duplicate=False)
+    yield from model.named_buffers(remove_duplicate=False)
+
+
+def _storage(tensor):
+    """Tied tensors are one object; an empty tensor has no address."""
+    return id(tensor)
+
+
+def _equal(a, b):
+    b = b.detach().cpu()
+    return a.shape == b.shape and torch.equal(a.to(b.dtype), b)
+
+
+def _used_parameters(model, arguments):
+    """Names of parameters that the model's results depend on, by a backward."""
+    twin = copy.deepcopy(model).train()
+    with torch.random.fork_rng(), torch.enable_grad():
+        results = twin(*arguments)
+        leaves = [r for r in _flat(results) if torch.is_tensor(r) and r.requires_grad]
+        if leaves:
+            sum(r.float().sum() for r in leaves).backward()
+    return [name for name, parameter in twin.named_parameters(remove_duplicate=False)
+            if parameter.grad is not None]
+
+
+def _flat(results):
+    if isinstance(results, dict):
+        results = list(results.values())
+    if isinstance(results, (list, tuple)):
+        return [leaf for result in results for leaf in _flat(result)]
+    if hasattr(results, "values") and not torch.is_tensor(results):
+        return _flat(list(results.values()))
+    return [results]
+
+
+def _argument_names(model, count):
+    names = [p.name for p in inspect.signature(model.forward).parameters.values()
+             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return names[:count] if len(names) >= count else [f"input{i}" for i in range(count)]
+
+
+# -- What is said
+
+
+def _report(model, path, title, found, failures):
+    state = list(model.state_dict())
+    missing = [name for name in state if name not in found]
+    names = {"format": FORMAT, "model": path.name, "exporter": title,
+             "tensors": {name: found[name] for name in state if name in found},
+             "missing": missing}
+    Path(f"{path}.names.json").write_text(json.dumps(names, indent=1) + "\n")
+    for failure in failures:
+        print(f"note: {failure}")
+    parameters = [name for name, _ in model.named_parameters()]
+    unused = [name for name in missing if name in parameters]
+    print(f"wrote {path} by {title}: {len(parameters) - len(unused)} of {len(parameters)} "
+          f"parameters" + (f"; not used by the model: {_start(unused)}" if unused else ""))
+    return names
+
+
+def _read_names(path):
+    names = json.loads(Path(path).read_text())
+    if not isinstance(names, dict) or names.get("format") != FORMAT:
+        raise ValueError(f"{path}: expected a map of names that export() wrote ('{FORMAT}')")
+    return names
+
+
+def _start(names):
+    return ", ".join(f"'{name}'" for name in names[:5]) + (", ..." if len(names) > 5 else "")
+
+
+def _first_line(error):
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:200]

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Writes a network of images and a decoder by both exporters, and what PyTorch trains of them.
+
+    python3 tools/reference/make_export_reference.py test/Inputs/exports
+
+The network has batch normalization and residuals, the decoder dropout, attention, torch.split and
+a tied weight. tools/export.py writes each of them with its map of names; PLAIN.onnx is the network
+as torch.onnx.export writes it by default, without batch normalization. MODEL.EXPORTER.safetensors
+has the weights after three steps of SGD in float64, each of two micro-batches of four samples,
+without dropout, under the names of the file. Needs PyTorch, its exporters, NumPy and safetensors;
+the tests do not.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.nn import functional as F
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from export import export, load_trained  # noqa: E402
+
+STEPS, RATE, MICRO_BATCHES, SIZE = 3, 0.1, 2, 4
+
+
+class Residual(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        return F.relu(x + self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))))
+
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 6, 3, padding=1)
+        self.bn = nn.BatchNorm2d(6)
+        self.blocks = nn.Sequential(Residual(6), Residual(6))
+        self.head = nn.Linear(6, 10)
+
+    def forward(self, image):
+        x = self.blocks(F.relu(self.bn(self.stem(image))))
+        return self.head(F.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.ln1 = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.proj = nn.Linear(width, width)
+        self.ln2 = nn.LayerNorm(width)
+        self.fc1 = nn.Linear(width, 2 * width)
+        self.fc2 = nn.Linear(2 * width, width)
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x):
+        batch, time, width = x.shape
+        parts = self.qkv(self.ln1(x)).split(width, dim=2)
+        q, k, v = (y.view(batch, time, self.heads, width // self.heads).transpose(1, 2) for y in parts)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.drop(self.proj(y.transpose(1, 2).reshape(batch, time, width)))
+        return x + self.drop(self.fc2(F.gelu(self.fc1(self.ln2(x)))))
+
+
+class Decoder(nn.Module):
+    def __init__(self, vocabulary=48, width=16, positions=8):
+        super().__init__()
+        self.wte = nn.Embedding(vocabulary, width)
+        self.wpe = nn.Embedding(positions, width)
+        self.drop = nn.Dropout(0.1)
+        self.h = nn.ModuleList(Block(width, 2) for _ in range(2))
+        self.ln_f = nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.wte.weight
+        nn.init.normal_(self.wte.weight, std=0.2)
+
+    def forward(self, tokens):
+        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1], device=tokens.device))
+        x = self.drop(x)
+        for block in self.h:
+            x = block(x)
+        return self.head(self.ln_f(x))
+
+
+def train(model, inputs, targets):
+    """Three steps of SGD in float64, without dropout."""
+    model.double().train()
+    for part in model.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = 0.0
+    for _ in range(STEPS):
+        model.zero_grad()
+        for x, y in zip(inputs.split(SIZE), targets.split(SIZE)):
+            x = x.double() if x.is_floating_point() else x
+            logits = model(x)
+            loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), y.reshape(-1))
+            (loss / MICRO_BATCHES).backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= RATE * parameter.grad
+    return model
+
+
+def forget_paths(path):
+    """Takes out the notes of where in which file the model was written."""
+    model = onnx.load(str(path))
+    for node in model.graph.node:
+        kept = [(p.key, p.value) for p in node.metadata_props if not p.key.endswith("stack_trace")]
+        del node.metadata_props[:]
+        for key, value in kept:
+            node.metadata_props.add(key=key, value=value)
+        node.doc_string = ""
+    onnx.save(model, str(path))
+
+
+def write(folder, name, make, inputs, targets, input_name):
+    torch.manual_seed(7)
+    model = make()
+    initial = {key: value.clone() for key, value in model.state_dict().items()}
+    np.save(folder / f"{name}.{input_name}.npy", inputs.numpy())
+    np.save(folder / f"{name}.targets.npy", targets.numpy())
+    maps = {way: export(model, inputs[:SIZE], folder / f"{name}.{way}.onnx", exporter=way)
+            for way in ("new", "old")}
+    if name == "network":
+        torch.onnx.export(model, (inputs[:SIZE],), str(folder / "plain.onnx"), dynamo=True,
+                          input_names=["image"], output_names=["output"], external_data=False)
+    trained = train(model, inputs, targets)
+    expected = {key: value.float() for key, value in trained.state_dict().items()}
+    for way, names in maps.items():
+        weights = {}
+        for key, place in names["tensors"].items():
+            value = expected[key].t() if place.get("transposed") else expected[key]
+            weights[place["file"]] = value.contiguous().clone()
+        file = folder / f"{name}.{way}.safetensors"
+        save_file(weights, str(file))
+        # What goes out comes back: strict, under all names, whatever it was before.
+        twin = make()
+        twin.load_state_dict(initial)
+        kept = load_trained(twin, file, folder / f"{name}.{way}.onnx.names.json")
+        for key, value in twin.state_dict().items():
+            assert key in kept or torch.equal(value, expected[key]), key
+        assert all(key.endswith("num_batches_tracked") for key in kept), kept
+
+
+def main():
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(3)
+    count = MICRO_BATCHES * SIZE
+    write(folder, "network", Network, torch.randn(count, 3, 8, 8), torch.randint(0, 10, (count,)), "image")
+    write(folder, "decoder", Decoder, torch.randint(0, 48, (count, 8)), torch.randint(0, 48, (count, 8)),
+          "tokens")
+    for file in folder.glob("*.onnx"):
+        forget_paths(file)
+
+
+if __name__ == "__main__":
+    main()
