@@ -269,7 +269,7 @@ void DeviceRank::collect(int64_t group, const Collective &what, Buffer range,
   parts->chaos.strike(handle);
   flight().post(FlightRecorder::PostCollective, group);
   slot = {slot.handle, EventSlot::State::Collective, group, false,
-          textOf(what.kind)};
+          what.facts().text};
   if (parts->traced)
     parts->trace.add({Trace::Category::Collective, slot.verb(), group},
                      parts->trace.mark(handle), slot.handle);
@@ -286,32 +286,32 @@ void DeviceRank::collect(int64_t group, const Collective &what, Buffer range,
 
 void DeviceRank::allReduce(int64_t group, ElementType type, Buffer range,
                            Buffer /*scratch*/, int64_t event) {
-  collect(
-      group,
-      collectiveOf(wholeProgram(), Collective::AllReduce, group, type, range),
-      range, event);
+  collect(group,
+          collectiveOf(wholeProgram(), CollectiveKind::AllReduce, group, type,
+                       range),
+          range, event);
 }
 
 void DeviceRank::reduceScatter(int64_t group, ElementType type, Buffer range,
                                Buffer /*scratch*/, int64_t event) {
   collect(group,
-          collectiveOf(wholeProgram(), Collective::ReduceScatter, group, type,
-                       range),
+          collectiveOf(wholeProgram(), CollectiveKind::ReduceScatter, group,
+                       type, range),
           range, event);
 }
 
 void DeviceRank::allGather(int64_t group, ElementType type, Buffer range,
                            int64_t event) {
-  collect(
-      group,
-      collectiveOf(wholeProgram(), Collective::AllGather, group, type, range),
-      range, event);
+  collect(group,
+          collectiveOf(wholeProgram(), CollectiveKind::AllGather, group, type,
+                       range),
+          range, event);
 }
 
 void DeviceRank::broadcast(int64_t group, ElementType type, Buffer range,
                            int64_t root, int64_t event) {
   collect(group,
-          collectiveOf(wholeProgram(), Collective::Broadcast, group, type,
+          collectiveOf(wholeProgram(), CollectiveKind::Broadcast, group, type,
                        range, root),
           range, event);
 }

@@ -58,18 +58,19 @@ static CUdeviceptr addressIn(const LocalMeeting &meeting, int64_t member,
   return part.data + element * byteWidth(part.what.type);
 }
 
-/// Adds one part of all ranges, to where its owner has it.
+/// Adds what a member owns of all ranges, to where it has it.
 void LocalGroups::enqueueSum(const LocalMeeting &meeting,
-                             const Collective &what, int64_t part,
+                             const Collective &what, int64_t owner,
                              CUstream stream) {
-  int64_t elements = what.partOf(part);
+  const OwnedNumbers owned = what.ownedBy(owner);
+  int64_t elements = owned.count();
   if (elements == 0)
     return;
   MemberRanges ranges = {};
   ranges.count = static_cast<int32_t>(what.members());
   for (int64_t m = 0; m < what.members(); ++m)
-    ranges.at[m] = addressIn(meeting, m, what.bounds[part]);
-  CUdeviceptr to = addressIn(meeting, part, what.bounds[part]);
+    ranges.at[m] = addressIn(meeting, m, owned.begin);
+  CUdeviceptr to = addressIn(meeting, owner, owned.begin);
   const CUfunction function =
       findBuiltin(*device, std::string("sum_members") + typeSuffix(what.type));
   void *parameters[] = {&ranges, &to, &elements};
@@ -96,17 +97,13 @@ void LocalGroups::enqueue(const LocalPlace &group, const LocalMeeting &meeting,
                           int64_t member) {
   const CUstream stream = meeting.parts[member].stream;
   const Collective &what = meeting.parts[member].what;
-  const bool adds = what.kind == Collective::AllReduce ||
-                    what.kind == Collective::ReduceScatter;
   for (int64_t m = 0; m < what.members(); ++m) {
-    if (adds && what.members() > 1)
+    const OwnedNumbers owned = what.ownedBy(m);
+    if (what.facts().adds && what.members() > 1)
       enqueueSum(meeting, what, m, stream);
-    if (what.kind == Collective::AllReduce ||
-        what.kind == Collective::AllGather)
-      copyPart(group, meeting, m, what.bounds[m], what.bounds[m + 1], stream);
+    if (what.facts().handsOut)
+      copyPart(group, meeting, m, owned.begin, owned.end, stream);
   }
-  if (what.kind == Collective::Broadcast)
-    copyPart(group, meeting, what.root, 0, what.count(), stream);
 }
 
 /// What a member gives that differs from what the first gives.

@@ -39,7 +39,7 @@ protected:
 
 private:
   void enqueueSum(const LocalMeeting &meeting, const Collective &what,
-                  int64_t part, CUstream stream);
+                  int64_t owner, CUstream stream);
   void copyPart(const LocalPlace &group, const LocalMeeting &meeting,
                 int64_t from, int64_t begin, int64_t end, CUstream stream);
 

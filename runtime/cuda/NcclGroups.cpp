@@ -16,7 +16,7 @@ constexpr int maxCtas = 8;
 NcclGroups::Group::Group(Transport &control, const std::vector<int64_t> &given)
     : members(given), transport(control, given), exchange(transport),
       // Their bytes, as numbers that nobody adds.
-      notices({Collective::AllGather, ElementType::F32,
+      notices({CollectiveKind::AllGather, ElementType::F32,
                evenBounds(transport.size() * sizeof(Notice) / sizeof(float),
                           transport.size())}) {}
 
@@ -138,28 +138,31 @@ void NcclGroups::warmUp(double deadline) {
 /// One collective of each kind, of one number for each member.
 void NcclGroups::runFirst(Group &group, const NcclWarmUp &space, size_t place,
                           double deadline) {
-  const int64_t members = group.transport.size();
+  const int64_t members = group.transport.size(), self = group.transport.rank();
   if (members * sizeof(float) > NcclWarmUp::spacing)
     return;
-  std::vector<float> values(members, 1);
-  copyToDevice(space.at(place), values.data(), members * sizeof(float));
-  Collective what = {Collective::AllReduce, ElementType::F32,
-                     evenBounds(members, members)};
-  for (const Collective::Kind kind :
-       {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather,
-        Collective::Broadcast}) {
-    what.kind = kind;
+  for (const CollectiveFacts &facts : allCollectives) {
+    std::vector<float> values(members, static_cast<float>(self + 1));
+    copyToDevice(space.at(place), values.data(), members * sizeof(float));
+    const Collective what = {facts.kind, ElementType::F32,
+                             evenBounds(members, members)};
     launch(group, what, reinterpret_cast<void *>(space.at(place)),
            space.stream(place), deadline);
+    calls.waitUntilExchanged(*group.communicator, space.stream(place),
+                             deadline);
+    PIPEWRIGHT_CUDA(
+        cuMemcpyDtoH(values.data(), space.at(place), members * sizeof(float)));
+    const OwnedNumbers mine =
+        facts.handsOut ? OwnedNumbers{0, members} : what.ownedBy(self);
+    for (int64_t i = mine.begin; i < mine.end; ++i) {
+      const int64_t owner = facts.hasRoot ? what.root : i;
+      if (values[i] != static_cast<float>(facts.adds
+                                              ? members * (members + 1) / 2
+                                              : owner + 1))
+        fail("rank ", control.rank(), ", ", group.communicator->text,
+             " exchanges what is not there: NCCL, or the network, is broken");
+    }
   }
-  calls.waitUntilExchanged(*group.communicator, space.stream(place), deadline);
-  PIPEWRIGHT_CUDA(
-      cuMemcpyDtoH(values.data(), space.at(place), members * sizeof(float)));
-  // Each was added up twice over all members.
-  for (const float value : values)
-    if (value != static_cast<float>(members * members))
-      fail("rank ", control.rank(), ", ", group.communicator->text,
-           " adds up what is not there: NCCL, or the network, is broken");
 }
 
 // --- Collectives -------------------------------------------------------------
@@ -191,12 +194,12 @@ ncclResult_t NcclGroups::enqueue(const Group &group, const Collective &what,
            what.bounds[member] * byteWidth(what.type);
   };
   switch (what.kind) {
-  case Collective::AllReduce:
+  case CollectiveKind::AllReduce:
     return api.ncclAllReduce(data, data, count, type, ncclSum, comm, stream);
-  case Collective::Broadcast:
+  case CollectiveKind::Broadcast:
     return api.ncclBroadcast(data, data, count, type,
                              static_cast<int>(what.root), comm, stream);
-  case Collective::ReduceScatter:
+  case CollectiveKind::ReduceScatter:
     if (what.isEven())
       return api.ncclReduceScatter(data, at(self), what.partOf(self), type,
                                    ncclSum, comm, stream);
@@ -204,7 +207,7 @@ ncclResult_t NcclGroups::enqueue(const Group &group, const Collective &what,
       return api.ncclReduce(at(m), at(m), what.partOf(m), type, ncclSum,
                             static_cast<int>(m), comm, stream);
     });
-  case Collective::AllGather:
+  case CollectiveKind::AllGather:
     if (what.isEven())
       return api.ncclAllGather(at(self), data, what.partOf(self), type, comm,
                                stream);
@@ -255,8 +258,8 @@ void NcclGroups::tell(Group &group, const Collective &what, CUevent done) {
   Told &told =
       group.told.emplace_back(Told{done, what, std::vector<Notice>(members)});
   told.notices[group.transport.rank()] = {
-      what.kind, static_cast<int64_t>(what.type), what.count(), what.root,
-      hashOf(what.bounds)};
+      static_cast<int64_t>(what.kind), static_cast<int64_t>(what.type),
+      what.count(), what.root, hashOf(what.bounds)};
   group.exchange.begin(group.notices, told.notices.data(), nullptr);
 }
 
@@ -273,8 +276,11 @@ void NcclGroups::confirmOldest(Group &group) {
     const Notice &other = told.notices[m];
     if (other == own)
       continue;
+    if (other.kind < 0 || other.kind >= std::ssize(allCollectives))
+      fail("rank ", group.members[m], " gives a collective of kind ",
+           other.kind, ", which nobody knows");
     Collective theirs = told.what;
-    theirs.kind = static_cast<Collective::Kind>(other.kind);
+    theirs.kind = static_cast<CollectiveKind>(other.kind);
     theirs.type = static_cast<ElementType>(other.type);
     theirs.bounds = {0, other.count};
     fail(differenceText(group.members[self], told.what, group.members[m],

@@ -19,22 +19,8 @@ bool Collective::isEven() const {
   return true;
 }
 
-const char *pipewright::runtime::textOf(Collective::Kind kind) {
-  switch (kind) {
-  case Collective::AllReduce:
-    return "all-reduce";
-  case Collective::ReduceScatter:
-    return "reduce-scatter";
-  case Collective::AllGather:
-    return "all-gather";
-  case Collective::Broadcast:
-    return "broadcast";
-  }
-  return "collective of no kind";
-}
-
 std::string Collective::text() const {
-  return std::string(textOf(kind)) + " of " + std::to_string(count()) + " " +
+  return std::string(facts().text) + " of " + std::to_string(count()) + " " +
          typeText(type) + " numbers";
 }
 
@@ -49,16 +35,12 @@ std::string pipewright::runtime::differenceText(int64_t rank,
                                        : "");
 }
 
-static bool adds(const Collective &collective) {
-  return collective.kind == Collective::AllReduce ||
-         collective.kind == Collective::ReduceScatter;
-}
-
 int64_t pipewright::runtime::scratchBytes(const Collective &collective,
                                           int64_t member) {
-  return adds(collective) ? numbersFromOthers(collective.bounds, member) *
-                                byteWidth(collective.type)
-                          : 0;
+  return collective.facts().adds
+             ? (collective.members() - 1) * collective.ownedBy(member).count() *
+                   byteWidth(collective.type)
+             : 0;
 }
 
 void pipewright::runtime::checkCollective(const Collective &collective,
@@ -96,8 +78,9 @@ static void addPartsOf(const Collective &collective, int64_t member,
   constexpr int64_t block = 1024;
   float sums[block];
   const int64_t members = collective.members();
-  const int64_t part = collective.partOf(member);
-  Number *own = data + collective.bounds[member];
+  const OwnedNumbers owned = collective.ownedBy(member);
+  const int64_t part = owned.count();
+  Number *own = data + owned.begin;
   for (int64_t begin = 0; begin < part && members > 1; begin += block) {
     const int64_t count = std::min(block, part - begin);
     for (int64_t m = 0; m < members; ++m) {
@@ -130,64 +113,63 @@ void pipewright::runtime::addParts(const Collective &collective, int64_t member,
 //===----------------------------------------------------------------------===//
 
 /// Each member begins with the one behind it, so that not all of them want the
-/// same one first.
-template <class Body>
-void Collectives::forOthers(const Body &body) {
+/// same one first. Members that own nothing by their kind exchange nothing with
+/// each other; a part of no length is exchanged, so that lengths that differ
+/// are seen.
+template <class Receive, class Send>
+void Collectives::exchange(const Collective &what, bool toOwners,
+                           const Receive &receive, const Send &send) {
   const int64_t self = group.rank(), members = group.size();
   for (int64_t distance = 1; distance < members; ++distance)
-    body((self + distance) % members);
+    if (const int64_t m = (self + distance) % members;
+        what.isOwner(toOwners ? self : m))
+      receive(m);
+  for (int64_t distance = 1; distance < members; ++distance)
+    if (const int64_t m = (self + distance) % members;
+        what.isOwner(toOwners ? m : self))
+      send(m);
 }
 
-/// Everybody's part goes to its owner.
-void Collectives::postReduce(const Begun &op) {
+/// What somebody owns goes to its owner, from everybody.
+void Collectives::postToOwners(const Begun &op) {
   const Collective &what = *op.collective;
   const int64_t self = group.rank(), width = byteWidth(what.type);
-  const int64_t own = what.partOf(self) * width;
-  forOthers([&](int64_t m) {
-    group.postReceive({m, Lane::Collectives},
-                      op.scratch + (m - (m > self)) * own, own);
-  });
-  forOthers([&](int64_t m) {
-    group.postSend({m, Lane::Collectives}, op.data + what.bounds[m] * width,
-                   what.partOf(m) * width);
-  });
+  const int64_t own = what.ownedBy(self).count() * width;
+  exchange(
+      what, /*toOwners=*/true,
+      [&](int64_t m) {
+        group.postReceive({m, Lane::Collectives},
+                          op.scratch + (m - (m > self)) * own, own);
+      },
+      [&](int64_t m) {
+        const OwnedNumbers theirs = what.ownedBy(m);
+        group.postSend({m, Lane::Collectives}, op.data + theirs.begin * width,
+                       theirs.count() * width);
+      });
 }
 
-/// The own part goes to everybody.
-void Collectives::postGather(const Begun &op, Lane lane) {
+/// What somebody owns goes from its owner to everybody.
+void Collectives::postFromOwners(const Begun &op, Lane lane) {
   const Collective &what = *op.collective;
-  const int64_t self = group.rank(), width = byteWidth(what.type);
-  forOthers([&](int64_t m) {
-    group.postReceive({m, lane}, op.data + what.bounds[m] * width,
-                      what.partOf(m) * width);
-  });
-  forOthers([&](int64_t m) {
-    group.postSend({m, lane}, op.data + what.bounds[self] * width,
-                   what.partOf(self) * width);
-  });
+  const int64_t width = byteWidth(what.type);
+  const OwnedNumbers own = what.ownedBy(group.rank());
+  exchange(
+      what, /*toOwners=*/false,
+      [&](int64_t m) {
+        const OwnedNumbers theirs = what.ownedBy(m);
+        group.postReceive({m, lane}, op.data + theirs.begin * width,
+                          theirs.count() * width);
+      },
+      [&](int64_t m) {
+        group.postSend({m, lane}, op.data + own.begin * width,
+                       own.count() * width);
+      });
 }
 
-/// Members other than the root exchange nothing with each other.
-void Collectives::postBroadcast(const Begun &op) {
-  const Collective &what = *op.collective;
-  const int64_t bytes = what.count() * byteWidth(what.type);
-  if (group.rank() != what.root)
-    return group.postReceive({what.root, Lane::Collectives}, op.data, bytes);
-  forOthers([&](int64_t m) {
-    group.postSend({m, Lane::Collectives}, op.data, bytes);
-  });
-}
-
-void Collectives::finishBroadcast(const Collective &what) {
-  if (group.rank() != what.root)
-    return group.waitReceive({what.root, Lane::Collectives});
-  forOthers([&](int64_t m) { group.waitSend({m, Lane::Collectives}); });
-}
-
-/// One message from each member, and one to each, are outstanding.
-void Collectives::waitForAll(Lane lane) {
-  forOthers([&](int64_t m) { group.waitReceive({m, lane}); });
-  forOthers([&](int64_t m) { group.waitSend({m, lane}); });
+void Collectives::wait(const Collective &what, bool toOwners, Lane lane) {
+  exchange(
+      what, toOwners, [&](int64_t m) { group.waitReceive({m, lane}); },
+      [&](int64_t m) { group.waitSend({m, lane}); });
 }
 
 void Collectives::begin(const Collective &collective, void *data,
@@ -195,12 +177,10 @@ void Collectives::begin(const Collective &collective, void *data,
   checkCollective(collective, group.size());
   const Begun &op = begun.emplace_back(Begun{
       &collective, static_cast<char *>(data), static_cast<char *>(scratch)});
-  if (adds(collective))
-    postReduce(op);
-  else if (collective.kind == Collective::AllGather)
-    postGather(op, Lane::Collectives);
+  if (collective.facts().adds)
+    postToOwners(op);
   else
-    postBroadcast(op);
+    postFromOwners(op, Lane::Collectives);
 }
 
 void Collectives::finish() {
@@ -210,14 +190,13 @@ void Collectives::finish() {
   const Begun op = begun.front();
   begun.pop_front();
   const Collective &what = *op.collective;
-  if (what.kind == Collective::Broadcast)
-    return finishBroadcast(what);
-  waitForAll(Lane::Collectives);
-  if (!adds(what))
+  const CollectiveFacts &facts = what.facts();
+  wait(what, facts.adds, Lane::Collectives);
+  if (!facts.adds)
     return;
   addParts(what, group.rank(), op.data, op.scratch);
-  if (what.kind == Collective::ReduceScatter)
+  if (!facts.handsOut)
     return;
-  postGather(op, Lane::SecondHalves);
-  waitForAll(Lane::SecondHalves);
+  postFromOwners(op, Lane::SecondHalves);
+  wait(what, /*toOwners=*/false, Lane::SecondHalves);
 }

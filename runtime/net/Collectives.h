@@ -1,15 +1,16 @@
 //===- Collectives.h - What the members of a group do together -*- C++ -*-===//
 //
-// All-reduce, reduce-scatter, all-gather and broadcast of f32 or bf16 numbers.
-// All members of a group give the same collectives in the same order.
+// What runtime/calls/CollectiveKinds.h lists, of f32 or bf16 numbers. All
+// members of a group give the same collectives in the same order.
 //
 // A range of numbers is cut into one part for each member, which may have
-// different lengths, or none. In a reduce-scatter each member gets its part of
-// all ranges from their owners, and adds: the first member's numbers, plus the
-// second's, and so on. bf16 numbers are added in f32 and rounded once. So the
-// bits of a sum depend on the numbers, on their order by member and on nothing
-// else: not on how the range is cut, not on the transport, not on who comes
-// first. An all-reduce is a reduce-scatter and an all-gather.
+// different lengths, or none; or the root owns all of it. Where numbers are
+// added, owners get theirs from all ranges, and add: the first member's
+// numbers, plus the second's, and so on. bf16 numbers are added in f32 and
+// rounded once. So the bits of a sum depend on the numbers, on their order by
+// member and on nothing else: not on how the range is cut, not on the
+// transport, not on who comes first. Then owners hand out what they have, to
+// who is to have it.
 //
 // Everything is one direct exchange of messages: over threads, MPI and TCP by
 // posts and waits (here), between GPUs by what DeviceLinks has.
@@ -19,6 +20,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_NET_COLLECTIVES_H
 #define PIPEWRIGHT_RUNTIME_NET_COLLECTIVES_H
 
+#include "runtime/calls/CollectiveKinds.h"
 #include "runtime/calls/CollectiveParts.h"
 #include "runtime/core/ElementType.h"
 #include "runtime/net/Transport.h"
@@ -30,27 +32,23 @@
 
 namespace pipewright::runtime {
 
+/// The numbers of a range that a member owns.
+struct OwnedNumbers {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  int64_t count() const { return end - begin; }
+};
+
 /// What all members have to say alike.
 struct Collective {
-  enum Kind {
-    /// Every member has the sum of all ranges in the end.
-    AllReduce,
-    /// Every member has the sum of its own part; the rest of its range is as it
-    /// was.
-    ReduceScatter,
-    /// Every member has every member's own part, each in its place.
-    AllGather,
-    /// Every member has the root's range.
-    Broadcast
-  };
-
-  Kind kind = AllReduce;
+  CollectiveKind kind = CollectiveKind::AllReduce;
   /// F32 or BF16.
   ElementType type = ElementType::F32;
   /// Where each member's part begins, and at last where the last one's ends:
   /// the first is 0, none is less than the one before it.
   std::vector<int64_t> bounds;
-  /// The member whose range is broadcast.
+  /// The member that owns everything, where the kind has one.
   int64_t root = 0;
 
   int64_t members() const { return static_cast<int64_t>(bounds.size()) - 1; }
@@ -59,6 +57,15 @@ struct Collective {
   int64_t partOf(int64_t member) const {
     return bounds[member + 1] - bounds[member];
   }
+  OwnedNumbers ownedBy(int64_t member) const {
+    if (!facts().hasRoot)
+      return {bounds[member], bounds[member + 1]};
+    return {0, member == root ? bounds.back() : 0};
+  }
+  bool isOwner(int64_t member) const {
+    return !facts().hasRoot || member == root;
+  }
+  const CollectiveFacts &facts() const { return factsOf(kind); }
   /// Whether all parts have the same length.
   bool isEven() const;
 
@@ -67,9 +74,6 @@ struct Collective {
 
   friend bool operator==(const Collective &, const Collective &) = default;
 };
-
-/// "reduce-scatter".
-const char *textOf(Collective::Kind kind);
 
 /// Bytes of memory that a member needs beside the range, for as long as the
 /// collective is under way; at an address that is a multiple of 4.
@@ -82,9 +86,8 @@ void checkCollective(const Collective &collective, int64_t members);
 std::string differenceText(int64_t rank, const Collective &what, int64_t other,
                            const Collective &theirs);
 
-/// Adds a member's part of its own range and the parts that it has got from
-/// the others, which lie in `scratch` one after the other in the order of the
-/// members; the sum goes where the own part is.
+/// Adds what a member owns of its own range and the same of the others', which
+/// lies in `scratch` one after the other in the order of the members.
 void addParts(const Collective &collective, int64_t member, void *data,
               const void *scratch);
 
@@ -100,8 +103,8 @@ public:
   /// `scratch` has scratchBytes. Both, and the collective, must stay until it
   /// is finished.
   void begin(const Collective &collective, void *data, void *scratch);
-  /// Finishes the oldest that was begun. What an all-reduce gathers goes out
-  /// here alone: to hide all of it, give its two halves.
+  /// Finishes the oldest that was begun. Sums that are handed out go out here
+  /// alone: to hide all of an all-reduce, give its two halves.
   void finish();
 
   void run(const Collective &collective, void *data, void *scratch) {
@@ -116,13 +119,13 @@ private:
     char *scratch;
   };
 
-  template <class Body>
-  void forOthers(const Body &body);
-  void postReduce(const Begun &begun);
-  void postGather(const Begun &begun, Lane lane);
-  void postBroadcast(const Begun &begun);
-  void finishBroadcast(const Collective &collective);
-  void waitForAll(Lane lane);
+  /// Who gets something from whom, and who gives.
+  template <class Receive, class Send>
+  void exchange(const Collective &what, bool toOwners, const Receive &receive,
+                const Send &send);
+  void postToOwners(const Begun &begun);
+  void postFromOwners(const Begun &begun, Lane lane);
+  void wait(const Collective &what, bool toOwners, Lane lane);
 
   Transport &group;
   std::deque<Begun> begun;

@@ -109,27 +109,30 @@ void Rank::waitReceive(int64_t peer) {
 
 void Rank::allReduce(int64_t group, ElementType type, Buffer range,
                      Buffer scratch) {
-  begin(group, collectiveOf(whole, Collective::AllReduce, group, type, range),
+  begin(group,
+        collectiveOf(whole, CollectiveKind::AllReduce, group, type, range),
         range, scratch);
 }
 
 void Rank::reduceScatter(int64_t group, ElementType type, Buffer range,
                          Buffer scratch) {
   begin(group,
-        collectiveOf(whole, Collective::ReduceScatter, group, type, range),
+        collectiveOf(whole, CollectiveKind::ReduceScatter, group, type, range),
         range, scratch);
 }
 
 void Rank::allGather(int64_t group, ElementType type, Buffer range) {
-  begin(group, collectiveOf(whole, Collective::AllGather, group, type, range),
+  begin(group,
+        collectiveOf(whole, CollectiveKind::AllGather, group, type, range),
         range, Buffer());
 }
 
 void Rank::broadcast(int64_t group, ElementType type, Buffer range,
                      int64_t root) {
-  begin(group,
-        collectiveOf(whole, Collective::Broadcast, group, type, range, root),
-        range, Buffer());
+  begin(
+      group,
+      collectiveOf(whole, CollectiveKind::Broadcast, group, type, range, root),
+      range, Buffer());
 }
 
 void Rank::begin(int64_t group, const Collective &what, Buffer range,
@@ -145,7 +148,7 @@ void Rank::waitCollective() {
   groups->finishOldest();
   recorder.end();
   if (trace)
-    trace->waitCollective(textOf(begun.what.kind), begun.group, begun.since,
+    trace->waitCollective(begun.what.facts().text, begun.group, begun.since,
                           since);
 }
 

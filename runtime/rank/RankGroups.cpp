@@ -8,21 +8,21 @@
 using namespace pipewright::runtime;
 
 Collective pipewright::runtime::collectiveOf(const Program &program,
-                                             Collective::Kind kind,
-                                             int64_t group, ElementType type,
-                                             Buffer range, int64_t root) {
+                                             CollectiveKind kind, int64_t group,
+                                             ElementType type, Buffer range,
+                                             int64_t root) {
   const Table<int64_t> &members = program.groups.at(group);
   const bool isOfReplicas = members.empty();
   const auto found = std::find(members.begin(), members.end(), root);
-  const bool hasRoot = kind == Collective::Broadcast;
-  if (hasRoot && !isOfReplicas && found == members.end())
-    fail("rank ", root, " is the root of a broadcast of group ", group,
+  const CollectiveFacts &facts = factsOf(kind);
+  if (facts.hasRoot && !isOfReplicas && found == members.end())
+    fail("rank ", root, " is the root of the ", facts.text, " of group ", group,
          ", but no member of it");
   return {kind, type,
           evenBounds(range.bytes / byteWidth(type),
                      isOfReplicas ? program.replicas
                                   : static_cast<int64_t>(members.size())),
-          !hasRoot       ? 0
+          !facts.hasRoot ? 0
           : isOfReplicas ? root
                          : found - members.begin()};
 }

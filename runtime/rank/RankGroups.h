@@ -21,8 +21,8 @@
 namespace pipewright::runtime {
 
 /// What a program asks a group for: of a range that each member has, in even
-/// parts. `root` is a rank of the group where it is broadcast.
-Collective collectiveOf(const Program &program, Collective::Kind kind,
+/// parts. `root` is a rank of the group, for kinds that have one.
+Collective collectiveOf(const Program &program, CollectiveKind kind,
                         int64_t group, ElementType type, Buffer range,
                         int64_t root = -1);
 

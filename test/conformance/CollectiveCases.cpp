@@ -22,14 +22,12 @@ std::vector<Collective> pipewright::runtime::collectiveCases(int64_t members) {
   // Parts of several blocks of the sum, where members are few.
   const int64_t large = (members < 4 ? 1030 : 130) * members + 1;
   std::vector<Collective> cases;
-  for (const Collective::Kind kind :
-       {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather,
-        Collective::Broadcast})
+  for (const CollectiveFacts &facts : allCollectives)
     for (const ElementType type : {ElementType::F32, ElementType::BF16}) {
       for (const int64_t count : {int64_t(0), int64_t(1), 16 * members, large})
         cases.push_back(
-            {kind, type, evenBounds(count, members), count % members});
-      cases.push_back({kind, type, unevenBounds(members), members - 1});
+            {facts.kind, type, evenBounds(count, members), count % members});
+      cases.push_back({facts.kind, type, unevenBounds(members), members - 1});
     }
   return cases;
 }
@@ -87,11 +85,11 @@ std::string pipewright::runtime::rangeAfter(const Collective &collective,
       return storedOf(collective, m, i, salt, numbers);
     };
     float value = of(member);
-    if (collective.kind == Collective::Broadcast)
+    if (collective.kind == CollectiveKind::Broadcast)
       value = of(collective.root);
-    else if (collective.kind == Collective::AllGather)
+    else if (collective.kind == CollectiveKind::AllGather)
       value = of(owner);
-    else if (collective.kind == Collective::AllReduce || owner == member) {
+    else if (collective.kind == CollectiveKind::AllReduce || owner == member) {
       value = of(0);
       for (int64_t m = 1; m < collective.members(); ++m)
         value += of(m);

@@ -82,7 +82,7 @@ static void everyKind(Transport &t) {
 
 /// The numbers of these tests do tell one order from another.
 static void orderMatters(Transport &t) {
-  const Collective forth = {Collective::AllReduce, ElementType::F32,
+  const Collective forth = {CollectiveKind::AllReduce, ElementType::F32,
                             evenBounds(1000, t.size())};
   std::vector<int64_t> backwards = lastRanks(t, t.size());
   Member member(t, backwards);
@@ -125,11 +125,12 @@ static void severalGroups(Transport &t) {
       if (round == 0)
         groups.emplace_back(t, members);
       Member &member = groups[static_cast<size_t>(axis)];
-      all.push_back(member.exchange(
-          {round == 1 ? Collective::ReduceScatter : Collective::AllReduce,
-           round == 2 ? ElementType::BF16 : ElementType::F32,
-           evenBounds(999, member.group.size())},
-          all.size()));
+      all.push_back(
+          member.exchange({round == 1 ? CollectiveKind::ReduceScatter
+                                      : CollectiveKind::AllReduce,
+                           round == 2 ? ElementType::BF16 : ElementType::F32,
+                           evenBounds(999, member.group.size())},
+                          all.size()));
       all.back().begin(member.collectives);
     }
   // Groups do not wait for each other.
@@ -151,9 +152,9 @@ static void besideTransfers(Transport &t) {
     t.postReceive(last, &received[0], 8);
     t.postReceive(last, &received[1], 8);
     t.postSend(next, &sent[0], 8);
-    Exchange one = member.exchange(
-        {Collective::AllReduce, ElementType::F32, evenBounds(5000, t.size())},
-        step);
+    Exchange one = member.exchange({CollectiveKind::AllReduce, ElementType::F32,
+                                    evenBounds(5000, t.size())},
+                                   step);
     one.begin(member.collectives);
     double total = 1;
     t.sumToAll(&total, 1);
@@ -176,7 +177,7 @@ static void wrongSize(Transport &t) {
     return t.barrier();
   Member member(t, {1, 0});
   // Rank 0, member 1, gives 15 numbers where rank 1 expects 10.
-  const Collective what = {Collective::AllGather,
+  const Collective what = {CollectiveKind::AllGather,
                            ElementType::F32,
                            {0, 10, t.rank() == 0 ? 25 : 20}};
   std::string range(4 * what.count(), '\0');
@@ -197,7 +198,7 @@ static void missingMember(Transport &t) {
   }
   Member member(t, {1, 0});
   Exchange one = member.exchange(
-      {Collective::ReduceScatter, ElementType::F32, {0, 16, 32}}, 1);
+      {CollectiveKind::ReduceScatter, ElementType::F32, {0, 16, 32}}, 1);
   if (t.rank() == 0) {
     t.setDeadline(0.3);
     one.begin(member.collectives);
@@ -228,13 +229,14 @@ static void nonsense(Transport &t) {
   const ElementType f32 = ElementType::F32;
   for (const auto &[what, part] :
        {std::pair<Collective, const char *>{
-            {Collective::AllReduce, f32, {0, 1, 2}},
+            {CollectiveKind::AllReduce, f32, {0, 1, 2}},
             "all-reduce of 2 f32 numbers has parts for 2 members, but its "
             "group has 1"},
-        {{Collective::AllReduce, f32, {1, 2}}, "one behind the other from 0"},
-        {{Collective::AllReduce, f32, {}}, "one behind the other from 0"},
-        {{Collective::AllGather, ElementType::I64, {0, 1}}, "f32 or bf16"},
-        {{Collective::Broadcast, f32, {0, 1}, 1}, "member 1 as its root"}})
+        {{CollectiveKind::AllReduce, f32, {1, 2}},
+         "one behind the other from 0"},
+        {{CollectiveKind::AllReduce, f32, {}}, "one behind the other from 0"},
+        {{CollectiveKind::AllGather, ElementType::I64, {0, 1}}, "f32 or bf16"},
+        {{CollectiveKind::Broadcast, f32, {0, 1}, 1}, "member 1 as its root"}})
     check(refused(what).find(part) != std::string::npos,
           std::string(part) + ", but: " + refused(what));
   check(errorOf([&] {

@@ -93,8 +93,8 @@ static void severalGroups(Bench &b) {
     std::deque<Exchange> all;
     b.send(next, b.put({step, b.rank()}), 2);
     void *received = b.put({-1, -1});
-    for (const Collective::Kind kind :
-         {Collective::AllReduce, Collective::ReduceScatter})
+    for (const CollectiveKind kind :
+         {CollectiveKind::AllReduce, CollectiveKind::ReduceScatter})
       for (size_t g = 0; g < groups.size(); ++g) {
         const auto size = static_cast<int64_t>(groups[g].size());
         const int64_t member = memberOf(groups[g], b.rank());
@@ -124,7 +124,7 @@ static void inOrder(Bench &b) {
   for (int64_t r = 0; r < b.size(); ++r)
     members.push_back(r);
   b.links.connectGroups({members});
-  const Collective gather = {Collective::AllGather, ElementType::F32,
+  const Collective gather = {CollectiveKind::AllGather, ElementType::F32,
                              evenBounds(3000, b.size())};
   for (int64_t step = 0; step < 10; ++step) {
     b.links.compareSizes(step == 0);
@@ -146,7 +146,7 @@ static void wrongSize(Bench &b) {
   b.links.connectGroups({{1, 0}});
   if (b.rank() > 1)
     return b.control.barrier();
-  const Collective what = {Collective::AllReduce, ElementType::F32,
+  const Collective what = {CollectiveKind::AllReduce, ElementType::F32,
                            evenBounds(b.rank() == 0 ? 100 : 60, 2)};
   Exchange one(b, what, 1 - b.rank(), 1);
   const std::string error = errorOf([&] {
@@ -170,8 +170,8 @@ static void missingMember(Bench &b) {
   b.links.setDeadline(0.2);
   b.control.setDeadline(0.2);
   Exchange one(
-      b, {Collective::ReduceScatter, ElementType::BF16, evenBounds(64, 2)}, 0,
-      1);
+      b, {CollectiveKind::ReduceScatter, ElementType::BF16, evenBounds(64, 2)},
+      0, 1);
   const std::string error = errorOf([&] {
     one.give(0, b.compute());
     b.links.settle(one.done);
@@ -186,7 +186,8 @@ static void missingMember(Bench &b) {
 
 static void nonsense(Bench &b) {
   b.links.connectGroups({{b.size() - 1}});
-  const Collective two = {Collective::AllReduce, ElementType::F32, {0, 1, 2}};
+  const Collective two = {
+      CollectiveKind::AllReduce, ElementType::F32, {0, 1, 2}};
   const std::string outside = errorOf(
       [&] { b.links.collect(1, two, nullptr, b.compute(), b.event()); });
   check(outside.find("is in no group of number 1") != std::string::npos,

@@ -96,7 +96,7 @@ TEST(LocalLinks, AMemberThatFailsTakesTheOthersDown) {
     b.links.connectGroups({{0, 1, 2, 3}});
     if (b.rank() == 1)
       fail("it broke");
-    const Collective what = {Collective::AllReduce, ElementType::F32,
+    const Collective what = {CollectiveKind::AllReduce, ElementType::F32,
                              evenBounds(16, 4)};
     b.links.collect(0, what, b.putBytes(std::string(64, '\0')), b.compute(),
                     b.event());

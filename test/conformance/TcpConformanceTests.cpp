@@ -435,7 +435,7 @@ static int runScenario(const char *name) {
     if (!std::strcmp(name, "killedMember")) {
       if (transport->rank() == 1)
         raise(SIGKILL);
-      const Collective what = {Collective::AllReduce, ElementType::F32,
+      const Collective what = {CollectiveKind::AllReduce, ElementType::F32,
                                evenBounds(1000, 4)};
       static std::vector<float> range(1000), scratch(1000);
       Collectives(*transport).run(what, range.data(), scratch.data());

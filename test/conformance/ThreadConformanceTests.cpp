@@ -99,7 +99,7 @@ TEST(ThreadCollectives, AMemberThatFailsTakesTheOthersDown) {
   // They outlive all ranks, as an arena does.
   std::vector<std::vector<float>> ranges(4, std::vector<float>(400));
   std::vector<std::vector<float>> scratch = ranges;
-  const Collective what = {Collective::AllReduce, ElementType::F32,
+  const Collective what = {CollectiveKind::AllReduce, ElementType::F32,
                            evenBounds(400, 4)};
   const auto errors = runRanks(4, [&](Transport &t) {
     if (t.rank() == 2)

@@ -1,0 +1,60 @@
+//===- CollectiveKinds.h - The one list of collectives ----------*- C++ -*-===//
+//
+// What the members of a group may do together, each with the same range of
+// numbers, in place. Of each number one member is the owner: the member in
+// whose part it is, or, for kinds that have a root, the root. What a collective
+// does follows from two facts: whether owners add up what all members have, and
+// whether they hand out what they own in the end. Whoever needs to know more of
+// a kind than its row says has a list of kinds of its own; there is one, for
+// names of another library (runtime/cuda/NcclGroups.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_CALLS_COLLECTIVEKINDS_H
+#define PIPEWRIGHT_RUNTIME_CALLS_COLLECTIVEKINDS_H
+
+#include <cstdint>
+
+// KIND(name in C++, name in text, adds, hands out, has a root)
+// clang-format off
+#define PIPEWRIGHT_COLLECTIVE_KINDS(KIND)                                      \
+  KIND(AllReduce,     "all-reduce",     true,  true,  false)                   \
+  KIND(ReduceScatter, "reduce-scatter", true,  false, false)                   \
+  KIND(AllGather,     "all-gather",     false, true,  false)                   \
+  KIND(Broadcast,     "broadcast",      false, true,  true)
+// clang-format on
+
+namespace pipewright::runtime {
+
+#define PIPEWRIGHT_COLLECTIVE_NAME(name, text, adds, handsOut, hasRoot) name,
+enum class CollectiveKind : uint8_t {
+  PIPEWRIGHT_COLLECTIVE_KINDS(PIPEWRIGHT_COLLECTIVE_NAME)
+};
+#undef PIPEWRIGHT_COLLECTIVE_NAME
+
+struct CollectiveFacts {
+  CollectiveKind kind;
+  /// "all-reduce"
+  const char *text;
+  /// Owners have the sum of what all members have; gradients are added.
+  bool adds;
+  /// All members have, in the end, what the owners have.
+  bool handsOut;
+  /// The root owns everything; otherwise each member owns its part.
+  bool hasRoot;
+};
+
+#define PIPEWRIGHT_COLLECTIVE_ROW(name, text, adds, handsOut, hasRoot)         \
+  {CollectiveKind::name, text, adds, handsOut, hasRoot},
+/// In the order of their numbers.
+inline constexpr CollectiveFacts allCollectives[] = {
+    PIPEWRIGHT_COLLECTIVE_KINDS(PIPEWRIGHT_COLLECTIVE_ROW)};
+#undef PIPEWRIGHT_COLLECTIVE_ROW
+
+constexpr const CollectiveFacts &factsOf(CollectiveKind kind) {
+  return allCollectives[static_cast<uint8_t>(kind)];
+}
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_CALLS_COLLECTIVEKINDS_H
