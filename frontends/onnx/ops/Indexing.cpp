@@ -236,16 +236,40 @@ static LogicalResult foldGather(NodeContext &n) {
   }));
 }
 
-/// Rows of a table by computed indices; a table of higher rank is looked up
-/// as one of rank 2.
-static Value lookUp(NodeContext &n) {
+/// Constant indices for a lookup, which counts from 0 alone.
+static Value materializeIndices(NodeContext &n, ArrayRef<int64_t> indices) {
+  const ConstantTensor &given = *n.constant(1);
+  bool isNormal = true;
+  for (int64_t i = 0, e = given.storedSize(); i < e; ++i)
+    isNormal &= given.intAt(i) >= 0;
+  if (isNormal)
+    return n.value(1);
+  if (given.size() > nn::ConstantOp::kMaxElements) {
+    n.error() << "has negative indices among " << given.size()
+              << " constant ones, but only " << nn::ConstantOp::kMaxElements
+              << " are counted from the end";
+    return Value();
+  }
+  ConstantTensor normal(ElementKind::Int, given.shape());
+  for (auto [i, index] : llvm::enumerate(indices))
+    normal.setInt(i, index);
+  OpBuilder &builder = n.b.getBuilder();
+  DenseElementsAttr value = normal.toAttr(builder.getContext());
+  return n.b.create<nn::ConstantOp>({}, builder.getNamedAttr("value", value),
+                                    value.getType());
+}
+
+/// Rows of a table by indices that stay a tensor; a table of higher rank is
+/// looked up as one of rank 2. Computed indices of ONNX may be negative; those
+/// are refused when they come, as all that the table has not.
+static Value lookUp(NodeContext &n, Value indices) {
   Value table = n.weight(0);
   if (!table)
     return Value();
   int64_t rows = n.shape(0)[0];
   if (n.rank(0) != 2)
     table = n.b.reshape(table, {rows, elementCount(n.shape(0).drop_front())});
-  Value found = n.b.create<nn::EmbeddingOp>({table, n.value(1)});
+  Value found = n.b.create<nn::EmbeddingOp>({table, indices});
   return n.b.reshape(found, gatheredShape(n, 0));
 }
 
@@ -258,7 +282,7 @@ static LogicalResult importGather(NodeContext &n) {
     if (*axis != 0)
       return n.error() << "axis=" << *axis
                        << " with computed indices is not supported, only 0 is";
-    return n.setResult(0, lookUp(n));
+    return n.setResult(0, lookUp(n, n.value(1)));
   }
   FailureOr<Shape> indices = readIndices(n, n.shape(0)[*axis]);
   if (failed(indices))
@@ -280,7 +304,7 @@ static LogicalResult importGather(NodeContext &n) {
   if (runs.size() > 64) {
     if (*axis != 0)
       return n.error() << "too many separate indices along axis " << *axis;
-    return n.setResult(0, lookUp(n));
+    return n.setResult(0, lookUp(n, materializeIndices(n, *indices)));
   }
   result = runs.size() == 1
                ? runs.front()
