@@ -14,6 +14,7 @@
 #include "runtime/calls/Convolution.h"
 #include "runtime/calls/Dropout.h"
 #include "runtime/calls/Embedding.h"
+#include "runtime/calls/Labels.h"
 #include "runtime/calls/Matmul.h"
 #include "runtime/calls/Memory.h"
 #include "runtime/calls/Pooling.h"

@@ -1,6 +1,7 @@
 //===- Embedding.h - Rows of a table by library calls ----------*- C++ -*-===//
 //
-// Indices are i64 and in range: the data reader has checked them.
+// Indices are i64. Others than [0, rows) are refused: at once on a CPU, at the
+// end of the step on a GPU.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
 //===- Embedding.cpp - Rows of a table ------------------------------------===//
 
 #include "runtime/calls/Embedding.h"
+#include "runtime/calls/Indices.h"
 #include "runtime/calls/Memory.h"
 #include "runtime/core/BFloat16.h"
-#include "runtime/core/Error.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/rank/Rank.h"
 
@@ -11,13 +11,10 @@
 
 using namespace pipewright::runtime;
 
-/// Data is checked before a step where the model reads it directly; what a
-/// model has computed is seen here first.
 static void checkIndices(const int64_t *index, int64_t count, int64_t rows) {
   for (int64_t i = 0; i < count; ++i)
     if (index[i] < 0 || index[i] >= rows)
-      fail("the model looks up row ", index[i], " of a table with ", rows,
-           " rows");
+      failRow(index[i], rows);
 }
 
 template <>

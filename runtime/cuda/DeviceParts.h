@@ -18,6 +18,7 @@
 #include "runtime/cuda/TaskGraphs.h"
 #include "runtime/cuda/Watchdog.h"
 #include "runtime/cuda/WorkLog.h"
+#include "runtime/cuda/kernels/BuiltinParameters.h"
 #include "runtime/net/Transport.h"
 
 #include <set>
@@ -57,17 +58,20 @@ struct EventSlot {
 /// What the GPU reads and writes at fixed places of pinned memory.
 struct Mailbox {
   PinnedMemory memory;
-  uint64_t *random = nullptr;
+  StepState *state = nullptr;
+  /// What kernels have noted in the step that has ended.
+  IndexFault *fault = nullptr;
   /// The optimizer's scalars for each update.
   float *hyper = nullptr;
   float *losses = nullptr;
   int64_t capacity = 0;
 
   explicit Mailbox(const Program &program)
-      : memory(16 +
+      : memory(sizeof(StepState) + sizeof(IndexFault) +
                4 * (program.updates * count(program) + program.microBatches)),
-        random(memory.data<uint64_t>()),
-        hyper(reinterpret_cast<float *>(random + 2)),
+        state(memory.data<StepState>()),
+        fault(reinterpret_cast<IndexFault *>(state + 1)),
+        hyper(reinterpret_cast<float *>(fault + 1)),
         losses(hyper + program.updates * count(program)),
         capacity(program.microBatches) {}
 
@@ -141,7 +145,7 @@ struct DeviceRank::Parts {
 
   const DeviceSettings settings;
   std::shared_ptr<Device> device;
-  DeviceMemory memory, random, workspace;
+  DeviceMemory memory, stepState, workspace;
   Arena arena;
   Mailbox mailbox;
   /// Inputs of steps, which take turns, and of evaluations.

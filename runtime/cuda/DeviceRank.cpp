@@ -32,7 +32,7 @@ DeviceRank::Parts::Parts(const Program &program, int64_t number,
                          const DeviceSettings &settings)
     : settings(settings), device(std::move(gpu)),
       memory(*device, program.ranks.at(number).arenaBytes, "arena"),
-      random(*device, 16, "random state"),
+      stepState(*device, sizeof(StepState), "state of the step"),
       arena(reinterpret_cast<void *>(memory.address()), memory.bytes()),
       mailbox(program), sending(program.ranks.size()),
       receiving(program.ranks.size()), graphs(settings.graphs),
@@ -399,7 +399,12 @@ void *DeviceRank::workspace(int64_t bytes) {
 }
 
 const uint64_t *DeviceRank::randomState() const {
-  return reinterpret_cast<const uint64_t *>(parts->random.address());
+  return reinterpret_cast<const uint64_t *>(parts->stepState.address());
+}
+
+IndexFault *DeviceRank::indexFault() const {
+  return reinterpret_cast<IndexFault *>(parts->stepState.address() +
+                                        offsetof(StepState, fault));
 }
 
 CUstream_st *DeviceRank::computeStream() {

@@ -27,6 +27,7 @@ namespace pipewright::runtime {
 class Device;
 class DeviceLinks;
 class DeviceProfile;
+struct IndexFault;
 
 /// How a rank uses its GPU.
 struct DeviceSettings {
@@ -102,6 +103,8 @@ public:
   void *workspace(int64_t bytes);
   /// Device memory that holds {uint64 seed, uint64 step} of the running step.
   const uint64_t *randomState() const;
+  /// Device memory where a kernel notes an index that its table has not.
+  IndexFault *indexFault() const;
   /// The GPU: its properties, and kernels of other images than the program's.
   Device &gpu();
   const DeviceSettings &settings() const;
@@ -139,6 +142,7 @@ private:
   void beginStaging(bool evaluation);
   bool wantsOutputs();
   void finish();
+  void refuseIndices();
   void takeGradients();
   void enqueueGradients();
 

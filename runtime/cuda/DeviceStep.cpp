@@ -1,5 +1,6 @@
 //===- DeviceStep.cpp - What a step does on a GPU -------------------------===//
 
+#include "runtime/calls/Indices.h"
 #include "runtime/cuda/DeviceParts.h"
 #include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/NamedRange.h"
@@ -64,6 +65,9 @@ void DeviceRank::storeOutput(int64_t output, int64_t microBatch,
   if (!source || !batchIo().wants(output, microBatch))
     return;
   parts->drain({parts->computing}, transport());
+  PIPEWRIGHT_CUDA(cuMemcpyDtoH(parts->mailbox.fault, addressOf(indexFault()),
+                               sizeof(IndexFault)));
+  refuseIndices();
   std::vector<char> values(source.bytes);
   read(source, values.data());
   batchIo().store(output, microBatch, values.data(), source.bytes);
@@ -194,17 +198,30 @@ void DeviceRank::begin(bool evaluation) {
   p.reported.clear();
   if (p.traced)
     p.trace.begin(p.computing);
-  p.mailbox.random[0] = seed();
-  p.mailbox.random[1] = static_cast<uint64_t>(step());
-  PIPEWRIGHT_CUDA(
-      cuMemcpyHtoDAsync(p.random.address(), p.mailbox.random, 16, p.computing));
+  *p.mailbox.state = {seed(), static_cast<uint64_t>(step()), {}};
+  PIPEWRIGHT_CUDA(cuMemcpyHtoDAsync(p.stepState.address(), p.mailbox.state,
+                                    sizeof(StepState), p.computing));
+}
+
+/// Once the GPU has done all that was asked of it.
+void DeviceRank::refuseIndices() {
+  const IndexFault &fault = *parts->mailbox.fault;
+  if (fault.kind == IndexFault::Row)
+    failRow(fault.index, fault.size);
+  if (fault.kind == IndexFault::Label)
+    failLabel(fault.index, fault.size);
 }
 
 void DeviceRank::finish() {
   Parts &p = *parts;
+  PIPEWRIGHT_CUDA(cuMemcpyDtoHAsync(p.mailbox.fault, addressOf(indexFault()),
+                                    sizeof(IndexFault), p.computing));
   if (!p.rehearsing)
     p.waitForPeer([&] { p.links->settleAll(); });
   p.drain(p.streams, transport());
+  // What a model computes from the zeros of a rehearsal may be any index.
+  if (!p.rehearsing)
+    refuseIndices();
   if (!p.rehearsing)
     for (int64_t microBatch : p.reported)
       addLoss(microBatch, p.mailbox.losses[microBatch]);

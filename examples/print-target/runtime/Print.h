@@ -170,6 +170,10 @@ inline void embeddingBackward(PrintRank &rank, const EmbeddingShape &,
   rank.print("embeddingBackward", dy, indices, dtable, accumulate);
 }
 template <>
+inline void checkLabels(PrintRank &rank, const LabelShape &, Buffer labels) {
+  rank.print("checkLabels", labels);
+}
+template <>
 inline void dropout(PrintRank &rank, const DropoutShape &, int64_t microBatch,
                     Buffer x, Buffer y) {
   rank.print("dropout", microBatch, x, y);

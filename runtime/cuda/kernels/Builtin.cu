@@ -8,5 +8,6 @@
 
 #include "runtime/cuda/kernels/builtin/Dropout.cuh"
 #include "runtime/cuda/kernels/builtin/Embedding.cuh"
+#include "runtime/cuda/kernels/builtin/Indices.cuh"
 #include "runtime/cuda/kernels/builtin/Memory.cuh"
 #include "runtime/cuda/kernels/builtin/Pooling.cuh"

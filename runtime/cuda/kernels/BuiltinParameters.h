@@ -34,6 +34,22 @@ struct DropoutParameters {
   float kept;
 };
 
+/// An index that its table has not. Zeros: none was found.
+struct IndexFault {
+  enum Kind : int32_t { None, Row, Label };
+  int32_t kind;
+  int64_t index;
+  /// Rows, or classes.
+  int64_t size;
+};
+
+/// What a GPU has of the running step. The host writes all of it as a step
+/// begins, and reads the fault when it has ended.
+struct StepState {
+  uint64_t seed, step;
+  IndexFault fault;
+};
+
 /// Sizes of pooling, as in PoolingShape. The channels of an image are
 /// neighbours in memory; with channels first each plane is an image of one.
 struct PoolingParameters {

@@ -42,7 +42,7 @@ void pipewright::runtime::embedding(DeviceRank &rank,
       kernelSize(rowBytes / unit, "a row of embeddings");
   launchBuiltinThreads(rank, "embedding_" + std::to_string(unit),
                        shape.count * unitsPerRow, from, index, to, shape.count,
-                       unitsPerRow);
+                       unitsPerRow, shape.rows, rank.indexFault());
 }
 
 template <>
@@ -68,12 +68,13 @@ void pipewright::runtime::embeddingBackward(DeviceRank &rank,
   int32_t *ordered = unordered + count;
   PIPEWRIGHT_CUDA(cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(counts), 0,
                                    rows, rank.computeStream()));
-  launchBuiltinThreads(rank, "embedding_count", count, index, counts, count);
+  launchBuiltinThreads(rank, "embedding_count", count, index, counts, count,
+                       rows);
   launchBuiltin(rank, "embedding_scan", 1, 1024, counts, starts, rows);
   launchBuiltinThreads(rank, "embedding_place", count, index, counts, starts,
-                       unordered, count);
+                       unordered, count, rows);
   launchBuiltinThreads(rank, "embedding_rank", count, index, starts, unordered,
-                       ordered, count);
+                       ordered, count, rows);
 
   // Four columns for each lane where rows begin at whole packs.
   const bool packed = columns % 4 == 0 && alignedTo(16, to) &&

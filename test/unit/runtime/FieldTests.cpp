@@ -4,6 +4,7 @@
 #include "runtime/calls/Convolution.h"
 #include "runtime/calls/Dropout.h"
 #include "runtime/calls/Embedding.h"
+#include "runtime/calls/Labels.h"
 #include "runtime/calls/Matmul.h"
 #include "runtime/calls/Pooling.h"
 
@@ -18,8 +19,9 @@ using namespace pipewright::runtime;
 
 template <class Shape>
 class Fields : public testing::Test {};
-using Shapes = testing::Types<AttentionShape, ConvolutionShape, DropoutShape,
-                              EmbeddingShape, MatmulShape, PoolingShape>;
+using Shapes =
+    testing::Types<AttentionShape, ConvolutionShape, DropoutShape,
+                   EmbeddingShape, LabelShape, MatmulShape, PoolingShape>;
 TYPED_TEST_SUITE(Fields, Shapes);
 
 // C++ takes designated initializers in no other order.

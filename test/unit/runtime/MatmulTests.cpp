@@ -157,3 +157,18 @@ TEST(Embedding, RowsThatTheTableHasNotAreRefused) {
     EXPECT_THROW(embedding(test.rank, shape, table, indices, y), Error);
   }
 }
+
+TEST(Labels, OthersThanClassesAndTheIgnoredOneAreRefused) {
+  OneRank test;
+  const LabelShape shape = {.count = 2, .classes = 7, .ignored = -100};
+  const Buffer labels = test.bytes(2 * 8);
+  const auto check = [&](int64_t label) {
+    test.rank.data<int64_t>(labels)[0] = 6;
+    test.rank.data<int64_t>(labels)[1] = label;
+    checkLabels(test.rank, shape, labels);
+  };
+  for (const int64_t label : {int64_t(0), int64_t(6), int64_t(-100)})
+    EXPECT_NO_THROW(check(label));
+  for (const int64_t label : {int64_t(-1), int64_t(7), INT64_MAX, INT64_MIN})
+    EXPECT_THROW(check(label), Error);
+}

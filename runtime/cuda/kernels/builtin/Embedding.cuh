@@ -14,10 +14,14 @@
 // in the longest list, but all threads of a warp that share a row read the
 // same words. A radix sort would be linear in three times as many launches.
 //
+// Rows that the table has not count as row 0 everywhere. The lookup notes them,
+// and no step has a gradient without its lookup.
+//
 //===----------------------------------------------------------------------===//
 
 #pragma once
 
+#include "runtime/cuda/kernels/builtin/Indices.cuh"
 #include "runtime/cuda/kernels/builtin/Prelude.cuh"
 
 /// Sixteen bytes that are moved by one instruction.
@@ -26,37 +30,45 @@ typedef uint32_t FourWords __attribute__((ext_vector_type(4)));
 /// Copies rows in units of 16, 4 or 2 bytes; `unitsPerRow` of them make a row.
 template <class Unit>
 __device__ void gatherRows(const Unit *table, const int64_t *indices, Unit *y,
-                           int64_t count, int32_t unitsPerRow) {
+                           int64_t count, int32_t unitsPerRow, int64_t rows,
+                           IndexFault *fault) {
   const int64_t i = globalIndex();
   if (i >= count * unitsPerRow)
     return;
   const int64_t row = i / unitsPerRow;
   const int64_t unit = i - row * unitsPerRow;
-  y[i] = table[indices[row] * unitsPerRow + unit];
+  const int64_t index = indices[row];
+  if (!isInside(index, rows))
+    return noteFault(fault, IndexFault::Row, index, rows);
+  y[i] = table[index * unitsPerRow + unit];
 }
 
 extern "C" __global__ void embedding_16(const FourWords *table,
                                         const int64_t *indices, FourWords *y,
-                                        int64_t count, int32_t unitsPerRow) {
-  gatherRows(table, indices, y, count, unitsPerRow);
+                                        int64_t count, int32_t unitsPerRow,
+                                        int64_t rows, IndexFault *fault) {
+  gatherRows(table, indices, y, count, unitsPerRow, rows, fault);
 }
 extern "C" __global__ void embedding_4(const uint32_t *table,
                                        const int64_t *indices, uint32_t *y,
-                                       int64_t count, int32_t unitsPerRow) {
-  gatherRows(table, indices, y, count, unitsPerRow);
+                                       int64_t count, int32_t unitsPerRow,
+                                       int64_t rows, IndexFault *fault) {
+  gatherRows(table, indices, y, count, unitsPerRow, rows, fault);
 }
 extern "C" __global__ void embedding_2(const uint16_t *table,
                                        const int64_t *indices, uint16_t *y,
-                                       int64_t count, int32_t unitsPerRow) {
-  gatherRows(table, indices, y, count, unitsPerRow);
+                                       int64_t count, int32_t unitsPerRow,
+                                       int64_t rows, IndexFault *fault) {
+  gatherRows(table, indices, y, count, unitsPerRow, rows, fault);
 }
 
 /// counts[row] += 1 for each occurrence; zero before.
 extern "C" __global__ void embedding_count(const int64_t *indices,
-                                           int32_t *counts, int32_t count) {
+                                           int32_t *counts, int32_t count,
+                                           int32_t rows) {
   const int64_t i = globalIndex();
   if (i < count)
-    __nvvm_atom_add_gen_i(&counts[indices[i]], 1);
+    __nvvm_atom_add_gen_i(&counts[rowInside(indices[i], rows)], 1);
 }
 
 /// starts[row] = sum of the counts before it, starts[rows] = all. One block
@@ -89,14 +101,13 @@ extern "C" __global__ void __launch_bounds__(1024)
 }
 
 /// Every occurrence into its row's list, in any order. Leaves counts at zero.
-extern "C" __global__ void embedding_place(const int64_t *indices,
-                                           int32_t *counts,
-                                           const int32_t *starts,
-                                           int32_t *unordered, int32_t count) {
+extern "C" __global__ void
+embedding_place(const int64_t *indices, int32_t *counts, const int32_t *starts,
+                int32_t *unordered, int32_t count, int32_t rows) {
   const int64_t i = globalIndex();
   if (i >= count)
     return;
-  const int64_t row = indices[i];
+  const int64_t row = rowInside(indices[i], rows);
   const int32_t left = __nvvm_atom_add_gen_i(&counts[row], -1);
   unordered[starts[row] + left - 1] = static_cast<int32_t>(i);
 }
@@ -105,12 +116,13 @@ extern "C" __global__ void embedding_place(const int64_t *indices,
 extern "C" __global__ void embedding_rank(const int64_t *indices,
                                           const int32_t *starts,
                                           const int32_t *unordered,
-                                          int32_t *ordered, int32_t count) {
+                                          int32_t *ordered, int32_t count,
+                                          int32_t rows) {
   const int64_t at = globalIndex();
   if (at >= count)
     return;
   const int32_t own = unordered[at];
-  const int64_t row = indices[own];
+  const int64_t row = rowInside(indices[own], rows);
   const int32_t begin = starts[row], end = starts[row + 1];
   int32_t smaller = 0;
   for (int32_t i = begin; i < end; ++i)

@@ -69,3 +69,82 @@ TEST(DeviceEmbedding, Bf16RowsWithFloatGradients) {
   check({.rows = 20, .width = 9, .count = 90, .type = ElementType::BF16});
   check({.rows = 20, .width = 8, .count = 90, .type = ElementType::BF16}, 1);
 }
+
+/// What a step says whose body is `call`; "" if nothing is wrong.
+template <class Call>
+static std::string messageOf(TwoRanks &test, const Call &call) {
+  try {
+    test.runOnGpu(call);
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+// The double ends a run at any access outside of its allocation; beside that,
+// what lies around the table stays as it was.
+TEST(DeviceEmbedding, RowsThatTheTableHasNotAreRefused) {
+  const EmbeddingShape s = {.rows = 7, .width = 20, .count = 300};
+  for (const int64_t index :
+       {int64_t{-1}, int64_t{7}, INT64_MAX, INT64_MIN, int64_t{1} << 40}) {
+    TwoRanks test;
+    const Buffer table = test.floats(s.rows * s.width);
+    const Buffer dy = test.floats(s.count * s.width);
+    std::vector<int64_t> rows = someIndices(s.count, s.rows);
+    rows[271] = index;
+    const Buffer indices = test.values(rows);
+    const Buffer y = test.floats(s.count * s.width);
+    const Buffer before = test.floats(64);
+    const Buffer gradient = test.floats(s.rows * s.width);
+    const Buffer behind = test.floats(64);
+    prepareEmbeddingBackward(*test.gpu, s);
+    EXPECT_EQ(messageOf(test,
+                        [&](DeviceRank &rank) {
+                          embedding(rank, s, table, indices, y);
+                          embeddingBackward(rank, s, dy, indices, gradient);
+                        }),
+              "the model looks up row " + std::to_string(index) +
+                  " of a table with 7 rows");
+    EXPECT_TRUE(test.same(before));
+    EXPECT_TRUE(test.same(behind));
+    EXPECT_TRUE(test.same(table));
+  }
+}
+
+TEST(DeviceLabels, OthersThanClassesAndTheIgnoredOneAreRefused) {
+  for (const auto &[label, message] :
+       std::vector<std::pair<int64_t, std::string>>{
+           {9, ""},
+           {-100, ""},
+           {10, "the model makes label 10 for a loss with 10 classes"},
+           {-1, "the model makes label -1 for a loss with 10 classes"}}) {
+    TwoRanks test;
+    std::vector<int64_t> some(300, 3);
+    some[299] = label;
+    const Buffer labels = test.values(some);
+    EXPECT_EQ(messageOf(test,
+                        [&, labels](DeviceRank &rank) {
+                          checkLabels(
+                              rank,
+                              {.count = 300, .classes = 10, .ignored = -100},
+                              labels);
+                        }),
+              message);
+  }
+}
+
+// The label comes one run later through each of two buffers that runs do not
+// write anew: it is there when the task is replayed from its graph.
+TEST(DeviceLabels, ReplaysOfAGraphRefuseToo) {
+  TwoRanks test;
+  const Buffer wrong = test.values(std::vector<int64_t>{12});
+  const Buffer next = test.cpu.bytes(8), labels = test.cpu.bytes(8);
+  EXPECT_EQ(messageOf(test,
+                      [&](DeviceRank &rank) {
+                        checkLabels(rank, {.count = 1, .classes = 10}, labels);
+                        copy(rank, next, labels);
+                        copy(rank, wrong, next);
+                      }),
+            "the model makes label 12 for a loss with 10 classes");
+  EXPECT_EQ(test.gpu->graphs(), 1);
+}
