@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/host/IndexBounds.h"
 #include "codegen/host/StageFunctions.h"
 
+#include "dialects/nn/NNLoss.h"
 #include "passes/step/BodyBuffers.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -129,7 +131,36 @@ void BodyWriter::writeLayerComment(Operation *op) {
   writer.comment(layer);
 }
 
+/// Where labels are not refused before the step, a call in front of the loss
+/// looks at them.
+LogicalResult BodyWriter::writeLabelChecks(nn::LaunchOp op) {
+  auto kernel =
+      SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getKernel());
+  if (!kernel || kernel.isExternal())
+    return success();
+  for (auto loss : kernel.getOps<nn::SoftmaxCrossEntropyOp>()) {
+    nn::IndexRange range = loss.getIndexRange();
+    Value labels = behindViews(loss.getLabels());
+    if (auto argument = dyn_cast<BlockArgument>(labels))
+      labels = op.getInputs()[argument.getArgNumber()];
+    if (isBounded(layout, labels, range))
+      continue;
+    if (labels.getParentRegion() == &kernel.getBody())
+      return op.emitOpError("expects labels that are an argument of the "
+                            "kernel, or constants in [0, ")
+             << range.limit << ")";
+    Local buffer = bufferOf(labels);
+    if (!buffer)
+      return failure();
+    nn::LibraryCall call = nn::checkOfLabels(loss, labels);
+    writer.call(call.function, {preparations.add(call), buffer});
+  }
+  return success();
+}
+
 LogicalResult BodyWriter::writeLaunch(nn::LaunchOp op) {
+  if (failed(writeLabelChecks(op)))
+    return failure();
   SmallVector<Local> arguments;
   for (Value value : op->getOperands()) {
     Local buffer = bufferOf(value);

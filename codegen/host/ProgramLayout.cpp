@@ -8,8 +8,7 @@
 #include "codegen/host/ProgramLayout.h"
 
 #include "codegen/host/Identifiers.h"
-
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "codegen/host/IndexBounds.h"
 
 using namespace mlir;
 
@@ -31,44 +30,6 @@ pipe::BufferAttr plannedBuffer(Value value) {
   if (!array || index >= array.size())
     return {};
   return dyn_cast<pipe::BufferAttr>(array[index]);
-}
-
-/// The tighter one of two bounds, where 0 is none.
-static int64_t tighter(int64_t a, int64_t b) {
-  return a == 0 ? b : b == 0 ? a : std::min(a, b);
-}
-
-/// The rows of a table that the model's file has: padding adds rows of zeros
-/// behind them.
-static int64_t countRows(Value table) {
-  if (auto read = table.getDefiningOp<nn::ParameterOp>())
-    if (auto weight = SymbolTable::lookupNearestSymbolFrom<nn::WeightOp>(
-            read, read.getWeightAttr()))
-      return weight.getFileType().getDimSize(0);
-  return cast<RankedTensorType>(table.getType()).getDimSize(0);
-}
-
-void boundIndices(Value value, Port &port) {
-  for (OpOperand &use : value.getUses()) {
-    Operation *user = use.getOwner();
-    if (isa<nn::ViewOpInterface, nn::SliceOp, nn::TransposeOp>(user)) {
-      boundIndices(user->getResult(0), port);
-    } else if (auto embedding = dyn_cast<nn::EmbeddingOp>(user)) {
-      if (embedding.getIndices() == value)
-        port.limit = tighter(port.limit, countRows(embedding.getTable()));
-    } else if (auto loss = dyn_cast<nn::SoftmaxCrossEntropyOp>(user)) {
-      if (loss.getLabels() != value)
-        continue;
-      port.limit = tighter(port.limit, loss.countClasses());
-      port.ignored = static_cast<int64_t>(loss.getIgnoreIndex());
-    } else if (auto launch = dyn_cast<nn::LaunchOp>(user)) {
-      auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
-          launch, launch.getKernel());
-      if (kernel && !kernel.isExternal() &&
-          use.getOperandNumber() < kernel.getNumArguments())
-        boundIndices(kernel.getArgument(use.getOperandNumber()), port);
-    }
-  }
 }
 
 FailureOr<ProgramLayout> ProgramLayout::of(ModuleOp module,
@@ -156,7 +117,8 @@ std::string ProgramLayout::nameOfOutput(const StageLayout &stage,
   return identifierFor(value);
 }
 
-LogicalResult ProgramLayout::indexPorts(Region &body, ArrayAttr sources) {
+LogicalResult ProgramLayout::indexPorts(Region &body, ArrayAttr sources,
+                                        std::vector<IndexBounds> &bounds) {
   for (auto [argument, source] :
        llvm::zip_equal(body.getArguments(), sources)) {
     auto input = dyn_cast<pipe::InputAttr>(source);
@@ -168,9 +130,11 @@ LogicalResult ProgramLayout::indexPorts(Region &body, ArrayAttr sources) {
       number = inputs.size();
       inputs.push_back({input.getName().str(), type, 0, std::nullopt,
                         nn::countedInput(module, input.getName())});
+      bounds.emplace_back();
     }
-    if (type.getElementType().isInteger(64))
-      boundIndices(argument, inputs[number]);
+    if (type.getElementType().isInteger(64) &&
+        failed(bounds[number].follow(*this, argument)))
+      return failure();
   }
   for (auto report : body.getOps<pipe::ReportOp>()) {
     if (report.getName() == "loss" || outputNumber(report.getName()) >= 0)
@@ -196,14 +160,19 @@ LogicalResult ProgramLayout::indexStages() {
   if (stages.empty())
     return module.emitError("has no pipe.stage; expects a module after "
                             "pipe-plan-memory");
+  std::vector<IndexBounds> bounds;
   for (StageLayout &stage : stages) {
     pipe::ForwardOp forward = stage.op.getForward();
-    if (failed(indexPorts(forward.getBodyRegion(), forward.getSources())))
+    if (failed(
+            indexPorts(forward.getBodyRegion(), forward.getSources(), bounds)))
       return failure();
     if (pipe::EvaluateOp evaluate = stage.op.getEvaluate())
-      if (failed(indexPorts(evaluate.getBodyRegion(), evaluate.getSources())))
+      if (failed(indexPorts(evaluate.getBodyRegion(), evaluate.getSources(),
+                            bounds)))
         return failure();
   }
+  for (auto [input, bound] : llvm::zip_equal(inputs, bounds))
+    bound.apply(input);
   return success();
 }
 

@@ -24,6 +24,8 @@
 
 namespace pipewright::codegen {
 
+class IndexBounds;
+
 /// A model input or output, as one micro-batch has it.
 struct Port {
   std::string name;
@@ -100,7 +102,9 @@ private:
   mlir::LogicalResult indexRanks();
   void indexGroups();
   mlir::LogicalResult indexArena(pipe::ArenaOp arena);
-  mlir::LogicalResult indexPorts(mlir::Region &body, mlir::ArrayAttr sources);
+  /// `bounds` has an entry for each of `inputs`.
+  mlir::LogicalResult indexPorts(mlir::Region &body, mlir::ArrayAttr sources,
+                                 std::vector<IndexBounds> &bounds);
 };
 
 /// The value behind views: what a reshape of a reshape looks at.
@@ -109,10 +113,6 @@ mlir::Value behindViews(mlir::Value value);
 /// The buffer that the plan gives to an op's result, in stage bodies; null
 /// where there is none.
 pipe::BufferAttr plannedBuffer(mlir::Value value);
-
-/// Narrows `port.limit` to what the users of an index tensor accept: rows of
-/// an embedding table, classes of a loss, whose ignored label is noted.
-void boundIndices(mlir::Value value, Port &port);
 
 } // namespace pipewright::codegen
 

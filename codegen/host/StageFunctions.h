@@ -98,6 +98,7 @@ public:
 private:
   mlir::LogicalResult writeLibraryCall(nn::LibraryOpInterface op);
   mlir::LogicalResult writeLaunch(nn::LaunchOp op);
+  mlir::LogicalResult writeLabelChecks(nn::LaunchOp op);
   mlir::LogicalResult writeConstant(nn::ConstantOp op);
   mlir::LogicalResult writeReport(pipe::ReportOp op);
   mlir::LogicalResult writeReturn(pipe::ReturnOp op);

@@ -89,6 +89,7 @@ class NN_InferredOp<string mnemonic, list<Trait> traits = []>
 defvar NN_Differentiable = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
 defvar NN_Cost = DeclareOpInterfaceMethods<CostOpInterface>;
 defvar NN_Kernel = DeclareOpInterfaceMethods<KernelOpInterface>;
+defvar NN_Indexes = DeclareOpInterfaceMethods<IntegerOpInterface>;
 defvar NN_Library = DeclareOpInterfaceMethods<LibraryOpInterface>;
 
 /// A trait of NNFacts.h.
@@ -111,6 +112,12 @@ class NN_FlopsPerElement<int flops>
 class NN_Precision<string precision>
     : TraitList<[PrecisionOpInterface,
                  NN_Fact<"InPrecision", "::pipewright::nn::Precision::" # precision>]>;
+
+/// What becomes of integers, an enumerator of IntegerUse: of an op without
+/// indices.
+class NN_Integers<string use>
+    : TraitList<[IntegerOpInterface,
+                 NN_Fact<"UsesIntegers", "::pipewright::nn::IntegerUse::" # use>]>;
 
 /// Weights, what reads and writes them, and calls of kernels: passes know each
 /// of these ops by its name, and it has none of the facts above.

@@ -1,8 +1,8 @@
 //===- NNFacts.h - What nn ops say about themselves -------------*- C++ -*-===//
 //
-// The vocabulary of KernelOpInterface and PrecisionOpInterface, and the traits
-// by which families of ops answer them. Passes ask ops in these words and keep
-// no lists of them.
+// The vocabulary of KernelOpInterface, PrecisionOpInterface and
+// IntegerOpInterface, and the traits by which families of ops answer them.
+// Passes ask ops in these words and keep no lists of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +13,8 @@
 #include "mlir/IR/OpDefinition.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
+
+#include <optional>
 
 namespace pipewright::nn {
 
@@ -113,6 +115,35 @@ enum class Precision {
 };
 
 //===----------------------------------------------------------------------===//
+// Integers
+//===----------------------------------------------------------------------===//
+
+/// What an op does with the integers of an operand.
+enum class IntegerUse {
+  /// Each element goes to the result, as it is. What else is there comes from
+  /// other such operands, or is zero.
+  Moved,
+  /// The same, but only of some of the elements, whatever they are.
+  Picked,
+  /// The result is other numbers, or which elements it has depends on data.
+  Computed,
+  /// They say where something lies in a table.
+  Index,
+};
+
+/// The indices that lie inside of a table.
+struct IndexRange {
+  /// They are in [0, limit).
+  int64_t limit = 0;
+  /// The one value beside them that points to nothing, and may.
+  std::optional<int64_t> ignored = {};
+
+  bool contains(int64_t index) const {
+    return (index >= 0 && index < limit) || index == ignored;
+  }
+};
+
+//===----------------------------------------------------------------------===//
 // Traits
 //===----------------------------------------------------------------------===//
 
@@ -153,6 +184,20 @@ struct InPrecision {
                                                InPrecision<precision>::Impl> {
   public:
     Precision getPrecision(mlir::OpOperand &) { return precision; }
+  };
+};
+
+/// No operand has indices; all integers are used in one way.
+template <IntegerUse use>
+struct UsesIntegers {
+  static_assert(use != IntegerUse::Index);
+
+  template <typename ConcreteType>
+  class Impl
+      : public mlir::OpTrait::TraitBase<ConcreteType, UsesIntegers<use>::Impl> {
+  public:
+    IntegerUse getIntegerUse(mlir::OpOperand &) { return use; }
+    IndexRange getIndexRange() { return {}; }
   };
 };
 

@@ -121,6 +121,21 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
   ];
 }
 
+def IntegerOpInterface : OpInterface<"IntegerOpInterface"> {
+  let cppNamespace = "::pipewright::nn";
+  let description = [{
+    An op that takes integers. They may be indices that a user gives: who
+    follows them from an input to a table asks each op on the way.
+  }];
+  let methods = [
+    InterfaceMethod<"What it does with the integers of an operand.",
+      "::pipewright::nn::IntegerUse", "getIntegerUse",
+      (ins "::mlir::OpOperand &":$operand)>,
+    InterfaceMethod<"Which indices it takes, where it takes indices.",
+      "::pipewright::nn::IndexRange", "getIndexRange">
+  ];
+}
+
 def StatefulOpInterface : OpInterface<"StatefulOpInterface"> {
   let cppNamespace = "::pipewright::nn";
   let description = [{

@@ -1,14 +1,18 @@
 //===- NNLoss.cpp - Losses ------------------------------------------------===//
 //
-// Inference, cost and gradient of softmax cross entropy.
+// Inference, cost, gradient and labels of softmax cross entropy.
 //
 //===----------------------------------------------------------------------===//
+
+#include "dialects/nn/NNLoss.h"
 
 #include "dialects/nn/NNGradient.h"
 #include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNOps.h"
+#include "runtime/calls/Labels.h"
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::nn;
 
 /// What the loss and its gradient check alike.
@@ -43,6 +47,37 @@ LogicalResult SoftmaxCrossEntropyOp::inferReturnTypes(
   RankedTensorType rows = f32TensorOf(context, logits.getShape().take_front());
   types.append({f32TensorOf(context, {}), rows, rows});
   return success();
+}
+
+template <class LossOp>
+static IndexRange labelsOf(LossOp loss) {
+  return {.limit = loss.countClasses(),
+          .ignored = static_cast<int64_t>(loss.getIgnoreIndex())};
+}
+
+IntegerUse SoftmaxCrossEntropyOp::getIntegerUse(OpOperand &) {
+  return IntegerUse::Index;
+}
+
+IndexRange SoftmaxCrossEntropyOp::getIndexRange() { return labelsOf(*this); }
+
+IntegerUse SoftmaxCrossEntropyBackwardOp::getIntegerUse(OpOperand &) {
+  return IntegerUse::Index;
+}
+
+IndexRange SoftmaxCrossEntropyBackwardOp::getIndexRange() {
+  return labelsOf(*this);
+}
+
+LibraryCall pipewright::nn::checkOfLabels(SoftmaxCrossEntropyOp loss,
+                                          Value labels) {
+  IndexRange range = loss.getIndexRange();
+  runtime::LabelShape shape = {.count = tensorOf(labels).getNumElements(),
+                               .classes = range.limit,
+                               .ignored = *range.ignored};
+  return {.function = PIPEWRIGHT_CALL(checkLabels),
+          .shape = fieldsOf(shape),
+          .buffers = {labels}};
 }
 
 /// A row is a sample's logits.

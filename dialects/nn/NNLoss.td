@@ -11,7 +11,8 @@
 include "dialects/nn/NNEnums.td"
 
 def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [
-    NN_Differentiable, NN_Cost, NN_Kernel, NN_Precision<"Inside">]> {
+    NN_Differentiable, NN_Cost, NN_Kernel, NN_Indexes,
+    NN_Precision<"Inside">]> {
   let summary = "Mean negative log-likelihood of the labels under softmax";
   let description = [{
     `loss` is the sum of `ln sum[n] - (logits[n, labels[n]] - largest[n])` over
@@ -20,7 +21,8 @@ def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [
     logit of a row and `sum[n]` the sum of `e^(logits[n] - largest[n])`: apart,
     because a large maximum would swallow the logarithm of the sum. With
     `classes` only so many columns count, as if the others were minus infinity;
-    without, all do. The labels that are not ignored must lie in `[0, classes)`.
+    without, all do. The labels that are not ignored must lie in `[0, classes)`:
+    the program refuses others as `nn.embedding` does.
 
     A `divisor` makes the mean over micro-batches the mean over the labels of
     the whole batch; `nn-divide-by-batch` says where it comes from.
@@ -59,7 +61,7 @@ def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [
 
 def NN_SoftmaxCrossEntropyBackwardOp
     : NN_InferredOp<"softmax_cross_entropy_backward", [
-          NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
+          NN_Cost, NN_Kernel, NN_Indexes, NN_Precision<"OfOperands">]> {
   let summary = "Gradient of softmax_cross_entropy with respect to the logits";
   let description = [{
     `dloss / count * (e^(logits - largest) / sum - onehot(labels))`, zero in

@@ -324,6 +324,18 @@ LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
+int64_t EmbeddingOp::countRows() {
+  if (auto read = getTable().getDefiningOp<ParameterOp>())
+    if (auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
+            read, read.getWeightAttr()))
+      return weight.getFileType().getDimSize(0);
+  return getTable().getType().getDimSize(0);
+}
+
+IntegerUse EmbeddingOp::getIntegerUse(OpOperand &) { return IntegerUse::Index; }
+
+IndexRange EmbeddingOp::getIndexRange() { return {.limit = countRows()}; }
+
 FailureOr<Gradients> EmbeddingOp::buildGradients(GradientBuilder &g, Value dy) {
   return Gradients{EmbeddingBackwardOp::create(
       g.builder(), f32TensorOf(getContext(), getTable().getType().getShape()),
@@ -344,14 +356,24 @@ LogicalResult EmbeddingBackwardOp::verify() {
   return success();
 }
 
+IntegerUse EmbeddingBackwardOp::getIntegerUse(OpOperand &) {
+  return IntegerUse::Index;
+}
+
+IndexRange EmbeddingBackwardOp::getIndexRange() {
+  return {.limit = getResult().getType().getDimSize(0)};
+}
+
 int64_t EmbeddingBackwardOp::getFlops() {
   return getDy().getType().getNumElements();
 }
 
-/// `data` is looked up in the table, or added to its rows.
-static SmallVector<ShapeField>
-embeddingShape(RankedTensorType table, RankedTensorType indices, Value data) {
-  return fieldsOf(runtime::EmbeddingShape{.rows = table.getDimSize(0),
+/// `data` is looked up in a table, or added to its rows.
+static SmallVector<ShapeField> embeddingShape(int64_t rows,
+                                              RankedTensorType table,
+                                              RankedTensorType indices,
+                                              Value data) {
+  return fieldsOf(runtime::EmbeddingShape{.rows = rows,
                                           .width = table.getDimSize(1),
                                           .count = indices.getNumElements(),
                                           .type = elementTypeOf(data)});
@@ -359,14 +381,15 @@ embeddingShape(RankedTensorType table, RankedTensorType indices, Value data) {
 
 LibraryCall EmbeddingOp::getCall(StringRef) {
   return {.function = PIPEWRIGHT_CALL(embedding),
-          .shape = embeddingShape(getTable().getType(), getIndices().getType(),
-                                  getResult()),
+          .shape = embeddingShape(countRows(), getTable().getType(),
+                                  getIndices().getType(), getResult()),
           .buffers = {getTable(), getIndices(), getResult()}};
 }
 
 LibraryCall EmbeddingBackwardOp::getCall(StringRef) {
   return {.function = PIPEWRIGHT_CALL(embeddingBackward),
-          .shape = embeddingShape(getResult().getType(), getIndices().getType(),
+          .shape = embeddingShape(getResult().getType().getDimSize(0),
+                                  getResult().getType(), getIndices().getType(),
                                   getDy()),
           .buffers = {getDy(), getIndices(), getResult()},
           .added = getResult(),

@@ -14,7 +14,7 @@ class NN_UnaryOp<string mnemonic, Type type, string walk>
     : NN_Op<mnemonic, [
           Pure, SameOperandsAndResultType, NN_Differentiable,
           NN_Elementwise<walk>, NN_FlopsPerElement<1>,
-          NN_Precision<"OfOperands">]> {
+          NN_Precision<"OfOperands">, NN_Integers<"Computed">]> {
   let arguments = (ins type:$x);
   let results = (outs type:$result);
   let assemblyFormat = "$x attr-dict `:` type($result)";
@@ -263,7 +263,7 @@ def NN_GeluBackwardOp : NN_Op<"gelu_backward", [
 
 def NN_CastOp : NN_Op<"cast", [
     Pure, NN_Differentiable, NN_Elementwise<"Cheap">, NN_FlopsPerElement<0>,
-    NN_Precision<"Either">]> {
+    NN_Precision<"Either">, NN_Integers<"Computed">]> {
   let summary = "Convert each element to another type";
   let description = [{
     To `i1`: whether the element is not zero. From `i1`: 0 or 1. From floats

@@ -122,6 +122,23 @@ TEST(LossKernels, CommonOffsetsOfLogitsCostNoDigits) {
   }
 }
 
+// What the loss is then does not matter: a call in front of it has refused
+// them. A read outside of the logits would end the test.
+TEST(LossKernels, NoLabelReadsOutsideOfTheLogits) {
+  Program program(lossOf("f32"));
+  ASSERT_TRUE(program.ok);
+  for (const double label : {5.0, -1.0, 0x1p40, -0x1p40, 0x1p62, -0x1p63}) {
+    std::vector<Buffer> buffers = buffersOf(program);
+    buffers[1].set(3, label);
+    buffers[3].set(0, 1);
+    std::vector<Buffer> onGpu = buffers;
+    program.call("loss", buffers);
+    program.callOnGpu("loss", onGpu);
+    EXPECT_NEAR(buffers[5].get(3), 0, 0);
+    EXPECT_NEAR(onGpu[5].get(3), 0, 0);
+  }
+}
+
 TEST(LossKernels, SafeSoftmaxOfRowsThatSeeNothing) {
   Program program(R"mlir(
     func.func @softmax(%x: tensor<3x5xf32>, %dy: tensor<3x5xf32>)
