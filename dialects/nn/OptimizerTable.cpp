@@ -2,7 +2,7 @@
 //
 // Names and defaults are those of torch.optim, where SGD has no default
 // learning rate; LAMB, which is not there, has those of Adam with the decay of
-// AdamW. The formulas stand in README.md.
+// AdamW, and Lion those of its authors. The formulas stand in README.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,6 +73,15 @@ llvm::ArrayRef<Optimizer> pipewright::nn::optimizers() {
        {{"v"}, {"momentum", /*onlyWith=*/"momentum"}},
        usualScalars()},
       adamLike("lamb", UpdateRule::Lamb, Granularity::Weight, 0.01),
+      {"lion",
+       UpdateRule::Lion,
+       Granularity::Flat,
+       {learningRate(1e-4),
+        fraction("beta1", 0.9),
+        fraction("beta2", 0.99),
+        {"weight_decay", 0}},
+       {{"m"}},
+       {{"LearningRate"}, {"GradientScale"}}},
   };
   return table;
 }

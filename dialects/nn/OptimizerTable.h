@@ -19,7 +19,7 @@
 namespace pipewright::nn {
 
 /// The formula; OptimizerToLinalg.cpp has one for each.
-enum class UpdateRule { Sgd, Adam, DecoupledAdam, Rmsprop, Lamb };
+enum class UpdateRule { Sgd, Adam, DecoupledAdam, Rmsprop, Lamb, Lion };
 
 /// How much an update must see at a time.
 enum class Granularity {

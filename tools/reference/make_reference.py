@@ -46,6 +46,27 @@ MODELS = {
 # The data's seed is the place in this table: new models go to its end. A model
 # with ReLUs may need another one: where a value before a ReLU is within
 # rounding of 0, one flipped element alone moves a gradient by 1e-3.
+
+
+class Lion(torch.optim.Optimizer):
+    """The formula of the paper (Chen et al. 2023, arXiv 2302.06675, program 1):
+    `torch.optim` has no Lion."""
+
+    def __init__(self, parameters, lr, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(parameters, {"lr": lr})
+        self.betas, self.decay = betas, weight_decay
+
+    @torch.no_grad()
+    def step(self):
+        beta1, beta2 = self.betas
+        for group in self.param_groups:
+            for weight in group["params"]:
+                momentum = self.state[weight].setdefault("m", torch.zeros_like(weight))
+                direction = torch.sign(torch.lerp(weight.grad, momentum, beta1))
+                weight.sub_(group["lr"] * (direction + self.decay * weight))
+                momentum.lerp_(weight.grad, 1 - beta2)
+
+
 OPTIMIZERS = {
     "sgd,momentum=0": lambda p, lr: torch.optim.SGD(p, lr),
     "sgd,momentum=0.9": lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9),
@@ -55,6 +76,8 @@ OPTIMIZERS = {
     "adamw": lambda p, lr: torch.optim.AdamW(p, lr),
     "rmsprop": lambda p, lr: torch.optim.RMSprop(p, lr),
     "rmsprop,momentum=0.9": lambda p, lr: torch.optim.RMSprop(p, lr, momentum=0.9),
+    "lion": Lion,
+    "lion,weight_decay=1": lambda p, lr: Lion(p, lr, weight_decay=1),
 }
 
 
@@ -164,7 +187,7 @@ def main():
             for spelling, optimizer in OPTIMIZERS.items():
                 # Small enough that ten steps do not fit eight samples: a
                 # relative error means nothing where the loss is 0.
-                small = {"sgd": rate, "ada": 1e-4, "rms": 1e-5}[spelling[:3]]
+                small = {"sgd": rate, "ada": 1e-4, "rms": 1e-5, "lio": 1e-4}[spelling[:3]]
                 record["optimizers"][spelling] = {
                     "learning_rate": small,
                     "losses": run(path, data, loss_kind, optimizer, small, micro_batch, torch.float64)[0]}

@@ -179,6 +179,34 @@ static SmallVector<Value> lowerLamb(Update &u) {
   return {w, m, v};
 }
 
+/// 1, -1 or 0; not a number stays what it is.
+static Value sign(Scalars &s, Value x) {
+  auto compare = [&](arith::CmpFPredicate predicate) {
+    return s.make<arith::CmpFOp>(predicate, x, s.constant(0.0));
+  };
+  Value notAbove =
+      s.select(compare(arith::CmpFPredicate::OLT), s.constant(-1.0), x);
+  return s.select(compare(arith::CmpFPredicate::OGT), s.constant(1.0),
+                  notAbove);
+}
+
+static SmallVector<Value> lowerLion(Update &u) {
+  LinalgBuilder &builder = u.builder;
+  double decay = u.number("weight_decay");
+  Value g = gradient(u, 0.0);
+  Value direction = average(u.state(0), g, u.number("beta1"), false, builder);
+  Value m = average(u.state(0), g, u.number("beta2"), false, builder);
+  Value w = builder.pointwise(
+      u.type(), {builder.same(u.w()), builder.same(direction), u.rate()},
+      [&](Scalars &s, ValueRange a) {
+        Value d = sign(s, a[1]);
+        if (decay != 0.0)
+          d = s.add(d, s.mul(s.constant(decay), a[0]));
+        return s.sub(a[0], s.mul(a[2], d));
+      });
+  return {w, m};
+}
+
 Lowered lowerOptimizer(Operation *op, LinalgBuilder &builder) {
   auto update = dyn_cast<UpdateOp>(op);
   if (!update)
@@ -195,6 +223,8 @@ Lowered lowerOptimizer(Operation *op, LinalgBuilder &builder) {
     return lowerRmsprop(u);
   case UpdateRule::Lamb:
     return lowerLamb(u);
+  case UpdateRule::Lion:
+    return lowerLion(u);
   }
   llvm_unreachable("all rules are listed");
 }

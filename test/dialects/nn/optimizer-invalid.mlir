@@ -48,8 +48,8 @@ func.func @update_c3_buffer_without_momentum(%w: tensor<8xf32>, %h: tensor<4xf32
 
 // An optimizer is one of the table, with the table's hyper-parameters.
 
-// expected-error @below {{expects the optimizer to be sgd, adam, adamw, rmsprop or lamb, but got 'lion'}}
-module attributes {pipe.optimizer = #nn.optimizer<lion>} {}
+// expected-error @below {{expects the optimizer to be sgd, adam, adamw, rmsprop, lamb or lion, but got 'adamax'}}
+module attributes {pipe.optimizer = #nn.optimizer<adamax>} {}
 
 // -----
 

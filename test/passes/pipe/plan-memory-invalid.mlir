@@ -14,8 +14,8 @@ module attributes {pipe.micro_batches = 1 : i64} {
 
 // -----
 
-// expected-error @below {{expects the optimizer to be sgd, adam, adamw, rmsprop or lamb, but got 'lion'}}
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<lion>} {
+// expected-error @below {{expects the optimizer to be sgd, adam, adamw, rmsprop, lamb or lion, but got 'adamax'}}
+module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<adamax>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [] {
     }

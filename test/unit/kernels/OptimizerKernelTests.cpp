@@ -41,6 +41,10 @@ void updateLikeFormula(const nn::OptimizerChoice &choice,
       way = scaled / (std::sqrt(s[0][i]) + eps);
       if (momentum != 0)
         way = s[1][i] = momentum * s[1][i] + way;
+    } else if (rule == nn::UpdateRule::Lion) {
+      double mean = beta1 * s[0][i] + (1 - beta1) * scaled;
+      way = double(mean > 0) - double(mean < 0);
+      s[0][i] = beta2 * s[0][i] + (1 - beta2) * scaled;
     } else if (rule != nn::UpdateRule::Sgd) {
       s[0][i] = beta1 * s[0][i] + (1 - beta1) * scaled;
       s[1][i] = beta2 * s[1][i] + (1 - beta2) * scaled * scaled;
@@ -117,6 +121,18 @@ TEST(OptimizerKernels, UpdateInPlace) {
   expectLikeFormula("sgd,weight_decay=0.1,momentum=0.9", {37}, wave);
   expectLikeFormula("sgd,weight_decay=0.1,momentum=0.9,nesterov", {37}, wave);
   expectLikeFormula("rmsprop,weight_decay=0.1,momentum=0.9", {37}, wave);
+}
+
+// A third of the weights is pulled up, a third down, and one is where it is.
+TEST(OptimizerKernels, LionTakesStepsOfOneLength) {
+  auto fill = [](size_t buffer, int64_t i) {
+    return buffer == 1 || buffer == 2 ? double(i % 3 - 1) * wave(buffer, i)
+                                      : wave(buffer, i);
+  };
+  for (bool onGpu : {false, true}) {
+    expectLikeFormula("lion", {37}, fill, onGpu);
+    expectLikeFormula("lion,weight_decay=0.1", {37}, fill, onGpu);
+  }
 }
 
 // What takes norms does so over the whole weight, however it is cut into rows:
