@@ -118,6 +118,8 @@ def kinks():
         "leaky_relu": Case(lambda x: F.leaky_relu(x, 0.1), x=x),
         "prelu": Case(F.prelu, x=x, slope=[0.25]),
         "elu": Case(lambda x: F.elu(x, 0.5), x=x),
+        "celu": Case(lambda x: F.celu(x, 0.5), x=x),
+        "selu": Case(F.selu, x=x),
         "relu6": Case(F.relu6, x=x),
         "clamp": Case(lambda x: torch.clamp(x, -1.0, 2.0), x=x),
         "clamp_min": Case(lambda x: torch.clamp(x, min=-1.0), x=x),

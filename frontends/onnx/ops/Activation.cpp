@@ -103,16 +103,65 @@ static LogicalResult importPRelu(NodeContext &n) {
   return n.setResult(0, n.b.create<nn::WhereOp>({positive, x, below}));
 }
 
-/// x where positive, else alpha * (e^x - 1).
-static LogicalResult importElu(NodeContext &n) {
-  float alpha = n.floatAttribute("alpha", 1);
+/// `x` times a number, and no op where that is 1.
+static Value times(NodeContext &n, Value x, float factor) {
+  return factor == 1 ? x : n.b.create<nn::MulOp>({x, n.b.splat(factor)});
+}
+
+/// x where positive, else alpha * (e^(x / width) - 1).
+static LogicalResult exponentialBelowZero(NodeContext &n, float alpha,
+                                          float width, float gamma) {
   Value x = n.value(0), positive = isPositive(n, x);
   if (!positive)
     return failure();
-  Value below = n.b.create<nn::Expm1Op>(notPositive(n, positive, x));
-  if (alpha != 1)
-    below = n.b.create<nn::MulOp>({below, n.b.splat(alpha)});
-  return n.setResult(0, n.b.create<nn::WhereOp>({positive, x, below}));
+  Value inner = notPositive(n, positive, x);
+  if (width != 1)
+    inner = n.b.create<nn::DivOp>({inner, n.b.splat(width)});
+  Value below = times(n, n.b.create<nn::Expm1Op>(inner), alpha);
+  Value y = n.b.create<nn::WhereOp>({positive, x, below});
+  return n.setResult(0, times(n, y, gamma));
+}
+
+static LogicalResult importElu(NodeContext &n) {
+  return exponentialBelowZero(n, n.floatAttribute("alpha", 1), /*width=*/1,
+                              /*gamma=*/1);
+}
+
+/// As Elu, with a slope of 1 on both sides of 0.
+static LogicalResult importCelu(NodeContext &n) {
+  float alpha = n.floatAttribute("alpha", 1);
+  if (alpha == 0)
+    return n.error() << "expects alpha not to be 0";
+  return exponentialBelowZero(n, alpha, /*width=*/alpha, /*gamma=*/1);
+}
+
+/// Elu times gamma; both numbers are chosen to keep mean 0 and variance 1.
+static LogicalResult importSelu(NodeContext &n) {
+  return exponentialBelowZero(n, n.floatAttribute("alpha", 1.67326319f),
+                              /*width=*/1,
+                              n.floatAttribute("gamma", 1.05070102f));
+}
+
+/// x above alpha, else 0.
+static LogicalResult importThresholdedRelu(NodeContext &n) {
+  Value x = n.value(0);
+  Value isAbove = n.b.compare(x, n.b.splat(n.floatAttribute("alpha", 1)),
+                              nn::ComparePredicate::Gt);
+  return n.setResult(0, n.b.create<nn::WhereOp>({isAbove, x, n.b.splat(0)}));
+}
+
+/// x / (1 + |x|)
+static LogicalResult importSoftsign(NodeContext &n) {
+  Value x = n.value(0);
+  Value size = n.b.create<nn::AddOp>({n.b.create<nn::AbsOp>(x), n.b.splat(1)});
+  return n.setResult(0, n.b.create<nn::DivOp>({x, size}));
+}
+
+/// x * tanh(softplus(x))
+static LogicalResult importMish(NodeContext &n) {
+  Value x = n.value(0);
+  Value gate = n.b.create<nn::TanhOp>(n.b.create<nn::SoftplusOp>(x));
+  return n.setResult(0, n.b.create<nn::MulOp>({x, gate}));
 }
 
 /// A NaN is what differs from itself.
@@ -206,6 +255,11 @@ ArrayRef<OpRow> activationOps() {
       {"LeakyRelu", 7, exactly(1), importLeakyRelu},
       {"PRelu", 7, exactly(2), importPRelu},
       {"Elu", 7, exactly(1), importElu},
+      {"Celu", 12, exactly(1), importCelu},
+      {"Selu", 7, exactly(1), importSelu},
+      {"ThresholdedRelu", 10, exactly(1), importThresholdedRelu},
+      {"Softsign", 7, exactly(1), importSoftsign},
+      {"Mish", 18, exactly(1), importMish},
       {"IsNaN", 9, exactly(1), importIsNaN},
       {"HardSigmoid", 7, exactly(1), importHardSigmoid},
       {"HardSwish", 14, exactly(1), importHardSwish},
