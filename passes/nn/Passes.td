@@ -102,32 +102,6 @@ def NNLowerPrecision : Pass<"nn-lower-precision", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
-// nn-freeze-small
-//===----------------------------------------------------------------------===//
-
-def NNFreezeSmall : Pass<"nn-freeze-small", "::mlir::ModuleOp"> {
-  let summary = "Do not train weights of few elements";
-  let description = [{
-    Before: a weight that trains has the role `parameter`. After: none with
-    fewer elements than `least` has it; they are `frozen`. Refuses to freeze all
-    that there is to train. Idempotent.
-
-    ```mlir
-    nn.weight @w role = parameter : tensor<8x4xf32>
-    nn.weight @b role = parameter : tensor<4xf32>
-    // becomes, with least=8
-    nn.weight @w role = parameter : tensor<8x4xf32>
-    nn.weight @b role = frozen : tensor<4xf32>
-    ```
-  }];
-  let options = [
-    Option<"least", "least", "int64_t", "1",
-           "How many elements a weight needs to be trained; with 1 all are">
-  ];
-  let dependentDialects = ["::pipewright::nn::NNDialect"];
-}
-
-//===----------------------------------------------------------------------===//
 // nn-divide-by-batch
 //===----------------------------------------------------------------------===//
 

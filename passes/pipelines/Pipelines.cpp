@@ -25,8 +25,6 @@ void buildImportPipeline(OpPassManager &pm,
   pm.addPass(nn::createNNSimplify(simplify));
   pm.addPass(nn::createNNFuseComposites());
   pm.addPass(nn::createNNSimplify(simplify));
-  if (options.freezeBelow > 1)
-    pm.addPass(nn::createNNFreezeSmall({options.freezeBelow}));
   if (options.vocabularyMultiple > 1)
     pm.addPass(nn::createNNPadVocabulary(
         {options.vocabularyMultiple, options.leastVocabulary}));

@@ -21,8 +21,6 @@ struct ImportPipelineOptions
     : mlir::PassPipelineOptions<ImportPipelineOptions> {
   Option<bool> noDropout{*this, "no-dropout",
                          llvm::cl::desc("Leave dropout out")};
-  Option<int64_t> freezeBelow{*this, "freeze-below", llvm::cl::init(1),
-                              llvm::cl::desc("See nn-freeze-small")};
   Option<bool> bf16{*this, "bf16",
                     llvm::cl::desc("Compute in bf16 (nn-lower-precision)")};
   Option<int64_t> vocabularyMultiple{
@@ -46,7 +44,6 @@ struct ImportPipelineOptions
 /// composites replaced. Precision is lowered behind them: composites are
 /// recognised, and constants folded, as f32. Layouts come last: that of images
 /// sees where they are bf16, that of attention what transpositions are left.
-/// What trains is known before vocabularies are padded, which looks at roles.
 /// The way of the labels is followed when all that is on it is simple.
 void buildImportPipeline(mlir::OpPassManager &pm,
                          const ImportPipelineOptions &options);

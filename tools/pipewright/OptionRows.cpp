@@ -278,9 +278,6 @@ static std::vector<CompileRow> modelRows() {
        recordRoleRules,
        readRoleRules,
        "roles"},
-      {{"freeze-below", "N", "Do not train weights of fewer elements", "1"},
-       recordNumber(at(&ImportPipelineOptions::freezeBelow)),
-       count(at(&ImportPipelineOptions::freezeBelow))},
       {{"running-variance", "NAME",
         "Of batch normalization: population, as ONNX defines it, or sample, "
         "divided by one less; of the framework that wrote the file unless "
