@@ -1,14 +1,18 @@
+//===- Print.cpp - Programs that print their calls ------------------------===//
+//
 // A target that runs nowhere: its programs print each call that they would
 // make, in the order of each rank.
+//
+//===----------------------------------------------------------------------===//
 
 #include "codegen/target/Target.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Tools/Plugins/PassPlugin.h"
 
-using namespace pipewright;
-using namespace pipewright::codegen;
+namespace pipewright::codegen {
 
-struct Print : Target {
+namespace {
+
+struct Print final : Target {
   llvm::StringRef name() const override { return "print"; }
   llvm::StringRef noun() const override { return "a printer"; }
   const HostStyle &hostStyle() const override {
@@ -60,8 +64,11 @@ struct Print : Target {
   }
 };
 
-static const Print print;
-extern "C" mlir::PassPluginLibraryInfo mlirGetPassPluginInfo() {
-  return {MLIR_PLUGIN_API_VERSION, "print", LLVM_VERSION_STRING,
-          [] { registerTarget(print); }};
+} // namespace
+
+const Target &printTarget() {
+  static const Print target;
+  return target;
 }
+
+} // namespace pipewright::codegen
