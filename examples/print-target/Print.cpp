@@ -1,18 +1,14 @@
-//===- Print.cpp - Programs that print their calls ------------------------===//
-//
 // A target that runs nowhere: its programs print each call that they would
 // make, in the order of each rank.
-//
-//===----------------------------------------------------------------------===//
 
 #include "codegen/target/Target.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Tools/Plugins/PassPlugin.h"
 
-namespace pipewright::codegen {
+using namespace pipewright;
+using namespace pipewright::codegen;
 
-namespace {
-
-struct Print final : Target {
+struct Print : Target {
   llvm::StringRef name() const override { return "print"; }
   llvm::StringRef noun() const override { return "a printer"; }
   const HostStyle &hostStyle() const override {
@@ -64,11 +60,8 @@ struct Print final : Target {
   }
 };
 
-} // namespace
-
-const Target &printTarget() {
-  static const Print target;
-  return target;
+static const Print print;
+extern "C" mlir::PassPluginLibraryInfo mlirGetPassPluginInfo() {
+  return {MLIR_PLUGIN_API_VERSION, "print", LLVM_VERSION_STRING,
+          [] { registerTarget(print); }};
 }
-
-} // namespace pipewright::codegen
