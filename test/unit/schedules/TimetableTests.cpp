@@ -33,15 +33,6 @@ rank 3 |          F0 F1 F2 F3 B0 B1 B2 B3
       printTimetable(buildSchedule("gpipe", 4, 4, 4)));
 }
 
-TEST(Timetable, Waves) {
-  EXPECT_EQ(
-      R"(2 ranks, 4 micro-batches, 12 slots; cells: F forward, B backward, then the micro-batch
-rank 0 | F0 F1       B0 B1 F2 F3       B2 B3
-rank 1 |    F0 F1 B0 B1       F2 F3 B2 B3
-)",
-      printTimetable(buildSchedule("waves", 2, 2, 4)));
-}
-
 TEST(Timetable, EagerOneFOneB) {
   EXPECT_EQ(
       R"(3 ranks, 5 micro-batches, 14 slots; cells: F forward, B backward, then the micro-batch
