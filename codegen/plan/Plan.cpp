@@ -189,7 +189,7 @@ static llvm::json::Array
 collectivesToJson(llvm::ArrayRef<schedules::TimedWork> shared) {
   llvm::json::Array list;
   for (const auto &[work, time] : shared) {
-    llvm::json::Object entry{{"kind", schedules::nameOfKind(work.kind)},
+    llvm::json::Object entry{{"kind", runtime::factsOf(work.kind).text},
                              {"of", text::printable(work.name)},
                              {"ranks", llvm::json::Array(work.ranks())},
                              {"bytes", work.bytes},
@@ -335,7 +335,7 @@ void Plan::print(llvm::raw_ostream &os) const {
     os << "\n";
   }
   for (const auto &[work, time] : simulation.shared)
-    os << schedules::nameOfKind(work.kind) << " of "
+    os << runtime::factsOf(work.kind).text << " of "
        << text::printable(work.name) << " over " << work.over() << ": "
        << formatBytes(work.bytes) << ", "
        << formatSeconds(time.end - time.start) << "\n";

@@ -12,21 +12,8 @@
 
 #include <algorithm>
 
+using namespace pipewright;
 using namespace pipewright::schedules;
-
-const char *pipewright::schedules::nameOfKind(CollectiveKind kind) {
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    return "all-reduce";
-  case CollectiveKind::ReduceScatter:
-    return "reduce-scatter";
-  case CollectiveKind::AllGather:
-    return "all-gather";
-  case CollectiveKind::Broadcast:
-    return "broadcast";
-  }
-  return "collective";
-}
 
 std::string pipewright::schedules::listOfRanks(const RankGroup &group) {
   std::string text = group.size() == 1 ? "rank " : "ranks ";
@@ -42,7 +29,7 @@ pipewright::schedules::nameOfCollective(const RankInstruction &instruction,
                                         llvm::ArrayRef<RankGroup> groups,
                                         NameOfTransfer nameOfTransfer) {
   return llvm::formatv("{0} of {1} over {2}",
-                       nameOfKind(instruction.collective),
+                       runtime::factsOf(instruction.collective).text,
                        nameOfTransfer(instruction.transfer),
                        listOfRanks(groups[instruction.group]));
 }
@@ -102,12 +89,12 @@ llvm::Error CollectiveChecker::checkPost(int32_t rank,
   if (!llvm::is_contained(group, rank))
     return refuse("rank {0} takes part in the {1}, of which it is no member",
                   rank, nameOf(post));
-  bool isBroadcast = post.collective == CollectiveKind::Broadcast;
-  if (isBroadcast ? !llvm::is_contained(group, post.peer) : post.peer != -1)
+  bool hasRoot = runtime::factsOf(post.collective).hasRoot;
+  if (hasRoot ? !llvm::is_contained(group, post.peer) : post.peer != -1)
     return refuse("rank {0} names rank {1} as the root of the {2}, but expects "
                   "{3}",
                   rank, post.peer, nameOf(post),
-                  isBroadcast ? "one of its members" : "none (-1)");
+                  hasRoot ? "one of its members" : "none (-1)");
   if (post.bytes < 0)
     return refuse("rank {0} takes part in the {1} with a size of {2} bytes",
                   rank, nameOf(post), post.bytes);
@@ -215,17 +202,10 @@ static double secondsAmong(CollectiveKind kind, int64_t bytes, double members,
                            const LinkCosts &slowest) {
   // What one member sends: a part to each of the others, or the whole.
   double whole = static_cast<double>(bytes) * (members - 1);
-  double parts = whole / members / slowest.bandwidth + slowest.latency;
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    return 2 * parts;
-  case CollectiveKind::ReduceScatter:
-  case CollectiveKind::AllGather:
-    return parts;
-  case CollectiveKind::Broadcast:
-    return whole / slowest.bandwidth + slowest.latency;
-  }
-  return 0;
+  const runtime::CollectiveFacts &facts = runtime::factsOf(kind);
+  double sent = facts.hasRoot ? whole : whole / members;
+  double exchange = sent / slowest.bandwidth + slowest.latency;
+  return (facts.adds + facts.handsOut) * exchange;
 }
 
 double pipewright::schedules::secondsOfCollective(CollectiveKind kind,

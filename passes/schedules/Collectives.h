@@ -20,8 +20,6 @@
 
 namespace pipewright::schedules {
 
-/// `all-reduce`
-const char *nameOfKind(CollectiveKind kind);
 /// `ranks 0, 1 and 3`
 std::string listOfRanks(const RankGroup &group);
 
@@ -37,7 +35,7 @@ llvm::Error checkCollectives(const InstructionLists &lists,
 
 /// From the moment at which all members have come. Members exchange their parts
 /// directly: each sends to all others over the slowest of the links between
-/// them. An all-reduce is a reduce-scatter and an all-gather.
+/// them. Sums, and what is handed out, are an exchange each.
 double secondsOfCollective(CollectiveKind kind, int64_t bytes,
                            const RankGroup &group, const TaskCosts &costs);
 /// The same of what ranks do beside their tasks. Replicas are linked as ranks

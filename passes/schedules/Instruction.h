@@ -10,6 +10,7 @@
 #define PIPEWRIGHT_PASSES_SCHEDULES_INSTRUCTION_H
 
 #include "passes/schedules/Task.h"
+#include "runtime/calls/CollectiveKinds.h"
 
 #include <vector>
 
@@ -37,16 +38,7 @@ struct Transfer {
 
 /// What the members of a group of ranks do together, each with the same range
 /// of bytes.
-enum class CollectiveKind : uint8_t {
-  /// Every member has the sum of all in the end.
-  AllReduce,
-  /// Every member has one part of the sum.
-  ReduceScatter,
-  /// Every member has the parts of all.
-  AllGather,
-  /// Every member has what the root has.
-  Broadcast,
-};
+using runtime::CollectiveKind;
 
 /// Members of a group, in the order in which what they have is added.
 using RankGroup = std::vector<int32_t>;
@@ -75,7 +67,7 @@ struct RankInstruction {
   /// What moves, for the other kinds. In a wait it says which transfer or
   /// collective the wait completes.
   Transfer transfer = {};
-  /// The other end of a transfer, the root of a broadcast.
+  /// The other end of a transfer, the root of a collective that has one.
   int32_t peer = -1;
   /// The number of a collective's group (Channels.h).
   int32_t group = -1;
@@ -100,7 +92,7 @@ struct RankInstruction {
     instruction.bytes = bytes;
     return instruction;
   }
-  /// `transfer` is an extra one. Only a broadcast has a root.
+  /// `transfer` is an extra one.
   static RankInstruction together(InstructionKind kind,
                                   CollectiveKind collective, Transfer transfer,
                                   int32_t group, int64_t bytes,

@@ -15,18 +15,20 @@
 
 #include <cstdint>
 
-// KIND(name in C++, name in text, adds, hands out, has a root)
+// KIND(name in C++, call in generated code, name in text,
+//      adds, hands out, has a root)
 // clang-format off
 #define PIPEWRIGHT_COLLECTIVE_KINDS(KIND)                                      \
-  KIND(AllReduce,     "all-reduce",     true,  true,  false)                   \
-  KIND(ReduceScatter, "reduce-scatter", true,  false, false)                   \
-  KIND(AllGather,     "all-gather",     false, true,  false)                   \
-  KIND(Broadcast,     "broadcast",      false, true,  true)
+  KIND(AllReduce,     allReduce,     "all-reduce",     true,  true,  false)    \
+  KIND(ReduceScatter, reduceScatter, "reduce-scatter", true,  false, false)    \
+  KIND(AllGather,     allGather,     "all-gather",     false, true,  false)    \
+  KIND(Broadcast,     broadcast,     "broadcast",      false, true,  true)
 // clang-format on
 
 namespace pipewright::runtime {
 
-#define PIPEWRIGHT_COLLECTIVE_NAME(name, text, adds, handsOut, hasRoot) name,
+#define PIPEWRIGHT_COLLECTIVE_NAME(name, call, text, adds, handsOut, hasRoot)  \
+  name,
 enum class CollectiveKind : uint8_t {
   PIPEWRIGHT_COLLECTIVE_KINDS(PIPEWRIGHT_COLLECTIVE_NAME)
 };
@@ -34,6 +36,8 @@ enum class CollectiveKind : uint8_t {
 
 struct CollectiveFacts {
   CollectiveKind kind;
+  /// "allReduce"
+  const char *call;
   /// "all-reduce"
   const char *text;
   /// Owners have the sum of what all members have; gradients are added.
@@ -44,8 +48,8 @@ struct CollectiveFacts {
   bool hasRoot;
 };
 
-#define PIPEWRIGHT_COLLECTIVE_ROW(name, text, adds, handsOut, hasRoot)         \
-  {CollectiveKind::name, text, adds, handsOut, hasRoot},
+#define PIPEWRIGHT_COLLECTIVE_ROW(name, call, text, adds, handsOut, hasRoot)   \
+  {CollectiveKind::name, #call, text, adds, handsOut, hasRoot},
 /// In the order of their numbers.
 inline constexpr CollectiveFacts allCollectives[] = {
     PIPEWRIGHT_COLLECTIVE_KINDS(PIPEWRIGHT_COLLECTIVE_ROW)};

@@ -260,8 +260,9 @@ void DeviceRank::postReceive(int64_t peer, Buffer buffer, int64_t event) {
 }
 
 /// A collective, or in a rehearsal the event of one.
-void DeviceRank::collect(int64_t group, const Collective &what, Buffer range,
-                         int64_t event) {
+void DeviceRank::postCollective(const GroupRequest &request) {
+  const auto &[kind, group, type, range, scratch, root, event] = request;
+  const Collective what = collectiveOf(wholeProgram(), request);
   EventSlot &slot = parts->slot(event);
   CUstream handle = parts->handle(collective);
   if (parts->rehearsing)
@@ -282,38 +283,6 @@ void DeviceRank::collect(int64_t group, const Collective &what, Buffer range,
   parts->watchdog.allow(1);
   parts->log.transfer(collective, range.bytes, slot.handle,
                       parts->links->recorded(slot.handle));
-}
-
-void DeviceRank::allReduce(int64_t group, ElementType type, Buffer range,
-                           Buffer /*scratch*/, int64_t event) {
-  collect(group,
-          collectiveOf(wholeProgram(), CollectiveKind::AllReduce, group, type,
-                       range),
-          range, event);
-}
-
-void DeviceRank::reduceScatter(int64_t group, ElementType type, Buffer range,
-                               Buffer /*scratch*/, int64_t event) {
-  collect(group,
-          collectiveOf(wholeProgram(), CollectiveKind::ReduceScatter, group,
-                       type, range),
-          range, event);
-}
-
-void DeviceRank::allGather(int64_t group, ElementType type, Buffer range,
-                           int64_t event) {
-  collect(group,
-          collectiveOf(wholeProgram(), CollectiveKind::AllGather, group, type,
-                       range),
-          range, event);
-}
-
-void DeviceRank::broadcast(int64_t group, ElementType type, Buffer range,
-                           int64_t root, int64_t event) {
-  collect(group,
-          collectiveOf(wholeProgram(), CollectiveKind::Broadcast, group, type,
-                       range, root),
-          range, event);
 }
 
 //===----------------------------------------------------------------------===//

@@ -73,16 +73,6 @@ public:
   void postSend(int64_t peer, Buffer buffer, int64_t event);
   void postReceive(int64_t peer, Buffer buffer, int64_t event);
 
-  /// As Rank's, with an event like that of a transfer; a GPU needs no scratch
-  /// memory.
-  void allReduce(int64_t group, ElementType type, Buffer range, Buffer scratch,
-                 int64_t event);
-  void reduceScatter(int64_t group, ElementType type, Buffer range,
-                     Buffer scratch, int64_t event);
-  void allGather(int64_t group, ElementType type, Buffer range, int64_t event);
-  void broadcast(int64_t group, ElementType type, Buffer range, int64_t root,
-                 int64_t event);
-
   /// Records the event behind what the stream has got so far.
   void record(Stream stream, int64_t event);
   /// Makes the stream wait for the event.
@@ -135,8 +125,8 @@ private:
 
   void *resolve(Buffer buffer);
   void post(bool isSend, int64_t peer, Buffer buffer, int64_t event);
-  void collect(int64_t group, const Collective &what, Buffer range,
-               int64_t event);
+  /// With an event like that of a transfer; a GPU needs no scratch memory.
+  void postCollective(const GroupRequest &request) override;
   void run(bool evaluation, void (*function)(Rank &));
   void begin(bool evaluation);
   void beginStaging(bool evaluation);

@@ -107,38 +107,11 @@ void Rank::waitReceive(int64_t peer) {
     trace->wait("receive", peer, since);
 }
 
-void Rank::allReduce(int64_t group, ElementType type, Buffer range,
-                     Buffer scratch) {
-  begin(group,
-        collectiveOf(whole, CollectiveKind::AllReduce, group, type, range),
-        range, scratch);
-}
-
-void Rank::reduceScatter(int64_t group, ElementType type, Buffer range,
-                         Buffer scratch) {
-  begin(group,
-        collectiveOf(whole, CollectiveKind::ReduceScatter, group, type, range),
-        range, scratch);
-}
-
-void Rank::allGather(int64_t group, ElementType type, Buffer range) {
-  begin(group,
-        collectiveOf(whole, CollectiveKind::AllGather, group, type, range),
-        range, Buffer());
-}
-
-void Rank::broadcast(int64_t group, ElementType type, Buffer range,
-                     int64_t root) {
-  begin(
-      group,
-      collectiveOf(whole, CollectiveKind::Broadcast, group, type, range, root),
-      range, Buffer());
-}
-
-void Rank::begin(int64_t group, const Collective &what, Buffer range,
-                 Buffer scratch) {
-  recorder.post(FlightRecorder::PostCollective, group);
-  groups->begin(group, what, data<void>(range), scratch, data<void>(scratch));
+void Rank::postCollective(const GroupRequest &request) {
+  recorder.post(FlightRecorder::PostCollective, request.group);
+  groups->begin(request.group, collectiveOf(whole, request),
+                data<void>(request.range), request.scratch,
+                data<void>(request.scratch));
 }
 
 void Rank::waitCollective() {

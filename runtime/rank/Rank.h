@@ -13,6 +13,7 @@
 
 #include "runtime/core/Arena.h"
 #include "runtime/core/Program.h"
+#include "runtime/rank/GroupRequest.h"
 #include "runtime/trace/FlightRecorder.h"
 
 #include <cstddef>
@@ -26,7 +27,6 @@ namespace pipewright::runtime {
 
 class Profile;
 class RankGroups;
-struct Collective;
 class Trace;
 class Transport;
 
@@ -85,16 +85,10 @@ public:
   void waitSend(int64_t peer);
   void waitReceive(int64_t peer);
 
-  /// What the ranks of a group (by number, Program::groups) do together with a
-  /// range that each of them has; never block. `scratch` is where others'
-  /// numbers go before they are added. All members give the same in the same
+  /// What the ranks of a group, or all replicas, do together with a range that
+  /// each of them has; never block. All members give the same in the same
   /// order.
-  void allReduce(int64_t group, ElementType type, Buffer range, Buffer scratch);
-  void reduceScatter(int64_t group, ElementType type, Buffer range,
-                     Buffer scratch);
-  void allGather(int64_t group, ElementType type, Buffer range);
-  /// `root` is a rank.
-  void broadcast(int64_t group, ElementType type, Buffer range, int64_t root);
+  PIPEWRIGHT_COLLECTIVE_KINDS(PIPEWRIGHT_COLLECTIVE_CALL)
   /// Completes the oldest outstanding one, of whatever group.
   void waitCollective();
 
@@ -218,12 +212,11 @@ protected:
   void dropLibraries();
   /// Leaves them to the end of the process.
   void leakLibraries() { libraries.clear(); }
+  virtual void postCollective(const GroupRequest &request);
   /// Gradients as they were summed, one per tensor of the rank.
   void keepGradients(std::vector<std::vector<float>> sums);
 
 private:
-  void begin(int64_t group, const Collective &what, Buffer range,
-             Buffer scratch);
   void observeTask(const char *kind, int64_t stage, int64_t microBatch);
   void copyGradients();
   LibraryState *&librarySlot(const void *key);

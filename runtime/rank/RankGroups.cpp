@@ -8,9 +8,8 @@
 using namespace pipewright::runtime;
 
 Collective pipewright::runtime::collectiveOf(const Program &program,
-                                             CollectiveKind kind, int64_t group,
-                                             ElementType type, Buffer range,
-                                             int64_t root) {
+                                             const GroupRequest &request) {
+  const auto &[kind, group, type, range, scratch, root, event] = request;
   const Table<int64_t> &members = program.groups.at(group);
   const bool isOfReplicas = members.empty();
   const auto found = std::find(members.begin(), members.end(), root);

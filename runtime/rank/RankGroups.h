@@ -12,6 +12,7 @@
 #include "runtime/core/Program.h"
 #include "runtime/net/Collectives.h"
 #include "runtime/net/GroupTransport.h"
+#include "runtime/rank/GroupRequest.h"
 
 #include <chrono>
 #include <deque>
@@ -20,11 +21,8 @@
 
 namespace pipewright::runtime {
 
-/// What a program asks a group for: of a range that each member has, in even
-/// parts. `root` is a rank of the group, for kinds that have one.
-Collective collectiveOf(const Program &program, CollectiveKind kind,
-                        int64_t group, ElementType type, Buffer range,
-                        int64_t root = -1);
+/// The range is cut into even parts.
+Collective collectiveOf(const Program &program, const GroupRequest &request);
 
 class RankGroups {
 public:

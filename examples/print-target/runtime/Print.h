@@ -49,21 +49,17 @@ public:
   void postReceive(int64_t peer, Buffer to) { print("postReceive", peer, to); }
   void waitSend(int64_t peer) { print("waitSend", peer); }
   void waitReceive(int64_t peer) { print("waitReceive", peer); }
-  void allReduce(int64_t group, ElementType, Buffer range, Buffer) {
-    print("allReduce", group, range);
-  }
-  void reduceScatter(int64_t group, ElementType, Buffer range, Buffer) {
-    print("reduceScatter", group, range);
-  }
-  void allGather(int64_t group, ElementType, Buffer range) {
-    print("allGather", group, range);
-  }
-  void broadcast(int64_t group, ElementType, Buffer range, int64_t root) {
-    print("broadcast", group, range, root);
-  }
+  PIPEWRIGHT_COLLECTIVE_KINDS(PIPEWRIGHT_COLLECTIVE_CALL)
   void waitCollective() { print("waitCollective"); }
 
 private:
+  void postCollective(const GroupRequest &request) {
+    const CollectiveFacts &facts = factsOf(request.kind);
+    if (facts.hasRoot)
+      print(facts.call, request.group, request.range, request.root);
+    else
+      print(facts.call, request.group, request.range);
+  }
   static void printValue(Buffer buffer) {
     if (buffer.bytes)
       std::printf(" [%lld, %lld)", (long long)buffer.offset,

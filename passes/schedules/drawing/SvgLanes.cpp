@@ -203,12 +203,13 @@ void SvgLanes::writeShared(SvgElements &out, size_t row) const {
   constexpr double height = 4;
   for (const auto &[work, time] : picture.simulation.shared)
     if (llvm::is_contained(work.ranks(), rows[row]))
-      out.rect(
-          frame->x(time.start), laneTop(row) + frame->laneHeight - height,
-          (time.end - time.start) * frame->scale, height, "class=\"shared\"",
-          formatv("{0} of {1} over {2}: {3}", nameOfKind(work.kind), work.name,
-                  work.over(), timeText(picture, time.end - time.start))
-              .str());
+      out.rect(frame->x(time.start), laneTop(row) + frame->laneHeight - height,
+               (time.end - time.start) * frame->scale, height,
+               "class=\"shared\"",
+               formatv("{0} of {1} over {2}: {3}",
+                       runtime::factsOf(work.kind).text, work.name, work.over(),
+                       timeText(picture, time.end - time.start))
+                   .str());
 }
 
 /// Between neighbours a transfer is seen in the gap of their lanes; a longer

@@ -107,8 +107,9 @@ void EventWriter::collective(int64_t process, int32_t rank,
            << ",\"tid\":" << firstRow + rank
            << ",\"name\":\"thread_name\",\"args\":{\"name\":\"rank " << rank
            << " collectives\"}}";
-  std::string name = pipewright::text::json(nameOfKind(shared.work.kind) +
-                                            (" of " + shared.work.name));
+  std::string name = pipewright::text::json(
+      pipewright::runtime::factsOf(shared.work.kind).text +
+      (" of " + shared.work.name));
   complete(process, firstRow + rank,
            llvm::StringRef(name).drop_front().drop_back(), "collective",
            shared.time);

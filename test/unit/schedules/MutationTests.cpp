@@ -243,13 +243,14 @@ void addCollectives(InstructionLists &lists,
   std::vector<std::vector<RankInstruction>> waits(lists.size());
   for (int number = 0, count = 1 + below(random, 5); number < count; ++number) {
     int group = below(random, groups.size());
-    auto kind = static_cast<CollectiveKind>(below(random, 4));
-    int root = kind == CollectiveKind::Broadcast
-                   ? groups[group][below(random, groups[group].size())]
-                   : -1;
+    const pipewright::runtime::CollectiveFacts &facts =
+        pipewright::runtime::allCollectives[below(
+            random, std::size(pipewright::runtime::allCollectives))];
+    int root =
+        facts.hasRoot ? groups[group][below(random, groups[group].size())] : -1;
     for (int rank : groups[group]) {
       RankInstruction post = RankInstruction::together(
-          InstructionKind::PostCollective, kind,
+          InstructionKind::PostCollective, facts.kind,
           {TransferKind::Extra, 1000 + number, 0}, group, 16, root);
       size_t size = lists[rank].size();
       from[rank] = insert(lists[rank], from[rank],

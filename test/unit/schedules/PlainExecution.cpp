@@ -271,10 +271,10 @@ private:
       return false;
     }
     const RankGroup &group = channels.groups[instruction.group];
-    bool isBroadcast = instruction.collective == CollectiveKind::Broadcast;
+    bool hasRoot = pipewright::runtime::factsOf(instruction.collective).hasRoot;
     wrong |= !llvm::is_contained(group, rank) || instruction.bytes < 0;
-    wrong |= isBroadcast ? !llvm::is_contained(group, instruction.peer)
-                         : instruction.peer != -1;
+    wrong |= hasRoot ? !llvm::is_contained(group, instruction.peer)
+                     : instruction.peer != -1;
     if (wrong)
       return false;
     if (instruction.kind == InstructionKind::PostCollective) {
