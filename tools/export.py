@@ -23,6 +23,8 @@ import inspect
 import io
 import json
 import logging
+import os
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -52,7 +54,7 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
     opset         as opset_version there.
 
     Returns the map of names. Raises ExportError, which says what each exporter lost, and leaves
-    no file then.
+    what stood at `path` as it was then.
     """
     path = Path(path)
     arguments = example if isinstance(example, tuple) else (example,)
@@ -66,21 +68,24 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
     try:
         for way in _ways(exporter, fixed_batch, arguments):
             title = _title(way)
-            try:
-                _write(model, arguments, path, way, names, list(output_names), opset)
-                found = _names_in(model, path)
-            except Exception as error:  # Exporters raise what they like.
-                failures.append(f"{title}: {_first_line(error)}")
-                continue
-            lost = [name for name in used if name not in found]
-            if not lost:
-                return _report(model, path, title, found, failures)
+            # What stands at `path` is replaced by a file that is whole, or not at all.
+            with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as folder:
+                written = Path(folder) / path.name
+                try:
+                    _write(model, arguments, written, way, names, list(output_names), opset)
+                    found = _names_in(model, written)
+                except Exception as error:  # Exporters raise what they like.
+                    failures.append(f"{title}: {_first_line(error)}")
+                    continue
+                lost = [name for name in used if name not in found]
+                if not lost:
+                    for file in sorted(Path(folder).iterdir()):
+                        os.replace(file, path.parent / file.name)
+                    return _report(model, path, title, found, failures)
             failures.append(f"{title}: {len(lost)} of {len(used)} parameters are not in the file: "
                             + _start(lost))
     finally:
         model.train(was_training)
-    for file in (path, Path(f"{path}.data")):
-        file.unlink(missing_ok=True)
     raise ExportError(f"{path}: not exported.\n  " + "\n  ".join(failures))
 
 
