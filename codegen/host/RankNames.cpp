@@ -68,17 +68,16 @@ std::string textOfMembers(pipe::CollectiveOp op) {
 }
 
 Words textWhenOver(pipe::CollectiveOp op, const Local &range) {
-  switch (op.getKind()) {
-  case pipe::CollectiveKind::all_reduce:
-  case pipe::CollectiveKind::all_gather:
+  const runtime::CollectiveFacts &facts = op.getKindAttr().getFacts();
+  if (facts.handsOut && (facts.adds || !facts.hasRoot))
     return {range, " is whole"};
-  case pipe::CollectiveKind::reduce_scatter:
+  if (!facts.hasRoot)
     return {"a part of ", range, " is whole"};
-  case pipe::CollectiveKind::broadcast:
-    return {range, (op.isOverReplicas() ? " is replica " : " is rank ") +
-                       std::to_string(*op.getRoot()) + "'s"};
-  }
-  llvm_unreachable("all kinds are listed");
+  std::string root = (op.isOverReplicas() ? "replica " : "rank ") +
+                     std::to_string(*op.getRoot()) + "'s";
+  if (facts.handsOut)
+    return {range, " is " + root};
+  return {root + " ", range, " is whole"};
 }
 
 } // namespace pipewright::codegen

@@ -179,27 +179,13 @@ void FunctionWriter::postReceive(int64_t peer, const Local &buffer,
     arguments.push_back(Counter::event(*event));
   callMember("postReceive", arguments);
 }
-static StringRef memberFor(pipe::CollectiveKind kind) {
-  switch (kind) {
-  case pipe::CollectiveKind::all_reduce:
-    return "allReduce";
-  case pipe::CollectiveKind::reduce_scatter:
-    return "reduceScatter";
-  case pipe::CollectiveKind::all_gather:
-    return "allGather";
-  case pipe::CollectiveKind::broadcast:
-    return "broadcast";
-  }
-  llvm_unreachable("all kinds are listed");
-}
-
-void FunctionWriter::collective(pipe::CollectiveKind kind,
+void FunctionWriter::collective(runtime::CollectiveKind kind,
                                 ArrayRef<CallArgument> given,
                                 std::optional<int64_t> event) {
   SmallVector<CallArgument> arguments(given);
   if (event)
     arguments.push_back(Counter::event(*event));
-  callMember(memberFor(kind), arguments);
+  callMember(runtime::factsOf(kind).call, arguments);
 }
 void FunctionWriter::waitCollective() { callMember("waitCollective", {}); }
 void FunctionWriter::record(const std::string &stream, int64_t event) {

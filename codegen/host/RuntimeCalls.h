@@ -62,7 +62,7 @@ public:
   void postReceive(int64_t peer, const Local &buffer,
                    std::optional<int64_t> event);
   /// `arguments` are the group, the type, the range and what its kind needs.
-  void collective(pipe::CollectiveKind kind,
+  void collective(runtime::CollectiveKind kind,
                   llvm::ArrayRef<CallArgument> arguments,
                   std::optional<int64_t> event);
   void waitCollective();

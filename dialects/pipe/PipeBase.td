@@ -89,15 +89,6 @@ def Pipe_StreamKind : I32Enum<"StreamKind", "what a rank's stream is for", [
   let cppNamespace = "::pipewright::pipe";
 }
 
-def Pipe_CollectiveKind : I32Enum<"CollectiveKind", "what a group of ranks does together", [
-    I32EnumCase<"all_reduce", 0>, I32EnumCase<"reduce_scatter", 1>,
-    I32EnumCase<"all_gather", 2>, I32EnumCase<"broadcast", 3>]> {
-  let cppNamespace = "::pipewright::pipe";
-}
-def Pipe_CollectiveKindAttr : EnumAttr<Pipe_Dialect, Pipe_CollectiveKind, "collective_kind"> {
-  let assemblyFormat = "$value";
-}
-
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//
@@ -189,6 +180,25 @@ def Pipe_BufferAttr : Pipe_Attr<"Buffer", "buffer"> {
       return $_get(context, space, 0, offset, bytes);
     }]>
   ];
+}
+
+def Pipe_CollectiveKindAttr : Pipe_Attr<"CollectiveKind", "collective_kind"> {
+  let summary = "What a group of ranks does together";
+  let description = [{
+    One of `runtime/calls/CollectiveKinds.h`, spelt with underscores:
+    `all_reduce`.
+  }];
+  let parameters = (ins "::pipewright::runtime::CollectiveKind":$value);
+  let returnType = "::pipewright::runtime::CollectiveKind";
+  let convertFromStorage = "$_self.getValue()";
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    const ::pipewright::runtime::CollectiveFacts &getFacts() const {
+      return ::pipewright::runtime::factsOf(getValue());
+    }
+    /// `all_reduce`
+    std::string spelling() const;
+  }];
 }
 
 def Pipe_StreamAttr : Pipe_Attr<"Stream", "stream"> {

@@ -12,7 +12,46 @@
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
+using namespace pipewright;
 using namespace pipewright::pipe;
+
+//===----------------------------------------------------------------------===//
+// Kinds
+//===----------------------------------------------------------------------===//
+
+static std::string spellingOf(const runtime::CollectiveFacts &facts) {
+  std::string text = facts.text;
+  llvm::replace(text, '-', '_');
+  return text;
+}
+
+std::string CollectiveKindAttr::spelling() const {
+  return spellingOf(getFacts());
+}
+
+Attribute CollectiveKindAttr::parse(AsmParser &parser, Type) {
+  StringRef word;
+  SMLoc location = parser.getCurrentLocation();
+  if (parser.parseKeyword(&word))
+    return {};
+  std::string known;
+  for (const runtime::CollectiveFacts &facts : runtime::allCollectives) {
+    if (spellingOf(facts) == word)
+      return get(parser.getContext(), facts.kind);
+    known += (known.empty() ? "" : ", ") + spellingOf(facts);
+  }
+  parser.emitError(location)
+      << "expects one of " << known << ", but got '" << word << "'";
+  return {};
+}
+
+void CollectiveKindAttr::print(AsmPrinter &printer) const {
+  printer << ' ' << spelling();
+}
+
+//===----------------------------------------------------------------------===//
+// Members
+//===----------------------------------------------------------------------===//
 
 ParseResult pipewright::pipe::parseMembers(AsmParser &parser,
                                            DenseI64ArrayAttr &ranks) {
@@ -35,6 +74,10 @@ int64_t CollectiveOp::countMembers() {
   return getOver() ? static_cast<int64_t>(getOver()->size())
                    : replicasOf((*this)->getParentOfType<ModuleOp>());
 }
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
 
 static LogicalResult verifyRanks(CollectiveOp op, ArrayRef<int64_t> over) {
   // (C1)
@@ -75,8 +118,11 @@ LogicalResult CollectiveOp::verify() {
                        : verifyReplicas(*this)))
     return failure();
   // (C3)
-  if ((getKind() == CollectiveKind::broadcast) != getRoot().has_value())
-    return emitOpError("expects a root on kind 'broadcast' and no other");
+  bool hasRoot = getKindAttr().getFacts().hasRoot;
+  if (hasRoot != getRoot().has_value())
+    return emitOpError("expects ")
+           << (hasRoot ? "a" : "no") << " root with kind '"
+           << getKindAttr().spelling() << "'";
   // (C4)
   Type gradient = GradientType::get(getContext(), getStageAttr());
   Type updated = UpdatedType::get(getContext(), getStageAttr());
@@ -106,21 +152,23 @@ void CollectiveOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
           ((isOfGradients() ? "gradients_" : "updated_") + getStage()).str());
 }
 
-/// Numbers are f32 wherever they are added. One program is for all replicas, of
-/// which the first has the longest part.
+/// Numbers are f32 wherever they are added. One program is for all replicas,
+/// which has room for what the root needs, or the first, whose part is the
+/// longest.
 int64_t CollectiveOp::scratchBytes(int64_t rangeBytes) {
-  if (!isOfGradients())
-    return 0;
-  int64_t member = 0;
+  auto memberOf = [&](uint64_t rank) {
+    return llvm::find(*getOver(), static_cast<int64_t>(rank)) -
+           getOver()->begin();
+  };
+  auto root = static_cast<int64_t>(getRoot().value_or(0)), member = root;
   if (getOver()) {
-    auto rank = cast<RankOp>((*this)->getParentOp()).getRank();
-    member =
-        llvm::find(*getOver(), static_cast<int64_t>(rank)) - getOver()->begin();
+    root = memberOf(getRoot().value_or(getOver()->front()));
+    member = memberOf(cast<RankOp>((*this)->getParentOp()).getRank());
   }
   constexpr int64_t width = sizeof(float);
-  return width *
-         runtime::numbersFromOthers(
-             runtime::evenBounds(rangeBytes / width, countMembers()), member);
+  std::vector<int64_t> bounds =
+      runtime::evenBounds(rangeBytes / width, countMembers());
+  return width * runtime::numbersFromOthers(getKind(), bounds, root, member);
 }
 
 WaitCollectiveOp CollectiveOp::getWait() {
@@ -143,7 +191,7 @@ std::optional<uint64_t> CollectiveOp::getRecordedEvent() { return getEvent(); }
 
 /// `all_reduce of '@wte' in stage '@s0' (event 9)`
 std::string CollectiveOp::getLabel(const StepContext &) {
-  std::string text = stringifyCollectiveKind(getKind()).str();
+  std::string text = getKindAttr().spelling();
   if (getRounded())
     text += " of rounded weights";
   if (getWeight())

@@ -12,13 +12,17 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "One member's part in what a group of ranks does together";
   let description = [{
-    Works in place, on what the members hold in common: `all_reduce` sums
-    gradients, and all members have the sum; of `reduce_scatter` each member has
-    one part of the sum. `all_gather` puts the parts of weights together again,
-    and `broadcast` hands out the weights of the member `root`. `of` names one
-    weight; without it, all that the optimizer of `stage` updates is meant.
-    `rounded` means the copies of weights that tasks read as bf16, in place of
-    the weights themselves.
+    Works in place, on what the members hold in common. Of each number one
+    member is the owner: the member in whose part of the range it is, or the
+    member `root`. Kinds that add (`all_reduce`, ...) are of gradients: owners
+    have the sum in the end; the others are of weights: owners have the right
+    value in the beginning. With kinds that hand out (`broadcast`, ...) all
+    members have what the owners have. Which kinds there are, and which of this
+    they do, stands in `runtime/calls/CollectiveKinds.h`.
+
+    `of` names one weight; without it, all that the optimizer of `stage` updates
+    is meant. `rounded` means the copies of weights that tasks read as bf16, in
+    place of the weights themselves.
 
     The members are the ranks that `over` lists, of one replica; `over replicas`
     are the copies of the rank in all replicas (`pipe.replicas`). Sums are in
@@ -39,12 +43,11 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     - (C1) `over` lists at least two ranks, each once and none of them
       negative; or it means the replicas of a module that has at least two.
     - (C2) in a rank's program, the rank is one of those that are listed.
-    - (C3) exactly `broadcast` has a `root`, which is a member; over replicas it
-      is the number of one.
-    - (C4) `all_reduce` and `reduce_scatter` take and return the stage's
-      `!pipe.gradient`; the others take that or its `!pipe.updated`, and return
-      the latter.
-    - (C5) only `all_gather` and `broadcast` may be of `rounded` weights.
+    - (C3) exactly kinds with a root have a `root`, which is a member; over
+      replicas it is the number of one.
+    - (C4) kinds that add take and return the stage's `!pipe.gradient`; the
+      others take that or its `!pipe.updated`, and return the latter.
+    - (C5) only kinds that do not add may be of `rounded` weights.
 
     Life span: made by `pipe-all-reduce-tied-weights` and
     `pipe-all-reduce-replicas`, in rank programs from `pipe-insert-transfers`
@@ -75,10 +78,7 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
   }];
   let extraClassDeclaration = [{
     /// Whether it works on gradients; on weights otherwise.
-    bool isOfGradients() {
-      return getKind() == CollectiveKind::all_reduce ||
-             getKind() == CollectiveKind::reduce_scatter;
-    }
+    bool isOfGradients() { return getKindAttr().getFacts().adds; }
     /// Whether its members are the replicas of its rank.
     bool isOverReplicas() { return !getOver(); }
     int64_t countMembers();

@@ -198,9 +198,10 @@ def Pipe_WeightOfOp : Pipe_ScheduledOp<"weight_of"> {
 }
 
 def Pipe_SetWeightOp : Pipe_ScheduledOp<"set_weight"> {
-  let summary = "Copy a tied weight into a replica and clear its gradient";
+  let summary = "Set a stage's copy of a tied weight and clear its gradient";
   let description = [{
-    The gradient operand orders this after the replica's last use in the step.
+    The gradient operand orders this after the last use of that copy in the
+    step.
 
     Example:
     ```mlir

@@ -102,7 +102,7 @@ pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
 /// `gradients of 'wte'`, and the bytes that it is about.
 static schedules::SharedWork describe(const Stages &stages, CollectiveOp op) {
   schedules::SharedWork work;
-  work.kind = static_cast<schedules::CollectiveKind>(op.getKind());
+  work.kind = op.getKind();
   if (op.isOverReplicas())
     work.replicas = op.countMembers();
   std::string of;

@@ -22,7 +22,8 @@
   KIND(AllReduce,     allReduce,     "all-reduce",     true,  true,  false)    \
   KIND(ReduceScatter, reduceScatter, "reduce-scatter", true,  false, false)    \
   KIND(AllGather,     allGather,     "all-gather",     false, true,  false)    \
-  KIND(Broadcast,     broadcast,     "broadcast",      false, true,  true)
+  KIND(Broadcast,     broadcast,     "broadcast",      false, true,  true)     \
+  KIND(Reduce,        reduce,        "reduce",         true,  false, true)
 // clang-format on
 
 namespace pipewright::runtime {

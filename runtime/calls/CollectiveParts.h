@@ -9,6 +9,8 @@
 #ifndef PIPEWRIGHT_RUNTIME_CALLS_COLLECTIVEPARTS_H
 #define PIPEWRIGHT_RUNTIME_CALLS_COLLECTIVEPARTS_H
 
+#include "runtime/calls/CollectiveKinds.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -25,11 +27,31 @@ inline std::vector<int64_t> evenBounds(int64_t count, int64_t members) {
   return bounds;
 }
 
-/// How many numbers a member gets from the others to add them to its part.
-inline int64_t numbersFromOthers(const std::vector<int64_t> &bounds,
-                                 int64_t member) {
+/// The numbers of a range that a member owns.
+struct OwnedNumbers {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  int64_t count() const { return end - begin; }
+};
+
+/// `root` is a member, for kinds that have one.
+inline OwnedNumbers ownedBy(CollectiveKind kind,
+                            const std::vector<int64_t> &bounds, int64_t root,
+                            int64_t member) {
+  if (!factsOf(kind).hasRoot)
+    return {bounds[member], bounds[member + 1]};
+  return {0, member == root ? bounds.back() : 0};
+}
+
+/// How many numbers a member gets from the others to add them to its own.
+inline int64_t numbersFromOthers(CollectiveKind kind,
+                                 const std::vector<int64_t> &bounds,
+                                 int64_t root, int64_t member) {
+  if (!factsOf(kind).adds)
+    return 0;
   const auto members = static_cast<int64_t>(bounds.size()) - 1;
-  return (members - 1) * (bounds[member + 1] - bounds[member]);
+  return (members - 1) * ownedBy(kind, bounds, root, member).count();
 }
 
 } // namespace pipewright::runtime

@@ -199,6 +199,9 @@ ncclResult_t NcclGroups::enqueue(const Group &group, const Collective &what,
   case CollectiveKind::Broadcast:
     return api.ncclBroadcast(data, data, count, type,
                              static_cast<int>(what.root), comm, stream);
+  case CollectiveKind::Reduce:
+    return api.ncclReduce(data, data, count, type, ncclSum,
+                          static_cast<int>(what.root), comm, stream);
   case CollectiveKind::ReduceScatter:
     if (what.isEven())
       return api.ncclReduceScatter(data, at(self), what.partOf(self), type,

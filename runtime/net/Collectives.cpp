@@ -37,10 +37,9 @@ std::string pipewright::runtime::differenceText(int64_t rank,
 
 int64_t pipewright::runtime::scratchBytes(const Collective &collective,
                                           int64_t member) {
-  return collective.facts().adds
-             ? (collective.members() - 1) * collective.ownedBy(member).count() *
-                   byteWidth(collective.type)
-             : 0;
+  return numbersFromOthers(collective.kind, collective.bounds, collective.root,
+                           member) *
+         byteWidth(collective.type);
 }
 
 void pipewright::runtime::checkCollective(const Collective &collective,

@@ -32,14 +32,6 @@
 
 namespace pipewright::runtime {
 
-/// The numbers of a range that a member owns.
-struct OwnedNumbers {
-  int64_t begin = 0;
-  int64_t end = 0;
-
-  int64_t count() const { return end - begin; }
-};
-
 /// What all members have to say alike.
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
@@ -58,9 +50,7 @@ struct Collective {
     return bounds[member + 1] - bounds[member];
   }
   OwnedNumbers ownedBy(int64_t member) const {
-    if (!facts().hasRoot)
-      return {bounds[member], bounds[member + 1]};
-    return {0, member == root ? bounds.back() : 0};
+    return runtime::ownedBy(kind, bounds, root, member);
   }
   bool isOwner(int64_t member) const {
     return !facts().hasRoot || member == root;

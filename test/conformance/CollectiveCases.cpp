@@ -89,7 +89,9 @@ std::string pipewright::runtime::rangeAfter(const Collective &collective,
       value = of(collective.root);
     else if (collective.kind == CollectiveKind::AllGather)
       value = of(owner);
-    else if (collective.kind == CollectiveKind::AllReduce || owner == member) {
+    else if (collective.kind == CollectiveKind::AllReduce ||
+             (collective.kind == CollectiveKind::Reduce ? collective.root
+                                                        : owner) == member) {
       value = of(0);
       for (int64_t m = 1; m < collective.members(); ++m)
         value += of(m);

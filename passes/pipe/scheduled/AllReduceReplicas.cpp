@@ -56,7 +56,8 @@ static void reduceGradients(StepOp step) {
       continue;
     auto sum = CollectiveOp::create(
         builder, update.getLoc(), gradients.getType(),
-        CollectiveKindAttr::get(step.getContext(), CollectiveKind::all_reduce),
+        CollectiveKindAttr::get(step.getContext(),
+                                runtime::CollectiveKind::AllReduce),
         /*rounded=*/UnitAttr(), /*weight=*/FlatSymbolRefAttr(),
         update.getStageAttr(), gradients, /*over=*/DenseI64ArrayAttr(),
         /*root=*/IntegerAttr(), /*buffers=*/ArrayAttr(),

@@ -159,7 +159,8 @@ void StepReducer::reduce(Location location, ArrayRef<int32_t> holders,
     builder.setInsertionPoint(*firstUpdate);
     auto part = CollectiveOp::create(
         builder, location, gradients.getType(),
-        CollectiveKindAttr::get(step.getContext(), CollectiveKind::all_reduce),
+        CollectiveKindAttr::get(step.getContext(),
+                                runtime::CollectiveKind::AllReduce),
         /*rounded=*/UnitAttr(), weight, stages.nameOf(stage), gradients,
         builder.getDenseI64ArrayAttr(over), /*root=*/IntegerAttr(),
         /*buffers=*/ArrayAttr(), /*event=*/IntegerAttr());

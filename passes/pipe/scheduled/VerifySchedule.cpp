@@ -25,16 +25,6 @@ using namespace pipewright::pipe;
 using schedules::InstructionKind;
 using schedules::RankInstruction;
 
-// Both levels list the same kinds.
-static_assert(static_cast<unsigned>(CollectiveKind::all_reduce) ==
-              static_cast<unsigned>(schedules::CollectiveKind::AllReduce));
-static_assert(static_cast<unsigned>(CollectiveKind::reduce_scatter) ==
-              static_cast<unsigned>(schedules::CollectiveKind::ReduceScatter));
-static_assert(static_cast<unsigned>(CollectiveKind::all_gather) ==
-              static_cast<unsigned>(schedules::CollectiveKind::AllGather));
-static_assert(static_cast<unsigned>(CollectiveKind::broadcast) ==
-              static_cast<unsigned>(schedules::CollectiveKind::Broadcast));
-
 namespace {
 
 /// The rank programs of one mode.
@@ -110,9 +100,8 @@ RankInstruction ProgramVerifier::read(CollectiveOp op, InstructionKind kind) {
   int32_t root = op.getRoot() ? static_cast<int32_t>(*op.getRoot()) : -1;
   if (op.getRoot() && op.isOverReplicas())
     root = members.front();
-  return RankInstruction::together(
-      kind, static_cast<schedules::CollectiveKind>(op.getKind()),
-      numbered(name, 0), number, bytes, root);
+  return RankInstruction::together(kind, op.getKind(), numbered(name, 0),
+                                   number, bytes, root);
 }
 
 /// Whether an op may use what a collective works on.

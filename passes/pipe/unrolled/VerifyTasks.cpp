@@ -345,7 +345,7 @@ void TaskVerifier::verifyReplicas() {
       continue;
     auto sum = task.getOperand(0).getDefiningOp<CollectiveOp>();
     if (sum && sum.isOverReplicas() && !sum.getWeight() &&
-        sum.getKind() == CollectiveKind::all_reduce)
+        sum.getKind() == runtime::CollectiveKind::AllReduce)
       wanted.insert(sum);
     else
       report(task) << "expects gradients that are summed over all "

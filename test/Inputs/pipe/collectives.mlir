@@ -1,8 +1,9 @@
 // Three stages with three weights each, all of which all stages hold: gradients
 // of @w are all-reduced, those of @v are reduced to parts and its values put
-// together again, and of @u the rank that has the sum hands out the value. What
-// that makes of the weights is what `pipe-unroll-microbatches` makes of the same
-// stages (all above the step), where the first of them updates for all.
+// together again, and those of @u are reduced to one rank, which hands out its
+// value. What that makes of the weights is what `pipe-unroll-microbatches` makes
+// of the same stages (all above the step), where the first of them updates for
+// all.
 module attributes {pipe.micro_batches = 2 : i64, pipe.micro_batch_size = 1 : i64,
                    pipe.ranks = 3 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
   nn.weight @w role = parameter {pipe.all_reduced} : tensor<1x4xf32>
@@ -106,11 +107,11 @@ module attributes {pipe.micro_batches = 2 : i64, pipe.micro_batch_size = 1 : i64
       : (!pipe.gradient<@s1>) -> !pipe.gradient<@s1>
     %v2 = pipe.collective reduce_scatter of @v in @s2 (%w2) over [0, 1, 2]
       : (!pipe.gradient<@s2>) -> !pipe.gradient<@s2>
-    %u0 = pipe.collective reduce_scatter of @u in @s0 (%v0) over [0, 1, 2]
+    %u0 = pipe.collective reduce of @u in @s0 (%v0) over [0, 1, 2] root 0
       : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
-    %u1 = pipe.collective reduce_scatter of @u in @s1 (%v1) over [0, 1, 2]
+    %u1 = pipe.collective reduce of @u in @s1 (%v1) over [0, 1, 2] root 0
       : (!pipe.gradient<@s1>) -> !pipe.gradient<@s1>
-    %u2 = pipe.collective reduce_scatter of @u in @s2 (%v2) over [0, 1, 2]
+    %u2 = pipe.collective reduce of @u in @s2 (%v2) over [0, 1, 2] root 0
       : (!pipe.gradient<@s2>) -> !pipe.gradient<@s2>
     %n0 = pipe.task update @s0 (%u0) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
     %n1 = pipe.task update @s1 (%u1) : (!pipe.gradient<@s1>) -> !pipe.updated<@s1>

@@ -69,8 +69,53 @@ pipe.stage @s0 {
 }
 pipe.step train {
   %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
-  // expected-error @below {{expects a root on kind 'broadcast' and no other}}
+  // expected-error @below {{expects a root with kind 'broadcast'}}
   %r = pipe.collective broadcast in @s0 (%g) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+}
+
+// -----
+
+// collective (C3): a sum that goes to one member has one, too.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects a root with kind 'reduce'}}
+  %r = pipe.collective reduce in @s0 (%g) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+}
+
+// -----
+
+// collective (C3): nothing else has one.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects no root with kind 'all_reduce'}}
+  %r = pipe.collective all_reduce in @s0 (%g) over [0, 1] root 1 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+}
+
+// -----
+
+// Kinds are those that there are.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error-re @below {{expects one of all_reduce, {{.*}}, but got 'all_to_one'}}
+  %r = pipe.collective all_to_one in @s0 (%g) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
 }
 
 // -----

@@ -14,8 +14,8 @@ pipe.stage @s0 on rank 0 {
   }
 }
 
-// Gradients are reduced to parts, the weights are put together again, and one
-// weight is handed out by its root.
+// Gradients are reduced to parts, the weights are put together again, one weight
+// is handed out by its root, and its gradients are reduced to the root.
 
 // CHECK-LABEL: pipe.rank 0 train
 pipe.rank 0 train {
@@ -35,6 +35,9 @@ pipe.rank 0 train {
   pipe.wait_collective %b : !pipe.updated<@s0>
   // CHECK: pipe.wait_event 4 on collective
   pipe.wait_event 4 on collective
+  // CHECK: pipe.collective reduce of @w in @s0(%{{.*}}) over [0, 1] root 1 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  %s = pipe.collective reduce of @w in @s0 (%g) over [0, 1] root 1 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  pipe.wait_collective %s : !pipe.gradient<@s0>
   // CHECK: pipe.collective all_reduce in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
   // GENERIC: "pipe.collective"(%{{.*}}) <{kind = #pipe<collective_kind all_reduce>, stage = @s0}>
   %d = pipe.collective all_reduce in @s0 (%g) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
