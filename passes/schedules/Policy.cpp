@@ -8,13 +8,11 @@
 #include "passes/schedules/Policy.h"
 
 #include "passes/schedules/Refusal.h"
+#include "support/NearWords.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-
-#include <algorithm>
-#include <map>
 
 using namespace pipewright;
 using namespace pipewright::schedules;
@@ -41,49 +39,6 @@ void pipewright::schedules::registerPolicy(const Policy &policy) {
   registry().push_back(&policy);
 }
 
-/// How many letters were left out, put in, mistaken, or swapped with the next
-/// one, whatever their case.
-static unsigned typingErrors(llvm::StringRef typed, llvm::StringRef name) {
-  std::string a = typed.lower(), b = name.lower();
-  // Rows are what is typed so far, columns what is read of the name.
-  std::vector<std::vector<unsigned>> errors(
-      a.size() + 1, std::vector<unsigned>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i)
-    for (size_t j = 0; j <= b.size(); ++j) {
-      unsigned &least = errors[i][j];
-      if (i == 0 || j == 0) {
-        least = i + j;
-        continue;
-      }
-      least = std::min({errors[i - 1][j] + 1, errors[i][j - 1] + 1,
-                        errors[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        least = std::min(least, errors[i - 2][j - 2] + 1);
-    }
-  return errors[a.size()][b.size()];
-}
-
-/// The names that may have been meant, the nearest first.
-static std::vector<std::string> namesNear(llvm::StringRef typed) {
-  // Longer than any name; comparing takes time by the product of lengths.
-  constexpr size_t longest = 64;
-  std::multimap<unsigned, std::string> near;
-  if (typed.empty() || typed.size() > longest)
-    return {};
-  for (const Policy *policy : allPolicies()) {
-    llvm::StringRef name = policy->name();
-    unsigned errors = typingErrors(typed, name);
-    // A single letter is in most names.
-    bool isPart = typed.size() > 1 && (name.contains_insensitive(typed) ||
-                                       typed.contains_insensitive(name));
-    if (isPart || errors <= std::max<size_t>(1, name.size() / 3))
-      near.emplace(errors, ("'" + name + "'").str());
-  }
-  std::vector<std::string> names;
-  llvm::append_range(names, llvm::make_second_range(near));
-  return names;
-}
-
 llvm::Expected<const Policy *>
 pipewright::schedules::findPolicy(llvm::StringRef name) {
   std::vector<llvm::StringRef> all;
@@ -93,9 +48,8 @@ pipewright::schedules::findPolicy(llvm::StringRef name) {
     all.push_back(policy->name());
   }
   std::string shown = text::shortened(name, 64);
-  if (std::vector<std::string> near = namesNear(name); !near.empty())
-    return refuse("unknown schedule '{0}'; did you mean {1}?", shown,
-                  llvm::join(near, " or "));
+  if (std::string near = text::didYouMean(name, all); !near.empty())
+    return refuse("unknown schedule '{0}'{1}", shown, near);
   return refuse("unknown schedule '{0}'; expects one of {1}", shown,
                 llvm::join(all, ", "));
 }

@@ -143,34 +143,38 @@ static llvm::Error readMemory(const OptionSpelling &row, Given given,
 }
 
 const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {
-  static const std::vector<OptionRow<CheckOptions>> rows = {
-      {{.name = "FILE.csv|plan.json", .kind = Word}, readFile},
-      {{"write", "FILE", "Write the schedule to a .csv or .json too"},
-       option::anyText(&CheckOptions::write)},
-      {{.name = "with-messages",
-        .help = "Write sends and receives, too (compute_comms)",
-        .kind = Flag},
-       readWithMessages},
-      {{.name = "no-send-waits",
-        .help = "Write no WAIT_SEND cells, which older PyTorch does not know",
-        .kind = Flag},
-       readSendWaits},
-      // Read with --channels.
-      {{"buffering", "N",
-        "What a directed channel holds: none, a number of messages, "
-        "bytes:N (NCCL ends small sends early) where the plan knows "
-        "sizes, or infinite",
-        "none"},
-       nullptr},
-      {{"channels", "LAYOUT",
-        "Which messages of a rank share a queue: " + namesOfChannelLayouts() +
-            "; unless given, link for a plan, and for a CSV all that "
-            "PyTorch uses"},
-       readChannels},
-      {{"memory", "LIMIT",
-        "What a rank may keep: a number of stashes, or bytes (16GB, "
-        "512MiB) where the plan has costs"},
-       readMemory}};
+  static const std::vector<OptionRow<CheckOptions>> rows =
+      under<OptionRow<CheckOptions>>(
+          Heading::Output,
+          {{{.name = "FILE.csv|plan.json", .kind = Word}, readFile},
+           {{"write", "FILE", "Write the schedule to a .csv or .json too"},
+            option::anyText(&CheckOptions::write)},
+           {{.name = "with-messages",
+             .help = "Write sends and receives, too (compute_comms)",
+             .kind = Flag},
+            readWithMessages},
+           {{.name = "no-send-waits",
+             .help =
+                 "Write no WAIT_SEND cells, which older PyTorch does not know",
+             .kind = Flag},
+            readSendWaits},
+           // Read with --channels.
+           {{"buffering", "N",
+             "What a directed channel holds: none, a number of messages, "
+             "bytes:N (NCCL ends small sends early) where the plan knows "
+             "sizes, or infinite",
+             "none"},
+            nullptr},
+           {{"channels", "LAYOUT",
+             "Which messages of a rank share a queue: " +
+                 namesOfChannelLayouts() +
+                 "; unless given, link for a plan, and for a CSV all that "
+                 "PyTorch uses"},
+            readChannels},
+           {{"memory", "LIMIT",
+             "What a rank may keep: a number of stashes, or bytes (16GB, "
+             "512MiB) where the plan has costs"},
+            readMemory}});
   return rows;
 }
 

@@ -385,11 +385,14 @@ static llvm::Error readCompare(const OptionSpelling &row,
 }
 
 const std::vector<OptionRow<PlanOptions>> &planRows() {
-  static const std::vector<OptionRow<PlanOptions>> rows = {
-      {{.name = "json", .help = "Print the plan as JSON", .kind = Flag},
-       option::flag(&PlanOptions::asJson)},
-      {{"compare", "NAME,NAME,...", "One table of these schedules instead"},
-       readCompare}};
+  static const std::vector<OptionRow<PlanOptions>> rows =
+      under<OptionRow<PlanOptions>>(
+          Heading::Output,
+          {{{.name = "json", .help = "Print the plan as JSON", .kind = Flag},
+            option::flag(&PlanOptions::asJson)},
+           {{"compare", "NAME,NAME,...",
+             "One table of these schedules instead"},
+            readCompare}});
   return rows;
 }
 

@@ -95,39 +95,42 @@ static llvm::Error readGrey(const OptionSpelling &row,
 }
 
 const std::vector<OptionRow<DrawOptions>> &tool::drawRows() {
-  static const std::vector<OptionRow<DrawOptions>> rows = {
-      {{"svg", "FILE.svg", "Draw it to scale; several on one time axis"},
-       file(&DrawOptions::svg)},
-      {{"pdf", "FILE.pdf",
-        "The same as a PDF, made by rsvg-convert (of Debian's librsvg2-bin)"},
-       file(&DrawOptions::pdf)},
-      {{"html", "FILE.html", "Draw it as a page to zoom and ask"},
-       file(&DrawOptions::html)},
-      {{"title", "TEXT",
-        "Above the picture, instead of the name; an empty one leaves out all "
-        "words above the legend"},
-       readTitle},
-      {{.name = "no-legend", .help = "Draw no legend", .kind = Flag},
-       readNoLegend},
-      {{"width", "PIXELS",
-        "Of the picture, 96 to an inch; what numbers need unless given"},
-       readWidth},
-      {{.name = "grey",
-        .help = "Draw for print without colours: shades say kinds, bars at the "
-                "foot which stage of the rank",
-        .kind = Flag},
-       readGrey},
-      {{.name = "trace",
-        .valueName = "FILE.json",
-        .help = "Write the predicted step as a Chrome trace",
-        .verbs = Plan},
-       file(&DrawOptions::trace)},
-      {{.name = "measured",
-        .valueName = "TRACE.json",
-        .help = "A program's own --trace, shown beside the prediction by "
-                "--html and --trace",
-        .verbs = Plan},
-       readMeasured}};
+  static const std::vector<OptionRow<DrawOptions>> rows = under<
+      OptionRow<DrawOptions>>(
+      Heading::Drawing,
+      {{{"svg", "FILE.svg", "Draw it to scale; several on one time axis"},
+        file(&DrawOptions::svg)},
+       {{"pdf", "FILE.pdf",
+         "The same as a PDF, made by rsvg-convert (of Debian's librsvg2-bin)"},
+        file(&DrawOptions::pdf)},
+       {{"html", "FILE.html", "Draw it as a page to zoom and ask"},
+        file(&DrawOptions::html)},
+       {{"title", "TEXT",
+         "Above the picture, instead of the name; an empty one leaves out all "
+         "words above the legend"},
+        readTitle},
+       {{.name = "no-legend", .help = "Draw no legend", .kind = Flag},
+        readNoLegend},
+       {{"width", "PIXELS",
+         "Of the picture, 96 to an inch; what numbers need unless given"},
+        readWidth},
+       {{.name = "grey",
+         .help =
+             "Draw for print without colours: shades say kinds, bars at the "
+             "foot which stage of the rank",
+         .kind = Flag},
+        readGrey},
+       {{.name = "trace",
+         .valueName = "FILE.json",
+         .help = "Write the predicted step as a Chrome trace",
+         .verbs = Plan},
+        file(&DrawOptions::trace)},
+       {{.name = "measured",
+         .valueName = "TRACE.json",
+         .help = "A program's own --trace, shown beside the prediction by "
+                 "--html and --trace",
+         .verbs = Plan},
+        readMeasured}});
   return rows;
 }
 

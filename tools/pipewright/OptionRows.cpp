@@ -188,6 +188,7 @@ static Record recordNumber(Place place) {
 //===----------------------------------------------------------------------===//
 
 using enum OptionSpelling::Kind;
+using enum Heading;
 
 /// The options of the frontend, or of a level.
 template <class Part>
@@ -251,16 +252,17 @@ static std::vector<CompileRow> sizeRows() {
 /// What is computed of the model.
 static std::vector<CompileRow> modelRows() {
   return {
-      {{.name = "MODEL.onnx", .kind = Word}, recordNothing, readModel},
+      {{.name = "model", .kind = Word}, recordNothing, readModel},
       {{"loss", "NAME",
         "softmax-cross-entropy or mse; the model's own scalar output unless "
         "given"},
        recordText,
        oneOf({"softmax-cross-entropy", "mse"},
              at(&frontend::ImportOptions::loss))},
-      {{"loss-output", "NAME", "The model output that --loss is computed from"},
-       recordGiven,
-       readLossOutput},
+      {under(Heading::Expert,
+             {"loss-output", "NAME",
+              "The model output that --loss is computed from"}),
+       recordGiven, readLossOutput},
       // Both are read, and repeated, with --train.
       {{.name = "freeze",
         .valueName = "REGEX",
@@ -278,10 +280,13 @@ static std::vector<CompileRow> modelRows() {
        recordRoleRules,
        readRoleRules,
        "roles"},
-      {{"running-variance", "NAME",
-        "Of batch normalization: population, as ONNX defines it, or sample, "
-        "divided by one less; of the framework that wrote the file unless "
-        "given"},
+      {under(
+           Heading::Expert,
+           {"running-variance", "NAME",
+            "Of batch normalization: population, as ONNX defines it, or "
+            "sample, "
+            "divided by one less; of the framework that wrote the file unless "
+            "given"}),
        recordGiven,
        oneOf<RunningVariance>({{"population", RunningVariance::Population},
                                {"sample", RunningVariance::Sample}},
@@ -308,11 +313,14 @@ static std::vector<CompileRow> trainingRows() {
       {{"remat", "MODE", "What the backward recomputes: none or full", "none"},
        recordText,
        oneOf({"none", "full"}, at(&StagedPipelineOptions::remat))},
-      {{"tied-weights", "HOW",
-        "How weights that several ranks hold are updated: all-reduce (they sum "
-        "the gradients together, and all update) or owner (one updates and "
-        "sends the new weight; the optimizer's state is there once)",
-        "all-reduce"},
+      {under(
+           Heading::Expert,
+           {"tied-weights", "HOW",
+            "How weights that several ranks hold are updated: all-reduce (they "
+            "sum "
+            "the gradients together, and all update) or owner (one updates and "
+            "sends the new weight; the optimizer's state is there once)",
+            "all-reduce"}),
        recordText,
        oneOf<bool>({{"all-reduce", true}, {"owner", false}},
                    at(&ScheduledPipelineOptions::allReduceTiedWeights))},
@@ -322,11 +330,11 @@ static std::vector<CompileRow> trainingRows() {
         "sgd"},
        recordText,
        readOptimizer},
-      {{"task-times", "TRACE.json",
-        "Plan with the times that a program of this model measured (its "
-        "--trace)"},
-       recordGiven,
-       readTaskTimes}};
+      {under(Heading::Expert,
+             {"task-times", "TRACE.json",
+              "Plan with the times that a program of this model measured (its "
+              "--trace)"}),
+       recordGiven, readTaskTimes}};
 }
 
 /// What a command does with its answer.
@@ -339,12 +347,12 @@ static std::vector<CompileRow> outputRows() {
         "Print a level instead: " + listOf(choicesOf<Level>(levels))},
        recordNothing,
        oneOf<Level>(levels, &CompileOptions::level)},
-      {{.name = "no-build",
-        .help = "Write the folder without building its executable",
-        .kind = Flag,
-        .verbs = Compile},
-       recordNothing,
-       flagAgainst(&CompileOptions::build)},
+      {under(Heading::Expert,
+             {.name = "no-build",
+              .help = "Write the folder without building its executable",
+              .kind = Flag,
+              .verbs = Compile}),
+       recordNothing, flagAgainst(&CompileOptions::build)},
       {{.name = "force",
         .help =
             "Keep files in OUT that are in the way, as NAME.kept, instead of "
@@ -354,21 +362,23 @@ static std::vector<CompileRow> outputRows() {
        recordNothing,
        flag(&CompileOptions::force)},
       // Plugins are loaded before the command line is read.
-      {{.name = kPluginOption.str(),
-        .valueName = "FILE",
-        .help = "Shared object with more schedules or targets",
-        .kind = List,
-        .verbs = All},
-       recordNothing,
-       nullptr}};
+      {under(Heading::Expert,
+             {.name = kPluginOption.str(),
+              .valueName = "FILE",
+              .help = "Shared object with more schedules or targets",
+              .kind = List,
+              .verbs = All}),
+       recordNothing, nullptr}};
 }
 
 const std::vector<CompileRow> &compileRows() {
   static const std::vector<CompileRow> all = [] {
     std::vector<CompileRow> rows;
-    for (auto group :
-         {modelRows, targetRows, sizeRows, trainingRows, outputRows})
-      llvm::append_range(rows, group());
+    for (auto &&group :
+         {under(Model, modelRows()), under(Heading::Target, targetRows()),
+          under(Pipeline, sizeRows()), under(Training, trainingRows()),
+          under(Output, outputRows())})
+      llvm::append_range(rows, group);
     for (CompileRow &row : rows)
       if (row.key.empty()) {
         row.key = row.spelling.name;

@@ -6,8 +6,12 @@
 
 #include "tools/pipewright/OptionTable.h"
 
+#include "support/NearWords.h"
+#include "support/Text.h"
+
 namespace cl = llvm::cl;
 
+using namespace pipewright;
 using namespace pipewright::tool;
 
 cl::OptionCategory &pipewright::tool::compileCategory() {
@@ -21,36 +25,36 @@ cl::OptionCategory &pipewright::tool::compileCategory() {
 
 namespace {
 
-/// Makes an option of LLVM's be what a row says. LLVM keeps no copy of its
-/// texts.
+/// Makes an option of LLVM's be what a row says.
 struct AsSpelled {
   const OptionSpelling &spelling;
   const VerbCommands &commands;
-  unsigned verbs;
+  /// LLVM keeps no copy of it.
+  llvm::StringRef name;
 
   void apply(cl::Option &option) const {
-    bool isWord = spelling.kind == OptionSpelling::Word ||
-                  spelling.kind == OptionSpelling::Words;
-    option.setDescription(isWord ? spelling.name : spelling.help);
-    option.setValueStr(spelling.valueName);
     option.addCategory(compileCategory());
-    if (isWord)
+    if (spelling.isWord())
       option.setFormattingFlag(cl::Positional);
     else
-      option.setArgStr(spelling.name);
+      option.setArgStr(name);
     for (const auto &[verb, command] : commands)
-      if (verbs & verb)
+      if (spelling.verbs & verb)
         option.addSubCommand(*command);
   }
 };
 
 } // namespace
 
-void OptionValues::add(const OptionSpelling &spelling,
-                       const VerbCommands &commands, unsigned verbs) {
-  Cell &cell = cells[spelling.name];
-  cell.verbs = spelling.verbs ? spelling.verbs : verbs;
-  AsSpelled form{spelling, commands, cell.verbs};
+void OptionValues::add(OptionSpelling spelling, const VerbCommands &commands,
+                       unsigned verbs) {
+  assert(spelling.heading && "an option that --help would not list");
+  auto [place, isNew] = cells.try_emplace(spelling.name);
+  assert(isNew && "two options of one name");
+  Cell &cell = place->second;
+  if (!spelling.verbs)
+    spelling.verbs = verbs;
+  AsSpelled form{spelling, commands, place->first};
   switch (spelling.kind) {
   case OptionSpelling::Value:
   case OptionSpelling::Word:
@@ -65,19 +69,14 @@ void OptionValues::add(const OptionSpelling &spelling,
     cell.flag = std::make_shared<cl::opt<bool>>(form);
     break;
   }
+  spellings.push_back(std::move(spelling));
 }
 
-bool OptionValues::isOption(llvm::StringRef word, Verb verb,
-                            bool &takesNext) const {
-  takesNext = false;
-  if (!word.consume_front("-"))
-    return false;
-  word.consume_front("-");
-  auto found = cells.find(word.split('=').first);
-  if (found == cells.end() || !(found->second.verbs & verb))
-    return false;
-  takesNext = !found->second.flag && !word.contains('=');
-  return true;
+std::vector<OptionSpelling> OptionValues::of(Verb verb) const {
+  std::vector<OptionSpelling> all;
+  llvm::copy_if(spellings, std::back_inserter(all),
+                [&](const OptionSpelling &one) { return one.verbs & verb; });
+  return all;
 }
 
 const OptionValues::Cell &OptionValues::cell(llvm::StringRef name) const {
@@ -138,6 +137,6 @@ llvm::Error option::readChoice(llvm::StringRef option, llvm::StringRef text,
                                llvm::ArrayRef<llvm::StringRef> choices) {
   if (llvm::is_contained(choices, text))
     return llvm::Error::success();
-  return fail("--", option, " expects ", listOf(choices), ", but got '", text,
-              "'");
+  return fail("--", option, " expects ", listOf(choices), ", but got '",
+              text::shortened(text, 64), "'", text::didYouMean(text, choices));
 }

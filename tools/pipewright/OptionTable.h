@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,18 @@ enum Verb : unsigned {
 
 using VerbCommands = std::vector<std::pair<Verb, llvm::cl::SubCommand *>>;
 
+/// Under which heading --help lists an option. Those for experts are listed by
+/// --help-all alone.
+enum class Heading {
+  Model,
+  Pipeline,
+  Training,
+  Target,
+  Output,
+  Drawing,
+  Expert
+};
+
 /// How an option is spelt.
 struct OptionSpelling {
   /// `Word` and `Words` stand without a dash; their names are for the usage.
@@ -51,7 +64,17 @@ struct OptionSpelling {
   Kind kind = Value;
   /// The commands that have it; those of its table unless the row says others.
   unsigned verbs = 0;
+  /// That of its table unless the row says another.
+  std::optional<Heading> heading = {};
+
+  bool isWord() const { return kind == Word || kind == Words; }
+  bool takesValue() const { return kind == Value || kind == List; }
 };
+
+inline OptionSpelling under(Heading heading, OptionSpelling spelling) {
+  spelling.heading = heading;
+  return spelling;
+}
 
 class OptionValues;
 
@@ -68,7 +91,18 @@ struct OptionRow {
   ReadOption<Options> read;
 };
 
-/// The values of options, registered with LLVM's command line.
+/// The rows under a heading, where they say none themselves.
+template <class Row>
+std::vector<Row> under(Heading heading, std::vector<Row> rows) {
+  for (Row &row : rows)
+    if (!row.spelling.heading)
+      row.spelling.heading = heading;
+  return rows;
+}
+
+/// The values of options, registered with LLVM's command line. What stands on
+/// that line is read by CommandWords.h first, so that LLVM's reader sees
+/// nothing that it would have to complain of.
 class OptionValues {
 public:
   /// `verbs` are the commands that have the rows.
@@ -79,9 +113,8 @@ public:
       add(row.spelling, commands, verbs);
   }
 
-  /// Whether a word of the command line is an option of a command, and whether
-  /// the next word is its value.
-  bool isOption(llvm::StringRef word, Verb verb, bool &takesNext) const;
+  /// The options of a command, in the order of their rows.
+  std::vector<OptionSpelling> of(Verb verb) const;
 
   /// The text of an option with one value.
   llvm::StringRef operator[](llvm::StringRef name) const;
@@ -101,13 +134,12 @@ private:
     std::shared_ptr<llvm::cl::opt<std::string>> value;
     std::shared_ptr<llvm::cl::list<std::string>> list;
     std::shared_ptr<llvm::cl::opt<bool>> flag;
-    unsigned verbs;
   };
-  void add(const OptionSpelling &option, const VerbCommands &commands,
-           unsigned verbs);
+  void add(OptionSpelling option, const VerbCommands &commands, unsigned verbs);
   const Cell &cell(llvm::StringRef name) const;
 
   std::map<std::string, Cell, std::less<>> cells;
+  std::vector<OptionSpelling> spellings;
   std::map<std::string, std::string, std::less<>> replaced;
 };
 
@@ -146,6 +178,10 @@ llvm::Error readCount(llvm::StringRef option, llvm::StringRef text,
 llvm::Error readChoice(llvm::StringRef option, llvm::StringRef text,
                        llvm::ArrayRef<llvm::StringRef> choices);
 
+/// The word of ours that a text stands for, as the value of an option: that
+/// text in our spelling, or what others' word means (FieldWords.h).
+std::string wordMeantBy(llvm::StringRef option, llvm::StringRef text);
+
 /// Words, and what each stands for.
 template <class Value>
 using Words = llvm::ArrayRef<std::pair<llvm::StringRef, Value>>;
@@ -159,9 +195,12 @@ llvm::SmallVector<llvm::StringRef> choicesOf(Words<Value> words) {
 template <class Value, class Place>
 llvm::Error readWord(llvm::StringRef option, llvm::StringRef text,
                      Words<Value> words, Place &place) {
+  std::string meant = wordMeantBy(option, text);
   for (const auto &[word, value] : words)
-    if (text == word)
+    if (meant == word)
       place = value;
+  if (llvm::is_contained(choicesOf(words), meant))
+    return llvm::Error::success();
   return readChoice(option, text, choicesOf(words));
 }
 

@@ -79,37 +79,46 @@ static llvm::Error readWrite(const OptionSpelling &row,
 }
 
 const std::vector<OptionRow<ListOptions>> &tool::listRows() {
-  static const std::vector<OptionRow<ListOptions>> rows = {
-      {{.name = "[NAME[,NAME...]]...", .kind = Words},
-       option::allTexts(&ListOptions::names)},
-      {{"ranks", "P", "Draw it for so many ranks"},
-       option::count(at(&ScheduleSizes::ranks))},
-      {{"loops", "V",
-        "Stages per rank; of several schedules, those that can have so many"},
-       option::count(at(&ScheduleSizes::loops))},
-      {{"micro-batches", "M", "Micro-batches per step"},
-       option::count(at(&ScheduleSizes::microBatches))},
-      {{"times", "F=N,B=N...",
-        "What tasks take of one micro-batch: F, and B or I and W; R and U "
-        "where there are any. They are of a rank's share of the model, so each "
-        "of V stages takes 1/V"},
-       readTimes},
-      {{"stage-times", "FILE",
-        "The same with a row for each stage: a .csv with a header (F,I,W), or "
-        "a .json with a list of objects. A schedule with fewer stages takes "
-        "several rows for each"},
-       readTimesOfStages},
-      {{"latency", "N", "What a message takes from rank to rank"}, readLatency},
-      {{"table", "FORMAT",
-        "Print the figures of schedules as one table, without drawings: " +
-            option::listOf(tableFormats())},
-       option::oneOf(tableFormats(), &ListOptions::table)},
-      {{"write", "FILE", "Write the order to a .csv (PyTorch's) or a .json"},
-       readWrite},
-      {{.name = "json",
-        .help = "Print the list as JSON, without drawings",
-        .kind = Flag},
-       option::flag(&ListOptions::asJson)}};
+  static const std::vector<OptionRow<ListOptions>> rows = under<
+      OptionRow<ListOptions>>(
+      Heading::Pipeline,
+      {{{.name = "[NAME[,NAME...]]...", .kind = Words},
+        option::allTexts(&ListOptions::names)},
+       {{"ranks", "P", "Draw it for so many ranks"},
+        option::count(at(&ScheduleSizes::ranks))},
+       {{"loops", "V",
+         "Stages per rank; of several schedules, those that can have so many"},
+        option::count(at(&ScheduleSizes::loops))},
+       {{"micro-batches", "M", "Micro-batches per step"},
+        option::count(at(&ScheduleSizes::microBatches))},
+       {{"times", "F=N,B=N...",
+         "What tasks take of one micro-batch: F, and B or I and W; R and U "
+         "where there are any. They are of a rank's share of the model, so "
+         "each "
+         "of V stages takes 1/V"},
+        readTimes},
+       {{"stage-times", "FILE",
+         "The same with a row for each stage: a .csv with a header (F,I,W), or "
+         "a .json with a list of objects. A schedule with fewer stages takes "
+         "several rows for each"},
+        readTimesOfStages},
+       {{"latency", "N", "What a message takes from rank to rank"},
+        readLatency},
+       {under(
+            Heading::Output,
+            {"table", "FORMAT",
+             "Print the figures of schedules as one table, without drawings: " +
+                 option::listOf(tableFormats())}),
+        option::oneOf(tableFormats(), &ListOptions::table)},
+       {under(Heading::Output,
+              {"write", "FILE",
+               "Write the order to a .csv (PyTorch's) or a .json"}),
+        readWrite},
+       {under(Heading::Output,
+              {.name = "json",
+               .help = "Print the list as JSON, without drawings",
+               .kind = Flag}),
+        option::flag(&ListOptions::asJson)}});
   return rows;
 }
 

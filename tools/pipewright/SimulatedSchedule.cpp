@@ -49,7 +49,7 @@ tool::chooseSchedules(llvm::ArrayRef<std::string> names) {
   }
   if (names.empty())
     for (const Policy *policy : allPolicies())
-      all.push_back({policy->name().str(), {.policy = policy}});
+      all.push_back({policy->name().str(), PolicyChoice{policy, {}}});
   return all;
 }
 

@@ -114,7 +114,7 @@ static llvm::Error readPadding(const OptionSpelling &row, Given given,
 
 static llvm::Error readLayout(const OptionSpelling &row, Given given,
                               CompileOptions &options) {
-  llvm::StringRef text = given[row.name];
+  std::string text = wordMeantBy(row.name, given[row.name]);
   options.pipelines.import.channelsLast =
       text == "auto" ? options.decisions.channelsLast.value_or(false)
                      : text == "nhwc";
@@ -167,27 +167,30 @@ std::vector<CompileRow> pipewright::tool::targetRows() {
         "f32"},
        recordText,
        readPrecision},
-      {{"pad-vocabulary", "N",
-        "Rows of zeros for the weight that makes the logits: auto (to a "
-        "multiple of 64 from 4096 classes on, for cuda), none, or a multiple "
-        "of N",
-        "auto"},
-       recordPadding,
-       readPadding},
-      {{"layout", "NAME",
-        "How images lie in memory where there are convolutions: nchw, nhwc "
-        "(channels last) or auto (nhwc for tensor cores: cuda in tf32 or bf16)",
-        "auto"},
-       recordLayout,
-       readLayout}};
+      {under(Heading::Expert,
+             {"pad-vocabulary", "N",
+              "Rows of zeros for the weight that makes the logits: auto (to a "
+              "multiple of 64 from 4096 classes on, for cuda), none, or a "
+              "multiple "
+              "of N",
+              "auto"}),
+       recordPadding, readPadding},
+      {under(
+           Heading::Expert,
+           {"layout", "NAME",
+            "How images lie in memory where there are convolutions: nchw, nhwc "
+            "(channels last) or auto (nhwc for tensor cores: cuda in tf32 or "
+            "bf16)",
+            "auto"}),
+       recordLayout, readLayout}};
   // Two targets may have an option of the same name.
   std::set<llvm::StringRef> names;
   for (const codegen::Target *target : codegen::allTargets())
     for (const codegen::TargetOption &option : target->options())
       if (names.insert(option.name).second)
         rows.push_back(
-            {{option.name.str(), option.valueName.str(), option.help.str()},
-             recordTargetOption,
-             nullptr});
+            {under(Heading::Expert, {option.name.str(), option.valueName.str(),
+                                     option.help.str()}),
+             recordTargetOption, nullptr});
   return rows;
 }

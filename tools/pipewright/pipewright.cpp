@@ -9,9 +9,12 @@
 #include "codegen/package/PartialFolder.h"
 #include "codegen/package/RunTool.h"
 #include "tools/pipewright/Check.h"
+#include "tools/pipewright/CommandWords.h"
 #include "tools/pipewright/Compile.h"
+#include "tools/pipewright/Help.h"
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/Schedules.h"
+#include "tools/pipewright/Version.h"
 
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "llvm/ADT/SmallVector.h"
@@ -20,6 +23,7 @@
 #include "llvm/Support/Path.h"
 
 #include <csignal>
+#include <memory>
 #include <optional>
 
 using namespace pipewright;
@@ -107,79 +111,90 @@ namespace {
 /// The commands and their options. Plugins are loaded before it is made.
 class CommandLine {
 public:
-  /// Reads the words; what `train` does not know is for its program.
-  void parse(std::vector<const char *> words);
+  /// Reads the words behind the program's name. What only asks for help is
+  /// answered, and so is a mistake: then there is an exit code.
+  std::optional<int> parse(llvm::ArrayRef<llvm::StringRef> words);
   /// Does what the command says; returns the exit code.
   int run();
 
 private:
-  std::vector<const char *> takeOurs(llvm::ArrayRef<const char *> words);
+  std::vector<tool::OptionSpelling> optionsOf(tool::Verb verb) const;
+  cl::SubCommand &registered(tool::Verb verb) const;
   int runList(const tool::DrawOptions &drawings);
   int runPlan(const tool::DrawOptions &drawings);
   int runTrain();
   int comparePlans(llvm::ArrayRef<std::string> schedules);
 
-  cl::SubCommand compile{"compile", "Make a training program of a model"};
-  cl::SubCommand plan{"plan", "Show what would be decided, without code"};
-  cl::SubCommand train{"train",
-                       "Compile to a temporary folder and run the program"};
-  cl::SubCommand list{"schedules", "List the schedules, drawn"};
-  cl::SubCommand check{"check", "Prove or refuse a schedule made elsewhere"};
-  tool::VerbCommands commands = {{tool::Compile, &compile},
-                                 {tool::Plan, &plan},
-                                 {tool::Train, &train},
-                                 {tool::Schedules, &list},
-                                 {tool::Check, &check}};
+  /// As LLVM knows them.
+  std::vector<std::unique_ptr<cl::SubCommand>> subcommands;
+  tool::VerbCommands commands = [this] {
+    tool::VerbCommands all;
+    for (const tool::Command &command : tool::allCommands()) {
+      subcommands.push_back(std::make_unique<cl::SubCommand>(command.name));
+      all.push_back({command.verb, subcommands.back().get()});
+    }
+    return all;
+  }();
   tool::OptionValues given{tool::compileRows(), commands, tool::Models};
   tool::OptionValues givenToPlan{tool::planRows(), commands, tool::Plan};
   tool::OptionValues givenToDraw{tool::drawRows(), commands,
                                  tool::Plan | tool::Schedules | tool::Check};
   tool::OptionValues givenToList{tool::listRows(), commands, tool::Schedules};
   tool::OptionValues givenToCheck{tool::checkRows(), commands, tool::Check};
+  tool::Verb verb = tool::Compile;
   /// The words after `train` that its program gets.
   std::vector<std::string> programArguments;
 };
 
 } // namespace
 
-void CommandLine::parse(std::vector<const char *> words) {
-  for (cl::SubCommand *command :
-       {&compile, &plan, &train, &list, &check, &cl::SubCommand::getTopLevel()})
-    cl::HideUnrelatedOptions(tool::compileCategory(), *command);
-  if (words.size() > 1 && llvm::StringRef(words[1]) == "train")
-    words = takeOurs(words);
-  cl::ParseCommandLineOptions(
-      words.size(), words.data(),
-      "pipewright: pipelined training programs from ONNX models\n");
+std::vector<tool::OptionSpelling>
+CommandLine::optionsOf(tool::Verb verb) const {
+  std::vector<tool::OptionSpelling> all;
+  for (const tool::OptionValues *table :
+       {&given, &givenToPlan, &givenToDraw, &givenToList, &givenToCheck})
+    llvm::append_range(all, table->of(verb));
+  return all;
 }
 
-/// Splits the words of `train`: ours, and those of the program. After `--` all
-/// are the program's.
-std::vector<const char *>
-CommandLine::takeOurs(llvm::ArrayRef<const char *> words) {
-  std::vector<const char *> ours = words.take_front(2);
-  std::vector<std::string> &theirs = programArguments;
-  bool hasModel = false;
-  for (size_t i = 2; i < words.size(); ++i) {
-    llvm::StringRef word = words[i];
-    bool takesNext = false;
-    if (word == "--") {
-      theirs.insert(theirs.end(), words.begin() + i + 1, words.end());
-      break;
-    }
-    if (given.isOption(word, tool::Train, takesNext) || word == "--help" ||
-        word == "-h") {
-      ours.push_back(words[i]);
-      if (takesNext && i + 1 < words.size())
-        ours.push_back(words[++i]);
-    } else if (!word.starts_with("-") && !hasModel && theirs.empty()) {
-      ours.push_back(words[i]);
-      hasModel = true;
-    } else {
-      theirs.push_back(word.str());
-    }
+cl::SubCommand &CommandLine::registered(tool::Verb verb) const {
+  for (const auto &[each, subcommand] : commands)
+    if (each == verb)
+      return *subcommand;
+  llvm_unreachable("every command is registered");
+}
+
+std::optional<int> CommandLine::parse(llvm::ArrayRef<llvm::StringRef> words) {
+  auto read = tool::readCommandWords(
+      words, [&](tool::Verb verb) { return optionsOf(verb); },
+      [&](tool::Verb verb, llvm::StringRef name) {
+        return cl::getRegisteredOptions(registered(verb)).contains(name);
+      });
+  if (!read)
+    return exitCode(read.takeError());
+  if (read->asksVersion) {
+    llvm::outs() << tool::versionText();
+    return 0;
   }
-  return ours;
+  if (read->asksHelp) {
+    if (const tool::Command *command = read->command)
+      tool::printHelp(llvm::outs(), *command, optionsOf(command->verb),
+                      read->asksAllHelp);
+    else
+      tool::printHelp(llvm::outs());
+    return 0;
+  }
+  if (!read->command)
+    return fail("expects a command: compile, plan, train, schedules or check "
+                "(see pipewright --help)");
+  verb = read->command->verb;
+  programArguments = std::move(read->programs);
+  std::string name = read->command->name.str();
+  std::vector<const char *> ours = {"pipewright", name.c_str()};
+  for (const std::string &word : read->ours)
+    ours.push_back(word.c_str());
+  cl::ParseCommandLineOptions(ours.size(), ours.data());
+  return std::nullopt;
 }
 
 int CommandLine::run() {
@@ -187,21 +202,22 @@ int CommandLine::run() {
       tool::readOptions<tool::DrawOptions>(tool::drawRows(), givenToDraw);
   if (!drawings)
     return fail(llvm::toString(drawings.takeError()));
-  if (list)
+  switch (verb) {
+  case tool::Schedules:
     return runList(*drawings);
-  if (check) {
+  case tool::Check: {
     auto options =
         tool::readOptions<tool::CheckOptions>(tool::checkRows(), givenToCheck);
     return exitCode(options ? tool::checkFile(*options, *drawings)
                             : options.takeError());
   }
-  if (plan)
+  case tool::Plan:
     return runPlan(*drawings);
-  if (train)
+  case tool::Train:
     return runTrain();
-  if (!compile)
-    return fail("expects a command: compile, plan, train, schedules or check "
-                "(see pipewright --help)");
+  default:
+    break;
+  }
   auto options = tool::readCompileOptions(given);
   if (!options)
     return fail(llvm::toString(options.takeError()));
@@ -256,10 +272,17 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   // A limit on file sizes is a failed write like any other.
   std::signal(SIGXFSZ, SIG_IGN);
-  std::vector<const char *> words(argv, argv + argc);
+  // A file of words (`@FILE`) is as if its words stood there.
+  llvm::BumpPtrAllocator allocator;
+  llvm::SmallVector<const char *> words(argv, argv + argc);
+  cl::ExpansionContext expansion(allocator, cl::TokenizeGNUCommandLine);
+  if (llvm::Error error = expansion.expandResponseFiles(words))
+    return exitCode(std::move(error));
   if (llvm::Error error = loadPlugins(namesOfPlugins(words)))
     return exitCode(std::move(error));
   CommandLine line;
-  line.parse(std::move(words));
+  std::vector<llvm::StringRef> given(words.begin() + 1, words.end());
+  if (std::optional<int> code = line.parse(given))
+    return *code;
   return line.run();
 }
