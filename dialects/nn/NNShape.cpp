@@ -324,6 +324,19 @@ LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
+static LogicalResult verifyPaddingRow(Operation *op, std::optional<int64_t> row,
+                                      RankedTensorType table) {
+  if (row && (*row < 0 || *row >= table.getDimSize(0)))
+    return op->emitOpError("expects a padding row of [0, ")
+           << table.getDimSize(0) << "), but got " << *row;
+  return success();
+}
+
+LogicalResult EmbeddingOp::verify() {
+  // (C2)
+  return verifyPaddingRow(*this, getPaddingRow(), getTable().getType());
+}
+
 int64_t EmbeddingOp::countRows() {
   if (auto read = getTable().getDefiningOp<ParameterOp>())
     if (auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
@@ -339,7 +352,7 @@ IndexRange EmbeddingOp::getIndexRange() { return {.limit = countRows()}; }
 FailureOr<Gradients> EmbeddingOp::buildGradients(GradientBuilder &g, Value dy) {
   return Gradients{EmbeddingBackwardOp::create(
       g.builder(), f32TensorOf(getContext(), getTable().getType().getShape()),
-      dy, getIndices())};
+      dy, getIndices(), getPaddingRowAttr())};
 }
 
 LogicalResult EmbeddingBackwardOp::verify() {
@@ -353,7 +366,8 @@ LogicalResult EmbeddingBackwardOp::verify() {
   if (getDy().getType().getShape() != ArrayRef<int64_t>(shape))
     return emitOpError("expects a gradient of shape ")
            << formatList(shape) << ", but got " << getDy().getType();
-  return success();
+  // (C3)
+  return verifyPaddingRow(*this, getPaddingRow(), table);
 }
 
 IntegerUse EmbeddingBackwardOp::getIntegerUse(OpOperand &) {
@@ -369,13 +383,13 @@ int64_t EmbeddingBackwardOp::getFlops() {
 }
 
 /// `data` is looked up in a table, or added to its rows.
-static SmallVector<ShapeField> embeddingShape(int64_t rows,
-                                              RankedTensorType table,
-                                              RankedTensorType indices,
-                                              Value data) {
+static SmallVector<ShapeField>
+embeddingShape(int64_t rows, RankedTensorType table, RankedTensorType indices,
+               Value data, int64_t paddingRow = -1) {
   return fieldsOf(runtime::EmbeddingShape{.rows = rows,
                                           .width = table.getDimSize(1),
                                           .count = indices.getNumElements(),
+                                          .paddingRow = paddingRow,
                                           .type = elementTypeOf(data)});
 }
 
@@ -390,7 +404,7 @@ LibraryCall EmbeddingBackwardOp::getCall(StringRef) {
   return {.function = PIPEWRIGHT_CALL(embeddingBackward),
           .shape = embeddingShape(getResult().getType().getDimSize(0),
                                   getResult().getType(), getIndices().getType(),
-                                  getDy()),
+                                  getDy(), getPaddingRow().value_or(-1)),
           .buffers = {getDy(), getIndices(), getResult()},
           .added = getResult(),
           .saysAdded = true,

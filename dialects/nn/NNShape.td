@@ -170,10 +170,12 @@ def NN_EmbeddingOp : NN_InferredOp<"embedding", [
   let description = [{
     Row `indices[i]` of the table for each index. Every index must lie in
     `[0, V)`: the program refuses data with others, before it runs where an
-    input's values reach the op as they are, else in the step.
+    input's values reach the op as they are, else in the step. `padding_row`
+    is a row whose lookups give it no gradient (PyTorch's `padding_idx`).
 
     Constraints:
     - (C1) the table has rank 2.
+    - (C2) `padding_row` is a row of the table.
 
     Example:
 
@@ -182,7 +184,8 @@ def NN_EmbeddingOp : NN_InferredOp<"embedding", [
       : (tensor<512x64xf32>, tensor<4x128xi64>) -> tensor<4x128x64xf32>
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$table, NN_IndexTensor:$indices);
+  let arguments = (ins NN_FloatTensor:$table, NN_IndexTensor:$indices,
+                   OptionalAttr<I64Attr>:$padding_row);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{
     $table `,` $indices attr-dict `:` functional-type(operands, results)
@@ -191,6 +194,7 @@ def NN_EmbeddingOp : NN_InferredOp<"embedding", [
     /// How many rows the model's file has: padding adds rows behind them.
     int64_t countRows();
   }];
+  let hasVerifier = 1;
 }
 
 def NN_EmbeddingBackwardOp : NN_Op<"embedding_backward", [
@@ -198,11 +202,12 @@ def NN_EmbeddingBackwardOp : NN_Op<"embedding_backward", [
   let summary = "Add gradients into the rows that were looked up";
   let description = [{
     Rows that are looked up several times are summed in index order and in
-    f32; rows that are not are zero.
+    f32; rows that are not are zero, and so is `padding_row`.
 
     Constraints:
     - (C1) the result has rank 2.
     - (C2) `dy` has the indices' shape followed by the result's columns.
+    - (C3) `padding_row` is a row of the result.
 
     Example:
 
@@ -211,7 +216,8 @@ def NN_EmbeddingBackwardOp : NN_Op<"embedding_backward", [
       : (tensor<4x128x64xf32>, tensor<4x128xi64>) -> tensor<512x64xf32>
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$dy, NN_IndexTensor:$indices);
+  let arguments = (ins NN_FloatTensor:$dy, NN_IndexTensor:$indices,
+                   OptionalAttr<I64Attr>:$padding_row);
   let results = (outs NN_F32Tensor:$result);
   let assemblyFormat = [{
     $dy `,` $indices attr-dict `:` functional-type(operands, results)

@@ -20,10 +20,12 @@ struct EmbeddingShape {
   int64_t rows = 0;
   int64_t width = 0;
   int64_t count = 0;
+  /// embeddingBackward adds nothing to this row; -1 is none.
+  int64_t paddingRow = -1;
   /// Of table, y and dy: F32 or BF16. dtable is f32.
   ElementType type = ElementType::F32;
 
-  PIPEWRIGHT_FIELDS(rows, width, count, type)
+  PIPEWRIGHT_FIELDS(rows, width, count, paddingRow, type)
 };
 
 template <class AnyRank>

@@ -41,6 +41,8 @@ static void addRows(Rank &rank, const EmbeddingShape &shape,
   parallelFor(threadsFor(rank.threads(), shape.count * width), width,
               [&](int64_t begin, int64_t end, int64_t) {
                 for (int64_t i = 0; i < shape.count; ++i) {
+                  if (index[i] == shape.paddingRow)
+                    continue;
                   float *to = rows + index[i] * width;
                   const Element *row = from + i * width;
                   for (int64_t c = begin; c < end; ++c)

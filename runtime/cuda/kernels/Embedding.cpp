@@ -86,5 +86,6 @@ void pipewright::runtime::embeddingBackward(DeviceRank &rank,
       std::string(packed ? "embedding_sum_packed" : "embedding_sum") +
           typeSuffix(shape.type),
       int64_t{32} * rows * warpsPerRow, from, starts, ordered, to, rows,
-      columns, warpsPerRow, static_cast<int32_t>(!accumulate));
+      columns, warpsPerRow, static_cast<int32_t>(shape.paddingRow),
+      static_cast<int32_t>(!accumulate));
 }

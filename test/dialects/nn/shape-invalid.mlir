@@ -142,6 +142,24 @@ func.func @embedding_c1_table_rank(%t: tensor<8xf32>, %i: tensor<4xi64>) {
 
 // -----
 
+func.func @embedding_c2_padding_row(%t: tensor<8x4xf32>, %i: tensor<4xi64>) {
+  // expected-error @below {{expects a padding row of [0, 8), but got 8}}
+  %0 = nn.embedding %t, %i {padding_row = 8 : i64}
+      : (tensor<8x4xf32>, tensor<4xi64>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_backward_c3_padding_row(%dy: tensor<4x8xf32>, %i: tensor<4xi64>) {
+  // expected-error @below {{expects a padding row of [0, 16), but got -1}}
+  %0 = nn.embedding_backward %dy, %i {padding_row = -1 : i64}
+      : (tensor<4x8xf32>, tensor<4xi64>) -> tensor<16x8xf32>
+  return
+}
+
+// -----
+
 func.func @embedding_backward_c1_result_rank(%dy: tensor<4x8xf32>, %i: tensor<4xi64>) {
   // expected-error @below {{expects a result of rank 2, but got 'tensor<8xf32>'}}
   %0 = nn.embedding_backward %dy, %i : (tensor<4x8xf32>, tensor<4xi64>) -> tensor<8xf32>

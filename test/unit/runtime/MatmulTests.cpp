@@ -145,6 +145,22 @@ TEST(Embedding, GathersRowsAndScattersGradients) {
   EXPECT_TRUE(agree(test.read(dTable), expected, 1e-6));
 }
 
+TEST(Embedding, ThePaddingRowHasNoGradient) {
+  OneRank test;
+  const EmbeddingShape shape = {
+      .rows = 3, .width = 2, .count = 3, .paddingRow = 1};
+  const Buffer indices = test.bytes(3 * 8), dy = test.floats(3 * 2);
+  const Buffer dTable = test.randomFloats(3 * 2);
+  for (int i = 0; i < 3; ++i) {
+    test.rank.data<int64_t>(indices)[i] = i;
+    test.at(dy)[2 * i] = test.at(dy)[2 * i + 1] = static_cast<float>(i + 1);
+  }
+  embeddingBackward(test.rank, shape, dy, indices, dTable);
+  EXPECT_EQ(test.read(dTable), std::vector<float>({1, 1, 0, 0, 3, 3}));
+  embeddingBackward(test.rank, shape, dy, indices, dTable, true);
+  EXPECT_EQ(test.read(dTable), std::vector<float>({2, 2, 0, 0, 6, 6}));
+}
+
 TEST(Embedding, RowsThatTheTableHasNotAreRefused) {
   OneRank test;
   const EmbeddingShape shape = {.rows = 7, .width = 19, .count = 2};

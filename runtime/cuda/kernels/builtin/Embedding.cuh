@@ -130,13 +130,14 @@ extern "C" __global__ void embedding_rank(const int64_t *indices,
   ordered[begin + smaller] = own;
 }
 
-/// dtable[row] += sum of dy over the row's list (or = where `overwrite`). One
-/// warp has `width` columns for each lane; `warpsPerRow` warps share a row.
+/// dtable[row] += sum of dy over the row's list (or = where `overwrite`), which
+/// is empty for `paddingRow`. One warp has `width` columns for each lane;
+/// `warpsPerRow` warps share a row.
 template <class T, int width>
 __device__ void sumRows(const T *dy, const int32_t *starts,
                         const int32_t *ordered, float *dtable, int32_t rows,
                         int32_t columns, int32_t warpsPerRow,
-                        int32_t overwrite) {
+                        int32_t paddingRow, int32_t overwrite) {
   const int64_t warp = globalIndex() / 32;
   const int64_t row = warp / warpsPerRow;
   const int32_t lane = threadIndex() % 32;
@@ -144,7 +145,8 @@ __device__ void sumRows(const T *dy, const int32_t *starts,
   const int64_t column = (part * 32 + lane) * width;
   if (row >= rows || column >= columns)
     return;
-  const int32_t begin = starts[row], end = starts[row + 1];
+  const int32_t begin = starts[row];
+  const int32_t end = row == paddingRow ? begin : starts[row + 1];
   if (begin == end && !overwrite)
     return;
   float *to = dtable + row * columns + column;
@@ -166,29 +168,31 @@ extern "C" __global__ void
 embedding_sum_packed_f32(const float *dy, const int32_t *starts,
                          const int32_t *ordered, float *dtable, int32_t rows,
                          int32_t columns, int32_t warpsPerRow,
-                         int32_t overwrite) {
+                         int32_t paddingRow, int32_t overwrite) {
   sumRows<float, 4>(dy, starts, ordered, dtable, rows, columns, warpsPerRow,
-                    overwrite);
+                    paddingRow, overwrite);
 }
 extern "C" __global__ void
 embedding_sum_f32(const float *dy, const int32_t *starts,
                   const int32_t *ordered, float *dtable, int32_t rows,
-                  int32_t columns, int32_t warpsPerRow, int32_t overwrite) {
+                  int32_t columns, int32_t warpsPerRow, int32_t paddingRow,
+                  int32_t overwrite) {
   sumRows<float, 1>(dy, starts, ordered, dtable, rows, columns, warpsPerRow,
-                    overwrite);
+                    paddingRow, overwrite);
 }
 extern "C" __global__ void
 embedding_sum_packed_bf16(const Bf16 *dy, const int32_t *starts,
                           const int32_t *ordered, float *dtable, int32_t rows,
                           int32_t columns, int32_t warpsPerRow,
-                          int32_t overwrite) {
+                          int32_t paddingRow, int32_t overwrite) {
   sumRows<Bf16, 4>(dy, starts, ordered, dtable, rows, columns, warpsPerRow,
-                   overwrite);
+                   paddingRow, overwrite);
 }
 extern "C" __global__ void
 embedding_sum_bf16(const Bf16 *dy, const int32_t *starts,
                    const int32_t *ordered, float *dtable, int32_t rows,
-                   int32_t columns, int32_t warpsPerRow, int32_t overwrite) {
+                   int32_t columns, int32_t warpsPerRow, int32_t paddingRow,
+                   int32_t overwrite) {
   sumRows<Bf16, 1>(dy, starts, ordered, dtable, rows, columns, warpsPerRow,
-                   overwrite);
+                   paddingRow, overwrite);
 }

@@ -64,6 +64,11 @@ TEST(DeviceEmbedding, OneRowForAll) {
   check({.rows = 1, .width = 16, .count = 200});
 }
 
+TEST(DeviceEmbedding, ThePaddingRowHasNoGradient) {
+  check({.rows = 20, .width = 16, .count = 90, .paddingRow = 0});
+  check({.rows = 20, .width = 9, .count = 90, .paddingRow = 3});
+}
+
 TEST(DeviceEmbedding, Bf16RowsWithFloatGradients) {
   check({.rows = 50, .width = 64, .count = 300, .type = ElementType::BF16});
   check({.rows = 20, .width = 9, .count = 90, .type = ElementType::BF16});
