@@ -133,10 +133,19 @@ FailureOr<Gradients> AbsOp::buildGradients(GradientBuilder &g, Value dy) {
   return Gradients{g.where(positive, dy, g.where(negative, g.neg(dy), zero))};
 }
 
+/// dy times the derivative of erf at x, and `sign`.
+static Value erfGradient(GradientBuilder &g, Value dy, Value x, double sign) {
+  Value bell = g.exp(g.neg(g.mul(x, x)));
+  Value scale = g.scalar(sign * 2.0 * std::numbers::inv_sqrtpi);
+  return g.mul(dy, g.mul(bell, scale));
+}
+
 FailureOr<Gradients> ErfOp::buildGradients(GradientBuilder &g, Value dy) {
-  Value bell = g.exp(g.neg(g.mul(getX(), getX())));
-  Value scale = g.scalar(2.0 * std::numbers::inv_sqrtpi);
-  return Gradients{g.mul(dy, g.mul(bell, scale))};
+  return Gradients{erfGradient(g, dy, getX(), 1)};
+}
+
+FailureOr<Gradients> ErfcOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{erfGradient(g, dy, getX(), -1)};
 }
 
 FailureOr<Gradients> TanhOp::buildGradients(GradientBuilder &g, Value dy) {

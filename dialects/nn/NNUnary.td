@@ -150,6 +150,20 @@ def NN_ErfOp : NN_UnaryOp<"erf", NN_FloatTensor, "Costly"> {
   }];
 }
 
+def NN_ErfcOp : NN_UnaryOp<"erfc", NN_FloatTensor, "Costly"> {
+  let summary = "Apply the complementary error function to each element";
+  let description = [{
+    `1 - erf(x)`, without the digits that the difference loses where `erf(x)` is
+    near 1.
+
+    Example:
+
+    ```mlir
+    %y = nn.erfc %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
 def NN_TanhOp : NN_UnaryOp<"tanh", NN_FloatTensor, "Costly"> {
   let summary = "Apply the hyperbolic tangent to each element";
   let description = [{

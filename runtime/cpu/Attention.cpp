@@ -115,7 +115,7 @@ static void forwardHead(const Head &head, float *o, RowStats *stats) {
   }
 }
 
-static void backwardHead(const Head &head, const float *dO, const float *o,
+static void backwardHead(const Head &head, const float *dO,
                          const RowStats *stats, float *dq, float *dk,
                          float *dv) {
   const AttentionShape &s = head.shape;
@@ -137,9 +137,8 @@ static void backwardHead(const Head &head, const float *dO, const float *o,
       for (int64_t c = visible; c < padded; ++c)
         gradient[c] = 0;
       const int64_t row = first + r;
-      const float mean = dot(dO + row * s.depth, o + row * s.depth, s.depth);
       head.rows.differentiate(head.scores + r * head.leading, gradient, row,
-                              visible, stats[row], mean);
+                              visible, stats[row]);
     }
     product('T', 'N', visible, s.depth, rows, 1, head.scores, head.leading,
             dOut, s.depth, 1, dv, s.depth);
@@ -222,17 +221,16 @@ void pipewright::runtime::attentionBackward(Rank &rank, const AttentionShape &s,
                                             Buffer o, Buffer stats, Buffer mask,
                                             Buffer dq, Buffer dk, Buffer dv) {
   if (s.type == ElementType::BF16)
-    return attentionBackwardBFloat16(rank, s, microBatch, dO, q, k, v, o, stats,
+    return attentionBackwardBFloat16(rank, s, microBatch, dO, q, k, v, stats,
                                      mask, dq, dk, dv);
   const float *dOut = rank.data<float>(dO);
-  const float *out = rank.data<float>(o);
   const RowStats *rows = rank.data<RowStats>(stats);
   float *dqData = rank.data<float>(dq);
   float *dkData = rank.data<float>(dk);
   float *dvData = rank.data<float>(dv);
   forHeads(rank, s, microBatch, q, k, v, mask,
            [&](const Head &head, int64_t n, int64_t rowsAt, int64_t keysAt) {
-             backwardHead(head, dOut + rowsAt, out + rowsAt, rows + n * s.rows,
+             backwardHead(head, dOut + rowsAt, rows + n * s.rows,
                           dqData + rowsAt, dkData + keysAt, dvData + keysAt);
            });
 }

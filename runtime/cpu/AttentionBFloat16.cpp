@@ -54,8 +54,6 @@ struct Room {
   /// Copies of a row of each.
   float *scoreRow, *gradientRow;
   float *out, *dK, *dV;
-  /// A row of the result and of its gradient.
-  float *wideOut, *wideGradient;
   /// What products read of scores and gradients.
   BFloat16 *shortScores, *shortGradients;
   char *productScratch;
@@ -163,8 +161,6 @@ std::pair<Room, int64_t> BFloat16Attention::layOut(const AttentionShape &s,
   take(room.out, attentionBlockRows * s.depth);
   take(room.dK, columns * s.depth);
   take(room.dV, columns * s.depth);
-  take(room.wideOut, s.depth);
-  take(room.wideGradient, s.depth);
   take(room.productScratch, productBytes);
   return {room, bytes};
 }
@@ -263,36 +259,25 @@ static void forwardHead(const Head &head, BFloat16 *o, RowStats *stats) {
   }
 }
 
-/// The dot product of a row of the result and of its gradient.
-static float meanOf(const Room &room, const BFloat16 *dO, const BFloat16 *o,
-                    int64_t depth) {
-  widen(dO, depth, room.wideGradient);
-  widen(o, depth, room.wideOut);
-  return dot(room.wideGradient, room.wideOut, depth);
-}
-
 /// Turns the block's scores and their gradients into what products read.
 static void differentiateBlock(const Head &head, const Block &block,
-                               const BFloat16 *dO, const BFloat16 *o,
                                const RowStats *stats) {
-  const int64_t depth = head.shape.depth, visible = block.visible;
+  const int64_t visible = block.visible;
   const Room &room = head.room;
   for (int64_t r = 0; r < block.rows; ++r) {
     const int64_t index = block.first + r;
     float *scores = wholeRow(room.scores, r, visible, room.scoreRow);
     float *gradients = wholeRow(room.gradients, r, visible, room.gradientRow);
     head.rows.mask(scores, index, visible);
-    head.rows.differentiate(
-        scores, gradients, index, visible, stats[index],
-        meanOf(room, dO + index * depth, o + index * depth, depth));
+    head.rows.differentiate(scores, gradients, index, visible, stats[index]);
     narrow(scores, visible, room.shortScores + r * visible);
     narrow(gradients, visible, room.shortGradients + r * visible);
   }
 }
 
 static void backwardHead(const Head &head, const BFloat16 *dO,
-                         const BFloat16 *o, const RowStats *stats, BFloat16 *dq,
-                         BFloat16 *dk, BFloat16 *dv) {
+                         const RowStats *stats, BFloat16 *dq, BFloat16 *dk,
+                         BFloat16 *dv) {
   const int64_t depth = head.shape.depth;
   const int64_t keys = columnsOf(head.shape) * depth;
   const Room &room = head.room;
@@ -304,7 +289,7 @@ static void backwardHead(const Head &head, const BFloat16 *dO,
                      room.productScratch);
     block.dP.run(head.stream, dO + at, head.v, room.gradients,
                  room.productScratch);
-    differentiateBlock(head, block, dO, o, stats);
+    differentiateBlock(head, block, stats);
     block.dKeys.run(head.stream, room.shortScores, dO + at, room.dV,
                     room.productScratch);
     block.dQ.run(head.stream, room.shortGradients, head.k, dq + at,
@@ -368,17 +353,16 @@ void pipewright::runtime::attentionBFloat16(Rank &rank, const AttentionShape &s,
 
 void pipewright::runtime::attentionBackwardBFloat16(
     Rank &rank, const AttentionShape &s, int64_t microBatch, Buffer dO,
-    Buffer q, Buffer k, Buffer v, Buffer o, Buffer stats, Buffer mask,
-    Buffer dq, Buffer dk, Buffer dv) {
+    Buffer q, Buffer k, Buffer v, Buffer stats, Buffer mask, Buffer dq,
+    Buffer dk, Buffer dv) {
   const BFloat16 *dOut = rank.data<BFloat16>(dO);
-  const BFloat16 *out = rank.data<BFloat16>(o);
   const RowStats *rows = rank.data<RowStats>(stats);
   BFloat16 *dqData = rank.data<BFloat16>(dq);
   BFloat16 *dkData = rank.data<BFloat16>(dk);
   BFloat16 *dvData = rank.data<BFloat16>(dv);
   forHeads(rank, s, microBatch, q, k, v, mask,
            [&](const Head &head, int64_t n, int64_t rowsAt, int64_t keysAt) {
-             backwardHead(head, dOut + rowsAt, out + rowsAt, rows + n * s.rows,
+             backwardHead(head, dOut + rowsAt, rows + n * s.rows,
                           dqData + rowsAt, dkData + keysAt, dvData + keysAt);
            });
 }

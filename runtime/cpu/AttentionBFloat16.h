@@ -15,8 +15,8 @@ void attentionBFloat16(Rank &rank, const AttentionShape &shape,
                        Buffer mask, Buffer o, Buffer stats);
 void attentionBackwardBFloat16(Rank &rank, const AttentionShape &shape,
                                int64_t microBatch, Buffer dO, Buffer q,
-                               Buffer k, Buffer v, Buffer o, Buffer stats,
-                               Buffer mask, Buffer dq, Buffer dk, Buffer dv);
+                               Buffer k, Buffer v, Buffer stats, Buffer mask,
+                               Buffer dq, Buffer dk, Buffer dv);
 
 } // namespace pipewright::runtime
 

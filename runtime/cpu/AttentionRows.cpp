@@ -73,33 +73,25 @@ RowStats AttentionRows::exponentiate(float *row, int64_t index,
 
 void AttentionRows::differentiate(float *scores, float *gradients,
                                   int64_t index, int64_t visible,
-                                  RowStats stats, float mean) const {
+                                  RowStats stats) const {
   const bool drops = shape.dropoutRate > 0;
   if (drops)
     loadFactors(index, visible);
-  const float scale = shape.scale;
+  Floats sum = {};
   for (int64_t c = 0; c < visible; c += vectorLanes) {
     const Floats p =
         exponential(loadFloats(scores + c) - stats.max) * stats.inverse;
     Floats dp = loadFloats(gradients + c);
-    if (drops) {
-      const Floats factor = loadFloats(factors + c);
-      dp *= factor;
-      storeFloats(scores + c, p * factor);
-    } else {
-      storeFloats(scores + c, p);
-    }
-    storeFloats(gradients + c, p * (dp - mean) * scale);
+    if (drops)
+      storeFloats(gradients + c, dp *= loadFloats(factors + c));
+    sum += p * dp;
+    storeFloats(scores + c, p);
   }
-}
-
-float pipewright::runtime::dot(const float *a, const float *b, int64_t count) {
-  Floats sum = {};
-  int64_t i = 0;
-  for (; i + vectorLanes <= count; i += vectorLanes)
-    sum += loadFloats(a + i) * loadFloats(b + i);
-  float rest = 0;
-  for (; i < count; ++i)
-    rest += a[i] * b[i];
-  return sumLanes(sum) + rest;
+  const float mean = sumLanes(sum), scale = shape.scale;
+  for (int64_t c = 0; c < visible; c += vectorLanes) {
+    const Floats p = loadFloats(scores + c);
+    storeFloats(gradients + c, p * (loadFloats(gradients + c) - mean) * scale);
+    if (drops)
+      storeFloats(scores + c, p * loadFloats(factors + c));
+  }
 }

@@ -47,11 +47,12 @@ public:
   /// Turns scores into exp(score - max), with dropout applied; `inverse` is 1 /
   /// their sum before dropout.
   RowStats exponentiate(float *row, int64_t index, int64_t visible) const;
-  /// Turns a row of scores into (dropped) probabilities and a row of their
-  /// gradients into the gradients of the scores. `mean` is the dot product of
-  /// the result's row and its gradient.
+  /// Turns a row of scores into (dropped) probabilities P and a row of their
+  /// gradients dP into the gradients of the scores, P (dP - sum P dP). The sum
+  /// is taken of these very dP, not as the dot product of the result's row and
+  /// its gradient: where one P is 1, the difference is then exactly 0.
   void differentiate(float *scores, float *gradients, int64_t index,
-                     int64_t visible, RowStats stats, float mean) const;
+                     int64_t visible, RowStats stats) const;
 
 private:
   void loadFactors(int64_t index, int64_t visible) const;
@@ -62,9 +63,6 @@ private:
   const float *headMask;
   float *factors;
 };
-
-/// The dot product of two rows, its sums in the order that all share.
-float dot(const float *a, const float *b, int64_t count);
 
 } // namespace pipewright::runtime
 

@@ -103,6 +103,15 @@ def attend(mask, dead):
     return Case(function, q=q, k=k, v=v)
 
 
+def attend_far(size, spread):
+    """Attention with scores of about `size` that differ by about `spread`."""
+    generator = torch.Generator().manual_seed(4)
+    q, k, v = (torch.randn(1, 1, 16, 24, generator=generator) for _ in range(3))
+    q, k = q * spread ** 0.5, k * spread ** 0.5
+    q[..., 0] = k[..., 0] = (size * 24 ** 0.5) ** 0.5
+    return Case(F.scaled_dot_product_attention, q=q, k=k, v=v)
+
+
 def cross_entropy(logits, labels):
     return Case(lambda z: F.cross_entropy(z, torch.tensor(labels)), z=logits)
 
@@ -156,6 +165,7 @@ def tails():
         "tanh": Case(torch.tanh, x=far),
         "sigmoid": Case(torch.sigmoid, x=far),
         "erf": Case(torch.erf, x=far),
+        "one_minus_erf": Case(lambda x: 1 - torch.erf(x), x=[3.0, 3.5, 3.8, 3.9, 4.0, 4.5, 9.0]),
         "exp": Case(torch.exp, x=[-100.0, -40.0, -1.0, 0.0, 1.0, 5.0]),
         "log1p": Case(torch.log1p, x=[1e-30, 1e-9, -1e-7, 1e-4, 0.5, 1e4, 1e30]),
     }
@@ -199,6 +209,9 @@ def masks_and_offsets():
         "attention_lowest": attend(LOWEST, [1, 5, 15]),
         "attention_-inf": attend(-INFINITY, [1, 5, 15]),
         "attention_all_-1e9": attend(-1e9, list(range(16))),
+        "attention_scores_1e3": attend_far(1e3, 1),
+        # Each row sees one key alone.
+        "attention_scores_1e5": attend_far(1e5, 1e5),
         "cross_entropy": cross_entropy(small, labels),
         "cross_entropy_1e3": cross_entropy(small + 1e3, labels),
         # All numbers up there are multiples of 1/16 and of 64.

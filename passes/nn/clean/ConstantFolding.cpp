@@ -111,6 +111,9 @@ Function unaryFunction(Operation *op, bool isReal) {
       })
       .Case(
           [](ErfOp) { return realUnary([](float x) { return std::erf(x); }); })
+      .Case([](ErfcOp) {
+        return realUnary([](float x) { return std::erfc(x); });
+      })
       .Case([](TanhOp) {
         return realUnary([](float x) { return std::tanh(x); });
       })

@@ -89,7 +89,8 @@ static AttentionParameters parametersOf(const AttentionShape &s,
   return p;
 }
 
-/// The bytes in which backward keeps one number for each row.
+/// The bytes in which backward keeps one number for each row: dq's kernel
+/// leaves it for that of dk and dv.
 static int64_t meansBytes(const AttentionShape &s) {
   return s.batch * s.heads * s.rows * static_cast<int64_t>(sizeof(float));
 }
@@ -139,11 +140,6 @@ void pipewright::runtime::attentionBackward(DeviceRank &rank,
   const float *sums = rank.device<float>(stats);
 
   const AttentionParameters byRow = parametersOf(s, microBatch, s.rows);
-  launchBuiltinThreads(rank,
-                       {std::string("attention_means") + typeSuffix(s.type),
-                        BuiltinImage::Attention},
-                       32 * heads * s.rows, byRow, gradient,
-                       rank.device<char>(o), means, heads * s.rows);
   launchBuiltin(rank, kernelFor(s, "attention_dq"), heads * byRow.tiles,
                 tileOf(s).threads, byRow, rank.randomState(), gradient, queries,
                 keys, values, added, sums, means, rank.device<char>(dq));

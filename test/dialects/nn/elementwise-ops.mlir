@@ -27,6 +27,8 @@ func.func @unary(%x: tensor<4x8xf32>) {
   %abs = nn.abs %x : tensor<4x8xf32>
   // CHECK: nn.erf %{{[a-z0-9_]+}} : tensor<4x8xf32>
   %erf = nn.erf %x : tensor<4x8xf32>
+  // CHECK: nn.erfc %{{[a-z0-9_]+}} : tensor<4x8xf32>
+  %erfc = nn.erfc %x : tensor<4x8xf32>
   // CHECK: nn.tanh %{{[a-z0-9_]+}} : tensor<4x8xf32>
   %tanh = nn.tanh %x : tensor<4x8xf32>
   // CHECK: nn.sigmoid %{{[a-z0-9_]+}} : tensor<4x8xf32>

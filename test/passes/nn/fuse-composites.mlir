@@ -261,3 +261,13 @@ func.func @safe_softmax(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4x8
   // CHECK: return %{{.*}}, %{{.*}}, %[[C]]
   return %2, %4, %6 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// 1 - erf(x) near 1 has no digits left.
+// CHECK-LABEL: func.func @erfc
+// CHECK-NEXT: nn.erfc %{{.*}} : tensor<4x8xf32>
+func.func @erfc(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %one = nn.constant dense<1.0> : tensor<f32>
+  %0 = nn.erf %x : tensor<4x8xf32>
+  %1 = nn.sub %one, %0 : (tensor<f32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}

@@ -65,6 +65,8 @@ const Unary kUnary[] = {
                       : 0.0)},
     {"erf", "nn.erf %x", FUNCTION(std::erf(x)),
      FUNCTION(2.0 * std::numbers::inv_sqrtpi * std::exp(-x * x)), 1e-5},
+    {"erfc", "nn.erfc %x", FUNCTION(std::erfc(x)),
+     FUNCTION(-2.0 * std::numbers::inv_sqrtpi * std::exp(-x * x)), 2e-5},
     {"tanh", "nn.tanh %x", FUNCTION(std::tanh(x)),
      FUNCTION(1.0 - std::tanh(x) * std::tanh(x)), 1e-6, 6e-7},
     {"sigmoid", "nn.sigmoid %x", FUNCTION(sigmoid(x)),

@@ -1,9 +1,10 @@
 //===- PreciseForms.cpp - Recognise what loses digits when spelt out ------===//
 //
 // What exporters spell out in ops whose value or gradient is lost where the
-// framework's own is exact: ln(1 + x), e^x - 1, ln(1 + e^x), the logarithm of
-// a sigmoid (0 from x = -89 on), the root of a variance (0 divided by 0 in
-// the gradient of rows of equal elements), and a root that is bounded below.
+// framework's own is exact: ln(1 + x), e^x - 1, 1 - erf(x), ln(1 + e^x), the
+// logarithm of a sigmoid (0 from x = -89 on), the root of a variance (0 divided
+// by 0 in the gradient of rows of equal elements), and a root that is bounded
+// below.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,6 +57,20 @@ struct FuseLog : OpRewritePattern<LogOp> {
       rewriter.replaceOpWithNewOp<SoftplusOp>(op, exponential.getX());
     else
       rewriter.replaceOpWithNewOp<Log1pOp>(op, x);
+    return success();
+  }
+};
+
+/// 1 - erf(x)
+struct FuseErfc : OpRewritePattern<SubOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SubOp op,
+                                PatternRewriter &rewriter) const override {
+    auto erf = op.getRhs().getDefiningOp<ErfOp>();
+    if (!erf || scalarOf(op.getLhs()) != 1.0 ||
+        erf.getType() != op.getResult().getType())
+      return failure();
+    rewriter.replaceOpWithNewOp<ErfcOp>(op, erf.getX());
     return success();
   }
 };
@@ -133,7 +148,7 @@ struct BoundBelowRoot : OpRewritePattern<MaximumOp> {
 } // namespace
 
 void populatePreciseFormPatterns(RewritePatternSet &patterns) {
-  patterns.add<FuseLog, FuseExpm1, SafeDeviation, BoundBelowRoot>(
+  patterns.add<FuseLog, FuseErfc, FuseExpm1, SafeDeviation, BoundBelowRoot>(
       patterns.getContext());
 }
 

@@ -4,8 +4,11 @@
 //
 //   forward   o = (P * drop) v         P in tiles; maximum and sum of a row
 //                                      are corrected from tile to tile
-//   backward  dP = (dO v^T) * drop     dS = P (dP - rowsum(dO o)) scale
+//   backward  dP = (dO v^T) * drop     dS = P (dP - rowsum(P dP)) scale
 //             dq = dS k    dk = dS^T q    dv = (P * drop)^T dO
+//
+// The row sum is taken of the dP that it is subtracted from, in a first run
+// through the tiles, not as dO o: where one P of a row is 1, dS is exactly 0.
 //
 // Nothing of size rows x columns exists outside of shared memory. A block owns
 // one tile of rows (forward, dq) or of columns (dk and dv) of one head and runs
@@ -196,67 +199,32 @@ __device__ void attentionForward(const AttentionParameters &p,
                      first, p.rows, p.depth);
 }
 
-/// means[row] = dO[row] . o[row] for all `rows` of all heads, one warp for
-/// each.
-template <class T>
-__device__ void rowProducts(const AttentionParameters &p, const T *dO,
-                            const T *o, float *means, int64_t rows) {
-  const int64_t row = globalIndex() / 32;
-  if (row >= rows)
-    return;
-  const int64_t head = row / p.rows;
-  const int64_t start =
-      startOf(p.outputsAt, p, head) + (row - head * p.rows) * p.outputsAt.row;
-  float sum = 0;
-  for (int32_t d = threadIndex() % 32; d < p.depth; d += 32)
-    sum = fusedMultiplyAdd(toFloat(dO[start + d]), toFloat(o[start + d]), sum);
-  for (int mask = 16; mask; mask /= 2)
-    sum += shuffleXor(sum, mask);
-  if (threadIndex() % 32 == 0)
-    means[row] = sum;
+/// The probability of a pair, before dropout.
+__device__ inline float probabilityOf(const AttentionParameters &p,
+                                      const float *mask, const RowStats &stats,
+                                      int32_t row, int32_t column,
+                                      float product) {
+  const float score = maskedScore(p, mask, product, row, column);
+  // A row that sees nothing has no sum either.
+  return score == minusInfinity()
+             ? 0.0f
+             : exponential2((score - stats.max) * log2OfE) * stats.inverse;
 }
 
-/// What both backward kernels compute of one pair: the probability with
-/// dropout, and the gradient of the score.
-struct PairGradient {
-  float probability, score;
-};
-
-/// What forward and the first kernel of backward have left of a row.
+/// What forward and the first kernel of backward have left of a row; `mean` is
+/// the sum of P dP.
 struct RowNumbers {
   RowStats stats;
   float mean;
 };
 
-__device__ inline RowNumbers numbersOfRow(const AttentionParameters &p,
-                                          const RowStats *stats,
-                                          const float *means, int32_t row) {
-  if (row >= p.rows)
-    return {{0, 0}, 0};
-  return {stats[row], means[row]};
-}
-
-__device__ inline PairGradient
-pairGradient(const AttentionParameters &p, const float *mask,
-             const RowNumbers &numbers, int32_t row, int32_t column,
-             float product, float gradient, float factor) {
-  const float score = maskedScore(p, mask, product, row, column);
-  // A row that sees nothing has no sum either.
-  if (score == minusInfinity())
-    return {0, 0};
-  const float probability =
-      exponential2((score - numbers.stats.max) * log2OfE) *
-      numbers.stats.inverse;
-  return {probability * factor,
-          probability * (gradient * factor - numbers.mean) * p.scale};
-}
-
+/// Also writes the rows' sums of P dP to `means`.
 template <class Tile, class T>
 __device__ void attentionGradientQ(const AttentionParameters &p,
                                    const uint64_t *state, const T *dO,
                                    const T *q, const T *k, const T *v,
                                    const float *mask, const RowStats *stats,
-                                   const float *means, T *dq) {
+                                   float *means, T *dq) {
   __shared__ typename Tile::Vectors queries, outputs, keys, values;
   __shared__ typename Tile::Scores kept;
   const auto [head, tile] = ownTile(p);
@@ -269,37 +237,64 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
   stats += head * p.rows;
   means += head * p.rows;
 
-  typename Tile::VectorPart sum = {};
   loadVectors<Tile>(queries, q, p.rowsAt.row, first, p.rows, p.depth);
   loadVectors<Tile>(outputs, dO, p.outputsAt.row, first, p.rows, p.depth);
   RowNumbers numbers[Tile::rows];
 #pragma unroll
-  for (int i = 0; i < Tile::rows; ++i)
-    numbers[i] = numbersOfRow(p, stats, means, first + Tile::row(i));
+  for (int i = 0; i < Tile::rows; ++i) {
+    const int32_t row = first + Tile::row(i);
+    numbers[i] = {row < p.rows ? stats[row] : RowStats{0, 0}, 0};
+  }
   const int32_t visible = visibleColumns(p, first + Tile::size);
-  for (int32_t column = 0; column < visible; column += Tile::size) {
-    syncBlock();
-    loadVectors<Tile>(keys, k, p.columnsAt.row, column, p.columns, p.depth);
-    loadVectors<Tile>(values, v, p.columnsAt.row, column, p.columns, p.depth);
-    loadKept<Tile, false>(kept, p, state, head, first, column);
-    syncBlock();
-    typename Tile::ScorePart scores, products;
-    Tile::dotProducts(queries, keys, scores);
-    Tile::dotProducts(outputs, values, products);
+  // Calls body(P, dP) with a tile of each.
+  auto forTiles = [&](auto body) {
+    for (int32_t column = 0; column < visible; column += Tile::size) {
+      syncBlock();
+      loadVectors<Tile>(keys, k, p.columnsAt.row, column, p.columns, p.depth);
+      loadVectors<Tile>(values, v, p.columnsAt.row, column, p.columns, p.depth);
+      loadKept<Tile, false>(kept, p, state, head, first, column);
+      syncBlock();
+      typename Tile::ScorePart scores, products;
+      Tile::dotProducts(queries, keys, scores);
+      Tile::dotProducts(outputs, values, products);
+#pragma unroll
+      for (int i = 0; i < Tile::rows; ++i)
+#pragma unroll
+        for (int j = 0; j < Tile::columns; ++j) {
+          scores.at[i][j] =
+              probabilityOf(p, mask, numbers[i].stats, first + Tile::row(i),
+                            column + Tile::column(j), scores.at[i][j]);
+          products.at[i][j] *=
+              dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
+        }
+      body(scores, products);
+    }
+  };
+  forTiles([&](const auto &probabilities, const auto &gradients) {
 #pragma unroll
     for (int i = 0; i < Tile::rows; ++i)
 #pragma unroll
-      for (int j = 0; j < Tile::columns; ++j) {
-        const float factor =
-            dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
-        scores.at[i][j] =
-            pairGradient(p, mask, numbers[i], first + Tile::row(i),
-                         column + Tile::column(j), scores.at[i][j],
-                         products.at[i][j], factor)
-                .score;
-      }
-    Tile::addWeighted(kept, scores, keys, sum);
+      for (int j = 0; j < Tile::columns; ++j)
+        numbers[i].mean = fusedMultiplyAdd(probabilities.at[i][j],
+                                           gradients.at[i][j], numbers[i].mean);
+  });
+#pragma unroll
+  for (int i = 0; i < Tile::rows; ++i) {
+    const int32_t row = first + Tile::row(i);
+    numbers[i].mean = sumOfRow<Tile>(numbers[i].mean);
+    if (Tile::column(0) == 0 && row < p.rows)
+      means[row] = numbers[i].mean;
   }
+  typename Tile::VectorPart sum = {};
+  forTiles([&](auto &probabilities, const auto &gradients) {
+#pragma unroll
+    for (int i = 0; i < Tile::rows; ++i)
+#pragma unroll
+      for (int j = 0; j < Tile::columns; ++j)
+        probabilities.at[i][j] *=
+            (gradients.at[i][j] - numbers[i].mean) * p.scale;
+    Tile::addWeighted(kept, probabilities, keys, sum);
+  });
   storeVectors<Tile>(sum, dq + startOf(p.rowsAt, p, head), p.rowsAt.row, first,
                      p.rows, p.depth);
 }
@@ -334,8 +329,10 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
     loadVectors<Tile>(outputs, dO, p.outputsAt.row, row, p.rows, p.depth);
     loadKept<Tile, true>(kept, p, state, head, row, first);
     if (threadIndex() < Tile::size)
-      numbers[threadIndex()] =
-          numbersOfRow(p, stats, means, row + threadIndex());
+      numbers[threadIndex()] = row + threadIndex() < p.rows
+                                   ? RowNumbers{stats[row + threadIndex()],
+                                                means[row + threadIndex()]}
+                                   : RowNumbers{{0, 0}, 0};
     syncBlock();
     typename Tile::ScorePart scores, products;
     Tile::dotProducts(keys, queries, scores);
@@ -347,11 +344,12 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
       for (int i = 0; i < Tile::rows; ++i) {
         const float factor =
             dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
-        const PairGradient pair = pairGradient(
-            p, mask, own, row + Tile::column(j), first + Tile::row(i),
-            scores.at[i][j], products.at[i][j], factor);
-        scores.at[i][j] = pair.probability;
-        products.at[i][j] = pair.score;
+        const float probability =
+            probabilityOf(p, mask, own.stats, row + Tile::column(j),
+                          first + Tile::row(i), scores.at[i][j]);
+        scores.at[i][j] = probability * factor;
+        products.at[i][j] =
+            probability * (products.at[i][j] * factor - own.mean) * p.scale;
       }
     }
     Tile::addWeighted(kept, scores, outputs, sumV);
@@ -362,19 +360,6 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
                      p.depth);
   storeVectors<Tile>(sumV, dv + start, p.columnsAt.row, first, p.columns,
                      p.depth);
-}
-
-extern "C" __global__ void
-attention_means_f32(const __grid_constant__ AttentionParameters p,
-                    const float *dO, const float *o, float *means,
-                    int64_t rows) {
-  rowProducts(p, dO, o, means, rows);
-}
-extern "C" __global__ void
-attention_means_bf16(const __grid_constant__ AttentionParameters p,
-                     const Bf16 *dO, const Bf16 *o, float *means,
-                     int64_t rows) {
-  rowProducts(p, dO, o, means, rows);
 }
 
 /// One set of kernels for vectors of at most `depth` elements of type T.
@@ -390,8 +375,8 @@ attention_means_bf16(const __grid_constant__ AttentionParameters p,
       attention_dq_##depth##suffix(                                            \
           const __grid_constant__ AttentionParameters p,                       \
           const uint64_t *state, const T *dO, const T *q, const T *k,          \
-          const T *v, const float *mask, const RowStats *stats,                \
-          const float *means, T *dq) {                                         \
+          const T *v, const float *mask, const RowStats *stats, float *means,  \
+          T *dq) {                                                             \
     attentionGradientQ<Tile<depth>>(p, state, dO, q, k, v, mask, stats, means, \
                                     dq);                                       \
   }                                                                            \
