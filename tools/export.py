@@ -23,6 +23,7 @@ import inspect
 import io
 import json
 import logging
+import math
 import os
 import tempfile
 import warnings
@@ -32,6 +33,7 @@ import torch
 
 FORMAT = "pipewright names 1"
 MOST_IN_ONE_FILE = 1_500_000_000
+MOST_IN_HEADER = 100_000_000
 # What a safetensors file may have of a trained model.
 TYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16, "F64": torch.float64,
          "I64": torch.int64, "I32": torch.int32, "I8": torch.int8, "U8": torch.uint8,
@@ -102,21 +104,21 @@ def load_trained(model, trained, names=None):
     places = {name: {"file": name} for name in state}
     if names is not None:
         places = _read_names(names)["tensors"]
-    new, kept, taken = {}, [], set()
-    for name, old in state.items():
+    # The module's own dictionary also has the versions of its parts.
+    kept, taken = [], set()
+    for name, old in list(state.items()):
         place = places.get(name)
         value = tensors.get(place["file"]) if place else None
         if value is None:
             kept.append(name)
-            new[name] = old
             continue
         taken.add(place["file"])
         value = value.t() if place.get("transposed") else value
         if value.shape != old.shape:
-            raise ValueError(f"{trained}: '{place['file']}' is {list(value.shape)}, but '{name}' of "
-                             f"the module is {list(old.shape)}")
-        new[name] = value.to(old.dtype)
-    model.load_state_dict(new, strict=True)
+            raise ValueError(f"{trained}: {_shown(place['file'])} is {list(value.shape)}, but "
+                             f"{_shown(name)} of the module is {list(old.shape)}")
+        state[name] = value.to(old.dtype)
+    model.load_state_dict(state, strict=True)
     parameters = [name for name, _ in model.named_parameters(remove_duplicate=False)]
     stayed = [name for name in kept if name in parameters]
     if stayed:
@@ -133,24 +135,53 @@ def read_safetensors(path):
     """The tensors of a safetensors file by their names."""
     data = Path(path).read_bytes()
     length = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or length > len(data) - 8:
+    if len(data) < 8 or length > min(len(data) - 8, MOST_IN_HEADER):
         raise ValueError(f"{path}: is no safetensors file")
-    header = json.loads(data[8:8 + length])
+    header = _parse_json(data[8:8 + length], path)
     body = memoryview(data)[8 + length:]
     tensors = {}
     for name, entry in header.items():
         if name == "__metadata__":
             continue
+        shown = _shown(name)
+        if not isinstance(entry, dict) or not _are_sizes(entry.get("shape")) or \
+                not _are_sizes(entry.get("data_offsets")) or len(entry["data_offsets"]) != 2:
+            raise ValueError(f"{path}: {shown}: expected a dtype, a shape and two data_offsets")
         begin, end = entry["data_offsets"]
-        if entry["dtype"] not in TYPES:
-            raise ValueError(f"{path}: '{name}' has type {entry['dtype']}, expected one of "
+        dtype = TYPES.get(entry.get("dtype")) if isinstance(entry.get("dtype"), str) else None
+        if dtype is None:
+            raise ValueError(f"{path}: {shown} has type {_shown(entry.get('dtype'))}, expected one of "
                              + ", ".join(TYPES))
-        if not 0 <= begin <= end <= len(body):
-            raise ValueError(f"{path}: '{name}' ends behind the file")
-        flat = torch.frombuffer(bytearray(body[begin:end]) or bytearray(1),
-                                dtype=TYPES[entry["dtype"]])
+        if not begin <= end <= len(body):
+            raise ValueError(f"{path}: {shown} ends behind the file")
+        if end - begin != math.prod(entry["shape"]) * dtype.itemsize:
+            raise ValueError(f"{path}: {shown} has {end - begin} bytes, but {entry['shape']} of "
+                             f"{entry['dtype']} take {math.prod(entry['shape']) * dtype.itemsize}")
+        flat = torch.frombuffer(bytearray(body[begin:end]) or bytearray(dtype.itemsize), dtype=dtype)
         tensors[name] = flat[:flat.numel() if end > begin else 0].reshape(entry["shape"])
     return tensors
+
+
+def _parse_json(text, path):
+    """A JSON object; what is none is a ValueError that names the file."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: is no JSON: {_first_line(error)}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: expected a JSON object, but got {type(value).__name__}")
+    return value
+
+
+def _are_sizes(value):
+    return isinstance(value, list) and all(type(size) is int and size >= 0 for size in value)
+
+
+def _shown(name):
+    """A name in quotes; what a terminal would obey is escaped."""
+    text = str(name)
+    return "'" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode()
+                         for c in text[:200]) + ("..." if len(text) > 200 else "") + "'"
 
 
 # -- Ways to export
@@ -197,6 +228,27 @@ def _write(model, arguments, path, way, input_names, output_names, opset):
         torch.onnx.export(model, arguments, str(path), **options)
     if name == "old":
         _restore_buffers(original, path)
+    _note_facts(original, path)
+
+
+def _note_facts(model, path):
+    """Notes in the file which tensors are buffers, and which rows of tables are for padding: the
+    old exporter forgets both."""
+    import onnx
+
+    file = onnx.load(str(path), load_external_data=False)
+    buffers = [name for name, _ in model.named_buffers(remove_duplicate=False)]
+    rows = {}
+    for name, part in model.named_modules(remove_duplicate=False):
+        if isinstance(part, torch.nn.Embedding) and part.padding_idx is not None:
+            for other, tensor in model.named_parameters(remove_duplicate=False):
+                if tensor is part.weight:
+                    rows[other] = part.padding_idx
+    for key, lines in (("pipewright.buffers", buffers),
+                       ("pipewright.padding_idx", [f"{row} {name}" for name, row in rows.items()])):
+        if lines:
+            file.metadata_props.add(key=key, value="\n".join(lines))
+    onnx.save(file, str(path))
 
 
 def _restore_buffers(model, path):
@@ -286,8 +338,13 @@ def _storage(tensor):
 
 
 def _equal(a, b):
-    b = b.detach().cpu()
-    return a.shape == b.shape and torch.equal(a.to(b.dtype), b)
+    """To the bit, so that NaN equals itself."""
+    b = b.detach().cpu().contiguous()
+    return a.shape == b.shape and torch.equal(_bytes(a.to(b.dtype)), _bytes(b))
+
+
+def _bytes(tensor):
+    return tensor.contiguous().reshape(-1).view(torch.uint8)
 
 
 def _used_parameters(model, arguments):
@@ -338,14 +395,17 @@ def _report(model, path, title, found, failures):
 
 
 def _read_names(path):
-    names = json.loads(Path(path).read_text())
-    if not isinstance(names, dict) or names.get("format") != FORMAT:
+    names = _parse_json(Path(path).read_bytes(), path)
+    tensors = names.get("tensors")
+    if names.get("format") != FORMAT or not isinstance(tensors, dict) or not all(
+            isinstance(place, dict) and isinstance(place.get("file"), str)
+            for place in tensors.values()):
         raise ValueError(f"{path}: expected a map of names that export() wrote ('{FORMAT}')")
     return names
 
 
 def _start(names):
-    return ", ".join(f"'{name}'" for name in names[:5]) + (", ..." if len(names) > 5 else "")
+    return ", ".join(map(_shown, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
 def _first_line(error):

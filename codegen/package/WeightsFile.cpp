@@ -116,19 +116,19 @@ llvm::Error checkWeightsFit(ModuleOp module, llvm::StringRef path) {
     return header.takeError();
   const llvm::json::Object *tensors = header->getAsObject();
   for (auto weight : module.getOps<nn::WeightOp>()) {
+    const llvm::StringRef name = nn::fileNameOf(weight);
     const llvm::json::Object *found =
-        tensors ? tensors->getObject(weight.getSymName()) : nullptr;
+        tensors ? tensors->getObject(name) : nullptr;
     if (!found)
-      return llvm::createStringError("it has no '" + weight.getSymName() + "'");
+      return llvm::createStringError("it has no '" + name + "'");
     RankedTensorType type = weight.getFileType();
     llvm::json::Array shape(type.getShape());
     std::string expected = typeAndShape(wordFor(type.getElementType()), &shape);
     std::string stored = typeAndShape(found->getString("dtype").value_or("?"),
                                       found->getArray("shape"));
     if (stored != expected)
-      return llvm::createStringError("its '" + weight.getSymName() + "' is " +
-                                     stored + ", but the new program's is " +
-                                     expected);
+      return llvm::createStringError("its '" + name + "' is " + stored +
+                                     ", but the new program's is " + expected);
   }
   return llvm::Error::success();
 }

@@ -172,37 +172,72 @@ static LogicalResult warnAboutMergedVectors(GraphImporter &graph) {
   return success();
 }
 
-/// Parameters of batch normalizations that the exporter lists, but neither they
-/// nor their running statistics are in the file: they are in the convolutions.
-static std::vector<std::string> foldedParameters(const GraphImporter &graph) {
-  llvm::StringSet<> initializers;
+namespace {
+/// What the exporter's notes say that nodes were called with, and the file does
+/// not hold, as it is or computed into something else.
+struct Lost {
+  std::vector<std::string> parameters;
+  int64_t batchNorms = 0;
+  /// Whether there are parameters of anything else.
+  bool hasOthers = false;
+};
+} // namespace
+
+static Lost findLost(const GraphImporter &graph) {
+  llvm::StringSet<> held, lost;
   for (const auto &tensor : graph.file.graph().initializer())
-    initializers.insert(tensor.name());
-  std::vector<std::string> folded;
-  for (const auto &tensor : graph.metadata.tensors) {
-    auto [module, parameter] = tensor.first().rsplit('.');
-    const std::string mean = (module + ".running_mean").str();
-    if (tensor.second == ExportedKind::Parameter &&
-        !initializers.contains(tensor.first()) &&
-        graph.metadata.tensors.contains(mean) && !initializers.contains(mean))
-      folded.push_back(tensor.first().str());
+    held.insert(tensor.name());
+  for (const auto &notes : graph.metadata.initializers)
+    if (notes.second.foldedFrom && held.contains(notes.first()))
+      for (const std::string &source : *notes.second.foldedFrom)
+        held.insert(source);
+  for (const auto &node : graph.file.graph().node())
+    for (const std::string &placeholder :
+         placeholdersReadBy(node, graph.metadata)) {
+      const ModuleTensor &tensor =
+          graph.metadata.placeholders.find(placeholder)->second;
+      if (!held.contains(tensor.name))
+        lost.insert(tensor.name);
+    }
+  Lost found;
+  for (const auto &tensor : lost) {
+    auto [module, name] = tensor.first().rsplit('.');
+    found.batchNorms += name == "running_mean";
+    if (graph.metadata.tensors.lookup(tensor.first()) !=
+        ExportedKind::Parameter)
+      continue;
+    found.parameters.push_back(tensor.first().str());
+    found.hasOthers |= !lost.contains((module + ".running_mean").str());
   }
-  llvm::sort(folded);
-  return folded;
+  llvm::sort(found.parameters);
+  return found;
+}
+
+static void warnAboutLost(GraphImporter &graph, const Lost &lost) {
+  auto count = static_cast<int64_t>(lost.parameters.size());
+  int64_t all = llvm::count_if(graph.metadata.tensors, [](const auto &tensor) {
+    return tensor.second == ExportedKind::Parameter;
+  });
+  std::string why;
+  if (lost.batchNorms)
+    why = " folded " + std::to_string(lost.batchNorms) +
+          (lost.batchNorms == 1 ? " batch normalization"
+                                : " batch normalizations") +
+          " into other weights";
+  if (lost.hasOthers)
+    why += std::string(why.empty() ? "" : " and") +
+           " left out biases that are all zeros";
+  graph.warn(std::to_string(count) + " of the module's " + std::to_string(all) +
+             " parameters " + (count == 1 ? "is" : "are") +
+             " not in the file (" + quotedStart(lost.parameters) + ") and " +
+             (count == 1 ? "does" : "do") + " not train: the exporter" + why +
+             "; Pipewright's tools/export.py exports all that a model uses");
 }
 
 static void warnAboutFoldedBatchNorm(GraphImporter &graph) {
-  const std::vector<std::string> folded = foldedParameters(graph);
-  std::string lost;
-  if (!folded.empty())
-    lost = ". Its " + std::to_string(folded.size()) + " parameters (" +
-           quotedStart(folded) +
-           ") are not in the file, and trained weights go back into the module "
-           "without them";
   graph.warn("no convolution is followed by batch normalization, but names "
              "show that it was folded into the weights: training goes on "
-             "without it" +
-             lost);
+             "without it");
 }
 
 LogicalResult warnAboutEvaluationMode(GraphImporter &graph) {
@@ -215,7 +250,10 @@ LogicalResult warnAboutEvaluationMode(GraphImporter &graph) {
   }
   if (failed(warnAboutLostTies(graph, evaluation)))
     return failure();
-  if (hasFoldedBatchNorm(graph.file)) {
+  const Lost lost = findLost(graph);
+  if (!lost.parameters.empty()) {
+    warnAboutLost(graph, lost);
+  } else if (hasFoldedBatchNorm(graph.file)) {
     evaluation = true;
     warnAboutFoldedBatchNorm(graph);
   }

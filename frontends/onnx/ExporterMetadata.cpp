@@ -29,6 +29,8 @@ constexpr StringRef kFolded = "pkg.onnxscript.optimizer.folded_from";
 constexpr StringRef kSignature =
     "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr StringRef kNode = "pkg.torch.onnx.fx_node";
+constexpr StringRef kBuffers = "pipewright.buffers";
+constexpr StringRef kPaddingRows = "pipewright.padding_idx";
 
 /// Notes longer than this are not PyTorch's; one line of a signature or one
 /// name takes about a hundred bytes.
@@ -132,6 +134,7 @@ public:
 
   ExporterMetadata read() {
     readSignature();
+    readProperties();
     llvm::StringSet<> names;
     for (const auto &tensor : file.graph().initializer())
       names.insert(tensor.name());
@@ -151,6 +154,9 @@ private:
   bool readSignatureLine(StringRef line);
   void readSignature();
   void readInitializer(const onnx::ValueInfoProto &value);
+  /// The model's own properties.
+  void readProperties();
+  bool readPaddingRow(StringRef line);
 
   const ModelFile &file;
   ExporterMetadata metadata;
@@ -192,6 +198,36 @@ void Reader::readSignature() {
   }
 }
 
+bool Reader::readPaddingRow(StringRef line) {
+  auto [number, name] = line.split(' ');
+  int64_t row;
+  if (number.getAsInteger(10, row) || row < 0 || !isPlainName(name))
+    return false;
+  return metadata.paddingRows.try_emplace(name, row).second;
+}
+
+void Reader::readProperties() {
+  for (const auto &property : file.proto->metadata_props()) {
+    const StringRef key = property.key(), text = property.value();
+    if (key != kBuffers && key != kPaddingRows)
+      continue;
+    if (text.size() > kMaxBytes) {
+      ignore(key);
+      continue;
+    }
+    for (StringRef line : llvm::split(text, '\n')) {
+      bool isRead = line.empty();
+      if (key == kPaddingRows)
+        isRead |= readPaddingRow(line);
+      else if (isPlainName(line))
+        isRead |= metadata.tensors.try_emplace(line, ExportedKind::Buffer)
+                      .first->second == ExportedKind::Buffer;
+      if (!isRead)
+        ignore(key);
+    }
+  }
+}
+
 void Reader::readInitializer(const onnx::ValueInfoProto &value) {
   bool isMalformed = false;
   InitializerNotes notes;
@@ -213,15 +249,36 @@ ExporterMetadata readExporterMetadata(const ModelFile &file) {
   return Reader(file).read();
 }
 
-std::vector<std::string> placeholdersReadBy(const onnx::NodeProto &node,
-                                            const ExporterMetadata &metadata) {
-  std::vector<std::string> found;
-  llvm::StringSet<> seen;
+namespace {
+/// What a node's note says that it was: an operation and its arguments, as
+/// text.
+struct CallNotes {
+  std::string operation, arguments;
+};
+} // namespace
+
+static CallNotes callNotesOf(const onnx::NodeProto &node) {
   bool isMalformed = false;
   const std::string note =
       findNote(node, InNode, kNode, isMalformed).value_or("");
   // `%add : [num_users=1] = call_function[target=...](args = (%x, %p_b), ...)`
-  StringRef rest = StringRef(note).split("](args = (").second;
+  auto [call, arguments] = StringRef(note).split("](args = (");
+  return {call.rsplit("target=").second.str(), arguments.str()};
+}
+
+/// Arguments in the order of the call; none of them has brackets of its own.
+static llvm::SmallVector<StringRef> listed(const CallNotes &call) {
+  llvm::SmallVector<StringRef> arguments;
+  StringRef(call.arguments).split(')').first.split(arguments, ", ");
+  return arguments;
+}
+
+std::vector<std::string> placeholdersReadBy(const onnx::NodeProto &node,
+                                            const ExporterMetadata &metadata) {
+  std::vector<std::string> found;
+  llvm::StringSet<> seen;
+  const CallNotes call = callNotesOf(node);
+  StringRef rest = call.arguments;
   while (!rest.empty()) {
     rest = rest.split('%').second;
     StringRef name =
@@ -230,6 +287,35 @@ std::vector<std::string> placeholdersReadBy(const onnx::NodeProto &node,
       found.push_back(name.str());
   }
   return found;
+}
+
+LookupNotes lookupNotesOf(const onnx::NodeProto &node,
+                          const ExporterMetadata &metadata) {
+  LookupNotes notes;
+  if (node.input_size() > 0) {
+    auto row = metadata.paddingRows.find(node.input(0));
+    if (row != metadata.paddingRows.end())
+      notes.paddingRow = row->second;
+  }
+  const CallNotes call = callNotesOf(node);
+  if (call.operation != "torch.ops.aten.embedding.default")
+    return notes;
+  // embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, ...)
+  llvm::SmallVector<StringRef> arguments = listed(call);
+  int64_t row;
+  if (arguments.size() > 2 && !arguments[2].getAsInteger(10, row) && row >= 0)
+    notes.paddingRow = row;
+  notes.dividesByCount = arguments.size() > 3 && arguments[3] == "True";
+  return notes;
+}
+
+bool isNotedAsTrainingNorm(const onnx::NodeProto &node) {
+  // (x, weight, bias, running_mean, running_var, training, momentum, epsilon)
+  constexpr size_t training = 5;
+  const CallNotes call = callNotesOf(node);
+  llvm::SmallVector<StringRef> arguments = listed(call);
+  return StringRef(call.operation).contains("batch_norm") &&
+         arguments.size() > training && arguments[training] == "True";
 }
 
 } // namespace pipewright::frontend

@@ -2,8 +2,14 @@
 //
 // PyTorch's newer exporter (torch.export) writes down beside the graph which
 // initializers were parameters of the module and which were buffers, what the
-// ones were computed from that it folded, and what each node read. A file may
-// say anything here, so each note is read strictly or not at all.
+// ones were computed from that it folded, and what each node read.
+// tools/export.py notes in the model's properties what PyTorch's older exporter
+// forgets:
+//
+//   pipewright.buffers      names of buffers, one in each line
+//   pipewright.padding_idx  `ROW NAME` for each table with a padding row
+//
+// A file may say anything here, so each note is read strictly or not at all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +46,10 @@ struct ExporterMetadata {
   llvm::StringMap<InitializerNotes> initializers;
   /// The graph's signature by the placeholder that nodes read.
   llvm::StringMap<ModuleTensor> placeholders;
-  /// The same by the tensor's own name.
+  /// The same by the tensor's own name; buffers of tools/export.py too.
   llvm::StringMap<ExportedKind> tensors;
+  /// Rows of tables that lookups give no gradient, by the table's name.
+  llvm::StringMap<int64_t> paddingRows;
   /// How many notes did not parse, and where the first of them stands.
   int64_t ignored = 0;
   std::string firstIgnored;
@@ -53,6 +61,20 @@ ExporterMetadata readExporterMetadata(const ModelFile &file);
 /// empty where nothing is noted.
 std::vector<std::string> placeholdersReadBy(const onnx::NodeProto &node,
                                             const ExporterMetadata &metadata);
+
+/// What a lookup's note says of the gradient of its table.
+struct LookupNotes {
+  /// `padding_idx`, where it is not negative.
+  std::optional<int64_t> paddingRow;
+  /// `scale_grad_by_freq`
+  bool dividesByCount = false;
+};
+LookupNotes lookupNotesOf(const onnx::NodeProto &node,
+                          const ExporterMetadata &metadata);
+
+/// Whether a node was a batch normalization by the batch's own statistics. The
+/// newer exporter writes it in inference form all the same.
+bool isNotedAsTrainingNorm(const onnx::NodeProto &node);
 
 /// Reads the text of a Python list of strings: `['a', "b"]`; none if it is
 /// anything else.

@@ -56,15 +56,26 @@ void GraphImporter::createModule(ArrayRef<InputBinding> inputs) {
   }
 }
 
+static bool isRunningStatistic(const onnx::NodeProto &node, size_t input) {
+  return node.op_type() == "BatchNormalization" && input >= 3;
+}
+
 LogicalResult
 GraphImporter::importNodes(ArrayRef<InputBinding> inputs,
                            ArrayRef<const onnx::NodeProto *> nodes) {
   createModule(inputs);
+  auto addValue = [this](StringRef name) {
+    readNames.insert(name);
+    namesOfValues.insert(name);
+  };
   for (const onnx::NodeProto *node : nodes)
-    for (const std::string &input : node->input())
-      readNames.insert(input);
+    for (auto [i, input] : llvm::enumerate(node->input()))
+      if (isRunningStatistic(*node, i))
+        readNames.insert(input);
+      else
+        addValue(input);
   for (const auto &output : file.graph().output())
-    readNames.insert(output.name());
+    addValue(output.name());
   for (const onnx::NodeProto *node : nodes)
     if (failed(importNode(*node)))
       return failure();
@@ -277,13 +288,21 @@ ImportedValue GraphImporter::addConstantAsWeight(
   return addWeight(key, std::move(record));
 }
 
-LogicalResult GraphImporter::copyWeight(StringRef name,
-                                        const ImportedValue &from) {
+std::string GraphImporter::unusedName(std::string name) const {
+  while (values.contains(name) || initializers.contains(name))
+    name += '_';
+  return name;
+}
+
+void GraphImporter::copyWeight(StringRef name, const ImportedValue &from) {
+  if (!from.isWeight()) {
+    values[name] = from;
+    return;
+  }
   WeightRecord record = weightRecords[from.weight];
   record.symbol.clear();
   record.parameter = Value();
   values[name] = addWeight(name, std::move(record));
-  return success();
 }
 
 /// Symbols that passes will make: stages, and the module of all kernels.

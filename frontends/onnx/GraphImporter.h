@@ -76,6 +76,10 @@ public:
   void define(llvm::StringRef name, ConstantTensor tensor);
   /// Whether some node or the graph's outputs read a name.
   bool isRead(llvm::StringRef name) const { return readNames.contains(name); }
+  /// Whether a name is read as something else than a running statistic.
+  bool isReadAsValue(llvm::StringRef name) const {
+    return namesOfValues.contains(name);
+  }
 
   /// The op result for a value of any kind. `name` is what a large constant
   /// is called when it becomes a weight.
@@ -85,9 +89,10 @@ public:
   /// name; fails if the weight already has another role.
   llvm::FailureOr<std::string> weightSymbol(llvm::StringRef name,
                                             nn::WeightRole role);
-  /// A new weight `name` with the bytes of another.
-  llvm::LogicalResult copyWeight(llvm::StringRef name,
-                                 const ImportedValue &from);
+  /// A new weight or constant `name` with the content of another.
+  void copyWeight(llvm::StringRef name, const ImportedValue &from);
+  /// `name`, or with underscores behind it if something has that name.
+  std::string unusedName(std::string name) const;
   /// Adds the shape of every name to `shapes`.
   void recordShapes(llvm::StringMap<Shape> &shapes) const;
 
@@ -121,7 +126,7 @@ public:
   int64_t nextDropoutId = 0;
   int64_t activeDropouts = 0;
   std::vector<std::string> untied;
-  /// Symbols of running statistics that a node writes.
+  /// Initializers that are a running statistic which a node writes.
   llvm::StringSet<> statesInUse;
   int64_t inferenceBatchNorms = 0;
   int64_t inferenceDropouts = 0;
@@ -160,7 +165,7 @@ private:
   llvm::DenseSet<const ConstantTensor *> untrainedScalars;
   llvm::StringMap<ImportedValue> values;
   std::map<std::string, WeightRecord> weightRecords;
-  llvm::StringSet<> readNames;
+  llvm::StringSet<> readNames, namesOfValues;
   llvm::StringSet<> symbols;
   /// Keeps the constants alive, so that an address means one constant.
   llvm::DenseMap<const ConstantTensor *,

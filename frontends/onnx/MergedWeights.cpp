@@ -3,6 +3,8 @@
 // A node's note lists the tensors of the module that its operation was called
 // with. Where one of them is gone from the file, and the node reads an
 // initializer that its note does not list, that initializer stands for it.
+// Scale, bias and running statistics of batch normalization are known by their
+// places.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +27,13 @@ public:
 
 private:
   void visit(onnx::NodeProto &node);
+  void visitBatchNorm(onnx::NodeProto &node);
   bool isGone(StringRef placeholder) const {
     StringRef name = metadata.placeholders.find(placeholder)->second.name;
     return !definedNames.contains(name) && !foldedNames.contains(name);
   }
   bool makeInitializer(const ModuleTensor &tensor, StringRef from);
+  void part(onnx::NodeProto &node, int input, StringRef placeholder);
 
   ModelFile &file;
   ExporterMetadata &metadata;
@@ -87,7 +91,43 @@ bool Parting::makeInitializer(const ModuleTensor &tensor, StringRef from) {
   return true;
 }
 
+/// Gives an input of a node the tensor that it was in the module.
+void Parting::part(onnx::NodeProto &node, int input, StringRef placeholder) {
+  const ModuleTensor &tensor = metadata.placeholders.find(placeholder)->second;
+  if (makeInitializer(tensor, node.input(input)))
+    node.set_input(input, tensor.name);
+}
+
+/// Ones and zeros of a fresh scale and bias are also those of its running
+/// statistics, so a node may read one initializer in two places.
+void Parting::visitBatchNorm(onnx::NodeProto &node) {
+  constexpr size_t inputs = 5, statistics = 2, all = 4;
+  std::vector<std::string> listed = placeholdersReadBy(node, metadata);
+  if (node.input_size() != inputs || node.output_size() == 0 ||
+      (listed.size() != all && listed.size() != statistics))
+    return;
+  const int firstInput = static_cast<int>(inputs - listed.size());
+  // Ones and zeros in place of a scale and a bias that the module has not.
+  for (int i = 1; i < firstInput; ++i)
+    if (metadata.tensors.contains(node.input(i)) &&
+        initializers.contains(node.input(i))) {
+      ModuleTensor own{node.output(0) + (i == 1 ? ".scale" : ".bias"),
+                       ExportedKind::Constant};
+      if (definedNames.insert(own.name).second &&
+          makeInitializer(own, node.input(i)))
+        node.set_input(i, own.name);
+    }
+  for (auto [i, placeholder] : llvm::enumerate(listed)) {
+    auto tensor = initializers.find(node.input(firstInput + i));
+    if (tensor != initializers.end() && isGone(placeholder) &&
+        mayBeMerged(file.graph().initializer(tensor->second)))
+      part(node, firstInput + i, placeholder);
+  }
+}
+
 void Parting::visit(onnx::NodeProto &node) {
+  if (node.op_type() == "BatchNormalization")
+    return visitBatchNorm(node);
   std::vector<std::string> listed = placeholdersReadBy(node, metadata);
   llvm::StringSet<> names;
   for (const std::string &placeholder : listed)
@@ -107,12 +147,8 @@ void Parting::visit(onnx::NodeProto &node) {
   // Else nothing says which is which.
   if (inputs.size() != listed.size())
     return;
-  for (auto [input, placeholder] : llvm::zip_equal(inputs, listed)) {
-    const ModuleTensor &tensor =
-        metadata.placeholders.find(placeholder)->second;
-    if (makeInitializer(tensor, node.input(input)))
-      node.set_input(input, tensor.name);
-  }
+  for (auto [input, placeholder] : llvm::zip_equal(inputs, listed))
+    part(node, input, placeholder);
 }
 
 int64_t Parting::run() {

@@ -6,6 +6,7 @@
 
 #include "frontends/onnx/WeightRoles.h"
 
+#include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNWeightNames.h"
 #include "frontends/onnx/BufferTables.h"
 
@@ -32,7 +33,8 @@ public:
   LogicalResult run();
 
 private:
-  void assign(nn::WeightOp weight);
+  LogicalResult assign(nn::WeightOp weight);
+  bool carriesBatch(nn::WeightOp weight, StringRef name) const;
   Decision decide(nn::WeightOp weight, StringRef name);
   Decision decideFolded(StringRef name, ArrayRef<std::string> sources);
   LogicalResult checkPatterns();
@@ -96,7 +98,38 @@ Decision RoleAssignment::decide(nn::WeightOp weight, StringRef name) {
   return {table.empty() ? WeightRole::Parameter : WeightRole::Constant, table};
 }
 
-void RoleAssignment::assign(nn::WeightOp weight) {
+/// Whether a weight was computed at export from parameters and a whole batch of
+/// something, such as the first state of a recurrent layer: along a dimension
+/// as long as the batch, all its slices are the same.
+bool RoleAssignment::carriesBatch(nn::WeightOp weight, StringRef name) const {
+  auto noted = notes.initializers.find(name);
+  if (noted == notes.initializers.end() || noted->second.kind ||
+      noted->second.foldedFrom->size() < 2 ||
+      graph.function.getNumArguments() == 0)
+    return false;
+  auto input = cast<RankedTensorType>(graph.function.getArgumentTypes()[0]);
+  if (input.getRank() == 0)
+    return false;
+  const int64_t batch =
+      graph.batchChange ? graph.batchChange->original : input.getDimSize(0);
+  ArrayRef<int64_t> shape = weight.getTensorType().getShape();
+  ArrayRef<char> bytes = graph.weights.lookup(weight.getSymName());
+  for (auto [axis, size] : llvm::enumerate(shape)) {
+    if (size != batch || batch < 2 || bytes.empty())
+      continue;
+    const size_t inner = elementCount(shape.drop_front(axis + 1)) * 4;
+    bool areEqual = true;
+    for (size_t begin = 0; begin < bytes.size(); begin += inner * size)
+      for (int64_t i = 1; areEqual && i < size; ++i)
+        areEqual =
+            bytes.slice(begin, inner) == bytes.slice(begin + i * inner, inner);
+    if (areEqual)
+      return true;
+  }
+  return false;
+}
+
+LogicalResult RoleAssignment::assign(nn::WeightOp weight) {
   StringRef name = weight.getSymName();
   if (auto location = dyn_cast<NameLoc>(weight.getLoc()))
     name = location.getName();
@@ -112,17 +145,28 @@ void RoleAssignment::assign(nn::WeightOp weight) {
 
   if (weight.getRole() == WeightRole::State ||
       !weight.getTensorType().getElementType().isF32())
-    return;
+    return success();
   Decision decision = decide(weight, name);
   if (wish == RoleRule::Train)
     decision = {WeightRole::Parameter, ""};
   else if (wish == RoleRule::Freeze && decision.role == WeightRole::Parameter)
     decision = {WeightRole::Frozen, ""};
+  if (decision.role == WeightRole::Parameter && wish != RoleRule::Train &&
+      carriesBatch(weight, name))
+    return graph.error()
+           << "initializer '" << name << "' of shape "
+           << nn::formatList(weight.getTensorType().getShape())
+           << " was computed from parameters when the model was exported, for "
+              "each sample of the batch: it cannot train. Export the model "
+              "with "
+              "optimize=False, or with Pipewright's tools/export.py; --freeze "
+              "leaves it as it is";
   ++(decision.role == WeightRole::Parameter ? trained : untrained);
   weight.setRole(decision.role);
   if (decision.role == WeightRole::Constant)
     weight->setAttr("nn.reason",
                     StringAttr::get(&graph.context, decision.reason));
+  return success();
 }
 
 LogicalResult RoleAssignment::checkPatterns() {
@@ -163,7 +207,8 @@ void RoleAssignment::warn() {
 
 LogicalResult RoleAssignment::run() {
   for (auto weight : graph.module->getBody()->getOps<nn::WeightOp>())
-    assign(weight);
+    if (failed(assign(weight)))
+      return failure();
   warn();
   return checkPatterns();
 }

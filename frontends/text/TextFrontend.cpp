@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/call/CallDialect.h"
+#include "dialects/nn/NNWeightNames.h"
 #include "frontends/common/Frontend.h"
 #include "runtime/core/Error.h"
 #include "runtime/io/Safetensors.h"
@@ -73,7 +74,7 @@ static void readWeights(ModuleOp module, const std::string &path,
     RankedTensorType type = weight.getFileType();
     store.addOwned(weight.getSymName(),
                    reader
-                       .find(weight.getSymName().str(),
+                       .find(nn::fileNameOf(weight).str(),
                              elementTypeOf(type.getElementType()),
                              type.getShape().vec())
                        .values<char>());

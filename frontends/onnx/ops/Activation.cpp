@@ -229,7 +229,8 @@ static LogicalResult importIdentity(NodeContext &n) {
   if (!input.isWeight() || n.graph.trainingExport)
     return n.forward(0, 0);
   n.graph.untied.push_back(n.outputName(0).str());
-  return n.graph.copyWeight(n.outputName(0), input);
+  n.graph.copyWeight(n.outputName(0), input);
+  return success();
 }
 
 ArrayRef<OpRow> activationOps() {

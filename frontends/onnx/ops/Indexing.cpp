@@ -269,7 +269,21 @@ static Value lookUp(NodeContext &n, Value indices) {
   int64_t rows = n.shape(0)[0];
   if (n.rank(0) != 2)
     table = n.b.reshape(table, {rows, elementCount(n.shape(0).drop_front())});
-  Value found = n.b.create<nn::EmbeddingOp>({table, indices});
+  const LookupNotes notes = lookupNotesOf(n.node, n.graph.metadata);
+  if (notes.dividesByCount) {
+    n.error() << "scale_grad_by_freq=True is not supported";
+    return Value();
+  }
+  SmallVector<NamedAttribute> attributes;
+  if (notes.paddingRow) {
+    if (*notes.paddingRow >= rows) {
+      n.error() << "notes say that row " << *notes.paddingRow
+                << " is for padding, but the table has " << rows;
+      return Value();
+    }
+    attributes.push_back(n.b.integer("padding_row", *notes.paddingRow));
+  }
+  Value found = n.b.create<nn::EmbeddingOp>({table, indices}, attributes);
   return n.b.reshape(found, gatheredShape(n, 0));
 }
 

@@ -11,24 +11,23 @@ using namespace mlir;
 
 namespace pipewright::frontend {
 
-/// The state that input `i` names. Two nodes that share one initializer get a
-/// copy each: both would write it.
+/// The state that input `i` names. Nodes that share one initializer get a copy
+/// each, as both would write it; so does a node whose initializer is also read
+/// as a scale, a bias or anything else: exporters merge initializers that are
+/// equal.
 static FailureOr<FlatSymbolRefAttr> runningStatistic(NodeContext &n,
                                                      unsigned i) {
   StringRef name = n.inputName(i);
+  std::string own = name.str();
+  if (n.graph.isReadAsValue(name) || !n.graph.statesInUse.insert(name).second) {
+    own = n.graph.unusedName(
+        (n.outputName(0) + (i == 3 ? ".running_mean" : ".running_var")).str());
+    n.graph.copyWeight(own, n.input(i));
+  }
   FailureOr<std::string> symbol =
-      n.graph.weightSymbol(name, nn::WeightRole::State);
+      n.graph.weightSymbol(own, nn::WeightRole::State);
   if (failed(symbol))
     return failure();
-  if (!n.graph.statesInUse.insert(*symbol).second) {
-    std::string copy = (n.outputName(0) + "." + name).str();
-    FailureOr<ImportedValue> original = n.graph.lookup(name);
-    if (failed(original) || failed(n.graph.copyWeight(copy, *original)))
-      return failure();
-    symbol = n.graph.weightSymbol(copy, nn::WeightRole::State);
-    if (failed(symbol))
-      return failure();
-  }
   return FlatSymbolRefAttr::get(&n.graph.context, *symbol);
 }
 
@@ -41,7 +40,7 @@ static LogicalResult importBatchNormalization(NodeContext &n) {
     return n.error() << "spatial=0 is not supported";
   if (failed(n.expectUnread(1)))
     return failure();
-  if (!training)
+  if (!training && !isNotedAsTrainingNorm(n.node))
     ++n.graph.inferenceBatchNorms;
   if (n.rank(0) < 2)
     return n.error() << "expects rank 2 or more, but got " << n.rank(0);
