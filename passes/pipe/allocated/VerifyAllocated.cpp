@@ -453,10 +453,10 @@ private:
   }
 
   /// Copies of a stage that do something with all that they update take its
-  /// flat ranges for the same.
+  /// flat ranges for the same. Replicas of a stage are one program.
   LogicalResult verifyRanges(RankOp program, const Stages &stages) {
     for (auto together : program.getBody()->getOps<CollectiveOp>()) {
-      if (together.getWeight())
+      if (together.getWeight() || together.isOverReplicas())
         continue;
       int32_t stage = stages.numberOf(together.getStage());
       if (stage < 0)
