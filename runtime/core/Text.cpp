@@ -64,6 +64,15 @@ std::string pipewright::runtime::countedRanks(const Program &program,
              : ranks + " x " + counted(program.replicas, "replica");
 }
 
+std::string pipewright::runtime::processText(const Program &program,
+                                             int64_t process) {
+  const Place place = program.mesh().placeOf(process);
+  const std::string rank = "rank " + std::to_string(place.position);
+  return program.replicas == 1
+             ? rank
+             : rank + " of replica " + std::to_string(place.replica);
+}
+
 int64_t pipewright::runtime::parseInteger(const char *option,
                                           const std::string &text,
                                           int64_t least) {

@@ -26,6 +26,8 @@ std::string bytesText(double bytes);
 std::string counted(int64_t number, const char *what);
 /// "2 ranks", "2 ranks x 3 replicas".
 std::string countedRanks(const Program &program, const char *word = "rank");
+/// A process of a run: "rank 1", "rank 1 of replica 0".
+std::string processText(const Program &program, int64_t process);
 
 /// The number that a text is; throws an Error that names the option where it is
 /// none, or less than `least`.

@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/NcclGroups.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Hash.h"
 #include "runtime/net/Agreement.h"
 
 #include <algorithm>
@@ -249,11 +250,11 @@ void NcclGroups::collect(int64_t number, const Collective &what, void *data,
 
 // --- Comparing ---------------------------------------------------------------
 
-static int64_t hashOf(const std::vector<int64_t> &numbers) {
-  uint64_t hash = 0xcbf29ce484222325u;
+static int64_t hashOfBounds(const std::vector<int64_t> &numbers) {
+  Hash hash;
   for (const int64_t number : numbers)
-    hash = (hash ^ static_cast<uint64_t>(number)) * 0x100000001b3u;
-  return static_cast<int64_t>(hash);
+    hash.addWord(static_cast<uint64_t>(number));
+  return static_cast<int64_t>(hash.value());
 }
 
 void NcclGroups::tell(Group &group, const Collective &what, CUevent done) {
@@ -262,7 +263,7 @@ void NcclGroups::tell(Group &group, const Collective &what, CUevent done) {
       group.told.emplace_back(Told{done, what, std::vector<Notice>(members)});
   told.notices[group.transport.rank()] = {
       static_cast<int64_t>(what.kind), static_cast<int64_t>(what.type),
-      what.count(), what.root, hashOf(what.bounds)};
+      what.count(), what.root, hashOfBounds(what.bounds)};
   group.exchange.begin(group.notices, told.notices.data(), nullptr);
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/io/Dataset.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Hash.h"
 #include "runtime/core/Philox.h"
 
 #include <algorithm>
@@ -260,4 +261,24 @@ void Dataset::validate() const {
       s = std::min(s + source.stride, bound - 1);
     }
   }
+}
+
+uint64_t Dataset::fingerprint(int64_t input) const {
+  constexpr int64_t most = 64;
+  if (!sources[input])
+    return 0;
+  const InputSlot &slot = slots[input];
+  Hash hash;
+  hash.addWord(static_cast<uint64_t>(count));
+  hash.addWord(static_cast<uint64_t>(slot.sampleBytes()));
+  std::vector<char> sample(slot.sampleBytes());
+  // The first and the last sample, and others at even distances.
+  const int64_t last =
+      (count == Source::endless || !slot.batched ? 1 : count) - 1;
+  const int64_t samples = std::min(most, last + 1);
+  for (int64_t i = 0; i < samples; ++i) {
+    read(input, last * i / std::max<int64_t>(1, samples - 1), sample.data());
+    hash.addBytes(sample.data(), slot.sampleBytes());
+  }
+  return hash.value();
 }

@@ -55,6 +55,9 @@ public:
   /// How many labels of a sample a loss counts.
   int64_t countLabels(const LabelCount &counted, int64_t sample) const;
   const InputSlot &slot(int64_t input) const { return slots[input]; }
+  /// A hash of how many samples an input has, and of some of them; 0 where it
+  /// has no data of its own.
+  uint64_t fingerprint(int64_t input) const;
 
   /// Throws an Error when values lie outside of what the model can take;
   /// reads all of the data unless that is more than some seconds' work.

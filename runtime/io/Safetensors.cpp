@@ -2,8 +2,10 @@
 
 #include "runtime/io/Safetensors.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Hash.h"
 #include "runtime/io/Source.h"
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -79,6 +81,26 @@ SafetensorsReader::SafetensorsReader(const std::string &path)
   } catch (const nlohmann::json::exception &error) {
     fail("'", path, "' is no safetensors file: ", error.what());
   }
+}
+
+uint64_t SafetensorsReader::fingerprint() const {
+  constexpr int64_t samples = 64, width = 8;
+  Hash hash;
+  for (const auto &[name, entry] : entries) {
+    hash.addText(name);
+    hash.addText(entry.type);
+    for (const int64_t size : entry.shape)
+      hash.addWord(static_cast<uint64_t>(size));
+    const int64_t bytes = entry.end - entry.begin;
+    const int64_t step = std::max(width, bytes / samples / width * width);
+    for (int64_t at = 0; at < bytes; at += step) {
+      char word[width];
+      const int64_t now = std::min(width, bytes - at);
+      file->read(entry.begin + at, now, word);
+      hash.addBytes(word, now);
+    }
+  }
+  return hash.value();
 }
 
 TensorView SafetensorsReader::find(const std::string &name, ElementType type,

@@ -51,6 +51,9 @@ public:
   TensorView find(const std::string &name, ElementType type,
                   const std::vector<int64_t> &shape) const;
 
+  /// A hash of all names, types and shapes, and of samples of all values.
+  uint64_t fingerprint() const;
+
 private:
   struct Entry {
     std::string type;

@@ -2,20 +2,13 @@
 
 #include "runtime/net/Agreement.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Hash.h"
 #include "runtime/net/Gather.h"
 
 #include <string>
 #include <unistd.h>
 
 using namespace pipewright::runtime;
-
-/// FNV-1a: two texts of the same hash are less likely than a broken disk.
-static uint64_t hashOf(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const unsigned char byte : text)
-    hash = (hash ^ byte) * 0x100000001b3u;
-  return hash;
-}
 
 void pipewright::runtime::checkAgreement(Transport &transport,
                                          std::string_view text,

@@ -12,6 +12,7 @@
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Bootstrap.h"
 #include "runtime/net/ThreadTransport.h"
+#include "runtime/train/Fingerprints.h"
 #include "runtime/train/Threads.h"
 #include "runtime/train/Trainer.h"
 
@@ -144,6 +145,7 @@ static void checkProcess(const Program &program, const Options &options,
   if (transport.rank() == 0)
     checkRun(program, options);
   transport.barrier();
+  checkSameFiles(program, options, transport);
 }
 
 /// The launcher's own words go before names of hosts, which may be the same in

@@ -81,6 +81,12 @@ static std::vector<Row> rowsOf(const Platform &platform) {
        [](O &o, const Text &t) {
          o.evalEvery = parseInteger("--eval-every", t, 1);
        }},
+      {"--compare-every", "N",
+       "compare weights that several ranks hold every N steps (1000); 0: "
+       "only before the first and after the last",
+       [](O &o, const Text &t) {
+         o.compareEvery = parseInteger("--compare-every", t, 0);
+       }},
       {"--eval-batches", "N", "batches of held-out data at most (16)",
        [](O &o, const Text &t) {
          o.evalBatches = parseInteger("--eval-batches", t, 1);

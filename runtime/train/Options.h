@@ -22,6 +22,9 @@ struct Options : RunSettings {
   /// What `steps` was before it was rounded up to what the schedule can run.
   int64_t stepsGiven = 0;
   int64_t evalEvery = 0;
+  /// Steps between two comparisons of weights that several ranks hold; 0: none
+  /// but before the first step and after the last one.
+  int64_t compareEvery = 1000;
   int64_t evalBatches = 16;
   double learningRate = 0;
   int64_t warmup = 0;

@@ -61,14 +61,6 @@ std::string pipewright::runtime::headerText(const Program &program,
   return text;
 }
 
-/// "rank 1", "rank 1 of replica 0".
-static std::string processName(const Program &program, const Place &place) {
-  const std::string rank = "rank " + std::to_string(place.position);
-  return program.replicas == 1
-             ? rank
-             : rank + " of replica " + std::to_string(place.replica);
-}
-
 namespace {
 /// Resident memory of a process in bytes.
 struct Resident {
@@ -138,7 +130,7 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
   double arenas = 0, scratch = 0;
   for (size_t r = 0; r < rows.size(); ++r) {
     const Place place = program.mesh().placeOf(static_cast<int64_t>(r));
-    const std::string name = processName(program, place);
+    const std::string name = processText(program, static_cast<int64_t>(r));
     const int64_t planned = rows[r][0], peak = rows[r][1];
     text +=
         format("memory     %s: measured %s bytes, planned %s%s\n", name.c_str(),

@@ -92,6 +92,7 @@ private:
   /// One call of the program: one step, or several that run together.
   void step(int64_t number, Batches &batches, Progress &progress);
   void evaluateAt(int64_t number, Progress &progress);
+  bool compareWeights(int64_t done);
   /// Finds trouble with the samples of step `number`, if there is such a step.
   void lookAhead(int64_t number);
   void keepWeights();
@@ -179,6 +180,9 @@ void Trainer::train() {
     if (!trouble.empty())
       fail(trouble);
   }
+  trouble = weightTrouble(rank);
+  if (!trouble.empty())
+    fail(trouble);
   for (int64_t done = 0; done < options.steps; done += together) {
     // Where steps run together, after those that hold the one asked for.
     const int64_t before = std::max<int64_t>(0, done - together);
@@ -193,6 +197,8 @@ void Trainer::train() {
     step(number, now, progress);
     if (done == 0 && !options.dumpGradients.empty())
       saveGradients(rank, options.dumpGradients);
+    if (compareWeights(done + together))
+      break;
     if (stops && done + together < options.steps) {
       stoppedAfter = done + together;
       break;
@@ -202,6 +208,20 @@ void Trainer::train() {
   keepWeights();
   if (evalData && stoppedAfter < 0)
     evaluateAt(options.steps, progress);
+}
+
+/// Where several ranks hold a weight: true if it is no longer the same.
+bool Trainer::compareWeights(int64_t done) {
+  if (done >= options.steps || options.compareEvery == 0 ||
+      done / options.compareEvery ==
+          (done - program.updates) / options.compareEvery)
+    return false;
+  const std::string difference = weightTrouble(rank);
+  if (difference.empty())
+    return false;
+  trouble = difference;
+  stoppedAfter = done;
+  return true;
 }
 
 /// A step that has begun cannot be taken back, so what can be known of its
@@ -258,8 +278,8 @@ void Trainer::keepWeights() {
       trouble = result.trouble;
     rank.transport().setDeadline(patience);
   }
-  // What was saved is what the first replica has, in any case.
-  if (const std::string difference = replicaTrouble(rank); trouble.empty())
+  // What was saved is what the first holders have, in any case.
+  if (const std::string difference = weightTrouble(rank); trouble.empty())
     trouble = difference;
   if (!trouble.empty())
     fail(trouble, "; training ended after step ", steps, where);

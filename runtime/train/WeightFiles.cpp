@@ -3,6 +3,8 @@
 #include "runtime/train/WeightFiles.h"
 #include "runtime/core/BFloat16.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Hash.h"
+#include "runtime/core/Text.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
 #include "runtime/net/Gather.h"
@@ -13,7 +15,9 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <set>
 
 using namespace pipewright::runtime;
 
@@ -241,37 +245,63 @@ static std::string writeWeights(Rank &rank, const std::string &path) {
       });
 }
 
-/// Of all weights of a rank, whatever wrote them.
-static uint64_t hashWeights(Rank &rank) {
-  // FNV-1a, of words.
-  uint64_t hash = 0xcbf29ce484222325u;
-  std::vector<uint64_t> piece;
-  for (const TensorInfo &weight : rank.program().tensors)
-    for (int64_t at = 0; weight.isWeight() && at < weight.buffer.bytes;
+/// Of 53 bits, which a double has.
+static double hashOfWeight(Rank &rank, const std::string &name) {
+  Hash hash;
+  std::vector<char> piece;
+  for (const TensorInfo &tensor : rank.program().tensors)
+    for (int64_t at = 0;
+         tensor.isWeight() && name == tensor.name && at < tensor.buffer.bytes;
          at += pieceBytes) {
-      const int64_t now = std::min(pieceBytes, weight.buffer.bytes - at);
-      piece.assign((now + 7) / 8, 0);
-      rank.read(weight.buffer.at(at, now), piece.data());
-      for (const uint64_t word : piece)
-        hash = (hash ^ word) * 0x100000001b3u;
+      const int64_t now = std::min(pieceBytes, tensor.buffer.bytes - at);
+      piece.resize(now);
+      rank.read(tensor.buffer.at(at, now), piece.data());
+      hash.addBytes(piece.data(), now);
     }
-  return hash;
+  return static_cast<double>(hash.value() >> 11);
 }
 
-std::string pipewright::runtime::replicaTrouble(Rank &rank) {
-  const Program &program = rank.wholeProgram();
+/// The positions that hold each weight, for weights that several processes
+/// hold between two steps. With several updates in a step, tied weights are
+/// taken over at other times.
+static std::map<std::string, std::set<int64_t>>
+sharedWeights(const Program &program) {
+  std::map<std::string, std::set<int64_t>> holders;
+  int64_t position = 0;
+  for (const RankProgram &rank : program.ranks) {
+    for (const TensorInfo &tensor : rank.tensors)
+      if (tensor.isWeight())
+        holders[tensor.name].insert(position);
+    ++position;
+  }
   if (program.replicas == 1)
-    return "";
+    std::erase_if(holders, [&](const auto &weight) {
+      return weight.second.size() == 1 || program.updates > 1;
+    });
+  return holders;
+}
+
+std::string pipewright::runtime::weightTrouble(Rank &rank) {
+  const Program &program = rank.wholeProgram();
   const Mesh mesh = program.mesh();
-  const std::vector<uint64_t> hashes =
-      gatherToAll(rank.transport(), hashWeights(rank));
-  for (int64_t process = 0; process < mesh.size(); ++process) {
-    const Place place = mesh.placeOf(process);
-    if (hashes[process] != hashes[mesh.processAt({.position = place.position})])
-      return "replica " + std::to_string(place.replica) + " of rank " +
-             std::to_string(place.position) +
-             " has other weights than replica 0: a machine that computes "
-             "otherwise, or a mistake in the program";
+  const auto shared = sharedWeights(program);
+  if (shared.empty())
+    return "";
+  std::vector<double> own;
+  for (const auto &[name, positions] : shared)
+    own.push_back(hashOfWeight(rank, name));
+  const auto hashes = gatherNumbers(rank.transport(), own);
+  size_t number = 0;
+  for (const auto &[name, positions] : shared) {
+    const int64_t first = mesh.processAt({.position = *positions.begin()});
+    for (int64_t process = 0; process < mesh.size(); ++process)
+      if (positions.contains(mesh.placeOf(process).position) &&
+          hashes[process][number] != hashes[first][number])
+        return processText(program, process) + " has another weight '" + name +
+               "' than " + processText(program, first) +
+               ": a machine that computes otherwise, or a mistake in the "
+               "program";
+    ++number;
   }
   return "";
 }

@@ -32,9 +32,10 @@ struct Saved {
 /// the folder that it runs in, or else in that of temporary files. Every rank
 /// calls it.
 Saved saveWeights(Rank &rank, const std::string &path);
-/// What is to be told of replicas whose weights are not the same to the bit, on
-/// all ranks alike; empty where they are. Every rank calls it.
-std::string replicaTrouble(Rank &rank);
+/// Describes how weights that several ranks hold, as replicas or tied, are not
+/// bitwise equal, on all ranks alike; empty where they are. Every rank calls
+/// it, between two steps.
+std::string weightTrouble(Rank &rank);
 /// Rank 0 writes the gradients that Rank::captureGradients kept. Every rank
 /// calls it.
 void saveGradients(Rank &rank, const std::string &path);

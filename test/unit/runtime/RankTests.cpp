@@ -123,14 +123,15 @@ TEST(Rank, AddsUpWithItsReplicasAndWithinThem) {
 
 TEST(Rank, TellsOfReplicasWithOtherWeights) {
   runSix([](Rank &rank) {
-    EXPECT_EQ(replicaTrouble(rank), "");
+    EXPECT_EQ(weightTrouble(rank), "");
     // Ranks of one replica have different weights anyway.
     rank.data<float>({0, 12})[0] = static_cast<float>(rank.number());
-    EXPECT_EQ(replicaTrouble(rank), "");
+    EXPECT_EQ(weightTrouble(rank), "");
     if (rank.transport().rank() == 5)
       rank.data<float>({0, 12})[2] = 1;
-    EXPECT_EQ(replicaTrouble(rank),
-              "replica 2 of rank 1 has other weights than replica 0: a machine "
-              "that computes otherwise, or a mistake in the program");
+    EXPECT_EQ(weightTrouble(rank),
+              "rank 1 of replica 2 has another weight 'w' than rank 1 of replica "
+              "0: a machine that computes otherwise, or a mistake in the "
+              "program");
   });
 }
