@@ -104,8 +104,14 @@ Value GpuEmitter::makeBuffer(int64_t offset, Type element, int64_t size) {
 Value GpuEmitter::makeShared(int64_t size, Type element) {
   auto space = gpu::AddressSpaceAttr::get(
       context, gpu::GPUDialect::getWorkgroupAddressSpace());
-  return function.addWorkgroupAttribution(
+  Value array = function.addWorkgroupAttribution(
       MemRefType::get({size}, element, AffineMap(), space), loc);
+  // Vectors of up to 16 bytes are loaded and stored at once.
+  function.setWorkgroupAttributionAttr(
+      function.getNumWorkgroupAttributions() - 1,
+      b.getStringAttr(LLVM::LLVMDialect::getAlignAttrName()),
+      b.getI64IntegerAttr(16));
+  return array;
 }
 
 LogicalResult GpuEmitter::emitLaunch(const Launch &launch) {
