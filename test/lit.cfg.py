@@ -35,7 +35,8 @@ if shutil.which("ccache"):
     config.environment["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
     config.environment["CCACHE_PCH_EXTSUM"] = "1"
     config.environment["CCACHE_SLOPPINESS"] = "pch_defines,time_macros,include_file_mtime,include_file_ctime"
-# PIPEWRIGHT_FULL_TESTS=1 runs long matrices whole, not samples of them.
+# PIPEWRIGHT_FULL_TESTS=1 runs long matrices whole, not samples of them: hours.
+lit_config.maxIndividualTestTime = 14400 if "PIPEWRIGHT_FULL_TESTS" in os.environ else 600
 for name in ("LLVM_PROFILE_FILE", "PIPEWRIGHT_FULL_TESTS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
