@@ -73,9 +73,9 @@ static llvm::Error checkPlace(const std::string &path,
   if (exists(place) &&
       (here == place ||
        llvm::StringRef(here).starts_with(place == "/" ? place : place + "/")))
-    return failure("output folder '" + path +
-                   "' is the one that this command runs in, and would be "
-                   "replaced: run it from another folder");
+    return failure("-o " + path +
+                   ": this command runs there, but a program needs a folder of "
+                   "its own");
   return llvm::Error::success();
 }
 

@@ -25,7 +25,8 @@ using namespace mlir;
 namespace pipewright::codegen {
 
 std::string count(int64_t number, StringRef what) {
-  return (Twine(number) + " " + what + (number == 1 ? "" : "s")).str();
+  StringRef ending = number == 1 ? "" : what.ends_with("ch") ? "es" : "s";
+  return (Twine(number) + " " + what + ending).str();
 }
 
 std::string countRanks(const Plan &plan) {
@@ -294,7 +295,7 @@ std::string criticalPathShares(const schedules::Schedule &order,
 
 void Plan::print(llvm::raw_ostream &os) const {
   os << "model " << model << ": " << count(stages.size(), "stage") << " on "
-     << countRanks(*this) << ", " << microBatches << " micro-batches of "
+     << countRanks(*this) << ", " << count(microBatches, "micro-batch") << " of "
      << microBatchSize << ", schedule " << schedule << ", optimizer "
      << optimizer;
   const PlanWords words = target->planWords();

@@ -19,6 +19,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
 #include <chrono>
@@ -314,12 +315,16 @@ static int emit(const CompileOptions &options) {
   return emitLevel(compilation, options);
 }
 
-int compileModel(const CompileOptions &given, bool isTemporary) {
+int compileModel(CompileOptions given, bool isTemporary) {
   if (given.level != Level::Program)
     return emit(given);
   auto begin = std::chrono::steady_clock::now();
+  StringRef model = given.import.modelPath;
+  if (std::error_code error =
+          llvm::sys::fs::access(model, llvm::sys::fs::AccessMode::Exist))
+    return fail(model + ": cannot be read: " + error.message());
   if (given.output.empty())
-    return fail("expects a folder for the program (-o OUT)");
+    given.output = llvm::sys::path::stem(model).str();
   // Before the work: what cannot be built or written is said at once.
   if (given.build)
     if (llvm::Error error = given.target->checkBuild())
@@ -340,8 +345,8 @@ int compileModel(const CompileOptions &given, bool isTemporary) {
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   llvm::outs() << "compiled " << plan->model << ": "
                << codegen::count(plan->stages.size(), "stage") << " on "
-               << codegen::countRanks(*plan) << ", " << plan->microBatches
-               << " micro-batches of " << plan->microBatchSize << ", schedule "
+               << codegen::countRanks(*plan) << ", "
+               << codegen::count(plan->microBatches, "micro-batch") << " of " << plan->microBatchSize << ", schedule "
                << plan->schedule << "\n  trains ";
   plan->weights.print(llvm::outs());
   llvm::outs() << "\n";
@@ -477,7 +482,8 @@ int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
   });
   const codegen::Plan &first = plans.front().second;
   llvm::outs() << "model " << first.model << ": " << codegen::countRanks(first)
-               << ", " << first.microBatches << " micro-batches of "
+               << ", "
+               << codegen::count(first.microBatches, "micro-batch") << " of "
                << first.microBatchSize << "; stash and arena of the fullest "
                << "rank, bubble of the idlest\n\n"
                << "schedule           stages       step       span    bubble  "

@@ -21,10 +21,10 @@ struct PlanOptions {
 
 const std::vector<OptionRow<PlanOptions>> &planRows();
 
-/// Writes the program, or prints the level that was asked for. Returns an exit
-/// code; what went wrong has been said. A temporary program's folder is not
-/// worth mentioning.
-int compileModel(const CompileOptions &options, bool isTemporary = false);
+/// Writes the program, by default into a folder with the model's name, or
+/// prints the level that was asked for. Returns an exit code; what went wrong
+/// has been said. A temporary program's folder is not worth mentioning.
+int compileModel(CompileOptions options, bool isTemporary = false);
 
 /// Prints what would be compiled, and draws it.
 int planModel(const CompileOptions &options, bool asJson,

@@ -175,6 +175,9 @@ static constexpr struct {
     {"balance", "params", "parameters"},
     {"balance", "flop", "flops"},
     {"tied-weights", "allreduce", "all-reduce"},
+    {"target", "gpu", "cuda"},
+    {"target", "nvidia", "cuda"},
+    {"target", "x86", "cpu"},
     {"layout", "channels-last", "nhwc"},
     {"layout", "channels-first", "nchw"},
 };

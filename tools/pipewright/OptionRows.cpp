@@ -340,7 +340,9 @@ static std::vector<CompileRow> trainingRows() {
 /// What a command does with its answer.
 static std::vector<CompileRow> outputRows() {
   return {
-      {{"o", "OUT", "Folder (or file, with --emit) to write"},
+      {{"o", "OUT",
+        "Folder (or file, with --emit) to write; unless given, one with the "
+        "model's name"},
        recordNothing,
        anyText(&CompileOptions::output)},
       {{"emit", "LEVEL",

@@ -36,7 +36,7 @@ static llvm::StringRef valueOf(Given given,
 
 static llvm::Error readTarget(const OptionSpelling &row, Given given,
                               CompileOptions &options) {
-  auto target = codegen::findTarget(given[row.name]);
+  auto target = codegen::findTarget(wordMeantBy(row.name, given[row.name]));
   if (!target)
     return fail("--target ", llvm::toString(target.takeError()));
   options.target = *target;
