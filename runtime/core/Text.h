@@ -20,12 +20,18 @@ std::string durationText(double seconds);
 std::string secondsText(double seconds);
 /// "12,345".
 std::string groupedText(int64_t number);
-/// "12.3 MiB".
+/// "12.3 MB": 1 MB is 1,000,000 bytes.
 std::string bytesText(double bytes);
 /// "1 rank", "12,345 ranks".
 std::string counted(int64_t number, const char *what);
 /// "2 ranks", "2 ranks x 3 replicas".
-std::string countedRanks(const Program &program, const char *word = "rank");
+std::string countedRanks(
+    const Program &program,
+    const char *word = "rank"); /// Whether one word may be the other, mistyped:
+                                /// letters are left out, put in,
+/// mistaken, or swapped with the next one in at most a third of it.
+bool isNear(const std::string &typed, const std::string &word);
+
 /// A process of a run: "rank 1", "rank 1 of replica 0".
 std::string processText(const Program &program, int64_t process);
 

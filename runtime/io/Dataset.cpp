@@ -64,6 +64,45 @@ Dataset::Dataset(const Program &program, const std::vector<DataSpec> &specs,
   checkCounts(program);
 }
 
+/// "1/255" or "0.5"; 0 where it is no such number.
+static double parseFactor(const std::string &text) {
+  char *end = nullptr;
+  double factor = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() && *end == '/') {
+    const char *divisor = end + 1;
+    factor /= std::strtod(divisor, &end);
+    if (end == divisor)
+      return 0;
+  }
+  return *end || !std::isfinite(factor) ? 0 : factor;
+}
+
+/// NAME=scaled:X:FILE
+void Dataset::openScaled(const Program &program, const DataSpec &spec,
+                         const char *option, std::vector<SourcePair> &pairs) {
+  const auto &[name, text] = spec;
+  const size_t begin = text.find(':') + 1, colon = text.find(':', begin);
+  const double factor = parseFactor(text.substr(begin, colon - begin));
+  if (colon == std::string::npos || factor == 0)
+    fail(option, " ", name, "=", text,
+         ": expects scaled:X:FILE with a number X, such as 1/255");
+  open(program, {name, text.substr(colon + 1)}, option, pairs);
+  const int64_t input = findInput(program, name, option);
+  const InputSlot &slot = slots[input];
+  if (slot.info.type != ElementType::F32)
+    fail(option, " ", name, "=", text, ": only f32 is scaled, but '", name,
+         "' expects ", typeText(slot.info.type));
+  Source &source = *sources[input];
+  source.remark.clear();
+  source.read = [factor, read = source.read, count = slot.sampleElements](
+                    int64_t sample, void *destination) {
+    read(sample, destination);
+    float *values = static_cast<float *>(destination);
+    for (int64_t i = 0; i < count; ++i)
+      values[i] = static_cast<float>(values[i] * factor);
+  };
+}
+
 /// Opens the source that one NAME=FILE stands for.
 void Dataset::open(const Program &program, const DataSpec &spec,
                    const char *option, std::vector<SourcePair> &pairs) {
@@ -72,6 +111,8 @@ void Dataset::open(const Program &program, const DataSpec &spec,
   const InputSlot &slot = slots[input];
   if (sources[input])
     fail(option, " gives input '", name, "' twice");
+  if (text.rfind("scaled:", 0) == 0)
+    return openScaled(program, spec, option, pairs);
   const size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
   const std::string rest =
@@ -261,6 +302,14 @@ void Dataset::validate() const {
       s = std::min(s + source.stride, bound - 1);
     }
   }
+}
+
+std::vector<std::string> Dataset::remarks() const {
+  std::vector<std::string> all;
+  for (const std::optional<Source> &source : sources)
+    if (source && !source->remark.empty())
+      all.push_back(source->remark);
+  return all;
 }
 
 uint64_t Dataset::fingerprint(int64_t input) const {

@@ -55,6 +55,8 @@ public:
   /// How many labels of a sample a loss counts.
   int64_t countLabels(const LabelCount &counted, int64_t sample) const;
   const InputSlot &slot(int64_t input) const { return slots[input]; }
+  /// What a person may not expect of the data, a line each.
+  std::vector<std::string> remarks() const;
   /// A hash of how many samples an input has, and of some of them; 0 where it
   /// has no data of its own.
   uint64_t fingerprint(int64_t input) const;
@@ -66,6 +68,8 @@ public:
 private:
   void open(const Program &program, const DataSpec &spec, const char *option,
             std::vector<SourcePair> &pairs);
+  void openScaled(const Program &program, const DataSpec &spec,
+                  const char *option, std::vector<SourcePair> &pairs);
   void wireCompanions(const Program &program, const char *option,
                       Missing missing, std::vector<SourcePair> &pairs);
   void checkCounts(const Program &program);

@@ -183,6 +183,12 @@ static Converter findConverter(const std::string &from, ElementType to) {
   return nullptr;
 }
 
+/// Labels of shape (N, 1) are those of shape (N).
+static std::vector<int64_t> withoutOnes(std::vector<int64_t> shape) {
+  std::erase(shape, 1);
+  return shape;
+}
+
 SourcePair pipewright::runtime::openNpy(const std::string &path,
                                         const InputSlot &slot) {
   const NpyArray array = readNpy(path);
@@ -196,6 +202,10 @@ SourcePair pipewright::runtime::openNpy(const std::string &path,
       (array.type == "i8" && slot.info.type == ElementType::I64);
   Source source;
   source.description = "'" + path + "'";
+  if (array.type == "u1" && slot.info.type == ElementType::F32)
+    source.remark = "input '" + std::string(slot.info.name) +
+                    "' is read from bytes, as 0 to 255; " + slot.info.name +
+                    "=scaled:1/255:" + path + " makes them 0 to 1";
   std::vector<int64_t> sample = array.shape;
   if (slot.batched) {
     if (sample.empty())
@@ -206,7 +216,7 @@ SourcePair pipewright::runtime::openNpy(const std::string &path,
   } else {
     source.samples = Source::endless;
   }
-  if (sample != slot.sampleShape)
+  if (withoutOnes(sample) != withoutOnes(slot.sampleShape))
     fail("input '", slot.info.name, "' expects ",
          slot.batched ? "samples of " : "", "shape ",
          shapeText(slot.sampleShape), ", but '", path, "' has ",

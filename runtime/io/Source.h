@@ -45,6 +45,8 @@ struct Source {
   std::function<void()> check;
   /// What it is and where it came from, for messages.
   std::string description;
+  /// What a person may not expect of the values; empty: nothing.
+  std::string remark;
   /// Largest value that can occur, if known without reading samples; else -1.
   int64_t largest = -1;
 };

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 using namespace pipewright::runtime;
 
@@ -20,27 +22,36 @@ static void runForward(Rank &rank) {
   rank.runEvaluation();
 }
 
-double pipewright::runtime::evaluateLoss(Rank &rank, const Dataset &dataset,
-                                         int64_t mostBatches) {
+/// Sums over all ranks, with the loss's, become what they mean.
+static Evaluation wholeEvaluation(Rank &rank, const Evaluation &counts,
+                                  std::pair<double, double> loss) {
+  double totals[] = {loss.first, loss.second, counts.right, counts.amongFive,
+                     counts.counted};
+  rank.transport().sumToAll(totals, std::size(totals));
+  return {totals[0] / totals[1], totals[2], totals[3], totals[4]};
+}
+
+Evaluation pipewright::runtime::evaluateData(Rank &rank, const Dataset &dataset,
+                                             const Options &options) {
   const Program &program = rank.wholeProgram();
   const int64_t size = program.batchMicroBatches() * program.microBatchSize;
   const int64_t samples = dataset.disjointSamples();
   const int64_t count = std::clamp<int64_t>(
-      samples == Source::endless ? 1 : samples / size, 1, mostBatches);
+      samples == Source::endless ? 1 : samples / size, 1, options.evalBatches);
   // The mean is over the labels of all batches.
   Batches batches(program, dataset, Share::of(rank),
                   count * program.batchMicroBatches());
   batches.setOrder([&](int64_t position) { return dataset.inOrder(position); });
-  rank.setBatchIo(&batches);
+  MetricIo metrics(program, batches, options.metrics);
+  rank.setBatchIo(&metrics);
   rank.takeLoss();
   for (int64_t batch = 0; batch < count; ++batch) {
     batches.moveTo(batch * program.batchMicroBatches());
     runForward(rank);
   }
   const auto [sum, number] = rank.takeLoss();
-  double totals[2] = {sum, static_cast<double>(number)};
-  rank.transport().sumToAll(totals, 2);
-  return totals[0] / totals[1];
+  return wholeEvaluation(rank, metrics.counts(),
+                         {sum, static_cast<double>(number)});
 }
 
 static int64_t findOutput(const Program &program, const std::string &name) {
@@ -68,38 +79,28 @@ static std::vector<DataSpec> withGenerated(const Options &options,
   return specs;
 }
 
-std::string pipewright::runtime::predict(Rank &rank, const Options &options) {
-  const Program &program = rank.wholeProgram();
-  const Dataset dataset(program, withGenerated(options, options.predict),
-                        "--predict", Dataset::Missing::Zeros);
+/// Whether --predict has the labels of the loss.
+static bool hasLabels(const Program &program, const Options &options) {
+  int64_t labels = -1;
+  for (const InputInfo &input : program.inputs)
+    if (!input.isData())
+      labels = input.counted.input;
+  return labels >= 0 &&
+         std::any_of(options.predict.begin(), options.predict.end(),
+                     [&](const DataSpec &spec) {
+                       return spec.first == program.inputs[labels].name;
+                     });
+}
+
+/// Writes the outputs that this rank has; only one that computes one has it.
+static void writeOutputs(const Program &program, const Options &options,
+                         const std::vector<std::vector<char>> &all,
+                         int64_t samples) {
   const int64_t size = program.microBatches * program.microBatchSize;
-  const int64_t samples =
-      dataset.samples() == Source::endless ? size : dataset.disjointSamples();
-  // One replica is enough, and has all outputs in their order.
-  if (rank.replica() != 0) {
-    rank.transport().barrier();
-    return "";
-  }
-  Batches batches(program, dataset, Share());
-  rank.setBatchIo(&batches);
-  rank.takeLoss();
-  std::vector<std::vector<char>> all(program.outputs.size());
-  for (int64_t first = 0; first < samples; first += size) {
-    batches.outputs.assign(program.outputs.size(), {});
-    // The last step is filled up with the last sample.
-    batches.setOrder([&](int64_t position) {
-      return dataset.inOrder(std::min(first + position, samples - 1));
-    });
-    runForward(rank);
-    for (size_t i = 0; i < all.size(); ++i)
-      all[i].insert(all[i].end(), batches.outputs[i].begin(),
-                    batches.outputs[i].end());
-  }
   for (const auto &[name, path] : options.outputs) {
     const int64_t number = findOutput(program, name);
     const OutputInfo &output = program.outputs[number];
-    std::vector<char> &values = all[number];
-    // Only the rank that computes an output has it.
+    const std::vector<char> &values = all[number];
     if (values.empty())
       continue;
     std::vector<int64_t> shape = output.shape;
@@ -113,8 +114,56 @@ std::string pipewright::runtime::predict(Rank &rank, const Options &options) {
       shape.insert(shape.begin(), microBatches);
     writeNpy(path, output.type, shape, values.data());
   }
-  rank.transport().barrier();
-  return "evaluated " + std::to_string(samples) + " samples";
+}
+
+std::string pipewright::runtime::predict(Rank &rank, const Options &options) {
+  const Program &program = rank.wholeProgram();
+  const Dataset dataset(program, withGenerated(options, options.predict),
+                        "--predict", Dataset::Missing::Zeros);
+  const int64_t size = program.microBatches * program.microBatchSize;
+  const int64_t samples =
+      dataset.samples() == Source::endless ? size : dataset.disjointSamples();
+  const bool isLabelled = hasLabels(program, options);
+  Batches batches(program, dataset, Share());
+  MetricIo metrics(program, batches,
+                   isLabelled ? options.metrics : std::vector<Metric>());
+  std::pair<double, double> loss;
+  int64_t lossSamples = 0;
+  // One replica is enough, and has all outputs in their order.
+  if (rank.replica() == 0) {
+    rank.setBatchIo(&metrics);
+    rank.takeLoss();
+    std::vector<std::vector<char>> all(program.outputs.size());
+    for (int64_t first = 0; first < samples; first += size) {
+      const int64_t now = std::min(size, samples - first);
+      if (!options.outputs.empty())
+        batches.outputs.assign(program.outputs.size(), {});
+      metrics.setSamples(now);
+      // The last step is filled up with the last sample.
+      batches.setOrder([&](int64_t position) {
+        return dataset.inOrder(std::min(first + position, samples - 1));
+      });
+      runForward(rank);
+      const auto [sum, number] = rank.takeLoss();
+      if (now == size) {
+        loss.first += sum;
+        loss.second += static_cast<double>(number);
+        lossSamples += size;
+      }
+      for (size_t i = 0; i < batches.outputs.size(); ++i)
+        all[i].insert(all[i].end(), batches.outputs[i].begin(),
+                      batches.outputs[i].end());
+    }
+    writeOutputs(program, options, all, samples);
+  }
+  const Evaluation evaluation = wholeEvaluation(rank, metrics.counts(), loss);
+  std::string text = "evaluated " + std::to_string(samples) + " samples";
+  if (isLabelled && lossSamples > 0)
+    text += ": " + evaluationText(evaluation, options.metrics) +
+            (lossSamples < samples
+                 ? " (loss: of the first " + std::to_string(lossSamples) + ")"
+                 : "");
+  return rank.replica() == 0 ? text : "";
 }
 
 namespace {
@@ -271,6 +320,15 @@ void pipewright::runtime::checkEvaluation(const Program &program,
       if (limit > 0 && byte >= limit)
         fail("--guess: byte ", int{byte}, " is outside of the ", limit,
              " tokens of the model");
+  }
+  if (!options.predict.empty() && options.outputs.empty() &&
+      !hasLabels(program, options))
+    fail("--predict has no use for what it would compute: give --output "
+         "NAME=FILE, or the labels of the loss beside the inputs");
+  if (!options.metrics.empty()) {
+    if (options.evalData.empty() && options.predict.empty())
+      fail("--metrics expects --eval-data or --predict beside it");
+    checkMetrics(program, options.metrics);
   }
   for (const auto &[name, path] : options.outputs) {
     findOutput(program, name);

@@ -15,11 +15,12 @@
 
 namespace pipewright::runtime {
 
-/// The mean loss over the held-out data, on every rank.
-double evaluateLoss(Rank &rank, const Dataset &dataset, int64_t mostBatches);
+/// The mean loss over the held-out data, and the metrics, on every rank.
+Evaluation evaluateData(Rank &rank, const Dataset &dataset,
+                        const Options &options);
 
 /// Runs the model over all samples of --predict and writes --output files.
-/// Returns a line about it, on rank 0.
+/// Returns a line about it, on rank 0; with the loss, where labels are given.
 std::string predict(Rank &rank, const Options &options);
 
 /// The line `text` and the model's most likely byte for each place, on rank 0.

@@ -3,6 +3,7 @@
 #include "runtime/train/Options.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Text.h"
+#include "runtime/train/OtherWords.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -69,6 +70,23 @@ static void splitPair(const char *option, DataSpec &spec,
   spec = {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+static void parseSchedule(Options &options, const std::string &text) {
+  if (text != "constant" && text != "cosine")
+    fail("--lr-schedule expects constant or cosine, but got '", text, "'");
+  options.schedule = text == "cosine" ? Options::Schedule::Cosine
+                                      : Options::Schedule::Constant;
+}
+
+/// Weights are written as safetensors, whatever the name says.
+static void parseSave(Options &options, const std::string &text) {
+  for (const char *ending :
+       {".onnx", ".pt", ".pth", ".bin", ".ckpt", ".npz", ".npy", ".h5"})
+    if (text.ends_with(ending))
+      fail("--save writes safetensors, but '", text, "' ends in ", ending,
+           ": give it a name that ends in .safetensors");
+  options.save = text;
+}
+
 static std::vector<Row> rowsOf(const Platform &platform) {
   using O = Options;
   using Text = std::string;
@@ -91,19 +109,24 @@ static std::vector<Row> rowsOf(const Platform &platform) {
        [](O &o, const Text &t) {
          o.evalBatches = parseInteger("--eval-batches", t, 1);
        }},
+      {"--metrics", "LIST",
+       "of held-out data and predictions beside the loss: accuracy, top5, "
+       "perplexity",
+       [](O &o, const Text &t) { o.metrics = parseMetrics("--metrics", t); }},
+      {"--evaluate", "", "evaluate --eval-data and end",
+       [](O &o, const Text &) { o.evaluateOnly = true; }},
       {"--steps", "N", "optimizer steps (100; without --data 0)",
        [](O &o, const Text &t) { o.steps = parseInteger("--steps", t, 0); }},
+      {"--epochs", "N", "passes over --data, instead of --steps",
+       [](O &o, const Text &t) { o.epochs = parseInteger("--epochs", t, 1); }},
       {"--lr", "X", "learning rate",
        [](O &o, const Text &t) { o.learningRate = parseNumber("--lr", t); }},
       {"--warmup", "N", "steps until the full learning rate (0)",
        [](O &o, const Text &t) { o.warmup = parseInteger("--warmup", t, 0); }},
-      {"--schedule", "NAME", "constant, or cosine (falls to a tenth)",
-       [](O &o, const Text &t) {
-         if (t != "constant" && t != "cosine")
-           fail("--schedule expects constant or cosine, but got '", t, "'");
-         o.schedule =
-             t == "cosine" ? O::Schedule::Cosine : O::Schedule::Constant;
-       }},
+      {"--lr-schedule", "NAME", "constant, or cosine (falls to a tenth)",
+       parseSchedule},
+      // Its older name.
+      {"--schedule", "NAME", "", parseSchedule, false, /*isHidden=*/true},
       {"--seed", "N", "of sampling and dropout (0)",
        [](O &o, const Text &t) { o.seed = parseInteger("--seed", t, 0); }},
       {"--no-shuffle", "", "take samples in the order of the file",
@@ -130,7 +153,7 @@ static std::vector<Row> rowsOf(const Platform &platform) {
       {"--weights", "FILE", "initial weights (weights.safetensors), or random",
        [](O &o, const Text &t) { o.weights = t; }, true},
       {"--save", "FILE", "final weights (trained.safetensors; none: nowhere)",
-       [](O &o, const Text &t) { o.save = t; }},
+       parseSave},
       {"--log", "FILE", "one JSON object per step",
        [](O &o, const Text &t) { o.log = t; }, true},
       {"--trace", "FILE", "Chrome trace of the last step",
@@ -156,6 +179,8 @@ static std::vector<Row> rowsOf(const Platform &platform) {
                     },
                     option.isOwn});
   const std::vector<Row> last = {
+      {"--memory", "", "print what the memory of each rank holds",
+       [](O &o, const Text &) { o.memory = true; }},
       {"--dry-run", "", "print what would run where, and end",
        [](O &o, const Text &) { o.dryRun = true; }},
       {"--timetable", "", "print the schedule and end",
@@ -196,13 +221,36 @@ pipewright::runtime::sharedOptions(const Program &program,
 
 /// The error of an option that this program has not: another's, or nobody's.
 [[noreturn]] static void failUnknown(const std::string &name,
-                                     const char *word) {
+                                     const std::vector<Row> &rows) {
   for (const Platform *platform : allPlatforms())
     for (const PlatformOption &option : platform->options())
       if (name == option.name)
         fail(name, " is for programs compiled with --target ",
              platform->name());
-  fail("unknown option '", word, "' (--help lists them)");
+  if (const OtherWord *other = findOther(name))
+    fail("there is no ", name, ": ", other->advice);
+  std::string near;
+  for (const Row &row : rows)
+    if (!row.isHidden && near.empty() && isNear(name, row.name))
+      near = row.name;
+  fail("unknown option '", name.substr(0, 64), "'",
+       near.empty() ? " (--help lists them)"
+                    : "; did you mean '" + near + "'?");
+}
+
+static int64_t stepsOfEpochs(const Program &program, const Options &options) {
+  if (options.steps >= 0)
+    fail("--epochs and --steps say the same: give one of them");
+  const Dataset data(program, options.data, "--data");
+  const int64_t samples = data.disjointSamples();
+  if (samples == Source::endless)
+    fail("--epochs expects --data with an end: give --steps");
+  const int64_t batch = program.batchMicroBatches() * program.microBatchSize;
+  const int64_t size = batch / program.updates;
+  int64_t all;
+  if (__builtin_mul_overflow(samples, options.epochs, &all))
+    fail("--epochs ", options.epochs, " are too many");
+  return (all + size - 1) / size;
 }
 
 Options Options::parse(int argc, char **argv, const Program &program) {
@@ -219,10 +267,16 @@ Options Options::parse(int argc, char **argv, const Program &program) {
       value = name.substr(equals + 1);
       name.resize(equals);
     }
+    if (name.rfind("--", 0) != 0)
+      fail("expects options, but got '", name.substr(0, 64),
+           "' (--help lists them)");
+    name = spelled(name);
+    if (const OtherWord *other = findOther(name); other && *other->ours)
+      name = other->ours;
     const auto row = std::find_if(rows.begin(), rows.end(),
                                   [&](const Row &r) { return name == r.name; });
     if (row == rows.end())
-      failUnknown(name, argv[i]);
+      failUnknown(name, rows);
     if (!*row->argument && joined)
       fail(row->name, " takes no value");
     if (*row->argument && !joined) {
@@ -253,6 +307,13 @@ Options Options::parse(int argc, char **argv, const Program &program) {
   // Asked for a look at the model only.
   const bool looks = !options.guess.empty() || !options.predict.empty() ||
                      !options.evalData.empty();
+  if (options.evaluateOnly) {
+    if (options.evalData.empty())
+      fail("--evaluate expects --eval-data NAME=FILE beside it");
+    options.steps = 0;
+  }
+  if (options.epochs > 0 && !options.evaluateOnly)
+    options.steps = stepsOfEpochs(program, options);
   if (options.steps < 0)
     options.steps = options.data.empty() && looks ? 0 : 100;
   // The schedule runs several steps together or none of them.
@@ -313,9 +374,14 @@ std::string pipewright::runtime::helpText(const Program &program) {
     if (input.isData())
       text += "  " + std::string(input.name) + "  " + typeText(input.type) +
               " " + shapeText(input.shape) + "\n";
+  text += "\noutputs (--output):\n";
+  for (const OutputInfo &output : program.outputs)
+    text += "  " + std::string(output.name) + "  " + typeText(output.type) +
+            " " + shapeText(output.shape) + "\n";
   return text + R"(
 data (--data, --eval-data, --predict) of an input:
   FILE.npy                       an array, dimension 0 = samples
+  scaled:X:FILE.npy              the same, times X: scaled:1/255: for bytes
   bytes:FILE[,FILE...]           text, a byte is a token; also u16:, i32: (raw
                                  tokens), tokens: (shards as llm.c writes them)
   cifar10:FILE[,FILE...]         images of the binary version; also cifar100:

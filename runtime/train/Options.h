@@ -5,6 +5,7 @@
 
 #include "runtime/core/Platform.h"
 #include "runtime/io/Dataset.h"
+#include "runtime/train/Metrics.h"
 
 #include <string>
 #include <utility>
@@ -26,6 +27,11 @@ struct Options : RunSettings {
   /// but before the first step and after the last one.
   int64_t compareEvery = 1000;
   int64_t evalBatches = 16;
+  /// Of held-out data and predictions, beside the loss.
+  std::vector<Metric> metrics;
+  bool evaluateOnly = false;
+  /// Passes over the data; 0: not given.
+  int64_t epochs = 0;
   double learningRate = 0;
   int64_t warmup = 0;
   Schedule schedule = Schedule::Constant;
@@ -54,6 +60,8 @@ struct Options : RunSettings {
   bool timetable = false;
   bool plan = false;
   bool dryRun = false;
+  /// Print what the memory of each rank holds, after training.
+  bool memory = false;
 
   /// Throws an Error that names the option.
   static Options parse(int argc, char **argv, const Program &program);

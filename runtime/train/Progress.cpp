@@ -29,19 +29,14 @@ void Progress::step(int64_t number, double loss, double seconds) {
   // The first step warms up caches and says little about the others.
   smoothSeconds = number <= 2 ? seconds : 0.9 * smoothSeconds + 0.1 * seconds;
   const auto now = std::chrono::steady_clock::now();
-  const bool last = number == steps;
-  if (terminal) {
-    if (!last && now - shown < std::chrono::milliseconds(100))
-      return;
-  } else {
-    const int64_t interval = std::max<int64_t>(1, steps / 20);
-    const int64_t before = std::exchange(seen, number);
-    const bool isLate =
-        std::chrono::duration<double>(now - shown).count() >= lineSeconds;
-    if (!last && before != 0 && number / interval == before / interval &&
-        !isLate)
-      return;
-  }
+  // Every twentieth of the steps leaves a line.
+  const int64_t interval = std::max<int64_t>(1, steps / 20);
+  const int64_t before = std::exchange(seen, number);
+  const bool isKept =
+      number == steps || before == 0 || number / interval != before / interval;
+  const double passed = std::chrono::duration<double>(now - shown).count();
+  if (!isKept && passed < (terminal ? 0.1 : lineSeconds))
+    return;
   shown = now;
   const int width = static_cast<int>(std::to_string(steps).size());
   const double perSecond =
@@ -53,18 +48,19 @@ void Progress::step(int64_t number, double loss, double seconds) {
                              : groupedText(std::llround(perSecond)).c_str(),
               tokens ? "tokens" : "samples",
               durationText((steps - number) * smoothSeconds).c_str());
-  open = terminal && !last;
+  open = terminal && !isKept;
   if (!open)
     std::fputc('\n', stdout);
   std::fflush(stdout);
 }
 
-void Progress::evaluation(int64_t number, double loss) {
-  char text[96];
+void Progress::evaluation(int64_t number, const std::string &result) {
+  char text[96] = "";
   const int width = static_cast<int>(std::to_string(steps).size());
-  std::snprintf(text, sizeof text, "step %*lld/%lld   held-out loss %.4f",
-                width, (long long)number, (long long)steps, loss);
-  line(text);
+  if (steps > 0)
+    std::snprintf(text, sizeof text, "step %*lld/%lld   ", width,
+                  (long long)number, (long long)steps);
+  line(text + ("held-out " + result));
 }
 
 void Progress::line(const std::string &text) {

@@ -23,7 +23,8 @@ public:
            double lineSeconds = 60);
 
   void step(int64_t number, double loss, double seconds);
-  void evaluation(int64_t number, double loss);
+  /// `result`: "loss 1.2345", with metrics.
+  void evaluation(int64_t number, const std::string &result);
   /// A line of its own, below whatever stands there.
   void line(const std::string &text);
 

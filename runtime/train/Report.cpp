@@ -96,7 +96,110 @@ static std::string residentText(const std::string &who,
          " + heap, stacks and generated code " + bytesText(std::max(0.0, rest));
 }
 
-std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
+/// What each rank tells of its memory, in bytes.
+enum RowOf { Planned, Peak, Scratch, All, Files, Pinned, Graphs };
+using Row = std::vector<double>;
+
+/// "17.2 MB + 13.1 MB", or the least and the most of many.
+static std::string arenasText(const std::vector<Row> &rows) {
+  constexpr size_t most = 8;
+  std::string text;
+  if (rows.size() <= most) {
+    for (const Row &row : rows)
+      text += (text.empty() ? "" : " + ") + bytesText(row[Peak]);
+    return text;
+  }
+  const auto [least, largest] = std::minmax_element(
+      rows.begin(), rows.end(),
+      [](const Row &a, const Row &b) { return a[Peak] < b[Peak]; });
+  return bytesText((*least)[Peak]) + " to " + bytesText((*largest)[Peak]) +
+         " in each of " + std::to_string(rows.size()) + " ranks";
+}
+
+/// The memory of all ranks in one line; of a rank that has not what was planned
+/// it tells both numbers.
+static std::string memoryLine(const Program &program,
+                              const std::vector<Row> &rows, bool evaluated) {
+  std::string others;
+  bool isWhole = true;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const auto peak = static_cast<int64_t>(rows[r][Peak]);
+    const auto planned = static_cast<int64_t>(rows[r][Planned]);
+    isWhole &= peak == planned;
+    if (peak > planned || (evaluated && peak != planned))
+      others += "; " + processText(program, static_cast<int64_t>(r)) + " has " +
+                groupedText(peak) + " bytes, but planned were " +
+                groupedText(planned);
+  }
+  std::string text = "memory     " + arenasText(rows);
+  if (!others.empty())
+    text += others;
+  else if (isWhole)
+    text += ", as planned";
+  else
+    text += ", less than planned: no evaluation ran";
+  return text + " (--memory tells what for)\n";
+}
+
+/// A line for each rank, and what it has the memory for.
+static std::string memoryTable(const Program &program, const Launch &launch,
+                               const std::vector<Row> &rows,
+                               const Resident &own, bool evaluated) {
+  const Platform &platform = platformOf(program);
+  std::string text;
+  bool inProcess = false;
+  double arenas = 0, scratch = 0;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const Row &row = rows[r];
+    const Place place = program.mesh().placeOf(static_cast<int64_t>(r));
+    const std::string name = processText(program, static_cast<int64_t>(r));
+    const auto planned = static_cast<int64_t>(row[Planned]);
+    const auto peak = static_cast<int64_t>(row[Peak]);
+    text +=
+        format("memory     %s: measured %s bytes, planned %s%s\n", name.c_str(),
+               groupedText(peak).c_str(), groupedText(planned).c_str(),
+               peak == planned ? " (as planned)"
+               : evaluated     ? ""
+                               : " (with evaluation, which did not run)");
+    arenas += row[Planned];
+    scratch += row[Scratch];
+    for (const MemoryLine &line : program.ranks[place.position].memory)
+      text += format("             %-28s %s\n", line.what,
+                     bytesText(static_cast<double>(line.bytes)).c_str());
+    const std::string beside =
+        platform.besideArena(row[Scratch], row[Pinned], row[Graphs]);
+    inProcess |= beside.empty();
+    if (!beside.empty())
+      text += "             beside the arena: " + beside + "\n";
+    else if (launch.processes)
+      text += residentText(name + ": ", {row[All], row[Files]}, row[Planned],
+                           row[Scratch]) +
+              "\n";
+  }
+  if (!launch.processes && inProcess)
+    text += residentText("", own, arenas, scratch) + "\n";
+  return text;
+}
+
+static void logMemory(const Program &program, size_t process, const Row &row,
+                      JsonLines &log) {
+  const Place place = program.mesh().placeOf(static_cast<int64_t>(process));
+  std::vector<JsonLines::Field> fields = {
+      {"rank", static_cast<double>(place.position)},
+      {"planned_bytes", row[Planned]},
+      {"measured_bytes", row[Peak]},
+      {"scratch_bytes", row[Scratch]}};
+  if (program.replicas > 1)
+    fields.emplace_back("replica", static_cast<double>(place.replica));
+  if (!platformOf(program)
+           .besideArena(row[Scratch], row[Pinned], row[Graphs])
+           .empty())
+    fields.emplace_back("pinned_bytes", row[Pinned]);
+  log.write(fields);
+}
+
+std::string pipewright::runtime::summaryText(Rank &rank, const Options &options,
+                                             const Launch &launch,
                                              std::vector<double> stepSeconds,
                                              bool evaluated, JsonLines &log) {
   const Resident own = readResident();
@@ -107,8 +210,6 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
                          own.files, static_cast<double>(rank.pinnedBytes()),
                          static_cast<double>(rank.graphs())});
   const Program &program = rank.wholeProgram();
-  const Platform &platform = platformOf(program);
-  bool inProcess = false;
   std::string text;
   // The first step also warms caches up.
   if (stepSeconds.size() > 1)
@@ -127,44 +228,10 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Launch &launch,
     log.write({{"measured_step_seconds", measured},
                {"predicted_step_seconds", predicted}});
   }
-  double arenas = 0, scratch = 0;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    const Place place = program.mesh().placeOf(static_cast<int64_t>(r));
-    const std::string name = processText(program, static_cast<int64_t>(r));
-    const int64_t planned = rows[r][0], peak = rows[r][1];
-    text +=
-        format("memory     %s: measured %s bytes, planned %s%s\n", name.c_str(),
-               groupedText(peak).c_str(), groupedText(planned).c_str(),
-               peak == planned ? " (as planned)"
-               : evaluated     ? ""
-                               : " (with evaluation, which did not run)");
-    std::vector<JsonLines::Field> fields = {
-        {"rank", static_cast<double>(place.position)},
-        {"planned_bytes", rows[r][0]},
-        {"measured_bytes", rows[r][1]},
-        {"scratch_bytes", rows[r][2]}};
-    if (program.replicas > 1)
-      fields.emplace_back("replica", static_cast<double>(place.replica));
-    const std::string beside =
-        platform.besideArena(rows[r][2], rows[r][5], rows[r][6]);
-    inProcess |= beside.empty();
-    if (!beside.empty())
-      fields.emplace_back("pinned_bytes", rows[r][5]);
-    log.write(fields);
-    arenas += rows[r][0];
-    scratch += rows[r][2];
-    for (const MemoryLine &line : program.ranks[place.position].memory)
-      text += format("             %-28s %s\n", line.what,
-                     bytesText(static_cast<double>(line.bytes)).c_str());
-    if (!beside.empty())
-      text += "             beside the arena: " + beside + "\n";
-    else if (launch.processes)
-      text += residentText(name + ": ", {rows[r][3], rows[r][4]}, rows[r][0],
-                           rows[r][2]) +
-              "\n";
-  }
-  if (!launch.processes && inProcess)
-    text += residentText("", own, arenas, scratch) + "\n";
+  text += options.memory ? memoryTable(program, launch, rows, own, evaluated)
+                         : memoryLine(program, rows, evaluated);
+  for (size_t r = 0; r < rows.size(); ++r)
+    logMemory(program, r, rows[r], log);
   text.pop_back();
   return text;
 }

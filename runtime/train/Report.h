@@ -29,9 +29,9 @@ std::string headerText(const Program &program, const Options &options,
 /// Step time and memory, measured beside predicted. Every rank calls it; the
 /// text is for rank 0, which also logs the numbers. `evaluated`: the plan
 /// covers evaluation, but only what ran can be measured.
-std::string summaryText(Rank &rank, const Launch &launch,
-                        std::vector<double> stepSeconds, bool evaluated,
-                        JsonLines &log);
+std::string summaryText(Rank &rank, const Options &options,
+                        const Launch &launch, std::vector<double> stepSeconds,
+                        bool evaluated, JsonLines &log);
 
 } // namespace pipewright::runtime
 

@@ -135,6 +135,10 @@ void Trainer::run() {
         std::make_unique<Dataset>(program, options.evalData, "--eval-data");
   say(headerText(program, options, launch));
   sayRemarks();
+  for (const Dataset *each : {data.get(), evalData.get()})
+    for (const std::string &remark :
+         each ? each->remarks() : std::vector<std::string>())
+      say("note: " + remark);
   if (!options.predict.empty()) {
     say(predict(rank, options));
     return;
@@ -159,11 +163,19 @@ void Trainer::run() {
 
 void Trainer::evaluateAt(int64_t number, Progress &progress) {
   evaluated = true;
-  const double loss = evaluateLoss(rank, *evalData, options.evalBatches);
+  const Evaluation evaluation = evaluateData(rank, *evalData, options);
   if (!speaks)
     return;
-  progress.evaluation(number, loss);
-  log.write({{"step", static_cast<double>(number)}, {"eval_loss", loss}});
+  progress.evaluation(number, evaluationText(evaluation, options.metrics));
+  const auto metrics = evaluation.values(options.metrics);
+  std::vector<JsonLines::Field> fields = {{"step", static_cast<double>(number)},
+                                          {"eval_loss", evaluation.loss}};
+  std::vector<std::string> names;
+  for (const auto &[name, value] : metrics)
+    names.push_back("eval_" + name);
+  for (size_t i = 0; i < names.size(); ++i)
+    fields.emplace_back(names[i].c_str(), metrics[i].second);
+  log.write(fields);
 }
 
 void Trainer::train() {
@@ -379,7 +391,7 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
 void Trainer::finish() {
   Transport &transport = rank.transport();
   const std::string summary =
-      summaryText(rank, launch, stepSeconds, evaluated, log);
+      summaryText(rank, options, launch, stepSeconds, evaluated, log);
   if (options.steps > 0)
     say(summary);
   if (platformOf(program).hasDeadlines())

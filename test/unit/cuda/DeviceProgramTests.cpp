@@ -127,7 +127,7 @@ const std::string fiveSteps = "--data x=x.npy --steps 5 --lr 0.01 ";
 
 TEST_F(TinyDeviceProgram, ComputesWhatItShould) {
   const auto [status, output] =
-      run(fiveSteps + "--log log.jsonl --trace trace.json "
+      run(fiveSteps + "--log log.jsonl --trace trace.json --memory "
                       "--dump-gradients gradients.safetensors");
   ASSERT_EQ(status, 0) << output;
   Reference reference;
@@ -150,7 +150,7 @@ TEST_F(TinyDeviceProgram, ComputesWhatItShould) {
   for (const char *part :
        {"tiny: 2 ranks (threads), GPU 0 (", "over cuda-local",
         "rank 0: measured 544 bytes, planned 544 (as planned)",
-        "rank 1: measured 644 bytes, planned 644", "libraries 4.0 KiB",
+        "rank 1: measured 644 bytes, planned 644", "libraries 4.1 kB",
         "; 5 CUDA graphs", "weights and gradients"})
     EXPECT_TRUE(contains(output, part)) << part << "\n" << output;
   for (const char *part :

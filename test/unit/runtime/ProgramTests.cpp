@@ -81,9 +81,9 @@ static double lossIn(const std::string &log, const char *field, bool last) {
 }
 
 TEST_F(TinyProgram, LearnsAText) {
-  const auto [status, output] =
-      run("--data tokens=bytes:text --eval-data tokens=bytes:text --steps 300 "
-          "--lr 5 --log log.jsonl --trace trace.json --guess 'the lazy'");
+  const auto [status, output] = run(
+      "--data tokens=bytes:text --eval-data tokens=bytes:text --steps 300 "
+      "--lr 5 --log log.jsonl --trace trace.json --memory --guess 'the lazy'");
   ASSERT_EQ(status, 0) << output;
   const std::string log = folder.read("log.jsonl");
   EXPECT_NEAR(lossIn(log, "loss", false), std::log(256), 0.5);
@@ -228,8 +228,8 @@ TEST_F(TinyProgram, EachMistakeIsOneLine) {
       {"--data tokens=random:99999999999999999999 --data targets=random",
        "'random:99999999999999999999' expects a number of samples from 1"},
       {"--data tokens=bytes:text --save .", "cannot write '.': it is a folder"},
-      {"--data tokens=bytes:text --schedule linear",
-       "--schedule expects constant or cosine, but got 'linear'"},
+      {"--data tokens=bytes:text --lr-schedule linear",
+       "--lr-schedule expects constant or cosine, but got 'linear'"},
       {"--data tokens=bytes:text --steps 200 --lr 1e30",
        ": try a smaller --lr than 1e+30, or look for values in the data"}};
   for (const auto &[options, message] : mistakes) {

@@ -68,9 +68,11 @@ static void runSix(const std::function<void(Rank &)> &body) {
   program.microBatches = 4;
   program.groups = {{}, {1, 0}};
   program.ranks.resize(2);
-  for (RankProgram &rank : program.ranks) {
-    rank.arenaBytes = 128;
-    rank.tensors = {{.name = "w", .buffer = {0, 12}, .shape = "3"}};
+  const char *const names[] = {"v", "w"};
+  for (size_t r = 0; r < program.ranks.size(); ++r) {
+    program.ranks[r].arenaBytes = 128;
+    program.ranks[r].tensors = {
+        {.name = names[r], .buffer = {0, 12}, .shape = "3"}};
   }
   ThreadWorld world(program.mesh().size());
   std::vector<std::thread> threads;

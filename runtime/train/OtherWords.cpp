@@ -1,0 +1,85 @@
+//===- OtherWords.cpp - Options as other programs call them ---------------===//
+
+#include "runtime/train/OtherWords.h"
+
+#include <algorithm>
+#include <cctype>
+
+using namespace pipewright::runtime;
+
+static constexpr char sizeAdvice[] =
+    "the size of a step is compiled in: pipewright compile --micro-batches M "
+    "--micro-batch-size B --data-parallel D";
+static constexpr char resumeAdvice[] =
+    "a run cannot go on yet; --weights FILE begins a new one with the weights "
+    "of another";
+
+static constexpr OtherWord otherWords[] = {
+    {"--learning-rate", "--lr"},
+    {"--max-steps", "--steps"},
+    {"--num-steps", "--steps"},
+    {"--train-iters", "--steps"},
+    {"--iterations", "--steps"},
+    {"--num-epochs", "--epochs"},
+    {"--num-train-epochs", "--epochs"},
+    {"--lr-scheduler", "--lr-schedule"},
+    {"--lr-scheduler-type", "--lr-schedule"},
+    {"--lr-decay-style", "--lr-schedule"},
+    {"--warmup-steps", "--warmup"},
+    {"--train-data", "--data"},
+    {"--dataset", "--data"},
+    {"--data-path", "--data"},
+    {"--input", "--data"},
+    {"--val-data", "--eval-data"},
+    {"--valid-data", "--eval-data"},
+    {"--test-data", "--eval-data"},
+    {"--eval-interval", "--eval-every"},
+    {"--eval-steps", "--eval-every"},
+    {"--eval-iters", "--eval-batches"},
+    {"--load", "--weights"},
+    {"--init-from", "--weights"},
+    {"--output-dir", "--save"},
+    {"--save-dir", "--save"},
+    {"--out", "--save"},
+    {"--log-file", "--log"},
+    {"--profile-trace", "--trace"},
+    {"--num-threads", "--threads-per-rank"},
+    {"--threads", "--threads-per-rank"},
+    {"--infer", "--predict"},
+    {"--generate", "--guess"},
+    {"--prompt", "--guess"},
+    {"--checkpoint", "", resumeAdvice},
+    {"--resume", "", resumeAdvice},
+    {"--resume-from", "", resumeAdvice},
+    {"--batch-size", "", sizeAdvice},
+    {"--micro-batches", "", sizeAdvice},
+    {"--micro-batch-size", "", sizeAdvice},
+    {"--ranks", "", "ranks are compiled in: pipewright compile --ranks P"},
+    {"--optimizer", "",
+     "the optimizer is compiled in: pipewright compile --optimizer adamw"},
+    {"--momentum", "",
+     "it is compiled in: pipewright compile --optimizer sgd,momentum=0.9"},
+    {"--weight-decay", "",
+     "it is compiled in: pipewright compile --optimizer "
+     "adamw,weight_decay=0.01"},
+    {"--loss", "", "the loss is compiled in: pipewright compile --loss NAME"},
+    {"--precision", "",
+     "it is compiled in: pipewright compile --precision bf16"},
+    {"--bf16", "", "it is compiled in: pipewright compile --precision bf16"},
+    {"--device", "", "it is compiled in: pipewright compile --target cuda"},
+    {"--gpus", "", "it is compiled in: pipewright compile --target cuda"},
+};
+
+std::string pipewright::runtime::spelled(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
+    return c == '_' ? '-' : static_cast<char>(std::tolower(c));
+  });
+  return name;
+}
+
+const OtherWord *pipewright::runtime::findOther(const std::string &name) {
+  for (const OtherWord &other : otherWords)
+    if (name == other.word)
+      return &other;
+  return nullptr;
+}
