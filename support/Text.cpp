@@ -119,6 +119,16 @@ std::string pipewright::text::shortened(StringRef text, size_t most) {
   return shown.substr(0, head) + "..." + shown.substr(tail);
 }
 
+std::string pipewright::text::problemOfName(StringRef name) {
+  if (name.empty())
+    return "expects a name, but it is empty";
+  if (isPrintable(name))
+    return "";
+  return "expects a name of characters that can be seen and typed, but got "
+         "control characters, invisible ones or bytes that are no UTF-8, shown "
+         "here after a backslash";
+}
+
 //===----------------------------------------------------------------------===//
 // C++
 //===----------------------------------------------------------------------===//

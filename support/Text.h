@@ -27,6 +27,10 @@ bool isPrintable(llvm::StringRef text);
 /// The same with at most `most` bytes, the middle left out: `abc...xyz`.
 std::string shortened(llvm::StringRef text, size_t most = 120);
 
+/// What is wrong with a name by which people and files know something, to be
+/// read after the name; empty if nothing is.
+std::string problemOfName(llvm::StringRef name);
+
 /// For behind `//` or between `/*` and `*/`: neither can end in it, nor can it
 /// join the next line.
 std::string comment(llvm::StringRef text);

@@ -8,8 +8,6 @@ using namespace mlir;
 
 namespace pipewright::nn {
 
-static constexpr StringLiteral kCountedInputs = "nn.counted_inputs";
-
 void setCountedInput(ModuleOp module, StringRef name,
                      const CountedInput &counted) {
   Builder b(module.getContext());
@@ -23,18 +21,23 @@ void setCountedInput(ModuleOp module, StringRef name,
   module->setAttr(kCountedInputs, inputs.getDictionary(module.getContext()));
 }
 
-std::optional<CountedInput> countedInput(ModuleOp module, StringRef name) {
-  auto inputs = module->getAttrOfType<DictionaryAttr>(kCountedInputs);
-  auto input = inputs ? inputs.getAs<DictionaryAttr>(name) : DictionaryAttr();
-  if (!input)
+std::optional<CountedInput> countedInput(Attribute attribute) {
+  auto input = dyn_cast_or_null<DictionaryAttr>(attribute);
+  if (!input || input.size() != 3)
     return std::nullopt;
   auto labels = input.getAs<StringAttr>("labels");
   auto ignored = input.getAs<IntegerAttr>("ignored");
   auto ranges = input.getAs<DenseI64ArrayAttr>("ranges");
-  if (!labels || !ignored || !ranges || ranges.size() % 2 != 0)
+  if (!labels || !ignored || !ignored.getType().isInteger(64) || !ranges ||
+      ranges.size() % 2 != 0)
     return std::nullopt;
   return CountedInput{labels.str(), ignored.getInt(),
                       llvm::to_vector(ranges.asArrayRef())};
+}
+
+std::optional<CountedInput> countedInput(ModuleOp module, StringRef name) {
+  auto inputs = module->getAttrOfType<DictionaryAttr>(kCountedInputs);
+  return countedInput(inputs ? inputs.get(name) : Attribute());
 }
 
 } // namespace pipewright::nn

@@ -25,11 +25,20 @@ struct CountedInput {
   /// What reaches the loss of each row of the labels' dimension 0: from one
   /// element to before another, pair by pair.
   llvm::SmallVector<int64_t> ranges;
+
+  bool operator==(const CountedInput &) const = default;
 };
+
+/// The attribute of the module: from each such input's name to a dictionary of
+/// `labels`, `ignored` and `ranges`.
+inline constexpr llvm::StringLiteral kCountedInputs = "nn.counted_inputs";
 
 /// Notes what the input `name` is.
 void setCountedInput(mlir::ModuleOp module, llvm::StringRef name,
                      const CountedInput &counted);
+
+/// What a value of that dictionary says; none if it is not of its form.
+std::optional<CountedInput> countedInput(mlir::Attribute input);
 
 /// What the input `name` is; none if it is data.
 std::optional<CountedInput> countedInput(mlir::ModuleOp module,

@@ -14,6 +14,17 @@ namespace pipewright::nn {
 
 inline constexpr llvm::StringLiteral kFileName = "nn.name";
 
+/// A name that files of weights keep for themselves.
+inline constexpr llvm::StringLiteral kMetadataName = "__metadata__";
+
+/// Whether passes will make a symbol of this name: a stage, or the module of
+/// all kernels.
+inline bool isKeptForPasses(llvm::StringRef symbol) {
+  unsigned stage;
+  return symbol == "kernels" ||
+         (symbol.consume_front("s") && !symbol.getAsInteger(10, stage));
+}
+
 inline void setFileName(WeightOp weight, llvm::StringRef name) {
   weight->setAttr(kFileName, mlir::StringAttr::get(weight.getContext(), name));
 }

@@ -45,7 +45,7 @@ void GraphImporter::createModule(ArrayRef<InputBinding> inputs) {
   function = func::FuncOp::create(builder, loc, "model",
                                   builder.getFunctionType(types, {}));
   symbols.insert("model");
-  symbols.insert(kMetadataName);
+  symbols.insert(nn::kMetadataName);
   Block *body = function.addEntryBlock();
   builder.setInsertionPointToEnd(body);
   for (auto [i, input] : llvm::enumerate(inputs)) {
@@ -305,16 +305,9 @@ void GraphImporter::copyWeight(StringRef name, const ImportedValue &from) {
   values[name] = addWeight(name, std::move(record));
 }
 
-/// Symbols that passes will make: stages, and the module of all kernels.
-static bool isKeptForPasses(StringRef name) {
-  unsigned stage;
-  return name == "kernels" ||
-         (name.consume_front("s") && !name.getAsInteger(10, stage));
-}
-
 std::string GraphImporter::newSymbol(StringRef name) {
   std::string symbol = name.str();
-  for (int i = 1; isKeptForPasses(symbol) || !symbols.insert(symbol).second;
+  for (int i = 1; nn::isKeptForPasses(symbol) || !symbols.insert(symbol).second;
        ++i)
     symbol = (name + "_" + Twine(i)).str();
   return symbol;
@@ -331,7 +324,7 @@ void GraphImporter::declareWeight(WeightRecord &record, StringRef key) {
       builder.getStringAttr(record.symbol), TypeAttr::get(type),
       nn::WeightRoleAttr::get(&context, record.role),
       /*file_rows=*/IntegerAttr());
-  if (record.symbol != key && key != kMetadataName)
+  if (record.symbol != key && key != nn::kMetadataName)
     nn::setFileName(weight, key);
   if (record.splat)
     weights.addSplat(record.symbol, record.bytes.bytes, type.getNumElements());

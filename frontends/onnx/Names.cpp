@@ -7,6 +7,7 @@
 
 #include "frontends/onnx/Names.h"
 
+#include "dialects/nn/NNWeightNames.h"
 #include "frontends/onnx/Limits.h"
 #include "support/Text.h"
 
@@ -60,10 +61,7 @@ LogicalResult NameSettler::check(StringRef what, StringRef name) {
                    << ": rename it in the model";
   taken.insert(name);
   if (!text::isPrintable(name))
-    return error() << "expects a name of characters that can be seen and "
-                      "typed, but got control characters, invisible ones or "
-                      "bytes that are no UTF-8, shown here after a backslash: "
-                      "rename it in the model";
+    return error() << text::problemOfName(name) << ": rename it in the model";
   return success();
 }
 
@@ -88,9 +86,9 @@ LogicalResult NameSettler::checkInterface() {
   for (const auto &tensor : graph.initializer()) {
     if (failed(check("initializer", tensor.name())))
       return failure();
-    if (tensor.name() == kMetadataName)
+    if (tensor.name() == nn::kMetadataName)
       return file.error(context)
-             << "initializer '" << kMetadataName
+             << "initializer '" << nn::kMetadataName
              << "' has the name that files of weights (.safetensors) keep for "
                 "notes: rename it in the model";
   }

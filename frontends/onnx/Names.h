@@ -12,9 +12,6 @@
 
 namespace pipewright::frontend {
 
-/// A name that files of weights keep for themselves.
-inline constexpr llvm::StringLiteral kMetadataName = "__metadata__";
-
 /// Checks and repairs the names of a model that has been parsed. Inputs,
 /// outputs, initializers and dimensions of inputs keep the name by which people
 /// and files know them, or are refused; names of nodes, and of values between

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/call/CallDialect.h"
+#include "dialects/nn/NNLimits.h"
 #include "dialects/nn/NNWeightNames.h"
 #include "frontends/common/Frontend.h"
 #include "runtime/core/Error.h"
@@ -64,11 +65,16 @@ static runtime::ElementType elementTypeOf(Type type) {
 
 /// Takes each weight's values from the file. What is wrong with the file, the
 /// reader throws.
-static void readWeights(ModuleOp module, const std::string &path,
-                        nn::WeightStore &store) {
+static LogicalResult readWeights(ModuleOp module, const std::string &path,
+                                 nn::WeightStore &store) {
   auto weights = module.getOps<nn::WeightOp>();
   if (weights.empty())
-    return;
+    return success();
+  for (nn::WeightOp weight : weights)
+    if (std::string problem =
+            nn::problemOfSize(weight.getTensorType().getShape());
+        !problem.empty())
+      return weight.emitOpError() << problem;
   const runtime::SafetensorsReader reader(path);
   for (nn::WeightOp weight : weights) {
     RankedTensorType type = weight.getFileType();
@@ -79,6 +85,7 @@ static void readWeights(ModuleOp module, const std::string &path,
                              type.getShape().vec())
                        .values<char>());
   }
+  return success();
 }
 
 /// How deep brackets stand in brackets. MLIR's parser calls itself for each.
@@ -138,7 +145,8 @@ FailureOr<ImportedModel> TextFrontend::import(const ImportOptions &options,
   SmallString<128> weights(options.modelPath);
   llvm::sys::path::replace_extension(weights, "safetensors");
   try {
-    readWeights(*model.module, weights.str().str(), model.weights);
+    if (failed(readWeights(*model.module, weights.str().str(), model.weights)))
+      return failure();
   } catch (const runtime::Error &error) {
     return emitError(file) << error.what();
   }

@@ -19,9 +19,14 @@ def NNVerifyImported : Pass<"nn-verify-imported", "::mlir::ModuleOp"> {
   let description = [{
     Contract: a module of `nn.weight` symbols and one function `@model` of nn
     and call ops, whose arguments and results have distinct `nn.name`s and whose
-    first result is the scalar loss.
+    first result is the scalar loss. Names of arguments, results and weights are
+    not empty and have no characters that cannot be seen; tensors have a known
+    size, which is not zero; what `nn.counted_inputs` counts lies in its labels,
+    and is what the loss reads that divides by it. Ops have no attributes but
+    their own.
 
-    Reports every violation, not only the first.
+    It is the one gate for what frontends make: passes behind it believe the
+    module. Reports every violation, not only the first.
   }];
 }
 

@@ -156,8 +156,8 @@ void Compilation::setAttributes() {
     if (auto function = module().lookupSymbol<func::FuncOp>("model"))
       if (function.getNumArguments() > 0)
         if (auto type =
-                dyn_cast<RankedTensorType>(function.getArgument(0).getType());
-            type && type.getRank() > 0)
+                dyn_cast<RankedTensorType>(function.getArgumentTypes()[0]);
+            type && type.getRank() > 0 && type.getDimSize(0) > 0)
           size = type.getDimSize(0);
   setNumber(pipe::PipeDialect::kMicroBatchSize, size);
 

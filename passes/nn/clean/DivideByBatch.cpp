@@ -1,20 +1,15 @@
 //===- DivideByBatch.cpp - nn-divide-by-batch -----------------------------===//
 //
-// Which labels reach a loss is found by sending their positions the same way:
-// an op that only moves elements does with them what it does with labels.
+// The divisor of a loss is an argument of the model that the runtime counts.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/nn/Passes.h"
 
-#include "dialects/nn/NNCountedInput.h"
-#include "dialects/nn/NNOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/nn/clean/ConstantFolding.h"
+#include "passes/nn/clean/CountedLabels.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
-
-#include <numeric>
 
 using namespace mlir;
 
@@ -23,13 +18,6 @@ namespace pipewright::nn {
 #include "passes/nn/Passes.h.inc"
 
 namespace {
-
-/// Where the labels of a loss come from: the positions in `argument` of all
-/// its labels.
-struct LabelPath {
-  BlockArgument argument;
-  SmallVector<int64_t> positions;
-};
 
 struct DivideByBatch : impl::NNDivideByBatchBase<DivideByBatch> {
   void runOnOperation() override;
@@ -42,17 +30,6 @@ private:
 };
 
 } // namespace
-
-/// The first op on the way from an argument that computes instead of moving;
-/// null where there is none.
-static Operation *findComputation(Value labels) {
-  while (Operation *op = labels.getDefiningOp()) {
-    if (!isa<ReshapeOp, SliceOp, TransposeOp>(op))
-      return op;
-    labels = op->getOperand(0);
-  }
-  return nullptr;
-}
 
 /// Whether an argument of the function is among what `op` computes from.
 static bool readsInput(Operation *op) {
@@ -67,58 +44,6 @@ static bool readsInput(Operation *op) {
   return false;
 }
 
-/// The way of labels from an input to the loss, as long as ops only move them.
-static LabelPath pathOf(Value labels) {
-  SmallVector<Operation *> moves;
-  while (Operation *op = labels.getDefiningOp()) {
-    moves.push_back(op);
-    labels = op->getOperand(0);
-  }
-  auto type = cast<RankedTensorType>(labels.getType());
-  SmallVector<int64_t> iota(type.getNumElements());
-  std::iota(iota.begin(), iota.end(), 0);
-  auto values = DenseElementsAttr::get(type, ArrayRef(iota));
-  for (Operation *move : llvm::reverse(moves)) {
-    auto result = cast<RankedTensorType>(move->getResult(0).getType());
-    values = isa<ReshapeOp>(move)
-                 ? values.reshape(result)
-                 : evaluateOnConstants(move, values, type.getNumElements());
-    if (!values)
-      return {};
-  }
-  return {cast<BlockArgument>(labels),
-          llvm::to_vector(values.getValues<int64_t>())};
-}
-
-/// The elements of each row of the argument that are among the positions; none
-/// if rows differ, or an element occurs twice.
-static std::optional<SmallVector<int64_t>> rangesOf(LabelPath path) {
-  ArrayRef<int64_t> shape =
-      cast<RankedTensorType>(path.argument.getType()).getShape();
-  if (shape.empty())
-    return std::nullopt;
-  int64_t rows = shape[0], width = llvm::product_of(shape.drop_front());
-  llvm::sort(path.positions);
-  int64_t perRow = path.positions.size() / rows;
-  if (perRow * rows != static_cast<int64_t>(path.positions.size()))
-    return std::nullopt;
-  SmallVector<int64_t> ranges;
-  for (auto [i, position] : llvm::enumerate(path.positions)) {
-    int64_t row = i / perRow, element = position - row * width;
-    if (row > 0) {
-      if (element != path.positions[i % perRow])
-        return std::nullopt;
-      continue;
-    }
-    if (element >= width || (!ranges.empty() && element < ranges.back()))
-      return std::nullopt;
-    if (ranges.empty() || ranges.back() != element)
-      ranges.append({element, element});
-    ++ranges.back();
-  }
-  return ranges;
-}
-
 Value DivideByBatch::argumentFor(func::FuncOp model,
                                  const CountedInput &counted,
                                  Location location) {
@@ -126,8 +51,7 @@ Value DivideByBatch::argumentFor(func::FuncOp model,
   for (unsigned i = 0; i < model.getNumArguments(); ++i)
     if (auto name = model.getArgAttrOfType<StringAttr>(i, "nn.name")) {
       std::optional<CountedInput> known = countedInput(getOperation(), name);
-      if (known && known->labels == counted.labels &&
-          known->ignored == counted.ignored && known->ranges == counted.ranges)
+      if (known == counted)
         return model.getArgument(i);
       names.insert(name);
     }
@@ -148,7 +72,7 @@ Value DivideByBatch::argumentFor(func::FuncOp model,
 }
 
 void DivideByBatch::divide(func::FuncOp model, SoftmaxCrossEntropyOp loss) {
-  if (Operation *computation = findComputation(loss.getLabels())) {
+  if (Operation *computation = findLabelComputation(loss)) {
     if (readsInput(computation))
       loss.emitWarning("divides by the labels of each micro-batch that are "
                        "not ignored, not by those of the whole batch: its "
@@ -158,23 +82,14 @@ void DivideByBatch::divide(func::FuncOp model, SoftmaxCrossEntropyOp loss) {
              "as the loss needs them";
     return;
   }
-  LabelPath path = pathOf(loss.getLabels());
-  std::optional<SmallVector<int64_t>> ranges;
-  StringAttr name;
-  if (path.argument) {
-    name = model.getArgAttrOfType<StringAttr>(path.argument.getArgNumber(),
-                                              "nn.name");
-    ranges = rangesOf(path);
-  }
-  if (!ranges || !name) {
+  std::optional<CountedInput> counted = countedLabelsOf(loss);
+  if (!counted) {
     loss.emitWarning("divides by the labels of each micro-batch that are not "
                      "ignored, not by those of the whole batch: it does not "
                      "read the same labels of each sample");
     return;
   }
-  auto ignored = static_cast<int64_t>(loss.getIgnoreIndex());
-  if (Value divisor =
-          argumentFor(model, {name.str(), ignored, *ranges}, loss.getLoc()))
+  if (Value divisor = argumentFor(model, *counted, loss.getLoc()))
     loss.getDivisorMutable().assign(divisor);
 }
 

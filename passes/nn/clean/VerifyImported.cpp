@@ -8,8 +8,13 @@
 #include "passes/nn/Passes.h"
 
 #include "dialects/call/CallDialect.h"
+#include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNLimits.h"
+#include "dialects/nn/NNWeightNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/nn/clean/CountedLabels.h"
+#include "support/Text.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -29,57 +34,211 @@ private:
     valid = false;
     return op->emitOpError();
   }
+  /// The same for what is told without the op's name.
+  InFlightDiagnostic plainError(Operation *op) {
+    valid = false;
+    return op->emitError();
+  }
   void checkModel(func::FuncOp model);
-  void checkNames(func::FuncOp model);
+  void checkName(Operation *op, const Twine &what, StringRef name);
+  void checkWeight(WeightOp weight);
+  void checkPorts(func::FuncOp model);
   void checkBody(func::FuncOp model);
-  void checkSize(Operation *op, Value value);
+  void checkType(Operation *op, const Twine &what, Type type);
+  void checkAttributes(Operation *op, ArrayRef<StringRef> known);
+  void checkCounted(func::FuncOp model);
+  void checkCounted(func::FuncOp model, NamedAttribute counted);
+  void checkDivisor(func::FuncOp model, SoftmaxCrossEntropyOp loss);
 
   bool valid = true;
+  llvm::StringSet<> weightNames;
+  /// The arguments by their names.
+  llvm::StringMap<BlockArgument> arguments;
 };
 
+/// What no pass knows at this level could be taken for what a later one wrote.
+void ImportedVerifier::checkAttributes(Operation *op,
+                                       ArrayRef<StringRef> known) {
+  for (NamedAttribute attribute : op->getDiscardableAttrs()) {
+    StringRef name = attribute.getName().getValue();
+    if (!llvm::is_contained(known, name))
+      error(op) << "has an attribute '" << name
+                << "', which the import level does not have";
+    else if (!isa<StringAttr>(attribute.getValue()))
+      error(op) << "expects '" << name << "' to be a string, but got "
+                << attribute.getValue();
+  }
+}
+
+void ImportedVerifier::checkName(Operation *op, const Twine &what,
+                                 StringRef name) {
+  if (std::string problem = text::problemOfName(name); !problem.empty())
+    plainError(op) << what << " '" << text::shortened(name) << "': " << problem;
+}
+
+void ImportedVerifier::checkWeight(WeightOp weight) {
+  checkAttributes(weight, {kFileName, "nn.reason"});
+  StringRef symbol = weight.getSymName(), name = fileNameOf(weight);
+  checkName(weight, "weight", symbol);
+  if (name != symbol)
+    checkName(weight, "weight", name);
+  if (name == kMetadataName)
+    error(weight) << "is named '" << name
+                  << "', which files of weights keep for notes";
+  if (!weightNames.insert(name).second)
+    error(weight) << "is the second weight that files call '" << name << "'";
+  if (isKeptForPasses(symbol))
+    error(weight) << "has the symbol '" << symbol
+                  << "', which passes need; give it another, and the name as "
+                     "'nn.name'";
+  checkType(weight, "weight '" + text::shortened(name) + "'",
+            weight.getTensorType());
+}
+
 /// Inputs and outputs are found by name at run time.
-void ImportedVerifier::checkNames(func::FuncOp model) {
+void ImportedVerifier::checkPorts(func::FuncOp model) {
   auto check = [&](size_t count, bool isArgument) {
     llvm::StringSet<> names;
     StringRef what = isArgument ? "argument" : "result";
     for (size_t i = 0; i < count; ++i) {
-      auto name = isArgument
-                      ? model.getArgAttrOfType<StringAttr>(i, "nn.name")
-                      : model.getResultAttrOfType<StringAttr>(i, "nn.name");
-      if (!name)
+      DictionaryAttr attributes =
+          isArgument ? model.getArgAttrDict(i) : model.getResultAttrDict(i);
+      auto name =
+          attributes ? attributes.getAs<StringAttr>("nn.name") : StringAttr();
+      if (!name) {
         error(model) << "expects " << what << " " << i
                      << " to have an 'nn.name'";
-      else if (!names.insert(name.getValue()).second)
+        continue;
+      }
+      if (attributes.size() > 1)
+        error(model) << "expects " << what << " " << i
+                     << " to have no attribute but 'nn.name'";
+      checkName(model, what, name);
+      if (!names.insert(name.getValue()).second)
         error(model) << "has two " << what << "s named " << name;
+      if (isArgument)
+        arguments[name] = model.getArgument(i);
+      checkType(model, what + " '" + text::shortened(name.getValue()) + "'",
+                isArgument ? model.getArgumentTypes()[i]
+                           : model.getResultTypes()[i]);
     }
   };
   check(model.getNumArguments(), /*isArgument=*/true);
   check(model.getNumResults(), /*isArgument=*/false);
 }
 
-void ImportedVerifier::checkSize(Operation *op, Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type || !type.hasStaticShape())
-    return;
-  if (std::string problem = problemOfSize(type.getShape()); !problem.empty())
-    error(op) << problem;
+void ImportedVerifier::checkType(Operation *op, const Twine &what, Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  Type element = tensor ? tensor.getElementType() : Type();
+  if (!tensor || !tensor.hasStaticShape() || tensor.getEncoding() ||
+      !(element.isF32() || element.isBF16() || element.isInteger(64) ||
+        element.isInteger(1) || element.isInteger(8)))
+    plainError(op) << what
+                   << " expects a tensor of known shape of f32, bf16, i64, "
+                   << "i1 or i8, but got " << type;
+  else if (std::string problem = problemOfSize(tensor.getShape());
+           !problem.empty())
+    plainError(op) << what << " " << problem;
+  else if (tensor.getNumElements() == 0)
+    plainError(op) << what << " has no elements (" << tensor
+                   << "); leave out of the model what computes with it";
 }
 
 void ImportedVerifier::checkBody(func::FuncOp model) {
   model.getBody().walk([&](Operation *op) {
     if (op == model.getBody().front().getTerminator())
       return;
-    if (!isa<NNDialect, call::CallDialect>(op->getDialect()) ||
+    if (!isa_and_present<NNDialect, call::CallDialect>(op->getDialect()) ||
         isa<WeightOp>(op))
       error(op) << "is not allowed in '@model', which holds nn and call "
                    "ops that compute";
     else if (isa<LaunchOp, AccumulateGradientOp>(op))
       error(op) << "does not occur before a model is differentiated";
-    for (Value result : op->getResults())
-      checkSize(op, result);
+    checkAttributes(op, {});
+    // A parameter has its weight's type.
+    if (!isa<ParameterOp>(op))
+      for (Type type : op->getResultTypes())
+        checkType(op, "result of '" + op->getName().getStringRef() + "'", type);
+    if (auto loss = dyn_cast<SoftmaxCrossEntropyOp>(op))
+      checkDivisor(model, loss);
   });
-  for (Value argument : model.getArguments())
-    checkSize(model, argument);
+}
+
+//===----------------------------------------------------------------------===//
+// Counted inputs
+//===----------------------------------------------------------------------===//
+
+/// A loss that divides by a number of labels reads these very labels.
+void ImportedVerifier::checkDivisor(func::FuncOp model,
+                                    SoftmaxCrossEntropyOp loss) {
+  auto divisor = dyn_cast_or_null<BlockArgument>(loss.getDivisor());
+  if (!divisor)
+    return;
+  auto name =
+      model.getArgAttrOfType<StringAttr>(divisor.getArgNumber(), "nn.name");
+  if (!name)
+    return;
+  auto module = model->getParentOfType<ModuleOp>();
+  std::optional<CountedInput> counted = countedInput(module, name);
+  if (counted && counted != countedLabelsOf(loss))
+    error(loss) << "divides by " << name << ", but '" << kCountedInputs
+                << "' counts other labels for it than the loss reads";
+}
+
+void ImportedVerifier::checkCounted(func::FuncOp model,
+                                    NamedAttribute attribute) {
+  StringRef name = attribute.getName().getValue();
+  auto problem = [&]() -> InFlightDiagnostic {
+    return error(model->getParentOp()) << "'" << kCountedInputs << "' of '"
+                                       << text::shortened(name) << "' ";
+  };
+  std::optional<CountedInput> counted = countedInput(attribute.getValue());
+  if (!counted) {
+    problem() << "expects {ignored = I : i64, labels = \"NAME\", ranges = "
+                 "array<i64: BEGIN, END, ...>}, but got "
+              << attribute.getValue();
+    return;
+  }
+  BlockArgument input = arguments.lookup(name);
+  if (!input || input.getType() != f32TensorOf(model.getContext(), {})) {
+    problem() << "expects an argument of this name and type 'tensor<f32>'";
+    return;
+  }
+  BlockArgument labels = arguments.lookup(counted->labels);
+  auto type = labels ? dyn_cast<RankedTensorType>(labels.getType())
+                     : RankedTensorType();
+  if (!type || !type.getElementType().isInteger(64) || type.getRank() == 0) {
+    problem()
+        << "expects an argument '" << text::shortened(counted->labels)
+        << "' of rank 1 or more and element type i64, to count its labels";
+    return;
+  }
+  int64_t width = llvm::product_of(type.getShape().drop_front()), before = 0;
+  for (size_t i = 0; i < counted->ranges.size(); i += 2) {
+    int64_t begin = counted->ranges[i], end = counted->ranges[i + 1];
+    if (begin < before || end <= begin || end > width)
+      problem() << "expects ranges in ascending order, without overlaps, "
+                   "within the "
+                << width << " elements of a row of '" << counted->labels
+                << "', but got " << begin << " to " << end;
+    before = std::max(before, end);
+  }
+}
+
+/// What is counted is read in memory of the labels' size at run time.
+void ImportedVerifier::checkCounted(func::FuncOp model) {
+  Operation *module = model->getParentOp();
+  Attribute inputs = module->getAttr(kCountedInputs);
+  if (!inputs)
+    return;
+  auto dictionary = dyn_cast<DictionaryAttr>(inputs);
+  if (!dictionary) {
+    error(module) << "expects '" << kCountedInputs
+                  << "' to be a dictionary, but got " << inputs;
+    return;
+  }
+  for (NamedAttribute input : dictionary)
+    checkCounted(model, input);
 }
 
 void ImportedVerifier::checkModel(func::FuncOp model) {
@@ -97,8 +256,9 @@ void ImportedVerifier::checkModel(func::FuncOp model) {
     error(model) << "expects its first result, the loss, to be 'tensor<f32>', "
                     "but got "
                  << model.getResultTypes()[0];
-  checkNames(model);
+  checkPorts(model);
   checkBody(model);
+  checkCounted(model);
 }
 
 LogicalResult ImportedVerifier::run(ModuleOp module) {
@@ -107,7 +267,9 @@ LogicalResult ImportedVerifier::run(ModuleOp module) {
     auto function = dyn_cast<func::FuncOp>(op);
     if (function && function.getSymName() == "model")
       model = function;
-    else if (!isa<WeightOp>(op))
+    else if (auto weight = dyn_cast<WeightOp>(op))
+      checkWeight(weight);
+    else
       error(&op) << "is not allowed in an imported module, which holds "
                     "'nn.weight' and one function '@model'";
   }
