@@ -31,27 +31,60 @@ static const char *kindOf(mode_t mode) {
                           : "a device";
 }
 
-static llvm::Expected<FileBuffer> readOpenFile(int file, llvm::StringRef path) {
-  struct stat status;
-  if (fstat(file, &status) != 0)
-    return cannotRead(errno);
+/// What is wrong with an open file; success if nothing is.
+static llvm::Error check(const struct stat &status, const InputRules &rules) {
   if (!S_ISREG(status.st_mode))
     return failure("expects a regular file, but got " +
                    llvm::Twine(kindOf(status.st_mode)));
+  auto bytes = static_cast<uint64_t>(status.st_size);
+  if (bytes > rules.mostBytes)
+    return failure("expects at most " + llvm::Twine(rules.mostBytes) +
+                   " bytes, but it has " + llvm::Twine(bytes));
+  bool isOurs =
+      status.st_uid == geteuid() && !(status.st_mode & (S_IWGRP | S_IWOTH));
+  if (rules.isOurs && !isOurs)
+    return failure("expects a file that only this user can write to");
+  return llvm::Error::success();
+}
+
+static llvm::Expected<FileBuffer> readOpenFile(int file, llvm::StringRef path,
+                                               const InputRules &rules,
+                                               bool isText) {
+  struct stat status;
+  if (fstat(file, &status) != 0)
+    return cannotRead(errno);
+  if (llvm::Error error = check(status, rules))
+    return std::move(error);
   auto buffer = llvm::MemoryBuffer::getOpenFile(
-      file, path, status.st_size, /*RequiresNullTerminator=*/false);
+      file, path, status.st_size, /*RequiresNullTerminator=*/isText,
+      /*IsVolatile=*/isText);
   if (!buffer)
     return failure("cannot be read: " + buffer.getError().message());
   return std::move(*buffer);
 }
 
-llvm::Expected<FileBuffer> readRegularFile(llvm::StringRef path) {
-  int file = open(path.str().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+static llvm::Expected<FileBuffer> read(llvm::StringRef path,
+                                       const InputRules &rules, bool isText) {
+  if (path.contains('\0'))
+    return failure("expects a name without a zero byte");
+  int file =
+      open(path.str().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
+                                   (rules.followsLinks ? 0 : O_NOFOLLOW));
   if (file < 0)
     return cannotRead(errno);
-  llvm::Expected<FileBuffer> buffer = readOpenFile(file, path);
+  llvm::Expected<FileBuffer> buffer = readOpenFile(file, path, rules, isText);
   close(file);
   return buffer;
+}
+
+llvm::Expected<FileBuffer> readRegularFile(llvm::StringRef path,
+                                           const InputRules &rules) {
+  return read(path, rules, /*isText=*/false);
+}
+
+llvm::Expected<FileBuffer> readTextFile(llvm::StringRef path,
+                                        bool followsLinks) {
+  return read(path, {kMaxTextBytes, followsLinks}, /*isText=*/true);
 }
 
 } // namespace pipewright

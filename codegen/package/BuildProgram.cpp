@@ -10,12 +10,12 @@
 #include "codegen/package/BuildProgram.h"
 
 #include "codegen/package/RunTool.h"
+#include "support/InputFile.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 
@@ -83,9 +83,9 @@ static void appendFlags(std::vector<std::string> &command, llvm::StringRef name,
 
 /// The last lines of what a tool printed.
 static std::string tailOf(llvm::StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
+  llvm::Expected<FileBuffer> buffer = readTextFile(path);
   if (!buffer)
-    return {};
+    return llvm::toString(buffer.takeError());
   llvm::StringRef text = (*buffer)->getBuffer().rtrim();
   constexpr size_t limit = 2000;
   return (text.size() > limit ? text.take_back(limit) : text).str();

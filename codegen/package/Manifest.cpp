@@ -7,16 +7,15 @@
 
 #include "codegen/package/Manifest.h"
 
+#include "support/InputFile.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
-#include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace fs = std::filesystem;
 
@@ -28,25 +27,17 @@ static constexpr int64_t format = 1;
 
 /// What is no regular file is nobody's but the user's.
 std::optional<Manifest::File> Manifest::describe(const std::string &path) {
-  int descriptor =
-      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (descriptor < 0)
+  llvm::Expected<FileBuffer> buffer =
+      readRegularFile(path, {.followsLinks = false});
+  if (!buffer) {
+    llvm::consumeError(buffer.takeError());
     return std::nullopt;
-  struct stat status;
-  std::optional<File> file;
-  if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
-    auto buffer = llvm::MemoryBuffer::getOpenFile(
-        descriptor, path, status.st_size, /*RequiresNullTerminator=*/false);
-    if (buffer) {
-      llvm::XXH128_hash_t hash = llvm::xxh3_128bits(
-          llvm::arrayRefFromStringRef((*buffer)->getBuffer()));
-      file = {static_cast<uint64_t>(status.st_size),
-              llvm::utohexstr(hash.high64, true, 16) +
-                  llvm::utohexstr(hash.low64, true, 16)};
-    }
   }
-  close(descriptor);
-  return file;
+  llvm::StringRef bytes = (*buffer)->getBuffer();
+  llvm::XXH128_hash_t hash =
+      llvm::xxh3_128bits(llvm::arrayRefFromStringRef(bytes));
+  return File{bytes.size(), llvm::utohexstr(hash.high64, true, 16) +
+                                llvm::utohexstr(hash.low64, true, 16)};
 }
 
 llvm::Expected<Manifest> Manifest::of(llvm::StringRef folder) {
@@ -125,9 +116,10 @@ llvm::Expected<std::optional<Manifest>> Manifest::read(llvm::StringRef folder) {
     return std::nullopt;
   if (!S_ISREG(status.st_mode))
     return llvm::createStringError("it is not a file");
-  auto buffer = llvm::MemoryBuffer::getFile(path);
+  llvm::Expected<FileBuffer> buffer =
+      readTextFile(path, /*followsLinks=*/false);
   if (!buffer)
-    return llvm::createStringError(buffer.getError().message());
+    return buffer.takeError();
   llvm::Expected<Manifest> manifest = parse((*buffer)->getBuffer());
   if (!manifest)
     return manifest.takeError();

@@ -8,9 +8,9 @@
 
 #include "dialects/nn/NNWeightNames.h"
 #include "dialects/pipe/PipeDialect.h"
+#include "support/InputFile.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 
@@ -88,16 +88,16 @@ llvm::Error writeWeights(ModuleOp module, const nn::WeightStore &weights,
 static llvm::Expected<llvm::json::Value> readHeader(llvm::StringRef path) {
   // Longer ones the format does not have.
   constexpr uint64_t longest = 100 << 20;
-  auto beginning = llvm::MemoryBuffer::getFileSlice(path, 8, 0);
+  llvm::Expected<FileBuffer> file = readRegularFile(path);
+  if (!file)
+    return file.takeError();
+  llvm::StringRef bytes = (*file)->getBuffer();
   uint64_t length = 0;
-  if (beginning && (*beginning)->getBufferSize() == 8)
-    length = llvm::support::endian::read64le((*beginning)->getBufferStart());
-  if (length == 0 || length > longest)
+  if (bytes.size() > 8)
+    length = llvm::support::endian::read64le(bytes.data());
+  if (length == 0 || length > longest || length > bytes.size() - 8)
     return llvm::createStringError("it is no safetensors file");
-  auto header = llvm::MemoryBuffer::getFileSlice(path, length, 8);
-  if (!header)
-    return llvm::createStringError(header.getError().message());
-  return llvm::json::parse((*header)->getBuffer());
+  return llvm::json::parse(bytes.substr(8, length));
 }
 
 /// "F32 [4, 3]"

@@ -8,7 +8,7 @@
 #include "frontends/onnx/TensorReader.h"
 
 #include "dialects/nn/NNLimits.h"
-#include "frontends/onnx/FileBeneath.h"
+#include "support/FileBeneath.h"
 #include "support/InputFile.h"
 #include "support/Text.h"
 

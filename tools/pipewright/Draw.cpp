@@ -164,7 +164,7 @@ static llvm::Error writePdf(const std::string &svg, const std::string &path) {
   if (!tool)
     return tool.takeError();
   if (!tool->wait()) {
-    auto words = readRegularFile(log);
+    auto words = readTextFile(log);
     std::string said = words ? (*words)->getBuffer().trim().str()
                              : llvm::toString(words.takeError());
     return option::fail("--pdf: ", *program,

@@ -294,7 +294,7 @@ pipewright::schedules::readChromeTrace(llvm::StringRef paths) {
     paths.split(list, ',');
   MeasuredTrace all;
   for (llvm::StringRef path : list) {
-    llvm::Expected<FileBuffer> file = readRegularFile(path);
+    llvm::Expected<FileBuffer> file = readTextFile(path);
     if (!file)
       return refuse("trace '{0}' {1}", path, llvm::toString(file.takeError()));
     llvm::Expected<MeasuredTrace> trace = parseTasks((*file)->getBuffer());

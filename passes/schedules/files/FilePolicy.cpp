@@ -185,7 +185,7 @@ pipewright::schedules::readScheduleFile(llvm::StringRef path) {
     return refuse("{0}: expects a file that ends in .csv (PyTorch's schedules) "
                   "or .json (a plan)",
                   path);
-  llvm::Expected<FileBuffer> buffer = readRegularFile(path);
+  llvm::Expected<FileBuffer> buffer = readTextFile(path);
   if (!buffer)
     return refuse("{0}: {1}", path, llvm::toString(buffer.takeError()));
   llvm::StringRef text = (*buffer)->getBuffer();

@@ -264,7 +264,7 @@ pipewright::schedules::readStageTimes(StringRef path) {
   if (!isJson && !path.ends_with_insensitive(".csv"))
     return refuse("expects a file that ends in .csv or .json, but got '{0}'",
                   path);
-  llvm::Expected<FileBuffer> buffer = readRegularFile(path);
+  llvm::Expected<FileBuffer> buffer = readTextFile(path);
   if (!buffer)
     return refuse("{0}: {1}", path, llvm::toString(buffer.takeError()));
   StringRef text = (*buffer)->getBuffer();

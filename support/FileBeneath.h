@@ -5,21 +5,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPEWRIGHT_FRONTENDS_ONNX_FILEBENEATH_H
-#define PIPEWRIGHT_FRONTENDS_ONNX_FILEBENEATH_H
+#ifndef PIPEWRIGHT_SUPPORT_FILEBENEATH_H
+#define PIPEWRIGHT_SUPPORT_FILEBENEATH_H
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
 #include <string>
 
-namespace pipewright::frontend {
+namespace pipewright {
 
 /// Where `location`, a relative path from a model, really is. Fails where it,
 /// or a link on its way, leads out of the folder.
 llvm::Expected<std::string> findBeneath(const std::string &folder,
                                         llvm::StringRef location);
 
-} // namespace pipewright::frontend
+} // namespace pipewright
 
-#endif // PIPEWRIGHT_FRONTENDS_ONNX_FILEBENEATH_H
+#endif // PIPEWRIGHT_SUPPORT_FILEBENEATH_H

@@ -1,12 +1,12 @@
 //===- FileBeneath.cpp - Files that a model names -------------------------===//
 
-#include "frontends/onnx/FileBeneath.h"
+#include "support/FileBeneath.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
-namespace pipewright::frontend {
+namespace pipewright {
 
 static llvm::Error failure(const llvm::Twine &message) {
   return llvm::createStringError(message.str());
@@ -42,4 +42,4 @@ llvm::Expected<std::string> findBeneath(const std::string &folder,
   return real.str().str();
 }
 
-} // namespace pipewright::frontend
+} // namespace pipewright
