@@ -11,12 +11,14 @@
 #include "dialects/nn/NNLimits.h"
 #include "dialects/nn/NNWeightNames.h"
 #include "frontends/common/Frontend.h"
+#include "frontends/text/TextLimits.h"
 #include "runtime/core/Error.h"
 #include "runtime/io/Safetensors.h"
+#include "support/FileBeneath.h"
+#include "support/InputFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -63,10 +65,22 @@ static runtime::ElementType elementTypeOf(Type type) {
                            : runtime::ElementType::I8;
 }
 
+/// The file of the same name beside the text that ends in .safetensors.
+static llvm::Expected<std::string> findWeights(StringRef textPath) {
+  SmallString<128> name(llvm::sys::path::filename(textPath));
+  llvm::sys::path::replace_extension(name, "safetensors");
+  llvm::Expected<std::string> path =
+      findBeneath(llvm::sys::path::parent_path(textPath).str(), name);
+  if (!path)
+    return llvm::createStringError("'" + name + "' " +
+                                   llvm::toString(path.takeError()));
+  return path;
+}
+
 /// Takes each weight's values from the file. What is wrong with the file, the
 /// reader throws.
-static LogicalResult readWeights(ModuleOp module, const std::string &path,
-                                 nn::WeightStore &store) {
+static LogicalResult readWeights(Location file, ModuleOp module,
+                                 StringRef textPath, nn::WeightStore &store) {
   auto weights = module.getOps<nn::WeightOp>();
   if (weights.empty())
     return success();
@@ -75,7 +89,10 @@ static LogicalResult readWeights(ModuleOp module, const std::string &path,
             nn::problemOfSize(weight.getTensorType().getShape());
         !problem.empty())
       return weight.emitOpError() << problem;
-  const runtime::SafetensorsReader reader(path);
+  llvm::Expected<std::string> path = findWeights(textPath);
+  if (!path)
+    return emitError(file) << llvm::toString(path.takeError());
+  const runtime::SafetensorsReader reader(*path);
   for (nn::WeightOp weight : weights) {
     RankedTensorType type = weight.getFileType();
     store.addOwned(weight.getSymName(),
@@ -88,36 +105,16 @@ static LogicalResult readWeights(ModuleOp module, const std::string &path,
   return success();
 }
 
-/// How deep brackets stand in brackets. MLIR's parser calls itself for each.
-static size_t depthOf(StringRef text) {
-  size_t depth = 0, deepest = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"')
-      for (++i; i < text.size() && text[i] != '"'; ++i)
-        i += text[i] == '\\' ? 1 : 0;
-    else if (text.substr(i).starts_with("//"))
-      i = std::min(text.find('\n', i), text.size());
-    else if (text.substr(i).starts_with("->"))
-      ++i;
-    else if (StringRef("([{<").contains(text[i]))
-      deepest = std::max(deepest, ++depth);
-    else if (StringRef(")]}>").contains(text[i]) && depth > 0)
-      --depth;
-  }
-  return deepest;
-}
-
 /// What the text says but for what was decided when it was printed, which the
 /// command line decides anew.
 static FailureOr<OwningOpRef<ModuleOp>> parse(Location file, StringRef path,
                                               MLIRContext &context) {
-  auto text = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  llvm::Expected<FileBuffer> text = readTextFile(path);
   if (!text)
-    return emitError(file) << "cannot be read: " << text.getError().message();
-  constexpr size_t limit = 256;
-  if (size_t depth = depthOf((*text)->getBuffer()); depth > limit)
-    return emitError(file) << "expects brackets at most " << limit
-                           << " deep, but they are " << depth << " deep";
+    return emitError(file) << llvm::toString(text.takeError());
+  if (std::string problem = problemOfText((*text)->getBuffer());
+      !problem.empty())
+    return emitError(file) << problem;
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
       (*text)->getBuffer(), ParserConfig(&context), path);
   if (!module)
@@ -142,10 +139,9 @@ FailureOr<ImportedModel> TextFrontend::import(const ImportOptions &options,
     return failure();
   ImportedModel model;
   model.module = std::move(*module);
-  SmallString<128> weights(options.modelPath);
-  llvm::sys::path::replace_extension(weights, "safetensors");
   try {
-    if (failed(readWeights(*model.module, weights.str().str(), model.weights)))
+    if (failed(
+            readWeights(file, *model.module, options.modelPath, model.weights)))
       return failure();
   } catch (const runtime::Error &error) {
     return emitError(file) << error.what();
