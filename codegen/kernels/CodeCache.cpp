@@ -2,16 +2,18 @@
 
 #include "codegen/kernels/CodeCache.h"
 
+#include "support/InputFile.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/CachePruning.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <link.h>
@@ -59,7 +61,16 @@ static const Hash &hashOfThisCompiler() {
   return hash;
 }
 
-/// The folder, or nothing where there is none that is ours alone.
+/// Whether a path is a folder that nobody else writes to.
+static bool isOurFolder(const char *path, bool followsLinks) {
+  struct stat status;
+  int result = followsLinks ? stat(path, &status) : lstat(path, &status);
+  return result == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+         !(status.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/// The folder, or nothing where there is none that is ours alone. In the folder
+/// that was chosen there may be others' files.
 static std::string findFolder() {
   llvm::SmallString<128> folder;
   if (const char *given = std::getenv("PIPEWRIGHT_CACHE_DIR"))
@@ -68,34 +79,64 @@ static std::string findFolder() {
     llvm::sys::path::append(folder, "pipewright");
   if (folder.empty() ||
       llvm::sys::fs::create_directories(folder, /*IgnoreExisting=*/true,
-                                        llvm::sys::fs::perms::owner_all))
+                                        llvm::sys::fs::perms::owner_all) ||
+      !isOurFolder(folder.c_str(), /*followsLinks=*/true))
     return {};
-  struct stat status;
-  if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
-      status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)))
+  llvm::sys::path::append(folder, "kernels");
+  if (llvm::sys::fs::create_directory(folder, /*IgnoreExisting=*/true,
+                                      llvm::sys::fs::perms::owner_all) ||
+      !isOurFolder(folder.c_str(), /*followsLinks=*/false))
     return {};
   return folder.str().str();
 }
 
-/// A file is the code after its hash: one that a crash of the machine has cut
-/// short is not taken for the code.
-static std::optional<std::string> read(llvm::StringRef path) {
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                          /*RequiresNullTerminator=*/false);
-  if (!file)
+/// Of the code and of what it was made from, which names the file: neither a
+/// file that a crash has cut short nor one of another name is taken.
+static Hash hashOf(llvm::StringRef path, llvm::StringRef code) {
+  llvm::SHA256 hasher;
+  hasher.update(llvm::sys::path::filename(path));
+  hasher.update(code);
+  return hasher.final();
+}
+
+/// The code that a file keeps. What is no such file is removed.
+static std::optional<std::string>
+read(const std::string &path,
+     llvm::function_ref<bool(llvm::StringRef)> isCode) {
+  struct stat status;
+  if (lstat(path.c_str(), &status) != 0)
     return std::nullopt;
-  llvm::StringRef content = (*file)->getBuffer();
-  if (content.size() < sizeof(Hash))
-    return std::nullopt;
-  llvm::StringRef code = content.drop_front(sizeof(Hash));
-  Hash hash = llvm::SHA256::hash(llvm::arrayRefFromStringRef(code));
-  if (llvm::toStringRef(hash) != content.take_front(sizeof(Hash)))
-    return std::nullopt;
-  return code.str();
+  llvm::Expected<FileBuffer> file =
+      readRegularFile(path, {.followsLinks = false, .isOurs = true});
+  if (file) {
+    llvm::StringRef content = (*file)->getBuffer();
+    llvm::StringRef code =
+        content.drop_front(std::min(content.size(), sizeof(Hash)));
+    if (llvm::toStringRef(hashOf(path, code)) ==
+            content.take_front(sizeof(Hash)) &&
+        isCode(code))
+      return code.str();
+  }
+  llvm::consumeError(file.takeError());
+  unlink(path.c_str());
+  return std::nullopt;
+}
+
+/// LLVM removes the oldest files here, and writes down when it did.
+static void prune(const std::string &folder) {
+  std::string stamp = folder + "/llvmcache.timestamp";
+  struct stat status;
+  // It would wait for somebody to read a pipe.
+  if (lstat(stamp.c_str(), &status) == 0 && !S_ISREG(status.st_mode) &&
+      unlink(stamp.c_str()) != 0)
+    return;
+  llvm::CachePruningPolicy policy;
+  policy.MaxSizeBytes = 256 << 20;
+  llvm::pruneCache(folder, policy);
 }
 
 /// What cannot be kept is compiled again the next time.
-static void write(llvm::StringRef folder, llvm::StringRef path,
+static void write(const std::string &folder, const std::string &path,
                   llvm::StringRef code) {
   // LLVM prunes what is named so, also what we leave when we are killed here.
   auto file = llvm::sys::fs::TempFile::create(folder + "/llvmcache-%%%%%%%%");
@@ -103,7 +144,7 @@ static void write(llvm::StringRef folder, llvm::StringRef path,
     llvm::consumeError(file.takeError());
     return;
   }
-  Hash hash = llvm::SHA256::hash(llvm::arrayRefFromStringRef(code));
+  Hash hash = hashOf(path, code);
   bool isWritten = false;
   {
     llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
@@ -113,15 +154,12 @@ static void write(llvm::StringRef folder, llvm::StringRef path,
     os.clear_error();
   }
   llvm::consumeError(isWritten ? file->keep(path) : file->discard());
-
-  llvm::CachePruningPolicy policy;
-  policy.MaxSizeBytes = 256 << 20;
-  llvm::pruneCache(folder, policy);
+  prune(folder);
 }
 
 mlir::FailureOr<std::string>
 cachedCode(llvm::Module &module, const llvm::TargetMachine &machine,
-           unsigned level,
+           unsigned level, llvm::function_ref<bool(llvm::StringRef)> isCode,
            llvm::function_ref<mlir::FailureOr<std::string>()> compile) {
   const std::string folder = findFolder();
   if (folder.empty())
@@ -138,7 +176,7 @@ cachedCode(llvm::Module &module, const llvm::TargetMachine &machine,
   hasher.update(source);
   std::string path =
       folder + "/llvmcache-" + llvm::toHex(hasher.final(), /*LowerCase=*/true);
-  if (std::optional<std::string> code = read(path))
+  if (std::optional<std::string> code = read(path, isCode))
     return std::move(*code);
   mlir::FailureOr<std::string> code = compile();
   if (mlir::succeeded(code))

@@ -5,11 +5,11 @@
 // makes of a module is kept as a file whose name is a hash of all that decides
 // it: the module's text, the target, and the code of this process.
 //
-// The folder is $PIPEWRIGHT_CACHE_DIR, else `pipewright` in the user's folder
-// for caches ($XDG_CACHE_HOME, ~/.cache). An empty PIPEWRIGHT_CACHE_DIR turns
-// it off. At most 256 MiB are kept there, and nothing unused for a week. A
-// folder that others may write to is not used; one that cannot be written to
-// is no error.
+// The folder is `kernels` in $PIPEWRIGHT_CACHE_DIR, else in `pipewright` in the
+// user's folder for caches ($XDG_CACHE_HOME, ~/.cache). An empty
+// PIPEWRIGHT_CACHE_DIR turns it off. At most 256 MiB are kept there, and
+// nothing unused for a week. A folder that others may write to is not used; one
+// that cannot be written to is no error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +28,12 @@ class TargetMachine;
 namespace pipewright::codegen {
 
 /// What `compile` makes of the module, which it may change; kept from before
-/// where the same was compiled already. `level` is LLVM's optimization level.
+/// where the same was compiled already. `level` is LLVM's optimization level,
+/// `isCode` whether bytes can be what `compile` makes: a file that has others
+/// is removed, and its code compiled again.
 mlir::FailureOr<std::string>
 cachedCode(llvm::Module &module, const llvm::TargetMachine &machine,
-           unsigned level,
+           unsigned level, llvm::function_ref<bool(llvm::StringRef)> isCode,
            llvm::function_ref<mlir::FailureOr<std::string>()> compile);
 
 } // namespace pipewright::codegen

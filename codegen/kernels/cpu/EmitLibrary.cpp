@@ -20,6 +20,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ArchiveWriter.h"
+#include "llvm/Object/ObjectFile.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/TargetSelect.h"
@@ -127,11 +128,24 @@ public:
       function.addFnAttr("target-features", machine.getTargetFeatureString());
       function.addFnAttr(llvm::Attribute::NoUnwind);
     }
-    return cachedCode(module, machine, options.optimization,
-                      [&] { return generate(module); });
+    return cachedCode(
+        module, machine, options.optimization,
+        [&](StringRef code) { return isObject(code); },
+        [&] { return generate(module); });
   }
 
 private:
+  /// Whether bytes are an object file for the target.
+  bool isObject(StringRef code) {
+    auto object = llvm::object::ObjectFile::createObjectFile(
+        llvm::MemoryBufferRef(code, "kernel"));
+    if (object)
+      return (*object)->isRelocatableObject() &&
+             (*object)->getArch() == machine.getTargetTriple().getArch();
+    llvm::consumeError(object.takeError());
+    return false;
+  }
+
   FailureOr<std::string> generate(llvm::Module &module) {
     optimizeModule(module, machine, options.optimization);
     llvm::SmallString<0> object;

@@ -93,19 +93,23 @@ FailureOr<std::string> emitPtx(ModuleOp module, int architecture) {
   }
   declareDynamicShared(*all);
   constexpr unsigned level = 3;
-  return cachedCode(*all, *machine, level, [&]() -> FailureOr<std::string> {
-    optimizeModule(*all, *machine, level);
-    llvm::SmallString<0> text;
-    llvm::raw_svector_ostream os(text);
-    llvm::legacy::PassManager passes;
-    if (machine->addPassesToEmitFile(passes, os, nullptr,
-                                     llvm::CodeGenFileType::AssemblyFile)) {
-      emitError(loc) << "the NVPTX target cannot write PTX";
-      return failure();
-    }
-    passes.run(*all);
-    return text.str().str();
-  });
+  auto isPtx = [&](StringRef code) {
+    return code.contains((".target " + machine->getTargetCPU()).str());
+  };
+  return cachedCode(
+      *all, *machine, level, isPtx, [&]() -> FailureOr<std::string> {
+        optimizeModule(*all, *machine, level);
+        llvm::SmallString<0> text;
+        llvm::raw_svector_ostream os(text);
+        llvm::legacy::PassManager passes;
+        if (machine->addPassesToEmitFile(passes, os, nullptr,
+                                         llvm::CodeGenFileType::AssemblyFile)) {
+          emitError(loc) << "the NVPTX target cannot write PTX";
+          return failure();
+        }
+        passes.run(*all);
+        return text.str().str();
+      });
 }
 
 } // namespace pipewright::codegen

@@ -14,8 +14,10 @@
 #include "gtest/gtest.h"
 
 #include <cstdlib>
+#include <fcntl.h>
 #include <fstream>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace pipewright;
 
@@ -55,10 +57,12 @@ protected:
   std::string codeOf(const char *name, unsigned level = 3) {
     llvm::LLVMContext context;
     llvm::Module module(name, context);
-    auto code = codegen::cachedCode(module, *machine, level,
-                                    [&]() -> mlir::FailureOr<std::string> {
-                                      return "code " + std::to_string(++calls);
-                                    });
+    auto code = codegen::cachedCode(
+        module, *machine, level,
+        [](llvm::StringRef code) { return code.starts_with("code "); },
+        [&]() -> mlir::FailureOr<std::string> {
+          return written + std::to_string(++calls);
+        });
     return mlir::succeeded(code) ? *code : "";
   }
 
@@ -66,7 +70,8 @@ protected:
   std::vector<std::string> files() {
     std::vector<std::string> found;
     std::error_code error;
-    for (llvm::sys::fs::directory_iterator at(parent + "/cache", error), end;
+    for (llvm::sys::fs::directory_iterator at(parent + "/cache/kernels", error),
+         end;
          !error && at != end; at.increment(error))
       if (!llvm::StringRef(at->path()).ends_with(".timestamp"))
         found.push_back(at->path());
@@ -77,6 +82,7 @@ protected:
   std::string parent;
   std::unique_ptr<llvm::TargetMachine> machine;
   int calls = 0;
+  std::string written = "code ";
 };
 
 } // namespace
@@ -105,6 +111,65 @@ TEST_F(CodeCache, DamagedFilesAreNotTaken) {
   }
 }
 
+TEST_F(CodeCache, WhatIsNoFileOfOursIsRemoved) {
+  EXPECT_EQ(codeOf("a"), "code 1");
+  const std::string path = files()[0], kept = parent + "/kept";
+  ASSERT_FALSE(llvm::sys::fs::copy_file(path, kept));
+  auto place = [&](auto make) {
+    unlink(path.c_str());
+    make();
+    const int before = calls;
+    codeOf("a");
+    EXPECT_EQ(calls, before + 1);
+    codeOf("a");
+    EXPECT_EQ(calls, before + 1);
+  };
+  place([&] { mkfifo(path.c_str(), 0600); });
+  place([&] { EXPECT_EQ(symlink("/dev/zero", path.c_str()), 0); });
+  place([&] { EXPECT_EQ(symlink(kept.c_str(), path.c_str()), 0); });
+  place([&] {
+    EXPECT_FALSE(llvm::sys::fs::copy_file(kept, path));
+    EXPECT_EQ(chmod(path.c_str(), 0666), 0);
+  });
+  EXPECT_TRUE(llvm::sys::fs::exists(kept));
+}
+
+TEST_F(CodeCache, CodeOfAnotherNameOrKindIsNotTaken) {
+  EXPECT_EQ(codeOf("a"), "code 1");
+  const std::string first = files()[0];
+  written = "other ";
+  EXPECT_EQ(codeOf("b"), "other 2");
+  EXPECT_EQ(codeOf("b"), "other 3");
+  ASSERT_EQ(files().size(), 2u);
+  const std::string second = files()[files()[0] == first];
+  ASSERT_FALSE(llvm::sys::fs::copy_file(first, second));
+  EXPECT_EQ(codeOf("b"), "other 4");
+}
+
+TEST_F(CodeCache, FilesOfOthersStayInTheFolder) {
+  ASSERT_FALSE(llvm::sys::fs::create_directory(parent + "/cache"));
+  ASSERT_EQ(chmod((parent + "/cache").c_str(), 0755), 0);
+  const std::string other = parent + "/cache/llvmcache-of-another";
+  std::ofstream(other) << "code";
+  // Long unused: LLVM would remove it.
+  const timespec past[2] = {{1, 0}, {1, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, other.c_str(), past, 0), 0);
+  mkdir((parent + "/cache/kernels").c_str(), 0700);
+  mkfifo((parent + "/cache/kernels/llvmcache.timestamp").c_str(), 0600);
+  EXPECT_EQ(codeOf("a"), "code 1");
+  EXPECT_EQ(codeOf("a"), "code 1");
+  EXPECT_TRUE(llvm::sys::fs::exists(other));
+}
+
+TEST_F(CodeCache, AFolderBehindALinkIsNotUsed) {
+  ASSERT_FALSE(llvm::sys::fs::create_directory(parent + "/cache"));
+  ASSERT_EQ(chmod((parent + "/cache").c_str(), 0755), 0);
+  ASSERT_FALSE(llvm::sys::fs::create_directory(parent + "/elsewhere"));
+  ASSERT_EQ(symlink("../elsewhere", (parent + "/cache/kernels").c_str()), 0);
+  EXPECT_EQ(codeOf("a"), "code 1");
+  EXPECT_EQ(codeOf("a"), "code 2");
+}
+
 TEST_F(CodeCache, EmptyTurnsItOff) {
   use("");
   EXPECT_EQ(codeOf("a"), "code 1");
@@ -129,7 +194,8 @@ TEST_F(CodeCache, WhatFailsIsNotKept) {
   llvm::Module module("a", context);
   for (int i = 0; i < 2; ++i)
     EXPECT_TRUE(mlir::failed(codegen::cachedCode(
-        module, *machine, 3, [&]() -> mlir::FailureOr<std::string> {
+        module, *machine, 3, [](llvm::StringRef) { return true; },
+        [&]() -> mlir::FailureOr<std::string> {
           ++calls;
           return mlir::failure();
         })));
