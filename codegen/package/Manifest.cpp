@@ -8,9 +8,9 @@
 #include "codegen/package/Manifest.h"
 
 #include "support/InputFile.h"
+#include "support/Json.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
@@ -84,7 +84,7 @@ std::string Manifest::toText() const {
 }
 
 llvm::Expected<Manifest> Manifest::parse(llvm::StringRef text) {
-  llvm::Expected<llvm::json::Value> json = llvm::json::parse(text);
+  llvm::Expected<llvm::json::Value> json = parseJson(text);
   if (!json)
     return json.takeError();
   const llvm::json::Object *top = json->getAsObject();

@@ -9,8 +9,8 @@
 #include "dialects/nn/NNWeightNames.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "support/InputFile.h"
+#include "support/Json.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 
@@ -97,7 +97,7 @@ static llvm::Expected<llvm::json::Value> readHeader(llvm::StringRef path) {
     length = llvm::support::endian::read64le(bytes.data());
   if (length == 0 || length > longest || length > bytes.size() - 8)
     return llvm::createStringError("it is no safetensors file");
-  return llvm::json::parse(bytes.substr(8, length));
+  return parseJson(bytes.substr(8, length));
 }
 
 /// "F32 [4, 3]"

@@ -59,8 +59,17 @@ SafetensorsReader::SafetensorsReader(const std::string &path)
   const std::string text = readHeader(*file);
   const int64_t first = 8 + static_cast<int64_t>(text.size());
   const int64_t available = file->bytes() - first;
+  // A level takes fifty times the memory of its text; no header has more
+  // than 3.
+  const auto refuseDeep = [&](int depth, auto, const auto &) {
+    if (depth > 8)
+      fail("'", path,
+           "' is no safetensors file: its header has lists nested more than 8 "
+           "deep");
+    return true;
+  };
   try {
-    const auto header = nlohmann::json::parse(text);
+    const auto header = nlohmann::json::parse(text, refuseDeep);
     for (const auto &[name, value] : header.items()) {
       if (name == "__metadata__")
         continue;

@@ -10,12 +10,12 @@
 #include "passes/schedules/Collectives.h"
 #include "passes/schedules/Refusal.h"
 #include "support/InputFile.h"
+#include "support/Json.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/JSON.h"
 
 #include <algorithm>
 #include <cmath>
@@ -223,30 +223,9 @@ static void alignSteps(std::vector<MeasuredTask> &tasks) {
   });
 }
 
-/// The parser calls itself for each level; a trace needs four.
-static bool isDeep(llvm::StringRef text) {
-  constexpr int mostLevels = 64;
-  int level = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"') {
-      // Brackets in strings are text.
-      for (++i; i < text.size() && text[i] != '"'; ++i)
-        i += text[i] == '\\';
-    } else if (text[i] == '[' || text[i] == '{') {
-      if (++level > mostLevels)
-        return true;
-    } else if (text[i] == ']' || text[i] == '}') {
-      --level;
-    }
-  }
-  return false;
-}
-
 /// The tasks like they are in the file: neither sorted nor aligned.
 static llvm::Expected<MeasuredTrace> parseTasks(llvm::StringRef text) {
-  if (isDeep(text))
-    return refuse("is not a Chrome trace: its lists are nested too deeply");
-  llvm::Expected<llvm::json::Value> file = llvm::json::parse(text);
+  llvm::Expected<llvm::json::Value> file = pipewright::parseJson(text);
   if (!file)
     return refuse("is not a Chrome trace: {0}",
                   llvm::toString(file.takeError()));

@@ -9,6 +9,7 @@
 
 #include "passes/schedules/files/PlanValues.h"
 #include "support/InputFile.h"
+#include "support/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -219,10 +220,9 @@ llvm::Expected<std::vector<StageCosts>> CsvTable::read(StringRef text) {
 
 static llvm::Expected<std::vector<StageCosts>> readJson(StringRef text,
                                                         StringRef path) {
-  llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+  llvm::Expected<llvm::json::Value> value = parseJson(text);
   if (!value)
-    return refuse("{0}: {1}", path,
-                  text::shortened(llvm::toString(value.takeError())));
+    return refuse("{0}: {1}", path, llvm::toString(value.takeError()));
   Place root{nullptr, path};
   const llvm::json::Array *list = nullptr;
   if (llvm::Error error = readArray(*value, root, list))

@@ -10,6 +10,7 @@
 #include "passes/schedules/files/PlanCosts.h"
 #include "passes/schedules/files/PlanFormat.h"
 #include "passes/schedules/files/PlanValues.h"
+#include "support/Json.h"
 #include "support/Text.h"
 
 using namespace pipewright;
@@ -417,38 +418,12 @@ llvm::Error Reader::read(const Value &value, const Place &place) {
   return llvm::Error::success();
 }
 
-/// The parser of JSON recurses, so depth is bounded before it is called.
-static bool isTooDeep(llvm::StringRef text) {
-  constexpr int most = 64;
-  int depth = 0;
-  bool inString = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (inString) {
-      i += c == '\\';
-      inString = c != '"';
-    } else if (c == '"') {
-      inString = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > most)
-        return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
-
 llvm::Expected<PlanFile>
 pipewright::schedules::parsePlan(llvm::StringRef text,
                                  llvm::StringRef fileName) {
-  if (isTooDeep(text))
-    return refuse("{0}: expects a plan, found lists nested more than 64 deep",
-                  fileName);
-  llvm::Expected<Value> value = llvm::json::parse(text);
+  llvm::Expected<Value> value = parseJson(text);
   if (!value)
-    return refuse("{0}: is not JSON: {1}", fileName,
-                  llvm::toString(value.takeError()));
+    return refuse("{0}: {1}", fileName, llvm::toString(value.takeError()));
   Place root{nullptr, fileName};
   const Value *schedule = &*value;
   Place place = root;

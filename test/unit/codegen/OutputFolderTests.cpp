@@ -167,6 +167,10 @@ TEST_F(OutputFolderTest, AManifestOfOthersIsNone) {
     EXPECT_FALSE(static_cast<bool>(parsed)) << bad;
     llvm::consumeError(parsed.takeError());
   }
+  root.write("out/pipewright.manifest", std::string(1 << 20, '['));
+  EXPECT_NE(refusal().find("(its lists are nested more than 64 deep)"),
+            std::string::npos)
+      << refusal();
 }
 
 TEST_F(OutputFolderTest, ALinkStandsForWhatItLeadsTo) {

@@ -230,6 +230,21 @@ TEST(Safetensors, SizesThatNoIntegerHoldsAreRefused) {
       contains(errorFor("{\"a\": 7}", "[0, 0]"), "is no safetensors file"));
 }
 
+TEST(Safetensors, DeepHeadersAreRefused) {
+  Folder folder;
+  for (const char *bracket : {"[", "{\"a\":"}) {
+    std::string header;
+    for (int i = 0; i < 100000; ++i)
+      header += bracket;
+    const uint64_t length = header.size();
+    folder.write("w", std::string(reinterpret_cast<const char *>(&length), 8) +
+                          header);
+    EXPECT_TRUE(contains(errorOf([&] { SafetensorsReader(folder.path("w")); }),
+                         "' is no safetensors file: its header has lists "
+                         "nested more than 8 deep"));
+  }
+}
+
 TEST(Safetensors, TruncatedFileIsRefused) {
   Folder folder;
   {

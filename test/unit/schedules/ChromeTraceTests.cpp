@@ -135,7 +135,7 @@ TEST(ChromeTrace, RefusesWhatIsNoTrace) {
   EXPECT_EQ(refusal("[]"),
             "has no task in it; expects what a program's --trace wrote");
   EXPECT_EQ(refusal(std::string(1 << 20, '[')),
-            "is not a Chrome trace: its lists are nested too deeply");
+            "is not a Chrome trace: its lists are nested more than 64 deep");
   std::string noStage = "event 0 expects a rank (tid) and the arguments kind, "
                         "stage, micro_batch and step, as a program's --trace "
                         "writes them";

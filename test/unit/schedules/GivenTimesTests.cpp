@@ -121,6 +121,10 @@ TEST(GivenTimes, RefuseWhatIsNoTable) {
       })
     EXPECT_EQ(StageTimes(suffix, text).refusal(), refusal) << text;
   EXPECT_NE(StageTimes("json", "[{\"F\":").refusal(), "");
+  EXPECT_NE(StageTimes("json", std::string(1 << 20, '['))
+                .refusal()
+                .find("its lists are nested more than 64 deep"),
+            std::string::npos);
   EXPECT_NE(StageTimes("csv", std::string("F,B\0\n1,2\n", 9)).refusal(), "");
   std::string message = messageOf(parseTimes(std::string(1 << 20, '9')));
   EXPECT_LT(message.size(), 300u);

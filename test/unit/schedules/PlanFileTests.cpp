@@ -234,7 +234,7 @@ TEST(PlanFile, ErrorsNameThePath) {
       "plan.json: schedule_plan: lacks 'ranks'");
   EXPECT_NE(messageOf(parsePlan("{", "plan.json")), "");
   EXPECT_EQ(messageOf(parsePlan(std::string(100000, '['), "plan.json")),
-            "plan.json: expects a plan, found lists nested more than 64 deep");
+            "plan.json: its lists are nested more than 64 deep");
 }
 
 TEST(PlanFile, BrokenFilesGetAnAnswer) {

@@ -18,7 +18,8 @@ namespace {
 class InputFileTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "input-file-XXXXXX");
+    std::string name = (fs::temp_directory_path() / "input-file-").string() +
+                       std::string(6, 'X');
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     root = name;
     std::ofstream(path("file")) << "text";

@@ -1,0 +1,46 @@
+//===- Json.cpp - JSON from outside ---------------------------------------===//
+
+#include "support/Json.h"
+
+#include "support/Text.h"
+
+#include "llvm/ADT/Twine.h"
+
+namespace pipewright {
+
+static constexpr int kMostLevels = 64;
+
+/// Whether lists are nested too deeply for the parser. Brackets in strings are
+/// text. What is no JSON may look deeper or flatter: the parser ends there.
+static bool isTooDeep(llvm::StringRef text) {
+  int level = 0;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (inString) {
+      i += c == '\\';
+      inString = c != '"';
+    } else if (c == '"') {
+      inString = true;
+    } else if (c == '[' || c == '{') {
+      if (++level > kMostLevels)
+        return true;
+    } else if (c == ']' || c == '}') {
+      --level;
+    }
+  }
+  return false;
+}
+
+llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text) {
+  if (isTooDeep(text))
+    return llvm::createStringError("its lists are nested more than " +
+                                   llvm::Twine(kMostLevels) + " deep");
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+  if (value)
+    return value;
+  return llvm::createStringError(
+      "is not JSON: " + text::shortened(llvm::toString(value.takeError())));
+}
+
+} // namespace pipewright
