@@ -95,10 +95,18 @@ static void removeDead(const std::string &target) {
     removeIfDead(path);
 }
 
-AtomicFile::AtomicFile(std::string path)
-    : given(std::move(path)), inPlace(isSpecial(given)),
-      target(inPlace ? given : followLinks(given)) {
+/// A link, or what is no file.
+static bool isNoRegularFile(const std::string &path) {
   struct stat status;
+  return lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+AtomicFile::AtomicFile(std::string path, Target what)
+    : given(std::move(path)), inPlace(what == Target::Any && isSpecial(given)),
+      target(inPlace || what != Target::Any ? given : followLinks(given)) {
+  struct stat status;
+  if (what == Target::RegularFile && isNoRegularFile(target))
+    fail("cannot write '", given, "': it is there, and not a regular file");
   if (stat(target.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
     fail("cannot write '", given, "': it is a folder");
   if (inPlace)

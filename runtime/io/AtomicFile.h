@@ -6,7 +6,8 @@
 // process has left goes with the next file of the same name.
 //
 // A target that is a link stands for the file that it leads to, which may not
-// be there yet; the link stays.
+// be there yet; the link stays. Where the user has not said the target, nothing
+// but a regular file is replaced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,11 @@ namespace pipewright::runtime {
 
 class AtomicFile {
 public:
-  /// Throws an Error when the folder cannot be written to.
-  explicit AtomicFile(std::string path);
+  enum class Target { Any, RegularFile };
+
+  /// Throws an Error when the folder cannot be written to, or when there is
+  /// something at the path that is no target.
+  explicit AtomicFile(std::string path, Target target = Target::Any);
   /// Removes what was not committed.
   ~AtomicFile();
   AtomicFile(const AtomicFile &) = delete;

@@ -155,5 +155,5 @@ void FlightRecorder::write(const std::string &path, int64_t rank) const {
     const auto end = timeOf(operation.end ? operation.end : now);
     trace.add(whatOf(operation, rank), begin, end);
   }
-  writeTrace(path, {trace.toJson(rank)});
+  replaceTrace(path, {trace.toJson(rank)});
 }

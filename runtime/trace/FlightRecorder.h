@@ -77,7 +77,7 @@ public:
   bool isEmpty() const { return count.load() == 0; }
 
   /// A file for `plan --html --measured`. Throws an Error if it cannot be
-  /// written.
+  /// written, or would replace what is no such file.
   void write(const std::string &path, int64_t rank) const;
 
 private:

@@ -1,11 +1,14 @@
 //===- Trace.cpp - What a rank did when -----------------------------------===//
 
 #include "runtime/trace/Trace.h"
+#include "runtime/core/Error.h"
 #include "runtime/io/AtomicFile.h"
+#include "runtime/io/DataFile.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <set>
+#include <sys/stat.h>
 
 using namespace pipewright::runtime;
 
@@ -120,16 +123,38 @@ std::string Trace::toJson(int64_t rank) const {
   return text;
 }
 
-void pipewright::runtime::writeTrace(const std::string &path,
-                                     const std::vector<std::string> &rows) {
-  std::string text = "[\n{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\","
-                     "\"args\":{\"name\":\"measured\"}},\n";
+/// By which a file is known as one of ours.
+static constexpr char beginning[] =
+    "[\n{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":"
+    "\"measured\"}},\n";
+
+static void write(AtomicFile &file, const std::vector<std::string> &rows) {
+  std::string text = beginning;
   for (const std::string &row : rows)
     text += row;
   // The format allows no comma after the last event.
   text.resize(text.size() - 2);
   text += "\n]\n";
-  AtomicFile file(path);
   file.write(text.data(), text.size());
   file.commit();
+}
+
+void pipewright::runtime::writeTrace(const std::string &path,
+                                     const std::vector<std::string> &rows) {
+  AtomicFile file(path);
+  write(file, rows);
+}
+
+void pipewright::runtime::replaceTrace(const std::string &path,
+                                       const std::vector<std::string> &rows) {
+  AtomicFile target(path, AtomicFile::Target::RegularFile);
+  struct stat status;
+  if (lstat(path.c_str(), &status) == 0) {
+    DataFile old(path);
+    std::string found(std::min<size_t>(old.bytes(), sizeof beginning - 1), 0);
+    old.read(0, found.size(), found.data());
+    if (found != beginning)
+      fail("cannot write '", path, "': it is there, and not a trace");
+  }
+  write(target, rows);
 }

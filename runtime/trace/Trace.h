@@ -77,6 +77,10 @@ std::string taskName(const char *kind, int64_t stage, int64_t microBatch);
 
 /// Writes the rows that Trace::toJson gave as one file.
 void writeTrace(const std::string &path, const std::vector<std::string> &rows);
+/// The same to a path that the user has not said. Throws an Error when there is
+/// something else there than a file that one of these has written.
+void replaceTrace(const std::string &path,
+                  const std::vector<std::string> &rows);
 
 } // namespace pipewright::runtime
 

@@ -148,8 +148,9 @@ static std::vector<Row> rowsOf(const Platform &platform) {
          o.rendezvousTimeout = parseSeconds("--rendezvous-timeout", t);
        },
        true},
-      {"--flight", "DIR", "for what ranks did last, if they fail (.; none)",
-       [](O &o, const Text &t) { o.flight = t == "none" ? "" : t; }, true},
+      {"--flight", "DIR",
+       "for reports of failures (the program's folder; none)",
+       [](O &o, const Text &t) { o.flight = t; }, true},
       {"--weights", "FILE", "initial weights (weights.safetensors), or random",
        [](O &o, const Text &t) { o.weights = t; }, true},
       {"--save", "FILE", "final weights (trained.safetensors; none: nowhere)",
@@ -302,6 +303,10 @@ Options Options::parse(int argc, char **argv, const Program &program) {
     options.weights = executableFolder() + "/weights.safetensors";
   if (options.save.empty())
     options.save = executableFolder() + "/trained.safetensors";
+  if (options.flight.empty())
+    options.flight = executableFolder();
+  if (options.flight == "none")
+    options.flight.clear();
   if (options.save == "none")
     options.save.clear();
   // Asked for a look at the model only.

@@ -39,7 +39,7 @@ struct Options : RunSettings {
   bool shuffle = true;
   double rendezvousTimeout = 300;
   /// The folder for what ranks did before a failure; empty: nowhere.
-  std::string flight = ".";
+  std::string flight;
   std::string log;
   std::string weights;
   std::string save;

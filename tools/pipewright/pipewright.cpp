@@ -91,10 +91,10 @@ static int trainModel(tool::CompileOptions options,
   options.output = folder->pathOf("program");
   if (int code = tool::compileModel(options, /*isTemporary=*/true))
     return code;
-  // The folder goes away; what was learned must not go with it. A later
-  // --save of the user's own wins.
+  // The folder goes away; what was learned must not go with it, nor why it
+  // failed. A later --save or --flight of the user's own wins.
   std::vector<std::string> command = {options.output + "/train", "--save",
-                                      "trained.safetensors"};
+                                      "trained.safetensors", "--flight", "."};
   llvm::append_range(command, programArguments);
   llvm::Expected<int> code = codegen::runInOurPlace(command);
   if (!code)

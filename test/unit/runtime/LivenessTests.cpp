@@ -2,6 +2,7 @@
 
 #include "test/unit/runtime/Files.h"
 
+#include "runtime/core/Error.h"
 #include "runtime/net/Liveness.h"
 #include "runtime/trace/FlightRecorder.h"
 #include "runtime/train/Progress.h"
@@ -12,7 +13,9 @@
 #include <cstdio>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace pipewright::runtime;
 using namespace std::chrono_literals;
@@ -101,6 +104,34 @@ TEST(FlightRecorder, WritesATraceOfTasks) {
        {"\"rank 1\"", "\"F1.0\"", "wait receive rank 0", "\"step\":4",
         "\"kind\":\"F\",\"stage\":1,\"micro_batch\":0"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+}
+
+TEST(FlightRecorder, ReplacesFilesOfItsOwnAlone) {
+  Folder folder;
+  FlightRecorder recorder;
+  recorder.task('F', 1, 0);
+  const std::string path = folder.path("flight.json");
+  recorder.write(path, 0);
+  const std::string older = folder.read("flight.json");
+  recorder.task('B', 1, 0);
+  recorder.write(path, 0);
+  EXPECT_NE(folder.read("flight.json"), older);
+  folder.write("flight.json", "somebody's");
+  EXPECT_THROW(recorder.write(path, 0), Error);
+  EXPECT_EQ(folder.read("flight.json"), "somebody's");
+
+  folder.write("other", "somebody's");
+  unlink(path.c_str());
+  ASSERT_EQ(symlink("other", path.c_str()), 0);
+  EXPECT_THROW(recorder.write(path, 0), Error);
+  EXPECT_EQ(folder.read("other"), "somebody's");
+  unlink(path.c_str());
+  ASSERT_EQ(symlink("not-there", path.c_str()), 0);
+  EXPECT_THROW(recorder.write(path, 0), Error);
+  EXPECT_FALSE(folder.exists("not-there"));
+  unlink(path.c_str());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW(recorder.write(path, 0), Error);
 }
 
 TEST(FlightRecorder, MayBeReadWhileItIsWritten) {

@@ -43,7 +43,7 @@ protected:
         "cd '" + folder.path("") + "' || exit 1; timeout 60 " + launcher +
         " '" + executableFolder() +
         "/TinyProgram' --weights weights.safetensors " +
-        "--timeout 10 --save out.safetensors " + arguments + " 2>&1";
+        "--timeout 10 --flight . --save out.safetensors " + arguments + " 2>&1";
     std::FILE *pipe = popen(command.c_str(), "r");
     std::string output;
     std::array<char, 512> piece;
