@@ -200,7 +200,7 @@ static void logMemory(const Program &program, size_t process, const Row &row,
 
 std::string pipewright::runtime::summaryText(Rank &rank, const Options &options,
                                              const Launch &launch,
-                                             std::vector<double> stepSeconds,
+                                             const StepTimes &stepTimes,
                                              bool evaluated, JsonLines &log) {
   const Resident own = readResident();
   const auto rows = gatherNumbers(
@@ -211,15 +211,9 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Options &options,
                          static_cast<double>(rank.graphs())});
   const Program &program = rank.wholeProgram();
   std::string text;
-  // The first step also warms caches up.
-  if (stepSeconds.size() > 1)
-    stepSeconds.erase(stepSeconds.begin());
-  if (!stepSeconds.empty()) {
-    std::nth_element(stepSeconds.begin(),
-                     stepSeconds.begin() + stepSeconds.size() / 2,
-                     stepSeconds.end());
+  if (!stepTimes.isEmpty()) {
     const int64_t together = program.updates;
-    const double measured = stepSeconds[stepSeconds.size() / 2] / together;
+    const double measured = stepTimes.median() / together;
     const double predicted = predictedSeconds(program) / together;
     text += "step time  measured " + secondsText(measured) + " (median)";
     if (predicted > 0)

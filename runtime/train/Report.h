@@ -6,6 +6,7 @@
 #include "runtime/io/JsonLines.h"
 #include "runtime/rank/Rank.h"
 #include "runtime/train/Options.h"
+#include "runtime/train/StepTimes.h"
 
 #include <string>
 #include <vector>
@@ -30,7 +31,7 @@ std::string headerText(const Program &program, const Options &options,
 /// text is for rank 0, which also logs the numbers. `evaluated`: the plan
 /// covers evaluation, but only what ran can be measured.
 std::string summaryText(Rank &rank, const Options &options,
-                        const Launch &launch, std::vector<double> stepSeconds,
+                        const Launch &launch, const StepTimes &stepTimes,
                         bool evaluated, JsonLines &log);
 
 } // namespace pipewright::runtime

@@ -114,7 +114,7 @@ private:
   std::unique_ptr<Dataset> data, evalData;
   Trace trace;
   Profile profile;
-  std::vector<double> stepSeconds;
+  StepTimes stepTimes;
   bool evaluated = false;
   /// What this rank cannot go on with; it ends with this when all have saved.
   std::string trouble;
@@ -362,7 +362,7 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   if (profiled)
     profile.endSteps(together, seconds);
   else
-    stepSeconds.push_back(seconds);
+    stepTimes.add(seconds);
   if (!speaks)
     return;
   for (int64_t update = 0; update < together; ++update) {
@@ -391,7 +391,7 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
 void Trainer::finish() {
   Transport &transport = rank.transport();
   const std::string summary =
-      summaryText(rank, options, launch, stepSeconds, evaluated, log);
+      summaryText(rank, options, launch, stepTimes, evaluated, log);
   if (options.steps > 0)
     say(summary);
   if (platformOf(program).hasDeadlines())
