@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pipewright::codegen {
 
@@ -146,6 +147,10 @@ static void writeText(const char *text) {
       write(STDERR_FILENO, text, std::strlen(text));
 }
 
+static constexpr std::pair<int, const char *> signals[] = {
+    {SIGINT, "SIGINT"},   {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"},
+    {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGXCPU, "SIGXCPU"}};
+
 /// `wasDeferred`: what we were about is done.
 [[noreturn]] static void endBy(int number, bool wasDeferred) {
   for (std::atomic<pid_t> &tool : tools)
@@ -157,9 +162,9 @@ static void writeText(const char *text) {
       isClean &= removeTree(place.path);
   llvm::sys::RunInterruptHandlers();
   writeText("error: ended by ");
-  writeText(number == SIGINT    ? "SIGINT"
-            : number == SIGTERM ? "SIGTERM"
-                                : "SIGHUP");
+  for (const auto &[known, name] : signals)
+    if (known == number)
+      writeText(name);
   writeText(!isClean      ? "; the next compilation to the same folder removes "
                             "what is left\n"
             : wasDeferred ? "; the output folder is complete\n"
@@ -192,9 +197,9 @@ void handleInterruption() {
   struct sigaction action = {};
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
-  for (int number : {SIGINT, SIGTERM, SIGHUP})
+  for (const auto &[number, name] : signals)
     sigaddset(&action.sa_mask, number);
-  for (int number : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const auto &[number, name] : signals) {
     struct sigaction present = {};
     sigaction(number, nullptr, &present);
     if (present.sa_handler != SIG_IGN)

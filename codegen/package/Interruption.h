@@ -1,6 +1,7 @@
 //===- Interruption.h - Ctrl-C and kill clean up ----------------*- C++ -*-===//
 //
-// A compilation that is told to end (SIGINT, SIGTERM, SIGHUP) kills the tools
+// A compilation that is told to end (SIGINT, SIGTERM, SIGHUP, or SIGUSR1,
+// SIGUSR2, SIGXCPU by a batch system whose time is over) kills the tools
 // that it runs, removes the folders that it was writing, says so, and ends by
 // the same signal. Until `handleInterruption` was called nothing of this
 // happens, but folders and tools may be named all the same.

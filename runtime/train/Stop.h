@@ -1,8 +1,11 @@
 //===- Stop.h - Told to end while training ---------------------*- C++ -*-===//
 //
 // SIGINT, SIGTERM and SIGHUP ask for an end: all ranks finish the step that
-// they are in and save, as at the end of training. A second signal ends at
-// once.
+// they are in and save, as at the end of training. A second one ends at once.
+//
+// SIGUSR1, SIGUSR2 and SIGXCPU are notices of batch systems (Slurm's --signal)
+// that the time is nearly over. They ask for the same, but never end at once,
+// and the SIGTERM that follows counts as the first signal.
 //
 //===----------------------------------------------------------------------===//
 

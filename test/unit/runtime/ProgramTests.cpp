@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <unistd.h>
 
 using namespace pipewright::runtime;
@@ -55,11 +56,13 @@ protected:
   /// The same with a program that trains on while `meanwhile`, shell commands
   /// in which $program is its process, runs. It has a log by then.
   std::pair<int, std::string> runWhile(const std::string &arguments,
-                                       const std::string &meanwhile) {
+                                       const std::string &meanwhile,
+                                       const std::string &launcher = "") {
     return run(arguments +
-               " --log log.jsonl 2>&1 & program=$!; for i in $(seq 500);"
-               " do [ -s log.jsonl ] && break; sleep 0.02; done; " +
-               meanwhile + "; wait $program; exit $?; true");
+                   " --log log.jsonl 2>&1 & program=$!; for i in $(seq 500);"
+                   " do [ -s log.jsonl ] && break; sleep 0.02; done; " +
+                   meanwhile + "; wait $program; exit $?; true",
+               launcher);
   }
 
   static std::string executableFolder() {
@@ -283,6 +286,27 @@ TEST_F(TinyProgram, ASignalEndsTrainingAfterTheStepAndSaves) {
   EXPECT_EQ(weights, folder.read("out.safetensors"));
 }
 
+/// timeout(1), which is $program, does not pass each signal on.
+static constexpr const char *writePid =
+    "sh -c 'echo $$ > pid; exec \"$0\" \"$@\"'";
+
+TEST_F(TinyProgram, ANoticeOfABatchSystemDoesTheSame) {
+  for (const std::string name : {"USR1", "USR2", "XCPU"}) {
+    const auto [status, output] =
+        runWhile(forLong, "kill -" + name + " $(cat pid)", writePid);
+    EXPECT_EQ(status, 0) << output;
+    EXPECT_TRUE(contains(output, "SIG" + name +
+                                     ": training stops after this step, and "
+                                     "saves\n"))
+        << output;
+    EXPECT_TRUE(contains(output, "stopped    by SIG" + name + " after step "))
+        << output;
+    EXPECT_TRUE(folder.exists("out.safetensors"));
+    std::filesystem::remove(folder.path("out.safetensors"));
+    std::filesystem::remove(folder.path("log.jsonl"));
+  }
+}
+
 TEST_F(TinyProgram, ASignalToOneOfSeveralProcessesStopsAll) {
   const std::string port = std::to_string(freePort());
   const auto rank = [&](const char *number) {
@@ -322,6 +346,23 @@ TEST_F(TinyProgram, ASecondSignalEndsItAtOnce) {
   EXPECT_TRUE(contains(output, "ended by a second signal; nothing was saved"))
       << output;
   EXPECT_FALSE(folder.exists("out.safetensors"));
+}
+
+TEST_F(TinyProgram, ANoticeIsNotTheFirstOfTwoSignals) {
+  folder.write("long", std::string(50'000'000, 'x'));
+  const auto [status, output] = run(
+      std::string(forLong) +
+          "--eval-data tokens=bytes:long --eval-batches 100000000 --log l 2>&1 "
+          "& program=$!; for i in $(seq 500); do [ -e l ] && break; sleep "
+          "0.02; done; sleep 0.5; for s in USR1 USR1 TERM; do kill -$s $(cat "
+          "pid); "
+          "sleep 0.7; done; kill -0 $(cat pid) && echo still there; "
+          "kill -HUP $(cat pid); wait $program; exit $?; true",
+      writePid);
+  EXPECT_TRUE(contains(output, "SIGUSR1: training stops after this step"))
+      << output;
+  EXPECT_TRUE(contains(output, "still there")) << output;
+  EXPECT_EQ(status, 128 + SIGHUP) << output;
 }
 
 TEST_F(TinyProgram, ATokenThatIsFoundLateLosesNoWeights) {
