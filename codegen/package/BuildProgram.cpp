@@ -81,18 +81,22 @@ static void appendFlags(std::vector<std::string> &command, llvm::StringRef name,
                         header.str().str());
 }
 
-/// The last lines of what a tool printed.
+/// The last lines of what a tool printed, each behind two blanks.
 static std::string tailOf(llvm::StringRef path) {
   llvm::Expected<FileBuffer> buffer = readTextFile(path);
   if (!buffer)
-    return llvm::toString(buffer.takeError());
+    return " " + llvm::toString(buffer.takeError());
   llvm::StringRef text = (*buffer)->getBuffer().rtrim();
   constexpr size_t limit = 2000;
-  return (text.size() > limit ? text.take_back(limit) : text).str();
+  text = text.size() > limit ? text.take_back(limit) : text;
+  std::string lines;
+  for (llvm::StringRef line : llvm::split(text, '\n'))
+    lines += ("\n  " + line).str();
+  return lines;
 }
 
 static llvm::Error toolError(llvm::StringRef what, llvm::StringRef log) {
-  return llvm::createStringError("cannot " + what + ":\n" + tailOf(log));
+  return llvm::createStringError("cannot " + what + ":" + tailOf(log));
 }
 
 /// Runs a tool to its end.

@@ -12,6 +12,7 @@
 #include "codegen/package/Interruption.h"
 #include "codegen/package/Manifest.h"
 #include "codegen/package/UserFiles.h"
+#include "support/Message.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -140,8 +141,8 @@ static bool rescue(const std::string &partial, const std::string &place) {
   for (const std::string &tree : {ready, old})
     if (exists(tree))
       if (llvm::Error error = moveRest(tree, place)) {
-        llvm::errs() << "warning: '" << partial
-                     << "' stays: " << llvm::toString(std::move(error)) << "\n";
+        printMessage("warning", "'" + partial + "' stays: " +
+                                    llvm::toString(std::move(error)));
         return false;
       }
   return true;

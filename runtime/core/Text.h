@@ -1,4 +1,4 @@
-//===- Text.h - Figures as people read them --------------------*- C++ -*-===//
+//===- Text.h - Figures and names as people read them ----------*- C++ -*-===//
 //
 // And the other way round: numbers of options.
 //
@@ -34,6 +34,11 @@ bool isNear(const std::string &typed, const std::string &word);
 
 /// A process of a run: "rank 1", "rank 1 of replica 0".
 std::string processText(const Program &program, int64_t process);
+
+/// The text as a terminal may get it: control characters, bytes that are no
+/// UTF-8, and what is invisible or turns the direction of text stand as `\x1b`
+/// or `\u202e`. A line break stays where two blanks follow it.
+std::string printable(const std::string &text);
 
 /// The number that a text is; throws an Error that names the option where it is
 /// none, or less than `least`.

@@ -118,7 +118,7 @@ CUmodule Device::load(const std::vector<DeviceImage> &images) const {
          ", which does not read the program's PTX; update it");
   if (result != CUDA_SUCCESS)
     fail("the CUDA driver does not take the PTX for sm_", best->architecture,
-         ": ", cudaErrorText(result), log[0] ? "\n" : "", log);
+         ": ", cudaErrorText(result), log[0] ? "\n  " : "", log);
   return module;
 }
 

@@ -1,6 +1,7 @@
 //===- TaskGraphs.cpp - Tasks that are replayed as CUDA graphs ------------===//
 
 #include "runtime/cuda/TaskGraphs.h"
+#include "runtime/core/Text.h"
 
 #include <cstdio>
 #include <exception>
@@ -84,6 +85,6 @@ void TaskGraphs::refuse(const std::string &why) {
     std::fprintf(stderr,
                  "note: tasks run without CUDA graphs, one of them could not "
                  "be captured: %s\n",
-                 why.c_str());
+                 printable(why).c_str());
   });
 }

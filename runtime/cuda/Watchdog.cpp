@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/Watchdog.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Text.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -106,7 +107,7 @@ void Watchdog::bark() {
   speaking.lock();
   std::fflush(stdout);
   std::fprintf(stderr, "error: rank %lld: %s\n", static_cast<long long>(number),
-               message.c_str());
+               printable(message).c_str());
   std::fflush(stderr);
   // The driver's and NCCL's own ends would wait for the GPU.
   std::_Exit(1);

@@ -2,6 +2,7 @@
 
 #include "runtime/net/MpiTransport.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Text.h"
 #include "runtime/net/Heartbeat.h"
 #include "runtime/net/Liveness.h"
 
@@ -413,7 +414,7 @@ void MpiTransport::abort(const std::string &message) {
       std::chrono::milliseconds(std::min(200 * self, 1000)));
   // The only place that can still speak: MPI_Abort does not return.
   std::fflush(stdout);
-  std::fprintf(stderr, "error: %s\n", message.c_str());
+  std::fprintf(stderr, "error: %s\n", printable(message).c_str());
   std::fflush(stderr);
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();

@@ -10,6 +10,7 @@
 
 #include "runtime/net/TcpRendezvous.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Text.h"
 #include "runtime/net/TcpDoor.h"
 #include "runtime/net/TcpHandshake.h"
 
@@ -238,7 +239,7 @@ void Meeting::turnAway(const std::string &address,
   if (++noticed > mostNotices)
     return;
   std::fflush(stdout);
-  std::fprintf(stderr, "note: %s\n", lastNotice.c_str());
+  std::fprintf(stderr, "note: %s\n", printable(lastNotice).c_str());
 }
 
 /// What is wrong with one who is of the job; "" if nothing is.

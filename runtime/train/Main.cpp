@@ -29,7 +29,7 @@ using namespace pipewright::runtime;
 
 static int reportError(const std::string &message) {
   std::fflush(stdout);
-  std::fprintf(stderr, "error: %s\n", message.c_str());
+  std::fprintf(stderr, "error: %s\n", printable(message).c_str());
   return 1;
 }
 

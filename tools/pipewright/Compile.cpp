@@ -15,6 +15,7 @@
 #include "passes/pipelines/Pipelines.h"
 #include "passes/step/StepOrder.h"
 #include "passes/step/TaskTimes.h"
+#include "support/Message.h"
 #include "tools/pipewright/OutputFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -53,21 +54,20 @@ static std::string placeOf(Location location) {
 static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() == DiagnosticSeverity::Note)
     return success();
-  llvm::errs() << (diagnostic.getSeverity() == DiagnosticSeverity::Error
-                       ? "error: "
-                   : diagnostic.getSeverity() == DiagnosticSeverity::Warning
-                       ? "warning: "
-                       : "remark: ");
+  const char *kind =
+      diagnostic.getSeverity() == DiagnosticSeverity::Error     ? "error"
+      : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning"
+                                                                : "remark";
   std::string text = diagnostic.str();
   std::string place = placeOf(diagnostic.getLocation());
   if (!place.empty() && !StringRef(text).contains(place))
-    llvm::errs() << "at '" << place << "': ";
-  llvm::errs() << text << "\n";
+    text = "at '" + place + "': " + text;
+  printMessage(kind, text);
   return success();
 }
 
 static int fail(const Twine &message) {
-  llvm::errs() << "error: " << message << "\n";
+  printMessage("error", message);
   return 1;
 }
 
@@ -130,7 +130,7 @@ LogicalResult Compilation::import() {
     return failure();
   model = std::move(*imported);
   for (const std::string &warning : model.warnings)
-    llvm::errs() << "warning: " << warning << "\n";
+    printMessage("warning", warning);
   setAttributes();
   return success();
 }
@@ -461,8 +461,9 @@ int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
   std::optional<Compilation> compilation;
   for (PlanCandidate &candidate : candidates) {
     if (!candidate.options) {
-      llvm::errs() << "warning: " << candidate.schedule
-                   << " is left out: " << candidate.options.takeError() << "\n";
+      printMessage("warning",
+                   candidate.schedule + " is left out: " +
+                       llvm::toString(candidate.options.takeError()));
       continue;
     }
     if (!compilation &&
@@ -472,7 +473,7 @@ int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
     if (succeeded(plan))
       plans.emplace_back(candidate.schedule, std::move(*plan));
     else
-      llvm::errs() << "warning: " << candidate.schedule << " is left out\n";
+      printMessage("warning", candidate.schedule + " is left out");
   }
   if (plans.empty())
     return fail("none of the schedules is possible");

@@ -8,6 +8,7 @@
 
 #include "passes/schedules/Refusal.h"
 #include "passes/schedules/files/FilePolicy.h"
+#include "support/Message.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -182,9 +183,8 @@ tool::simulateSeveral(llvm::ArrayRef<NamedSchedule> all,
     if (result)
       results.push_back(std::move(*result));
     else
-      llvm::errs() << "warning: " << named.name
-                   << " is left out: " << llvm::toString(result.takeError())
-                   << "\n";
+      printMessage("warning", named.name + " is left out: " +
+                                  llvm::toString(result.takeError()));
   }
   if (results.empty())
     return refuse("none of the schedules is possible");

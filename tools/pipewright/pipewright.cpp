@@ -8,6 +8,7 @@
 #include "codegen/package/Interruption.h"
 #include "codegen/package/PartialFolder.h"
 #include "codegen/package/RunTool.h"
+#include "support/Message.h"
 #include "tools/pipewright/Check.h"
 #include "tools/pipewright/CommandWords.h"
 #include "tools/pipewright/Compile.h"
@@ -30,7 +31,7 @@ using namespace pipewright;
 namespace cl = llvm::cl;
 
 static int fail(const llvm::Twine &message) {
-  llvm::errs() << "error: " << message << "\n";
+  printMessage("error", message);
   return 1;
 }
 

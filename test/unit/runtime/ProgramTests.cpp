@@ -155,6 +155,21 @@ TEST_F(TinyProgram, FailingRankTakesTheOthersDown) {
   EXPECT_TRUE(folder.exists("flight-rank1.json"));
 }
 
+TEST_F(TinyProgram, NamesOfAForeignFileAreShownNotObeyed) {
+  const std::string header =
+      R"({"w\u001b[31m": {"dtype": "F32", "shape": [2], )"
+      R"("data_offsets": [0, 8]}})";
+  const uint64_t length = header.size();
+  folder.write("foreign",
+               std::string(reinterpret_cast<const char *>(&length), 8) +
+                   header);
+  const auto [status, output] =
+      run("--data tokens=bytes:text --steps 1 --weights foreign");
+  EXPECT_EQ(status, 1);
+  EXPECT_TRUE(contains(output, "tensor 'w\\x1b[31m' ends at byte 8")) << output;
+  EXPECT_FALSE(contains(output, "\x1b")) << output;
+}
+
 TEST_F(TinyProgram, DumpsMeanGradientsOfTheFirstStep) {
   const auto [status, output] =
       run("--data tokens=bytes:text --steps 1 --lr 1 --dump-gradients "
