@@ -2,6 +2,7 @@
 
 #include "codegen/kernels/CodeCache.h"
 
+#include "support/CacheFolder.h"
 #include "support/InputFile.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -15,7 +16,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <link.h>
 #include <optional>
 #include <sys/stat.h>
@@ -59,35 +59,6 @@ static const Hash &hashOfThisCompiler() {
     return hasher.final();
   }();
   return hash;
-}
-
-/// Whether a path is a folder that nobody else writes to.
-static bool isOurFolder(const char *path, bool followsLinks) {
-  struct stat status;
-  int result = followsLinks ? stat(path, &status) : lstat(path, &status);
-  return result == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
-         !(status.st_mode & (S_IWGRP | S_IWOTH));
-}
-
-/// The folder, or nothing where there is none that is ours alone. In the folder
-/// that was chosen there may be others' files.
-static std::string findFolder() {
-  llvm::SmallString<128> folder;
-  if (const char *given = std::getenv("PIPEWRIGHT_CACHE_DIR"))
-    folder = given;
-  else if (llvm::sys::path::cache_directory(folder))
-    llvm::sys::path::append(folder, "pipewright");
-  if (folder.empty() ||
-      llvm::sys::fs::create_directories(folder, /*IgnoreExisting=*/true,
-                                        llvm::sys::fs::perms::owner_all) ||
-      !isOurFolder(folder.c_str(), /*followsLinks=*/true))
-    return {};
-  llvm::sys::path::append(folder, "kernels");
-  if (llvm::sys::fs::create_directory(folder, /*IgnoreExisting=*/true,
-                                      llvm::sys::fs::perms::owner_all) ||
-      !isOurFolder(folder.c_str(), /*followsLinks=*/false))
-    return {};
-  return folder.str().str();
 }
 
 /// Of the code and of what it was made from, which names the file: neither a
@@ -161,7 +132,7 @@ mlir::FailureOr<std::string>
 cachedCode(llvm::Module &module, const llvm::TargetMachine &machine,
            unsigned level, llvm::function_ref<bool(llvm::StringRef)> isCode,
            llvm::function_ref<mlir::FailureOr<std::string>()> compile) {
-  const std::string folder = findFolder();
+  const std::string folder = cacheFolder("kernels");
   if (folder.empty())
     return compile();
   std::string source;

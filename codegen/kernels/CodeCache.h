@@ -5,11 +5,9 @@
 // makes of a module is kept as a file whose name is a hash of all that decides
 // it: the module's text, the target, and the code of this process.
 //
-// The folder is `kernels` in $PIPEWRIGHT_CACHE_DIR, else in `pipewright` in the
-// user's folder for caches ($XDG_CACHE_HOME, ~/.cache). An empty
-// PIPEWRIGHT_CACHE_DIR turns it off. At most 256 MiB are kept there, and
-// nothing unused for a week. A folder that others may write to is not used; one
-// that cannot be written to is no error.
+// The folder is `kernels` in that of support/CacheFolder.h. At most 256 MiB are
+// kept there, and nothing unused for a week. One that cannot be written to is no
+// error.
 //
 //===----------------------------------------------------------------------===//
 

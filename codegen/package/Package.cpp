@@ -58,7 +58,7 @@ static llvm::Error writeHostCode(OutputFolder &folder, ModuleOp module,
   options.modelName = plan.model;
   options.timetable = plan.timetable;
   options.planJson = planText;
-  options.predictedStepSeconds = plan.predictedStepSeconds;
+  options.predictedStepSeconds = plan.simulation.globalStepTime;
   FailureOr<HostFiles> files = emitHost(module, options);
   if (failed(files))
     return diagnosed();

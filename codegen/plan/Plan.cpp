@@ -11,9 +11,8 @@
 #include "passes/schedules/Collectives.h"
 #include "passes/schedules/Timetable.h"
 #include "passes/schedules/files/PlanFile.h"
-#include "passes/step/CostModel.h"
+#include "passes/step/Prediction.h"
 #include "passes/step/StepOrder.h"
-#include "passes/step/TaskTimes.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -111,6 +110,23 @@ static void countStreams(ModuleOp module, std::vector<RankPlan> &ranks) {
   }
 }
 
+/// What one replica sends in transfers, and all of them for sums.
+static int64_t sentIn(ModuleOp module, const Plan &plan) {
+  int64_t bytes = 0;
+  for (auto program : module.getOps<pipe::RankOp>())
+    if (program.getMode() == pipe::StepMode::train)
+      for (auto send : program.getBody()->getOps<pipe::PostSendOp>())
+        bytes +=
+            plan.replicas *
+            pipe::byteSize(cast<RankedTensorType>(send.getValue().getType()));
+  for (const schedules::TimedWork &shared : plan.simulation.shared)
+    // The ranks of each replica share a tied weight, replicas of each rank a
+    // stage.
+    bytes += schedules::bytesSentBy(shared.work) *
+             (shared.work.replicas > 1 ? 1 : plan.replicas);
+  return bytes;
+}
+
 FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
                          Precision precision) {
   Plan plan;
@@ -120,13 +136,9 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
   FailureOr<pipe::Stages> stages = pipe::Stages::read(module);
   if (failed(stages))
     return failure();
-  FailureOr<schedules::Schedule> order =
-      pipe::readSchedule(module, *stages, pipe::StepMode::train);
   FailureOr<int64_t> microBatches = pipe::microBatchesOf(module);
-  if (failed(order) || failed(microBatches))
+  if (failed(microBatches))
     return failure();
-  pipe::completeSchedule(*order);
-  plan.order = *order;
   plan.microBatches = *microBatches;
   plan.replicas = pipe::replicasOf(module);
   auto integer = [&](StringRef name) -> int64_t {
@@ -142,26 +154,27 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
     plan.optimizer = optimizer.getName().str();
 
   plan.weights = WeightSummary::of(module);
-  plan.edges = stages->edges(pipe::StepMode::train);
   const MachineModel &machine = target.machine(precision);
   for (int32_t number = 0; number < stages->size(); ++number)
     plan.stages.push_back(planOfStage(*stages, number, machine));
-  plan.costs = predictCosts(module, machine);
-  pipe::applyTaskTimes(module, plan.costs);
-  llvm::Expected<schedules::Simulation> simulation =
-      schedules::simulate(*order, plan.costs, plan.edges,
-                          pipe::readSharedWork(module, *stages, *order));
-  if (!simulation)
-    return module.emitError(llvm::toString(simulation.takeError()));
-  plan.predictedStepSeconds =
-      predictStepSeconds(*simulation, plan.replicas, machine);
-  plan.predictedSpanSeconds = plan.predictedStepSeconds *
-                              simulation->spanStepTime /
-                              simulation->globalStepTime;
-  plan.timetable = schedules::printTimetable(*order);
+  FailureOr<pipe::Prediction> prediction =
+      pipe::predictStep(module, *stages, machine);
+  if (failed(prediction))
+    return failure();
+  plan.order = std::move(prediction->order);
+  plan.edges = std::move(prediction->edges);
+  plan.costs = std::move(prediction->costs);
+  plan.simulation = std::move(prediction->simulation);
+  if (int64_t cores = countCores();
+      target.sharesCores() && cores < plan.order.ranks * plan.replicas) {
+    plan.coresHere = cores;
+    plan.secondsHere = secondsOnCores(plan.simulation, plan.replicas, cores);
+  }
+  plan.sentBytes = sentIn(module, plan);
+  plan.timetable = schedules::printTimetable(plan.order);
 
-  plan.ranks.resize(order->ranks);
-  for (auto [rank, summary] : llvm::zip(plan.ranks, simulation->ranks)) {
+  plan.ranks.resize(plan.order.ranks);
+  for (auto [rank, summary] : llvm::zip(plan.ranks, plan.simulation.ranks)) {
     rank.busySeconds = summary.busySeconds;
     rank.bubbleFraction = summary.bubbleFraction;
     rank.peakStashBytes = summary.peakStashBytes;
@@ -177,7 +190,6 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
   }
   if (target.hasStreams())
     countStreams(module, plan.ranks);
-  plan.simulation = std::move(*simulation);
   return plan;
 }
 
@@ -248,7 +260,9 @@ llvm::json::Value Plan::toJson() const {
               {"ranks", std::move(rankList)},
               {schedules::scheduleKey, schedules::planToJson(file)},
               {"timetable", timetable},
-              {"predicted_step_seconds", predictedStepSeconds}};
+              {"predicted_step_seconds", simulation.globalStepTime}};
+  if (!chosen.empty())
+    plan["chosen"] = chosen;
   if (!simulation.shared.empty())
     plan["collectives"] = collectivesToJson(simulation.shared);
   return plan;
@@ -296,7 +310,8 @@ std::string criticalPathShares(const schedules::Schedule &order,
 void Plan::print(llvm::raw_ostream &os) const {
   os << "model " << model << ": " << count(stages.size(), "stage") << " on "
      << countRanks(*this) << ", " << count(microBatches, "micro-batch") << " of "
-     << microBatchSize << ", schedule " << schedule << ", optimizer "
+     << microBatchSize << ", schedule " << schedule
+     << (chosen.empty() ? "" : " (" + chosen + ")") << ", optimizer "
      << optimizer;
   const PlanWords words = target->planWords();
   if (!words.runsOn.empty())
@@ -345,14 +360,18 @@ void Plan::print(llvm::raw_ostream &os) const {
   if (std::string shares = criticalPathShares(order, simulation);
       !shares.empty())
     os << "critical path: " << shares << "\n";
-  os << "predicted step time: " << formatSeconds(predictedStepSeconds);
+  os << "predicted step time: " << formatSeconds(simulation.globalStepTime);
   if (!words.machine.empty())
     os << ", with " << words.machine;
-  // Pictures and traces show that one.
-  if (predictedStepSeconds > simulation.globalStepTime * (1 + 1e-9))
-    os << " on the cores that there are, "
-       << formatSeconds(simulation.globalStepTime) << " with one for each rank";
   os << "\n";
+  printOnCoresHere(os);
+}
+
+void Plan::printOnCoresHere(llvm::raw_ostream &os, unsigned indent) const {
+  if (coresHere > 0)
+    os.indent(indent) << "on the " << count(coresHere, "core")
+                      << " here: " << formatSeconds(secondsHere)
+                      << " at least\n";
 }
 
 } // namespace pipewright::codegen

@@ -49,6 +49,8 @@ struct Plan {
   const Target *target = allTargets().front();
   Precision precision = Precision::F32;
   std::string schedule, optimizer;
+  /// What the schedule came to where it was chosen, as `auto` does.
+  std::string chosen;
   /// Each replica has so many micro-batches.
   int64_t microBatches = 1, microBatchSize = 1;
   /// Copies of all ranks. What is predicted of ranks is said of one replica.
@@ -65,12 +67,16 @@ struct Plan {
   schedules::TaskCosts costs;
   schedules::Simulation simulation;
   std::string timetable;
-  double predictedStepSeconds = 0;
-  /// The time of the longest rank, from its own first task.
-  double predictedSpanSeconds = 0;
+  /// What ranks send to each other in a training step of all replicas, in
+  /// transfers and for sums.
+  int64_t sentBytes = 0;
+  /// Where this machine has fewer cores than the program has ranks in all its
+  /// replicas: how many, and the least time of a step on them. 0 elsewhere.
+  int64_t coresHere = 0;
+  double secondsHere = 0;
 
   /// Reads the decisions out of an allocated module and predicts times for the
-  /// target's machine.
+  /// target's machine, with a core (or GPU) for each rank.
   static mlir::FailureOr<Plan> of(mlir::ModuleOp allocated,
                                   llvm::StringRef model, const Target &target,
                                   Precision precision);
@@ -80,6 +86,9 @@ struct Plan {
   llvm::json::Value toJson() const;
   /// The tables of `pipewright plan`.
   void print(llvm::raw_ostream &os) const;
+  /// `on the 2 cores here: 148.13 ms at least`, a line; nothing where there is
+  /// one for each rank.
+  void printOnCoresHere(llvm::raw_ostream &os, unsigned indent = 0) const;
 };
 
 /// Whose work the chain of tasks and messages is that the step cannot be

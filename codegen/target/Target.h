@@ -69,7 +69,7 @@ struct PlanWords {
   llvm::StringRef runsOn;
   /// A line about memory that is not in the arenas.
   llvm::StringRef besideArenas;
-  /// Times are those `with an H100 for each rank`.
+  /// Times are those `with an H100 for each rank`, `with a core for each rank`.
   llvm::StringRef machine;
 };
 
@@ -138,9 +138,13 @@ public:
   /// `MachineModel::named` knows it: nominal, so that a program is the same
   /// whoever compiles it.
   virtual std::string machineName(Precision precision) const { return "cpu"; }
-  /// The machine that times are predicted for; that one, unless it says
-  /// another.
+  /// The machine that times are predicted for, one unit of it for each rank;
+  /// that one, unless it says another. Schedules that plan with times are
+  /// decided for it, too.
   virtual const MachineModel &machine(Precision precision) const;
+  /// Whether the ranks of a program that runs here share this machine's cores,
+  /// be they fewer than ranks.
+  virtual bool sharesCores() const { return false; }
 
   //===--- Programs -------------------------------------------------------===//
 

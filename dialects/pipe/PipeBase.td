@@ -32,8 +32,8 @@ def Pipe_Dialect : Dialect {
     static constexpr llvm::StringLiteral kReplicas = "pipe.replicas";
     static constexpr llvm::StringLiteral kSchedule = "pipe.schedule";
     static constexpr llvm::StringLiteral kOptimizer = "pipe.optimizer";
-    /// The machine that schedules are decided for, by its name; a core of a
-    /// CPU where it is not there.
+    /// The machine that schedules are decided for, by its name or as figures
+    /// of one that was measured; a core of a CPU where it is not there.
     static constexpr llvm::StringLiteral kMachine = "pipe.machine";
     /// There if a schedule adds gradients up in another order than that of the
     /// micro-batches, so that they round differently.

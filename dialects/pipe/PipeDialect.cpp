@@ -122,9 +122,9 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
     return success();
   }
   if (name == kMachine) {
-    if (!isa<StringAttr>(attribute.getValue()))
+    if (!isa<StringAttr, DictionaryAttr>(attribute.getValue()))
       return op->emitOpError("expects '")
-             << name << "' to be the name of a machine, but got "
+             << name << "' to be the name of a machine or its figures, but got "
              << attribute.getValue();
     return success();
   }

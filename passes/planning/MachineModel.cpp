@@ -9,7 +9,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 
-#include <limits>
+#include <algorithm>
+#include <thread>
 
 using llvm::StringRef;
 
@@ -40,7 +41,6 @@ MachineModel MachineModel::h100(Precision precision) {
   machine.secondsPerCall = 3e-6;
   machine.linkLatency = 10e-6;
   machine.linkBandwidth = 300e9;
-  machine.cores = std::numeric_limits<int64_t>::max();
   return machine;
 }
 
@@ -76,6 +76,31 @@ std::string MachineModel::names() {
     text += machine.name;
   }
   return text;
+}
+
+llvm::ArrayRef<MachineFigure> machineFigures() {
+  static constexpr MachineFigure figures[] = {
+      {"matmul_flops", &MachineModel::matmulFlops, "FLOP/s",
+       "large matrix products"},
+      {"convolution_flops", &MachineModel::convolutionFlops, "FLOP/s",
+       "convolutions"},
+      {"attention_flops", &MachineModel::attentionFlops, "FLOP/s",
+       "attention's products, with a softmax between them"},
+      {"bandwidth", &MachineModel::bandwidth, "B/s",
+       "what a pointwise kernel reads and writes"},
+      {"seconds_per_random", &MachineModel::secondsPerRandom, "s",
+       "a random number of a dropout"},
+      {"seconds_per_call", &MachineModel::secondsPerCall, "s",
+       "a call, whatever it does"},
+      {"link_latency", &MachineModel::linkLatency, "s",
+       "a message between ranks, whatever it carries"},
+      {"link_bandwidth", &MachineModel::linkBandwidth, "B/s",
+       "what a message carries"}};
+  return figures;
+}
+
+int64_t countCores() {
+  return std::max(1u, std::thread::hardware_concurrency());
 }
 
 } // namespace pipewright

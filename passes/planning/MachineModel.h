@@ -1,18 +1,22 @@
 //===- MachineModel.h - What a rank computes with ---------------*- C++ -*-===//
 //
-// One model for what is decided and for what is predicted. Decisions are made
-// for a named machine, whose figures are the same on every host, so that a
-// program is the same whoever compiles it; CPU programs are predicted for the
-// machine at hand, which is measured.
+// One model for what is decided and for what is predicted: a core, or a GPU,
+// for each rank. Programs are the same whoever compiles them, because their
+// decisions are made for a named machine whose figures are the same on every
+// host; only schedules that plan with times are made for the machine that they
+// are predicted for. For CPUs that is the machine at hand, measured once
+// (MachineFile.h).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_PASSES_PLANNING_MACHINEMODEL_H
 #define PIPEWRIGHT_PASSES_PLANNING_MACHINEMODEL_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -41,12 +45,7 @@ struct MachineModel {
   /// Between ranks: a copy in memory.
   double linkLatency = 5e-6;
   double linkBandwidth = 8e9;
-  /// Cores that the ranks share.
-  int64_t cores = 1;
 
-  /// Measures this machine for some 30 ms, with the matrix product of the
-  /// library that programs will use where it can be loaded.
-  static MachineModel measure(Precision precision = Precision::F32);
   /// One H100 for each rank, joined by NVLink: what large calls reach there,
   /// from published figures.
   static MachineModel h100(Precision precision);
@@ -56,6 +55,27 @@ struct MachineModel {
   /// All names, as a sentence lists them.
   static std::string names();
 };
+
+/// One of a machine's figures. All are above zero.
+struct MachineFigure {
+  /// As files and attributes have it.
+  llvm::StringLiteral name;
+  double MachineModel::*place;
+  llvm::StringLiteral unit;
+  /// `large matrix products`
+  llvm::StringLiteral meaning;
+};
+
+/// All of them, in the order of their members.
+llvm::ArrayRef<MachineFigure> machineFigures();
+
+/// Measures one core of this machine for some 0.2 s, with the matrix product of
+/// the library that programs will use where it can be loaded.
+std::map<Precision, MachineModel>
+measureCore(llvm::ArrayRef<Precision> precisions);
+
+/// The cores of this machine that this process may use.
+int64_t countCores();
 
 } // namespace pipewright
 

@@ -8,9 +8,9 @@
 #include "passes/planning/MachineModel.h"
 
 #include <algorithm>
+#include <cstring>
 #include <ctime>
 #include <dlfcn.h>
-#include <thread>
 #include <vector>
 
 namespace pipewright {
@@ -23,11 +23,14 @@ static double threadSeconds() {
   return time.tv_sec + 1e-9 * time.tv_nsec;
 }
 
+/// Enough that the least is the same within a few percent.
+static constexpr int runs = 10;
+
 /// The least time of a few runs.
 template <class Body>
-static double bestSeconds(int runs, Body body) {
+static double bestSeconds(int count, Body body) {
   double best = 1e9;
-  for (int run = 0; run < runs; ++run) {
+  for (int run = 0; run < count; ++run) {
     double begin = threadSeconds();
     body();
     best = std::min(best, threadSeconds() - begin);
@@ -69,26 +72,41 @@ static double matmulRate(void *library, const char *function, Element one) {
   std::vector<Element> a(m * k, one), b(k * n, one);
   std::vector<float> c(m * n, 0.0f);
   int status = 0;
-  double seconds = bestSeconds(5, [&] {
+  double seconds = bestSeconds(runs, [&] {
     status |= gemm('N', 'N', m, n, k, 1.0f, a.data(), k, b.data(), n, 0.0f,
                    c.data(), n);
   });
   return status ? 0 : 2.0 * m * n * k / seconds;
 }
 
+/// Lets the compiler believe that somebody looks at the memory.
+static void keep(const void *memory) {
+  asm volatile("" : : "r"(memory) : "memory");
+}
+
 static double memoryRate() {
   std::vector<float> from(1 << 20, 1.0f), to(1 << 20, 0.0f);
-  double seconds = bestSeconds(5, [&] {
+  double seconds = bestSeconds(runs, [&] {
     for (size_t i = 0; i < from.size(); ++i)
       to[i] += from[i] * 0.5f;
+    keep(to.data());
   });
   return 3.0 * sizeof(float) * from.size() / seconds;
 }
 
-MachineModel MachineModel::measure(Precision precision) {
-  MachineModel machine;
-  machine.cores = std::max(1u, std::thread::hardware_concurrency());
-  void *library = openLibrary();
+/// Between ranks of one machine a message is a copy in memory.
+static double copyRate() {
+  std::vector<char> from(8 << 20, 1), to(from.size(), 0);
+  double seconds = bestSeconds(runs, [&] {
+    std::memcpy(to.data(), from.data(), from.size());
+    keep(to.data());
+  });
+  return from.size() / seconds;
+}
+
+/// Puts what the library reaches in a precision into a model.
+static void measureLibrary(void *library, Precision precision,
+                           MachineModel &machine) {
   if (double rate = matmulRate(library, "dnnl_sgemm", 1.0f); rate > 0) {
     // Products of a model are smaller and less square than the probe's.
     machine.matmulFlops = rate * 0.85;
@@ -105,9 +123,20 @@ MachineModel MachineModel::measure(Precision precision) {
     machine.convolutionFlops = rate * 0.6;
     machine.attentionFlops = rate * 0.3;
   }
+}
+
+std::map<Precision, MachineModel>
+measureCore(llvm::ArrayRef<Precision> precisions) {
+  MachineModel machine;
   machine.bandwidth = memoryRate();
-  machine.linkBandwidth = machine.bandwidth / 3;
-  return machine;
+  machine.linkBandwidth = copyRate();
+  void *library = openLibrary();
+  std::map<Precision, MachineModel> models;
+  for (Precision precision : precisions) {
+    models[precision] = machine;
+    measureLibrary(library, precision, models[precision]);
+  }
+  return models;
 }
 
 } // namespace pipewright

@@ -232,3 +232,9 @@ double pipewright::schedules::secondsOfWork(const SharedWork &work,
   return secondsAmong(work.kind, work.bytes, static_cast<double>(work.replicas),
                       {costs.linkLatency, costs.linkBandwidth});
 }
+
+int64_t pipewright::schedules::bytesSentBy(const SharedWork &work) {
+  int64_t members = std::max<int64_t>(work.replicas, work.members.size());
+  const runtime::CollectiveFacts &facts = runtime::factsOf(work.kind);
+  return (facts.adds + facts.handsOut) * (members - 1) * work.bytes;
+}

@@ -41,6 +41,8 @@ double secondsOfCollective(CollectiveKind kind, int64_t bytes,
 /// The same of what ranks do beside their tasks. Replicas are linked as ranks
 /// are that have no costs of their own.
 double secondsOfWork(const SharedWork &work, const TaskCosts &costs);
+/// What all its members, ranks or replicas, send to each other.
+int64_t bytesSentBy(const SharedWork &work);
 
 } // namespace pipewright::schedules
 

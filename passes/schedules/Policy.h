@@ -77,9 +77,12 @@ public:
   virtual llvm::ArrayRef<PolicyParameter> parameters() const { return {}; }
   /// Stages per rank when the user says nothing.
   virtual int64_t defaultLoops() const { return 1; }
-  /// Whether whoever cuts the model should try several numbers of loops when
-  /// the user says nothing, and keep the fastest.
-  virtual bool triesLoops() const { return false; }
+  /// Whether it stands for the best of all: whoever has the model should
+  /// compare the plans of all schedules that `canBeChosen` says yes to, with
+  /// several numbers of loops when the user says nothing, and keep the fastest.
+  virtual bool isChoice() const { return false; }
+  /// Whether its order depends on the times in its options.
+  virtual bool plansWithTimes() const { return isChoice(); }
 
   /// Whether some backwards are I and W tasks instead of B.
   virtual bool splitsBackward() const { return false; }

@@ -11,6 +11,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace pipewright {
@@ -104,8 +106,44 @@ void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs) {
     costs.weightStashBytes += bytesOf(outputs[index]);
 }
 
+DictionaryAttr machineAttribute(const MachineModel &machine,
+                                MLIRContext *context) {
+  Builder builder(context);
+  SmallVector<NamedAttribute> figures;
+  for (const MachineFigure &figure : machineFigures())
+    figures.push_back(builder.getNamedAttr(
+        figure.name, builder.getF64FloatAttr(machine.*figure.place)));
+  return builder.getDictionaryAttr(figures);
+}
+
+/// The machine that has all figures in an attribute, and nothing else.
+static std::optional<MachineModel> machineWith(DictionaryAttr attribute) {
+  MachineModel machine;
+  if (attribute.size() != machineFigures().size())
+    return std::nullopt;
+  for (const MachineFigure &figure : machineFigures()) {
+    auto number = attribute.getAs<FloatAttr>(figure.name);
+    double value = number ? number.getValueAsDouble() : 0;
+    if (!std::isfinite(value) || value <= 0)
+      return std::nullopt;
+    machine.*figure.place = value;
+  }
+  return machine;
+}
+
 FailureOr<MachineModel> machineOf(ModuleOp module) {
-  auto name = module->getAttrOfType<StringAttr>(pipe::PipeDialect::kMachine);
+  Attribute given = module->getAttr(pipe::PipeDialect::kMachine);
+  if (auto figures = dyn_cast_or_null<DictionaryAttr>(given)) {
+    if (std::optional<MachineModel> machine = machineWith(figures))
+      return *machine;
+    InFlightDiagnostic error = module.emitError("expects '")
+                               << pipe::PipeDialect::kMachine
+                               << "' to have a number above 0 for each of";
+    for (auto [i, figure] : llvm::enumerate(machineFigures()))
+      error << (i == 0 ? " " : ", ") << figure.name;
+    return error;
+  }
+  auto name = dyn_cast_or_null<StringAttr>(given);
   if (!name)
     return MachineModel();
   std::optional<MachineModel> machine = MachineModel::named(name);
@@ -116,18 +154,6 @@ FailureOr<MachineModel> machineOf(ModuleOp module) {
   return *machine;
 }
 
-/// The bytes of each stage's update, once arenas are planned: a gradient, the
-/// weight and each state are read, and all but the gradient written.
-static llvm::StringMap<int64_t> updateBytes(ModuleOp module) {
-  llvm::StringMap<int64_t> bytes;
-  for (auto arena : module.getOps<pipe::ArenaOp>())
-    for (auto optimizer : arena.getOps<pipe::OptimizerOp>())
-      bytes[optimizer.getStage()] =
-          optimizer.getWeights().getBytes() *
-          (4 + 2 * static_cast<int64_t>(optimizer.getStates().size()));
-  return bytes;
-}
-
 schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
                                   pipe::StepMode mode) {
   // Never zero: a task that takes no time has no place in a timeline.
@@ -135,7 +161,6 @@ schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
   schedules::TaskCosts costs;
   costs.linkLatency = machine.linkLatency;
   costs.linkBandwidth = machine.linkBandwidth;
-  const llvm::StringMap<int64_t> updated = updateBytes(module);
   for (auto stage : module.getOps<pipe::StageOp>()) {
     schedules::StageCosts cost;
     auto secondsOf = [&](Operation *body) {
@@ -158,19 +183,18 @@ schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
       cost.inputGradient = secondsOf(stage.getInputGradient());
       cost.weightGradient = secondsOf(stage.getWeightGradient());
     }
-    cost.update = updated.lookup(stage.getSymName()) / machine.bandwidth;
     countKeptBytes(stage, cost);
     costs.stages.push_back(cost);
   }
   return costs;
 }
 
-double predictStepSeconds(const schedules::Simulation &simulation,
-                          int64_t replicas, const MachineModel &machine) {
+double secondsOnCores(const schedules::Simulation &simulation, int64_t replicas,
+                      int64_t cores) {
   double busy = 0;
   for (const schedules::RankSummary &rank : simulation.ranks)
     busy += rank.busySeconds * static_cast<double>(replicas);
-  return std::max(simulation.globalStepTime, busy / machine.cores);
+  return std::max(simulation.globalStepTime, busy / static_cast<double>(cores));
 }
 
 } // namespace pipewright

@@ -29,20 +29,24 @@ BodyWork workOf(mlir::Region &body, const MachineModel &machine);
 /// reads of these, of the gradients received and of the handover.
 void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs);
 
+/// The figures of a machine, as `pipe.machine` has those of one without a name.
+mlir::DictionaryAttr machineAttribute(const MachineModel &machine,
+                                      mlir::MLIRContext *context);
+
 /// The machine that a module's schedule is decided for; fails, with a
-/// diagnostic, where its name is not known.
+/// diagnostic, where its name is not known or a figure is missing.
 mlir::FailureOr<MachineModel> machineOf(mlir::ModuleOp module);
 
-/// Times of each stage's tasks, none of them zero, and what is kept between
-/// them. In evaluation only forwards have a meaning.
+/// Times of each stage's tasks but updates, none of them zero, and what is kept
+/// between them. In evaluation only forwards have a meaning.
 schedules::TaskCosts predictCosts(mlir::ModuleOp module,
                                   const MachineModel &machine,
                                   pipe::StepMode mode = pipe::StepMode::train);
 
-/// The step time of a simulation on a machine that may have fewer cores than
-/// the plan has ranks in all its replicas.
-double predictStepSeconds(const schedules::Simulation &simulation,
-                          int64_t replicas, const MachineModel &machine);
+/// The least step time where all ranks of all replicas share so many cores:
+/// that of the simulation, which has one for each, or all their work on these.
+double secondsOnCores(const schedules::Simulation &simulation, int64_t replicas,
+                      int64_t cores);
 
 } // namespace pipewright
 

@@ -206,14 +206,40 @@ std::vector<schedules::StageEdge> Stages::edges(StepMode mode) const {
   return edges;
 }
 
+/// The bytes of a stage's update: a gradient, the weight and each state are
+/// read, and all but the gradient written.
+int64_t Stages::updateBytes(int32_t stage) const {
+  StageOp op = ops[stage];
+  auto optimizer =
+      op->getParentOfType<ModuleOp>()->getAttrOfType<nn::OptimizerAttr>(
+          PipeDialect::kOptimizer);
+  auto states = static_cast<int64_t>(
+      optimizer ? optimizer.getChoice().states().size() : 0);
+  int64_t bytes = 0;
+  for (const WeightGroup &group : allWeights)
+    if (llvm::is_contained(group.stages, stage) && group.isUpdatedIn(stage))
+      bytes += byteSize(group.weight.getTensorType());
+  return bytes * (4 + 2 * states);
+}
+
 schedules::TaskCosts Stages::costs(StepMode mode) const {
+  return costs(mode, machine);
+}
+
+schedules::TaskCosts Stages::costs(StepMode mode,
+                                   const MachineModel &machine) const {
   if (ops.empty())
     return {};
   StageOp first = ops.front();
   auto module = first->getParentOfType<ModuleOp>();
   schedules::TaskCosts costs = predictCosts(module, machine, mode);
-  if (mode == StepMode::train)
-    applyTaskTimes(module, costs);
+  if (mode == StepMode::evaluate)
+    return costs;
+  for (auto [stage, cost] : llvm::enumerate(costs.stages))
+    cost.update =
+        static_cast<double>(updateBytes(static_cast<int32_t>(stage))) /
+        machine.bandwidth;
+  applyTaskTimes(module, costs);
   return costs;
 }
 

@@ -126,6 +126,8 @@ public:
   /// What tasks take on the machine that the module is for; measured times
   /// where the module has them.
   schedules::TaskCosts costs(StepMode mode) const;
+  /// The same on another machine.
+  schedules::TaskCosts costs(StepMode mode, const MachineModel &machine) const;
   /// The rank of each stage; fails where one has none.
   mlir::FailureOr<llvm::SmallVector<int32_t>> ranks() const;
 
@@ -134,6 +136,7 @@ private:
   template <typename Body>
   mlir::LogicalResult readLinks(Body (StageOp::*bodyOf)(), StepMode mode);
   void findGradient(StageLink &link) const;
+  int64_t updateBytes(int32_t stage) const;
   mlir::LogicalResult readWeights(mlir::ModuleOp module);
 
   /// Handles; their accessors are not const.

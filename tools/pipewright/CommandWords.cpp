@@ -23,8 +23,17 @@ llvm::ArrayRef<Command> pipewright::tool::allCommands() {
        "listed here are the program's"},
       {Schedules, "schedules", "[NAME[,NAME...]]...",
        "List the schedules, or draw some of them"},
-      {Check, "check", "FILE", "Prove or refuse a schedule made elsewhere"}};
+      {Check, "check", "FILE", "Prove or refuse a schedule made elsewhere"},
+      {Machine, "machine", "show|measure",
+       "Show what predictions are made for, or measure it again"}};
   return commands;
+}
+
+std::string pipewright::tool::listOfCommands() {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (const Command &command : allCommands())
+    names.push_back(command.name);
+  return option::listOf(names);
 }
 
 namespace {

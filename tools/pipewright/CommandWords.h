@@ -31,6 +31,9 @@ struct Command {
 /// The commands, in the order in which one needs them.
 llvm::ArrayRef<Command> allCommands();
 
+/// `compile, plan or check`: the names of all.
+std::string listOfCommands();
+
 /// What a command line asks for.
 struct CommandWords {
   /// Null where --help or --version stands alone.

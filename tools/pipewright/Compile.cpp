@@ -13,10 +13,11 @@
 #include "dialects/pipe/PipeDialect.h"
 #include "frontends/Frontends.h"
 #include "passes/pipelines/Pipelines.h"
-#include "passes/step/StepOrder.h"
 #include "passes/step/TaskTimes.h"
 #include "support/Message.h"
+#include "support/Text.h"
 #include "tools/pipewright/OutputFile.h"
+#include "tools/pipewright/PlanChoice.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -25,7 +26,6 @@
 
 #include <chrono>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <tuple>
 
@@ -80,9 +80,8 @@ namespace {
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &given) : options(given) {
-    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-      return isTrial ? success() : printDiagnostic(diagnostic);
-    });
+    context.getDiagEngine().registerHandler(
+        [](Diagnostic &diagnostic) { return printDiagnostic(diagnostic); });
     context.loadDialect<nn::NNDialect, pipe::PipeDialect, func::FuncDialect>();
   }
 
@@ -102,7 +101,8 @@ public:
 private:
   LogicalResult import();
   void setAttributes();
-  void decideStages();
+  Attribute machineAttribute();
+  void choose();
   LogicalResult runFromImport(Level level);
   template <class Run>
   auto onCopy(Run run);
@@ -113,11 +113,11 @@ private:
     return pm.run(module());
   }
 
-  /// As they were given, with the number of stages decided behind the import
+  /// As they were given, with what they left open decided behind the import
   /// level.
   CompileOptions options;
-  /// A trial says nothing, not even what is wrong.
-  bool isTrial = false;
+  /// The schedule as it was given.
+  std::string asked;
   MLIRContext context;
   frontend::ImportedModel model;
 };
@@ -143,14 +143,13 @@ void Compilation::setAttributes() {
   };
   setNumber(pipe::PipeDialect::kMicroBatches, options.microBatches);
   setNumber(pipe::PipeDialect::kRanks, options.pipelines.scheduled.ranks);
+  asked = text::printable(options.pipelines.scheduled.policy.getValue());
   if (options.replicas > 1)
     setNumber(pipe::PipeDialect::kReplicas, options.replicas);
   module()->setAttr(
       pipe::PipeDialect::kSchedule,
       builder.getStringAttr(options.pipelines.scheduled.policy.getValue()));
-  module()->setAttr(
-      pipe::PipeDialect::kMachine,
-      builder.getStringAttr(options.target->machineName(options.precision)));
+  module()->setAttr(pipe::PipeDialect::kMachine, machineAttribute());
   int64_t size = options.import.microBatchSize.value_or(1);
   if (!options.import.microBatchSize)
     if (auto function = module().lookupSymbol<func::FuncOp>("model"))
@@ -168,6 +167,16 @@ void Compilation::setAttributes() {
                     nn::OptimizerAttr::get(&context, options.optimizer));
 }
 
+/// The machine that is decided for. Where the schedule depends on times it is
+/// the one that times are predicted for.
+Attribute Compilation::machineAttribute() {
+  if (!options.policy->plansWithTimes())
+    return StringAttr::get(&context,
+                           options.target->machineName(options.precision));
+  return pipewright::machineAttribute(
+      options.target->machine(options.precision), &context);
+}
+
 LogicalResult Compilation::runTo(Level level) {
   if (failed(import()) || failed(run([&](OpPassManager &pm) {
         buildImportPipeline(pm, options.pipelines.import);
@@ -175,29 +184,8 @@ LogicalResult Compilation::runTo(Level level) {
     return failure();
   if (level == Level::Import)
     return success();
-  decideStages();
+  choose();
   return runFromImport(level);
-}
-
-/// The step time of a scheduled module by the estimates that schedules are
-/// planned with. They are the same on every machine, so what is decided by them
-/// is too.
-static std::optional<double> estimateStep(ModuleOp module) {
-  FailureOr<pipe::Stages> stages = pipe::Stages::read(module);
-  if (failed(stages))
-    return std::nullopt;
-  FailureOr<schedules::Schedule> order =
-      pipe::readSchedule(module, *stages, pipe::StepMode::train);
-  if (failed(order))
-    return std::nullopt;
-  pipe::completeSchedule(*order);
-  llvm::Expected<schedules::Simulation> simulation =
-      schedules::simulate(*order, stages->costs(pipe::StepMode::train),
-                          stages->edges(pipe::StepMode::train));
-  if (simulation)
-    return simulation->globalStepTime;
-  llvm::consumeError(simulation.takeError());
-  return std::nullopt;
 }
 
 /// Calls `run` on a copy of the module, and leaves the module as it is.
@@ -210,29 +198,15 @@ auto Compilation::onCopy(Run run) {
   return result;
 }
 
-/// Takes, of several numbers of stages to choose from, the one with the
-/// shortest estimated step. All are tried on what was imported once.
-void Compilation::decideStages() {
-  auto &stages = options.pipelines.staged.stages;
-  double shortest = std::numeric_limits<double>::infinity();
-  int64_t best = stages;
-  for (int64_t choice : options.stageChoices) {
-    stages = choice;
-    isTrial = true;
-    // A number of stages that is not possible is no candidate.
-    std::optional<double> step = onCopy([&] {
-      return succeeded(runFromImport(Level::Scheduled)) ? estimateStep(module())
-                                                        : std::nullopt;
-    });
-    isTrial = false;
-    if (!step || *step >= shortest)
-      continue;
-    shortest = *step;
-    best = choice;
-  }
-  options.stageChoices.clear();
-  stages = best;
-  options.given["stages"] = best;
+/// Decides what the user left open, by the times of whole plans.
+void Compilation::choose() {
+  if (options.stageChoices.empty())
+    return;
+  choosePlan(module(), options);
+  // What a policy has planned itself, its pass tells.
+  if (!options.chosen.empty() && !options.policy->isChoice())
+    mlir::emitRemark(module().getLoc())
+        << "schedule '" << asked << "' chose: " << options.chosen;
 }
 
 LogicalResult Compilation::runFromImport(Level level) {
@@ -261,8 +235,12 @@ LogicalResult Compilation::runFromImport(Level level) {
 FailureOr<codegen::Plan> Compilation::makePlan() {
   auto plan = codegen::Plan::of(module(), modelName(), *options.target,
                                 options.precision);
-  if (succeeded(plan))
+  if (succeeded(plan)) {
     plan->options = options.given;
+    plan->chosen = text::printable(options.chosen);
+    if (!plan->chosen.empty())
+      plan->schedule = asked;
+  }
   return plan;
 }
 
@@ -270,7 +248,7 @@ FailureOr<codegen::Plan> Compilation::planUnder(const CompileOptions &others) {
   return onCopy([&]() -> FailureOr<codegen::Plan> {
     options = others;
     setAttributes();
-    decideStages();
+    choose();
     if (failed(runFromImport(Level::Program)))
       return failure();
     return makePlan();
@@ -355,7 +333,9 @@ int compileModel(CompileOptions given, bool isTemporary) {
                  << codegen::formatBytes(rank.arenaBytes) << ", busy "
                  << codegen::formatSeconds(rank.busySeconds)
                  << " of a predicted step of "
-                 << codegen::formatSeconds(plan->predictedStepSeconds) << "\n";
+                 << codegen::formatSeconds(plan->simulation.globalStepTime)
+                 << "\n";
+  plan->printOnCoresHere(llvm::outs(), /*indent=*/2);
   // A command may not begin with a dash.
   std::string output =
       (StringRef(given.output).starts_with("-") ? "./" : "") + given.output;
@@ -426,37 +406,86 @@ int planModel(const CompileOptions &given, bool asJson,
 // Comparison
 //===----------------------------------------------------------------------===//
 
-/// Bytes that cross between ranks in one training step.
-static int64_t bytesSent(const codegen::Plan &plan) {
-  int64_t bytes = 0;
-  for (const auto &[from, to, size, hasGradient] : plan.edges)
-    if (plan.order.rankOfStage[from] != plan.order.rankOfStage[to])
-      bytes += size * (hasGradient ? 2 : 1) *
-               (plan.microBatches / plan.order.copies);
-  return bytes;
+namespace {
+
+struct ComparedPlan {
+  std::string name;
+  bool isChoice = false;
+  codegen::Plan plan;
+
+  double step() const { return plan.simulation.globalStepTime; }
+  /// Of the fullest rank.
+  int64_t stashes() const {
+    int64_t most = 0;
+    for (const codegen::RankPlan &rank : plan.ranks)
+      most = std::max(most, rank.peakStashBytes);
+    return most;
+  }
+};
+
+} // namespace
+
+/// The fastest first. Of equal ones, what was asked to choose, then what keeps
+/// least.
+static void sortPlans(std::vector<ComparedPlan> &plans) {
+  llvm::sort(plans, [](const ComparedPlan &a, const ComparedPlan &b) {
+    return a.step() < b.step();
+  });
+  for (auto first = plans.begin(); first != plans.end();) {
+    auto end = std::find_if(first, plans.end(), [&](const ComparedPlan &plan) {
+      return isShorterStep(first->step(), plan.step());
+    });
+    std::sort(first, end, [](const ComparedPlan &a, const ComparedPlan &b) {
+      return std::tuple(!a.isChoice, a.stashes(), a.name) <
+             std::tuple(!b.isChoice, b.stashes(), b.name);
+    });
+    first = end;
+  }
 }
 
-static void printComparison(llvm::raw_ostream &os, StringRef name,
-                            const codegen::Plan &plan) {
-  double bubble = 0;
-  int64_t arena = 0, stashes = 0;
-  for (const codegen::RankPlan &rank : plan.ranks) {
-    bubble = std::max(bubble, rank.bubbleFraction);
-    arena = std::max(arena, rank.arenaBytes);
-    stashes = std::max(stashes, rank.peakStashBytes);
+static void printComparison(llvm::raw_ostream &os,
+                            llvm::ArrayRef<ComparedPlan> plans) {
+  const codegen::Plan &first = plans.front().plan;
+  os << "model " << first.model << ": " << codegen::countRanks(first) << ", "
+     << first.microBatches << " micro-batches of " << first.microBatchSize
+     << "; ";
+  if (StringRef machine = first.target->planWords().machine; !machine.empty())
+    os << "predicted with " << machine << "; ";
+  os << "stash and arena of the fullest rank, bubble of the idlest";
+  std::string here;
+  if (first.coresHere > 0) {
+    here = "on " + codegen::count(first.coresHere, "core");
+    os << "; '" << here << "' is the least step here";
   }
-  os << llvm::formatv("{0,-18} {1,6} {2,10} {3,10} {4,7:F1} % {5,10} {6,10} "
-                      "{7,10}\n",
-                      name, plan.stages.size(),
-                      codegen::formatSeconds(plan.predictedStepSeconds),
-                      codegen::formatSeconds(plan.predictedSpanSeconds),
-                      bubble * 100, codegen::formatBytes(stashes),
-                      codegen::formatBytes(arena),
-                      codegen::formatBytes(bytesSent(plan)));
+  auto row = [&](const auto &...cells) {
+    os << llvm::formatv("{0,-18} {1,6} {2,10} {3,10}", cells...);
+  };
+  os << "\n\n";
+  row("schedule", "stages", "step", "span");
+  os << "    bubble      stash      arena       sent";
+  os << (here.empty() ? "" : llvm::formatv(" {0,10}", here).str()) << "\n";
+  for (const ComparedPlan &each : plans) {
+    const codegen::Plan &plan = each.plan;
+    double bubble = 0;
+    int64_t arena = 0;
+    for (const codegen::RankPlan &rank : plan.ranks) {
+      bubble = std::max(bubble, rank.bubbleFraction);
+      arena = std::max(arena, rank.arenaBytes);
+    }
+    row(each.name, plan.stages.size(), codegen::formatSeconds(each.step()),
+        codegen::formatSeconds(plan.simulation.spanStepTime));
+    os << llvm::formatv(" {0,7:F1} % {1,10} {2,10} {3,10}", bubble * 100,
+                        codegen::formatBytes(each.stashes()),
+                        codegen::formatBytes(arena),
+                        codegen::formatBytes(plan.sentBytes));
+    if (!here.empty())
+      os << llvm::formatv(" {0,10}", codegen::formatSeconds(plan.secondsHere));
+    os << "\n";
+  }
 }
 
 int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
-  std::vector<std::pair<std::string, codegen::Plan>> plans;
+  std::vector<ComparedPlan> plans;
   // One import is enough: candidates differ in their schedules alone.
   std::optional<Compilation> compilation;
   for (PlanCandidate &candidate : candidates) {
@@ -471,26 +500,16 @@ int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
       return 1;
     auto plan = compilation->planUnder(*candidate.options);
     if (succeeded(plan))
-      plans.emplace_back(candidate.schedule, std::move(*plan));
+      plans.push_back({candidate.schedule,
+                       candidate.options->policy->isChoice(),
+                       std::move(*plan)});
     else
       printMessage("warning", candidate.schedule + " is left out");
   }
   if (plans.empty())
     return fail("none of the schedules is possible");
-  llvm::sort(plans, [](const auto &a, const auto &b) {
-    return std::tie(a.second.predictedStepSeconds, a.first) <
-           std::tie(b.second.predictedStepSeconds, b.first);
-  });
-  const codegen::Plan &first = plans.front().second;
-  llvm::outs() << "model " << first.model << ": " << codegen::countRanks(first)
-               << ", "
-               << codegen::count(first.microBatches, "micro-batch") << " of "
-               << first.microBatchSize << "; stash and arena of the fullest "
-               << "rank, bubble of the idlest\n\n"
-               << "schedule           stages       step       span    bubble  "
-                  "    stash      arena       sent\n";
-  for (const auto &[name, plan] : plans)
-    printComparison(llvm::outs(), name, plan);
+  sortPlans(plans);
+  printComparison(llvm::outs(), plans);
   return 0;
 }
 

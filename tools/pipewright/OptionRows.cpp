@@ -42,10 +42,14 @@ static llvm::Error readStages(const OptionSpelling &row, Given given,
     if (llvm::Error error = readCount(row.name, given[row.name], stages))
       return error;
   options.pipelines.staged.stages = stages;
+  if (!options.policy->isChoice())
+    return llvm::Error::success();
   // Measured times are of one number of stages.
-  if (options.policy->triesLoops() && !given.isGiven(row.name) &&
-      !given.isGiven("loops") && given["task-times"].empty() && ranks > 1)
-    options.stageChoices = {ranks, 2 * ranks, 4 * ranks};
+  bool isOpen = !given.isGiven(row.name) && !given.isGiven("loops") &&
+                given["task-times"].empty() && ranks > 1;
+  options.stageChoices = isOpen
+                             ? std::vector<int64_t>{ranks, 2 * ranks, 4 * ranks}
+                             : std::vector<int64_t>{stages};
   return llvm::Error::success();
 }
 

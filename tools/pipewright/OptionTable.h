@@ -32,9 +32,10 @@ enum Verb : unsigned {
   Train = 4,
   Schedules = 8,
   Check = 16,
+  Machine = 32,
   /// Those that compile a model.
   Models = Compile | Plan | Train,
-  All = Models | Schedules | Check,
+  All = Models | Schedules | Check | Machine,
 };
 
 using VerbCommands = std::vector<std::pair<Verb, llvm::cl::SubCommand *>>;

@@ -49,10 +49,12 @@ struct CompileOptions {
   /// What the target decided.
   codegen::TargetDecisions decisions;
   int64_t loops = 1, microBatches = 1, replicas = 1;
-  /// The numbers of stages to take the fastest of; empty where one was given.
+  /// Where the schedule is to be chosen: the numbers of stages to choose from.
   std::vector<int64_t> stageChoices;
   /// The schedule, found.
   schedules::PolicyChoice policy;
+  /// Where it was chosen: what it is.
+  std::string chosen;
   /// Measured times by stage; empty unless the user gave a trace.
   std::vector<schedules::MeasuredTimes> taskTimes;
   nn::OptimizerChoice optimizer{nn::optimizers().front()};

@@ -13,6 +13,7 @@
 #include "tools/pipewright/CommandWords.h"
 #include "tools/pipewright/Compile.h"
 #include "tools/pipewright/Help.h"
+#include "tools/pipewright/MachineCommand.h"
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/Schedules.h"
 #include "tools/pipewright/Version.h"
@@ -142,6 +143,8 @@ private:
                                  tool::Plan | tool::Schedules | tool::Check};
   tool::OptionValues givenToList{tool::listRows(), commands, tool::Schedules};
   tool::OptionValues givenToCheck{tool::checkRows(), commands, tool::Check};
+  tool::OptionValues givenToMachine{tool::machineRows(), commands,
+                                    tool::Machine};
   tool::Verb verb = tool::Compile;
   /// The words after `train` that its program gets.
   std::vector<std::string> programArguments;
@@ -153,7 +156,8 @@ std::vector<tool::OptionSpelling>
 CommandLine::optionsOf(tool::Verb verb) const {
   std::vector<tool::OptionSpelling> all;
   for (const tool::OptionValues *table :
-       {&given, &givenToPlan, &givenToDraw, &givenToList, &givenToCheck})
+       {&given, &givenToPlan, &givenToDraw, &givenToList, &givenToCheck,
+        &givenToMachine})
     llvm::append_range(all, table->of(verb));
   return all;
 }
@@ -186,8 +190,8 @@ std::optional<int> CommandLine::parse(llvm::ArrayRef<llvm::StringRef> words) {
     return 0;
   }
   if (!read->command)
-    return fail("expects a command: compile, plan, train, schedules or check "
-                "(see pipewright --help)");
+    return fail("expects a command: " + tool::listOfCommands() +
+                " (see pipewright --help)");
   verb = read->command->verb;
   programArguments = std::move(read->programs);
   std::string name = read->command->name.str();
@@ -211,6 +215,11 @@ int CommandLine::run() {
         tool::readOptions<tool::CheckOptions>(tool::checkRows(), givenToCheck);
     return exitCode(options ? tool::checkFile(*options, *drawings)
                             : options.takeError());
+  }
+  case tool::Machine: {
+    auto options = tool::readOptions<tool::MachineOptions>(tool::machineRows(),
+                                                           givenToMachine);
+    return exitCode(options ? tool::runMachine(*options) : options.takeError());
   }
   case tool::Plan:
     return runPlan(*drawings);

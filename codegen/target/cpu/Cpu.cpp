@@ -7,10 +7,9 @@
 
 #include "codegen/kernels/Kernels.h"
 #include "codegen/target/Target.h"
+#include "passes/planning/MachineFile.h"
 
 #include "llvm/Support/raw_ostream.h"
-
-#include <map>
 
 using namespace mlir;
 
@@ -21,21 +20,20 @@ namespace {
 struct Cpu final : Target {
   StringRef name() const override { return "cpu"; }
   StringRef noun() const override { return "a CPU"; }
+  PlanWords planWords() const override {
+    return {
+        .runsOn = "", .besideArenas = "", .machine = "a core for each rank"};
+  }
 
   ArrayRef<Precision> precisions() const override {
     static constexpr Precision all[] = {Precision::F32, Precision::BF16};
     return all;
   }
 
-  /// Measured once for all plans of a process: a comparison of schedules must
-  /// not become one of measurements.
   const MachineModel &machine(Precision precision) const override {
-    static std::map<Precision, MachineModel> machines;
-    auto [known, isNew] = machines.try_emplace(precision);
-    if (isNew)
-      known->second = MachineModel::measure(precision);
-    return known->second;
+    return measuredMachine().models.at(precision);
   }
+  bool sharesCores() const override { return true; }
 
   const HostStyle &hostStyle() const override {
     static const HostStyle style;

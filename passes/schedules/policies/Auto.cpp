@@ -25,7 +25,10 @@
 // one list schedule, with the costs or, without any, with all stages alike, and
 // always with all micro-batches: which placement is best depends on them. How
 // many stages there are has to be known before anything is cut: without
-// --loops, the driver plans the model with 1, 2 and 4 and takes the best.
+// --loops, the driver plans the model with 1, 2 and 4. It also knows what no
+// policy does: sums of tied weights and of replicas at the end of the step. So
+// it compares whole plans, this one's among them, and takes the best
+// (tools/pipewright/PlanChoice.cpp).
 //
 // What it costs: two simulations, some 0.2 us per task, for each of at most a
 // dozen policies, and a list schedule, some 0.6 us per task, for each recipe.
@@ -60,7 +63,7 @@ public:
            "and 4 unless given), planned ones too, by measured or predicted "
            "times and within a memory limit";
   }
-  bool triesLoops() const override { return true; }
+  bool isChoice() const override { return true; }
   llvm::StringRef paper() const override {
     return "none; the best of the named schedules and of list schedules";
   }
@@ -94,10 +97,6 @@ protected:
                          const ScheduleOptions &options) const override;
 
 private:
-  static PlanLimits limitsOf(const ScheduleOptions &options) {
-    return {std::min(options.parameter("limit", -1), options.microBatches),
-            options.parameter("limit-bytes", -1), !isOn(options, "unsplit")};
-  }
   llvm::Error checkParameters(const ScheduleOptions &options) const;
   std::vector<Placement> placementsFor(const ScheduleOptions &options) const;
   double stepTimeOf(const Placement &placement,
@@ -156,7 +155,7 @@ double Auto::stepTimeOf(const Placement &placement,
                         const ScheduleOptions &options) const {
   TaskCosts uniform = TaskCosts::uniform(options.stages, 1, 2);
   ScheduleOptions trial = options;
-  PlanLimits limits = limitsOf(options);
+  PlanLimits limits = PlanLimits::of(options);
   if (!options.costs) {
     trial.edges = {};
     limits.bytes = -1;
@@ -226,7 +225,7 @@ llvm::Error Auto::orderRanks(Schedule &schedule,
   const TaskCosts &costs = options.costs ? *options.costs : uniform;
   if (llvm::Error error = checkCosts(schedule, costs))
     return error;
-  PlanLimits limits = limitsOf(options);
+  PlanLimits limits = PlanLimits::of(options);
   if (limits.bytes >= 0 && !options.costs)
     return refuse("auto:limit-bytes needs to know how large stashes are; use "
                   "'limit', which counts micro-batches");

@@ -99,12 +99,38 @@ double PlanSearch::findLeastStep() const {
   return least;
 }
 
-bool PlanSearch::isAllowed(const Policy &policy,
-                           const ScheduleOptions &its) const {
-  return &policy != &self && policy.copies() == 1 && policy.trains() &&
+PlanLimits PlanLimits::of(const ScheduleOptions &options) {
+  return {std::min(options.parameter("limit", -1), options.microBatches),
+          options.parameter("limit-bytes", -1),
+          options.parameter("unsplit", 0) == 0};
+}
+
+bool PlanLimits::hold(const Schedule &schedule,
+                      const Simulation &simulation) const {
+  for (auto [rank, summary] : llvm::enumerate(simulation.ranks)) {
+    auto share = shares * llvm::count(schedule.rankOfStage, rank);
+    if ((shares >= 0 && summary.peakInFlight > share) ||
+        (bytes >= 0 && summary.peakStashBytes > bytes))
+      return false;
+  }
+  return true;
+}
+
+bool pipewright::schedules::canBeChosen(const Policy &policy,
+                                        const ScheduleOptions &options,
+                                        const PlanLimits &limits) {
+  return !policy.isChoice() && policy.copies() == 1 && policy.trains() &&
          policy.weightRule() == WeightRule::Synchronous &&
-         policy.updates(its) == 1 &&
+         policy.updates(options) == 1 &&
          (limits.splits || !policy.splitsBackward());
+}
+
+int64_t pipewright::schedules::peakOf(const Simulation &simulation,
+                                      bool hasBytes) {
+  int64_t peak = 0;
+  for (const RankSummary &rank : simulation.ranks)
+    peak = std::max(peak, hasBytes ? rank.peakStashBytes : rank.peakInFlight);
+  return peak;
 }
 
 /// Tries a policy twice: the way the user gets it by name, and with as many
@@ -126,7 +152,7 @@ void PlanSearch::tryPolicy(const Policy &policy) {
 }
 
 void PlanSearch::tryPolicy(const Policy &policy, const ScheduleOptions &its) {
-  if (!isAllowed(policy, its))
+  if (&policy == &self || !canBeChosen(policy, its, limits))
     return;
   llvm::Expected<Placement> placement = policy.place(its);
   if (!placement) {
@@ -163,10 +189,10 @@ double PlanSearch::offer(Schedule candidate, std::string origin) {
     reason = llvm::toString(simulation.takeError());
     return infinity;
   }
-  if (!fits(*simulation))
+  if (!limits.hold(frame, *simulation))
     return infinity;
   double step = simulation->globalStepTime;
-  int64_t peak = peakOf(*simulation);
+  int64_t peak = peakOf(*simulation, hasStashBytes);
   bool isShorter = step < found.step * (1 - rounding);
   bool isEqual = !isShorter && step <= found.step * (1 + rounding);
   if (isShorter || (isEqual && peak < found.peak)) {
@@ -174,24 +200,6 @@ double PlanSearch::offer(Schedule candidate, std::string origin) {
     found.schedule.origin = std::move(origin);
   }
   return step;
-}
-
-bool PlanSearch::fits(const Simulation &simulation) const {
-  for (auto [rank, summary] : llvm::enumerate(simulation.ranks))
-    if ((limits.shares >= 0 &&
-         summary.peakInFlight > limits.shares * stagesOfRank[rank]) ||
-        (limits.bytes >= 0 && summary.peakStashBytes > limits.bytes))
-      return false;
-  return true;
-}
-
-/// The peak of the rank that keeps most.
-int64_t PlanSearch::peakOf(const Simulation &simulation) const {
-  int64_t peak = 0;
-  for (const RankSummary &rank : simulation.ranks)
-    peak =
-        std::max(peak, hasStashBytes ? rank.peakStashBytes : rank.peakInFlight);
-  return peak;
 }
 
 std::vector<RankLimit> PlanSearch::limitsOf(Recipe::Room room) const {

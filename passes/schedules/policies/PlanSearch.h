@@ -49,7 +49,21 @@ struct PlanLimits {
   int64_t shares = -1;
   int64_t bytes = -1;
   bool splits = true;
+
+  /// By the parameters of `auto`.
+  static PlanLimits of(const ScheduleOptions &options);
+  /// Whether a simulation of a schedule stays within them.
+  bool hold(const Schedule &schedule, const Simulation &simulation) const;
 };
+
+/// Whether `auto` may choose a policy within the limits: one copy of the model,
+/// one update per step, and nothing that chooses itself.
+bool canBeChosen(const Policy &policy, const ScheduleOptions &options,
+                 const PlanLimits &limits);
+
+/// What it stashes: the peak of the rank that keeps most, in bytes, or in pairs
+/// of stage and micro-batch where no bytes are known.
+int64_t peakOf(const Simulation &simulation, bool hasBytes);
 
 /// The first recipe that the limits allow.
 inline Recipe firstRecipe(const PlanLimits &limits) {
@@ -93,12 +107,9 @@ private:
     int64_t peak = 0;
   };
 
-  bool isAllowed(const Policy &policy, const ScheduleOptions &options) const;
   void tryPolicy(const Policy &policy);
   void tryPolicy(const Policy &policy, const ScheduleOptions &its);
   double offer(Schedule candidate, std::string origin);
-  bool fits(const Simulation &simulation) const;
-  int64_t peakOf(const Simulation &simulation) const;
   double findLeastStep() const;
   std::vector<RankLimit> limitsOf(Recipe::Room room) const;
 

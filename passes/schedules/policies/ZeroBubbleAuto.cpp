@@ -160,6 +160,7 @@ public:
       : ownName(ownName), ownSummary(ownSummary), share(share) {}
 
   llvm::StringRef name() const override { return ownName; }
+  bool plansWithTimes() const override { return true; }
   llvm::StringRef summary() const override { return ownSummary; }
   llvm::StringRef paper() const override {
     return "Qi et al., ICLR 2024 (arXiv 2401.10241)";

@@ -91,19 +91,20 @@ TEST(Plan, WritesFiguresForPeople) {
   EXPECT_EQ(codegen::count(3, "rank"), "3 ranks");
 }
 
-TEST(Plan, TellsTheStepTimeOfPicturesFromThatOfFewCores) {
+TEST(Plan, PredictsForACoreEachAndTellsOfFewerHere) {
   codegen::Plan plan;
   plan.simulation.globalStepTime = 2;
-  auto lastLine = [&](double seconds) {
-    plan.predictedStepSeconds = seconds;
+  auto end = [&] {
     std::string text;
     llvm::raw_string_ostream os(text);
     plan.print(os);
-    return StringRef(text).rtrim().rsplit('\n').second.str();
+    return text.substr(text.find("predicted step time"));
   };
-  EXPECT_EQ(lastLine(2), "predicted step time: 2.00 s");
-  EXPECT_EQ(lastLine(3), "predicted step time: 3.00 s on the cores that there "
-                         "are, 2.00 s with one for each rank");
+  EXPECT_EQ(end(), "predicted step time: 2.00 s, with a core for each rank\n");
+  plan.coresHere = 2;
+  plan.secondsHere = 3;
+  EXPECT_EQ(end(), "predicted step time: 2.00 s, with a core for each rank\n"
+                   "on the 2 cores here: 3.00 s at least\n");
 }
 
 TEST(Plan, SharesTheCriticalPath) {
@@ -133,12 +134,9 @@ TEST(CostModel, CoresBoundTheStepTime) {
   simulation.ranks.resize(4);
   for (schedules::RankSummary &rank : simulation.ranks)
     rank.busySeconds = 1.5;
-  MachineModel machine;
-  machine.cores = 2;
-  EXPECT_DOUBLE_EQ(predictStepSeconds(simulation, 1, machine), 3);
-  EXPECT_DOUBLE_EQ(predictStepSeconds(simulation, 2, machine), 6);
-  machine.cores = 8;
-  EXPECT_DOUBLE_EQ(predictStepSeconds(simulation, 1, machine), 2);
+  EXPECT_DOUBLE_EQ(secondsOnCores(simulation, 1, 2), 3);
+  EXPECT_DOUBLE_EQ(secondsOnCores(simulation, 2, 2), 6);
+  EXPECT_DOUBLE_EQ(secondsOnCores(simulation, 1, 8), 2);
 }
 
 /// A stage that keeps an input (16 bytes), an output (32) and a stash of two
@@ -202,11 +200,12 @@ TEST(CostModel, CountsWhatIsKeptBetweenTasks) {
 }
 
 TEST(CostModel, MeasuresSomethingPlausible) {
-  for (Precision precision : {Precision::F32, Precision::BF16}) {
-    MachineModel machine = MachineModel::measure(precision);
-    EXPECT_GT(machine.matmulFlops, 1e8) << nameOf(precision).str();
-    EXPECT_GT(machine.attentionFlops, 1e7) << nameOf(precision).str();
-    EXPECT_GT(machine.bandwidth, 1e8) << nameOf(precision).str();
-    EXPECT_GE(machine.cores, 1) << nameOf(precision).str();
-  }
+  for (const auto &[precision, machine] :
+       measureCore({Precision::F32, Precision::BF16}))
+    for (const MachineFigure &figure : machineFigures()) {
+      double number = machine.*figure.place;
+      EXPECT_GT(number, figure.unit == "s" ? 1e-12 : 1e7) << figure.name.str();
+      EXPECT_LT(number, figure.unit == "s" ? 1e-3 : 1e13) << figure.name.str();
+    }
+  EXPECT_GE(countCores(), 1);
 }

@@ -1,0 +1,219 @@
+//===- PlanChoice.cpp - The fastest of all plans --------------------------===//
+//
+// A plan is known once programs of ranks are whole and their memory is planned.
+// To take every candidate so far would be slow. But the schedule alone,
+// simulated without sums, takes no longer than the whole plan: candidates are
+// made whole in the order of that bound, until it says that the rest is slower.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/pipewright/PlanChoice.h"
+
+#include "passes/schedules/policies/PlanSearch.h"
+#include "passes/step/Prediction.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <optional>
+#include <tuple>
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::tool;
+
+namespace {
+
+/// The staged level for a number of stages, backwards split or whole.
+struct StagedModel {
+  OwningOpRef<ModuleOp> module;
+  int64_t stages = 0;
+  bool splits = false;
+  schedules::TaskCosts costs;
+  std::vector<schedules::StageEdge> edges;
+};
+
+struct Candidate {
+  const StagedModel *model = nullptr;
+  /// As the user could have given it, and what it came to.
+  std::string schedule, origin;
+  double step = 0;
+  int64_t peak = 0;
+};
+
+class PlanChooser {
+public:
+  PlanChooser(ModuleOp imported, const CompileOptions &options)
+      : imported(imported), options(options),
+        machine(options.target->machine(options.precision)),
+        limits(schedules::PlanLimits::of(options.sizes())) {}
+
+  std::optional<Candidate> choose();
+
+private:
+  void addModel(int64_t stages, bool splits);
+  void addCandidates(const StagedModel &model);
+  void addCandidate(const StagedModel &model, const schedules::Policy &policy,
+                    std::string schedule);
+  /// Makes the plan; false where it is not possible within the limits.
+  bool complete(Candidate &candidate);
+  schedules::ScheduleOptions sizesOf(const StagedModel &model) const;
+
+  ModuleOp imported;
+  const CompileOptions &options;
+  const MachineModel &machine;
+  const schedules::PlanLimits limits;
+  std::vector<std::unique_ptr<StagedModel>> models;
+  /// With bounds in place of steps.
+  std::vector<Candidate> candidates;
+};
+
+} // namespace
+
+void PlanChooser::addModel(int64_t stages, bool splits) {
+  auto model = std::make_unique<StagedModel>();
+  model->module = imported.clone();
+  model->stages = stages;
+  model->splits = splits;
+  StagedPipelineOptions staged;
+  staged.copyOptionValuesFrom(options.pipelines.staged);
+  staged.stages = stages;
+  staged.splitBackward = splits;
+  staged.formKernels = true;
+  PassManager pm(imported.getContext());
+  buildStagedPipeline(pm, staged);
+  if (failed(pm.run(*model->module)))
+    return;
+  FailureOr<pipe::Stages> read = pipe::Stages::read(*model->module);
+  if (failed(read))
+    return;
+  model->costs = read->costs(pipe::StepMode::train, machine);
+  model->edges = read->edges(pipe::StepMode::train);
+  models.push_back(std::move(model));
+}
+
+schedules::ScheduleOptions
+PlanChooser::sizesOf(const StagedModel &model) const {
+  schedules::ScheduleOptions sizes = options.sizes();
+  sizes.stages = model.stages;
+  sizes.costs = &model.costs;
+  sizes.edges = model.edges;
+  return sizes;
+}
+
+void PlanChooser::addCandidate(const StagedModel &model,
+                               const schedules::Policy &policy,
+                               std::string schedule) {
+  llvm::Expected<schedules::PolicyChoice> choice =
+      schedules::choosePolicy(schedule);
+  if (!choice)
+    return llvm::consumeError(choice.takeError());
+  llvm::Expected<schedules::Schedule> order =
+      policy.build(choice->with(sizesOf(model)));
+  if (!order)
+    return llvm::consumeError(order.takeError());
+  if (!schedules::sumsAscending(*order))
+    return;
+  llvm::Expected<schedules::Simulation> simulation =
+      schedules::simulate(*order, model.costs, model.edges);
+  if (!simulation)
+    return llvm::consumeError(simulation.takeError());
+  std::string origin = order->origin.empty() ? schedule : order->origin;
+  candidates.push_back({&model, std::move(schedule), std::move(origin),
+                        simulation->globalStepTime,
+                        peakOf(*simulation, /*hasBytes=*/true)});
+}
+
+void PlanChooser::addCandidates(const StagedModel &model) {
+  for (const schedules::Policy *policy : schedules::allPolicies()) {
+    if (policy->splitsBackward() != model.splits ||
+        !canBeChosen(*policy, sizesOf(model), limits))
+      continue;
+    addCandidate(model, *policy, policy->name().str());
+    bool hasLimit = llvm::any_of(policy->parameters(), [](const auto &known) {
+      return known.name == "limit";
+    });
+    if (hasLimit && limits.shares >= 1)
+      addCandidate(model, *policy,
+                   (policy->name() + ":limit=" + Twine(limits.shares)).str());
+  }
+  // What it plans itself.
+  std::string own = options.pipelines.scheduled.policy;
+  if (!model.splits && limits.splits)
+    own += ":unsplit";
+  addCandidate(model, *options.policy, own);
+}
+
+bool PlanChooser::complete(Candidate &candidate) {
+  OwningOpRef<ModuleOp> module = candidate.model->module.get().clone();
+  ScheduledPipelineOptions scheduled;
+  scheduled.copyOptionValuesFrom(options.pipelines.scheduled);
+  scheduled.policy = candidate.schedule;
+  PassManager pm(imported.getContext());
+  buildUnrolledPipeline(pm);
+  buildScheduledPipeline(pm, scheduled);
+  // Bodies get their last copies when memory is planned.
+  buildAllocatedPipeline(pm, options.pipelines.allocated);
+  if (failed(pm.run(*module)))
+    return false;
+  FailureOr<pipe::Stages> stages = pipe::Stages::read(*module);
+  if (failed(stages))
+    return false;
+  FailureOr<pipe::Prediction> prediction =
+      pipe::predictStep(*module, *stages, machine);
+  if (failed(prediction))
+    return false;
+  candidate.step = prediction->simulation.globalStepTime;
+  candidate.peak = peakOf(prediction->simulation, /*hasBytes=*/true);
+  return limits.hold(prediction->order, prediction->simulation);
+}
+
+std::optional<Candidate> PlanChooser::choose() {
+  for (int64_t stages : options.stageChoices)
+    for (bool splits : {false, true})
+      if (!splits || limits.splits)
+        addModel(stages, splits);
+  for (const auto &model : models)
+    addCandidates(*model);
+  llvm::sort(candidates, [](const Candidate &a, const Candidate &b) {
+    return std::tie(a.step, a.peak, a.schedule) <
+           std::tie(b.step, b.peak, b.schedule);
+  });
+  // Tasks that the model has no need of take 0.1 us in a bound.
+  constexpr double slack = 1 + 1e-3;
+  std::optional<Candidate> best;
+  for (Candidate &candidate : candidates) {
+    if (best && candidate.step > best->step * slack)
+      break;
+    if (!complete(candidate))
+      continue;
+    bool isEqual = best && !isShorterStep(candidate.step, best->step) &&
+                   !isShorterStep(best->step, candidate.step);
+    if (!best || isShorterStep(candidate.step, best->step) ||
+        (isEqual && candidate.peak < best->peak))
+      best = candidate;
+  }
+  return best;
+}
+
+void pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options) {
+  if (options.stageChoices.empty())
+    return;
+  // A plan that is not possible is no candidate, and not worth a word.
+  ScopedDiagnosticHandler silence(imported.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  PlanChooser chooser(imported, options);
+  std::optional<Candidate> best = chooser.choose();
+  options.stageChoices.clear();
+  if (!best)
+    return;
+  auto policy = schedules::choosePolicy(best->schedule);
+  if (!policy)
+    return llvm::consumeError(policy.takeError());
+  options.chosen = best->origin;
+  options.policy = std::move(*policy);
+  options.pipelines.scheduled.policy = best->schedule;
+  options.pipelines.staged.splitBackward = best->model->splits;
+  options.pipelines.staged.stages = best->model->stages;
+  options.given["stages"] = best->model->stages;
+}
