@@ -4,7 +4,11 @@
 
 #include "dialects/nn/NNOps.h"
 
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <iterator>
+#include <map>
+#include <vector>
 
 using namespace mlir;
 
@@ -25,21 +29,73 @@ Value stripReshapes(Value value) {
   return value;
 }
 
-/// True if all ops can be computed again wherever their results are used.
-static bool isInlinable(const KernelGroup &group) {
-  return llvm::all_of(group.ops, [](Operation *op) {
-    RowSpace space = spaceOf(op);
-    return space.walk == RowWalk::Cheap || space.moves();
-  });
-}
-
-static bool arePointwise(const KernelGroup &group) {
-  return llvm::all_of(group.ops,
-                      [](Operation *op) { return spaceOf(op).isPointwise(); });
-}
-
 namespace {
 
+/// A kernel in the making.
+struct Draft : KernelGroup {
+  Draft(Operation *op, int64_t position)
+      : first(position), last(position), isPointwise(spaceOf(op).isPointwise()),
+        reduces(spaceOf(op).walk == RowWalk::Rows),
+        isInlinable(spaceOf(op).walk == RowWalk::Cheap || spaceOf(op).moves()) {
+    ops = {op};
+    elements = spaceOf(op).elements;
+    columns = spaceOf(op).columns;
+  }
+
+  /// Takes all of the other; what they compute on has been found already.
+  void take(Draft &other) {
+    // The longer list stays where it is.
+    if (ops.size() < other.ops.size())
+      std::swap(ops, other.ops);
+    llvm::append_range(ops, other.ops);
+    other.ops.clear();
+    first = std::min(first, other.first);
+    last = std::max(last, other.last);
+    isPointwise &= other.isPointwise;
+    reduces |= other.reduces;
+    isInlinable &= other.isInlinable;
+  }
+
+  /// In the block.
+  int64_t first, last;
+  /// All ops are.
+  bool isPointwise;
+  /// Some op is a pass over rows.
+  bool reduces;
+  /// All ops can be computed again wherever their results are used.
+  bool isInlinable;
+};
+
+/// Ranges of positions in which kernels lie, joined where they overlap. What
+/// lies outside of the ranges of two ops is on no path between them, even where
+/// paths go through kernels, which lead from their last op to their first.
+class Spans {
+public:
+  void add(int64_t first, int64_t last) {
+    auto next = spans.upper_bound(first);
+    if (next != spans.begin() && std::prev(next)->second >= first)
+      --next;
+    while (next != spans.end() && next->first <= last) {
+      first = std::min(first, next->first);
+      last = std::max(last, next->second);
+      next = spans.erase(next);
+    }
+    spans[first] = last;
+  }
+  /// The range that a position lies in: itself, where no kernel does.
+  std::pair<int64_t, int64_t> around(int64_t position) const {
+    auto next = spans.upper_bound(position);
+    if (next != spans.begin() && std::prev(next)->second >= position)
+      return *std::prev(next);
+    return {position, position};
+  }
+
+private:
+  std::map<int64_t, int64_t> spans;
+};
+
+/// Each step takes time in proportion to the smaller of two groups, and to what
+/// lies between them.
 class Grouping {
 public:
   explicit Grouping(Block &block) : block(block) {}
@@ -47,24 +103,55 @@ public:
   SmallVector<KernelGroup> run();
 
 private:
+  static constexpr unsigned none = ~0u;
+
   /// May `consumer` use `value`, a result of another op of its kernel?
   bool canFeed(OpResult value, Operation *consumer) const;
-  bool edgesFit(const KernelGroup &from, const KernelGroup &to) const;
-  bool staysInside(const KernelGroup &group, const KernelGroup &other) const;
-  bool findSpace(const KernelGroup &producer, const KernelGroup &consumer,
-                 KernelGroup &merged) const;
-  bool createsCycle(const KernelGroup &merged) const;
-  bool contains(const KernelGroup &group, Operation *op) const {
-    return llvm::is_contained(group.ops, op);
-  }
+  bool edgesFit(unsigned from, unsigned to);
+  bool staysInside(unsigned group, unsigned other);
+  bool findSpace(unsigned producer, unsigned consumer, KernelGroup &merged);
+  bool comesTo(
+      unsigned group, std::pair<int64_t, int64_t> within,
+      SmallVector<Operation *> begin,
+      function_ref<void(Operation *, function_ref<void(Operation *)>)> next);
+  bool createsCycle(unsigned from, unsigned to);
+  /// The group of an op, `none` where it has none.
+  unsigned groupOf(Operation *op);
   bool tryMerge(unsigned producer, unsigned consumer);
 
   Block &block;
-  SmallVector<KernelGroup> groups;
-  DenseMap<Operation *, unsigned> groupOf;
+  std::vector<Draft> groups;
+  /// The group that an op began as, and the one that each was merged into.
+  DenseMap<Operation *, unsigned> begunAs;
+  SmallVector<unsigned> mergedInto;
+  DenseMap<Operation *, int64_t> positions;
+  Spans spans;
 };
 
 } // namespace
+
+/// All that uses a value, views of it left out.
+template <class Visit>
+static void forEachUser(Value value, Visit visit) {
+  SmallVector<Operation *> users(value.getUsers());
+  while (!users.empty()) {
+    Operation *user = users.pop_back_val();
+    if (isa<ViewOpInterface>(user))
+      llvm::append_range(users, user->getUsers());
+    else
+      visit(user);
+  }
+}
+
+unsigned Grouping::groupOf(Operation *op) {
+  auto found = begunAs.find(op);
+  if (found == begunAs.end())
+    return none;
+  unsigned group = found->second;
+  while (mergedInto[group] != group)
+    group = mergedInto[group] = mergedInto[mergedInto[group]];
+  return found->second = group;
+}
 
 /// A loss and its gradient read the same logits: one pass serves both.
 static bool isLossOfGradient(OpResult value, Operation *consumer) {
@@ -95,37 +182,40 @@ bool Grouping::canFeed(OpResult value, Operation *consumer) const {
 }
 
 /// Checks all direct uses of results of `from` in `to`.
-bool Grouping::edgesFit(const KernelGroup &from, const KernelGroup &to) const {
-  for (Operation *op : to.ops)
+bool Grouping::edgesFit(unsigned from, unsigned to) {
+  bool fits = true;
+  if (groups[from].ops.size() < groups[to].ops.size()) {
+    for (Operation *op : groups[from].ops)
+      for (OpResult result : op->getResults())
+        forEachUser(result, [&](Operation *user) {
+          fits = fits && (groupOf(user) != to || canFeed(result, user));
+        });
+    return fits;
+  }
+  for (Operation *op : groups[to].ops)
     for (Value operand : op->getOperands()) {
       Value source = stripReshapes(operand);
       Operation *producer = source.getDefiningOp();
-      if (producer && contains(from, producer) &&
-          !canFeed(cast<OpResult>(source), op))
-        return false;
+      fits = fits && (!producer || groupOf(producer) != from ||
+                      canFeed(cast<OpResult>(source), op));
     }
-  return true;
+  return fits;
 }
 
 /// True if no op outside of the two groups uses a result of `group`.
-bool Grouping::staysInside(const KernelGroup &group,
-                           const KernelGroup &other) const {
-  SmallVector<Operation *> users;
-  for (Operation *op : group.ops)
-    llvm::append_range(users, op->getUsers());
-  while (!users.empty()) {
-    Operation *user = users.pop_back_val();
-    if (isa<ViewOpInterface>(user))
-      llvm::append_range(users, user->getUsers());
-    else if (!contains(group, user) && !contains(other, user))
-      return false;
-  }
-  return true;
+bool Grouping::staysInside(unsigned group, unsigned other) {
+  bool stays = true;
+  for (Operation *op : groups[group].ops)
+    for (Value result : op->getResults())
+      forEachUser(result, [&](Operation *user) {
+        unsigned its = groupOf(user);
+        stays = stays && (its == group || its == other);
+      });
+  return stays;
 }
 
-bool Grouping::findSpace(const KernelGroup &producer,
-                         const KernelGroup &consumer,
-                         KernelGroup &merged) const {
+bool Grouping::findSpace(unsigned from, unsigned to, KernelGroup &merged) {
+  const Draft &producer = groups[from], &consumer = groups[to];
   if (producer.elements == consumer.elements) {
     merged.elements = producer.elements;
     for (int64_t columns : producer.columns)
@@ -136,11 +226,8 @@ bool Grouping::findSpace(const KernelGroup &producer,
   }
   // One value per row that the producer has reduced.
   if (producer.elements > consumer.elements) {
-    bool reduces = llvm::any_of(producer.ops, [](Operation *op) {
-      return spaceOf(op).walk == RowWalk::Rows;
-    });
     merged.elements = producer.elements;
-    if (reduces && arePointwise(consumer))
+    if (producer.reduces && consumer.isPointwise)
       for (int64_t columns : producer.columns)
         if (consumer.elements * columns == producer.elements)
           merged.columns.push_back(columns);
@@ -150,84 +237,123 @@ bool Grouping::findSpace(const KernelGroup &producer,
   // What is cheap, or only one number, is computed where it is used.
   merged.elements = consumer.elements;
   merged.columns = consumer.columns;
-  bool single = producer.elements == 1 && arePointwise(producer);
-  return !merged.columns.empty() && (single || isInlinable(producer)) &&
-         staysInside(producer, consumer);
+  bool single = producer.elements == 1 && producer.isPointwise;
+  return !merged.columns.empty() && (single || producer.isInlinable) &&
+         staysInside(from, to);
 }
 
-/// True if a path leaves the merged group and comes back to it.
-bool Grouping::createsCycle(const KernelGroup &merged) const {
-  llvm::SmallSetVector<Operation *, 32> reached;
-  Operation *first = merged.ops.front();
-  auto push = [&](Operation *op) {
+/// Whether a search that begins at some ops comes to one of `group`. `next`
+/// calls its argument for each op that an op leads to. A kernel is one: whoever
+/// comes to an op of it comes to all.
+bool Grouping::comesTo(
+    unsigned group, std::pair<int64_t, int64_t> within,
+    SmallVector<Operation *> begin,
+    function_ref<void(Operation *, function_ref<void(Operation *)>)> next) {
+  SmallVector<Operation *> waiting;
+  llvm::SmallDenseSet<Operation *, 16> seen;
+  llvm::SmallDenseSet<unsigned, 16> seenGroups;
+  bool isFound = false;
+  auto reach = [&](Operation *op) {
+    int64_t position = positions.lookup(op);
+    if (position < within.first || position > within.second ||
+        !seen.insert(op).second)
+      return;
+    waiting.push_back(op);
+    isFound |= groupOf(op) == group;
+  };
+  llvm::for_each(begin, reach);
+  while (!waiting.empty() && !isFound) {
+    Operation *op = waiting.pop_back_val();
+    unsigned its = groupOf(op);
+    if (its == none)
+      next(op, reach);
+    else if (seenGroups.insert(its).second)
+      for (Operation *member : groups[its].ops)
+        next(member, reach);
+  }
+  return isFound;
+}
+
+/// Whether a path leads from `from` to `to`, or back, by way of what is in
+/// neither. `to` is where the search begins: what it is merged of comes last.
+bool Grouping::createsCycle(unsigned from, unsigned to) {
+  std::pair<int64_t, int64_t> within = {
+      spans.around(std::min(groups[from].first, groups[to].first)).first,
+      spans.around(std::max(groups[from].last, groups[to].last)).second};
+  auto isBetween = [&](Operation *op) {
+    unsigned its = groupOf(op);
+    return its == none || (its != from && its != to);
+  };
+  SmallVector<Operation *> producers, users;
+  for (Operation *op : groups[to].ops) {
+    for (Value operand : op->getOperands())
+      if (Operation *producer = stripReshapes(operand).getDefiningOp();
+          producer && producer->getBlock() == &block && isBetween(producer))
+        producers.push_back(producer);
+    for (Value result : op->getResults())
+      forEachUser(result, [&](Operation *user) {
+        user = block.findAncestorOpInBlock(*user);
+        if (isBetween(user))
+          users.push_back(user);
+      });
+  }
+  using Visit = function_ref<void(Operation *)>;
+  auto toProducers = [&](Operation *op, Visit visit) {
     op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands()) {
-        Operation *producer = operand.getDefiningOp();
-        if (producer && producer->getBlock() == &block &&
-            !producer->isBeforeInBlock(first))
-          reached.insert(producer);
-      }
+      for (Value operand : inner->getOperands())
+        if (Operation *producer = operand.getDefiningOp();
+            producer && producer->getBlock() == &block)
+          visit(producer);
     });
   };
-  for (Operation *op : merged.ops)
-    for (Value operand : op->getOperands()) {
-      Value source = stripReshapes(operand);
-      Operation *producer = source.getDefiningOp();
-      if (producer && producer->getBlock() == &block &&
-          !contains(merged, producer) && !producer->isBeforeInBlock(first))
-        reached.insert(producer);
-    }
-  for (size_t i = 0; i < reached.size(); ++i) {
-    Operation *op = reached[i];
-    if (contains(merged, op))
-      return true;
-    push(op);
-    // Groups are executed as one op.
-    auto group = groupOf.find(op);
-    if (group != groupOf.end())
-      for (Operation *member : groups[group->second].ops)
-        push(member);
-  }
-  return false;
+  auto toUsers = [&](Operation *op, Visit visit) {
+    for (Operation *user : op->getUsers())
+      visit(block.findAncestorOpInBlock(*user));
+  };
+  return comesTo(from, within, std::move(producers), toProducers) ||
+         comesTo(from, within, std::move(users), toUsers);
 }
 
-bool Grouping::tryMerge(unsigned producer, unsigned consumer) {
-  KernelGroup &from = groups[producer], &to = groups[consumer];
+bool Grouping::tryMerge(unsigned from, unsigned to) {
   KernelGroup merged;
   if (!edgesFit(from, to) || !edgesFit(to, from) ||
-      !findSpace(from, to, merged))
+      !findSpace(from, to, merged) || createsCycle(from, to))
     return false;
-  merged.ops = from.ops;
-  llvm::append_range(merged.ops, to.ops);
-  llvm::sort(merged.ops,
-             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  if (createsCycle(merged))
-    return false;
-  for (Operation *op : from.ops)
-    groupOf[op] = consumer;
-  from.ops.clear();
-  to = std::move(merged);
+  groups[to].elements = merged.elements;
+  groups[to].columns = std::move(merged.columns);
+  groups[to].take(groups[from]);
+  mergedInto[from] = to;
+  spans.add(groups[to].first, groups[to].last);
   return true;
 }
 
 SmallVector<KernelGroup> Grouping::run() {
+  for (Operation &op : block)
+    positions[&op] = static_cast<int64_t>(positions.size());
   for (Operation &op : block) {
     if (!isa<KernelOpInterface>(op) || isLeaf(&op))
       continue;
-    RowSpace space = spaceOf(&op);
-    unsigned number = groups.size();
-    groups.push_back({{&op}, space.elements, space.columns});
-    groupOf[&op] = number;
+    auto number = static_cast<unsigned>(groups.size());
+    groups.emplace_back(&op, positions.lookup(&op));
+    begunAs[&op] = number;
+    mergedInto.push_back(number);
     for (Value operand : op.getOperands()) {
       Operation *producer = stripReshapes(operand).getDefiningOp();
-      auto group = producer ? groupOf.find(producer) : groupOf.end();
-      if (group != groupOf.end() && group->second != number)
-        tryMerge(group->second, number);
+      unsigned group = producer ? groupOf(producer) : none;
+      if (group != none && group != number)
+        tryMerge(group, number);
     }
   }
-  llvm::erase_if(groups,
-                 [](const KernelGroup &group) { return group.ops.empty(); });
-  return std::move(groups);
+  SmallVector<KernelGroup> all;
+  for (Draft &group : groups) {
+    if (group.ops.empty())
+      continue;
+    llvm::sort(group.ops, [&](Operation *a, Operation *b) {
+      return positions.lookup(a) < positions.lookup(b);
+    });
+    all.push_back(std::move(static_cast<KernelGroup &>(group)));
+  }
+  return all;
 }
 
 /// Copies a cheap op for every slice of its result, if the slices do not

@@ -136,3 +136,22 @@ func.func @sample_variance(%x: tensor<2x3x4xf32>, %s: tensor<3xf32>, %b: tensor<
     : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>)
   return %y : tensor<2x3x4xf32>
 }
+
+// -----
+
+// Two kernels that each wait for the other are none: what the sum behind the
+// product needs comes before it, though its kernel began earlier.
+// CHECK-LABEL: func.func @no_circle
+// CHECK:      %[[M:.*]] = nn.launch @kernels::@relu_8x8(%arg0)
+// CHECK-NEXT: %[[P:.*]] = nn.matmul %[[M]], %arg2
+// CHECK-NEXT: %[[H:.*]]:2 = nn.launch @kernels::@relu_add_8x8(%arg1, %[[P]], %[[M]])
+// CHECK-NEXT: return %[[H]]#0, %[[H]]#1
+func.func @no_circle(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %w: tensor<8x8xf32>)
+    -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %g = nn.relu %b : tensor<8x8xf32>
+  %m = nn.relu %a : tensor<8x8xf32>
+  %p = nn.matmul %m, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %h = nn.add %g, %p : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %n = nn.add %m, %g : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %h, %n : tensor<8x8xf32>, tensor<8x8xf32>
+}
