@@ -172,6 +172,9 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
   }
   plan.sentBytes = sentIn(module, plan);
   plan.timetable = schedules::printTimetable(plan.order);
+  if (plan.replicas > 1)
+    plan.timetable += "each of " + count(plan.replicas, "replica") +
+                      " runs so, on micro-batches of its own\n";
 
   plan.ranks.resize(plan.order.ranks);
   for (auto [rank, summary] : llvm::zip(plan.ranks, plan.simulation.ranks)) {
@@ -194,25 +197,10 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
 }
 
 schedules::Picture Plan::picture() const {
-  return {model + ": " + schedule, order, simulation, costs, edges};
-}
-
-/// The second resource of ranks, beside their tasks.
-static llvm::json::Array
-collectivesToJson(llvm::ArrayRef<schedules::TimedWork> shared) {
-  llvm::json::Array list;
-  for (const auto &[work, time] : shared) {
-    llvm::json::Object entry{{"kind", runtime::factsOf(work.kind).text},
-                             {"of", text::printable(work.name)},
-                             {"ranks", llvm::json::Array(work.ranks())},
-                             {"bytes", work.bytes},
-                             {"predicted_start", time.start},
-                             {"predicted_end", time.end}};
-    if (work.replicas > 1)
-      entry["replicas"] = work.replicas;
-    list.push_back(std::move(entry));
-  }
-  return list;
+  schedules::Picture picture{model + ": " + schedule, order, simulation, costs,
+                             edges};
+  picture.replicas = replicas;
+  return picture;
 }
 
 llvm::json::Value Plan::toJson() const {
@@ -244,7 +232,8 @@ llvm::json::Value Plan::toJson() const {
     rankList.push_back(std::move(entry));
   }
   // All that `pipewright check` needs to prove it again.
-  schedules::PlanFile file{order, edges, costs, {}, simulation.times};
+  schedules::PlanFile file{
+      order, edges, costs, {}, simulation.times, simulation.shared};
   Object plan{{"compiler", "pipewright 0.1.0"},
               {"model", model},
               {"target", target->name()},
@@ -263,8 +252,6 @@ llvm::json::Value Plan::toJson() const {
               {"predicted_step_seconds", simulation.globalStepTime}};
   if (!chosen.empty())
     plan["chosen"] = chosen;
-  if (!simulation.shared.empty())
-    plan["collectives"] = collectivesToJson(simulation.shared);
   return plan;
 }
 

@@ -33,6 +33,15 @@ llvm::Error checkCollectives(const InstructionLists &lists,
                              llvm::ArrayRef<RankGroup> groups,
                              NameOfTransfer nameOfTransfer);
 
+/// The lists with posts and waits of works, each behind as many tasks as its
+/// members say, in the order of the works; `groups` are those that they name.
+/// Their transfers have the number of the work in place of the edge, and the
+/// micro-batch `ofWork`.
+inline constexpr int32_t ofWork = -1;
+InstructionLists addCollectives(const InstructionLists &lists,
+                                llvm::ArrayRef<SharedWork> works,
+                                std::vector<RankGroup> &groups);
+
 /// From the moment at which all members have come. Members exchange their parts
 /// directly: each sends to all others over the slowest of the links between
 /// them. Sums, and what is handed out, are an exchange each.

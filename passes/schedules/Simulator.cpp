@@ -73,6 +73,10 @@ RankGroup SharedWork::ranks() const {
   return ranks;
 }
 
+std::string SharedWork::text() const {
+  return pipewright::runtime::factsOf(kind).text + (" of " + name);
+}
+
 std::string SharedWork::over() const {
   std::string list = listOfRanks(ranks());
   return replicas == 1 ? list

@@ -126,6 +126,8 @@ struct SharedWork {
   int64_t replicas = 1;
 
   RankGroup ranks() const;
+  /// `all-reduce of gradients of 'wte'`
+  std::string text() const;
   /// `ranks 0 and 3`, `2 replicas of rank 0`
   std::string over() const;
 };

@@ -12,6 +12,7 @@
 #include "codegen/plan/Plan.h"
 #include "passes/schedules/ChannelSimulator.h"
 #include "passes/schedules/Checker.h"
+#include "passes/schedules/Collectives.h"
 #include "passes/schedules/Figures.h"
 #include "passes/schedules/MessageOrder.h"
 #include "passes/schedules/Refusal.h"
@@ -200,11 +201,17 @@ struct Verdict {
   std::string refusal;
 };
 
+/// Lists with all messages and collectives, and what was found of them.
+struct JudgedLists {
+  InstructionLists lists;
+  std::vector<Verdict> verdicts;
+};
+
 } // namespace
 
 /// Gives the plan lists of messages, if it has none, and judges them on each
-/// layout.
-static llvm::Expected<std::vector<Verdict>>
+/// layout, with the plan's collectives.
+static llvm::Expected<JudgedLists>
 judgeMessages(PlanFile &plan, llvm::ArrayRef<Channels> layouts) {
   if (plan.lists.empty()) {
     llvm::Expected<InstructionLists> lists = orderMessages(
@@ -219,17 +226,23 @@ judgeMessages(PlanFile &plan, llvm::ArrayRef<Channels> layouts) {
   std::vector<StageEdge> edges = plan.edges;
   if (edges.empty())
     edges = linearEdges(plan.schedule.stages, 0, plan.schedule.copies);
-  std::vector<Verdict> verdicts;
-  for (const Channels &channels : layouts) {
-    llvm::Error error = checkInstructions(
-        plan.lists,
-        [&](const Transfer &transfer) { return transferName(transfer, edges); },
-        channels);
+  JudgedLists judged;
+  std::vector<RankGroup> groups;
+  std::vector<SharedWork> works = plan.sharedWork();
+  judged.lists =
+      works.empty() ? plan.lists : addCollectives(plan.lists, works, groups);
+  auto nameOf = [&](const Transfer &transfer) {
+    return transfer.microBatch == ofWork ? works[transfer.edge].name
+                                         : transferName(transfer, edges);
+  };
+  for (Channels channels : layouts) {
+    channels.groups = groups;
+    llvm::Error error = checkInstructions(judged.lists, nameOf, channels);
     if (error && layouts.size() == 1)
       return error;
-    verdicts.push_back({channels, llvm::toString(std::move(error))});
+    judged.verdicts.push_back({channels, llvm::toString(std::move(error))});
   }
-  return verdicts;
+  return judged;
 }
 
 /// A limit of stashes, told with the task that goes over it.
@@ -305,24 +318,25 @@ static std::string describePeaks(const Simulation &simulation) {
 /// with what the order of messages costs on the channels where it is proven.
 static llvm::Error
 printTimes(const PlanFile &plan, const TaskCosts &costs,
-           llvm::ArrayRef<Verdict> verdicts, llvm::StringRef costsName,
+           const JudgedLists &judged, llvm::StringRef costsName,
            llvm::function_ref<std::string(double)> timeToText) {
-  llvm::Expected<Simulation> ideal = simulate(plan.schedule, costs, plan.edges);
+  llvm::Expected<Simulation> ideal =
+      simulate(plan.schedule, costs, plan.edges, plan.sharedWork());
   if (!ideal)
     return ideal.takeError();
   llvm::outs() << costsName << ": " << timeToText(ideal->globalStepTime)
                << llvm::formatv(", idle {0:F1} % of the time",
                                 100 *
                                     Figures::of(plan.schedule, *ideal).bubble);
-  for (const Verdict &verdict : verdicts) {
+  for (const Verdict &verdict : judged.verdicts) {
     if (!verdict.refusal.empty())
       continue;
     llvm::Expected<ChannelSimulation> queued =
-        simulateInstructions(plan.lists, costs, verdict.channels);
+        simulateInstructions(judged.lists, costs, verdict.channels);
     if (!queued)
       return queued.takeError();
     llvm::outs() << "; " << timeToText(queued->globalStepTime) << " with "
-                 << (verdicts.size() == 1
+                 << (judged.verdicts.size() == 1
                          ? llvm::StringRef("its messages in these queues")
                          : llvm::StringRef(
                                infoOf(verdict.channels.layout).description));
@@ -340,6 +354,9 @@ static void printVerdicts(const PlanFile &plan,
        << (hadLists ? " in the file's order"
                     : " in the order of their predicted production")
        << ", the same at both ends, each there before its use\n";
+  if (!plan.collectives.empty())
+    os << "proven: " << counted(plan.collectives.size(), "collective")
+       << ", of all their members in one order\n";
   if (verdicts.size() == 1) {
     os << "proven: no deadlock " << describe(verdicts[0].channels) << "\n";
     return;
@@ -356,8 +373,7 @@ static void printVerdicts(const PlanFile &plan,
 }
 
 static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
-                               bool hadLists,
-                               llvm::ArrayRef<Verdict> verdicts) {
+                               bool hadLists, const JudgedLists &judged) {
   const PlanFile &plan = file.plan;
   const Schedule &schedule = plan.schedule;
   llvm::Expected<Simulation> unit =
@@ -368,24 +384,26 @@ static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
   os << path << ": " << counted(schedule.ranks, "rank") << ", "
      << counted(schedule.stages, "stage") << ", "
      << counted(schedule.microBatches, "micro-batch", "es") << ", "
-     << counted(tasksIn(schedule), "task") << "\n";
+     << counted(tasksIn(schedule), "task")
+     << (plan.replicas() > 1 ? "; " + counted(plan.replicas(), "replica") : "")
+     << "\n";
   for (const std::string &note : file.notes)
     os << "note: " << note << "\n";
   os << "proven: each task runs once, on the rank of its stage, after all that "
         "it needs\n";
-  printVerdicts(plan, verdicts, hadLists);
+  printVerdicts(plan, judged.verdicts, hadLists);
   os << "stashes in flight: " << describePeaks(*unit) << "\n";
   if (schedule.weightRule != WeightRule::Synchronous)
     os << "versions of weights: " << Figures::of(schedule, *unit).versions
        << " at most, of each stage\n";
   if (llvm::Error error =
-          printTimes(plan, unitCosts(schedule), verdicts,
+          printTimes(plan, unitCosts(schedule), judged,
                      "with F = I = W = 1 and B = 2", [](double slots) {
                        return llvm::formatv("{0:F0} slots", slots).str();
                      }))
     return error;
   return plan.costs
-             ? printTimes(plan, *plan.costs, verdicts, "with the plan's costs",
+             ? printTimes(plan, *plan.costs, judged, "with the plan's costs",
                           codegen::formatSeconds)
              : llvm::Error::success();
 }
@@ -414,12 +432,13 @@ static llvm::Error drawFile(const PlanFile &plan, llvm::StringRef path,
   if (!costs)
     return costs.takeError();
   llvm::Expected<Simulation> simulation =
-      simulate(plan.schedule, *costs, plan.edges);
+      simulate(plan.schedule, *costs, plan.edges, plan.sharedWork());
   if (!simulation)
     return simulation.takeError();
   Picture picture{llvm::sys::path::filename(path).str(), plan.schedule,
                   *simulation, *costs, plan.edges};
   picture.unitTimes = !plan.costs;
+  picture.replicas = plan.replicas();
   if (!plan.costs)
     picture.times = units.describe() + " of a rank's share";
   return writeDrawings(picture, drawings);
@@ -440,19 +459,18 @@ llvm::Error tool::checkFile(const CheckOptions &o,
   if (drawings.any())
     if (llvm::Error error = drawFile(plan, o.file, drawings))
       return inFile(std::move(error));
-  llvm::Expected<std::vector<Verdict>> verdicts =
-      judgeMessages(plan, o.layouts);
-  if (!verdicts)
-    return inFile(verdicts.takeError());
+  llvm::Expected<JudgedLists> judged = judgeMessages(plan, o.layouts);
+  if (!judged)
+    return inFile(judged.takeError());
   if (o.limit)
     if (llvm::Error error = checkLimit(plan, *o.limit))
       return inFile(std::move(error));
-  if (llvm::Error error = printReport(*file, o.file, hadLists, *verdicts))
+  if (llvm::Error error = printReport(*file, o.file, hadLists, *judged))
     return inFile(std::move(error));
   if (o.limit)
     llvm::outs() << "proven: no rank ever keeps more than " << o.limit->text
                  << (o.limit->isBytes ? "" : " stashes") << "\n";
-  if (llvm::Error error = refuseLayouts(*verdicts))
+  if (llvm::Error error = refuseLayouts(judged->verdicts))
     return inFile(std::move(error));
   if (!o.write.empty())
     return writeSchedule(plan, o.write, o.withMessages, o.sendWaits);

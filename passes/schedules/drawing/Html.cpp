@@ -11,6 +11,10 @@
 //              its message was under way
 //   memory     by rank: time, value
 //   transfers  0 forward or 1 gradient, from, to, micro-batch, start, end
+//   works      what ranks do together, as text
+//   together   by rank: number of the work, start, length
+//   measuredTogether  by rank: the same of measured works, whose numbers go on
+//              behind; null without a measured run
 //
 // Times are microseconds, or plain numbers.
 //
@@ -61,6 +65,7 @@ private:
   void writeIdle();
   void writeTransfers();
   void writeMeasured();
+  void writeTogether();
 
   const Picture &picture;
   const Schedule &schedule;
@@ -152,6 +157,43 @@ void DataWriter::writeMeasured() {
   });
 }
 
+void DataWriter::writeTogether() {
+  llvm::ArrayRef<TimedWork> works = picture.simulation.shared;
+  llvm::ArrayRef<MeasuredCollective> measured;
+  if (picture.measured)
+    measured = picture.measured->lastCollectives();
+  key("works");
+  out += "[";
+  for (const auto &[work, unused] : works)
+    out += text::json(work.text() + " over " + work.over() + ", " +
+                      numberText(static_cast<double>(work.bytes) * 1e-3, 1) +
+                      " kB") +
+           ",";
+  for (const MeasuredCollective &each : measured)
+    out += text::json(each.name) + ",";
+  endList();
+  auto interval = [&](size_t number, const TaskTime &of) {
+    value(static_cast<int64_t>(number));
+    time(of.start);
+    time(of.end - of.start);
+  };
+  byRank("together", [&](int32_t rank) {
+    for (auto [number, each] : llvm::enumerate(works))
+      if (llvm::is_contained(each.work.ranks(), rank))
+        interval(number, each.time);
+  });
+  if (!picture.measured) {
+    key("measuredTogether");
+    out += "null";
+    return;
+  }
+  byRank("measuredTogether", [&](int32_t rank) {
+    for (auto [number, each] : llvm::enumerate(measured))
+      if (each.rank == rank)
+        interval(works.size() + number, each.time);
+  });
+}
+
 std::string DataWriter::write() {
   out = "{\"name\":" + text::json(picture.name) +
         ",\n\"sizes\":" + text::json(sizesText(picture)) +
@@ -175,6 +217,7 @@ std::string DataWriter::write() {
     }
   });
   writeTransfers();
+  writeTogether();
   return out + "}";
 }
 

@@ -165,8 +165,10 @@ std::string pipewright::schedules::sizesText(const Picture &picture) {
               : counted(schedule.stages, "stage", "stages");
   if (schedule.copies > 1)
     text += " of two copies";
-  return text + ", " +
-         counted(schedule.microBatches, "micro-batch", "micro-batches");
+  text += ", " + counted(schedule.microBatches, "micro-batch", "micro-batches");
+  if (picture.replicas > 1)
+    text += " in each of " + counted(picture.replicas, "replica", "replicas");
+  return text;
 }
 
 std::string pipewright::schedules::timeText(const Picture &picture,

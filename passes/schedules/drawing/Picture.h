@@ -32,6 +32,8 @@ struct Picture {
   /// What tasks take, for people: `F=1 B=2 I=1 W=1 of a rank's share`; empty
   /// where it was predicted of a model.
   std::string times = {};
+  /// Copies of all ranks; one of them is drawn.
+  int64_t replicas = 1;
   /// What a run of the same schedule took; only pages show it.
   const MeasuredTrace *measured = nullptr;
 };
@@ -63,7 +65,7 @@ std::vector<DrawnTransfer> transfersOf(const Picture &picture);
 
 int64_t totalTasks(const Schedule &schedule);
 
-/// `4 ranks, 1 stage per rank, 16 micro-batches`
+/// `4 ranks, 1 stage per rank, 16 micro-batches`, `... in each of 2 replicas`
 std::string sizesText(const Picture &picture);
 /// `step 57.0, span 48.0, bubble 15.8 %, peak 4 in flight`
 std::string resultsText(const Picture &picture);

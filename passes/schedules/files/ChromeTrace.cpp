@@ -44,7 +44,8 @@ public:
   void task(int64_t process, int32_t rank, const Task &task, int64_t step,
             const TaskTime &time);
   void wait(int64_t process, int32_t rank, int32_t peer, const TaskTime &time);
-  void collective(int64_t process, int32_t rank, const TimedWork &shared);
+  void collective(int64_t process, int32_t rank, const std::string &name,
+                  const TaskTime &time);
 
 private:
   llvm::raw_ostream &next() {
@@ -98,21 +99,26 @@ void EventWriter::wait(int64_t process, int32_t rank, int32_t peer,
   os << "}";
 }
 
-/// On a row of its own, behind those of all ranks.
+/// Collectives have rows of their own, behind those of all ranks: a rank's
+/// number behind this one. Programs have others, which end in 999999 and begin
+/// with the rank's number plus one.
+static constexpr int64_t firstRow = 1000000;
+
+static int64_t rankOfRow(int64_t row) {
+  return (row + 1) % firstRow == 0 ? (row + 1) / firstRow - 2 : row - firstRow;
+}
+
 void EventWriter::collective(int64_t process, int32_t rank,
-                             const TimedWork &shared) {
-  constexpr int32_t firstRow = 1000000;
+                             const std::string &name, const TaskTime &time) {
+  int64_t row = firstRow + rank;
   if (named.insert({process, rank}).second)
-    next() << "{\"ph\":\"M\",\"pid\":" << process
-           << ",\"tid\":" << firstRow + rank
+    next() << "{\"ph\":\"M\",\"pid\":" << process << ",\"tid\":" << row
            << ",\"name\":\"thread_name\",\"args\":{\"name\":\"rank " << rank
            << " collectives\"}}";
-  std::string name = pipewright::text::json(
-      pipewright::runtime::factsOf(shared.work.kind).text +
-      (" of " + shared.work.name));
-  complete(process, firstRow + rank,
-           llvm::StringRef(name).drop_front().drop_back(), "collective",
-           shared.time);
+  std::string quoted = pipewright::text::json(name);
+  complete(process, static_cast<int32_t>(row),
+           llvm::StringRef(quoted).drop_front().drop_back(), "collective",
+           time);
   os << "}";
 }
 
@@ -125,6 +131,8 @@ void pipewright::schedules::writeChromeTrace(llvm::raw_ostream &os,
     writer.nameProcess(measuredProcess, "measured", measured->ranks());
     for (const MeasuredTask &task : measured->last())
       writer.task(measuredProcess, task.rank, task.task, task.step, task.time);
+    for (const MeasuredCollective &each : measured->lastCollectives())
+      writer.collective(measuredProcess, each.rank, each.name, each.time);
   }
   writer.nameProcess(predictedProcess, "predicted", schedule.ranks);
   int64_t step = measured ? measured->lastStep() : 0;
@@ -134,7 +142,8 @@ void pipewright::schedules::writeChromeTrace(llvm::raw_ostream &os,
       writer.task(predictedProcess, rank, task, step, time);
   for (const TimedWork &shared : simulation.shared)
     for (const SharedWork::Member &member : shared.work.members)
-      writer.collective(predictedProcess, member.rank, shared);
+      writer.collective(predictedProcess, member.rank, shared.work.text(),
+                        shared.time);
   for (const IdleInterval &idle : simulation.idle)
     if (!idle.atEndOfStep)
       writer.wait(predictedProcess, idle.rank, idle.causeRank,
@@ -158,6 +167,13 @@ llvm::ArrayRef<MeasuredTask> MeasuredTrace::last() const {
   return llvm::ArrayRef<MeasuredTask>(tasks).drop_front(first - tasks.begin());
 }
 
+llvm::ArrayRef<MeasuredCollective> MeasuredTrace::lastCollectives() const {
+  auto first = llvm::find_if(
+      collectives, [&](const auto &each) { return each.step == lastStep(); });
+  return llvm::ArrayRef<MeasuredCollective>(collectives)
+      .drop_front(first - collectives.begin());
+}
+
 static bool readKind(llvm::StringRef letter, TaskKind &kind) {
   for (unsigned i = 0; i < numTaskKinds; ++i)
     if (letter.size() == 1 && letter[0] == letterOf(static_cast<TaskKind>(i))) {
@@ -177,6 +193,36 @@ static bool readNumber(const llvm::json::Object &object, llvm::StringRef key,
   return true;
 }
 
+static llvm::Error readTime(const llvm::json::Object &event, size_t number,
+                            TaskTime &time) {
+  std::optional<double> start = event.getNumber("ts"),
+                        length = event.getNumber("dur");
+  // Some thirty years; also what is no number fails this.
+  constexpr double most = 1e15;
+  if (!start || !length || !(std::abs(*start) <= most) ||
+      !(*length >= 0 && *length <= most))
+    return refuse("event {0} expects a time (ts) and a duration (dur) of 0 to "
+                  "1e15 microseconds",
+                  number);
+  time = {*start * 1e-6, (*start + *length) * 1e-6};
+  return llvm::Error::success();
+}
+
+static llvm::Error readCollective(const llvm::json::Object &event,
+                                  size_t number,
+                                  MeasuredCollective &collective) {
+  int64_t row = 0;
+  constexpr int64_t mostRanks = int64_t(1) << 24;
+  if (!readNumber(event, "tid", row) || rankOfRow(row) < 0 ||
+      rankOfRow(row) >= mostRanks)
+    return refuse("event {0} expects the row of a rank's collectives (tid), as "
+                  "a program's --trace writes them",
+                  number);
+  collective.rank = static_cast<int32_t>(rankOfRow(row));
+  collective.name = event.getString("name").value_or("collective").str();
+  return readTime(event, number, collective.time);
+}
+
 static llvm::Error readTask(const llvm::json::Object &event, size_t number,
                             MeasuredTask &task) {
   const llvm::json::Object *arguments = event.getObject("args");
@@ -193,21 +239,22 @@ static llvm::Error readTask(const llvm::json::Object &event, size_t number,
   task.rank = static_cast<int32_t>(rank);
   task.task.stage = static_cast<int32_t>(stage);
   task.task.microBatch = static_cast<int32_t>(microBatch);
-  std::optional<double> start = event.getNumber("ts"),
-                        length = event.getNumber("dur");
-  // Some thirty years; also what is no number fails this.
-  constexpr double most = 1e15;
-  if (!start || !length || !(std::abs(*start) <= most) ||
-      !(*length >= 0 && *length <= most))
-    return refuse("event {0} expects a time (ts) and a duration (dur) of 0 to "
-                  "1e15 microseconds",
-                  number);
-  task.time = {*start * 1e-6, (*start + *length) * 1e-6};
-  return llvm::Error::success();
+  return readTime(event, number, task.time);
 }
 
-/// Sorts, and lets each step begin at 0.
-static void alignSteps(std::vector<MeasuredTask> &tasks) {
+/// What all that was measured is sorted by.
+template <class Measured>
+static void sortByStep(std::vector<Measured> &all) {
+  llvm::sort(all, [](const Measured &a, const Measured &b) {
+    return std::tie(a.step, a.rank, a.time.start, a.time.end) <
+           std::tie(b.step, b.rank, b.time.start, b.time.end);
+  });
+}
+
+/// Sorts, and lets each step begin at 0. Of collectives only the time is known:
+/// they belong to the last step that has begun by then.
+static void alignSteps(MeasuredTrace &trace) {
+  std::vector<MeasuredTask> &tasks = trace.tasks;
   std::map<int64_t, double> begin;
   for (const MeasuredTask &task : tasks) {
     auto [found, isNew] = begin.try_emplace(task.step, task.time.start);
@@ -217,10 +264,21 @@ static void alignSteps(std::vector<MeasuredTask> &tasks) {
     task.time.start -= begin[task.step];
     task.time.end -= begin[task.step];
   }
-  llvm::sort(tasks, [](const MeasuredTask &a, const MeasuredTask &b) {
-    return std::tie(a.step, a.rank, a.time.start, a.time.end) <
-           std::tie(b.step, b.rank, b.time.start, b.time.end);
-  });
+  std::vector<std::pair<double, int64_t>> begun;
+  for (auto [step, start] : begin)
+    begun.emplace_back(start, step);
+  llvm::sort(begun);
+  for (MeasuredCollective &each : trace.collectives) {
+    auto next = llvm::upper_bound(
+        begun, each.time.start,
+        [](double time, const auto &step) { return time < step.first; });
+    const auto &[start, step] = next == begun.begin() ? *next : next[-1];
+    each.step = step;
+    each.time.start -= start;
+    each.time.end -= start;
+  }
+  sortByStep(tasks);
+  sortByStep(trace.collectives);
 }
 
 /// The tasks like they are in the file: neither sorted nor aligned.
@@ -243,24 +301,31 @@ static llvm::Expected<MeasuredTrace> parseTasks(llvm::StringRef text) {
     if (!event)
       return refuse("is not a Chrome trace: event {0} is not an object",
                     number);
-    if (event->getString("ph").value_or("") != "X" ||
-        event->getString("cat").value_or("") != "task")
+    if (event->getString("ph").value_or("") != "X")
       continue;
-    MeasuredTask task;
-    if (llvm::Error error = readTask(*event, number, task))
-      return error;
-    traces[event->getInteger("pid").value_or(0)].tasks.push_back(task);
+    llvm::StringRef category = event->getString("cat").value_or("");
+    MeasuredTrace &trace = traces[event->getInteger("pid").value_or(0)];
+    if (category == "task") {
+      if (llvm::Error error =
+              readTask(*event, number, trace.tasks.emplace_back()))
+        return error;
+    } else if (category == "collective") {
+      if (llvm::Error error =
+              readCollective(*event, number, trace.collectives.emplace_back()))
+        return error;
+    }
   }
-  if (traces.empty())
-    return refuse("has no task in it; expects what a program's --trace wrote");
-  return std::move(traces.begin()->second);
+  for (auto &[process, trace] : traces)
+    if (!trace.tasks.empty())
+      return std::move(trace);
+  return refuse("has no task in it; expects what a program's --trace wrote");
 }
 
 llvm::Expected<MeasuredTrace>
 pipewright::schedules::parseChromeTrace(llvm::StringRef text) {
   llvm::Expected<MeasuredTrace> trace = parseTasks(text);
   if (trace)
-    alignSteps(trace->tasks);
+    alignSteps(*trace);
   return trace;
 }
 
@@ -280,8 +345,9 @@ pipewright::schedules::readChromeTrace(llvm::StringRef paths) {
     if (!trace)
       return refuse("trace '{0}' {1}", path, llvm::toString(trace.takeError()));
     llvm::append_range(all.tasks, trace->tasks);
+    llvm::append_range(all.collectives, trace->collectives);
   }
-  alignSteps(all.tasks);
+  alignSteps(all);
   return all;
 }
 

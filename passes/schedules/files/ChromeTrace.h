@@ -39,14 +39,27 @@ struct MeasuredTask {
   TaskTime time;
 };
 
+/// A rank's part in what ranks, or replicas, did together.
+struct MeasuredCollective {
+  /// As the program called it: `all-reduce group 0`.
+  std::string name;
+  int32_t rank = 0;
+  int64_t step = 0;
+  /// As of tasks.
+  TaskTime time;
+};
+
 struct MeasuredTrace {
   /// Sorted by step, then by rank, then by time; never empty.
   std::vector<MeasuredTask> tasks;
+  /// Sorted in the same way.
+  std::vector<MeasuredCollective> collectives;
 
   int32_t ranks() const;
   int64_t lastStep() const { return tasks.back().step; }
-  /// The tasks of the last step.
+  /// The tasks and the collectives of the last step.
   llvm::ArrayRef<MeasuredTask> last() const;
+  llvm::ArrayRef<MeasuredCollective> lastCollectives() const;
 };
 
 /// Writes a predicted run, and the last step of a measured one beside it.
@@ -54,7 +67,8 @@ void writeChromeTrace(llvm::raw_ostream &os, const Schedule &schedule,
                       const Simulation &simulation,
                       const MeasuredTrace *measured = nullptr);
 
-/// Reads the tasks of the measured process, or of the only one there is.
+/// Reads tasks and collectives of the measured process, or of the only one that
+/// there is.
 llvm::Expected<MeasuredTrace> parseChromeTrace(llvm::StringRef text);
 /// The same, of a file, which errors name, or of several with commas between
 /// them: what each rank of one machine wrote.

@@ -30,6 +30,14 @@ struct PlanFile {
   InstructionLists lists;
   /// Parallel to the order; empty: not said.
   std::vector<std::vector<TaskTime>> times;
+  /// What ranks, or replicas of one, do together, in the order of each rank,
+  /// and when it is predicted to run.
+  std::vector<TimedWork> collectives = {};
+
+  /// Copies of all ranks, by what these do together.
+  int64_t replicas() const;
+  /// What of it a simulation takes.
+  std::vector<SharedWork> sharedWork() const;
 };
 
 llvm::json::Value planToJson(const PlanFile &plan);

@@ -43,6 +43,12 @@ private:
   llvm::Error readSingleInstruction(const Value &value, const Place &place,
                                     const PlanMessages &messages, int32_t rank);
 
+  llvm::Error readCollectives(const Value &value, const Place &place);
+  llvm::Error readCollective(const Object &object, const Place &place,
+                             TimedWork &collective);
+  llvm::Error readMembers(const Object &object, const Place &place,
+                          SharedWork &work);
+
   llvm::Error readCosts(const Value &value, const Place &place) {
     return plan::readCosts(value, place, plan);
   }
@@ -377,14 +383,138 @@ llvm::Error Reader::readLists(const Value &value, const Place &place) {
   return llvm::Error::success();
 }
 
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+/// The ranks, and how many tasks of each come before its post and its wait.
+llvm::Error Reader::readMembers(const Object &object, const Place &place,
+                                SharedWork &work) {
+  auto readRank = [&](const Value &value, const Place &at,
+                      SharedWork::Member &member) {
+    return readInteger(value, at, member.rank, {0, schedule.ranks - 1});
+  };
+  auto mostOf = [&](const SharedWork::Member &member) {
+    return static_cast<int64_t>(schedule.order[member.rank].size());
+  };
+  auto readPosted = [&](const Value &value, const Place &at,
+                        SharedWork::Member &member) {
+    return readInteger(value, at, member.posted, {0, mostOf(member)});
+  };
+  auto readWaited = [&](const Value &value, const Place &at,
+                        SharedWork::Member &member) {
+    return readInteger(value, at, member.waited,
+                       {member.posted, mostOf(member)});
+  };
+  auto readEach = [&](llvm::StringRef key, auto read) {
+    return readRequired(
+        object, place, key,
+        [&](const Value &value, const Place &at) -> llvm::Error {
+          const Array *list = nullptr;
+          if (llvm::Error error =
+                  readArray(value, at, list, work.members.size(), "members"))
+            return error;
+          for (auto [i, entry] : llvm::enumerate(*list))
+            if (llvm::Error error = read(entry, at.at(i), work.members[i]))
+              return error;
+          return llvm::Error::success();
+        });
+  };
+  if (const Value *ranks = object.get("ranks"))
+    if (const Array *list = ranks->getAsArray())
+      work.members.resize(list->size());
+  if (work.members.empty())
+    return refuseAt(place.at("ranks"), "expects a list of ranks");
+  if (llvm::Error error = readEach("ranks", readRank))
+    return error;
+  if (llvm::Error error = readEach("posted", readPosted))
+    return error;
+  return readEach("waited", readWaited);
+}
+
+llvm::Error Reader::readCollective(const Object &object, const Place &place,
+                                   TimedWork &collective) {
+  SharedWork &work = collective.work;
+  auto readKind = [&](const Value &value, const Place &at) -> llvm::Error {
+    for (const runtime::CollectiveFacts &facts : runtime::allCollectives)
+      if (value.getAsString() == llvm::StringRef(facts.text) &&
+          !facts.hasRoot) {
+        work.kind = facts.kind;
+        return llvm::Error::success();
+      }
+    return refuseAt(at, "expects a collective without a root, found {0}",
+                    show(value));
+  };
+  auto readName = [&](const Value &value, const Place &at) -> llvm::Error {
+    if (!value.getAsString())
+      return refuseAt(at, "expects what it is of, found {0}", show(value));
+    work.name = text::printable(text::shortened(*value.getAsString()));
+    return llvm::Error::success();
+  };
+  auto readTime = [&](const Value &value, const Place &at) -> llvm::Error {
+    const Array *ends = nullptr;
+    if (llvm::Error error = readArray(value, at, ends, 2, "ends"))
+      return error;
+    if (llvm::Error error =
+            readSeconds((*ends)[0], at.at(0), collective.time.start))
+      return error;
+    return readSeconds((*ends)[1], at.at(1), collective.time.end);
+  };
+  if (llvm::Error error = readRequired(object, place, "kind", readKind))
+    return error;
+  if (llvm::Error error = readRequired(object, place, "of", readName))
+    return error;
+  if (llvm::Error error =
+          readRequired(object, place, "bytes", [&](auto &v, auto at) {
+            return readInteger(v, at, work.bytes, anySize);
+          }))
+    return error;
+  if (llvm::Error error =
+          readIfGiven(object, place, "replicas", [&](auto &v, auto at) {
+            return readInteger(v, at, work.replicas, {1, int64_t(1) << 20});
+          }))
+    return error;
+  if (llvm::Error error = readIfGiven(object, place, "time", readTime))
+    return error;
+  if (llvm::Error error = readMembers(object, place, work))
+    return error;
+  if (work.replicas > 1 && work.members.size() > 1)
+    return refuseAt(place, "expects several ranks or several replicas of one, "
+                           "found both");
+  int64_t replicas = plan.replicas();
+  if (work.replicas > 1 && replicas != work.replicas)
+    return refuseAt(place.at("replicas"), "expects {0}, as before, found {1}",
+                    replicas, work.replicas);
+  return llvm::Error::success();
+}
+
+llvm::Error Reader::readCollectives(const Value &value, const Place &place) {
+  const Array *list = nullptr;
+  if (llvm::Error error = readArray(value, place, list))
+    return error;
+  for (auto [i, entry] : llvm::enumerate(*list)) {
+    const Object *object = nullptr;
+    Place at = place.at(i);
+    if (llvm::Error error = readObject(entry, at,
+                                       {"kind", "of", "bytes", "ranks",
+                                        "posted", "waited", "time", "replicas"},
+                                       object))
+      return error;
+    if (llvm::Error error =
+            readCollective(*object, at, plan.collectives.emplace_back()))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error Reader::read(const Value &value, const Place &place) {
   const Object *object = nullptr;
-  if (llvm::Error error =
-          readObject(value, place,
-                     {"version", "ranks", "stages", "micro_batches", "copies",
-                      "updates", "weights", "forward_only", "placement",
-                      "order", "edges", "costs", "instructions", "times"},
-                     object))
+  if (llvm::Error error = readObject(
+          value, place,
+          {"version", "ranks", "stages", "micro_batches", "copies", "updates",
+           "weights", "forward_only", "placement", "order", "edges", "costs",
+           "instructions", "times", "collectives"},
+          object))
     return error;
   if (llvm::Error error = readCounts(*object, place))
     return error;
@@ -407,7 +537,8 @@ llvm::Error Reader::read(const Value &value, const Place &place) {
         Part{"edges", &Reader::readEdges, false},
         Part{"costs", &Reader::readCosts, false},
         Part{"instructions", &Reader::readLists, false},
-        Part{"times", &Reader::readTimes, false}}) {
+        Part{"times", &Reader::readTimes, false},
+        Part{"collectives", &Reader::readCollectives, false}}) {
     auto call = [this, read = read](const Value &v, const Place &at) {
       return (this->*read)(v, at);
     };

@@ -8,6 +8,7 @@
 #include "passes/schedules/files/PlanFile.h"
 
 #include "passes/schedules/files/PlanFormat.h"
+#include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -123,6 +124,43 @@ static Value timesToJson(llvm::ArrayRef<std::vector<TaskTime>> times) {
   return ranks;
 }
 
+static Value collectivesToJson(llvm::ArrayRef<TimedWork> collectives) {
+  Array list;
+  for (const auto &[work, time] : collectives) {
+    Array ranks, posted, waited;
+    for (const SharedWork::Member &member : work.members) {
+      ranks.push_back(member.rank);
+      posted.push_back(member.posted);
+      waited.push_back(member.waited);
+    }
+    Object entry{{"kind", pipewright::runtime::factsOf(work.kind).text},
+                 {"of", pipewright::text::printable(work.name)},
+                 {"bytes", work.bytes},
+                 {"ranks", std::move(ranks)},
+                 {"posted", std::move(posted)},
+                 {"waited", std::move(waited)},
+                 {"time", Array{time.start, time.end}}};
+    if (work.replicas > 1)
+      entry["replicas"] = work.replicas;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+int64_t PlanFile::replicas() const {
+  for (const TimedWork &collective : collectives)
+    if (collective.work.replicas > 1)
+      return collective.work.replicas;
+  return 1;
+}
+
+std::vector<SharedWork> PlanFile::sharedWork() const {
+  std::vector<SharedWork> works;
+  for (const TimedWork &collective : collectives)
+    works.push_back(collective.work);
+  return works;
+}
+
 Value pipewright::schedules::planToJson(const PlanFile &plan) {
   const Schedule &schedule = plan.schedule;
   Array placement, order;
@@ -152,5 +190,7 @@ Value pipewright::schedules::planToJson(const PlanFile &plan) {
     object["instructions"] = listsToJson(plan);
   if (!plan.times.empty())
     object["times"] = timesToJson(plan.times);
+  if (!plan.collectives.empty())
+    object["collectives"] = collectivesToJson(plan.collectives);
   return object;
 }

@@ -189,3 +189,50 @@ TEST(ChromeTrace, RefusesATraceOfAnotherProgram) {
             "is of another program: it has F1.2, but this one has 1 stage");
   EXPECT_EQ(messageOf(checkTrace(trace, buildSchedule("1f1b", 1, 2, 4))), "");
 }
+
+TEST(ChromeTrace, KeepsMeasuredCollectives) {
+  auto collective = [](double start, int rank) {
+    return "{\"ph\":\"X\",\"pid\":0,\"tid\":" +
+           std::to_string(1000000 * (rank + 2) - 1) +
+           ",\"name\":\"all-reduce group 0\",\"cat\":\"collective\",\"ts\":" +
+           std::to_string(start) + ",\"dur\":3}";
+  };
+  std::string text =
+      listOf({eventOf("F", 0, 0, 100, 10, 0, 0), eventOf("B", 0, 0, 110, 20, 0),
+              collective(131, 0), eventOf("F", 0, 0, 200, 10, 1),
+              eventOf("F", 1, 0, 212, 10, 1, 1), collective(240, 0),
+              collective(240, 1)});
+  MeasuredTrace trace = valueOf(parseChromeTrace(text));
+  ASSERT_EQ(trace.collectives.size(), 3u);
+  EXPECT_EQ(trace.collectives[0].step, 0);
+  EXPECT_NEAR(trace.collectives[0].time.start, 31e-6, 1e-12);
+  ASSERT_EQ(trace.lastCollectives().size(), 2u);
+  EXPECT_EQ(trace.lastCollectives()[1].rank, 1);
+  EXPECT_EQ(trace.lastCollectives()[1].name, "all-reduce group 0");
+  EXPECT_NEAR(trace.lastCollectives()[1].time.start, 40e-6, 1e-12);
+  EXPECT_NEAR(trace.lastCollectives()[1].time.end, 43e-6, 1e-12);
+
+  // Written beside a prediction and read again they are the same.
+  Schedule schedule = buildSchedule("1f1b", 2, 2, 1);
+  std::string written =
+      traceOf(schedule, TaskCosts::uniform(2, 1e-3, 2e-3), &trace);
+  EXPECT_NE(written.find("\"tid\":1000001,\"name\":\"all-reduce group 0\",\"cat\":"
+                         "\"collective\",\"ts\":40.000,\"dur\":3.000}"),
+            std::string::npos)
+      << written;
+  MeasuredTrace again = valueOf(parseChromeTrace(written));
+  ASSERT_EQ(again.collectives.size(), 2u);
+  EXPECT_EQ(again.collectives[1].rank, 1);
+  EXPECT_NEAR(again.collectives[1].time.start, 40e-6, 1e-12);
+}
+
+TEST(ChromeTrace, RefusesCollectivesOfNoRank) {
+  for (const char *row : {"5", "-1", "\"a\"", "999999"})
+    EXPECT_EQ(messageOf(parseChromeTrace(listOf(
+                  {eventOf("F", 0, 0, 0, 1),
+                   std::string("{\"ph\":\"X\",\"pid\":0,\"tid\":") + row +
+                       ",\"name\":\"x\",\"cat\":\"collective\",\"ts\":0,"
+                       "\"dur\":1}"}))),
+              "event 1 expects the row of a rank's collectives (tid), as a "
+              "program's --trace writes them");
+}

@@ -189,7 +189,7 @@ TEST(PlanFile, ErrorsNameThePath) {
                 "plan.json: does not know the key 'placment'; expects "
                 "version, ranks, stages, micro_batches, copies, updates, "
                 "weights, forward_only, placement, order, edges, costs, "
-                "instructions, times"},
+                "instructions, times, collectives"},
            Case{R"("to": 1)", R"("to": 0)",
                 "plan.json: edges[0].to: expects a whole number from 1 to 1, "
                 "found 0"},

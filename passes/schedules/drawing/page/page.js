@@ -29,9 +29,20 @@ function readIdle(list) {
   return intervals;
 }
 
+function readTogether(list) {
+  const works = [];
+  for (let i = 0; i < list.length; i += 3)
+    works.push({text: data.works[list[i]], start: list[i + 1],
+                end: list[i + 1] + list[i + 2]});
+  return works;
+}
+
 const ranks = data.tasks.map((list, rank) => ({
   tasks: readTasks(list),
   measured: data.measured ? readTasks(data.measured[rank]) : [],
+  together: readTogether(data.together[rank]),
+  measuredTogether:
+    data.measured ? readTogether(data.measuredTogether[rank]) : [],
   idle: readIdle(data.idle[rank]),
   memory: data.memory[rank],
 }));
@@ -49,8 +60,9 @@ if (data.measured)
 
 let lastEnd = 0, measuredEnd = 0, mostMemory = 0;
 for (const rank of ranks) {
-  for (const task of rank.tasks) lastEnd = Math.max(lastEnd, task.end);
-  for (const task of rank.measured)
+  for (const task of [...rank.tasks, ...rank.together])
+    lastEnd = Math.max(lastEnd, task.end);
+  for (const task of [...rank.measured, ...rank.measuredTogether])
     measuredEnd = Math.max(measuredEnd, task.end);
   for (let i = 1; i < rank.memory.length; i += 2)
     mostMemory = Math.max(mostMemory, rank.memory[i]);
@@ -90,6 +102,8 @@ const shows = {
   predicted: true, measured: data.measured !== null, numbers: true,
   transfers: data.transfers.length > 0, memory: mostMemory > 0,
 };
+// Collectives have a thin lane under the tasks of each rank.
+const thin = data.works.length > 0 ? 0.35 : 0;
 // The part of time in view, the upper edge in pixels, the height of a lane.
 const view = {start: 0, end: lastEnd * 1.02, top: 0, lane: 0};
 const labels = 62, axis = 26, margin = 6, dense = 4;
@@ -102,14 +116,16 @@ const tip = document.getElementById('tip');
 // Where the lanes of a rank lie, from the top of its row.
 function rowLayout() {
   const memory = shows.memory ? Math.max(4, view.lane * 0.6) : 0;
-  const predicted = shows.predicted ? view.lane : 0;
-  const measured = shows.measured ? view.lane : 0;
+  const lane = view.lane * (1 + thin);
+  const predicted = shows.predicted ? lane : 0;
+  const measured = shows.measured ? lane : 0;
   const gap = Math.min(10, Math.max(2, view.lane / 3));
   return {predicted, measured, memory,
           height: predicted + measured + memory + gap, gap};
 }
 function fitLanes() {
-  const lanes = shows.predicted + shows.measured + 0.6 * shows.memory + 0.33;
+  const lanes = (shows.predicted + shows.measured) * (1 + thin) +
+    0.6 * shows.memory + 0.33;
   const height = (canvas.clientHeight - axis - margin) / ranks.length;
   view.lane = Math.min(30, Math.max(5, height / lanes));
   view.top = 0;
@@ -219,6 +235,23 @@ function drawLane(tasks, top, height) {
   }
 }
 
+function drawTogether(works, top, height) {
+  context.fillStyle = colors.gradient;
+  for (const work of works) {
+    if (work.end < view.start || work.start > view.end) continue;
+    const left = xOf(work.start);
+    context.fillRect(left, top + 1, Math.max(1, xOf(work.end) - left),
+                     height - 1);
+  }
+}
+
+// Tasks, and under them what ranks do together.
+function drawLanes(tasks, works, top, height) {
+  const upper = height / (1 + thin);
+  drawLane(tasks, top, upper);
+  if (thin > 0) drawTogether(works, top + upper, height - upper);
+}
+
 function drawMemory(points, top, height) {
   context.fillStyle = colors.memory;
   // Of several changes within a pixel the highest level is seen.
@@ -293,9 +326,11 @@ function draw() {
       visible.push([rank, number, top]);
   });
   for (const [rank, , top] of visible) {
-    if (shows.predicted) drawLane(rank.tasks, top, layout.predicted);
+    if (shows.predicted)
+      drawLanes(rank.tasks, rank.together, top, layout.predicted);
     if (shows.measured)
-      drawLane(rank.measured, top + layout.predicted + 1, layout.measured - 1);
+      drawLanes(rank.measured, rank.measuredTogether,
+                top + layout.predicted + 1, layout.measured - 1);
     if (shows.memory)
       drawMemory(rank.memory, top + layout.predicted + layout.measured,
                  layout.memory);
@@ -378,11 +413,18 @@ function find(x, y) {
     return {text: `rank ${rank} keeps ${memoryText(memoryAt(row.memory, time))}` +
                   ` at ${timeText(time)}`};
   const isMeasured = inRow >= layout.predicted;
+  const inLane = inRow - (isMeasured ? layout.predicted : 0);
+  const laneHeight = isMeasured ? layout.measured : layout.predicted;
+  if (inLane > laneHeight / (1 + thin)) {
+    const works = isMeasured ? row.measuredTogether : row.together;
+    const work = works.find(work => work.start <= time && time < work.end);
+    return work && {text: `${work.text}\n${timeText(work.start)} to ` +
+      `${timeText(work.end)}, takes ${timeText(work.end - work.start)}`};
+  }
   const tasks = isMeasured ? row.measured : row.tasks;
   let at = firstAfter(tasks, time);
   if (at < tasks.length && tasks[at].start <= time) {
-    const height = isMeasured ? layout.measured : layout.predicted;
-    const isLower = inRow - (isMeasured ? layout.predicted : 0) > height / 2;
+    const isLower = inLane > laneHeight / (1 + thin) / 2;
     if (tasks[at].half === 1 && isLower && at + 1 < tasks.length) ++at;
     return {task: tasks[at], text: describeTask(tasks[at], rank, isMeasured)};
   }
@@ -483,6 +525,7 @@ function fillHead() {
     explain('var(--forward)', 'sends an activation', 2);
     explain('var(--gradient)', 'sends a gradient', 2);
   }
+  if (thin > 0) explain('var(--gradient)', 'ranks together', 9);
   if (shows.memory) explain('var(--memory)', data.inBytes ? 'stash' : 'in flight');
   const controls = document.getElementById('controls');
   for (const name of Object.keys(shows)) {
