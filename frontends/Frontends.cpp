@@ -11,6 +11,8 @@ namespace pipewright::frontend {
 #include "frontends/Frontends.def"
 #undef FRONTEND
 
+bool isLevelText(llvm::StringRef path) { return textFrontend().reads(path); }
+
 llvm::FailureOr<ImportedModel> importModel(const ImportOptions &options,
                                            mlir::MLIRContext &context) {
   static const Frontend *const all[] = {

@@ -12,6 +12,9 @@
 
 namespace pipewright::frontend {
 
+/// Whether a file is text of a level, which has no options: it says all itself.
+bool isLevelText(llvm::StringRef path);
+
 /// Imports a model by the frontend that its file's name is for.
 llvm::FailureOr<ImportedModel> importModel(const ImportOptions &options,
                                            mlir::MLIRContext &context);

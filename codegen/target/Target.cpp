@@ -6,6 +6,8 @@
 
 #include "codegen/target/Target.h"
 
+#include "mlir/IR/Diagnostics.h"
+
 #include <map>
 
 namespace pipewright::codegen {
@@ -24,6 +26,11 @@ const MachineModel &Target::machine(Precision precision) const {
   if (isNew)
     known->second = MachineModel::named(name).value_or(MachineModel());
   return known->second;
+}
+
+mlir::FailureOr<std::string> Target::emitAssembly(mlir::ModuleOp kernels,
+                                                  int64_t) const {
+  return kernels.emitError("is compiled to machine code, for ") << noun();
 }
 
 llvm::Error diagnosed() { return llvm::createStringError(std::string()); }

@@ -14,6 +14,7 @@
 #include "passes/planning/MachineModel.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -163,6 +164,16 @@ public:
   /// beside host code and the runtime's sources.
   virtual llvm::Error writeKernels(mlir::ModuleOp kernels, Precision precision,
                                    SourceFolder &src) const = 0;
+  /// Adds the passes that bring kernels to the LLVM dialect, which --emit=llvm
+  /// prints; none where its kernels never come there.
+  virtual void buildKernelLowering(mlir::OpPassManager &pm) const {}
+  /// What --emit calls the text that kernels are compiled to; empty where they
+  /// become machine code.
+  virtual llvm::StringRef assembly() const { return {}; }
+  /// That text, for an architecture as in `TargetDecisions`. Reports a
+  /// diagnostic on failure, which it is without `assembly()`.
+  virtual mlir::FailureOr<std::string> emitAssembly(mlir::ModuleOp kernels,
+                                                    int64_t architecture) const;
 };
 
 //===----------------------------------------------------------------------===//

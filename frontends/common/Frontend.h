@@ -28,7 +28,7 @@ enum class RunningVariance { Population, Sample };
 
 struct ImportOptions {
   /// An ONNX model, as text when the name ends in .onnxtext or .onnxtxt; text
-  /// of the import level when it ends in .mlir.
+  /// of a level when it ends in .mlir, which has no use for the other options.
   std::string modelPath;
   /// Sizes of symbolic dimensions; `INPUT:INDEX` names one without a name.
   llvm::StringMap<int64_t> dims;

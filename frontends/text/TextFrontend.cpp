@@ -1,9 +1,10 @@
-//===- TextFrontend.cpp - Models as text of the import level --------------===//
+//===- TextFrontend.cpp - Models as text of a level -----------------------===//
 //
-// MODEL.mlir is what `--emit=import` prints, or what a person writes; the
-// weights begin with the values in MODEL.safetensors beside it. The text says
-// itself what options of an import say elsewhere: shapes, the loss, and which
-// weights are trained.
+// MODEL.mlir is what `--emit` prints of some level, or what a person writes;
+// the weights begin with the values in MODEL.safetensors beside it. The text
+// says itself what options of an import say elsewhere: shapes, the loss, and
+// which weights are trained. Dialects of levels behind the import level are the
+// caller's to load.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,25 +35,6 @@ struct TextFrontend final : Frontend {
 };
 
 } // namespace
-
-/// The first option that says what the text says; empty if there is none.
-static StringRef superfluousOption(const ImportOptions &options) {
-  if (!options.dims.empty())
-    return "--dim";
-  if (options.microBatchSize)
-    return "--micro-batch-size";
-  if (!options.loss.empty())
-    return "--loss";
-  if (!options.lossOutput.empty())
-    return "--loss-output";
-  if (options.runningVariance)
-    return "--running-variance";
-  if (options.trainDropout)
-    return "--train-dropout";
-  if (!options.roleRules.empty())
-    return options.roleRules.front().option();
-  return "";
-}
 
 static runtime::ElementType elementTypeOf(Type type) {
   if (type.isF32())
@@ -105,8 +87,6 @@ static LogicalResult readWeights(Location file, ModuleOp module,
   return success();
 }
 
-/// What the text says but for what was decided when it was printed, which the
-/// command line decides anew.
 static FailureOr<OwningOpRef<ModuleOp>> parse(Location file, StringRef path,
                                               MLIRContext &context) {
   llvm::Expected<FileBuffer> text = readTextFile(path);
@@ -119,20 +99,12 @@ static FailureOr<OwningOpRef<ModuleOp>> parse(Location file, StringRef path,
       (*text)->getBuffer(), ParserConfig(&context), path);
   if (!module)
     return failure();
-  for (NamedAttribute attribute :
-       llvm::to_vector((*module)->getDiscardableAttrs()))
-    if (attribute.getName().getValue().starts_with("pipe."))
-      (*module)->removeDiscardableAttr(attribute.getName());
   return module;
 }
 
 FailureOr<ImportedModel> TextFrontend::import(const ImportOptions &options,
                                               MLIRContext &context) const {
   Location file = FileLineColLoc::get(&context, options.modelPath, 0, 0);
-  if (StringRef option = superfluousOption(options); !option.empty())
-    return emitError(file) << option
-                           << " expects an ONNX model; text of the import "
-                              "level says itself what the option would";
   context.loadDialect<nn::NNDialect, call::CallDialect, func::FuncDialect>();
   auto module = parse(file, options.modelPath, context);
   if (failed(module))

@@ -227,6 +227,7 @@ def PipeVerifyStaged : Pass<"pipe-verify-staged", "::mlir::ModuleOp"> {
     of the model reports the loss, and no copy uses results of another; and
     every gradient that a backward returns is one that the producing stage's
     backward takes. Halves of a backward return and take what the whole does.
+    Kernels, where there are any, are functions of tensors of static shapes.
 
     Reports every violation, not only the first.
   }];

@@ -61,10 +61,18 @@ void buildStagedPipeline(OpPassManager &pm,
   if (options.formKernels)
     pm.addPass(nn::createNNFormKernels());
   pm.addPass(pipe::createPipeRematerialize(rematerialize));
-  if (options.splitBackward)
+  if (options.formKernels && options.splitBackward)
     pm.addPass(pipe::createPipeSplitBackward());
   if (options.copies == 2)
     pm.addPass(pipe::createPipeMirrorStages());
+  pm.addPass(pipe::createPipeVerifyStaged());
+}
+
+void buildKernelsOfStages(OpPassManager &pm,
+                          const StagedPipelineOptions &options) {
+  pm.addPass(nn::createNNFormKernels());
+  if (options.splitBackward)
+    pm.addPass(pipe::createPipeSplitBackward());
   pm.addPass(pipe::createPipeVerifyStaged());
 }
 

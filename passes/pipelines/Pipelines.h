@@ -61,8 +61,8 @@ struct StagedPipelineOptions
                                         "needs it")};
   Option<bool> formKernels{
       *this, "form-kernels", llvm::cl::init(true),
-      llvm::cl::desc("Off: the level reads as nn ops, for people; no later "
-                     "level can follow")};
+      llvm::cl::desc("Off: the level reads as nn ops, for people and for "
+                     "passes that change it; kernels are formed behind it")};
   Option<bool> splitBackward{
       *this, "split-backward",
       llvm::cl::desc("Backwards in two halves, for schedules that run them as "
@@ -87,6 +87,14 @@ struct StagedPipelineOptions
 /// nothing can move between stages.
 void buildStagedPipeline(mlir::OpPassManager &pm,
                          const StagedPipelineOptions &options);
+
+/// Kernels of a staged level that was left without them (`form-kernels` off),
+/// so that stages can be changed while they read as nn ops. A backward that the
+/// schedule wants in halves is split behind that, so that whoever changes it
+/// does so in one place. Rematerialization came before: what it repeats is in
+/// kernels of its own.
+void buildKernelsOfStages(mlir::OpPassManager &pm,
+                          const StagedPipelineOptions &options);
 
 /// Staged level -> unrolled level. From here on nobody changes what a task
 /// computes, only when and where.

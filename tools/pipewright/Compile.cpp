@@ -1,263 +1,30 @@
 //===- Compile.cpp - From a model to a plan or a program ------------------===//
 //
-// The way of the data, level by level, and where it may stop.
+// What a command says of a model that has come as far as it wants.
 //
 //===----------------------------------------------------------------------===//
 
 #include "tools/pipewright/Compile.h"
 
 #include "codegen/host/EmitHost.h"
-#include "codegen/host/Identifiers.h"
 #include "codegen/package/Package.h"
-#include "dialects/nn/NNOps.h"
-#include "dialects/pipe/PipeDialect.h"
-#include "frontends/Frontends.h"
-#include "passes/pipelines/Pipelines.h"
-#include "passes/step/TaskTimes.h"
 #include "support/Message.h"
-#include "support/Text.h"
+#include "tools/pipewright/Compilation.h"
+#include "tools/pipewright/KernelSteps.h"
+#include "tools/pipewright/Messages.h"
 #include "tools/pipewright/OutputFile.h"
 #include "tools/pipewright/PlanChoice.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <tuple>
 
 using namespace mlir;
 
 namespace pipewright::tool {
-
-//===----------------------------------------------------------------------===//
-// Messages
-//===----------------------------------------------------------------------===//
-
-/// Where something is: the name of a node, or a place in a file that is text.
-static std::string placeOf(Location location) {
-  if (StringRef name = codegen::nameOfLocation(location); !name.empty())
-    return name.str();
-  auto place = dyn_cast<FileLineColLoc>(location);
-  if (!place)
-    return "";
-  std::string text = place.getFilename().str();
-  return place.getLine() == 0 ? text
-                              : text + ":" + std::to_string(place.getLine()) +
-                                    ":" + std::to_string(place.getColumn());
-}
-
-/// Prints each diagnostic as one line, with the place it is at.
-static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
-  if (diagnostic.getSeverity() == DiagnosticSeverity::Note)
-    return success();
-  const char *kind =
-      diagnostic.getSeverity() == DiagnosticSeverity::Error     ? "error"
-      : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning"
-                                                                : "remark";
-  std::string text = diagnostic.str();
-  std::string place = placeOf(diagnostic.getLocation());
-  if (!place.empty() && !StringRef(text).contains(place))
-    text = "at '" + place + "': " + text;
-  printMessage(kind, text);
-  return success();
-}
-
-static int fail(const Twine &message) {
-  printMessage("error", message);
-  return 1;
-}
-
-//===----------------------------------------------------------------------===//
-// Levels
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-class Compilation {
-public:
-  explicit Compilation(const CompileOptions &given) : options(given) {
-    context.getDiagEngine().registerHandler(
-        [](Diagnostic &diagnostic) { return printDiagnostic(diagnostic); });
-    context.loadDialect<nn::NNDialect, pipe::PipeDialect, func::FuncDialect>();
-  }
-
-  /// Runs up to a level; `Program` means the allocated level.
-  LogicalResult runTo(Level level);
-  /// The plan of what `runTo(Level::Import)` has made, under options that
-  /// differ in what comes behind the import level.
-  FailureOr<codegen::Plan> planUnder(const CompileOptions &others);
-  FailureOr<codegen::Plan> makePlan();
-
-  ModuleOp module() { return *model.module; }
-  const nn::WeightStore &weights() const { return model.weights; }
-  std::string modelName() const {
-    return llvm::sys::path::filename(options.import.modelPath).str();
-  }
-
-private:
-  LogicalResult import();
-  void setAttributes();
-  Attribute machineAttribute();
-  void choose();
-  LogicalResult runFromImport(Level level);
-  template <class Run>
-  auto onCopy(Run run);
-  template <class Build>
-  LogicalResult run(Build build) {
-    PassManager pm(&context);
-    build(pm);
-    return pm.run(module());
-  }
-
-  /// As they were given, with what they left open decided behind the import
-  /// level.
-  CompileOptions options;
-  /// The schedule as it was given.
-  std::string asked;
-  MLIRContext context;
-  frontend::ImportedModel model;
-};
-
-} // namespace
-
-LogicalResult Compilation::import() {
-  auto imported = frontend::importModel(options.import, context);
-  if (failed(imported))
-    return failure();
-  model = std::move(*imported);
-  for (const std::string &warning : model.warnings)
-    printMessage("warning", warning);
-  setAttributes();
-  return success();
-}
-
-/// What the user decided, for all passes to read.
-void Compilation::setAttributes() {
-  Builder builder(&context);
-  auto setNumber = [&](StringRef name, int64_t value) {
-    module()->setAttr(name, builder.getI64IntegerAttr(value));
-  };
-  setNumber(pipe::PipeDialect::kMicroBatches, options.microBatches);
-  setNumber(pipe::PipeDialect::kRanks, options.pipelines.scheduled.ranks);
-  asked = text::printable(options.pipelines.scheduled.policy.getValue());
-  if (options.replicas > 1)
-    setNumber(pipe::PipeDialect::kReplicas, options.replicas);
-  module()->setAttr(
-      pipe::PipeDialect::kSchedule,
-      builder.getStringAttr(options.pipelines.scheduled.policy.getValue()));
-  module()->setAttr(pipe::PipeDialect::kMachine, machineAttribute());
-  int64_t size = options.import.microBatchSize.value_or(1);
-  if (!options.import.microBatchSize)
-    if (auto function = module().lookupSymbol<func::FuncOp>("model"))
-      if (function.getNumArguments() > 0)
-        if (auto type =
-                dyn_cast<RankedTensorType>(function.getArgumentTypes()[0]);
-            type && type.getRank() > 0 && type.getDimSize(0) > 0)
-          size = type.getDimSize(0);
-  setNumber(pipe::PipeDialect::kMicroBatchSize, size);
-
-  if (!options.taskTimes.empty())
-    pipe::setTaskTimes(module(), options.taskTimes);
-
-  module()->setAttr(pipe::PipeDialect::kOptimizer,
-                    nn::OptimizerAttr::get(&context, options.optimizer));
-}
-
-/// The machine that is decided for. Where the schedule depends on times it is
-/// the one that times are predicted for.
-Attribute Compilation::machineAttribute() {
-  if (!options.policy->plansWithTimes())
-    return StringAttr::get(&context,
-                           options.target->machineName(options.precision));
-  return pipewright::machineAttribute(
-      options.target->machine(options.precision), &context);
-}
-
-LogicalResult Compilation::runTo(Level level) {
-  if (failed(import()) || failed(run([&](OpPassManager &pm) {
-        buildImportPipeline(pm, options.pipelines.import);
-      })))
-    return failure();
-  if (level == Level::Import)
-    return success();
-  choose();
-  return runFromImport(level);
-}
-
-/// Calls `run` on a copy of the module, and leaves the module as it is.
-template <class Run>
-auto Compilation::onCopy(Run run) {
-  OwningOpRef<ModuleOp> kept = module().clone();
-  std::swap(model.module, kept);
-  auto result = run();
-  std::swap(model.module, kept);
-  return result;
-}
-
-/// Decides what the user left open, by the times of whole plans.
-void Compilation::choose() {
-  if (options.stageChoices.empty())
-    return;
-  choosePlan(module(), options);
-  // What a policy has planned itself, its pass tells.
-  if (!options.chosen.empty() && !options.policy->isChoice())
-    mlir::emitRemark(module().getLoc())
-        << "schedule '" << asked << "' chose: " << options.chosen;
-}
-
-LogicalResult Compilation::runFromImport(Level level) {
-  if (int64_t updates = options.policy->updates(options.sizes()); updates > 1)
-    module()->setAttr(pipe::PipeDialect::kUpdates,
-                      Builder(&context).getI64IntegerAttr(updates));
-  PipelineOptions &pipelines = options.pipelines;
-  pipelines.staged.formKernels = level != Level::Staged;
-  const std::pair<Level, std::function<void(OpPassManager &)>> steps[] = {
-      {Level::Staged,
-       [&](auto &pm) { buildStagedPipeline(pm, pipelines.staged); }},
-      {Level::Unrolled, buildUnrolledPipeline},
-      {Level::Scheduled,
-       [&](auto &pm) { buildScheduledPipeline(pm, pipelines.scheduled); }},
-      {Level::Allocated,
-       [&](auto &pm) { buildAllocatedPipeline(pm, pipelines.allocated); }}};
-  for (const auto &[made, build] : steps) {
-    if (failed(run(build)))
-      return failure();
-    if (made == level)
-      break;
-  }
-  return success();
-}
-
-FailureOr<codegen::Plan> Compilation::makePlan() {
-  auto plan = codegen::Plan::of(module(), modelName(), *options.target,
-                                options.precision);
-  if (succeeded(plan)) {
-    plan->options = options.given;
-    plan->chosen = text::printable(options.chosen);
-    if (!plan->chosen.empty())
-      plan->schedule = asked;
-  }
-  return plan;
-}
-
-FailureOr<codegen::Plan> Compilation::planUnder(const CompileOptions &others) {
-  return onCopy([&]() -> FailureOr<codegen::Plan> {
-    options = others;
-    setAttributes();
-    choose();
-    if (failed(runFromImport(Level::Program)))
-      return failure();
-    return makePlan();
-  });
-}
-
-//===----------------------------------------------------------------------===//
-// Commands
-//===----------------------------------------------------------------------===//
 
 /// Prints to `-o`, or to the standard output.
 static int print(StringRef path,
@@ -267,14 +34,18 @@ static int print(StringRef path,
   return 0;
 }
 
-static int emitLevel(Compilation &compilation, const CompileOptions &options) {
+/// The module as text; nested modules of kernels, too.
+static int printModule(ModuleOp module, const CompileOptions &options) {
   OpPrintingFlags flags;
-  flags.enableDebugInfo(false).useLocalScope();
-  if (options.level != Level::Cpp)
-    return print(options.output, [&](llvm::raw_ostream &os) {
-      compilation.module()->print(os, flags);
-      os << "\n";
-    });
+  flags.enableDebugInfo(options.printsLocations, /*prettyForm=*/false)
+      .useLocalScope();
+  return print(options.output, [&](llvm::raw_ostream &os) {
+    module->print(os, flags);
+    os << "\n";
+  });
+}
+
+static int printHost(Compilation &compilation, const CompileOptions &options) {
   codegen::HostOptions host;
   host.target = options.target;
   host.modelName = compilation.modelName();
@@ -286,15 +57,35 @@ static int emitLevel(Compilation &compilation, const CompileOptions &options) {
                [&](llvm::raw_ostream &os) { codegen::printFiles(os, *files); });
 }
 
+static int printKernels(Compilation &compilation,
+                        const CompileOptions &options) {
+  OwningOpRef<ModuleOp> kernels = kernelsOf(compilation.module());
+  if (options.emission == Emission::Ptx) {
+    FailureOr<std::string> text =
+        options.target->emitAssembly(*kernels, options.decisions.architecture);
+    return failed(text) ? 1 : print(options.output, [&](llvm::raw_ostream &os) {
+      os << *text;
+    });
+  }
+  if (failed(lowerKernels(compilation, *kernels, options)))
+    return 1;
+  return printModule(*kernels, options);
+}
+
 static int emit(const CompileOptions &options) {
   Compilation compilation(options);
-  if (failed(compilation.runTo(options.level)))
+  Level level =
+      options.emission == Emission::Level ? options.level : Level::Allocated;
+  if (failed(compilation.open()) || failed(compilation.runTo(level)))
     return 1;
-  return emitLevel(compilation, options);
+  if (options.emission == Emission::Level)
+    return printModule(compilation.module(), options);
+  return options.emission == Emission::Cpp ? printHost(compilation, options)
+                                           : printKernels(compilation, options);
 }
 
 int compileModel(CompileOptions given, bool isTemporary) {
-  if (given.level != Level::Program)
+  if (given.emission != Emission::Program)
     return emit(given);
   auto begin = std::chrono::steady_clock::now();
   StringRef model = given.import.modelPath;
@@ -313,13 +104,15 @@ int compileModel(CompileOptions given, bool isTemporary) {
   if (!folder)
     return fail(llvm::toString(folder.takeError()));
   Compilation compilation(given);
-  if (failed(compilation.runTo(Level::Program)))
+  if (failed(compilation.open()) || failed(compilation.runTo(Level::Allocated)))
     return 1;
   auto plan = compilation.makePlan();
+  TimingScope writing = compilation.times().nest("write the program");
   if (failed(plan) ||
       failed(codegen::writePackage(compilation.module(), compilation.weights(),
                                    *plan, *folder, given.build)))
     return 1;
+  writing.stop();
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   llvm::outs() << "compiled " << plan->model << ": "
                << codegen::count(plan->stages.size(), "stage") << " on "
@@ -383,10 +176,10 @@ const std::vector<OptionRow<PlanOptions>> &planRows() {
 
 int planModel(const CompileOptions &given, bool asJson,
               const DrawOptions &drawings) {
-  if (given.level != Level::Program)
+  if (given.emission != Emission::Program)
     return fail("--emit goes with compile, not with plan");
   Compilation compilation(given);
-  if (failed(compilation.runTo(Level::Program)))
+  if (failed(compilation.open()) || failed(compilation.runTo(Level::Allocated)))
     return 1;
   auto plan = compilation.makePlan();
   if (failed(plan))
@@ -495,8 +288,7 @@ int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
                        llvm::toString(candidate.options.takeError()));
       continue;
     }
-    if (!compilation &&
-        failed(compilation.emplace(*candidate.options).runTo(Level::Import)))
+    if (!compilation && failed(compilation.emplace(*candidate.options).open()))
       return 1;
     auto plan = compilation->planUnder(*candidate.options);
     if (succeeded(plan))

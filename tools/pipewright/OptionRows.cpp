@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/schedules/files/FilePolicy.h"
+#include "support/Text.h"
+#include "tools/common/Registration.h"
 #include "tools/pipewright/Options.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -143,6 +145,7 @@ static llvm::Error readOptimizer(const OptionSpelling &row, Given given,
   if (!optimizer)
     return optimizer.takeError();
   options.optimizer = std::move(*optimizer);
+  options.choosesOptimizer = given.isGiven(row.name);
   return llvm::Error::success();
 }
 
@@ -161,10 +164,83 @@ static llvm::Error readTaskTimes(const OptionSpelling &row, Given given,
   return llvm::Error::success();
 }
 
-static constexpr std::pair<llvm::StringRef, Level> levels[] = {
-    {"import", Level::Import},       {"staged", Level::Staged},
-    {"unrolled", Level::Unrolled},   {"scheduled", Level::Scheduled},
-    {"allocated", Level::Allocated}, {"cpp", Level::Cpp}};
+/// What --emit takes besides levels.
+static constexpr std::pair<llvm::StringRef, Emission> emissions[] = {
+    {"cpp", Emission::Cpp},
+    {"kernels", Emission::Kernels},
+    {"linalg", Emission::Linalg},
+    {"llvm", Emission::Llvm}};
+
+/// A level of those that are not before the model's own.
+static llvm::Error readLevel(llvm::StringRef option, llvm::StringRef name,
+                             CompileOptions &options, Level &level) {
+  if (llvm::Error error = readWord<Level>(option, name, namesOfLevels(), level))
+    return error;
+  if (!options.text || options.text->level <= level)
+    return llvm::Error::success();
+  return fail("--", option, " ", name, ": ",
+              text::printable(options.text->path), " is of the ",
+              nameOf(options.text->level), " level, which comes behind it");
+}
+
+/// Levels, other steps, and what the targets' kernels are compiled to.
+static std::vector<llvm::StringRef> emissionNames() {
+  std::vector<llvm::StringRef> names;
+  llvm::append_range(names, choicesOf<Level>(namesOfLevels()));
+  llvm::append_range(names, choicesOf<Emission>(emissions));
+  for (const codegen::Target *target : codegen::allTargets())
+    if (!target->assembly().empty())
+      names.push_back(target->assembly());
+  return names;
+}
+
+static llvm::Error readEmission(const OptionSpelling &row, Given given,
+                                CompileOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  std::string word = wordMeantBy(row.name, given[row.name]);
+  if (llvm::is_contained(choicesOf<Level>(namesOfLevels()), word)) {
+    options.emission = Emission::Level;
+    return readLevel(row.name, word, options, options.level);
+  }
+  if (llvm::is_contained(choicesOf<Emission>(emissions), word))
+    return readWord<Emission>(row.name, word, emissions, options.emission);
+  if (llvm::Error error =
+          readChoice(row.name, given[row.name], emissionNames()))
+    return error;
+  options.emission = Emission::Ptx;
+  auto has = [&](const codegen::Target &target) {
+    return target.assembly() == word;
+  };
+  if (!has(*options.target))
+    return fail("--", row.name, " ", word, " expects --target ",
+                codegen::namesOfTargets(has));
+  return llvm::Error::success();
+}
+
+/// LEVEL:PIPELINE, which is read here once so that mistakes are told before
+/// the work.
+static llvm::Error readPasses(const OptionSpelling &row, Given given,
+                              CompileOptions &options) {
+  if (given.all(row.name).empty())
+    return llvm::Error::success();
+  registerAllPasses();
+  for (llvm::StringRef each : given.all(row.name)) {
+    auto [level, pipeline] = each.split(':');
+    if (pipeline.trim().empty())
+      return fail("--", row.name, " expects ", row.valueName, ", but got '",
+                  text::shortened(each), "'");
+    auto &[behind, passes] = options.passesAfter.emplace_back();
+    if (llvm::Error error = readLevel(row.name, level.trim(), options, behind))
+      return error;
+    passes = pipeline.trim().str();
+    mlir::OpPassManager none(mlir::ModuleOp::getOperationName());
+    if (llvm::Error error = addPasses(passes, none))
+      return fail("--", row.name, " ", text::shortened(each), ": ",
+                  llvm::toString(std::move(error)));
+  }
+  return llvm::Error::success();
+}
 
 //===----------------------------------------------------------------------===//
 // What plan.json repeats
@@ -224,125 +300,141 @@ static auto at(Value Part::*option) {
 
 /// How many of everything, in which order.
 static std::vector<CompileRow> sizeRows() {
-  return {
-      {{"schedule", "NAME[:PARAMETER=N]...|FILE",
-        "Order of tasks; see `pipewright schedules`; or one from a file (.csv, "
-        ".json)",
-        "1f1b"},
-       recordText,
-       readSchedule},
-      {{"ranks", "P", "Workers of the pipeline", "1"},
-       recordNumber(at(&ScheduledPipelineOptions::ranks)),
-       count(at(&ScheduledPipelineOptions::ranks))},
-      {{"loops", "V", "Stages per rank; what the schedule needs unless given"},
-       recordLoops,
-       count(&CompileOptions::loops)},
-      {{"stages", "S", "Stages; ranks x loops unless given"},
-       recordNumber(at(&StagedPipelineOptions::stages)),
-       readStages},
-      {{"micro-batches", "M", "Micro-batches per step", "4"},
-       recordNumber(&CompileOptions::microBatches),
-       readMicroBatches},
-      {{"data-parallel", "D",
-        "Replicas of all ranks; a step trains on the micro-batches of all, D x "
-        "M, and they sum their gradients before they update",
-        "1"},
-       recordNumber(&CompileOptions::replicas),
-       readReplicas},
-      // plan.json has it of every model.
-      {{"micro-batch-size", "B",
-        "Samples per micro-batch; what the model says unless given"},
-       recordNothing,
-       count(at(&frontend::ImportOptions::microBatchSize))},
-      {{.name = "dim",
-        .valueName = "NAME=N",
-        .help = "Size of a symbolic dimension",
-        .kind = List},
-       recordGiven,
-       readDims}};
+  return decidedAt(
+      Level::Staged,
+      {decidedAt(Level::Scheduled, {{"schedule", "NAME[:PARAMETER=N]...|FILE",
+                                     "Order of tasks; see `pipewright "
+                                     "schedules`; or one from a file (.csv, "
+                                     ".json)",
+                                     "1f1b"},
+                                    recordText,
+                                    readSchedule}),
+       decidedAt(Level::Scheduled,
+                 {{"ranks", "P", "Workers of the pipeline", "1"},
+                  recordNumber(at(&ScheduledPipelineOptions::ranks)),
+                  count(at(&ScheduledPipelineOptions::ranks))}),
+       {{"loops", "V", "Stages per rank; what the schedule needs unless given"},
+        recordLoops,
+        count(&CompileOptions::loops)},
+       {{"stages", "S", "Stages; ranks x loops unless given"},
+        recordNumber(at(&StagedPipelineOptions::stages)),
+        readStages},
+       {{"micro-batches", "M", "Micro-batches per step", "4"},
+        recordNumber(&CompileOptions::microBatches),
+        readMicroBatches},
+       {{"data-parallel", "D",
+         "Replicas of all ranks; a step trains on the micro-batches of all, D "
+         "x "
+         "M, and they sum their gradients before they update",
+         "1"},
+        recordNumber(&CompileOptions::replicas),
+        readReplicas},
+       // plan.json has it of every model.
+       decidedAt(Level::Import,
+                 {{"micro-batch-size", "B",
+                   "Samples per micro-batch; what the model says unless given"},
+                  recordNothing,
+                  count(at(&frontend::ImportOptions::microBatchSize))}),
+       decidedAt(Level::Import, {{.name = "dim",
+                                  .valueName = "NAME=N",
+                                  .help = "Size of a symbolic dimension",
+                                  .kind = List},
+                                 recordGiven,
+                                 readDims})});
 }
 
 /// What is computed of the model.
 static std::vector<CompileRow> modelRows() {
-  return {
-      {{.name = "model", .kind = Word}, recordNothing, readModel},
-      {{"loss", "NAME",
-        "softmax-cross-entropy or mse; the model's own scalar output unless "
-        "given"},
-       recordText,
-       oneOf({"softmax-cross-entropy", "mse"},
-             at(&frontend::ImportOptions::loss))},
-      {under(Heading::Expert,
-             {"loss-output", "NAME",
-              "The model output that --loss is computed from"}),
-       recordGiven, readLossOutput},
-      // Both are read, and repeated, with --train.
-      {{.name = "freeze",
-        .valueName = "REGEX",
-        .help = "Do not train weights whose names contain a match of this "
-                "regular expression (may be given again; the last --freeze or "
-                "--train that matches wins)",
-        .kind = List},
-       recordNothing,
-       nullptr},
-      {{.name = "train",
-        .valueName = "REGEX",
-        .help = "Train weights whose names contain a match, even if the model "
-                "has them as constants",
-        .kind = List},
-       recordRoleRules,
-       readRoleRules,
-       "roles"},
-      {under(
-           Heading::Expert,
-           {"running-variance", "NAME",
-            "Of batch normalization: population, as ONNX defines it, or "
-            "sample, "
-            "divided by one less; of the framework that wrote the file unless "
-            "given"}),
-       recordGiven,
-       oneOf<RunningVariance>({{"population", RunningVariance::Population},
-                               {"sample", RunningVariance::Sample}},
-                              at(&frontend::ImportOptions::runningVariance))},
-      {{.name = "train-dropout",
-        .help = "Let dropout that the model has in inference form drop with "
-                "its ratio",
-        .kind = Flag},
-       recordFlag,
-       flag(at(&frontend::ImportOptions::trainDropout))},
-      {{.name = "no-dropout", .help = "Remove all dropout", .kind = Flag},
-       recordFlag,
-       flag(at(&ImportPipelineOptions::noDropout))}};
+  return decidedAt(
+      Level::Import,
+      {{{"loss", "NAME",
+         "softmax-cross-entropy or mse; the model's own scalar output unless "
+         "given"},
+        recordText,
+        oneOf({"softmax-cross-entropy", "mse"},
+              at(&frontend::ImportOptions::loss))},
+       {under(Heading::Expert,
+              {"loss-output", "NAME",
+               "The model output that --loss is computed from"}),
+        recordGiven, readLossOutput},
+       // Both are read, and repeated, with --train.
+       {{.name = "freeze",
+         .valueName = "REGEX",
+         .help = "Do not train weights whose names contain a match of this "
+                 "regular expression (may be given again; the last --freeze or "
+                 "--train that matches wins)",
+         .kind = List},
+        recordNothing,
+        nullptr},
+       {{.name = "train",
+         .valueName = "REGEX",
+         .help = "Train weights whose names contain a match, even if the model "
+                 "has them as constants",
+         .kind = List},
+        recordRoleRules,
+        readRoleRules,
+        "roles"},
+       {under(
+            Heading::Expert,
+            {"running-variance", "NAME",
+             "Of batch normalization: population, as ONNX defines it, or "
+             "sample, "
+             "divided by one less; of the framework that wrote the file unless "
+             "given"}),
+        recordGiven,
+        oneOf<RunningVariance>({{"population", RunningVariance::Population},
+                                {"sample", RunningVariance::Sample}},
+                               at(&frontend::ImportOptions::runningVariance))},
+       {{.name = "train-dropout",
+         .help = "Let dropout that the model has in inference form drop with "
+                 "its ratio",
+         .kind = Flag},
+        recordFlag,
+        flag(at(&frontend::ImportOptions::trainDropout))},
+       decidedAt(
+           Level::Staged,
+           {{.name = "no-dropout", .help = "Remove all dropout", .kind = Flag},
+            recordFlag,
+            flag(at(&ImportPipelineOptions::noDropout))})});
 }
 
 /// How it is cut, kept and updated.
 static std::vector<CompileRow> trainingRows() {
   return {
-      {{"balance", "METHOD",
-        "What stages share equally: uniform, parameters or flops", "flops"},
-       recordText,
-       oneOf({"uniform", "parameters", "flops"},
-             at(&StagedPipelineOptions::balance))},
-      {{"remat", "MODE", "What the backward recomputes: none or full", "none"},
-       recordText,
-       oneOf({"none", "full"}, at(&StagedPipelineOptions::remat))},
-      {under(
-           Heading::Expert,
-           {"tied-weights", "HOW",
-            "How weights that several ranks hold are updated: all-reduce (they "
-            "sum "
-            "the gradients together, and all update) or owner (one updates and "
-            "sends the new weight; the optimizer's state is there once)",
-            "all-reduce"}),
-       recordText,
-       oneOf<bool>({{"all-reduce", true}, {"owner", false}},
-                   at(&ScheduledPipelineOptions::allReduceTiedWeights))},
-      {{"optimizer", "NAME[,KEY=VALUE...]",
-        nn::optimizerNames() +
-            ", with options as in torch.optim: sgd,lr=0.1,momentum=0.9",
-        "sgd"},
-       recordText,
-       readOptimizer},
+      decidedAt(
+          Level::Staged,
+          {{"balance", "METHOD",
+            "What stages share equally: uniform, parameters or flops", "flops"},
+           recordText,
+           oneOf({"uniform", "parameters", "flops"},
+                 at(&StagedPipelineOptions::balance))}),
+      decidedAt(Level::Staged,
+                {{"remat", "MODE", "What the backward recomputes: none or full",
+                  "none"},
+                 recordText,
+                 oneOf({"none", "full"}, at(&StagedPipelineOptions::remat))}),
+      decidedAt(
+          Level::Scheduled,
+          {under(Heading::Expert,
+                 {"tied-weights", "HOW",
+                  "How weights that several ranks hold are updated: all-reduce "
+                  "(they "
+                  "sum "
+                  "the gradients together, and all update) or owner (one "
+                  "updates and "
+                  "sends the new weight; the optimizer's state is there once)",
+                  "all-reduce"}),
+           recordText,
+           oneOf<bool>({{"all-reduce", true}, {"owner", false}},
+                       at(&ScheduledPipelineOptions::allReduceTiedWeights))}),
+      decidedAt(
+          Level::Allocated,
+          {{"optimizer", "NAME[,KEY=VALUE...]",
+            nn::optimizerNames() +
+                ", with options as in torch.optim: sgd,lr=0.1,momentum=0.9",
+            "sgd"},
+           recordText,
+           readOptimizer}),
       {under(Heading::Expert,
              {"task-times", "TRACE.json",
               "Plan with the times that a program of this model measured (its "
@@ -359,9 +451,34 @@ static std::vector<CompileRow> outputRows() {
        recordNothing,
        anyText(&CompileOptions::output)},
       {{"emit", "LEVEL",
-        "Print a level instead: " + listOf(choicesOf<Level>(levels))},
+        "Print a level, host code or a step of the kernels instead: " +
+            listOf(emissionNames())},
        recordNothing,
-       oneOf<Level>(levels, &CompileOptions::level)},
+       readEmission},
+      {under(Heading::Expert,
+             {.name = "pass-pipeline-after",
+              .valueName = "LEVEL:PIPELINE",
+              .help = "Run passes behind a level, as pipewright-opt's "
+                      "--pass-pipeline takes them, and verify it again; passes "
+                      "of plugins, too (may be given again)",
+              .kind = List}),
+       recordGiven, readPasses},
+      {under(Heading::Expert, {.name = "locations",
+                               .help = "With --emit: print where each op comes "
+                                       "from, node and module",
+                               .kind = Flag,
+                               .verbs = Compile}),
+       recordNothing, flag(&CompileOptions::printsLocations)},
+      {under(Heading::Expert,
+             {.name = "mlir-print-ir-after-all",
+              .help = "Print the module behind each pass, to the error output",
+              .kind = Flag}),
+       recordNothing, flag(&CompileOptions::printsAfterAll)},
+      {under(Heading::Expert,
+             {.name = "mlir-timing",
+              .help = "Print what each pass took, to the error output",
+              .kind = Flag}),
+       recordNothing, flag(&CompileOptions::printsTimes)},
       {under(Heading::Expert,
              {.name = "no-build",
               .help = "Write the folder without building its executable",
@@ -380,7 +497,7 @@ static std::vector<CompileRow> outputRows() {
       {under(Heading::Expert,
              {.name = kPluginOption.str(),
               .valueName = "FILE",
-              .help = "Shared object with more schedules or targets",
+              .help = "Shared object with more schedules, targets or passes",
               .kind = List,
               .verbs = All}),
        recordNothing, nullptr}};
@@ -389,6 +506,8 @@ static std::vector<CompileRow> outputRows() {
 const std::vector<CompileRow> &compileRows() {
   static const std::vector<CompileRow> all = [] {
     std::vector<CompileRow> rows;
+    rows.push_back({under(Model, OptionSpelling{.name = "model", .kind = Word}),
+                    recordNothing, readModel});
     for (auto &&group :
          {under(Model, modelRows()), under(Heading::Target, targetRows()),
           under(Pipeline, sizeRows()), under(Training, trainingRows()),

@@ -100,13 +100,28 @@ bool OptionValues::isSet(llvm::StringRef flag) const {
   return *cell(flag).flag;
 }
 bool OptionValues::isGiven(llvm::StringRef name) const {
-  return cell(name).value->getNumOccurrences() > 0;
+  if (replaced.contains(name))
+    return true;
+  const Cell &found = cell(name);
+  if (found.flag)
+    return *found.flag;
+  return found.list ? !found.list->empty()
+                    : found.value->getNumOccurrences() > 0;
 }
 
 OptionValues OptionValues::with(llvm::StringRef name,
                                 llvm::StringRef value) const {
   OptionValues other = *this;
   other.replaced[name.str()] = value.str();
+  return other;
+}
+
+OptionValues OptionValues::withDefaults(
+    const std::map<std::string, std::string> &values) const {
+  OptionValues other = *this;
+  for (const auto &[name, value] : values)
+    if (!isGiven(name))
+      other.replaced[name] = value;
   return other;
 }
 

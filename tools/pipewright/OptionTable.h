@@ -124,11 +124,14 @@ public:
   llvm::ArrayRef<std::string> all(llvm::StringRef name) const;
   unsigned position(llvm::StringRef name, unsigned index) const;
   bool isSet(llvm::StringRef flag) const;
-  /// Whether an option with one value was given at all.
+  /// Whether an option was given at all, here or by `with`.
   bool isGiven(llvm::StringRef name) const;
 
   /// The same with another value of one option.
   OptionValues with(llvm::StringRef name, llvm::StringRef value) const;
+  /// The same with these values for options that were not given.
+  OptionValues
+  withDefaults(const std::map<std::string, std::string> &values) const;
 
 private:
   struct Cell {

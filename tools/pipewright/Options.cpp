@@ -8,7 +8,11 @@
 
 #include "tools/pipewright/Options.h"
 
+#include "dialects/pipe/PipeDialect.h"
 #include "support/Text.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace pipewright::tool {
 
@@ -48,14 +52,84 @@ Recorded recordNothing(const OptionSpelling &, const OptionValues &,
 // Reading
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<CompileOptions> readCompileOptions(const OptionValues &given) {
-  auto options = readOptions<CompileOptions>(compileRows(), given);
-  if (!options)
-    return options;
-  for (const auto &[spelling, record, read, key] : compileRows())
-    if (auto value = record(spelling, given, *options))
-      options->given[key] = std::move(*value);
+/// Fails with all options that come too late.
+static llvm::Error refuseDecided(const OptionValues &given,
+                                 const LevelText &text) {
+  std::vector<std::string> late;
+  for (const CompileRow &row : compileRows())
+    if (text.hasDecided(row.decided) && given.isGiven(row.spelling.name))
+      late.push_back("--" + row.spelling.name);
+  if (late.empty())
+    return llvm::Error::success();
+  bool isOne = late.size() == 1;
+  return option::fail(llvm::join(late, ", "), ": ", text::printable(text.path),
+                      " has ", isOne ? "this" : "these", " already; leave ",
+                      isOne ? "it" : "them", " out");
+}
+
+/// Text was made for one machine, so for targets that have it.
+static llvm::Error checkMachine(const CompileOptions &options) {
+  mlir::ModuleOp module = *options.text->model.module;
+  auto machine =
+      module->getAttrOfType<mlir::StringAttr>(pipe::PipeDialect::kMachine);
+  if (!machine ||
+      machine.getValue() == options.target->machineName(options.precision))
+    return llvm::Error::success();
+  return option::fail("--target ", options.target->name(), ": ",
+                      text::printable(options.text->path),
+                      " was made for the machine '",
+                      text::printable(machine.getValue()),
+                      "'; leave it out, or make the text anew");
+}
+
+/// Reads the rows that are still open, and those that the text has values for.
+static llvm::Expected<CompileOptions>
+readRows(const OptionValues &given, std::shared_ptr<LevelText> text) {
+  CompileOptions options;
+  std::map<std::string, std::string> said;
+  if (text)
+    said = text->options();
+  OptionValues all = given.withDefaults(said);
+  std::vector<const CompileRow *> rows;
+  for (const CompileRow &row : compileRows())
+    if (!text || !text->hasDecided(row.decided) ||
+        said.contains(row.spelling.name))
+      rows.push_back(&row);
+  options.text = std::move(text);
+  for (const CompileRow *row : rows)
+    if (row->read)
+      if (llvm::Error error = row->read(row->spelling, all, options))
+        return std::move(error);
+  for (const CompileRow *row : rows)
+    if (auto value = row->record(row->spelling, all, options))
+      options.given[row->key] = std::move(*value);
   return options;
+}
+
+llvm::Expected<CompileOptions>
+readCompileOptions(const OptionValues &given, std::shared_ptr<LevelText> text) {
+  if (text)
+    if (llvm::Error error = refuseDecided(given, *text))
+      return std::move(error);
+  auto options = readRows(given, std::move(text));
+  if (options && options->text && options->text->level > Level::Import)
+    if (llvm::Error error = checkMachine(*options))
+      return std::move(error);
+  return options;
+}
+
+llvm::Error addPasses(llvm::StringRef pipeline, mlir::OpPassManager &pm) {
+  llvm::StringRef inner = pipeline;
+  if (inner.consume_front("builtin.module(") && !inner.consume_back(")"))
+    inner = pipeline;
+  std::string text;
+  llvm::raw_string_ostream errors(text);
+  if (succeeded(mlir::parsePassPipeline(inner, pm, errors)))
+    return llvm::Error::success();
+  // A line with a place, and then the text with a mark.
+  llvm::StringRef first = llvm::StringRef(text).split('\n').first;
+  llvm::StringRef reason = first.split("error: ").second;
+  return option::fail(reason.empty() ? first : reason);
 }
 
 } // namespace pipewright::tool

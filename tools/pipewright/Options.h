@@ -16,6 +16,8 @@
 #include "passes/schedules/files/ChromeTrace.h"
 #include "passes/step/CostModel.h"
 
+#include "tools/common/Plugins.h"
+#include "tools/pipewright/LevelText.h"
 #include "tools/pipewright/OptionTable.h"
 
 #include "llvm/Support/Error.h"
@@ -28,15 +30,18 @@
 
 namespace pipewright::tool {
 
-/// How far a compilation goes when it prints IR instead of a program.
-enum class Level {
+/// What a compilation ends in: a program, or text of what becomes one.
+enum class Emission {
   Program,
-  Import,
-  Staged,
-  Unrolled,
-  Scheduled,
-  Allocated,
+  /// One of the levels.
+  Level,
+  /// Host code.
   Cpp,
+  /// Kernels as nn ops, as linalg on tensors, in the LLVM dialect, as PTX.
+  Kernels,
+  Linalg,
+  Llvm,
+  Ptx,
 };
 
 struct CompileOptions {
@@ -58,11 +63,22 @@ struct CompileOptions {
   /// Measured times by stage; empty unless the user gave a trace.
   std::vector<schedules::MeasuredTimes> taskTimes;
   nn::OptimizerChoice optimizer{nn::optimizers().front()};
+  /// Whether the user chose it, against the one that text of a level has.
+  bool choosesOptimizer = false;
   /// Whether the folder gets its executable.
   bool build = true;
   /// Whether files of others that are in the way are renamed.
   bool force = false;
-  Level level = Level::Program;
+  Emission emission = Emission::Program;
+  /// The level to print.
+  Level level = Level::Import;
+  bool printsLocations = false;
+  /// Whether MLIR prints all modules behind each pass, and the times of passes.
+  bool printsAfterAll = false, printsTimes = false;
+  /// Pipelines of passes as text, each behind a level, in their order.
+  std::vector<std::pair<Level, std::string>> passesAfter;
+  /// The model, where it is text of a level.
+  std::shared_ptr<LevelText> text;
   /// What plan.json repeats.
   llvm::json::Object given;
 
@@ -98,11 +114,22 @@ struct CompileRow {
   ReadOption<CompileOptions> read;
   /// In plan.json; the name with underscores unless it says another.
   std::string key = {};
+  /// The first level whose text has decided what the option says.
+  std::optional<Level> decided = {};
 };
 
-/// The option that names plugins. They are loaded before the command line is
-/// read, because they may add to it.
-inline constexpr llvm::StringLiteral kPluginOption = "load-pass-plugin";
+inline CompileRow decidedAt(Level level, CompileRow row) {
+  row.decided = level;
+  return row;
+}
+/// The rows, where they say nothing themselves.
+inline std::vector<CompileRow> decidedAt(Level level,
+                                         std::vector<CompileRow> rows) {
+  for (CompileRow &row : rows)
+    if (!row.decided)
+      row.decided = level;
+  return rows;
+}
 
 /// The options of a model, in the order in which they are read. Plugins
 /// are loaded before the first call.
@@ -112,8 +139,14 @@ const std::vector<CompileRow> &compileRows();
 /// that.
 std::vector<CompileRow> targetRows();
 
-/// Checks everything that can be checked without the model.
-llvm::Expected<CompileOptions> readCompileOptions(const OptionValues &given);
+/// Checks everything that can be checked without the model, or with its text
+/// (null where it is none). Refuses options that say what the text has decided.
+llvm::Expected<CompileOptions>
+readCompileOptions(const OptionValues &given, std::shared_ptr<LevelText> text);
+
+/// The passes of a pipeline as --pass-pipeline-after takes it; all passes have
+/// been registered. The error is a line.
+llvm::Error addPasses(llvm::StringRef pipeline, mlir::OpPassManager &pm);
 
 } // namespace pipewright::tool
 

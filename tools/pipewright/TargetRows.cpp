@@ -161,36 +161,43 @@ std::vector<CompileRow> pipewright::tool::targetRows() {
         codegen::allTargets().front()->name().str()},
        recordText,
        readTarget},
-      {{"precision", "NAME",
-        "What is computed in: f32, tf32 (f32 of which matrix products use 10 "
-        "bits; cuda) or bf16 (with f32 weights and sums)",
-        "f32"},
-       recordText,
-       readPrecision},
-      {under(Heading::Expert,
-             {"pad-vocabulary", "N",
-              "Rows of zeros for the weight that makes the logits: auto (to a "
-              "multiple of 64 from 4096 classes on, for cuda), none, or a "
-              "multiple "
-              "of N",
-              "auto"}),
-       recordPadding, readPadding},
-      {under(
-           Heading::Expert,
-           {"layout", "NAME",
-            "How images lie in memory where there are convolutions: nchw, nhwc "
-            "(channels last) or auto (nhwc for tensor cores: cuda in tf32 or "
-            "bf16)",
-            "auto"}),
-       recordLayout, readLayout}};
+      decidedAt(Level::Staged,
+                {{"precision", "NAME",
+                  "What is computed in: f32, tf32 (f32 of which matrix "
+                  "products use 10 "
+                  "bits; cuda) or bf16 (with f32 weights and sums)",
+                  "f32"},
+                 recordText,
+                 readPrecision}),
+      decidedAt(
+          Level::Staged,
+          {under(Heading::Expert,
+                 {"pad-vocabulary", "N",
+                  "Rows of zeros for the weight that makes the logits: auto "
+                  "(to a "
+                  "multiple of 64 from 4096 classes on, for cuda), none, or a "
+                  "multiple "
+                  "of N",
+                  "auto"}),
+           recordPadding, readPadding}),
+      decidedAt(Level::Staged,
+                {under(Heading::Expert, {"layout", "NAME",
+                                         "How images lie in memory where there "
+                                         "are convolutions: nchw, nhwc "
+                                         "(channels last) or auto (nhwc for "
+                                         "tensor cores: cuda in tf32 or "
+                                         "bf16)",
+                                         "auto"}),
+                 recordLayout, readLayout})};
   // Two targets may have an option of the same name.
   std::set<llvm::StringRef> names;
   for (const codegen::Target *target : codegen::allTargets())
     for (const codegen::TargetOption &option : target->options())
       if (names.insert(option.name).second)
-        rows.push_back(
+        rows.push_back(decidedAt(
+            Level::Staged,
             {under(Heading::Expert, {option.name.str(), option.valueName.str(),
                                      option.help.str()}),
-             recordTargetOption, nullptr});
+             recordTargetOption, nullptr}));
   return rows;
 }

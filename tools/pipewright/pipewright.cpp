@@ -9,18 +9,20 @@
 #include "codegen/package/PartialFolder.h"
 #include "codegen/package/RunTool.h"
 #include "support/Message.h"
+#include "support/Text.h"
+#include "tools/common/Plugins.h"
 #include "tools/pipewright/Check.h"
 #include "tools/pipewright/CommandWords.h"
 #include "tools/pipewright/Compile.h"
 #include "tools/pipewright/Help.h"
+#include "tools/pipewright/LevelText.h"
 #include "tools/pipewright/MachineCommand.h"
+#include "tools/pipewright/Messages.h"
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/Schedules.h"
 #include "tools/pipewright/Version.h"
 
-#include "mlir/Tools/Plugins/PassPlugin.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 
@@ -31,50 +33,10 @@
 using namespace pipewright;
 namespace cl = llvm::cl;
 
-static int fail(const llvm::Twine &message) {
-  printMessage("error", message);
-  return 1;
-}
+using tool::fail;
 
 static int exitCode(llvm::Error error) {
-  return error ? fail(llvm::toString(std::move(error))) : 0;
-}
-
-/// Fails on the first plugin that cannot be loaded: going on without it would
-/// only fail later, and less clearly.
-static llvm::Error loadPlugins(llvm::ArrayRef<std::string> files) {
-  for (const std::string &file : files) {
-    // A name without a folder would be looked for among the system's libraries.
-    bool isHere =
-        !llvm::sys::path::has_parent_path(file) && llvm::sys::fs::exists(file);
-    llvm::Expected<mlir::PassPlugin> plugin =
-        mlir::PassPlugin::load(isHere ? "./" + file : file);
-    if (!plugin)
-      return llvm::createStringError("cannot load the plugin '" + file + "': " +
-                                     llvm::toString(plugin.takeError()));
-    plugin->registerPassRegistryCallbacks();
-  }
-  return llvm::Error::success();
-}
-
-/// The files that the command line names as plugins, before it is read.
-static std::vector<std::string>
-namesOfPlugins(llvm::ArrayRef<const char *> words) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < words.size() && words[i] != llvm::StringRef("--");
-       ++i) {
-    auto [option, value] = llvm::StringRef(words[i]).split('=');
-    if (!option.consume_front("-"))
-      continue;
-    option.consume_front("-");
-    if (option != tool::kPluginOption)
-      continue;
-    if (llvm::StringRef(words[i]).contains('='))
-      names.push_back(value.str());
-    else if (i + 1 < words.size())
-      names.push_back(words[++i]);
-  }
-  return names;
+  return error ? fail(std::move(error)) : 0;
 }
 
 /// Compiles to a temporary folder and runs what came out.
@@ -126,6 +88,8 @@ private:
   int runPlan(const tool::DrawOptions &drawings);
   int runTrain();
   int comparePlans(llvm::ArrayRef<std::string> schedules);
+  /// The options of a model.
+  llvm::Expected<tool::CompileOptions> readOptions();
 
   /// As LLVM knows them.
   std::vector<std::unique_ptr<cl::SubCommand>> subcommands;
@@ -228,9 +192,9 @@ int CommandLine::run() {
   default:
     break;
   }
-  auto options = tool::readCompileOptions(given);
+  auto options = readOptions();
   if (!options)
-    return fail(llvm::toString(options.takeError()));
+    return fail(options.takeError());
   codegen::handleInterruption();
   return tool::compileModel(*options);
 }
@@ -239,8 +203,15 @@ int CommandLine::runList(const tool::DrawOptions &drawings) {
   auto options =
       tool::readOptions<tool::ListOptions>(tool::listRows(), givenToList);
   if (!options)
-    return fail(llvm::toString(options.takeError()));
+    return fail(options.takeError());
   return exitCode(tool::runSchedules(*options, drawings));
+}
+
+llvm::Expected<tool::CompileOptions> CommandLine::readOptions() {
+  auto text = tool::readLevelText(given["model"]);
+  if (!text)
+    return text.takeError();
+  return tool::readCompileOptions(given, std::move(*text));
 }
 
 int CommandLine::runPlan(const tool::DrawOptions &drawings) {
@@ -249,9 +220,9 @@ int CommandLine::runPlan(const tool::DrawOptions &drawings) {
   if (!planning)
     return fail(llvm::toString(planning.takeError()));
   if (planning->compare.empty()) {
-    auto options = tool::readCompileOptions(given);
+    auto options = readOptions();
     return options ? tool::planModel(*options, planning->asJson, drawings)
-                   : fail(llvm::toString(options.takeError()));
+                   : fail(options.takeError());
   }
   if (drawings.any() || planning->asJson)
     return fail(
@@ -261,19 +232,25 @@ int CommandLine::runPlan(const tool::DrawOptions &drawings) {
 }
 
 int CommandLine::comparePlans(llvm::ArrayRef<std::string> schedules) {
+  auto text = tool::readLevelText(given["model"]);
+  if (!text)
+    return fail(text.takeError());
+  if (*text && (*text)->hasDecided(Level::Scheduled))
+    return fail("--compare: " + text::printable((*text)->path) +
+                " has its schedule already");
   std::vector<tool::PlanCandidate> candidates;
   for (const std::string &name : schedules)
     candidates.push_back(
-        {name, tool::readCompileOptions(given.with("schedule", name))});
+        {name, tool::readCompileOptions(given.with("schedule", name), *text)});
   return tool::comparePlans(candidates);
 }
 
 int CommandLine::runTrain() {
-  auto options = tool::readCompileOptions(given);
+  auto options = readOptions();
   if (!options)
-    return fail(llvm::toString(options.takeError()));
+    return fail(options.takeError());
   codegen::handleInterruption();
-  if (options->level != tool::Level::Program)
+  if (options->emission != tool::Emission::Program)
     return fail("--emit goes with compile, not with train");
   return trainModel(std::move(*options), programArguments);
 }
@@ -288,7 +265,7 @@ int main(int argc, char **argv) {
   cl::ExpansionContext expansion(allocator, cl::TokenizeGNUCommandLine);
   if (llvm::Error error = expansion.expandResponseFiles(words))
     return exitCode(std::move(error));
-  if (llvm::Error error = loadPlugins(namesOfPlugins(words)))
+  if (llvm::Error error = tool::loadPlugins(words))
     return exitCode(std::move(error));
   CommandLine line;
   std::vector<llvm::StringRef> given(words.begin() + 1, words.end());

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/kernels/Kernels.h"
+#include "codegen/kernels/Passes.h"
 #include "codegen/target/Target.h"
 #include "passes/planning/MachineFile.h"
 
@@ -72,6 +73,10 @@ target_link_libraries(train PRIVATE
     if (failed(compileKernels(kernels, src.pathOf("kernels.a"))))
       return diagnosed();
     return llvm::Error::success();
+  }
+
+  void buildKernelLowering(OpPassManager &pm) const override {
+    buildKernelLoweringPipeline(pm);
   }
 };
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/kernels/Passes.h"
 #include "codegen/kernels/nvptx/GpuKernels.h"
 #include "codegen/target/Target.h"
 #include "codegen/target/cuda/KernelFiles.h"
@@ -147,6 +148,21 @@ set_source_files_properties(kernels.S PROPERTIES OBJECT_DEPENDS "${ptx}")
     if (!llvm::sys::fs::exists(PIPEWRIGHT_RUNTIME_PTX "/Builtin.ptx"))
       return llvm::Error::success();
     return src.copy(PIPEWRIGHT_RUNTIME_PTX, "runtime/cuda/kernels", {".ptx"});
+  }
+
+  void buildKernelLowering(OpPassManager &pm) const override {
+    buildGpuKernelLoweringPipeline(pm);
+  }
+
+  StringRef assembly() const override { return "ptx"; }
+
+  FailureOr<std::string> emitAssembly(ModuleOp kernels,
+                                      int64_t architecture) const override {
+    auto compiled =
+        compileGpuKernels(kernels, {static_cast<int>(architecture)});
+    if (failed(compiled))
+      return failure();
+    return std::move(compiled->ptx.front().text);
   }
 };
 

@@ -9,6 +9,7 @@
 #include "passes/pipe/Passes.h"
 
 #include "dialects/call/CallDialect.h"
+#include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -38,6 +39,7 @@ private:
     return op->emitOpError();
   }
   void checkModule();
+  void checkKernels(ModuleOp kernels);
   void checkBody(Operation *body);
   template <typename BodyOp>
   void checkSources();
@@ -61,6 +63,8 @@ private:
   /// Maps stage and forward result to the stage and argument that consume it.
   DenseMap<std::pair<StringAttr, int64_t>, std::pair<StageOp, int64_t>>
       consumers;
+  /// What is printed of the allocated level has copies between buffers.
+  bool hasBuffers = false;
   bool valid = true;
 };
 
@@ -70,13 +74,48 @@ void StagedVerifier::checkModule() {
   for (auto function : module.getOps<func::FuncOp>())
     error(function) << "is left beside the stages; run "
                        "'pipe-partition-stages'";
+  hasBuffers = !module.getOps<ArenaOp>().empty();
+  for (Operation &op : *module.getBody()) {
+    auto kernels = dyn_cast<ModuleOp>(op);
+    if (kernels && kernels.getSymName() == "kernels")
+      checkKernels(kernels);
+    else if (!isa<nn::WeightOp, func::FuncOp>(op) &&
+             !isa_and_nonnull<PipeDialect>(op.getDialect()))
+      error(&op) << "is not allowed beside stages; expects weights, stages, "
+                    "what runs them, and one module '@kernels'";
+  }
+}
+
+/// What is compiled as it is: its values go in and out as pointers to tensors
+/// whose sizes are known.
+void StagedVerifier::checkKernels(ModuleOp kernels) {
+  auto isTensor = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.hasStaticShape();
+  };
+  for (Operation &op : *kernels.getBody()) {
+    auto kernel = dyn_cast<func::FuncOp>(op);
+    if (!kernel || !kernel.getBody().hasOneBlock()) {
+      error(&op) << "is no kernel; expects a function of one block";
+      continue;
+    }
+    if (!llvm::all_of(kernel.getArgumentTypes(), isTensor) ||
+        !llvm::all_of(kernel.getResultTypes(), isTensor))
+      error(kernel) << "expects tensors of static shapes, but got "
+                    << kernel.getFunctionType();
+    for (Operation &inner : kernel.getBody().front())
+      if (!isa<nn::KernelOpInterface, nn::ViewOpInterface, nn::UpdateOp,
+               func::ReturnOp>(inner))
+        error(&inner) << "is not allowed in a kernel, which holds nn ops that "
+                         "are compiled together";
+  }
 }
 
 void StagedVerifier::checkBody(Operation *body) {
   Block &block = body->getRegion(0).front();
   for (Operation &op : block) {
     if (!isa<nn::NNDialect, call::CallDialect>(op.getDialect()) &&
-        !isa<ReturnOp, ReportOp>(op))
+        !isa<ReturnOp, ReportOp>(op) && !(hasBuffers && isa<CopyOp>(op)))
       error(&op) << "is not allowed in '" << body->getName()
                  << "', which holds nn and call ops, 'pipe.report' and "
                     "'pipe.return'";

@@ -1,0 +1,248 @@
+//===- Compilation.cpp - A model on its way through the levels ------------===//
+//
+// See Compilation.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/pipewright/Compilation.h"
+
+#include "dialects/nn/NNOps.h"
+#include "dialects/pipe/PipeDialect.h"
+#include "frontends/Frontends.h"
+#include "passes/step/TaskTimes.h"
+#include "support/Message.h"
+#include "support/Text.h"
+#include "tools/pipewright/Messages.h"
+#include "tools/pipewright/PlanChoice.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/Path.h"
+
+#include <functional>
+
+using namespace mlir;
+using pipewright::pipe::PipeDialect;
+
+namespace pipewright::tool {
+
+Compilation::Compilation(const CompileOptions &given)
+    : options(given), context(given.text ? given.text->context
+                                         : std::make_shared<MLIRContext>()),
+      handler(context.get(), [](Diagnostic &diagnostic) {
+        printDiagnostic(diagnostic);
+        return success();
+      }) {
+  context->loadDialect<nn::NNDialect, PipeDialect, func::FuncDialect>();
+  timing.setEnabled(given.printsTimes);
+  total = timing.getRootScope();
+  // Passes that run beside each other would print into each other's text.
+  if (given.printsAfterAll)
+    context->disableMultithreading();
+}
+
+std::string Compilation::modelName() const {
+  return llvm::sys::path::filename(options.import.modelPath).str();
+}
+
+LogicalResult
+Compilation::run(const Twine &what, ModuleOp module,
+                 llvm::function_ref<void(OpPassManager &)> build) {
+  // Timers of passes are known by the addresses of these.
+  TimingScope scope = total.nest(what.str());
+  PassManager pm(context.get());
+  pm.enableTiming(scope);
+  if (options.printsAfterAll)
+    pm.enableIRPrinting([](Pass *, Operation *) { return false; },
+                        [](Pass *, Operation *) { return true; },
+                        /*printModuleScope=*/true);
+  build(pm);
+  return pm.run(module);
+}
+
+//===----------------------------------------------------------------------===//
+// Levels
+//===----------------------------------------------------------------------===//
+
+LogicalResult Compilation::open() {
+  TimingScope scope = total.nest("read the model");
+  if (LevelText *text = options.text.get()) {
+    model = std::move(text->model);
+    begin = text->level;
+  } else {
+    auto imported = frontend::importModel(options.import, *context);
+    if (failed(imported))
+      return failure();
+    model = std::move(*imported);
+  }
+  scope.stop();
+  for (const std::string &warning : model.warnings)
+    printMessage("warning", warning);
+  if (begin > Level::Import &&
+      failed(run("verify the model", module(), [&](OpPassManager &pm) {
+        buildVerification(pm, begin, options.target->hasStreams());
+      })))
+    return failure();
+  setAttributes();
+  if (begin == Level::Import &&
+      failed(run(nameOf(Level::Import), module(), [&](OpPassManager &pm) {
+        buildImportPipeline(pm, options.pipelines.import);
+      })))
+    return failure();
+  return runAfter(begin);
+}
+
+/// What the user decided, for all passes to read; text has decided already what
+/// it has an attribute for, unless an option may still change that.
+void Compilation::setAttributes() {
+  Builder builder(context.get());
+  auto decide = [&](StringRef name, Attribute value, bool isGiven = false) {
+    if (begin == Level::Import || isGiven || !module()->hasAttr(name))
+      module()->setAttr(name, value);
+  };
+  auto decideNumber = [&](StringRef name, int64_t value) {
+    decide(name, builder.getI64IntegerAttr(value));
+  };
+  decideNumber(PipeDialect::kMicroBatches, options.microBatches);
+  decideNumber(PipeDialect::kRanks, options.pipelines.scheduled.ranks);
+  if (options.replicas > 1)
+    decideNumber(PipeDialect::kReplicas, options.replicas);
+  decide(PipeDialect::kSchedule,
+         builder.getStringAttr(options.pipelines.scheduled.policy.getValue()));
+  asked = text::printable(options.pipelines.scheduled.policy.getValue());
+  decide(PipeDialect::kMachine, machineAttribute());
+  decideNumber(PipeDialect::kMicroBatchSize, samplesPerMicroBatch());
+  if (!options.taskTimes.empty())
+    pipe::setTaskTimes(module(), options.taskTimes);
+  decide(PipeDialect::kOptimizer,
+         nn::OptimizerAttr::get(context.get(), options.optimizer),
+         options.choosesOptimizer);
+}
+
+/// The machine that is decided for. Where the schedule depends on times it is
+/// the one that times are predicted for.
+Attribute Compilation::machineAttribute() {
+  if (!options.policy->plansWithTimes())
+    return StringAttr::get(context.get(),
+                           options.target->machineName(options.precision));
+  return pipewright::machineAttribute(
+      options.target->machine(options.precision), context.get());
+}
+
+/// As it was given, or as the model's first input says.
+int64_t Compilation::samplesPerMicroBatch() {
+  if (options.import.microBatchSize)
+    return *options.import.microBatchSize;
+  auto function = module().lookupSymbol<func::FuncOp>("model");
+  if (!function || function.getNumArguments() == 0)
+    return 1;
+  auto type = dyn_cast<RankedTensorType>(function.getArgument(0).getType());
+  return type && type.getRank() > 0 && type.getDimSize(0) > 0
+             ? type.getDimSize(0)
+             : 1;
+}
+
+LogicalResult Compilation::runTo(Level level) {
+  if (level > Level::Import)
+    choose();
+  return finish(level);
+}
+
+/// Calls `run` on a copy of the module, and leaves the module as it is.
+template <class Run>
+auto Compilation::onCopy(Run run) {
+  OwningOpRef<ModuleOp> kept = module().clone();
+  std::swap(model.module, kept);
+  auto result = run();
+  std::swap(model.module, kept);
+  return result;
+}
+
+/// Decides what the user left open, by the times of whole plans.
+void Compilation::choose() {
+  if (options.stageChoices.empty())
+    return;
+  choosePlan(module(), options);
+  // What a policy has planned itself, its pass tells.
+  if (!options.chosen.empty() && !options.policy->isChoice())
+    mlir::emitRemark(module().getLoc())
+        << "schedule '" << asked << "' chose: " << options.chosen;
+}
+
+/// Runs the passes that the user wants behind a level, and proves the level
+/// again.
+LogicalResult Compilation::runAfter(Level level) {
+  for (const auto &[behind, pipeline] : options.passesAfter) {
+    if (behind != level)
+      continue;
+    // It was read once before, so there is no mistake in it.
+    if (failed(run(pipeline + " after " + nameOf(level), module(),
+                   [&](OpPassManager &pm) {
+                     llvm::cantFail(addPasses(pipeline, pm));
+                     buildVerification(pm, level, options.target->hasStreams());
+                   })))
+      return failure();
+  }
+  return success();
+}
+
+bool Compilation::hasPassesAfter(Level level) const {
+  return llvm::is_contained(llvm::make_first_range(options.passesAfter), level);
+}
+
+/// From the level of what was opened.
+LogicalResult Compilation::finish(Level level) {
+  if (begin == Level::Import)
+    if (int64_t updates = options.policy->updates(options.sizes()); updates > 1)
+      module()->setAttr(PipeDialect::kUpdates,
+                        Builder(context.get()).getI64IntegerAttr(updates));
+  PipelineOptions &pipelines = options.pipelines;
+  // Who changes stages, or reads them, wants their ops and not kernels.
+  pipelines.staged.formKernels =
+      level > Level::Staged && !hasPassesAfter(Level::Staged);
+  bool needsKernels = begin == Level::Staged || !pipelines.staged.formKernels;
+  const std::pair<Level, std::function<void(OpPassManager &)>> steps[] = {
+      {Level::Staged,
+       [&](auto &pm) { buildStagedPipeline(pm, pipelines.staged); }},
+      {Level::Unrolled,
+       [&](auto &pm) {
+         if (needsKernels)
+           buildKernelsOfStages(pm, pipelines.staged);
+         buildUnrolledPipeline(pm);
+       }},
+      {Level::Scheduled,
+       [&](auto &pm) { buildScheduledPipeline(pm, pipelines.scheduled); }},
+      {Level::Allocated,
+       [&](auto &pm) { buildAllocatedPipeline(pm, pipelines.allocated); }}};
+  for (const auto &[made, build] : steps)
+    if (begin < made && made <= level &&
+        (failed(run(nameOf(made), module(), build)) || failed(runAfter(made))))
+      return failure();
+  return success();
+}
+
+FailureOr<codegen::Plan> Compilation::makePlan() {
+  TimingScope scope = total.nest("plan");
+  auto plan = codegen::Plan::of(module(), modelName(), *options.target,
+                                options.precision);
+  if (succeeded(plan)) {
+    plan->options = options.given;
+    plan->chosen = text::printable(options.chosen);
+    if (!plan->chosen.empty())
+      plan->schedule = asked;
+  }
+  return plan;
+}
+
+FailureOr<codegen::Plan> Compilation::planUnder(const CompileOptions &others) {
+  return onCopy([&]() -> FailureOr<codegen::Plan> {
+    options = others;
+    setAttributes();
+    choose();
+    if (failed(finish(Level::Allocated)))
+      return failure();
+    return makePlan();
+  });
+}
+
+} // namespace pipewright::tool

@@ -1,0 +1,72 @@
+//===- Compilation.h - A model on its way through the levels ----*- C++ -*-===//
+//
+// Which passes a model goes through, from where it begins, an ONNX file or text
+// of some level, to where a command wants it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_COMPILATION_H
+#define PIPEWRIGHT_TOOLS_PIPEWRIGHT_COMPILATION_H
+
+#include "codegen/plan/Plan.h"
+#include "tools/pipewright/Options.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+
+namespace pipewright::tool {
+
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &given);
+
+  /// Reads the model, as far as no schedule matters: an ONNX model to the
+  /// import level, text to its own level, verified.
+  mlir::LogicalResult open();
+  /// What has been opened, at a level that is not before its own.
+  mlir::LogicalResult runTo(Level level);
+  /// The plan of what has been opened, under other options of schedules.
+  mlir::FailureOr<codegen::Plan> planUnder(const CompileOptions &others);
+  /// The plan of the allocated level.
+  mlir::FailureOr<codegen::Plan> makePlan();
+  /// Runs passes on a module, with the instrumentation that was asked for.
+  /// Times stand under `what`, which no other call has.
+  mlir::LogicalResult
+  run(const llvm::Twine &what, mlir::ModuleOp module,
+      llvm::function_ref<void(mlir::OpPassManager &)> build);
+  /// Where --mlir-timing counts what is done besides passes.
+  mlir::TimingScope &times() { return total; }
+
+  mlir::ModuleOp module() { return *model.module; }
+  const nn::WeightStore &weights() const { return model.weights; }
+  std::string modelName() const;
+
+private:
+  void setAttributes();
+  mlir::Attribute machineAttribute();
+  void choose();
+  mlir::LogicalResult finish(Level level);
+  mlir::LogicalResult runAfter(Level level);
+  bool hasPassesAfter(Level level) const;
+  int64_t samplesPerMicroBatch();
+  template <class Run>
+  auto onCopy(Run run);
+
+  /// As they were given, with what they left open decided behind the import
+  /// level.
+  CompileOptions options;
+  /// The schedule as it was given.
+  std::string asked;
+  std::shared_ptr<mlir::MLIRContext> context;
+  mlir::ScopedDiagnosticHandler handler;
+  mlir::DefaultTimingManager timing;
+  mlir::TimingScope total;
+  frontend::ImportedModel model;
+  /// The level of what was opened.
+  Level begin = Level::Import;
+};
+
+} // namespace pipewright::tool
+
+#endif // PIPEWRIGHT_TOOLS_PIPEWRIGHT_COMPILATION_H
