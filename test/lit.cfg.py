@@ -58,6 +58,7 @@ for directory in [
 
 config.substitutions.append(("%inputs", os.path.join(config.test_source_root, "Inputs")))
 config.substitutions.append(("%models", os.path.join(config.test_source_root, "Inputs", "models")))
+config.substitutions.append(("%build", config.pipewright_obj_root))
 config.substitutions.append(("%source", os.path.dirname(config.test_source_root)))
 if opt_arguments:
     config.substitutions.append(
