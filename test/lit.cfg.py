@@ -48,6 +48,7 @@ for directory in [
     os.path.join(config.pipewright_obj_root, "tools", "pipewright"),
     os.path.join(config.pipewright_obj_root, "tools", "pipewright-opt"),
     os.path.join(config.pipewright_obj_root, "tools", "pipewright-import"),
+    os.path.join(config.pipewright_obj_root, "tools", "pipewright-lsp-server"),
     os.path.join(config.pipewright_obj_root, "test", "fuzz"),
     os.path.join(config.pipewright_obj_root, "test", "tools"),
     os.path.join(config.pipewright_src_root, "test", "tools"),

@@ -19,23 +19,30 @@ using namespace mlir;
 
 namespace pipewright::codegen {
 
-StringRef nameOfLocation(Location loc) {
+/// Null where there is none.
+static NameLoc namedLocation(Location loc) {
   if (auto named = dyn_cast<NameLoc>(loc)) {
     StringRef name = named.getName().getValue();
     // The module is called after its file, and so are ops without a node.
     return name.ends_with(".onnx") || name.ends_with(".onnxtxt") ||
                    name.ends_with(".onnxtext")
-               ? StringRef()
-               : name;
+               ? NameLoc()
+               : named;
   }
   if (auto fused = dyn_cast<FusedLoc>(loc)) {
     for (Location part : llvm::reverse(fused.getLocations()))
-      if (StringRef name = nameOfLocation(part); !name.empty())
-        return name;
+      if (NameLoc named = namedLocation(part);
+          named && !named.getName().empty())
+        return named;
   }
   if (auto call = dyn_cast<CallSiteLoc>(loc))
-    return nameOfLocation(call.getCallee());
+    return namedLocation(call.getCallee());
   return {};
+}
+
+StringRef nameOfLocation(Location loc) {
+  NameLoc named = namedLocation(loc);
+  return named ? named.getName().getValue() : StringRef();
 }
 
 /// Exporters add `_output_0` to the name of a node's first result, and
@@ -88,6 +95,9 @@ std::string makeIdentifier(StringRef name) {
 }
 
 std::string layerOfLocation(Location loc) {
+  NameLoc named = namedLocation(loc);
+  if (auto module = named ? dyn_cast<NameLoc>(named.getChildLoc()) : NameLoc())
+    return module.getName().str();
   SmallVector<StringRef> parts = partsOf(nameOfLocation(loc));
   if (parts.size() < 2)
     return {};

@@ -25,8 +25,9 @@ llvm::StringRef nameOfLocation(mlir::Location loc);
 /// `/transformer/h.0/ln_1/Add_output_0` -> `h_0_ln_1_add`.
 std::string makeIdentifier(llvm::StringRef name);
 
-/// What people call the part of the model that a location is in: its name
-/// without the last part, such as `transformer.h.0.ln_1`.
+/// What people call the part of the model that a location is in, such as
+/// `transformer.h.0.ln_1`: the name that is noted beside its own
+/// (`loc("node_add"("h.0.ln_1"))`), else its own without the last part.
 std::string layerOfLocation(mlir::Location loc);
 
 /// A C identifier for a value: its location's, else its op's, name.

@@ -31,6 +31,7 @@ constexpr StringRef kSignature =
 constexpr StringRef kNode = "pkg.torch.onnx.fx_node";
 constexpr StringRef kBuffers = "pipewright.buffers";
 constexpr StringRef kPaddingRows = "pipewright.padding_idx";
+constexpr StringRef kScopes = "pkg.torch.onnx.name_scopes";
 
 /// Notes longer than this are not PyTorch's; one line of a signature or one
 /// name takes about a hundred bytes.
@@ -316,6 +317,17 @@ bool isNotedAsTrainingNorm(const onnx::NodeProto &node) {
   llvm::SmallVector<StringRef> arguments = listed(call);
   return StringRef(call.operation).contains("batch_norm") &&
          arguments.size() > training && arguments[training] == "True";
+}
+
+std::string moduleOf(const onnx::NodeProto &node) {
+  bool isMalformed = false;
+  auto note = findNote(node, InNode, kScopes, isMalformed);
+  // `['', 'h.0', 'h.0.ln1', 'layer_norm']`: the last one is the operation.
+  auto scopes = note ? parseStringList(*note) : std::nullopt;
+  if (!scopes || scopes->size() < 2)
+    return {};
+  const std::string &module = (*scopes)[scopes->size() - 2];
+  return isPlainName(module) ? module : std::string();
 }
 
 } // namespace pipewright::frontend

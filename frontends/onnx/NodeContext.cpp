@@ -7,6 +7,7 @@
 #include "frontends/onnx/NodeContext.h"
 
 #include "dialects/nn/NNLimits.h"
+#include "frontends/onnx/ExporterMetadata.h"
 #include "frontends/onnx/GraphOrder.h"
 #include "frontends/onnx/Limits.h"
 
@@ -15,10 +16,19 @@ using onnx::AttributeProto;
 
 namespace pipewright::frontend {
 
+/// A node's name, with that of its module where the exporter noted it.
+static Location locationOf(MLIRContext *context, const onnx::NodeProto &node) {
+  auto name = StringAttr::get(context, nodeLabel(node));
+  std::string module = moduleOf(node);
+  return module.empty()
+             ? NameLoc::get(name)
+             : NameLoc::get(name,
+                            NameLoc::get(StringAttr::get(context, module)));
+}
+
 NodeContext::NodeContext(GraphImporter &graph, const onnx::NodeProto &node)
     : node(node), graph(graph), opset(graph.file.opset),
-      b(graph.builder,
-        NameLoc::get(graph.builder.getStringAttr(nodeLabel(node))),
+      b(graph.builder, locationOf(graph.builder.getContext(), node),
         [this] { return error(); }) {}
 
 InFlightDiagnostic NodeContext::error() {

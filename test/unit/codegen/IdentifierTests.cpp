@@ -49,6 +49,14 @@ TEST(Identifiers, ComeFromTheLastOfFusedLocations) {
   EXPECT_EQ(nameOfLocation(fused), "/h.0/act/Gelu");
   EXPECT_EQ(layerOfLocation(fused), "h.0.act");
   EXPECT_EQ(nameOfLocation(UnknownLoc::get(&context)), "");
+  // A module that is noted beside the name is what it says.
+  Location module = NameLoc::get(StringAttr::get(&context, "h.0.qkv"));
+  Location noted =
+      NameLoc::get(StringAttr::get(&context, "node_linear"), module);
+  EXPECT_EQ(nameOfLocation(noted), "node_linear");
+  EXPECT_EQ(layerOfLocation(noted), "h.0.qkv");
+  EXPECT_EQ(layerOfLocation(FusedLoc::get(&context, {second, noted})),
+            "h.0.qkv");
   // The file is not a layer.
   EXPECT_EQ(
       nameOfLocation(NameLoc::get(StringAttr::get(&context, "dir/model.onnx"))),
