@@ -12,6 +12,7 @@
 #include "frontends/onnx/FunctionResults.h"
 #include "frontends/onnx/GraphOrder.h"
 #include "frontends/onnx/InputBinding.h"
+#include "frontends/onnx/Limits.h"
 #include "frontends/onnx/MergedWeights.h"
 #include "frontends/onnx/WeightRoles.h"
 
@@ -90,6 +91,20 @@ static bool takesSampleVariance(const ImportOptions &options,
   return file.proto->producer_name() == "pytorch";
 }
 
+/// An op may have come to mean something else; nothing else would tell.
+static void warnAboutNewVersions(GraphImporter &graph) {
+  int64_t opset = graph.file.opset, ir = graph.file.proto->ir_version();
+  if (opset > kCheckedOpset || ir > kCheckedIrVersion)
+    graph.warn("the model is of opset " + std::to_string(opset) +
+               " and IR version " + std::to_string(ir) + ", but opset " +
+               std::to_string(kCheckedOpset) + " and IR version " +
+               std::to_string(kCheckedIrVersion) +
+               " are the newest that pipewright was checked with: an op that "
+               "means something else since would be taken for what it was; "
+               "export with opset_version=" +
+               std::to_string(kCheckedOpset) + " or older");
+}
+
 FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
                                     MLIRContext &context) {
   context.loadDialect<nn::NNDialect, func::FuncDialect>();
@@ -108,6 +123,7 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
 
   TensorReader reader(*file, context);
   GraphImporter graph(*file, context, reader, metadata, patterns);
+  warnAboutNewVersions(graph);
   graph.trainingExport = isTrainingExport(*file);
   graph.sampleVariance = takesSampleVariance(options, *file);
   graph.trainDropout = options.trainDropout;

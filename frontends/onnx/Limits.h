@@ -13,6 +13,8 @@
 
 namespace pipewright::frontend {
 
+/// The newest versions whose changes were looked at, one by one.
+inline constexpr int64_t kCheckedOpset = 24, kCheckedIrVersion = 12;
 /// Bytes of the name of an input, output, initializer or dimension, and of a
 /// value between nodes.
 inline constexpr size_t kMaxNameBytes = 1024;
