@@ -380,3 +380,35 @@ pipe.stage @s3 mirrors @s2 {
   }
 }
 }
+
+// -----
+
+// What is compiled as a kernel is one, and stands where kernels are.
+
+nn.weight @w role = parameter : tensor<4xf32>
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    %0 = nn.reduce_mean %x axes = [0] : tensor<4xf32> -> tensor<f32>
+    pipe.report "loss" %0 : tensor<f32>
+    pipe.return
+  }
+}
+module @kernels {
+  // expected-error @below {{is no kernel; expects a function of one block}}
+  nn.weight @inner role = parameter : tensor<4xf32>
+  // expected-error @below {{is no kernel; expects a function of one block}}
+  func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
+  // expected-error @below {{expects tensors of static shapes, but got '(index) -> index'}}
+  func.func @numbers(%i: index) -> index {
+    return %i : index
+  }
+  func.func @calls(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error @below {{is not allowed in a kernel, which holds nn ops that are compiled together}}
+    %0 = nn.launch @calls(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+// expected-error @below {{is not allowed beside stages; expects weights, stages, what runs them, and one module '@kernels'}}
+module @others {
+}
