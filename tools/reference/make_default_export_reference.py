@@ -11,12 +11,13 @@ NAME.onnx is by torch.onnx.export(dynamo=True) as it is by default, in training 
     padding    nn.Embedding with padding_idx, whose row is in the data
     recurrent  a first hidden state of zeros, from which it computes a product ahead
 
-NAME.old.onnx is by tools/export.py with the old exporter:
+NAME.old.onnx and NAME.new.onnx are by tools/export.py, with the old exporter and the new one:
 
     padding    as above
     buffers    a buffer that is called as a bias
+    rotary     positions that it computes as a sum over ones, in all samples
 
-NAME.safetensors and NAME.old.safetensors have the weights and running statistics after three steps
+NAME.safetensors, NAME.old.safetensors and NAME.new.safetensors have the weights and running statistics after three steps
 of SGD in float64, each of two micro-batches, under the names of the file. Needs what
 make_export_reference.py needs; the tests need neither.
 """
@@ -85,6 +86,21 @@ class Buffers(nn.Module):
         return self.fc(x) + self.final_logits_bias
 
 
+class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(12, 8)
+        self.head = nn.Linear(8, 12)
+        self.register_buffer("rates", torch.tensor([1.0, 0.3, 0.1, 0.03]), persistent=False)
+
+    def forward(self, tokens):
+        position = torch.cumsum(torch.ones_like(tokens), 1) - 1
+        angle = position[..., None].to(self.rates.dtype) * self.rates
+        a, b = self.table(tokens).chunk(2, -1)
+        x = torch.cat((a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()), -1)
+        return self.head(torch.tanh(x))
+
+
 class Versioned(nn.Linear):
     """Reads the version of its own in what is loaded, as torchvision's MNASNet does."""
     _version = 2
@@ -139,12 +155,19 @@ def write(folder, name, make, inputs, targets, ways):
                     weights |= {"getitem_10.scale": torch.ones(16), "getitem_10.bias": torch.zeros(16)}
                 save_file(weights, str(folder / f"{name}.safetensors"))
             continue
-        names = export(model, inputs[:SIZE], folder / f"{name}.old.onnx", exporter="old")
-        forget_paths(folder / f"{name}.old.onnx")
-        Path(f"{folder / name}.old.onnx.names.json").unlink()
+        names = export(model, inputs[:SIZE], folder / f"{name}.{way}.onnx", exporter=way)
+        forget_paths(folder / f"{name}.{way}.onnx")
+        Path(f"{folder / name}.{way}.onnx.names.json").unlink()
         weights = expected(model, inputs, targets)
-        save_file({place["file"]: weights[key] for key, place in names["tensors"].items()},
-                  str(folder / f"{name}.old.safetensors"))
+        trained = {place["file"]: (weights[key].t().contiguous() if place.get("transposed")
+                                   else weights[key])
+                   for key, place in names["tensors"].items() if key in weights}
+        # Tables that were computed ahead are in files of weights, too.
+        for tensor in onnx.load(str(folder / f"{name}.{way}.onnx")).graph.initializer:
+            if tensor.data_type == onnx.TensorProto.FLOAT and len(tensor.dims) > 1:
+                trained.setdefault(tensor.name,
+                                   torch.tensor(onnx.numpy_helper.to_array(tensor).copy()))
+        save_file(trained, str(folder / f"{name}.{way}.safetensors"))
 
 
 def check_loading(folder):
@@ -181,6 +204,7 @@ def main():
     write(folder, "recurrent", Recurrent, features, classes, ["default"])
     write(folder, "padding", Padding, tokens, words, ["default", "old"])
     write(folder, "buffers", Buffers, features, classes, ["old"])
+    write(folder, "rotary", Rotary, tokens, words, ["new"])
     check_loading(folder)
 
 
