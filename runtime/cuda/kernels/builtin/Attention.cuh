@@ -246,8 +246,11 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
     numbers[i] = {row < p.rows ? stats[row] : RowStats{0, 0}, 0};
   }
   const int32_t visible = visibleColumns(p, first + Tile::size);
-  // Calls body(P, dP) with a tile of each.
-  auto forTiles = [&](auto body) {
+  typename Tile::VectorPart sum = {};
+  // First the rows' sums of P dP, then what they are subtracted from.
+#pragma unroll 1
+  for (int run = 0; run < 2; ++run) {
+#pragma unroll 1
     for (int32_t column = 0; column < visible; column += Tile::size) {
       syncBlock();
       loadVectors<Tile>(keys, k, p.columnsAt.row, column, p.columns, p.depth);
@@ -261,40 +264,31 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
       for (int i = 0; i < Tile::rows; ++i)
 #pragma unroll
         for (int j = 0; j < Tile::columns; ++j) {
-          scores.at[i][j] =
-              probabilityOf(p, mask, numbers[i].stats, first + Tile::row(i),
-                            column + Tile::column(j), scores.at[i][j]);
-          products.at[i][j] *=
+          const float probability = probabilityOf(
+              p, mask, numbers[i].stats, first + Tile::row(i),
+              column + Tile::column(j), scores.at[i][j]);
+          const float gradient =
+              products.at[i][j] *
               dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
+          if (run == 0)
+            numbers[i].mean =
+                fusedMultiplyAdd(probability, gradient, numbers[i].mean);
+          scores.at[i][j] =
+              probability * (gradient - numbers[i].mean) * p.scale;
         }
-      body(scores, products);
+      if (run == 1)
+        Tile::addWeighted(kept, scores, keys, sum);
     }
-  };
-  forTiles([&](const auto &probabilities, const auto &gradients) {
+    if (run == 1)
+      break;
 #pragma unroll
-    for (int i = 0; i < Tile::rows; ++i)
-#pragma unroll
-      for (int j = 0; j < Tile::columns; ++j)
-        numbers[i].mean = fusedMultiplyAdd(probabilities.at[i][j],
-                                           gradients.at[i][j], numbers[i].mean);
-  });
-#pragma unroll
-  for (int i = 0; i < Tile::rows; ++i) {
-    const int32_t row = first + Tile::row(i);
-    numbers[i].mean = sumOfRow<Tile>(numbers[i].mean);
-    if (Tile::column(0) == 0 && row < p.rows)
-      means[row] = numbers[i].mean;
+    for (int i = 0; i < Tile::rows; ++i) {
+      const int32_t row = first + Tile::row(i);
+      numbers[i].mean = sumOfRow<Tile>(numbers[i].mean);
+      if (Tile::column(0) == 0 && row < p.rows)
+        means[row] = numbers[i].mean;
+    }
   }
-  typename Tile::VectorPart sum = {};
-  forTiles([&](auto &probabilities, const auto &gradients) {
-#pragma unroll
-    for (int i = 0; i < Tile::rows; ++i)
-#pragma unroll
-      for (int j = 0; j < Tile::columns; ++j)
-        probabilities.at[i][j] *=
-            (gradients.at[i][j] - numbers[i].mean) * p.scale;
-    Tile::addWeighted(kept, probabilities, keys, sum);
-  });
   storeVectors<Tile>(sum, dq + startOf(p.rowsAt, p, head), p.rowsAt.row, first,
                      p.rows, p.depth);
 }

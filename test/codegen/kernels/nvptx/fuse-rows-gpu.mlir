@@ -88,7 +88,7 @@ func.func private @wide(%g: tensor<3000000000xf32>, %x: tensor<3000000000xf32>)
 // Each of four groups adds every 16th row: four blocks of four. The groups of
 // a block are added in shared memory, one after the other.
 // CHECK-LABEL: gpu.func @bias_gradient$1(
-// CHECK-SAME:  workgroup(%[[SHARED:.*]] : memref<512xf32, #gpu.address_space<workgroup>>)
+// CHECK-SAME:  workgroup(%[[SHARED:.*]] : memref<512xf32, #gpu.address_space<workgroup>> {llvm.align = 16 : i64})
 // CHECK:       scf.for %{{.*}} = %{{.*}} to %c64 step %c16 iter_args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) -> (f32, f32, f32, f32) {
 // CHECK:         vector.load
 // CHECK-COUNT-4: arith.addf
@@ -133,7 +133,7 @@ func.func private @wide(%g: tensor<3000000000xf32>, %x: tensor<3000000000xf32>)
 // Registers have no room for two sums of 24 columns beside a row: they stand in
 // shared memory while a warp walks its rows, then the four warps join.
 // CHECK-LABEL: gpu.func @layer_norm_gradient$1(
-// CHECK-SAME:  workgroup(%[[S1:[a-z0-9]+]] : memref<3072xf32, #gpu.address_space<workgroup>>, %[[S2:[a-z0-9]+]] : memref<3072xf32, #gpu.address_space<workgroup>>)
+// CHECK-SAME:  workgroup(%[[S1:[a-z0-9]+]] : memref<3072xf32, #gpu.address_space<workgroup>> {llvm.align = 16 : i64}, %[[S2:[a-z0-9]+]] : memref<3072xf32, #gpu.address_space<workgroup>> {llvm.align = 16 : i64})
 // CHECK:       vector.store %{{.*}}, %[[S1]]
 // CHECK:       vector.store %{{.*}}, %[[S2]]
 // CHECK:       scf.for %{{[^(]*}} {
