@@ -21,13 +21,13 @@ schedules::Task pipewright::pipe::plainTask(const Stages &stages, TaskOp task) {
 
 void TaskIndex::add(const Stages &stages, TaskOp task) {
   schedules::Task plain = plainTask(stages, task);
-  tasks[{plain.kind, plain.stage, plain.microBatch}] = task;
+  tasks[{static_cast<unsigned>(plain.kind), plain.stage, plain.microBatch}] =
+      task;
 }
 
 TaskOp TaskIndex::lookup(schedules::TaskKind kind, int32_t stage,
                          int64_t microBatch) const {
-  auto found = tasks.find({kind, stage, microBatch});
-  return found == tasks.end() ? TaskOp() : found->second;
+  return tasks.lookup({static_cast<unsigned>(kind), stage, microBatch});
 }
 
 int64_t pipewright::pipe::numRanks(ModuleOp module,
@@ -164,7 +164,10 @@ pipewright::pipe::readSharedWork(ModuleOp module, const Stages &stages,
     int64_t tasks = 0;
     for (Operation &op : *program.getBody()) {
       if (auto task = dyn_cast<TaskOp>(op)) {
-        tasks = llvm::find(order, plainTask(stages, task)) - order.begin() + 1;
+        // Behind those before it: `order` has no others but more.
+        tasks = std::find(order.begin() + tasks, order.end(),
+                          plainTask(stages, task)) -
+                order.begin() + 1;
       } else if (auto post = dyn_cast<CollectiveOp>(op)) {
         std::vector<int64_t> over = post.getOver()
                                         ? std::vector<int64_t>(*post.getOver())

@@ -10,7 +10,8 @@
 
 #include "passes/step/Stages.h"
 
-#include <map>
+#include "llvm/ADT/DenseMap.h"
+
 #include <tuple>
 
 namespace pipewright::pipe {
@@ -27,7 +28,7 @@ public:
                 int64_t microBatch) const;
 
 private:
-  std::map<std::tuple<schedules::TaskKind, int32_t, int64_t>, TaskOp> tasks;
+  llvm::DenseMap<std::tuple<unsigned, int32_t, int64_t>, TaskOp> tasks;
 };
 
 /// The task of the schedules folder that an op stands for.

@@ -27,6 +27,51 @@ using namespace pipewright::pipe;
 
 namespace {
 
+/// Ranges of the arena that are in use while what was posted is under way.
+class RangesInUse {
+public:
+  struct Use {
+    int64_t number;
+    Value posted;
+    BufferAttr buffer;
+  };
+
+  void add(Value posted, BufferAttr buffer) {
+    longest = std::max(longest, buffer.getBytes());
+    uses[posted] =
+        ranges.insert({buffer.getOffset(), {next++, posted, buffer}});
+  }
+  void remove(Value posted) {
+    auto found = uses.find(posted);
+    if (found == uses.end())
+      return;
+    ranges.erase(found->second);
+    uses.erase(found);
+  }
+  BufferAttr lookup(Value posted) const {
+    auto found = uses.find(posted);
+    return found == uses.end() ? BufferAttr() : found->second->second.buffer;
+  }
+  /// The one that was posted first of those that share bytes with a buffer.
+  const Use *firstIn(BufferAttr buffer) const {
+    const Use *first = nullptr;
+    auto last = ranges.lower_bound(buffer.getOffset() + buffer.getBytes());
+    for (auto range = ranges.upper_bound(buffer.getOffset() - longest);
+         range != last; ++range)
+      if (overlap(range->second.buffer, buffer) &&
+          (!first || range->second.number < first->number))
+        first = &range->second;
+    return first;
+  }
+
+private:
+  /// By offset.
+  using Ranges = std::multimap<int64_t, Use>;
+  Ranges ranges;
+  llvm::DenseMap<Value, Ranges::iterator> uses;
+  int64_t longest = 0, next = 0;
+};
+
 /// Arena ranges that each body writes.
 using BodyWrites = llvm::DenseMap<Operation *, std::vector<BufferAttr>>;
 
@@ -57,7 +102,7 @@ private:
   std::map<std::string, std::map<int64_t, TaskOp>> before;
   /// Posted and not yet waited for: what is being sent, and where what others
   /// send goes.
-  llvm::MapVector<Value, BufferAttr> sending, receiving;
+  RangesInUse sending, receiving;
 };
 
 } // namespace
@@ -241,35 +286,35 @@ LogicalResult ProgramBuffersVerifier::verifyUnderWay(
     diagnostic.attachNote(posted.getLoc()) << "posted here";
     return failure();
   };
-  for (auto &[posted, target] : receiving)
-    for (BufferAttr buffer : llvm::concat<const BufferAttr>(reads, writes))
-      if (overlap(target, buffer))
-        return report("uses", buffer,
-                      posted.getDefiningOp<CollectiveOp>() ? "collective writes"
-                                                           : "transfer writes",
-                      target, posted);
-  for (auto &[posted, source] : sending)
-    for (BufferAttr buffer : writes)
-      if (overlap(source, buffer))
-        return report("writes", buffer, "transfer reads", source, posted);
+  for (BufferAttr buffer : llvm::concat<const BufferAttr>(reads, writes))
+    if (const RangesInUse::Use *use = receiving.firstIn(buffer))
+      return report("uses", buffer,
+                    use->posted.getDefiningOp<CollectiveOp>()
+                        ? "collective writes"
+                        : "transfer writes",
+                    use->buffer, use->posted);
+  for (BufferAttr buffer : writes)
+    if (const RangesInUse::Use *use = sending.firstIn(buffer))
+      return report("writes", buffer, "transfer reads", use->buffer,
+                    use->posted);
   return success();
 }
 
 LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
   if (auto wait = dyn_cast<WaitSendOp>(op)) {
     auto post = wait.getPending().getDefiningOp<PostSendOp>();
-    sending.erase(wait.getPending());
+    sending.remove(wait.getPending());
     // Still the value that was posted: nobody wrote over it meanwhile.
     return memory.read(&op, post.getValue());
   }
   if (auto wait = dyn_cast<WaitReceiveOp>(op)) {
     BufferAttr buffer = receiving.lookup(wait.getPending());
-    receiving.erase(wait.getPending());
+    receiving.remove(wait.getPending());
     memory.write(wait.getResult(), buffer);
     return success();
   }
   if (auto wait = dyn_cast<WaitCollectiveOp>(op)) {
-    receiving.erase(wait.getValue());
+    receiving.remove(wait.getValue());
     return success();
   }
 
@@ -313,17 +358,17 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
     return failure();
 
   if (auto post = dyn_cast<PostSendOp>(op)) {
-    sending[post.getResult()] = reads.front();
+    sending.add(post.getResult(), reads.front());
     return success();
   }
   if (auto post = dyn_cast<PostReceiveOp>(op)) {
-    receiving[post.getResult()] = writes->front();
+    receiving.add(post.getResult(), writes->front());
     memory.write(post.getResult(), writes->front());
     return success();
   }
   if (auto together = dyn_cast<CollectiveOp>(op)) {
     for (BufferAttr scratch : *writes) {
-      receiving[together.getResult()] = scratch;
+      receiving.add(together.getResult(), scratch);
       memory.write(Value(), scratch);
     }
     return success();

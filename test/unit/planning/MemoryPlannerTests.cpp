@@ -155,6 +155,23 @@ TEST(MemoryPlanner, BuffersOfManyMicroBatchesTakeNoQuadraticTime) {
   EXPECT_EQ(2 * 4096, planMemory(lives, 64).bytes);
 }
 
+TEST(MemoryPlanner, ManyBuffersAtATimeTakeNoQuadraticTime) {
+  // As what is sent early and received late; the plain way takes a minute.
+  auto received = [](int64_t count) {
+    std::vector<BufferLife> lives;
+    for (int64_t m = 0; m < count; ++m) {
+      lives.push_back({m, count + 2 * m, 64});
+      lives.push_back({count + 2 * m, count + 2 * m + 1, 16});
+    }
+    return lives;
+  };
+  MemoryPlan expected = planPlainly(received(3000)),
+             plan = planMemory(received(3000), 64);
+  EXPECT_EQ(expected.offsets, plan.offsets);
+  EXPECT_EQ(expected.bytes, plan.bytes);
+  EXPECT_EQ(100000 * 64 + 16, planMemory(received(100000), 64).bytes);
+}
+
 TEST(ShadowMemory, ReadsWhatWasWrittenLast) {
   ShadowMemory memory;
   EXPECT_EQ(ShadowMemory::kNothing, memory.read(0, 4, 7));
