@@ -277,13 +277,43 @@ LogicalResult BodyWriter::writeReturn(pipe::ReturnOp op) {
   return success();
 }
 
+/// A state that is read, too, has its buffer from there.
+LogicalResult BodyWriter::writeAssign(nn::AssignStateOp op) {
+  Local source = bufferOf(op.getValue());
+  pipe::PlaceOp place = placeOf(op, op.getWeightAttr());
+  if (!source || !place)
+    return failure();
+  Local state;
+  for (auto read : op->getBlock()->getOps<nn::ParameterOp>())
+    if (!state && read.getWeightAttr() == op.getWeightAttr())
+      state = buffers.lookup(read);
+  writer.copy(source, state ? state
+                            : writer.buffer(makeIdentifier(op.getWeight()),
+                                            place.getBuffer().getOffset(),
+                                            place.getBuffer().getBytes()));
+  return success();
+}
+
+LogicalResult BodyWriter::writeCopy(pipe::CopyOp op) {
+  bool isState = op.getValue().getDefiningOp<nn::ParameterOp>();
+  if (isState && !std::exchange(explainsStates, true))
+    writer.comment(
+        "the running statistics of before: this task overwrites them");
+  Local source = bufferOf(op.getValue());
+  Local destination = bufferOf(op.getResult());
+  if (!source || !destination)
+    return failure();
+  writer.copy(source, destination);
+  return success();
+}
+
 LogicalResult BodyWriter::write(Operation *op) {
   if (isa<nn::ViewOpInterface, nn::ParameterOp>(op))
     return success();
   // What a library call has added itself is not written again.
   auto sum = dyn_cast<nn::AccumulateGradientOp>(op);
   bool isWritten = !sum || !pipe::addedInPlace(behindViews(sum.getGradient()));
-  if (isWritten && !isa<pipe::ReturnOp, nn::ConstantOp>(op))
+  if (isWritten && !isa<pipe::ReturnOp>(op) && !onlyBrings(op))
     writeLayerComment(op);
   if (auto library = dyn_cast<nn::LibraryOpInterface>(op))
     return writeLibraryCall(library);
@@ -293,25 +323,9 @@ LogicalResult BodyWriter::write(Operation *op) {
       .Case([&](nn::AccumulateGradientOp accumulate) {
         return writeAccumulate(accumulate);
       })
-      .Case([&](nn::AssignStateOp assign) -> LogicalResult {
-        Local source = bufferOf(assign.getValue());
-        pipe::PlaceOp place = placeOf(assign, assign.getWeightAttr());
-        if (!source || !place)
-          return failure();
-        writer.copy(source, writer.buffer(makeIdentifier(assign.getWeight()),
-                                          place.getBuffer().getOffset(),
-                                          place.getBuffer().getBytes()));
-        return success();
-      })
+      .Case([&](nn::AssignStateOp assign) { return writeAssign(assign); })
       .Case([&](pipe::ReportOp report) { return writeReport(report); })
-      .Case([&](pipe::CopyOp copy) -> LogicalResult {
-        Local source = bufferOf(copy.getValue());
-        Local destination = bufferOf(copy.getResult());
-        if (!source || !destination)
-          return failure();
-        writer.copy(source, destination);
-        return success();
-      })
+      .Case([&](pipe::CopyOp copy) { return writeCopy(copy); })
       .Case([&](pipe::ReturnOp end) { return writeReturn(end); })
       .Default([](Operation *other) {
         return other->emitOpError(

@@ -8,6 +8,8 @@
 #include "codegen/host/Identifiers.h"
 
 #include "dialects/nn/NNLocation.h"
+#include "dialects/nn/NNOps.h"
+#include "dialects/pipe/PipeDialect.h"
 #include "support/Text.h"
 
 #include "mlir/IR/Operation.h"
@@ -105,12 +107,20 @@ std::string layerOfLocation(Location loc) {
   return llvm::join(parts, ".");
 }
 
+bool onlyBrings(Operation *op) {
+  return isa<nn::ParameterOp, nn::ConstantOp, pipe::CopyOp>(op);
+}
+
 std::string identifierFor(Value value) {
+  // A running statistic is read where its normalization stands.
+  if (auto parameter = value.getDefiningOp<nn::ParameterOp>())
+    return makeIdentifier(parameter.getWeight());
+  if (auto copy = value.getDefiningOp<pipe::CopyOp>();
+      copy && copy.getValue().getDefiningOp<nn::ParameterOp>())
+    return identifierFor(copy.getValue()) + "_before";
   if (StringRef name = nameOfLocation(nn::locationOf(value)); !name.empty())
     return makeIdentifier(name);
   if (Operation *op = value.getDefiningOp()) {
-    if (auto weight = op->getAttrOfType<FlatSymbolRefAttr>("weight"))
-      return makeIdentifier(weight.getValue());
     if (auto kernel = op->getAttrOfType<SymbolRefAttr>("kernel"))
       return makeIdentifier(kernel.getLeafReference().getValue());
     return makeIdentifier(op->getName().stripDialect());

@@ -30,7 +30,11 @@ std::string makeIdentifier(llvm::StringRef name);
 /// (`loc("node_add"("h.0.ln_1"))`), else its own without the last part.
 std::string layerOfLocation(mlir::Location loc);
 
-/// A C identifier for a value: its location's, else its op's, name.
+/// Whether an op computes nothing of its own: what it brings to others, a
+/// weight, a constant or a copy, may be of another part of the model.
+bool onlyBrings(mlir::Operation *op);
+
+/// A C identifier for a value: its weight's, its location's or its op's name.
 std::string identifierFor(mlir::Value value);
 
 /// Names that are taken in one function.

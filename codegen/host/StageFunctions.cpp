@@ -147,7 +147,7 @@ static std::string describe(const StageLayout &stage, pipe::TaskKind kind,
   std::string first, last;
   for (Operation &op : body.front()) {
     std::string layer = layerOfLocation(op.getLoc());
-    if (layer.empty())
+    if (layer.empty() || onlyBrings(&op))
       continue;
     if (first.empty())
       first = layer;

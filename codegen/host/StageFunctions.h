@@ -102,6 +102,8 @@ private:
   mlir::LogicalResult writeConstant(nn::ConstantOp op);
   mlir::LogicalResult writeReport(pipe::ReportOp op);
   mlir::LogicalResult writeReturn(pipe::ReturnOp op);
+  mlir::LogicalResult writeCopy(pipe::CopyOp op);
+  mlir::LogicalResult writeAssign(nn::AssignStateOp op);
   mlir::LogicalResult writeAccumulate(nn::AccumulateGradientOp op);
   void writeLayerComment(mlir::Operation *op);
   Local bufferAt(mlir::Value value, pipe::BufferAttr planned);
@@ -120,6 +122,8 @@ private:
   llvm::DenseMap<mlir::Attribute, Local> gradients;
   ValueNames names;
   std::string layer;
+  /// Whether it has been said why states are copied.
+  bool explainsStates = false;
 };
 
 } // namespace pipewright::codegen

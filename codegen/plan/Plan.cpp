@@ -57,6 +57,8 @@ std::string formatSeconds(double seconds) {
 static std::string layersOf(Region &body) {
   std::string first, last;
   for (Operation &op : body.getOps()) {
+    if (onlyBrings(&op))
+      continue;
     std::string layer = layerOfLocation(op.getLoc());
     if (layer.empty())
       layer = nameOfLocation(op.getLoc()).str();

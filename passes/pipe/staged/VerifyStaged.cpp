@@ -40,6 +40,7 @@ private:
   }
   void checkModule();
   void checkKernels(ModuleOp kernels);
+  void checkCounts();
   void checkBody(Operation *body);
   template <typename BodyOp>
   void checkSources();
@@ -84,6 +85,24 @@ void StagedVerifier::checkModule() {
       error(&op) << "is not allowed beside stages; expects weights, stages, "
                     "what runs them, and one module '@kernels'";
   }
+}
+
+/// Where tasks are written out, there are no more ranks and micro-batches than
+/// have some: what follows counts to these numbers.
+void StagedVerifier::checkCounts() {
+  int64_t programs = 0, tasks = 0;
+  for (RankOp rank : module.getOps<RankOp>())
+    programs += rank.getMode() == StepMode::train;
+  module.walk([&](TaskOp) { ++tasks; });
+  auto check = [&](StringRef name, int64_t most, StringRef what) {
+    auto number = module->getAttrOfType<IntegerAttr>(name);
+    if (number && most > 0 && number.getInt() > most)
+      error(module) << "expects '" << name << "' to be at most " << most
+                    << ", the number of " << what << ", but got "
+                    << number.getInt();
+  };
+  check(PipeDialect::kRanks, programs, "ranks with a program");
+  check(PipeDialect::kMicroBatches, tasks, "tasks");
 }
 
 /// What is compiled as it is: its values go in and out as pointers to tensors
@@ -305,6 +324,7 @@ void StagedVerifier::checkLoss(bool isMirror) {
 
 LogicalResult StagedVerifier::run() {
   checkModule();
+  checkCounts();
   for (auto [name, stage] : stages)
     for (Operation &body : *stage.getBody())
       checkBody(&body);

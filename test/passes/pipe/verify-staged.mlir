@@ -412,3 +412,24 @@ module @kernels {
 // expected-error @below {{is not allowed beside stages; expects weights, stages, what runs them, and one module '@kernels'}}
 module @others {
 }
+
+// -----
+
+// Numbers that tasks are counted to are not larger than what there is.
+
+// expected-error @below {{expects 'pipe.ranks' to be at most 1, the number of ranks with a program, but got 1099511627776}}
+// expected-error @below {{expects 'pipe.micro_batches' to be at most 1, the number of tasks, but got 1099511627776}}
+module attributes {pipe.micro_batches = 1099511627776 : i64, pipe.ranks = 1099511627776 : i64} {
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4xf32>):
+      %0 = nn.reduce_mean %x axes = [0] : tensor<4xf32> -> tensor<f32>
+      pipe.report "loss" %0 : tensor<f32>
+      pipe.return
+    }
+  }
+  pipe.rank 0 train {
+    %x = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+    pipe.task forward @s0 micro_batch 0(%x) : (tensor<4xf32>) -> ()
+  }
+}
