@@ -88,8 +88,7 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
     return context.error() << "operator domain '" << node.domain()
                            << "' is not supported";
   const OpRow *row = findOp(node.op_type());
-  if (!row)
-    return context.error() << "this operator is not supported";
+  assert(row && "checkSupported has looked");
   if (file.opset < row->since)
     return context.error() << "expects opset " << row->since
                            << " or newer for this operator";

@@ -14,6 +14,7 @@
 #include "frontends/onnx/InputBinding.h"
 #include "frontends/onnx/Limits.h"
 #include "frontends/onnx/MergedWeights.h"
+#include "frontends/onnx/UnsupportedOps.h"
 #include "frontends/onnx/WeightRoles.h"
 
 #include "mlir/IR/Verifier.h"
@@ -116,6 +117,8 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
   RolePatterns patterns(options.roleRules);
   auto nodes = orderNodes(*file, context);
   if (failed(nodes))
+    return failure();
+  if (failed(checkSupported(*file, *nodes, context)))
     return failure();
   FailureOr<BoundInputs> bound = bindInputs(*file, options, context);
   if (failed(bound))
