@@ -36,6 +36,13 @@ std::string pipewright::tool::listOfCommands() {
   return option::listOf(names);
 }
 
+std::string pipewright::tool::namesOfCommands() {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (const Command &command : allCommands())
+    names.push_back(command.name);
+  return option::listOf(names);
+}
+
 namespace {
 
 /// One reading.
@@ -215,11 +222,10 @@ static llvm::Expected<const Command *> findCommand(llvm::StringRef word) {
     return fail("expects a command before the model: pipewright compile ",
                 shown, " -o OUT ...");
   if (word.starts_with("-"))
-    return fail("expects a command before ", shown, ": ",
-                option::listOf(names));
+    return fail("expects a command before ", shown, ": ", namesOfCommands());
   std::string near = text::didYouMean(word, names);
   return fail("unknown command '", shown, "'",
-              near.empty() ? "; expects " + option::listOf(names) : near);
+              near.empty() ? "; expects " + namesOfCommands() : near);
 }
 
 llvm::Expected<CommandWords> pipewright::tool::readCommandWords(

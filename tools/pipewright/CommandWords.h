@@ -30,6 +30,8 @@ struct Command {
 
 /// The commands, in the order in which one needs them.
 llvm::ArrayRef<Command> allCommands();
+/// "compile, plan or check"
+std::string namesOfCommands();
 
 /// `compile, plan or check`: the names of all.
 std::string listOfCommands();

@@ -154,8 +154,8 @@ std::optional<int> CommandLine::parse(llvm::ArrayRef<llvm::StringRef> words) {
     return 0;
   }
   if (!read->command)
-    return fail("expects a command: " + tool::listOfCommands() +
-                " (see pipewright --help)");
+    return tool::fail("expects a command: " + tool::namesOfCommands() +
+                      " (see pipewright --help)");
   verb = read->command->verb;
   programArguments = std::move(read->programs);
   std::string name = read->command->name.str();
