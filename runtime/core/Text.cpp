@@ -87,15 +87,6 @@ bool pipewright::runtime::isNear(const std::string &typed,
   return errors[typed.size()][word.size()] <= word.size() / 3;
 }
 
-std::string pipewright::runtime::processText(const Program &program,
-                                             int64_t process) {
-  const Place place = program.mesh().placeOf(process);
-  const std::string rank = "rank " + std::to_string(place.position);
-  return program.replicas == 1
-             ? rank
-             : rank + " of replica " + std::to_string(place.replica);
-}
-
 /// The code of the character that begins here, and its bytes; -1 and 1 where
 /// there is none.
 static std::pair<int32_t, size_t> characterAt(const std::string &text,

@@ -32,9 +32,6 @@ std::string countedRanks(
 /// mistaken, or swapped with the next one in at most a third of it.
 bool isNear(const std::string &typed, const std::string &word);
 
-/// A process of a run: "rank 1", "rank 1 of replica 0".
-std::string processText(const Program &program, int64_t process);
-
 /// The text as a terminal may get it: control characters, bytes that are no
 /// UTF-8, and what is invisible or turns the direction of text stand as `\x1b`
 /// or `\u202e`. A line break stays where two blanks follow it.

@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/LocalGroups.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/cuda/kernels/BuiltinParameters.h"
 #include "runtime/cuda/kernels/Builtins.h"
 #include "runtime/net/Agreement.h"
@@ -125,7 +126,7 @@ void LocalGroups::collect(int64_t number, const Collective &what, void *data,
                           CUstream stream, CUevent done) {
   if (number < 0 || number >= static_cast<int64_t>(groups.size()) ||
       !groups[number])
-    fail("rank ", control.rank(), " is in no group of number ", number);
+    fail(processName(control.rank()), " is in no group of number ", number);
   LocalPlace &group = *groups[number];
   checkCollective(what, group.members.size());
   const int64_t member =

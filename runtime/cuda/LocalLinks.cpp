@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/LocalLinks.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/cuda/LocalGroups.h"
 #include "runtime/cuda/LocalMeetings.h"
 #include "runtime/net/Agreement.h"
@@ -150,7 +151,8 @@ void Transfers::warmUp(const std::vector<std::pair<int64_t, int64_t>> &own,
   PIPEWRIGHT_CUDA(cuMemcpyDtoH(values.data(), memory, places * bytes));
   for (size_t i = 0; i < own.size(); ++i)
     if (own[i].second == self && values[2 * i + 1] != values[2 * i])
-      fail("rank ", self, ": a copy from the GPU of rank ", own[i].first,
+      fail(processName(self), ": a copy from the GPU of ",
+           processName(own[i].first),
            " brings wrong bytes; is peer access between GPUs broken?");
   PIPEWRIGHT_CUDA(cuStreamDestroy(stream));
   PIPEWRIGHT_CUDA(cuMemFree(memory));
@@ -186,8 +188,8 @@ void Transfers::post(int64_t peer, End end, LocalMeeting::Part part) {
   LocalPlace &link =
       end == Sending ? world.link(self, peer) : world.link(peer, self);
   if (link.ends[end].context == nullptr)
-    fail("rank ", self, " has no link ", end == Sending ? "to" : "from",
-         " rank ", peer);
+    fail(processName(self), " has no link ", end == Sending ? "to " : "from ",
+         processName(peer));
   const std::string error = come(link, end, std::move(part));
   if (!error.empty())
     fail(error);

@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/NcclCalls.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ProcessName.h"
 
 #include <algorithm>
 #include <atomic>
@@ -44,7 +45,7 @@ void NcclCalls::failCall(const NcclCommunicator &communicator,
     for (const Patience patience(reasonSeconds); !patience.isOver();
          patience.pause())
       control.poll();
-  fail("rank ", control.rank(), ", ", communicator.text, ": NCCL reports ",
+  fail(processName(control.rank()), ", ", communicator.text, ": NCCL reports ",
        ncclErrorText(result), detail);
 }
 

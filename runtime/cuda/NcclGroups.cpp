@@ -3,6 +3,7 @@
 #include "runtime/cuda/NcclGroups.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Hash.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/net/Agreement.h"
 
 #include <algorithm>
@@ -160,7 +161,7 @@ void NcclGroups::runFirst(Group &group, const NcclWarmUp &space, size_t place,
       if (values[i] != static_cast<float>(facts.adds
                                               ? members * (members + 1) / 2
                                               : owner + 1))
-        fail("rank ", control.rank(), ", ", group.communicator->text,
+        fail(processName(control.rank()), ", ", group.communicator->text,
              " exchanges what is not there: NCCL, or the network, is broken");
     }
   }
@@ -239,7 +240,7 @@ void NcclGroups::collect(int64_t number, const Collective &what, void *data,
                          double deadline) {
   if (number < 0 || number >= static_cast<int64_t>(groups.size()) ||
       !groups[number])
-    fail("rank ", control.rank(), " is in no group of number ", number);
+    fail(processName(control.rank()), " is in no group of number ", number);
   Group &group = *groups[number];
   checkCollective(what, group.transport.size());
   if (comparing)
@@ -281,7 +282,7 @@ void NcclGroups::confirmOldest(Group &group) {
     if (other == own)
       continue;
     if (other.kind < 0 || other.kind >= std::ssize(allCollectives))
-      fail("rank ", group.members[m], " gives a collective of kind ",
+      fail(processName(group.members[m]), " gives a collective of kind ",
            other.kind, ", which nobody knows");
     Collective theirs = told.what;
     theirs.kind = static_cast<CollectiveKind>(other.kind);

@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/NcclLinks.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/cuda/NcclCalls.h"
 #include "runtime/cuda/NcclGroups.h"
 #include "runtime/cuda/SizeNotices.h"
@@ -167,7 +168,7 @@ void NcclLinks::exchangeElements(const NcclWarmUp &space) {
     int64_t value = 0;
     PIPEWRIGHT_CUDA(cuMemcpyDtoH(&value, space.at(i), sizeof value));
     if (value != valueOf(links[i]))
-      fail("rank ", self, ", ", links[i].communicator->text,
+      fail(processName(self), ", ", links[i].communicator->text,
            " brings what was meant for another link: NCCL, or the network, is "
            "broken");
   }
@@ -177,7 +178,8 @@ void NcclLinks::connect(const std::vector<std::pair<int64_t, int64_t>> &all) {
   checkSameLinks(control, all);
   for (const auto &[from, to] : all) {
     if (from == to)
-      fail("rank ", from, " has a link to itself, which NCCL does not have");
+      fail(processName(from),
+           " has a link to itself, which NCCL does not have");
     if (from == self || to == self)
       links.push_back({from,
                        to,
@@ -202,7 +204,8 @@ const Link &NcclLinks::linkTo(int64_t peer, bool isSend) const {
     if (isSend ? link.from == self && link.to == peer
                : link.to == self && link.from == peer)
       return link;
-  fail("rank ", self, " has no link ", isSend ? "to" : "from", " rank ", peer);
+  fail(processName(self), " has no link ", isSend ? "to " : "from ",
+       processName(peer));
 }
 
 void NcclLinks::post(const Link &link, int64_t peer, bool isSend, int64_t bytes,

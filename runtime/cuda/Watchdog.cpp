@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/Watchdog.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/core/Text.h"
 
 #include <algorithm>
@@ -106,7 +107,7 @@ void Watchdog::bark() {
   static std::mutex speaking;
   speaking.lock();
   std::fflush(stdout);
-  std::fprintf(stderr, "error: rank %lld: %s\n", static_cast<long long>(number),
+  std::fprintf(stderr, "error: %s: %s\n", processName(number).c_str(),
                printable(message).c_str());
   std::fflush(stderr);
   // The driver's and NCCL's own ends would wait for the GPU.

@@ -3,6 +3,7 @@
 #include "runtime/net/Agreement.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Hash.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/net/Gather.h"
 
 #include <string>
@@ -19,11 +20,11 @@ void pipewright::runtime::checkAgreement(Transport &transport,
   int64_t count = 0;
   for (size_t r = 1; r < hashes.size(); ++r)
     if (hashes[r] != hashes[0])
-      others += (count++ ? ", " : "") + std::to_string(r);
+      others += (count++ ? ", " : "") + processName(static_cast<int64_t>(r));
   if (count)
-    fail(count > 1 ? "ranks " : "rank ", others,
+    fail(others,
          count > 1 ? " do not have the same " : " does not have the same ",
-         what, " as rank 0: ", remedy);
+         what, " as ", processName(0), ": ", remedy);
 }
 
 void pipewright::runtime::checkSameLinks(

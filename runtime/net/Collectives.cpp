@@ -3,6 +3,7 @@
 #include "runtime/net/Collectives.h"
 #include "runtime/core/BFloat16.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ProcessName.h"
 
 #include <algorithm>
 
@@ -28,9 +29,8 @@ std::string pipewright::runtime::differenceText(int64_t rank,
                                                 const Collective &what,
                                                 int64_t other,
                                                 const Collective &theirs) {
-  return "rank " + std::to_string(rank) + " gives the " + what.text() +
-         " where rank " + std::to_string(other) + " gives the " +
-         theirs.text() +
+  return processName(rank) + " gives the " + what.text() + " where " +
+         processName(other) + " gives the " + theirs.text() +
          (what.text() == theirs.text() ? " of another root or other parts"
                                        : "");
 }
@@ -184,7 +184,7 @@ void Collectives::begin(const Collective &collective, void *data,
 
 void Collectives::finish() {
   if (begun.empty())
-    fail("rank ", group.nameOf(group.rank()),
+    fail(processName(group.nameOf(group.rank())),
          " finishes a collective that it has not begun");
   const Begun op = begun.front();
   begun.pop_front();

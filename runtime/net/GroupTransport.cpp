@@ -2,6 +2,7 @@
 
 #include "runtime/net/GroupTransport.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ProcessName.h"
 
 #include <algorithm>
 #include <utility>
@@ -21,5 +22,5 @@ GroupTransport::GroupTransport(Transport &whole, std::vector<int64_t> given)
       self = i;
   }
   if (self < 0)
-    fail("rank ", whole.rank(), " uses a group that it is no member of");
+    fail(processName(whole.rank()), " uses a group that it is no member of");
 }

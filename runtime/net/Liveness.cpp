@@ -2,6 +2,7 @@
 
 #include "runtime/net/Liveness.h"
 
+#include "runtime/core/ProcessName.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -41,11 +42,11 @@ std::string pipewright::runtime::waitText(int64_t what, int64_t bytes) {
 
 std::string pipewright::runtime::describe(int64_t rank, const Sign &sign) {
   std::ostringstream text;
-  text << "rank " << rank;
+  text << processName(rank);
   if (sign.waits())
     text << " waits for "
-         << (sign.peer < 0 ? "all others" : "rank " + std::to_string(sign.peer))
-         << ": " << waitText(sign.what, sign.bytes);
+         << (sign.peer < 0 ? "all others" : processName(sign.peer)) << ": "
+         << waitText(sign.what, sign.bytes);
   else
     text << " works";
   const std::string operations =
@@ -109,7 +110,7 @@ std::string pipewright::runtime::silentText(int64_t self, int64_t silent,
                                             double seconds,
                                             const std::string &all) {
   std::ostringstream text;
-  text << "rank " << self << " has heard nothing from rank " << silent
+  text << processName(self) << " has heard nothing from " << processName(silent)
        << " for " << seconds
        << " s (was it stopped, or its machine or the network cut off? "
           "--timeout changes the time): "

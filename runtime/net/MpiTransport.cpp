@@ -2,6 +2,7 @@
 
 #include "runtime/net/MpiTransport.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/core/Text.h"
 #include "runtime/net/Heartbeat.h"
 #include "runtime/net/Liveness.h"
@@ -284,7 +285,7 @@ void MpiTransport::failIfBroken() {
 
 int MpiTransport::checkedCount(int64_t bytes) const {
   if (bytes > std::numeric_limits<int>::max())
-    fail("rank ", self, ": a transfer of ", bytes,
+    fail(processName(self), ": a transfer of ", bytes,
          " bytes is more than one MPI message can carry (2 GiB)");
   return static_cast<int>(bytes);
 }
@@ -350,7 +351,7 @@ void MpiTransport::waitSend(Line to) {
   const Sign::What what = waitOf(to.lane, true);
   std::deque<Post> &posts = sends[to.index()];
   if (posts.empty())
-    fail("rank ", self, " waits for a send that it has not posted");
+    fail(processName(self), " waits for a send that it has not posted");
   Post &post = posts.front();
   // The notice first: when it tells another size, the data may never leave.
   waitFor(what, peer, post.bytes, [&] { return isDone(post.requests[1]); });
@@ -365,7 +366,7 @@ void MpiTransport::waitReceive(Line from) {
   const Sign::What what = waitOf(from.lane, false);
   std::deque<Post> &posts = receives[from.index()];
   if (posts.empty())
-    fail("rank ", self, " waits for a receive that it has not posted");
+    fail(processName(self), " waits for a receive that it has not posted");
   Post &post = posts.front();
   waitFor(what, peer, post.bytes, [&] {
     int done = 0;
@@ -375,8 +376,8 @@ void MpiTransport::waitReceive(Line from) {
     if (code != MPI_SUCCESS)
       MPI_Error_class(code, &errorClass);
     if (errorClass == MPI_ERR_TRUNCATE)
-      fail("rank ", peer, " sends more than the ", post.bytes,
-           " bytes that rank ", self, " expects");
+      fail(processName(peer), " sends more than the ", post.bytes,
+           " bytes that ", processName(self), " expects");
     PIPEWRIGHT_MPI_CHECK(code);
     if (!done)
       return false;

@@ -2,6 +2,7 @@
 
 #include "runtime/net/TcpTransport.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/net/Heartbeat.h"
 #include "runtime/net/Liveness.h"
 #include "runtime/net/TcpPeer.h"
@@ -202,9 +203,8 @@ void TcpTransport::serve(int64_t number) {
     peer.write();
   } catch (const Error &error) {
     if (problem.empty())
-      problem = "rank " + std::to_string(self) + " is sent by rank " +
-                std::to_string(number) + " " + error.what() +
-                " (is it the same program?)";
+      problem = processName(self) + " is sent by " + processName(number) + " " +
+                error.what() + " (is it the same program?)";
   }
   if (peer.saidBye || peer.lost)
     liveness.end(number);
@@ -268,7 +268,7 @@ void TcpTransport::failIfBroken(int64_t waitsFor, const std::string &what) {
     for (const Deadline soon(reasonSeconds); !soon.passed(); failIfFailed())
       progress(soon.milliseconds(50));
     std::lock_guard<std::mutex> lock(mutex);
-    fail("rank ", self, " has lost rank ", lost,
+    fail(processName(self), " has lost ", processName(lost),
          ": its connection closed without a word (did it crash, or was it "
          "killed?): ",
          liveness.describeAll(Clock::now()));
@@ -277,7 +277,7 @@ void TcpTransport::failIfBroken(int64_t waitsFor, const std::string &what) {
   if (!problem.empty())
     fail(problem);
   if (waitsFor >= 0 && peers[waitsFor].saidBye)
-    fail("rank ", self, " waits for rank ", waitsFor,
+    fail(processName(self), " waits for ", processName(waitsFor),
          ", which has ended: ", what);
 }
 
@@ -305,7 +305,7 @@ void TcpTransport::waitFor(Sign::What what, int64_t peer, int64_t bytes,
 void TcpTransport::waitSend(Line to) {
   LaneState &state = at(to);
   if (state.sends.empty())
-    fail("rank ", self, " waits for a send that it has not posted");
+    fail(processName(self), " waits for a send that it has not posted");
   Send &send = state.sends.front();
   waitFor(waitOf(to.lane, true), to.peer, send.bytes,
           [&] { return send.left == 0 || send.expected >= 0; });
@@ -319,7 +319,7 @@ void TcpTransport::waitSend(Line to) {
 void TcpTransport::waitReceive(Line from) {
   LaneState &state = at(from);
   if (state.receives.empty())
-    fail("rank ", self, " waits for a receive that it has not posted");
+    fail(processName(self), " waits for a receive that it has not posted");
   Receive &receive = state.receives.front();
   waitFor(waitOf(from.lane, false), from.peer, receive.bytes,
           [&] { return receive.done || receive.sent >= 0; });

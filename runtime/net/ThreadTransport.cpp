@@ -2,6 +2,7 @@
 
 #include "runtime/net/ThreadTransport.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/net/Heartbeat.h"
 
 #include <algorithm>
@@ -144,7 +145,7 @@ void ThreadTransport::wait(Line line, bool isSend) {
   auto &[sizes, waited] = (isSend ? sends : receives)[line.index()];
   const Sign::What what = waitOf(line.lane, isSend);
   if (sizes.empty())
-    fail("rank ", self, " waits for a ", isSend ? "send" : "receive",
+    fail(processName(self), " waits for a ", isSend ? "send" : "receive",
          " that it has not posted");
   auto done = [&] {
     return link.completed.load(std::memory_order_acquire) > waited;

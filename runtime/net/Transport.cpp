@@ -2,6 +2,7 @@
 
 #include "runtime/net/Transport.h"
 
+#include "runtime/core/ProcessName.h"
 #include <algorithm>
 
 using namespace pipewright::runtime;
@@ -64,18 +65,17 @@ void pipewright::runtime::failDeadline(int64_t self, int64_t peer,
                                        const std::string &what,
                                        double seconds) {
   std::ostringstream text;
-  text << "rank " << self << " waits for "
-       << (peer < 0 ? "another rank" : "rank " + std::to_string(peer)) << ": "
-       << what << " (nothing came within " << seconds
-       << " s; --timeout changes it)";
+  text << processName(self) << " waits for "
+       << (peer < 0 ? "another rank" : processName(peer)) << ": " << what
+       << " (nothing came within " << seconds << " s; --timeout changes it)";
   throw DeadlinePassed(text.str());
 }
 
 std::string pipewright::runtime::sizesText(int64_t from, int64_t to,
                                            int64_t sent, int64_t expected) {
-  return "rank " + std::to_string(from) + " sends " + std::to_string(sent) +
-         " bytes to rank " + std::to_string(to) + ", which expects " +
-         std::to_string(expected) + " bytes";
+  return processName(from) + " sends " + std::to_string(sent) + " bytes to " +
+         processName(to) + ", which expects " + std::to_string(expected) +
+         " bytes";
 }
 
 void pipewright::runtime::failSizes(int64_t from, int64_t to, int64_t sent,

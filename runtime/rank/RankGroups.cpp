@@ -2,6 +2,7 @@
 
 #include "runtime/rank/RankGroups.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ProcessName.h"
 
 #include <algorithm>
 
@@ -42,7 +43,8 @@ void RankGroups::begin(int64_t number, Collective what, void *data,
                        Buffer scratch, void *scratchData) {
   Group *group = groups.at(number).get();
   if (!group)
-    fail("rank ", ranks.rank(), " is no member of group ", number);
+    fail(processName(ranks.nameOf(ranks.rank())), " is no member of group ",
+         number);
   const int64_t needed = scratchBytes(what, group->transport.rank());
   if (scratch.bytes < needed)
     fail("the ", what.text(), " needs ", needed,
@@ -56,7 +58,7 @@ void RankGroups::begin(int64_t number, Collective what, void *data,
 
 const RankGroups::Begun &RankGroups::oldest() const {
   if (begun.empty())
-    fail("rank ", ranks.rank(),
+    fail(processName(ranks.nameOf(ranks.rank())),
          " waits for a collective that it has not begun");
   return begun.front();
 }

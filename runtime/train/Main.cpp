@@ -7,6 +7,7 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/core/Platform.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/core/Text.h"
 #include "runtime/cpu/CpuFeatures.h"
 #include "runtime/net/Agreement.h"
@@ -216,6 +217,7 @@ int pipewright::runtime::runProgram(int argc, char **argv,
                                     const Program &program) {
   // A limit on the size of files is a failed write like any other.
   std::signal(SIGXFSZ, SIG_IGN);
+  nameProcessesBy(program.mesh());
   Options options;
   try {
     // First: what comes next may have been compiled for another CPU.

@@ -1,6 +1,7 @@
 //===- Report.cpp - Predicted beside measured -----------------------------===//
 
 #include "runtime/train/Report.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/core/Text.h"
 #include "runtime/net/Gather.h"
 #include "runtime/net/Transport.h"
@@ -55,9 +56,7 @@ std::string pipewright::runtime::headerText(const Program &program,
     separator = " + ";
   }
   if (program.replicas > 1)
-    text += format(" in each replica\nerrors call a process by its number: "
-                   "%lld x its rank + its replica",
-                   (long long)program.replicas);
+    text += " in each replica";
   return text;
 }
 
@@ -127,7 +126,7 @@ static std::string memoryLine(const Program &program,
     const auto planned = static_cast<int64_t>(rows[r][Planned]);
     isWhole &= peak == planned;
     if (peak > planned || (evaluated && peak != planned))
-      others += "; " + processText(program, static_cast<int64_t>(r)) + " has " +
+      others += "; " + processName(static_cast<int64_t>(r)) + " has " +
                 groupedText(peak) + " bytes, but planned were " +
                 groupedText(planned);
   }
@@ -152,7 +151,7 @@ static std::string memoryTable(const Program &program, const Launch &launch,
   for (size_t r = 0; r < rows.size(); ++r) {
     const Row &row = rows[r];
     const Place place = program.mesh().placeOf(static_cast<int64_t>(r));
-    const std::string name = processText(program, static_cast<int64_t>(r));
+    const std::string name = processName(static_cast<int64_t>(r));
     const auto planned = static_cast<int64_t>(row[Planned]);
     const auto peak = static_cast<int64_t>(row[Peak]);
     text +=

@@ -2,6 +2,7 @@
 
 #include "runtime/train/Trainer.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonLines.h"
 #include "runtime/net/Gather.h"
@@ -425,9 +426,8 @@ std::string pipewright::runtime::messageOf(const std::exception &error) {
 
 std::string pipewright::runtime::ranked(int64_t rank,
                                         const std::string &message) {
-  return message.rfind("rank ", 0) == 0
-             ? message
-             : "rank " + std::to_string(rank) + ": " + message;
+  return message.rfind("rank ", 0) == 0 ? message
+                                        : processName(rank) + ": " + message;
 }
 
 /// What the rank did last, for whoever looks for the reason of a failure. The

@@ -4,7 +4,7 @@
 #include "runtime/core/BFloat16.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Hash.h"
-#include "runtime/core/Text.h"
+#include "runtime/core/ProcessName.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
 #include "runtime/net/Gather.h"
@@ -297,8 +297,8 @@ std::string pipewright::runtime::weightTrouble(Rank &rank) {
     for (int64_t process = 0; process < mesh.size(); ++process)
       if (positions.contains(mesh.placeOf(process).position) &&
           hashes[process][number] != hashes[first][number])
-        return processText(program, process) + " has another weight '" + name +
-               "' than " + processText(program, first) +
+        return processName(process) + " has another weight '" + name +
+               "' than " + processName(first) +
                ": a machine that computes otherwise, or a mistake in the "
                "program";
     ++number;
@@ -341,7 +341,7 @@ void pipewright::runtime::saveGradients(Rank &rank, const std::string &path) {
       [](const TensorInfo &tensor) { return tensor.isWholeGradient(); },
       [&](size_t i) {
         if (rank.gradients().size() <= i)
-          fail("rank ", rank.number(),
+          fail(processName(rank.transport().rank()),
                " had no update task to take gradients at");
         return partsOf(
             rank.program().tensors[i],

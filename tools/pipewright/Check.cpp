@@ -8,6 +8,7 @@
 #include "tools/pipewright/Check.h"
 
 #include "tools/pipewright/ScheduleOutput.h"
+#include "tools/pipewright/SimulatedSchedule.h"
 
 #include "codegen/plan/Plan.h"
 #include "passes/schedules/ChannelSimulator.h"
@@ -172,6 +173,9 @@ const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {
                  "; unless given, link for a plan, and for a CSV all that "
                  "PyTorch uses"},
             readChannels},
+           {{"data-parallel", "D",
+             "Replicas of all ranks; what the plan says unless given"},
+            option::count(&CheckOptions::replicas)},
            {{"memory", "LIMIT",
              "What a rank may keep: a number of stashes, or bytes (16GB, "
              "512MiB) where the plan has costs"},
@@ -373,7 +377,8 @@ static void printVerdicts(const PlanFile &plan,
 }
 
 static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
-                               bool hadLists, const JudgedLists &judged) {
+                               int64_t replicas, bool hadLists,
+                               const JudgedLists &judged) {
   const PlanFile &plan = file.plan;
   const Schedule &schedule = plan.schedule;
   llvm::Expected<Simulation> unit =
@@ -385,8 +390,7 @@ static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
      << counted(schedule.stages, "stage") << ", "
      << counted(schedule.microBatches, "micro-batch", "es") << ", "
      << counted(tasksIn(schedule), "task")
-     << (plan.replicas() > 1 ? "; " + counted(plan.replicas(), "replica") : "")
-     << "\n";
+     << (replicas > 1 ? "; " + counted(replicas, "replica") : "") << "\n";
   for (const std::string &note : file.notes)
     os << "note: " << note << "\n";
   os << "proven: each task runs once, on the rank of its stage, after all that "
@@ -425,7 +429,7 @@ static llvm::Error refuseLayouts(llvm::ArrayRef<Verdict> verdicts) {
 
 /// With the costs that the file has, or units.
 static llvm::Error drawFile(const PlanFile &plan, llvm::StringRef path,
-                            const DrawOptions &drawings) {
+                            int64_t replicas, const DrawOptions &drawings) {
   GivenTimes units = GivenTimes::units();
   llvm::Expected<TaskCosts> costs =
       plan.costs ? *plan.costs : units.costsOf(plan.schedule);
@@ -438,10 +442,24 @@ static llvm::Error drawFile(const PlanFile &plan, llvm::StringRef path,
   Picture picture{llvm::sys::path::filename(path).str(), plan.schedule,
                   *simulation, *costs, plan.edges};
   picture.unitTimes = !plan.costs;
-  picture.replicas = plan.replicas();
+  picture.replicas = replicas;
   if (!plan.costs)
     picture.times = units.describe() + " of a rank's share";
   return writeDrawings(picture, drawings);
+}
+
+/// As the plan and the user say, who must agree.
+static llvm::Expected<int64_t> replicasOf(const PlanFile &plan,
+                                          const CheckOptions &options) {
+  int64_t own = plan.replicas();
+  int64_t replicas = options.replicas.value_or(own);
+  if (own > 1 && own != replicas)
+    return refuse(
+        "--data-parallel {0}, but the plan's sums are of {1} replicas",
+        replicas, own);
+  if (llvm::Error error = checkReplicas(plan.schedule, replicas))
+    return std::move(error);
+  return replicas;
 }
 
 llvm::Error tool::checkFile(const CheckOptions &o,
@@ -456,8 +474,11 @@ llvm::Error tool::checkFile(const CheckOptions &o,
   };
   if (llvm::Error error = checkSchedule(plan.schedule, plan.edges))
     return inFile(std::move(error));
+  llvm::Expected<int64_t> replicas = replicasOf(plan, o);
+  if (!replicas)
+    return inFile(replicas.takeError());
   if (drawings.any())
-    if (llvm::Error error = drawFile(plan, o.file, drawings))
+    if (llvm::Error error = drawFile(plan, o.file, *replicas, drawings))
       return inFile(std::move(error));
   llvm::Expected<JudgedLists> judged = judgeMessages(plan, o.layouts);
   if (!judged)
@@ -465,7 +486,8 @@ llvm::Error tool::checkFile(const CheckOptions &o,
   if (o.limit)
     if (llvm::Error error = checkLimit(plan, *o.limit))
       return inFile(std::move(error));
-  if (llvm::Error error = printReport(*file, o.file, hadLists, *judged))
+  if (llvm::Error error =
+          printReport(*file, o.file, *replicas, hadLists, *judged))
     return inFile(std::move(error));
   if (o.limit)
     llvm::outs() << "proven: no rank ever keeps more than " << o.limit->text

@@ -29,6 +29,8 @@ struct CheckOptions {
   /// The layouts to judge messages on.
   std::vector<schedules::Channels> layouts;
   std::optional<MemoryLimit> limit;
+  /// Copies of all ranks; what the file says unless given.
+  std::optional<int64_t> replicas;
   /// The file to write the schedule to; empty for none.
   std::string write;
   bool withMessages = false, sendWaits = true;

@@ -91,6 +91,11 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
         option::count(at(&ScheduleSizes::loops))},
        {{"micro-batches", "M", "Micro-batches per step"},
         option::count(at(&ScheduleSizes::microBatches))},
+       {{"data-parallel", "D",
+         "Replicas of all ranks, each with as many micro-batches"},
+        option::count([](ListOptions &options) -> int64_t & {
+          return options.sizes.replicas;
+        })},
        {{"times", "F=N,B=N...",
          "What tasks take of one micro-batch: F, and B or I and W; R and U "
          "where there are any. They are of a rank's share of the model, so "
@@ -183,6 +188,8 @@ static void printDrawing(const SimulatedSchedule &simulated) {
     llvm::outs() << "    " << line << "\n";
   if (!simulated.schedule.origin.empty())
     llvm::outs() << "    chosen: " << simulated.schedule.origin << "\n";
+  if (simulated.replicas > 1)
+    llvm::outs() << "    " << replicasText(simulated.replicas) << "\n";
   Figures figures = simulated.figures();
   Picture picture = simulated.picture();
   auto time = [&](double value) { return timeText(picture, value); };

@@ -17,6 +17,8 @@
 
 #include <algorithm>
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace pipewright;
 using namespace pipewright::schedules;
 using namespace pipewright::tool;
@@ -97,10 +99,25 @@ static llvm::Error setCosts(SimulatedSchedule &result,
   return llvm::Error::success();
 }
 
+llvm::Error tool::checkReplicas(const Schedule &schedule, int64_t replicas) {
+  if (replicas > 1 && schedule.updates > 1)
+    return refuse("--data-parallel {0} expects a schedule with one update in a "
+                  "step, but this one has {1}",
+                  replicas, schedule.updates);
+  return llvm::Error::success();
+}
+
+std::string tool::replicasText(int64_t replicas) {
+  return llvm::formatv("each of {0} replicas runs so, on micro-batches of its "
+                       "own",
+                       replicas);
+}
+
 static llvm::Expected<SimulatedSchedule>
 simulateWith(const NamedSchedule &named, ScheduleOptions options,
-             const ScheduleTimes &times) {
+             const ScheduleTimes &times, int64_t replicas) {
   SimulatedSchedule result;
+  result.replicas = replicas;
   result.name = named.name;
   result.choice = named.choice;
   if (named.choice.file)
@@ -117,6 +134,8 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
   if (!schedule)
     return schedule.takeError();
   result.schedule = std::move(*schedule);
+  if (llvm::Error error = checkReplicas(result.schedule, replicas))
+    return refuse("{0}: {1}", named.name, llvm::toString(std::move(error)));
   llvm::Expected<Simulation> simulation =
       simulate(result.schedule, result.costs, result.edges);
   if (!simulation)
@@ -129,7 +148,8 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
 llvm::Expected<SimulatedSchedule>
 tool::simulateNamed(const NamedSchedule &named, const ScheduleSizes &sizes,
                     const ScheduleTimes &times) {
-  return simulateWith(named, sizedOptions(named.choice, sizes), times);
+  return simulateWith(named, sizedOptions(named.choice, sizes), times,
+                      sizes.replicas);
 }
 
 //===----------------------------------------------------------------------===//
@@ -178,8 +198,8 @@ tool::simulateSeveral(llvm::ArrayRef<NamedSchedule> all,
   ScheduleSizes sizes = commonSizes(all, given);
   std::vector<SimulatedSchedule> results;
   for (const NamedSchedule &named : all) {
-    llvm::Expected<SimulatedSchedule> result =
-        simulateWith(named, possibleOptions(named, sizes), times);
+    llvm::Expected<SimulatedSchedule> result = simulateWith(
+        named, possibleOptions(named, sizes), times, sizes.replicas);
     if (result)
       results.push_back(std::move(*result));
     else
@@ -207,6 +227,7 @@ Picture SimulatedSchedule::picture() const {
   Picture picture{name, schedule, simulation, costs, edges};
   picture.unitTimes = !inSeconds;
   picture.times = times;
+  picture.replicas = replicas;
   return picture;
 }
 

@@ -26,6 +26,8 @@ namespace pipewright::tool {
 /// What to build instead of the policy's own example.
 struct ScheduleSizes {
   std::optional<int64_t> ranks, loops, microBatches;
+  /// Copies of all ranks, each with as many micro-batches.
+  int64_t replicas = 1;
 };
 
 /// What tasks and links take; where nothing is given, what a file says of
@@ -48,6 +50,8 @@ struct SimulatedSchedule {
   std::string times;
   /// With the costs of a file.
   bool inSeconds = false;
+  /// Copies of all ranks, of which one is simulated.
+  int64_t replicas = 1;
 
   schedules::Figures figures() const {
     return schedules::Figures::of(schedule, simulation, edges);
@@ -57,6 +61,14 @@ struct SimulatedSchedule {
   /// As a file that says all of it.
   schedules::PlanFile plan() const;
 };
+
+/// Fails where replicas cannot sum gradients before they update: on schedules
+/// with several updates in a step.
+llvm::Error checkReplicas(const schedules::Schedule &schedule,
+                          int64_t replicas);
+
+/// `each of 2 replicas runs so, on micro-batches of its own`
+std::string replicasText(int64_t replicas);
 
 /// A schedule that the user named.
 struct NamedSchedule {

@@ -30,11 +30,16 @@ static LogicalResult checkReplicas(ModuleOp module) {
            << replicasOf(module) << " replicas, and a schedule that updates "
            << "weights " << updates << " times in a step: expects a schedule "
            << "with one update, or one replica";
-  for (auto weight : module.getOps<nn::WeightOp>())
-    if (weight.getRole() == nn::WeightRole::State)
-      return weight.emitOpError("is a running statistic, of which each of ")
-             << replicasOf(module) << " replicas would have its own: expects "
-             << "one replica, or a model without";
+  // Each layer has a mean and a variance, of which replicas would each have
+  // their own.
+  auto weights = module.getOps<nn::WeightOp>();
+  auto statistics = llvm::count_if(weights, [](nn::WeightOp weight) {
+    return weight.getRole() == nn::WeightRole::State;
+  });
+  if (int64_t layers = (statistics + 1) / 2; layers > 0)
+    return module.emitError("--data-parallel ")
+           << replicasOf(module) << ": not yet with batch normalization ("
+           << layers << (layers == 1 ? " layer)" : " layers)");
   return success();
 }
 

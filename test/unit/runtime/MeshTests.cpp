@@ -1,6 +1,7 @@
 //===- MeshTests.cpp - How processes are numbered -------------------------===//
 
 #include "runtime/core/Mesh.h"
+#include "runtime/core/ProcessName.h"
 
 #include <gtest/gtest.h>
 #include <numeric>
@@ -76,4 +77,13 @@ TEST(Mesh, HoldersOfATiedWeightAreOfOneReplicaAndShard) {
   // Process 7 is replica 1, shard 1 of position 1.
   EXPECT_EQ(mesh.holders(7, {3, 0}), (Numbers{3, 15}));
   EXPECT_EQ(mesh.holders(7, {2}), Numbers{11});
+}
+
+TEST(ProcessName, SaysRankAndReplica) {
+  EXPECT_EQ(processName(3), "rank 3");
+  nameProcessesBy({.pipe = 2, .data = 3});
+  EXPECT_EQ(processName(0), "rank 0 of replica 0");
+  EXPECT_EQ(processName(5), "rank 1 of replica 2");
+  nameProcessesBy({.pipe = 2});
+  EXPECT_EQ(processName(1), "rank 1");
 }

@@ -1,5 +1,6 @@
 //===- RankTests.cpp - Updates, replicas and groups of a rank -------------===//
 
+#include "runtime/core/ProcessName.h"
 #include "runtime/train/WeightFiles.h"
 #include "test/unit/runtime/OneRank.h"
 
@@ -74,6 +75,7 @@ static void runSix(const std::function<void(Rank &)> &body) {
     program.ranks[r].tensors = {
         {.name = names[r], .buffer = {0, 12}, .shape = "3"}};
   }
+  nameProcessesBy(program.mesh());
   ThreadWorld world(program.mesh().size());
   std::vector<std::thread> threads;
   for (int64_t process = 0; process < program.mesh().size(); ++process)
@@ -84,6 +86,7 @@ static void runSix(const std::function<void(Rank &)> &body) {
     });
   for (std::thread &thread : threads)
     thread.join();
+  nameProcessesBy(Mesh());
 }
 
 TEST(Rank, TalksToTheRanksOfItsReplica) {
@@ -131,9 +134,10 @@ TEST(Rank, TellsOfReplicasWithOtherWeights) {
     EXPECT_EQ(weightTrouble(rank), "");
     if (rank.transport().rank() == 5)
       rank.data<float>({0, 12})[2] = 1;
-    EXPECT_EQ(weightTrouble(rank),
-              "rank 1 of replica 2 has another weight 'w' than rank 1 of replica "
-              "0: a machine that computes otherwise, or a mistake in the "
-              "program");
+    EXPECT_EQ(
+        weightTrouble(rank),
+        "rank 1 of replica 2 has another weight 'w' than rank 1 of replica "
+        "0: a machine that computes otherwise, or a mistake in the "
+        "program");
   });
 }
