@@ -122,7 +122,7 @@ void Compilation::setAttributes() {
 /// The machine that is decided for. Where the schedule depends on times it is
 /// the one that times are predicted for.
 Attribute Compilation::machineAttribute() {
-  if (!options.policy->plansWithTimes())
+  if (!options.policy || !options.policy->plansWithTimes())
     return StringAttr::get(context.get(),
                            options.target->machineName(options.precision));
   return pipewright::machineAttribute(
@@ -136,7 +136,7 @@ int64_t Compilation::samplesPerMicroBatch() {
   auto function = module().lookupSymbol<func::FuncOp>("model");
   if (!function || function.getNumArguments() == 0)
     return 1;
-  auto type = dyn_cast<RankedTensorType>(function.getArgument(0).getType());
+  auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[0]);
   return type && type.getRank() > 0 && type.getDimSize(0) > 0
              ? type.getDimSize(0)
              : 1;
