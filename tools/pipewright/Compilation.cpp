@@ -122,7 +122,7 @@ void Compilation::setAttributes() {
 /// The machine that is decided for. Where the schedule depends on times it is
 /// the one that times are predicted for.
 Attribute Compilation::machineAttribute() {
-  if (!options.policy || !options.policy->plansWithTimes())
+  if (!options.policy.policy || !options.policy->plansWithTimes())
     return StringAttr::get(context.get(),
                            options.target->machineName(options.precision));
   return pipewright::machineAttribute(
