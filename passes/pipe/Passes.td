@@ -228,6 +228,8 @@ def PipeVerifyStaged : Pass<"pipe-verify-staged", "::mlir::ModuleOp"> {
     every gradient that a backward returns is one that the producing stage's
     backward takes. Halves of a backward return and take what the whole does.
     Kernels, where there are any, are functions of tensors of static shapes.
+    Names, sizes of tensors and counted labels are as nn-verify-imported has
+    them.
 
     Reports every violation, not only the first.
   }];

@@ -117,8 +117,9 @@ int compileModel(CompileOptions given, bool isTemporary) {
   llvm::outs() << "compiled " << plan->model << ": "
                << codegen::count(plan->stages.size(), "stage") << " on "
                << codegen::countRanks(*plan) << ", "
-               << codegen::count(plan->microBatches, "micro-batch") << " of " << plan->microBatchSize << ", schedule "
-               << plan->schedule << "\n  trains ";
+               << codegen::count(plan->microBatches, "micro-batch") << " of "
+               << plan->microBatchSize << ", schedule " << plan->schedule
+               << "\n  trains ";
   plan->weights.print(llvm::outs());
   llvm::outs() << "\n";
   for (auto [number, rank] : llvm::enumerate(plan->ranks))

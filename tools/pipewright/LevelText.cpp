@@ -10,6 +10,7 @@
 #include "codegen/target/Target.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "frontends/Frontends.h"
+#include "passes/step/CostModel.h"
 #include "tools/pipewright/Messages.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,9 +24,15 @@ namespace pipewright::tool {
 /// decisions were made for; none if no target has that.
 static std::optional<std::pair<const codegen::Target *, Precision>>
 findMachine(ModuleOp module) {
-  auto machine = module->getAttrOfType<StringAttr>(PipeDialect::kMachine);
+  Attribute machine = module->getAttr(PipeDialect::kMachine);
   if (!machine)
     return std::nullopt;
+  auto isFor = [&](const codegen::Target &target, Precision precision) {
+    if (auto name = dyn_cast<StringAttr>(machine))
+      return name.getValue() == target.machineName(precision);
+    return machine ==
+           machineAttribute(target.machine(precision), module.getContext());
+  };
   bool hasBF16 = module
                      .walk([](Operation *op) {
                        for (Type type : op->getResultTypes())
@@ -37,7 +44,7 @@ findMachine(ModuleOp module) {
   for (const codegen::Target *target : codegen::allTargets())
     for (Precision precision : target->precisions())
       if ((precision == Precision::BF16) == hasBF16 &&
-          target->machineName(precision) == machine.getValue())
+          isFor(*target, precision))
         return std::pair(target, precision);
   return std::nullopt;
 }

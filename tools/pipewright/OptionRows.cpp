@@ -203,6 +203,13 @@ static std::vector<llvm::StringRef> emissionNames() {
   return names;
 }
 
+/// Whether a target brings kernels to the LLVM dialect.
+static bool lowersKernels(const codegen::Target &target) {
+  mlir::OpPassManager passes(mlir::ModuleOp::getOperationName());
+  target.buildKernelLowering(passes);
+  return !passes.empty();
+}
+
 static llvm::Error readEmission(const OptionSpelling &row, Given given,
                                 CompileOptions &options) {
   if (!given.isGiven(row.name))
@@ -212,8 +219,15 @@ static llvm::Error readEmission(const OptionSpelling &row, Given given,
     options.emission = Emission::Level;
     return readLevel(row.name, word, options, options.level);
   }
-  if (llvm::is_contained(choicesOf<Emission>(emissions), word))
-    return readWord<Emission>(row.name, word, emissions, options.emission);
+  if (llvm::is_contained(choicesOf<Emission>(emissions), word)) {
+    if (llvm::Error error =
+            readWord<Emission>(row.name, word, emissions, options.emission))
+      return error;
+    if (options.emission == Emission::Llvm && !lowersKernels(*options.target))
+      return fail("--", row.name, " ", word, " expects --target ",
+                  codegen::namesOfTargets(lowersKernels));
+    return llvm::Error::success();
+  }
   if (llvm::Error error =
           readChoice(row.name, given[row.name], emissionNames()))
     return error;

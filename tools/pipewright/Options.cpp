@@ -8,7 +8,6 @@
 
 #include "tools/pipewright/Options.h"
 
-#include "dialects/pipe/PipeDialect.h"
 #include "support/Text.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -67,18 +66,19 @@ static llvm::Error refuseDecided(const OptionValues &given,
                       isOne ? "it" : "them", " out");
 }
 
-/// Text was made for one machine, so for targets that have it.
+/// Text was made for one machine, so for targets that decide for the same.
 static llvm::Error checkMachine(const CompileOptions &options) {
-  mlir::ModuleOp module = *options.text->model.module;
-  auto machine =
-      module->getAttrOfType<mlir::StringAttr>(pipe::PipeDialect::kMachine);
-  if (!machine ||
-      machine.getValue() == options.target->machineName(options.precision))
+  std::map<std::string, std::string> said = options.text->options();
+  auto made = said.contains("target") ? codegen::findTarget(said["target"])
+                                      : options.target;
+  if (!made)
+    return made.takeError();
+  std::string machine = (*made)->machineName(options.precision);
+  if (machine == options.target->machineName(options.precision))
     return llvm::Error::success();
   return option::fail("--target ", options.target->name(), ": ",
                       text::printable(options.text->path),
-                      " was made for the machine '",
-                      text::printable(machine.getValue()),
+                      " was made for the machine '", machine,
                       "'; leave it out, or make the text anew");
 }
 

@@ -9,10 +9,10 @@
 
 #include "dialects/call/CallDialect.h"
 #include "dialects/nn/NNInference.h"
-#include "dialects/nn/NNLimits.h"
 #include "dialects/nn/NNWeightNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/nn/clean/CountedLabels.h"
+#include "passes/nn/clean/ModelProblems.h"
 #include "support/Text.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -128,20 +128,8 @@ void ImportedVerifier::checkPorts(func::FuncOp model) {
 }
 
 void ImportedVerifier::checkType(Operation *op, const Twine &what, Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  Type element = tensor ? tensor.getElementType() : Type();
-  if (!tensor || !tensor.hasStaticShape() || tensor.getEncoding() ||
-      !(element.isF32() || element.isBF16() || element.isInteger(64) ||
-        element.isInteger(1) || element.isInteger(8)))
-    plainError(op) << what
-                   << " expects a tensor of known shape of f32, bf16, i64, "
-                   << "i1 or i8, but got " << type;
-  else if (std::string problem = problemOfSize(tensor.getShape());
-           !problem.empty())
+  if (std::string problem = problemOfType(type); !problem.empty())
     plainError(op) << what << " " << problem;
-  else if (tensor.getNumElements() == 0)
-    plainError(op) << what << " has no elements (" << tensor
-                   << "); leave out of the model what computes with it";
 }
 
 void ImportedVerifier::checkBody(func::FuncOp model) {
@@ -186,43 +174,15 @@ void ImportedVerifier::checkDivisor(func::FuncOp model,
 }
 
 void ImportedVerifier::checkCounted(func::FuncOp model,
-                                    NamedAttribute attribute) {
-  StringRef name = attribute.getName().getValue();
-  auto problem = [&]() -> InFlightDiagnostic {
-    return error(model->getParentOp()) << "'" << kCountedInputs << "' of '"
-                                       << text::shortened(name) << "' ";
-  };
-  std::optional<CountedInput> counted = countedInput(attribute.getValue());
-  if (!counted) {
-    problem() << "expects {ignored = I : i64, labels = \"NAME\", ranges = "
-                 "array<i64: BEGIN, END, ...>}, but got "
-              << attribute.getValue();
-    return;
-  }
-  BlockArgument input = arguments.lookup(name);
-  if (!input || input.getType() != f32TensorOf(model.getContext(), {})) {
-    problem() << "expects an argument of this name and type 'tensor<f32>'";
-    return;
-  }
-  BlockArgument labels = arguments.lookup(counted->labels);
-  auto type = labels ? dyn_cast<RankedTensorType>(labels.getType())
-                     : RankedTensorType();
-  if (!type || !type.getElementType().isInteger(64) || type.getRank() == 0) {
-    problem()
-        << "expects an argument '" << text::shortened(counted->labels)
-        << "' of rank 1 or more and element type i64, to count its labels";
-    return;
-  }
-  int64_t width = llvm::product_of(type.getShape().drop_front()), before = 0;
-  for (size_t i = 0; i < counted->ranges.size(); i += 2) {
-    int64_t begin = counted->ranges[i], end = counted->ranges[i + 1];
-    if (begin < before || end <= begin || end > width)
-      problem() << "expects ranges in ascending order, without overlaps, "
-                   "within the "
-                << width << " elements of a row of '" << counted->labels
-                << "', but got " << begin << " to " << end;
-    before = std::max(before, end);
-  }
+                                    NamedAttribute counted) {
+  std::string problem = problemOfCounted(counted, [&](StringRef name) {
+    BlockArgument argument = arguments.lookup(name);
+    return argument ? argument.getType() : Type();
+  });
+  if (!problem.empty())
+    error(model->getParentOp())
+        << "'" << kCountedInputs << "' of '"
+        << text::shortened(counted.getName().getValue()) << "' " << problem;
 }
 
 /// What is counted is read in memory of the labels' size at run time.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
+#include "passes/pipe/staged/VerifyPorts.h"
 
 #include "dialects/call/CallDialect.h"
 #include "dialects/nn/NNOps.h"
@@ -325,6 +326,7 @@ void StagedVerifier::checkLoss(bool isMirror) {
 LogicalResult StagedVerifier::run() {
   checkModule();
   checkCounts();
+  valid &= succeeded(verifyPorts(module));
   for (auto [name, stage] : stages)
     for (Operation &body : *stage.getBody())
       checkBody(&body);

@@ -433,3 +433,35 @@ module attributes {pipe.micro_batches = 1099511627776 : i64, pipe.ranks = 109951
     pipe.task forward @s0 micro_batch 0(%x) : (tensor<4xf32>) -> ()
   }
 }
+
+// -----
+
+// Names, sizes and counted labels are as in an imported model.
+
+// expected-error @below {{'nn.counted_inputs' of 'divisor' expects ranges in ascending order, without overlaps, within the 1 elements of a row of 'labels', but got 0 to 1000000000}}
+// expected-error @below {{'nn.counted_inputs' of 'other' expects an argument of this name and type 'tensor<f32>'}}
+module attributes {nn.counted_inputs = {
+    divisor = {ignored = -1 : i64, labels = "labels", ranges = array<i64: 0, 1000000000>},
+    other = {ignored = -1 : i64, labels = "labels", ranges = array<i64: 0, 1>}}} {
+  // expected-error @below {{weight 'a\x0ab': expects a name of characters that can be seen}}
+  nn.weight @w role = parameter {nn.name = "a\0Ab"} : tensor<4xf32>
+  // expected-error @below {{'nn.weight' has no elements ('tensor<0x4xf32>')}}
+  nn.weight @none role = parameter : tensor<0x4xf32>
+  // expected-error @below {{is the second weight that files call 'none'}}
+  nn.weight @again role = parameter {nn.name = "none"} : tensor<4xf32>
+  pipe.stage @s0 {
+    pipe.forward sources [#pipe.input<"x">, #pipe.input<"labels">, #pipe.input<"divisor">] {
+    ^bb0(%x: tensor<4xf32>, %labels: tensor<4xi64>, %divisor: tensor<f32>):
+      %0 = nn.reduce_mean %x axes = [0] : tensor<4xf32> -> tensor<f32>
+      pipe.report "loss" %0 : tensor<f32>
+      pipe.return
+    }
+    // expected-error @below {{input 'x' is 'tensor<8xf32>' here, but 'tensor<4xf32>' before}}
+    pipe.evaluate sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<8xf32>):
+      %0 = nn.reduce_mean %x axes = [0] : tensor<8xf32> -> tensor<f32>
+      pipe.report "loss" %0 : tensor<f32>
+      pipe.return
+    }
+  }
+}
