@@ -7,7 +7,7 @@
 
 #include "frontends/text/TextLimits.h"
 
-#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -121,6 +121,12 @@ void TextMeter::close(char bracket) {
 /// Of a name behind '#' or '!': a definition or a use, or an attribute of a
 /// dialect, whose name has a dot.
 void TextMeter::readAliasName(StringRef name) {
+  // `%a#N`: the parser makes room for so many results.
+  constexpr size_t mostDigits = 4;
+  if (name.size() > mostDigits && llvm::all_of(name, llvm::isDigit))
+    return refuse("expects numbers of results of at most " +
+                  llvm::Twine(mostDigits) + " digits, but got '#" +
+                  name.take_front(32) + "'");
   skipBlanks();
   if (!rest.consume_front("=")) {
     auto used = locations.find(name);
