@@ -64,8 +64,9 @@ void ImportedVerifier::checkAttributes(Operation *op,
     if (!llvm::is_contained(known, name))
       error(op) << "has an attribute '" << name
                 << "', which the import level does not have";
-    else if (!isa<StringAttr>(attribute.getValue()))
-      error(op) << "expects '" << name << "' to be a string, but got "
+    else if (auto text = dyn_cast<StringAttr>(attribute.getValue());
+             !text || (name != kFileName && !text::isPrintable(text)))
+      error(op) << "expects '" << name << "' to be printable text, but got "
                 << attribute.getValue();
   }
 }

@@ -195,8 +195,10 @@ module {
 module {
   // expected-error @below {{has an attribute 'pipe.all_reduced', which the import level does not have}}
   nn.weight @w role = parameter {pipe.all_reduced} : tensor<f32>
-  // expected-error @below {{expects 'nn.reason' to be a string, but got 1 : i64}}
+  // expected-error @below {{expects 'nn.reason' to be printable text, but got 1 : i64}}
   nn.weight @v role = constant {nn.reason = 1} : tensor<f32>
+  // expected-error @below {{expects 'nn.reason' to be printable text, but got "a\FFtable"}}
+  nn.weight @u role = constant {nn.reason = "a\FFtable"} : tensor<f32>
   // expected-error @below {{argument 'a' expects a tensor of known shape of f32, bf16, i64, i1 or i8, but got 'tensor<?xf32>'}}
   // expected-error @below {{argument 'b' expects a tensor of known shape of f32, bf16, i64, i1 or i8, but got 'f32'}}
   // expected-error @below {{argument 'c' expects a tensor of known shape of f32, bf16, i64, i1 or i8, but got 'tensor<2xf64>'}}
