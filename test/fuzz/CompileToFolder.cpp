@@ -4,6 +4,7 @@
 
 #include "test/fuzz/InputFile.h"
 #include "tools/pipewright/Compile.h"
+#include "tools/pipewright/LevelText.h"
 
 #include "llvm/Support/CommandLine.h"
 
@@ -30,14 +31,18 @@ int fuzz::compileToFolder(const frontend::ImportOptions &model, int ranks) {
   static const TemporaryFolder folder;
   static const bool isLimited = (limitFiles(), true);
   (void)isLimited;
+  auto text = tool::readLevelText(model.modelPath);
+  if (!text)
+    return llvm::consumeError(text.takeError()), 1;
   auto options =
       tool::readCompileOptions(standardOptions()
                                    .with("model", model.modelPath)
                                    .with("o", folder.path("out"))
-                                   .with("ranks", std::to_string(ranks)));
-  // They do not depend on the input.
+                                   .with("ranks", std::to_string(ranks)),
+                               std::move(*text));
+  // Text of a later level has ranks already.
   if (!options)
-    llvm::report_fatal_error(options.takeError());
+    return llvm::consumeError(options.takeError()), 1;
   options->import = model;
   options->build = false;
   return tool::compileModel(*options);
