@@ -35,8 +35,10 @@ FORMAT = "pipewright names 1"
 MOST_IN_ONE_FILE = 1_500_000_000
 MOST_IN_HEADER = 100_000_000
 MOST_FOLDED_BYTES = 1 << 24
-# What exporters compute masks and positions by, where Pipewright expects constants.
-ONLY_OF_CONSTANTS = {"CumSum", "GatherND", "Sin", "Cos", "NonZero", "ScatterND"}
+# What exporters compute masks and positions by, where Pipewright expects constants, and random
+# numbers that are no Dropout.
+NOT_COMPUTED = {"CumSum", "GatherND", "Sin", "Cos", "NonZero", "ScatterND",
+                "RandomUniformLike", "RandomNormalLike", "Bernoulli"}
 # What a safetensors file may have of a trained model.
 TYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16, "F64": torch.float64,
          "I64": torch.int64, "I32": torch.int32, "I8": torch.int8, "U8": torch.uint8,
@@ -274,11 +276,11 @@ def _fold_constants(graph, model):
 
 
 def _left_to_compute(path):
-    """The ops of the file that Pipewright has only for constants."""
+    """The ops of the file that Pipewright does not compute."""
     import onnx
 
     graph = onnx.load(str(path), load_external_data=False).graph
-    return sorted({node.op_type for node in graph.node} & ONLY_OF_CONSTANTS)
+    return sorted({node.op_type for node in graph.node} & NOT_COMPUTED)
 
 
 def _note_facts(model, path, constants):

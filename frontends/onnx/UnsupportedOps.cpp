@@ -28,10 +28,12 @@ static StringRef adviceFor(StringRef op) {
       .Cases({"InstanceNormalization", "GroupNormalization"},
              "group or instance normalization; batch and layer normalization "
              "are supported")
-      .Cases({"RandomUniformLike", "RandomNormalLike", "RandomUniform",
-              "RandomNormal", "Bernoulli"},
-             "random numbers, such as those of stochastic depth; only Dropout "
-             "is supported: export the model without (drop_path = 0)")
+      .Cases(
+          {"RandomUniformLike", "RandomNormalLike", "RandomUniform",
+           "RandomNormal", "Bernoulli"},
+          "random numbers, as exporters write dropout in place or stochastic "
+          "depth; only nodes of Dropout are supported: export the model "
+          "with a rate of 0 there")
       .Cases({"LSTM", "GRU", "RNN"},
              "a recurrent layer; loops that the export unrolls are supported")
       .Cases({"If", "Loop", "Scan"},
