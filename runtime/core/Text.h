@@ -25,12 +25,7 @@ std::string bytesText(double bytes);
 /// "1 rank", "12,345 ranks".
 std::string counted(int64_t number, const char *what);
 /// "2 ranks", "2 ranks x 3 replicas".
-std::string countedRanks(
-    const Program &program,
-    const char *word = "rank"); /// Whether one word may be the other, mistyped:
-                                /// letters are left out, put in,
-/// mistaken, or swapped with the next one in at most a third of it.
-bool isNear(const std::string &typed, const std::string &word);
+std::string countedRanks(const Program &program, const char *word = "rank");
 
 /// The text as a terminal may get it: control characters, bytes that are no
 /// UTF-8, and what is invisible or turns the direction of text stand as `\x1b`

@@ -81,14 +81,11 @@ static std::vector<DataSpec> withGenerated(const Options &options,
 
 /// Whether --predict has the labels of the loss.
 static bool hasLabels(const Program &program, const Options &options) {
-  int64_t labels = -1;
-  for (const InputInfo &input : program.inputs)
-    if (!input.isData())
-      labels = input.counted.input;
-  return labels >= 0 &&
+  const LabelCount *labels = findLabels(program);
+  return labels &&
          std::any_of(options.predict.begin(), options.predict.end(),
                      [&](const DataSpec &spec) {
-                       return spec.first == program.inputs[labels].name;
+                       return spec.first == program.inputs[labels->input].name;
                      });
 }
 
@@ -158,9 +155,10 @@ std::string pipewright::runtime::predict(Rank &rank, const Options &options) {
   }
   const Evaluation evaluation = wholeEvaluation(rank, metrics.counts(), loss);
   std::string text = "evaluated " + std::to_string(samples) + " samples";
-  if (isLabelled && lossSamples > 0)
+  // Fewer samples than a step takes have metrics, but no loss.
+  if (isLabelled)
     text += ": " + evaluationText(evaluation, options.metrics) +
-            (lossSamples < samples
+            (0 < lossSamples && lossSamples < samples
                  ? " (loss: of the first " + std::to_string(lossSamples) + ")"
                  : "");
   return rank.replica() == 0 ? text : "";

@@ -56,14 +56,19 @@ static int64_t classAxis(const OutputInfo &output, const InputInfo &labels) {
                                                                           : -1;
 }
 
-Classification pipewright::runtime::findClassification(const Program &program) {
-  Classification found;
+const LabelCount *pipewright::runtime::findLabels(const Program &program) {
   for (const InputInfo &input : program.inputs)
     if (!input.isData())
-      found.labels = input.counted.input;
-  if (found.labels < 0)
+      return &input.counted;
+  return nullptr;
+}
+
+Classification pipewright::runtime::findClassification(const Program &program) {
+  const LabelCount *labels = findLabels(program);
+  if (!labels)
     fail("--metrics: the program's loss has no labels of classes; only "
          "perplexity, of the loss, can be computed");
+  Classification found = {.labels = labels->input, .ignored = labels->ignored};
   for (size_t i = 0; i < program.outputs.size(); ++i)
     if (const int64_t axis =
             classAxis(program.outputs[i], program.inputs[found.labels]);
@@ -116,10 +121,6 @@ void MetricIo::count(int64_t microBatch, const float *logits) {
       elementCount({input.shape.begin(), input.shape.end()}));
   batches.load(classes.labels, microBatch, labels.data(),
                static_cast<int64_t>(labels.size() * sizeof(int64_t)));
-  int64_t ignored = INT64_MIN;
-  for (const InputInfo &other : program.inputs)
-    if (other.counted.input == classes.labels)
-      ignored = other.counted.ignored;
   const Table<int64_t> &shape = program.outputs[classes.logits].shape;
   const int64_t count = shape[classes.axis];
   // Logits of one label are `stride` apart.
@@ -132,7 +133,8 @@ void MetricIo::count(int64_t microBatch, const float *logits) {
     const int64_t number = static_cast<int64_t>(i), label = labels[i];
     const int64_t sample =
         microBatch * program.microBatchSize + number / perSample;
-    if (label == ignored || label < 0 || label >= count || sample >= samples)
+    if (label == classes.ignored || label < 0 || label >= count ||
+        sample >= samples)
       continue;
     const float *row =
         logits + number / stride * stride * count + number % stride;
@@ -165,8 +167,9 @@ Evaluation::values(const std::vector<Metric> &metrics) const {
 std::string
 pipewright::runtime::evaluationText(const Evaluation &evaluation,
                                     const std::vector<Metric> &metrics) {
-  char text[64];
-  std::snprintf(text, sizeof text, "loss %.4f", evaluation.loss);
+  char text[64] = "no loss";
+  if (!std::isnan(evaluation.loss))
+    std::snprintf(text, sizeof text, "loss %.4f", evaluation.loss);
   std::string line = text;
   for (const auto &[name, value] : evaluation.values(metrics)) {
     const bool isRatio = name != "perplexity";

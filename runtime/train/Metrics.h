@@ -20,9 +20,15 @@ enum class Metric { Accuracy, Top5, Perplexity };
 /// Reads names between commas; throws an Error that names the option.
 std::vector<Metric> parseMetrics(const char *option, const std::string &text);
 
+/// Which input has the labels of the loss, and which of them count; null where
+/// none has.
+const LabelCount *findLabels(const Program &program);
+
 /// Labels, and the logits over their classes.
 struct Classification {
   int64_t labels = -1;
+  /// Labels of this value do not count.
+  int64_t ignored = INT64_MIN;
   int64_t logits = -1;
   /// The dimension of the logits that is the classes.
   int64_t axis = 0;

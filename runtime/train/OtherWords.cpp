@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <vector>
 
 using namespace pipewright::runtime;
 
@@ -82,4 +83,26 @@ const OtherWord *pipewright::runtime::findOther(const std::string &name) {
     if (name == other.word)
       return &other;
   return nullptr;
+}
+
+bool pipewright::runtime::isNear(const std::string &typed,
+                                 const std::string &word) {
+  // Comparing takes time by the product of lengths.
+  constexpr size_t longest = 64;
+  if (typed.size() > longest || word.size() > longest)
+    return false;
+  std::vector<std::vector<size_t>> errors(typed.size() + 1,
+                                          std::vector<size_t>(word.size() + 1));
+  for (size_t i = 0; i <= typed.size(); ++i)
+    for (size_t j = 0; j <= word.size(); ++j) {
+      size_t &least = errors[i][j] = i + j;
+      if (i == 0 || j == 0)
+        continue;
+      least = std::min({errors[i - 1][j] + 1, errors[i][j - 1] + 1,
+                        errors[i - 1][j - 1] + (typed[i - 1] != word[j - 1])});
+      if (i > 1 && j > 1 && typed[i - 1] == word[j - 2] &&
+          typed[i - 2] == word[j - 1])
+        least = std::min(least, errors[i - 2][j - 2] + 1);
+    }
+  return errors[typed.size()][word.size()] <= word.size() / 3;
 }

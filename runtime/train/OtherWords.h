@@ -21,6 +21,10 @@ const OtherWord *findOther(const std::string &name);
 /// As options are spelt here: `--Num_Steps` is `--num-steps`.
 std::string spelled(std::string name);
 
+/// Whether one word may be the other, mistyped: letters are left out, put in,
+/// mistaken, or swapped with the next one in at most a third of it.
+bool isNear(const std::string &typed, const std::string &word);
+
 } // namespace pipewright::runtime
 
 #endif // PIPEWRIGHT_RUNTIME_TRAIN_OTHERWORDS_H
