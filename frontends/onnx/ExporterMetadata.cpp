@@ -319,6 +319,16 @@ bool isNotedAsTrainingNorm(const onnx::NodeProto &node) {
          arguments.size() > training && arguments[training] == "True";
 }
 
+bool isNotedAsPlainNorm(const onnx::NodeProto &node) {
+  const CallNotes call = callNotesOf(node);
+  const StringRef operation = call.operation;
+  llvm::SmallVector<StringRef> arguments = listed(call);
+  // (x, weight, bias, ...)
+  return operation.contains("group_norm") ||
+         (operation.contains("instance_norm") && arguments.size() > 1 &&
+          arguments[1] == "None");
+}
+
 std::string moduleOf(const onnx::NodeProto &node) {
   bool isMalformed = false;
   auto note = findNote(node, InNode, kScopes, isMalformed);

@@ -76,6 +76,10 @@ LookupNotes lookupNotesOf(const onnx::NodeProto &node,
 /// newer exporter writes it in inference form all the same.
 bool isNotedAsTrainingNorm(const onnx::NodeProto &node);
 
+/// Whether a node was a group normalization, or an instance normalization
+/// without a weight: a scale and a bias that it reads are not the module's.
+bool isNotedAsPlainNorm(const onnx::NodeProto &node);
+
 /// The module that a node is of, `h.0.ln1`; empty where nothing is noted, or
 /// the node is of no module within the model.
 std::string moduleOf(const onnx::NodeProto &node);

@@ -12,6 +12,7 @@
 #include "frontends/onnx/BufferTables.h"
 #include "frontends/onnx/EvaluationMode.h"
 #include "frontends/onnx/GraphOrder.h"
+#include "frontends/onnx/GroupNorms.h"
 #include "frontends/onnx/Names.h"
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
@@ -27,7 +28,8 @@ GraphImporter::GraphImporter(const ModelFile &file, MLIRContext &context,
                              const ExporterMetadata &metadata,
                              RolePatterns &patterns)
     : file(file), context(context), reader(reader), metadata(metadata),
-      patterns(patterns), builder(&context) {
+      patterns(patterns), builder(&context),
+      groupNorms(findGroupNorms(file.graph())) {
   for (const auto &tensor : file.graph().initializer())
     initializers[tensor.name()] = &tensor;
 }
@@ -285,6 +287,19 @@ ImportedValue GraphImporter::addConstantAsWeight(
   record.bytes.bytes = constant->rawBytes();
   record.bytes.owner = constant;
   return addWeight(key, std::move(record));
+}
+
+ArrayRef<float> GraphImporter::storedFloats(const ImportedValue &value) const {
+  ArrayRef<char> bytes;
+  if (value.isConstant())
+    bytes = value.constant->rawBytes();
+  else if (auto record = weightRecords.find(value.weight);
+           value.isWeight() && record != weightRecords.end())
+    bytes = record->second.bytes.bytes;
+  if (value.element != ElementKind::Float)
+    return {};
+  return {reinterpret_cast<const float *>(bytes.data()),
+          bytes.size() / sizeof(float)};
 }
 
 std::string GraphImporter::unusedName(std::string name) const {

@@ -81,6 +81,10 @@ public:
     return namesOfValues.contains(name);
   }
 
+  /// The elements of a float constant or initializer, one of them where all
+  /// are equal and stored once; none of anything else.
+  llvm::ArrayRef<float> storedFloats(const ImportedValue &value) const;
+
   /// The op result for a value of any kind. `name` is what a large constant
   /// is called when it becomes a weight.
   mlir::Value materialize(const ImportedValue &value, llvm::StringRef name);
@@ -121,6 +125,9 @@ public:
   bool sampleVariance = false;
   /// Dropout in inference form drops with its ratio.
   bool trainDropout = false;
+
+  /// Results of InstanceNormalization within a group normalization.
+  llvm::StringSet<> groupNorms;
 
   // What nodes leave for the warnings at the end.
   int64_t nextDropoutId = 0;

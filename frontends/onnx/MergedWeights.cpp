@@ -128,6 +128,9 @@ void Parting::visitBatchNorm(onnx::NodeProto &node) {
 void Parting::visit(onnx::NodeProto &node) {
   if (node.op_type() == "BatchNormalization")
     return visitBatchNorm(node);
+  // Its ones and zeros stand for nothing of the module.
+  if (node.op_type() == "InstanceNormalization" && isNotedAsPlainNorm(node))
+    return;
   std::vector<std::string> listed = placeholdersReadBy(node, metadata);
   llvm::StringSet<> names;
   for (const std::string &placeholder : listed)

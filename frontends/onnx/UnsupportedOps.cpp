@@ -25,9 +25,6 @@ struct Kind {
 /// What an operator is for, where its name does not tell, and the way out.
 static StringRef adviceFor(StringRef op) {
   return llvm::StringSwitch<StringRef>(op)
-      .Cases({"InstanceNormalization", "GroupNormalization"},
-             "group or instance normalization; batch and layer normalization "
-             "are supported")
       .Cases(
           {"RandomUniformLike", "RandomNormalLike", "RandomUniform",
            "RandomNormal", "Bernoulli"},

@@ -97,6 +97,94 @@ static LogicalResult importLayerNormalization(NodeContext &n) {
   return n.setResult(0, n.b.reshape(y, shape));
 }
 
+//===----------------------------------------------------------------------===//
+// Group and instance normalization
+//===----------------------------------------------------------------------===//
+
+/// Input 0, [N, C, ...], normalized over each of `groups` equal parts of its
+/// channels: [N, groups, elements of a part].
+static Value normalizeGroups(NodeContext &n, int64_t groups, float epsilon) {
+  ArrayRef<int64_t> shape = n.shape(0);
+  int64_t width = elementCount(shape.drop_front()) / groups;
+  Value x = n.b.reshape(n.value(0), {shape[0], groups, width});
+  Value scale = n.b.splat(1, {width}), bias = n.b.splat(0, {width});
+  return n.b.create<nn::LayerNormOp>({x, scale, bias},
+                                     n.b.real("epsilon", epsilon));
+}
+
+/// Whether all elements of a constant or initializer are known to be `number`.
+static bool isFilledWith(const NodeContext &n, unsigned i, float number) {
+  ArrayRef<float> elements = n.graph.storedFloats(n.input(i));
+  return !elements.empty() &&
+         llvm::all_of(elements, [&](float e) { return e == number; });
+}
+
+/// `y` times input 1 plus input 2, which have a number for each element of
+/// dimension 1. What changes nothing is left out.
+static Value scaleAndShift(NodeContext &n, Value y, bool isPlain) {
+  if (!y || isPlain)
+    return y;
+  Shape along(shapeOf(y).size() - 1, 1);
+  along[0] = shapeOf(y)[1];
+  auto isNeutral = [&](unsigned i, float number) {
+    return n.constant(i) && !n.constant(i)->weightLike &&
+           isFilledWith(n, i, number);
+  };
+  if (!isNeutral(1, 1))
+    y = n.b.create<nn::MulOp>({y, n.b.reshape(n.weight(1), along)});
+  if (!isNeutral(2, 0))
+    y = n.b.create<nn::AddOp>({y, n.b.reshape(n.weight(2), along)});
+  return y;
+}
+
+static LogicalResult expectVectors(NodeContext &n, int64_t size,
+                                   StringRef what) {
+  for (unsigned i = 1; i < 3; ++i)
+    if (n.shape(i) != ArrayRef(size))
+      return n.error() << "expects scale and bias of " << size
+                       << " elements, one for each " << what;
+  return success();
+}
+
+static LogicalResult importInstanceNormalization(NodeContext &n) {
+  float epsilon = n.floatAttribute("epsilon", 1e-5f);
+  if (n.rank(0) < 3)
+    return n.error() << "expects rank 3 or more, but got " << n.rank(0);
+  int64_t channels = n.shape(0)[1];
+  if (failed(expectVectors(n, channels, "channel")))
+    return failure();
+  // Ones and zeros that no module has as weights.
+  bool isPlain = (n.graph.groupNorms.contains(n.outputName(0)) ||
+                  isNotedAsPlainNorm(n.node)) &&
+                 isFilledWith(n, 1, 1) && isFilledWith(n, 2, 0);
+  Value y = n.b.reshape(normalizeGroups(n, channels, epsilon), n.shape(0));
+  return n.setResult(0, scaleAndShift(n, y, isPlain));
+}
+
+/// Up to opset 20 scale and bias have a number for each group, since 21 for
+/// each channel.
+static LogicalResult importGroupNormalization(NodeContext &n) {
+  float epsilon = n.floatAttribute("epsilon", 1e-5f);
+  int64_t groups = n.intAttribute("num_groups", 0);
+  n.intAttribute("stash_type", 1);
+  if (n.rank(0) < 2)
+    return n.error() << "expects rank 2 or more, but got " << n.rank(0);
+  int64_t channels = n.shape(0)[1];
+  if (groups < 1 || channels % groups != 0)
+    return n.error() << "expects num_groups to divide " << channels
+                     << " channels, but got " << groups;
+  bool isPerGroup = n.opset < 21;
+  if (failed(expectVectors(n, isPerGroup ? groups : channels,
+                           isPerGroup ? "group" : "channel")))
+    return failure();
+  Value y = normalizeGroups(n, groups, epsilon);
+  if (isPerGroup)
+    return n.setResult(
+        0, n.b.reshape(scaleAndShift(n, y, /*isPlain=*/false), n.shape(0)));
+  y = n.b.reshape(y, n.shape(0));
+  return n.setResult(0, scaleAndShift(n, y, /*isPlain=*/false));
+}
+
 /// x / sqrt(mean(x^2) + epsilon) * scale
 static LogicalResult importRmsNormalization(NodeContext &n) {
   float epsilon = n.floatAttribute("epsilon", 1e-5f);
@@ -173,6 +261,8 @@ ArrayRef<OpRow> normalizationOps() {
   static const OpRow rows[] = {
       {"BatchNormalization", 7, exactly(5), importBatchNormalization},
       {"LayerNormalization", 17, between(2, 3), importLayerNormalization},
+      {"InstanceNormalization", 7, exactly(3), importInstanceNormalization},
+      {"GroupNormalization", 18, exactly(3), importGroupNormalization},
       {"RMSNormalization", 23, exactly(2), importRmsNormalization},
       {"Softmax", 7, exactly(1), importSoftmax<nn::SoftmaxOp>},
       {"LogSoftmax", 7, exactly(1), importSoftmax<nn::LogSoftmaxOp>},

@@ -1,0 +1,115 @@
+//===- GroupNorms.cpp - Exporters' spelling of GroupNorm ------------------===//
+//
+// One walk notes producers and readers; the rest are look-ups in them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/onnx/GroupNorms.h"
+
+#include "frontends/onnx/BufferTables.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using llvm::StringRef;
+
+namespace pipewright::frontend {
+
+namespace {
+
+class Finder {
+public:
+  explicit Finder(const onnx::GraphProto &graph);
+
+  bool isGroupNorm(const onnx::NodeProto &norm) const;
+
+private:
+  const onnx::NodeProto *producerOf(StringRef name) const {
+    return producers.lookup(name);
+  }
+  const onnx::NodeProto *onlyReaderOf(const onnx::NodeProto &node) const;
+  bool isInitializer(StringRef name) const;
+
+  llvm::StringMap<const onnx::NodeProto *> producers;
+  llvm::StringMap<llvm::SmallVector<const onnx::NodeProto *, 1>> readers;
+  llvm::StringSet<> initializers;
+};
+
+} // namespace
+
+Finder::Finder(const onnx::GraphProto &graph) {
+  for (const auto &tensor : graph.initializer())
+    initializers.insert(tensor.name());
+  for (const auto &node : graph.node()) {
+    for (const std::string &name : node.output())
+      producers[name] = &node;
+    for (const std::string &name : node.input())
+      readers[name].push_back(&node);
+  }
+  // The outside reads as well.
+  for (const auto &output : graph.output())
+    readers[output.name()].push_back(nullptr);
+}
+
+const onnx::NodeProto *Finder::onlyReaderOf(const onnx::NodeProto &node) const {
+  auto found =
+      node.output_size() ? readers.find(node.output(0)) : readers.end();
+  return found != readers.end() && found->second.size() == 1
+             ? found->second.front()
+             : nullptr;
+}
+
+static bool isMove(const onnx::NodeProto &node) {
+  return llvm::StringSwitch<bool>(node.op_type())
+      .Cases({"Reshape", "Unsqueeze", "Cast", "CastLike", "Identity"}, true)
+      .Default(false);
+}
+
+/// Whether a name is an initializer, or one under another shape.
+bool Finder::isInitializer(StringRef name) const {
+  // Exporters put one or two nodes in between.
+  constexpr int mostNodes = 4;
+  for (int i = 0; i < mostNodes && !initializers.contains(name); ++i) {
+    const onnx::NodeProto *node = producerOf(name);
+    if (!node || !isMove(*node) || node->input_size() == 0)
+      return false;
+    name = node->input(0);
+  }
+  return initializers.contains(name);
+}
+
+bool Finder::isGroupNorm(const onnx::NodeProto &norm) const {
+  if (norm.input_size() != 3)
+    return false;
+  const onnx::NodeProto *before = producerOf(norm.input(0));
+  const onnx::NodeProto *after = onlyReaderOf(norm);
+  if (!before || before->op_type() != "Reshape" || !after ||
+      after->op_type() != "Reshape" || after->input(0) != norm.output(0))
+    return false;
+  const onnx::NodeProto *scale = onlyReaderOf(*after);
+  if (!scale || scale->op_type() != "Mul" || scale->input_size() != 2)
+    return false;
+  const bool isFirst = scale->input(0) == after->output(0);
+  auto own = readers.find(norm.input(1));
+  return isInitializer(scale->input(isFirst)) &&
+         (own->second.size() > 1 || isGeneratedName(norm.input(1)) ||
+          !initializers.contains(norm.input(1)));
+}
+
+llvm::StringSet<> findGroupNorms(const onnx::GraphProto &graph) {
+  llvm::StringSet<> found;
+  auto isNorm = [](const onnx::NodeProto &node) {
+    return node.op_type() == "InstanceNormalization";
+  };
+  if (llvm::none_of(graph.node(), isNorm))
+    return found;
+  const Finder finder(graph);
+  for (const auto &node : graph.node())
+    if (isNorm(node) && finder.isGroupNorm(node))
+      found.insert(node.output(0));
+  return found;
+}
+
+} // namespace pipewright::frontend
