@@ -57,6 +57,7 @@ llvm::ArrayRef<OpRow> linearOps();
 llvm::ArrayRef<OpRow> attentionOps();
 llvm::ArrayRef<OpRow> normalizationOps();
 llvm::ArrayRef<OpRow> reductionOps();
+llvm::ArrayRef<OpRow> lpNormOps();
 llvm::ArrayRef<OpRow> poolingOps();
 llvm::ArrayRef<OpRow> lossOps();
 llvm::ArrayRef<OpRow> randomOps();

@@ -8,6 +8,7 @@
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/ops/Broadcasting.h"
+#include "frontends/onnx/ops/LpNorms.h"
 
 #include <limits>
 
@@ -55,14 +56,6 @@ enum class Reduction { Sum, Mean, Max, Min, Prod, SumSquare, L2 };
 
 static int64_t axesInputSince(Reduction kind) {
   return kind == Reduction::Sum ? 13 : 18;
-}
-
-/// sqrt(x) with the gradient 0 where x is 0, as PyTorch's norms have it.
-static Value rootOrZero(NodeContext &n, Value x) {
-  Value isZero = n.b.compare(x, n.b.splat(0), nn::ComparePredicate::Eq);
-  Value safe = n.b.create<nn::WhereOp>({isZero, n.b.splat(1), x});
-  return n.b.create<nn::WhereOp>(
-      {isZero, n.b.splat(0), n.b.create<nn::SqrtOp>(safe)});
 }
 
 static Value reduceValue(NodeContext &n, Reduction kind, Value x,

@@ -48,7 +48,7 @@ static int64_t padForCeil(int64_t input, int64_t extent, int64_t stride,
   return std::max(high, (output - 1) * stride + extent - input - low);
 }
 
-FailureOr<Window> readWindow(NodeContext &n, Shape kernel) {
+FailureOr<Window> readGivenWindow(NodeContext &n, Shape kernel) {
   int64_t rank = n.rank(0);
   if (rank != 3 && rank != 4)
     return n.error() << "expects an input of rank 3 or 4, but got rank "
@@ -61,9 +61,9 @@ FailureOr<Window> readWindow(NodeContext &n, Shape kernel) {
   window.kernel = kernel.empty() ? given.value_or(Shape()) : kernel;
   window.strides = n.intsAttribute("strides").value_or(Shape(count, 1));
   window.dilations = n.intsAttribute("dilations").value_or(Shape(count, 1));
-  Shape pads = n.intsAttribute("pads").value_or(Shape(2 * count, 0));
+  window.pads = n.intsAttribute("pads").value_or(Shape(2 * count, 0));
   if (window.kernel.size() != count || window.strides.size() != count ||
-      window.dilations.size() != count || pads.size() != 2 * count)
+      window.dilations.size() != count || window.pads.size() != 2 * count)
     return n.error() << "expects kernel_shape, strides, dilations and pads for "
                      << count << " dimensions";
   auto atLeastOne = [](int64_t v) {
@@ -72,12 +72,31 @@ FailureOr<Window> readWindow(NodeContext &n, Shape kernel) {
   if (!llvm::all_of(window.kernel, atLeastOne) ||
       !llvm::all_of(window.strides, atLeastOne) ||
       !llvm::all_of(window.dilations, atLeastOne) ||
-      llvm::any_of(pads,
+      llvm::any_of(window.pads,
                    [](int64_t p) { return p < 0 || p > nn::kMaxWindowEntry; }))
     return n.error() << "expects kernel_shape, strides and dilations of 1 or "
                         "more, pads of 0 or more, and all of at most "
                      << nn::kMaxWindowEntry;
+  window.ownPads = window.pads;
+  return window;
+}
 
+void makeTwoDimensional(Window &window) {
+  if (window.kernel.size() != 1)
+    return;
+  window.kernel.insert(window.kernel.begin(), 1);
+  window.strides.insert(window.strides.begin(), 1);
+  window.dilations.insert(window.dilations.begin(), 1);
+  for (Shape *pads : {&window.pads, &window.ownPads})
+    *pads = {0, (*pads)[0], 0, (*pads)[1]};
+}
+
+FailureOr<Window> readWindow(NodeContext &n, Shape kernel) {
+  FailureOr<Window> given = readGivenWindow(n, kernel);
+  if (failed(given))
+    return failure();
+  Window window = *given;
+  size_t count = window.kernel.size();
   std::string autoPad = n.stringAttribute("auto_pad", "NOTSET");
   bool ceil = n.intAttribute("ceil_mode", 0);
   if (autoPad != "NOTSET" && autoPad != "VALID" && autoPad != "SAME_UPPER" &&
@@ -86,25 +105,22 @@ FailureOr<Window> readWindow(NodeContext &n, Shape kernel) {
   for (size_t i = 0; i < count; ++i) {
     int64_t input = n.shape(0)[i + 2];
     int64_t extent = (window.kernel[i] - 1) * window.dilations[i] + 1;
-    int64_t &low = pads[i], &high = pads[i + count];
+    int64_t &low = window.pads[i], &high = window.pads[i + count];
     if (autoPad == "VALID")
       low = high = 0;
     else if (autoPad != "NOTSET")
       padToSame(input, extent, window.strides[i], autoPad == "SAME_UPPER", low,
                 high);
-    if (ceil && input + low + high >= extent) {
-      int64_t wanted = padForCeil(input, extent, window.strides[i], low, high);
-      window.enlarged |= wanted != high;
-      high = wanted;
-    }
   }
-  if (count == 1) {
-    window.kernel.insert(window.kernel.begin(), 1);
-    window.strides.insert(window.strides.begin(), 1);
-    window.dilations.insert(window.dilations.begin(), 1);
-    pads = {0, pads[0], 0, pads[1]};
+  window.ownPads = window.pads;
+  for (size_t i = 0; ceil && i < count; ++i) {
+    int64_t input = n.shape(0)[i + 2];
+    int64_t extent = (window.kernel[i] - 1) * window.dilations[i] + 1;
+    int64_t low = window.pads[i], &high = window.pads[i + count];
+    if (input + low + high >= extent)
+      high = padForCeil(input, extent, window.strides[i], low, high);
   }
-  window.pads = pads;
+  makeTwoDimensional(window);
   return window;
 }
 

@@ -16,9 +16,15 @@ struct Window {
   Shape kernel, strides, dilations;
   /// Top, left, bottom, right.
   Shape pads;
-  /// Pads were enlarged for ceil mode.
-  bool enlarged = false;
+  /// The same without what ceil mode adds at the end.
+  Shape ownPads;
 };
+
+/// Reads all of a node's window but auto_pad and ceil_mode, for as many
+/// dimensions as input 0, of rank 3 or 4, has behind its channels.
+llvm::FailureOr<Window> readGivenWindow(NodeContext &n, Shape kernel);
+/// Makes a window of one dimension one of two.
+void makeTwoDimensional(Window &window);
 
 /// Reads a node's window. `kernel` is the filter's size, which kernel_shape
 /// must agree with; empty where kernel_shape alone gives it.
