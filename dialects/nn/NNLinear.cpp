@@ -276,6 +276,21 @@ FailureOr<Gradients> ConvOp::buildGradients(GradientBuilder &g, Value dy) {
                                        /*keep_dims=*/false)};
 }
 
+/// A transposed convolution: what is linear in both operands, and the adjoint
+/// of a convolution in the first.
+FailureOr<Gradients> ConvBackwardDataOp::buildGradients(GradientBuilder &g,
+                                                        Value dresult) {
+  dresult = g.toElementTypeOf(getDy(), dresult);
+  Value ddy = ConvOp::create(g.builder(), dresult, getW(), /*bias=*/Value(),
+                             getStrides(), getPads(), getDilations(),
+                             getGroups(), getChannelsLast());
+  Value dw = ConvBackwardWeightOp::create(
+      g.builder(), f32TensorOf(getContext(), getW().getType().getShape()),
+      getDy(), dresult, getStrides(), getPads(), getDilations(), getGroups(),
+      getChannelsLast());
+  return Gradients{ddy, dw};
+}
+
 /// Checks that the convolution of `x` and `w` has the type of `dy`.
 template <typename OpTy>
 static LogicalResult verifyConvGradient(OpTy op, RankedTensorType x,

@@ -83,9 +83,11 @@ def NN_ConvOp : NN_InferredOp<"conv", [
 }
 
 def NN_ConvBackwardDataOp : NN_Op<"conv_backward_data", [
-    Pure, NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
+    Pure, NN_Differentiable, NN_Cost, NN_Library, NN_Precision<"BF16">]> {
   let summary = "Gradient of a convolution with respect to its images";
   let description = [{
+    In a model it is a transposed convolution of the images `dy`.
+
     Constraints:
     - (C1) `nn.conv` of the result and `w` with these attributes has the type
       of `dy`.

@@ -143,14 +143,23 @@ Value ChannelsLast::lastOfBroadcast(Value value) {
 // Weights
 //===----------------------------------------------------------------------===//
 
+/// The filters of a convolution, transposed or not, whose images have their
+/// channels second; null of any other op.
+static Value filtersOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<ConvOp, ConvBackwardDataOp>([](auto conv) {
+        return conv.getChannelsLast() ? Value() : Value(conv.getW());
+      })
+      .Default([](Operation *) { return Value(); });
+}
+
 /// Weights that convolutions read lie in memory as these want them.
 void ChannelsLast::storeFiltersLast() {
   llvm::SetVector<Operation *> weights;
-  module.walk([&](ConvOp conv) {
-    auto read = conv.getW().getDefiningOp<ParameterOp>();
-    if (!read || conv.getChannelsLast())
-      return;
-    auto weight = table.lookup<WeightOp>(read.getWeight());
+  module.walk([&](Operation *op) {
+    Value filters = filtersOf(op);
+    auto read = filters ? filters.getDefiningOp<ParameterOp>() : ParameterOp();
+    auto weight = read ? table.lookup<WeightOp>(read.getWeight()) : WeightOp();
     if (weight && weight.getRole() != WeightRole::State)
       weights.insert(weight);
   });
@@ -184,7 +193,7 @@ bool ChannelsLast::wants(Operation *op) const {
   if (op->getNumOperands() == 0 || op->getNumResults() == 0)
     return false;
   return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<ConvOp, MaxPoolOp, AveragePoolOp>(
+      .Case<ConvOp, ConvBackwardDataOp, MaxPoolOp, AveragePoolOp>(
           [](auto typed) { return !typed.getChannelsLast(); })
       .Case([&](BatchNormOp norm) {
         return isImage(norm.getX()) && !norm.getChannelsLast();
@@ -255,9 +264,10 @@ void ChannelsLast::rewriteTranspose(TransposeOp op) {
 
 void ChannelsLast::rewrite(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
-      .Case<ConvOp, MaxPoolOp, AveragePoolOp, BatchNormOp>([&](auto typed) {
-        cast<decltype(typed)>(cloneLast(typed)).setChannelsLast(true);
-      })
+      .Case<ConvOp, ConvBackwardDataOp, MaxPoolOp, AveragePoolOp, BatchNormOp>(
+          [&](auto typed) {
+            cast<decltype(typed)>(cloneLast(typed)).setChannelsLast(true);
+          })
       .Case<ReduceSumOp, ReduceMeanOp, ReduceMaxOp>(
           [&](auto reduction) { rewriteReduction(reduction); })
       .Case([&](TransposeOp transpose) { rewriteTranspose(transpose); })
@@ -293,9 +303,9 @@ void ChannelsLast::replaceOld() {
 
 void ChannelsLast::rewriteModel(func::FuncOp model) {
   // Without convolutions nobody gains.
-  if (model.isExternal() ||
-      llvm::none_of(model.getOps<ConvOp>(),
-                    [](ConvOp conv) { return !conv.getChannelsLast(); }))
+  if (model.isExternal() || llvm::none_of(model.getOps(), [](Operation &op) {
+        return bool(filtersOf(&op));
+      }))
     return;
   SmallVector<Operation *> ops;
   for (Operation &op : model.getBody().front().without_terminator())

@@ -250,6 +250,13 @@ const Case kLinear[] = {
      "%0 = nn.conv %x, %w bias %b " CONV "groups = 2 channels_last : "
      "(tensor<1x4x5x4xf32>, tensor<2x2x2x2xf32>, tensor<2xf32>) -> "
      "tensor<1x3x5x2xf32>"},
+    {"conv_backward_data", "%x: tensor<1x4x3x5xf32>, %w: tensor<4x2x2x2xf32>",
+     "%0 = nn.conv_backward_data %x, %w " CONV "groups = 2 : "
+     "(tensor<1x4x3x5xf32>, tensor<4x2x2x2xf32>) -> tensor<1x4x5x5xf32>"},
+    {"conv_backward_data_channels_last",
+     "%x: tensor<1x3x5x2xf32>, %w: tensor<2x2x2x2xf32>",
+     "%0 = nn.conv_backward_data %x, %w " CONV "groups = 2 channels_last : "
+     "(tensor<1x3x5x2xf32>, tensor<2x2x2x2xf32>) -> tensor<1x4x5x4xf32>"},
     {"max_pool", "%x: tensor<1x2x5x5xf32>",
      "%y, %w = nn.max_pool %x kernel = [3, 2] strides = [2, 2] pads = "
      "[1, 0, 1, 0] dilations = [1, 1] : tensor<1x2x5x5xf32> -> "
