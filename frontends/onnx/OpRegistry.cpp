@@ -16,7 +16,7 @@ const OpRow *findOp(llvm::StringRef name) {
     for (auto family : {elementwiseOps, activationOps, shapeOps, indexingOps,
                         sequenceOps, generatorOps, linearOps, convTransposeOps,
                         attentionOps, normalizationOps, reductionOps, lpNormOps,
-                        poolingOps, lossOps, randomOps})
+                        poolingOps, resizeOps, lossOps, randomOps})
       for (const OpRow &row : family())
         result.try_emplace(row.name, &row);
     return result;

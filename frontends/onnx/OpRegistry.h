@@ -60,6 +60,7 @@ llvm::ArrayRef<OpRow> normalizationOps();
 llvm::ArrayRef<OpRow> reductionOps();
 llvm::ArrayRef<OpRow> lpNormOps();
 llvm::ArrayRef<OpRow> poolingOps();
+llvm::ArrayRef<OpRow> resizeOps();
 llvm::ArrayRef<OpRow> lossOps();
 llvm::ArrayRef<OpRow> randomOps();
 
