@@ -272,6 +272,76 @@ static LogicalResult importTile(NodeContext &n) {
   return n.setResult(0, n.b.reshape(x, shape));
 }
 
+//===----------------------------------------------------------------------===//
+// Blocks of an image
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Square blocks of an image [N, C, H, W] that are channels.
+struct Blocks {
+  int64_t size;
+  /// A channel's number begins with the place in a block (mode DCR), or ends
+  /// with it (CRD).
+  bool areFirst;
+};
+} // namespace
+
+static FailureOr<Blocks> readBlocks(NodeContext &n) {
+  int64_t size = n.intAttribute("blocksize", 0);
+  std::string mode = n.stringAttribute("mode", "DCR");
+  // Its square is a number of channels.
+  constexpr int64_t largest = 1 << 15;
+  if (n.rank(0) != 4)
+    return n.error() << "expects rank 4, but got " << n.rank(0);
+  if (size < 1 || size > largest)
+    return n.error() << "expects blocksize of 1 to " << largest << ", but got "
+                     << size;
+  if (mode != "DCR" && mode != "CRD")
+    return n.error() << "mode=" << mode << " is not supported";
+  return Blocks{size, mode == "DCR"};
+}
+
+/// Channels become blocks of a larger image.
+static LogicalResult importDepthToSpace(NodeContext &n) {
+  FailureOr<Blocks> blocks = readBlocks(n);
+  if (failed(blocks))
+    return failure();
+  ArrayRef<int64_t> shape = n.shape(0);
+  int64_t size = blocks->size, channels = shape[1] / (size * size);
+  if (channels * size * size != shape[1])
+    return n.error() << "expects channels in multiples of " << size * size
+                     << ", but got " << shape[1];
+  Value x = n.value(0);
+  if (blocks->areFirst) {
+    x = n.b.reshape(x, {shape[0], size, size, channels, shape[2], shape[3]});
+    x = n.b.transpose(x, {0, 3, 4, 1, 5, 2});
+  } else {
+    x = n.b.reshape(x, {shape[0], channels, size, size, shape[2], shape[3]});
+    x = n.b.transpose(x, {0, 1, 4, 2, 5, 3});
+  }
+  return n.setResult(0, n.b.reshape(x, {shape[0], channels, shape[2] * size,
+                                        shape[3] * size}));
+}
+
+/// The inverse of DepthToSpace. Before opset 28 it has mode DCR only.
+static LogicalResult importSpaceToDepth(NodeContext &n) {
+  FailureOr<Blocks> blocks = readBlocks(n);
+  if (failed(blocks))
+    return failure();
+  ArrayRef<int64_t> shape = n.shape(0);
+  int64_t size = blocks->size;
+  int64_t height = shape[2] / size, width = shape[3] / size;
+  if (height * size != shape[2] || width * size != shape[3])
+    return n.error() << "expects an image in multiples of blocksize " << size
+                     << ", but got " << shape[2] << " x " << shape[3];
+  Value x =
+      n.b.reshape(n.value(0), {shape[0], shape[1], height, size, width, size});
+  x = blocks->areFirst ? n.b.transpose(x, {0, 3, 5, 1, 2, 4})
+                       : n.b.transpose(x, {0, 1, 3, 5, 2, 4});
+  return n.setResult(
+      0, n.b.reshape(x, {shape[0], shape[1] * size * size, height, width}));
+}
+
 ArrayRef<OpRow> shapeOps() {
   static const OpRow rows[] = {
       {"Reshape", 7, exactly(2), importReshape, importReshape},
@@ -281,6 +351,8 @@ ArrayRef<OpRow> shapeOps() {
       {"Transpose", 7, exactly(1), importTranspose, importTranspose},
       {"Expand", 8, exactly(2), importExpand, importExpand},
       {"Tile", 7, exactly(2), importTile, importTile},
+      {"DepthToSpace", 7, exactly(1), importDepthToSpace},
+      {"SpaceToDepth", 7, exactly(1), importSpaceToDepth},
   };
   return rows;
 }
