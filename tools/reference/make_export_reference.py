@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes a network of images and a decoder by both exporters, and what PyTorch trains of them.
+"""Writes small networks by both exporters, and what PyTorch trains of them.
 
     python3 tools/reference/make_export_reference.py test/Inputs/exports
 
 The network has batch normalization and residuals, the decoder dropout, attention, torch.split and
-a tied weight. tools/export.py writes each of them with its map of names; PLAIN.onnx is the network
+a tied weight, the segmentation group and instance normalization, transposed convolutions and
+interpolation. tools/export.py writes each of them with its map of names; PLAIN.onnx is the network
 as torch.onnx.export writes it by default, without batch normalization. MODEL.EXPORTER.safetensors
 has the weights after three steps of SGD in float64, each of two micro-batches of four samples,
 without dropout, under the names of the file. Needs PyTorch, its exporters, NumPy and safetensors;
@@ -93,6 +94,49 @@ class Decoder(nn.Module):
         return self.head(self.ln_f(x))
 
 
+class Up(nn.Module):
+    """Twice the size, and what the way down has left beside it."""
+
+    def __init__(self, channels, skipped, out):
+        super().__init__()
+        self.up = nn.ConvTranspose2d(channels, out, 3, stride=2, padding=1, output_padding=1)
+        self.conv = nn.Conv2d(out + skipped, out, 3, padding=1, bias=False)
+        self.norm = nn.GroupNorm(2, out)
+
+    def forward(self, x, skip):
+        return F.silu(self.norm(self.conv(torch.cat([self.up(x), skip], 1))))
+
+
+class Segmentation(nn.Module):
+    """A U-Net of two levels; coarse results are interpolated and added."""
+
+    def __init__(self, classes=5):
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 3, padding=1)
+        self.norm1 = nn.GroupNorm(2, 4)
+        self.down = nn.Conv2d(4, 8, 3, stride=2, padding=1)
+        # As many groups as channels, and ones and zeros as scale and bias.
+        self.norm2 = nn.GroupNorm(8, 8)
+        self.bottom = nn.Conv2d(8, 12, 3, stride=2, padding=1)
+        self.norm3 = nn.InstanceNorm2d(12, affine=True)
+        self.up2 = Up(12, 8, 8)
+        self.up1 = Up(8, 4, 4)
+        self.head = nn.Conv2d(4, classes, 1)
+        self.coarse = nn.Conv2d(12, classes, 1)
+        self.middle = nn.ConvTranspose2d(8, classes, 2, stride=2)
+        self.plain = nn.InstanceNorm2d(classes)
+
+    def forward(self, image):
+        first = F.silu(self.norm1(self.first(image)))
+        second = F.relu(self.norm2(self.down(first)))
+        third = F.relu(self.norm3(self.bottom(second)))
+        up = self.up2(third, second)
+        y = self.head(self.up1(up, first)) + self.plain(self.middle(up))
+        y = y + F.interpolate(self.coarse(third), size=y.shape[2:], mode="bilinear")
+        y = y + F.interpolate(self.coarse(third), scale_factor=4.0, mode="nearest")
+        return y.permute(0, 2, 3, 1).flatten(1, 2)
+
+
 def train(model, inputs, targets):
     """Three steps of SGD in float64, without dropout."""
     model.double().train()
@@ -161,6 +205,8 @@ def main():
     write(folder, "network", Network, torch.randn(count, 3, 8, 8), torch.randint(0, 10, (count,)), "image")
     write(folder, "decoder", Decoder, torch.randint(0, 48, (count, 8)), torch.randint(0, 48, (count, 8)),
           "tokens")
+    write(folder, "segmentation", Segmentation, torch.randn(count, 3, 8, 12),
+          torch.randint(0, 5, (count, 96)), "image")
     for file in folder.glob("*.onnx"):
         forget_paths(file)
 

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Writes a model of the operators of images that Pipewright composes of others, and their numbers.
+
+As make_edges.py, whose form of a case and of the numbers this is: group and instance
+normalization, transposed convolution, interpolation, pools, blocks that become channels.
+
+    python3 tools/reference/make_image_edges.py test/Inputs/edges
+
+Needs PyTorch 2.15 or newer, its exporter's onnx and NumPy; the tests do not.
+"""
+
+import os
+import sys
+import warnings
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from make_edges import Case, export, record, write
+
+
+def image(*shape):
+    """Numbers from -2 to 2, in no order."""
+    count = int(np.prod(shape))
+    return torch.tensor((np.arange(count) * 37 % 101 / 25 - 2).reshape(shape), dtype=torch.float32)
+
+
+def norms():
+    # With these numbers no sum is a small difference of large ones.
+    x = torch.randn(2, 4, 3, 5, generator=torch.Generator().manual_seed(206))
+    scale, bias = [1.0, 0.5, -2.0, 3.0], [0.0, 1.0, -1.0, 0.25]
+    level = torch.cat([x[:, :2], torch.full_like(x[:, 2:], 0.75)], 1)
+    return {
+        "group_norm": Case(lambda x, s, b: F.group_norm(x, 2, s, b), x=x, s=scale, b=bias),
+        "group_norm_1": Case(lambda x, s, b: F.group_norm(x, 1, s, b), x=x, s=scale, b=bias),
+        "group_norm_4": Case(lambda x, s, b: F.group_norm(x, 4, s, b), x=x, s=scale, b=bias),
+        "group_norm_plain": Case(lambda x: F.group_norm(x, 2), x=x),
+        "group_norm_fresh": Case(lambda x, s, b: F.group_norm(x, 4, s, b), x=x, s=[1.0] * 4,
+                                 b=[0.0] * 4),
+        "group_norm_variance_0": Case(lambda x, s, b: F.group_norm(x, 2, s, b), x=level, s=scale,
+                                      b=bias),
+        "group_norm_of_a_matrix": Case(lambda x, s, b: F.group_norm(x, 1, s, b), x=image(3, 4),
+                                       s=scale, b=bias),
+        "instance_norm": Case(lambda x, s, b: F.instance_norm(x, weight=s, bias=b), x=x, s=scale,
+                              b=bias),
+        "instance_norm_1d": Case(lambda x, s, b: F.instance_norm(x, weight=s, bias=b),
+                                 x=image(2, 4, 7), s=scale, b=bias),
+        "instance_norm_plain": Case(F.instance_norm, x=x),
+    }
+
+
+def transposed():
+    x = image(2, 4, 3, 5)
+    return {
+        "conv_transpose": Case(lambda x, w, b: F.conv_transpose2d(x, w, b, stride=2, padding=1,
+                                                                  output_padding=1),
+                               x=x, w=image(4, 3, 3, 3), b=[1.0, -1.0, 0.5]),
+        "conv_transpose_2": Case(lambda x, w: F.conv_transpose2d(x, w, stride=2), x=x,
+                                 w=image(4, 2, 2, 2)),
+        "conv_transpose_1": Case(lambda x, w, b: F.conv_transpose2d(x, w, b, padding=1), x=x,
+                                 w=image(4, 3, 3, 3), b=[1.0, -1.0, 0.5]),
+        "conv_transpose_groups": Case(lambda x, w, b: F.conv_transpose2d(
+            x, w, b, stride=(3, 2), padding=(1, 0), groups=2), x=x, w=image(4, 3, 2, 3),
+            b=[1.0, -1.0, 0.5, 2.0, 0.0, -0.5]),
+        "conv_transpose_dilated": Case(lambda x, w: F.conv_transpose2d(
+            x, w, stride=(1, 2), output_padding=(1, 1), dilation=(2, 3)), x=x,
+            w=image(4, 1, 2, 2)),
+        "conv_transpose_gaps": Case(lambda x, w: F.conv_transpose2d(
+            x, w, stride=3, output_padding=2), x=x, w=image(4, 2, 1, 2)),
+        "conv_transpose_1d": Case(lambda x, w, b: F.conv_transpose1d(x, w, b, stride=2, padding=1),
+                                  x=image(2, 3, 6), w=image(3, 2, 4), b=[0.5, -1.0]),
+    }
+
+
+def interpolations():
+    x = image(2, 3, 5, 4)
+    def to(size, mode, **options):
+        return Case(lambda x: F.interpolate(x, size=size, mode=mode, **options), x=x)
+    def by(factor, mode, **options):
+        return Case(lambda x: F.interpolate(x, scale_factor=factor, mode=mode, **options), x=x)
+    return {
+        "nearest_by_2": by(2.0, "nearest"),
+        "nearest_by_3_and_1": by((3.0, 1.0), "nearest"),
+        "nearest_by_1.6": by(1.6, "nearest"),
+        "nearest_to_3x3": to((3, 3), "nearest"),
+        "nearest_to_7x9": to((7, 9), "nearest"),
+        "bilinear_by_2": by(2.0, "bilinear"),
+        "bilinear_by_1.7": by(1.7, "bilinear"),
+        "bilinear_to_3x7": to((3, 7), "bilinear"),
+        "bilinear_to_1x1": to((1, 1), "bilinear"),
+        "bilinear_corners": to((9, 7), "bilinear", align_corners=True),
+        "bilinear_corners_to_2x1": to((2, 1), "bilinear", align_corners=True),
+        "bicubic_by_2": by(2.0, "bicubic"),
+        "bicubic_to_3x9": to((3, 9), "bicubic"),
+        "bicubic_corners": to((8, 3), "bicubic", align_corners=True),
+        "linear_1d": Case(lambda x: F.interpolate(x, size=8, mode="linear"), x=image(2, 3, 5)),
+        "trilinear": Case(lambda x: F.interpolate(x, size=(5, 2, 6), mode="trilinear"),
+                          x=image(1, 2, 3, 4, 3)),
+    }
+
+
+def pools():
+    x = image(2, 3, 8, 7)
+    return {
+        "avg_pool_ceil": Case(lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), x=x),
+        "avg_pool_ceil_uncounted": Case(lambda x: F.avg_pool2d(
+            x, 3, 2, 1, ceil_mode=True, count_include_pad=False), x=x),
+        "avg_pool_1d": Case(lambda x: F.avg_pool1d(x, 2, ceil_mode=True), x=image(2, 3, 7)),
+        "max_pool_1d": Case(lambda x: F.max_pool1d(x, 3, 2, 1), x=image(2, 3, 7)),
+        "conv_1d": Case(lambda x, w, b: F.conv1d(x, w, b, padding=1, dilation=2), x=image(2, 3, 7),
+                        w=image(4, 3, 3), b=[1.0, 0.0, -1.0, 0.5]),
+    }
+
+
+def blocks():
+    return {
+        "pixel_shuffle": Case(lambda x: F.pixel_shuffle(x, 2), x=image(2, 8, 3, 2)),
+        "pixel_unshuffle": Case(lambda x: F.pixel_unshuffle(x, 3), x=image(2, 2, 6, 3)),
+    }
+
+
+class Images(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.groups = {"norms": norms(), "transposed convolution": transposed(),
+                       "interpolation": interpolations(), "pools": pools(),
+                       "blocks": blocks()}
+        for cases in self.groups.values():
+            for name, case in cases.items():
+                self.add_module(name.replace(".", "_"), case)
+        self.linear = nn.Linear(3, 2)
+
+    def forward(self, x):
+        total = F.mse_loss(self.linear(x), torch.zeros(1, 2, dtype=x.dtype)).reshape(1)
+        for cases in self.groups.values():
+            for case in cases.values():
+                total = total + case()
+        return total.sum()
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    out = sys.argv[1]
+    os.makedirs(out, exist_ok=True)
+    torch.manual_seed(1)
+    model = Images()
+    x = torch.tensor([[0.5, -1.0, 2.0]])
+    np.save(os.path.join(out, "images.x.npy"), x.numpy())
+    contents = record(model, lambda model, dtype: model(x.to(dtype)))
+    contents["groups"] = {group: [name.replace(".", "_") for name in cases]
+                          for group, cases in model.groups.items()}
+    write(out, "images", contents)
+    export(model, (x,), ["x"], os.path.join(out, "images.onnx"))
+
+
+if __name__ == "__main__":
+    main()
