@@ -35,10 +35,6 @@ FORMAT = "pipewright names 1"
 MOST_IN_ONE_FILE = 1_500_000_000
 MOST_IN_HEADER = 100_000_000
 MOST_FOLDED_BYTES = 1 << 24
-# What exporters compute masks and positions by, where Pipewright expects constants, and random
-# numbers that are no Dropout.
-NOT_COMPUTED = {"CumSum", "GatherND", "Sin", "Cos", "NonZero", "ScatterND",
-                "RandomUniformLike", "RandomNormalLike", "Bernoulli"}
 # What a safetensors file may have of a trained model.
 TYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16, "F64": torch.float64,
          "I64": torch.int64, "I32": torch.int32, "I8": torch.int8, "U8": torch.uint8,
@@ -71,7 +67,7 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
     used = _used_parameters(model, arguments)
     was_training = model.training
     model.train()
-    failures, second = [], None
+    failures = []
     # What stands at `path` is replaced by a file that is whole, or not at all.
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as folders:
         try:
@@ -91,14 +87,7 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
                     failures.append(f"{title}: {len(lost)} of {len(used)} parameters are not in the "
                                     f"file: {_start(lost)}")
                     continue
-                left = _left_to_compute(written)
-                if not left:
-                    return _keep(model, path, folder, title, found, failures)
-                # Whole, but for later versions of Pipewright: better ways may come.
-                failures.append(f"{title}: Pipewright does not compute {', '.join(left)}")
-                second = second or (folder, title, found)
-            if second:
-                return _keep(model, path, *second, failures)
+                return _keep(model, path, folder, title, found, failures)
         finally:
             model.train(was_training)
     raise ExportError(f"{path}: not exported.\n  " + "\n  ".join(failures))
@@ -273,14 +262,6 @@ def _fold_constants(graph, model):
                              output_size_limit=MOST_FOLDED_BYTES)
     optimizer.remove_unused_nodes(graph)
     return sorted(set(graph.graph.initializers) - before)
-
-
-def _left_to_compute(path):
-    """The ops of the file that Pipewright does not compute."""
-    import onnx
-
-    graph = onnx.load(str(path), load_external_data=False).graph
-    return sorted({node.op_type for node in graph.node} & NOT_COMPUTED)
 
 
 def _note_facts(model, path, constants):

@@ -148,6 +148,15 @@ FailureOr<Gradients> ErfcOp::buildGradients(GradientBuilder &g, Value dy) {
   return Gradients{erfGradient(g, dy, getX(), -1)};
 }
 
+FailureOr<Gradients> SinOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{g.mul(dy, CosOp::create(g.builder(), g.widen(getX())))};
+}
+
+FailureOr<Gradients> CosOp::buildGradients(GradientBuilder &g, Value dy) {
+  return Gradients{
+      g.neg(g.mul(dy, SinOp::create(g.builder(), g.widen(getX()))))};
+}
+
 FailureOr<Gradients> TanhOp::buildGradients(GradientBuilder &g, Value dy) {
   Value square = g.mul(getResult(), getResult());
   return Gradients{g.mul(dy, g.sub(g.scalar(1.0), square))};

@@ -163,15 +163,46 @@ OpFoldResult SliceOp::fold(FoldAdaptor) {
                                                               : OpFoldResult();
 }
 
+/// A dimension of `x` from its end to its start.
+static Value reversed(GradientBuilder &g, Value x, int64_t dim) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape();
+  SmallVector<int64_t> starts(shape.size(), 0), steps(shape.size(), 1);
+  starts[dim] = shape[dim] - 1;
+  steps[dim] = -1;
+  return SliceOp::create(g.builder(), x, starts, shape, steps);
+}
+
+/// Puts `step` - 1 zeros between the elements of a dimension: each element is
+/// the first of `step`, and the last `step` - 1 zeros are cut off.
+static Value spread(GradientBuilder &g, Value x, int64_t dim, int64_t step) {
+  SmallVector<int64_t> shape(cast<RankedTensorType>(x.getType()).getShape());
+  const int64_t size = shape[dim];
+  shape.insert(shape.begin() + dim + 1, 1);
+  x = g.reshape(x, shape);
+  SmallVector<int64_t> low(shape.size(), 0), high(shape.size(), 0);
+  high[dim + 1] = step - 1;
+  x = PadOp::create(g.builder(), x, low, high);
+  shape.erase(shape.begin() + dim + 1);
+  shape[dim] = size * step;
+  x = g.reshape(x, shape);
+  shape[dim] = (size - 1) * step + 1;
+  SmallVector<int64_t> starts(shape.size(), 0), steps(shape.size(), 1);
+  return SliceOp::create(g.builder(), x, starts, shape, steps);
+}
+
 FailureOr<Gradients> SliceOp::buildGradients(GradientBuilder &g, Value dy) {
-  if (llvm::any_of(getSteps(), [](int64_t step) { return step != 1; }))
-    return emitOpError("expects steps of 1 to be differentiated, but got ")
-           << formatList(getSteps());
-  SmallVector<int64_t> high;
-  for (auto [dim, start, size] :
-       llvm::zip(getX().getType().getShape(), getStarts(), getSizes()))
-    high.push_back(dim - start - size);
-  return Gradients{PadOp::create(g.builder(), dy, getStarts(), high)};
+  SmallVector<int64_t> low, high;
+  for (auto [i, dim] : llvm::enumerate(getX().getType().getShape())) {
+    const int64_t step = getSteps()[i], size = getSizes()[i];
+    const int64_t last = getStarts()[i] + (size - 1) * step;
+    low.push_back(std::min(getStarts()[i], last));
+    high.push_back(dim - 1 - std::max(getStarts()[i], last));
+    if (size > 1 && step < 0)
+      dy = reversed(g, dy, i);
+    if (size > 1 && std::abs(step) > 1)
+      dy = spread(g, dy, i, std::abs(step));
+  }
+  return Gradients{PadOp::create(g.builder(), dy, low, high)};
 }
 
 //===----------------------------------------------------------------------===//

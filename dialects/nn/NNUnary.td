@@ -164,6 +164,34 @@ def NN_ErfcOp : NN_UnaryOp<"erfc", NN_FloatTensor, "Costly"> {
   }];
 }
 
+def NN_SinOp : NN_UnaryOp<"sin", NN_FloatTensor, "Costly"> {
+  let summary = "Take the sine of each element, in radians";
+  let description = [{
+    `sin x`, within 2e-7 for `|x|` up to 1e6, such as positions times
+    frequencies. Beyond that digits are lost, as the argument has few left; the
+    result stays between -1 and 1.
+
+    Example:
+
+    ```mlir
+    %y = nn.sin %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def NN_CosOp : NN_UnaryOp<"cos", NN_FloatTensor, "Costly"> {
+  let summary = "Take the cosine of each element, in radians";
+  let description = [{
+    `cos x`, as precise as `nn.sin`.
+
+    Example:
+
+    ```mlir
+    %y = nn.cos %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
 def NN_TanhOp : NN_UnaryOp<"tanh", NN_FloatTensor, "Costly"> {
   let summary = "Apply the hyperbolic tangent to each element";
   let description = [{

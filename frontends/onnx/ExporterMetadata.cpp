@@ -290,6 +290,20 @@ std::vector<std::string> placeholdersReadBy(const onnx::NodeProto &node,
   return found;
 }
 
+bool isNotedAsUntrained(StringRef name, const ExporterMetadata &metadata) {
+  auto isParameter = [&](StringRef tensor) {
+    auto noted = metadata.tensors.find(tensor);
+    return noted != metadata.tensors.end() &&
+           noted->second == ExportedKind::Parameter;
+  };
+  auto noted = metadata.initializers.find(name);
+  if (noted == metadata.initializers.end())
+    return metadata.tensors.contains(name) && !isParameter(name);
+  const InitializerNotes &notes = noted->second;
+  return notes.kind ? *notes.kind != ExportedKind::Parameter
+                    : llvm::none_of(*notes.foldedFrom, isParameter);
+}
+
 LookupNotes lookupNotesOf(const onnx::NodeProto &node,
                           const ExporterMetadata &metadata) {
   LookupNotes notes;

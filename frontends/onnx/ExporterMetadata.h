@@ -62,6 +62,10 @@ ExporterMetadata readExporterMetadata(const ModelFile &file);
 std::vector<std::string> placeholdersReadBy(const onnx::NodeProto &node,
                                             const ExporterMetadata &metadata);
 
+/// Whether notes say that an initializer is a buffer, a constant, or computed
+/// from these alone.
+bool isNotedAsUntrained(llvm::StringRef name, const ExporterMetadata &metadata);
+
 /// What a lookup's note says of the gradient of its table.
 struct LookupNotes {
   /// `padding_idx`, where it is not negative.

@@ -102,9 +102,13 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
       failed(context.expectInputs(row->inputs)) ||
       failed(context.expectTensors(row->sequenceInputs)))
     return failure();
+  if (row->fold && failed(context.takeUntrainedAsConstants()))
+    return failure();
   bool fold = row->fold && context.allConstant();
-  if (failed(fold ? row->fold(context) : row->import(context)) ||
-      failed(context.checkAttributes()))
+  OpRow::Function run = context.hasRandomInput() ? importOfRandom
+                        : fold                   ? row->fold
+                                                 : row->import;
+  if (failed(run(context)) || failed(context.checkAttributes()))
     return failure();
   for (const std::string &output : node.output())
     if (isRead(output) && !output.empty() && !values.contains(output))
@@ -264,6 +268,21 @@ GraphImporter::importInitializer(const onnx::TensorProto &tensor) {
     record.role = nn::WeightRole::Constant;
   }
   return addWeight(tensor.name(), std::move(record));
+}
+
+FailureOr<ImportedValue>
+GraphImporter::asConstantIfUntrained(ImportedValue value) {
+  const onnx::TensorProto *tensor =
+      value.isWeight() ? initializers.lookup(value.weight) : nullptr;
+  if (!tensor || patterns.match(StringRef(value.weight)) == RoleRule::Train ||
+      (weightRecords[value.weight].role != nn::WeightRole::Constant &&
+       !isNotedAsUntrained(value.weight, metadata)))
+    return value;
+  FailureOr<ConstantTensor> constant =
+      reader.readConstant(*tensor, "initializer '" + value.weight + "'");
+  if (failed(constant))
+    return failure();
+  return constantValue(std::move(*constant));
 }
 
 ImportedValue GraphImporter::addWeight(StringRef key, WeightRecord record) {
@@ -437,6 +456,12 @@ Value GraphImporter::materialize(const ImportedValue &value, StringRef name) {
   case ImportedValue::Sequence:
     error() << "'" << name
             << "' is a sequence of tensors, but a tensor is expected here";
+    return Value();
+  case ImportedValue::Random:
+    error() << "'" << name
+            << "' is made of random numbers, which are supported only as the "
+               "dropout and the stochastic depth that exporters write of "
+               "PyTorch's: export the model with a rate of 0 there";
     return Value();
   }
   llvm_unreachable("covered switch");

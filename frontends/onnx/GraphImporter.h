@@ -35,15 +35,37 @@ struct InputBinding {
   ElementKind kind;
 };
 
+/// Random numbers that exporters write dropout with, until they meet the tensor
+/// that they drop elements of.
+struct Noise {
+  /// Uniform: numbers from `least` to `least + 1`. Mask: `factor` with the
+  /// probability `keep`, else 0.
+  enum Kind { Uniform, Mask } kind = Uniform;
+  double least = 0;
+  double keep = 1;
+  double factor = 1;
+  /// Keys the random stream: what one tensor of numbers drops, it drops alike.
+  int64_t id = 0;
+};
+
 /// What an ONNX name stands for.
 struct ImportedValue {
-  enum Kind { Missing, Computed, Constant, Weight, Sequence } kind = Missing;
+  enum Kind {
+    Missing,
+    Computed,
+    Constant,
+    Weight,
+    Sequence,
+    Random
+  } kind = Missing;
   mlir::Value value;
   ConstantTensor::Ptr constant;
   /// The key of a weight: the name of the initializer that it came from.
   std::string weight;
   /// What a sequence holds; its length is known while the model is imported.
   std::vector<ImportedValue> elements;
+  /// What random numbers are.
+  Noise noise;
   /// Of a tensor.
   Shape shape;
   ElementKind element = ElementKind::Float;
@@ -52,6 +74,7 @@ struct ImportedValue {
   bool isConstant() const { return kind == Constant; }
   bool isWeight() const { return kind == Weight; }
   bool isSequence() const { return kind == Sequence; }
+  bool isRandom() const { return kind == Random; }
 };
 
 /// What an op result and a computed constant are as values of a graph.
@@ -74,6 +97,9 @@ public:
   void define(llvm::StringRef name, ImportedValue value);
   void define(llvm::StringRef name, mlir::Value value);
   void define(llvm::StringRef name, ConstantTensor tensor);
+  /// A weight that does not train, whatever reads it, as the constant that it
+  /// is; any other value as it is.
+  llvm::FailureOr<ImportedValue> asConstantIfUntrained(ImportedValue value);
   /// Whether some node or the graph's outputs read a name.
   bool isRead(llvm::StringRef name) const { return readNames.contains(name); }
   /// Whether a name is read as something else than a running statistic.
@@ -99,6 +125,9 @@ public:
   std::string unusedName(std::string name) const;
   /// Adds the shape of every name to `shapes`.
   void recordShapes(llvm::StringMap<Shape> &shapes) const;
+  bool isInitializer(llvm::StringRef name) const {
+    return initializers.contains(name);
+  }
 
   mlir::InFlightDiagnostic error() { return file.error(context); }
   void warn(std::string message) { warnings.push_back(std::move(message)); }

@@ -137,6 +137,27 @@ bool NodeContext::allConstant() const {
   });
 }
 
+bool NodeContext::hasRandomInput() const {
+  return llvm::any_of(
+      inputs, [](const ImportedValue &input) { return input.isRandom(); });
+}
+
+LogicalResult NodeContext::takeUntrainedAsConstants() {
+  SmallVector<ImportedValue, 4> constants;
+  for (const ImportedValue &input : inputs) {
+    if (input && !input.isConstant() && !input.isWeight())
+      return success();
+    FailureOr<ImportedValue> constant = graph.asConstantIfUntrained(input);
+    if (failed(constant))
+      return failure();
+    if (constant->isWeight())
+      return success();
+    constants.push_back(std::move(*constant));
+  }
+  inputs = std::move(constants);
+  return success();
+}
+
 FailureOr<Shape> NodeContext::constantInts(unsigned i, StringRef what) {
   const ConstantTensor *tensor = constant(i);
   if (!tensor)

@@ -49,6 +49,10 @@ public:
     return hasInput(i) ? inputs[i].constant.get() : nullptr;
   }
   bool allConstant() const;
+  bool hasRandomInput() const;
+  /// Where all inputs are constants or weights that do not train, they are
+  /// constants from here on.
+  llvm::LogicalResult takeUntrainedAsConstants();
   /// The elements of an integer input that must be constant.
   llvm::FailureOr<Shape> constantInts(unsigned i, llvm::StringRef what);
   llvm::LogicalResult expectInputs(InputCount count);

@@ -13,10 +13,11 @@ namespace pipewright::frontend {
 const OpRow *findOp(llvm::StringRef name) {
   static const llvm::StringMap<const OpRow *> table = [] {
     llvm::StringMap<const OpRow *> result;
-    for (auto family : {elementwiseOps, activationOps, shapeOps, indexingOps,
-                        sequenceOps, generatorOps, linearOps, convTransposeOps,
-                        attentionOps, normalizationOps, reductionOps, lpNormOps,
-                        poolingOps, resizeOps, lossOps, randomOps})
+    for (auto family :
+         {elementwiseOps, activationOps, shapeOps, indexingOps, paddingOps,
+          gatheringOps, selectionOps, sequenceOps, generatorOps, linearOps,
+          convTransposeOps, attentionOps, normalizationOps, reductionOps,
+          lpNormOps, poolingOps, resizeOps, lossOps, randomOps})
       for (const OpRow &row : family())
         result.try_emplace(row.name, &row);
     return result;

@@ -51,6 +51,9 @@ llvm::ArrayRef<OpRow> elementwiseOps();
 llvm::ArrayRef<OpRow> activationOps();
 llvm::ArrayRef<OpRow> shapeOps();
 llvm::ArrayRef<OpRow> indexingOps();
+llvm::ArrayRef<OpRow> paddingOps();
+llvm::ArrayRef<OpRow> gatheringOps();
+llvm::ArrayRef<OpRow> selectionOps();
 llvm::ArrayRef<OpRow> sequenceOps();
 llvm::ArrayRef<OpRow> generatorOps();
 llvm::ArrayRef<OpRow> linearOps();
@@ -63,6 +66,9 @@ llvm::ArrayRef<OpRow> poolingOps();
 llvm::ArrayRef<OpRow> resizeOps();
 llvm::ArrayRef<OpRow> lossOps();
 llvm::ArrayRef<OpRow> randomOps();
+
+/// Imports a node that reads random numbers, whatever its op is.
+llvm::LogicalResult importOfRandom(NodeContext &n);
 
 /// The row of an op; null if it is not supported.
 const OpRow *findOp(llvm::StringRef name);

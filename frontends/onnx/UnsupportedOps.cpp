@@ -25,23 +25,17 @@ struct Kind {
 /// What an operator is for, where its name does not tell, and the way out.
 static StringRef adviceFor(StringRef op) {
   return llvm::StringSwitch<StringRef>(op)
-      .Cases(
-          {"RandomUniformLike", "RandomNormalLike", "RandomUniform",
-           "RandomNormal", "Bernoulli"},
-          "random numbers, as exporters write dropout in place or stochastic "
-          "depth; only nodes of Dropout are supported: export the model "
-          "with a rate of 0 there")
+      .Cases({"RandomNormalLike", "RandomNormal", "Multinomial"},
+             "random numbers that are no dropout: make them an input of the "
+             "model")
       .Cases({"LSTM", "GRU", "RNN"},
              "a recurrent layer; loops that the export unrolls are supported")
       .Cases({"If", "Loop", "Scan"},
              "control flow; export the model with fixed shapes and constant "
              "conditions")
-      .Cases({"CumSum", "GatherND", "Sin", "Cos"},
-             "as exporters write masks and positions; tools/export.py folds "
-             "what depends on no data")
       .Cases({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"},
              "quantization; export the model that was not quantized")
-      .Cases({"NonZero", "NonMaxSuppression", "Unique", "Compress"},
+      .Cases({"NonMaxSuppression", "Unique", "Compress"},
              "a result whose shape depends on data")
       .Default("");
 }

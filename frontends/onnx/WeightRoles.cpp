@@ -93,7 +93,8 @@ Decision RoleAssignment::decide(nn::WeightOp weight, StringRef name) {
   if (tensor != notes.tensors.end())
     return decisionFor(tensor->second);
   if (weight.getRole() != WeightRole::Parameter)
-    return {weight.getRole(), "a mask"};
+    return {weight.getRole(),
+            graph.isInitializer(name) ? "a mask" : "computed from constants"};
   StringRef table = tables.describe(weight, name);
   return {table.empty() ? WeightRole::Parameter : WeightRole::Constant, table};
 }

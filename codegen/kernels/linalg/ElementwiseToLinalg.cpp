@@ -77,6 +77,57 @@ static Value erfc(Scalars &s, Value x) {
 }
 
 //===----------------------------------------------------------------------===//
+// sin and cos
+//===----------------------------------------------------------------------===//
+
+/// The nearest whole number, to even, of |x| < 2^22. No op may reassociate.
+static Value nearest(Scalars &s, Value x) {
+  Value magic = s.constant(12582912.0);
+  return s.sub(s.add(x, magic), magic);
+}
+
+/// sin(x + quarters * pi / 2): x less the nearest multiple n of pi / 2, which
+/// is taken off in three parts (Cody and Waite, Software Manual for the
+/// Elementary Functions, 1980), and the polynomials of Cephes' sinf and cosf,
+/// of which quarter n + quarters chooses one and a sign.
+static Value sine(Scalars &s, Value x, double quarters) {
+  // Beyond 2^22 quarters floats have no digits behind the point to speak of.
+  Value n = nearest(s, s.mul(x, s.constant(0.63661977236758134308)));
+  Value r = x;
+  for (double part :
+       {-1.5707963705062866, 4.371139000186241e-8, 1.7151245100059e-15})
+    r = s.make<math::FmaOp>(n, s.constant(part), r);
+  // A huge x leaves anything; NaN and infinity leave NaN.
+  r = s.min(s.make<arith::MaximumFOp>(r, s.constant(-0.8)), s.constant(0.8));
+  auto polynomial = [&](ArrayRef<double> coefficients, Value at) {
+    Value sum = s.constant(coefficients.front());
+    for (double coefficient : coefficients.drop_front())
+      sum = s.make<math::FmaOp>(sum, at, s.constant(coefficient));
+    return sum;
+  };
+  Value square = s.mul(r, r);
+  Value sin = s.make<math::FmaOp>(
+      s.mul(square, r),
+      polynomial({-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1}, square),
+      r);
+  Value cos = polynomial({2.443315711809948e-5, -1.388731625493765e-3,
+                          4.166664568298827e-2, -0.5, 1.0},
+                         square);
+  // n + quarters less the multiple of 4 below it: 0, 1, 2 or 3.
+  Value all = s.add(n, s.constant(quarters));
+  Value fours =
+      nearest(s, s.sub(s.mul(all, s.constant(0.25)), s.constant(0.375)));
+  Value quarter = s.sub(all, s.mul(fours, s.constant(4.0)));
+  auto is = [&](arith::CmpFPredicate predicate, double number) {
+    return s.make<arith::CmpFOp>(predicate, quarter, s.constant(number));
+  };
+  Value isOdd = s.make<arith::OrIOp>(is(arith::CmpFPredicate::OEQ, 1.0),
+                                     is(arith::CmpFPredicate::OEQ, 3.0));
+  Value result = s.select(isOdd, cos, sin);
+  return s.select(is(arith::CmpFPredicate::OGE, 2.0), s.neg(result), result);
+}
+
+//===----------------------------------------------------------------------===//
 // Scalars of both kinds
 //===----------------------------------------------------------------------===//
 
@@ -187,6 +238,14 @@ static Value meaning(ReciprocalOp, Scalars &s, ValueRange a) {
 static Value meaning(ErfOp, Scalars &s, ValueRange a) { return s.erf(a[0]); }
 
 static Value meaning(ErfcOp, Scalars &s, ValueRange a) { return erfc(s, a[0]); }
+
+static Value meaning(SinOp, Scalars &s, ValueRange a) {
+  return sine(s, a[0], 0);
+}
+
+static Value meaning(CosOp, Scalars &s, ValueRange a) {
+  return sine(s, a[0], 1);
+}
 
 static Value meaning(TanhOp, Scalars &s, ValueRange a) { return s.tanh(a[0]); }
 

@@ -36,6 +36,44 @@ static LogicalResult importFoldOnly(NodeContext &n) {
 
 static float negate(float v) { return -v; }
 static float reciprocal(float v) { return 1.0f / v; }
+static float sigmoid(float v) { return 1.0f / (1.0f + std::exp(-v)); }
+static float relu(float v) { return v < 0 ? 0 : v; }
+static float signOf(float v) { return v > 0 ? 1 : v < 0 ? -1 : v; }
+static float softplus(float v) {
+  return std::max(v, 0.0f) + std::log1p(std::exp(-std::abs(v)));
+}
+
+template <bool (*function)(float)>
+static LogicalResult foldPredicate(NodeContext &n) {
+  const ConstantTensor &x = *n.constant(0);
+  if (x.kind() != ElementKind::Float)
+    return n.error() << "expects a float operand";
+  ConstantTensor result(ElementKind::Bool, x.shape(), x.isSplat());
+  for (int64_t k = 0, e = result.storedSize(); k < e; ++k)
+    result.setBool(k, function(x.floatAt(k)));
+  return n.setResult(0, std::move(result));
+}
+
+static LogicalResult foldAbs(NodeContext &n) {
+  ConstantTensor result = *n.constant(0);
+  if (result.kind() == ElementKind::Float)
+    return foldUnary<std::abs>(n);
+  if (result.kind() == ElementKind::Bool)
+    return n.error() << "expects a number";
+  for (int64_t k = 0, e = result.storedSize(); k < e; ++k)
+    if (int64_t v = result.intAt(k); v < 0)
+      result.setInt(k, int64_t(-uint64_t(v)));
+  return n.setResult(0, std::move(result));
+}
+
+static LogicalResult foldSign(NodeContext &n) {
+  ConstantTensor result = *n.constant(0);
+  if (result.kind() != ElementKind::Int)
+    return foldUnary<signOf>(n);
+  for (int64_t k = 0, e = result.storedSize(); k < e; ++k)
+    result.setInt(k, (result.intAt(k) > 0) - (result.intAt(k) < 0));
+  return n.setResult(0, std::move(result));
+}
 
 static LogicalResult foldNeg(NodeContext &n) {
   ConstantTensor result = *n.constant(0);
@@ -237,7 +275,7 @@ ArrayRef<OpRow> activationOps() {
   static const OpRow rows[] = {
       {"Identity", 7, exactly(1), importIdentity},
       {"Neg", 7, exactly(1), importUnary<nn::NegOp>, foldNeg},
-      {"Abs", 7, exactly(1), importUnary<nn::AbsOp>},
+      {"Abs", 7, exactly(1), importUnary<nn::AbsOp>, foldAbs},
       {"Exp", 7, exactly(1), importUnary<nn::ExpOp>, foldUnary<std::exp>},
       {"Log", 7, exactly(1), importUnary<nn::LogOp>, foldUnary<std::log>},
       {"Sqrt", 7, exactly(1), importUnary<nn::SqrtOp>, foldUnary<std::sqrt>},
@@ -245,12 +283,15 @@ ArrayRef<OpRow> activationOps() {
        foldUnary<reciprocal>},
       {"Erf", 9, exactly(1), importUnary<nn::ErfOp>, foldUnary<std::erf>},
       {"Tanh", 7, exactly(1), importUnary<nn::TanhOp>, foldUnary<std::tanh>},
-      {"Sin", 7, exactly(1), importFoldOnly, foldUnary<std::sin>},
-      {"Cos", 7, exactly(1), importFoldOnly, foldUnary<std::cos>},
+      {"Sin", 7, exactly(1), importUnary<nn::SinOp>, foldUnary<std::sin>},
+      {"Cos", 7, exactly(1), importUnary<nn::CosOp>, foldUnary<std::cos>},
       {"Floor", 7, exactly(1), importFoldOnly, foldUnary<std::floor>},
       {"Ceil", 7, exactly(1), importFoldOnly, foldUnary<std::ceil>},
-      {"Sigmoid", 7, exactly(1), importUnary<nn::SigmoidOp>},
-      {"Relu", 7, exactly(1), importUnary<nn::ReluOp>},
+      {"Round", 11, exactly(1), importFoldOnly, foldUnary<std::nearbyint>},
+      {"Sign", 9, exactly(1), importFoldOnly, foldSign},
+      {"Sigmoid", 7, exactly(1), importUnary<nn::SigmoidOp>,
+       foldUnary<sigmoid>},
+      {"Relu", 7, exactly(1), importUnary<nn::ReluOp>, foldUnary<relu>},
       {"Gelu", 20, exactly(1), importGelu},
       {"Swish", 24, exactly(1), importSwish},
       {"LeakyRelu", 7, exactly(1), importLeakyRelu},
@@ -261,11 +302,12 @@ ArrayRef<OpRow> activationOps() {
       {"ThresholdedRelu", 10, exactly(1), importThresholdedRelu},
       {"Softsign", 7, exactly(1), importSoftsign},
       {"Mish", 18, exactly(1), importMish},
-      {"IsNaN", 9, exactly(1), importIsNaN},
+      {"IsNaN", 9, exactly(1), importIsNaN, foldPredicate<std::isnan>},
       {"HardSigmoid", 7, exactly(1), importHardSigmoid},
       {"HardSwish", 14, exactly(1), importHardSwish},
       {"Clip", 7, between(1, 3), importClip},
-      {"Softplus", 7, exactly(1), importUnary<nn::SoftplusOp>},
+      {"Softplus", 7, exactly(1), importUnary<nn::SoftplusOp>,
+       foldUnary<softplus>},
   };
   return rows;
 }

@@ -326,64 +326,12 @@ static LogicalResult importGather(NodeContext &n) {
   return n.setResult(0, n.b.reshape(result, gatheredShape(n, *axis)));
 }
 
-//===----------------------------------------------------------------------===//
-// Pad
-//===----------------------------------------------------------------------===//
-
-/// Pads are an attribute up to opset 10 and an input after.
-static LogicalResult importPad(NodeContext &n) {
-  std::string mode = n.stringAttribute("mode", "constant");
-  if (failed(n.expectInputs({n.opset < 11 ? 1u : 2u, 4})))
-    return failure();
-  Shape pads;
-  if (n.opset < 11) {
-    pads = n.intsAttribute("pads").value_or(Shape());
-  } else {
-    FailureOr<Shape> given = n.constantInts(1, "pads");
-    if (failed(given))
-      return failure();
-    pads = *given;
-  }
-  float value = n.opset < 11 ? n.floatAttribute("value", 0) : 0;
-  if (n.hasInput(2) && n.constant(2) && n.constant(2)->size() == 1)
-    value = n.constant(2)->convertTo(ElementKind::Float).floatAt(0);
-  else if (n.hasInput(2) && !n.constant(2))
-    return n.error() << "expects a constant padding value";
-  if (mode != "constant" || value != 0)
-    return n.error() << "mode=" << mode << " with value "
-                     << std::to_string(value)
-                     << " is not supported, only zeros are";
-  Shape axes = llvm::to_vector<4>(llvm::seq<int64_t>(0, n.rank(0)));
-  if (n.hasInput(3)) {
-    FailureOr<Shape> given = n.constantInts(3, "axes");
-    FailureOr<Shape> normal =
-        failed(given) ? given : n.normalizeAxes(*given, n.rank(0));
-    if (failed(normal))
-      return failure();
-    axes = *normal;
-  }
-  if (pads.size() != 2 * axes.size() ||
-      llvm::any_of(pads, [](int64_t p) { return p < 0; }))
-    return n.error() << "expects two pads of 0 or more per dimension";
-  Shape low(n.rank(0), 0), high(n.rank(0), 0);
-  for (auto [i, axis] : llvm::enumerate(axes)) {
-    low[axis] = pads[i];
-    high[axis] = pads[i + axes.size()];
-  }
-  if (llvm::all_of(pads, [](int64_t p) { return p == 0; }))
-    return n.forward(0, 0);
-  return n.setResult(
-      0, n.b.create<nn::PadOp>(n.value(0),
-                               {n.b.ints("low", low), n.b.ints("high", high)}));
-}
-
 ArrayRef<OpRow> indexingOps() {
   static const OpRow rows[] = {
       {"Slice", 7, between(1, 5), importSlice, importSlice},
       {"Split", 7, between(1, 2), importSplit, importSplit},
       {"Concat", 7, atLeast(1), importConcat, foldConcat},
       {"Gather", 7, exactly(2), importGather, foldGather},
-      {"Pad", 7, between(1, 4), importPad},
   };
   return rows;
 }

@@ -82,6 +82,63 @@ static LogicalResult importMatMul(NodeContext &n) {
   return n.setResult(0, n.b.reshape(result, shape));
 }
 
+/// A product of constants, such as frequencies by positions.
+static LogicalResult foldMatMul(NodeContext &n) {
+  ConstantTensor a = *n.constant(0), b = *n.constant(1);
+  if (a.kind() != b.kind() || a.kind() == ElementKind::Bool)
+    return n.error() << "expects operands of one type of numbers";
+  if (a.rank() == 0 || b.rank() == 0)
+    return n.error() << "expects operands of rank 1 or more";
+  bool rowVector = a.rank() == 1, columnVector = b.rank() == 1;
+  if (rowVector)
+    a = a.reshaped({1, a.shape()[0]});
+  if (columnVector)
+    b = b.reshaped({b.shape()[0], 1});
+  int64_t rows = a.shape()[a.rank() - 2], depth = a.shape().back(),
+          columns = b.shape().back();
+  std::optional<Shape> batch =
+      broadcastShape(a.shape().drop_back(2), b.shape().drop_back(2));
+  if (!batch || b.shape()[b.rank() - 2] != depth)
+    return n.error() << "the operands do not fit together";
+  auto spread = [&](const ConstantTensor &tensor) {
+    Shape shape(*batch);
+    llvm::append_range(shape, tensor.shape().take_back(2));
+    return broadcastTensor(tensor, shape);
+  };
+  Shape shape(*batch);
+  shape.append({rows, columns});
+  // Each element of the result takes `depth` products.
+  if (Shape work = shape;
+      work.push_back(depth), failed(n.expectComputable(work)))
+    return failure();
+  a = spread(a);
+  b = spread(b);
+  ConstantTensor result(a.kind(), shape);
+  for (int64_t i = 0, e = result.size(); i < e; ++i) {
+    int64_t matrix = i / (rows * columns), row = i / columns % rows,
+            column = i % columns;
+    int64_t left = (matrix * rows + row) * depth,
+            right = matrix * depth * columns + column;
+    double real = 0;
+    uint64_t whole = 0;
+    for (int64_t k = 0; k < depth; ++k)
+      if (a.kind() == ElementKind::Float)
+        real += double(a.floatAt(left + k)) * b.floatAt(right + k * columns);
+      else
+        whole += uint64_t(a.intAt(left + k)) *
+                 uint64_t(b.intAt(right + k * columns));
+    if (a.kind() == ElementKind::Float)
+      result.setFloat(i, float(real));
+    else
+      result.setInt(i, int64_t(whole));
+  }
+  if (columnVector)
+    shape.pop_back();
+  if (rowVector)
+    shape.erase(shape.end() - (columnVector ? 1 : 2));
+  return n.setResult(0, result.reshaped(shape));
+}
+
 static LogicalResult importGemm(NodeContext &n) {
   bool transposeA = n.intAttribute("transA", 0);
   bool transposeB = n.intAttribute("transB", 0);
@@ -129,7 +186,7 @@ static LogicalResult importConv(NodeContext &n) {
 
 ArrayRef<OpRow> linearOps() {
   static const OpRow rows[] = {
-      {"MatMul", 7, exactly(2), importMatMul},
+      {"MatMul", 7, exactly(2), importMatMul, foldMatMul},
       {"Gemm", 7, between(2, 3), importGemm},
       {"Conv", 7, between(2, 3), importConv},
   };

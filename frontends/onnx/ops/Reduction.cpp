@@ -10,6 +10,7 @@
 #include "frontends/onnx/ops/Broadcasting.h"
 #include "frontends/onnx/ops/LpNorms.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -99,12 +100,90 @@ static LogicalResult importReduction(NodeContext &n) {
   return n.setResult(0, reduceValue(n, kind, n.value(0), *form));
 }
 
-/// Folds Sum, Max, Min and Prod of integers, which shape arithmetic has.
+/// What a reduction starts with, joins an element with, and ends with. T is
+/// int64_t, which wraps, or double.
+template <typename T>
+struct Folding {
+  static T start(Reduction kind) {
+    switch (kind) {
+    case Reduction::Prod:
+      return 1;
+    case Reduction::Max:
+      return std::numeric_limits<T>::has_infinity
+                 ? -std::numeric_limits<T>::infinity()
+                 : std::numeric_limits<T>::lowest();
+    case Reduction::Min:
+      return std::numeric_limits<T>::has_infinity
+                 ? std::numeric_limits<T>::infinity()
+                 : std::numeric_limits<T>::max();
+    default:
+      return 0;
+    }
+  }
+  static T multiply(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return T(uint64_t(a) * uint64_t(b));
+    else
+      return a * b;
+  }
+  static T add(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return T(uint64_t(a) + uint64_t(b));
+    else
+      return a + b;
+  }
+  static T join(Reduction kind, T a, T b) {
+    switch (kind) {
+    case Reduction::Prod:
+      return multiply(a, b);
+    case Reduction::Max:
+      return std::max(a, b);
+    case Reduction::Min:
+      return std::min(a, b);
+    case Reduction::SumSquare:
+    case Reduction::L2:
+      return add(a, multiply(b, b));
+    case Reduction::Sum:
+    case Reduction::Mean:
+      return add(a, b);
+    }
+    llvm_unreachable("covered switch");
+  }
+  static T finish(Reduction kind, T sum, int64_t count) {
+    if (kind == Reduction::Mean && count > 0)
+      return sum / T(count);
+    return kind == Reduction::L2 ? T(std::sqrt(double(sum))) : sum;
+  }
+};
+
+template <typename T>
+static void reduceInto(ConstantTensor &result, const ConstantTensor &x,
+                       Reduction kind) {
+  Shape strides = stridesOf(x.shape()), keptStrides = stridesOf(result.shape());
+  std::vector<T> sums(result.size(), Folding<T>::start(kind));
+  for (int64_t i = 0, e = x.size(); i < e; ++i) {
+    int64_t at = 0;
+    for (int64_t d = 0, rest = i; d < x.rank(); rest %= strides[d], ++d)
+      if (result.shape()[d] != 1)
+        at += rest / strides[d] * keptStrides[d];
+    T element = x.kind() == ElementKind::Int ? T(x.intAt(i)) : T(x.floatAt(i));
+    sums[at] = Folding<T>::join(kind, sums[at], element);
+  }
+  int64_t count = result.size() ? x.size() / result.size() : 0;
+  for (auto [i, sum] : llvm::enumerate(sums)) {
+    T value = Folding<T>::finish(kind, sum, count);
+    if (x.kind() == ElementKind::Int)
+      result.setInt(i, int64_t(value));
+    else
+      result.setFloat(i, float(value));
+  }
+}
+
 template <Reduction kind>
 static LogicalResult foldReduction(NodeContext &n) {
   const ConstantTensor &x = *n.constant(0);
-  if (x.kind() != ElementKind::Int)
-    return importReduction<kind>(n);
+  if (x.kind() == ElementKind::Bool)
+    return n.error() << "expects numbers, but got bool";
   FailureOr<ReductionForm> form = readForm(n, axesInputSince(kind));
   if (failed(form))
     return failure();
@@ -116,26 +195,11 @@ static LogicalResult foldReduction(NodeContext &n) {
   for (int64_t i = 0; i < x.rank(); ++i)
     if (form->keepDims || !llvm::is_contained(form->axes, i))
       shape.push_back(kept[i]);
-  ConstantTensor result(ElementKind::Int, kept);
-  int64_t start = kind == Reduction::Prod  ? 1
-                  : kind == Reduction::Max ? std::numeric_limits<int64_t>::min()
-                  : kind == Reduction::Min ? std::numeric_limits<int64_t>::max()
-                                           : 0;
-  for (int64_t i = 0, e = result.size(); i < e; ++i)
-    result.setInt(i, start);
-  Shape strides = stridesOf(x.shape()), keptStrides = stridesOf(kept);
-  for (int64_t i = 0, e = x.size(); i < e; ++i) {
-    int64_t at = 0;
-    for (int64_t d = 0, rest = i; d < x.rank(); rest %= strides[d], ++d)
-      if (kept[d] != 1)
-        at += rest / strides[d] * keptStrides[d];
-    int64_t a = result.intAt(at), b = x.intAt(i);
-    result.setInt(
-        at, kind == Reduction::Prod  ? int64_t(uint64_t(a) * uint64_t(b))
-            : kind == Reduction::Max ? std::max(a, b)
-            : kind == Reduction::Min ? std::min(a, b)
-                                     : int64_t(uint64_t(a) + uint64_t(b)));
-  }
+  ConstantTensor result(x.kind(), kept);
+  if (x.kind() == ElementKind::Int)
+    reduceInto<int64_t>(result, x, kind);
+  else
+    reduceInto<double>(result, x, kind);
   return n.setResult(0, result.reshaped(shape));
 }
 
@@ -144,15 +208,18 @@ ArrayRef<OpRow> reductionOps() {
   static const OpRow rows[] = {
       {"ReduceSum", 7, between(1, 2), importReduction<R::Sum>,
        foldReduction<R::Sum>},
-      {"ReduceMean", 7, between(1, 2), importReduction<R::Mean>},
+      {"ReduceMean", 7, between(1, 2), importReduction<R::Mean>,
+       foldReduction<R::Mean>},
       {"ReduceMax", 7, between(1, 2), importReduction<R::Max>,
        foldReduction<R::Max>},
       {"ReduceMin", 7, between(1, 2), importReduction<R::Min>,
        foldReduction<R::Min>},
       {"ReduceProd", 7, between(1, 2), importReduction<R::Prod>,
        foldReduction<R::Prod>},
-      {"ReduceSumSquare", 7, between(1, 2), importReduction<R::SumSquare>},
-      {"ReduceL2", 7, between(1, 2), importReduction<R::L2>},
+      {"ReduceSumSquare", 7, between(1, 2), importReduction<R::SumSquare>,
+       foldReduction<R::SumSquare>},
+      {"ReduceL2", 7, between(1, 2), importReduction<R::L2>,
+       foldReduction<R::L2>},
   };
   return rows;
 }

@@ -114,6 +114,10 @@ Function unaryFunction(Operation *op, bool isReal) {
       .Case([](ErfcOp) {
         return realUnary([](float x) { return std::erfc(x); });
       })
+      .Case(
+          [](SinOp) { return realUnary([](float x) { return std::sin(x); }); })
+      .Case(
+          [](CosOp) { return realUnary([](float x) { return std::cos(x); }); })
       .Case([](TanhOp) {
         return realUnary([](float x) { return std::tanh(x); });
       })

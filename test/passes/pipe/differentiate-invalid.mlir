@@ -45,14 +45,16 @@ pipe.stage @s0 {
 
 // What an op cannot do is said by the op and where it stands.
 module attributes {pipe.micro_batches = 1 : i64} {
-nn.weight @w role = parameter : tensor<8xf32>
+nn.weight @w role = parameter : tensor<4x3xf32>
 pipe.stage @s0 {
   pipe.forward sources [] {
-    %w = nn.parameter @w : tensor<8xf32>
-    // expected-error @below {{expects steps of 1 to be differentiated}}
+    %w = nn.parameter @w : tensor<4x3xf32>
+    %labels = nn.constant dense<0> : tensor<4xi64>
+    // expected-error @below {{expects a gradient of its first result only}}
     // expected-error @below {{could not be differentiated}}
-    %0 = nn.slice %w starts = [0] sizes = [4] steps = [2] : tensor<8xf32> -> tensor<4xf32>
-    %1 = nn.reduce_mean %0 axes = [0] : tensor<4xf32> -> tensor<f32>
+    %0, %largest, %sum = nn.softmax_cross_entropy %w, %labels ignore_index = -100
+      : (tensor<4x3xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
+    %1 = nn.reduce_mean %largest axes = [0] : tensor<4xf32> -> tensor<f32>
     pipe.report "loss" %1 : tensor<f32>
     pipe.return
   }

@@ -67,6 +67,10 @@ const Unary kUnary[] = {
      FUNCTION(2.0 * std::numbers::inv_sqrtpi * std::exp(-x * x)), 1e-5},
     {"erfc", "nn.erfc %x", FUNCTION(std::erfc(x)),
      FUNCTION(-2.0 * std::numbers::inv_sqrtpi * std::exp(-x * x)), 2e-5},
+    {"sin", "nn.sin %x", FUNCTION(std::sin(x)), FUNCTION(std::cos(x)), 1e-6,
+     2e-7, false, 1e6},
+    {"cos", "nn.cos %x", FUNCTION(std::cos(x)), FUNCTION(-std::sin(x)), 1e-6,
+     2e-7, false, 1e6},
     {"tanh", "nn.tanh %x", FUNCTION(std::tanh(x)),
      FUNCTION(1.0 - std::tanh(x) * std::tanh(x)), 1e-6, 6e-7},
     {"sigmoid", "nn.sigmoid %x", FUNCTION(sigmoid(x)),
@@ -173,10 +177,10 @@ std::string kernelText(const std::string &name, int64_t size,
 std::vector<double> specialNumbers() {
   std::vector<double> numbers{0.0, -0.0, kInf, -kInf, NAN};
   for (double size :
-       {1e-45, 1e-40, 2e-38, 1e-30, 1e-20, 1e-10, 1e-7, 1e-4, 1e-2,
-        0.3,   0.5,   1.0,   2.0,   3.0,   3.93,  4.01, 5.5,  7.95,
-        8.5,   9.01,  10.0,  17.0,  20.0,  50.0,  80.0, 86.5, 88.5,
-        89.5,  100.0, 1e4,   1e10,  1e17,  1e30,  3e38})
+       {1e-45, 1e-40, 2e-38, 1e-30,   1e-20, 1e-10, 1e-7, 1e-4, 1e-2,
+        0.3,   0.5,   1.0,   2.0,     3.0,   3.93,  4.01, 5.5,  7.95,
+        8.5,   9.01,  10.0,  17.0,    20.0,  50.0,  80.0, 86.5, 88.5,
+        89.5,  100.0, 1e4,   98765.4, 9e5,   1e10,  1e17, 1e30, 3e38})
     for (double sign : {1.0, -1.0})
       numbers.push_back(static_cast<float>(sign * size));
   uint64_t state = 1;

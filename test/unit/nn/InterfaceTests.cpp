@@ -227,20 +227,6 @@ TEST_F(Interfaces, DroppingEffectsOfBatchNormKeepsItsResults) {
   EXPECT_EQ(cast<BatchNormOp>(op).getEpsilon().convertToDouble(), 0.25);
 }
 
-TEST_F(Interfaces, SteppedSliceHasNoGradient) {
-  Operation *op = parse(R"(func.func @f(%x: tensor<4xf32>, %dy: tensor<2xf32>) {
-    %0 = nn.slice %x starts = [0] sizes = [2] steps = [2] : tensor<4xf32> -> tensor<2xf32>
-    return })");
-  OpBuilder builder(op);
-  SmallVector<Value> grads;
-  EXPECT_EQ(messageOf([&] {
-              EXPECT_TRUE(failed(cast<DifferentiableOpInterface>(op).buildVjp(
-                  builder, {function.getArgument(1)}, grads)));
-            }),
-            "'nn.slice' op expects steps of 1 to be differentiated, but got "
-            "[2]");
-}
-
 TEST_F(Interfaces, ByProductsHaveNoGradient) {
   Operation *op = parse(
       R"(func.func @f(%x: tensor<4x3xf32>, %l: tensor<4xi64>, %d: tensor<4xf32>) {

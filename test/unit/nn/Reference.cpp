@@ -95,6 +95,8 @@ bool reference::evaluateElementwise(Operation *op, Values &values) {
           .Case<AbsOp>([](auto) { return [](auto x) { return fabs(x[0]); }; })
           .Case<ErfOp>([](auto) { return [](auto x) { return erf(x[0]); }; })
           .Case<ErfcOp>([](auto) { return [](auto x) { return erfc(x[0]); }; })
+          .Case<SinOp>([](auto) { return [](auto x) { return sin(x[0]); }; })
+          .Case<CosOp>([](auto) { return [](auto x) { return cos(x[0]); }; })
           .Case<TanhOp>([](auto) { return [](auto x) { return tanh(x[0]); }; })
           .Case<SigmoidOp>([](auto) {
             return [](auto x) { return 1.0 / (1.0 + exp(-x[0])); };

@@ -153,6 +153,8 @@ const Case kElementwise[] = {
     UNARY(reciprocal),
     UNARY(abs),
     UNARY(erf),
+    UNARY(sin),
+    UNARY(cos),
     UNARY(tanh),
     UNARY(sigmoid),
     UNARY(relu),
@@ -195,6 +197,15 @@ const Case kShape[] = {
     {"slice", "%x: tensor<4x5xf32>",
      "%0 = nn.slice %x starts = [1, 2] sizes = [2, 3] steps = [1, 1] : "
      "tensor<4x5xf32> -> tensor<2x3xf32>"},
+    {"slice_every_second", "%x: tensor<7x5xf32>",
+     "%0 = nn.slice %x starts = [1, 0] sizes = [3, 2] steps = [2, 4] : "
+     "tensor<7x5xf32> -> tensor<3x2xf32>"},
+    {"slice_backwards", "%x: tensor<7x5xf32>",
+     "%0 = nn.slice %x starts = [6, 3] sizes = [3, 3] steps = [-3, -1] : "
+     "tensor<7x5xf32> -> tensor<3x3xf32>"},
+    {"slice_one", "%x: tensor<7x5xf32>",
+     "%0 = nn.slice %x starts = [6, 4] sizes = [1, 1] steps = [-9, 9] : "
+     "tensor<7x5xf32> -> tensor<1x1xf32>"},
     {"pad", X,
      "%0 = nn.pad %x low = [1, 0] high = [0, 2] : tensor<2x3xf32> -> "
      "tensor<3x5xf32>"},
