@@ -105,7 +105,7 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
        {{"stage-times", "FILE",
          "The same with a row for each stage: a .csv with a header (F,I,W), or "
          "a .json with a list of objects. A schedule with fewer stages takes "
-         "several rows for each"},
+         "several rows for each; one with more spreads each row evenly"},
         readTimesOfStages},
        {{"latency", "N", "What a message takes from rank to rank"},
         readLatency},

@@ -88,6 +88,12 @@ static llvm::Error setCosts(SimulatedSchedule &result,
     llvm::Expected<TaskCosts> costs = given.costsOf(result.schedule);
     if (!costs)
       return costs.takeError();
+    if (int64_t each = given.stagesPerRow(result.schedule); each > 1)
+      printMessage("remark",
+                   llvm::formatv("{0}: each row of {1} is spread evenly over "
+                                 "{2} stages",
+                                 result.name, given.describe(), each)
+                       .str());
     result.costs = std::move(*costs);
     result.times =
         given.describe() + (given.file.empty() ? " of a rank's share" : "");

@@ -15,6 +15,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
@@ -289,24 +290,33 @@ GivenTimes GivenTimes::units() {
           ""};
 }
 
+int64_t GivenTimes::stagesPerRow(const Schedule &shape) const {
+  int64_t stages = shape.stages / shape.copies;
+  int64_t count = rows.size();
+  return file.empty() || count >= stages ? 1 : stages / count;
+}
+
 llvm::Expected<TaskCosts> GivenTimes::costsOf(const Schedule &shape) const {
   int64_t stages = shape.stages / shape.copies;
   int64_t count = rows.size();
-  if (!file.empty() && count % stages != 0)
+  if (!file.empty() && count % stages != 0 && stages % count != 0)
     return refuse("{0} has {1} row{2}, but the schedule has {3} stage{4}; "
-                  "expects a row for each, or a multiple of {3} rows, of which "
-                  "each stage takes as many",
+                  "expects a row for each, or a divisor or multiple of {3} "
+                  "rows, to be spread over stages or summed",
                   file, count, count == 1 ? "" : "s", stages,
                   stages == 1 ? "" : "s");
-  int64_t perStage = file.empty() ? 1 : count / stages;
-  double share = file.empty() ? static_cast<double>(shape.ranks) / stages : 1.0;
+  int64_t perStage = file.empty() ? 1 : std::max<int64_t>(1, count / stages);
+  int64_t perRow = stagesPerRow(shape);
+  double share =
+      file.empty() ? static_cast<double>(shape.ranks) / stages : 1.0 / perRow;
   TaskCosts costs;
   costs.stages.resize(shape.stages);
   for (int64_t stage = 0; stage < shape.stages; ++stage)
     for (auto [kind, place] : timesByKind) {
       double sum = 0;
       for (int64_t i = 0; i < perStage; ++i)
-        sum += rows[file.empty() ? 0 : stage % stages * perStage + i].*place;
+        sum += rows[file.empty() ? 0 : stage % stages / perRow * perStage + i].*
+               place;
       costs.stages[stage].*place = sum * share;
     }
   return costs;

@@ -5,8 +5,9 @@
 //
 // Schedules cut the same model into different numbers of stages. So that they
 // can be compared, times belong to parts of the model: to a rank's whole share
-// of it, of which each of v stages takes 1/v, or to the rows of a table, of
-// which each stage takes as many, one after the other.
+// of it, of which each of v stages takes 1/v, or to the rows of a table: each
+// stage takes as many of them, one after the other, or each row is spread
+// evenly over as many stages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +37,11 @@ struct GivenTimes {
   static GivenTimes units();
 
   /// For the placed stages of a schedule, whose order need not be there yet.
-  /// Fails if the stages do not divide the rows.
+  /// Fails if neither the stages divide the rows nor the rows the stages.
   llvm::Expected<TaskCosts> costsOf(const Schedule &shape) const;
+
+  /// Over how many stages a row of a file is spread.
+  int64_t stagesPerRow(const Schedule &shape) const;
 
   /// `F=1 B=2 I=1 W=1`, or the name of the file without its folder.
   std::string describe() const;

@@ -84,6 +84,22 @@ TEST(GivenTimes, RowsAreConsecutiveParts) {
   EXPECT_EQ(copies.stages[3].forward, 7);
 }
 
+TEST(GivenTimes, RowsAreSpreadOverMoreStages) {
+  StageTimes file("csv", "F,I,W,U\n1,2,3,4\n5,6,7,8\n");
+  GivenTimes times = valueOf(file.read());
+  Schedule shape = shapeOf("breadth-first", 2, 4);
+  EXPECT_EQ(times.stagesPerRow(shape), 2);
+  TaskCosts costs = valueOf(times.costsOf(shape));
+  EXPECT_EQ(costs.stages[1].forward, .5);
+  EXPECT_EQ(costs.stages[2].inputGradient, 3);
+  EXPECT_EQ(costs.stages[3].update, 4);
+  EXPECT_EQ(times.stagesPerRow(shapeOf("gpipe", 2, 2)), 1);
+  EXPECT_TRUE(llvm::StringRef(messageOf(times.costsOf(shapeOf("gpipe", 3, 3))))
+                  .ends_with("has 2 rows, but the schedule has 3 stages; "
+                             "expects a row for each, or a divisor or multiple "
+                             "of 3 rows, to be spread over stages or summed"));
+}
+
 TEST(GivenTimes, RefuseWhatIsNoTable) {
   struct Case {
     const char *suffix, *text, *refusal;
