@@ -199,8 +199,8 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
 }
 
 schedules::Picture Plan::picture() const {
-  schedules::Picture picture{model + ": " + schedule, order, simulation, costs,
-                             edges};
+  schedules::Picture picture{schedule, order, simulation, costs, edges};
+  picture.model = model;
   picture.replicas = replicas;
   return picture;
 }
@@ -298,8 +298,8 @@ std::string criticalPathShares(const schedules::Schedule &order,
 
 void Plan::print(llvm::raw_ostream &os) const {
   os << "model " << model << ": " << count(stages.size(), "stage") << " on "
-     << countRanks(*this) << ", " << count(microBatches, "micro-batch") << " of "
-     << microBatchSize << ", schedule " << schedule
+     << countRanks(*this) << ", " << count(microBatches, "micro-batch")
+     << " of " << microBatchSize << ", schedule " << schedule
      << (chosen.empty() ? "" : " (" + chosen + ")") << ", optimizer "
      << optimizer;
   const PlanWords words = target->planWords();

@@ -23,6 +23,11 @@ static int64_t countMessages(const Schedule &schedule,
   return messages;
 }
 
+double pipewright::schedules::stagesPerRank(const Schedule &schedule) {
+  return static_cast<double>(schedule.stages / schedule.copies) /
+         schedule.ranks;
+}
+
 Figures Figures::of(const Schedule &schedule, const Simulation &simulation,
                     llvm::ArrayRef<StageEdge> edges) {
   Figures figures;
@@ -35,9 +40,7 @@ Figures Figures::of(const Schedule &schedule, const Simulation &simulation,
     figures.stashes = std::max(figures.stashes, rank.peakInFlight);
     figures.stashBytes = std::max(figures.stashBytes, rank.peakStashBytes);
   }
-  double stagesPerRank =
-      static_cast<double>(schedule.stages / schedule.copies) / schedule.ranks;
-  figures.activations = figures.stashes / stagesPerRank;
+  figures.activations = figures.stashes / stagesPerRank(schedule);
   figures.messages =
       edges.empty() ? countMessages(schedule, linearEdges(schedule.stages, 0,
                                                           schedule.copies))

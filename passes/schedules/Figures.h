@@ -15,6 +15,9 @@
 
 namespace pipewright::schedules {
 
+/// How many stages of one copy of the model there are for each rank.
+double stagesPerRank(const Schedule &schedule);
+
 struct Figures {
   double step = 0, span = 0;
   /// Of the rank with the most work.

@@ -195,7 +195,7 @@ void DataWriter::writeTogether() {
 }
 
 std::string DataWriter::write() {
-  out = "{\"name\":" + text::json(picture.name) +
+  out = "{\"name\":" + text::json(nameText(picture)) +
         ",\n\"sizes\":" + text::json(sizesText(picture)) +
         ",\n\"results\":" + text::json(resultsText(picture)) +
         ",\n\"unitTimes\":" + (picture.unitTimes ? "true" : "false") +
@@ -230,7 +230,7 @@ pipewright::schedules::drawHtml(const Picture &picture) {
   if (picture.measured)
     if (llvm::Error error = checkTrace(*picture.measured, picture.schedule))
       return refuse("the measured trace {0}", llvm::toString(std::move(error)));
-  std::string title = text::xml(picture.name);
+  std::string title = text::xml(nameText(picture));
   return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta "
          "charset=\"utf-8\">\n<title>" +
          title + "</title>\n<style>\n" + pageStyle + "</style>\n</head>\n" +

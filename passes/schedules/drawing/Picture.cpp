@@ -156,6 +156,14 @@ static std::string counted(int64_t number, const char *one, const char *many) {
   return formatv("{0} {1}", number, number == 1 ? one : many);
 }
 
+static std::string microBatchesText(const Picture &picture) {
+  std::string text =
+      counted(picture.schedule.microBatches, "micro-batch", "micro-batches");
+  if (picture.replicas > 1)
+    text += " in each of " + counted(picture.replicas, "replica", "replicas");
+  return text;
+}
+
 std::string pipewright::schedules::sizesText(const Picture &picture) {
   const Schedule &schedule = picture.schedule;
   std::string text = counted(schedule.ranks, "rank", "ranks") + ", ";
@@ -165,10 +173,37 @@ std::string pipewright::schedules::sizesText(const Picture &picture) {
               : counted(schedule.stages, "stage", "stages");
   if (schedule.copies > 1)
     text += " of two copies";
-  text += ", " + counted(schedule.microBatches, "micro-batch", "micro-batches");
-  if (picture.replicas > 1)
-    text += " in each of " + counted(picture.replicas, "replica", "replicas");
-  return text;
+  return text + ", " + microBatchesText(picture);
+}
+
+std::string
+pipewright::schedules::commonSizesText(llvm::ArrayRef<Picture> pictures) {
+  const Picture &first = pictures.front();
+  bool areAlike = llvm::all_of(pictures, [&](const Picture &picture) {
+    return picture.schedule.ranks == first.schedule.ranks &&
+           picture.schedule.microBatches == first.schedule.microBatches &&
+           picture.replicas == first.replicas;
+  });
+  if (!areAlike)
+    return "";
+  return counted(first.schedule.ranks, "rank", "ranks") + ", " +
+         microBatchesText(first);
+}
+
+std::string pipewright::schedules::nameText(const Picture &picture) {
+  return picture.model.empty() ? picture.name
+                               : picture.model + ": " + picture.name;
+}
+
+std::string pipewright::schedules::titleText(llvm::ArrayRef<Picture> pictures) {
+  const Picture &first = pictures.front();
+  if (pictures.size() == 1)
+    return nameText(first);
+  std::string text = formatv("{0} schedules", pictures.size());
+  if (!first.model.empty())
+    text += " of " + first.model;
+  std::string sizes = commonSizesText(pictures);
+  return sizes.empty() ? text : text + " on " + sizes;
 }
 
 std::string pipewright::schedules::timeText(const Picture &picture,
@@ -184,8 +219,11 @@ std::string pipewright::schedules::timeText(const Picture &picture,
 
 std::string pipewright::schedules::memoryText(const Picture &picture,
                                               int64_t value) {
-  if (!keepsBytes(picture))
-    return formatv("{0} in flight", value);
+  if (!keepsBytes(picture)) {
+    double activations = value / stagesPerRank(picture.schedule);
+    return numberText(activations) +
+           (activations == 1 ? " activation" : " activations");
+  }
   static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
   double scaled = value;
   unsigned unit = 0;

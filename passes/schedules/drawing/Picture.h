@@ -29,6 +29,8 @@ struct Picture {
   llvm::ArrayRef<StageEdge> edges = {};
   /// Times are plain numbers, not seconds.
   bool unitTimes = false;
+  /// The model that was planned; empty without one.
+  std::string model = {};
   /// What tasks take, for people: `F=1 B=2 I=1 W=1 of a rank's share`; empty
   /// where it was predicted of a model.
   std::string times = {};
@@ -50,7 +52,7 @@ struct MemoryCurve {
 };
 
 /// What each rank keeps over time: bytes, or the number of (stage, micro-batch)
-/// pairs in flight where no stage has a stash size (`keepsBytes`).
+/// pairs where no stage has a stash size (`keepsBytes`).
 std::vector<MemoryCurve> memoryCurves(const Picture &picture);
 bool keepsBytes(const Picture &picture);
 
@@ -65,14 +67,22 @@ std::vector<DrawnTransfer> transfersOf(const Picture &picture);
 
 int64_t totalTasks(const Schedule &schedule);
 
+/// `mlp.onnx: 1f1b`
+std::string nameText(const Picture &picture);
+/// `mlp.onnx: 1f1b`, or `3 schedules of mlp.onnx on 4 ranks, 8 micro-batches`
+/// with what all of them share.
+std::string titleText(llvm::ArrayRef<Picture> pictures);
 /// `4 ranks, 1 stage per rank, 16 micro-batches`, `... in each of 2 replicas`
 std::string sizesText(const Picture &picture);
-/// `step 57.0, span 48.0, bubble 15.8 %, peak 4 in flight`
+/// `4 ranks, 8 micro-batches`: what all have; empty if they differ.
+std::string commonSizesText(llvm::ArrayRef<Picture> pictures);
+/// `step 57.0, span 48.0, bubble 15.8 %, peak 4 activations`
 std::string resultsText(const Picture &picture);
 
 /// `1.25 ms`; plain numbers where times are no seconds.
 std::string timeText(const Picture &picture, double time);
-/// `12.3 MB`, or `4 in flight`.
+/// Of a value of a curve: `12.3 MB`, or `4 activations`, each of which is what
+/// a rank's whole share of the model keeps of one micro-batch.
 std::string memoryText(const Picture &picture, int64_t value);
 /// `12.5`: at most `digits` digits after the point, no zeros at the end.
 std::string numberText(double value, int digits = 2);

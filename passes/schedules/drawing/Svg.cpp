@@ -9,7 +9,6 @@
 
 #include "passes/schedules/drawing/Svg.h"
 
-#include "passes/schedules/Figures.h"
 #include "passes/schedules/drawing/SvgLanes.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -70,6 +69,7 @@ private:
   void explainTransfers();
   void explainStages();
 
+  const llvm::ArrayRef<Picture> pictures;
   const SvgStyle &style;
   std::vector<SvgLanes> all;
   SvgElements out;
@@ -81,7 +81,7 @@ private:
 } // namespace
 
 SvgWriter::SvgWriter(llvm::ArrayRef<Picture> pictures, const SvgStyle &style)
-    : style(style) {
+    : pictures(pictures), style(style) {
   for (const Picture &picture : pictures)
     end = std::max(end, all.emplace_back(picture).end());
   frame.isGrey = style.isGrey;
@@ -163,28 +163,9 @@ double SvgWriter::writeWords(llvm::StringRef words, llvm::StringRef kind,
   return y + line;
 }
 
-/// What all pictures have in common.
-static std::string commonSizes(llvm::ArrayRef<SvgLanes> all) {
-  const Schedule &first = all.front().of().schedule;
-  for (const SvgLanes &lanes : all)
-    if (lanes.of().schedule.ranks != first.ranks ||
-        lanes.of().schedule.microBatches != first.microBatches)
-      return "";
-  return formatv("{0} rank{1}, {2} micro-batch{3}", first.ranks,
-                 first.ranks == 1 ? "" : "s", first.microBatches,
-                 first.microBatches == 1 ? "" : "es");
-}
-
-static std::string namesOf(llvm::ArrayRef<SvgLanes> all) {
-  std::vector<std::string> names;
-  for (const SvgLanes &lanes : all)
-    names.push_back(lanes.of().name);
-  return llvm::join(names, ", ");
-}
-
 double SvgWriter::writeHeadline(double y) {
   const Picture &first = all.front().of();
-  std::string title = style.title.value_or(isOne() ? first.name : namesOf(all));
+  std::string title = style.title.value_or(titleText(pictures));
   if (title.empty())
     return y;
   // A long title gets smaller, and, where nothing holds it, the picture wider.
@@ -195,9 +176,13 @@ double SvgWriter::writeHeadline(double y) {
     width = std::max(width, widthOf(title, size) + 2 * margin);
   out.text(margin, y + 18, title, "title", size < titleSize ? size : 0);
   y += 26;
-  y = writeWords(isOne() ? sizesText(first) : commonSizes(all), "faint", y);
-  if (isOne())
+  if (isOne()) {
+    y = writeWords(sizesText(first), "faint", y);
     y = writeWords(resultsText(first), "faint", y);
+  } else if (style.title) {
+    // Otherwise the title has them.
+    y = writeWords(commonSizesText(pictures), "faint", y);
+  }
   bool sameTimes = llvm::all_of(all, [&](const SvgLanes &lanes) {
     return lanes.of().times == first.times;
   });
@@ -374,21 +359,16 @@ void SvgWriter::writeGrid(double top, double bottom) {
 // All of it
 //===----------------------------------------------------------------------===//
 
-/// `zb-v   2 stages per rank; step 25.5, bubble 5.9 %, at most 4 activations`
+/// `zb-v   8 stages; step 25.5, bubble 5.9 %, peak 4 activations`
 double SvgWriter::writeHeading(const SvgLanes &lanes, double y) {
   constexpr double size = 13;
   const Picture &picture = lanes.of();
   const Schedule &schedule = picture.schedule;
-  Figures figures = Figures::of(schedule, picture.simulation, picture.edges);
   std::string words;
   if (int64_t stages = schedule.stages / schedule.copies;
       stages != schedule.ranks)
     words = formatv("{0} stages; ", stages);
-  words += "step " + timeText(picture, figures.step);
-  words += ", bubble " + numberText(100 * figures.bubble, 1) + " %";
-  if (!schedule.forwardOnly)
-    words += ", at most " + numberText(figures.activations) +
-             (figures.activations == 1 ? " activation" : " activations");
+  words += resultsText(picture);
   if (schedule.copies > 1)
     words += formatv(", {0} copies of the weights", schedule.copies);
   out.text(frame.left, y + 14, picture.name, "title", size);
@@ -414,10 +394,14 @@ std::string SvgWriter::write() {
   }
   if (isOne())
     y = all.front().writeMemory(out, y);
-  std::string words = namesOf(all);
+  std::string words = titleText(pictures) + ": ";
   if (isOne())
-    words += ": " + sizesText(all.front().of()) + "; " +
-             resultsText(all.front().of());
+    words += sizesText(pictures.front()) + "; " + resultsText(pictures.front());
+  else
+    words += llvm::join(
+        llvm::map_range(pictures,
+                        [](const Picture &picture) { return picture.name; }),
+        ", ");
   bool hasStripes = any(
       [](const SvgLanes &lanes) { return lanes.uses(TaskKind::Recompute); });
   return out.toFile(width, y + margin, words, hasStripes, style.isGrey);

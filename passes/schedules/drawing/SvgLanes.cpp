@@ -77,10 +77,37 @@ double SvgLanes::widthOfLabels(double size) const {
 }
 
 double SvgLanes::widthOfNotes(double size) const {
-  double width = widthOf("idle 99.9 %", size);
-  for (const MemoryCurve &curve : curves)
-    width = std::max(width, widthOf(memoryText(picture, curve.peak), size));
+  double width = 0;
+  for (const auto &notes : {idleNotes(), memoryNotes()})
+    for (const std::string &note : notes)
+      width = std::max(width, widthOf(note, size));
   return width;
+}
+
+/// Says once what is the same on all ranks.
+static std::vector<std::string> oneOfAlike(std::vector<std::string> notes) {
+  if (notes.size() < 2 || !llvm::all_equal(notes))
+    return notes;
+  std::vector<std::string> once(notes.size());
+  once.front() = notes.front() + " each";
+  return once;
+}
+
+std::vector<std::string> SvgLanes::idleNotes() const {
+  std::vector<std::string> notes;
+  for (int32_t rank : rows)
+    notes.push_back(
+        "idle " +
+        numberText(100 * picture.simulation.ranks[rank].bubbleFraction, 1) +
+        " %");
+  return oneOfAlike(std::move(notes));
+}
+
+std::vector<std::string> SvgLanes::memoryNotes() const {
+  std::vector<std::string> notes;
+  for (int32_t rank : rows)
+    notes.push_back(memoryText(picture, curves[rank].peak));
+  return oneOfAlike(std::move(notes));
 }
 
 bool SvgLanes::hasTransfers(TransferKind kind) const {
@@ -247,6 +274,7 @@ double SvgLanes::writeLanes(SvgElements &out, double top) {
   writeTransfers(out);
   if (boxes)
     writeIdle(out);
+  std::vector<std::string> notes = idleNotes();
   // Labels that would touch each other are left out.
   double size = frame->labelSize;
   size_t every = static_cast<size_t>(
@@ -256,10 +284,9 @@ double SvgLanes::writeLanes(SvgElements &out, double top) {
     if (row % every == 0) {
       out.text(frame->left - 8, baseline, "rank " + std::to_string(rows[row]),
                "faint end", size);
-      double idle = picture.simulation.ranks[rows[row]].bubbleFraction;
-      if (frame->hasNotes)
-        out.text(frame->left + frame->plotWidth + 8, baseline,
-                 "idle " + numberText(100 * idle, 1) + " %", "faint", size);
+      if (frame->hasNotes && !notes[row].empty())
+        out.text(frame->left + frame->plotWidth + 8, baseline, notes[row],
+                 "faint", size);
     }
     if (boxes)
       writeBoxes(out, row);
@@ -309,10 +336,7 @@ double SvgLanes::writeMemory(SvgElements &out, double y) const {
   if (most == 0)
     return y;
   std::string words =
-      keepsBytes(picture)
-          ? "stash of each rank; the highest is " + memoryText(picture, most)
-          : "stashes in flight on each rank; the most is " +
-                std::to_string(most);
+      "stash of each rank; the highest is " + memoryText(picture, most);
   // Where there is little room, it begins at the edge of the picture.
   bool isNarrow =
       widthOf(words, largestNumber) > frame->plotWidth + frame->right;
@@ -325,6 +349,7 @@ double SvgLanes::writeMemory(SvgElements &out, double y) const {
          gap = std::min(frame->laneGap, 6.0);
   double size = std::clamp(height + gap - 1, 8.0, 12.0);
   size_t every = static_cast<size_t>(std::ceil((size + 1) / (height + gap)));
+  std::vector<std::string> notes = memoryNotes();
   for (size_t row = 0; row < rows.size(); ++row) {
     double top = y + row * (height + gap);
     const MemoryCurve &curve = curves[rows[row]];
@@ -335,9 +360,9 @@ double SvgLanes::writeMemory(SvgElements &out, double y) const {
     double baseline = top + height / 2 + size * 0.36;
     out.text(frame->left - 8, baseline, "rank " + std::to_string(rows[row]),
              "faint end", size);
-    if (frame->hasNotes)
-      out.text(frame->left + frame->plotWidth + 8, baseline,
-               memoryText(picture, curve.peak), "faint", size);
+    if (frame->hasNotes && !notes[row].empty())
+      out.text(frame->left + frame->plotWidth + 8, baseline, notes[row],
+               "faint", size);
   }
   return y + rows.size() * (height + gap);
 }

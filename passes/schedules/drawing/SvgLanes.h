@@ -62,6 +62,9 @@ private:
     return lanesTop + row * (frame->laneHeight + frame->laneGap);
   }
   void findLoops();
+  /// What stands behind the lanes, by row.
+  std::vector<std::string> idleNotes() const;
+  std::vector<std::string> memoryNotes() const;
   void writeIdle(SvgElements &out) const;
   void writeTransfers(SvgElements &out) const;
   void writeBoxes(SvgElements &out, size_t row) const;

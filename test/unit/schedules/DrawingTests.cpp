@@ -222,12 +222,12 @@ TEST(Svg, ShowsEveryTaskAndItsNumber) {
   expectInside(svg);
   for (const char *part :
        {"<title>1f1b: 2 ranks, 1 stage per rank, 3 micro-batches; step 12, "
-        "bubble 25 %, peak 2 in flight</title>",
+        "bubble 25 %, peak 2 activations</title>",
         "B1.0 on rank 1: backward of stage 1, micro-batch 0, 2 to 4",
         "idle for 2: rank 0 waits at B0.0 for B1.0 on rank 1",
         "prefers-color-scheme: dark", ">F forward</text>", ">idle</text>",
         ">sends an activation</text>", ">stage 0 to 1</text>", ">time</text>",
-        ">idle 25 %</text>"})
+        ">idle 25 % each</text>"})
     EXPECT_TRUE(has(svg, part)) << part << " in\n" << svg;
   for (int32_t stage = 0; stage < 2; ++stage)
     for (int32_t m = 0; m < 3; ++m)
@@ -308,13 +308,16 @@ TEST(Svg, PutsSeveralOnOneTimeAxis) {
   EXPECT_EQ(count(svg, ">time</text>"), 1u);
   EXPECT_EQ(count(svg, ">F forward</text>"), 1u);
   for (const char *part :
-       {">gpipe, zb-v</text>", ">4 ranks, 8 micro-batches<", ">gpipe</text>",
-        ">zb-v</text>", ">step 33, bubble 27.3 %, at most 8 activations<",
-        ">8 stages; step 51, bubble 5.9 %, at most 4 "
+       {">2 schedules on 4 ranks, 8 micro-batches</text>",
+        "<title>2 schedules on 4 ranks, 8 micro-batches: gpipe, zb-v</title>",
+        ">gpipe</text>", ">zb-v</text>",
+        ">step 33, bubble 27.3 %, peak 8 activations<", ">idle 27.3 % each<",
+        ">8 stages; step 51, span 48, bubble 5.9 %, peak 4 "
         "activations<",
         ">first to last stage</text>"})
     EXPECT_TRUE(has(svg, part)) << part;
-  EXPECT_FALSE(has(svg, "stashes in flight"));
+  EXPECT_EQ(count(svg, ">idle 27.3 %"), 1u);
+  EXPECT_FALSE(has(svg, "stash of each rank"));
 }
 
 TEST(Svg, IsStyledForAPaper) {
