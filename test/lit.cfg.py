@@ -97,6 +97,9 @@ def cpu_flags():
 # oneDNN multiplies bf16 on CPUs with AVX-512 alone; programs refuse others.
 if {"avx512bw", "avx512vl", "avx512dq"} <= set(cpu_flags()):
     config.available_features.add("cpu-bf16")
+# The script of pages runs without a browser (tools/read-page).
+if shutil.which("node"):
+    config.available_features.add("nodejs")
 if shutil.which("mpirun"):
     config.available_features.add("mpi")
 # The ONNX project's own models are not ours to copy: tests that read them run

@@ -9,6 +9,7 @@
 
 #include "codegen/host/Identifiers.h"
 #include "passes/schedules/Collectives.h"
+#include "passes/schedules/Figures.h"
 #include "passes/schedules/Timetable.h"
 #include "passes/schedules/files/PlanFile.h"
 #include "passes/step/Prediction.h"
@@ -259,19 +260,18 @@ llvm::json::Value Plan::toJson() const {
 
 std::string criticalPathShares(const schedules::Schedule &order,
                                const schedules::Simulation &simulation) {
-  auto endOf = [](const std::vector<schedules::TaskTime> &times) {
-    return times.empty() ? 0 : times.back().end;
-  };
-  auto last = llvm::max_element(
-      simulation.times, [&](auto &a, auto &b) { return endOf(a) < endOf(b); });
-  if (last == simulation.times.end() || endOf(*last) <= 0)
+  if (simulation.times.empty())
+    return "";
+  int32_t last = schedules::lastRank(simulation);
+  double end =
+      simulation.times[last].empty() ? 0 : simulation.times[last].back().end;
+  if (end <= 0)
     return "";
   // The ranks', then that of messages.
   std::vector<std::pair<double, size_t>> seconds;
   for (size_t i = 0; i <= simulation.times.size(); ++i)
     seconds.push_back({0, i});
-  for (const schedules::PathStep &step :
-       simulation.criticalPath(order, last - simulation.times.begin())) {
+  for (const schedules::PathStep &step : simulation.criticalPath(order, last)) {
     seconds[step.rank].first += step.time.end - step.time.start;
     seconds.back().first += step.transferSeconds;
   }
@@ -286,13 +286,13 @@ std::string criticalPathShares(const schedules::Schedule &order,
                             i < simulation.times.size()
                                 ? "rank " + std::to_string(i)
                                 : "messages",
-                            100 * spent / endOf(*last));
+                            100 * spent / end);
   double rest = 0;
   for (auto [spent, i] :
        llvm::ArrayRef(seconds).drop_front(std::min(mostShown, seconds.size())))
     rest += spent;
   if (rest > 0)
-    text += llvm::formatv(", others {0:F1} %", 100 * rest / endOf(*last));
+    text += llvm::formatv(", others {0:F1} %", 100 * rest / end);
   return text;
 }
 

@@ -28,6 +28,16 @@ double pipewright::schedules::stagesPerRank(const Schedule &schedule) {
          schedule.ranks;
 }
 
+int32_t pipewright::schedules::lastRank(const Simulation &simulation) {
+  auto endOf = [](const std::vector<TaskTime> &times) {
+    return times.empty() ? 0 : times.back().end;
+  };
+  auto last = std::max_element(
+      simulation.times.begin(), simulation.times.end(),
+      [&](const auto &a, const auto &b) { return endOf(a) < endOf(b); });
+  return static_cast<int32_t>(last - simulation.times.begin());
+}
+
 Figures Figures::of(const Schedule &schedule, const Simulation &simulation,
                     llvm::ArrayRef<StageEdge> edges) {
   Figures figures;

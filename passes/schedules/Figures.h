@@ -18,6 +18,9 @@ namespace pipewright::schedules {
 /// How many stages of one copy of the model there are for each rank.
 double stagesPerRank(const Schedule &schedule);
 
+/// The rank whose last task ends last; of several the first.
+int32_t lastRank(const Simulation &simulation);
+
 struct Figures {
   double step = 0, span = 0;
   /// Of the rank with the most work.

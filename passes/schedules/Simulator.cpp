@@ -362,8 +362,8 @@ void Timeline::visit(int32_t rank, int64_t position) {
   publish(task, position, time.end);
 }
 
-/// Tasks behind a member's wait begin when the work is over. `last` is the
-/// member that came last.
+/// Tasks behind a member's wait begin when the newest shared work is over.
+/// `last` is the member that came last.
 void Timeline::delay(const SharedWork::Member &member, double until,
                      const SharedWork::Member &last) {
   int32_t rank = member.rank;
@@ -392,6 +392,7 @@ void Timeline::delay(const SharedWork::Member &member, double until,
   idle.causePosition = std::max<int64_t>(last.posted - 1, 0);
   idle.cause = schedule.order[last.rank][idle.causePosition];
   idle.transferSeconds = until - std::max(endOf(last.rank, last.posted), free);
+  idle.sharedWork = static_cast<int32_t>(result.shared.size()) - 1;
   idleOfRank[rank].push_back(idle);
 }
 

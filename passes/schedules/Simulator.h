@@ -84,8 +84,11 @@ struct IdleInterval {
   int64_t nextPosition = 0;
   int64_t causePosition = 0;
   /// The part of the interval in which `cause` was done, but its message was
-  /// queued or on its way.
+  /// queued or on its way, or the shared work went on.
   double transferSeconds = 0;
+  /// Where `next` waited for what ranks do together, and `cause` came last: the
+  /// number of that in `Simulation::shared`; -1: for a message.
+  int32_t sharedWork = -1;
 
   /// `rank 1 waits at B1.0 for B2.0 on rank 2`
   std::string describe() const;

@@ -103,7 +103,8 @@ const std::vector<OptionRow<DrawOptions>> &tool::drawRows() {
        {{"pdf", "FILE.pdf",
          "The same as a PDF, made by rsvg-convert (of Debian's librsvg2-bin)"},
         file(&DrawOptions::pdf)},
-       {{"html", "FILE.html", "Draw it as a page to zoom and ask"},
+       {{"html", "FILE.html",
+         "Draw it as a page to zoom and ask; several on one time axis"},
         file(&DrawOptions::html)},
        {{"title", "TEXT",
          "Above the picture, instead of the name; an empty one leaves out all "
@@ -182,9 +183,11 @@ static llvm::Error writePdf(const std::string &svg, const std::string &path) {
 // Drawings
 //===----------------------------------------------------------------------===//
 
-/// A page or a trace, which show one schedule, and what a run of it measured.
-static llvm::Error writePages(schedules::Picture &picture,
-                              const DrawOptions &options) {
+/// A page of all, or a trace of the only one, with what a run of that measured.
+static llvm::Error
+writePages(llvm::MutableArrayRef<schedules::Picture> pictures,
+           const DrawOptions &options) {
+  schedules::Picture &picture = pictures.front();
   std::optional<schedules::MeasuredTrace> measured;
   if (!options.measured.empty()) {
     auto trace = schedules::readChromeTrace(options.measured);
@@ -197,7 +200,7 @@ static llvm::Error writePages(schedules::Picture &picture,
     picture.measured = &*measured;
   }
   if (!options.html.empty()) {
-    llvm::Expected<std::string> page = schedules::drawHtml(picture);
+    llvm::Expected<std::string> page = schedules::drawHtml(pictures);
     if (!page)
       return page.takeError();
     if (llvm::Error error = writeOutput(
@@ -215,12 +218,13 @@ static llvm::Error writePages(schedules::Picture &picture,
 llvm::Error
 tool::writeDrawings(llvm::MutableArrayRef<schedules::Picture> pictures,
                     const DrawOptions &options) {
-  bool hasPages = !options.html.empty() || !options.trace.empty();
-  if (hasPages && pictures.size() != 1)
-    return option::fail("--html shows one schedule, but got ", pictures.size(),
-                        "; --svg and --pdf draw several");
-  if (hasPages)
-    if (llvm::Error error = writePages(pictures.front(), options))
+  if (pictures.size() != 1 &&
+      (!options.trace.empty() || !options.measured.empty()))
+    return option::fail(options.trace.empty() ? "--measured" : "--trace",
+                        " shows one schedule, but got ", pictures.size(),
+                        "; --svg, --pdf and --html draw several");
+  if (!options.html.empty() || !options.trace.empty())
+    if (llvm::Error error = writePages(pictures, options))
       return error;
   if (!options.hasPicture())
     return llvm::Error::success();

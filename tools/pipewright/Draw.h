@@ -29,7 +29,7 @@ struct DrawOptions {
 /// seconds.
 const std::vector<OptionRow<DrawOptions>> &drawRows();
 
-/// One picture of all, or a page or a trace of the only one.
+/// One picture and one page of all, or a trace of the only one.
 llvm::Error writeDrawings(llvm::MutableArrayRef<schedules::Picture> pictures,
                           const DrawOptions &options);
 

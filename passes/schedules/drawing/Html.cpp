@@ -1,6 +1,6 @@
 //===- Html.cpp - A schedule as a page to explore ---------------*- C++ -*-===//
 //
-// Writes the schedule as one JavaScript constant of flat lists of numbers,
+// Writes each timetable into one JavaScript constant, as flat lists of numbers,
 // which stay small and load fast:
 //
 //   tasks      by rank: kind + 8 if it overlaps the next, stage, micro-batch,
@@ -8,7 +8,9 @@
 //   measured   by rank: the same; null without a measured run
 //   idle       by rank: start, end, kind, stage, micro-batch and rank of the
 //              cause (kind -1: waits for that rank to end the step), time that
-//              its message was under way
+//              its message or the work took, number of that work or -1
+//   path       rank and place in `tasks` of the tasks that nothing could have
+//              ended earlier, in their order
 //   memory     by rank: time, value
 //   transfers  0 forward or 1 gradient, from, to, micro-batch, start, end
 //   works      what ranks do together, as text
@@ -22,6 +24,7 @@
 
 #include "passes/schedules/drawing/Html.h"
 
+#include "passes/schedules/Figures.h"
 #include "passes/schedules/Refusal.h"
 #include "passes/schedules/drawing/HtmlPage.h"
 #include "passes/schedules/files/ChromeTrace.h"
@@ -38,6 +41,7 @@ static constexpr size_t mostTransfers = 1 << 17;
 
 namespace {
 
+/// Writes one timetable.
 class DataWriter {
 public:
   explicit DataWriter(const Picture &picture)
@@ -63,6 +67,7 @@ private:
 
   void writeColors();
   void writeIdle();
+  void writePath();
   void writeTransfers();
   void writeMeasured();
   void writeTogether();
@@ -103,11 +108,6 @@ void DataWriter::writeColors() {
       out += text::json(colorOf(schedule, static_cast<TaskKind>(kind), stage)) +
              ",";
   endList();
-  key("words");
-  out += "[";
-  for (unsigned kind = 0; kind < numTaskKinds; ++kind)
-    out += text::json(wordOf(static_cast<TaskKind>(kind))) + ",";
-  endList();
 }
 
 void DataWriter::writeIdle() {
@@ -124,8 +124,21 @@ void DataWriter::writeIdle() {
       value(idle.cause.microBatch);
       value(idle.causeRank);
       time(idle.transferSeconds);
+      value(idle.sharedWork);
     }
   });
+}
+
+/// Of the rank that ends the step.
+void DataWriter::writePath() {
+  int32_t last = lastRank(picture.simulation);
+  key("path");
+  out += "[";
+  for (const PathStep &step : picture.simulation.criticalPath(schedule, last)) {
+    value(step.rank);
+    value(step.position);
+  }
+  endList();
 }
 
 void DataWriter::writeTransfers() {
@@ -198,8 +211,9 @@ std::string DataWriter::write() {
   out = "{\"name\":" + text::json(nameText(picture)) +
         ",\n\"sizes\":" + text::json(sizesText(picture)) +
         ",\n\"results\":" + text::json(resultsText(picture)) +
-        ",\n\"unitTimes\":" + (picture.unitTimes ? "true" : "false") +
         ",\n\"times\":" + text::json(picture.times) +
+        ",\n\"stages\":" + std::to_string(schedule.stages / schedule.copies) +
+        ",\n\"stagesPerRank\":" + numberText(stagesPerRank(schedule), 6) +
         ",\n\"inBytes\":" + (keepsBytes(picture) ? "true" : "false");
   writeColors();
   byRank("tasks", [&](int32_t rank) {
@@ -209,6 +223,7 @@ std::string DataWriter::write() {
   });
   writeMeasured();
   writeIdle();
+  writePath();
   std::vector<MemoryCurve> curves = memoryCurves(picture);
   byRank("memory", [&](int32_t rank) {
     for (const MemoryCurve::Point &point : curves[rank].points) {
@@ -221,20 +236,49 @@ std::string DataWriter::write() {
   return out + "}";
 }
 
+static std::string dataOf(llvm::ArrayRef<Picture> pictures) {
+  std::string out =
+      "{\"title\":" + text::json(titleText(pictures)) +
+      ",\n\"unitTimes\":" + (pictures.front().unitTimes ? "true" : "false") +
+      ",\n\"words\":[";
+  for (unsigned kind = 0; kind < numTaskKinds; ++kind)
+    out +=
+        (kind > 0 ? "," : "") + text::json(wordOf(static_cast<TaskKind>(kind)));
+  out += "],\n\"timetables\":[";
+  for (const Picture &picture : pictures)
+    out += (&picture == pictures.begin() ? "" : ",\n") +
+           DataWriter(picture).write();
+  return out + "]}";
+}
+
+static llvm::Error checkSize(llvm::ArrayRef<Picture> pictures) {
+  int64_t tasks = 0;
+  for (const Picture &picture : pictures)
+    tasks += totalTasks(picture.schedule);
+  if (tasks <= mostTasks)
+    return llvm::Error::success();
+  return refuse("a page shows at most {0} tasks, but {1} {2}; a picture "
+                "(--svg) has no limit",
+                mostTasks,
+                pictures.size() == 1 ? "this schedule has"
+                                     : "these schedules have",
+                tasks);
+}
+
 llvm::Expected<std::string>
-pipewright::schedules::drawHtml(const Picture &picture) {
-  if (int64_t tasks = totalTasks(picture.schedule); tasks > mostTasks)
-    return refuse("a page shows at most {0} tasks, but this schedule has {1}; "
-                  "a picture (--svg) has no limit",
-                  mostTasks, tasks);
-  if (picture.measured)
-    if (llvm::Error error = checkTrace(*picture.measured, picture.schedule))
-      return refuse("the measured trace {0}", llvm::toString(std::move(error)));
-  std::string title = text::xml(nameText(picture));
+pipewright::schedules::drawHtml(llvm::ArrayRef<Picture> pictures) {
+  if (llvm::Error error = checkSize(pictures))
+    return std::move(error);
+  for (const Picture &picture : pictures)
+    if (picture.measured)
+      if (llvm::Error error = checkTrace(*picture.measured, picture.schedule))
+        return refuse("the measured trace {0}",
+                      llvm::toString(std::move(error)));
   return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta "
          "charset=\"utf-8\">\n<title>" +
-         title + "</title>\n<style>\n" + pageStyle + "</style>\n</head>\n" +
-         "<body>\n" + pageBody + "<script>\n'use strict';\nconst data = " +
-         DataWriter(picture).write() + ";\n\n" + pageScript +
+         text::xml(titleText(pictures)) + "</title>\n<style>\n" + pageStyle +
+         "</style>\n</head>\n<body>\n" + pageBody +
+         "<script>\n'use strict';\nconst data = " + dataOf(pictures) + ";\n\n" +
+         pageReading + "\n" + pageDrawing + "\n" + pageScript +
          "</script>\n</body>\n</html>\n";
 }

@@ -16,7 +16,10 @@ namespace pipewright::schedules {
 extern const char *const pageStyle;
 /// The body's elements, which the script fills.
 extern const char *const pageBody;
-/// JavaScript; reads the constant `data` (Html.cpp).
+/// JavaScript, in this order: what the constant `data` (Html.cpp) says, and its
+/// words; the canvas; the pointer and the head.
+extern const char *const pageReading;
+extern const char *const pageDrawing;
 extern const char *const pageScript;
 
 } // namespace pipewright::schedules

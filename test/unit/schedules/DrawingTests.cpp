@@ -123,6 +123,25 @@ llvm::json::Object dataOf(llvm::StringRef page) {
   return value->getAsObject() ? *value->getAsObject() : llvm::json::Object();
 }
 
+/// One of its timetables.
+llvm::json::Object timetableOf(llvm::StringRef page, size_t number = 0) {
+  llvm::json::Object data = dataOf(page);
+  const llvm::json::Array *all = data.getArray("timetables");
+  if (!all || all->size() <= number || !(*all)[number].getAsObject()) {
+    ADD_FAILURE() << "no timetable " << number;
+    return {};
+  }
+  return *(*all)[number].getAsObject();
+}
+
+std::vector<int64_t> integersOf(const llvm::json::Value *list, size_t count) {
+  std::vector<int64_t> numbers;
+  for (const llvm::json::Value &value : *list->getAsArray())
+    if (numbers.size() < count)
+      numbers.push_back(value.getAsInteger().value_or(-1000));
+  return numbers;
+}
+
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -395,27 +414,39 @@ TEST(Html, HoldsTheWholeSchedule) {
   // Nothing is fetched from anywhere.
   for (const char *part : {"src=", "http:", "https:", "@import", "fetch("})
     EXPECT_FALSE(has(page, part)) << part;
-  llvm::json::Object data = dataOf(page);
+  EXPECT_EQ(dataOf(page).getString("title"), "1f1b");
+  EXPECT_EQ(dataOf(page).getBoolean("unitTimes"), true);
+  llvm::json::Object data = timetableOf(page);
   EXPECT_EQ(data.getString("name"), "1f1b");
-  EXPECT_EQ(data.getBoolean("unitTimes"), true);
   const llvm::json::Array *tasks = data.getArray("tasks");
   ASSERT_TRUE(tasks && tasks->size() == 2);
   // F1.0 from 1 to 2, then B1.0 from 2 to 4.
-  const llvm::json::Array &last = *(*tasks)[1].getAsArray();
-  ASSERT_EQ(last.size(), 5u * 7);
-  std::vector<int64_t> first;
-  for (size_t i = 0; i < 10; ++i)
-    first.push_back(*last[i].getAsInteger());
-  EXPECT_EQ(first, (std::vector<int64_t>{0, 1, 0, 1, 1, 1, 1, 0, 2, 2}));
+  ASSERT_EQ((*tasks)[1].getAsArray()->size(), 5u * 7);
+  EXPECT_EQ(integersOf(&(*tasks)[1], 10),
+            (std::vector<int64_t>{0, 1, 0, 1, 1, 1, 1, 0, 2, 2}));
   // Rank 0 waits for B1.0 of rank 1 from 2 to 4.
-  const llvm::json::Array &idle = *(*data.getArray("idle"))[0].getAsArray();
-  std::vector<int64_t> wait;
-  for (size_t i = 0; i < 7; ++i)
-    wait.push_back(*idle[i].getAsInteger());
-  EXPECT_EQ(wait, (std::vector<int64_t>{2, 4, 1, 1, 0, 1, 0}));
+  EXPECT_EQ(integersOf(&(*data.getArray("idle"))[0], 8),
+            (std::vector<int64_t>{2, 4, 1, 1, 0, 1, 0, -1}));
+  // Rank and place of F0.0, then all of rank 1, then rank 0's last backward and
+  // its update.
+  EXPECT_EQ(integersOf(data.get("path"), 99),
+            (std::vector<int64_t>{0, 0, 1, 0, 1, 1, 1, 2, 1, 3, 1, 4, 1, 5, 0,
+                                  5, 0, 6}));
   EXPECT_EQ(data.getArray("transfers")->size(), 6u * 6);
   EXPECT_EQ(data.getArray("colors")->size(), 2u * 6);
   EXPECT_TRUE(data.get("measured")->getAsNull());
+}
+
+TEST(Html, HoldsSeveralSchedules) {
+  Example first("gpipe", 4, 1, 8), second("zb-v", 4, 2, 8);
+  std::vector<Picture> pictures = {first.picture(), second.picture()};
+  std::string page = valueOf(drawHtml(pictures));
+  EXPECT_TRUE(
+      has(page, "<title>2 schedules on 4 ranks, 8 micro-batches</title>"));
+  EXPECT_EQ(timetableOf(page, 0).getString("name"), "gpipe");
+  EXPECT_EQ(timetableOf(page, 1).getString("name"), "zb-v");
+  EXPECT_EQ(timetableOf(page, 1).getInteger("stages"), 8);
+  EXPECT_EQ(timetableOf(page, 1).getInteger("stagesPerRank"), 2);
 }
 
 TEST(Html, ShowsAMeasuredRunOfTheSameSchedule) {
@@ -426,7 +457,7 @@ TEST(Html, ShowsAMeasuredRunOfTheSameSchedule) {
   writeChromeTrace(os, example.schedule, example.simulation);
   MeasuredTrace trace = valueOf(parseChromeTrace(text));
   picture.measured = &trace;
-  llvm::json::Object data = dataOf(valueOf(drawHtml(picture)));
+  llvm::json::Object data = timetableOf(valueOf(drawHtml(picture)));
   const llvm::json::Array *measured = data.getArray("measured");
   ASSERT_TRUE(measured && measured->size() == 2);
   EXPECT_EQ((*measured)[0].getAsArray()->size(), 5u * 5);
@@ -445,7 +476,7 @@ TEST(Html, NoNameEndsTheScript) {
   std::string page = valueOf(drawHtml(example.picture()));
   EXPECT_EQ(count(page, "</script>"), 1u);
   EXPECT_TRUE(has(page, "<title>&lt;/script&gt;&lt;b&gt;</title>"));
-  EXPECT_EQ(dataOf(page).getString("name"), "</script><b>");
+  EXPECT_EQ(dataOf(page).getString("title"), "</script><b>");
 }
 
 TEST(Html, RefusesWhatNoBrowserHolds) {
@@ -453,4 +484,9 @@ TEST(Html, RefusesWhatNoBrowserHolds) {
   EXPECT_EQ(messageOf(drawHtml(example.picture())),
             "a page shows at most 1048576 tasks, but this schedule has "
             "1200001; a picture (--svg) has no limit");
+  Example half("gpipe", 1, 1, 300000);
+  std::vector<Picture> pictures = {half.picture(), half.picture()};
+  EXPECT_EQ(messageOf(drawHtml(pictures)),
+            "a page shows at most 1048576 tasks, but these schedules have "
+            "1200002; a picture (--svg) has no limit");
 }
