@@ -170,7 +170,7 @@ const std::vector<OptionRow<PlanOptions>> &planRows() {
           {{{.name = "json", .help = "Print the plan as JSON", .kind = Flag},
             option::flag(&PlanOptions::asJson)},
            {{"compare", "NAME,NAME,...",
-             "One table of these schedules instead"},
+             "One table of these schedules instead; drawings show all of them"},
             readCompare}});
   return rows;
 }
@@ -278,7 +278,8 @@ static void printComparison(llvm::raw_ostream &os,
   }
 }
 
-int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
+int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates,
+                 const DrawOptions &drawings) {
   std::vector<ComparedPlan> plans;
   // One import is enough: candidates differ in their schedules alone.
   std::optional<Compilation> compilation;
@@ -302,6 +303,11 @@ int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates) {
   if (plans.empty())
     return fail("none of the schedules is possible");
   sortPlans(plans);
+  std::vector<schedules::Picture> pictures;
+  for (const ComparedPlan &each : plans)
+    pictures.push_back(each.plan.picture());
+  if (llvm::Error error = writeDrawings(pictures, drawings))
+    return fail(llvm::toString(std::move(error)));
   printComparison(llvm::outs(), plans);
   return 0;
 }

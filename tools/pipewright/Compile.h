@@ -37,10 +37,11 @@ struct PlanCandidate {
   llvm::Expected<CompileOptions> options;
 };
 
-/// Plans the model under each schedule and prints one table, the fastest first;
-/// a schedule that is not possible gets its reason instead. Fails only if none
-/// is possible.
-int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates);
+/// Plans the model under each schedule, draws all of them, and prints one
+/// table, the fastest first; a schedule that is not possible gets its reason
+/// instead. Fails only if none is possible, or if a drawing cannot be written.
+int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates,
+                 const DrawOptions &drawings);
 
 } // namespace pipewright::tool
 

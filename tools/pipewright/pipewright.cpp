@@ -87,7 +87,8 @@ private:
   int runList(const tool::DrawOptions &drawings);
   int runPlan(const tool::DrawOptions &drawings);
   int runTrain();
-  int comparePlans(llvm::ArrayRef<std::string> schedules);
+  int comparePlans(llvm::ArrayRef<std::string> schedules,
+                   const tool::DrawOptions &drawings);
   /// The options of a model.
   llvm::Expected<tool::CompileOptions> readOptions();
 
@@ -224,14 +225,14 @@ int CommandLine::runPlan(const tool::DrawOptions &drawings) {
     return options ? tool::planModel(*options, planning->asJson, drawings)
                    : fail(options.takeError());
   }
-  if (drawings.any() || planning->asJson)
-    return fail(
-        "--svg, --pdf, --html, --trace and --json show one plan; --compare "
-        "makes several");
-  return comparePlans(planning->compare);
+  if (!drawings.trace.empty() || !drawings.measured.empty() || planning->asJson)
+    return fail("--trace, --measured and --json show one plan; --compare makes "
+                "several, which --svg, --pdf and --html draw");
+  return comparePlans(planning->compare, drawings);
 }
 
-int CommandLine::comparePlans(llvm::ArrayRef<std::string> schedules) {
+int CommandLine::comparePlans(llvm::ArrayRef<std::string> schedules,
+                              const tool::DrawOptions &drawings) {
   auto text = tool::readLevelText(given["model"]);
   if (!text)
     return fail(text.takeError());
@@ -242,7 +243,7 @@ int CommandLine::comparePlans(llvm::ArrayRef<std::string> schedules) {
   for (const std::string &name : schedules)
     candidates.push_back(
         {name, tool::readCompileOptions(given.with("schedule", name), *text)});
-  return tool::comparePlans(candidates);
+  return tool::comparePlans(candidates, drawings);
 }
 
 int CommandLine::runTrain() {
