@@ -255,6 +255,14 @@ void SvgLanes::writeTransfers(SvgElements &out) const {
   }
 }
 
+static std::string causeOf(const Picture &picture, const IdleInterval &idle) {
+  if (idle.sharedWork < 0)
+    return idle.describe();
+  const SharedWork &work = picture.simulation.shared[idle.sharedWork].work;
+  return formatv("rank {0} waits at {1} for the {2} over {3}", idle.rank,
+                 idle.next.name(), work.text(), work.over());
+}
+
 void SvgLanes::writeIdle(SvgElements &out) const {
   for (const IdleInterval &idle : picture.simulation.idle)
     if (auto found = llvm::find(rows, idle.rank); found != rows.end())
@@ -262,7 +270,7 @@ void SvgLanes::writeIdle(SvgElements &out) const {
                (idle.end - idle.start) * frame->scale, frame->laneHeight,
                "class=\"idle\"",
                "idle for " + timeText(picture, idle.end - idle.start) + ": " +
-                   idle.describe());
+                   causeOf(picture, idle));
 }
 
 double SvgLanes::writeLanes(SvgElements &out, double top) {
