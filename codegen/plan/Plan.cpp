@@ -199,8 +199,12 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
   return plan;
 }
 
+std::string Plan::nameOfSchedule() const {
+  return chosen.empty() ? schedule : schedule + " (" + chosen + ")";
+}
+
 schedules::Picture Plan::picture() const {
-  schedules::Picture picture{schedule, order, simulation, costs, edges};
+  schedules::Picture picture{nameOfSchedule(), order, simulation, costs, edges};
   picture.model = model;
   picture.replicas = replicas;
   return picture;
@@ -299,9 +303,8 @@ std::string criticalPathShares(const schedules::Schedule &order,
 void Plan::print(llvm::raw_ostream &os) const {
   os << "model " << model << ": " << count(stages.size(), "stage") << " on "
      << countRanks(*this) << ", " << count(microBatches, "micro-batch")
-     << " of " << microBatchSize << ", schedule " << schedule
-     << (chosen.empty() ? "" : " (" + chosen + ")") << ", optimizer "
-     << optimizer;
+     << " of " << microBatchSize << ", schedule " << nameOfSchedule()
+     << ", optimizer " << optimizer;
   const PlanWords words = target->planWords();
   if (!words.runsOn.empty())
     os << ", for " << words.runsOn;

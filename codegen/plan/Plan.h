@@ -81,6 +81,8 @@ struct Plan {
                                   llvm::StringRef model, const Target &target,
                                   Precision precision);
 
+  /// As the user gave it, with what it chose: `auto (zb-v)`.
+  std::string nameOfSchedule() const;
   /// To draw; lives as long as the plan.
   schedules::Picture picture() const;
   llvm::json::Value toJson() const;
