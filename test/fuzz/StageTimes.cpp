@@ -19,13 +19,20 @@ static void readAs(const uint8_t *data, size_t size, const char *name) {
     llvm::consumeError(times.takeError());
     return;
   }
-  auto schedule = schedules::oneFOneBPolicy().build({1, 1, 2});
-  auto costs = times->costsOf(*schedule);
-  if (!costs)
-    std::abort();
-  if (llvm::Error error = schedules::checkCosts(*schedule, *costs)) {
-    llvm::errs() << error << "\n";
-    std::abort();
+  for (int64_t ranks : {1, 4}) {
+    auto schedule = schedules::oneFOneBPolicy().build({ranks, ranks, 2});
+    auto costs = times->costsOf(*schedule);
+    // Any number of rows is for one stage.
+    if (!costs && ranks == 1)
+      std::abort();
+    if (!costs) {
+      llvm::consumeError(costs.takeError());
+      continue;
+    }
+    if (llvm::Error error = schedules::checkCosts(*schedule, *costs)) {
+      llvm::errs() << error << "\n";
+      std::abort();
+    }
   }
 }
 
