@@ -104,7 +104,7 @@ const std::vector<OptionRow<DrawOptions>> &tool::drawRows() {
          "The same as a PDF, made by rsvg-convert (of Debian's librsvg2-bin)"},
         file(&DrawOptions::pdf)},
        {{"html", "FILE.html",
-         "Draw it as a page to zoom and ask; several on one time axis"},
+         "Write an interactive page; several on one time axis"},
         file(&DrawOptions::html)},
        {{"title", "TEXT",
          "Above the picture, instead of the name; an empty one leaves out all "
