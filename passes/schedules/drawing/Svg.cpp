@@ -244,6 +244,12 @@ void SvgWriter::explainTransfers() {
   };
   line("sends an activation", TransferKind::Forward);
   line("sends a gradient", TransferKind::Gradient);
+  if (!any([](const SvgLanes &lanes) {
+        return !lanes.of().simulation.shared.empty();
+      }))
+    return;
+  auto [x, y] = explain("ranks together", 10);
+  out.rect(x, y + 10, 10, 4, "class=\"shared\"");
 }
 
 /// Few stages have a swatch each, many share a strip. Schedules that cut the
