@@ -208,7 +208,7 @@ void DataWriter::writeTogether() {
 }
 
 std::string DataWriter::write() {
-  out = "{\"name\":" + text::json(nameText(picture)) +
+  out = "{\"name\":" + text::json(picture.name) +
         ",\n\"sizes\":" + text::json(sizesText(picture)) +
         ",\n\"results\":" + text::json(resultsText(picture)) +
         ",\n\"times\":" + text::json(picture.times) +
