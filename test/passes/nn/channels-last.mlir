@@ -176,3 +176,17 @@ func.func @pooling_alone(%x: tensor<2x2x8x8xf32>) -> tensor<2x2x4x4xf32> {
   %q = nn.average_pool %x kernel = [2, 2] strides = [2, 2] pads = [0, 0, 0, 0] : tensor<2x2x8x8xf32> -> tensor<2x2x4x4xf32>
   return %q : tensor<2x2x4x4xf32>
 }
+
+// A transposed convolution works on images and filters with the channels last,
+// too.
+// CHECK-LABEL: func.func @transposed
+// CHECK:         %[[X:.*]] = nn.transpose %{{.*}} permutation = [0, 2, 3, 1]
+// CHECK:         %[[W:.*]] = nn.parameter @w : tensor<4x3x3x2xf32>
+// CHECK:         %[[Y:.*]] = nn.conv_backward_data %[[X]], %[[W]] strides = [2, 2] pads = [1, 1, 1, 1] dilations = [1, 1] groups = 1 channels_last : (tensor<2x8x8x4xf32>, tensor<4x3x3x2xf32>) -> tensor<2x16x16x2xf32>
+// CHECK:         nn.relu %[[Y]]
+func.func @transposed(%x: tensor<2x4x8x8xf32>) -> tensor<2x2x16x16xf32> {
+  %w = nn.parameter @w : tensor<4x2x3x3xf32>
+  %y = nn.conv_backward_data %x, %w strides = [2, 2] pads = [1, 1, 1, 1] dilations = [1, 1] groups = 1 : (tensor<2x4x8x8xf32>, tensor<4x2x3x3xf32>) -> tensor<2x2x16x16xf32>
+  %r = nn.relu %y : tensor<2x2x16x16xf32>
+  return %r : tensor<2x2x16x16xf32>
+}

@@ -121,3 +121,17 @@ func.func @images(%x: tensor<2x3x8x8xf32>) -> tensor<f32> {
   %4 = nn.reduce_mean %3 axes = [0, 1, 2, 3] : tensor<2x4x4x4xf32> -> tensor<f32>
   return %4 : tensor<f32>
 }
+
+// -----
+
+// A transposed convolution in a model is a convolution like others.
+nn.weight @w role = parameter : tensor<4x2x3x3xf32>
+// CHECK-LABEL: func.func @transposed
+// CHECK-NEXT:  %[[X:.*]] = nn.cast %{{.*}} -> tensor<1x4x8x8xbf16>
+// CHECK-NEXT:  %[[W:.*]] = nn.parameter @w : tensor<4x2x3x3xbf16>
+// CHECK-NEXT:  nn.conv_backward_data %[[X]], %[[W]] {{.*}} -> tensor<1x2x10x10xbf16>
+func.func @transposed(%x: tensor<1x4x8x8xf32>) -> tensor<1x2x10x10xf32> {
+  %w = nn.parameter @w : tensor<4x2x3x3xf32>
+  %y = nn.conv_backward_data %x, %w strides = [1, 1] pads = [0, 0, 0, 0] dilations = [1, 1] groups = 1 : (tensor<1x4x8x8xf32>, tensor<4x2x3x3xf32>) -> tensor<1x2x10x10xf32>
+  return %y : tensor<1x2x10x10xf32>
+}
