@@ -26,7 +26,8 @@ target_link_libraries(PipewrightCompile INTERFACE MLIR LLVM)
 #
 # ccache hashes the precompiled header for each file, tens of megabytes, unless a
 # file with its name and .sum is there to be hashed instead (CCACHE_PCH_EXTSUM).
-# The target NAMESum makes that.
+# The target NAMESum makes that from the preprocessed text, which is the same
+# wherever the source tree stands: another clone finds what this one compiled.
 function(pipewright_add_pch name header)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
   set(source "${PROJECT_BINARY_DIR}/pch/${name}.cpp")
@@ -44,8 +45,18 @@ function(pipewright_add_pch name header)
   if(CMAKE_GENERATOR STREQUAL "Ninja" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     set(pch "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}.dir/cmake_pch.hxx.pch")
     set(sum "${pch}.sum")
+    separate_arguments(flags NATIVE_COMMAND "${CMAKE_CXX_FLAGS}")
+    set(text ${name}.txt)
     add_custom_command(OUTPUT "${sum}" DEPENDS "${pch}" COMMENT ""
-      COMMAND "${CMAKE_COMMAND}" -E sha256sum "${pch}" > "${sum}")
+      WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/pch" COMMAND_EXPAND_LISTS
+      COMMAND "${CMAKE_CXX_COMPILER}" -std=c++20 ${flags}
+        "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/="
+        "$<TARGET_PROPERTY:${name},COMPILE_OPTIONS>"
+        "-D$<JOIN:$<TARGET_PROPERTY:${name},COMPILE_DEFINITIONS>,;-D>"
+        "-I$<JOIN:$<TARGET_PROPERTY:${name},INCLUDE_DIRECTORIES>,;-I>"
+        -E -dD -P -x c++-header "${PROJECT_SOURCE_DIR}/cmake/pch/${header}" -o ${text}
+      COMMAND "${CMAKE_COMMAND}" -E sha256sum ${text} > "${sum}"
+      COMMAND "${CMAKE_COMMAND}" -E rm ${text})
   endif()
   add_custom_target(${name}Sum DEPENDS ${sum})
   add_dependencies(${name}Sum ${name})
