@@ -25,6 +25,8 @@ import json
 import logging
 import math
 import os
+import shutil
+import subprocess
 import tempfile
 import warnings
 from pathlib import Path
@@ -56,6 +58,9 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
     input_names   as in torch.onnx.export; unset: the names of `forward`'s arguments.
     opset         as opset_version there.
 
+    Where `pipewright` is on PATH, the way to export is the first that it compiles, too; if there is
+    none, what it says of each is printed.
+
     Returns the map of names. Raises ExportError, which says what each exporter lost, and leaves
     what stood at `path` as it was then.
     """
@@ -67,7 +72,7 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
     used = _used_parameters(model, arguments)
     was_training = model.training
     model.train()
-    failures = []
+    failures, second = [], None
     # What stands at `path` is replaced by a file that is whole, or not at all.
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as folders:
         try:
@@ -87,7 +92,14 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
                     failures.append(f"{title}: {len(lost)} of {len(used)} parameters are not in the "
                                     f"file: {_start(lost)}")
                     continue
-                return _keep(model, path, folder, title, found, failures)
+                refusal = _refusal(written, output_names[0], arguments)
+                if not refusal:
+                    return _keep(model, path, folder, title, found, failures)
+                # Whole all the same: another way may spell the model in other operators.
+                failures.append(f"{title}: {refusal}")
+                second = second or (folder, title, found)
+            if second:
+                return _keep(model, path, *second, failures)
         finally:
             model.train(was_training)
     raise ExportError(f"{path}: not exported.\n  " + "\n  ".join(failures))
@@ -262,6 +274,22 @@ def _fold_constants(graph, model):
                              output_size_limit=MOST_FOLDED_BYTES)
     optimizer.remove_unused_nodes(graph)
     return sorted(set(graph.graph.initializers) - before)
+
+
+def _refusal(path, output, arguments):
+    """What `pipewright` says of a file that it does not compile; none where it does, or is not on
+    PATH."""
+    program = shutil.which("pipewright")
+    sizes = [a.shape[0] for a in arguments if torch.is_tensor(a) and a.dim() > 0]
+    if not program or not sizes:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        result = subprocess.run(
+            [program, "compile", str(path), "--emit=import", "-o", str(Path(folder) / "text.mlir"),
+             "--loss", "mse", "--loss-output", output, "--micro-batch-size", str(sizes[0])],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", timeout=600)
+    errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    return errors[0].replace(f"{path}: ", "") if result.returncode != 0 and errors else None
 
 
 def _note_facts(model, path, constants):

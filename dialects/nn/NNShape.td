@@ -64,8 +64,7 @@ def NN_SliceOp : NN_InferredOp<"slice", [
   let summary = "Take a strided box out of a tensor";
   let description = [{
     Element `i` of the result along a dimension is element
-    `start + i * step` of the operand. A negative step walks backwards. Only
-    steps of 1 have a gradient.
+    `start + i * step` of the operand. A negative step walks backwards.
 
     Constraints:
     - (C1) `starts`, `sizes` and `steps` have one entry per dimension.

@@ -8,18 +8,32 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <vector>
+
 namespace pipewright::frontend {
+
+llvm::ArrayRef<const OpRow *> allOps() {
+  static const std::vector<const OpRow *> all = [] {
+    std::vector<const OpRow *> result;
+    for (auto family :
+         {elementwiseOps, activationOps, shapeOps,         indexingOps,
+          paddingOps,     gatheringOps,  selectionOps,     sequenceOps,
+          generatorOps,   linearOps,     convTransposeOps, einsumOps,
+          recurrentOps,   attentionOps,  normalizationOps, reductionOps,
+          lpNormOps,      poolingOps,    resizeOps,        lossOps,
+          randomOps})
+      for (const OpRow &row : family())
+        result.push_back(&row);
+    return result;
+  }();
+  return all;
+}
 
 const OpRow *findOp(llvm::StringRef name) {
   static const llvm::StringMap<const OpRow *> table = [] {
     llvm::StringMap<const OpRow *> result;
-    for (auto family :
-         {elementwiseOps, activationOps, shapeOps, indexingOps, paddingOps,
-          gatheringOps, selectionOps, sequenceOps, generatorOps, linearOps,
-          convTransposeOps, attentionOps, normalizationOps, reductionOps,
-          lpNormOps, poolingOps, resizeOps, lossOps, randomOps})
-      for (const OpRow &row : family())
-        result.try_emplace(row.name, &row);
+    for (const OpRow *row : allOps())
+      result.try_emplace(row->name, row);
     return result;
   }();
   return table.lookup(name);

@@ -58,6 +58,8 @@ llvm::ArrayRef<OpRow> sequenceOps();
 llvm::ArrayRef<OpRow> generatorOps();
 llvm::ArrayRef<OpRow> linearOps();
 llvm::ArrayRef<OpRow> convTransposeOps();
+llvm::ArrayRef<OpRow> einsumOps();
+llvm::ArrayRef<OpRow> recurrentOps();
 llvm::ArrayRef<OpRow> attentionOps();
 llvm::ArrayRef<OpRow> normalizationOps();
 llvm::ArrayRef<OpRow> reductionOps();
@@ -69,6 +71,9 @@ llvm::ArrayRef<OpRow> randomOps();
 
 /// Imports a node that reads random numbers, whatever its op is.
 llvm::LogicalResult importOfRandom(NodeContext &n);
+
+/// The rows of all ops, by family.
+llvm::ArrayRef<const OpRow *> allOps();
 
 /// The row of an op; null if it is not supported.
 const OpRow *findOp(llvm::StringRef name);

@@ -28,8 +28,6 @@ static StringRef adviceFor(StringRef op) {
       .Cases({"RandomNormalLike", "RandomNormal", "Multinomial"},
              "random numbers that are no dropout: make them an input of the "
              "model")
-      .Cases({"LSTM", "GRU", "RNN"},
-             "a recurrent layer; loops that the export unrolls are supported")
       .Cases({"If", "Loop", "Scan"},
              "control flow; export the model with fixed shapes and constant "
              "conditions")

@@ -9,6 +9,7 @@
 #include "frontends/onnx/OpRegistry.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 
@@ -271,6 +272,64 @@ static LogicalResult importIdentity(NodeContext &n) {
   return success();
 }
 
+/// The operand where it is of floats; null after an error.
+static Value floatOperand(NodeContext &n) {
+  if (n.input(0).element == ElementKind::Float)
+    return n.value(0);
+  n.error() << "expects a float operand";
+  return Value();
+}
+
+/// Its gradient is 0 everywhere.
+static LogicalResult importSign(NodeContext &n) {
+  Value x = floatOperand(n);
+  auto number = [&](float value) { return n.b.splat(value); };
+  Value isAbove = n.b.compare(x, number(0), nn::ComparePredicate::Gt);
+  Value isBelow = n.b.compare(x, number(0), nn::ComparePredicate::Lt);
+  Value negative = n.b.create<nn::WhereOp>({isBelow, number(-1), number(0)});
+  return n.setResult(0,
+                     n.b.create<nn::WhereOp>({isAbove, number(1), negative}));
+}
+
+static LogicalResult importTan(NodeContext &n) {
+  Value x = floatOperand(n);
+  return n.setResult(0, n.b.create<nn::DivOp>({n.b.create<nn::SinOp>(x),
+                                               n.b.create<nn::CosOp>(x)}));
+}
+
+/// x less bias above lambd, x plus bias below -lambd, else 0.
+static LogicalResult importShrink(NodeContext &n) {
+  float bias = n.floatAttribute("bias", 0),
+        edge = n.floatAttribute("lambd", 0.5f);
+  Value x = floatOperand(n);
+  auto number = [&](float value) { return n.b.splat(value); };
+  Value isAbove = n.b.compare(x, number(edge), nn::ComparePredicate::Gt);
+  Value isBelow = n.b.compare(x, number(-edge), nn::ComparePredicate::Lt);
+  Value low = n.b.create<nn::AddOp>({x, number(bias)});
+  Value high = n.b.create<nn::SubOp>({x, number(bias)});
+  return n.setResult(
+      0,
+      n.b.create<nn::WhereOp>(
+          {isAbove, high, n.b.create<nn::WhereOp>({isBelow, low, number(0)})}));
+}
+
+static LogicalResult importIsInf(NodeContext &n) {
+  bool positive = n.intAttribute("detect_positive", 1),
+       negative = n.intAttribute("detect_negative", 1);
+  float infinity = std::numeric_limits<float>::infinity();
+  Value x = floatOperand(n);
+  if (!positive && !negative) {
+    // Nothing is more than infinity.
+    return n.setResult(
+        0, n.b.compare(x, n.b.splat(infinity), nn::ComparePredicate::Gt));
+  }
+  if (positive && negative)
+    x = n.b.create<nn::AbsOp>(x);
+  return n.setResult(0,
+                     n.b.compare(x, n.b.splat(positive ? infinity : -infinity),
+                                 nn::ComparePredicate::Eq));
+}
+
 ArrayRef<OpRow> activationOps() {
   static const OpRow rows[] = {
       {"Identity", 7, exactly(1), importIdentity},
@@ -288,7 +347,10 @@ ArrayRef<OpRow> activationOps() {
       {"Floor", 7, exactly(1), importFoldOnly, foldUnary<std::floor>},
       {"Ceil", 7, exactly(1), importFoldOnly, foldUnary<std::ceil>},
       {"Round", 11, exactly(1), importFoldOnly, foldUnary<std::nearbyint>},
-      {"Sign", 9, exactly(1), importFoldOnly, foldSign},
+      {"Sign", 9, exactly(1), importSign, foldSign},
+      {"Tan", 7, exactly(1), importTan, foldUnary<std::tan>},
+      {"Shrink", 9, exactly(1), importShrink},
+      {"IsInf", 10, exactly(1), importIsInf},
       {"Sigmoid", 7, exactly(1), importUnary<nn::SigmoidOp>,
        foldUnary<sigmoid>},
       {"Relu", 7, exactly(1), importUnary<nn::ReluOp>, foldUnary<relu>},

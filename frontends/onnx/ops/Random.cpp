@@ -169,7 +169,7 @@ LogicalResult importOfRandom(NodeContext &n) {
   }
   if (isUniform && op == "Floor" && noise.least >= 0 && noise.least <= 1)
     return compareNoise(n, noise, 1, /*isBelow=*/false, shape);
-  if (op == "Cast" || op == "CastLike") {
+  if (op == "Cast" || (op == "CastLike" && at == 0)) {
     n.intAttribute("to", 0);
     n.intAttribute("saturate", 1);
     return setNoise(n, noise, shape);
@@ -181,8 +181,11 @@ LogicalResult importOfRandom(NodeContext &n) {
   }
   if (!isUniform && op == "Mul" && !n.input(1 - at).isRandom())
     return dropBy(n, noise, n.value(1 - at), shape);
-  // What asks for no more than a shape goes on; all else says what it lacks.
-  return findOp(op)->import(n);
+  // Some ask for no more than a shape or a type; all else says what it lacks.
+  if (n.numInputs() == 1 || op == "CastLike")
+    return findOp(op)->import(n);
+  n.value(at);
+  return failure();
 }
 
 ArrayRef<OpRow> randomOps() {

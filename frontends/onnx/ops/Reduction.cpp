@@ -52,11 +52,70 @@ static FailureOr<ReductionForm> readForm(NodeContext &n, int64_t axesInput) {
 }
 
 namespace {
-enum class Reduction { Sum, Mean, Max, Min, Prod, SumSquare, L2 };
+enum class Reduction {
+  Sum,
+  Mean,
+  Max,
+  Min,
+  Prod,
+  SumSquare,
+  L1,
+  L2,
+  LogSum,
+  LogSumExp
+};
 } // namespace
 
 static int64_t axesInputSince(Reduction kind) {
   return kind == Reduction::Sum ? 13 : 18;
+}
+
+/// log(sum e^x) with e of what is at most 0; a row of -inf has that result.
+static Value logSumExp(NodeContext &n, Value x, const ReductionForm &form) {
+  Value largest = n.b.reduce<nn::ReduceMaxOp>(x, form.axes, true);
+  Value isFinite =
+      n.b.compare(n.b.create<nn::AbsOp>(largest),
+                  n.b.splat(std::numeric_limits<float>::infinity()),
+                  nn::ComparePredicate::Lt);
+  Value shift = n.b.create<nn::WhereOp>({isFinite, largest, n.b.splat(0)});
+  Value terms = n.b.create<nn::ExpOp>(n.b.create<nn::SubOp>({x, shift}));
+  Value sum = n.b.reduce<nn::ReduceSumOp>(terms, form.axes, true);
+  Value result = n.b.create<nn::AddOp>({n.b.create<nn::LogOp>(sum), shift});
+  return result && !form.keepDims
+             ? n.b.reduce<nn::ReduceSumOp>(result, form.axes, false)
+             : result;
+}
+
+/// Products of halves: the gradient of each factor is the product of all
+/// others, also where some are 0.
+static Value product(NodeContext &n, Value x, const ReductionForm &form) {
+  Shape order, shape;
+  int64_t count = 1;
+  for (int64_t i = 0; i < n.rank(0); ++i)
+    if (llvm::is_contained(form.axes, i)) {
+      count *= n.shape(0)[i];
+      if (form.keepDims)
+        shape.push_back(1);
+    } else {
+      order.push_back(i);
+      shape.push_back(n.shape(0)[i]);
+    }
+  llvm::append_range(order, form.axes);
+  if (count == 0)
+    return n.b.splat(1, shape);
+  x = n.b.transpose(x, order);
+  x = x ? n.b.reshape(x, {elementCount(shape), count}) : x;
+  while (count > 1 && x) {
+    int64_t rest = count / 2, half = count - rest;
+    Value both = n.b.create<nn::MulOp>(
+        {n.b.sliceAxis(x, 1, 0, rest), n.b.sliceAxis(x, 1, half, rest)});
+    x = half == rest
+            ? both
+            : n.b.create<nn::ConcatOp>({both, n.b.sliceAxis(x, 1, rest, 1)},
+                                       n.b.integer("axis", 1));
+    count = half;
+  }
+  return x ? n.b.reshape(x, shape) : x;
 }
 
 static Value reduceValue(NodeContext &n, Reduction kind, Value x,
@@ -82,8 +141,15 @@ static Value reduceValue(NodeContext &n, Reduction kind, Value x,
     return rootOrZero(
         n, n.b.reduce<nn::ReduceSumOp>(square(x), form.axes, form.keepDims));
   case Reduction::Prod:
-    n.error() << "this operator is not supported on computed values";
-    return Value();
+    return product(n, x, form);
+  case Reduction::L1:
+    return n.b.reduce<nn::ReduceSumOp>(n.b.create<nn::AbsOp>(x), form.axes,
+                                       form.keepDims);
+  case Reduction::LogSum:
+    return n.b.create<nn::LogOp>(
+        n.b.reduce<nn::ReduceSumOp>(x, form.axes, form.keepDims));
+  case Reduction::LogSumExp:
+    return logSumExp(n, x, form);
   }
   llvm_unreachable("covered switch");
 }
@@ -93,10 +159,19 @@ static LogicalResult importReduction(NodeContext &n) {
   FailureOr<ReductionForm> form = readForm(n, axesInputSince(kind));
   if (failed(form))
     return failure();
-  // Over nothing these two still are a function of each element.
-  if (form->axes.empty() && kind != Reduction::SumSquare &&
-      kind != Reduction::L2)
-    return n.forward(0, 0);
+  // Over nothing some still are a function of each element.
+  if (form->axes.empty())
+    switch (kind) {
+    case Reduction::L1:
+      return n.setResult(0, n.b.create<nn::AbsOp>(n.value(0)));
+    case Reduction::LogSum:
+      return n.setResult(0, n.b.create<nn::LogOp>(n.value(0)));
+    case Reduction::SumSquare:
+    case Reduction::L2:
+      break;
+    default:
+      return n.forward(0, 0);
+    }
   return n.setResult(0, reduceValue(n, kind, n.value(0), *form));
 }
 
@@ -143,7 +218,12 @@ struct Folding {
     case Reduction::SumSquare:
     case Reduction::L2:
       return add(a, multiply(b, b));
+    case Reduction::L1:
+      return add(a, b < 0 ? -b : b);
+    case Reduction::LogSumExp:
+      return add(a, T(std::exp(double(b))));
     case Reduction::Sum:
+    case Reduction::LogSum:
     case Reduction::Mean:
       return add(a, b);
     }
@@ -152,6 +232,8 @@ struct Folding {
   static T finish(Reduction kind, T sum, int64_t count) {
     if (kind == Reduction::Mean && count > 0)
       return sum / T(count);
+    if (kind == Reduction::LogSum || kind == Reduction::LogSumExp)
+      return T(std::log(double(sum)));
     return kind == Reduction::L2 ? T(std::sqrt(double(sum))) : sum;
   }
 };
@@ -220,6 +302,12 @@ ArrayRef<OpRow> reductionOps() {
        foldReduction<R::SumSquare>},
       {"ReduceL2", 7, between(1, 2), importReduction<R::L2>,
        foldReduction<R::L2>},
+      {"ReduceL1", 7, between(1, 2), importReduction<R::L1>,
+       foldReduction<R::L1>},
+      {"ReduceLogSum", 7, between(1, 2), importReduction<R::LogSum>,
+       foldReduction<R::LogSum>},
+      {"ReduceLogSumExp", 7, between(1, 2), importReduction<R::LogSumExp>,
+       foldReduction<R::LogSumExp>},
   };
   return rows;
 }

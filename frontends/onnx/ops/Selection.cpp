@@ -260,9 +260,11 @@ static LogicalResult foldTopK(NodeContext &n) {
       n.normalizeAxis(n.intAttribute("axis", -1), n.rank(0));
   bool isLargest = n.intAttribute("largest", 1);
   n.intAttribute("sorted", 1);
+  if (failed(axis))
+    return failure();
   FailureOr<Shape> given = n.constantInts(1, "k");
   const ConstantTensor &x = *n.constant(0);
-  if (failed(axis) || failed(given) || failed(n.expectComputable(x.shape())))
+  if (failed(given) || failed(n.expectComputable(x.shape())))
     return failure();
   AroundAxis around(x.shape(), *axis);
   if (given->size() != 1 || given->front() < 0 || given->front() > around.size)

@@ -464,41 +464,37 @@ TEST_F(OnnxImport, LargeMaskBecomesAConstantWeight) {
 
 TEST_F(OnnxImport, EveryOpTellsItsWrongInputs) {
   static const char *const forms[] = {"x", "ints", "one", "none", ""};
-  for (auto family :
-       {frontend::elementwiseOps, frontend::activationOps, frontend::shapeOps,
-        frontend::indexingOps, frontend::generatorOps, frontend::linearOps,
-        frontend::attentionOps, frontend::normalizationOps,
-        frontend::reductionOps, frontend::poolingOps, frontend::lossOps,
-        frontend::randomOps})
-    for (const frontend::OpRow &row : family())
-      for (const char *form : forms)
-        for (unsigned count = 0; count <= 7; ++count) {
-          messages.clear();
-          model.clear_graph();
-          model.mutable_opset_import(0)->set_version(24);
-          value(*model.mutable_graph()->add_input(), "x", {2, 3},
-                TensorProto::FLOAT);
-          value(*model.mutable_graph()->add_output(), "y", {}, 0);
-          model.mutable_graph()
-              ->mutable_output(0)
-              ->mutable_type()
-              ->mutable_tensor_type()
-              ->clear_shape();
-          TensorProto &ints = weight("ints", {2});
-          ints.set_data_type(TensorProto::INT64);
-          ints.add_int64_data(1);
-          ints.add_int64_data(0);
-          filled("one", {}, {1});
-          filled("none", {0}, {});
-          node(row.name.str().c_str(), std::vector<std::string>(count, form),
-               "y");
-          bool isImported = succeeded(import());
-          EXPECT_EQ(messages.size(), isImported ? 0u : 1u)
-              << row.name.str() << " with " << count << " of '" << form << "'";
-          bool fits = count >= row.inputs.least && count <= row.inputs.most;
-          EXPECT_TRUE(fits || !isImported)
-              << row.name.str() << " with " << count << " of '" << form << "'";
-        }
+  for (const frontend::OpRow *each : frontend::allOps()) {
+    const frontend::OpRow &row = *each;
+    for (const char *form : forms)
+      for (unsigned count = 0; count <= 7; ++count) {
+        messages.clear();
+        model.clear_graph();
+        model.mutable_opset_import(0)->set_version(24);
+        value(*model.mutable_graph()->add_input(), "x", {2, 3},
+              TensorProto::FLOAT);
+        value(*model.mutable_graph()->add_output(), "y", {}, 0);
+        model.mutable_graph()
+            ->mutable_output(0)
+            ->mutable_type()
+            ->mutable_tensor_type()
+            ->clear_shape();
+        TensorProto &ints = weight("ints", {2});
+        ints.set_data_type(TensorProto::INT64);
+        ints.add_int64_data(1);
+        ints.add_int64_data(0);
+        filled("one", {}, {1});
+        filled("none", {0}, {});
+        node(row.name.str().c_str(), std::vector<std::string>(count, form),
+             "y");
+        bool isImported = succeeded(import());
+        EXPECT_EQ(messages.size(), isImported ? 0u : 1u)
+            << row.name.str() << " with " << count << " of '" << form << "'";
+        bool fits = count >= row.inputs.least && count <= row.inputs.most;
+        EXPECT_TRUE(fits || !isImported)
+            << row.name.str() << " with " << count << " of '" << form << "'";
+      }
+  }
 }
 
 TEST_F(OnnxImport, NamesThatNobodyKnowsAreRepaired) {
