@@ -141,7 +141,7 @@ static LogicalResult warnAboutMergedVectors(GraphImporter &graph) {
     return success();
   llvm::StringMap<int64_t> readers;
   for (const auto &node : graph.file.graph().node())
-    if (node.op_type() != "Identity")
+    if (node.op_type() != "Identity" && !graph.isPlainNorm(node))
       for (const std::string &name : node.input())
         ++readers[name];
   int64_t merged = 0;

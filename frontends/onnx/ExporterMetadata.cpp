@@ -333,14 +333,18 @@ bool isNotedAsTrainingNorm(const onnx::NodeProto &node) {
          arguments.size() > training && arguments[training] == "True";
 }
 
+bool isNotedAsGroupNorm(const onnx::NodeProto &node) {
+  return StringRef(callNotesOf(node).operation).contains("group_norm");
+}
+
 bool isNotedAsPlainNorm(const onnx::NodeProto &node) {
+  if (isNotedAsGroupNorm(node))
+    return true;
   const CallNotes call = callNotesOf(node);
-  const StringRef operation = call.operation;
   llvm::SmallVector<StringRef> arguments = listed(call);
   // (x, weight, bias, ...)
-  return operation.contains("group_norm") ||
-         (operation.contains("instance_norm") && arguments.size() > 1 &&
-          arguments[1] == "None");
+  return StringRef(call.operation).contains("instance_norm") &&
+         arguments.size() > 1 && arguments[1] == "None";
 }
 
 std::string moduleOf(const onnx::NodeProto &node) {

@@ -80,6 +80,9 @@ LookupNotes lookupNotesOf(const onnx::NodeProto &node,
 /// newer exporter writes it in inference form all the same.
 bool isNotedAsTrainingNorm(const onnx::NodeProto &node);
 
+/// Whether a node is of a group normalization.
+bool isNotedAsGroupNorm(const onnx::NodeProto &node);
+
 /// Whether a node was a group normalization, or an instance normalization
 /// without a weight: a scale and a bias that it reads are not the module's.
 bool isNotedAsPlainNorm(const onnx::NodeProto &node);

@@ -321,6 +321,11 @@ ArrayRef<float> GraphImporter::storedFloats(const ImportedValue &value) const {
           bytes.size() / sizeof(float)};
 }
 
+bool GraphImporter::isPlainNorm(const onnx::NodeProto &node) const {
+  return node.op_type() == "InstanceNormalization" && node.output_size() > 0 &&
+         (groupNorms.contains(node.output(0)) || isNotedAsPlainNorm(node));
+}
+
 std::string GraphImporter::unusedName(std::string name) const {
   while (values.contains(name) || initializers.contains(name))
     name += '_';

@@ -111,6 +111,10 @@ public:
   /// are equal and stored once; none of anything else.
   llvm::ArrayRef<float> storedFloats(const ImportedValue &value) const;
 
+  /// Whether a node is an InstanceNormalization whose ones and zeros, if it
+  /// reads such, are no weights.
+  bool isPlainNorm(const onnx::NodeProto &node) const;
+
   /// The op result for a value of any kind. `name` is what a large constant
   /// is called when it becomes a weight.
   mlir::Value materialize(const ImportedValue &value, llvm::StringRef name);

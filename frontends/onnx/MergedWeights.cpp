@@ -4,7 +4,7 @@
 // with. Where one of them is gone from the file, and the node reads an
 // initializer that its note does not list, that initializer stands for it.
 // Scale, bias and running statistics of batch normalization are known by their
-// places.
+// places, and so are scale and bias of group normalization.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,6 +28,8 @@ public:
 private:
   void visit(onnx::NodeProto &node);
   void visitBatchNorm(onnx::NodeProto &node);
+  void visitGroupNorm(onnx::NodeProto &node);
+  bool isFoldedFromOthers(StringRef name, StringRef tensor) const;
   bool isGone(StringRef placeholder) const {
     StringRef name = metadata.placeholders.find(placeholder)->second.name;
     return !definedNames.contains(name) && !foldedNames.contains(name);
@@ -125,10 +127,46 @@ void Parting::visitBatchNorm(onnx::NodeProto &node) {
   }
 }
 
+/// Whether an initializer was computed from a parameter at export, but not from
+/// this tensor of the module.
+bool Parting::isFoldedFromOthers(StringRef name, StringRef tensor) const {
+  auto noted = metadata.initializers.find(name);
+  return noted != metadata.initializers.end() && noted->second.foldedFrom &&
+         llvm::any_of(*noted->second.foldedFrom,
+                      [&](StringRef source) {
+                        auto found = metadata.tensors.find(source);
+                        return found != metadata.tensors.end() &&
+                               found->second == ExportedKind::Parameter;
+                      }) &&
+         !llvm::is_contained(*noted->second.foldedFrom, tensor);
+}
+
+/// Its scale and bias were folded into another shape, [C, 1, 1], and then
+/// merged. The ones and zeros that it is spelt with stand for nothing of the
+/// module.
+void Parting::visitGroupNorm(onnx::NodeProto &node) {
+  std::vector<std::string> listed = placeholdersReadBy(node, metadata);
+  const bool isShift = node.op_type() == "Add";
+  if (listed.size() != 2 || (node.op_type() != "Mul" && !isShift))
+    return;
+  StringRef placeholder = listed[isShift];
+  for (int i = 0; i < node.input_size(); ++i) {
+    auto tensor = initializers.find(node.input(i));
+    if (tensor != initializers.end() && isGone(placeholder) &&
+        isFoldedFromOthers(
+            node.input(i),
+            metadata.placeholders.find(placeholder)->second.name) &&
+        mayBeMerged(file.graph().initializer(tensor->second)))
+      part(node, i, placeholder);
+  }
+}
+
 void Parting::visit(onnx::NodeProto &node) {
   if (node.op_type() == "BatchNormalization")
     return visitBatchNorm(node);
-  // Its ones and zeros stand for nothing of the module.
+  if (isNotedAsGroupNorm(node))
+    return visitGroupNorm(node);
+  // Ones and zeros that are none of its weights.
   if (node.op_type() == "InstanceNormalization" && isNotedAsPlainNorm(node))
     return;
   std::vector<std::string> listed = placeholdersReadBy(node, metadata);

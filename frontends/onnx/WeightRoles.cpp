@@ -99,6 +99,20 @@ Decision RoleAssignment::decide(nn::WeightOp weight, StringRef name) {
   return {table.empty() ? WeightRole::Parameter : WeightRole::Constant, table};
 }
 
+/// Whether all that reads a weight has more dimensions than it: none of its own
+/// lies along the batch then, as those of a scale of channels.
+static bool isStretchedToHigherRank(func::FuncOp model, nn::WeightOp weight) {
+  const int64_t rank = weight.getTensorType().getRank();
+  return llvm::all_of(model.getOps<nn::ParameterOp>(), [&](nn::ParameterOp p) {
+    return p.getWeight() != weight.getSymName() ||
+           llvm::all_of(p->getUsers(), [&](Operation *user) {
+             return user->getNumResults() == 1 &&
+                    cast<RankedTensorType>(user->getResult(0).getType())
+                            .getRank() > rank;
+           });
+  });
+}
+
 /// Whether a weight was computed at export from parameters and a whole batch of
 /// something, such as the first state of a recurrent layer: along a dimension
 /// as long as the batch, all its slices are the same.
@@ -125,7 +139,7 @@ bool RoleAssignment::carriesBatch(nn::WeightOp weight, StringRef name) const {
         areEqual =
             bytes.slice(begin, inner) == bytes.slice(begin + i * inner, inner);
     if (areEqual)
-      return true;
+      return !isStretchedToHigherRank(graph.function, weight);
   }
   return false;
 }

@@ -7,6 +7,8 @@ NAME.onnx is by torch.onnx.export(dynamo=True) as it is by default, in training 
 
     norms      fresh batch normalizations whose ones and zeros it merges: scales, biases and
                statistics, of one layer and of several, with and without scale and bias
+    groups     fresh group and instance normalizations, whose scales and biases it folds into
+               another shape, merges, and merges with the ones and zeros that it spells them with
     lost       biases of zeros that it leaves out, and two batch normalizations that it folds
     padding    nn.Embedding with padding_idx, whose row is in the data
     recurrent  a first hidden state of zeros, from which it computes a product ahead
@@ -39,6 +41,14 @@ def norms():
     return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.BatchNorm1d(16), nn.Linear(16, 16), nn.ReLU(),
                          nn.BatchNorm1d(16), nn.Tanh(), nn.BatchNorm1d(16, affine=False),
                          nn.Linear(16, 5))
+
+
+def groups():
+    return nn.Sequential(nn.Linear(8, 64), nn.Unflatten(1, (4, 16)), nn.GroupNorm(2, 4), nn.Tanh(),
+                         nn.Conv1d(4, 4, 1), nn.InstanceNorm1d(4, affine=True), nn.Tanh(),
+                         nn.Conv1d(4, 4, 3, padding=1), nn.GroupNorm(4, 4), nn.Tanh(),
+                         nn.Conv1d(4, 4, 1), nn.InstanceNorm1d(4), nn.GroupNorm(1, 4), nn.Tanh(),
+                         nn.Flatten(), nn.Linear(64, 5))
 
 
 def lost():
@@ -137,6 +147,8 @@ def in_file(weights, path):
     for name, key in named.items():
         weights[name] = weights.pop(key)
         weights[name] = weights[name].t().contiguous() if key == "head.weight" else weights[name]
+        if key.startswith("2."):
+            weights[name] = weights[name].reshape(4, 1)
     return weights
 
 
@@ -148,11 +160,15 @@ def write(folder, name, make, inputs, targets, ways):
         model = make()
         if way == "default":
             write_default(model, inputs, folder / f"{name}.onnx")
-            if name in ("norms", "padding"):
+            if name in ("norms", "groups", "padding"):
                 weights = in_file(expected(model, inputs, targets), folder / f"{name}.onnx")
                 if name == "norms":
                     # What stands for the scale and bias that its last norm has not.
                     weights |= {"getitem_10.scale": torch.ones(16), "getitem_10.bias": torch.zeros(16)}
+                if name == "groups":
+                    # Scales and biases have the shape that they were folded into.
+                    for key in ("8.weight", "8.bias", "12.weight", "12.bias"):
+                        weights[key] = weights[key].reshape(4, 1)
                 save_file(weights, str(folder / f"{name}.safetensors"))
             continue
         names = export(model, inputs[:SIZE], folder / f"{name}.{way}.onnx", exporter=way)
@@ -200,6 +216,7 @@ def main():
     tokens[:, 4:] = 1
     words = torch.randint(0, 12, (count, 6))
     write(folder, "norms", norms, features, classes, ["default"])
+    write(folder, "groups", groups, features, classes, ["default"])
     write(folder, "lost", lost, features, classes, ["default"])
     write(folder, "recurrent", Recurrent, features, classes, ["default"])
     write(folder, "padding", Padding, tokens, words, ["default", "old"])

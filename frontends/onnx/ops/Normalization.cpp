@@ -119,6 +119,12 @@ static bool isFilledWith(const NodeContext &n, unsigned i, float number) {
          llvm::all_of(elements, [&](float e) { return e == number; });
 }
 
+/// Whether input `i` is a constant scale of ones (1) or bias of zeros (2).
+static bool isNeutral(const NodeContext &n, unsigned i) {
+  return n.constant(i) && !n.constant(i)->weightLike &&
+         isFilledWith(n, i, i == 1 ? 1 : 0);
+}
+
 /// `y` times input 1 plus input 2, which have a number for each element of
 /// dimension 1. What changes nothing is left out.
 static Value scaleAndShift(NodeContext &n, Value y, bool isPlain) {
@@ -126,23 +132,25 @@ static Value scaleAndShift(NodeContext &n, Value y, bool isPlain) {
     return y;
   Shape along(shapeOf(y).size() - 1, 1);
   along[0] = shapeOf(y)[1];
-  auto isNeutral = [&](unsigned i, float number) {
-    return n.constant(i) && !n.constant(i)->weightLike &&
-           isFilledWith(n, i, number);
-  };
-  if (!isNeutral(1, 1))
+  if (!isNeutral(n, 1))
     y = n.b.create<nn::MulOp>({y, n.b.reshape(n.weight(1), along)});
-  if (!isNeutral(2, 0))
+  if (!isNeutral(n, 2))
     y = n.b.create<nn::AddOp>({y, n.b.reshape(n.weight(2), along)});
   return y;
 }
 
+/// Fails unless scale and bias have `size` elements. Constants that change
+/// nothing may have as many as the batch now where both were equal in the file.
 static LogicalResult expectVectors(NodeContext &n, int64_t size,
                                    StringRef what) {
-  for (unsigned i = 1; i < 3; ++i)
-    if (n.shape(i) != ArrayRef(size))
+  for (unsigned i = 1; i < 3; ++i) {
+    const Shape *original = n.originalInput(i);
+    bool fitted =
+        original && ArrayRef(*original) == ArrayRef(size) && isNeutral(n, i);
+    if (n.shape(i) != ArrayRef(size) && !fitted)
       return n.error() << "expects scale and bias of " << size
                        << " elements, one for each " << what;
+  }
   return success();
 }
 
@@ -154,9 +162,8 @@ static LogicalResult importInstanceNormalization(NodeContext &n) {
   if (failed(expectVectors(n, channels, "channel")))
     return failure();
   // Ones and zeros that no module has as weights.
-  bool isPlain = (n.graph.groupNorms.contains(n.outputName(0)) ||
-                  isNotedAsPlainNorm(n.node)) &&
-                 isFilledWith(n, 1, 1) && isFilledWith(n, 2, 0);
+  bool isPlain = n.graph.isPlainNorm(n.node) && isFilledWith(n, 1, 1) &&
+                 isFilledWith(n, 2, 0);
   Value y = n.b.reshape(normalizeGroups(n, channels, epsilon), n.shape(0));
   return n.setResult(0, scaleAndShift(n, y, isPlain));
 }
