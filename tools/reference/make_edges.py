@@ -279,9 +279,9 @@ def record(model, loss):
             "states": states}
 
 
-def export(model, example, names, path):
+def export(model, example, names, path, opset=17):
     torch.onnx.export(copy.deepcopy(model).train(), example, path, dynamo=False,
-                      do_constant_folding=False, opset_version=17,
+                      do_constant_folding=False, opset_version=opset,
                       training=torch.onnx.TrainingMode.TRAINING,
                       input_names=names, output_names=["y"])
     # The export has run the model, which moved its running statistics.

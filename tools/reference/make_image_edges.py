@@ -27,6 +27,70 @@ def image(*shape):
     return torch.tensor((np.arange(count) * 37 % 101 / 25 - 2).reshape(shape), dtype=torch.float32)
 
 
+def exported(function, write):
+    """The function, whose exported form `write` makes."""
+    class AsNode(torch.autograd.Function):
+        @staticmethod
+        def forward(context, *arguments):
+            return function(*arguments)
+
+        @staticmethod
+        def symbolic(graph, *arguments):
+            return write(graph, *arguments)
+
+    return lambda *x: (AsNode.apply if torch.onnx.is_in_onnx_export() else function)(*x)
+
+
+def node(op, function, **attributes):
+    return exported(function, lambda graph, *x: graph.op(op, *x, **attributes))
+
+
+def resize_to(height, width, mode):
+    """Interpolation with antialias, which the exporter does not write."""
+    def write(graph, x):
+        sizes = graph.op("Constant", value_t=torch.tensor([height, width]))
+        none = graph.op("prim::Constant")
+        none.setType(torch._C.OptionalType.ofTensor())
+        return graph.op("Resize", x, none, none, sizes, mode_s=mode, axes_i=[2, 3], antialias_i=1,
+                        exclude_outside_i=1, cubic_coeff_a_f=-0.5)
+
+    return exported(lambda x: F.interpolate(x, size=(height, width), mode="bi" + mode,
+                                            antialias=True), write)
+
+
+def group_norm_18(x, scale, bias):
+    y = F.group_norm(x, 2).unflatten(1, (2, -1))
+    return (y * scale[:, None, None, None] + bias[:, None, None, None]).flatten(1, 2)
+
+
+def normalized(x, p):
+    """Zeros stay zeros, with a gradient of 0."""
+    norm = x.norm(p, dim=1, keepdim=True)
+    return torch.where(norm == 0, 0, x / torch.where(norm == 0, 1, norm))
+
+
+def lp_norms():
+    x = image(2, 3, 4, 5) + 0.8
+    x[0, :, 1, 2] = 0
+    rows = image(3, 2, 6)
+    rows[1, 1] = 0
+    def deviation(x):
+        centered = x - x.mean((0, 2, 3), keepdim=True)
+        return centered / (centered.square().mean((0, 2, 3), keepdim=True).sqrt() + 1e-9)
+    return {
+        "lp_normalization_1": Case(node("LpNormalization", lambda x: normalized(x, 1), axis_i=1,
+                                        p_i=1), x=x),
+        "lp_normalization_2": Case(node("LpNormalization", lambda x: normalized(x, 2), axis_i=1,
+                                        p_i=2), x=x),
+        "lp_pool_2": Case(node("LpPool", lambda x: x.unfold(2, 2, 1).unfold(3, 2, 1).norm(
+            dim=(4, 5)), kernel_shape_i=[2, 2]), x=x.abs() + 0.1),
+        "lp_pool_3": Case(node("LpPool", lambda x: x.abs().pow(3).unfold(2, 3, 2).sum(3).pow(1 / 3),
+                               kernel_shape_i=[3], strides_i=[2], p_i=3), x=image(2, 3, 7)),
+        "global_lp_pool": Case(node("GlobalLpPool", lambda x: x.norm(dim=2, keepdim=True)), x=rows),
+        "mean_variance": Case(node("MeanVarianceNormalization", deviation), x=image(2, 3, 4, 5)),
+    }
+
+
 def norms():
     # With these numbers no sum is a small difference of large ones.
     x = torch.randn(2, 4, 3, 5, generator=torch.Generator().manual_seed(206))
@@ -43,6 +107,8 @@ def norms():
                                       b=bias),
         "group_norm_of_a_matrix": Case(lambda x, s, b: F.group_norm(x, 1, s, b), x=image(3, 4),
                                        s=scale, b=bias),
+        "group_normalization": Case(node("GroupNormalization", group_norm_18, num_groups_i=2), x=x,
+                                    s=[1.0, 2.0], b=[1.5, -2.0]),
         "instance_norm": Case(lambda x, s, b: F.instance_norm(x, weight=s, bias=b), x=x, s=scale,
                               b=bias),
         "instance_norm_1d": Case(lambda x, s, b: F.instance_norm(x, weight=s, bias=b),
@@ -95,6 +161,8 @@ def interpolations():
         "bicubic_by_2": by(2.0, "bicubic"),
         "bicubic_to_3x9": to((3, 9), "bicubic"),
         "bicubic_corners": to((8, 3), "bicubic", align_corners=True),
+        "bilinear_antialias": Case(resize_to(3, 3, "linear"), x=x),
+        "bicubic_antialias": Case(resize_to(2, 6, "cubic"), x=x),
         "linear_1d": Case(lambda x: F.interpolate(x, size=8, mode="linear"), x=image(2, 3, 5)),
         "trilinear": Case(lambda x: F.interpolate(x, size=(5, 2, 6), mode="trilinear"),
                           x=image(1, 2, 3, 4, 3)),
@@ -126,7 +194,7 @@ class Images(nn.Module):
         super().__init__()
         self.groups = {"norms": norms(), "transposed convolution": transposed(),
                        "interpolation": interpolations(), "pools": pools(),
-                       "blocks": blocks()}
+                       "lp norms": lp_norms(), "blocks": blocks()}
         for cases in self.groups.values():
             for name, case in cases.items():
                 self.add_module(name.replace(".", "_"), case)
@@ -152,7 +220,7 @@ def main():
     contents["groups"] = {group: [name.replace(".", "_") for name in cases]
                           for group, cases in model.groups.items()}
     write(out, "images", contents)
-    export(model, (x,), ["x"], os.path.join(out, "images.onnx"))
+    export(model, (x,), ["x"], os.path.join(out, "images.onnx"), opset=20)
 
 
 if __name__ == "__main__":
