@@ -8,6 +8,9 @@
 
 #include "frontends/onnx/ExporterMetadata.h"
 
+#include "frontends/onnx/Limits.h"
+#include "support/Text.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -265,6 +268,12 @@ static CallNotes callNotesOf(const onnx::NodeProto &node) {
   // `%add : [num_users=1] = call_function[target=...](args = (%x, %p_b), ...)`
   auto [call, arguments] = StringRef(note).split("](args = (");
   return {call.rsplit("target=").second.str(), arguments.str()};
+}
+
+std::string operationOf(const onnx::NodeProto &node) {
+  StringRef operation = callNotesOf(node).operation;
+  operation.consume_front("torch.ops.");
+  return text::printable(operation.take_front(kMaxLabelBytes));
 }
 
 /// Arguments in the order of the call; none of them has brackets of its own.

@@ -87,6 +87,10 @@ bool isNotedAsGroupNorm(const onnx::NodeProto &node);
 /// without a weight: a scale and a bias that it reads are not the module's.
 bool isNotedAsPlainNorm(const onnx::NodeProto &node);
 
+/// The operation of PyTorch that a node was, `aten.grid_sampler.default`; empty
+/// where nothing is noted.
+std::string operationOf(const onnx::NodeProto &node);
+
 /// The module that a node is of, `h.0.ln1`; empty where nothing is noted, or
 /// the node is of no module within the model.
 std::string moduleOf(const onnx::NodeProto &node);

@@ -86,9 +86,6 @@ GraphImporter::importNodes(ArrayRef<InputBinding> inputs,
 
 LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
   NodeContext context(*this, node);
-  if (!node.domain().empty() && node.domain() != "ai.onnx")
-    return context.error() << "operator domain '" << node.domain()
-                           << "' is not supported";
   const OpRow *row = findOp(node.op_type());
   assert(row && "checkSupported has looked");
   if (file.opset < row->since)

@@ -5,9 +5,10 @@
 #include "frontends/onnx/ExporterMetadata.h"
 #include "frontends/onnx/GraphOrder.h"
 #include "frontends/onnx/OpRegistry.h"
+#include "support/Text.h"
 
 #include "mlir/IR/Diagnostics.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -17,7 +18,8 @@ namespace pipewright::frontend {
 namespace {
 /// Nodes of one operator.
 struct Kind {
-  const onnx::NodeProto *first = nullptr;
+  std::string title;
+  const onnx::NodeProto *first;
   int64_t count = 0;
 };
 } // namespace
@@ -38,46 +40,69 @@ static StringRef adviceFor(StringRef op) {
       .Default("");
 }
 
-/// "'conv' of module 'h.0'"
-static std::string placeOf(const onnx::NodeProto &node) {
-  std::string module = moduleOf(node);
-  return "'" + nodeLabel(node) + "'" +
-         (module.empty() ? "" : " of module '" + module + "'");
+/// Where operators of a domain that is not ONNX's come from, and the way out.
+static StringRef adviceForDomain(StringRef domain) {
+  if (domain.starts_with("com.microsoft"))
+    return "of ONNX Runtime's optimizer; take the model from before it";
+  if (domain == "ai.onnx.ml")
+    return "of classical machine learning";
+  return "of another domain than ONNX's";
 }
 
-static std::string withAdvice(StringRef op) {
-  StringRef advice = adviceFor(op);
+static bool isOurs(const onnx::NodeProto &node) {
+  return node.domain().empty() || node.domain() == "ai.onnx";
+}
+
+/// "Gelu", "com.microsoft.Gelu"
+static std::string titleOf(const onnx::NodeProto &node) {
+  return text::printable(isOurs(node) ? node.op_type()
+                                      : node.domain() + "." + node.op_type());
+}
+
+/// "'conv' of module 'h.0', which was aten.conv2d"
+static std::string placeOf(const onnx::NodeProto &node) {
+  std::string module = moduleOf(node), operation = operationOf(node);
+  return "'" + nodeLabel(node) + "'" +
+         (module.empty() ? "" : " of module '" + module + "'") +
+         (operation.empty() ? "" : ", which was " + operation);
+}
+
+static std::string withAdvice(const onnx::NodeProto &node) {
+  StringRef advice =
+      isOurs(node) ? adviceFor(node.op_type()) : adviceForDomain(node.domain());
   return advice.empty() ? "" : (": " + advice).str();
 }
 
 LogicalResult checkSupported(const ModelFile &file,
                              ArrayRef<const onnx::NodeProto *> nodes,
                              MLIRContext &context) {
-  llvm::MapVector<StringRef, Kind> kinds;
+  std::vector<Kind> kinds;
   for (const onnx::NodeProto *node : nodes) {
-    bool isOurs = node->domain().empty() || node->domain() == "ai.onnx";
-    if (!isOurs || findOp(node->op_type()))
+    if (isOurs(*node) && findOp(node->op_type()))
       continue;
-    Kind &kind = kinds[node->op_type()];
-    kind.first = kind.first ? kind.first : node;
-    ++kind.count;
+    std::string title = titleOf(*node);
+    auto known = llvm::find_if(
+        kinds, [&](const Kind &kind) { return kind.title == title; });
+    if (known == kinds.end())
+      known = kinds.insert(known, {title, node});
+    ++known->count;
   }
   if (kinds.empty())
     return success();
   if (kinds.size() == 1) {
-    auto &[op, kind] = kinds.front();
+    const Kind &kind = kinds.front();
     return file.error(context)
-           << "node " << placeOf(*kind.first) << " (" << op << ", opset "
-           << file.opset << "): this operator is not supported"
-           << withAdvice(op);
+           << "node " << placeOf(*kind.first) << " (" << kind.title
+           << ", opset " << file.opset << "): this operator is not supported"
+           << withAdvice(*kind.first);
   }
   auto error = file.error(context);
   error << kinds.size() << " operators are not supported: ";
   const char *separator = "";
-  for (auto &[op, kind] : kinds) {
-    error << separator << op << " (" << kind.count
+  for (const Kind &kind : kinds) {
+    error << separator << kind.title << " (" << kind.count
           << (kind.count == 1 ? " node, " : " nodes, the first ")
-          << placeOf(*kind.first) << withAdvice(op) << ")";
+          << placeOf(*kind.first) << withAdvice(*kind.first) << ")";
     separator = ", ";
   }
   return error;

@@ -74,8 +74,11 @@ bool RowPlan::visit(Walk &walk, Value tensor, ArrayRef<Index> indices) {
   return visitBody(walk, generic, indices);
 }
 
+/// Visits everything even where something does not fit: a nest may be taken all
+/// the same, and must know what it reads of nests before it.
 bool RowPlan::visitBody(Walk &walk, linalg::GenericOp generic,
                         ArrayRef<Index> loops) {
+  bool fits = true;
   for (OpOperand *input : generic.getDpsInputOperands()) {
     if (!generic.payloadUsesValueFromOperand(input))
       continue;
@@ -84,10 +87,8 @@ bool RowPlan::visitBody(Walk &walk, linalg::GenericOp generic,
         llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
           return mapIndex(expr, loops);
         });
-    if (!visit(walk, input->get(), indices))
-      return false;
+    fits &= visit(walk, input->get(), indices);
   }
-  bool fits = true;
   generic.getRegion().walk([&](Operation *inner) {
     if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
       // Positions to load from stay factored; others are computed.

@@ -247,12 +247,12 @@ static LogicalResult importEinsum(NodeContext &n) {
   for (unsigned i = 0; i < n.numInputs(); ++i)
     if (n.input(i).element != ElementKind::Float)
       return n.error() << "expects float operands";
-  Term result{n.weight(0), equation->operands[0]};
+  Term result{n.value(0), equation->operands[0]};
   for (unsigned i = 1; i < n.numInputs() && result.value; ++i) {
     Labels kept = equation->result;
     for (unsigned later = i + 1; later < n.numInputs(); ++later)
       llvm::append_range(kept, equation->operands[later]);
-    result = contract(n, result, {n.weight(i), equation->operands[i]}, kept);
+    result = contract(n, result, {n.value(i), equation->operands[i]}, kept);
   }
   if (!result.value)
     return failure();

@@ -151,7 +151,7 @@ static LogicalResult gatherComputedElements(NodeContext &n, int64_t axis) {
   Value stride = materializeNumbers(n, {strides[axis]});
   Value numbers = n.b.create<nn::AddOp>(
       {n.b.create<nn::MulOp>({index, stride}), materialize(n, offsets)});
-  Value table = n.b.reshape(n.weight(0), {elementCount(n.shape(0)), 1});
+  Value table = n.b.reshape(n.value(0), {elementCount(n.shape(0)), 1});
   return n.setResult(0, n.b.reshape(lookUp(n, table, numbers), n.shape(1)));
 }
 
@@ -170,7 +170,7 @@ static LogicalResult importGatherElements(NodeContext &n) {
   int64_t rows = all->rows / width;
   int64_t count = elementCount(n.shape(1)) / width;
   all->numbers.resize(count);
-  Value table = n.b.reshape(n.weight(0), {width, rows});
+  Value table = n.b.reshape(n.value(0), {width, rows});
   table = n.b.transpose(table, {1, 0});
   Value found = lookUp(n, table, materializeNumbers(n, all->numbers));
   found = n.b.transpose(found, {1, 0});
@@ -281,7 +281,7 @@ static LogicalResult importGatherNd(NodeContext &n) {
   if (failed(form))
     return failure();
   Value table =
-      n.b.reshape(n.weight(0), {form->batch * form->rows, form->width});
+      n.b.reshape(n.value(0), {form->batch * form->rows, form->width});
   Value numbers;
   if (n.constant(1)) {
     FailureOr<std::vector<int64_t>> rows = readNumbers(n, *form);
@@ -456,9 +456,9 @@ static LogicalResult importScatter(NodeContext &n) {
   if (*how != Joining::Replace && *how != Joining::Add)
     return n.error() << "reduction=" << n.stringAttribute("reduction", "")
                      << " is not supported on computed values";
-  Value data = n.b.reshape(n.weight(0), {rows->rows, rows->width});
+  Value data = n.b.reshape(n.value(0), {rows->rows, rows->width});
   Value updates =
-      n.b.reshape(n.weight(2), {int64_t(rows->numbers.size()), rows->width});
+      n.b.reshape(n.value(2), {int64_t(rows->numbers.size()), rows->width});
   Value result = *how == Joining::Replace
                      ? replaceRows(n, *rows, data, updates)
                      : addRows(n, std::move(*rows), data, updates);

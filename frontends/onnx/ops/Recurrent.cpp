@@ -249,7 +249,10 @@ static Value ofDirection(NodeContext &n, unsigned input, int64_t d,
                          int64_t axis = 0) {
   if (!n.hasInput(input))
     return Value();
-  Value x = n.b.sliceAxis(n.weight(input), axis, d, 1);
+  // Zeros that a run begins with are no weight.
+  bool isState = input == 5 || input == 6;
+  Value x =
+      n.b.sliceAxis(isState ? n.value(input) : n.weight(input), axis, d, 1);
   Shape shape(n.shape(input));
   shape.erase(shape.begin() + axis);
   return x ? n.b.reshape(x, shape) : Value();

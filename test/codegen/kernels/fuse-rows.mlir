@@ -96,3 +96,25 @@ func.func @update(%w: tensor<8xf32>, %g: tensor<8xf32>) -> (tensor<8xf32> {nn.in
   %0 = nn.sub %w, %g : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// The rows of the transposed halves are summed in one nest and read again in another, whose
+// columns they do not fit: the sums are stored.
+// CHECK-LABEL: func.func @rotated
+// CHECK: %[[SUMS:.*]] = memref.{{.*}} memref<24xf32>
+// CHECK: memref.store %{{.*}}, %[[SUMS]]
+// CHECK: memref.load %[[SUMS]]
+func.func @rotated(%x: tensor<2x4x3x8xf32>, %y: tensor<2x3x4x8xf32>, %z: tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32> {
+  %low = nn.slice %x starts = [0, 0, 0, 0] sizes = [2, 4, 3, 4] steps = [1, 1, 1, 1] : tensor<2x4x3x8xf32> -> tensor<2x4x3x4xf32>
+  %high = nn.slice %x starts = [0, 0, 0, 4] sizes = [2, 4, 3, 4] steps = [1, 1, 1, 1] : tensor<2x4x3x8xf32> -> tensor<2x4x3x4xf32>
+  %turned = nn.neg %low : tensor<2x4x3x4xf32>
+  %both = nn.concat %high, %turned axis = 3 : (tensor<2x4x3x4xf32>, tensor<2x4x3x4xf32>) -> tensor<2x4x3x8xf32>
+  %t = nn.transpose %both permutation = [0, 2, 1, 3] : tensor<2x4x3x8xf32> -> tensor<2x3x4x8xf32>
+  %products = nn.mul %t, %y : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32>
+  %sums = nn.reduce_sum %products axes = [3] keep_dims : tensor<2x3x4x8xf32> -> tensor<2x3x4x1xf32>
+  %wide = nn.broadcast_to %sums : tensor<2x3x4x1xf32> -> tensor<2x3x4x8xf32>
+  %0 = nn.mul %wide, %z : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32>
+  %1 = nn.add %t, %0 : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32>
+  return %1 : tensor<2x3x4x8xf32>
+}
