@@ -23,7 +23,11 @@ class Finder {
 public:
   explicit Finder(const onnx::GraphProto &graph);
 
-  bool isGroupNorm(const onnx::NodeProto &norm) const;
+  /// Whether a node is the normalization within a group normalization, if its
+  /// scale is ones.
+  bool isSpelling(const onnx::NodeProto &norm) const;
+  /// Whether a scale has a weight's name, and nothing else that could be why.
+  bool isWeight(StringRef name);
 
 private:
   const onnx::NodeProto *producerOf(StringRef name) const {
@@ -35,9 +39,15 @@ private:
   llvm::StringMap<const onnx::NodeProto *> producers;
   llvm::StringMap<llvm::SmallVector<const onnx::NodeProto *, 1>> readers;
   llvm::StringSet<> initializers;
+  /// What isWeight has found.
+  llvm::StringMap<bool> weights;
 };
 
 } // namespace
+
+static bool isNorm(const onnx::NodeProto &node) {
+  return node.op_type() == "InstanceNormalization";
+}
 
 Finder::Finder(const onnx::GraphProto &graph) {
   for (const auto &tensor : graph.initializer())
@@ -80,8 +90,8 @@ bool Finder::isInitializer(StringRef name) const {
   return initializers.contains(name);
 }
 
-bool Finder::isGroupNorm(const onnx::NodeProto &norm) const {
-  if (norm.input_size() != 3)
+bool Finder::isSpelling(const onnx::NodeProto &norm) const {
+  if (!isNorm(norm) || norm.input_size() != 3)
     return false;
   const onnx::NodeProto *before = producerOf(norm.input(0));
   const onnx::NodeProto *after = onlyReaderOf(norm);
@@ -92,22 +102,27 @@ bool Finder::isGroupNorm(const onnx::NodeProto &norm) const {
   if (!scale || scale->op_type() != "Mul" || scale->input_size() != 2)
     return false;
   const bool isFirst = scale->input(0) == after->output(0);
-  auto own = readers.find(norm.input(1));
-  return isInitializer(scale->input(isFirst)) &&
-         (own->second.size() > 1 || isGeneratedName(norm.input(1)) ||
-          !initializers.contains(norm.input(1)));
+  return isInitializer(scale->input(isFirst));
+}
+
+bool Finder::isWeight(StringRef name) {
+  auto [known, isNew] = weights.try_emplace(name, false);
+  if (isNew)
+    known->second =
+        initializers.contains(name) && !isGeneratedName(name) &&
+        llvm::all_of(readers.lookup(name), [&](const onnx::NodeProto *node) {
+          return node && isSpelling(*node);
+        });
+  return known->second;
 }
 
 llvm::StringSet<> findGroupNorms(const onnx::GraphProto &graph) {
   llvm::StringSet<> found;
-  auto isNorm = [](const onnx::NodeProto &node) {
-    return node.op_type() == "InstanceNormalization";
-  };
   if (llvm::none_of(graph.node(), isNorm))
     return found;
-  const Finder finder(graph);
+  Finder finder(graph);
   for (const auto &node : graph.node())
-    if (isNorm(node) && finder.isGroupNorm(node))
+    if (finder.isSpelling(node) && !finder.isWeight(node.input(1)))
       found.insert(node.output(0));
   return found;
 }

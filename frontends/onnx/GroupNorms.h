@@ -18,8 +18,8 @@ namespace pipewright::frontend {
 
 /// The names of InstanceNormalization's results that stand between two nodes
 /// of Reshape and are scaled by an initializer behind the second. Left out are
-/// those whose own scale is an initializer that is named as a weight and read
-/// by nothing else.
+/// those whose own scale is an initializer with a name of the model's that is
+/// read by nothing but such nodes.
 llvm::StringSet<> findGroupNorms(const onnx::GraphProto &graph);
 
 } // namespace pipewright::frontend
