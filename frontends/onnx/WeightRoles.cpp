@@ -148,6 +148,13 @@ LogicalResult RoleAssignment::assign(nn::WeightOp weight) {
   StringRef name = weight.getSymName();
   if (auto location = dyn_cast<NameLoc>(weight.getLoc()))
     name = location.getName();
+  // A large constant that the file does not have: an operator is made of it.
+  if (weight.getRole() == WeightRole::Constant && !graph.isRead(name)) {
+    ++untrained;
+    weight->setAttr("nn.reason",
+                    StringAttr::get(&graph.context, "computed of sizes"));
+    return success();
+  }
   names.push_back(nn::fileNameOf(weight).str());
   // A transposed copy also answers to its parameter's name.
   SmallVector<StringRef> aliases{nn::fileNameOf(weight), name};

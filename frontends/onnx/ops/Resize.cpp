@@ -206,7 +206,7 @@ Value Interpolator::matrixFor(const Stretch &stretch) {
       matrix.setFloat(row * stretch.from + int64_t(column), float(weight));
   }
   std::string name = n.graph.unusedName(
-      (n.outputName(0) + ".interpolation_" + Twine(stretch.from)).str());
+      (n.outputName(0) + ".interpolation_" + Twine(matrices.size())).str());
   Value value = n.graph.materialize(constantValue(std::move(matrix)), name);
   matrices.push_back({stretch, value});
   return value;
