@@ -62,6 +62,15 @@ struct ImportedModel {
   std::vector<std::string> warnings;
 };
 
+/// An operator of a format.
+struct OperatorSummary {
+  std::string name;
+  /// The first version of the format's operators that has it as it is read.
+  int64_t since;
+  /// It is computed while compiling, of constants alone.
+  bool onlyOfConstants;
+};
+
 /// A format of models.
 class Frontend {
 public:
@@ -73,6 +82,8 @@ public:
   /// context's diagnostic engine.
   virtual llvm::FailureOr<ImportedModel>
   import(const ImportOptions &options, mlir::MLIRContext &context) const = 0;
+  /// What the format calls its operators, and which of them are imported.
+  virtual std::vector<OperatorSummary> operators() const { return {}; }
 };
 
 } // namespace pipewright::frontend

@@ -102,6 +102,9 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
   if (row->fold && failed(context.takeUntrainedAsConstants()))
     return failure();
   bool fold = row->fold && context.allConstant();
+  if (!fold && !row->import && !context.hasRandomInput())
+    return context.error() << "expects constant operands, but they depend on "
+                              "the model's inputs or weights";
   OpRow::Function run = context.hasRandomInput() ? importOfRandom
                         : fold                   ? row->fold
                                                  : row->import;

@@ -14,6 +14,7 @@
 #include "frontends/onnx/InputBinding.h"
 #include "frontends/onnx/Limits.h"
 #include "frontends/onnx/MergedWeights.h"
+#include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/UnsupportedOps.h"
 #include "frontends/onnx/WeightRoles.h"
 
@@ -171,6 +172,12 @@ struct OnnxFrontend final : Frontend {
   FailureOr<ImportedModel> import(const ImportOptions &options,
                                   MLIRContext &context) const override {
     return importOnnx(options, context);
+  }
+  std::vector<OperatorSummary> operators() const override {
+    std::vector<OperatorSummary> all;
+    for (const OpRow *row : allOps())
+      all.push_back({row->name.str(), row->since, !row->import});
+    return all;
   }
 };
 

@@ -39,7 +39,7 @@ struct OpRow {
   int64_t since;
   /// Checked before either function is called.
   InputCount inputs;
-  /// Builds nn ops.
+  /// Builds nn ops; null where the op is computed of constants alone.
   Function import;
   /// Computes the results when every input is constant; may be null.
   Function fold = nullptr;

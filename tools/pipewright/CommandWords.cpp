@@ -25,7 +25,8 @@ llvm::ArrayRef<Command> pipewright::tool::allCommands() {
        "List the schedules, or draw some of them"},
       {Check, "check", "FILE", "Prove or refuse a schedule made elsewhere"},
       {Machine, "machine", "show|measure",
-       "Show what predictions are made for, or measure it again"}};
+       "Show what predictions are made for, or measure it again"},
+      {Ops, "ops", "", "List the operators that models may have"}};
   return commands;
 }
 
@@ -181,8 +182,11 @@ llvm::Error Reader::takeWord(llvm::StringRef word) {
     result.ours.push_back(word.str());
     return llvm::Error::success();
   }
+  if (!place && command.verb != Train)
+    return fail(command.name, " takes no word, but got '",
+                text::shortened(word), "'");
   if (command.verb != Train)
-    return fail("expects one ", place ? place->name : "word", ", but got '",
+    return fail("expects one ", place->name, ", but got '",
                 text::shortened(firstWord), "' and '", text::shortened(word),
                 "'", find("o") ? "; where it goes is -o OUT" : "");
   result.programs.push_back(word.str());

@@ -33,9 +33,10 @@ enum Verb : unsigned {
   Schedules = 8,
   Check = 16,
   Machine = 32,
+  Ops = 64,
   /// Those that compile a model.
   Models = Compile | Plan | Train,
-  All = Models | Schedules | Check | Machine,
+  All = Models | Schedules | Check | Machine | Ops,
 };
 
 using VerbCommands = std::vector<std::pair<Verb, llvm::cl::SubCommand *>>;

@@ -18,6 +18,7 @@
 #include "tools/pipewright/LevelText.h"
 #include "tools/pipewright/MachineCommand.h"
 #include "tools/pipewright/Messages.h"
+#include "tools/pipewright/OpsCommand.h"
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/Schedules.h"
 #include "tools/pipewright/Version.h"
@@ -110,6 +111,7 @@ private:
   tool::OptionValues givenToCheck{tool::checkRows(), commands, tool::Check};
   tool::OptionValues givenToMachine{tool::machineRows(), commands,
                                     tool::Machine};
+  tool::OptionValues givenToOps{tool::opsRows(), commands, tool::Ops};
   tool::Verb verb = tool::Compile;
   /// The words after `train` that its program gets.
   std::vector<std::string> programArguments;
@@ -122,7 +124,7 @@ CommandLine::optionsOf(tool::Verb verb) const {
   std::vector<tool::OptionSpelling> all;
   for (const tool::OptionValues *table :
        {&given, &givenToPlan, &givenToDraw, &givenToList, &givenToCheck,
-        &givenToMachine})
+        &givenToMachine, &givenToOps})
     llvm::append_range(all, table->of(verb));
   return all;
 }
@@ -185,6 +187,14 @@ int CommandLine::run() {
     auto options = tool::readOptions<tool::MachineOptions>(tool::machineRows(),
                                                            givenToMachine);
     return exitCode(options ? tool::runMachine(*options) : options.takeError());
+  }
+  case tool::Ops: {
+    auto options =
+        tool::readOptions<tool::OpsOptions>(tool::opsRows(), givenToOps);
+    if (!options)
+      return exitCode(options.takeError());
+    tool::printOps(*options);
+    return 0;
   }
   case tool::Plan:
     return runPlan(*drawings);

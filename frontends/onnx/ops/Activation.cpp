@@ -31,10 +31,6 @@ static LogicalResult foldUnary(NodeContext &n) {
   return n.setResult(0, std::move(result));
 }
 
-static LogicalResult importFoldOnly(NodeContext &n) {
-  return n.error() << "this operator is not supported on computed values";
-}
-
 static float negate(float v) { return -v; }
 static float reciprocal(float v) { return 1.0f / v; }
 static float sigmoid(float v) { return 1.0f / (1.0f + std::exp(-v)); }
@@ -344,9 +340,9 @@ ArrayRef<OpRow> activationOps() {
       {"Tanh", 7, exactly(1), importUnary<nn::TanhOp>, foldUnary<std::tanh>},
       {"Sin", 7, exactly(1), importUnary<nn::SinOp>, foldUnary<std::sin>},
       {"Cos", 7, exactly(1), importUnary<nn::CosOp>, foldUnary<std::cos>},
-      {"Floor", 7, exactly(1), importFoldOnly, foldUnary<std::floor>},
-      {"Ceil", 7, exactly(1), importFoldOnly, foldUnary<std::ceil>},
-      {"Round", 11, exactly(1), importFoldOnly, foldUnary<std::nearbyint>},
+      {"Floor", 7, exactly(1), nullptr, foldUnary<std::floor>},
+      {"Ceil", 7, exactly(1), nullptr, foldUnary<std::ceil>},
+      {"Round", 11, exactly(1), nullptr, foldUnary<std::nearbyint>},
       {"Sign", 9, exactly(1), importSign, foldSign},
       {"Tan", 7, exactly(1), importTan, foldUnary<std::tan>},
       {"Shrink", 9, exactly(1), importShrink},

@@ -180,10 +180,6 @@ static LogicalResult importPow(NodeContext &n) {
   return n.setResult(0, n.b.create<nn::PowOp>({x, y}));
 }
 
-static LogicalResult importMod(NodeContext &n) {
-  return n.error() << "expects constant operands";
-}
-
 static LogicalResult foldMod(NodeContext &n) {
   return n.intAttribute("fmod", 0) ? foldArithmetic<Arithmetic::Fmod>(n)
                                    : foldArithmetic<Arithmetic::Mod>(n);
@@ -348,7 +344,7 @@ ArrayRef<OpRow> elementwiseOps() {
       {"Sub", 7, exactly(2), importBinary<nn::SubOp>, foldArithmetic<A::Sub>},
       {"Mul", 7, exactly(2), importBinary<nn::MulOp>, foldArithmetic<A::Mul>},
       {"Div", 7, exactly(2), importBinary<nn::DivOp>, foldArithmetic<A::Div>},
-      {"Mod", 10, exactly(2), importMod, foldMod},
+      {"Mod", 10, exactly(2), nullptr, foldMod},
       {"Pow", 7, exactly(2), importPow, foldArithmetic<A::Pow>},
       {"Sum", 8, atLeast(1), importVariadic<nn::AddOp>, foldArithmetic<A::Add>},
       {"Max", 8, atLeast(1), importVariadic<nn::MaximumOp>,

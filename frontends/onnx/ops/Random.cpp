@@ -182,8 +182,9 @@ LogicalResult importOfRandom(NodeContext &n) {
   if (!isUniform && op == "Mul" && !n.input(1 - at).isRandom())
     return dropBy(n, noise, n.value(1 - at), shape);
   // Some ask for no more than a shape or a type; all else says what it lacks.
-  if (n.numInputs() == 1 || op == "CastLike")
-    return findOp(op)->import(n);
+  const OpRow *row = findOp(op);
+  if (row->import && (n.numInputs() == 1 || op == "CastLike"))
+    return row->import(n);
   n.value(at);
   return failure();
 }

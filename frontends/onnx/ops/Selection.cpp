@@ -251,10 +251,6 @@ static LogicalResult importArg(NodeContext &n) {
 // TopK, NonZero and OneHot
 //===----------------------------------------------------------------------===//
 
-static LogicalResult importConstantOnly(NodeContext &n) {
-  return n.error() << "this operator is not supported on computed values";
-}
-
 static LogicalResult foldTopK(NodeContext &n) {
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", -1), n.rank(0));
@@ -357,8 +353,8 @@ ArrayRef<OpRow> selectionOps() {
       {"CumSum", 11, exactly(2), importCumSum, foldCumSum},
       {"ArgMax", 7, exactly(1), importArg<true>, foldArg<true>},
       {"ArgMin", 7, exactly(1), importArg<false>, foldArg<false>},
-      {"TopK", 10, exactly(2), importConstantOnly, foldTopK},
-      {"NonZero", 9, exactly(1), importConstantOnly, foldNonZero},
+      {"TopK", 10, exactly(2), nullptr, foldTopK},
+      {"NonZero", 9, exactly(1), nullptr, foldNonZero},
       {"OneHot", 9, exactly(3), importOneHot},
   };
   return rows;
