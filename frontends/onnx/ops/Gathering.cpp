@@ -11,6 +11,8 @@
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/ops/Broadcasting.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace pipewright::frontend {
@@ -44,9 +46,31 @@ static Value materializeNumbers(NodeContext &n, ArrayRef<int64_t> numbers) {
   return materialize(n, ConstantTensor::ofInts(numbers));
 }
 
-/// Rows of `table` [rows, width], by numbers of any shape.
+/// Whether all elements of a constant are whole numbers that a float holds.
+static bool fitFloats(const ConstantTensor *data) {
+  if (!data)
+    return false;
+  if (data->kind() != ElementKind::Int)
+    return true;
+  for (int64_t i = 0, e = data->storedSize(); i < e; ++i)
+    if (std::abs(data->intAt(i)) > (int64_t(1) << 24))
+      return false;
+  return true;
+}
+
+/// Rows of `table` [rows, width], which is the data under another shape, by
+/// numbers of any shape. Whole numbers are looked up as floats.
 static Value lookUp(NodeContext &n, Value table, Value numbers) {
-  return n.b.create<nn::EmbeddingOp>({table, numbers});
+  if (!table || kindOf(table) == ElementKind::Float)
+    return n.b.create<nn::EmbeddingOp>({table, numbers});
+  if (!fitFloats(n.constant(0))) {
+    n.error() << "expects data of floats, or constant whole numbers of at most "
+                 "2^24";
+    return Value();
+  }
+  Value found = n.b.create<nn::EmbeddingOp>(
+      {n.b.cast(table, ElementKind::Float), numbers});
+  return n.b.cast(found, kindOf(table));
 }
 
 static LogicalResult expectIndices(NodeContext &n) {
