@@ -293,8 +293,8 @@ def _refusal(path, output, arguments):
 
 
 def _note_facts(model, path, constants):
-    """Notes in the file which tensors are buffers or constants, and which rows of tables are for
-    padding: the old exporter forgets both."""
+    """Notes in the file which tensors are buffers or constants, which parameters do not train, and
+    which rows of tables are for padding: exporters forget."""
     import onnx
 
     file = onnx.load(str(path), load_external_data=False)
@@ -305,7 +305,9 @@ def _note_facts(model, path, constants):
             for other, tensor in model.named_parameters(remove_duplicate=False):
                 if tensor is part.weight:
                     rows[other] = part.padding_idx
-    for key, lines in (("pipewright.buffers", buffers),
+    frozen = [name for name, tensor in model.named_parameters(remove_duplicate=False)
+              if not tensor.requires_grad]
+    for key, lines in (("pipewright.buffers", buffers), ("pipewright.frozen", frozen),
                        ("pipewright.padding_idx", [f"{row} {name}" for name, row in rows.items()])):
         if lines:
             file.metadata_props.add(key=key, value="\n".join(lines))

@@ -33,6 +33,7 @@ constexpr StringRef kSignature =
     "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr StringRef kNode = "pkg.torch.onnx.fx_node";
 constexpr StringRef kBuffers = "pipewright.buffers";
+constexpr StringRef kFrozen = "pipewright.frozen";
 constexpr StringRef kPaddingRows = "pipewright.padding_idx";
 constexpr StringRef kScopes = "pkg.torch.onnx.name_scopes";
 
@@ -213,7 +214,7 @@ bool Reader::readPaddingRow(StringRef line) {
 void Reader::readProperties() {
   for (const auto &property : file.proto->metadata_props()) {
     const StringRef key = property.key(), text = property.value();
-    if (key != kBuffers && key != kPaddingRows)
+    if (key != kBuffers && key != kFrozen && key != kPaddingRows)
       continue;
     if (text.size() > kMaxBytes) {
       ignore(key);
@@ -223,6 +224,8 @@ void Reader::readProperties() {
       bool isRead = line.empty();
       if (key == kPaddingRows)
         isRead |= readPaddingRow(line);
+      else if (key == kFrozen && isPlainName(line))
+        isRead = metadata.frozen.insert(line).second || isRead;
       else if (isPlainName(line))
         isRead |= metadata.tensors.try_emplace(line, ExportedKind::Buffer)
                       .first->second == ExportedKind::Buffer;
@@ -271,7 +274,8 @@ static CallNotes callNotesOf(const onnx::NodeProto &node) {
 }
 
 std::string operationOf(const onnx::NodeProto &node) {
-  StringRef operation = callNotesOf(node).operation;
+  const CallNotes call = callNotesOf(node);
+  StringRef operation = call.operation;
   operation.consume_front("torch.ops.");
   return text::printable(operation.take_front(kMaxLabelBytes));
 }

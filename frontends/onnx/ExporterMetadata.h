@@ -7,6 +7,7 @@
 // forgets:
 //
 //   pipewright.buffers      names of buffers, one in each line
+//   pipewright.frozen       names of parameters that do not train, likewise
 //   pipewright.padding_idx  `ROW NAME` for each table with a padding row
 //
 // A file may say anything here, so each note is read strictly or not at all.
@@ -19,6 +20,7 @@
 #include "frontends/onnx/ModelFile.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <optional>
 #include <string>
@@ -48,6 +50,9 @@ struct ExporterMetadata {
   llvm::StringMap<ModuleTensor> placeholders;
   /// The same by the tensor's own name; buffers of tools/export.py too.
   llvm::StringMap<ExportedKind> tensors;
+  /// Parameters that need no gradient (`requires_grad=False`), by their names
+  /// in the module.
+  llvm::StringSet<> frozen;
   /// Rows of tables that lookups give no gradient, by the table's name.
   llvm::StringMap<int64_t> paddingRows;
   /// How many notes did not parse, and where the first of them stands.

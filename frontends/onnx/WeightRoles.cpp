@@ -171,7 +171,11 @@ LogicalResult RoleAssignment::assign(nn::WeightOp weight) {
   Decision decision = decide(weight, name);
   if (wish == RoleRule::Train)
     decision = {WeightRole::Parameter, ""};
-  else if (wish == RoleRule::Freeze && decision.role == WeightRole::Parameter)
+  else if (decision.role == WeightRole::Parameter &&
+           (wish == RoleRule::Freeze ||
+            llvm::any_of(aliases, [&](StringRef alias) {
+              return notes.frozen.contains(alias);
+            })))
     decision = {WeightRole::Frozen, ""};
   if (decision.role == WeightRole::Parameter && wish != RoleRule::Train &&
       carriesBatch(weight, name))

@@ -158,7 +158,8 @@ class Recurrent(nn.Module):
 
 
 class Windows(nn.Module):
-    """What Swin has: shifted windows, a table of biases, merged patches, and dropout in place."""
+    """What Swin has: shifted windows, a table of biases, merged patches, and dropout in place; and a
+    parameter that does not train."""
 
     def __init__(self, width=8, classes=6):
         super().__init__()
@@ -173,6 +174,7 @@ class Windows(nn.Module):
         mask[:2, 2:] = -100.0
         self.register_buffer("mask", mask)
         self.drop = nn.Dropout(0.1, inplace=True)
+        self.scale = nn.Parameter(torch.linspace(0.5, 1.5, width), requires_grad=False)
         self.merge = nn.Linear(4 * width, 2 * width, bias=False)
         self.head = nn.Linear(2 * width, classes)
 
@@ -190,7 +192,7 @@ class Windows(nn.Module):
         windows = shifted.view(batch, height // 2, 2, across // 2, 2, width).permute(0, 1, 3, 2, 4, 5)
         y = self.attend(windows.reshape(-1, 4, width))
         y = y.view(batch, height // 2, across // 2, 2, 2, width).permute(0, 1, 3, 2, 4, 5)
-        x = x + self.drop(torch.roll(y.reshape(batch, height, across, width), (1, 1), (1, 2)))
+        x = x + self.drop(torch.roll(y.reshape(batch, height, across, width), (1, 1), (1, 2))) * self.scale
         parts = [x[:, i::2, j::2] for i in range(2) for j in range(2)]
         return self.head(self.merge(torch.cat(parts, -1)).mean((1, 2)))
 
@@ -210,7 +212,8 @@ def train(model, inputs, targets):
             (loss / MICRO_BATCHES).backward()
         with torch.no_grad():
             for parameter in model.parameters():
-                parameter -= RATE * parameter.grad
+                if parameter.requires_grad:
+                    parameter -= RATE * parameter.grad
     return model
 
 
