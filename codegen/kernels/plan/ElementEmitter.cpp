@@ -159,8 +159,14 @@ void ElementEmitter::store(Value value, Value buffer, Value offset,
 // Elements
 //===----------------------------------------------------------------------===//
 
-Value ElementEmitter::emitElement(Value tensor, ArrayRef<Index> indices) {
+Value ElementEmitter::emitElement(Value tensor, ArrayRef<Index> given) {
   RankedTensorType type = typeOf(tensor);
+  // There is one place along a dimension of size 1, whatever computes it: what
+  // is computed in a column must not move an element of a row there.
+  SmallVector<Index> indices(given);
+  for (auto [index, size] : llvm::zip(indices, type.getShape()))
+    if (size == 1)
+      index = {getAffineConstantExpr(0, context), {}, 0};
   AffineExpr offset = linearize(indices, type.getShape(), context);
   Scope &scope = columnScope && needsColumn(offset) ? *columnScope : *rowScope;
   if (Value known = scope.elements.lookup({tensor, offset}))

@@ -34,7 +34,7 @@ protected:
                  llvm::DenseMap<mlir::Value, mlir::Value> buffers,
                  llvm::ArrayRef<mlir::Value> results);
 
-  mlir::Value emitElement(mlir::Value tensor, llvm::ArrayRef<Index> indices);
+  mlir::Value emitElement(mlir::Value tensor, llvm::ArrayRef<Index> given);
   mlir::Value emitBody(mlir::linalg::GenericOp op, llvm::ArrayRef<Index> loops,
                        mlir::Value accumulator, Scope &scope);
   mlir::Value emitExpr(mlir::AffineExpr expr, Scope &scope);

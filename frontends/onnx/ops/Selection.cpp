@@ -11,6 +11,7 @@
 #include "frontends/onnx/ops/Broadcasting.h"
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 using namespace mlir;
@@ -205,26 +206,35 @@ static LogicalResult foldArg(NodeContext &n) {
   return n.setResult(0, std::move(result));
 }
 
+/// Numbers 0, 1, 2, ... along an axis of a shape of ones elsewhere.
+static Value placesAlong(NodeContext &n, ArrayRef<int64_t> shape,
+                         int64_t axis) {
+  SmallVector<int64_t> numbers(shape[axis]);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  Shape along(shape.size(), 1);
+  along[axis] = shape[axis];
+  return materialize(n, ConstantTensor::ofInts(numbers).reshaped(along));
+}
+
+namespace {
+/// The largest or smallest along an axis, which stays as 1, and its place.
+struct Winner {
+  Value value, place;
+};
+} // namespace
+
 /// A knockout of halves: the winner of each pair and its place go on. On equal
 /// terms the earlier one wins, which is in the first half.
-template <bool isLargest>
-static LogicalResult importArg(NodeContext &n) {
-  FailureOr<Choice> choice = readChoice(n, isLargest);
-  Value x = n.value(0);
-  if (failed(choice) || !x)
-    return failure();
-  int64_t axis = choice->axis, size = n.shape(0)[axis];
-  Shape along(n.rank(0), 1);
-  along[axis] = size;
-  SmallVector<int64_t> numbers(size);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  Value place = n.b.broadcastTo(
-      materialize(n, ConstantTensor::ofInts(numbers).reshaped(along)),
-      n.shape(0));
+static Winner knockOut(NodeContext &n, Value x, const Choice &choice) {
+  if (!x)
+    return {};
+  int64_t axis = choice.axis, size = shapeOf(x)[axis];
+  Value place = n.b.broadcastTo(placesAlong(n, shapeOf(x), axis), shapeOf(x));
   nn::ComparePredicate wins =
-      choice->takesLast
-          ? (isLargest ? nn::ComparePredicate::Ge : nn::ComparePredicate::Le)
-          : (isLargest ? nn::ComparePredicate::Gt : nn::ComparePredicate::Lt);
+      choice.takesLast ? (choice.isLargest ? nn::ComparePredicate::Ge
+                                           : nn::ComparePredicate::Le)
+                       : (choice.isLargest ? nn::ComparePredicate::Gt
+                                           : nn::ComparePredicate::Lt);
   while (size > 1 && x && place) {
     int64_t half = (size + 1) / 2, rest = size - half;
     auto part = [&](Value v, int64_t start, int64_t length) {
@@ -244,14 +254,55 @@ static LogicalResult importArg(NodeContext &n) {
     place = nextPlace;
     size = half;
   }
-  return n.setResult(0, n.b.reshape(place, chosenShape(n, *choice)));
+  return {x, place};
+}
+
+template <bool isLargest>
+static LogicalResult importArg(NodeContext &n) {
+  FailureOr<Choice> choice = readChoice(n, isLargest);
+  if (failed(choice))
+    return failure();
+  Value place = knockOut(n, n.value(0), *choice).place;
+  return n.setResult(0, place ? n.b.reshape(place, chosenShape(n, *choice))
+                              : place);
+}
+
+/// 1 at the first of the largest along an axis, 0 elsewhere; up to opset 12 the
+/// tensor is a matrix of what is before the axis, and the rest.
+static LogicalResult importHardmax(NodeContext &n) {
+  FailureOr<int64_t> axis =
+      n.normalizeAxis(n.intAttribute("axis", n.opset < 13 ? 1 : -1), n.rank(0));
+  if (failed(axis))
+    return failure();
+  if (n.input(0).element != ElementKind::Float || elementCount(n.shape(0)) == 0)
+    return n.error() << "expects a float operand with at least one element";
+  Value x = n.value(0);
+  if (n.opset < 13) {
+    x = n.b.reshape(x, {elementCount(n.shape(0).take_front(*axis)),
+                        elementCount(n.shape(0).drop_front(*axis))});
+    axis = 1;
+  }
+  Value place = knockOut(n, x, {*axis, true, false, true}).place;
+  if (!place)
+    return failure();
+  Value isIt = n.b.compare(placesAlong(n, shapeOf(x), *axis), place,
+                           nn::ComparePredicate::Eq);
+  Value result = n.b.create<nn::WhereOp>({isIt, n.b.splat(1), n.b.splat(0)});
+  return n.setResult(0, result ? n.b.reshape(result, n.shape(0)) : result);
 }
 
 //===----------------------------------------------------------------------===//
 // TopK, NonZero and OneHot
 //===----------------------------------------------------------------------===//
 
-static LogicalResult foldTopK(NodeContext &n) {
+namespace {
+struct TopKForm {
+  int64_t axis, count;
+  bool isLargest;
+};
+} // namespace
+
+static FailureOr<TopKForm> readTopK(NodeContext &n) {
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", -1), n.rank(0));
   bool isLargest = n.intAttribute("largest", 1);
@@ -259,15 +310,23 @@ static LogicalResult foldTopK(NodeContext &n) {
   if (failed(axis))
     return failure();
   FailureOr<Shape> given = n.constantInts(1, "k");
-  const ConstantTensor &x = *n.constant(0);
-  if (failed(given) || failed(n.expectComputable(x.shape())))
+  if (failed(given))
     return failure();
-  AroundAxis around(x.shape(), *axis);
-  if (given->size() != 1 || given->front() < 0 || given->front() > around.size)
-    return n.error() << "expects one k of 0 to " << around.size;
-  int64_t k = given->front();
+  int64_t size = n.shape(0)[*axis];
+  if (given->size() != 1 || given->front() < 0 || given->front() > size)
+    return n.error() << "expects one k of 0 to " << size;
+  return TopKForm{*axis, given->front(), isLargest};
+}
+
+static LogicalResult foldTopK(NodeContext &n) {
+  FailureOr<TopKForm> form = readTopK(n);
+  const ConstantTensor &x = *n.constant(0);
+  if (failed(form) || failed(n.expectComputable(x.shape())))
+    return failure();
+  AroundAxis around(x.shape(), form->axis);
+  int64_t k = form->count;
   Shape shape(x.shape());
-  shape[*axis] = k;
+  shape[form->axis] = k;
   ConstantTensor values(x.kind(), shape), places(ElementKind::Int, shape);
   SmallVector<int64_t> order(around.size);
   for (int64_t o = 0; o < around.outer; ++o)
@@ -275,9 +334,9 @@ static LogicalResult foldTopK(NodeContext &n) {
       std::iota(order.begin(), order.end(), 0);
       llvm::sort(order, [&](int64_t a, int64_t b) {
         int64_t p = around.at(o, a, i), q = around.at(o, b, i);
-        bool isFirst = isBefore(x, p, q, isLargest);
+        bool isFirst = isBefore(x, p, q, form->isLargest);
         // The lower index first on equal terms.
-        return isFirst || (a < b && !isBefore(x, q, p, isLargest));
+        return isFirst || (a < b && !isBefore(x, q, p, form->isLargest));
       });
       for (int64_t j = 0; j < k; ++j) {
         int64_t to = (o * k + j) * around.inner + i;
@@ -288,6 +347,38 @@ static LogicalResult foldTopK(NodeContext &n) {
   if (failed(n.setResult(0, std::move(values))))
     return failure();
   return n.setResult(1, std::move(places));
+}
+
+/// As many knockouts as elements are wanted; who has won takes no more part.
+static LogicalResult importTopK(NodeContext &n) {
+  constexpr int64_t most = 64;
+  FailureOr<TopKForm> form = readTopK(n);
+  if (failed(form))
+    return failure();
+  if (form->count < 1 || form->count > most ||
+      n.input(0).element != ElementKind::Float)
+    return n.error() << "expects floats and a k of 1 to " << most
+                     << " where they are computed, but got " << form->count;
+  float last = form->isLargest ? -std::numeric_limits<float>::infinity()
+                               : std::numeric_limits<float>::infinity();
+  Value x = n.value(0);
+  SmallVector<Value> values, places;
+  for (int64_t i = 0; i < form->count && x; ++i) {
+    Winner winner = knockOut(n, x, {form->axis, true, false, form->isLargest});
+    if (!winner.value || !winner.place)
+      return failure();
+    values.push_back(winner.value);
+    places.push_back(winner.place);
+    Value isIt = n.b.compare(placesAlong(n, shapeOf(x), form->axis),
+                             winner.place, nn::ComparePredicate::Eq);
+    x = n.b.create<nn::WhereOp>({isIt, n.b.splat(last), x});
+  }
+  auto joined = [&](ArrayRef<Value> parts) {
+    return n.b.create<nn::ConcatOp>(parts, n.b.integer("axis", form->axis));
+  };
+  if (failed(n.setResult(0, joined(values))))
+    return failure();
+  return n.isOutputRead(1) ? n.setResult(1, joined(places)) : success();
 }
 
 /// [rank, count]: the places of all elements that are not zero.
@@ -353,7 +444,8 @@ ArrayRef<OpRow> selectionOps() {
       {"CumSum", 11, exactly(2), importCumSum, foldCumSum},
       {"ArgMax", 7, exactly(1), importArg<true>, foldArg<true>},
       {"ArgMin", 7, exactly(1), importArg<false>, foldArg<false>},
-      {"TopK", 10, exactly(2), nullptr, foldTopK},
+      {"TopK", 10, exactly(2), importTopK, foldTopK},
+      {"Hardmax", 7, exactly(1), importHardmax},
       {"NonZero", 9, exactly(1), nullptr, foldNonZero},
       {"OneHot", 9, exactly(3), importOneHot},
   };

@@ -118,3 +118,19 @@ func.func @rotated(%x: tensor<2x4x3x8xf32>, %y: tensor<2x3x4x8xf32>, %z: tensor<
   %1 = nn.add %t, %0 : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32>
   return %1 : tensor<2x3x4x8xf32>
 }
+
+// -----
+
+// The last part has one column, which is found where the columns begin: what computes it does not
+// depend on them.
+// CHECK-LABEL: func.func @one_column_backwards
+// CHECK: scf.for
+// CHECK: memref.load
+func.func @one_column_backwards(%x: tensor<16x5xf32>) -> tensor<f32> {
+  %low = nn.slice %x starts = [0, 2] sizes = [16, 2] steps = [1, -1] : tensor<16x5xf32> -> tensor<16x2xf32>
+  %high = nn.slice %x starts = [0, 3] sizes = [16, 1] steps = [1, -1] : tensor<16x5xf32> -> tensor<16x1xf32>
+  %all = nn.concat %low, %x, %high axis = 1 : (tensor<16x2xf32>, tensor<16x5xf32>, tensor<16x1xf32>) -> tensor<16x8xf32>
+  %squares = nn.mul %all, %all : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x8xf32>
+  %0 = nn.reduce_sum %squares axes = [0, 1] : tensor<16x8xf32> -> tensor<f32>
+  return %0 : tensor<f32>
+}
