@@ -159,6 +159,10 @@ public:
   /// Dropout in inference form drops with its ratio.
   bool trainDropout = false;
 
+  /// Initializers that an op reads as a table that nobody learns, and what that
+  /// is, for people to read.
+  llvm::StringMap<llvm::StringRef> untrainedTables;
+
   /// Results of InstanceNormalization within a group normalization.
   llvm::StringSet<> groupNorms;
 

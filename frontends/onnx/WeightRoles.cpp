@@ -95,7 +95,9 @@ Decision RoleAssignment::decide(nn::WeightOp weight, StringRef name) {
   if (weight.getRole() != WeightRole::Parameter)
     return {weight.getRole(),
             graph.isInitializer(name) ? "a mask" : "computed from constants"};
-  StringRef table = tables.describe(weight, name);
+  StringRef table = graph.untrainedTables.lookup(name);
+  if (table.empty())
+    table = tables.describe(weight, name);
   return {table.empty() ? WeightRole::Parameter : WeightRole::Constant, table};
 }
 

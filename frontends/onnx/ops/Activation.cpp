@@ -97,13 +97,25 @@ static LogicalResult importGelu(NodeContext &n) {
 }
 
 /// x * sigmoid(alpha x), which is what SiLU is called since opset 24.
-static LogicalResult importSwish(NodeContext &n) {
+static Value swish(NodeContext &n) {
   float alpha = n.floatAttribute("alpha", 1);
   Value x = n.value(0), scaled = x;
   if (alpha != 1)
     scaled = n.b.create<nn::MulOp>({x, n.b.splat(alpha)});
-  return n.setResult(
-      0, n.b.create<nn::MulOp>({x, n.b.create<nn::SigmoidOp>(scaled)}));
+  return n.b.create<nn::MulOp>({x, n.b.create<nn::SigmoidOp>(scaled)});
+}
+
+static LogicalResult importSwish(NodeContext &n) {
+  return n.setResult(0, swish(n));
+}
+
+static LogicalResult importSwiGlu(NodeContext &n) {
+  if (n.shape(0) != n.shape(1))
+    return n.error() << "expects a gate and values of one shape";
+  Value gate = swish(n);
+  if (!gate)
+    return failure();
+  return n.setResult(0, n.b.create<nn::MulOp>({gate, n.value(1)}));
 }
 
 /// Functions of two branches are choices, not maxima: at a kink the gradient
@@ -475,6 +487,7 @@ ArrayRef<OpRow> activationOps() {
       {"Relu", 7, exactly(1), importUnary<nn::ReluOp>, foldUnary<relu>},
       {"Gelu", 20, exactly(1), importGelu},
       {"Swish", 24, exactly(1), importSwish},
+      {"SwiGLU", 28, exactly(2), importSwiGlu},
       {"LeakyRelu", 7, exactly(1), importLeakyRelu},
       {"PRelu", 7, exactly(2), importPRelu},
       {"Elu", 7, exactly(1), importElu},

@@ -6,6 +6,7 @@
 
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
+#include "frontends/onnx/ops/Broadcasting.h"
 
 using namespace mlir;
 
@@ -200,6 +201,8 @@ static LogicalResult importRmsNormalization(NodeContext &n) {
       n.normalizeAxis(n.intAttribute("axis", -1), n.rank(0));
   if (failed(axis))
     return failure();
+  if (broadcastShape(n.shape(0), n.shape(1)) != Shape(n.shape(0)))
+    return n.error() << "expects a scale that broadcasts to the input";
   Value x = n.value(0);
   Value square = n.b.create<nn::MulOp>({x, x});
   Shape axes = llvm::to_vector<4>(llvm::seq<int64_t>(*axis, n.rank(0)));
