@@ -12,6 +12,23 @@ using namespace mlir;
 
 namespace pipewright::frontend {
 
+namespace {
+/// Along some axes, which stay as dimensions of size 1.
+struct Statistics {
+  Value mean, variance;
+};
+} // namespace
+
+/// What a norm divides by, computed apart: the norm's own numbers have no
+/// gradient.
+static Statistics statisticsOf(NodeContext &n, Value x,
+                               ArrayRef<int64_t> axes) {
+  Value mean = n.b.reduce<nn::ReduceMeanOp>(x, axes, /*keepDims=*/true);
+  Value distance = n.b.create<nn::SubOp>({x, mean});
+  Value square = n.b.create<nn::MulOp>({distance, distance});
+  return {mean, n.b.reduce<nn::ReduceMeanOp>(square, axes, /*keepDims=*/true)};
+}
+
 /// The state that input `i` names. Nodes that share one initializer get a copy
 /// each, as both would write it; so does a node whose initializer is also read
 /// as a scale, a bias or anything else: exporters merge initializers that are
@@ -32,6 +49,34 @@ static FailureOr<FlatSymbolRefAttr> runningStatistic(NodeContext &n,
   return FlatSymbolRefAttr::get(&n.graph.context, *symbol);
 }
 
+/// The running statistics after a step, which ONNX has as outputs 1 and 2:
+/// momentum times the old ones, the rest from this batch.
+static LogicalResult setRunningStatistics(NodeContext &n, float momentum,
+                                          FlatSymbolRefAttr mean,
+                                          FlatSymbolRefAttr variance) {
+  ArrayRef<int64_t> shape = n.shape(0), channels = shape.slice(1, 1);
+  Shape axes = llvm::to_vector<4>(llvm::seq<int64_t>(0, n.rank(0)));
+  axes.erase(axes.begin() + 1);
+  auto [newMean, newVariance] = statisticsOf(n, n.value(0), axes);
+  float count = float(elementCount(shape) / channels[0]);
+  if (n.graph.sampleVariance)
+    newVariance =
+        n.b.create<nn::MulOp>({newVariance, n.b.splat(count / (count - 1))});
+  auto type = RankedTensorType::get(channels, n.b.getBuilder().getF32Type());
+  auto mix = [&](FlatSymbolRefAttr state, Value now) {
+    Value old = n.b.create<nn::ParameterOp>(
+        {}, n.b.getBuilder().getNamedAttr("weight", state), type);
+    return n.b.create<nn::AddOp>(
+        {n.b.create<nn::MulOp>({old, n.b.splat(momentum)}),
+         n.b.create<nn::MulOp>(
+             {n.b.reshape(now, channels), n.b.splat(1 - momentum)})});
+  };
+  if (n.isOutputRead(1) && failed(n.setResult(1, mix(mean, newMean))))
+    return failure();
+  return n.isOutputRead(2) ? n.setResult(2, mix(variance, newVariance))
+                           : success();
+}
+
 static LogicalResult importBatchNormalization(NodeContext &n) {
   float epsilon = n.floatAttribute("epsilon", 1e-5f);
   float momentum = n.floatAttribute("momentum", 0.9f);
@@ -39,7 +84,7 @@ static LogicalResult importBatchNormalization(NodeContext &n) {
                                : n.intAttribute("training_mode", 0) != 0;
   if (n.opset < 9 && n.intAttribute("spatial", 1) != 1)
     return n.error() << "spatial=0 is not supported";
-  if (failed(n.expectUnread(1)))
+  if (failed(n.expectUnread(training ? 3 : 1)))
     return failure();
   if (!training && !isNotedAsTrainingNorm(n.node))
     ++n.graph.inferenceBatchNorms;
@@ -66,17 +111,31 @@ static LogicalResult importBatchNormalization(NodeContext &n) {
                         "variance by --running-variance population";
   if (n.graph.sampleVariance)
     attributes.push_back(n.b.unit("sample_variance"));
+  if ((n.isOutputRead(1) || n.isOutputRead(2)) &&
+      failed(setRunningStatistics(n, momentum, *mean, *variance)))
+    return failure();
   return n.setResult(
       0, n.b.create<nn::BatchNormOp>({n.value(0), n.weight(1), n.weight(2)},
                                      attributes));
+}
+
+/// Outputs 1 and 2 of LayerNormalization: mean and 1 / deviation of each row.
+static LogicalResult setRowStatistics(NodeContext &n, int64_t axis,
+                                      float epsilon) {
+  Shape axes = llvm::to_vector<4>(llvm::seq<int64_t>(axis, n.rank(0)));
+  auto [mean, variance] = statisticsOf(n, n.value(0), axes);
+  if (n.isOutputRead(1) && failed(n.setResult(1, mean)))
+    return failure();
+  if (!n.isOutputRead(2))
+    return success();
+  return n.setResult(2, n.b.create<nn::RsqrtOp>(n.b.create<nn::AddOp>(
+                            {variance, n.b.splat(epsilon)})));
 }
 
 /// Several normalized dimensions are flattened to one and restored.
 static LogicalResult importLayerNormalization(NodeContext &n) {
   float epsilon = n.floatAttribute("epsilon", 1e-5f);
   n.intAttribute("stash_type", 1);
-  if (failed(n.expectUnread(1)))
-    return failure();
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", -1), n.rank(0));
   if (failed(axis))
@@ -95,6 +154,9 @@ static LogicalResult importLayerNormalization(NodeContext &n) {
       n.hasInput(2) ? n.b.reshape(n.weight(2), width) : n.b.splat(0, width);
   Value y = n.b.create<nn::LayerNormOp>({x, scale, bias},
                                         n.b.real("epsilon", epsilon));
+  if (y && (n.isOutputRead(1) || n.isOutputRead(2)) &&
+      failed(setRowStatistics(n, *axis, epsilon)))
+    return failure();
   return n.setResult(0, n.b.reshape(y, shape));
 }
 

@@ -16,8 +16,8 @@ using namespace mlir;
 namespace pipewright::frontend {
 
 static LogicalResult importMaxPool(NodeContext &n) {
-  if (n.intAttribute("storage_order", 0) != 0)
-    return n.error() << "storage_order=1 is not supported";
+  // How indices count, which are not given.
+  n.intAttribute("storage_order", 0);
   if (failed(n.expectUnread(1)))
     return failure();
   FailureOr<Window> window = readWindow(n, {});

@@ -18,12 +18,24 @@ using namespace mlir;
 
 namespace pipewright::frontend {
 
+/// x as it is; the mask, if it is read, keeps all. It has x's type before opset
+/// 10.
+static LogicalResult keepAll(NodeContext &n) {
+  ConstantTensor mask(n.opset < 10 ? ElementKind::Float : ElementKind::Bool,
+                      n.shape(0), /*splat=*/true);
+  if (mask.kind() == ElementKind::Float)
+    mask.setFloat(0, 1);
+  else
+    mask.setBool(0, true);
+  if (n.isOutputRead(1) && failed(n.setResult(1, std::move(mask))))
+    return failure();
+  return n.forward(0, 0);
+}
+
 /// Up to opset 11 the op has no mode: it is dropout when a program trains.
 /// Since opset 12 rate and mode are inputs.
 static LogicalResult importDropout(NodeContext &n) {
   n.intAttribute("seed", 0);
-  if (failed(n.expectUnread(1)))
-    return failure();
   float rate = 0.5f;
   bool training = true;
   if (n.opset < 12) {
@@ -39,11 +51,15 @@ static LogicalResult importDropout(NodeContext &n) {
   }
   if (!training && !n.graph.trainDropout) {
     n.graph.inferenceDropouts += rate > 0;
-    return n.forward(0, 0);
+    return keepAll(n);
   }
   ++n.graph.activeDropouts;
   if (rate == 0)
-    return n.forward(0, 0);
+    return keepAll(n);
+  if (n.isOutputRead(1))
+    return n.error() << "output 1 ('" << n.outputName(1)
+                     << "'), the mask, is used while the node drops elements, "
+                        "which is not supported";
   return n.setResult(
       0, n.b.create<nn::DropoutOp>(
              n.value(0), {n.b.real("rate", rate),
