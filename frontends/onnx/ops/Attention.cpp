@@ -387,6 +387,8 @@ namespace {
 struct Rotation {
   bool interleaved, flat;
   int64_t batch, rows, heads, size, pairs;
+  /// [batch, rows] or [1, rows]; missing where the tables are by position.
+  ImportedValue positions;
 
   /// Rank 3 has heads behind positions, rank 4 before them.
   Shape byHeads() const {
@@ -401,25 +403,45 @@ struct Pairs {
 };
 } // namespace
 
+/// The positions, one row of them where they are constants and all samples
+/// have the same, whatever the file's batch is; none if they are not given.
+static ImportedValue readPositions(NodeContext &n) {
+  if (!n.hasInput(3) || !n.constant(3) || n.rank(3) != 2 || n.shape(3)[0] < 2)
+    return n.hasInput(3) ? n.input(3) : ImportedValue();
+  const ConstantTensor &ids = *n.constant(3);
+  int64_t columns = n.shape(3)[1];
+  for (int64_t i = columns, e = ids.size(); i < e; ++i)
+    if (ids.kind() != ElementKind::Int ||
+        ids.intAt(i) != ids.intAt(i % columns))
+      return n.input(3);
+  return constantValue(
+      ids.remapped({1, columns}, [](int64_t index) { return index; }));
+}
+
+static LogicalResult checkPositions(NodeContext &n, const Rotation &r,
+                                    ArrayRef<int64_t> tables) {
+  const ImportedValue &given = r.positions;
+  if (tables.size() != 2 || given.element != ElementKind::Int)
+    return n.error() << "expects caches of rank 2 and integer position_ids";
+  const ConstantTensor *ids = given.constant.get();
+  for (int64_t i = 0, e = ids ? ids->storedSize() : 0; i < e; ++i)
+    if (ids->intAt(i) < 0 || ids->intAt(i) >= tables[0])
+      return n.error() << "position " << ids->intAt(i)
+                       << " is out of range for caches of " << tables[0]
+                       << " rows";
+  if (given.shape == Shape{1, r.rows})
+    return success();
+  return expectShape(n, 3, "position_ids", {r.batch, r.rows});
+}
+
 static LogicalResult checkTables(NodeContext &n, const Rotation &r) {
-  bool isLookedUp = n.hasInput(3);
   Shape shape = {r.batch, r.rows, r.pairs};
-  if (isLookedUp && n.rank(1) == 2)
+  if (r.positions && n.rank(1) == 2)
     shape = {n.shape(1)[0], r.pairs};
   if (failed(expectShape(n, 1, "cos_cache", shape)) ||
       failed(expectShape(n, 2, "sin_cache", shape)))
     return failure();
-  if (!isLookedUp)
-    return success();
-  if (shape.size() != 2 || n.input(3).element != ElementKind::Int)
-    return n.error() << "expects caches of rank 2 and integer position_ids";
-  const ConstantTensor *ids = n.constant(3);
-  for (int64_t i = 0, e = ids ? ids->storedSize() : 0; i < e; ++i)
-    if (ids->intAt(i) < 0 || ids->intAt(i) >= shape[0])
-      return n.error() << "position " << ids->intAt(i)
-                       << " is out of range for caches of " << shape[0]
-                       << " rows";
-  return expectShape(n, 3, "position_ids", {r.batch, r.rows});
+  return r.positions ? checkPositions(n, r, shape) : success();
 }
 
 static FailureOr<Rotation> readRotation(NodeContext &n) {
@@ -443,6 +465,7 @@ static FailureOr<Rotation> readRotation(NodeContext &n) {
     return n.error() << "expects an even number of at most " << r.size
                      << " elements of each head to turn, but got " << turned;
   r.pairs = turned / 2;
+  r.positions = readPositions(n);
   if (failed(checkTables(n, r)))
     return failure();
   return r;
@@ -454,10 +477,16 @@ static Value turnTable(NodeContext &n, const Rotation &r, unsigned i) {
   if (n.input(i).isWeight())
     n.graph.untrainedTables[n.input(i).weight] = "a table of rotations";
   Value table = n.value(i);
-  if (table && n.hasInput(3))
-    table = n.b.create<nn::EmbeddingOp>({table, n.value(3)});
-  return n.b.reshape(table, r.flat ? Shape{r.batch, r.rows, 1, r.pairs}
-                                   : Shape{r.batch, 1, r.rows, r.pairs});
+  if (table && r.positions)
+    table = n.b.create<nn::EmbeddingOp>(
+        {table, n.graph.materialize(
+                    r.positions, n.graph.unusedName(
+                                     (n.outputName(0) + ".positions").str()))});
+  if (!table)
+    return table;
+  int64_t batch = shapeOf(table)[0];
+  return n.b.reshape(table, r.flat ? Shape{batch, r.rows, 1, r.pairs}
+                                   : Shape{batch, 1, r.rows, r.pairs});
 }
 
 static Pairs splitPairs(NodeContext &n, const Rotation &r, Value x) {
