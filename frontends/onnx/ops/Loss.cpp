@@ -113,17 +113,26 @@ static Value weightedMean(NodeContext &n, Value losses, Value weights) {
   return n.b.create<nn::DivOp>({sum, all});
 }
 
+/// A step takes the mean over its micro-batches, which is said where it makes a
+/// difference.
+static void warnOfMicroBatches(NodeContext &n, StringRef what) {
+  n.graph.warn(("node '" + nodeLabel(n.node) + "' " + what +
+                ": a step takes the mean over its micro-batches")
+                   .str());
+}
+
 static Value reduceLoss(NodeContext &n, const Loss &loss, Value losses,
                         Value weights) {
   if (loss.reduction == "none")
     return n.b.reshape(losses, n.shape(1));
-  if (loss.reduction == "sum")
+  if (loss.reduction == "sum") {
+    warnOfMicroBatches(n, "adds up the losses of each micro-batch");
     return n.b.reduce<nn::ReduceSumOp>(losses, {0}, /*keepDims=*/false);
+  }
   if (!n.hasInput(2) && !loss.ignored)
     return n.b.reduce<nn::ReduceMeanOp>(losses, {0}, /*keepDims=*/false);
-  n.graph.warn("node '" + nodeLabel(n.node) +
-               "' divides its loss by the weights of each micro-batch's "
-               "labels, not by those of the whole batch");
+  warnOfMicroBatches(n, "divides by the weights of each micro-batch's labels, "
+                        "not of the whole batch's");
   return weightedMean(n, losses, weights);
 }
 
