@@ -230,6 +230,10 @@ static Value seenByPosition(NodeContext &n, const Attention &a, Value lengths) {
 
 /// Fails after an error.
 static FailureOr<Masks> buildMasks(NodeContext &n, const Attention &a) {
+  if ((a.hasPositions() || n.hasInput(Lengths)) &&
+      (failed(n.expectComputable({a.rows})) ||
+       failed(n.expectComputable({a.columns}))))
+    return failure();
   Masks masks;
   if (n.hasInput(Mask)) {
     Value mask = filledMask(n, a);

@@ -144,6 +144,8 @@ static LogicalResult importPickedLoss(NodeContext &n, const Loss &loss,
   if (!labels)
     return failure();
   int64_t rows = elementCount(n.shape(1)), classes = n.shape(0)[1];
+  if (failed(n.expectComputable({classes})))
+    return failure();
   labels = n.b.reshape(labels, {rows});
   Value isIgnored, zero = n.b.splat(0);
   if (loss.ignored) {
