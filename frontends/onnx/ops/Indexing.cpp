@@ -303,6 +303,11 @@ static LogicalResult importGather(NodeContext &n) {
     return failure();
   if (indices->empty())
     return n.error() << "expects at least one index";
+  // A row for padding gets no gradient, which a slice would give it.
+  std::optional<int64_t> padding =
+      lookupNotesOf(n.node, n.graph.metadata).paddingRow;
+  if (*axis == 0 && padding && llvm::is_contained(*indices, *padding))
+    return n.setResult(0, lookUp(n, materializeIndices(n, *indices)));
   // Runs of consecutive indices are slices: positions, the first token.
   SmallVector<Value> runs;
   for (size_t i = 0; i < indices->size();) {
