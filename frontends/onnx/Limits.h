@@ -29,6 +29,8 @@ inline constexpr int kMaxNesting = 64;
 inline constexpr int64_t kMaxComputedElements = int64_t(1) << 27;
 /// Elements of the matrix that interpolates one dimension: 4096 to 4096.
 inline constexpr int64_t kMaxInterpolationElements = int64_t(1) << 24;
+/// Indices and places of a tensor that are listed while compiling: 128 MiB.
+inline constexpr int64_t kMaxListedPlaces = int64_t(1) << 24;
 /// Elements of a weight that the model makes instead of storing it.
 inline constexpr int64_t kMaxMadeElements = int64_t(1) << 31;
 

@@ -211,6 +211,13 @@ LogicalResult NodeContext::expectComputable(ArrayRef<int64_t> shape) {
   return success();
 }
 
+LogicalResult NodeContext::expectListable(int64_t count, StringRef what) {
+  if (count > kMaxListedPlaces)
+    return error() << "has " << count << " " << what << ", more than the "
+                   << kMaxListedPlaces << " that are listed while compiling";
+  return success();
+}
+
 FailureOr<int64_t> NodeContext::normalizeAxis(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank)
     return error() << "axis " << axis << " is out of range for rank " << rank;

@@ -61,6 +61,8 @@ public:
   llvm::LogicalResult expectTensors(unsigned first);
   /// Fails where a constant of that shape is too large to be computed here.
   llvm::LogicalResult expectComputable(llvm::ArrayRef<int64_t> shape);
+  /// Fails where so many indices or places are too many to be listed.
+  llvm::LogicalResult expectListable(int64_t count, llvm::StringRef what);
   /// Counts from the end if negative; fails unless within [0, rank).
   llvm::FailureOr<int64_t> normalizeAxis(int64_t axis, int64_t rank);
   llvm::FailureOr<Shape> normalizeAxes(llvm::ArrayRef<int64_t> axes,

@@ -78,7 +78,7 @@ static LogicalResult expectIndices(NodeContext &n) {
     return n.error() << "expects integer indices";
   if (elementCount(n.shape(0)) == 0 || elementCount(n.shape(1)) == 0)
     return n.error() << "expects at least one element and one index";
-  return n.constant(1) ? n.expectComputable(n.shape(1)) : success();
+  return n.expectListable(elementCount(n.shape(1)), "indices");
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,8 +166,6 @@ static Value countFromStart(NodeContext &n, Value index, int64_t dim) {
 
 static LogicalResult gatherComputedElements(NodeContext &n, int64_t axis) {
   Shape strides = stridesOf(n.shape(0));
-  if (failed(n.expectComputable(n.shape(1))))
-    return failure();
   ConstantTensor offsets(ElementKind::Int, n.shape(1));
   for (int64_t i = 0, e = offsets.size(); i < e; ++i)
     offsets.setInt(i, offsetOf(n.shape(1), strides, i, axis));
@@ -316,8 +314,6 @@ static LogicalResult importGatherNd(NodeContext &n) {
       number += int64_t(i) / perBatch * form->rows;
     numbers = materializeNumbers(n, *rows);
   } else {
-    if (failed(n.expectComputable(n.shape(1))))
-      return failure();
     numbers = computeNumbers(n, *form);
   }
   return n.setResult(0, n.b.reshape(lookUp(n, table, numbers), form->result));
@@ -476,6 +472,8 @@ static LogicalResult importScatter(NodeContext &n) {
     return failure();
   FailureOr<Rows> rows = readScatter(n, byElements);
   if (failed(rows))
+    return failure();
+  if (failed(n.expectListable(rows->rows, "places to write to")))
     return failure();
   if (*how != Joining::Replace && *how != Joining::Add)
     return n.error() << "reduction=" << n.stringAttribute("reduction", "")

@@ -158,6 +158,8 @@ static FailureOr<Choice> readChoice(NodeContext &n, bool isLargest) {
     return failure();
   if (n.shape(0)[*axis] == 0)
     return n.error() << "expects at least one element along axis " << *axis;
+  if (failed(n.expectListable(n.shape(0)[*axis], "places along the axis")))
+    return failure();
   return Choice{*axis, n.intAttribute("keepdims", 1) != 0,
                 n.intAttribute("select_last_index", 0) != 0, isLargest};
 }
@@ -276,6 +278,10 @@ static LogicalResult importHardmax(NodeContext &n) {
     return failure();
   if (n.input(0).element != ElementKind::Float || elementCount(n.shape(0)) == 0)
     return n.error() << "expects a float operand with at least one element";
+  if (failed(n.expectListable(n.opset < 13 ? elementCount(n.shape(0))
+                                           : n.shape(0)[*axis],
+                              "places along the axis")))
+    return failure();
   Value x = n.value(0);
   if (n.opset < 13) {
     x = n.b.reshape(x, {elementCount(n.shape(0).take_front(*axis)),
@@ -355,6 +361,8 @@ static LogicalResult importTopK(NodeContext &n) {
   FailureOr<TopKForm> form = readTopK(n);
   if (failed(form))
     return failure();
+  if (failed(n.expectListable(n.shape(0)[form->axis], "places along the axis")))
+    return failure();
   if (form->count < 1 || form->count > most ||
       n.input(0).element != ElementKind::Float)
     return n.error() << "expects floats and a k of 1 to " << most
@@ -418,7 +426,7 @@ static LogicalResult importOneHot(NodeContext &n) {
   Shape apart(n.shape(0)), along(n.rank(0) + 1, 1);
   apart.insert(apart.begin() + *axis, 1);
   along[*axis] = size;
-  if (failed(n.expectComputable({size})))
+  if (failed(n.expectListable(size, "places of the new axis")))
     return failure();
   SmallVector<int64_t> numbers(size);
   std::iota(numbers.begin(), numbers.end(), 0);
