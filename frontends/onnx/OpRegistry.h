@@ -52,6 +52,7 @@ llvm::ArrayRef<OpRow> activationOps();
 llvm::ArrayRef<OpRow> shapeOps();
 llvm::ArrayRef<OpRow> indexingOps();
 llvm::ArrayRef<OpRow> paddingOps();
+llvm::ArrayRef<OpRow> signalOps();
 llvm::ArrayRef<OpRow> gatheringOps();
 llvm::ArrayRef<OpRow> selectionOps();
 llvm::ArrayRef<OpRow> sequenceOps();

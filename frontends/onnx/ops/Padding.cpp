@@ -224,9 +224,42 @@ static LogicalResult importPad(NodeContext &n) {
   return n.setResult(0, x);
 }
 
+/// Cuts or fills dimensions alike on both sides; the odd element is at the end.
+static LogicalResult importCenterCropPad(NodeContext &n) {
+  FailureOr<Shape> target = n.constantInts(1, "shape");
+  if (failed(target))
+    return failure();
+  Shape given = n.intsAttribute("axes").value_or(
+      llvm::to_vector<4>(llvm::seq<int64_t>(0, n.rank(0))));
+  FailureOr<Shape> axes = n.normalizeAxes(given, n.rank(0));
+  if (failed(axes))
+    return failure();
+  if (axes->size() != target->size() ||
+      llvm::any_of(*target, [](int64_t d) { return d < 1; }))
+    return n.error() << "expects a dimension of 1 or more for each axis";
+  Value x = n.value(0);
+  Shape low(n.rank(0), 0), high(n.rank(0), 0);
+  for (auto [axis, size] : llvm::zip(*axes, *target)) {
+    int64_t dim = n.shape(0)[axis];
+    if (size > kMaxMadeElements)
+      return n.error() << "expects dimensions of at most " << kMaxMadeElements;
+    if (size < dim) {
+      x = n.b.sliceAxis(x, axis, (dim - size) / 2, size);
+    } else {
+      low[axis] = (size - dim) / 2;
+      high[axis] = size - dim - low[axis];
+    }
+  }
+  if (llvm::all_of(high, [](int64_t p) { return p == 0; }))
+    return n.setResult(0, x);
+  return n.setResult(0, n.b.create<nn::PadOp>(
+                            x, {n.b.ints("low", low), n.b.ints("high", high)}));
+}
+
 ArrayRef<OpRow> paddingOps() {
   static const OpRow rows[] = {
       {"Pad", 7, between(1, 4), importPad, foldPad},
+      {"CenterCropPad", 18, exactly(2), importCenterCropPad},
   };
   return rows;
 }
