@@ -284,10 +284,13 @@ def _refusal(path, output, arguments):
     if not program or not sizes:
         return None
     with tempfile.TemporaryDirectory() as folder:
-        result = subprocess.run(
-            [program, "compile", str(path), "--emit=import", "-o", str(Path(folder) / "text.mlir"),
-             "--loss", "mse", "--loss-output", output, "--micro-batch-size", str(sizes[0])],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", timeout=600)
+        command = [program, "compile", str(path), "--emit=import", "-o", str(Path(folder) / "text.mlir"),
+                   "--loss", "mse", "--loss-output", output, "--micro-batch-size", str(sizes[0])]
+        try:
+            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                    errors="replace", timeout=600)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
     errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     return errors[0].replace(f"{path}: ", "") if result.returncode != 0 and errors else None
 
