@@ -11,8 +11,6 @@
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/ops/Broadcasting.h"
 
-#include <cmath>
-
 using namespace mlir;
 
 namespace pipewright::frontend {
@@ -53,7 +51,7 @@ static bool fitFloats(const ConstantTensor *data) {
   if (data->kind() != ElementKind::Int)
     return true;
   for (int64_t i = 0, e = data->storedSize(); i < e; ++i)
-    if (std::abs(data->intAt(i)) > (int64_t(1) << 24))
+    if (data->intAt(i) > (1 << 24) || data->intAt(i) < -(1 << 24))
       return false;
   return true;
 }
@@ -342,15 +340,17 @@ static FailureOr<Joining> readJoining(NodeContext &n) {
   return n.error() << "reduction=" << name << " is not supported";
 }
 
+/// Sums and products of integers wrap.
 template <typename T>
 static T join(Joining how, T old, T update) {
+  using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
   switch (how) {
   case Joining::Replace:
     return update;
   case Joining::Add:
-    return old + update;
+    return T(Wide(old) + Wide(update));
   case Joining::Mul:
-    return old * update;
+    return T(Wide(old) * Wide(update));
   case Joining::Max:
     return std::max(old, update);
   case Joining::Min:

@@ -195,6 +195,12 @@ struct Folding {
       return 0;
     }
   }
+  static T sizeOf(T a) {
+    if constexpr (std::is_integral_v<T>)
+      return a < 0 ? T(-uint64_t(a)) : a;
+    else
+      return a < 0 ? -a : a;
+  }
   static T multiply(T a, T b) {
     if constexpr (std::is_integral_v<T>)
       return T(uint64_t(a) * uint64_t(b));
@@ -219,7 +225,7 @@ struct Folding {
     case Reduction::L2:
       return add(a, multiply(b, b));
     case Reduction::L1:
-      return add(a, b < 0 ? -b : b);
+      return add(a, sizeOf(b));
     case Reduction::LogSumExp:
       return add(a, T(std::exp(double(b))));
     case Reduction::Sum:
@@ -266,6 +272,11 @@ static LogicalResult foldReduction(NodeContext &n) {
   const ConstantTensor &x = *n.constant(0);
   if (x.kind() == ElementKind::Bool)
     return n.error() << "expects numbers, but got bool";
+  // Roots and logarithms of whole numbers are none.
+  if (x.kind() == ElementKind::Int &&
+      (kind == Reduction::L2 || kind == Reduction::LogSum ||
+       kind == Reduction::LogSumExp))
+    return n.error() << "expects floats, but got integers";
   FailureOr<ReductionForm> form = readForm(n, axesInputSince(kind));
   if (failed(form))
     return failure();
