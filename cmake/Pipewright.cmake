@@ -27,7 +27,7 @@ target_link_libraries(PipewrightCompile INTERFACE MLIR LLVM)
 # ccache hashes the precompiled header for each file, tens of megabytes, unless a
 # file with its name and .sum is there to be hashed instead (CCACHE_PCH_EXTSUM).
 # The target NAMESum makes that from the preprocessed text, which is the same
-# wherever the source tree stands: another clone finds what this one compiled.
+# wherever the source tree stands.
 function(pipewright_add_pch name header)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
   set(source "${PROJECT_BINARY_DIR}/pch/${name}.cpp")
