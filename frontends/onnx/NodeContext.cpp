@@ -131,6 +131,11 @@ Value NodeContext::weight(unsigned i) {
   return value(i);
 }
 
+Value NodeContext::made(ConstantTensor tensor, const Twine &what) {
+  return graph.materialize(constantValue(std::move(tensor)),
+                           graph.unusedName((outputName(0) + what).str()));
+}
+
 bool NodeContext::allConstant() const {
   return llvm::all_of(inputs, [](const ImportedValue &input) {
     return !input || input.isConstant();
@@ -200,6 +205,17 @@ LogicalResult NodeContext::expectTensors(unsigned first) {
                                  : "a tensor, but it is a sequence of tensors");
   }
   return success();
+}
+
+LogicalResult NodeContext::expectShape(unsigned i, StringRef what,
+                                       ArrayRef<int64_t> expected) {
+  if (!hasInput(i) || shape(i) == expected)
+    return success();
+  auto diag = error() << "expects " << what << " of shape [";
+  llvm::interleaveComma(expected, diag);
+  diag << "], but got [";
+  llvm::interleaveComma(shape(i), diag);
+  return diag << "]";
 }
 
 LogicalResult NodeContext::expectComputable(ArrayRef<int64_t> shape) {

@@ -45,6 +45,9 @@ public:
   mlir::Value value(unsigned i);
   /// The same where ONNX expects a trained weight.
   mlir::Value weight(unsigned i);
+  /// A constant that the import makes, as an op result. What is large becomes a
+  /// weight, named after result 0 with `what` behind it.
+  mlir::Value made(ConstantTensor tensor, const llvm::Twine &what);
   const ConstantTensor *constant(unsigned i) const {
     return hasInput(i) ? inputs[i].constant.get() : nullptr;
   }
@@ -59,6 +62,9 @@ public:
   /// Fails where one of the inputs from `first` on is a sequence of tensors,
   /// or one before it is none.
   llvm::LogicalResult expectTensors(unsigned first);
+  /// Fails where input `i` is there and has another shape.
+  llvm::LogicalResult expectShape(unsigned i, llvm::StringRef what,
+                                  llvm::ArrayRef<int64_t> shape);
   /// Fails where a constant of that shape is too large to be computed here.
   llvm::LogicalResult expectComputable(llvm::ArrayRef<int64_t> shape);
   /// Fails where so many indices or places are too many to be listed.

@@ -62,6 +62,7 @@ llvm::ArrayRef<OpRow> convTransposeOps();
 llvm::ArrayRef<OpRow> einsumOps();
 llvm::ArrayRef<OpRow> recurrentOps();
 llvm::ArrayRef<OpRow> attentionOps();
+llvm::ArrayRef<OpRow> rotaryOps();
 llvm::ArrayRef<OpRow> normalizationOps();
 llvm::ArrayRef<OpRow> reductionOps();
 llvm::ArrayRef<OpRow> lpNormOps();

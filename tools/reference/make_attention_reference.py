@@ -10,7 +10,6 @@ samples as a mask, and values of another width. The loss has class weights and a
 Needs onnx 1.23, PyTorch and NumPy; the tests do not.
 """
 
-import json
 import os
 import sys
 
@@ -19,7 +18,7 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from make_reference import PROJECTIONS, signs
+from make_reference import write_gradients
 
 RATE, STEPS, IGNORED, CAP, WINDOW = 0.2, 4, 3, 1.5, 2
 BATCH, ROWS, WIDTH, HEADS, KV_HEADS, SIZE, CLASSES, PAST = 2, 6, 16, 4, 2, 8, 5, 3
@@ -136,23 +135,14 @@ def main():
     random = np.random.default_rng(4)
     x = random.standard_normal((BATCH, ROWS, WIDTH)).astype(np.float32)
     labels = random.integers(0, CLASSES, (BATCH, ROWS))
-    np.save(os.path.join(out, "attention.0.npy"), x)
-    np.save(os.path.join(out, "attention.1.npy"), labels)
-    (losses, gradients), (single, singles) = run(x, labels, torch.float64), run(x, labels, torch.float32)
-    record = {
-        "model": "attention.onnx", "optimizer": "sgd", "learning_rate": RATE,
-        "inputs": {"x": "attention.0.npy", "labels": "attention.1.npy"}, "losses": losses,
-        "float32_loss_error": max(abs(a - b) / b for a, b in zip(single, losses)),
-        "gradients": {
-            name: {
-                "shape": list(weights()[name].shape), "norm": float(np.linalg.norm(g)),
-                "float32_error": float(np.linalg.norm(singles[name] - g) / np.linalg.norm(g)),
-                "projections": [float(g @ signs(g.size, k)) for k in range(PROJECTIONS)]}
-            for name, g in gradients.items()},
-    }
-    with open(os.path.join(out, "attention.json"), "w") as file:
-        json.dump(record, file, indent=1)
-    print(f"losses {losses}")
+    shapes = {key: value.shape for key, value in weights().items()}
+
+    def result(dtype):
+        losses, gradients = run(x, labels, dtype)
+        return losses, {key: (shapes[key], g) for key, g in gradients.items()}
+
+    write_gradients(out, "attention", "attention.onnx", {"x": x, "labels": labels}, RATE, result(torch.float64),
+                    result(torch.float32))
 
 
 if __name__ == "__main__":

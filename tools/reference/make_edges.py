@@ -223,14 +223,15 @@ def masks_and_offsets():
     }
 
 
-class Edges(nn.Module):
-    def __init__(self):
+class Cases(nn.Module):
+    """Groups of cases; what is computed is the sum of all."""
+
+    def __init__(self, groups):
         super().__init__()
-        self.groups = {"kinks": kinks(), "tails": tails(), "zeros": zeros_and_denormals(),
-                       "masks": masks_and_offsets()}
+        self.groups = groups
         for cases in self.groups.values():
             for name, case in cases.items():
-                self.add_module(name, case)
+                self.add_module(name.replace(".", "_"), case)
         self.linear = nn.Linear(3, 2)
 
     def forward(self, x):
@@ -261,7 +262,7 @@ def gradients(model, loss, dtype):
         value = loss(model, dtype)
         value.backward()
     states = {name: buffer.double().tolist() for name, buffer in model.named_buffers()
-              if buffer.dim()}
+              if buffer.dim() and "running" in name}
     found = {name: parameter.grad.detach().double().numpy().copy()
              for name, parameter in model.named_parameters()}
     return float(value.detach()), found, states
@@ -299,16 +300,26 @@ def write(out, name, contents):
         file.write("\n")
 
 
-def make_edges(out):
+def make_cases(out, name, make, opset=17, **groups):
+    """Writes a model of the groups of cases that `make` gives, and its numbers."""
+    warnings.filterwarnings("ignore")
+    os.makedirs(out, exist_ok=True)
     torch.manual_seed(1)
-    model = Edges()
+    model = Cases(make())
     x = torch.tensor([[0.5, -1.0, 2.0]])
-    np.save(os.path.join(out, "edges.x.npy"), x.numpy())
+    np.save(os.path.join(out, f"{name}.x.npy"), x.numpy())
     contents = record(model, lambda model, dtype: model(x.to(dtype)))
-    contents["groups"] = {group: list(cases) for group, cases in model.groups.items()}
-    contents["groups"]["batch 1, one micro-batch"] = ["linear"]
-    write(out, "edges", contents)
-    export(model, (x,), ["x"], os.path.join(out, "edges.onnx"))
+    contents["groups"] = {group: [case.replace(".", "_") for case in cases]
+                          for group, cases in model.groups.items()}
+    contents["groups"].update(groups)
+    write(out, name, contents)
+    export(model, (x,), ["x"], os.path.join(out, f"{name}.onnx"), opset)
+
+
+def make_edges(out):
+    make_cases(out, "edges", lambda: {"kinks": kinks(), "tails": tails(), "zeros": zeros_and_denormals(),
+                                      "masks": masks_and_offsets()},
+               **{"batch 1, one micro-batch": ["linear"]})
 
 
 def make_labels(out):

@@ -9,16 +9,14 @@ normalization, transposed convolution, interpolation, pools, blocks that become 
 Needs PyTorch 2.15 or newer, its exporter's onnx and NumPy; the tests do not.
 """
 
-import os
 import sys
-import warnings
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from make_edges import Case, export, record, write
+from make_edges import Case, make_cases
 
 
 def image(*shape):
@@ -189,38 +187,10 @@ def blocks():
     }
 
 
-class Images(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.groups = {"norms": norms(), "transposed convolution": transposed(),
-                       "interpolation": interpolations(), "pools": pools(),
-                       "lp norms": lp_norms(), "blocks": blocks()}
-        for cases in self.groups.values():
-            for name, case in cases.items():
-                self.add_module(name.replace(".", "_"), case)
-        self.linear = nn.Linear(3, 2)
-
-    def forward(self, x):
-        total = F.mse_loss(self.linear(x), torch.zeros(1, 2, dtype=x.dtype)).reshape(1)
-        for cases in self.groups.values():
-            for case in cases.values():
-                total = total + case()
-        return total.sum()
-
-
 def main():
-    warnings.filterwarnings("ignore")
-    out = sys.argv[1]
-    os.makedirs(out, exist_ok=True)
-    torch.manual_seed(1)
-    model = Images()
-    x = torch.tensor([[0.5, -1.0, 2.0]])
-    np.save(os.path.join(out, "images.x.npy"), x.numpy())
-    contents = record(model, lambda model, dtype: model(x.to(dtype)))
-    contents["groups"] = {group: [name.replace(".", "_") for name in cases]
-                          for group, cases in model.groups.items()}
-    write(out, "images", contents)
-    export(model, (x,), ["x"], os.path.join(out, "images.onnx"), opset=20)
+    make_cases(sys.argv[1], "images", lambda: {
+        "norms": norms(), "transposed convolution": transposed(), "interpolation": interpolations(),
+        "pools": pools(), "lp norms": lp_norms(), "blocks": blocks()}, opset=20)
 
 
 if __name__ == "__main__":

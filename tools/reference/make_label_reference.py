@@ -10,7 +10,6 @@ no label at all, another only a single one. Needs PyTorch and NumPy; the tests d
 not.
 """
 
-import json
 import os
 import sys
 
@@ -18,7 +17,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from make_reference import PROJECTIONS, signs
+from make_reference import write_gradients
 
 IGNORED, RATE, STEPS = -100, 0.5, 4
 SAMPLES, LENGTH, WIDTH, HIDDEN, CLASSES = 4, 4, 3, 8, 5
@@ -87,23 +86,14 @@ def main():
         file.write(text)
     x = np.round(np.sin(np.arange(SAMPLES * LENGTH * WIDTH) * 0.7), 3).astype(np.float32)
     x, labels = x.reshape(SAMPLES, LENGTH, WIDTH), np.array(LABELS, dtype=np.int64)
-    np.save(os.path.join(out, "labels.0.npy"), x)
-    np.save(os.path.join(out, "labels.1.npy"), labels)
-    (losses, gradients), (single, singles) = run(x, labels, torch.float64), run(x, labels, torch.float32)
-    record = {
-        "model": "labels.onnxtext", "optimizer": "sgd", "learning_rate": RATE,
-        "inputs": {"x": "labels.0.npy", "labels": "labels.1.npy"}, "losses": losses,
-        "float32_loss_error": max(abs(a - b) / b for a, b in zip(single, losses)),
-        "gradients": {
-            name: {
-                "shape": list(weights()[name].shape), "norm": float(np.linalg.norm(g)),
-                "float32_error": float(np.linalg.norm(singles[name] - g) / np.linalg.norm(g)),
-                "projections": [float(g @ signs(g.size, k)) for k in range(PROJECTIONS)]}
-            for name, g in gradients.items()},
-    }
-    with open(os.path.join(out, "labels.json"), "w") as file:
-        json.dump(record, file, indent=1)
-    print(f"losses {losses}")
+    shapes = {key: value.shape for key, value in weights().items()}
+
+    def result(dtype):
+        losses, gradients = run(x, labels, dtype)
+        return losses, {key: (shapes[key], g) for key, g in gradients.items()}
+
+    write_gradients(out, "labels", "labels.onnxtext", {"x": x, "labels": labels}, RATE, result(torch.float64),
+                    result(torch.float32))
 
 
 if __name__ == "__main__":

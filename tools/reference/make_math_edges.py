@@ -10,16 +10,13 @@ steps of recurrent layers.
 Needs PyTorch 2.15 or newer, its exporter's onnx and NumPy; the tests do not.
 """
 
-import os
 import sys
-import warnings
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from make_edges import Case, export, record, weighted_sum, write
+from make_edges import Case, make_cases, weighted_sum
 from make_image_edges import image, node
 
 
@@ -103,37 +100,9 @@ def loops():
     }
 
 
-class Numbers(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.groups = {"functions": functions(), "reductions": reductions(), "places": places(),
-                       "loops": loops()}
-        for cases in self.groups.values():
-            for name, case in cases.items():
-                self.add_module(name, case)
-        self.linear = nn.Linear(3, 2)
-
-    def forward(self, x):
-        total = F.mse_loss(self.linear(x), torch.zeros(1, 2, dtype=x.dtype)).reshape(1)
-        for cases in self.groups.values():
-            for case in cases.values():
-                total = total + case()
-        return total.sum()
-
-
 def main():
-    warnings.filterwarnings("ignore")
-    out = sys.argv[1]
-    os.makedirs(out, exist_ok=True)
-    torch.manual_seed(1)
-    model = Numbers()
-    x = torch.tensor([[0.5, -1.0, 2.0]])
-    np.save(os.path.join(out, "numbers.x.npy"), x.numpy())
-    contents = record(model, lambda model, dtype: model(x.to(dtype)))
-    contents["groups"] = {group: list(cases) for group, cases in model.groups.items()}
-    contents["states"] = {}
-    write(out, "numbers", contents)
-    export(model, (x,), ["x"], os.path.join(out, "numbers.onnx"), opset=18)
+    make_cases(sys.argv[1], "numbers", lambda: {
+        "functions": functions(), "reductions": reductions(), "places": places(), "loops": loops()}, opset=18)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,30 @@ def make_data(kind, samples, generator):
     raise ValueError(kind)
 
 
+def write_gradients(out, name, model, inputs, rate, exact, rounded):
+    """Writes NAME.json: losses and gradients of a run in float64, each a pair of a list and a
+    dictionary of flat arrays by weight, with how far a run in float32 is from them. `inputs` maps
+    names of inputs to arrays, which become NAME.0.npy and so on."""
+    files = {}
+    for i, (key, values) in enumerate(inputs.items()):
+        files[key] = f"{name}.{i}.npy"
+        np.save(os.path.join(out, files[key]), values)
+    (losses, gradients), (single, singles) = exact, rounded
+    record = {
+        "model": model, "optimizer": "sgd", "learning_rate": rate, "inputs": files, "losses": losses,
+        "float32_loss_error": max(abs(a - b) / b for a, b in zip(single, losses)),
+        "gradients": {
+            key: {
+                "shape": list(shape), "norm": float(np.linalg.norm(g)),
+                "float32_error": float(np.linalg.norm(singles[key][1] - g) / np.linalg.norm(g)),
+                "projections": [float(g @ signs(g.size, k)) for k in range(PROJECTIONS)]}
+            for key, (shape, g) in gradients.items()},
+    }
+    with open(os.path.join(out, f"{name}.json"), "w") as file:
+        json.dump(record, file, indent=1)
+    print(f"losses {losses}")
+
+
 def signs(count, projection):
     """+1 and -1 by splitmix64 of the index: the same in any language."""
     with np.errstate(over="ignore"):

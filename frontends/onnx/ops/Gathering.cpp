@@ -34,14 +34,8 @@ static FailureOr<int64_t> countFromStart(NodeContext &n, int64_t index,
   return index < 0 ? index + dim : index;
 }
 
-/// A constant of this importer's as an op result.
-static Value materialize(NodeContext &n, ConstantTensor tensor) {
-  std::string name = n.graph.unusedName((n.outputName(0) + ".indices").str());
-  return n.graph.materialize(constantValue(std::move(tensor)), name);
-}
-
 static Value materializeNumbers(NodeContext &n, ArrayRef<int64_t> numbers) {
-  return materialize(n, ConstantTensor::ofInts(numbers));
+  return n.made(ConstantTensor::ofInts(numbers), ".indices");
 }
 
 /// Whether all elements of a constant are whole numbers that a float holds.
@@ -170,7 +164,7 @@ static LogicalResult gatherComputedElements(NodeContext &n, int64_t axis) {
   Value index = countFromStart(n, n.value(1), n.shape(0)[axis]);
   Value stride = materializeNumbers(n, {strides[axis]});
   Value numbers = n.b.create<nn::AddOp>(
-      {n.b.create<nn::MulOp>({index, stride}), materialize(n, offsets)});
+      {n.b.create<nn::MulOp>({index, stride}), n.made(offsets, ".indices")});
   Value table = n.b.reshape(n.value(0), {elementCount(n.shape(0)), 1});
   return n.setResult(0, n.b.reshape(lookUp(n, table, numbers), n.shape(1)));
 }
@@ -293,7 +287,7 @@ static Value computeNumbers(NodeContext &n, const NdForm &form) {
   int64_t perBatch = offsets.size() / form.batch;
   for (int64_t i = 0, e = offsets.size(); i < e; ++i)
     offsets.setInt(i, i / perBatch * form.rows);
-  return n.b.create<nn::AddOp>({numbers, materialize(n, offsets)});
+  return n.b.create<nn::AddOp>({numbers, n.made(offsets, ".indices")});
 }
 
 static LogicalResult importGatherNd(NodeContext &n) {

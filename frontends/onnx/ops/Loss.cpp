@@ -74,12 +74,6 @@ static FailureOr<Loss> readLoss(NodeContext &n) {
 // Losses that are picked from log probabilities
 //===----------------------------------------------------------------------===//
 
-static Value materialize(NodeContext &n, ConstantTensor tensor,
-                         StringRef what) {
-  std::string name = n.graph.unusedName((n.outputName(0) + what).str());
-  return n.graph.materialize(constantValue(std::move(tensor)), name);
-}
-
 /// The weight of each class, [classes, 1]. Nobody learns it.
 static Value classWeights(NodeContext &n, int64_t classes) {
   if (!n.hasInput(2))
@@ -95,8 +89,8 @@ static Value pick(NodeContext &n, Value x, Value labels) {
     return Value();
   int64_t rows = shapeOf(x)[0], classes = shapeOf(x)[1];
   Shape numbers = llvm::to_vector<4>(llvm::seq<int64_t>(0, classes));
-  Value each = materialize(
-      n, ConstantTensor::ofInts(numbers).reshaped({1, classes}), ".classes");
+  Value each = n.made(ConstantTensor::ofInts(numbers).reshaped({1, classes}),
+                      ".classes");
   Value isPicked = n.b.compare(n.b.reshape(labels, {rows, 1}), each,
                                nn::ComparePredicate::Eq);
   Value kept = n.b.create<nn::WhereOp>({isPicked, x, n.b.splat(0)});
@@ -149,9 +143,8 @@ static LogicalResult importPickedLoss(NodeContext &n, const Loss &loss,
   labels = n.b.reshape(labels, {rows});
   Value isIgnored, zero = n.b.splat(0);
   if (loss.ignored) {
-    Value number =
-        materialize(n, ConstantTensor::scalar(*loss.ignored), ".ignored");
-    Value first = materialize(n, ConstantTensor::scalar(int64_t(0)), ".first");
+    Value number = n.made(ConstantTensor::scalar(*loss.ignored), ".ignored");
+    Value first = n.made(ConstantTensor::scalar(int64_t(0)), ".first");
     isIgnored = n.b.compare(labels, number, nn::ComparePredicate::Eq);
     labels = n.b.create<nn::WhereOp>({isIgnored, first, labels});
   }

@@ -95,10 +95,7 @@ static Value divideByCounts(NodeContext &n, Value sums, ArrayRef<int64_t> image,
       tensor.setFloat(int64_t(i), count);
     if (dim == 0)
       shape.push_back(1);
-    std::string name =
-        n.graph.unusedName((n.outputName(0) + ".counts_" + Twine(dim)).str());
-    Value divisor =
-        n.graph.materialize(constantValue(tensor.reshaped(shape)), name);
+    Value divisor = n.made(tensor.reshaped(shape), ".counts_" + Twine(dim));
     sums = n.b.create<nn::DivOp>({sums, divisor});
   }
   return sums;

@@ -172,18 +172,6 @@ readActivations(NodeContext &n, const Layer &layer,
   return result;
 }
 
-/// Fails unless input `i` is left out or has that shape.
-static LogicalResult expectShape(NodeContext &n, unsigned i, StringRef what,
-                                 ArrayRef<int64_t> shape) {
-  if (!n.hasInput(i) || n.shape(i) == shape)
-    return success();
-  auto diag = n.error() << "expects " << what << " of shape [";
-  llvm::interleaveComma(shape, diag);
-  diag << "], but got [";
-  llvm::interleaveComma(n.shape(i), diag);
-  return diag << "]";
-}
-
 static FailureOr<Layer> readLayer(NodeContext &n, Cell cell) {
   Layer layer;
   layer.cell = cell;
@@ -222,14 +210,14 @@ static FailureOr<Layer> readLayer(NodeContext &n, Cell cell) {
                      << kMostSteps << " are unrolled";
   Shape state =
       layer.batchFirst ? Shape{layer.batch, d, h} : Shape{d, layer.batch, h};
-  if (failed(expectShape(n, 1, "W", {d, g, layer.inputs})) ||
-      failed(expectShape(n, 2, "R", {d, g, h})) ||
-      (n.numInputs() > 3 && failed(expectShape(n, 3, "B", {d, 2 * g}))) ||
+  if (failed(n.expectShape(1, "W", {d, g, layer.inputs})) ||
+      failed(n.expectShape(2, "R", {d, g, h})) ||
+      (n.numInputs() > 3 && failed(n.expectShape(3, "B", {d, 2 * g}))) ||
       (n.numInputs() > 4 &&
-       failed(expectShape(n, 4, "sequence_lens", {layer.batch}))) ||
-      (n.numInputs() > 5 && failed(expectShape(n, 5, "initial_h", state))) ||
-      (n.numInputs() > 6 && failed(expectShape(n, 6, "initial_c", state))) ||
-      (n.numInputs() > 7 && failed(expectShape(n, 7, "P", {d, 3 * h}))))
+       failed(n.expectShape(4, "sequence_lens", {layer.batch}))) ||
+      (n.numInputs() > 5 && failed(n.expectShape(5, "initial_h", state))) ||
+      (n.numInputs() > 6 && failed(n.expectShape(6, "initial_c", state))) ||
+      (n.numInputs() > 7 && failed(n.expectShape(7, "P", {d, 3 * h}))))
     return failure();
   static constexpr StringRef lstm[] = {"Sigmoid", "Tanh", "Tanh"};
   static constexpr StringRef gru[] = {"Sigmoid", "Tanh"};

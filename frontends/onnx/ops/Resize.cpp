@@ -205,9 +205,8 @@ Value Interpolator::matrixFor(const Stretch &stretch) {
     for (auto [column, weight] : llvm::enumerate(weights))
       matrix.setFloat(row * stretch.from + int64_t(column), float(weight));
   }
-  std::string name = n.graph.unusedName(
-      (n.outputName(0) + ".interpolation_" + Twine(matrices.size())).str());
-  Value value = n.graph.materialize(constantValue(std::move(matrix)), name);
+  Value value =
+      n.made(std::move(matrix), ".interpolation_" + Twine(matrices.size()));
   matrices.push_back({stretch, value});
   return value;
 }

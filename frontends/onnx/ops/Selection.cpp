@@ -33,12 +33,6 @@ struct AroundAxis {
 };
 } // namespace
 
-/// A constant made by this importer as an op result.
-static Value materialize(NodeContext &n, ConstantTensor tensor) {
-  std::string name = n.graph.unusedName((n.outputName(0) + ".table").str());
-  return n.graph.materialize(constantValue(std::move(tensor)), name);
-}
-
 //===----------------------------------------------------------------------===//
 // CumSum
 //===----------------------------------------------------------------------===//
@@ -99,7 +93,7 @@ static Value shifted(NodeContext &n, Value x, int64_t axis, int64_t distance,
   int64_t size = shape[axis];
   shape[axis] = distance;
   Value zeros =
-      materialize(n, ConstantTensor(kindOf(x), shape, /*splat=*/true));
+      n.made(ConstantTensor(kindOf(x), shape, /*splat=*/true), ".table");
   Value kept = n.b.sliceAxis(x, axis, toFront ? distance : 0, size - distance);
   SmallVector<Value> parts = {zeros, kept};
   if (toFront)
@@ -131,7 +125,7 @@ static LogicalResult importCumSum(NodeContext &n) {
     Value last = n.b.transpose(x, swap);
     Shape shape(shapeOf(last));
     last = n.b.reshape(last, {elementCount(shape) / size, size});
-    last = n.b.create<nn::MatmulOp>({last, materialize(n, ones)});
+    last = n.b.create<nn::MatmulOp>({last, n.made(ones, ".table")});
     return n.setResult(0, n.b.transpose(n.b.reshape(last, shape), swap));
   }
   for (int64_t distance = 1; distance < size && x; distance *= 2)
@@ -215,7 +209,7 @@ static Value placesAlong(NodeContext &n, ArrayRef<int64_t> shape,
   std::iota(numbers.begin(), numbers.end(), 0);
   Shape along(shape.size(), 1);
   along[axis] = shape[axis];
-  return materialize(n, ConstantTensor::ofInts(numbers).reshaped(along));
+  return n.made(ConstantTensor::ofInts(numbers).reshaped(along), ".table");
 }
 
 namespace {
@@ -432,14 +426,14 @@ static LogicalResult importOneHot(NodeContext &n) {
   std::iota(numbers.begin(), numbers.end(), 0);
   Value index = n.b.reshape(n.b.cast(n.value(0), ElementKind::Int), apart);
   auto number = [&](int64_t value) {
-    return materialize(n, ConstantTensor::ofInts({value}));
+    return n.made(ConstantTensor::ofInts({value}), ".table");
   };
   // Indices may count from the end.
   Value isNegative = n.b.compare(index, number(0), nn::ComparePredicate::Lt);
   index = n.b.create<nn::WhereOp>(
       {isNegative, n.b.create<nn::AddOp>({index, number(size)}), index});
   Value isHot = n.b.compare(
-      index, materialize(n, ConstantTensor::ofInts(numbers).reshaped(along)),
+      index, n.made(ConstantTensor::ofInts(numbers).reshaped(along), ".table"),
       nn::ComparePredicate::Eq);
   Value values = n.value(2);
   return n.setResult(

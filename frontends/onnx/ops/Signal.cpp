@@ -84,8 +84,7 @@ static Value waves(NodeContext &n, const Transform &transform, bool isSine) {
       double wave = isSine ? std::sin(angle) : std::cos(angle);
       table.setFloat(j * transform.results + k, float(wave * scale));
     }
-  std::string name = n.graph.unusedName((n.outputName(0) + ".waves").str());
-  return n.graph.materialize(constantValue(std::move(table)), name);
+  return n.made(std::move(table), ".waves");
 }
 
 /// `x` along the axis, cut or filled up to the length, times a matrix.
