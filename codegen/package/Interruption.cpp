@@ -196,7 +196,9 @@ static void handle(int number, siginfo_t *info, void *) {
 void handleInterruption() {
   struct sigaction action = {};
   action.sa_sigaction = handle;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  // Not on the stack of a matrix product that is measured
+  // (runtime/train/Stop.h).
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
   for (const auto &[number, name] : signals)
     sigaddset(&action.sa_mask, number);
   for (const auto &[number, name] : signals) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <utility>
 
 using namespace pipewright::runtime;
@@ -15,10 +14,6 @@ double pipewright::runtime::beatSeconds(double silenceSeconds) {
 
 void Heartbeat::start(std::function<void()> beat,
                       std::function<double()> interval) {
-  // Signals are for the threads that train.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   thread = std::thread([this, beat = std::move(beat),
                         interval = std::move(interval)] {
     std::unique_lock<std::mutex> lock(mutex);
@@ -38,7 +33,6 @@ void Heartbeat::start(std::function<void()> beat,
             lock, std::chrono::duration<double>(std::min(0.05, interval())));
     }
   });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Heartbeat::stop() {

@@ -14,6 +14,7 @@
 #include "runtime/net/Bootstrap.h"
 #include "runtime/net/ThreadTransport.h"
 #include "runtime/train/Fingerprints.h"
+#include "runtime/train/Stop.h"
 #include "runtime/train/Threads.h"
 #include "runtime/train/Trainer.h"
 
@@ -236,6 +237,7 @@ int pipewright::runtime::runProgram(int argc, char **argv,
     return environmentRank() == 0 ? reportError(messageOf(error)) : 1;
   }
   try {
+    receiveStopSignals();
     return findLauncher() == Launcher::None ? runThreads(program, options)
                                             : runProcess(program, options);
   } catch (const std::exception &error) {

@@ -1,14 +1,15 @@
 //===- Stop.cpp - Told to end while training ------------------------------===//
 
 #include "runtime/train/Stop.h"
+#include "runtime/core/Error.h"
 
 #include <atomic>
-#include <cerrno>
+#include <chrono>
 #include <csignal>
-#include <cstdint>
-#include <cstring>
-#include <ctime>
-#include <pthread.h>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
 #include <unistd.h>
 
 using namespace pipewright::runtime;
@@ -29,24 +30,12 @@ static constexpr Signal signals[] = {
     {SIGUSR2, "SIGUSR2", true}, {SIGXCPU, "SIGXCPU", true}};
 
 static std::atomic<int> asked{0};
-/// When the first came that is no notice; 0: none has.
-static std::atomic<int64_t> endAskedAt{0};
+static std::atomic<bool> watching{false};
 static std::atomic<bool> speaking{false};
 
 /// Launchers send the same signal to a group and to each process in it: what
 /// follows so soon is no second wish.
-static constexpr int64_t sameMilliseconds = 500;
-
-static int64_t milliseconds() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
-
-static void writeText(const char *text) {
-  [[maybe_unused]] const ssize_t written =
-      write(STDERR_FILENO, text, std::strlen(text));
-}
+static constexpr std::chrono::milliseconds sameSignal(500);
 
 static const Signal &signalOf(int number) {
   for (const Signal &signal : signals)
@@ -59,10 +48,13 @@ const char *pipewright::runtime::signalName(int number) {
   return signalOf(number).name;
 }
 
+/// In one call: other threads print meanwhile.
+static void say(const std::string &line) {
+  if (speaking) [[maybe_unused]]
+    const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
 [[noreturn]] static void endAtOnce(int number) {
-  if (speaking)
-    writeText("ended by a second signal; nothing was saved\n");
-  std::signal(number, SIG_DFL);
   sigset_t own;
   sigemptyset(&own);
   sigaddset(&own, number);
@@ -71,37 +63,56 @@ const char *pipewright::runtime::signalName(int number) {
   _exit(128 + number);
 }
 
-/// Calls nothing that a signal handler may not.
-static void handle(int number) {
-  const int before = errno;
-  const int64_t now = milliseconds();
-  const bool isNotice = signalOf(number).isNotice;
-  int none = 0;
-  if (asked.compare_exchange_strong(none, number) && speaking) {
-    writeText("\n");
-    writeText(signalName(number));
-    writeText(": training stops after this step, and saves");
-    writeText(isNotice ? "\n" : "; a second signal ends it at once\n");
+[[noreturn]] static void receive(sigset_t set) {
+  using Clock = std::chrono::steady_clock;
+  /// When the first came that is no notice.
+  std::optional<Clock::time_point> endAskedAt;
+  while (true) {
+    int number = 0;
+    if (sigwait(&set, &number) != 0)
+      continue;
+    if (!watching)
+      endAtOnce(number);
+    const bool isNotice = signalOf(number).isNotice;
+    const Clock::time_point now = Clock::now();
+    if (!isNotice && endAskedAt && now - *endAskedAt > sameSignal) {
+      say("ended by a second signal; nothing was saved\n");
+      endAtOnce(number);
+    }
+    if (!isNotice && !endAskedAt)
+      endAskedAt = now;
+    if (asked)
+      continue;
+    say(std::string("\n") + signalName(number) +
+        ": training stops after this step, and saves" +
+        (isNotice ? "\n" : "; a second signal ends it at once\n"));
+    // Last: training says that it stops.
+    asked = number;
   }
-  int64_t never = 0;
-  if (!isNotice && !endAskedAt.compare_exchange_strong(never, now) &&
-      now - endAskedAt > sameMilliseconds)
-    endAtOnce(number);
-  errno = before;
+}
+
+void pipewright::runtime::receiveStopSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const Signal &signal : signals) {
+    struct sigaction present = {};
+    sigaction(signal.number, nullptr, &present);
+    if (present.sa_handler != SIG_IGN)
+      sigaddset(&set, signal.number);
+  }
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  try {
+    std::thread(receive, set).detach();
+  } catch (const std::system_error &error) {
+    fail("cannot start a thread: ", error.code().message(),
+         " (ulimit -u, or a container's limit of processes)");
+  }
 }
 
 void pipewright::runtime::watchForStop(bool speaks) {
   if (speaks)
     speaking = true;
-  struct sigaction action = {};
-  action.sa_handler = handle;
-  action.sa_flags = SA_RESTART;
-  for (const Signal &signal : signals) {
-    struct sigaction present = {};
-    sigaction(signal.number, nullptr, &present);
-    if (present.sa_handler != SIG_IGN)
-      sigaction(signal.number, &action, nullptr);
-  }
+  watching = true;
 }
 
 int pipewright::runtime::stopSignal() { return asked; }

@@ -7,6 +7,11 @@
 // that the time is nearly over. They ask for the same, but never end at once,
 // and the SIGTERM that follows counts as the first signal.
 //
+// A thread of its own waits for them; all others block them. oneDNN's matrix
+// products up to version 3.11.1 use the stack pointer for heap memory, which a
+// handler that runs on the same thread would overwrite
+// (github.com/uxlfoundation/oneDNN/issues/4845).
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_STOP_H
@@ -14,9 +19,15 @@
 
 namespace pipewright::runtime {
 
+/// Blocks the signals in this thread and those that it starts, and waits for
+/// them in another. Until `watchForStop`, each ends the process as if nobody
+/// waited; those that are ignored stay so (nohup). Called by main before there
+/// are other threads. Throws an Error if there can be no other thread.
+void receiveStopSignals();
+
 /// From now on the signals are asked for by `stopSignal` instead of ending the
-/// process; those that are ignored stay so (nohup). `speaks`: say on stderr
-/// that one has come. May be called by several ranks of a process.
+/// process. `speaks`: say on stderr that one has come. May be called by several
+/// ranks of a process.
 void watchForStop(bool speaks);
 
 /// The first signal that has come to this process; 0: none.

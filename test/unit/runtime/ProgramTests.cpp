@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <unistd.h>
 
 using namespace pipewright::runtime;
@@ -320,6 +321,31 @@ TEST_F(TinyProgram, ANoticeOfABatchSystemDoesTheSame) {
     std::filesystem::remove(folder.path("out.safetensors"));
     std::filesystem::remove(folder.path("log.jsonl"));
   }
+}
+
+/// A handler would write to where oneDNN's kernels have the stack pointer.
+TEST_F(TinyProgram, NoThreadThatComputesGetsASignal) {
+  const auto [status, output] = runWhile(
+      forLong,
+      "grep -hs -e ^SigBlk -e ^SigCgt /proc/$(cat pid)/task/*/status > masks; "
+      "kill $program",
+      writePid);
+  EXPECT_EQ(status, 0) << output;
+  std::istringstream lines(folder.read("masks"));
+  int64_t threads = 0, open = 0;
+  std::string name, mask;
+  while (lines >> name >> mask) {
+    const bool has =
+        std::stoull(mask, nullptr, 16) & (uint64_t{1} << (SIGTERM - 1));
+    if (name == "SigCgt:")
+      EXPECT_FALSE(has) << "a handler";
+    else
+      open += !has;
+    threads += name == "SigBlk:";
+  }
+  // The main thread, two ranks and the one that waits for signals.
+  EXPECT_GE(threads, 4);
+  EXPECT_LE(open, 1);
 }
 
 TEST_F(TinyProgram, ASignalToOneOfSeveralProcessesStopsAll) {
