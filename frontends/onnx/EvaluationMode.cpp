@@ -240,6 +240,17 @@ static void warnAboutFoldedBatchNorm(GraphImporter &graph) {
              "without it");
 }
 
+static void warnAboutAttention(GraphImporter &graph,
+                               const std::vector<std::string> &modules) {
+  const bool isNamed = llvm::none_of(
+      modules, [](const std::string &module) { return module.empty(); });
+  graph.warn("dropout of " + std::to_string(modules.size()) +
+             (modules.size() == 1 ? " attention" : " attentions") +
+             (isNamed ? " (" + quotedStart(modules) + ")" : "") +
+             " does not drop: PyTorch's exporter writes it so (--train-dropout "
+             "lets it drop)");
+}
+
 LogicalResult warnAboutEvaluationMode(GraphImporter &graph) {
   bool evaluation = false;
   if (failed(warnAboutMergedVectors(graph)))
@@ -269,6 +280,8 @@ LogicalResult warnAboutEvaluationMode(GraphImporter &graph) {
                (graph.inferenceDropouts == 1 ? "it" : "them") +
                " (--train-dropout lets it drop)");
   }
+  if (!graph.fixedAttentions.empty())
+    warnAboutAttention(graph, graph.fixedAttentions);
   if (evaluation)
     graph.warn(std::string("the model was exported in evaluation mode") +
                (graph.activeDropouts ? "" : ", where any dropout is gone") +

@@ -346,6 +346,11 @@ bool isNotedAsTrainingNorm(const onnx::NodeProto &node) {
          arguments.size() > training && arguments[training] == "True";
 }
 
+bool isNotedAsAttention(const onnx::NodeProto &node) {
+  return StringRef(callNotesOf(node).operation)
+      .contains("scaled_dot_product_attention");
+}
+
 bool isNotedAsGroupNorm(const onnx::NodeProto &node) {
   return StringRef(callNotesOf(node).operation).contains("group_norm");
 }

@@ -85,6 +85,10 @@ LookupNotes lookupNotesOf(const onnx::NodeProto &node,
 /// newer exporter writes it in inference form all the same.
 bool isNotedAsTrainingNorm(const onnx::NodeProto &node);
 
+/// Whether a node is of `scaled_dot_product_attention`. The newer exporter
+/// writes its dropout in inference form all the same.
+bool isNotedAsAttention(const onnx::NodeProto &node);
+
 /// Whether a node is of a group normalization.
 bool isNotedAsGroupNorm(const onnx::NodeProto &node);
 

@@ -174,6 +174,9 @@ public:
   llvm::StringSet<> statesInUse;
   int64_t inferenceBatchNorms = 0;
   int64_t inferenceDropouts = 0;
+  /// Modules of PyTorch's attention whose dropout is in inference form in every
+  /// export.
+  std::vector<std::string> fixedAttentions;
 
 private:
   struct WeightRecord {

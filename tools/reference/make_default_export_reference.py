@@ -18,6 +18,7 @@ NAME.old.onnx and NAME.new.onnx are by tools/export.py, with the old exporter an
     padding    as above
     buffers    a buffer that is called as a bias
     rotary     positions that it computes as a sum over ones, in all samples
+    attention  whose dropout the new one writes in inference form; only the model
 
 NAME.safetensors, NAME.old.safetensors and NAME.new.safetensors have the weights and running statistics after three steps
 of SGD in float64, each of two micro-batches, under the names of the file. Needs what
@@ -111,6 +112,17 @@ class Rotary(nn.Module):
         return self.head(torch.tanh(x))
 
 
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(8, 24)
+
+    def forward(self, x):
+        query, key, value = (part.unsqueeze(1) for part in self.project(x).chunk(3, -1))
+        rate = 0.1 if self.training else 0.0
+        return nn.functional.scaled_dot_product_attention(query, key, value, dropout_p=rate).squeeze(1)
+
+
 class Versioned(nn.Linear):
     """Reads the version of its own in what is loaded, as torchvision's MNASNet does."""
     _version = 2
@@ -186,6 +198,13 @@ def write(folder, name, make, inputs, targets, ways):
         save_file(trained, str(folder / f"{name}.{way}.safetensors"))
 
 
+def write_attention(folder):
+    model = nn.Sequential(Attention(), Attention(), nn.Linear(8, 5))
+    export(model, torch.randn(SIZE, 6, 8), folder / "attention.onnx", exporter="new")
+    forget_paths(folder / "attention.onnx")
+    Path(f"{folder}/attention.onnx.names.json").unlink()
+
+
 def check_loading(folder):
     """Trained weights go into modules that look at their version; hostile files are refused."""
     model, path = nn.Sequential(Versioned(3, 2)), folder / "weights.safetensors"
@@ -222,6 +241,7 @@ def main():
     write(folder, "padding", Padding, tokens, words, ["default", "old"])
     write(folder, "buffers", Buffers, features, classes, ["old"])
     write(folder, "rotary", Rotary, tokens, words, ["new"])
+    write_attention(folder)
     check_loading(folder)
 
 

@@ -50,7 +50,10 @@ static LogicalResult importDropout(NodeContext &n) {
     training = mode && mode->convertTo(ElementKind::Bool).boolAt(0);
   }
   if (!training && !n.graph.trainDropout) {
-    n.graph.inferenceDropouts += rate > 0;
+    if (rate > 0 && isNotedAsAttention(n.node))
+      n.graph.fixedAttentions.push_back(moduleOf(n.node));
+    else
+      n.graph.inferenceDropouts += rate > 0;
     return keepAll(n);
   }
   ++n.graph.activeDropouts;
