@@ -19,6 +19,9 @@ using llvm::StringRef;
 
 namespace pipewright::codegen {
 
+/// Longer ones are not optimized (runtime/rank/Rank.h).
+static constexpr size_t longFunction = 1000;
+
 static constexpr size_t lineWidth = 80;
 /// Where comments behind statements begin.
 static constexpr size_t commentColumn = 56;
@@ -268,6 +271,8 @@ void printFunction(llvm::raw_ostream &os, StringRef comment,
                    const Function &function) {
   os << "\n";
   printComment(os, comment);
+  if (function.body.size() > longFunction)
+    os << "PIPEWRIGHT_LONG_FUNCTION\n";
   os << headOf(function, ") {") << "\n";
   for (const Statement &statement : function.body)
     os << std::visit([](auto &kind) { return textOf(kind, 2); }, statement)

@@ -255,6 +255,15 @@ struct KernelPointer {
   }
 };
 
+/// Stands before generated functions of thousands of calls: what clang and GCC
+/// do to optimize such takes quadratic time, and only the calls between kernels
+/// would be faster.
+#if defined(__clang__)
+#define PIPEWRIGHT_LONG_FUNCTION __attribute__((optnone))
+#else
+#define PIPEWRIGHT_LONG_FUNCTION __attribute__((optimize(0)))
+#endif
+
 /// The pointer that a compiled kernel gets for an argument of `launch`.
 inline KernelPointer kernelArgument(Rank &rank, Buffer buffer) {
   return {rank.data<void>(buffer)};

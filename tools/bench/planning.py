@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""How long `pipewright plan` takes of very many micro-batches, and of very many ops.
+"""How long `plan` takes of very many micro-batches and ops, and `compile` of very many ops.
 
     tools/bench/planning.py [--micro-batches N,N...] [--ops N,N...]
 
 A perceptron on 2 ranks, and a chain of Relus between two matrix products. Prints a Markdown table
 of processor seconds and of the peak of resident memory. The goal is less than 10 s and 2 GB for
-the most micro-batches that are accepted (32,768 with 2 stages) and for 10,000 ops.
+the most micro-batches that are accepted (32,768 with 2 stages) and for 10,000 ops, compiled too.
 """
 
 import argparse
@@ -34,12 +34,15 @@ def model_text(relus):
         "  r0 = Gemm(x, w, b)", *lines, f"  y = MatMul(r{relus}, v)", "}"])
 
 
-def measure(model, options):
-    """Processor seconds and megabytes of a plan."""
-    command = [find_pipewright(), "plan", model, *OPTIONS, *options]
+def measure(command, model, options):
+    """Processor seconds and megabytes of a plan, or of a program with all tools that build it."""
+    if command == "compile":
+        options = [*options, "-o", f"{model}.program"]
+    command = [find_pipewright(), command, model, *OPTIONS, *options]
     child = os.fork()
     if child == 0:
         null = os.open(os.devnull, os.O_WRONLY)
+        os.environ["PIPEWRIGHT_CACHE_DIR"] = os.path.dirname(model)
         os.dup2(null, 1)
         os.execv(command[0], command)
     _, status, usage = os.wait4(child, 0)
@@ -53,18 +56,18 @@ def main():
     parser.add_argument("--micro-batches", default="2048,8192,32768")
     parser.add_argument("--ops", default="1000,10000")
     arguments = parser.parse_args()
-    print("| plan | processor s | MB |")
+    print("| command | processor s | MB |")
     print("|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        cases = [(1, f"--micro-batches={number}", f"{number} micro-batches on 2 ranks", "--ranks=2")
+        cases = [("plan", 1, f"{number} micro-batches on 2 ranks", f"--micro-batches={number}", "--ranks=2")
                  for number in arguments.micro_batches.split(",")]
-        cases += [(int(number), "--ranks=1", f"{number} Relus on 1 rank")
-                  for number in arguments.ops.split(",")]
-        for relus, option, what, *others in cases:
+        cases += [(command, int(number), f"{number} Relus on 1 rank", "--ranks=1")
+                  for command in ("plan", "compile") for number in arguments.ops.split(",")]
+        for command, relus, what, *options in cases:
             model = os.path.join(folder, f"chain{relus}.onnxtext")
             Path(model).write_text(model_text(relus) + "\n")
-            seconds, megabytes = measure(model, [option, *others])
-            print(f"| {what} | {seconds:.1f} | {megabytes:.0f} |", flush=True)
+            seconds, megabytes = measure(command, model, options)
+            print(f"| {command}: {what} | {seconds:.1f} | {megabytes:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,9 @@ Value stripReshapes(Value value) {
   return value;
 }
 
+/// Planning a kernel, and LLVM's passes over it, take more than linear time.
+static constexpr size_t kMostOps = 256;
+
 namespace {
 
 /// A kernel in the making.
@@ -315,6 +318,8 @@ bool Grouping::createsCycle(unsigned from, unsigned to) {
 }
 
 bool Grouping::tryMerge(unsigned from, unsigned to) {
+  if (groups[from].ops.size() + groups[to].ops.size() > kMostOps)
+    return false;
   KernelGroup merged;
   if (!edgesFit(from, to) || !edgesFit(to, from) ||
       !findSpace(from, to, merged) || createsCycle(from, to))
