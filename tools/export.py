@@ -58,6 +58,9 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
     input_names   as in torch.onnx.export; unset: the names of `forward`'s arguments.
     opset         as opset_version there.
 
+    It is exported to train. In a model that trains, modules whose mode is eval() stay so: batch
+    normalization there keeps its running statistics.
+
     Where `pipewright` is on PATH, the way to export is the first that it compiles, too; if there is
     none, what it says of each is printed.
 
@@ -69,9 +72,10 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
     if exporter not in (None, "new", "old"):
         raise ValueError(f"exporter: expected 'new' or 'old', but got {exporter!r}")
     names = list(input_names or _argument_names(model, len(arguments)))
+    modes = [(module, module.training) for module in model.modules()]
+    if not model.training:
+        model.train()
     used = _used_parameters(model, arguments)
-    was_training = model.training
-    model.train()
     failures, second = [], None
     # What stands at `path` is replaced by a file that is whole, or not at all.
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as folders:
@@ -101,7 +105,8 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
             if second:
                 return _keep(model, path, *second, failures)
         finally:
-            model.train(was_training)
+            for module, was_training in modes:
+                module.training = was_training
     raise ExportError(f"{path}: not exported.\n  " + "\n  ".join(failures))
 
 
@@ -224,7 +229,7 @@ def _title(way):
     name, is_open, folds = way
     return (("the new exporter (dynamo=True, optimize=False" + (", constants folded)" if folds else ")")
              if name == "new" else
-             "the old exporter (dynamo=False, training=TRAINING, do_constant_folding=False)")
+             "the old exporter (dynamo=False, training=PRESERVE, do_constant_folding=False)")
             + (", open batch" if is_open else ", fixed batch"))
 
 
@@ -247,7 +252,7 @@ def _write(model, arguments, path, way, input_names, output_names, opset):
             constants = _fold_constants(program.model, model) if folds else []
             program.save(str(path), external_data=size > MOST_IN_ONE_FILE)
     else:
-        options.update(dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
+        options.update(dynamo=False, training=torch.onnx.TrainingMode.PRESERVE,
                        do_constant_folding=False)
         if is_open:
             names = input_names + output_names
@@ -415,7 +420,7 @@ def _bytes(tensor):
 
 def _used_parameters(model, arguments):
     """Names of parameters that the model's results depend on, by a backward."""
-    twin = copy.deepcopy(model).train()
+    twin = copy.deepcopy(model)
     with torch.random.fork_rng(), torch.enable_grad():
         results = twin(*arguments)
         leaves = [r for r in _flat(results) if torch.is_tensor(r) and r.requires_grad]

@@ -26,6 +26,10 @@ namespace pipewright::frontend {
 /// PyTorch and other frameworks do.
 enum class RunningVariance { Population, Sample };
 
+/// Batch normalization trains with the statistics of each micro-batch, or keeps
+/// the running ones that the model has.
+enum class BatchNorm { Batch, Frozen };
+
 struct ImportOptions {
   /// An ONNX model, as text when the name ends in .onnxtext or .onnxtxt; text
   /// of a level when it ends in .mlir, which has no use for the other options.
@@ -46,6 +50,9 @@ struct ImportOptions {
   /// Which variance of a batch the running variance of a batch normalization
   /// takes; unset: the sample's where PyTorch wrote the file.
   std::optional<RunningVariance> runningVariance;
+  /// What every batch normalization does; unset: what it was exported to do,
+  /// and those of a model that was exported for inference train.
+  std::optional<BatchNorm> batchNorm;
   /// Dropout that the model has in inference form drops with its ratio.
   bool trainDropout = false;
   /// Off: import the forward graph of a model that has no loss.

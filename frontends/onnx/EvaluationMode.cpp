@@ -30,6 +30,17 @@ bool isTrainingExport(const ModelFile &file) {
   return false;
 }
 
+bool isTrainingNorm(const onnx::NodeProto &node, int64_t opset) {
+  if (node.op_type() != "BatchNormalization")
+    return false;
+  if (opset < 14)
+    return node.output_size() > 1;
+  return isNotedAsTrainingNorm(node) ||
+         llvm::any_of(node.attribute(), [](const auto &attribute) {
+           return attribute.name() == "training_mode" && attribute.i() != 0;
+         });
+}
+
 bool isTransposed(const FloatBytes &a, const FloatBytes &b) {
   int64_t rows = a.shape[0], columns = a.shape[1];
   auto at = [](const FloatBytes &m, int64_t i) {
@@ -271,7 +282,14 @@ LogicalResult warnAboutEvaluationMode(GraphImporter &graph) {
   if (graph.inferenceBatchNorms)
     graph.warn(countOf(graph.inferenceBatchNorms, "BatchNormalization node") +
                " in inference form: trained with the statistics of each "
-               "micro-batch, and running statistics are kept");
+               "micro-batch, and running statistics are kept (--batch-norm "
+               "frozen uses those that are there)");
+  if (graph.frozenBatchNorms && !graph.batchNorm)
+    graph.warn(countOf(graph.frozenBatchNorms, "BatchNormalization node") +
+               " in inference form beside others that train: " +
+               (graph.frozenBatchNorms == 1 ? "its" : "their") +
+               " running statistics stay as they are (--batch-norm batch "
+               "trains with those of each micro-batch)");
   if (graph.inferenceDropouts) {
     // Beside others that drop it is a part of the model that was kept fixed.
     evaluation |= graph.activeDropouts == 0;

@@ -16,6 +16,10 @@ namespace pipewright::frontend {
 /// Whether the graph shows signs of an export in training mode.
 bool isTrainingExport(const ModelFile &file);
 
+/// Whether a node is a batch normalization that was exported to train with
+/// each batch's statistics.
+bool isTrainingNorm(const onnx::NodeProto &node, int64_t opset);
+
 /// Whether one matrix is the other transposed; false for those of one value.
 /// The shapes fit.
 bool isTransposed(const FloatBytes &a, const FloatBytes &b);

@@ -12,6 +12,7 @@
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/nn/WeightStore.h"
+#include "frontends/common/Frontend.h"
 #include "frontends/common/RolePatterns.h"
 #include "frontends/onnx/ExporterMetadata.h"
 #include "frontends/onnx/TensorReader.h"
@@ -158,6 +159,10 @@ public:
   bool sampleVariance = false;
   /// Dropout in inference form drops with its ratio.
   bool trainDropout = false;
+  /// Of all batch normalizations; unset: of those in inference form, frozen
+  /// where others train.
+  std::optional<BatchNorm> batchNorm;
+  bool hasTrainingNorm = false;
 
   /// Initializers that an op reads as a table that nobody learns, and what that
   /// is, for people to read.
@@ -173,6 +178,7 @@ public:
   /// Initializers that are a running statistic which a node writes.
   llvm::StringSet<> statesInUse;
   int64_t inferenceBatchNorms = 0;
+  int64_t frozenBatchNorms = 0;
   int64_t inferenceDropouts = 0;
   /// Modules of PyTorch's attention whose dropout is in inference form in every
   /// export.

@@ -131,6 +131,11 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
   graph.trainingExport = isTrainingExport(*file);
   graph.sampleVariance = takesSampleVariance(options, *file);
   graph.trainDropout = options.trainDropout;
+  graph.batchNorm = options.batchNorm;
+  graph.hasTrainingNorm =
+      llvm::any_of(file->graph().node(), [&](const onnx::NodeProto &node) {
+        return isTrainingNorm(node, file->opset);
+      });
   if (bound->batchChange) {
     GraphImporter original(*file, context, reader, metadata, patterns);
     original.trainingExport = graph.trainingExport;

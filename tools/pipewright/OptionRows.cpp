@@ -16,6 +16,7 @@
 namespace pipewright::tool {
 
 using namespace option;
+using frontend::BatchNorm;
 using frontend::RunningVariance;
 
 //===----------------------------------------------------------------------===//
@@ -408,6 +409,13 @@ static std::vector<CompileRow> modelRows() {
         oneOf<RunningVariance>({{"population", RunningVariance::Population},
                                 {"sample", RunningVariance::Sample}},
                                at(&frontend::ImportOptions::runningVariance))},
+       {{"batch-norm", "HOW",
+         "Normalize batches by the statistics of each micro-batch (batch), or "
+         "by the running ones as they are (frozen); as exported unless given"},
+        recordGiven,
+        oneOf<BatchNorm>(
+            {{"batch", BatchNorm::Batch}, {"frozen", BatchNorm::Frozen}},
+            at(&frontend::ImportOptions::batchNorm))},
        {{.name = "train-dropout",
          .help = "Let dropout that the model has in inference form drop with "
                  "its ratio",

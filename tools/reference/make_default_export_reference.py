@@ -18,6 +18,7 @@ NAME.old.onnx and NAME.new.onnx are by tools/export.py, with the old exporter an
     padding    as above
     buffers    a buffer that is called as a bias
     rotary     positions that it computes as a sum over ones, in all samples
+    frozen     a batch normalization that keeps its running statistics beside one that trains
     attention  whose dropout the new one writes in inference form; only the model
 
 NAME.safetensors, NAME.old.safetensors and NAME.new.safetensors have the weights and running statistics after three steps
@@ -50,6 +51,16 @@ def groups():
                          nn.Conv1d(4, 4, 3, padding=1), nn.GroupNorm(4, 4), nn.Tanh(),
                          nn.Conv1d(4, 4, 1), nn.InstanceNorm1d(4), nn.GroupNorm(1, 4), nn.Tanh(),
                          nn.Flatten(), nn.Linear(64, 5))
+
+
+def frozen():
+    model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Unflatten(1, (4, 4)), nn.BatchNorm1d(4),
+                          nn.Flatten(), nn.Linear(16, 5))
+    nn.init.uniform_(model[4].running_mean, -1, 1)
+    nn.init.uniform_(model[4].running_var, 0.5, 2)
+    nn.init.uniform_(model[4].weight, 0.5, 2)
+    model[4].eval()
+    return model
 
 
 def lost():
@@ -241,6 +252,7 @@ def main():
     write(folder, "padding", Padding, tokens, words, ["default", "old"])
     write(folder, "buffers", Buffers, features, classes, ["old"])
     write(folder, "rotary", Rotary, tokens, words, ["new"])
+    write(folder, "frozen", frozen, features, classes, ["old", "new"])
     write_attention(folder)
     check_loading(folder)
 

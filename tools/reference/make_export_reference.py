@@ -199,7 +199,9 @@ class Windows(nn.Module):
 
 def train(model, inputs, targets):
     """Three steps of SGD in float64, without dropout."""
-    model.double().train()
+    model.double()
+    if not model.training:
+        model.train()
     for part in model.modules():
         if isinstance(part, nn.Dropout):
             part.p = 0.0

@@ -1,9 +1,11 @@
 //===- Normalization.cpp - Normalizations and softmax ---------------------===//
 //
-// Batch normalization always trains here: running statistics become state.
+// Batch normalization trains: running statistics become state. One that is
+// frozen reads them as constants.
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/onnx/EvaluationMode.h"
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/ops/Broadcasting.h"
@@ -29,12 +31,12 @@ static Statistics statisticsOf(NodeContext &n, Value x,
   return {mean, n.b.reduce<nn::ReduceMeanOp>(square, axes, /*keepDims=*/true)};
 }
 
-/// The state that input `i` names. Nodes that share one initializer get a copy
-/// each, as both would write it; so does a node whose initializer is also read
-/// as a scale, a bias or anything else: exporters merge initializers that are
-/// equal.
-static FailureOr<FlatSymbolRefAttr> runningStatistic(NodeContext &n,
-                                                     unsigned i) {
+/// The weight that input `i` names, as a state or a constant. Nodes that share
+/// one initializer get a copy each, as both would write it; so does a node
+/// whose initializer is also read as a scale, a bias or anything else:
+/// exporters merge initializers that are equal.
+static FailureOr<FlatSymbolRefAttr> runningStatistic(NodeContext &n, unsigned i,
+                                                     nn::WeightRole role) {
   StringRef name = n.inputName(i);
   std::string own = name.str();
   if (n.graph.isReadAsValue(name) || !n.graph.statesInUse.insert(name).second) {
@@ -42,11 +44,15 @@ static FailureOr<FlatSymbolRefAttr> runningStatistic(NodeContext &n,
         (n.outputName(0) + (i == 3 ? ".running_mean" : ".running_var")).str());
     n.graph.copyWeight(own, n.input(i));
   }
-  FailureOr<std::string> symbol =
-      n.graph.weightSymbol(own, nn::WeightRole::State);
+  FailureOr<std::string> symbol = n.graph.weightSymbol(own, role);
   if (failed(symbol))
     return failure();
   return FlatSymbolRefAttr::get(&n.graph.context, *symbol);
+}
+
+static Value readWeight(NodeContext &n, FlatSymbolRefAttr weight, Type type) {
+  return n.b.create<nn::ParameterOp>(
+      {}, n.b.getBuilder().getNamedAttr("weight", weight), type);
 }
 
 /// The running statistics after a step, which ONNX has as outputs 1 and 2:
@@ -64,8 +70,7 @@ static LogicalResult setRunningStatistics(NodeContext &n, float momentum,
         n.b.create<nn::MulOp>({newVariance, n.b.splat(count / (count - 1))});
   auto type = RankedTensorType::get(channels, n.b.getBuilder().getF32Type());
   auto mix = [&](FlatSymbolRefAttr state, Value now) {
-    Value old = n.b.create<nn::ParameterOp>(
-        {}, n.b.getBuilder().getNamedAttr("weight", state), type);
+    Value old = readWeight(n, state, type);
     return n.b.create<nn::AddOp>(
         {n.b.create<nn::MulOp>({old, n.b.splat(momentum)}),
          n.b.create<nn::MulOp>(
@@ -77,6 +82,24 @@ static LogicalResult setRunningStatistics(NodeContext &n, float momentum,
                            : success();
 }
 
+/// (x - mean) / sqrt(variance + epsilon) * scale + bias, all but x of [C].
+static LogicalResult importFrozenNorm(NodeContext &n, float epsilon,
+                                      FlatSymbolRefAttr mean,
+                                      FlatSymbolRefAttr variance) {
+  const int64_t channels = n.shape(0)[1];
+  auto type = RankedTensorType::get(channels, n.b.getBuilder().getF32Type());
+  Shape alongChannels(n.rank(0) - 1, 1);
+  alongChannels[0] = channels;
+  auto spread = [&](Value value) { return n.b.reshape(value, alongChannels); };
+  Value deviation = n.b.create<nn::RsqrtOp>(n.b.create<nn::AddOp>(
+      {readWeight(n, variance, type), n.b.splat(epsilon)}));
+  Value centered =
+      n.b.create<nn::SubOp>({n.value(0), spread(readWeight(n, mean, type))});
+  Value normal = n.b.create<nn::MulOp>({centered, spread(deviation)});
+  Value scaled = n.b.create<nn::MulOp>({normal, spread(n.weight(1))});
+  return n.setResult(0, n.b.create<nn::AddOp>({scaled, spread(n.weight(2))}));
+}
+
 static LogicalResult importBatchNormalization(NodeContext &n) {
   float epsilon = n.floatAttribute("epsilon", 1e-5f);
   float momentum = n.floatAttribute("momentum", 0.9f);
@@ -86,7 +109,12 @@ static LogicalResult importBatchNormalization(NodeContext &n) {
     return n.error() << "spatial=0 is not supported";
   if (failed(n.expectUnread(training ? 3 : 1)))
     return failure();
-  if (!training && !isNotedAsTrainingNorm(n.node))
+  const bool isFrozen = n.graph.batchNorm == BatchNorm::Frozen ||
+                        (!n.graph.batchNorm && n.graph.hasTrainingNorm &&
+                         !isTrainingNorm(n.node, n.opset));
+  if (isFrozen)
+    ++n.graph.frozenBatchNorms;
+  else if (!isTrainingNorm(n.node, n.opset))
     ++n.graph.inferenceBatchNorms;
   if (n.rank(0) < 2)
     return n.error() << "expects rank 2 or more, but got " << n.rank(0);
@@ -94,12 +122,21 @@ static LogicalResult importBatchNormalization(NodeContext &n) {
     if (n.shape(i) != n.shape(0).slice(1, 1))
       return n.error() << "expects running statistics for " << n.shape(0)[1]
                        << " channels";
-  FailureOr<FlatSymbolRefAttr> mean = runningStatistic(n, 3);
+  const nn::WeightRole role =
+      isFrozen ? nn::WeightRole::Constant : nn::WeightRole::State;
+  FailureOr<FlatSymbolRefAttr> mean = runningStatistic(n, 3, role);
   if (failed(mean))
     return failure();
-  FailureOr<FlatSymbolRefAttr> variance = runningStatistic(n, 4);
+  FailureOr<FlatSymbolRefAttr> variance = runningStatistic(n, 4, role);
   if (failed(variance))
     return failure();
+  if (isFrozen) {
+    if (n.isOutputRead(1) || n.isOutputRead(2))
+      return n.error() << "is frozen, but its new running statistics ('"
+                       << n.outputName(n.isOutputRead(1) ? 1 : 2)
+                       << "') are read: leave --batch-norm frozen out";
+    return importFrozenNorm(n, epsilon, *mean, *variance);
+  }
   OpBuilder &builder = n.b.getBuilder();
   SmallVector<NamedAttribute> attributes = {
       n.b.real("epsilon", epsilon), n.b.real("momentum", momentum),
