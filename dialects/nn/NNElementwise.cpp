@@ -157,6 +157,11 @@ FailureOr<Gradients> CosOp::buildGradients(GradientBuilder &g, Value dy) {
       g.neg(g.mul(dy, SinOp::create(g.builder(), g.widen(getX()))))};
 }
 
+FailureOr<Gradients> AtanOp::buildGradients(GradientBuilder &g, Value dy) {
+  Value x = g.widen(getX());
+  return Gradients{g.div(dy, g.add(g.scalar(1.0), g.mul(x, x)))};
+}
+
 FailureOr<Gradients> TanhOp::buildGradients(GradientBuilder &g, Value dy) {
   Value square = g.mul(getResult(), getResult());
   return Gradients{g.mul(dy, g.sub(g.scalar(1.0), square))};

@@ -409,6 +409,16 @@ IndexRange EmbeddingBackwardOp::getIndexRange() {
   return {.limit = getResult().getType().getDimSize(0)};
 }
 
+/// What is added to a row has the row's gradient; that of padding is not used.
+FailureOr<Gradients> EmbeddingBackwardOp::buildGradients(GradientBuilder &g,
+                                                         Value dresult) {
+  if (getPaddingRow())
+    return emitOpError("with a padding row has no gradient");
+  Value dy = g.toElementTypeOf(getDy(), dresult);
+  return Gradients{EmbeddingOp::create(g.builder(), dy, getIndices(),
+                                       /*padding_row=*/IntegerAttr())};
+}
+
 int64_t EmbeddingBackwardOp::getFlops() {
   return getDy().getType().getNumElements();
 }

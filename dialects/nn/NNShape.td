@@ -197,11 +197,13 @@ def NN_EmbeddingOp : NN_InferredOp<"embedding", [
 }
 
 def NN_EmbeddingBackwardOp : NN_Op<"embedding_backward", [
-    Pure, NN_Cost, NN_Library, NN_Indexes, NN_Precision<"OfOperands">]> {
+    Pure, NN_Differentiable, NN_Cost, NN_Library, NN_Indexes,
+    NN_Precision<"OfOperands">]> {
   let summary = "Add gradients into the rows that were looked up";
   let description = [{
     Rows that are looked up several times are summed in index order and in
-    f32; rows that are not are zero, and so is `padding_row`.
+    f32; rows that are not are zero, and so is `padding_row`. In a model it
+    adds rows `dy` at computed places.
 
     Constraints:
     - (C1) the result has rank 2.

@@ -192,6 +192,19 @@ def NN_CosOp : NN_UnaryOp<"cos", NN_FloatTensor, "Costly"> {
   }];
 }
 
+def NN_AtanOp : NN_UnaryOp<"atan", NN_FloatTensor, "Costly"> {
+  let summary = "Take the arc tangent of each element, in radians";
+  let description = [{
+    `atan x`, between -pi / 2 and pi / 2; the gradient is `1 / (1 + x^2)`.
+
+    Example:
+
+    ```mlir
+    %y = nn.atan %x : tensor<4x8xf32>
+    ```
+  }];
+}
+
 def NN_TanhOp : NN_UnaryOp<"tanh", NN_FloatTensor, "Costly"> {
   let summary = "Apply the hyperbolic tangent to each element";
   let description = [{

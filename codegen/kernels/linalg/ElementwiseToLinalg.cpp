@@ -128,6 +128,37 @@ static Value sine(Scalars &s, Value x, double quarters) {
 }
 
 //===----------------------------------------------------------------------===//
+// atan
+//===----------------------------------------------------------------------===//
+
+/// The polynomial of Cephes' atanf for |x| up to tan(pi / 8), to which larger
+/// ones are brought by a turn of pi / 4 or pi / 2.
+static Value arcTangent(Scalars &s, Value x) {
+  Value size = s.abs(x), one = s.constant(1.0);
+  auto isAbove = [&](double edge) {
+    return s.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, size,
+                                 s.constant(edge));
+  };
+  Value isFar = isAbove(2.414213562373095),
+        isMiddle = isAbove(0.4142135623730950);
+  auto choose = [&](Value far, Value middle, Value near) {
+    return s.select(isFar, far, s.select(isMiddle, middle, near));
+  };
+  Value r = s.div(choose(s.constant(-1.0), s.sub(size, one), size),
+                  choose(size, s.add(size, one), one));
+  Value turn = choose(s.constant(1.57079632679489662),
+                      s.constant(0.78539816339744831), s.constant(0.0));
+  Value square = s.mul(r, r), sum = s.constant(8.05374449538e-2);
+  for (double coefficient :
+       {-1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1})
+    sum = s.make<math::FmaOp>(sum, square, s.constant(coefficient));
+  Value result = s.add(turn, s.make<math::FmaOp>(s.mul(sum, square), r, r));
+  Value isNegative =
+      s.make<arith::CmpFOp>(arith::CmpFPredicate::OLT, x, s.constant(0.0));
+  return s.select(isNegative, s.neg(result), result);
+}
+
+//===----------------------------------------------------------------------===//
 // Scalars of both kinds
 //===----------------------------------------------------------------------===//
 
@@ -245,6 +276,10 @@ static Value meaning(SinOp, Scalars &s, ValueRange a) {
 
 static Value meaning(CosOp, Scalars &s, ValueRange a) {
   return sine(s, a[0], 1);
+}
+
+static Value meaning(AtanOp, Scalars &s, ValueRange a) {
+  return arcTangent(s, a[0]);
 }
 
 static Value meaning(TanhOp, Scalars &s, ValueRange a) { return s.tanh(a[0]); }

@@ -118,6 +118,9 @@ Function unaryFunction(Operation *op, bool isReal) {
           [](SinOp) { return realUnary([](float x) { return std::sin(x); }); })
       .Case(
           [](CosOp) { return realUnary([](float x) { return std::cos(x); }); })
+      .Case([](AtanOp) {
+        return realUnary([](float x) { return std::atan(x); });
+      })
       .Case([](TanhOp) {
         return realUnary([](float x) { return std::tanh(x); });
       })

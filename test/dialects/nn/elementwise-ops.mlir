@@ -33,6 +33,8 @@ func.func @unary(%x: tensor<4x8xf32>) {
   %sin = nn.sin %x : tensor<4x8xf32>
   // CHECK: nn.cos %{{[a-z0-9_]+}} : tensor<4x8xf32>
   %cos = nn.cos %x : tensor<4x8xf32>
+  // CHECK: nn.atan %{{[a-z0-9_]+}} : tensor<4x8xf32>
+  %atan = nn.atan %x : tensor<4x8xf32>
   // CHECK: nn.tanh %{{[a-z0-9_]+}} : tensor<4x8xf32>
   %tanh = nn.tanh %x : tensor<4x8xf32>
   // CHECK: nn.sigmoid %{{[a-z0-9_]+}} : tensor<4x8xf32>

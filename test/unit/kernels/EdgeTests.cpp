@@ -71,6 +71,8 @@ const Unary kUnary[] = {
      2e-7, false, 1e6},
     {"cos", "nn.cos %x", FUNCTION(std::cos(x)), FUNCTION(-std::sin(x)), 1e-6,
      2e-7, false, 1e6},
+    {"atan", "nn.atan %x", FUNCTION(std::atan(x)),
+     FUNCTION(1.0 / (1.0 + x * x))},
     {"tanh", "nn.tanh %x", FUNCTION(std::tanh(x)),
      FUNCTION(1.0 - std::tanh(x) * std::tanh(x)), 1e-6, 6e-7},
     {"sigmoid", "nn.sigmoid %x", FUNCTION(sigmoid(x)),

@@ -97,6 +97,7 @@ bool reference::evaluateElementwise(Operation *op, Values &values) {
           .Case<ErfcOp>([](auto) { return [](auto x) { return erfc(x[0]); }; })
           .Case<SinOp>([](auto) { return [](auto x) { return sin(x[0]); }; })
           .Case<CosOp>([](auto) { return [](auto x) { return cos(x[0]); }; })
+          .Case<AtanOp>([](auto) { return [](auto x) { return atan(x[0]); }; })
           .Case<TanhOp>([](auto) { return [](auto x) { return tanh(x[0]); }; })
           .Case<SigmoidOp>([](auto) {
             return [](auto x) { return 1.0 / (1.0 + exp(-x[0])); };

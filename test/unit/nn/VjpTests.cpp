@@ -155,6 +155,7 @@ const Case kElementwise[] = {
     UNARY(erf),
     UNARY(sin),
     UNARY(cos),
+    UNARY(atan),
     UNARY(tanh),
     UNARY(sigmoid),
     UNARY(relu),
@@ -217,6 +218,9 @@ const Case kShape[] = {
     {"embedding", "%t: tensor<3x2xf32>, %i: tensor<2x2xi64>",
      "%0 = nn.embedding %t, %i : (tensor<3x2xf32>, tensor<2x2xi64>) -> "
      "tensor<2x2x2xf32>"},
+    {"embedding_backward", "%d: tensor<2x2x2xf32>, %i: tensor<2x2xi64>",
+     "%0 = nn.embedding_backward %d, %i : (tensor<2x2x2xf32>, "
+     "tensor<2x2xi64>) -> tensor<3x2xf32>"},
     {"reduce_sum", X,
      "%0 = nn.reduce_sum %x axes = [0] : tensor<2x3xf32> -> "
      "tensor<3xf32>"},
