@@ -16,11 +16,12 @@ llvm::ArrayRef<const OpRow *> allOps() {
   static const std::vector<const OpRow *> all = [] {
     std::vector<const OpRow *> result;
     for (auto family :
-         {elementwiseOps,   activationOps, shapeOps,     indexingOps,
-          paddingOps,       signalOps,     gatheringOps, selectionOps,
-          sequenceOps,      generatorOps,  linearOps,    convTransposeOps,
-          einsumOps,        recurrentOps,  attentionOps, rotaryOps,
-          normalizationOps, reductionOps,  lpNormOps,    poolingOps,
+         {elementwiseOps,   activationOps, trigonometryOps,  shapeOps,
+          indexingOps,      paddingOps,    signalOps,        gatheringOps,
+          scatteringOps,    reorderingOps, selectionOps,     sequenceOps,
+          generatorOps,     linearOps,     convTransposeOps, volumeOps,
+          einsumOps,        recurrentOps,  attentionOps,     rotaryOps,
+          normalizationOps, reductionOps,  lpNormOps,        poolingOps,
           resizeOps,        lossOps,       randomOps})
       for (const OpRow &row : family())
         result.push_back(&row);

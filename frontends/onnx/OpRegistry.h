@@ -49,16 +49,20 @@ struct OpRow {
 
 llvm::ArrayRef<OpRow> elementwiseOps();
 llvm::ArrayRef<OpRow> activationOps();
+llvm::ArrayRef<OpRow> trigonometryOps();
 llvm::ArrayRef<OpRow> shapeOps();
 llvm::ArrayRef<OpRow> indexingOps();
 llvm::ArrayRef<OpRow> paddingOps();
 llvm::ArrayRef<OpRow> signalOps();
 llvm::ArrayRef<OpRow> gatheringOps();
+llvm::ArrayRef<OpRow> scatteringOps();
+llvm::ArrayRef<OpRow> reorderingOps();
 llvm::ArrayRef<OpRow> selectionOps();
 llvm::ArrayRef<OpRow> sequenceOps();
 llvm::ArrayRef<OpRow> generatorOps();
 llvm::ArrayRef<OpRow> linearOps();
 llvm::ArrayRef<OpRow> convTransposeOps();
+llvm::ArrayRef<OpRow> volumeOps();
 llvm::ArrayRef<OpRow> einsumOps();
 llvm::ArrayRef<OpRow> recurrentOps();
 llvm::ArrayRef<OpRow> attentionOps();

@@ -35,7 +35,7 @@ static StringRef adviceFor(StringRef op) {
              "conditions")
       .Cases({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"},
              "quantization; export the model that was not quantized")
-      .Cases({"NonMaxSuppression", "Unique", "Compress"},
+      .Cases({"NonMaxSuppression", "Unique"},
              "a result whose shape depends on data")
       .Default("");
 }

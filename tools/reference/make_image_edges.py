@@ -180,6 +180,44 @@ def pools():
     }
 
 
+def unpool(x):
+    def write(graph, x):
+        y, places = graph.op("MaxPool", x, outputs=2, kernel_shape_i=[2, 3], strides_i=[2, 3])
+        return graph.op("MaxUnpool", y, places, kernel_shape_i=[2, 3], strides_i=[2, 3])
+
+    def pool_and_back(x):
+        y, places = F.max_pool2d(x, (2, 3), return_indices=True)
+        zeros = torch.zeros_like(x).flatten(2)
+        return zeros.scatter(2, places.flatten(2), y.flatten(2)).view_as(x)
+    return exported(pool_and_back, write)(x)
+
+
+def volumes():
+    x = image(2, 4, 4, 5, 3)
+    ties = torch.round(image(1, 2, 4, 3, 5))
+    return {
+        "conv_3d": Case(lambda x, w, b: F.conv3d(x, w, b, padding=1), x=x, w=image(3, 4, 3, 3, 3),
+                        b=[1.0, -1.0, 0.5]),
+        "conv_3d_groups": Case(lambda x, w: F.conv3d(x, w, stride=(2, 1, 2), padding=(1, 0, 1),
+                                                     dilation=(2, 1, 1), groups=2),
+                               x=x, w=image(6, 2, 2, 3, 1)),
+        "conv_3d_of_points": Case(F.conv3d, x=x, w=image(2, 4, 1, 1, 1)),
+        "conv_transpose_3d": Case(lambda x, w, b: F.conv_transpose3d(
+            x, w, b, stride=2, padding=1, output_padding=1), x=x, w=image(4, 2, 3, 3, 3),
+            b=[0.5, -1.0]),
+        "conv_transpose_3d_groups": Case(lambda x, w: F.conv_transpose3d(
+            x, w, stride=(1, 2, 1), dilation=(2, 1, 1), groups=2), x=x, w=image(4, 1, 2, 2, 1)),
+        "max_pool_3d": Case(lambda x: F.max_pool3d(x, 2, 1, 1), x=ties),
+        "avg_pool_3d": Case(lambda x: F.avg_pool3d(x, 3, 2, 1, ceil_mode=True,
+                                                   count_include_pad=False), x=x),
+        "avg_pool_3d_counted": Case(lambda x: F.avg_pool3d(x, (2, 3, 1), (2, 1, 1), (1, 1, 0)), x=x),
+        "max_unpool": Case(unpool, x=image(2, 3, 4, 6)),
+        "fold": Case(lambda x: F.fold(x, (4, 5), (2, 3), padding=1, stride=(2, 1)),
+                     x=image(2, 12, 15)),
+        "fold_dilated": Case(lambda x: F.fold(x, (5, 6), 2, dilation=(1, 3)), x=image(1, 8, 12)),
+    }
+
+
 def blocks():
     return {
         "pixel_shuffle": Case(lambda x: F.pixel_shuffle(x, 2), x=image(2, 8, 3, 2)),
@@ -190,7 +228,7 @@ def blocks():
 def main():
     make_cases(sys.argv[1], "images", lambda: {
         "norms": norms(), "transposed convolution": transposed(), "interpolation": interpolations(),
-        "pools": pools(), "lp norms": lp_norms(), "blocks": blocks()}, opset=20)
+        "pools": pools(), "volumes": volumes(), "lp norms": lp_norms(), "blocks": blocks()}, opset=20)
 
 
 if __name__ == "__main__":

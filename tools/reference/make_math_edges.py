@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from make_edges import Case, make_cases, weighted_sum
-from make_image_edges import image, node
+from make_image_edges import exported, image, node
 
 
 class Loop(nn.Module):
@@ -34,6 +34,7 @@ class Loop(nn.Module):
 
 def functions():
     far = [s * t for t in (0.0, 1e-3, 0.7, 1.5, 1.6, 3.2, 40.0, 1e3, 12345.6, 98765.4) for s in (1, -1)]
+    ends = [s * t for t in (0.0, 1e-30, 1e-4, 0.3, 0.5, 0.9, 0.999, 0.99999, 0.9999999) for s in (1, -1)]
     near = [s * t for t in (0.0, 1e-4, 0.3, 1.0, 5.0, 12.0) for s in (1, -1)]
     steps = [-2.5, -1.5, -1.0, -0.7, -0.5, -0.2, 0.0, 0.2, 0.5, 0.8, 1.0, 1.5, 2.5, 3.0, 1e7, -3e9]
     return {
@@ -45,6 +46,16 @@ def functions():
         "asinh": Case(node("Asinh", torch.asinh), x=near + [1e4, -1e4]),
         "acosh": Case(node("Acosh", torch.acosh), x=[1.01, 1.5, 2.0, 10.0, 1e4]),
         "atanh": Case(node("Atanh", torch.atanh), x=[-0.9, -0.1, -1e-4, 0.0, 1e-4, 0.3, 0.99]),
+        "asin": Case(torch.asin, x=ends),
+        "acos": Case(torch.acos, x=ends),
+        "atan": Case(torch.atan, x=ends + far + [1e10, -1e25, 3e38, 2.4142134, 0.41421357]),
+        "asinh_far": Case(node("Asinh", torch.asinh), x=[1e-30, 0.9, -1.1, 2e9, -1e19, 1e30, 3e38]),
+        "acosh_far": Case(node("Acosh", torch.acosh), x=[1.0001, 1.1, 2e9, 1e19, 3e38]),
+        "atanh_near_1": Case(node("Atanh", torch.atanh), x=[1e-30, 0.9999, -0.9999]),
+        "mod": Case(node("Mod", torch.remainder), x=[5.5, -5.5, 5.5, -5.5, 3.0, -3.0, 1e-3, -7.0],
+                    y=[2.0, 2.0, -2.0, -2.0, 3.0, 2.5, 4.0, 0.75]),
+        "fmod": Case(node("Mod", torch.fmod, fmod_i=1), x=[5.5, -5.5, 5.5, -5.5, 3.0, -3.0, 1e-3, -7.0],
+                     y=[2.0, 2.0, -2.0, -2.0, 3.0, 2.5, 4.0, 0.75]),
         "sign": Case(lambda x: torch.sign(x) * x, x=steps),
         "floor": Case(lambda x: torch.floor(x) * 2 + x, x=steps),
         "ceil": Case(lambda x: torch.ceil(x) * 2 + x, x=steps),
@@ -68,6 +79,31 @@ def reductions():
     }
 
 
+def compressed():
+    mask = torch.tensor([True, False, True, True])
+    return exported(lambda x: x[:, mask], lambda graph, x: graph.op(
+        "Compress", x, graph.op("Constant", value_t=mask), axis_i=1))
+
+
+def reversed_sequences(*lengths):
+    def turn(x):
+        return torch.stack([torch.cat([row[:n].flip(0), row[n:]]) for row, n in zip(x, lengths)])
+
+    def write(graph, x):
+        given = graph.op("Constant", value_t=torch.tensor(lengths))
+        return graph.op("ReverseSequence", x, given, time_axis_i=1, batch_axis_i=0)
+    return exported(turn, write)
+
+
+def joined(reduction, name):
+    index = torch.tensor([[0, 2, 2, 1], [3, 0, 1, 1]])
+
+    def write(graph, x, y):
+        return graph.op("ScatterElements", x, graph.op("Constant", value_t=index), y, axis_i=1,
+                        reduction_s=reduction)
+    return exported(lambda x, y: x.scatter_reduce(1, index, y, name), write)
+
+
 def places():
     index = torch.tensor([[0, 2, 2, 1], [3, 0, 1, 1]])
     rows = torch.tensor([2, 0, 2, 1])
@@ -78,6 +114,20 @@ def places():
         "index_select": Case(lambda x: x.index_select(1, rows), x=image(2, 3, 5)),
         "scatter": Case(lambda x, y: x.scatter(1, index[:, :2], y), x=image(2, 4), y=image(2, 2)),
         "scatter_add": Case(lambda x, y: x.scatter_add(1, index, y), x=image(2, 4), y=image(2, 4)),
+        "scatter_mul": Case(joined("mul", "prod"), x=image(2, 4), y=image(2, 4)),
+        "scatter_max": Case(joined("max", "amax"), x=image(2, 4), y=image(2, 4) + 0.3),
+        "scatter_min": Case(joined("min", "amin"), x=image(2, 4), y=image(2, 4) + 0.3),
+        # Two that are equal share the gradient.
+        "scatter_max_ties": Case(joined("max", "amax"), x=[[1.0, 2.0, 0.0, 3.0]] * 2,
+                                 y=[[1.0, -1.0, -2.0, 5.0], [3.0, 0.0, 2.0, 1.0]]),
+        "scatter_computed": Case(lambda x, y: x.scatter(1, x.argmax(1, keepdim=True), y),
+                                 x=image(2, 4), y=image(2, 1)),
+        "scatter_add_computed": Case(lambda x, y: x.scatter_add(1, x.argmax(1, keepdim=True), y),
+                                     x=image(2, 4), y=image(2, 1)),
+        "index_add_computed": Case(lambda x, y: x.index_put((y.argmax(1),), y, accumulate=True),
+                                   x=image(4, 3), y=image(3, 3)),
+        "compress": Case(compressed(), x=image(2, 4, 3)),
+        "reverse_sequence": Case(reversed_sequences(3, 1, 0, 4), x=image(4, 5, 2)),
         "index_put": Case(lambda x, y: x.index_put((rows[1:],), y), x=image(4, 3), y=image(3, 3)),
         "steps": Case(lambda x: x[:, 1::2, ::3], x=image(2, 5, 7)),
         "flip": Case(lambda x: torch.flip(x, (1,)), x=image(2, 5)),

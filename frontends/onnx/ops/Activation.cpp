@@ -7,6 +7,7 @@
 
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
+#include "frontends/onnx/ops/Unary.h"
 
 #include <cmath>
 #include <limits>
@@ -18,17 +19,6 @@ namespace pipewright::frontend {
 template <typename OpTy>
 static LogicalResult importUnary(NodeContext &n) {
   return n.setResult(0, n.b.create<OpTy>(n.value(0)));
-}
-
-/// Folds a function of floats.
-template <float (*function)(float)>
-static LogicalResult foldUnary(NodeContext &n) {
-  ConstantTensor result = *n.constant(0);
-  if (result.kind() != ElementKind::Float)
-    return n.error() << "expects a float operand";
-  for (int64_t k = 0, e = result.storedSize(); k < e; ++k)
-    result.setFloat(k, function(result.floatAt(k)));
-  return n.setResult(0, std::move(result));
 }
 
 static float negate(float v) { return -v; }
@@ -217,10 +207,8 @@ static LogicalResult importIsNaN(NodeContext &n) {
       0, n.b.compare(n.value(0), n.value(0), nn::ComparePredicate::Ne));
 }
 
-/// `x` up to a constant bound, the bound from there on: no gradient flows
-/// where x is the bound. `beyond` is Le for a lower bound, Ge for an upper.
-static Value bounded(NodeContext &n, Value x, Value bound,
-                     nn::ComparePredicate beyond) {
+Value bounded(NodeContext &n, Value x, Value bound,
+              nn::ComparePredicate beyond) {
   return n.b.create<nn::WhereOp>({n.b.compare(x, bound, beyond), bound, x});
 }
 
@@ -280,8 +268,7 @@ static LogicalResult importIdentity(NodeContext &n) {
   return success();
 }
 
-/// The operand where it is of floats; null after an error.
-static Value floatOperand(NodeContext &n) {
+Value floatOperand(NodeContext &n) {
   if (n.input(0).element == ElementKind::Float)
     return n.value(0);
   n.error() << "expects a float operand";
@@ -299,9 +286,7 @@ static LogicalResult importSign(NodeContext &n) {
                      n.b.create<nn::WhereOp>({isAbove, number(1), negative}));
 }
 
-/// The whole number below x, or x where it is large enough to be one. No
-/// gradient comes back: it is of integers.
-static Value floorOf(NodeContext &n, Value x) {
+Value floorOf(NodeContext &n, Value x) {
   auto number = [&](float value) { return n.b.splat(value); };
   Value whole = n.b.cast(n.b.cast(x, ElementKind::Int), ElementKind::Float);
   Value isAbove = n.b.compare(whole, x, nn::ComparePredicate::Gt);
@@ -326,11 +311,7 @@ static LogicalResult importCeil(NodeContext &n) {
       0, n.b.create<nn::NegOp>(floorOf(n, n.b.create<nn::NegOp>(x))));
 }
 
-/// Halves go to the even neighbour.
-static LogicalResult importRound(NodeContext &n) {
-  Value x = floatOperand(n);
-  if (!x)
-    return failure();
+Value roundToEven(NodeContext &n, Value x) {
   auto number = [&](float value) { return n.b.splat(value); };
   Value floor = floorOf(n, x);
   Value rest = n.b.create<nn::SubOp>({x, floor});
@@ -340,87 +321,13 @@ static LogicalResult importRound(NodeContext &n) {
   Value ofHalf = n.b.create<nn::WhereOp>({isOdd, next, floor});
   Value isHalf = n.b.compare(rest, number(0.5f), nn::ComparePredicate::Eq);
   Value isMore = n.b.compare(rest, number(0.5f), nn::ComparePredicate::Gt);
-  Value result = n.b.create<nn::WhereOp>(
+  return n.b.create<nn::WhereOp>(
       {isHalf, ofHalf, n.b.create<nn::WhereOp>({isMore, next, floor})});
-  return n.setResult(0, result);
 }
 
-/// |x|, whose slope at 0 is 1: that of an odd function by what it is above 0.
-static Value sizeOf(NodeContext &n, Value x, Value isBelow) {
-  return n.b.create<nn::WhereOp>({isBelow, n.b.create<nn::NegOp>(x), x});
-}
-
-/// (e^x - e^-x) / 2 by e^|x| - 1, which keeps the digits near 0.
-static LogicalResult importSinh(NodeContext &n) {
+static LogicalResult importRound(NodeContext &n) {
   Value x = floatOperand(n);
-  if (!x)
-    return failure();
-  auto number = [&](float value) { return n.b.splat(value); };
-  Value isBelow = n.b.compare(x, number(0), nn::ComparePredicate::Lt);
-  Value u = n.b.create<nn::Expm1Op>(sizeOf(n, x, isBelow));
-  Value fraction =
-      n.b.create<nn::DivOp>({u, n.b.create<nn::AddOp>({u, number(1)})});
-  Value size = n.b.create<nn::MulOp>(
-      {n.b.create<nn::AddOp>({u, fraction}), number(0.5f)});
-  return n.setResult(
-      0, n.b.create<nn::WhereOp>({isBelow, n.b.create<nn::NegOp>(size), size}));
-}
-
-static LogicalResult importCosh(NodeContext &n) {
-  Value x = floatOperand(n);
-  if (!x)
-    return failure();
-  Value sum =
-      n.b.create<nn::AddOp>({n.b.create<nn::ExpOp>(x),
-                             n.b.create<nn::ExpOp>(n.b.create<nn::NegOp>(x))});
-  return n.setResult(0, n.b.create<nn::MulOp>({sum, n.b.splat(0.5f)}));
-}
-
-/// sign(x) log(1 + |x| + x^2 / (1 + sqrt(x^2 + 1)))
-static LogicalResult importAsinh(NodeContext &n) {
-  Value x = floatOperand(n);
-  if (!x)
-    return failure();
-  auto number = [&](float value) { return n.b.splat(value); };
-  Value isBelow = n.b.compare(x, number(0), nn::ComparePredicate::Lt);
-  Value size = sizeOf(n, x, isBelow), square = n.b.create<nn::MulOp>({x, x});
-  Value root =
-      n.b.create<nn::SqrtOp>(n.b.create<nn::AddOp>({square, number(1)}));
-  Value rest =
-      n.b.create<nn::DivOp>({square, n.b.create<nn::AddOp>({root, number(1)})});
-  Value log = n.b.create<nn::Log1pOp>(n.b.create<nn::AddOp>({size, rest}));
-  return n.setResult(
-      0, n.b.create<nn::WhereOp>({isBelow, n.b.create<nn::NegOp>(log), log}));
-}
-
-/// log(1 + t + sqrt(2 t + t^2)) with t = x - 1
-static LogicalResult importAcosh(NodeContext &n) {
-  Value x = floatOperand(n);
-  if (!x)
-    return failure();
-  auto number = [&](float value) { return n.b.splat(value); };
-  Value t = n.b.create<nn::SubOp>({x, number(1)});
-  Value inner =
-      n.b.create<nn::MulOp>({t, n.b.create<nn::AddOp>({t, number(2)})});
-  return n.setResult(0, n.b.create<nn::Log1pOp>(n.b.create<nn::AddOp>(
-                            {t, n.b.create<nn::SqrtOp>(inner)})));
-}
-
-/// (log(1 + x) - log(1 - x)) / 2
-static LogicalResult importAtanh(NodeContext &n) {
-  Value x = floatOperand(n);
-  if (!x)
-    return failure();
-  Value difference = n.b.create<nn::SubOp>(
-      {n.b.create<nn::Log1pOp>(x),
-       n.b.create<nn::Log1pOp>(n.b.create<nn::NegOp>(x))});
-  return n.setResult(0, n.b.create<nn::MulOp>({difference, n.b.splat(0.5f)}));
-}
-
-static LogicalResult importTan(NodeContext &n) {
-  Value x = floatOperand(n);
-  return n.setResult(0, n.b.create<nn::DivOp>({n.b.create<nn::SinOp>(x),
-                                               n.b.create<nn::CosOp>(x)}));
+  return n.setResult(0, x ? roundToEven(n, x) : x);
 }
 
 /// x less bias above lambd, x plus bias below -lambd, else 0.
@@ -468,18 +375,10 @@ ArrayRef<OpRow> activationOps() {
        foldUnary<reciprocal>},
       {"Erf", 9, exactly(1), importUnary<nn::ErfOp>, foldUnary<std::erf>},
       {"Tanh", 7, exactly(1), importUnary<nn::TanhOp>, foldUnary<std::tanh>},
-      {"Sin", 7, exactly(1), importUnary<nn::SinOp>, foldUnary<std::sin>},
-      {"Cos", 7, exactly(1), importUnary<nn::CosOp>, foldUnary<std::cos>},
       {"Floor", 7, exactly(1), importFloor, foldUnary<std::floor>},
       {"Ceil", 7, exactly(1), importCeil, foldUnary<std::ceil>},
       {"Round", 11, exactly(1), importRound, foldUnary<std::nearbyint>},
       {"Sign", 9, exactly(1), importSign, foldSign},
-      {"Sinh", 9, exactly(1), importSinh, foldUnary<std::sinh>},
-      {"Cosh", 9, exactly(1), importCosh, foldUnary<std::cosh>},
-      {"Asinh", 9, exactly(1), importAsinh, foldUnary<std::asinh>},
-      {"Acosh", 9, exactly(1), importAcosh, foldUnary<std::acosh>},
-      {"Atanh", 9, exactly(1), importAtanh, foldUnary<std::atanh>},
-      {"Tan", 7, exactly(1), importTan, foldUnary<std::tan>},
       {"Shrink", 9, exactly(1), importShrink},
       {"IsInf", 10, exactly(1), importIsInf},
       {"Sigmoid", 7, exactly(1), importUnary<nn::SigmoidOp>,

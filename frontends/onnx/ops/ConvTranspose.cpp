@@ -8,7 +8,7 @@
 #include "dialects/nn/NNLimits.h"
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
-#include "frontends/onnx/ops/Window.h"
+#include "frontends/onnx/ops/Volume.h"
 
 using namespace mlir;
 
@@ -90,7 +90,7 @@ static FailureOr<Extent> extentOf(NodeContext &n, const Window &window,
 /// Fails unless filter [C, O / groups, ...] and bias [O] fit to the input.
 static LogicalResult checkFilter(NodeContext &n, int64_t groups) {
   if (n.rank(1) != n.rank(0) || n.rank(0) < 3)
-    return n.error() << "expects input and filter of one rank of 3 or 4, but "
+    return n.error() << "expects input and filter of one rank of 3 to 5, but "
                         "got "
                      << n.rank(0) << " and " << n.rank(1);
   int64_t channels = n.shape(0)[1];
@@ -106,13 +106,47 @@ static LogicalResult checkFilter(NodeContext &n, int64_t groups) {
   return success();
 }
 
-/// `x` with zeros at the end of its last two dimensions.
+/// `x` with zeros at the end of its last dimensions.
 static Value addZeros(NodeContext &n, Value x, ArrayRef<int64_t> zeros) {
   if (llvm::all_of(zeros, [](int64_t count) { return count == 0; }))
     return x;
-  Shape low(4, 0), high = {0, 0, zeros[0], zeros[1]};
+  Shape low(zeros.size() + 2, 0), high = {0, 0};
+  llvm::append_range(high, zeros);
   return n.b.create<nn::PadOp>(x,
                                {n.b.ints("low", low), n.b.ints("high", high)});
+}
+
+static Value transposed(NodeContext &n, Value image, Value filter,
+                        const Window &window, int64_t groups,
+                        ArrayRef<int64_t> shape) {
+  return n.b.create<nn::ConvBackwardDataOp>(
+      {image, filter},
+      {n.b.ints("strides", window.strides), n.b.ints("pads", window.pads),
+       n.b.ints("dilations", window.dilations), n.b.integer("groups", groups)},
+      RankedTensorType::get(shape, n.b.getBuilder().getF32Type()));
+}
+
+/// A volume [N, O, D, H, W]: each plane gives one for each plane of the filter,
+/// which are added up where they overlap.
+static Value transposedVolume(NodeContext &n, const Window &window,
+                              int64_t groups, ArrayRef<int64_t> shape) {
+  Value x = n.b.transpose(n.value(0), {0, 2, 1, 3, 4}), filter = n.weight(1);
+  if (!x || !filter)
+    return Value();
+  int64_t samples = shape[0], outputs = shape[1], planes = n.shape(0)[2],
+          kernel = window.kernel[0], area = shape[3] * shape[4];
+  x = n.b.reshape(
+      x, {samples * planes, n.shape(0)[1], n.shape(0)[3], n.shape(0)[4]});
+  filter = n.b.reshape(filter, {n.shape(1)[0], n.shape(1)[1] * kernel,
+                                n.shape(1)[3], n.shape(1)[4]});
+  x = transposed(n, x, filter, planeOf(window), groups,
+                 {samples * planes, outputs * kernel, shape[3], shape[4]});
+  x = n.b.transpose(n.b.reshape(x, {samples, planes, outputs, kernel, area}),
+                    {0, 2, 3, 1, 4});
+  x = overlapAdd(n, n.b.reshape(x, {samples * outputs, kernel, planes, area}),
+                 shape[2], window.strides[0], window.dilations[0],
+                 window.pads[0], window.pads[3]);
+  return n.b.reshape(x, shape);
 }
 
 static LogicalResult importConvTranspose(NodeContext &n) {
@@ -122,6 +156,8 @@ static LogicalResult importConvTranspose(NodeContext &n) {
   FailureOr<Window> window =
       readGivenWindow(n, Shape(n.shape(1).drop_front(2)));
   if (failed(window))
+    return failure();
+  if (failed(expectFewPlanes(n, *window)))
     return failure();
   size_t count = window->kernel.size();
   FailureOr<ResultSize> size = readResultSize(n, count);
@@ -144,14 +180,15 @@ static LogicalResult importConvTranspose(NodeContext &n) {
     shape.insert(shape.begin() + 2, 1);
     zeros.insert(zeros.begin(), 0);
   }
-  Value y = n.b.create<nn::ConvBackwardDataOp>(
-      {asImage(n, n.value(0)), asImage(n, n.weight(1))},
-      {n.b.ints("strides", window->strides), n.b.ints("pads", window->pads),
-       n.b.ints("dilations", window->dilations), n.b.integer("groups", groups)},
-      RankedTensorType::get(shape, n.b.getBuilder().getF32Type()));
+  Value y = count == 3
+                ? transposedVolume(n, *window, groups, shape)
+                : transposed(n, asImage(n, n.value(0)), asImage(n, n.weight(1)),
+                             *window, groups, shape);
   y = addZeros(n, y, zeros);
+  Shape bias(zeros.size() + 1, 1);
+  bias[0] = shape[1];
   if (y && n.hasInput(2))
-    y = n.b.create<nn::AddOp>({y, n.b.reshape(n.weight(2), {shape[1], 1, 1})});
+    y = n.b.create<nn::AddOp>({y, n.b.reshape(n.weight(2), bias)});
   return n.setResult(0, fromImage(n, y));
 }
 

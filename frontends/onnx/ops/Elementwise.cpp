@@ -8,6 +8,7 @@
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/ops/Broadcasting.h"
+#include "frontends/onnx/ops/Unary.h"
 
 #include <cmath>
 
@@ -60,7 +61,13 @@ static float apply(Arithmetic op, float a, float b) {
     return a * b;
   case Arithmetic::Div:
     return a / b;
-  case Arithmetic::Mod:
+  case Arithmetic::Mod: {
+    // The sign is the divisor's, also of a zero.
+    float rest = std::fmod(a, b);
+    if (rest == 0)
+      return std::copysign(rest, b);
+    return (rest < 0) == (b < 0) ? rest : rest + b;
+  }
   case Arithmetic::Fmod:
     return std::fmod(a, b);
   case Arithmetic::Pow:
@@ -155,10 +162,73 @@ static LogicalResult importMean(NodeContext &n) {
       0, n.b.create<nn::MulOp>({sum, n.b.splat(1.0f / n.numInputs())}));
 }
 
+/// Integers to the power of whole numbers, by squares; they wrap.
+static Value powerBySquares(NodeContext &n, const ConstantTensor &exponent,
+                            int64_t highest) {
+  Value power = n.value(0);
+  Value result = n.made(ConstantTensor::scalar(int64_t(1)), ".one");
+  for (int64_t bit = 0; highest >> bit && power && result; ++bit) {
+    ConstantTensor isSet(ElementKind::Bool, exponent.shape(),
+                         exponent.isSplat());
+    for (int64_t i = 0, e = isSet.storedSize(); i < e; ++i)
+      isSet.setBool(i, exponent.intAt(i) >> bit & 1);
+    Value product = n.b.create<nn::MulOp>({result, power});
+    result = n.b.create<nn::WhereOp>(
+        {n.made(std::move(isSet), ".bits"), product, result});
+    if (highest >> (bit + 1))
+      power = n.b.create<nn::MulOp>({power, power});
+  }
+  return result;
+}
+
+/// Computed as floats and cut off to integers; what is as near to a whole
+/// number as floats can tell is that number.
+static Value powerOfFloats(NodeContext &n) {
+  Value x = n.b.cast(n.value(0), ElementKind::Float);
+  Value power =
+      n.b.create<nn::PowOp>({x, n.b.cast(n.value(1), ElementKind::Float)});
+  Value whole = roundToEven(n, power);
+  Value off = n.b.create<nn::AbsOp>(n.b.create<nn::SubOp>({power, whole}));
+  Value slack = n.b.create<nn::MulOp>(
+      {n.b.create<nn::AbsOp>(power), n.b.splat(0x1p-18f)});
+  Value isWhole = n.b.compare(off, slack, nn::ComparePredicate::Le);
+  return n.b.cast(n.b.create<nn::WhereOp>({isWhole, whole, power}),
+                  ElementKind::Int);
+}
+
+static LogicalResult importIntegerPow(NodeContext &n) {
+  constexpr int64_t largest = 63;
+  std::optional<Shape> shape = broadcastShape(n.shape(0), n.shape(1));
+  if (!shape)
+    return n.error() << "the shapes of the operands do not broadcast";
+  const ConstantTensor *given = n.constant(1);
+  if (n.input(0).element == ElementKind::Bool ||
+      n.input(1).element == ElementKind::Bool)
+    return n.error() << "expects numbers, but got bool";
+  if (!given)
+    return n.setResult(0, powerOfFloats(n));
+  if (failed(n.expectComputable(given->shape())))
+    return failure();
+  ConstantTensor exponent = given->convertTo(ElementKind::Int);
+  int64_t highest = 0;
+  for (int64_t i = 0, e = given->storedSize(); i < e; ++i) {
+    int64_t whole = exponent.intAt(i);
+    if (whole < 0 || whole > largest ||
+        (given->kind() == ElementKind::Float &&
+         float(whole) != given->floatAt(i)))
+      return n.setResult(0, powerOfFloats(n));
+    highest = std::max(highest, whole);
+  }
+  return n.setResult(
+      0, n.b.broadcastTo(powerBySquares(n, exponent, highest), *shape));
+}
+
 /// Small constant powers become products and roots, the form that fusion
 /// knows and that has the cheaper gradient.
 static LogicalResult importPow(NodeContext &n) {
   Value x = n.value(0);
+  if (!x)
+    return failure();
   const ConstantTensor *exponent = n.constant(1);
   if (x && exponent && exponent->size() == 1 && exponent->rank() <= n.rank(0)) {
     float power = exponent->convertTo(ElementKind::Float).floatAt(0);
@@ -176,6 +246,8 @@ static LogicalResult importPow(NodeContext &n) {
     if (power == -1)
       return n.setResult(0, n.b.create<nn::ReciprocalOp>(x));
   }
+  if (n.input(0).element != ElementKind::Float)
+    return importIntegerPow(n);
   Value y = n.b.cast(n.value(1), ElementKind::Float);
   return n.setResult(0, n.b.create<nn::PowOp>({x, y}));
 }
@@ -183,6 +255,45 @@ static LogicalResult importPow(NodeContext &n) {
 static LogicalResult foldMod(NodeContext &n) {
   return n.intAttribute("fmod", 0) ? foldArithmetic<Arithmetic::Fmod>(n)
                                    : foldArithmetic<Arithmetic::Mod>(n);
+}
+
+/// a - q b, with q = a / b rounded down, or towards zero by fmod. What rounding
+/// leaves beyond the divisor is brought back. Gradients are 1 and -q, as
+/// PyTorch's.
+static LogicalResult importMod(NodeContext &n) {
+  bool isFmod = n.intAttribute("fmod", 0);
+  if (n.input(0).element != ElementKind::Float ||
+      n.input(1).element != ElementKind::Float)
+    return n.error() << "expects float operands, or constant ones";
+  Value a = n.value(0), b = n.value(1);
+  Value zero = n.b.splat(0);
+  auto isBelow = [&](Value x, Value y) {
+    return n.b.compare(x, y, nn::ComparePredicate::Lt);
+  };
+  auto where = [&](Value condition, Value x, Value y) {
+    return n.b.create<nn::WhereOp>({condition, x, y});
+  };
+  Value ratio = n.b.create<nn::DivOp>({a, b});
+  Value quotient = floorOf(n, isFmod ? n.b.create<nn::AbsOp>(ratio) : ratio);
+  if (isFmod)
+    quotient =
+        where(isBelow(ratio, zero), n.b.create<nn::NegOp>(quotient), quotient);
+  // An infinite divisor times 0 would be NaN.
+  Value rest =
+      where(n.b.compare(quotient, zero, nn::ComparePredicate::Eq), a,
+            n.b.create<nn::SubOp>({a, n.b.create<nn::MulOp>({quotient, b})}));
+  // The sign is that of this operand; the rest is turned to be positive.
+  Value isNegative = isBelow(isFmod ? a : b, zero);
+  auto turned = [&](Value x) {
+    return where(isNegative, n.b.create<nn::NegOp>(x), x);
+  };
+  Value size = turned(rest), limit = turned(b);
+  if (isFmod)
+    limit = where(isBelow(b, zero), n.b.create<nn::NegOp>(b), b);
+  size =
+      where(isBelow(size, limit), size, n.b.create<nn::SubOp>({size, limit}));
+  size = where(isBelow(size, zero), n.b.create<nn::AddOp>({size, limit}), size);
+  return n.setResult(0, turned(size));
 }
 
 //===----------------------------------------------------------------------===//
@@ -344,7 +455,7 @@ ArrayRef<OpRow> elementwiseOps() {
       {"Sub", 7, exactly(2), importBinary<nn::SubOp>, foldArithmetic<A::Sub>},
       {"Mul", 7, exactly(2), importBinary<nn::MulOp>, foldArithmetic<A::Mul>},
       {"Div", 7, exactly(2), importBinary<nn::DivOp>, foldArithmetic<A::Div>},
-      {"Mod", 10, exactly(2), nullptr, foldMod},
+      {"Mod", 10, exactly(2), importMod, foldMod},
       {"Pow", 7, exactly(2), importPow, foldArithmetic<A::Pow>},
       {"Sum", 8, atLeast(1), importVariadic<nn::AddOp>, foldArithmetic<A::Add>},
       {"Max", 8, atLeast(1), importVariadic<nn::MaximumOp>,

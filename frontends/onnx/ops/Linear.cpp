@@ -8,7 +8,7 @@
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/ops/Broadcasting.h"
-#include "frontends/onnx/ops/Window.h"
+#include "frontends/onnx/ops/Volume.h"
 
 using namespace mlir;
 
@@ -172,8 +172,19 @@ static LogicalResult importConv(NodeContext &n) {
       n, Shape(n.shape(1).drop_front(std::min<int64_t>(2, n.rank(1)))));
   if (failed(window))
     return failure();
-  SmallVector<Value> operands = {asImage(n, n.value(0)),
-                                 asImage(n, n.weight(1))};
+  if (failed(expectFewPlanes(n, *window)))
+    return failure();
+  bool isVolume = n.rank(0) == 5;
+  Value image =
+      isVolume ? stackPlanes(n, n.value(0), *window) : asImage(n, n.value(0));
+  Value filter = asImage(n, n.weight(1));
+  if (isVolume) {
+    ArrayRef<int64_t> shape = n.shape(1);
+    filter = n.b.reshape(filter,
+                         {shape[0], shape[1] * shape[2], shape[3], shape[4]});
+    window = planeOf(*window);
+  }
+  SmallVector<Value> operands = {image, filter};
   if (n.hasInput(2))
     operands.push_back(n.weight(2));
   Value result = n.b.create<nn::ConvOp>(
@@ -181,7 +192,8 @@ static LogicalResult importConv(NodeContext &n) {
       {n.b.ints("strides", window->strides), n.b.ints("pads", window->pads),
        n.b.ints("dilations", window->dilations),
        n.b.integer("groups", groups)});
-  return n.setResult(0, fromImage(n, result));
+  return n.setResult(0, isVolume ? volumeOf(n, result, n.shape(0)[0])
+                                 : fromImage(n, result));
 }
 
 ArrayRef<OpRow> linearOps() {

@@ -6,9 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/onnx/ops/Selection.h"
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/ops/Broadcasting.h"
+#include "frontends/onnx/ops/Rows.h"
 
 #include <cmath>
 #include <limits>
@@ -221,11 +223,13 @@ struct Winner {
 
 /// A knockout of halves: the winner of each pair and its place go on. On equal
 /// terms the earlier one wins, which is in the first half.
-static Winner knockOut(NodeContext &n, Value x, const Choice &choice) {
+static Winner knockOut(NodeContext &n, Value x, const Choice &choice,
+                       Value places = Value()) {
   if (!x)
     return {};
   int64_t axis = choice.axis, size = shapeOf(x)[axis];
-  Value place = n.b.broadcastTo(placesAlong(n, shapeOf(x), axis), shapeOf(x));
+  Value place = n.b.broadcastTo(
+      places ? places : placesAlong(n, shapeOf(x), axis), shapeOf(x));
   nn::ComparePredicate wins =
       choice.takesLast ? (choice.isLargest ? nn::ComparePredicate::Ge
                                            : nn::ComparePredicate::Le)
@@ -251,6 +255,10 @@ static Winner knockOut(NodeContext &n, Value x, const Choice &choice) {
     size = half;
   }
   return {x, place};
+}
+
+Value placeOfLargest(NodeContext &n, Value x, int64_t axis, Value places) {
+  return knockOut(n, x, {axis, true, false, true}, places).place;
 }
 
 template <bool isLargest>
@@ -425,13 +433,7 @@ static LogicalResult importOneHot(NodeContext &n) {
   SmallVector<int64_t> numbers(size);
   std::iota(numbers.begin(), numbers.end(), 0);
   Value index = n.b.reshape(n.b.cast(n.value(0), ElementKind::Int), apart);
-  auto number = [&](int64_t value) {
-    return n.made(ConstantTensor::ofInts({value}), ".table");
-  };
-  // Indices may count from the end.
-  Value isNegative = n.b.compare(index, number(0), nn::ComparePredicate::Lt);
-  index = n.b.create<nn::WhereOp>(
-      {isNegative, n.b.create<nn::AddOp>({index, number(size)}), index});
+  index = countFromStart(n, index, size);
   Value isHot = n.b.compare(
       index, n.made(ConstantTensor::ofInts(numbers).reshaped(along), ".table"),
       nn::ComparePredicate::Eq);

@@ -50,8 +50,8 @@ static int64_t padForCeil(int64_t input, int64_t extent, int64_t stride,
 
 FailureOr<Window> readGivenWindow(NodeContext &n, Shape kernel) {
   int64_t rank = n.rank(0);
-  if (rank != 3 && rank != 4)
-    return n.error() << "expects an input of rank 3 or 4, but got rank "
+  if (rank < 3 || rank > 5)
+    return n.error() << "expects an input of rank 3 to 5, but got rank "
                      << rank;
   size_t count = rank - 2;
   Window window;
@@ -79,6 +79,65 @@ FailureOr<Window> readGivenWindow(NodeContext &n, Shape kernel) {
                      << nn::kMaxWindowEntry;
   window.ownPads = window.pads;
   return window;
+}
+
+/// Dimensions `first` and on, `count` of them.
+static Window dimensionsOf(const Window &window, size_t first, size_t count) {
+  auto cut = [&](const Shape &shape) {
+    return Shape(ArrayRef(shape).slice(first, count));
+  };
+  auto cutPads = [&](const Shape &pads) {
+    Shape result = cut(pads);
+    llvm::append_range(
+        result, ArrayRef(pads).slice(first + window.kernel.size(), count));
+    return result;
+  };
+  return {cut(window.kernel), cut(window.strides), cut(window.dilations),
+          cutPads(window.pads), cutPads(window.ownPads)};
+}
+
+Window planeOf(const Window &window) {
+  return dimensionsOf(window, window.kernel.size() - 2, 2);
+}
+
+Window depthOf(const Window &window) {
+  Window depth = dimensionsOf(window, 0, 1);
+  for (Shape *sizes : {&depth.kernel, &depth.strides, &depth.dilations})
+    sizes->push_back(1);
+  for (Shape *pads : {&depth.pads, &depth.ownPads})
+    *pads = {(*pads)[0], 0, (*pads)[1], 0};
+  return depth;
+}
+
+LogicalResult expectFewPlanes(NodeContext &n, const Window &window) {
+  constexpr int64_t most = 256;
+  if (window.kernel.size() == 3 && window.kernel[0] > most)
+    return n.error() << "expects a depth of the filter of at most " << most
+                     << ", but got " << window.kernel[0];
+  return success();
+}
+
+Value poolEach(NodeContext &n, Value x, const Window &window,
+               function_ref<Value(Value, const Window &)> pool) {
+  if (!x || n.rank(0) != 5) {
+    Value y = pool(asImage(n, x), window);
+    return fromImage(n, y);
+  }
+  Shape shape(shapeOf(x));
+  Value planes =
+      pool(n.b.reshape(x, {shape[0], shape[1] * shape[2], shape[3], shape[4]}),
+           planeOf(window));
+  if (!planes)
+    return Value();
+  shape[3] = shapeOf(planes)[2];
+  shape[4] = shapeOf(planes)[3];
+  Value y = pool(
+      n.b.reshape(planes, {shape[0], shape[1], shape[2], shape[3] * shape[4]}),
+      depthOf(window));
+  if (!y)
+    return Value();
+  shape[2] = shapeOf(y)[2];
+  return n.b.reshape(y, shape);
 }
 
 void makeTwoDimensional(Window &window) {
