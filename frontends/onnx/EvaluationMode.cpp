@@ -6,6 +6,8 @@
 
 #include "frontends/onnx/EvaluationMode.h"
 
+#include "frontends/onnx/Subgraphs.h"
+
 using namespace mlir;
 
 namespace pipewright::frontend {
@@ -14,7 +16,8 @@ bool isTrainingExport(const ModelFile &file) {
   llvm::StringSet<> initializers;
   for (const auto &tensor : file.graph().initializer())
     initializers.insert(tensor.name());
-  for (const auto &node : file.graph().node()) {
+  for (const onnx::NodeProto *each : allNodesOf(file.graph())) {
+    const onnx::NodeProto &node = *each;
     if (node.op_type() == "Dropout" && node.input_size() == 3)
       return true;
     // Evaluation mode transposes weights once and for all.
@@ -94,7 +97,8 @@ static LogicalResult warnAboutLostTies(GraphImporter &graph, bool &found) {
 static bool hasFoldedBatchNorm(const ModelFile &file) {
   int64_t convolutions = 0;
   bool renamed = false;
-  for (const auto &node : file.graph().node()) {
+  for (const onnx::NodeProto *each : allNodesOf(file.graph())) {
+    const onnx::NodeProto &node = *each;
     if (node.op_type() == "BatchNormalization")
       return false;
     if (node.op_type() != "Conv" || node.output_size() == 0)
@@ -151,9 +155,9 @@ static LogicalResult warnAboutMergedVectors(GraphImporter &graph) {
   if (graph.file.proto->ir_version() < 10 && isTrainingExport(graph.file))
     return success();
   llvm::StringMap<int64_t> readers;
-  for (const auto &node : graph.file.graph().node())
-    if (node.op_type() != "Identity" && !graph.isPlainNorm(node))
-      for (const std::string &name : node.input())
+  for (const onnx::NodeProto *node : allNodesOf(graph.file.graph()))
+    if (node->op_type() != "Identity" && !graph.isPlainNorm(*node))
+      for (const std::string &name : node->input())
         ++readers[name];
   int64_t merged = 0;
   std::string example;
@@ -202,9 +206,9 @@ static Lost findLost(const GraphImporter &graph) {
     if (notes.second.foldedFrom && held.contains(notes.first()))
       for (const std::string &source : *notes.second.foldedFrom)
         held.insert(source);
-  for (const auto &node : graph.file.graph().node())
+  for (const onnx::NodeProto *node : allNodesOf(graph.file.graph()))
     for (const std::string &placeholder :
-         placeholdersReadBy(node, graph.metadata)) {
+         placeholdersReadBy(*node, graph.metadata)) {
       const ModuleTensor &tensor =
           graph.metadata.placeholders.find(placeholder)->second;
       if (!held.contains(tensor.name))

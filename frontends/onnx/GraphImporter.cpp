@@ -16,6 +16,7 @@
 #include "frontends/onnx/Names.h"
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
+#include "frontends/onnx/Subgraphs.h"
 
 #include <cmath>
 
@@ -30,8 +31,11 @@ GraphImporter::GraphImporter(const ModelFile &file, MLIRContext &context,
     : file(file), context(context), reader(reader), metadata(metadata),
       patterns(patterns), builder(&context),
       groupNorms(findGroupNorms(file.graph())) {
+  builder.setListener(&inlinedOps);
   for (const auto &tensor : file.graph().initializer())
     initializers[tensor.name()] = &tensor;
+  for (const auto &name : namesDefinedIn(file.graph()))
+    takenNames.insert(name.getKey());
 }
 
 void GraphImporter::createModule(ArrayRef<InputBinding> inputs) {
@@ -62,39 +66,41 @@ static bool isRunningStatistic(const onnx::NodeProto &node, size_t input) {
   return node.op_type() == "BatchNormalization" && input >= 3;
 }
 
-LogicalResult
-GraphImporter::importNodes(ArrayRef<InputBinding> inputs,
-                           ArrayRef<const onnx::NodeProto *> nodes) {
-  createModule(inputs);
-  auto addValue = [this](StringRef name) {
-    readNames.insert(name);
+void GraphImporter::noteRead(const std::string &name, bool asValue) {
+  readNames.insert(name);
+  if (asValue)
     namesOfValues.insert(name);
-  };
-  for (const onnx::NodeProto *node : nodes)
-    for (auto [i, input] : llvm::enumerate(node->input()))
-      if (isRunningStatistic(*node, i))
-        readNames.insert(input);
-      else
-        addValue(input);
+}
+
+void GraphImporter::noteReads(const onnx::NodeProto &node) {
+  for (auto [i, input] : llvm::enumerate(node.input()))
+    noteRead(resolve(input), !isRunningStatistic(node, i));
+}
+
+LogicalResult GraphImporter::importNodes(ArrayRef<InputBinding> inputs,
+                                         const NodeOrder &nodes) {
+  order = &nodes;
+  createModule(inputs);
+  for (const onnx::NodeProto *node : order->nodes)
+    noteReads(*node);
+  for (const auto &captured : order->captured)
+    for (const std::string &name : captured.second)
+      noteRead(name);
   for (const auto &output : file.graph().output())
-    addValue(output.name());
-  for (const onnx::NodeProto *node : nodes)
+    noteRead(output.name());
+  for (const onnx::NodeProto *node : order->nodes)
     if (failed(importNode(*node)))
       return failure();
   return success();
 }
 
 LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
-  NodeContext context(*this, node);
+  NodeContext context(*this, node, namesOf(node));
   const OpRow *row = findOp(node.op_type());
   assert(row && "checkSupported has looked");
   if (file.opset < row->since)
     return context.error() << "expects opset " << row->since
                            << " or newer for this operator";
-  for (const auto &attribute : node.attribute())
-    if (attribute.has_g() || attribute.graphs_size())
-      return context.error()
-             << "subgraph '" << attribute.name() << "' is not supported";
   if (failed(context.resolveInputs()) ||
       failed(context.expectInputs(row->inputs)) ||
       failed(context.expectTensors(row->sequenceInputs)))
@@ -110,9 +116,10 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
                                                  : row->import;
   if (failed(run(context)) || failed(context.checkAttributes()))
     return failure();
-  for (const std::string &output : node.output())
-    if (isRead(output) && !output.empty() && !values.contains(output))
-      return context.error() << "output '" << output << "' is not supported";
+  for (unsigned i = 0; i < context.numOutputs(); ++i)
+    if (context.isOutputRead(i) && !values.contains(context.outputName(i)))
+      return context.error()
+             << "output '" << context.outputName(i) << "' is not supported";
   return success();
 }
 
@@ -164,6 +171,8 @@ void GraphImporter::define(StringRef name, ConstantTensor tensor) {
 }
 
 void GraphImporter::recordShapes(llvm::StringMap<Shape> &shapes) const {
+  for (const auto &entry : shapesInSubgraphs)
+    shapes[entry.getKey()] = entry.getValue();
   for (const auto &entry : values)
     shapes[entry.getKey()] = entry.getValue().shape;
 }
@@ -467,6 +476,11 @@ Value GraphImporter::materialize(const ImportedValue &value, StringRef name) {
             << "' is made of random numbers, which are supported only as the "
                "dropout and the stochastic depth that exporters write of "
                "PyTorch's: export the model with a rate of 0 there";
+    return Value();
+  case ImportedValue::EmptyOptional:
+    error() << "'" << name
+            << "' is an optional that holds nothing, but a tensor is expected "
+               "here";
     return Value();
   }
   llvm_unreachable("covered switch");

@@ -15,6 +15,7 @@
 #include "frontends/common/Frontend.h"
 #include "frontends/common/RolePatterns.h"
 #include "frontends/onnx/ExporterMetadata.h"
+#include "frontends/onnx/GraphOrder.h"
 #include "frontends/onnx/TensorReader.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,6 +24,8 @@
 #include <map>
 
 namespace pipewright::frontend {
+
+class NodeContext;
 
 /// Size of dimension 0 in the file and in the program, when they differ.
 struct BatchChange {
@@ -57,14 +60,15 @@ struct ImportedValue {
     Constant,
     Weight,
     Sequence,
-    Random
+    Random,
+    EmptyOptional
   } kind = Missing;
   mlir::Value value;
   ConstantTensor::Ptr constant;
   /// The key of a weight: the name of the initializer that it came from.
   std::string weight;
   /// What a sequence holds; its length is known while the model is imported.
-  std::vector<ImportedValue> elements;
+  std::shared_ptr<const std::vector<ImportedValue>> elements;
   /// What random numbers are.
   Noise noise;
   /// Of a tensor.
@@ -76,6 +80,16 @@ struct ImportedValue {
   bool isWeight() const { return kind == Weight; }
   bool isSequence() const { return kind == Sequence; }
   bool isRandom() const { return kind == Random; }
+  /// An optional that holds nothing; one that holds something is that.
+  bool isEmptyOptional() const { return kind == EmptyOptional; }
+};
+
+/// A node's label and the names that it reads and defines: those of the file,
+/// or, in a subgraph, those of one of its iterations.
+struct NodeNames {
+  std::string label;
+  llvm::SmallVector<std::string, 4> inputs;
+  llvm::SmallVector<std::string, 2> outputs;
 };
 
 /// What an op result and a computed constant are as values of a graph.
@@ -88,10 +102,17 @@ public:
                 TensorReader &reader, const ExporterMetadata &metadata,
                 RolePatterns &patterns);
 
-  /// Builds the function's body for `nodes`, which come producers first.
-  llvm::LogicalResult
-  importNodes(llvm::ArrayRef<InputBinding> inputs,
-              llvm::ArrayRef<const onnx::NodeProto *> nodes);
+  /// Builds the function's body for the nodes of `order`, which must outlive
+  /// this.
+  llvm::LogicalResult importNodes(llvm::ArrayRef<InputBinding> inputs,
+                                  const NodeOrder &order);
+  /// Imports a subgraph of node `n` once, with what its inputs stand for, and
+  /// returns what its outputs do. Names within begin with `place`, as in
+  /// "loop[3]". Fails where the model's subgraphs become too large.
+  llvm::FailureOr<std::vector<ImportedValue>>
+  importSubgraph(NodeContext &n, const onnx::GraphProto &subgraph,
+                 llvm::StringRef place, std::vector<ImportedValue> inputs);
+  bool isInSubgraph() const { return scope != nullptr; }
 
   /// What a name stands for; fails on an initializer that cannot be read.
   llvm::FailureOr<ImportedValue> lookup(llvm::StringRef name);
@@ -195,8 +216,35 @@ private:
     mlir::Value parameter;
   };
 
+  /// The names of a subgraph, while it is imported.
+  struct Scope {
+    const Scope *around;
+    std::string place;
+    llvm::StringMap<std::string> names;
+  };
+
+  /// Counts the ops that subgraphs become.
+  struct OpCounter : mlir::OpBuilder::Listener {
+    bool isInSubgraph = false;
+    int64_t count = 0;
+    void notifyOperationInserted(mlir::Operation *,
+                                 mlir::OpBuilder::InsertPoint) override {
+      count += isInSubgraph;
+    }
+  };
+
   void createModule(llvm::ArrayRef<InputBinding> inputs);
+  void noteRead(const std::string &name, bool asValue = true);
+  void noteReads(const onnx::NodeProto &node);
   llvm::LogicalResult importNode(const onnx::NodeProto &node);
+  /// What a name of the file is called where it is read now.
+  std::string resolve(const std::string &name) const;
+  NodeNames namesOf(const onnx::NodeProto &node) const;
+  void openScope(Scope &inner, const onnx::GraphProto &subgraph);
+  void closeScope();
+  std::string instanceName(llvm::StringRef place, llvm::StringRef name);
+  llvm::LogicalResult checkInlined(NodeContext &n);
+  void countElements(const onnx::NodeProto &node);
   llvm::FailureOr<ImportedValue>
   importInitializer(const onnx::TensorProto &tensor);
   bool isSaidToTrain(llvm::StringRef name);
@@ -212,6 +260,16 @@ private:
   mlir::Value readWeight(llvm::StringRef key);
   mlir::Value materializeConstant(const ConstantTensor::Ptr &constant,
                                   llvm::StringRef name);
+
+  const NodeOrder *order = nullptr;
+  const Scope *scope = nullptr;
+  /// What subgraphs have become so far.
+  OpCounter inlinedOps;
+  int64_t inlinedNodes = 0, inlinedElements = 0;
+  /// All names of the model's graph and of what was imported of subgraphs.
+  llvm::StringSet<> takenNames;
+  /// Of names in subgraphs, whose values are gone.
+  llvm::StringMap<Shape> shapesInSubgraphs;
 
   llvm::StringMap<const onnx::TensorProto *> initializers;
   /// Scalars that may have been parameters; warned about where they are read.

@@ -1,15 +1,17 @@
 //===- GraphOrder.cpp - Nodes in an order that can be imported ------------===//
 //
 // A depth-first walk from every node in file order; the walk's stack is the
-// cycle when there is one.
+// cycle when there is one. A node's subgraphs are put in order before its own
+// graph is, for what they read from there is read by the node.
 //
 //===----------------------------------------------------------------------===//
 
 #include "frontends/onnx/GraphOrder.h"
 
+#include "frontends/onnx/Subgraphs.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -28,36 +30,67 @@ namespace {
 
 class NodeSorter {
 public:
-  NodeSorter(const ModelFile &file, MLIRContext &context)
-      : file(file), context(context), graph(file.graph()),
+  /// `around` sorts the graph around this one; null for the model's graph,
+  /// whose label is "".
+  NodeSorter(const ModelFile &file, MLIRContext &context, NodeOrder &result,
+             const onnx::GraphProto &graph, const NodeSorter *around,
+             std::string label)
+      : file(file), context(context), result(result), graph(graph),
+        around(around), label(std::move(label)),
         states(graph.node_size(), Unseen) {}
 
-  LogicalResult collectDefinitions();
-  LogicalResult visitAll();
-  std::vector<const onnx::NodeProto *> neededNodes();
+  /// The nodes that the graph's outputs depend on.
+  FailureOr<NodeList> sort();
+  /// Names from the graphs around that were read, in order.
+  const std::vector<std::string> &getCaptured() const { return captured; }
 
 private:
   enum State : char { Unseen, Open, Done };
 
+  LogicalResult collectDefinitions();
+  LogicalResult visitSubgraphs();
+  LogicalResult visitAll();
+  NodeList neededNodes();
   LogicalResult visit(int root);
   LogicalResult reportCycle(ArrayRef<std::pair<int, int>> stack, int back);
   LogicalResult define(StringRef name, int node);
+  /// The node that defines a name which node `reader` reads; -1 if none does.
+  FailureOr<int> producerOf(StringRef name, int reader);
+  bool isDefinedAround(StringRef name) const;
+  void capture(StringRef name);
+  int numReads(const onnx::NodeProto &node) const;
+  const std::string &readOf(const onnx::NodeProto &node, int index) const;
+  /// Starts an error about the graph, naming it if it is a subgraph.
+  InFlightDiagnostic error() const;
+  std::string place() const { return label.empty() ? "" : label + "/"; }
 
   const ModelFile &file;
   MLIRContext &context;
+  NodeOrder &result;
   const onnx::GraphProto &graph;
+  const NodeSorter *around;
+  std::string label;
   std::vector<State> states;
   std::vector<int> order;
   /// The node that defines each name; -1 for inputs and initializers.
   llvm::StringMap<int> definedBy;
+  std::vector<std::string> captured;
+  llvm::StringSet<> capturedNames;
 };
 
 } // namespace
 
+InFlightDiagnostic NodeSorter::error() const {
+  InFlightDiagnostic diag = file.error(context);
+  if (!label.empty())
+    diag << "subgraph '" << label << "': ";
+  return diag;
+}
+
 LogicalResult NodeSorter::define(StringRef name, int node) {
   if (definedBy.try_emplace(name, node).second)
     return success();
-  return file.error(context) << "'" << name << "' is defined twice";
+  return error() << "'" << name << "' is defined twice";
 }
 
 LogicalResult NodeSorter::collectDefinitions() {
@@ -67,7 +100,7 @@ LogicalResult NodeSorter::collectDefinitions() {
   llvm::StringSet<> inputs;
   for (const auto &input : graph.input()) {
     if (!inputs.insert(input.name()).second)
-      return file.error(context) << "'" << input.name() << "' is defined twice";
+      return error() << "'" << input.name() << "' is defined twice";
     // Up to IR version 3 initializers are inputs as well.
     definedBy.try_emplace(input.name(), -1);
   }
@@ -78,10 +111,77 @@ LogicalResult NodeSorter::collectDefinitions() {
   return success();
 }
 
+bool NodeSorter::isDefinedAround(StringRef name) const {
+  for (const NodeSorter *outer = around; outer; outer = outer->around)
+    if (outer->definedBy.contains(name))
+      return true;
+  return false;
+}
+
+void NodeSorter::capture(StringRef name) {
+  if (capturedNames.insert(name).second)
+    captured.push_back(name.str());
+}
+
+LogicalResult NodeSorter::visitSubgraphs() {
+  for (const auto &node : graph.node()) {
+    std::vector<std::string> names;
+    llvm::StringSet<> known;
+    for (const Subgraph &inner : subgraphsOf(node)) {
+      NodeSorter sorter(
+          file, context, result, *inner.graph, this,
+          subgraphLabel(place() + nodeLabel(node), inner.attribute));
+      FailureOr<NodeList> nodes = sorter.sort();
+      if (failed(nodes))
+        return failure();
+      result.subgraphs[inner.graph] = std::move(*nodes);
+      for (const std::string &name : sorter.getCaptured())
+        if (known.insert(name).second)
+          names.push_back(name);
+    }
+    if (!names.empty())
+      result.captured[&node] = std::move(names);
+  }
+  return success();
+}
+
+int NodeSorter::numReads(const onnx::NodeProto &node) const {
+  auto it = result.captured.find(&node);
+  return node.input_size() +
+         (it == result.captured.end() ? 0 : int(it->second.size()));
+}
+
+const std::string &NodeSorter::readOf(const onnx::NodeProto &node,
+                                      int index) const {
+  if (index < node.input_size())
+    return node.input(index);
+  return result.captured.find(&node)->second[index - node.input_size()];
+}
+
+FailureOr<int> NodeSorter::producerOf(StringRef name, int reader) {
+  const onnx::NodeProto &node = graph.node(reader);
+  auto it = definedBy.find(name);
+  if (it == definedBy.end() && isDefinedAround(name)) {
+    capture(name);
+    return -1;
+  }
+  if (it == definedBy.end())
+    return file.error(context)
+           << "node '" << place() << nodeLabel(node) << "' (" << node.op_type()
+           << ") reads '" << name
+           << "', which no node, input or initializer defines";
+  if (it->second > reader && isDefinedAround(name))
+    return file.error(context)
+           << "node '" << place() << nodeLabel(node) << "' (" << node.op_type()
+           << ") reads '" << name << "', which is defined outside of '" << label
+           << "' and later in it: give the two different names";
+  return it->second;
+}
+
 LogicalResult NodeSorter::reportCycle(ArrayRef<std::pair<int, int>> stack,
                                       int back) {
   auto first = llvm::find_if(stack, [&](auto e) { return e.first == back; });
-  auto diag = file.error(context) << "the graph has a cycle: ";
+  auto diag = error() << "the graph has a cycle: ";
   // The stack goes from consumer to producer; data flows the other way.
   diag << "'" << nodeLabel(graph.node(back)) << "'";
   ArrayRef<std::pair<int, int>> cycle(first, stack.end());
@@ -100,28 +200,24 @@ LogicalResult NodeSorter::visit(int root) {
   while (!stack.empty()) {
     auto &[index, next] = stack.back();
     const onnx::NodeProto &node = graph.node(index);
-    if (next == node.input_size()) {
+    if (next == numReads(node)) {
       states[index] = Done;
       order.push_back(index);
       stack.pop_back();
       continue;
     }
-    const std::string &input = node.input(next++);
+    const std::string &input = readOf(node, next++);
     if (input.empty())
       continue;
-    auto it = definedBy.find(input);
-    if (it == definedBy.end())
-      return file.error(context)
-             << "node '" << nodeLabel(node) << "' (" << node.op_type()
-             << ") reads '" << input
-             << "', which no node, input or initializer defines";
-    int producer = it->second;
-    if (producer < 0 || states[producer] == Done)
+    FailureOr<int> producer = producerOf(input, index);
+    if (failed(producer))
+      return failure();
+    if (*producer < 0 || states[*producer] == Done)
       continue;
-    if (states[producer] == Open)
-      return reportCycle(stack, producer);
-    states[producer] = Open;
-    stack.push_back({producer, 0});
+    if (states[*producer] == Open)
+      return reportCycle(stack, *producer);
+    states[*producer] = Open;
+    stack.push_back({*producer, 0});
   }
   return success();
 }
@@ -130,40 +226,71 @@ LogicalResult NodeSorter::visitAll() {
   for (int i = 0, e = graph.node_size(); i < e; ++i)
     if (failed(visit(i)))
       return failure();
-  for (const auto &output : graph.output())
-    if (!definedBy.contains(output.name()))
-      return file.error(context)
-             << "output '" << output.name()
-             << "' is defined by no node, input or initializer";
+  for (const auto &output : graph.output()) {
+    if (definedBy.contains(output.name()))
+      continue;
+    if (!isDefinedAround(output.name()))
+      return error() << "output '" << output.name()
+                     << "' is defined by no node, input or initializer";
+    capture(output.name());
+  }
   return success();
 }
 
-std::vector<const onnx::NodeProto *> NodeSorter::neededNodes() {
+NodeList NodeSorter::neededNodes() {
   llvm::StringSet<> neededNames;
   for (const auto &output : graph.output())
     neededNames.insert(output.name());
-  std::vector<const onnx::NodeProto *> result;
+  NodeList needed;
   for (int index : llvm::reverse(order)) {
     const onnx::NodeProto &node = graph.node(index);
     if (llvm::none_of(node.output(), [&](const std::string &name) {
           return neededNames.contains(name);
         }))
       continue;
-    for (const std::string &input : node.input())
-      if (!input.empty())
-        neededNames.insert(input);
-    result.push_back(&node);
+    for (int i = 0, e = numReads(node); i < e; ++i)
+      if (!readOf(node, i).empty())
+        neededNames.insert(readOf(node, i));
+    needed.push_back(&node);
   }
-  std::reverse(result.begin(), result.end());
-  return result;
+  std::reverse(needed.begin(), needed.end());
+  return needed;
 }
 
-FailureOr<std::vector<const onnx::NodeProto *>>
-orderNodes(const ModelFile &file, MLIRContext &context) {
-  NodeSorter sorter(file, context);
-  if (failed(sorter.collectDefinitions()) || failed(sorter.visitAll()))
+FailureOr<NodeList> NodeSorter::sort() {
+  if (failed(collectDefinitions()) || failed(visitSubgraphs()) ||
+      failed(visitAll()))
     return failure();
-  return sorter.neededNodes();
+  return neededNodes();
+}
+
+static void
+walkNodes(const NodeOrder &order, const NodeList &nodes, StringRef place,
+          llvm::function_ref<void(const onnx::NodeProto &, StringRef)> visit) {
+  for (const onnx::NodeProto *node : nodes) {
+    visit(*node, place);
+    for (const Subgraph &inner : subgraphsOf(*node))
+      walkNodes(
+          order, order.subgraphs.find(inner.graph)->second,
+          subgraphLabel((place + nodeLabel(*node)).str(), inner.attribute) +
+              "/",
+          visit);
+  }
+}
+
+void NodeOrder::walk(
+    llvm::function_ref<void(const onnx::NodeProto &, StringRef)> visit) const {
+  walkNodes(*this, nodes, "", visit);
+}
+
+FailureOr<NodeOrder> orderNodes(const ModelFile &file, MLIRContext &context) {
+  NodeOrder order;
+  FailureOr<NodeList> nodes =
+      NodeSorter(file, context, order, file.graph(), nullptr, "").sort();
+  if (failed(nodes))
+    return failure();
+  order.nodes = std::move(*nodes);
+  return order;
 }
 
 } // namespace pipewright::frontend

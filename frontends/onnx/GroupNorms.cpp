@@ -7,6 +7,7 @@
 #include "frontends/onnx/GroupNorms.h"
 
 #include "frontends/onnx/BufferTables.h"
+#include "frontends/onnx/Subgraphs.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -52,11 +53,11 @@ static bool isNorm(const onnx::NodeProto &node) {
 Finder::Finder(const onnx::GraphProto &graph) {
   for (const auto &tensor : graph.initializer())
     initializers.insert(tensor.name());
-  for (const auto &node : graph.node()) {
-    for (const std::string &name : node.output())
-      producers[name] = &node;
-    for (const std::string &name : node.input())
-      readers[name].push_back(&node);
+  for (const onnx::NodeProto *node : allNodesOf(graph)) {
+    for (const std::string &name : node->output())
+      producers[name] = node;
+    for (const std::string &name : node->input())
+      readers[name].push_back(node);
   }
   // The outside reads as well.
   for (const auto &output : graph.output())
@@ -118,12 +119,13 @@ bool Finder::isWeight(StringRef name) {
 
 llvm::StringSet<> findGroupNorms(const onnx::GraphProto &graph) {
   llvm::StringSet<> found;
-  if (llvm::none_of(graph.node(), isNorm))
+  const std::vector<const onnx::NodeProto *> nodes = allNodesOf(graph);
+  if (llvm::none_of(nodes, [](const auto *node) { return isNorm(*node); }))
     return found;
   Finder finder(graph);
-  for (const auto &node : graph.node())
-    if (finder.isSpelling(node) && !finder.isWeight(node.input(1)))
-      found.insert(node.output(0));
+  for (const onnx::NodeProto *node : nodes)
+    if (finder.isSpelling(*node) && !finder.isWeight(node->input(1)))
+      found.insert(node->output(0));
   return found;
 }
 

@@ -34,6 +34,9 @@ static LogicalResult checkDeclaredOutputs(GraphImporter &graph) {
       return graph.error() << "output '" << output.name()
                            << "' is a sequence of tensors: make each of them "
                               "an output of its own";
+    if (value->isEmptyOptional())
+      return graph.error() << "output '" << output.name()
+                           << "' is an optional that holds nothing";
     if (!output.type().has_tensor_type())
       continue;
     const auto &type = output.type().tensor_type();
@@ -116,10 +119,10 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
   ExporterMetadata metadata = readExporterMetadata(*file);
   int64_t parted = partMergedWeights(*file, metadata);
   RolePatterns patterns(options.roleRules);
-  auto nodes = orderNodes(*file, context);
-  if (failed(nodes))
+  FailureOr<NodeOrder> order = orderNodes(*file, context);
+  if (failed(order))
     return failure();
-  if (failed(checkSupported(*file, *nodes, context)))
+  if (failed(checkSupported(*file, *order, context)))
     return failure();
   FailureOr<BoundInputs> bound = bindInputs(*file, options, context);
   if (failed(bound))
@@ -133,13 +136,13 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
   graph.trainDropout = options.trainDropout;
   graph.batchNorm = options.batchNorm;
   graph.hasTrainingNorm =
-      llvm::any_of(file->graph().node(), [&](const onnx::NodeProto &node) {
-        return isTrainingNorm(node, file->opset);
+      llvm::any_of(allNodesOf(file->graph()), [&](const onnx::NodeProto *node) {
+        return isTrainingNorm(*node, file->opset);
       });
   if (bound->batchChange) {
     GraphImporter original(*file, context, reader, metadata, patterns);
     original.trainingExport = graph.trainingExport;
-    if (failed(original.importNodes(bound->originalInputs, *nodes)) ||
+    if (failed(original.importNodes(bound->originalInputs, *order)) ||
         failed(checkDeclaredOutputs(original)))
       return failure();
     original.recordShapes(graph.originalShapes);
@@ -154,7 +157,7 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
                  << bound->batchChange->original << ")";
     return failure();
   });
-  if (failed(graph.importNodes(bound->inputs, *nodes)) ||
+  if (failed(graph.importNodes(bound->inputs, *order)) ||
       (!bound->batchChange && failed(checkDeclaredOutputs(graph))) ||
       failed(buildResults(graph, options)))
     return failure();

@@ -75,6 +75,14 @@ LogicalResult InputBinder::collectInputs() {
   for (const auto &input : file.graph().input()) {
     if (initializers.contains(input.name()))
       continue;
+    if (input.type().has_sequence_type())
+      return error() << "input '" << input.name()
+                     << "' is a sequence of tensors: make each of them an "
+                        "input of its own";
+    if (input.type().has_optional_type())
+      return error() << "input '" << input.name()
+                     << "' is an optional: make what it holds an input, or "
+                        "leave it out of the model";
     if (!input.type().has_tensor_type())
       return error() << "input '" << input.name() << "' is not a tensor";
     const auto &type = input.type().tensor_type();

@@ -31,6 +31,19 @@ inline constexpr int64_t kMaxComputedElements = int64_t(1) << 27;
 inline constexpr int64_t kMaxInterpolationElements = int64_t(1) << 24;
 /// Indices and places of a tensor that are listed while compiling: 128 MiB.
 inline constexpr int64_t kMaxListedPlaces = int64_t(1) << 24;
+/// Subgraphs within subgraphs, and functions that call functions.
+inline constexpr int kMaxSubgraphDepth = 16;
+/// Iterations of Loop and Scan, each of which is imported; as many as the steps
+/// of a recurrent layer.
+inline constexpr int64_t kMaxIterations = 4096;
+/// Nodes that functions and subgraphs become, all calls and iterations counted,
+/// and the ops that those of subgraphs become.
+inline constexpr int64_t kMaxInlinedNodes = int64_t(1) << 16;
+inline constexpr int64_t kMaxInlinedOps = int64_t(1) << 18;
+/// Bytes of the nodes that functions become, and elements of all constants that
+/// nodes of subgraphs compute.
+inline constexpr int64_t kMaxInlinedBytes = int64_t(1) << 28;
+inline constexpr int64_t kMaxInlinedElements = int64_t(1) << 27;
 /// Elements of a weight that the model makes instead of storing it.
 inline constexpr int64_t kMaxMadeElements = int64_t(1) << 31;
 

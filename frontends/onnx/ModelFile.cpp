@@ -7,8 +7,10 @@
 
 #include "frontends/onnx/ModelFile.h"
 
+#include "frontends/onnx/Functions.h"
 #include "frontends/onnx/Limits.h"
 #include "frontends/onnx/Names.h"
+#include "frontends/onnx/Subgraphs.h"
 #include "support/InputFile.h"
 #include "support/Text.h"
 
@@ -101,10 +103,6 @@ static LogicalResult checkForm(ModelFile &file, MLIRContext &context) {
   if (failed(readOpset(file, context)))
     return failure();
   const onnx::GraphProto &graph = file.graph();
-  if (file.proto->functions_size())
-    return file.error(context)
-           << "model-local functions ('" << file.proto->functions(0).name()
-           << "') are not supported: inline them before import";
   if (graph.sparse_initializer_size())
     return file.error(context) << "sparse initializers ('"
                                << graph.sparse_initializer(0).values().name()
@@ -137,7 +135,9 @@ FailureOr<ModelFile> readModelFile(StringRef path, MLIRContext &context) {
 
   if (failed(isText ? parseText(file, bytes, context)
                     : parseBinary(file, bytes, context)) ||
-      failed(settleNames(file, context)) || failed(checkForm(file, context)))
+      failed(settleNames(file, context)) || failed(checkForm(file, context)) ||
+      failed(inlineFunctions(file, context)) ||
+      failed(hoistInitializers(file, context)))
     return failure();
   return file;
 }

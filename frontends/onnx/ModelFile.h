@@ -2,7 +2,8 @@
 //
 // From a path to a parsed model whose overall form is sound: it has a graph,
 // an opset that we know, and none of the features that have no place in a
-// training program. What single nodes mean is not looked at here.
+// training program. Functions are inlined, and all initializers stand in the
+// model's graph. What single nodes mean is not looked at here.
 //
 //===----------------------------------------------------------------------===//
 

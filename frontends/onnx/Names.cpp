@@ -9,6 +9,7 @@
 
 #include "dialects/nn/NNWeightNames.h"
 #include "frontends/onnx/Limits.h"
+#include "frontends/onnx/Subgraphs.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -30,7 +31,15 @@ public:
 private:
   LogicalResult check(StringRef what, StringRef name);
   LogicalResult checkInterface();
+  LogicalResult collect(const std::string &name);
+  LogicalResult collectSubgraph(const onnx::GraphProto &inner);
+  template <typename Nodes>
+  LogicalResult collectNodes(const Nodes &nodes);
   LogicalResult collectValues();
+  void rename(std::string *name) const;
+  void renameSubgraph(onnx::GraphProto &inner) const;
+  template <typename Nodes>
+  void renameNodes(Nodes &nodes) const;
   void renameValues();
   void repairLabels();
 
@@ -39,7 +48,9 @@ private:
   onnx::GraphProto &graph;
   /// All names of values as they are in the file, then also as they will be.
   llvm::StringSet<> taken;
-  /// Those of values that get another.
+  /// Those of values that are not printable.
+  std::vector<std::string> repaired;
+  /// What they become.
   llvm::StringMap<std::string> renamed;
 };
 
@@ -95,26 +106,53 @@ LogicalResult NameSettler::checkInterface() {
   return success();
 }
 
-LogicalResult NameSettler::collectValues() {
-  std::vector<StringRef> repaired;
-  auto add = [&](const std::string &name) -> LogicalResult {
-    if (!taken.insert(name).second)
-      return success();
-    if (name.size() > kMaxNameBytes)
-      return check("value", name);
-    if (!text::isPrintable(name))
-      repaired.push_back(name);
+LogicalResult NameSettler::collect(const std::string &name) {
+  if (!taken.insert(name).second)
     return success();
-  };
-  for (const auto &node : graph.node()) {
-    for (const std::string &name : node.input())
-      if (failed(add(name)))
+  if (name.size() > kMaxNameBytes)
+    return check("value", name);
+  if (!text::isPrintable(name))
+    repaired.push_back(name);
+  return success();
+}
+
+LogicalResult NameSettler::collectSubgraph(const onnx::GraphProto &inner) {
+  for (const auto *ports : {&inner.input(), &inner.output()})
+    for (const auto &port : *ports)
+      if (failed(collect(port.name())))
         return failure();
-    for (const std::string &name : node.output())
-      if (failed(add(name)))
+  for (const auto &tensor : inner.initializer())
+    if (failed(check("initializer", tensor.name())))
+      return failure();
+  return collectNodes(inner.node());
+}
+
+template <typename Nodes>
+LogicalResult NameSettler::collectNodes(const Nodes &nodes) {
+  for (const onnx::NodeProto &node : nodes) {
+    for (const auto *names : {&node.input(), &node.output()})
+      for (const std::string &name : *names)
+        if (failed(collect(name)))
+          return failure();
+    for (const Subgraph &inner : subgraphsOf(node))
+      if (failed(collectSubgraph(*inner.graph)))
         return failure();
   }
-  for (StringRef name : repaired) {
+  return success();
+}
+
+LogicalResult NameSettler::collectValues() {
+  if (failed(collectNodes(graph.node())))
+    return failure();
+  for (const auto &function : file.proto->functions()) {
+    for (const auto *names : {&function.input(), &function.output()})
+      for (const std::string &name : *names)
+        if (failed(collect(name)))
+          return failure();
+    if (failed(collectNodes(function.node())))
+      return failure();
+  }
+  for (const std::string &name : repaired) {
     std::string base = text::printable(name), made = base;
     for (int number = 2; !taken.insert(made).second; ++number)
       made = base + "_" + std::to_string(number);
@@ -123,29 +161,64 @@ LogicalResult NameSettler::collectValues() {
   return success();
 }
 
+void NameSettler::rename(std::string *name) const {
+  if (auto it = renamed.find(*name); it != renamed.end())
+    *name = it->second;
+}
+
+void NameSettler::renameSubgraph(onnx::GraphProto &inner) const {
+  for (auto *ports : {inner.mutable_input(), inner.mutable_output()})
+    for (auto &port : *ports)
+      rename(port.mutable_name());
+  renameNodes(*inner.mutable_node());
+}
+
+template <typename Nodes>
+void NameSettler::renameNodes(Nodes &nodes) const {
+  for (onnx::NodeProto &node : nodes) {
+    for (auto *names : {node.mutable_input(), node.mutable_output()})
+      for (std::string &name : *names)
+        rename(&name);
+    for (onnx::GraphProto *inner : mutableSubgraphsOf(node))
+      renameSubgraph(*inner);
+  }
+}
+
 void NameSettler::renameValues() {
-  auto rename = [&](std::string *name) {
-    if (auto it = renamed.find(*name); it != renamed.end())
-      *name = it->second;
-  };
-  for (auto &node : *graph.mutable_node()) {
-    for (std::string &name : *node.mutable_input())
-      rename(&name);
-    for (std::string &name : *node.mutable_output())
-      rename(&name);
+  renameNodes(*graph.mutable_node());
+  for (auto &function : *file.proto->mutable_functions()) {
+    for (auto *names : {function.mutable_input(), function.mutable_output()})
+      for (std::string &name : *names)
+        rename(&name);
+    renameNodes(*function.mutable_node());
+  }
+}
+
+/// Of nodes and of those in their subgraphs.
+template <typename Nodes>
+static void repairNodes(Nodes &nodes) {
+  for (onnx::NodeProto &node : nodes) {
+    makePrintable(node.mutable_name());
+    makePrintable(node.mutable_op_type());
+    makePrintable(node.mutable_domain());
+    for (auto &attribute : *node.mutable_attribute()) {
+      makePrintable(attribute.mutable_name());
+      if (!attribute.ref_attr_name().empty())
+        makePrintable(attribute.mutable_ref_attr_name());
+    }
+    for (onnx::GraphProto *inner : mutableSubgraphsOf(node)) {
+      makePrintable(inner->mutable_name());
+      for (auto &tensor : *inner->mutable_sparse_initializer())
+        makePrintable(tensor.mutable_values()->mutable_name());
+      repairNodes(*inner->mutable_node());
+    }
   }
 }
 
 /// What only messages and comments show.
 void NameSettler::repairLabels() {
   makePrintable(graph.mutable_name());
-  for (auto &node : *graph.mutable_node()) {
-    makePrintable(node.mutable_name());
-    makePrintable(node.mutable_op_type());
-    makePrintable(node.mutable_domain());
-    for (auto &attribute : *node.mutable_attribute())
-      makePrintable(attribute.mutable_name());
-  }
+  repairNodes(*graph.mutable_node());
   for (auto &output : *graph.mutable_output())
     if (output.type().tensor_type().has_shape())
       for (auto &dim : *output.mutable_type()
@@ -154,8 +227,13 @@ void NameSettler::repairLabels() {
                             ->mutable_dim())
         if (!dim.dim_param().empty())
           makePrintable(dim.mutable_dim_param());
-  for (auto &function : *file.proto->mutable_functions())
+  for (auto &function : *file.proto->mutable_functions()) {
     makePrintable(function.mutable_name());
+    makePrintable(function.mutable_domain());
+    for (std::string &name : *function.mutable_attribute())
+      makePrintable(&name);
+    repairNodes(*function.mutable_node());
+  }
   for (auto &tensor : *graph.mutable_sparse_initializer())
     makePrintable(tensor.mutable_values()->mutable_name());
 }

@@ -17,8 +17,9 @@ using onnx::AttributeProto;
 namespace pipewright::frontend {
 
 /// A node's name, with that of its module where the exporter noted it.
-static Location locationOf(MLIRContext *context, const onnx::NodeProto &node) {
-  auto name = StringAttr::get(context, nodeLabel(node));
+static Location locationOf(MLIRContext *context, const onnx::NodeProto &node,
+                           StringRef label) {
+  auto name = StringAttr::get(context, label);
   std::string module = moduleOf(node);
   return module.empty()
              ? NameLoc::get(name)
@@ -26,20 +27,23 @@ static Location locationOf(MLIRContext *context, const onnx::NodeProto &node) {
                             NameLoc::get(StringAttr::get(context, module)));
 }
 
-NodeContext::NodeContext(GraphImporter &graph, const onnx::NodeProto &node)
+NodeContext::NodeContext(GraphImporter &graph, const onnx::NodeProto &node,
+                         NodeNames names)
     : node(node), graph(graph), opset(graph.file.opset),
-      b(graph.builder, locationOf(graph.builder.getContext(), node),
-        [this] { return error(); }) {}
+      b(graph.builder,
+        locationOf(graph.builder.getContext(), node, names.label),
+        [this] { return error(); }),
+      names(std::move(names)) {}
 
 InFlightDiagnostic NodeContext::error() {
   InFlightDiagnostic diag = graph.error();
-  diag << "node '" << nodeLabel(node) << "' (" << node.op_type() << ", opset "
+  diag << "node '" << names.label << "' (" << node.op_type() << ", opset "
        << opset << "): ";
   return diag;
 }
 
 LogicalResult NodeContext::resolveInputs() {
-  for (const std::string &name : node.input()) {
+  for (const std::string &name : names.inputs) {
     FailureOr<ImportedValue> value = graph.lookup(name);
     if (failed(value))
       return failure();
@@ -95,6 +99,15 @@ std::optional<Shape> NodeContext::intsAttribute(StringRef name) {
   if (found->type() != AttributeProto::INTS)
     wrongAttribute = name.str() + " is not a list of integers";
   return Shape(found->ints().begin(), found->ints().end());
+}
+
+const onnx::GraphProto *NodeContext::graphAttribute(StringRef name) {
+  const AttributeProto *found = attribute(name);
+  if (found && found->has_g())
+    return &found->g();
+  error() << "expects attribute '" << name << "' to be a graph, but it "
+          << (found ? "is something else" : "is left out");
+  return nullptr;
 }
 
 LogicalResult NodeContext::checkAttributes() {
@@ -195,14 +208,33 @@ LogicalResult NodeContext::expectInputs(InputCount count) {
   return success();
 }
 
+LogicalResult NodeContext::expectPorts(const onnx::GraphProto &subgraph,
+                                       StringRef attribute, int64_t inputs,
+                                       int64_t outputs) {
+  if (subgraph.input_size() == inputs && subgraph.output_size() == outputs)
+    return success();
+  return error() << "expects '" << attribute << "' to have " << inputs
+                 << " inputs and " << outputs << " outputs, but it has "
+                 << subgraph.input_size() << " and " << subgraph.output_size();
+}
+
+static StringRef kindNameOf(const ImportedValue &value) {
+  if (value.isEmptyOptional())
+    return "an optional that holds nothing";
+  return value.isSequence() ? "a sequence of tensors" : "a tensor";
+}
+
 LogicalResult NodeContext::expectTensors(unsigned first) {
+  if (first == kAnyNumber)
+    return success();
   for (unsigned i = 0; i < numInputs(); ++i) {
-    if (!hasInput(i) || inputs[i].isSequence() == (i < first))
+    if (!hasInput(i) ||
+        (inputs[i].isSequence() == (i < first) && !inputs[i].isEmptyOptional()))
       continue;
     return error() << "expects input " << i << " ('" << inputName(i)
                    << "') to be "
-                   << (i < first ? "a sequence of tensors, but it is a tensor"
-                                 : "a tensor, but it is a sequence of tensors");
+                   << (i < first ? "a sequence of tensors" : "a tensor")
+                   << ", but it is " << kindNameOf(inputs[i]);
   }
   return success();
 }

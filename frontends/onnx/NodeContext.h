@@ -17,7 +17,8 @@ namespace pipewright::frontend {
 
 class NodeContext {
 public:
-  NodeContext(GraphImporter &graph, const onnx::NodeProto &node);
+  NodeContext(GraphImporter &graph, const onnx::NodeProto &node,
+              NodeNames names);
 
   /// Reads the inputs; fails on initializers that cannot be read.
   llvm::LogicalResult resolveInputs();
@@ -29,6 +30,8 @@ public:
   std::string stringAttribute(llvm::StringRef name,
                               llvm::StringRef defaultValue);
   std::optional<Shape> intsAttribute(llvm::StringRef name);
+  /// The subgraph of that name; null after an error.
+  const onnx::GraphProto *graphAttribute(llvm::StringRef name);
   const onnx::AttributeProto *attribute(llvm::StringRef name);
   /// Fails with an error if an attribute was not asked for, or had another
   /// type than it was asked for.
@@ -38,7 +41,7 @@ public:
   unsigned numInputs() const { return inputs.size(); }
   bool hasInput(unsigned i) const { return i < inputs.size() && inputs[i]; }
   const ImportedValue &input(unsigned i) const { return inputs[i]; }
-  llvm::StringRef inputName(unsigned i) const { return node.input(i); }
+  llvm::StringRef inputName(unsigned i) const { return names.inputs[i]; }
   llvm::ArrayRef<int64_t> shape(unsigned i) const { return inputs[i].shape; }
   int64_t rank(unsigned i) const { return inputs[i].shape.size(); }
   /// Input `i` as an op result; null after an error.
@@ -59,8 +62,13 @@ public:
   /// The elements of an integer input that must be constant.
   llvm::FailureOr<Shape> constantInts(unsigned i, llvm::StringRef what);
   llvm::LogicalResult expectInputs(InputCount count);
-  /// Fails where one of the inputs from `first` on is a sequence of tensors,
-  /// or one before it is none.
+  /// Fails unless a subgraph has so many inputs and outputs.
+  llvm::LogicalResult expectPorts(const onnx::GraphProto &subgraph,
+                                  llvm::StringRef attribute, int64_t inputs,
+                                  int64_t outputs);
+  /// Fails where one of the inputs from `first` on is a sequence of tensors or
+  /// an empty optional, or one before it is no sequence. Does nothing if
+  /// `first` is kAnyNumber.
   llvm::LogicalResult expectTensors(unsigned first);
   /// Fails where input `i` is there and has another shape.
   llvm::LogicalResult expectShape(unsigned i, llvm::StringRef what,
@@ -77,7 +85,9 @@ public:
   // Results.
   unsigned numOutputs() const { return node.output_size(); }
   bool isOutputRead(unsigned i) const;
-  llvm::StringRef outputName(unsigned i) const { return node.output(i); }
+  llvm::StringRef outputName(unsigned i) const { return names.outputs[i]; }
+  /// What messages call the node.
+  llvm::StringRef getLabel() const { return names.label; }
   /// Fails if the value is null, which follows an error.
   llvm::LogicalResult setResult(unsigned i, mlir::Value value);
   llvm::LogicalResult setResult(unsigned i, ConstantTensor tensor);
@@ -99,6 +109,7 @@ public:
   TensorBuilder b;
 
 private:
+  NodeNames names;
   llvm::SmallVector<ImportedValue, 4> inputs;
   llvm::StringSet<> readAttributes;
   std::string wrongAttribute;

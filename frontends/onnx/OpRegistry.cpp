@@ -22,7 +22,8 @@ llvm::ArrayRef<const OpRow *> allOps() {
           generatorOps,     linearOps,     convTransposeOps, volumeOps,
           einsumOps,        recurrentOps,  attentionOps,     rotaryOps,
           normalizationOps, reductionOps,  lpNormOps,        poolingOps,
-          resizeOps,        lossOps,       randomOps})
+          resizeOps,        lossOps,       randomOps,        optionalOps,
+          controlFlowOps})
       for (const OpRow &row : family())
         result.push_back(&row);
     return result;

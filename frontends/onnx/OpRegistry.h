@@ -43,7 +43,8 @@ struct OpRow {
   Function import;
   /// Computes the results when every input is constant; may be null.
   Function fold = nullptr;
-  /// So many inputs, the first ones, are sequences of tensors.
+  /// So many inputs, the first ones, are sequences of tensors; kAnyNumber where
+  /// each may be one or a tensor.
   unsigned sequenceInputs = 0;
 };
 
@@ -59,6 +60,8 @@ llvm::ArrayRef<OpRow> scatteringOps();
 llvm::ArrayRef<OpRow> reorderingOps();
 llvm::ArrayRef<OpRow> selectionOps();
 llvm::ArrayRef<OpRow> sequenceOps();
+llvm::ArrayRef<OpRow> optionalOps();
+llvm::ArrayRef<OpRow> controlFlowOps();
 llvm::ArrayRef<OpRow> generatorOps();
 llvm::ArrayRef<OpRow> linearOps();
 llvm::ArrayRef<OpRow> convTransposeOps();

@@ -3,7 +3,6 @@
 #include "frontends/onnx/UnsupportedOps.h"
 
 #include "frontends/onnx/ExporterMetadata.h"
-#include "frontends/onnx/GraphOrder.h"
 #include "frontends/onnx/OpRegistry.h"
 #include "support/Text.h"
 
@@ -20,6 +19,8 @@ namespace {
 struct Kind {
   std::string title;
   const onnx::NodeProto *first;
+  /// What precedes the label of `first`.
+  std::string place;
   int64_t count = 0;
 };
 } // namespace
@@ -30,9 +31,6 @@ static StringRef adviceFor(StringRef op) {
       .Cases({"RandomNormalLike", "RandomNormal", "Multinomial"},
              "random numbers that are no dropout: make them an input of the "
              "model")
-      .Cases({"If", "Loop", "Scan"},
-             "control flow; export the model with fixed shapes and constant "
-             "conditions")
       .Cases({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"},
              "quantization; export the model that was not quantized")
       .Cases({"NonMaxSuppression", "Unique"},
@@ -60,9 +58,10 @@ static std::string titleOf(const onnx::NodeProto &node) {
 }
 
 /// "'conv' of module 'h.0', which was aten.conv2d"
-static std::string placeOf(const onnx::NodeProto &node) {
+static std::string placeOf(const Kind &kind) {
+  const onnx::NodeProto &node = *kind.first;
   std::string module = moduleOf(node), operation = operationOf(node);
-  return "'" + nodeLabel(node) + "'" +
+  return "'" + kind.place + nodeLabel(node) + "'" +
          (module.empty() ? "" : " of module '" + module + "'") +
          (operation.empty() ? "" : ", which was " + operation);
 }
@@ -73,27 +72,26 @@ static std::string withAdvice(const onnx::NodeProto &node) {
   return advice.empty() ? "" : (": " + advice).str();
 }
 
-LogicalResult checkSupported(const ModelFile &file,
-                             ArrayRef<const onnx::NodeProto *> nodes,
+LogicalResult checkSupported(const ModelFile &file, const NodeOrder &order,
                              MLIRContext &context) {
   std::vector<Kind> kinds;
-  for (const onnx::NodeProto *node : nodes) {
-    if (isOurs(*node) && findOp(node->op_type()))
-      continue;
-    std::string title = titleOf(*node);
+  order.walk([&](const onnx::NodeProto &node, StringRef place) {
+    if (isOurs(node) && findOp(node.op_type()))
+      return;
+    std::string title = titleOf(node);
     auto known = llvm::find_if(
         kinds, [&](const Kind &kind) { return kind.title == title; });
     if (known == kinds.end())
-      known = kinds.insert(known, {title, node});
+      known = kinds.insert(known, {title, &node, place.str()});
     ++known->count;
-  }
+  });
   if (kinds.empty())
     return success();
   if (kinds.size() == 1) {
     const Kind &kind = kinds.front();
     return file.error(context)
-           << "node " << placeOf(*kind.first) << " (" << kind.title
-           << ", opset " << file.opset << "): this operator is not supported"
+           << "node " << placeOf(kind) << " (" << kind.title << ", opset "
+           << file.opset << "): this operator is not supported"
            << withAdvice(*kind.first);
   }
   auto error = file.error(context);
@@ -102,7 +100,7 @@ LogicalResult checkSupported(const ModelFile &file,
   for (const Kind &kind : kinds) {
     error << separator << kind.title << " (" << kind.count
           << (kind.count == 1 ? " node, " : " nodes, the first ")
-          << placeOf(*kind.first) << withAdvice(*kind.first) << ")";
+          << placeOf(kind) << withAdvice(*kind.first) << ")";
     separator = ", ";
   }
   return error;

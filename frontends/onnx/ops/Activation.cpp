@@ -261,7 +261,7 @@ static LogicalResult importClip(NodeContext &n) {
 /// mode merge equal initializers, which would tie weights that are not.
 static LogicalResult importIdentity(NodeContext &n) {
   const ImportedValue &input = n.input(0);
-  if (!input.isWeight() || n.graph.trainingExport)
+  if (!input.isWeight() || n.graph.trainingExport || n.graph.isInSubgraph())
     return n.forward(0, 0);
   n.graph.untied.push_back(n.outputName(0).str());
   n.graph.copyWeight(n.outputName(0), input);
@@ -365,7 +365,7 @@ static LogicalResult importIsInf(NodeContext &n) {
 
 ArrayRef<OpRow> activationOps() {
   static const OpRow rows[] = {
-      {"Identity", 7, exactly(1), importIdentity},
+      {"Identity", 7, exactly(1), importIdentity, nullptr, kAnyNumber},
       {"Neg", 7, exactly(1), importUnary<nn::NegOp>, foldNeg},
       {"Abs", 7, exactly(1), importUnary<nn::AbsOp>, foldAbs},
       {"Exp", 7, exactly(1), importUnary<nn::ExpOp>, foldUnary<std::exp>},

@@ -134,7 +134,7 @@ static LogicalResult importSplit(NodeContext &n) {
     return failure();
   int64_t start = 0;
   for (auto [i, size] : llvm::enumerate(sizes)) {
-    FailureOr<ImportedValue> part = partOf(n, *axis, start, size);
+    FailureOr<ImportedValue> part = partOf(n, n.input(0), *axis, start, size);
     if (failed(part) || failed(n.setResult(i, std::move(*part))))
       return failure();
     start += size;
@@ -163,27 +163,13 @@ static LogicalResult foldConcat(NodeContext &n) {
       n.normalizeAxis(n.intAttribute("axis", 1), n.rank(0));
   if (failed(axis))
     return failure();
-  Shape shape(n.shape(0));
-  shape[*axis] = 0;
-  for (unsigned i = 0; i < n.numInputs(); ++i) {
-    Shape other(n.shape(i)), expected(shape);
-    if (n.rank(i) == n.rank(0))
-      expected[*axis] = other[*axis];
-    if (other != expected || n.input(i).element != n.input(0).element)
-      return n.error() << "the operands do not fit together";
-    shape[*axis] += other[*axis];
-  }
-  if (failed(n.expectComputable(shape)))
+  SmallVector<ImportedValue> tensors;
+  for (unsigned i = 0; i < n.numInputs(); ++i)
+    tensors.push_back(n.input(i));
+  FailureOr<ImportedValue> result = joined(n, tensors, *axis);
+  if (failed(result))
     return failure();
-  ConstantTensor result(n.input(0).element, shape);
-  ArrayRef<int64_t> dims = shape;
-  int64_t inner = elementCount(dims.drop_front(*axis + 1));
-  int64_t outer = elementCount(dims.take_front(*axis)), at = 0;
-  for (int64_t o = 0; o < outer; ++o)
-    for (unsigned i = 0; i < n.numInputs(); ++i)
-      for (int64_t k = 0, run = n.shape(i)[*axis] * inner; k < run; ++k)
-        result.copyElement(at++, *n.constant(i), o * run + k);
-  return n.setResult(0, std::move(result));
+  return n.setResult(0, std::move(*result));
 }
 
 //===----------------------------------------------------------------------===//

@@ -110,7 +110,7 @@ static Value weightedMean(NodeContext &n, Value losses, Value weights) {
 /// A step takes the mean over its micro-batches, which is said where it makes a
 /// difference.
 static void warnOfMicroBatches(NodeContext &n, StringRef what) {
-  n.graph.warn(("node '" + nodeLabel(n.node) + "' " + what +
+  n.graph.warn(("node '" + n.getLabel() + "' " + what +
                 ": a step takes the mean over its micro-batches")
                    .str());
 }

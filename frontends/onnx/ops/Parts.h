@@ -1,6 +1,7 @@
 //===- Parts.h - A tensor cut along an axis --------------------*- C++ -*-===//
 //
-// What Slice, Split and SplitToSequence share.
+// What Slice, Split, sequences and loops share, which cut tensors up and put
+// them together again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,9 +24,21 @@ Shape evenParts(int64_t dim, int64_t size, int64_t parts);
 llvm::LogicalResult checkParts(NodeContext &n, llvm::ArrayRef<int64_t> sizes,
                                int64_t axis, size_t wanted);
 
-/// Input 0 from `start` on along an axis.
-llvm::FailureOr<ImportedValue> partOf(NodeContext &n, int64_t axis,
+/// A tensor from `start` on along an axis.
+llvm::FailureOr<ImportedValue> partOf(NodeContext &n,
+                                      const ImportedValue &tensor, int64_t axis,
                                       int64_t start, int64_t size);
+
+/// A tensor without a dimension of size 1, and with another one.
+llvm::FailureOr<ImportedValue>
+withoutAxis(NodeContext &n, const ImportedValue &tensor, int64_t axis);
+llvm::FailureOr<ImportedValue>
+withAxis(NodeContext &n, const ImportedValue &tensor, int64_t axis);
+
+/// Tensors one behind the other along an axis; constant if all are. Fails
+/// unless they fit together.
+llvm::FailureOr<ImportedValue>
+joined(NodeContext &n, llvm::ArrayRef<ImportedValue> tensors, int64_t axis);
 
 } // namespace pipewright::frontend
 
