@@ -15,6 +15,7 @@
 #include "frontends/onnx/Limits.h"
 #include "frontends/onnx/MergedWeights.h"
 #include "frontends/onnx/OpRegistry.h"
+#include "frontends/onnx/Subgraphs.h"
 #include "frontends/onnx/UnsupportedOps.h"
 #include "frontends/onnx/WeightRoles.h"
 
