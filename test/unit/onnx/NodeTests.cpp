@@ -14,14 +14,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/onnx/Importer.h"
-#include "frontends/onnx/TensorReader.h"
 #include "test/unit/nn/Reference.h"
+#include "test/unit/onnx/NodeTestFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
-#include "onnx/onnx_pb.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "gtest/gtest.h"
 
 #include <cmath>
@@ -35,113 +33,43 @@ namespace {
 
 constexpr llvm::StringLiteral kFolder = "/usr/share/libonnx-testdata/data/node";
 
-/// Tests whose models import, but whose outputs a program need not give.
-bool isLeftOut(llvm::StringRef name) {
-  // Random by nature.
-  return name.starts_with("test_training_dropout") ||
-         // nn.embedding takes no negative indices; the program refuses them.
-         name == "test_gather_negative_indices" ||
-         // The package's bfloat16 data hold other numbers than its outputs.
-         name.contains("BFLOAT16") ||
-         // The reference interpreter divides integers as it does floats.
-         name == "test_div_uint8";
-}
-
-template <typename T>
-bool parse(const std::string &path, T &message) {
-  std::ifstream stream(path, std::ios::binary);
-  return stream && message.ParseFromIstream(&stream);
-}
-
-class NodeTest {
+class NodeTest : public test::NodeTestFile {
 public:
-  NodeTest(std::string path) : path(std::move(path)) {}
-
-  /// A folder with the model and files of tensors, or one file of
-  /// tools/reference/make_node_tests.py.
-  bool load() {
-    if (llvm::StringRef(path).ends_with(".onnx"))
-      return parse(path, model) && takeInitializers();
-    if (!parse(path + "/model.onnx", model))
-      return false;
-    return loadTensors("input", model.graph().input_size(), inputs) &&
-           loadTensors("output", model.graph().output_size(), outputs);
-  }
+  using NodeTestFile::NodeTestFile;
 
   /// Imports with the inputs from `firstConstant` on as initializers. False
   /// if the importer refuses; otherwise the results are compared.
   bool run(int firstConstant);
 
-  int numInputs() const { return int(inputs.size()); }
   /// Why the importer refused the last time.
   const std::string &getRefusal() const { return refusal; }
 
 private:
-  bool takeInitializers() {
-    auto &graph = *model.mutable_graph();
-    auto &tensors = *graph.mutable_initializer();
-    if (tensors.size() != graph.input_size() + graph.output_size())
-      return false;
-    auto firstOutput = tensors.begin() + graph.input_size();
-    inputs.assign(tensors.begin(), firstOutput);
-    outputs.assign(firstOutput, tensors.end());
-    tensors.Clear();
-    return true;
-  }
-
-  bool loadTensors(const char *kind, int count,
-                   std::vector<onnx::TensorProto> &into) {
-    for (int i = 0; i < count; ++i) {
-      onnx::TensorProto &tensor = into.emplace_back();
-      if (!parse(path + "/test_data_set_0/" + kind + "_" + std::to_string(i) +
-                     ".pb",
-                 tensor))
-        return false;
-    }
-    return true;
-  }
-
   std::optional<Tensor> convert(const onnx::TensorProto &proto);
   void compare(const std::string &name, const Tensor &got,
                const onnx::TensorProto &expected);
   void evaluate(frontend::ImportedModel &imported, int firstConstant);
 
-  std::string path, refusal;
-  onnx::ModelProto model;
-  std::vector<onnx::TensorProto> inputs, outputs;
+  std::string refusal;
   mlir::MLIRContext context;
 };
 
 std::optional<Tensor> NodeTest::convert(const onnx::TensorProto &proto) {
-  frontend::ModelFile file;
-  file.proto = std::make_shared<onnx::ModelProto>();
-  frontend::TensorReader reader(file, context);
-  auto read = reader.readConstant(proto, "test data");
-  if (failed(read))
+  auto read = test::readTensor(proto, context);
+  if (!read)
     return std::nullopt;
   Tensor result(read->shape());
   for (int64_t i = 0; i < read->size(); ++i)
-    result.data[i] =
-        read->kind() == frontend::ElementKind::Float ? read->floatAt(i)
-        : read->kind() == frontend::ElementKind::Int ? double(read->intAt(i))
-                                                     : read->boolAt(i);
+    result.data[i] = test::elementOf(*read, i);
   return result;
 }
 
 bool NodeTest::run(int firstConstant) {
-  onnx::ModelProto variant = model;
-  auto &graph = *variant.mutable_graph();
-  for (int i = firstConstant; i < numInputs(); ++i) {
-    *graph.add_initializer() = inputs[i];
-    graph.mutable_initializer()->rbegin()->set_name(graph.input(i).name());
-  }
-  while (graph.input_size() > firstConstant)
-    graph.mutable_input()->RemoveLast();
-
   llvm::SmallString<128> file;
   if (llvm::sys::fs::createTemporaryFile("node-test", "onnx", file))
     return false;
-  std::ofstream(file.c_str(), std::ios::binary) << variant.SerializeAsString();
+  std::ofstream(file.c_str(), std::ios::binary)
+      << withConstants(firstConstant).SerializeAsString();
   frontend::ImportOptions options;
   options.modelPath = file.str().str();
   options.requireLoss = false;
@@ -173,7 +101,7 @@ void useInferenceForm(mlir::ModuleOp module) {
 
 void NodeTest::evaluate(frontend::ImportedModel &imported, int firstConstant) {
   auto function = *imported.module->getOps<mlir::func::FuncOp>().begin();
-  if (!llvm::StringRef(path).contains("training"))
+  if (!isOfTraining())
     useInferenceForm(*imported.module);
   nn::reference::Values values;
   for (int i = 0; i < firstConstant; ++i) {
@@ -227,12 +155,9 @@ void NodeTest::compare(const std::string &name, const Tensor &got,
   ASSERT_TRUE(wanted);
   ASSERT_EQ(got.data.size(), wanted->data.size()) << name;
   for (int64_t i = 0; i < got.size(); ++i) {
-    double a = got.data[i], b = wanted->data[i];
-    if (a == b || (std::isnan(a) && std::isnan(b)))
-      continue;
-    // The ONNX project's own tolerance; its data are float32.
-    ASSERT_LE(std::abs(a - b), 1e-5 + 1e-3 * std::abs(b))
-        << name << " element " << i;
+    ASSERT_TRUE(test::isWithinTolerance(got.data[i], wanted->data[i]))
+        << name << " element " << i << ": " << got.data[i] << ", expected "
+        << wanted->data[i];
   }
 }
 
@@ -251,21 +176,19 @@ struct Counts {
 
 Counts runFolder(llvm::StringRef folder, bool tellRefused) {
   Counts counts;
-  std::error_code ignored;
-  for (llvm::sys::fs::directory_iterator it(folder, ignored), end; it != end;
-       it.increment(ignored)) {
-    llvm::StringRef name = llvm::sys::path::stem(it->path());
-    NodeTest test(it->path());
-    if (isLeftOut(name) || !test.load())
+  for (const std::string &path : test::listNodeTests(folder)) {
+    NodeTest test(path);
+    std::string name = test.getName();
+    // The reference interpreter divides integers as it does floats.
+    if (!test.load() || name == "test_div_uint8")
       continue;
-    SCOPED_TRACE(name.str());
+    SCOPED_TRACE(name);
     int compared = runVariants(test);
     ++counts.tests;
     counts.imported += compared > 0;
     counts.compared += compared;
     if (compared == 0 && tellRefused)
-      std::printf("refused: %s: %s\n", name.str().c_str(),
-                  test.getRefusal().c_str());
+      std::printf("refused: %s: %s\n", name.c_str(), test.getRefusal().c_str());
   }
   std::printf("%d of %d tests, %d variants compared\n", counts.imported,
               counts.tests, counts.compared);
