@@ -10,6 +10,7 @@
 #define PIPEWRIGHT_FRONTENDS_COMMON_FRONTEND_H
 
 #include "dialects/nn/WeightStore.h"
+#include "frontends/common/BuiltOps.h"
 #include "frontends/common/RolePatterns.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -67,6 +68,8 @@ struct ImportedModel {
   nn::WeightStore weights;
   /// What the user should know about training this model; not errors.
   std::vector<std::string> warnings;
+  /// The nn ops that were built for nodes of each operator.
+  BuiltOpsByOperator built;
 };
 
 /// An operator of a format.
@@ -74,8 +77,12 @@ struct OperatorSummary {
   std::string name;
   /// The first version of the format's operators that has it as it is read.
   int64_t since;
+  /// The last one, or the newest that the frontend was checked with.
+  int64_t until;
   /// It is computed while compiling, of constants alone.
   bool onlyOfConstants;
+  /// The ops that it may become; none where it is its operand, or constant.
+  BuiltOps built;
 };
 
 /// A format of models.
@@ -92,6 +99,10 @@ public:
   /// What the format calls its operators, and which of them are imported.
   virtual std::vector<OperatorSummary> operators() const { return {}; }
 };
+
+/// A message for each op that an import built and `operators()` does not have.
+std::vector<std::string> unsaidOps(const Frontend &frontend,
+                                   const ImportedModel &model);
 
 } // namespace pipewright::frontend
 

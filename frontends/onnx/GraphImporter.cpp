@@ -94,6 +94,20 @@ LogicalResult GraphImporter::importNodes(ArrayRef<InputBinding> inputs,
   return success();
 }
 
+/// Notes the ops behind `before` that are at `loc`: those of the node.
+void GraphImporter::recordBuilt(const onnx::NodeProto &node, Operation *before,
+                                Location loc) {
+  Block &body = function.getBody().front();
+  bool givesFloats = llvm::any_of(node.output(), [&](const auto &name) {
+    auto it = values.find(resolve(name));
+    return it != values.end() && it->second.element == ElementKind::Float;
+  });
+  auto first = before ? std::next(before->getIterator()) : body.begin();
+  for (Operation &op : llvm::make_range(first, body.end()))
+    if (op.getLoc() == loc)
+      built[node.op_type()].add(&op, givesFloats);
+}
+
 LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
   NodeContext context(*this, node, namesOf(node));
   const OpRow *row = findOp(node.op_type());
@@ -114,8 +128,11 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
   OpRow::Function run = context.hasRandomInput() ? importOfRandom
                         : fold                   ? row->fold
                                                  : row->import;
+  Block &body = function.getBody().front();
+  Operation *before = body.empty() ? nullptr : &body.back();
   if (failed(run(context)) || failed(context.checkAttributes()))
     return failure();
+  recordBuilt(node, before, context.b.getLoc());
   for (unsigned i = 0; i < context.numOutputs(); ++i)
     if (context.isOutputRead(i) && !values.contains(context.outputName(i)))
       return context.error()

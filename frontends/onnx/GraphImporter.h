@@ -12,6 +12,7 @@
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/nn/WeightStore.h"
+#include "frontends/common/BuiltOps.h"
 #include "frontends/common/Frontend.h"
 #include "frontends/common/RolePatterns.h"
 #include "frontends/onnx/ExporterMetadata.h"
@@ -168,6 +169,7 @@ public:
   mlir::OpBuilder builder;
   nn::WeightStore weights;
   std::vector<std::string> warnings;
+  BuiltOpsByOperator built;
 
   /// Set when the batch size differs from the file's; `originalShapes` then
   /// has the shape of every name at the file's batch size.
@@ -245,6 +247,8 @@ private:
   std::string instanceName(llvm::StringRef place, llvm::StringRef name);
   llvm::LogicalResult checkInlined(NodeContext &n);
   void countElements(const onnx::NodeProto &node);
+  void recordBuilt(const onnx::NodeProto &node, mlir::Operation *before,
+                   mlir::Location loc);
   llvm::FailureOr<ImportedValue>
   importInitializer(const onnx::TensorProto &tensor);
   bool isSaidToTrain(llvm::StringRef name);

@@ -20,6 +20,7 @@
 #include "frontends/onnx/WeightRoles.h"
 
 #include "mlir/IR/Verifier.h"
+#include "onnx/defs/schema.h"
 
 using namespace mlir;
 
@@ -171,7 +172,33 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
       failed(warnAboutEvaluationMode(graph)))
     return failure();
   return ImportedModel{std::move(graph.module), std::move(graph.weights),
-                       std::move(graph.warnings)};
+                       std::move(graph.warnings), std::move(graph.built)};
+}
+
+/// What BuiltOps.def says.
+static BuiltOpsByOperator saidOps() {
+  BuiltOpsByOperator said;
+  auto add = [](std::set<std::string> &list, StringRef names) {
+    llvm::SmallVector<StringRef> ops;
+    names.split(ops, ' ', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    list.insert(ops.begin(), ops.end());
+  };
+#define BUILT(op, ofFloats, ofOthers)                                          \
+  add(said[#op].floats, ofFloats);                                             \
+  add(said[#op].others, ofOthers);
+#include "frontends/onnx/BuiltOps.def"
+#undef BUILT
+  return said;
+}
+
+/// The last operator set that has an operator, of those that the ONNX library
+/// and we know.
+static int64_t lastOpset(const OpRow &row) {
+  for (int version = row.since; version <= kCheckedOpset; ++version)
+    if (auto *schema = onnx::OpSchemaRegistry::Schema(row.name.str(), version);
+        schema && schema->Deprecated())
+      return version - 1;
+  return kCheckedOpset;
 }
 
 namespace {
@@ -184,8 +211,10 @@ struct OnnxFrontend final : Frontend {
   }
   std::vector<OperatorSummary> operators() const override {
     std::vector<OperatorSummary> all;
+    BuiltOpsByOperator said = saidOps();
     for (const OpRow *row : allOps())
-      all.push_back({row->name.str(), row->since, !row->import});
+      all.push_back({row->name.str(), row->since, lastOpset(*row), !row->import,
+                     said[row->name.str()]});
     return all;
   }
 };

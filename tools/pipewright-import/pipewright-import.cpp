@@ -7,6 +7,7 @@
 
 #include "dialects/nn/NNOps.h"
 #include "frontends/Frontends.h"
+#include "frontends/onnx/Importer.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
@@ -55,6 +56,12 @@ int main(int argc, char **argv) {
     return 1;
   for (const std::string &warning : imported->warnings)
     errs() << "warning: " << warning << "\n";
+  auto unsaid = pipewright::frontend::unsaidOps(
+      pipewright::frontend::onnxFrontend(), *imported);
+  for (const std::string &message : unsaid)
+    errs() << "error: " << message << "\n";
+  if (!unsaid.empty())
+    return 1;
   mlir::OpPrintingFlags flags;
   if (locations)
     flags.enableDebugInfo();

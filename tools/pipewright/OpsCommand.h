@@ -13,11 +13,12 @@ namespace pipewright::tool {
 
 struct OpsOptions {
   bool asJson = false;
+  bool asMarkdown = false;
 };
 
 const std::vector<OptionRow<OpsOptions>> &opsRows();
 
-/// Prints one operator in each line, by name.
+/// Prints one operator in each line, by name, with what compiles it.
 void printOps(const OpsOptions &options);
 
 } // namespace pipewright::tool

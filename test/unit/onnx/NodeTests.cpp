@@ -13,7 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/nn/NNDialect.h"
 #include "frontends/onnx/Importer.h"
+#include "frontends/onnx/OpRegistry.h"
 #include "test/unit/nn/Reference.h"
 #include "test/unit/onnx/NodeTestFile.h"
 
@@ -81,6 +83,9 @@ bool NodeTest::run(int firstConstant) {
   llvm::sys::fs::remove(file);
   if (failed(imported))
     return false;
+  for (const std::string &message :
+       frontend::unsaidOps(frontend::onnxFrontend(), *imported))
+    ADD_FAILURE() << message;
   evaluate(*imported, firstConstant);
   return true;
 }
@@ -193,6 +198,37 @@ Counts runFolder(llvm::StringRef folder, bool tellRefused) {
   std::printf("%d of %d tests, %d variants compared\n", counts.imported,
               counts.tests, counts.compared);
   return counts;
+}
+
+TEST(BuiltOps, ListsNameOperatorsAndOpsThatExist) {
+  mlir::MLIRContext context;
+  context.loadDialect<nn::NNDialect>();
+  auto check = [&](llvm::StringRef ops) {
+    llvm::SmallVector<llvm::StringRef> names;
+    ops.split(names, ' ', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    for (llvm::StringRef name : names)
+      EXPECT_TRUE(
+          mlir::RegisteredOperationName::lookup(("nn." + name).str(), &context))
+          << name.str();
+  };
+#define BUILT(op, floats, others)                                              \
+  EXPECT_TRUE(frontend::findOp(#op)) << #op;                                   \
+  check(floats);                                                               \
+  check(others);
+#include "frontends/onnx/BuiltOps.def"
+#undef BUILT
+}
+
+TEST(BuiltOps, AnOpThatNoListHasIsTold) {
+  frontend::ImportedModel model;
+  model.built["Abs"].floats = {"abs", "matmul"};
+  model.built["Equal"].others = {"compare", "where"};
+  std::vector<std::string> messages = {
+      "'Abs' builds 'nn.matmul' for float results, which its list of nn ops "
+      "does not have",
+      "'Equal' builds 'nn.where' for other results, which its list of nn ops "
+      "does not have"};
+  EXPECT_EQ(frontend::unsaidOps(frontend::onnxFrontend(), model), messages);
 }
 
 TEST(OnnxNodeTests, ImportedOpsMeanWhatOnnxSays) {
