@@ -66,6 +66,8 @@ static LogicalResult foldNeg(NodeContext &n) {
   ConstantTensor result = *n.constant(0);
   if (result.kind() == ElementKind::Float)
     return foldUnary<negate>(n);
+  if (result.kind() == ElementKind::Bool)
+    return n.error() << "expects a number";
   for (int64_t k = 0, e = result.storedSize(); k < e; ++k)
     result.setInt(k, int64_t(-uint64_t(result.intAt(k))));
   return n.setResult(0, std::move(result));
