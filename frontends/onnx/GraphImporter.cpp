@@ -62,10 +62,6 @@ void GraphImporter::createModule(ArrayRef<InputBinding> inputs) {
   }
 }
 
-static bool isRunningStatistic(const onnx::NodeProto &node, size_t input) {
-  return node.op_type() == "BatchNormalization" && input >= 3;
-}
-
 void GraphImporter::noteRead(const std::string &name, bool asValue) {
   readNames.insert(name);
   if (asValue)
@@ -74,7 +70,12 @@ void GraphImporter::noteRead(const std::string &name, bool asValue) {
 
 void GraphImporter::noteReads(const onnx::NodeProto &node) {
   for (auto [i, input] : llvm::enumerate(node.input()))
-    noteRead(resolve(input), !isRunningStatistic(node, i));
+    noteRead(resolve(input), !isRunningStatistic(node, int(i)));
+  auto captured = order->captured.find(&node);
+  if (captured == order->captured.end())
+    return;
+  for (const CapturedName &name : captured->second)
+    noteRead(resolve(name.name), name.asValue);
 }
 
 LogicalResult GraphImporter::importNodes(ArrayRef<InputBinding> inputs,
@@ -83,9 +84,6 @@ LogicalResult GraphImporter::importNodes(ArrayRef<InputBinding> inputs,
   createModule(inputs);
   for (const onnx::NodeProto *node : order->nodes)
     noteReads(*node);
-  for (const auto &captured : order->captured)
-    for (const std::string &name : captured.second)
-      noteRead(name);
   for (const auto &output : file.graph().output())
     noteRead(output.name());
   for (const onnx::NodeProto *node : order->nodes)

@@ -26,6 +26,10 @@ std::string nodeLabel(const onnx::NodeProto &node) {
   return "<unnamed>";
 }
 
+bool isRunningStatistic(const onnx::NodeProto &node, int input) {
+  return node.op_type() == "BatchNormalization" && input >= 3;
+}
+
 namespace {
 
 class NodeSorter {
@@ -42,9 +46,18 @@ public:
   /// The nodes that the graph's outputs depend on.
   FailureOr<NodeList> sort();
   /// Names from the graphs around that were read, in order.
-  const std::vector<std::string> &getCaptured() const { return captured; }
+  const std::vector<CapturedName> &getCaptured() const {
+    return captured.names;
+  }
 
 private:
+  /// Names without repetitions, and where they stand.
+  struct CapturedNames {
+    std::vector<CapturedName> names;
+    llvm::StringMap<size_t> places;
+    void add(StringRef name, bool asValue);
+  };
+
   enum State : char { Unseen, Open, Done };
 
   LogicalResult collectDefinitions();
@@ -55,11 +68,11 @@ private:
   LogicalResult reportCycle(ArrayRef<std::pair<int, int>> stack, int back);
   LogicalResult define(StringRef name, int node);
   /// The node that defines a name which node `reader` reads; -1 if none does.
-  FailureOr<int> producerOf(StringRef name, int reader);
+  FailureOr<int> producerOf(StringRef name, int reader, bool asValue);
   bool isDefinedAround(StringRef name) const;
-  void capture(StringRef name);
   int numReads(const onnx::NodeProto &node) const;
-  const std::string &readOf(const onnx::NodeProto &node, int index) const;
+  StringRef readOf(const onnx::NodeProto &node, int index) const;
+  bool isReadAsValue(const onnx::NodeProto &node, int index) const;
   /// Starts an error about the graph, naming it if it is a subgraph.
   InFlightDiagnostic error() const;
   std::string place() const { return label.empty() ? "" : label + "/"; }
@@ -74,8 +87,7 @@ private:
   std::vector<int> order;
   /// The node that defines each name; -1 for inputs and initializers.
   llvm::StringMap<int> definedBy;
-  std::vector<std::string> captured;
-  llvm::StringSet<> capturedNames;
+  CapturedNames captured;
 };
 
 } // namespace
@@ -118,15 +130,17 @@ bool NodeSorter::isDefinedAround(StringRef name) const {
   return false;
 }
 
-void NodeSorter::capture(StringRef name) {
-  if (capturedNames.insert(name).second)
-    captured.push_back(name.str());
+void NodeSorter::CapturedNames::add(StringRef name, bool asValue) {
+  auto [it, isNew] = places.try_emplace(name, names.size());
+  if (isNew)
+    names.push_back({name.str(), asValue});
+  else
+    names[it->second].asValue |= asValue;
 }
 
 LogicalResult NodeSorter::visitSubgraphs() {
   for (const auto &node : graph.node()) {
-    std::vector<std::string> names;
-    llvm::StringSet<> known;
+    CapturedNames all;
     for (const Subgraph &inner : subgraphsOf(node)) {
       NodeSorter sorter(
           file, context, result, *inner.graph, this,
@@ -135,12 +149,11 @@ LogicalResult NodeSorter::visitSubgraphs() {
       if (failed(nodes))
         return failure();
       result.subgraphs[inner.graph] = std::move(*nodes);
-      for (const std::string &name : sorter.getCaptured())
-        if (known.insert(name).second)
-          names.push_back(name);
+      for (const CapturedName &name : sorter.getCaptured())
+        all.add(name.name, name.asValue);
     }
-    if (!names.empty())
-      result.captured[&node] = std::move(names);
+    if (!all.names.empty())
+      result.captured[&node] = std::move(all.names);
   }
   return success();
 }
@@ -151,18 +164,24 @@ int NodeSorter::numReads(const onnx::NodeProto &node) const {
          (it == result.captured.end() ? 0 : int(it->second.size()));
 }
 
-const std::string &NodeSorter::readOf(const onnx::NodeProto &node,
-                                      int index) const {
+StringRef NodeSorter::readOf(const onnx::NodeProto &node, int index) const {
   if (index < node.input_size())
     return node.input(index);
-  return result.captured.find(&node)->second[index - node.input_size()];
+  return result.captured.find(&node)->second[index - node.input_size()].name;
 }
 
-FailureOr<int> NodeSorter::producerOf(StringRef name, int reader) {
+bool NodeSorter::isReadAsValue(const onnx::NodeProto &node, int index) const {
+  if (index < node.input_size())
+    return !isRunningStatistic(node, index);
+  return result.captured.find(&node)->second[index - node.input_size()].asValue;
+}
+
+FailureOr<int> NodeSorter::producerOf(StringRef name, int reader,
+                                      bool asValue) {
   const onnx::NodeProto &node = graph.node(reader);
   auto it = definedBy.find(name);
   if (it == definedBy.end() && isDefinedAround(name)) {
-    capture(name);
+    captured.add(name, asValue);
     return -1;
   }
   if (it == definedBy.end())
@@ -206,10 +225,11 @@ LogicalResult NodeSorter::visit(int root) {
       stack.pop_back();
       continue;
     }
-    const std::string &input = readOf(node, next++);
+    const StringRef input = readOf(node, next);
+    const bool asValue = isReadAsValue(node, next++);
     if (input.empty())
       continue;
-    FailureOr<int> producer = producerOf(input, index);
+    FailureOr<int> producer = producerOf(input, index, asValue);
     if (failed(producer))
       return failure();
     if (*producer < 0 || states[*producer] == Done)
@@ -232,7 +252,7 @@ LogicalResult NodeSorter::visitAll() {
     if (!isDefinedAround(output.name()))
       return error() << "output '" << output.name()
                      << "' is defined by no node, input or initializer";
-    capture(output.name());
+    captured.add(output.name(), /*asValue=*/true);
   }
   return success();
 }

@@ -23,6 +23,16 @@ namespace pipewright::frontend {
 /// What a message calls a node: its name, or that of its first output.
 std::string nodeLabel(const onnx::NodeProto &node);
 
+/// Whether a node reads an input as a running statistic, which it writes too.
+bool isRunningStatistic(const onnx::NodeProto &node, int input);
+
+/// A name that subgraphs of a node read from the graphs around them.
+struct CapturedName {
+  std::string name;
+  /// Somewhere it is read as something else than a running statistic.
+  bool asValue;
+};
+
 using NodeList = std::vector<const onnx::NodeProto *>;
 
 /// The nodes that outputs depend on, producers first.
@@ -31,8 +41,7 @@ struct NodeOrder {
   NodeList nodes;
   /// Of each subgraph of the file.
   llvm::DenseMap<const onnx::GraphProto *, NodeList> subgraphs;
-  /// The names that a node's subgraphs read from the graphs around them.
-  llvm::DenseMap<const onnx::NodeProto *, std::vector<std::string>> captured;
+  llvm::DenseMap<const onnx::NodeProto *, std::vector<CapturedName>> captured;
 
   /// Calls `visit` for each node, those of subgraphs behind the node that has
   /// them. `place` is what precedes its label in messages: "",

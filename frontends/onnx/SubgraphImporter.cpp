@@ -55,13 +55,8 @@ void GraphImporter::openScope(Scope &inner, const onnx::GraphProto &subgraph) {
         inner.names[output] = instanceName(inner.place, output);
   scope = &inner;
   inlinedOps.isInSubgraph = true;
-  for (const onnx::NodeProto *node : nodes) {
+  for (const onnx::NodeProto *node : nodes)
     noteReads(*node);
-    auto captured = order->captured.find(node);
-    if (captured != order->captured.end())
-      for (const std::string &name : captured->second)
-        noteRead(resolve(name));
-  }
   for (const auto &output : subgraph.output())
     noteRead(resolve(output.name()));
 }
@@ -88,6 +83,10 @@ static int64_t storedSizeOf(const ImportedValue &value) {
 }
 
 void GraphImporter::countElements(const onnx::NodeProto &node) {
+  // Each iteration looks at all names that subgraphs within it read.
+  if (auto it = order->captured.find(&node); it != order->captured.end())
+    inlinedElements +=
+        it->second.size() * (sizeof(CapturedName) / sizeof(int64_t));
   for (const std::string &output : node.output())
     if (auto it = values.find(resolve(output)); it != values.end())
       inlinedElements += storedSizeOf(it->getValue());

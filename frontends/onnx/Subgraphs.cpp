@@ -99,10 +99,16 @@ private:
 
 } // namespace
 
+/// Renames what nodes and outputs read of a graph, but for the names that
+/// graphs between define, which are in `hidden`.
 static void renameReads(onnx::GraphProto &graph,
-                        const llvm::StringMap<std::string> &renamed) {
+                        const llvm::StringMap<std::string> &renamed,
+                        SmallVectorImpl<llvm::StringSet<>> &hidden) {
   auto rename = [&](std::string *name) {
-    if (auto it = renamed.find(*name); it != renamed.end())
+    auto it = renamed.find(*name);
+    if (it != renamed.end() && llvm::none_of(hidden, [&](const auto &names) {
+          return names.contains(*name);
+        }))
       *name = it->second;
   };
   for (auto &output : *graph.mutable_output())
@@ -111,11 +117,9 @@ static void renameReads(onnx::GraphProto &graph,
     for (std::string &input : *node.mutable_input())
       rename(&input);
     for (onnx::GraphProto *inner : mutableSubgraphsOf(node)) {
-      llvm::StringMap<std::string> visible = renamed;
-      for (const auto &name : namesDefinedIn(*inner))
-        visible.erase(name.getKey());
-      if (!visible.empty())
-        renameReads(*inner, visible);
+      hidden.push_back(namesDefinedIn(*inner));
+      renameReads(*inner, renamed, hidden);
+      hidden.pop_back();
     }
   }
 }
@@ -165,8 +169,9 @@ LogicalResult InitializerHoister::hoist(onnx::GraphProto &graph,
     *top.add_initializer() = std::move(tensor);
   }
   graph.clear_initializer();
+  SmallVector<llvm::StringSet<>, 4> hidden;
   if (!renamed.empty())
-    renameReads(graph, renamed);
+    renameReads(graph, renamed, hidden);
   return success();
 }
 
