@@ -133,8 +133,7 @@ static Attributes readDefaults(const onnx::FunctionProto &function) {
 //===----------------------------------------------------------------------===//
 
 std::string CallRenamer::newName(StringRef name) {
-  std::string base =
-      text::shortened((prefix + "/" + name).str(), kMaxNameBytes);
+  std::string base = text::shortened(nameWithin(prefix, name), kMaxNameBytes);
   std::string made = base;
   for (int number = 2; !taken.insert(made).second; ++number)
     made = base + "_" + std::to_string(number);
@@ -167,7 +166,7 @@ void CallRenamer::renameSubgraph(onnx::GraphProto &graph, NameScope &outer) {
 void CallRenamer::rename(Nodes &nodes, NameScope &scope) {
   for (onnx::NodeProto &node : nodes) {
     node.set_name(
-        text::shortened(prefix + "/" + nodeLabel(node), kMaxLabelBytes));
+        text::shortened(nameWithin(prefix, nodeLabel(node)), kMaxLabelBytes));
     for (auto *names : {node.mutable_input(), node.mutable_output()})
       for (std::string &name : *names)
         if (!name.empty())
@@ -331,9 +330,9 @@ LogicalResult FunctionInliner::expand(Nodes &nodes, StringRef place,
                                       Stack &stack) {
   Nodes result;
   for (onnx::NodeProto &node : nodes) {
-    std::string label = (place + nodeLabel(node)).str();
+    std::string label = nameWithin(place, nodeLabel(node));
     for (onnx::GraphProto *inner : mutableSubgraphsOf(node))
-      if (failed(expand(*inner->mutable_node(), label + "/", stack)))
+      if (failed(expand(*inner->mutable_node(), label, stack)))
         return failure();
     const Function *function = functionOf(node);
     if (!function) {

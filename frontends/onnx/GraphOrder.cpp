@@ -75,7 +75,9 @@ private:
   bool isReadAsValue(const onnx::NodeProto &node, int index) const;
   /// Starts an error about the graph, naming it if it is a subgraph.
   InFlightDiagnostic error() const;
-  std::string place() const { return label.empty() ? "" : label + "/"; }
+  std::string labelOf(const onnx::NodeProto &node) const {
+    return nameWithin(label, nodeLabel(node));
+  }
 
   const ModelFile &file;
   MLIRContext &context;
@@ -142,9 +144,8 @@ LogicalResult NodeSorter::visitSubgraphs() {
   for (const auto &node : graph.node()) {
     CapturedNames all;
     for (const Subgraph &inner : subgraphsOf(node)) {
-      NodeSorter sorter(
-          file, context, result, *inner.graph, this,
-          subgraphLabel(place() + nodeLabel(node), inner.attribute));
+      NodeSorter sorter(file, context, result, *inner.graph, this,
+                        subgraphLabel(labelOf(node), inner.attribute));
       FailureOr<NodeList> nodes = sorter.sort();
       if (failed(nodes))
         return failure();
@@ -186,12 +187,12 @@ FailureOr<int> NodeSorter::producerOf(StringRef name, int reader,
   }
   if (it == definedBy.end())
     return file.error(context)
-           << "node '" << place() << nodeLabel(node) << "' (" << node.op_type()
+           << "node '" << labelOf(node) << "' (" << node.op_type()
            << ") reads '" << name
            << "', which no node, input or initializer defines";
   if (it->second > reader && isDefinedAround(name))
     return file.error(context)
-           << "node '" << place() << nodeLabel(node) << "' (" << node.op_type()
+           << "node '" << labelOf(node) << "' (" << node.op_type()
            << ") reads '" << name << "', which is defined outside of '" << label
            << "' and later in it: give the two different names";
   return it->second;
@@ -292,8 +293,7 @@ walkNodes(const NodeOrder &order, const NodeList &nodes, StringRef place,
     for (const Subgraph &inner : subgraphsOf(*node))
       walkNodes(
           order, order.subgraphs.find(inner.graph)->second,
-          subgraphLabel((place + nodeLabel(*node)).str(), inner.attribute) +
-              "/",
+          subgraphLabel(nameWithin(place, nodeLabel(*node)), inner.attribute),
           visit);
   }
 }

@@ -28,9 +28,7 @@ std::string GraphImporter::resolve(const std::string &name) const {
 
 NodeNames GraphImporter::namesOf(const onnx::NodeProto &node) const {
   NodeNames names;
-  names.label = nodeLabel(node);
-  if (scope)
-    names.label = scope->place + "/" + names.label;
+  names.label = nameWithin(scope ? scope->place : "", nodeLabel(node));
   for (const std::string &input : node.input())
     names.inputs.push_back(resolve(input));
   for (const std::string &output : node.output())
@@ -39,7 +37,7 @@ NodeNames GraphImporter::namesOf(const onnx::NodeProto &node) const {
 }
 
 std::string GraphImporter::instanceName(StringRef place, StringRef name) {
-  std::string made = text::shortened((place + "/" + name).str(), kMaxNameBytes);
+  std::string made = text::shortened(nameWithin(place, name), kMaxNameBytes);
   while (!takenNames.insert(made).second)
     made += '_';
   return made;

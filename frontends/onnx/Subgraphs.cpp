@@ -66,6 +66,12 @@ llvm::StringSet<> namesDefinedIn(const onnx::GraphProto &graph) {
   return names;
 }
 
+std::string nameWithin(StringRef place, StringRef name) {
+  // PyTorch's names begin with a slash.
+  const bool isApart = place.empty() || name.starts_with("/");
+  return (place + (isApart ? "" : "/") + name).str();
+}
+
 std::string subgraphLabel(StringRef node, StringRef attribute) {
   return (node + "." + attribute).str();
 }
@@ -180,7 +186,7 @@ LogicalResult InitializerHoister::visitNodes(onnx::GraphProto &graph,
   for (auto &node : *graph.mutable_node()) {
     for (auto &attribute : *node.mutable_attribute()) {
       std::string label =
-          subgraphLabel((place + nodeLabel(node)).str(), attribute.name());
+          subgraphLabel(nameWithin(place, nodeLabel(node)), attribute.name());
       SmallVector<onnx::GraphProto *, 1> inner;
       if (attribute.has_g())
         inner.push_back(attribute.mutable_g());
@@ -191,7 +197,7 @@ LogicalResult InitializerHoister::visitNodes(onnx::GraphProto &graph,
                << "subgraph '" << label << "' is nested more than "
                << kMaxSubgraphDepth << " deep";
       for (onnx::GraphProto *subgraph : inner)
-        if (failed(visitNodes(*subgraph, label + "/", depth + 1)) ||
+        if (failed(visitNodes(*subgraph, label, depth + 1)) ||
             failed(hoist(*subgraph, label)))
           return failure();
     }

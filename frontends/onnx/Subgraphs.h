@@ -33,6 +33,9 @@ std::vector<const onnx::NodeProto *> allNodesOf(const onnx::GraphProto &graph);
 /// The names that a graph's inputs, initializers and nodes define.
 llvm::StringSet<> namesDefinedIn(const onnx::GraphProto &graph);
 
+/// A name behind the place where it is: "loop[3]/x"; "" is the model's graph.
+std::string nameWithin(llvm::StringRef place, llvm::StringRef name);
+
 /// What a message calls a subgraph of a node: "loop.body".
 std::string subgraphLabel(llvm::StringRef node, llvm::StringRef attribute);
 

@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/ExporterMetadata.h"
 #include "frontends/onnx/OpRegistry.h"
+#include "frontends/onnx/Subgraphs.h"
 #include "support/Text.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -19,7 +20,7 @@ namespace {
 struct Kind {
   std::string title;
   const onnx::NodeProto *first;
-  /// What precedes the label of `first`.
+  /// The subgraph that `first` is in.
   std::string place;
   int64_t count = 0;
 };
@@ -61,7 +62,7 @@ static std::string titleOf(const onnx::NodeProto &node) {
 static std::string placeOf(const Kind &kind) {
   const onnx::NodeProto &node = *kind.first;
   std::string module = moduleOf(node), operation = operationOf(node);
-  return "'" + kind.place + nodeLabel(node) + "'" +
+  return "'" + nameWithin(kind.place, nodeLabel(node)) + "'" +
          (module.empty() ? "" : " of module '" + module + "'") +
          (operation.empty() ? "" : ", which was " + operation);
 }
