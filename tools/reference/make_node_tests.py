@@ -7,8 +7,9 @@
     python3 tools/reference/make_node_tests.py test/Inputs/node-tests --sample
 
 A file is the test's model; the values of its inputs and the outputs that ONNX expects of them are
-initializers under their names. Left out is what has no float32 or more than one node, and types
-that are never imported. --sample takes a few tests of ops that Debian's package is too old for.
+initializers under their names. Sequences and optionals among them are made of tensors and taken
+apart within the model. Left out is what has no float32 or more than one node, and types that are
+never imported. --sample takes a few tests of ops that Debian's package is too old for.
 Needs onnx 1.23; the tests do not.
 """
 
@@ -16,7 +17,8 @@ import argparse
 import pathlib
 import re
 
-from onnx import TensorProto, numpy_helper
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
 TYPES = {TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8,
@@ -26,11 +28,26 @@ RANDOM = re.compile("Bernoulli|Random|Multinomial")
 INTEGER = re.compile("Quantize|Bit|ConvInteger|MatMulInteger|QLinear")
 SAMPLE = re.compile("attention_(3d|4d|23|24|local|bidirectional).*|rotary_embedding.*|swish|"
                     "rms_normalization_[24]d_axis[01]|layer_normalization_[24]d_axis[01]|"
-                    "(sce|nllloss)_.*|batchnorm_example_training_mode|dropout_default_mask.*")
+                    "(sce|nllloss)_.*|batchnorm_example_training_mode|dropout_default_mask.*|"
+                    "(if|loop|scan9)[_0-9].*|if|loop11|(sequence|optional)_.*|split_to_sequence.*")
 # Bytes of a file of the sample, but of a cache with a mask: its columns are many.
 SAMPLE_LIMIT = 4000
 SAMPLE_LARGE = re.compile("attention_4d_with_past_and_present_qk_matmul_bias_4d_mask_causal|"
                           "attention_3d_gqa_(softcap|with_past_and_present)")
+
+
+def tensors_in(value):
+    """The tensors of a value of a test: of a tensor, a sequence or an optional."""
+    return [t for t in (value if isinstance(value, list) else [value]) if t is not None]
+
+
+def element_type(tensor):
+    if isinstance(tensor, TensorProto):
+        return tensor.data_type
+    try:
+        return helper.np_dtype_to_tensor_dtype(np.asarray(tensor).dtype)
+    except KeyError:
+        return TensorProto.STRING
 
 
 def is_wanted(case):
@@ -39,20 +56,57 @@ def is_wanted(case):
         return False
     if RANDOM.search(nodes[0].op_type) or INTEGER.search(nodes[0].op_type):
         return False
-    values = [*case.model.graph.input, *case.model.graph.output]
-    if not all(v.type.HasField("tensor_type") for v in values):
-        return False
-    types = {v.type.tensor_type.elem_type for v in values}
+    inputs, outputs = case.data_sets[0]
+    types = {element_type(t) for value in (*inputs, *outputs) for t in tensors_in(value)}
     return TensorProto.FLOAT in types and types <= TYPES
+
+
+def use_tensors(case):
+    """Makes sequences and optionals of tensors before the node, and takes them apart behind it."""
+    graph = case.model.graph
+    before, behind = [], []
+
+    def make_ports(port, value):
+        if port.type.HasField("tensor_type"):
+            return [(port, value)]
+        tensors = [np.asarray(t) for t in tensors_in(value)]
+        return [(helper.make_tensor_value_info(f"{port.name}_{i}", element_type(t), t.shape), t)
+                for i, t in enumerate(tensors)]
+
+    def make_value(port, value, names):
+        if not isinstance(value, list):
+            kind = {} if names else {"type": port.type.optional_type.elem_type}
+            return helper.make_node("Optional", names, [port.name], **kind)
+        return helper.make_node("SequenceConstruct" if names else "SequenceEmpty", names, [port.name])
+
+    inputs, outputs = [], []
+    for port, value in zip(graph.input, case.data_sets[0][0], strict=True):
+        ports = make_ports(port, value)
+        inputs += ports
+        if not port.type.HasField("tensor_type"):
+            before.append(make_value(port, value, [p.name for p, _ in ports]))
+    for port, value in zip(graph.output, case.data_sets[0][1], strict=True):
+        ports = make_ports(port, value)
+        outputs += ports
+        for i, (part, _) in enumerate(ports if isinstance(value, list) else []):
+            behind.append(helper.make_node("Constant", [], [f"{part.name}_at"], value_int=i))
+            behind.append(helper.make_node("SequenceAt", [port.name, f"{part.name}_at"], [part.name]))
+    if any(node.op_type == "Optional" for node in before):
+        for opset in case.model.opset_import:
+            opset.version = max(opset.version, 15)
+    nodes = [*before, *graph.node, *behind]
+    graph.CopyFrom(helper.make_graph(nodes, graph.name, [p for p, _ in inputs], [p for p, _ in outputs]))
+    case.data_sets[0] = ([v for _, v in inputs], [v for _, v in outputs])
 
 
 def is_in_sample(case):
     name = case.name.removeprefix("test_")
-    small = sum(data.nbytes for data in (*case.data_sets[0][0], *case.data_sets[0][1]))
+    small = sum(np.asarray(t).nbytes for data in case.data_sets[0] for v in data for t in tensors_in(v))
     return bool(SAMPLE.fullmatch(name) and small <= SAMPLE_LIMIT or SAMPLE_LARGE.fullmatch(name))
 
 
 def write(case, path):
+    use_tensors(case)
     inputs, outputs = case.data_sets[0]
     graph = case.model.graph
     assert not graph.initializer
