@@ -16,14 +16,14 @@ llvm::ArrayRef<const OpRow *> allOps() {
   static const std::vector<const OpRow *> all = [] {
     std::vector<const OpRow *> result;
     for (auto family :
-         {elementwiseOps,   activationOps, trigonometryOps,  shapeOps,
-          indexingOps,      paddingOps,    signalOps,        gatheringOps,
-          scatteringOps,    reorderingOps, selectionOps,     sequenceOps,
-          generatorOps,     linearOps,     convTransposeOps, volumeOps,
-          einsumOps,        recurrentOps,  attentionOps,     rotaryOps,
-          normalizationOps, reductionOps,  lpNormOps,        poolingOps,
-          resizeOps,        lossOps,       randomOps,        optionalOps,
-          controlFlowOps})
+         {elementwiseOps, activationOps, trigonometryOps,  shapeOps,
+          indexingOps,    paddingOps,    signalOps,        gatheringOps,
+          scatteringOps,  reorderingOps, selectionOps,     sequenceOps,
+          generatorOps,   linearOps,     convTransposeOps, volumeOps,
+          einsumOps,      recurrentOps,  attentionOps,     rotaryOps,
+          stateSpaceOps,  gridOps,       normalizationOps, reductionOps,
+          lpNormOps,      poolingOps,    resizeOps,        lossOps,
+          randomOps,      optionalOps,   controlFlowOps})
       for (const OpRow &row : family())
         result.push_back(&row);
     return result;

@@ -70,6 +70,8 @@ llvm::ArrayRef<OpRow> einsumOps();
 llvm::ArrayRef<OpRow> recurrentOps();
 llvm::ArrayRef<OpRow> attentionOps();
 llvm::ArrayRef<OpRow> rotaryOps();
+llvm::ArrayRef<OpRow> stateSpaceOps();
+llvm::ArrayRef<OpRow> gridOps();
 llvm::ArrayRef<OpRow> normalizationOps();
 llvm::ArrayRef<OpRow> reductionOps();
 llvm::ArrayRef<OpRow> lpNormOps();

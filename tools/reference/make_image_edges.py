@@ -218,6 +218,32 @@ def volumes():
     }
 
 
+def samples():
+    x = image(2, 3, 4, 5)
+    # No place is at a kink of a sample, whose slope has two sides there.
+    grid = image(2, 3, 4, 2) * 0.71 + 0.013
+    def by(mode, padding="zeros", align=False):
+        return Case(lambda x, g: F.grid_sample(x, g, mode, padding, align), x=x, g=grid)
+    theta = [[[1.0, 0.2, 0.1], [-0.3, 0.8, 0.05]], [[0.5, 0.0, -0.4], [0.1, -1.3, 0.3]]]
+    return {
+        "grid_bilinear": by("bilinear"),
+        "grid_bilinear_border": by("bilinear", "border", True),
+        "grid_bilinear_reflection": by("bilinear", "reflection"),
+        "grid_bilinear_reflection_corners": by("bilinear", "reflection", True),
+        # Its places have no gradient.
+        "grid_nearest": Case(lambda x: F.grid_sample(x, grid.to(x.dtype), "nearest",
+                                                     align_corners=False), x=x),
+        "grid_bicubic": by("bicubic"),
+        "grid_bicubic_corners": by("bicubic", align=True),
+        "grid_volume": Case(lambda x, g: F.grid_sample(x, g, align_corners=False),
+                            x=image(2, 2, 3, 4, 3), g=image(2, 2, 3, 2, 3) * 0.6 + 0.017),
+        "affine_grid": Case(lambda x, t: F.grid_sample(x, F.affine_grid(
+            t, [2, 3, 3, 6], align_corners=False), align_corners=False), x=x, t=theta),
+        "affine_grid_corners": Case(lambda t: F.affine_grid(t, [2, 1, 1, 3], align_corners=True),
+                                    t=theta),
+    }
+
+
 def blocks():
     return {
         "pixel_shuffle": Case(lambda x: F.pixel_shuffle(x, 2), x=image(2, 8, 3, 2)),
@@ -228,7 +254,7 @@ def blocks():
 def main():
     make_cases(sys.argv[1], "images", lambda: {
         "norms": norms(), "transposed convolution": transposed(), "interpolation": interpolations(),
-        "pools": pools(), "volumes": volumes(), "lp norms": lp_norms(), "blocks": blocks()}, opset=20)
+        "pools": pools(), "volumes": volumes(), "samples": samples(), "lp norms": lp_norms(), "blocks": blocks()}, opset=20)
 
 
 if __name__ == "__main__":

@@ -140,6 +140,30 @@ def places():
     }
 
 
+def signals():
+    def stft(x, w):
+        y = torch.stft(x.flatten(1), 8, 3, window=w, center=False, return_complex=True)
+        return torch.view_as_real(y).transpose(1, 2)
+
+    def write(graph, x, w):
+        step = graph.op("Constant", value_t=torch.tensor(3))
+        return graph.op("STFT", x, step, w)
+
+    def irfft(length):
+        def write(graph, x):
+            given = graph.op("Constant", value_t=torch.tensor(length))
+            return graph.op("DFT", x, given, axis_i=1, inverse_i=1, onesided_i=1)
+        return exported(lambda x: torch.fft.irfft(torch.view_as_complex(x), length, 1).unsqueeze(2),
+                        write)
+    return {
+        "stft": Case(exported(stft, write), x=image(2, 20, 1), w=image(8) + 0.1),
+        "irfft": Case(irfft(8), x=image(3, 5, 2)),
+        "irfft_odd": Case(irfft(7), x=image(3, 4, 2)),
+        "irfft_cut": Case(irfft(4), x=image(3, 5, 2)),
+        "irfft_filled": Case(irfft(12), x=image(3, 5, 2)),
+    }
+
+
 def loops():
     return {
         "lstm": Loop(nn.LSTM(3, 4, bidirectional=True), 5, 2, 3),
@@ -152,7 +176,7 @@ def loops():
 
 def main():
     make_cases(sys.argv[1], "numbers", lambda: {
-        "functions": functions(), "reductions": reductions(), "places": places(), "loops": loops()}, opset=18)
+        "functions": functions(), "reductions": reductions(), "places": places(), "signals": signals(), "loops": loops()}, opset=18)
 
 
 if __name__ == "__main__":
