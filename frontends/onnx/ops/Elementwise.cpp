@@ -265,6 +265,8 @@ static LogicalResult importMod(NodeContext &n) {
   if (n.input(0).element != ElementKind::Float ||
       n.input(1).element != ElementKind::Float)
     return n.error() << "expects float operands, or constant ones";
+  if (!broadcastShape(n.shape(0), n.shape(1)))
+    return n.error() << "the shapes of the operands do not broadcast";
   Value a = n.value(0), b = n.value(1);
   Value zero = n.b.splat(0);
   auto isBelow = [&](Value x, Value y) {

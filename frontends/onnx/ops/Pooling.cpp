@@ -74,6 +74,11 @@ static Value placesOfLargest(NodeContext &n, Value image, const Window &window,
               << " elements where indices are given, but got " << elements;
     return Value();
   }
+  int64_t samples = shapeOf(image)[0], channels = shapeOf(image)[1];
+  if (failed(n.expectListable(
+          std::max(elementCount(places), elementCount({samples, channels})),
+          "places of windows")))
+    return Value();
   Shape size(shapeOf(image).take_back(2));
   int64_t perRow = byColumns ? 1 : size[1], perColumn = byColumns ? size[0] : 1;
   ConstantTensor offsets(ElementKind::Int, {elements, 1, 1});
@@ -87,7 +92,6 @@ static Value placesOfLargest(NodeContext &n, Value image, const Window &window,
         i,
         (i / places[1] * window.strides[0] - window.pads[0]) * perRow +
             (i % places[1] * window.strides[1] - window.pads[1]) * perColumn);
-  int64_t samples = shapeOf(image)[0], channels = shapeOf(image)[1];
   ConstantTensor images(ElementKind::Int, {samples, channels, 1, 1});
   for (int64_t i = 0, e = images.size(); i < e; ++i)
     images.setInt(i, i * size[0] * size[1]);

@@ -321,7 +321,8 @@ static LogicalResult importMaxUnpool(NodeContext &n) {
   Rows rows;
   rows.rows = elementCount(*inner);
   int64_t count = elementCount(n.shape(0));
-  if (failed(n.expectListable(rows.rows, "places to write to")))
+  if (failed(
+          n.expectListable(std::max(rows.rows, count), "places to write to")))
     return failure();
   Value zeros = n.b.splat(0, {rows.rows, 1});
   Value updates = n.b.reshape(n.value(0), {count, 1});
