@@ -28,6 +28,9 @@ RANDOM = re.compile("Bernoulli|Random|Multinomial")
 INTEGER = re.compile("Quantize|Bit|ConvInteger|MatMulInteger|QLinear")
 SAMPLE = re.compile("attention_(3d|4d|23|24|local|bidirectional).*|rotary_embedding.*|swish|"
                     "rms_normalization_[24]d_axis[01]|layer_normalization_[24]d_axis[01]|"
+                    "(causal_conv_with_state|linear_attention|tensorscatter|col2im|affine_grid)_?.*|"
+                    "(scatternd_m|scatter_elements_with_reduction|mod_float).*|dft_irfft.*|"
+                    "gridsample_volumetric.*|pow_types_int.*_float32|"
                     "(sce|nllloss)_.*|batchnorm_example_training_mode|dropout_default_mask.*|"
                     "(if|loop|scan9)[_0-9].*|if|loop11|(sequence|optional)_.*|split_to_sequence.*")
 # Bytes of a file of the sample, but of a cache with a mask: its columns are many.
