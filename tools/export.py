@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Writes a PyTorch model as an ONNX file that Pipewright trains, and takes trained weights back.
 
-    from export import export, load_trained
+    from export import export, load_trained, save_onnx
 
     export(model, tokens, "model.onnx")                  # and model.onnx.names.json
     ...  pipewright compile model.onnx -o out; out/train ...
     load_trained(model, "out/trained.safetensors", "model.onnx.names.json")
+    save_onnx("model.onnx", "out/trained.safetensors", "trained.onnx")   # for ONNX Runtime
 
 Exporters are made for inference: by default they fold batch normalization into convolutions,
 merge weights of equal value, transpose weights and forget their names. `export` calls them so
 that they do not, looks whether every parameter that the model uses came through with its values,
 and writes down under which name. `load_trained` gives each parameter and buffer of the module its
-trained values, tied ones under all their names, by a strict `load_state_dict`.
+trained values, tied ones under all their names, by a strict `load_state_dict`. `save_onnx` writes
+the exported file with these values, as it is in evaluation.
 
 This file needs PyTorch and what its exporter needs (onnx, onnxscript), nothing else of Pipewright:
 copy it beside your model.
@@ -19,6 +21,7 @@ copy it beside your model.
 
 import contextlib
 import copy
+import hashlib
 import inspect
 import io
 import json
@@ -156,6 +159,38 @@ def load_trained(model, trained, names=None):
     return kept
 
 
+def save_onnx(model, trained, path):
+    """Writes the ONNX file `model` with the weights in the safetensors file `trained` to `path`, for
+    inference.
+
+    model   the file that `export` wrote, or any other that was compiled; it stays as it is.
+
+    All that trained is replaced, running statistics and what is tied too; dropout drops nothing and
+    batch normalization takes the running statistics. More than 1.5 GB of weights are in a file of
+    their own, `path`.DIGEST.data; older ones stay. What stood at `path` is replaced when onnx.checker
+    takes the new file. Raises ValueError where the two files do not belong together, or a node is random.
+    """
+    import onnx
+
+    model, trained, path = Path(model), Path(trained), Path(path)
+    for given in (model, trained):
+        if path.exists() and path.samefile(given):
+            raise ValueError(f"{path}: is what is read; give the new file another name")
+    file = onnx.load(str(model))
+    tensors = read_safetensors(trained)
+    _put_weights(file, tensors, model, trained)
+    _use_in_inference(file.graph, model)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as folder:
+        written = Path(folder) / path.name
+        is_large = sum(len(t.raw_data) for t in file.graph.initializer) > MOST_IN_ONE_FILE
+        data = f"{path.name}.{hashlib.sha256(trained.read_bytes()).hexdigest()[:16]}.data"
+        onnx.save(file, str(written), save_as_external_data=is_large, location=data if is_large else None)
+        onnx.checker.check_model(str(written), full_check=True)
+        # The old file finds its own weights until the new one stands in its place.
+        for new in ([Path(folder) / data] if is_large else []) + [written]:
+            os.replace(new, path.parent / new.name)
+
+
 def read_safetensors(path):
     """The tensors of a safetensors file by their names."""
     data = Path(path).read_bytes()
@@ -207,6 +242,88 @@ def _shown(name):
     text = str(name)
     return "'" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode()
                          for c in text[:200]) + ("..." if len(text) > 200 else "") + "'"
+
+
+# -- A file for inference
+
+
+def _put_weights(file, tensors, model, trained):
+    """Gives initializers the values of the tensors of their names; copies that are transposed, too."""
+    arrays = {tensor.name: tensor for tensor in file.graph.initializer}
+    strange = sorted(set(tensors) - set(arrays))
+    if strange:
+        raise ValueError(f"{trained}: {len(strange)} of {len(tensors)} tensors are not in {model}: "
+                         f"{_start(strange)}; expects the file that was compiled")
+    for name, value in tensors.items():
+        if list(arrays[name].dims) != list(value.shape):
+            raise ValueError(f"{trained}: {_shown(name)} is {list(value.shape)}, but {model} has "
+                             f"{list(arrays[name].dims)}")
+    copies = _transposed_copies(arrays, tensors)
+    stale = sorted(_parameters_in(file, model) - set(tensors) - set(copies))
+    if stale:
+        raise ValueError(f"{trained}: has no {_start(stale)}, but these are parameters of {model}")
+    for name, value in [*tensors.items(), *((copy, tensors[of].t()) for copy, of in copies.items())]:
+        _set_value(arrays[name], value)
+
+
+def _transposed_copies(arrays, tensors):
+    """Which initializers, under names of the exporter's own, are transposed copies of which others."""
+    from onnx import numpy_helper
+
+    def value(name):
+        return torch.from_numpy(numpy_helper.to_array(arrays[name]).copy())
+
+    copies = {}
+    for name, array in arrays.items():
+        if name in tensors or len(array.dims) != 2 or array.data_type != 1:
+            continue
+        sources = [other for other, new in tensors.items() if new.dim() == 2
+                   and arrays[other].data_type == 1 and list(arrays[other].dims) == [*array.dims][::-1]]
+        fits = [other for other in sources if _equal(value(other).t(), value(name))]
+        if len(fits) == 1:
+            copies[name] = fits[0]
+    return copies
+
+
+def _parameters_in(file, model):
+    """Names of initializers that are parameters, if there is a map of names beside the file."""
+    if not Path(f"{model}.names.json").exists():
+        return set()
+    places = _read_names(f"{model}.names.json")["tensors"]
+    notes = {entry.key: entry.value.splitlines() for entry in file.metadata_props}
+    buffers = {places[name]["file"] for name in notes.get("pipewright.buffers", []) if name in places}
+    return {place["file"] for place in places.values()} - buffers
+
+
+def _set_value(array, value):
+    """Replaces the elements of an initializer, which keeps its type."""
+    import onnx
+
+    types = {onnx.TensorProto.FLOAT: torch.float32, onnx.TensorProto.DOUBLE: torch.float64,
+             onnx.TensorProto.FLOAT16: torch.float16, onnx.TensorProto.BFLOAT16: torch.bfloat16}
+    if array.data_type not in types:
+        return  # Integers do not train.
+    for field in ("float_data", "double_data", "int32_data", "external_data"):
+        array.ClearField(field)
+    array.data_location = onnx.TensorProto.DEFAULT
+    array.raw_data = _bytes(value.to(types[array.data_type])).numpy().tobytes()
+
+
+def _use_in_inference(graph, model):
+    """Makes batch normalization and dropout what they are in evaluation."""
+    for node in graph.node:
+        if node.op_type.startswith("Random") or node.op_type in ("Bernoulli", "Multinomial"):
+            raise ValueError(f"{model}: node {_shown(node.name)} ({node.op_type}) draws random numbers; "
+                             "load_trained, and export model.eval() with torch.onnx.export")
+        if node.op_type == "BatchNormalization":
+            del node.output[1:]
+            for attribute in [a for a in node.attribute if a.name == "training_mode"]:
+                node.attribute.remove(attribute)
+        if node.op_type == "Dropout":
+            del node.input[2:]
+        for attribute in node.attribute:
+            for part in [attribute.g] * attribute.HasField("g") + list(attribute.graphs):
+                _use_in_inference(part, model)
 
 
 # -- Ways to export

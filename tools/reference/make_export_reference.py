@@ -9,7 +9,8 @@ interpolation. The recurrent one has an LSTM and a GRU, Einsum and sines, the wi
 tools/export.py writes each of them with its map of names; PLAIN.onnx is the network as
 torch.onnx.export writes it by default, without batch normalization. MODEL.EXPORTER.safetensors has
 the weights after three steps of SGD in float64, each of two micro-batches of four samples, without
-dropout, under the names of the file. Needs PyTorch, its exporters, NumPy and safetensors; the tests
+dropout, under the names of the file. Of the network and the decoder, MODEL.saved.onnx is what
+save_onnx makes of these weights, and MODEL.saved.npy its output by ONNX's reference evaluator. Needs PyTorch, its exporters, NumPy and safetensors; the tests
 do not.
 """
 
@@ -18,13 +19,14 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from onnx.reference import ReferenceEvaluator
 import torch
 from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional as F
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from export import export, load_trained  # noqa: E402
+from export import export, load_trained, save_onnx  # noqa: E402
 
 STEPS, RATE, MICRO_BATCHES, SIZE = 3, 0.1, 2, 4
 
@@ -264,6 +266,14 @@ def write(folder, name, make, inputs, targets, input_name):
         assert not any(initial[key].is_floating_point() for key in kept), kept
 
 
+def write_saved(folder, name, input_name):
+    path = folder / f"{name}.saved.onnx"
+    save_onnx(folder / f"{name}.old.onnx", folder / f"{name}.old.safetensors", path)
+    inputs = {input_name: np.load(folder / f"{name}.{input_name}.npy")}
+    output, = ReferenceEvaluator(str(path)).run(None, inputs)
+    np.save(folder / f"{name}.saved.npy", output)
+
+
 def main():
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -277,6 +287,8 @@ def main():
     write(folder, "recurrent", Recurrent, torch.randint(0, 20, (count, 5)),
           torch.randint(0, 20, (count, 5)), "tokens")
     write(folder, "windows", Windows, torch.randn(count, 3, 8, 8), torch.randint(0, 6, (count,)), "image")
+    write_saved(folder, "network", "image")
+    write_saved(folder, "decoder", "tokens")
     for file in folder.glob("*.onnx"):
         forget_paths(file)
 
