@@ -129,9 +129,7 @@ def load_trained(model, trained, names=None):
     """
     tensors = read_safetensors(trained)
     state = model.state_dict()
-    places = {name: {"file": name} for name in state}
-    if names is not None:
-        places = _read_names(names)["tensors"]
+    places = {name: {"file": name} for name in state} if names is None else _read_names(names)["tensors"]
     # The module's own dictionary also has the versions of its parts.
     kept, taken = [], set()
     for name, old in list(state.items()):
@@ -160,25 +158,21 @@ def load_trained(model, trained, names=None):
 
 
 def save_onnx(model, trained, path):
-    """Writes the ONNX file `model` with the weights in the safetensors file `trained` to `path`, for
-    inference.
-
-    model   the file that `export` wrote, or any other that was compiled; it stays as it is.
+    """Writes the ONNX file `model`, which was compiled, with the weights in the safetensors file
+    `trained` to `path`, for inference. `model` and `trained` stay as they are.
 
     All that trained is replaced, running statistics and what is tied too; dropout drops nothing and
-    batch normalization takes the running statistics. More than 1.5 GB of weights are in a file of
+    batch normalization takes these statistics. More than 1.5 GB of weights are in a file of
     their own, `path`.DIGEST.data; older ones stay. What stood at `path` is replaced when onnx.checker
     takes the new file. Raises ValueError where the two files do not belong together, or a node is random.
     """
     import onnx
 
     model, trained, path = Path(model), Path(trained), Path(path)
-    for given in (model, trained):
-        if path.exists() and path.samefile(given):
-            raise ValueError(f"{path}: is what is read; give the new file another name")
+    if path.exists() and any(path.samefile(given) for given in (model, trained)):
+        raise ValueError(f"{path}: is what is read; give the new file another name")
     file = onnx.load(str(model))
-    tensors = read_safetensors(trained)
-    _put_weights(file, tensors, model, trained)
+    _put_weights(file, read_safetensors(trained), model, trained)
     _use_in_inference(file.graph, model)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as folder:
         written = Path(folder) / path.name
@@ -187,8 +181,8 @@ def save_onnx(model, trained, path):
         onnx.save(file, str(written), save_as_external_data=is_large, location=data if is_large else None)
         onnx.checker.check_model(str(written), full_check=True)
         # The old file finds its own weights until the new one stands in its place.
-        for new in ([Path(folder) / data] if is_large else []) + [written]:
-            os.replace(new, path.parent / new.name)
+        for name in [data, path.name][not is_large:]:
+            os.replace(Path(folder) / name, path.parent / name)
 
 
 def read_safetensors(path):
@@ -250,17 +244,13 @@ def _shown(name):
 def _put_weights(file, tensors, model, trained):
     """Gives initializers the values of the tensors of their names; copies that are transposed, too."""
     arrays = {tensor.name: tensor for tensor in file.graph.initializer}
-    strange = sorted(set(tensors) - set(arrays))
-    if strange:
-        raise ValueError(f"{trained}: {len(strange)} of {len(tensors)} tensors are not in {model}: "
-                         f"{_start(strange)}; expects the file that was compiled")
+    if strange := sorted(set(tensors) - set(arrays)):
+        raise ValueError(f"{trained}: has {_start(strange)}, but {model} does not")
     for name, value in tensors.items():
-        if list(arrays[name].dims) != list(value.shape):
-            raise ValueError(f"{trained}: {_shown(name)} is {list(value.shape)}, but {model} has "
-                             f"{list(arrays[name].dims)}")
+        if (dims := list(arrays[name].dims)) != list(value.shape):
+            raise ValueError(f"{trained}: {_shown(name)} is {list(value.shape)}, but {dims} in {model}")
     copies = _transposed_copies(arrays, tensors)
-    stale = sorted(_parameters_in(file, model) - set(tensors) - set(copies))
-    if stale:
+    if stale := sorted(_parameters_in(file, model) - set(tensors) - set(copies)):
         raise ValueError(f"{trained}: has no {_start(stale)}, but these are parameters of {model}")
     for name, value in [*tensors.items(), *((copy, tensors[of].t()) for copy, of in copies.items())]:
         _set_value(arrays[name], value)
@@ -277,9 +267,8 @@ def _transposed_copies(arrays, tensors):
     for name, array in arrays.items():
         if name in tensors or len(array.dims) != 2 or array.data_type != 1:
             continue
-        sources = [other for other, new in tensors.items() if new.dim() == 2
-                   and arrays[other].data_type == 1 and list(arrays[other].dims) == [*array.dims][::-1]]
-        fits = [other for other in sources if _equal(value(other).t(), value(name))]
+        fits = [other for other, new in tensors.items() if list(new.shape) == [*array.dims][::-1]
+                and arrays[other].data_type == 1 and _equal(value(other).t(), value(name))]
         if len(fits) == 1:
             copies[name] = fits[0]
     return copies
@@ -297,33 +286,47 @@ def _parameters_in(file, model):
 
 def _set_value(array, value):
     """Replaces the elements of an initializer, which keeps its type."""
-    import onnx
-
-    types = {onnx.TensorProto.FLOAT: torch.float32, onnx.TensorProto.DOUBLE: torch.float64,
-             onnx.TensorProto.FLOAT16: torch.float16, onnx.TensorProto.BFLOAT16: torch.bfloat16}
-    if array.data_type not in types:
-        return  # Integers do not train.
-    for field in ("float_data", "double_data", "int32_data", "external_data"):
-        array.ClearField(field)
-    array.data_location = onnx.TensorProto.DEFAULT
-    array.raw_data = _bytes(value.to(types[array.data_type])).numpy().tobytes()
+    # Integers do not train.
+    dtype = {1: torch.float32, 10: torch.float16, 11: torch.float64, 16: torch.bfloat16}.get(array.data_type)
+    if dtype:
+        array.CopyFrom(type(array)(name=array.name, dims=array.dims, data_type=array.data_type,
+                                   raw_data=_bytes(value.to(dtype)).numpy().tobytes()))
 
 
 def _use_in_inference(graph, model):
     """Makes batch normalization and dropout what they are in evaluation."""
-    for node in graph.node:
-        if node.op_type.startswith("Random") or node.op_type in ("Bernoulli", "Multinomial"):
+    for node in list(graph.node):
+        is_random = node.op_type.startswith("Random") or node.op_type in ("Bernoulli", "Multinomial")
+        if is_random and not _drop_nothing(graph, node):
             raise ValueError(f"{model}: node {_shown(node.name)} ({node.op_type}) draws random numbers; "
                              "load_trained, and export model.eval() with torch.onnx.export")
         if node.op_type == "BatchNormalization":
             del node.output[1:]
-            for attribute in [a for a in node.attribute if a.name == "training_mode"]:
-                node.attribute.remove(attribute)
         if node.op_type == "Dropout":
             del node.input[2:]
         for attribute in node.attribute:
-            for part in [attribute.g] * attribute.HasField("g") + list(attribute.graphs):
-                _use_in_inference(part, model)
+            if attribute.name == "training_mode":
+                attribute.i = 0
+            if attribute.HasField("g"):
+                _use_in_inference(attribute.g, model)
+
+
+def _drop_nothing(graph, node):
+    """Makes ones of a mask of random numbers below a rate, divided by it; False if it is no such mask."""
+    def readers(nodes):
+        return [other for node in nodes for other in graph.node if node.output[0] in other.input[:1]]
+
+    kept, masks = readers([node]), readers(readers([node]))
+    steps = [{other.op_type.removesuffix("Like") for other in nodes}
+             for nodes in ([node], kept, masks, readers(masks))]
+    if steps != [{"RandomUniform"}, {"Less"}, {"Cast"}, {"Div"}] or not node.input:
+        return False
+    node.op_type = "Identity"
+    del node.attribute[:]
+    for other in kept + readers(masks):  # All equal, hence ones, divided by themselves.
+        other.input[1] = other.input[0]
+        other.op_type = "Equal" if other in kept else "Div"
+    return True
 
 
 # -- Ways to export

@@ -9,7 +9,7 @@ interpolation. The recurrent one has an LSTM and a GRU, Einsum and sines, the wi
 tools/export.py writes each of them with its map of names; PLAIN.onnx is the network as
 torch.onnx.export writes it by default, without batch normalization. MODEL.EXPORTER.safetensors has
 the weights after three steps of SGD in float64, each of two micro-batches of four samples, without
-dropout, under the names of the file. Of the network and the decoder, MODEL.saved.onnx is what
+dropout, under the names of the file. Of the network, the decoder and the windows, MODEL.saved.onnx is what
 save_onnx makes of these weights, and MODEL.saved.npy its output by ONNX's reference evaluator. Needs PyTorch, its exporters, NumPy and safetensors; the tests
 do not.
 """
@@ -266,9 +266,9 @@ def write(folder, name, make, inputs, targets, input_name):
         assert not any(initial[key].is_floating_point() for key in kept), kept
 
 
-def write_saved(folder, name, input_name):
-    path = folder / f"{name}.saved.onnx"
-    save_onnx(folder / f"{name}.old.onnx", folder / f"{name}.old.safetensors", path)
+def write_saved(folder, name, exporter, input_name):
+    path, model = folder / f"{name}.saved.onnx", folder / f"{name}.{exporter}.onnx"
+    save_onnx(model, model.with_suffix(".safetensors"), path)
     inputs = {input_name: np.load(folder / f"{name}.{input_name}.npy")}
     output, = ReferenceEvaluator(str(path)).run(None, inputs)
     np.save(folder / f"{name}.saved.npy", output)
@@ -287,8 +287,9 @@ def main():
     write(folder, "recurrent", Recurrent, torch.randint(0, 20, (count, 5)),
           torch.randint(0, 20, (count, 5)), "tokens")
     write(folder, "windows", Windows, torch.randn(count, 3, 8, 8), torch.randint(0, 6, (count,)), "image")
-    write_saved(folder, "network", "image")
-    write_saved(folder, "decoder", "tokens")
+    write_saved(folder, "network", "old", "image")
+    write_saved(folder, "decoder", "old", "tokens")
+    write_saved(folder, "windows", "new", "image")
     for file in folder.glob("*.onnx"):
         forget_paths(file)
 
