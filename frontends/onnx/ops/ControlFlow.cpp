@@ -48,6 +48,9 @@ static std::string sourcesOf(NodeContext &n, const ImportedValue &value) {
   return sources.size() > most ? text + " and others" : text;
 }
 
+/// Before it, Scan has a batch dimension in front of all others.
+static constexpr int64_t kFirstScanWithAxes = 9;
+
 /// The truth of a condition. `what` is read before "depends on".
 static FailureOr<bool> readCondition(NodeContext &n, const ImportedValue &value,
                                      const Twine &what, StringRef advice) {
@@ -311,7 +314,7 @@ namespace {
 
 class ScanImporter {
 public:
-  explicit ScanImporter(NodeContext &n) : n(n) {}
+  explicit ScanImporter(NodeContext &n) : n(n), label(n.getLabel()) {}
 
   LogicalResult run();
 
@@ -320,9 +323,11 @@ private:
   LogicalResult readSizes();
   FailureOr<Shape> readList(StringRef name, int64_t count);
   LogicalResult runIteration(int64_t iteration);
-  LogicalResult finish();
+  FailureOr<Values> runIterations();
+  FailureOr<Values> runSamples();
 
   NodeContext &n;
+  std::string label;
   const onnx::GraphProto *body = nullptr;
   Shape inputAxes, inputDirections, outputAxes, outputDirections;
   int64_t iterations = 0;
@@ -345,31 +350,40 @@ LogicalResult ScanImporter::readAttributes() {
   body = n.graphAttribute("body");
   if (!body)
     return failure();
+  const bool hasBatch = n.opset < kFirstScanWithAxes;
+  if (hasBatch && n.hasInput(0))
+    return n.error() << "lengths of sequences (input 0) are not supported: "
+                        "export the model with opset "
+                     << kFirstScanWithAxes << " or newer";
   const int64_t scans = n.intAttribute("num_scan_inputs", 0);
-  const int64_t inputs = n.numInputs();
+  const int64_t inputs = int64_t(n.numInputs()) - hasBatch;
   if (scans < 1 || scans > inputs)
     return n.error() << "expects num_scan_inputs from 1 to " << inputs
                      << ", but got " << scans;
   for (int64_t i = 0; i < inputs; ++i)
-    (i < inputs - scans ? states : scanned).push_back(n.input(i));
-  const int64_t numStates = states.size(), outputs = n.numOutputs();
-  if (outputs < numStates)
-    return n.error() << "expects " << numStates << " outputs or more, but got "
-                     << outputs;
-  if (failed(n.expectPorts(*body, "body", inputs, outputs)))
+    (i < inputs - scans ? states : scanned).push_back(n.input(i + hasBatch));
+  const int64_t scannedOutputs = n.numOutputs() - int64_t(states.size());
+  if (scannedOutputs < 0)
+    return n.error() << "expects " << states.size()
+                     << " outputs or more, but got " << n.numOutputs();
+  if (failed(n.expectPorts(*body, "body", inputs, n.numOutputs())))
     return failure();
-  collected.resize(outputs - numStates);
-  for (auto [name, count, list] :
-       {std::tuple(StringRef("scan_input_axes"), scans, &inputAxes),
-        std::tuple(StringRef("scan_input_directions"), scans, &inputDirections),
-        std::tuple(StringRef("scan_output_axes"), outputs - numStates,
-                   &outputAxes),
-        std::tuple(StringRef("scan_output_directions"), outputs - numStates,
-                   &outputDirections)}) {
-    FailureOr<Shape> given = readList(name, count);
+  struct List {
+    StringRef name;
+    int64_t count;
+    Shape *numbers;
+  };
+  const List lists[] = {
+      {"scan_input_axes", scans, &inputAxes},
+      {hasBatch ? "directions" : "scan_input_directions", scans,
+       &inputDirections},
+      {"scan_output_axes", scannedOutputs, &outputAxes},
+      {"scan_output_directions", scannedOutputs, &outputDirections}};
+  for (const List &list : lists) {
+    FailureOr<Shape> given = readList(list.name, list.count);
     if (failed(given))
       return failure();
-    *list = *given;
+    *list.numbers = *given;
   }
   for (const Shape &directions : {inputDirections, outputDirections})
     for (int64_t direction : directions)
@@ -394,6 +408,7 @@ LogicalResult ScanImporter::readSizes() {
                        << iterations << " and " << size;
     iterations = size;
   }
+  collected.assign(outputAxes.size(), {});
   return checkIterations(n, iterations);
 }
 
@@ -410,7 +425,7 @@ LogicalResult ScanImporter::runIteration(int64_t iteration) {
     inputs.push_back(std::move(*part));
   }
   FailureOr<Values> outputs = n.graph.importSubgraph(
-      n, *body, iterationLabel(n.getLabel(), iteration), std::move(inputs));
+      n, *body, iterationLabel(label, iteration), std::move(inputs));
   if (failed(outputs))
     return failure();
   for (auto [i, state] : llvm::enumerate(states))
@@ -418,27 +433,86 @@ LogicalResult ScanImporter::runIteration(int64_t iteration) {
   return collect(n, *outputs, states.size(), collected);
 }
 
-LogicalResult ScanImporter::finish() {
-  for (auto [i, list] : llvm::enumerate(collected)) {
-    if (outputDirections[i])
-      std::reverse(list.begin(), list.end());
-    FailureOr<ImportedValue> result =
-        list.empty() ? emptyScanOutput(n, body->output(int(states.size())))
-                     : stacked(n, std::move(list), outputAxes[i]);
-    if (failed(result))
-      return failure();
-    states.push_back(std::move(*result));
-  }
-  return setResults(n, std::move(states));
-}
-
-LogicalResult ScanImporter::run() {
-  if (failed(readAttributes()) || failed(readSizes()))
+FailureOr<Values> ScanImporter::runIterations() {
+  if (failed(readSizes()))
     return failure();
   for (int64_t i = 0; i < iterations; ++i)
     if (failed(runIteration(i)))
       return failure();
-  return finish();
+  Values results = states;
+  for (auto [i, list] : llvm::enumerate(collected)) {
+    if (outputDirections[i])
+      std::reverse(list.begin(), list.end());
+    FailureOr<ImportedValue> result =
+        list.empty() ? emptyScanOutput(n, body->output(int(results.size())))
+                     : stacked(n, std::move(list), outputAxes[i]);
+    if (failed(result))
+      return failure();
+    results.push_back(std::move(*result));
+  }
+  return results;
+}
+
+/// Sample `sample` of tensors whose first dimension is a batch of `batch`.
+static FailureOr<Values> samplesOf(NodeContext &n, ArrayRef<ImportedValue> all,
+                                   int64_t batch, int64_t sample) {
+  Values samples;
+  for (const ImportedValue &tensor : all) {
+    if (tensor.shape.empty() || tensor.shape.front() != batch)
+      return n.error() << "expects inputs of one batch size";
+    FailureOr<ImportedValue> part = partOf(n, tensor, 0, sample, 1);
+    if (succeeded(part))
+      part = withoutAxis(n, *part, 0);
+    if (failed(part))
+      return failure();
+    samples.push_back(std::move(*part));
+  }
+  return samples;
+}
+
+FailureOr<Values> ScanImporter::runSamples() {
+  const Values allStates = states, allScanned = scanned;
+  const Shape &shape = allScanned.front().shape;
+  const int64_t batch = shape.empty() ? 0 : shape.front();
+  if (batch < 1)
+    return n.error() << "expects inputs with a batch of 1 or more";
+  if (failed(checkIterations(n, batch)))
+    return failure();
+  std::vector<Values> results(n.numOutputs());
+  for (int64_t sample = 0; sample < batch; ++sample) {
+    FailureOr<Values> ownStates = samplesOf(n, allStates, batch, sample);
+    if (failed(ownStates))
+      return failure();
+    FailureOr<Values> ownScanned = samplesOf(n, allScanned, batch, sample);
+    if (failed(ownScanned))
+      return failure();
+    states = std::move(*ownStates);
+    scanned = std::move(*ownScanned);
+    label = iterationLabel(n.getLabel(), sample);
+    FailureOr<Values> outputs = runIterations();
+    if (failed(outputs))
+      return failure();
+    for (auto [list, output] : llvm::zip(results, *outputs))
+      list.push_back(std::move(output));
+  }
+  Values whole;
+  for (Values &list : results) {
+    FailureOr<ImportedValue> result = stacked(n, std::move(list), 0);
+    if (failed(result))
+      return failure();
+    whole.push_back(std::move(*result));
+  }
+  return whole;
+}
+
+LogicalResult ScanImporter::run() {
+  if (failed(readAttributes()))
+    return failure();
+  FailureOr<Values> results =
+      n.opset < kFirstScanWithAxes ? runSamples() : runIterations();
+  if (failed(results))
+    return failure();
+  return setResults(n, std::move(*results));
 }
 
 static LogicalResult importScan(NodeContext &n) {
@@ -450,7 +524,7 @@ ArrayRef<OpRow> controlFlowOps() {
   static const OpRow rows[] = {
       {"If", 7, exactly(1), importIf},
       {"Loop", 7, any, importLoop, nullptr, kAnyNumber},
-      {"Scan", 9, atLeast(1), importScan, nullptr, kAnyNumber},
+      {"Scan", 8, any, importScan, nullptr, kAnyNumber},
   };
   return rows;
 }
