@@ -62,10 +62,8 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
     opset         as opset_version there.
 
     It is exported to train. In a model that trains, modules whose mode is eval() stay so: batch
-    normalization there keeps its running statistics.
-
-    Where `pipewright` is on PATH, the way to export is the first that it compiles, too; if there is
-    none, what it says of each is printed.
+    normalization there keeps its running statistics. Where `pipewright` is on PATH, the way to export
+    is the first that it compiles, too; if there is none, what it says of each is printed.
 
     Returns the map of names. Raises ExportError, which says what each exporter lost, and leaves
     what stood at `path` as it was then.
@@ -78,11 +76,11 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
     modes = [(module, module.training) for module in model.modules()]
     if not model.training:
         model.train()
-    used = _used_parameters(model, arguments)
     failures, second = [], None
     # What stands at `path` is replaced by a file that is whole, or not at all.
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as folders:
         try:
+            used = _used_parameters(model, arguments)
             for number, way in enumerate(_ways(exporter, fixed_batch, arguments)):
                 title = _title(way)
                 folder = Path(folders) / str(number)
@@ -95,16 +93,13 @@ def export(model, example, path, *, exporter=None, input_names=None, output_name
                     failures.append(f"{title}: {_first_line(error)}")
                     continue
                 lost = [name for name in used if name not in found]
-                if lost:
-                    failures.append(f"{title}: {len(lost)} of {len(used)} parameters are not in the "
-                                    f"file: {_start(lost)}")
-                    continue
-                refusal = _refusal(written, output_names[0], arguments)
+                refusal = (f"{len(lost)} of {len(used)} parameters are not in the file: {_start(lost)}" if lost
+                           else _refusal(written, output_names[0], arguments))
                 if not refusal:
                     return _keep(model, path, folder, title, found, failures)
-                # Whole all the same: another way may spell the model in other operators.
                 failures.append(f"{title}: {refusal}")
-                second = second or (folder, title, found)
+                if not lost:  # Another way may spell the model in other operators.
+                    second = second or (folder, title, found)
             if second:
                 return _keep(model, path, *second, failures)
         finally:
