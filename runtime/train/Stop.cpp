@@ -50,8 +50,10 @@ const char *pipewright::runtime::signalName(int number) {
 
 /// In one call: other threads print meanwhile.
 static void say(const std::string &line) {
-  if (speaking) [[maybe_unused]]
-    const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+  if (!speaking)
+    return;
+  [[maybe_unused]] const ssize_t written =
+      write(STDERR_FILENO, line.data(), line.size());
 }
 
 [[noreturn]] static void endAtOnce(int number) {

@@ -302,8 +302,11 @@ int writeProgram(const std::string &out, llvm::ArrayRef<char *> cases) {
   MergedModel merged(&out);
   for (size_t i = 0; i + 1 < cases.size(); i += 2) {
     NodeTestFile test(cases[i]);
-    if (!test.load() || !merged.add(test, std::atoi(cases[i + 1]))) {
-      llvm::errs() << cases[i] << ": is no node test\n";
+    int variant = 0;
+    if (llvm::StringRef(cases[i + 1]).getAsInteger(10, variant) ||
+        !test.load() || !merged.add(test, variant)) {
+      llvm::errs() << cases[i] << ": is no node test with a variant '"
+                   << cases[i + 1] << "'\n";
       return 2;
     }
   }

@@ -18,7 +18,7 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from make_reference import write_gradients
+from make_reference import write_training
 
 RATE, STEPS, IGNORED, CAP, WINDOW = 0.2, 4, 3, 1.5, 2
 BATCH, ROWS, WIDTH, HEADS, KV_HEADS, SIZE, CLASSES, PAST = 2, 6, 16, 4, 2, 8, 5, 3
@@ -114,35 +114,13 @@ def loss_of(w, x, labels):
                                              ignore_index=IGNORED)
 
 
-def run(x, labels, dtype):
-    parameters = {n: torch.tensor(w).to(dtype).requires_grad_() for n, w in weights().items()}
-    step = torch.optim.SGD(parameters.values(), RATE)
-    losses, gradients = [], {}
-    for number in range(STEPS):
-        step.zero_grad()
-        loss = loss_of(parameters, torch.tensor(x).to(dtype), torch.tensor(labels))
-        loss.backward()
-        if number == 0:
-            gradients = {n: p.grad.double().numpy().reshape(-1).copy() for n, p in parameters.items()}
-        step.step()
-        losses.append(float(loss.detach()))
-    return losses, gradients
-
-
 def main():
     models, out = sys.argv[1], sys.argv[2]
     onnx.save(model(), os.path.join(models, "attention.onnx"))
     random = np.random.default_rng(4)
     x = random.standard_normal((BATCH, ROWS, WIDTH)).astype(np.float32)
     labels = random.integers(0, CLASSES, (BATCH, ROWS))
-    shapes = {key: value.shape for key, value in weights().items()}
-
-    def result(dtype):
-        losses, gradients = run(x, labels, dtype)
-        return losses, {key: (shapes[key], g) for key, g in gradients.items()}
-
-    write_gradients(out, "attention", "attention.onnx", {"x": x, "labels": labels}, RATE, result(torch.float64),
-                    result(torch.float32))
+    write_training(out, "attention", "attention.onnx", {"x": x, "labels": labels}, weights(), RATE, STEPS, loss_of)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 
 from make_label_reference import written
-from make_reference import write_gradients
+from make_reference import write_training
 
 RATE, STEPS, ROUNDS = 0.5, 4, 3
 SAMPLES, LENGTH, WIDTH, HIDDEN, CLASSES = 4, 5, 3, 4, 3
@@ -101,19 +101,8 @@ def compute(p, x):
     return (torch.stack(states, 1).mean(1) - torch.stack(all_states).sum(0)) @ p["k"] + p["z"]
 
 
-def run(x, labels, dtype):
-    parameters = {n: torch.tensor(w.astype(np.float32)).to(dtype).requires_grad_() for n, w in weights().items()}
-    step = torch.optim.SGD(parameters.values(), RATE)
-    losses, gradients = [], {}
-    for number in range(STEPS):
-        step.zero_grad()
-        loss = F.cross_entropy(compute(parameters, torch.tensor(x).to(dtype)), torch.tensor(labels))
-        loss.backward()
-        if number == 0:
-            gradients = {n: (p.shape, p.grad.double().numpy().reshape(-1).copy()) for n, p in parameters.items()}
-        step.step()
-        losses.append(float(loss.detach()))
-    return losses, gradients
+def loss_of(parameters, x, labels):
+    return F.cross_entropy(compute(parameters, x), labels)
 
 
 def main():
@@ -126,8 +115,8 @@ def main():
         file.write(text)
     x = np.round(np.sin(np.arange(SAMPLES * LENGTH * WIDTH) * 0.7), 3).astype(np.float32)
     x, labels = x.reshape(SAMPLES, LENGTH, WIDTH), np.array([0, 2, 1, 2], dtype=np.int64)
-    write_gradients(out, "control-flow", "control-flow.onnxtext", {"x": x, "labels": labels}, RATE,
-                    run(x, labels, torch.float64), run(x, labels, torch.float32))
+    write_training(out, "control-flow", "control-flow.onnxtext", {"x": x, "labels": labels}, weights(), RATE, STEPS,
+                   loss_of)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from make_reference import write_gradients
+from make_reference import write_training
 
 IGNORED, RATE, STEPS = -100, 0.5, 4
 SAMPLES, LENGTH, WIDTH, HIDDEN, CLASSES = 4, 4, 3, 8, 5
@@ -60,22 +60,10 @@ def written(name, value):
     return f"  float[{shape}] {name} = {{" + ",\n   ".join(lines) + "}"
 
 
-def run(x, labels, dtype):
-    parameters = {n: torch.tensor(w.astype(np.float32)).to(dtype).requires_grad_() for n, w in weights().items()}
-    step = torch.optim.SGD(parameters.values(), RATE)
-    losses, gradients = [], {}
-    for number in range(STEPS):
-        step.zero_grad()
-        h = torch.tanh(torch.tensor(x).to(dtype) @ parameters["w1"] + parameters["b1"])
-        z = h @ parameters["w2"] + parameters["b2"]
-        loss = F.cross_entropy(z[:, :-1].reshape(-1, CLASSES), torch.tensor(labels)[:, 1:].reshape(-1),
-                               ignore_index=IGNORED)
-        loss.backward()
-        if number == 0:
-            gradients = {n: p.grad.double().numpy().reshape(-1).copy() for n, p in parameters.items()}
-        step.step()
-        losses.append(float(loss.detach()))
-    return losses, gradients
+def loss_of(parameters, x, labels):
+    h = torch.tanh(x @ parameters["w1"] + parameters["b1"])
+    z = h @ parameters["w2"] + parameters["b2"]
+    return F.cross_entropy(z[:, :-1].reshape(-1, CLASSES), labels[:, 1:].reshape(-1), ignore_index=IGNORED)
 
 
 def main():
@@ -86,14 +74,7 @@ def main():
         file.write(text)
     x = np.round(np.sin(np.arange(SAMPLES * LENGTH * WIDTH) * 0.7), 3).astype(np.float32)
     x, labels = x.reshape(SAMPLES, LENGTH, WIDTH), np.array(LABELS, dtype=np.int64)
-    shapes = {key: value.shape for key, value in weights().items()}
-
-    def result(dtype):
-        losses, gradients = run(x, labels, dtype)
-        return losses, {key: (shapes[key], g) for key, g in gradients.items()}
-
-    write_gradients(out, "labels", "labels.onnxtext", {"x": x, "labels": labels}, RATE, result(torch.float64),
-                    result(torch.float32))
+    write_training(out, "labels", "labels.onnxtext", {"x": x, "labels": labels}, weights(), RATE, STEPS, loss_of)
 
 
 if __name__ == "__main__":

@@ -125,6 +125,29 @@ def write_gradients(out, name, model, inputs, rate, exact, rounded):
     print(f"losses {losses}")
 
 
+def write_training(out, name, model, inputs, weights, rate, steps, loss_of):
+    """Trains `weights`, arrays by name, by SGD, and writes it as write_gradients does. `loss_of` gets
+    the parameters by name, then the inputs, floats in the type of the run."""
+
+    def run(dtype):
+        parameters = {n: torch.tensor(w.astype(np.float32)).to(dtype).requires_grad_() for n, w in weights.items()}
+        tensors = [torch.tensor(values) for values in inputs.values()]
+        tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
+        step = torch.optim.SGD(parameters.values(), rate)
+        losses, gradients = [], {}
+        for number in range(steps):
+            step.zero_grad()
+            loss = loss_of(parameters, *tensors)
+            loss.backward()
+            if number == 0:
+                gradients = {n: (p.shape, p.grad.double().numpy().reshape(-1).copy()) for n, p in parameters.items()}
+            step.step()
+            losses.append(float(loss.detach()))
+        return losses, gradients
+
+    write_gradients(out, name, model, inputs, rate, run(torch.float64), run(torch.float32))
+
+
 def signs(count, projection):
     """+1 and -1 by splitmix64 of the index: the same in any language."""
     with np.errstate(over="ignore"):
