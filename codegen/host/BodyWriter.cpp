@@ -7,6 +7,7 @@
 
 #include "codegen/host/IndexBounds.h"
 #include "codegen/host/StageFunctions.h"
+#include "dialects/nn/NNLocation.h"
 
 #include "dialects/nn/NNLoss.h"
 #include "passes/step/BodyBuffers.h"
@@ -124,7 +125,7 @@ Local BodyWriter::destinationOf(Value result) {
 //===----------------------------------------------------------------------===//
 
 void BodyWriter::writeLayerComment(Operation *op) {
-  std::string current = layerOfLocation(op->getLoc());
+  std::string current = nn::layerOfLocation(op->getLoc());
   if (current.empty() || current == layer)
     return;
   layer = current;

@@ -18,17 +18,8 @@
 
 namespace pipewright::codegen {
 
-/// The name that a location carries, empty where it has none: of several
-/// fused ones the last, which is the op that the fused code ends with.
-llvm::StringRef nameOfLocation(mlir::Location loc);
-
 /// `/transformer/h.0/ln_1/Add_output_0` -> `h_0_ln_1_add`.
 std::string makeIdentifier(llvm::StringRef name);
-
-/// What people call the part of the model that a location is in, such as
-/// `transformer.h.0.ln_1`: the name that is noted beside its own
-/// (`loc("node_add"("h.0.ln_1"))`), else its own without the last part.
-std::string layerOfLocation(mlir::Location loc);
 
 /// Whether an op computes nothing of its own: what it brings to others, a
 /// weight, a constant or a copy, may be of another part of the model.

@@ -9,6 +9,7 @@
 
 #include "codegen/host/Identifiers.h"
 #include "codegen/host/IndexBounds.h"
+#include "dialects/nn/NNLocation.h"
 
 using namespace mlir;
 
@@ -112,7 +113,7 @@ std::string ProgramLayout::nameOfOutput(const StageLayout &stage,
   Value value = values[index];
   if (auto copy = value.getDefiningOp<pipe::CopyOp>())
     value = copy.getValue();
-  if (isa<BlockArgument>(value) && nameOfLocation(value.getLoc()).empty())
+  if (isa<BlockArgument>(value) && nn::nameOfLocation(value.getLoc()).empty())
     return "s" + std::to_string(stage.number) + "_out" + std::to_string(index);
   return identifierFor(value);
 }

@@ -9,6 +9,7 @@
 #include "codegen/host/StageFunctions.h"
 
 #include "codegen/host/Identifiers.h"
+#include "dialects/nn/NNLocation.h"
 #include "passes/step/BodyBuffers.h"
 
 using namespace mlir;
@@ -146,7 +147,7 @@ static std::string describe(const StageLayout &stage, pipe::TaskKind kind,
                             Region &body) {
   std::string first, last;
   for (Operation &op : body.front()) {
-    std::string layer = layerOfLocation(op.getLoc());
+    std::string layer = nn::layerOfLocation(op.getLoc());
     if (layer.empty() || onlyBrings(&op))
       continue;
     if (first.empty())

@@ -8,6 +8,7 @@
 #include "codegen/plan/Plan.h"
 
 #include "codegen/host/Identifiers.h"
+#include "dialects/nn/NNLocation.h"
 #include "passes/schedules/Collectives.h"
 #include "passes/schedules/Figures.h"
 #include "passes/schedules/Timetable.h"
@@ -60,9 +61,9 @@ static std::string layersOf(Region &body) {
   for (Operation &op : body.getOps()) {
     if (onlyBrings(&op))
       continue;
-    std::string layer = layerOfLocation(op.getLoc());
+    std::string layer = nn::layerOfLocation(op.getLoc());
     if (layer.empty())
-      layer = nameOfLocation(op.getLoc()).str();
+      layer = nn::nameOfLocation(op.getLoc()).str();
     if (layer.empty())
       continue;
     if (first.empty())

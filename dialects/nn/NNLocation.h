@@ -1,8 +1,8 @@
 //===- NNLocation.h - What locations say about values -----------*- C++ -*-===//
 //
-// Locations carry the model's names to the generated code. Two things that ops
-// do not say by themselves travel with them: that an op makes a gradient, and
-// where each result of a kernel comes from.
+// Locations carry the names of the model's nodes, and of its modules. Two
+// things that ops do not say by themselves travel with them: that an op makes a
+// gradient, and where each result of a kernel comes from.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,10 @@
 
 #include "mlir/IR/Location.h"
 #include "mlir/IR/Value.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
 
 namespace pipewright::nn {
 
@@ -25,6 +29,20 @@ mlir::Location withResults(mlir::Location loc,
 
 /// Where the value was made, which is its op's location unless that says more.
 mlir::Location locationOf(mlir::Value value);
+
+/// The name that a location carries, empty where it has none: of several
+/// fused ones the last, which is the op that the fused code ends with.
+llvm::StringRef nameOfLocation(mlir::Location loc);
+
+/// What people call the part of the model that a location is in, such as
+/// `transformer.h.0.ln_1`: the name that is noted beside its own
+/// (`loc("node_add"("h.0.ln_1"))`), else its own without the last part.
+std::string layerOfLocation(mlir::Location loc);
+
+/// `/h.0/ln_1/Add_output_0` -> `h`, `0`, `ln_1`, `Add`: exporters separate
+/// namespaces by slashes, dots or double colons, and add `_output_0` to the
+/// name of a node's first result.
+llvm::SmallVector<llvm::StringRef> partsOfName(llvm::StringRef name);
 
 } // namespace pipewright::nn
 

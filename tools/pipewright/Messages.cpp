@@ -6,7 +6,7 @@
 
 #include "tools/pipewright/Messages.h"
 
-#include "codegen/host/Identifiers.h"
+#include "dialects/nn/NNLocation.h"
 #include "support/Message.h"
 
 #include "mlir/IR/Location.h"
@@ -17,7 +17,7 @@ namespace pipewright::tool {
 
 /// Where something is: the name of a node, or a place in a file that is text.
 static std::string placeOf(Location location) {
-  if (StringRef name = codegen::nameOfLocation(location); !name.empty())
+  if (StringRef name = nn::nameOfLocation(location); !name.empty())
     return name.str();
   auto place = dyn_cast<FileLineColLoc>(location);
   if (!place)
