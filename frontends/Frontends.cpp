@@ -13,20 +13,36 @@ namespace pipewright::frontend {
 
 bool isLevelText(llvm::StringRef path) { return textFrontend().reads(path); }
 
-llvm::FailureOr<ImportedModel> importModel(const ImportOptions &options,
-                                           mlir::MLIRContext &context) {
+/// The frontend that a file's name is for, or null.
+static const Frontend *frontendOf(llvm::StringRef path) {
   static const Frontend *const all[] = {
 #define FRONTEND(function) &function(),
 #include "frontends/Frontends.def"
 #undef FRONTEND
   };
   for (const Frontend *frontend : all)
-    if (frontend->reads(options.modelPath))
-      return frontend->import(options, context);
+    if (frontend->reads(path))
+      return frontend;
+  return nullptr;
+}
+
+llvm::FailureOr<ImportedModel> importModel(const ImportOptions &options,
+                                           mlir::MLIRContext &context) {
+  if (const Frontend *frontend = frontendOf(options.modelPath))
+    return frontend->import(options, context);
   mlir::emitError(mlir::UnknownLoc::get(&context))
       << "expects a model in a format that is known, but got '"
       << options.modelPath << "'";
   return llvm::failure();
+}
+
+llvm::Expected<AnnotatedModel>
+annotateModel(llvm::StringRef path, llvm::StringRef output,
+              const StageAnnotations &annotations) {
+  if (const Frontend *frontend = frontendOf(path))
+    return frontend->annotate(path, output, annotations);
+  return llvm::createStringError(
+      "expects a model in a format that is known, but got '" + path + "'");
 }
 
 } // namespace pipewright::frontend

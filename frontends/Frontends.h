@@ -19,6 +19,11 @@ bool isLevelText(llvm::StringRef path);
 llvm::FailureOr<ImportedModel> importModel(const ImportOptions &options,
                                            mlir::MLIRContext &context);
 
+/// A model's file with stages, as `Frontend::annotate` says.
+llvm::Expected<AnnotatedModel>
+annotateModel(llvm::StringRef path, llvm::StringRef output,
+              const StageAnnotations &annotations);
+
 } // namespace pipewright::frontend
 
 #endif // PIPEWRIGHT_FRONTENDS_FRONTENDS_H

@@ -16,7 +16,9 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -85,6 +87,23 @@ struct OperatorSummary {
   BuiltOps built;
 };
 
+/// Which pipeline stages the nodes of a model are in.
+struct StageAnnotations {
+  /// What the file calls the devices that they are for, and how many these are.
+  std::string configuration;
+  int64_t devices = 0;
+  /// By the names of nodes, as an import gives them; nn::kSeveralStages for
+  /// those that are in several.
+  std::map<std::string, int32_t> stages;
+};
+
+/// A model with stages.
+struct AnnotatedModel {
+  std::string bytes;
+  /// Nodes that are in several stages, which the format cannot say.
+  std::vector<std::string> split;
+};
+
 /// A format of models.
 class Frontend {
 public:
@@ -96,6 +115,16 @@ public:
   /// context's diagnostic engine.
   virtual llvm::FailureOr<ImportedModel>
   import(const ImportOptions &options, mlir::MLIRContext &context) const = 0;
+  /// The model in the file `path` with these stages, to be written to `output`.
+  /// The error is a line that names the file.
+  virtual llvm::Expected<AnnotatedModel>
+  annotate(llvm::StringRef path, llvm::StringRef output,
+           const StageAnnotations &annotations) const {
+    return llvm::createStringError(path +
+                                   " is not an ONNX model, and only "
+                                   "these say in which stage nodes are: '" +
+                                   output + "' is not written");
+  }
   /// What the format calls its operators, and which of them are imported.
   virtual std::vector<OperatorSummary> operators() const { return {}; }
 };

@@ -9,14 +9,13 @@
 #include "frontends/onnx/ExporterMetadata.h"
 
 #include "frontends/onnx/Limits.h"
+#include "frontends/onnx/UnknownFields.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
-
-#include <google/protobuf/unknown_field_set.h>
 
 using llvm::StringRef;
 
@@ -48,19 +47,12 @@ template <typename Message>
 static std::optional<std::string> findNote(const Message &message,
                                            MetadataField number, StringRef key,
                                            bool &isMalformed) {
-  const auto &fields = message.unknown_fields();
-  for (int i = 0; i < fields.field_count(); ++i) {
-    const auto &field = fields.field(i);
-    if (field.number() != number)
-      continue;
+  for (const std::string *text :
+       unknownTexts(message.unknown_fields(), number, isMalformed)) {
     onnx::StringStringEntryProto entry;
-    if (field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
-        field.length_delimited().size() > kMaxBytes ||
-        !entry.ParseFromString(field.length_delimited())) {
+    if (text->size() > kMaxBytes || !entry.ParseFromString(*text))
       isMalformed = true;
-      continue;
-    }
-    if (entry.key() == key)
+    else if (entry.key() == key)
       return entry.value();
   }
   return std::nullopt;

@@ -8,15 +8,15 @@
 
 #include "frontends/onnx/Functions.h"
 
+#include "frontends/onnx/DeviceConfigurations.h"
 #include "frontends/onnx/GraphOrder.h"
 #include "frontends/onnx/Limits.h"
 #include "frontends/onnx/Subgraphs.h"
+#include "frontends/onnx/UnknownFields.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
-
-#include <google/protobuf/unknown_field_set.h>
 
 using namespace mlir;
 
@@ -116,13 +116,11 @@ static void collectNames(const Nodes &nodes, llvm::StringSet<> &names) {
 static Attributes readDefaults(const onnx::FunctionProto &function) {
   constexpr int attributeProto = 11;
   Attributes defaults;
-  const auto &fields = function.unknown_fields();
-  for (int i = 0; i < fields.field_count(); ++i) {
-    const auto &field = fields.field(i);
+  bool isMalformed = false;
+  for (const std::string *text :
+       unknownTexts(function.unknown_fields(), attributeProto, isMalformed)) {
     onnx::AttributeProto attribute;
-    if (field.number() == attributeProto &&
-        field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED &&
-        attribute.ParseFromString(field.length_delimited()))
+    if (attribute.ParseFromString(*text))
       defaults[attribute.name()] = attribute;
   }
   return defaults;
@@ -323,6 +321,8 @@ Nodes FunctionInliner::instantiate(const Function &function,
   bindAttributes(body, call, function.defaults);
   for (onnx::NodeProto &copy : copies)
     *body.Add() = std::move(copy);
+  for (onnx::NodeProto &node : body)
+    inheritStages(node, call);
   return body;
 }
 

@@ -30,7 +30,7 @@ GraphImporter::GraphImporter(const ModelFile &file, MLIRContext &context,
                              RolePatterns &patterns)
     : file(file), context(context), reader(reader), metadata(metadata),
       patterns(patterns), builder(&context),
-      groupNorms(findGroupNorms(file.graph())) {
+      groupNorms(findGroupNorms(file.graph())), devices(*file.proto) {
   builder.setListener(&inlinedOps);
   for (const auto &tensor : file.graph().initializer())
     initializers[tensor.name()] = &tensor;
@@ -108,6 +108,7 @@ void GraphImporter::recordBuilt(const onnx::NodeProto &node, Operation *before,
 
 LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
   NodeContext context(*this, node, namesOf(node));
+  noteStages(node, context.getLabel());
   const OpRow *row = findOp(node.op_type());
   assert(row && "checkSupported has looked");
   if (file.opset < row->since)

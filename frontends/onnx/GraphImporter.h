@@ -15,6 +15,7 @@
 #include "frontends/common/BuiltOps.h"
 #include "frontends/common/Frontend.h"
 #include "frontends/common/RolePatterns.h"
+#include "frontends/onnx/DeviceConfigurations.h"
 #include "frontends/onnx/ExporterMetadata.h"
 #include "frontends/onnx/GraphOrder.h"
 #include "frontends/onnx/TensorReader.h"
@@ -194,6 +195,8 @@ public:
   /// Results of InstanceNormalization within a group normalization.
   llvm::StringSet<> groupNorms;
 
+  DeviceConfigurations devices;
+
   // What nodes leave for the warnings at the end.
   int64_t nextDropoutId = 0;
   int64_t activeDropouts = 0;
@@ -222,6 +225,8 @@ private:
   struct Scope {
     const Scope *around;
     std::string place;
+    /// The node that has it.
+    const onnx::NodeProto *node;
     llvm::StringMap<std::string> names;
   };
 
@@ -238,6 +243,7 @@ private:
   void createModule(llvm::ArrayRef<InputBinding> inputs);
   void noteRead(const std::string &name, bool asValue = true);
   void noteReads(const onnx::NodeProto &node);
+  void noteStages(const onnx::NodeProto &node, llvm::StringRef label);
   llvm::LogicalResult importNode(const onnx::NodeProto &node);
   /// What a name of the file is called where it is read now.
   std::string resolve(const std::string &name) const;

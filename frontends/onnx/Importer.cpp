@@ -8,6 +8,7 @@
 
 #include "frontends/onnx/Importer.h"
 
+#include "frontends/onnx/DeviceConfigurations.h"
 #include "frontends/onnx/EvaluationMode.h"
 #include "frontends/onnx/FunctionResults.h"
 #include "frontends/onnx/GraphOrder.h"
@@ -164,6 +165,9 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
       failed(buildResults(graph, options)))
     return failure();
   eraseDead(graph);
+  graph.devices.attachTo(*graph.module);
+  for (std::string &warning : graph.devices.warnings())
+    graph.warn(std::move(warning));
   if (parted)
     graph.warn(std::to_string(parted) + (parted == 1 ? " tensor" : " tensors") +
                " of the module, which the export merged into others of equal "
@@ -208,6 +212,11 @@ struct OnnxFrontend final : Frontend {
   FailureOr<ImportedModel> import(const ImportOptions &options,
                                   MLIRContext &context) const override {
     return importOnnx(options, context);
+  }
+  llvm::Expected<AnnotatedModel>
+  annotate(StringRef path, StringRef output,
+           const StageAnnotations &annotations) const override {
+    return annotateOnnx(path, output, annotations);
   }
   std::vector<OperatorSummary> operators() const override {
     std::vector<OperatorSummary> all;

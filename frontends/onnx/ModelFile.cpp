@@ -114,7 +114,7 @@ static LogicalResult checkForm(ModelFile &file, MLIRContext &context) {
   return success();
 }
 
-FailureOr<ModelFile> readModelFile(StringRef path, MLIRContext &context) {
+FailureOr<ModelFile> parseModelFile(StringRef path, MLIRContext &context) {
   ModelFile file;
   file.path = path.str();
   file.folder = llvm::sys::path::parent_path(path).str();
@@ -134,10 +134,17 @@ FailureOr<ModelFile> readModelFile(StringRef path, MLIRContext &context) {
               "with external data";
 
   if (failed(isText ? parseText(file, bytes, context)
-                    : parseBinary(file, bytes, context)) ||
-      failed(settleNames(file, context)) || failed(checkForm(file, context)) ||
-      failed(inlineFunctions(file, context)) ||
-      failed(hoistInitializers(file, context)))
+                    : parseBinary(file, bytes, context)))
+    return failure();
+  return file;
+}
+
+FailureOr<ModelFile> readModelFile(StringRef path, MLIRContext &context) {
+  FailureOr<ModelFile> file = parseModelFile(path, context);
+  if (failed(file) || failed(settleNames(*file, context)) ||
+      failed(checkForm(*file, context)) ||
+      failed(inlineFunctions(*file, context)) ||
+      failed(hoistInitializers(*file, context)))
     return failure();
   return file;
 }

@@ -30,6 +30,10 @@ struct ModelFile {
   mlir::InFlightDiagnostic error(mlir::MLIRContext &context) const;
 };
 
+/// The model as the file has it: parsed, and nothing checked.
+llvm::FailureOr<ModelFile> parseModelFile(llvm::StringRef path,
+                                          mlir::MLIRContext &context);
+
 llvm::FailureOr<ModelFile> readModelFile(llvm::StringRef path,
                                          mlir::MLIRContext &context);
 

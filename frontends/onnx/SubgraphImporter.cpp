@@ -71,6 +71,13 @@ void GraphImporter::closeScope() {
   inlinedOps.isInSubgraph = isInSubgraph();
 }
 
+void GraphImporter::noteStages(const onnx::NodeProto &node, StringRef label) {
+  SmallVector<const onnx::NodeProto *> nodes = {&node};
+  for (const Scope *inner = scope; inner; inner = inner->around)
+    nodes.push_back(inner->node);
+  devices.note(label, nodes);
+}
+
 /// Elements of a constant; a tensor of a sequence counts as the words of its
 /// record.
 static int64_t storedSizeOf(const ImportedValue &value) {
@@ -110,7 +117,7 @@ GraphImporter::importSubgraph(NodeContext &n, const onnx::GraphProto &subgraph,
                               StringRef place,
                               std::vector<ImportedValue> inputs) {
   const NodeList &nodes = order->subgraphs.find(&subgraph)->second;
-  Scope inner{scope, text::shortened(place, kMaxLabelBytes), {}};
+  Scope inner{scope, text::shortened(place, kMaxLabelBytes), &n.node, {}};
   openScope(inner, subgraph);
   llvm::scope_exit close([this] { closeScope(); });
   for (auto [input, value] : llvm::zip(subgraph.input(), inputs))

@@ -55,8 +55,9 @@ def PipePartitionStages : Pass<"pipe-partition-stages", "::mlir::ModuleOp"> {
   let options = [
     Option<"stages", "stages", "int64_t", "1", "Number of stages">,
     Option<"balance", "balance", "std::string", "\"flops\"",
-           "What stages get equal shares of: uniform (layers), parameters or "
-           "flops">
+           "What stages get equal shares of: uniform (layers), parameters, "
+           "flops, or scopes (flops, with modules whole); annotated[:NAME] "
+           "takes the stages of nn.configurations">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

@@ -35,14 +35,16 @@ std::vector<int64_t> StageGraph::crossingBytes() const {
   return crossing;
 }
 
-/// Calls `visit(begin, end, cost)` for each range of nodes with a layer: ends
-/// ascending, begins descending.
+/// Calls `visit(begin, end, cost)` for each range of nodes that can be a stage:
+/// ends ascending, begins descending.
 static void
 forEachStage(const StageGraph &graph,
              llvm::function_ref<void(int32_t, int32_t, double)> visit) {
   int32_t size = graph.nodes.size();
   llvm::BitVector read(graph.weightCosts.size());
   for (int32_t end = 1; end <= size; ++end) {
+    if (end < size && !graph.nodes[end].mayBegin)
+      continue;
     read.reset();
     double cost = 0;
     bool hasLayer = false;
@@ -55,7 +57,7 @@ forEachStage(const StageGraph &graph,
           cost += graph.weightCosts[weight];
         read.set(weight);
       }
-      if (hasLayer)
+      if (hasLayer && (node.mayBegin || begin == 0))
         visit(begin, end, cost);
     }
   }

@@ -9,6 +9,7 @@
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "frontends/Frontends.h"
+#include "passes/pipe/staged/StageAssignment.h"
 #include "passes/step/TaskTimes.h"
 #include "support/Message.h"
 #include "support/Text.h"
@@ -219,6 +220,23 @@ LogicalResult Compilation::finish(Level level) {
         (failed(run(nameOf(made), module(), build)) || failed(runAfter(made))))
       return failure();
   return success();
+}
+
+FailureOr<frontend::StageAnnotations> Compilation::annotations() {
+  if (begin != Level::Import) {
+    mlir::emitError(module().getLoc())
+        << "expects text of the import level, whose nodes are not in stages "
+           "yet, but got the "
+        << nameOf(begin) << " level";
+    return failure();
+  }
+  choose();
+  auto stages = pipe::stagesOfNodes(module(), options.pipelines.staged.balance,
+                                    options.pipelines.staged.stages);
+  if (failed(stages))
+    return failure();
+  return frontend::StageAnnotations{
+      "pipewright", options.pipelines.scheduled.ranks, std::move(*stages)};
 }
 
 FailureOr<codegen::Plan> Compilation::makePlan() {

@@ -26,6 +26,8 @@ public:
   mlir::LogicalResult open();
   /// What has been opened, at a level that is not before its own.
   mlir::LogicalResult runTo(Level level);
+  /// The stages of what has been opened, at the import level, by its nodes.
+  mlir::FailureOr<frontend::StageAnnotations> annotations();
   /// The plan of what has been opened, under other options of schedules.
   mlir::FailureOr<codegen::Plan> planUnder(const CompileOptions &others);
   /// The plan of the allocated level.

@@ -8,7 +8,9 @@
 
 #include "codegen/host/EmitHost.h"
 #include "codegen/package/Package.h"
+#include "frontends/Frontends.h"
 #include "support/Message.h"
+#include "support/Text.h"
 #include "tools/pipewright/Compilation.h"
 #include "tools/pipewright/KernelSteps.h"
 #include "tools/pipewright/Messages.h"
@@ -171,16 +173,46 @@ const std::vector<OptionRow<PlanOptions>> &planRows() {
             option::flag(&PlanOptions::asJson)},
            {{"compare", "NAME,NAME,...",
              "One table of these schedules instead; drawings show all of them"},
-            readCompare}});
+            readCompare},
+           {{"write-onnx", "OUT.onnx",
+             "Write the model with the stage of each node, for compile "
+             "--balance annotated:pipewright, people and other tools"},
+            option::anyText(&PlanOptions::annotatedModel)}});
   return rows;
 }
 
-int planModel(const CompileOptions &given, bool asJson,
+/// Writes the model with the stages that it is cut into.
+static LogicalResult writeAnnotated(Compilation &compilation,
+                                    const CompileOptions &options,
+                                    StringRef path) {
+  FailureOr<frontend::StageAnnotations> stages = compilation.annotations();
+  if (failed(stages))
+    return failure();
+  auto model = frontend::annotateModel(options.import.modelPath, path, *stages);
+  if (!model)
+    return fail(llvm::toString(model.takeError())), failure();
+  if (!model->split.empty())
+    printMessage(
+        "warning",
+        "stages have the border within " + std::to_string(model->split.size()) +
+            (model->split.size() == 1 ? " node" : " nodes") +
+            ", which get no stage in " + path.str() + ", the first is '" +
+            text::shortened(model->split[0]) + "'");
+  if (llvm::Error error =
+          writeOutput(path, [&](llvm::raw_ostream &os) { os << model->bytes; }))
+    return fail(llvm::toString(std::move(error))), failure();
+  return success();
+}
+
+int planModel(const CompileOptions &given, const PlanOptions &planning,
               const DrawOptions &drawings) {
   if (given.emission != Emission::Program)
     return fail("--emit goes with compile, not with plan");
   Compilation compilation(given);
-  if (failed(compilation.open()) || failed(compilation.runTo(Level::Allocated)))
+  if (failed(compilation.open()) ||
+      (!planning.annotatedModel.empty() &&
+       failed(writeAnnotated(compilation, given, planning.annotatedModel))) ||
+      failed(compilation.runTo(Level::Allocated)))
     return 1;
   auto plan = compilation.makePlan();
   if (failed(plan))
@@ -189,7 +221,7 @@ int planModel(const CompileOptions &given, bool asJson,
   if (llvm::Error error = writeDrawings(picture, drawings))
     return fail(llvm::toString(std::move(error)));
   return print(given.output, [&](llvm::raw_ostream &os) {
-    if (asJson)
+    if (planning.asJson)
       os << llvm::formatv("{0:2}", plan->toJson()) << "\n";
     else
       plan->print(os);

@@ -15,6 +15,8 @@ namespace pipewright::tool {
 /// The options of `plan` besides those of a compilation and drawings.
 struct PlanOptions {
   bool asJson = false;
+  /// Where to write the model with its stages; empty for nowhere.
+  std::string annotatedModel;
   /// The schedules to compare; empty for the one that the compilation has.
   std::vector<std::string> compare;
 };
@@ -27,7 +29,7 @@ const std::vector<OptionRow<PlanOptions>> &planRows();
 int compileModel(CompileOptions options, bool isTemporary = false);
 
 /// Prints what would be compiled, and draws it.
-int planModel(const CompileOptions &options, bool asJson,
+int planModel(const CompileOptions &options, const PlanOptions &planning,
               const DrawOptions &drawings);
 
 /// A schedule by name, and what it makes of the options: some do not allow

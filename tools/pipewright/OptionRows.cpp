@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/pipe/staged/StageAssignment.h"
 #include "passes/schedules/files/FilePolicy.h"
 #include "support/Text.h"
 #include "tools/common/Registration.h"
@@ -429,16 +430,29 @@ static std::vector<CompileRow> modelRows() {
             flag(at(&ImportPipelineOptions::noDropout))})});
 }
 
+static llvm::Error readBalance(const OptionSpelling &row,
+                               const OptionValues &given,
+                               CompileOptions &options) {
+  llvm::StringRef balance = given[row.name];
+  if (std::string problem = pipe::problemOfBalance(balance); !problem.empty())
+    return option::fail("--", row.name, " expects ", problem);
+  options.pipelines.staged.balance = balance.str();
+  return llvm::Error::success();
+}
+
 /// How it is cut, kept and updated.
 static std::vector<CompileRow> trainingRows() {
   return {
       decidedAt(
           Level::Staged,
           {{"balance", "METHOD",
-            "What stages share equally: uniform, parameters or flops", "flops"},
+            "What stages share equally: uniform (layers), parameters, flops, "
+            "or "
+            "scopes (flops, and modules stay whole); or annotated[:NAME], the "
+            "stages that the model's nodes have",
+            "flops"},
            recordText,
-           oneOf({"uniform", "parameters", "flops"},
-                 at(&StagedPipelineOptions::balance))}),
+           readBalance}),
       decidedAt(Level::Staged,
                 {{"remat", "MODE", "What the backward recomputes: none or full",
                   "none"},

@@ -232,12 +232,13 @@ int CommandLine::runPlan(const tool::DrawOptions &drawings) {
     return fail(llvm::toString(planning.takeError()));
   if (planning->compare.empty()) {
     auto options = readOptions();
-    return options ? tool::planModel(*options, planning->asJson, drawings)
+    return options ? tool::planModel(*options, *planning, drawings)
                    : fail(options.takeError());
   }
-  if (!drawings.trace.empty() || !drawings.measured.empty() || planning->asJson)
-    return fail("--trace, --measured and --json show one plan; --compare makes "
-                "several, which --svg, --pdf and --html draw");
+  if (!drawings.trace.empty() || !drawings.measured.empty() ||
+      planning->asJson || !planning->annotatedModel.empty())
+    return fail("--trace, --measured, --json and --write-onnx show one plan; "
+                "--compare makes several, which --svg, --pdf and --html draw");
   return comparePlans(planning->compare, drawings);
 }
 

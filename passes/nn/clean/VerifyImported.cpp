@@ -8,6 +8,7 @@
 #include "passes/nn/Passes.h"
 
 #include "dialects/call/CallDialect.h"
+#include "dialects/nn/NNDevices.h"
 #include "dialects/nn/NNInference.h"
 #include "dialects/nn/NNWeightNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -49,6 +50,7 @@ private:
   void checkCounted(func::FuncOp model);
   void checkCounted(func::FuncOp model, NamedAttribute counted);
   void checkDivisor(func::FuncOp model, SoftmaxCrossEntropyOp loss);
+  void checkConfigurations(ModuleOp module);
 
   bool valid = true;
   llvm::StringSet<> weightNames;
@@ -202,6 +204,26 @@ void ImportedVerifier::checkCounted(func::FuncOp model) {
     checkCounted(model, input);
 }
 
+void ImportedVerifier::checkConfigurations(ModuleOp module) {
+  Attribute all = module->getAttr(kConfigurations);
+  if (!all)
+    return;
+  auto dictionary = dyn_cast<DictionaryAttr>(all);
+  if (!dictionary) {
+    error(module) << "expects '" << kConfigurations
+                  << "' to be a dictionary, but got " << all;
+    return;
+  }
+  for (NamedAttribute entry : dictionary) {
+    StringRef name = entry.getName();
+    checkName(module, "configuration", name);
+    std::string problem;
+    if (!readConfiguration(entry.getValue(), problem))
+      error(module) << "expects the configuration '" << text::shortened(name)
+                    << "' " << problem;
+  }
+}
+
 void ImportedVerifier::checkModel(func::FuncOp model) {
   if (!model.getBody().hasOneBlock()) {
     error(model) << "expects one block, but has "
@@ -234,6 +256,7 @@ LogicalResult ImportedVerifier::run(ModuleOp module) {
       error(&op) << "is not allowed in an imported module, which holds "
                     "'nn.weight' and one function '@model'";
   }
+  checkConfigurations(module);
   if (model)
     checkModel(model);
   else

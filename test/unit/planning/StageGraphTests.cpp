@@ -68,6 +68,17 @@ TEST(StageGraph, TiesGoToTheLaterCut) {
   EXPECT_EQ(cut(graph, 2), Begins({0, 2}));
 }
 
+TEST(StageGraph, StagesBeginWhereTheyMay) {
+  // 1 1 | 1 1 would be best.
+  StageGraph graph = chain({1, 1, 1, 1}, {8, 8, 8});
+  graph.nodes[2].mayBegin = graph.nodes[2].isLayer = false;
+  EXPECT_EQ(cut(graph, 2), Begins({0, 3}));
+  EXPECT_EQ(cut(graph, 3), Begins({0, 1, 3}));
+  // The first stage begins at the first node, whatever that is.
+  graph.nodes[0].mayBegin = graph.nodes[0].isLayer = false;
+  EXPECT_EQ(cut(graph, 2), Begins({0, 3}));
+}
+
 TEST(StageGraph, ValuesCrossEveryCutUpToTheirLastUse) {
   StageGraph graph = chain({1, 1, 1, 1}, {8, 8, 8});
   graph.values.push_back({0, 3, 100});

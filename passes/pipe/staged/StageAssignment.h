@@ -1,0 +1,44 @@
+//===- StageAssignment.h - Which stage each op is in ------------*- C++ -*-===//
+//
+// How a model is cut: by a method that balances something, at the borders of
+// its modules, or as its file says.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_PIPE_STAGED_STAGEASSIGNMENT_H
+#define PIPEWRIGHT_PASSES_PIPE_STAGED_STAGEASSIGNMENT_H
+
+#include "passes/pipe/staged/ModelOps.h"
+
+#include <map>
+#include <string>
+
+namespace pipewright::pipe {
+
+/// The stages of the ops that are placed and that the loss needs.
+using StageOfOp = llvm::DenseMap<mlir::Operation *, int32_t>;
+
+/// What is wrong with the name of a method, and which there are; empty if
+/// nothing is.
+std::string problemOfBalance(llvm::StringRef balance);
+
+/// Cuts the model into `stages` stages. Fails with a diagnostic that begins
+/// with the name of pipe-partition-stages where it cannot be cut so.
+llvm::FailureOr<StageOfOp>
+assignStages(const ModelOps &model, llvm::StringRef balance, int64_t stages);
+
+/// As the configuration of that name says, or the only one where the name is
+/// empty (`nn.configurations`). Where it has k times as many stages, k after
+/// each other become one.
+llvm::FailureOr<StageOfOp> assignAnnotatedStages(const ModelOps &model,
+                                                 llvm::StringRef name,
+                                                 int64_t stages);
+
+/// Where the nodes of an imported module would be, by their names;
+/// nn::kSeveralStages where their ops are in several. Fails as `assignStages`.
+llvm::FailureOr<std::map<std::string, int32_t>>
+stagesOfNodes(mlir::ModuleOp module, llvm::StringRef balance, int64_t stages);
+
+} // namespace pipewright::pipe
+
+#endif // PIPEWRIGHT_PASSES_PIPE_STAGED_STAGEASSIGNMENT_H
