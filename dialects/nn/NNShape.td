@@ -198,7 +198,7 @@ def NN_EmbeddingOp : NN_InferredOp<"embedding", [
 
 def NN_EmbeddingBackwardOp : NN_Op<"embedding_backward", [
     Pure, NN_Differentiable, NN_Cost, NN_Library, NN_Indexes,
-    NN_Precision<"OfOperands">]> {
+    NN_Precision<"F32">]> {
   let summary = "Add gradients into the rows that were looked up";
   let description = [{
     Rows that are looked up several times are summed in index order and in
