@@ -255,10 +255,14 @@ class Labels(nn.Module):
         return self.second(torch.tanh(self.first(x)))
 
 
-def gradients(model, loss, dtype):
+# The kernel that PyTorch prefers on CPUs loses rows that are masked by -1e9.
+PRECISE = [SDPBackend.MATH]
+PREFERRED = [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]
+
+
+def gradients(model, loss, dtype, attention=PRECISE):
     model = copy.deepcopy(model).to(dtype)
-    # The kernel that PyTorch prefers on CPUs loses rows that are masked by -1e9.
-    with sdpa_kernel(SDPBackend.MATH):
+    with sdpa_kernel(attention):
         value = loss(model, dtype)
         value.backward()
     states = {name: buffer.double().tolist() for name, buffer in model.named_buffers()
@@ -275,9 +279,48 @@ def record(model, loss):
     for name, values in exact.items():
         assert np.isfinite(values).all() and np.isfinite(rounded[name]).all(), name
         entries[name] = {"shape": list(values.shape), "values": values.reshape(-1).tolist(),
-                         "float32_error": float(np.linalg.norm(rounded[name] - values))}
-    return {"loss": value, "float32_loss_error": abs(value32 - value), "gradients": entries,
+                         "torch_error": float(np.linalg.norm(rounded[name] - values))}
+    return {"loss": value, "torch_loss_error": abs(value32 - value), "gradients": entries,
             "states": states}
+
+
+def shortened(values):
+    """With more digits than bf16 has."""
+    return [float(f"{value:.6g}") for value in values.reshape(-1).tolist()]
+
+
+def bf16_errors(case):
+    """What PyTorch's bf16 loses of each gradient of a case; nothing where it has no such kernel."""
+    _, exact, _ = gradients(case, lambda case, dtype: case().sum(), torch.float64)
+    errors = dict.fromkeys(exact, 0.0)
+    for attention in PRECISE, PREFERRED:
+        try:
+            _, found, _ = gradients(case, lambda case, dtype: case().sum(), torch.bfloat16, attention)
+        except (NotImplementedError, RuntimeError, TypeError):
+            continue
+        for name, values in exact.items():
+            error = float(np.linalg.norm(found[name] - values))
+            errors[name] = max(errors[name], error if np.isfinite(error) else 0.0)
+    return errors
+
+
+def record_bf16(model):
+    """The numbers of the model's cases where all that is known of a parameter is its bf16."""
+    model = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(parameter.bfloat16())
+    entries = {}
+    for cases in model.groups.values():
+        for name, case in cases.items():
+            errors = bf16_errors(case)
+            _, exact, _ = gradients(case, lambda case, dtype: case().sum(), torch.float64)
+            if not all(np.isfinite(values).all() for values in exact.values()):
+                continue
+            for key, values in exact.items():
+                entries[f"{name.replace('.', '_')}.{key}"] = {
+                    "shape": list(values.shape), "values": shortened(values), "torch_error": float(f"{errors[key]:.3g}")}
+    return {"gradients": entries}
 
 
 def export(model, example, names, path, opset=17):
@@ -300,8 +343,9 @@ def write(out, name, contents):
         file.write("\n")
 
 
-def make_cases(out, name, make, opset=17, **groups):
-    """Writes a model of the groups of cases that `make` gives, and its numbers."""
+def make_cases(out, name, make, opset=17, bf16=True, **groups):
+    """Writes a model of the groups of cases that `make` gives, and its numbers; for bf16, too, unless
+    one of its cases has no finite value then."""
     warnings.filterwarnings("ignore")
     os.makedirs(out, exist_ok=True)
     torch.manual_seed(1)
@@ -311,6 +355,12 @@ def make_cases(out, name, make, opset=17, **groups):
     contents = record(model, lambda model, dtype: model(x.to(dtype)))
     contents["groups"] = {group: [case.replace(".", "_") for case in cases]
                           for group, cases in model.groups.items()}
+    if bf16:
+        numbers = record_bf16(model)
+        known = {key.split(".")[0] for key in numbers["gradients"]}
+        numbers["groups"] = {group: [case for case in cases if case in known]
+                             for group, cases in contents["groups"].items()}
+        write(out, name + ".bf16", numbers)
     contents["groups"].update(groups)
     write(out, name, contents)
     export(model, (x,), ["x"], os.path.join(out, f"{name}.onnx"), opset)

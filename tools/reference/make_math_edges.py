@@ -175,7 +175,7 @@ def loops():
 
 
 def main():
-    make_cases(sys.argv[1], "numbers", lambda: {
+    make_cases(sys.argv[1], "numbers", bf16=False, make=lambda: {
         "functions": functions(), "reductions": reductions(), "places": places(), "signals": signals(), "loops": loops()}, opset=18)
 
 
