@@ -38,6 +38,40 @@ private:
   uint64_t hash = 0xcbf29ce484222325u;
 };
 
+/// The same of bytes that come in parts, wherever they are parted.
+class StreamHash {
+public:
+  void addBytes(const void *data, int64_t bytes) {
+    const char *from = static_cast<const char *>(data);
+    if (waiting > 0) {
+      const int64_t now = bytes < 8 - waiting ? bytes : 8 - waiting;
+      std::memcpy(word + waiting, from, now);
+      waiting += now;
+      from += now;
+      bytes -= now;
+      if (waiting < 8)
+        return;
+      hash.addBytes(word, 8);
+      waiting = 0;
+    }
+    const int64_t whole = bytes / 8 * 8;
+    hash.addBytes(from, whole);
+    waiting = bytes - whole;
+    std::memcpy(word, from + whole, waiting);
+  }
+  uint64_t value() const {
+    Hash end = hash;
+    end.addBytes(word, waiting);
+    return end.value();
+  }
+
+private:
+  Hash hash;
+  char word[8];
+  /// Bytes of `word` that are there.
+  int64_t waiting = 0;
+};
+
 inline uint64_t hashOf(std::string_view text) {
   Hash hash;
   hash.addText(text);

@@ -20,12 +20,16 @@ class JsonLines {
 public:
   using Field = std::pair<const char *, double>;
 
-  /// An empty path logs nothing. Throws an Error when the file cannot be
-  /// written.
-  explicit JsonLines(const std::string &path);
+  /// Logs nothing.
+  JsonLines() = default;
   ~JsonLines();
   JsonLines(const JsonLines &) = delete;
   JsonLines &operator=(const JsonLines &) = delete;
+
+  /// An empty path logs nothing. Lines that are there stay as far as they are
+  /// of the first `keepSteps` steps; none for 0. Throws an Error when the file
+  /// cannot be written.
+  void open(const std::string &path, int64_t keepSteps);
 
   void write(const std::vector<Field> &fields);
 

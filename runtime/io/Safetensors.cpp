@@ -92,6 +92,13 @@ SafetensorsReader::SafetensorsReader(const std::string &path)
   }
 }
 
+std::vector<std::string> SafetensorsReader::names() const {
+  std::vector<std::string> all;
+  for (const auto &[name, entry] : entries)
+    all.push_back(name);
+  return all;
+}
+
 uint64_t SafetensorsReader::fingerprint() const {
   constexpr int64_t samples = 64, width = 8;
   Hash hash;
@@ -144,6 +151,12 @@ SafetensorsWriter::SafetensorsWriter(const std::string &path,
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
-  file.write(&length, 8);
-  file.write(text.data(), text.size());
+  write(&length, 8);
+  write(text.data(), static_cast<int64_t>(text.size()));
+}
+
+void SafetensorsWriter::write(const void *data, int64_t bytes) {
+  file.write(data, bytes);
+  hash.addBytes(data, bytes);
+  written += bytes;
 }

@@ -8,6 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_IO_SAFETENSORS_H
 #define PIPEWRIGHT_RUNTIME_IO_SAFETENSORS_H
 
+#include "runtime/core/Hash.h"
 #include "runtime/core/Program.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/DataFile.h"
@@ -51,6 +52,9 @@ public:
   TensorView find(const std::string &name, ElementType type,
                   const std::vector<int64_t> &shape) const;
 
+  /// The names of all tensors, ascending.
+  std::vector<std::string> names() const;
+
   /// A hash of all names, types and shapes, and of samples of all values.
   uint64_t fingerprint() const;
 
@@ -77,11 +81,17 @@ class SafetensorsWriter {
 public:
   SafetensorsWriter(const std::string &path,
                     const std::vector<TensorHeader> &tensors);
-  void write(const void *data, int64_t bytes) { file.write(data, bytes); }
+  void write(const void *data, int64_t bytes);
   void commit() { file.commit(); }
+
+  /// Of the file as far as it has been written.
+  int64_t bytes() const { return written; }
+  uint64_t checksum() const { return hash.value(); }
 
 private:
   AtomicFile file;
+  StreamHash hash;
+  int64_t written = 0;
 };
 
 } // namespace pipewright::runtime

@@ -18,6 +18,7 @@
 #include "runtime/train/Threads.h"
 #include "runtime/train/Trainer.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -92,10 +93,11 @@ static int runThreads(const Program &program, const Options &options) {
   ThreadWorld world(ranks);
   Arrivals arrivals(ranks);
   std::vector<std::thread> threads;
+  std::atomic<int> exitCode = Done;
   const auto runOne = [&](int64_t r) {
     ThreadTransport transport(world, r);
     try {
-      runRank(options, *factory, false, transport);
+      exitCode = runRank(options, *factory, false, transport);
     } catch (const Aborted &) {
       // Woken by the rank that failed; its message is the one to show.
     } catch (const std::exception &error) {
@@ -119,7 +121,7 @@ static int runThreads(const Program &program, const Options &options) {
   for (std::thread &thread : threads)
     thread.join();
   if (!world.failed())
-    return 0;
+    return exitCode;
   reportError(world.failure());
   if (platform.mayHang())
     endAtOnce();
@@ -183,8 +185,7 @@ static int runProcess(const Program &program, const Options &options) {
     checked = true;
     factory = platform.createProcess(
         program, options, launcherPlace(findHostPlace(*transport)), *transport);
-    runRank(options, *factory, true, *transport);
-    return 0;
+    return runRank(options, *factory, true, *transport);
   } catch (const Aborted &error) {
     message = error.what();
   } catch (const std::exception &error) {

@@ -30,6 +30,8 @@ struct Row {
   bool isOwn = false;
   /// Taken, but without a meaning here.
   bool isHidden = false;
+  /// The argument is a number that may be left out.
+  bool isOptional = false;
 };
 
 } // namespace
@@ -85,6 +87,30 @@ static void parseSave(Options &options, const std::string &text) {
       fail("--save writes safetensors, but '", text, "' ends in ", ending,
            ": give it a name that ends in .safetensors");
   options.save = text;
+}
+
+/// "100", "30s", "10m"
+static void parseEvery(Options &options, const std::string &text) {
+  const bool minutes = text.ends_with('m'), seconds = text.ends_with('s');
+  options.checkpointEvery = 0;
+  options.checkpointSeconds = 0;
+  if (!minutes && !seconds) {
+    if (text.empty() || !std::isdigit(static_cast<unsigned char>(text.back())))
+      fail("--checkpoint-every expects steps (100), seconds (90s) or minutes "
+           "(10m), but got '",
+           text, "'");
+    options.checkpointEvery = parseInteger("--checkpoint-every", text, 1);
+    return;
+  }
+  options.checkpointSeconds =
+      (minutes ? 60 : 1) *
+      parseSeconds("--checkpoint-every", text.substr(0, text.size() - 1));
+}
+
+static void parseResume(Options &options, const std::string &text) {
+  options.resumes = true;
+  if (!text.empty())
+    options.resumeStep = parseInteger("--resume", text, 1);
 }
 
 static std::vector<Row> rowsOf(const Platform &platform) {
@@ -155,6 +181,17 @@ static std::vector<Row> rowsOf(const Platform &platform) {
        [](O &o, const Text &t) { o.weights = t; }, true},
       {"--save", "FILE", "final weights (trained.safetensors; none: nowhere)",
        parseSave},
+      {"--checkpoint", "DIR",
+       "keep all that a run needs to go on in this folder",
+       [](O &o, const Text &t) { o.checkpoint = t; }},
+      {"--checkpoint-every", "N", "steps; or Ns, Nm: seconds, minutes (10m)",
+       parseEvery},
+      {"--keep", "K", "newest checkpoints that stay (2)",
+       [](O &o, const Text &t) { o.keep = parseInteger("--keep", t, 1); }},
+      {"--resume", "[STEP]",
+       "go on from the newest checkpoint, or that of a step; --steps counts "
+       "from the first",
+       parseResume, false, false, /*isOptional=*/true},
       {"--log", "FILE", "one JSON object per step",
        [](O &o, const Text &t) { o.log = t; }, true},
       {"--trace", "FILE", "Chrome trace of the last step",
@@ -280,7 +317,11 @@ Options Options::parse(int argc, char **argv, const Program &program) {
       failUnknown(name, rows);
     if (!*row->argument && joined)
       fail(row->name, " takes no value");
-    if (*row->argument && !joined) {
+    const bool isLeftOut =
+        row->isOptional && !joined &&
+        (i + 1 == argc ||
+         !std::isdigit(static_cast<unsigned char>(*argv[i + 1])));
+    if (*row->argument && !joined && !isLeftOut) {
       if (i + 1 == argc)
         fail(row->name, " expects ", row->argument, ", but nothing follows");
       value = argv[++i];
@@ -303,6 +344,12 @@ Options Options::parse(int argc, char **argv, const Program &program) {
     options.weights = executableFolder() + "/weights.safetensors";
   if (options.save.empty())
     options.save = executableFolder() + "/trained.safetensors";
+  if (options.checkpoint.empty() &&
+      (options.resumes || options.checkpointEvery || options.checkpointSeconds))
+    fail(options.resumes ? "--resume" : "--checkpoint-every",
+         " expects --checkpoint DIR beside it");
+  if (!options.checkpointEvery && !options.checkpointSeconds)
+    options.checkpointSeconds = 600;
   if (options.flight.empty())
     options.flight = executableFolder();
   if (options.flight == "none")

@@ -43,6 +43,17 @@ struct Options : RunSettings {
   std::string log;
   std::string weights;
   std::string save;
+  /// The folder of checkpoints; empty: none are made.
+  std::string checkpoint;
+  /// Steps or seconds between two; 0: that is not what counts.
+  int64_t checkpointEvery = 0;
+  double checkpointSeconds = 0;
+  /// How many are kept.
+  int64_t keep = 2;
+  bool resumes = false;
+  static constexpr int64_t newest = INT64_MAX;
+  /// The step of the checkpoint to go on from.
+  int64_t resumeStep = newest;
   std::string trace;
   int64_t traceSteps = 1;
   /// How many steps at the end are profiled.

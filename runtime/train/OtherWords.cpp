@@ -12,8 +12,8 @@ static constexpr char sizeAdvice[] =
     "the size of a step is compiled in: pipewright compile --micro-batches M "
     "--micro-batch-size B --data-parallel D";
 static constexpr char resumeAdvice[] =
-    "a run cannot go on yet; --weights FILE begins a new one with the weights "
-    "of another";
+    "--checkpoint DIR --resume goes on from the newest checkpoint in DIR, "
+    "--resume STEP from that of a step";
 
 static constexpr OtherWord otherWords[] = {
     {"--learning-rate", "--lr"},
@@ -49,9 +49,15 @@ static constexpr OtherWord otherWords[] = {
     {"--infer", "--predict"},
     {"--generate", "--guess"},
     {"--prompt", "--guess"},
-    {"--checkpoint", "", resumeAdvice},
-    {"--resume", "", resumeAdvice},
+    {"--checkpoint-dir", "--checkpoint"},
+    {"--ckpt-dir", "--checkpoint"},
+    {"--save-interval", "--checkpoint-every"},
+    {"--save-every", "--checkpoint-every"},
+    {"--save-steps", "--checkpoint-every"},
+    {"--checkpoint-interval", "--checkpoint-every"},
+    {"--save-total-limit", "--keep"},
     {"--resume-from", "", resumeAdvice},
+    {"--resume-from-checkpoint", "", resumeAdvice},
     {"--batch-size", "", sizeAdvice},
     {"--micro-batches", "", sizeAdvice},
     {"--micro-batch-size", "", sizeAdvice},

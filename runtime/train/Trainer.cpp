@@ -9,6 +9,7 @@
 #include "runtime/trace/Profile.h"
 #include "runtime/trace/Trace.h"
 #include "runtime/train/Batches.h"
+#include "runtime/train/Checkpoints.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/Report.h"
@@ -81,10 +82,10 @@ class Trainer {
 public:
   Trainer(const Options &options, Rank &rank, const Launch &launch)
       : options(options), rank(rank), launch(launch),
-        program(rank.wholeProgram()), speaks(rank.transport().rank() == 0),
-        log(speaks ? options.log : "") {}
+        program(rank.wholeProgram()), speaks(rank.transport().rank() == 0) {}
 
-  void run();
+  /// Returns the exit code.
+  int run();
 
 private:
   void train();
@@ -96,6 +97,11 @@ private:
   bool compareWeights(int64_t done);
   /// Finds trouble with the samples of step `number`, if there is such a step.
   void lookAhead(int64_t number);
+  /// Between two steps: makes a checkpoint whole, and begins one.
+  void keepCheckpoint(int64_t done);
+  void keepLastCheckpoint(int64_t done);
+  void finishCheckpoint();
+  int64_t samplesBefore(int64_t number) const;
   void keepWeights();
   void finish();
   void sayRemarks();
@@ -112,6 +118,12 @@ private:
   const Program &program;
   const bool speaks;
   JsonLines log;
+  std::unique_ptr<Checkpoints> checkpoints;
+  Checkpoints::Position start;
+  /// All ranks have written their part of the checkpoint that is being made.
+  bool isWritten = false;
+  /// The next one is to begin.
+  bool isDue = false;
   std::unique_ptr<Dataset> data, evalData;
   Trace trace;
   Profile profile;
@@ -128,7 +140,9 @@ private:
 
 } // namespace
 
-void Trainer::run() {
+int Trainer::run() {
+  if (!options.checkpoint.empty() && options.steps > 0)
+    checkpoints = std::make_unique<Checkpoints>(options, rank);
   if (options.steps > 0)
     data = std::make_unique<Dataset>(program, options.data, "--data");
   if (!options.evalData.empty())
@@ -140,9 +154,13 @@ void Trainer::run() {
     for (const std::string &remark :
          each ? each->remarks() : std::vector<std::string>())
       say("note: " + remark);
+  if (checkpoints)
+    start = checkpoints->resume([this](const std::string &line) { say(line); });
+  if (speaks)
+    log.open(options.log, start.step);
   if (!options.predict.empty()) {
     say(predict(rank, options));
-    return;
+    return Done;
   }
   if (!options.guess.empty()) {
     evaluated = true;
@@ -160,6 +178,12 @@ void Trainer::run() {
     say("guesses after training\n" + drawn);
   }
   finish();
+  if (!checkpoints)
+    return Done;
+  const int64_t done = stoppedAfter < 0 ? options.steps : stoppedAfter;
+  return checkpoints->last() < done ? NotKept
+         : stoppedAfter < 0         ? Done
+                                    : ResumeMe;
 }
 
 void Trainer::evaluateAt(int64_t number, Progress &progress) {
@@ -188,7 +212,8 @@ void Trainer::train() {
   Progress progress(options.steps, batches[0].batchSamples() / together,
                     data->tokensPerSample());
   watchForStop(speaks);
-  for (const int64_t number : {0, 1}) {
+  const int64_t first = start.step / together;
+  for (const int64_t number : {first, first + 1}) {
     lookAhead(number);
     if (!trouble.empty())
       fail(trouble);
@@ -196,7 +221,7 @@ void Trainer::train() {
   trouble = weightTrouble(rank);
   if (!trouble.empty())
     fail(trouble);
-  for (int64_t done = 0; done < options.steps; done += together) {
+  for (int64_t done = start.step; done < options.steps; done += together) {
     // Where steps run together, after those that hold the one asked for.
     const int64_t before = std::max<int64_t>(0, done - together);
     if (evalData &&
@@ -208,7 +233,7 @@ void Trainer::train() {
     chooseSamples(number + 1, next);
     now.following = done + together < options.steps ? &next : nullptr;
     step(number, now, progress);
-    if (done == 0 && !options.dumpGradients.empty())
+    if (done == start.step && !options.dumpGradients.empty())
       saveGradients(rank, options.dumpGradients);
     if (compareWeights(done + together))
       break;
@@ -216,6 +241,8 @@ void Trainer::train() {
       stoppedAfter = done + together;
       break;
     }
+    if (done + together < options.steps)
+      keepCheckpoint(done + together);
   }
   // First of all: whatever comes then may fail.
   keepWeights();
@@ -276,6 +303,8 @@ void Trainer::keepWeights() {
   if (stoppedAfter >= 0 && !fails)
     say(std::string("stopped    by ") + signalName(number) + " after step " +
         steps);
+  if (!fails)
+    keepLastCheckpoint(done);
   std::string where = ": nothing was saved";
   if (!options.save.empty()) {
     const double patience = rank.transport().deadline();
@@ -311,8 +340,14 @@ void Trainer::sayRemarks() {
   }
 }
 
+int64_t Trainer::samplesBefore(int64_t number) const {
+  return start.samples + (number - start.step / program.updates) *
+                             program.batchMicroBatches() *
+                             program.microBatchSize;
+}
+
 void Trainer::chooseSamples(int64_t number, Batches &batches) {
-  const int64_t first = number * batches.batchSamples();
+  const int64_t first = samplesBefore(number);
   batches.setOrder([this, first](int64_t position) {
     return options.shuffle ? data->shuffled(first + position, options.seed)
                            : data->inOrder(first + position);
@@ -328,7 +363,7 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   const bool traced =
       !options.trace.empty() &&
       (number + 1) * together + options.traceSteps > options.steps;
-  if (number == 0 && !options.dumpGradients.empty())
+  if (number * together == start.step && !options.dumpGradients.empty())
     rank.captureGradients();
   if (traced) {
     trace.beginStep(number);
@@ -352,11 +387,18 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   }
   lookAhead(number + 2);
   // One rank that stops is enough, and all stop at the same step.
+  const int64_t done = (number + 1) * together;
+  totals.push_back(checkpoints ? checkpoints->isDone() : 0);
+  totals.push_back(speaks && checkpoints &&
+                   checkpoints->isDue(done, done - together));
   totals.push_back(stopSignal() != 0 || !trouble.empty());
   rank.flight().wait(FlightRecorder::EndOfStep, 0);
   rank.transport().sumToAll(totals.data(), totals.size());
   rank.flight().end();
   stops = totals.back() > 0;
+  isDue = totals[totals.size() - 2] > 0;
+  isWritten = checkpoints && checkpoints->isWriting() &&
+              totals[totals.size() - 3] == rank.transport().size();
   const double seconds =
       std::chrono::duration<double>(Clock::now() - start).count();
 
@@ -389,6 +431,31 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   }
 }
 
+void Trainer::keepCheckpoint(int64_t done) {
+  if (isWritten || (isDue && checkpoints->isWriting()))
+    finishCheckpoint();
+  if (isDue)
+    checkpoints->begin({done, samplesBefore(done / program.updates)});
+}
+
+void Trainer::finishCheckpoint() {
+  checkpoints->finish();
+  // It is not what the run is for: training goes on.
+  if (!checkpoints->trouble().empty())
+    say("warning: no checkpoint: " + checkpoints->trouble());
+}
+
+void Trainer::keepLastCheckpoint(int64_t done) {
+  if (!checkpoints)
+    return;
+  if (checkpoints->isWriting())
+    finishCheckpoint();
+  if (checkpoints->last() == done)
+    return;
+  checkpoints->begin({done, samplesBefore(done / program.updates)});
+  finishCheckpoint();
+}
+
 void Trainer::finish() {
   Transport &transport = rank.transport();
   const std::string summary =
@@ -413,6 +480,13 @@ void Trainer::finish() {
   }
   if (!saved.empty())
     say("saved      " + saved);
+  if (checkpoints && checkpoints->last() > 0)
+    say("checkpoint " + options.checkpoint + "/step-" +
+        std::to_string(checkpoints->last()) +
+        (stoppedAfter < 0 ? "" : "; the same command with --resume goes on"));
+  if (checkpoints && !checkpoints->trouble().empty())
+    say("warning: the last checkpoint could not be written: " +
+        checkpoints->trouble());
   transport.barrier();
 }
 
@@ -448,8 +522,8 @@ static std::string writeFlight(const Options &options, Rank &rank,
   return message + " (what rank " + process + " did last: " + path + ")";
 }
 
-void pipewright::runtime::runRank(const Options &options, RankFactory &factory,
-                                  bool processes, Transport &transport) {
+int pipewright::runtime::runRank(const Options &options, RankFactory &factory,
+                                 bool processes, Transport &transport) {
   transport.setDeadline(std::max(options.timeout, patientSeconds));
   transport.setSilence(options.timeout);
   const std::unique_ptr<Rank> rank = factory.createRank(transport);
@@ -467,7 +541,7 @@ void pipewright::runtime::runRank(const Options &options, RankFactory &factory,
     transport.barrier();
     if (hasDeadlines)
       transport.setDeadline(2 * options.timeout);
-    Trainer(options, *rank, {processes, factory.describe()}).run();
+    return Trainer(options, *rank, {processes, factory.describe()}).run();
   } catch (const Aborted &error) {
     rank->abort();
     throw Aborted(writeFlight(options, *rank, error.what()));

@@ -21,9 +21,19 @@ namespace pipewright::runtime {
 /// files, before any work is done.
 void checkRun(const Program &program, const Options &options);
 
-/// Runs one rank from set-up to report. Throws an Error when it fails, which
-/// all other ranks are told before.
-void runRank(const Options &options, RankFactory &factory, bool processes,
+/// How a run ends that has not failed: the exit code of its process.
+enum ExitCode {
+  Done = 0,
+  /// All was trained, but the last checkpoint could not be written (EX_IOERR).
+  NotKept = 74,
+  /// It was told to stop, and `--resume` goes on (EX_TEMPFAIL).
+  ResumeMe = 75,
+};
+
+/// Runs one rank from set-up to report, and returns the exit code, the same on
+/// all ranks. Throws an Error when it fails, which all other ranks are told
+/// before.
+int runRank(const Options &options, RankFactory &factory, bool processes,
              Transport &transport);
 
 /// What an exception has to say to users; the standard library's own do not.

@@ -78,6 +78,10 @@ void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {
     drawWeights(rank);
   else
     readWeights(rank, path);
+  copyWeights(rank);
+}
+
+void pipewright::runtime::copyWeights(Rank &rank) {
   // In their order: a copy of a copy stands behind it.
   for (const TensorInfo &tensor : rank.program().tensors)
     if (tensor.from.bytes > tensor.buffer.bytes)

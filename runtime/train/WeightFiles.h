@@ -18,6 +18,8 @@ class Rank;
 
 /// Copies the weights of the rank's program from the file into its arena.
 void loadWeights(Rank &rank, const std::string &path);
+/// Makes the copies of weights that tasks read (Rounded, OldVersion) anew.
+void copyWeights(Rank &rank);
 /// Throws an Error unless the file has every weight that any rank wants.
 void checkWeights(const Program &program, const std::string &path);
 

@@ -268,14 +268,16 @@ TEST(Safetensors, TruncatedFileIsRefused) {
 TEST(JsonLines, NumbersSurvive) {
   Folder folder;
   {
-    JsonLines log(folder.path("l"));
+    JsonLines log;
+    log.open(folder.path("l"), 0);
     log.write({{"step", 1}, {"loss", 0.1f}});
     log.write({{"loss", std::nan("")}});
   }
   EXPECT_EQ(folder.read("l"),
             "{\"step\":1,\"loss\":0.100000001}\n{\"loss\":null}\n");
   EXPECT_TRUE(contains(errorOf([] {
-                         JsonLines log("/dev/full");
+                         JsonLines log;
+                         log.open("/dev/full", 0);
                          log.write({{"a", 1}});
                        }),
                        "No space left on device"));

@@ -1,0 +1,335 @@
+//===- CheckpointFolder.cpp - Checkpoints of a run on disk ----------------===//
+
+#include "runtime/io/CheckpointFolder.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Hash.h"
+#include "runtime/io/AtomicFile.h"
+#include "runtime/io/DataFile.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <unistd.h>
+
+using namespace pipewright::runtime;
+namespace fs = std::filesystem;
+
+static constexpr const char *formatName = "pipewright checkpoint 1";
+static constexpr const char *manifestName = "manifest.json";
+static constexpr const char *prefix = "step-";
+static constexpr const char *temporarySuffix = ".tmp";
+
+/// Of a manifest: one line for each rank.
+static constexpr int64_t mostManifestBytes = 16 << 20;
+
+//===----------------------------------------------------------------------===//
+// One checkpoint
+//===----------------------------------------------------------------------===//
+
+static uint64_t checksumOf(const std::string &path) {
+  DataFile file(path);
+  constexpr int64_t pieceBytes = 4 << 20;
+  std::vector<char> piece(std::min(file.bytes(), pieceBytes));
+  StreamHash hash;
+  for (int64_t at = 0; at < file.bytes(); at += pieceBytes) {
+    const int64_t now = std::min(pieceBytes, file.bytes() - at);
+    file.read(at, now, piece.data());
+    hash.addBytes(piece.data(), now);
+  }
+  return hash.value();
+}
+
+static std::string hexOf(uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx",
+                static_cast<unsigned long long>(value));
+  return text;
+}
+
+static uint64_t fromHex(const nlohmann::json &value) {
+  const std::string text = value.get<std::string>();
+  size_t used = 0;
+  uint64_t number = 0;
+  try {
+    number = std::stoull(text, &used, 16);
+  } catch (const std::exception &) {
+  }
+  if (used != 16 || text.size() != 16)
+    fail("'", text.substr(0, 40), "' is no checksum");
+  return number;
+}
+
+/// A file beside the manifest, and nothing else.
+static bool isFileName(const std::string &name) {
+  return !name.empty() && name.size() < 256 && name[0] != '.' &&
+         std::all_of(
+             name.begin(), name.end(),
+             [](unsigned char c) {
+               return std::isalnum(c) || c == '-' || c == '.' || c == '_';
+             });
+}
+
+static int64_t countOf(const nlohmann::json &object, const char *key) {
+  const nlohmann::json &value = object.at(key);
+  if (!value.is_number_integer() ||
+      (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) ||
+      value.get<int64_t>() < 0)
+    fail("expects a whole number as '", key, "', but got ", value.dump());
+  return value.get<int64_t>();
+}
+
+static CheckpointManifest parseManifest(const std::string &text) {
+  const auto refuseDeep = [](int depth, auto, const auto &) {
+    if (depth > 8)
+      fail("it is nested more than 8 deep");
+    return true;
+  };
+  const auto json = nlohmann::json::parse(text, refuseDeep);
+  if (const auto format = json.at("format").get<std::string>();
+      format != formatName)
+    fail("expects the format '", formatName, "', but got '",
+         format.substr(0, 80), "'");
+  CheckpointManifest manifest;
+  manifest.model = json.at("model").get<std::string>();
+  manifest.optimizer = json.at("optimizer").get<std::string>();
+  manifest.step = countOf(json, "step");
+  manifest.samples = countOf(json, "samples");
+  manifest.seed = json.at("seed").get<uint64_t>();
+  manifest.shuffled = json.at("shuffled").get<bool>();
+  manifest.plan = fromHex(json.at("plan"));
+  for (const auto &file :
+       json.at("files").get_ref<const nlohmann::json::array_t &>()) {
+    manifest.files.push_back({file.at("name").get<std::string>(),
+                              countOf(file, "bytes"),
+                              fromHex(file.at("checksum"))});
+    if (!isFileName(manifest.files.back().name))
+      fail("a file in it has a name that no file of a checkpoint has");
+  }
+  return manifest;
+}
+
+static std::string textOf(const CheckpointManifest &manifest) {
+  auto files = nlohmann::ordered_json::array();
+  for (const CheckpointFile &file : manifest.files)
+    files.push_back({{"name", file.name},
+                     {"bytes", file.bytes},
+                     {"checksum", hexOf(file.checksum)}});
+  const nlohmann::ordered_json json = {{"format", formatName},
+                                       {"model", manifest.model},
+                                       {"optimizer", manifest.optimizer},
+                                       {"step", manifest.step},
+                                       {"samples", manifest.samples},
+                                       {"seed", manifest.seed},
+                                       {"shuffled", manifest.shuffled},
+                                       {"plan", hexOf(manifest.plan)},
+                                       {"files", files}};
+  return json.dump(1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+static void checkFile(const std::string &folder, const CheckpointFile &file) {
+  const std::string path = folder + "/" + file.name;
+  std::error_code error;
+  const auto bytes = fs::file_size(path, error);
+  if (error)
+    fail("'", path, "' cannot be read: ", error.message());
+  if (static_cast<int64_t>(bytes) != file.bytes)
+    fail("'", path, "' has ", bytes, " bytes, but had ", file.bytes,
+         " when it was written");
+}
+
+CheckpointManifest
+pipewright::runtime::readManifest(const std::string &folder) {
+  const std::string path = folder + "/" + manifestName;
+  DataFile file(path);
+  if (file.bytes() > mostManifestBytes)
+    fail("'", path, "' is no manifest of a checkpoint: it has ", file.bytes(),
+         " bytes");
+  std::string text(file.bytes(), '\0');
+  file.read(0, file.bytes(), text.data());
+  try {
+    return parseManifest(text);
+  } catch (const std::exception &error) {
+    fail("'", path, "' is no manifest of a checkpoint: ", error.what());
+  }
+}
+
+CheckpointManifest
+pipewright::runtime::readCheckpoint(const std::string &folder) {
+  const CheckpointManifest manifest = readManifest(folder);
+  for (const CheckpointFile &each : manifest.files) {
+    checkFile(folder, each);
+    if (checksumOf(folder + "/" + each.name) != each.checksum)
+      fail("'", folder, "/", each.name,
+           "' is damaged: its checksum is not what it was when it was written");
+  }
+  return manifest;
+}
+
+//===----------------------------------------------------------------------===//
+// All of a run
+//===----------------------------------------------------------------------===//
+
+/// The name is only on the disk when the folder is.
+static void synchronize(const std::string &folder) {
+  const int descriptor =
+      ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0)
+    fail("cannot read '", folder, "': ", strerror(errno));
+  const bool done = fsync(descriptor) == 0 || errno == EINVAL;
+  const int why = errno;
+  close(descriptor);
+  if (!done)
+    fail("cannot write '", folder, "': ", strerror(why));
+}
+
+static void renameFolder(const std::string &from, const std::string &to) {
+  if (rename(from.c_str(), to.c_str()) != 0)
+    fail("cannot rename '", from, "' to '", to, "': ", strerror(errno));
+}
+
+static void removeFolder(const std::string &folder) {
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (error)
+    fail("cannot remove '", folder, "': ", error.message());
+}
+
+/// The step that a folder's name says, if it is one of ours.
+static std::optional<int64_t> stepOf(std::string name,
+                                     const std::string &suffix) {
+  if (!name.starts_with(prefix) || !name.ends_with(suffix))
+    return std::nullopt;
+  name =
+      name.substr(strlen(prefix), name.size() - strlen(prefix) - suffix.size());
+  // As we write it: no signs, no zeros in front, within 63 bits.
+  const bool isNumber =
+      !name.empty() && name.size() <= 18 &&
+      std::all_of(name.begin(), name.end(),
+                  [](unsigned char c) { return std::isdigit(c); }) &&
+      (name[0] != '0' || name == "0");
+  return isNumber ? std::optional<int64_t>(std::stoll(name)) : std::nullopt;
+}
+
+/// The names in a folder; nothing where it cannot be read.
+static std::vector<std::string> namesIn(const std::string &folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error))
+    names.push_back(it->path().filename().string());
+  return names;
+}
+
+CheckpointFolder::~CheckpointFolder() {
+  if (lock >= 0)
+    close(lock);
+}
+
+void CheckpointFolder::open() {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error)
+    fail("--checkpoint: cannot make the folder '", path,
+         "': ", error.message());
+  const std::string name = path + "/lock";
+  lock = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (lock < 0)
+    fail("--checkpoint: cannot write '", name, "': ", strerror(errno));
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0)
+    fail("--checkpoint: another run writes to '", path,
+         "': wait until it has ended, or give a folder of its own");
+  for (const std::string &left : namesIn(path))
+    if (stepOf(left, temporarySuffix))
+      removeFolder(path + "/" + left);
+}
+
+std::vector<int64_t> CheckpointFolder::steps() const {
+  std::vector<int64_t> found;
+  for (const std::string &name : namesIn(path))
+    if (const auto step = stepOf(name, ""))
+      found.push_back(*step);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::optional<int64_t>
+CheckpointFolder::newest(int64_t atMost,
+                         std::vector<std::string> &skipped) const {
+  std::vector<int64_t> all = steps();
+  std::reverse(all.begin(), all.end());
+  for (const int64_t step : all) {
+    if (step > atMost)
+      continue;
+    try {
+      if (readCheckpoint(folderOf(step)).step == step)
+        return step;
+      skipped.push_back("'" + folderOf(step) + "' is of another step");
+    } catch (const Error &error) {
+      skipped.push_back(error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+std::string CheckpointFolder::folderOf(int64_t step) const {
+  return path + "/" + prefix + std::to_string(step);
+}
+
+std::string CheckpointFolder::temporaryOf(int64_t step) const {
+  return folderOf(step) + temporarySuffix;
+}
+
+std::string CheckpointFolder::begin(int64_t step) const {
+  const std::string folder = temporaryOf(step);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    fail("cannot make the folder '", folder, "': ", error.message());
+  return folder;
+}
+
+void CheckpointFolder::abandon(int64_t step) const {
+  std::error_code error;
+  fs::remove_all(temporaryOf(step), error);
+}
+
+void CheckpointFolder::commit(const CheckpointManifest &manifest,
+                              int64_t keep) const {
+  const std::string made = temporaryOf(manifest.step),
+                    wanted = folderOf(manifest.step);
+  for (const CheckpointFile &file : manifest.files)
+    checkFile(made, file);
+  const std::string text = textOf(manifest);
+  AtomicFile file(made + "/" + manifestName);
+  file.write(text.data(), text.size());
+  file.commit();
+  synchronize(made);
+  // One of the same step is there where a damaged one was passed over.
+  std::error_code error;
+  const std::string old = path + "/" + prefix + "0" + temporarySuffix;
+  if (fs::exists(wanted, error)) {
+    removeFolder(old);
+    renameFolder(wanted, old);
+  }
+  renameFolder(made, wanted);
+  synchronize(path);
+  removeFolder(old);
+  prune(manifest.step, keep);
+}
+
+/// Under a temporary name first: half a checkpoint is never taken for one.
+/// Newer ones than `last` were damaged when this run began.
+void CheckpointFolder::prune(int64_t last, int64_t keep) const {
+  std::vector<int64_t> all = steps();
+  std::erase_if(all, [&](int64_t step) { return step > last; });
+  for (size_t i = 0; i + keep < all.size(); ++i) {
+    renameFolder(folderOf(all[i]), temporaryOf(all[i]));
+    removeFolder(temporaryOf(all[i]));
+  }
+}

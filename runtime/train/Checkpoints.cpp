@@ -1,0 +1,386 @@
+//===- Checkpoints.cpp - What a run needs to go on ------------------------===//
+
+#include "runtime/train/Checkpoints.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Hash.h"
+#include "runtime/io/Safetensors.h"
+#include "runtime/io/Source.h"
+#include "runtime/net/Gather.h"
+#include "runtime/rank/Rank.h"
+#include "runtime/train/FilterLayout.h"
+#include "runtime/train/WeightFiles.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+using namespace pipewright::runtime;
+
+/// What is read of a file at a time.
+static constexpr int64_t pieceBytes = 32 << 20;
+
+namespace pipewright::runtime {
+
+/// A tensor that a rank writes.
+struct Checkpoints::Part {
+  std::string name;
+  const TensorInfo *tensor;
+  /// In the copy.
+  int64_t begin;
+};
+
+} // namespace pipewright::runtime
+
+//===----------------------------------------------------------------------===//
+// Names of tensors
+//===----------------------------------------------------------------------===//
+
+static bool isKept(const TensorInfo &tensor) {
+  return tensor.isWeight() || tensor.role == Role::OptimizerState ||
+         tensor.role == Role::OldVersion;
+}
+
+/// What a weight's tensors are called: `w`, `w#m`, `w#old`, `w#old2`.
+static std::vector<std::string> namesOf(const RankProgram &rank) {
+  std::vector<std::string> names;
+  std::map<std::string, int> versions;
+  for (const TensorInfo &tensor : rank.tensors) {
+    std::string name = tensor.name;
+    if (tensor.role == Role::OptimizerState)
+      name += "#" + std::string(tensor.state);
+    if (tensor.role == Role::OldVersion) {
+      const int number = ++versions[name];
+      name += number == 1 ? "#old" : "#old" + std::to_string(number);
+    }
+    names.push_back(isKept(tensor) ? name : "");
+  }
+  return names;
+}
+
+/// Older versions are of a plan, everything else of the model.
+static bool isOfPlan(const std::string &name) {
+  const size_t mark = name.rfind("#old");
+  return mark != std::string::npos &&
+         name.find_first_not_of("0123456789", mark + 4) == std::string::npos;
+}
+
+/// The position that writes each tensor: of several that hold one the owner.
+static std::map<std::string, int64_t> writersOf(const Program &program) {
+  std::map<std::string, int64_t> writers;
+  std::set<std::string> owned;
+  for (size_t position = 0; position < program.ranks.size(); ++position) {
+    const RankProgram &rank = program.ranks[position];
+    const std::vector<std::string> names = namesOf(rank);
+    std::set<std::string> here;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i].empty())
+        continue;
+      const bool isOwner = rank.tensors[i].owner;
+      if (isOwner && owned.contains(names[i]))
+        fail("'", names[i],
+             "' is two tensors of a checkpoint: rename a weight of the model");
+      if (isOwner ? (owned.insert(names[i]), true)
+                  : !writers.contains(names[i]))
+        writers[names[i]] = static_cast<int64_t>(position);
+    }
+  }
+  return writers;
+}
+
+static std::string fileNameOf(int64_t position) {
+  return "rank-" + std::to_string(position) + ".safetensors";
+}
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The tensors of all files of a checkpoint.
+class Contents {
+public:
+  Contents(const std::string &folder, const CheckpointManifest &manifest) {
+    for (const CheckpointFile &file : manifest.files) {
+      const auto reader =
+          std::make_shared<SafetensorsReader>(folder + "/" + file.name);
+      for (const std::string &name : reader->names())
+        if (!readers.emplace(name, reader).second)
+          fail("'", folder, "' has tensor '", name, "' twice");
+    }
+  }
+
+  bool contains(const std::string &name) const {
+    return readers.contains(name);
+  }
+  const SafetensorsReader &of(const std::string &name) const {
+    return *readers.at(name);
+  }
+  /// Throws an Error unless each tensor is one of the program's, and there.
+  void check(const std::string &folder, const Program &program) const {
+    const auto wanted = writersOf(program);
+    for (const auto &[name, writer] : wanted)
+      if (!contains(name) && !isOfPlan(name))
+        fail("'", folder, "' has no '", name,
+             "', which this program has: it is of another model");
+    for (const auto &[name, reader] : readers)
+      if (!wanted.contains(name) && !isOfPlan(name))
+        fail("'", folder, "' has '", name,
+             "', which this program does not have: it is of another model");
+  }
+
+private:
+  std::map<std::string, std::shared_ptr<SafetensorsReader>> readers;
+};
+
+} // namespace
+
+static void loadTensor(Rank &rank, const TensorInfo &tensor,
+                       const TensorView &from) {
+  if (from.bytes != tensor.buffer.bytes)
+    fail("'", tensor.name, "' has ", from.bytes,
+         " bytes in the checkpoint, but its buffer ", tensor.buffer.bytes);
+  // A filter is reordered as a whole.
+  const int64_t most = tensor.channelsLast ? from.bytes : pieceBytes;
+  std::vector<char> piece;
+  for (int64_t at = 0; at < from.bytes; at += most) {
+    const int64_t now = std::min(most, from.bytes - at);
+    piece.resize(now);
+    from.read(at, now, piece.data());
+    rank.write(tensor.buffer.at(at, now),
+               tensor.channelsLast
+                   ? filterForMemory(tensor, piece.data()).data()
+                   : piece.data());
+  }
+}
+
+void Checkpoints::load(int64_t step) {
+  const std::string path = folder.folderOf(step);
+  const Contents contents(path, readManifest(path));
+  contents.check(path, rank.wholeProgram());
+  const RankProgram &program = rank.program();
+  const std::vector<std::string> names = namesOf(program);
+  // Copies are made of what has been loaded, older versions among them, unless
+  // these are there themselves.
+  for (const bool ofPlan : {false, true}) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      const TensorInfo &tensor = program.tensors[i];
+      if (isKept(tensor) && ofPlan == (tensor.role == Role::OldVersion) &&
+          contents.contains(names[i]))
+        loadTensor(rank, tensor,
+                   contents.of(names[i]).find(names[i], tensor.type,
+                                              parseShape(tensor.shape)));
+    }
+    if (!ofPlan)
+      copyWeights(rank);
+  }
+}
+
+/// What must be as it was, and what people should know if it is not.
+static void compare(const CheckpointManifest &then,
+                    const CheckpointManifest &now, const std::string &path,
+                    int64_t updates,
+                    const std::function<void(const std::string &)> &say) {
+  if (then.optimizer != now.optimizer)
+    fail("'", path, "' was trained with ", then.optimizer,
+         ", but this program with ", now.optimizer,
+         ": compile it with --optimizer ", then.optimizer,
+         ", or begin anew from its weights ('pipewright checkpoint export')");
+  if (then.seed != now.seed || then.shuffled != now.shuffled)
+    fail("'", path, "' takes samples by --seed ", then.seed,
+         then.shuffled ? "" : " --no-shuffle",
+         ": go on with the same, so that none is taken twice");
+  if (then.step % updates != 0)
+    fail("'", path, "' is of step ", then.step, ", but this schedule takes ",
+         updates, " steps together: choose one with --resume STEP");
+  if (then.step > now.step)
+    fail("'", path, "' is of step ", then.step, ", but --steps ", now.step,
+         " counts from the first one: give more");
+  if (then.plan != now.plan)
+    say("note: '" + path +
+        "' is of another plan: what it adds up in another order rounds "
+        "differently");
+}
+
+Checkpoints::Position
+Checkpoints::resume(const std::function<void(const std::string &)> &say) {
+  if (!options.resumes)
+    return {};
+  std::vector<double> found = {0, 0};
+  if (rank.transport().rank() == 0) {
+    std::vector<std::string> skipped;
+    const bool isNamed = options.resumeStep != Options::newest;
+    std::optional<int64_t> step = folder.newest(options.resumeStep, skipped);
+    if (isNamed && step != options.resumeStep)
+      fail(skipped.empty() ? "--resume: there is no checkpoint of step " +
+                                 std::to_string(options.resumeStep) + " in '" +
+                                 options.checkpoint + "'"
+                           : "--resume: " + skipped.front());
+    for (const std::string &line : skipped)
+      say("warning: passed over: " + line);
+    if (!step && !skipped.empty())
+      fail("--resume: no checkpoint in '", options.checkpoint,
+           "' can be used; begin anew in another folder");
+    if (step) {
+      const std::string path = folder.folderOf(*step);
+      const CheckpointManifest then = readManifest(path);
+      if (isNamed && folder.steps().back() > *step)
+        fail("--resume ", *step, ": '", options.checkpoint,
+             "' has newer checkpoints, up to step ", folder.steps().back(),
+             ": move them to another folder first");
+      compare(then, manifest({options.steps, 0}), path, rank.wholeProgram().updates, say);
+      found = {static_cast<double>(then.step),
+               static_cast<double>(then.samples)};
+      say("resumed    from '" + path + "'");
+    } else {
+      say("resumed    from nothing: there is no checkpoint in '" +
+          options.checkpoint + "' yet");
+    }
+  }
+  found = gatherNumbers(rank.transport(), found)[0];
+  const Position start = {static_cast<int64_t>(found[0]),
+                          static_cast<int64_t>(found[1])};
+  if (start.step > 0)
+    load(start.step);
+  made = start.step;
+  return start;
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+Checkpoints::Checkpoints(const Options &options, Rank &rank)
+    : options(options), rank(rank), folder(options.checkpoint),
+      lastTime(std::chrono::steady_clock::now()) {
+  if (rank.transport().rank() == 0)
+    folder.open();
+  // All replicas have the same; the first one's are written.
+  if (rank.replica() != 0)
+    return;
+  const auto writers = writersOf(rank.wholeProgram());
+  const std::vector<std::string> names = namesOf(rank.program());
+  int64_t bytes = 0;
+  std::set<std::string> taken;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const TensorInfo &tensor = rank.program().tensors[i];
+    if (names[i].empty() || writers.at(names[i]) != rank.number() ||
+        !taken.insert(names[i]).second)
+      continue;
+    parts.push_back({names[i], &tensor, bytes});
+    bytes += tensor.buffer.bytes;
+  }
+  shadow.resize(bytes);
+}
+
+Checkpoints::~Checkpoints() {
+  if (thread.joinable())
+    thread.join();
+}
+
+bool Checkpoints::isDue(int64_t step, int64_t before) const {
+  if (options.checkpointSeconds > 0)
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         lastTime)
+               .count() >= options.checkpointSeconds;
+  const int64_t every = options.checkpointEvery;
+  return every > 0 && step / every != before / every;
+}
+
+CheckpointManifest Checkpoints::manifest(Position at) const {
+  const Program &program = rank.wholeProgram();
+  CheckpointManifest manifest;
+  manifest.model = program.name;
+  manifest.optimizer = program.optimizer.name;
+  manifest.step = at.step;
+  manifest.samples = at.samples;
+  manifest.seed = options.seed;
+  manifest.shuffled = options.shuffle;
+  manifest.plan = hashOf(program.planJson);
+  return manifest;
+}
+
+void Checkpoints::begin(Position now) {
+  if (writing)
+    finish();
+  current = now;
+  for (const Part &part : parts)
+    rank.read(part.tensor->buffer, shadow.data() + part.begin);
+  failure.clear();
+  file = {};
+  done = false;
+  writing = true;
+  lastTime = std::chrono::steady_clock::now();
+  thread = std::thread([this, step = now.step] {
+    try {
+      write(step);
+    } catch (const std::exception &error) {
+      failure = error.what();
+    }
+    done = true;
+  });
+}
+
+void Checkpoints::write(int64_t step) {
+  if (parts.empty())
+    return;
+  std::vector<TensorHeader> headers;
+  for (const Part &part : parts)
+    headers.push_back(
+        {part.name, part.tensor->type, parseShape(part.tensor->shape)});
+  const std::string name = fileNameOf(rank.number());
+  SafetensorsWriter writer(folder.begin(step) + "/" + name, headers);
+  for (const Part &part : parts) {
+    const char *values = shadow.data() + part.begin;
+    if (part.tensor->channelsLast) {
+      const std::vector<char> file = filterForFile(*part.tensor, values);
+      writer.write(file.data(), static_cast<int64_t>(file.size()));
+    } else {
+      writer.write(values, part.tensor->buffer.bytes);
+    }
+  }
+  writer.commit();
+  file = {name, writer.bytes(), writer.checksum()};
+}
+
+void Checkpoints::finish() {
+  thread.join();
+  writing = false;
+  const auto half = [](uint64_t word) { return static_cast<double>(word); };
+  const auto rows = gatherNumbers(
+      rank.transport(),
+      {static_cast<double>(!failure.empty()), static_cast<double>(file.bytes),
+       half(file.checksum >> 32), half(file.checksum & 0xffffffffu)});
+  const std::vector<std::string> failures =
+      gatherTexts(rank.transport(), failure);
+  double failed = 0;
+  for (const std::vector<double> &row : rows)
+    failed += row[0];
+  if (rank.transport().rank() == 0) {
+    message.clear();
+    for (const std::string &text : failures)
+      if (message.empty())
+        message = text;
+    CheckpointManifest manifest = this->manifest(current);
+    for (int64_t r = 0; r < static_cast<int64_t>(rows.size()); ++r)
+      if (rows[r][1] > 0)
+        manifest.files.push_back(
+            {fileNameOf(rank.wholeProgram().mesh().placeOf(r).position),
+             static_cast<int64_t>(rows[r][1]),
+             static_cast<uint64_t>(rows[r][2]) << 32 |
+                 static_cast<uint64_t>(rows[r][3])});
+    try {
+      if (message.empty())
+        folder.commit(manifest, options.keep);
+    } catch (const std::exception &error) {
+      message = error.what();
+    }
+    if (!message.empty()) {
+      failed = 1;
+      folder.abandon(current.step);
+    }
+  }
+  if (gatherNumbers(rank.transport(), {failed})[0][0] == 0)
+    made = current.step;
+}

@@ -1,0 +1,97 @@
+//===- Checkpoints.h - What a run needs to go on ---------------*- C++ -*-===//
+//
+// All that a step reads and an earlier one has written: weights, running
+// statistics, states of the optimizer, older versions of weights. Between two
+// steps each rank copies its part; a thread writes the copy while training goes
+// on. Tensors are known by the names of weights, so whatever the ranks, cut and
+// schedule of a program are, it takes over the checkpoint of another one.
+//
+// Every rank calls every function, at the same place.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_TRAIN_CHECKPOINTS_H
+#define PIPEWRIGHT_RUNTIME_TRAIN_CHECKPOINTS_H
+
+#include "runtime/io/CheckpointFolder.h"
+#include "runtime/train/Options.h"
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace pipewright::runtime {
+
+class Rank;
+
+class Checkpoints {
+public:
+  /// Takes the folder, on rank 0.
+  Checkpoints(const Options &options, Rank &rank);
+  /// Waits until the thread has ended.
+  ~Checkpoints();
+
+  /// Where the run stands.
+  struct Position {
+    int64_t step = 0;
+    int64_t samples = 0;
+  };
+
+  /// Loads what `--resume` asks for; the position is 0 where it asks for
+  /// nothing, or for the newest one and there is none. `say` gets lines for
+  /// people, on rank 0. Throws an Error where there are checkpoints, and none
+  /// that can be used.
+  Position resume(const std::function<void(const std::string &)> &say);
+
+  /// Whether rank 0 wants one when `step` steps are done, `before` of which had
+  /// been before this call of the program's function. Times count from the last
+  /// one.
+  bool isDue(int64_t step, int64_t before) const;
+
+  /// Begins one. Waits for the one before.
+  void begin(Position now);
+
+  // Between two steps: whether this rank has written its part, and could not.
+  // When the sum over all ranks of the first is their number, all call
+  // `finish`.
+  bool isWriting() const { return writing; }
+  double isDone() const { return writing && done.load() ? 1 : 0; }
+
+  /// Waits for all ranks, and makes the checkpoint whole.
+  void finish();
+
+  /// The newest one that this run has made, or resumed from; 0: none.
+  int64_t last() const { return made; }
+  /// What went wrong with the latest that could not be made; on rank 0.
+  const std::string &trouble() const { return message; }
+
+private:
+  struct Part;
+  void load(int64_t step);
+  void write(int64_t step);
+  CheckpointManifest manifest(Position at) const;
+
+  const Options &options;
+  Rank &rank;
+  CheckpointFolder folder;
+  /// This rank's tensors, and their copy.
+  std::vector<Part> parts;
+  std::vector<char> shadow;
+
+  std::thread thread;
+  std::atomic<bool> done = false;
+  bool writing = false;
+  Position current;
+  /// What the thread leaves behind.
+  CheckpointFile file;
+  std::string failure;
+
+  int64_t made = 0;
+  std::string message;
+  std::chrono::steady_clock::time_point lastTime;
+};
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_TRAIN_CHECKPOINTS_H
