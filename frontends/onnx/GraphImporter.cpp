@@ -118,6 +118,8 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
       failed(context.expectInputs(row->inputs)) ||
       failed(context.expectTensors(row->sequenceInputs)))
     return failure();
+  if (broadcasts(*row) && failed(context.followBatch()))
+    return failure();
   if (row->fold && failed(context.takeUntrainedAsConstants()))
     return failure();
   bool fold = row->fold && context.allConstant();
@@ -132,6 +134,8 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
   if (failed(run(context)) || failed(context.checkAttributes()))
     return failure();
   recordBuilt(node, before, context.b.getLoc());
+  if (failed(checkBatch(context)))
+    return failure();
   for (unsigned i = 0; i < context.numOutputs(); ++i)
     if (context.isOutputRead(i) && !values.contains(context.outputName(i)))
       return context.error()
@@ -186,13 +190,6 @@ void GraphImporter::define(StringRef name, ConstantTensor tensor) {
   define(name, constantValue(std::move(tensor)));
 }
 
-void GraphImporter::recordShapes(llvm::StringMap<Shape> &shapes) const {
-  for (const auto &entry : shapesInSubgraphs)
-    shapes[entry.getKey()] = entry.getValue();
-  for (const auto &entry : values)
-    shapes[entry.getKey()] = entry.getValue().shape;
-}
-
 //===----------------------------------------------------------------------===//
 // Initializers
 //===----------------------------------------------------------------------===//
@@ -215,40 +212,6 @@ bool GraphImporter::isSaidToTrain(StringRef name) {
   auto noted = metadata.initializers.find(name);
   return noted != metadata.initializers.end() &&
          noted->second.kind == ExportedKind::Parameter;
-}
-
-/// The tied parameter that an initializer is a transposed copy of, transposed;
-/// null if it is none. The exporter stores the weights of products so.
-FailureOr<Value>
-GraphImporter::readTransposedParameter(const onnx::TensorProto &tensor,
-                                       const FloatBytes &bytes) {
-  auto noted = metadata.initializers.find(tensor.name());
-  if (noted == metadata.initializers.end() || !noted->second.foldedFrom ||
-      noted->second.foldedFrom->size() != 1)
-    return Value();
-  const std::string &source = noted->second.foldedFrom->front();
-  auto original = metadata.initializers.find(source);
-  const onnx::TensorProto *parameter = initializers.lookup(source);
-  if (!parameter || !isRead(source) ||
-      original == metadata.initializers.end() ||
-      original->second.kind != ExportedKind::Parameter ||
-      original->second.foldedFrom || bytes.shape.size() != 2 ||
-      parameter->dims_size() != 2 || parameter->dims(0) != bytes.shape[1] ||
-      parameter->dims(1) != bytes.shape[0] ||
-      elementKindOf(parameter->data_type()) != ElementKind::Float)
-    return Value();
-  FailureOr<FloatBytes> other =
-      reader.readFloats(*parameter, "initializer '" + source + "'");
-  if (failed(other))
-    return failure();
-  if (!isTransposed(bytes, *other))
-    return Value();
-  FailureOr<ImportedValue> tied = lookup(source);
-  if (failed(tied))
-    return failure();
-  TensorBuilder b(builder, NameLoc::get(builder.getStringAttr(source)),
-                  [this] { return error(); });
-  return b.transpose(materialize(*tied, source), {1, 0});
 }
 
 FailureOr<ImportedValue>
@@ -281,6 +244,10 @@ GraphImporter::importInitializer(const onnx::TensorProto &tensor) {
   WeightRecord record;
   record.bytes = std::move(*bytes);
   FailureOr<Value> tied = readTransposedParameter(tensor, record.bytes);
+  if (failed(tied))
+    return failure();
+  if (!*tied)
+    tied = readRepeatedParameter(tensor);
   if (failed(tied))
     return failure();
   if (*tied)

@@ -15,6 +15,7 @@
 #include "frontends/common/BuiltOps.h"
 #include "frontends/common/Frontend.h"
 #include "frontends/common/RolePatterns.h"
+#include "frontends/onnx/BatchPlaces.h"
 #include "frontends/onnx/DeviceConfigurations.h"
 #include "frontends/onnx/ExporterMetadata.h"
 #include "frontends/onnx/GraphOrder.h"
@@ -28,12 +29,6 @@
 namespace pipewright::frontend {
 
 class NodeContext;
-
-/// Size of dimension 0 in the file and in the program, when they differ.
-struct BatchChange {
-  int64_t original;
-  int64_t wanted;
-};
 
 struct InputBinding {
   std::string name;
@@ -84,6 +79,12 @@ struct ImportedValue {
   bool isRandom() const { return kind == Random; }
   /// An optional that holds nothing; one that holds something is that.
   bool isEmptyOptional() const { return kind == EmptyOptional; }
+};
+
+/// What a name is at the batch size of the file.
+struct OriginalValue {
+  Shape shape;
+  std::optional<BatchPlace> place;
 };
 
 /// A node's label and the names that it reads and defines: those of the file,
@@ -151,8 +152,15 @@ public:
   void copyWeight(llvm::StringRef name, const ImportedValue &from);
   /// `name`, or with underscores behind it if something has that name.
   std::string unusedName(std::string name) const;
-  /// Adds the shape of every name to `shapes`.
-  void recordShapes(llvm::StringMap<Shape> &shapes) const;
+  /// What every name is with `batch` samples; places only where those are 2 or
+  /// more.
+  llvm::StringMap<OriginalValue> recordValues(int64_t batch) const;
+  /// Fails where an output of the model has the file's batch size still.
+  llvm::LogicalResult checkOutputBatch();
+  /// Where the batch is in a value whose size follows it; none if that is
+  /// unknown.
+  std::optional<BatchPlace> findBatch(const ImportedValue &value,
+                                      const OriginalValue &original);
   bool isInitializer(llvm::StringRef name) const {
     return initializers.contains(name);
   }
@@ -172,10 +180,10 @@ public:
   std::vector<std::string> warnings;
   BuiltOpsByOperator built;
 
-  /// Set when the batch size differs from the file's; `originalShapes` then
-  /// has the shape of every name at the file's batch size.
+  /// Set when the batch size differs from the file's; `originals` then has what
+  /// every name is at the file's batch size.
   std::optional<BatchChange> batchChange;
-  llvm::StringMap<Shape> originalShapes;
+  llvm::StringMap<OriginalValue> originals;
   /// The export was made in training mode, so weights read through Identity
   /// are tied on purpose.
   bool trainingExport = false;
@@ -245,6 +253,10 @@ private:
   void noteReads(const onnx::NodeProto &node);
   void noteStages(const onnx::NodeProto &node, llvm::StringRef label);
   llvm::LogicalResult importNode(const onnx::NodeProto &node);
+  /// Fails where a result of a node does not follow the batch that it has.
+  llvm::LogicalResult checkBatch(NodeContext &n);
+  std::optional<BatchPlace> placeOf(const ImportedValue &value,
+                                    const OriginalValue &original);
   /// What a name of the file is called where it is read now.
   std::string resolve(const std::string &name) const;
   NodeNames namesOf(const onnx::NodeProto &node) const;
@@ -261,6 +273,11 @@ private:
   llvm::FailureOr<mlir::Value>
   readTransposedParameter(const onnx::TensorProto &tensor,
                           const FloatBytes &bytes);
+  /// A parameter that the exporter wrote once for each sample, or rows of a
+  /// table each time that they are looked up, repeated so; null if an
+  /// initializer is neither.
+  llvm::FailureOr<mlir::Value>
+  readRepeatedParameter(const onnx::TensorProto &tensor);
   ImportedValue addWeight(llvm::StringRef key, WeightRecord record);
   ImportedValue addConstantAsWeight(llvm::StringRef key,
                                     const ConstantTensor::Ptr &constant,
@@ -278,8 +295,10 @@ private:
   int64_t inlinedNodes = 0, inlinedElements = 0;
   /// All names of the model's graph and of what was imported of subgraphs.
   llvm::StringSet<> takenNames;
-  /// Of names in subgraphs, whose values are gone.
-  llvm::StringMap<Shape> shapesInSubgraphs;
+  /// Of names in subgraphs, which are gone.
+  llvm::StringMap<ImportedValue> valuesInSubgraphs;
+  /// Of the values built here, where the file's batch size is 1.
+  std::optional<BatchPlaces> places;
 
   llvm::StringMap<const onnx::TensorProto *> initializers;
   /// Scalars that may have been parameters; warned about where they are read.

@@ -148,7 +148,7 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
     if (failed(original.importNodes(bound->originalInputs, *order)) ||
         failed(checkDeclaredOutputs(original)))
       return failure();
-    original.recordShapes(graph.originalShapes);
+    graph.originals = original.recordValues(bound->batchChange->original);
     graph.batchChange = bound->batchChange;
   }
   ScopedDiagnosticHandler explain(&context, [&](Diagnostic &diagnostic) {
@@ -161,7 +161,8 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
     return failure();
   });
   if (failed(graph.importNodes(bound->inputs, *order)) ||
-      (!bound->batchChange && failed(checkDeclaredOutputs(graph))) ||
+      failed(bound->batchChange ? graph.checkOutputBatch()
+                                : checkDeclaredOutputs(graph)) ||
       failed(buildResults(graph, options)))
     return failure();
   eraseDead(graph);

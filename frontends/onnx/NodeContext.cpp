@@ -241,6 +241,8 @@ LogicalResult NodeContext::expectTensors(unsigned first) {
 
 LogicalResult NodeContext::expectShape(unsigned i, StringRef what,
                                        ArrayRef<int64_t> expected) {
+  if (failed(followBatch(i, expected, /*mayBroadcast=*/false)))
+    return failure();
   if (!hasInput(i) || shape(i) == expected)
     return success();
   auto diag = error() << "expects " << what << " of shape [";
@@ -331,20 +333,6 @@ LogicalResult NodeContext::expectUnread(unsigned i) {
       return error() << "output " << i << " ('" << outputName(i)
                      << "') is used, but is not supported";
   return success();
-}
-
-const Shape *NodeContext::originalResult(unsigned i) const {
-  if (!graph.batchChange)
-    return nullptr;
-  auto it = graph.originalShapes.find(outputName(i));
-  return it == graph.originalShapes.end() ? nullptr : &it->second;
-}
-
-const Shape *NodeContext::originalInput(unsigned i) const {
-  if (!graph.batchChange)
-    return nullptr;
-  auto it = graph.originalShapes.find(inputName(i));
-  return it == graph.originalShapes.end() ? nullptr : &it->second;
 }
 
 } // namespace pipewright::frontend

@@ -59,6 +59,15 @@ public:
   /// Where all inputs are constants or weights that do not train, they are
   /// constants from here on.
   llvm::LogicalResult takeUntrainedAsConstants();
+  /// Where the batch size is not the file's: brings input `i` to `shape` in the
+  /// dimensions that have the file's batch size there and the program's in
+  /// `shape`, counted from the last. Does so with random numbers, and with
+  /// constants and untrained weights whose samples are all alike; one sample is
+  /// enough if `mayBroadcast`.
+  llvm::LogicalResult followBatch(unsigned i, llvm::ArrayRef<int64_t> shape,
+                                  bool mayBroadcast);
+  /// The same for operands that broadcast to each other.
+  llvm::LogicalResult followBatch();
   /// The elements of an integer input that must be constant.
   llvm::FailureOr<Shape> constantInts(unsigned i, llvm::StringRef what);
   llvm::LogicalResult expectInputs(InputCount count);
@@ -96,9 +105,9 @@ public:
   llvm::LogicalResult forward(unsigned result, unsigned input);
   /// Fails with an error if an output from `i` on is read.
   llvm::LogicalResult expectUnread(unsigned i);
-  /// The shape of result `i` at the file's batch size, if that is another.
-  const Shape *originalResult(unsigned i) const;
-  const Shape *originalInput(unsigned i) const;
+  /// What result `i` is at the file's batch size, if that is another.
+  const OriginalValue *originalResult(unsigned i) const;
+  const OriginalValue *originalInput(unsigned i) const;
 
   /// Starts "model.onnx: node 'X' (Conv, opset 17): ".
   mlir::InFlightDiagnostic error();

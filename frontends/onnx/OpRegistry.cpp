@@ -31,6 +31,11 @@ llvm::ArrayRef<const OpRow *> allOps() {
   return all;
 }
 
+bool broadcasts(const OpRow &row) {
+  llvm::ArrayRef<OpRow> rows = elementwiseOps();
+  return &row >= rows.begin() && &row < rows.end() && row.inputs.most > 1;
+}
+
 const OpRow *findOp(llvm::StringRef name) {
   static const llvm::StringMap<const OpRow *> table = [] {
     llvm::StringMap<const OpRow *> result;

@@ -86,6 +86,9 @@ llvm::LogicalResult importOfRandom(NodeContext &n);
 /// The rows of all ops, by family.
 llvm::ArrayRef<const OpRow *> allOps();
 
+/// Whether the operands of an op broadcast to each other.
+bool broadcasts(const OpRow &row);
+
 /// The row of an op; null if it is not supported.
 const OpRow *findOp(llvm::StringRef name);
 

@@ -64,7 +64,9 @@ void GraphImporter::closeScope() {
     auto it = values.find(name.getValue());
     if (it == values.end())
       continue;
-    shapesInSubgraphs[it->getKey()] = it->getValue().shape;
+    ImportedValue &gone = valuesInSubgraphs[it->getKey()];
+    gone.shape = it->getValue().shape;
+    gone.value = it->getValue().value;
     values.erase(it);
   }
   scope = scope->around;

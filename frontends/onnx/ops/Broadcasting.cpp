@@ -50,4 +50,16 @@ ConstantTensor broadcastTensor(const ConstantTensor &tensor,
   });
 }
 
+std::optional<ConstantTensor> commonSlice(const ConstantTensor &tensor,
+                                          int64_t axis) {
+  Shape shape(tensor.shape());
+  int64_t size = std::exchange(shape[axis], 1);
+  int64_t inner = elementCount(llvm::ArrayRef(shape).drop_front(axis));
+  ConstantTensor slice = tensor.remapped(
+      shape, [&](int64_t i) { return i / inner * inner * size + i % inner; });
+  if (broadcastTensor(slice, tensor.shape()).rawBytes() != tensor.rawBytes())
+    return std::nullopt;
+  return slice;
+}
+
 } // namespace pipewright::frontend

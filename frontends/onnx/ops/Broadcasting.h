@@ -24,6 +24,11 @@ ConstantTensor broadcastTensor(const ConstantTensor &tensor,
 /// Row-major strides of a shape.
 Shape stridesOf(llvm::ArrayRef<int64_t> shape);
 
+/// One slice along `axis` of a tensor that has the same one all along it; none
+/// if they differ.
+std::optional<ConstantTensor> commonSlice(const ConstantTensor &tensor,
+                                          int64_t axis);
+
 } // namespace pipewright::frontend
 
 #endif // PIPEWRIGHT_FRONTENDS_ONNX_OPS_BROADCASTING_H

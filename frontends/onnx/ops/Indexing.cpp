@@ -9,6 +9,7 @@
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/ops/Broadcasting.h"
 #include "frontends/onnx/ops/Parts.h"
+#include "frontends/onnx/ops/Reshaping.h"
 
 using namespace mlir;
 
@@ -142,10 +143,25 @@ static LogicalResult importSplit(NodeContext &n) {
   return success();
 }
 
+/// Constants among the operands get the batch of those that are computed.
+static LogicalResult followBatch(NodeContext &n, int64_t axis) {
+  for (unsigned k = 0; k < n.numInputs(); ++k) {
+    Shape shape(n.shape(k));
+    if (!n.input(k).value || axis >= n.rank(k))
+      continue;
+    shape[axis] = 0;
+    for (unsigned i = 0; i < n.numInputs(); ++i)
+      if (failed(n.followBatch(i, shape, /*mayBroadcast=*/false)))
+        return failure();
+    break;
+  }
+  return success();
+}
+
 static LogicalResult importConcat(NodeContext &n) {
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", 1), n.rank(0));
-  if (failed(axis))
+  if (failed(axis) || failed(followBatch(n, *axis)))
     return failure();
   SmallVector<Value> operands;
   for (unsigned i = 0; i < n.numInputs(); ++i) {
@@ -273,11 +289,28 @@ static Value lookUp(NodeContext &n, Value indices) {
   return n.b.reshape(found, gatheredShape(n, 0));
 }
 
+/// Whether constant indices are those of all elements of input 0, in order.
+static bool listsAllElements(NodeContext &n) {
+  const ConstantTensor *indices = n.constant(1);
+  const OriginalValue *original = n.originalInput(0);
+  if (!indices || indices->kind() != ElementKind::Int || n.rank(0) != 1 ||
+      indices->size() !=
+          (original ? ArrayRef(original->shape) : n.shape(0)).front())
+    return false;
+  for (int64_t i = 0, e = indices->size(); i < e; ++i)
+    if (indices->intAt(i) != i)
+      return false;
+  return true;
+}
+
 static LogicalResult importGather(NodeContext &n) {
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", 0), n.rank(0));
   if (failed(axis))
     return failure();
+  // PyTorch's as_strided of what is contiguous.
+  if (listsAllElements(n))
+    return setReshapedTo(n, Shape(n.shape(1)), /*allowZero=*/true);
   if (!n.constant(1)) {
     if (*axis != 0)
       return n.error() << "axis=" << *axis

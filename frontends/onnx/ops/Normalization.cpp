@@ -244,9 +244,9 @@ static Value scaleAndShift(NodeContext &n, Value y, bool isPlain) {
 static LogicalResult expectVectors(NodeContext &n, int64_t size,
                                    StringRef what) {
   for (unsigned i = 1; i < 3; ++i) {
-    const Shape *original = n.originalInput(i);
-    bool fitted =
-        original && ArrayRef(*original) == ArrayRef(size) && isNeutral(n, i);
+    const OriginalValue *original = n.originalInput(i);
+    bool fitted = original && ArrayRef(original->shape) == ArrayRef(size) &&
+                  isNeutral(n, i);
     if (n.shape(i) != ArrayRef(size) && !fitted)
       return n.error() << "expects scale and bias of " << size
                        << " elements, one for each " << what;

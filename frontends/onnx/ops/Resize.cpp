@@ -73,14 +73,14 @@ stretchToSizes(NodeContext &n, ArrayRef<int64_t> axes, Shape sizes) {
   SmallVector<Stretch> result;
   for (int64_t size : n.shape(0))
     result.push_back({size, size, 1});
-  const Shape *original = n.originalInput(0);
+  const OriginalValue *original = n.originalInput(0);
   for (auto [axis, size] : llvm::zip_equal(axes, sizes)) {
     if (size < 1 || size > nn::kMaxWindowEntry)
       return n.error() << "expects sizes of 1 to " << nn::kMaxWindowEntry
                        << ", but got " << size;
     Stretch &stretch = result[axis];
     // A dimension that keeps its size does so whatever the batch is.
-    if (original && (*original)[axis] == size)
+    if (original && original->shape[axis] == size)
       continue;
     stretch = {stretch.from, size, double(size) / double(stretch.from)};
   }

@@ -8,6 +8,7 @@
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/ops/Broadcasting.h"
+#include "frontends/onnx/ops/Reshaping.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -30,46 +31,41 @@ static LogicalResult setReshaped(NodeContext &n, ArrayRef<int64_t> shape) {
 // Reshape
 //===----------------------------------------------------------------------===//
 
-/// The shape that a Reshape of `in` has once the batch size is another than
-/// the one that its target was written for: the dimension that holds the batch
-/// is found by its stride. None if no single dimension holds it.
-static std::optional<Shape> rescaleTarget(ArrayRef<int64_t> oldIn,
-                                          ArrayRef<int64_t> newIn,
-                                          ArrayRef<int64_t> oldOut,
-                                          BatchChange batch) {
-  std::optional<size_t> changed;
-  for (size_t i = 0; i < oldIn.size(); ++i) {
-    if (oldIn[i] == newIn[i])
-      continue;
-    if (changed || oldIn[i] % batch.original)
-      return std::nullopt;
-    changed = i;
+/// Whether a target without a -1 has as many elements as the input: then it is
+/// made of the input's shape, and follows the batch by itself.
+static bool fitsInput(NodeContext &n, ArrayRef<int64_t> target,
+                      bool allowZero) {
+  int64_t count = 1;
+  for (auto [i, size] : llvm::enumerate(target)) {
+    if (size < 0 || (size == 0 && int64_t(i) >= n.rank(0)))
+      return false;
+    int64_t factor = size == 0 && !allowZero ? n.shape(0)[i] : size;
+    if (llvm::MulOverflow(count, factor, count))
+      return false;
   }
-  if (!changed)
-    return Shape(oldOut);
-  // The batch is the outermost part of its dimension.
-  int64_t stride =
-      stridesOf(oldIn)[*changed] * oldIn[*changed] / batch.original;
-  Shape strides = stridesOf(oldOut);
-  auto holdsBatch = [&](size_t j) {
-    return strides[j] <= stride &&
-           stride * batch.original <= strides[j] * oldOut[j] &&
-           oldOut[j] % batch.original == 0;
-  };
-  Shape result(oldOut);
-  auto scale = [&](size_t j) {
-    result[j] = llvm::SaturatingMultiply<uint64_t>(oldOut[j] / batch.original,
-                                                   batch.wanted) &
-                std::numeric_limits<int64_t>::max();
-    return result;
-  };
-  // With batch size 1 several dimensions fit; the same position is likeliest.
-  if (*changed < oldOut.size() && holdsBatch(*changed))
-    return scale(*changed);
-  for (size_t j = 0; j < oldOut.size(); ++j)
-    if (holdsBatch(j))
-      return scale(j);
-  return std::nullopt;
+  return count == elementCount(n.shape(0));
+}
+
+/// The shape that a Reshape gives once the batch size is another than the one
+/// that its target was written for. None if no single dimension of it has the
+/// batch.
+static std::optional<Shape>
+rescaleTarget(NodeContext &n, const OriginalValue &from, ArrayRef<int64_t> to) {
+  BatchChange batch = *n.graph.batchChange;
+  auto place = n.graph.findBatch(n.input(0), from);
+  if (!place)
+    return std::nullopt;
+  place = batch.original == 1
+              ? likelyPlace(*place, from.shape, to)
+              : placeAfterReshape(*place, from.shape, to, batch.original);
+  if (!place)
+    return std::nullopt;
+  Shape result(to);
+  int64_t &size = result[place->dim];
+  size =
+      llvm::SaturatingMultiply<uint64_t>(size / batch.original, batch.wanted) &
+      std::numeric_limits<int64_t>::max();
+  return result;
 }
 
 /// Resolves 0 (copy) and -1 (what is left) of a Reshape's target.
@@ -107,23 +103,27 @@ static FailureOr<Shape> resolveTarget(NodeContext &n, Shape target,
   return target;
 }
 
+LogicalResult setReshapedTo(NodeContext &n, Shape target, bool allowZero) {
+  const OriginalValue *from = n.originalInput(0), *to = n.originalResult(0);
+  if (from && to && ArrayRef<int64_t>(from->shape) != n.shape(0) &&
+      !fitsInput(n, target, allowZero)) {
+    std::optional<Shape> scaled = rescaleTarget(n, *from, to->shape);
+    if (!scaled)
+      return n.error() << "the target shape does not tell where the batch is";
+    target = *scaled;
+  }
+  FailureOr<Shape> shape = resolveTarget(n, target, allowZero);
+  if (failed(shape))
+    return failure();
+  return setReshaped(n, *shape);
+}
+
 static LogicalResult importReshape(NodeContext &n) {
   bool allowZero = n.intAttribute("allowzero", 0);
   FailureOr<Shape> target = n.constantInts(1, "target shape");
   if (failed(target))
     return failure();
-  const Shape *oldIn = n.originalInput(0), *oldOut = n.originalResult(0);
-  if (oldIn && oldOut && ArrayRef<int64_t>(*oldIn) != n.shape(0)) {
-    std::optional<Shape> scaled =
-        rescaleTarget(*oldIn, n.shape(0), *oldOut, *n.graph.batchChange);
-    if (!scaled)
-      return n.error() << "the target shape does not tell where the batch is";
-    target = *scaled;
-  }
-  FailureOr<Shape> shape = resolveTarget(n, *target, allowZero);
-  if (failed(shape))
-    return failure();
-  return setReshaped(n, *shape);
+  return setReshapedTo(n, std::move(*target), allowZero);
 }
 
 static LogicalResult importFlatten(NodeContext &n) {
@@ -227,14 +227,39 @@ static LogicalResult importTranspose(NodeContext &n) {
 // Repetition
 //===----------------------------------------------------------------------===//
 
+/// Changes the batch size that is written into a target of Expand: where the
+/// input follows the batch, else in front. A target that was computed follows
+/// by itself.
+static void followBatch(NodeContext &n, Shape &target) {
+  const OriginalValue *from = n.originalInput(0), *to = n.originalResult(0);
+  if (!from || !to || n.graph.batchChange->original == 1)
+    return;
+  BatchChange batch = *n.graph.batchChange;
+  int64_t rank = target.size(), inputRank = from->shape.size();
+  ArrayRef<int64_t> wanted = ArrayRef(to->shape).take_back(rank);
+  bool isFound = false;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (target[i] != 1 && target[i] != wanted[i])
+      return;
+    int64_t d = i + inputRank - rank;
+    if (d >= 0 && target[i] == from->shape[d] &&
+        from->shape[d] != n.shape(0)[d]) {
+      target[i] = n.shape(0)[d];
+      isFound = true;
+    }
+  }
+  bool isFree = rank > inputRank || (rank > 0 && from->shape.front() == 1);
+  if (!isFound && isFree && target.front() == batch.original)
+    target.front() = batch.wanted;
+}
+
 static LogicalResult importExpand(NodeContext &n) {
   FailureOr<Shape> target = n.constantInts(1, "target shape");
   if (failed(target))
     return failure();
-  // A batch size written into the target follows a changed batch.
-  if (n.graph.batchChange && n.graph.batchChange->original > 1 &&
-      !target->empty() && target->front() == n.graph.batchChange->original)
-    target->front() = n.graph.batchChange->wanted;
+  followBatch(n, *target);
+  if (failed(n.followBatch(0, *target, /*mayBroadcast=*/true)))
+    return failure();
   std::optional<Shape> shape = broadcastShape(n.shape(0), *target);
   if (!shape || llvm::any_of(*target, [](int64_t d) { return d < 1; }))
     return n.error() << "the input does not broadcast to the target shape";
