@@ -135,34 +135,102 @@ const OriginalValue *NodeContext::originalInput(unsigned i) const {
   return it == graph.originals.end() ? nullptr : &it->second;
 }
 
-LogicalResult NodeContext::followBatch(unsigned i, ArrayRef<int64_t> shape,
-                                       bool mayBroadcast) {
+/// What the numbers of samples, which count along `dim`, are multiplied by:
+/// PyTorch's arange of the batch. None if a constant is anything else.
+static std::optional<int64_t> stepOfNumbers(const ConstantTensor &tensor,
+                                            int64_t dim) {
+  if (tensor.kind() != ElementKind::Int || tensor.isSplat())
+    return std::nullopt;
+  int64_t inner = elementCount(tensor.shape().drop_front(dim + 1));
+  int64_t step = tensor.intAt(inner);
+  for (int64_t i = 0, e = tensor.size(); i < e; ++i)
+    if (tensor.intAt(i) != i / inner % tensor.shape()[dim] * step)
+      return std::nullopt;
+  return step;
+}
+
+/// Such numbers for any batch.
+static ConstantTensor numbersOf(ArrayRef<int64_t> shape, int64_t dim,
+                                int64_t step) {
+  int64_t inner = elementCount(shape.drop_front(dim + 1));
+  ConstantTensor result(ElementKind::Int, shape);
+  for (int64_t i = 0, e = result.size(); i < e; ++i)
+    result.setInt(i, i / inner % shape[dim] * step);
+  return result;
+}
+
+LogicalResult NodeContext::repeatSamples(unsigned i, BatchPlace place,
+                                         bool mayBroadcast) {
+  BatchChange batch = *graph.batchChange;
+  Shape &shape = inputs[i].shape;
+  int64_t size = shape[place.dim], perSample = size / batch.original;
+  if (inputs[i].isRandom()) {
+    shape[place.dim] = perSample * batch.wanted;
+    return success();
+  }
+  FailureOr<ImportedValue> value = graph.asConstantIfUntrained(inputs[i]);
+  if (failed(value))
+    return failure();
+  if (!value->isConstant())
+    return success();
+  Shape apart(shape);
+  apart[place.dim] = perSample / place.stride;
+  int64_t at = place.dim + 1;
+  apart.insert(apart.begin() + at, {batch.original, place.stride});
+  std::optional<ConstantTensor> one =
+      commonSlice(value->constant->reshaped(apart), at);
+  if (std::optional<int64_t> step =
+          one || perSample != 1 ? std::nullopt
+                                : stepOfNumbers(*value->constant, place.dim)) {
+    shape[place.dim] = batch.wanted;
+    inputs[i] = constantValue(numbersOf(shape, place.dim, *step));
+  }
+  if (!one)
+    return success();
+  apart[at] = mayBroadcast && perSample == 1 ? 1 : batch.wanted;
+  if (failed(expectComputable(apart)))
+    return failure();
+  Shape result(shape);
+  result[place.dim] = perSample * apart[at];
+  inputs[i] = constantValue(broadcastTensor(*one, apart).reshaped(result));
+  return success();
+}
+
+LogicalResult NodeContext::followBatch(unsigned i, ArrayRef<int64_t> shape) {
   const std::optional<BatchChange> &batch = graph.batchChange;
   if (!batch || !hasInput(i) || inputs[i].value)
     return success();
   for (int64_t d = rank(i) - 1, to = int64_t(shape.size()) - 1;
-       d >= 0 && to >= 0; --d, --to) {
-    if (inputs[i].shape[d] != batch->original || shape[to] != batch->wanted)
-      continue;
-    if (inputs[i].isRandom()) {
-      inputs[i].shape[d] = batch->wanted;
-      continue;
-    }
-    FailureOr<ImportedValue> value = graph.asConstantIfUntrained(inputs[i]);
-    if (failed(value))
+       d >= 0 && to >= 0; --d, --to)
+    if (inputs[i].shape[d] == batch->original && shape[to] == batch->wanted &&
+        failed(repeatSamples(i, {d}, /*mayBroadcast=*/false)))
       return failure();
-    std::optional<ConstantTensor> slice;
-    if (value->isConstant())
-      slice = commonSlice(*value->constant, d);
-    if (!slice)
-      return success();
-    Shape stretched(slice->shape());
-    stretched[d] = batch->wanted;
-    if (!mayBroadcast && failed(expectComputable(stretched)))
-      return failure();
-    inputs[i] = constantValue(
-        mayBroadcast ? std::move(*slice) : broadcastTensor(*slice, stretched));
-  }
+  return success();
+}
+
+/// What a value repeats along a dimension, where nothing else made it.
+static Value repeated(Value value, int64_t dim) {
+  auto op = value ? value.getDefiningOp<nn::BroadcastToOp>() : nullptr;
+  if (!op)
+    return Value();
+  ArrayRef<int64_t> from = shapeOf(op.getX());
+  int64_t d = dim + int64_t(from.size()) - int64_t(shapeOf(value).size());
+  return d < 0 || from[d] == 1 ? op.getX() : Value();
+}
+
+LogicalResult NodeContext::followOperand(unsigned i, unsigned leader) {
+  const OriginalValue &original = *originalInput(leader);
+  std::optional<BatchPlace> place = graph.findBatch(inputs[leader], original);
+  if (!place)
+    return success();
+  int64_t d = place->dim + rank(i) - rank(leader);
+  if (d < 0 || inputs[i].shape[d] == 1 ||
+      inputs[i].shape[d] != original.shape[place->dim])
+    return success();
+  if (!inputs[i].value)
+    return repeatSamples(i, {d, place->stride}, /*mayBroadcast=*/true);
+  if (Value once = repeated(inputs[i].value, d))
+    inputs[i] = computedValue(once);
   return success();
 }
 
@@ -171,12 +239,8 @@ LogicalResult NodeContext::followBatch() {
     const OriginalValue *original = hasInput(k) ? originalInput(k) : nullptr;
     if (!original || ArrayRef(original->shape) == shape(k))
       continue;
-    // Other dimensions of that size are no batch.
-    Shape changed(shape(k));
-    for (auto [size, before] : llvm::zip(changed, original->shape))
-      size = size == before ? 0 : size;
     for (unsigned i = 0; i < numInputs(); ++i)
-      if (i != k && failed(followBatch(i, changed, /*mayBroadcast=*/true)))
+      if (i != k && hasInput(i) && failed(followOperand(i, k)))
         return failure();
   }
   return success();

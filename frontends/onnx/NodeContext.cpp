@@ -241,7 +241,7 @@ LogicalResult NodeContext::expectTensors(unsigned first) {
 
 LogicalResult NodeContext::expectShape(unsigned i, StringRef what,
                                        ArrayRef<int64_t> expected) {
-  if (failed(followBatch(i, expected, /*mayBroadcast=*/false)))
+  if (failed(followBatch(i, expected)))
     return failure();
   if (!hasInput(i) || shape(i) == expected)
     return success();

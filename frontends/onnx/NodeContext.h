@@ -59,14 +59,13 @@ public:
   /// Where all inputs are constants or weights that do not train, they are
   /// constants from here on.
   llvm::LogicalResult takeUntrainedAsConstants();
-  /// Where the batch size is not the file's: brings input `i` to `shape` in the
-  /// dimensions that have the file's batch size there and the program's in
-  /// `shape`, counted from the last. Does so with random numbers, and with
-  /// constants and untrained weights whose samples are all alike; one sample is
-  /// enough if `mayBroadcast`.
-  llvm::LogicalResult followBatch(unsigned i, llvm::ArrayRef<int64_t> shape,
-                                  bool mayBroadcast);
-  /// The same for operands that broadcast to each other.
+  /// Where the batch size is not the file's: input `i` gets the program's in
+  /// the dimensions that have the file's there and the program's in `shape`,
+  /// counted from the last. Does so with random numbers, and with constants and
+  /// untrained weights whose samples are all alike.
+  llvm::LogicalResult followBatch(unsigned i, llvm::ArrayRef<int64_t> shape);
+  /// The same for all operands of an op that broadcasts them to each other:
+  /// one sample is enough then.
   llvm::LogicalResult followBatch();
   /// The elements of an integer input that must be constant.
   llvm::FailureOr<Shape> constantInts(unsigned i, llvm::StringRef what);
@@ -118,6 +117,10 @@ public:
   TensorBuilder b;
 
 private:
+  llvm::LogicalResult repeatSamples(unsigned i, BatchPlace place,
+                                    bool mayBroadcast);
+  llvm::LogicalResult followOperand(unsigned i, unsigned leader);
+
   NodeNames names;
   llvm::SmallVector<ImportedValue, 4> inputs;
   llvm::StringSet<> readAttributes;

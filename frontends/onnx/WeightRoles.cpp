@@ -35,6 +35,7 @@ public:
 private:
   LogicalResult assign(nn::WeightOp weight);
   bool carriesBatch(nn::WeightOp weight, StringRef name) const;
+  std::string parametersOf(StringRef name) const;
   Decision decide(nn::WeightOp weight, StringRef name);
   Decision decideFolded(StringRef name, ArrayRef<std::string> sources);
   LogicalResult checkPatterns();
@@ -115,9 +116,18 @@ static bool isStretchedToHigherRank(func::FuncOp model, nn::WeightOp weight) {
   });
 }
 
+/// Whether each `period` bytes are one slice of `slice` bytes over and over.
+static bool repeatsSlices(ArrayRef<char> bytes, size_t period, size_t slice) {
+  for (size_t begin = 0; begin < bytes.size(); begin += period)
+    for (size_t at = begin + slice; at < begin + period; at += slice)
+      if (bytes.slice(begin, slice) != bytes.slice(at, slice))
+        return false;
+  return true;
+}
+
 /// Whether a weight was computed at export from parameters and a whole batch of
-/// something, such as the first state of a recurrent layer: along a dimension
-/// as long as the batch, all its slices are the same.
+/// something, such as the first state of a recurrent layer: a dimension is made
+/// of as many slices as the batch has samples, which are all the same.
 bool RoleAssignment::carriesBatch(nn::WeightOp weight, StringRef name) const {
   auto noted = notes.initializers.find(name);
   if (noted == notes.initializers.end() || noted->second.kind ||
@@ -132,18 +142,29 @@ bool RoleAssignment::carriesBatch(nn::WeightOp weight, StringRef name) const {
   ArrayRef<int64_t> shape = weight.getTensorType().getShape();
   ArrayRef<char> bytes = graph.weights.lookup(weight.getSymName());
   for (auto [axis, size] : llvm::enumerate(shape)) {
-    if (size != batch || batch < 2 || bytes.empty())
+    if (size % batch || batch < 2 || bytes.empty())
       continue;
     const size_t inner = elementCount(shape.drop_front(axis + 1)) * 4;
-    bool areEqual = true;
-    for (size_t begin = 0; begin < bytes.size(); begin += inner * size)
-      for (int64_t i = 1; areEqual && i < size; ++i)
-        areEqual =
-            bytes.slice(begin, inner) == bytes.slice(begin + i * inner, inner);
-    if (areEqual)
+    // What does not differ within a sample tells nothing.
+    if (size != batch && repeatsSlices(bytes, inner * size, inner))
+      continue;
+    if (repeatsSlices(bytes, inner * size, inner * size / batch))
       return !isStretchedToHigherRank(graph.function, weight);
   }
   return false;
+}
+
+/// The parameters that an initializer was computed from, for people to read.
+std::string RoleAssignment::parametersOf(StringRef name) const {
+  std::string text;
+  for (const std::string &source :
+       *notes.initializers.find(name)->second.foldedFrom) {
+    auto tensor = notes.tensors.find(source);
+    if (tensor != notes.tensors.end() &&
+        tensor->second == ExportedKind::Parameter)
+      text += (text.empty() ? "'" : ", '") + source + "'";
+  }
+  return text;
 }
 
 LogicalResult RoleAssignment::assign(nn::WeightOp weight) {
@@ -184,11 +205,10 @@ LogicalResult RoleAssignment::assign(nn::WeightOp weight) {
     return graph.error()
            << "initializer '" << name << "' of shape "
            << nn::formatList(weight.getTensorType().getShape())
-           << " was computed from parameters when the model was exported, for "
-              "each sample of the batch: it cannot train. Export the model "
-              "with "
-              "optimize=False, or with Pipewright's tools/export.py; --freeze "
-              "leaves it as it is";
+           << " was computed from " << parametersOf(name)
+           << " when the model was exported, for each sample of the batch: it "
+              "cannot train. Export the model with optimize=False, or with "
+              "Pipewright's tools/export.py; --freeze leaves it as it is";
   ++(decision.role == WeightRole::Parameter ? trained : untrained);
   weight.setRole(decision.role);
   if (decision.role == WeightRole::Constant)

@@ -151,7 +151,7 @@ static LogicalResult followBatch(NodeContext &n, int64_t axis) {
       continue;
     shape[axis] = 0;
     for (unsigned i = 0; i < n.numInputs(); ++i)
-      if (failed(n.followBatch(i, shape, /*mayBroadcast=*/false)))
+      if (failed(n.followBatch(i, shape)))
         return failure();
     break;
   }
@@ -264,7 +264,7 @@ static Value materializeIndices(NodeContext &n, ArrayRef<int64_t> indices) {
 /// Rows of a table by indices that stay a tensor; a table of higher rank is
 /// looked up as one of rank 2. Computed indices of ONNX may be negative; those
 /// are refused when they come, as all that the table has not.
-static Value lookUp(NodeContext &n, Value indices) {
+static Value lookUp(NodeContext &n, Value indices, ArrayRef<int64_t> shape) {
   Value table = n.weight(0);
   if (!table)
     return Value();
@@ -286,7 +286,28 @@ static Value lookUp(NodeContext &n, Value indices) {
     attributes.push_back(n.b.integer("padding_row", *notes.paddingRow));
   }
   Value found = n.b.create<nn::EmbeddingOp>({table, indices}, attributes);
-  return n.b.reshape(found, gatheredShape(n, 0));
+  return n.b.reshape(found, shape);
+}
+
+/// Where the batch size is not the file's: constant indices that are the same
+/// for all samples are looked up once, and the rows repeated. What follows the
+/// batch finds them so.
+static Value lookUpOnce(NodeContext &n, ArrayRef<int64_t> indices) {
+  const std::optional<BatchChange> &batch = n.graph.batchChange;
+  if (!batch || batch->original == 1 || n.rank(1) < 2 ||
+      n.shape(1).front() != batch->original)
+    return Value();
+  size_t count = indices.size() / batch->original;
+  for (size_t i = count; i < indices.size(); ++i)
+    if (indices[i] != indices[i - count])
+      return Value();
+  ConstantTensor once(ElementKind::Int, n.shape(1).drop_front());
+  for (size_t i = 0; i < count; ++i)
+    once.setInt(i, indices[i]);
+  Shape shape = gatheredShape(n, 0);
+  Value rows = lookUp(n, n.made(std::move(once), ".indices"),
+                      ArrayRef(shape).drop_front());
+  return n.b.broadcastTo(rows, shape);
 }
 
 /// Whether constant indices are those of all elements of input 0, in order.
@@ -303,6 +324,16 @@ static bool listsAllElements(NodeContext &n) {
   return true;
 }
 
+/// Whether computed indices of samples count over samples as well, of which
+/// the file has but one.
+static bool picksFromBatchOfOne(NodeContext &n) {
+  const OriginalValue *data = n.originalInput(0), *indices = n.originalInput(1);
+  if (!data || !indices || n.graph.batchChange->original != 1)
+    return false;
+  auto place = n.graph.findBatch(n.input(0), *data);
+  return place && place->dim == 0 && ArrayRef(indices->shape) != n.shape(1);
+}
+
 static LogicalResult importGather(NodeContext &n) {
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", 0), n.rank(0));
@@ -315,18 +346,26 @@ static LogicalResult importGather(NodeContext &n) {
     if (*axis != 0)
       return n.error() << "axis=" << *axis
                        << " with computed indices is not supported, only 0 is";
-    return n.setResult(0, lookUp(n, n.value(1)));
+    if (picksFromBatchOfOne(n))
+      return n.error() << "picks of a batch of 1 sample by indices that do not "
+                          "tell of which sample: export the model with 2 or "
+                          "more";
+    return n.setResult(0, lookUp(n, n.value(1), gatheredShape(n, 0)));
   }
   FailureOr<Shape> indices = readIndices(n, n.shape(0)[*axis]);
   if (failed(indices))
     return failure();
   if (indices->empty())
     return n.error() << "expects at least one index";
+  if (*axis == 0)
+    if (Value rows = lookUpOnce(n, *indices))
+      return n.setResult(0, rows);
   // A row for padding gets no gradient, which a slice would give it.
   std::optional<int64_t> padding =
       lookupNotesOf(n.node, n.graph.metadata).paddingRow;
   if (*axis == 0 && padding && llvm::is_contained(*indices, *padding))
-    return n.setResult(0, lookUp(n, materializeIndices(n, *indices)));
+    return n.setResult(
+        0, lookUp(n, materializeIndices(n, *indices), gatheredShape(n, 0)));
   // Runs of consecutive indices are slices: positions, the first token.
   SmallVector<Value> runs;
   for (size_t i = 0; i < indices->size();) {
@@ -342,7 +381,8 @@ static LogicalResult importGather(NodeContext &n) {
   if (runs.size() > 64) {
     if (*axis != 0)
       return n.error() << "too many separate indices along axis " << *axis;
-    return n.setResult(0, lookUp(n, materializeIndices(n, *indices)));
+    return n.setResult(
+        0, lookUp(n, materializeIndices(n, *indices), gatheredShape(n, 0)));
   }
   result = runs.size() == 1
                ? runs.front()

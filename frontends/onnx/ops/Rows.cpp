@@ -64,14 +64,37 @@ static LogicalResult expectIndices(NodeContext &n) {
 // Elements
 //===----------------------------------------------------------------------===//
 
+/// Constants among the inputs get the batch of those that are computed.
+static LogicalResult followBatch(NodeContext &n, int64_t axis) {
+  for (unsigned k = 0; k < n.numInputs(); ++k) {
+    if (!n.input(k).value || n.rank(k) != n.rank(0))
+      continue;
+    Shape shape(n.shape(k));
+    shape[axis] = 0;
+    for (unsigned i = 0; i < n.numInputs(); ++i)
+      if (failed(n.followBatch(i, shape)))
+        return failure();
+  }
+  return success();
+}
+
+/// Whether indices reach over the data along an axis in the file, but no longer
+/// with another batch size.
+static bool staysBehind(NodeContext &n, int64_t axis) {
+  const OriginalValue *data = n.originalInput(0), *indices = n.originalInput(1);
+  return data && indices && axis < int64_t(indices->shape.size()) &&
+         data->shape[axis] == indices->shape[axis] &&
+         n.shape(0)[axis] != n.shape(1)[axis];
+}
+
 FailureOr<int64_t> readElementsAxis(NodeContext &n) {
   FailureOr<int64_t> axis =
       n.normalizeAxis(n.intAttribute("axis", 0), n.rank(0));
-  if (failed(axis) || failed(expectIndices(n)))
+  if (failed(axis) || failed(followBatch(n, *axis)) || failed(expectIndices(n)))
     return failure();
   bool fits = n.rank(1) == n.rank(0);
   for (int64_t d = 0; fits && d < n.rank(0); ++d)
-    fits = d == *axis || n.shape(1)[d] <= n.shape(0)[d];
+    fits = d == *axis || (n.shape(1)[d] <= n.shape(0)[d] && !staysBehind(n, d));
   if (!fits)
     return n.error() << "the indices do not fit to the data";
   return *axis;

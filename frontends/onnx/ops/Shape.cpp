@@ -258,7 +258,7 @@ static LogicalResult importExpand(NodeContext &n) {
   if (failed(target))
     return failure();
   followBatch(n, *target);
-  if (failed(n.followBatch(0, *target, /*mayBroadcast=*/true)))
+  if (failed(n.followBatch(0, *target)))
     return failure();
   std::optional<Shape> shape = broadcastShape(n.shape(0), *target);
   if (!shape || llvm::any_of(*target, [](int64_t d) { return d < 1; }))
