@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 """Our program beside PyTorch: same model, shapes, optimizer, threads.
 
-    tools/bench/against_torch.py [gpt-s] [vgg19] [--threads 1,2] [--rounds 7]
-        [--python PYTHON] [--before PIPEWRIGHT]
+    tools/bench/against_torch.py [MODEL ...] [--threads 1,2] [--rounds 7]
+        [--python PYTHON] [--before PIPEWRIGHT] [--processor]
 
-Rounds alternate (ours, PyTorch eager, PyTorch compile, ours, ...) in one run, because the
-machine's speed drifts; a probe of the core's multiply-add peak stands beside each round. Prints
-a Markdown table of medians and the median of the ratios; the peer is the faster of PyTorch's two
-modes. With --before, programs of another build of the compiler alternate with them.
+The models are those of contests.py. Rounds alternate (ours, PyTorch eager, PyTorch compile, ours,
+...) in one run, because the machine's speed drifts; a probe of the core's multiply-add peak stands
+beside each round. Prints a Markdown table of medians and the median of the ratios; the peer is the
+faster of PyTorch's two modes. With --before, programs of another build of the compiler alternate
+with them. With --processor times are those of the processor, which other processes on the same
+cores change less; where threads wait for each other it counts waiting too.
 
 Needs a built Pipewright and a Python with PyTorch, best the newest wheel of PyPI, and onnx:
 
@@ -24,17 +26,10 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from contests import CONTESTS  # noqa: E402
 from pipetools import bench  # noqa: E402
 from pipetools.numbers import with_range  # noqa: E402
 from pipetools.running import ROOT, Failure, call, exit_with  # noqa: E402
-
-STEPS = {"gpt-s": 5, "vgg19": 3}
-COMPILE = {
-    "gpt-s": ["--micro-batch-size", "8", "--optimizer", "adamw"],
-    "vgg19": ["--micro-batch-size", "32", "--optimizer", "sgd,momentum=0.9"],
-}
-DATA = {"gpt-s": ["tokens=random", "targets=random"], "vgg19": ["image=random", "targets=random"]}
-
 
 MODES = ("eager", "compile")
 
@@ -61,10 +56,11 @@ class Peer:
         if self.process.stdout.readline().strip() != "ready":
             raise Failure(f"PyTorch ({mode}) does not train {name}")
 
-    def milliseconds(self, steps):
+    def milliseconds(self, steps, of_processor):
         self.process.stdin.write(f"{steps}\n")
         self.process.stdin.flush()
-        return statistics.median(float(t) for t in self.process.stdout.readline().split())
+        times = [float(t) for t in self.process.stdout.readline().split()]
+        return statistics.median(times[1 if of_processor else 0::2])
 
     def close(self):
         self.process.stdin.close()
@@ -75,18 +71,26 @@ def cores_of(threads):
     return f"0-{threads - 1}"
 
 
+def our_seconds(contest, program, threads, of_processor):
+    if of_processor:
+        return bench.step_processor_seconds(program, contest.steps, cores_of(threads), threads,
+                                            contest.data())
+    return bench.step_seconds(program, contest.steps + 1, cores_of(threads), threads,
+                              contest.data())
+
+
 def measure(name, threads, programs, arguments, probe):
     """Milliseconds of each contestant in each round, and the probe's figures."""
+    contest = CONTESTS[name]
     peers = {mode: Peer(arguments.python, name, threads, mode) for mode in MODES}
     times = {key: [] for key in (*programs, *MODES)}
     probes = []
     for _ in range(arguments.rounds):
         probes.append(float(call(["taskset", "-c", "0", probe])))
         for key, program in programs.items():
-            times[key].append(1e3 * bench.step_seconds(
-                program, STEPS[name] + 1, cores_of(threads), threads, DATA[name]))
+            times[key].append(1e3 * our_seconds(contest, program, threads, arguments.processor))
         for mode, peer in peers.items():
-            times[mode].append(peer.milliseconds(STEPS[name]))
+            times[mode].append(peer.milliseconds(contest.steps, arguments.processor))
     for peer in peers.values():
         peer.close()
     return times, probes
@@ -98,11 +102,12 @@ def ratios(numerators, denominators):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("models", nargs="*", default=[])
+    parser.add_argument("models", nargs="*", default=[], metavar="MODEL")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("--before", help="another pipewright, to compare with")
+    parser.add_argument("--processor", action="store_true")
     arguments = parser.parse_args()
     work = tempfile.mkdtemp()
     probe = os.path.join(work, "peak_fma")
@@ -113,7 +118,7 @@ def main():
     if arguments.before:
         columns.append("before / ours")
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
-    for name in arguments.models or list(STEPS):
+    for name in arguments.models or list(CONTESTS):
         onnx = os.path.join(work, name + ".onnx")
         call([arguments.python, ROOT / "tools/reference/export_models.py", name, onnx],
              "the export")
@@ -122,7 +127,7 @@ def main():
             if key == "ours" or compiler:
                 programs[key] = os.path.join(work, f"{name}-{key}")
                 bench.compile_model(onnx, programs[key], "--ranks", "1", "--micro-batches", "1",
-                                    *COMPILE[name], pipewright=compiler)
+                                    *CONTESTS[name].compile_options(), pipewright=compiler)
         for threads in [int(t) for t in arguments.threads.split(",")]:
             times, probes = measure(name, threads, programs, arguments, probe)
             medians = {key: statistics.median(values) for key, values in times.items()}

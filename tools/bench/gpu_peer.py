@@ -56,18 +56,18 @@ def main():
     torch.backends.cudnn.benchmark = True
 
     export_models.Block.forward = flash_forward
-    build, kind = export_models.MODELS[arguments.model]
-    model = build().train().to(device)
+    entry = export_models.MODELS[arguments.model]
+    model = entry.build().train().to(device)
     size = arguments.batch // arguments.micro_batches
     fused = device == "cuda"
-    if kind == "tokens":
+    if entry.input == "tokens":
         vocabulary = model.wte.weight.shape[0]
         shape = (arguments.micro_batches, size, model.positions)
         inputs = torch.randint(0, vocabulary, shape, device=device)
         labels = torch.randint(0, vocabulary, shape, device=device)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=fused)
     else:
-        side = export_models.image_side(arguments.model)
+        side = entry.side
         model = model.to(memory_format=torch.channels_last)
         inputs = [torch.randn(size, 3, side, side, device=device).to(
             memory_format=torch.channels_last) for _ in range(arguments.micro_batches)]

@@ -17,7 +17,6 @@ threads wait for each other it counts waiting too.
 import argparse
 import os
 import re
-import resource
 import statistics
 import sys
 import tempfile
@@ -31,10 +30,8 @@ from pipetools.running import exit_with  # noqa: E402
 
 def run(out, threads, steps, log):
     """One run: its output, and the processor time that it took."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    output = bench.train(out, steps, f"0-{threads - 1}", threads, log)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return output, (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)
+    return bench.processor_seconds_of(
+        lambda: bench.train(out, steps, f"0-{threads - 1}", threads, log))
 
 
 def measure(out, threads):

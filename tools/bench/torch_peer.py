@@ -1,7 +1,8 @@
 """PyTorch as the peer of a benchmark: reads lines with a number of steps, answers with the
-milliseconds of each. The weights are those of the seed that exports the model.
+milliseconds of each, on the clock and of the processor, in turn. The weights are those of the
+seed that exports the model.
 
-    torch_peer.py MODEL THREADS MODE      MODEL: a name of export_models.py
+    torch_peer.py MODEL THREADS MODE      MODEL: a name of contests.py
                                           MODE: eager or compile
 """
 
@@ -13,32 +14,33 @@ import torch
 import torch.nn.functional as F
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "reference"))
-from export_models import MODELS  # noqa: E402
+from contests import CONTESTS  # noqa: E402
+from export_models import MODELS, random_inputs  # noqa: E402
 
 
 def main():
     name, threads, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    build, kind = MODELS[name]
-    model = build().train()
-    if kind == "tokens":
-        batch, vocabulary = 8, model.wte.weight.shape[0]
-        inputs = torch.randint(0, vocabulary, (batch, model.positions))
-        labels = torch.randint(0, vocabulary, (batch, model.positions))
-        optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
+    contest = CONTESTS[name]
+    model = MODELS[name].build().train()
+    inputs = random_inputs(name, model, contest.batch)
+    with torch.no_grad():
+        output = model(inputs)
+    if contest.loss == "mse":
+        targets, loss_of = torch.randn_like(output), F.mse_loss
     else:
-        batch = 32
-        inputs = torch.randn(batch, 3, 32, 32)
-        labels = torch.randint(0, 10, (batch,))
-        optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
+        classes = output.shape[-1]
+        targets = torch.randint(0, classes, output.shape[:-1]).reshape(-1)
+        loss_of = lambda logits, targets: F.cross_entropy(logits.reshape(-1, classes), targets)
+    optimizer = (torch.optim.AdamW(model.parameters(), 1e-4) if contest.optimizer == "adamw" else
+                 torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9))
 
     forward = torch.compile(model) if mode == "compile" else model
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        logits = forward(inputs)
-        loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
+        loss = loss_of(forward(inputs), targets)
         loss.backward()
         optimizer.step()
         return loss.item()
@@ -51,9 +53,10 @@ def main():
         count = int(line)
         times = []
         for _ in range(count):
-            begin = time.perf_counter()
+            begin = time.perf_counter(), time.process_time()
             step()
-            times.append(1e3 * (time.perf_counter() - begin))
+            end = time.perf_counter(), time.process_time()
+            times += [1e3 * (b - a) for a, b in zip(begin, end)]
         print(" ".join(f"{t:.3f}" for t in times), flush=True)
 
 

@@ -1,6 +1,7 @@
 """Compiles models and times their steps, for benchmarks on CPUs."""
 
 import os
+import resource
 import statistics
 import tempfile
 
@@ -12,8 +13,8 @@ TEXT = ("tokens=random", "targets=random")
 
 
 def compile_model(model, out, *options, pipewright=None):
-    call([pipewright or find_pipewright(), "compile", model, "-o", out, "--loss", "softmax-cross-entropy",
-          *options], "compilation")
+    loss = () if "--loss" in options else ("--loss", "softmax-cross-entropy")
+    call([pipewright or find_pipewright(), "compile", model, "-o", out, *loss, *options], "compilation")
 
 
 def train(out, steps, cores, threads, log, data=TEXT, options=()):
@@ -23,6 +24,22 @@ def train(out, steps, cores, threads, log, data=TEXT, options=()):
     for each in data:
         command += ["--data", each]
     return call(command, "training", timeout=3600)
+
+
+def processor_seconds_of(body):
+    """What body() returns, and the processor time that its child processes took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = body()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return result, (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)
+
+
+def step_processor_seconds(out, steps, cores, threads=1, data=TEXT, options=()):
+    """Processor time of a step: a run of `steps` + 1 less a run of one."""
+    def run(count):
+        return processor_seconds_of(
+            lambda: train(out, count, cores, threads, os.devnull, data, options))[1]
+    return (run(steps + 1) - run(1)) / steps
 
 
 def step_seconds(out, steps, cores, threads=1, data=TEXT, warm_up=1, options=()):

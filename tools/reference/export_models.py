@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exports the decoders of the demo and the benchmarks with PyTorch.
+"""Exports the models of the demo and the benchmarks with PyTorch.
 
     /usr/bin/python3 tools/reference/export_models.py byte-gpt OUT.onnx
 
@@ -9,6 +9,12 @@ gpt2:     12 layers, width 768, 12 heads, 128 positions, 50257 tokens: GPT-2 124
           shape with a short context, for compile times.
 vgg19:    VGG19 for 32x32 images, 10 classes: the benchmark.
 resnet18: ResNet-18 for 32x32 images, narrow: the tests.
+llama-s:  LLaMA-style decoder: 4 layers, width 256, 8 heads of which 2 have keys and
+          values, SwiGLU of 704, 128 positions, 2048 tokens: the benchmark.
+lstm:     2 layers of LSTM, width 256, 64 positions, 2048 tokens: the benchmark.
+unet:     U-Net for 64x64 images, widths 32, 64, 128: the benchmark.
+vit:      vision transformer for 32x32 images: 6 layers, width 192, 3 heads, patches
+          of 4x4, 10 classes: the benchmark.
 
 On GPUs, at full size (tools/check-gpu):
 gpt2-124m:    GPT-2 124M, 1024 positions, GELU by tanh, vocabulary padded to 50304.
@@ -16,17 +22,23 @@ vgg19-224:    VGG19 with batch normalization left out, 224x224 images, 1000 clas
 resnet50-224: ResNet-50, 224x224 images, 1000 classes.
 
 Weights are drawn from seed 0. The batch is symbolic. Needs PyTorch and onnx
-(Debian's python3-torch and python3-onnx, or newer wheels); using Pipewright
-does not.
+(Debian's python3-torch and python3-onnx, or newer wheels; llama-s, lstm, unet
+and vit need the wheels, and onnxscript); using Pipewright does not.
 """
 
 import inspect
 import math
+import os
 import sys
+from typing import Callable, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from export import export  # noqa: E402
+from modern_models import Llama, LstmDecoder, UNet, Vit  # noqa: E402
 
 
 class Block(nn.Module):
@@ -154,30 +166,49 @@ def resnet50():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
 
 
+class Model(NamedTuple):
+    build: Callable[[], nn.Module]
+    # What its input is called: tokens, or an image of some pixels' width.
+    input: str
+    side: int = 32
+    # Written by tools/export.py; the other files are older than that.
+    by_export: bool = False
+
+
 MODELS = {
-    "byte-gpt": (lambda: Decoder(4, 128, 4, 128, 256), "tokens"),
-    "gpt-s": (lambda: Decoder(4, 256, 4, 128, 8192), "tokens"),
-    "gpt2": (lambda: Decoder(12, 768, 12, 128, 50257), "tokens"),
-    "vgg19": (vgg19, "image"),
-    "resnet18": (resnet18, "image"),
-    "gpt2-124m": (lambda: Decoder(12, 768, 12, 1024, 50304, "tanh"), "tokens"),
-    "vgg19-224": (lambda: vgg19(224, 1000), "image"),
-    "resnet50-224": (resnet50, "image"),
+    "byte-gpt": Model(lambda: Decoder(4, 128, 4, 128, 256), "tokens"),
+    "gpt-s": Model(lambda: Decoder(4, 256, 4, 128, 8192), "tokens"),
+    "gpt2": Model(lambda: Decoder(12, 768, 12, 128, 50257), "tokens"),
+    "vgg19": Model(vgg19, "image"),
+    "resnet18": Model(resnet18, "image"),
+    "llama-s": Model(lambda: Llama(4, 256, 8, 2, 704, 128, 2048), "tokens", by_export=True),
+    "lstm": Model(lambda: LstmDecoder(2, 256, 64, 2048), "tokens", by_export=True),
+    "unet": Model(lambda: UNet(32), "image", 64, by_export=True),
+    "vit": Model(lambda: Vit(6, 192, 3, 4, 32, 10), "image", by_export=True),
+    "gpt2-124m": Model(lambda: Decoder(12, 768, 12, 1024, 50304, "tanh"), "tokens"),
+    "vgg19-224": Model(lambda: vgg19(224, 1000), "image", 224),
+    "resnet50-224": Model(resnet50, "image", 224),
 }
 
 
-def image_side(name):
-    return 224 if name.endswith("-224") else 32
+def random_inputs(name, model, batch, device="cpu"):
+    """A batch of what the model of that name takes."""
+    if MODELS[name].input == "tokens":
+        vocabulary = model.wte.weight.shape[0]
+        return torch.randint(0, vocabulary, (batch, model.positions), device=device)
+    side = MODELS[name].side
+    return torch.randn(batch, 3, side, side, device=device)
 
 
 def main():
     name, path = sys.argv[1], sys.argv[2]
     torch.manual_seed(0)
-    build, kind = MODELS[name]
-    model = build().train()
-    example = (
-        torch.zeros(2, model.positions, dtype=torch.int64)
-        if kind == "tokens" else torch.zeros(2, 3, image_side(name), image_side(name)))
+    model = MODELS[name].build().train()
+    kind = MODELS[name].input
+    example = random_inputs(name, model, 2)
+    if MODELS[name].by_export:
+        export(model, example, path, input_names=[kind], output_names=["logits"])
+        return
     # From 2.5 on the exporter that keeps the training graph has to be asked for.
     old = "dynamo" in inspect.signature(torch.onnx.export).parameters
     torch.onnx.export(
