@@ -248,6 +248,83 @@ struct TransposeIntoMatmul : OpRewritePattern<MatmulOp> {
   }
 };
 
+/// Dimensions `from` of one shape hold the same elements as dimensions `to` of
+/// another, in the same order.
+struct SharedDims {
+  SmallVector<int64_t> from, to;
+};
+
+/// Cuts two shapes of as many elements where their leading products agree.
+SmallVector<SharedDims> cutReshape(ArrayRef<int64_t> from,
+                                   ArrayRef<int64_t> to) {
+  SmallVector<SharedDims> result;
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    SharedDims &group = result.emplace_back();
+    int64_t before = 1, after = 1;
+    do {
+      if (i < from.size() && (before <= after || j == to.size())) {
+        before *= from[i];
+        group.from.push_back(i++);
+      } else {
+        after *= to[j];
+        group.to.push_back(j++);
+      }
+    } while (before != after);
+  }
+  return result;
+}
+
+/// What an inner transposition moved, an outer one moves back, behind a reshape
+/// that cuts or joins no more than what both keep together.
+struct CancelTransposes : OpRewritePattern<TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  /// The dimensions before the reshape in the order of `outer`; nothing if
+  /// `outer` parts what one of them became.
+  static std::optional<SmallVector<int64_t>> orderBefore(TransposeOp outer,
+                                                         ReshapeOp reshape) {
+    ArrayRef<int64_t> permutation = outer.getPermutation();
+    SmallVector<int64_t> order;
+    SmallVector<SharedDims> groups =
+        cutReshape(reshape.getX().getType().getShape(),
+                   reshape.getResult().getType().getShape());
+    for (size_t i = 0; i < permutation.size();) {
+      auto group = llvm::find_if(groups, [&](const SharedDims &each) {
+        return !each.to.empty() && each.to.front() == permutation[i];
+      });
+      if (group == groups.end() || group->to.size() > permutation.size() - i ||
+          permutation.slice(i, group->to.size()) != ArrayRef(group->to))
+        return std::nullopt;
+      llvm::append_range(order, group->from);
+      i += group->to.size();
+    }
+    return order;
+  }
+
+  LogicalResult matchAndRewrite(TransposeOp op,
+                                PatternRewriter &rewriter) const override {
+    auto reshape = op.getX().getDefiningOp<ReshapeOp>();
+    auto inner =
+        reshape ? reshape.getX().getDefiningOp<TransposeOp>() : TransposeOp();
+    if (!inner)
+      return failure();
+    std::optional<SmallVector<int64_t>> order = orderBefore(op, reshape);
+    if (!order)
+      return failure();
+    // Dimensions of one element may be anywhere.
+    SmallVector<int64_t> source;
+    for (int64_t dim : *order)
+      if (inner.getResult().getType().getDimSize(dim) != 1)
+        source.push_back(inner.getPermutation()[dim]);
+    if (!llvm::is_sorted(source))
+      return failure();
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getResult().getType(),
+                                           inner.getX());
+    return success();
+  }
+};
+
 void removeDropout(func::FuncOp function) {
   function.walk([](Operation *op) {
     if (auto dropout = dyn_cast<DropoutOp>(op)) {
@@ -265,8 +342,8 @@ struct Simplify : impl::NNSimplifyBase<Simplify> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<FoldConstants, RecognizeCausalMask, ExpandPower, SimplifyWhere,
-                 RemoveDoubleNot, RemoveCastOfBool, TransposeIntoMatmul>(
-        &getContext());
+                 RemoveDoubleNot, RemoveCastOfBool, TransposeIntoMatmul,
+                 CancelTransposes>(&getContext());
     patterns.add<RemoveNeutral<AddOp, true>, RemoveNeutral<SubOp, false>>(
         &getContext(), 0.0);
     patterns

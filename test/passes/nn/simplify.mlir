@@ -235,6 +235,40 @@ func.func @permuted_batch(%x: tensor<2x4x8xf32>, %w: tensor<4x8x2xf32>) -> tenso
 
 // -----
 
+// Exporters transpose keys that have their heads joined, and the recognised
+// attention transposes them back.
+// CHECK-LABEL: func.func @transposed_twice
+// CHECK-SAME: %[[X:.*]]: tensor<2x3x5x4xf32>
+func.func @transposed_twice(%x: tensor<2x3x5x4xf32>) -> (tensor<2x3x5x4xf32>, tensor<6x1x5x4xf32>) {
+  %0 = nn.reshape %x : tensor<2x3x5x4xf32> -> tensor<6x5x4xf32>
+  %1 = nn.transpose %0 permutation = [0, 2, 1] : tensor<6x5x4xf32> -> tensor<6x4x5xf32>
+  %2 = nn.reshape %1 : tensor<6x4x5xf32> -> tensor<2x3x4x5xf32>
+  %3 = nn.transpose %2 permutation = [0, 1, 3, 2] : tensor<2x3x4x5xf32> -> tensor<2x3x5x4xf32>
+  // CHECK-NEXT: %[[Y:.*]] = nn.reshape %[[X]] : tensor<2x3x5x4xf32> -> tensor<6x1x5x4xf32>
+  %4 = nn.reshape %1 : tensor<6x4x5xf32> -> tensor<6x4x1x5xf32>
+  %5 = nn.transpose %4 permutation = [0, 2, 3, 1] : tensor<6x4x1x5xf32> -> tensor<6x1x5x4xf32>
+  // CHECK-NEXT: return %[[X]], %[[Y]]
+  return %3, %5 : tensor<2x3x5x4xf32>, tensor<6x1x5x4xf32>
+}
+
+// -----
+
+// Not where the reshape cuts what the second one takes apart.
+// CHECK-LABEL: func.func @transposed_apart
+func.func @transposed_apart(%x: tensor<4x6xf32>) -> (tensor<2x6x2xf32>, tensor<4x6xf32>) {
+  // CHECK-COUNT-2: nn.transpose
+  %0 = nn.transpose %x permutation = [1, 0] : tensor<4x6xf32> -> tensor<6x4xf32>
+  %1 = nn.reshape %0 : tensor<6x4xf32> -> tensor<6x2x2xf32>
+  %2 = nn.transpose %1 permutation = [1, 0, 2] : tensor<6x2x2xf32> -> tensor<2x6x2xf32>
+  // CHECK: nn.transpose
+  %6 = nn.reshape %0 : tensor<6x4xf32> -> tensor<3x8xf32>
+  %7 = nn.transpose %6 permutation = [1, 0] : tensor<3x8xf32> -> tensor<8x3xf32>
+  %8 = nn.reshape %7 : tensor<8x3xf32> -> tensor<4x6xf32>
+  return %2, %8 : tensor<2x6x2xf32>, tensor<4x6xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @repeated_and_dead_code
 func.func @repeated_and_dead_code(%x: tensor<4xf32>) -> tensor<4xf32> {
   %dead = nn.exp %x : tensor<4xf32>
