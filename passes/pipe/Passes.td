@@ -72,7 +72,9 @@ def PipeDifferentiate : Pass<"pipe-differentiate", "::mlir::ModuleOp"> {
     stages send back. Gradients of a value with several uses are added in that
     same order. What the backward needs of the forward becomes a saved input,
     a saved output or a stash value; weights, constants, views, and masks and
-    permutations of what is saved anyway are repeated instead.
+    permutations of what is saved anyway are repeated instead. Where a value is
+    split, its gradient is the parts' gradients side by side; where one matrix
+    is multiplied by few rows at a time, its gradient is one product of all.
 
     A stage gets a backward if and only if a gradient reaches it that one of its
     parameters or one of the stages before it needs.

@@ -32,6 +32,9 @@ Value stripReshapes(Value value) {
 /// Planning a kernel, and LLVM's passes over it, take more than linear time.
 static constexpr size_t kMostOps = 256;
 
+/// Parts of a concat that may be computed where they are joined.
+static constexpr size_t kMostComputedParts = 8;
+
 namespace {
 
 /// A kernel in the making.
@@ -166,6 +169,13 @@ static bool isLossOfGradient(OpResult value, Operation *consumer) {
          gradient.getLabels() == loss.getLabels();
 }
 
+/// Whoever computes an element of such a concat would look for its part among
+/// many, unless all parts are copied as they are.
+static bool joinsManyParts(Operation *op) {
+  auto concat = dyn_cast<ConcatOp>(op);
+  return concat && concat.getInputs().size() > kMostComputedParts;
+}
+
 bool Grouping::canFeed(OpResult value, Operation *consumer) const {
   if (isLossOfGradient(value, consumer))
     return true;
@@ -178,8 +188,11 @@ bool Grouping::canFeed(OpResult value, Operation *consumer) const {
     return false;
   // Moving what was just moved is only another address; what is cheap can be
   // computed where its result goes.
-  if (to.walk == RowWalk::Move)
+  if (to.walk == RowWalk::Move) {
+    if (joinsManyParts(consumer) && !isa<SliceOp>(value.getOwner()))
+      return false;
     return value.hasOneUse() && (from.moves() || from.walk == RowWalk::Cheap);
+  }
   // A pass over strided rows costs too much to be repeated.
   return from.walk != RowWalk::Transposition || to.isPointwise();
 }

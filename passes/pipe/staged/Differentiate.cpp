@@ -19,7 +19,7 @@
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/pipe/staged/CheapOps.h"
-#include "passes/pipe/staged/SplitGradients.h"
+#include "passes/pipe/staged/JoinedGradients.h"
 #include "passes/pipe/staged/StashPlan.h"
 #include "passes/step/Stages.h"
 #include "llvm/ADT/MapVector.h"
@@ -305,10 +305,10 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
       signalPassFailure();
   }
 
-  /// Merges what several products built alike.
+  /// Merges what several products built alike or in parts.
   LogicalResult cleanUp() {
     RewritePatternSet patterns(&getContext());
-    populateSplitGradientPatterns(patterns);
+    populateJoinedGradientPatterns(patterns);
     GreedyRewriteConfig config;
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
     if (failed(

@@ -155,3 +155,20 @@ func.func @no_circle(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %w: tensor<8x8xf3
   %n = nn.add %m, %g : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %h, %n : tensor<8x8xf32>, tensor<8x8xf32>
 }
+
+// -----
+
+// A part of few is computed where it is joined; of many, all are copied.
+// CHECK-LABEL: func.func @parts
+// CHECK: nn.launch @kernels::@{{.*}}mul_concat_4x8(
+// CHECK: nn.launch @kernels::@mul_2x8(
+// CHECK: nn.launch @kernels::@concat_18x8(
+func.func @parts(%x: tensor<2x8xf32>) -> (tensor<4x8xf32>, tensor<18x8xf32>) {
+  %0 = nn.mul %x, %x : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  %1 = nn.concat %0, %x axis = 0 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
+  %2 = nn.mul %x, %x : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  %3 = nn.concat %2, %x, %x, %x, %x, %x, %x, %x, %x axis = 0
+    : (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>,
+       tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<18x8xf32>
+  return %1, %3 : tensor<4x8xf32>, tensor<18x8xf32>
+}

@@ -219,6 +219,68 @@ pipe.stage @split {
 
 // -----
 
+// A recurrent layer: the products of its steps become one product of all rows,
+// and what is added to the halves of its weight is added at once.
+module attributes {pipe.micro_batches = 1 : i64} {
+nn.weight @w role = parameter : tensor<16x16xf32>
+// CHECK-LABEL: pipe.stage @recurrent {
+// CHECK:       pipe.backward
+// CHECK:         %[[D0:.*]] = nn.reshape %{{.*}} : tensor<2x16xf32> -> tensor<1x2x16xf32>
+// CHECK:         %[[D:.*]] = nn.concat %[[D0]], %{{.*}}, %{{.*}} axis = 0 : {{.*}} -> tensor<3x2x16xf32>
+// CHECK:         %[[ROWS:.*]] = nn.reshape %[[D]] : tensor<3x2x16xf32> -> tensor<6x16xf32>
+// CHECK:         %[[H0:.*]] = nn.reshape %in0 : tensor<2x16xf32> -> tensor<1x2x16xf32>
+// CHECK:         nn.concat %[[H0]], %{{.*}}, %{{.*}} axis = 0 : {{.*}} -> tensor<3x2x16xf32>
+// CHECK:         nn.matmul %[[ROWS]], %{{.*}} transpose_a : (tensor<6x16xf32>, tensor<6x16xf32>) -> tensor<16x16xf32>
+// CHECK-NOT:     transpose_a
+// CHECK-NOT:     nn.pad
+// CHECK:         %[[DW:.*]] = nn.concat %{{.*}}, %{{.*}} axis = 0 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<16x16xf32>
+// CHECK-NEXT:    nn.accumulate_gradient @w, %[[DW]]
+// CHECK-NOT:     nn.accumulate_gradient
+pipe.stage @recurrent {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<2x16xf32>):
+    %w = nn.parameter @w : tensor<16x16xf32>
+    %low = nn.slice %w starts = [0, 0] sizes = [8, 16] steps = [1, 1] : tensor<16x16xf32> -> tensor<8x16xf32>
+    %high = nn.slice %w starts = [8, 0] sizes = [8, 16] steps = [1, 1] : tensor<16x16xf32> -> tensor<8x16xf32>
+    %swapped = nn.concat %high, %low axis = 0 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<16x16xf32>
+    %0 = nn.matmul %x, %swapped transpose_b : (tensor<2x16xf32>, tensor<16x16xf32>) -> tensor<2x16xf32>
+    %1 = nn.tanh %0 : tensor<2x16xf32>
+    %2 = nn.matmul %1, %swapped transpose_b : (tensor<2x16xf32>, tensor<16x16xf32>) -> tensor<2x16xf32>
+    %3 = nn.tanh %2 : tensor<2x16xf32>
+    %4 = nn.matmul %3, %swapped transpose_b : (tensor<2x16xf32>, tensor<16x16xf32>) -> tensor<2x16xf32>
+    %5 = nn.reduce_mean %4 axes = [0, 1] : tensor<2x16xf32> -> tensor<f32>
+    pipe.report "loss" %5 : tensor<f32>
+    pipe.return
+  }
+}
+}
+
+// -----
+
+// Products of many rows are not copied together: 12 * (8 + 8) > 8 * 8.
+module attributes {pipe.micro_batches = 1 : i64} {
+nn.weight @w role = parameter : tensor<8x8xf32>
+// CHECK-LABEL: pipe.stage @tall {
+// CHECK:       pipe.backward
+// CHECK-COUNT-2: transpose_a : (tensor<12x8xf32>, tensor<12x8xf32>)
+// CHECK-NOT:     nn.concat
+// CHECK:         nn.add
+pipe.stage @tall {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<12x8xf32>):
+    %w = nn.parameter @w : tensor<8x8xf32>
+    %positive = nn.exp %w : tensor<8x8xf32>
+    %0 = nn.matmul %x, %positive : (tensor<12x8xf32>, tensor<8x8xf32>) -> tensor<12x8xf32>
+    %1 = nn.matmul %0, %positive : (tensor<12x8xf32>, tensor<8x8xf32>) -> tensor<12x8xf32>
+    %2 = nn.reduce_mean %1 axes = [0, 1] : tensor<12x8xf32> -> tensor<f32>
+    pipe.report "loss" %2 : tensor<f32>
+    pipe.return
+  }
+}
+}
+
+// -----
+
 // In bf16 the gradients of weights are f32 all the way: products give f32, sums
 // are of f32 values, and several uses are added in f32. What goes on to other
 // values is rounded. Gradients of pointwise ops are computed in f32.
