@@ -17,14 +17,14 @@ using namespace pipewright::call;
 // AttentionOp
 //===----------------------------------------------------------------------===//
 
-static nn::AttentionSizes rowsFirst(Value q) {
-  return nn::sizesOf(nn::tensorOf(q), nn::AttentionOrder::RowsFirst);
+static nn::AttentionSizes rowsFirst(Value q, Value k) {
+  return nn::sizesOf(q, k, nn::AttentionOrder::RowsFirst);
 }
 
 /// The call of a function of the runtime on tensors `[B, T, H, D]`.
 static nn::LibraryCall rowsFirstCall(nn::AttentionOpInterface op,
-                                     nn::CallName function, Value q) {
-  nn::AttentionSizes sizes = rowsFirst(q);
+                                     nn::CallName function,
+                                     nn::AttentionSizes sizes) {
   int64_t row = sizes.heads * sizes.depth;
   return nn::attentionCall(op, function, sizes, row, row);
 }
@@ -33,19 +33,20 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
                                             std::optional<Location> location,
                                             Adaptor adaptor,
                                             SmallVectorImpl<Type> &types) {
-  Value q = adaptor.getQ();
+  Value q = adaptor.getQ(), k = adaptor.getK();
   // (C1), (C2), (C3)
-  if (failed(nn::checkAttention({location, getOperationName()},
-                                {q, adaptor.getK(), adaptor.getV()},
+  if (failed(nn::checkAttention({location, getOperationName()}, q,
+                                {k, adaptor.getV()},
                                 nn::AttentionOrder::RowsFirst,
                                 adaptor.getMask(), adaptor.getDropoutRate())))
     return failure();
-  types.append({q.getType(), rowsFirst(q).stats(context)});
+  types.append({q.getType(), rowsFirst(q, k).stats(context)});
   return success();
 }
 
 int64_t AttentionOp::getFlops() {
-  return nn::attentionFlops(*this, rowsFirst(getQ()), nn::kForwardProducts);
+  return nn::attentionFlops(*this, rowsFirst(getQ(), getK()),
+                            nn::kForwardProducts);
 }
 
 nn::Precision AttentionOp::getPrecision(OpOperand &operand) {
@@ -53,8 +54,8 @@ nn::Precision AttentionOp::getPrecision(OpOperand &operand) {
 }
 
 nn::LibraryCall AttentionOp::getCall(StringRef) {
-  nn::LibraryCall call =
-      rowsFirstCall(*this, PIPEWRIGHT_CALL(attention), getQ());
+  nn::LibraryCall call = rowsFirstCall(*this, PIPEWRIGHT_CALL(attention),
+                                       rowsFirst(getQ(), getK()));
   call.buffers = {getQ(), getK(), getV(), getMask(), getO(), getStats()};
   return call;
 }
@@ -82,28 +83,28 @@ LogicalResult AttentionBackwardOp::inferReturnTypes(
     MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
     SmallVectorImpl<Type> &types) {
   nn::InferenceSite site{location, getOperationName()};
-  Value q = adaptor.getQ();
+  Value q = adaptor.getQ(), k = adaptor.getK();
   // (C1), (C2), (C3)
-  if (failed(nn::checkAttention(site,
-                                {adaptor.getGrad(), q, adaptor.getK(),
-                                 adaptor.getV(), adaptor.getO()},
+  if (failed(nn::checkAttention(site, {q, adaptor.getGrad(), adaptor.getO()},
+                                {k, adaptor.getV()},
                                 nn::AttentionOrder::RowsFirst,
                                 adaptor.getMask(), adaptor.getDropoutRate())))
     return failure();
   // (C4)
-  if (failed(nn::checkStats(site, adaptor.getStats(), rowsFirst(q))))
+  if (failed(nn::checkStats(site, adaptor.getStats(), rowsFirst(q, k))))
     return failure();
-  types.append({q.getType(), q.getType(), q.getType()});
+  types.append({q.getType(), k.getType(), k.getType()});
   return success();
 }
 
 int64_t AttentionBackwardOp::getFlops() {
-  return nn::attentionFlops(*this, rowsFirst(getQ()), nn::kBackwardProducts);
+  return nn::attentionFlops(*this, rowsFirst(getQ(), getK()),
+                            nn::kBackwardProducts);
 }
 
 nn::LibraryCall AttentionBackwardOp::getCall(StringRef) {
-  nn::LibraryCall call =
-      rowsFirstCall(*this, PIPEWRIGHT_CALL(attentionBackward), getQ());
+  nn::LibraryCall call = rowsFirstCall(
+      *this, PIPEWRIGHT_CALL(attentionBackward), rowsFirst(getQ(), getK()));
   call.buffers = {getGrad(),  getQ(),    getK(),  getV(),  getO(),
                   getStats(), getMask(), getDq(), getDk(), getDv()};
   return call;
@@ -115,12 +116,12 @@ nn::LibraryCall AttentionBackwardOp::getCall(StringRef) {
 
 static nn::AttentionSizes packedSizes(Value qkv) {
   ArrayRef<int64_t> shape = nn::tensorOf(qkv).getShape();
-  return {shape[0], shape[3], shape[1], shape[4]};
+  return {shape[0], shape[3], shape[1], shape[4], shape[3]};
 }
 
 /// The type of `o`.
 static RankedTensorType outputOf(Value qkv) {
-  auto [batch, heads, length, depth] = packedSizes(qkv);
+  auto [batch, heads, length, depth, keyHeads] = packedSizes(qkv);
   return nn::tensorOf(qkv).clone({batch, length, heads, depth});
 }
 

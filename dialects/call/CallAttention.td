@@ -21,11 +21,12 @@ def Call_AttentionOp : Call_Op<"attention", [
     DeclareOpInterfaceMethods<StatefulOpInterface>]> {
   let summary = "Attend over q, k and v that have rows before heads";
   let description = [{
-    `nn.attention` for `q`, `k`, `v` and `o` of `[B, T, H, D]`. The mask
-    broadcasts to `[B, H, T, T]` and `stats` is `[B, H, T, 2]`, as there.
+    `nn.attention` for `q` and `o` of `[B, T, H, D]` and `k` and `v` that are
+    the same or have fewer heads, `[B, T, H / r, D]`. The mask broadcasts to `[B, H, T, T]` and `stats` is `[B, H, T, 2]`, as there.
 
     Constraints:
-    - (C1) `q`, `k` and `v` have rank 4 and one type.
+    - (C1) `q` has rank 4; `k` and `v` have one type, which differs from `q`'s
+      in the number of heads alone, and that divides `q`'s.
     - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
 
@@ -57,10 +58,13 @@ def Call_AttentionBackwardOp : Call_Op<"attention_backward", [
     AttentionOpInterface, NN_Precision<"OfOperands">]> {
   let summary = "Gradients of attention with rows before heads";
   let description = [{
-    `nn.attention_backward` for tensors of `[B, T, H, D]`.
+    `nn.attention_backward` for tensors of `[B, T, H, D]`, `k` and `v` maybe of
+    fewer heads.
 
     Constraints:
-    - (C1) `grad`, `q`, `k`, `v` and `o` have rank 4 and one type.
+    - (C1) `grad`, `q` and `o` have rank 4 and one type; `k` and `v` have one
+      type, which differs from it in the number of heads alone, and that divides
+      `q`'s.
     - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
     - (C4) `stats` is `[B, H, T, 2]`.

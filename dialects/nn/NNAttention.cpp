@@ -21,12 +21,28 @@ RankedTensorType AttentionSizes::stats(MLIRContext *context) const {
   return f32TensorOf(context, {batch, heads, length, 2});
 }
 
-AttentionSizes pipewright::nn::sizesOf(RankedTensorType q,
-                                       AttentionOrder order) {
-  ArrayRef<int64_t> shape = q.getShape();
-  if (order == AttentionOrder::RowsFirst)
-    return {shape[0], shape[2], shape[1], shape[3]};
-  return {shape[0], shape[1], shape[2], shape[3]};
+static unsigned headsDim(AttentionOrder order) {
+  return order == AttentionOrder::RowsFirst ? 2 : 1;
+}
+
+AttentionSizes pipewright::nn::sizesOf(Value q, Value k, AttentionOrder order) {
+  ArrayRef<int64_t> shape = tensorOf(q).getShape();
+  unsigned heads = headsDim(order);
+  return {shape[0], shape[heads], shape[3 - heads], shape[3],
+          tensorOf(k).getDimSize(heads)};
+}
+
+/// Whether `k` has the type of `q` but for heads, of which `q` has a multiple.
+static bool isKeyFor(RankedTensorType q, RankedTensorType k,
+                     AttentionOrder order) {
+  if (q.getRank() != 4 || k.getRank() != 4)
+    return false;
+  unsigned dim = headsDim(order);
+  int64_t heads = k.getDimSize(dim);
+  SmallVector<int64_t> shape(q.getShape());
+  shape[dim] = heads;
+  return k == q.clone(shape) && (heads == q.getDimSize(dim) ||
+                                 (heads > 0 && q.getDimSize(dim) % heads == 0));
 }
 
 LogicalResult pipewright::nn::checkAttention(InferenceSite site,
@@ -51,16 +67,23 @@ LogicalResult pipewright::nn::checkAttention(InferenceSite site,
 }
 
 LogicalResult pipewright::nn::checkAttention(InferenceSite site,
-                                             ValueRange values,
+                                             ValueRange rows, ValueRange keys,
                                              AttentionOrder order, Value mask,
                                              const APFloat &dropoutRate) {
-  RankedTensorType q = tensorOf(values.front());
+  RankedTensorType q = tensorOf(rows.front());
   // (C1)
-  for (Value value : values)
+  for (Value value : rows)
     if (tensorOf(value) != q || q.getRank() != 4)
       return site.error("expects rank 4 and one type, but got ", q, " and ",
                         tensorOf(value));
-  return checkAttention(site, sizesOf(q, order), mask, dropoutRate);
+  RankedTensorType k = tensorOf(keys.front());
+  for (Value value : keys)
+    if (tensorOf(value) != k || !isKeyFor(q, k, order))
+      return site.error("expects k and v of one type, that of q but for heads, "
+                        "of which q has a multiple, but got ",
+                        q, ", ", k, " and ", tensorOf(value));
+  return checkAttention(site, sizesOf(rows.front(), keys.front(), order), mask,
+                        dropoutRate);
 }
 
 LogicalResult pipewright::nn::checkStats(InferenceSite site, Value stats,
@@ -78,7 +101,7 @@ LogicalResult pipewright::nn::checkStats(InferenceSite site, Value stats,
 int64_t pipewright::nn::attentionFlops(AttentionOpInterface op,
                                        const AttentionSizes &sizes,
                                        int64_t products) {
-  auto [batch, heads, length, depth] = sizes;
+  auto [batch, heads, length, depth, keyHeads] = sizes;
   int64_t scores = batch * heads * length * length;
   if (op.getCausal())
     scores = (scores + batch * heads * length) / 2;
@@ -106,6 +129,8 @@ LibraryCall pipewright::nn::attentionCall(AttentionOpInterface op,
                                    .type = elementTypeOf(op->getOperand(0)),
                                    .inputStride = inputStride,
                                    .outputStride = outputStride};
+  if (sizes.keyHeads != sizes.heads)
+    shape.keyHeads = sizes.keyHeads;
   if (shape.dropoutRate != 0)
     shape.dropoutId = op.getDropoutId();
   if (Value mask = op.getMask()) {
@@ -135,26 +160,25 @@ void pipewright::nn::buildWithoutDropout(AttentionOpInterface op,
 // AttentionOp
 //===----------------------------------------------------------------------===//
 
-static AttentionSizes headsFirst(Value q) {
-  return sizesOf(tensorOf(q), AttentionOrder::HeadsFirst);
+static AttentionSizes headsFirst(Value q, Value k) {
+  return sizesOf(q, k, AttentionOrder::HeadsFirst);
 }
 
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
                                             std::optional<Location> location,
                                             Adaptor adaptor,
                                             SmallVectorImpl<Type> &types) {
-  Value q = adaptor.getQ();
-  if (failed(checkAttention({location, getOperationName()},
-                            {q, adaptor.getK(), adaptor.getV()},
-                            AttentionOrder::HeadsFirst, adaptor.getMask(),
-                            adaptor.getDropoutRate())))
+  Value q = adaptor.getQ(), k = adaptor.getK();
+  if (failed(checkAttention({location, getOperationName()}, q,
+                            {k, adaptor.getV()}, AttentionOrder::HeadsFirst,
+                            adaptor.getMask(), adaptor.getDropoutRate())))
     return failure();
-  types.append({q.getType(), headsFirst(q).stats(context)});
+  types.append({q.getType(), headsFirst(q, k).stats(context)});
   return success();
 }
 
 int64_t AttentionOp::getFlops() {
-  return attentionFlops(*this, headsFirst(getQ()), kForwardProducts);
+  return attentionFlops(*this, headsFirst(getQ(), getK()), kForwardProducts);
 }
 
 Precision AttentionOp::getPrecision(OpOperand &operand) {
@@ -163,7 +187,7 @@ Precision AttentionOp::getPrecision(OpOperand &operand) {
 
 LibraryCall AttentionOp::getCall(StringRef) {
   LibraryCall call = attentionCall(*this, PIPEWRIGHT_CALL(attention),
-                                   headsFirst(getQ()), 0, 0);
+                                   headsFirst(getQ(), getK()), 0, 0);
   call.buffers = {getQ(), getK(), getV(), getMask(), getO(), getStats()};
   return call;
 }
@@ -190,25 +214,23 @@ LogicalResult AttentionBackwardOp::inferReturnTypes(
     MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
     SmallVectorImpl<Type> &types) {
   InferenceSite site{location, getOperationName()};
-  Value q = adaptor.getQ();
-  if (failed(checkAttention(site,
-                            {adaptor.getGrad(), q, adaptor.getK(),
-                             adaptor.getV(), adaptor.getO()},
-                            AttentionOrder::HeadsFirst, adaptor.getMask(),
-                            adaptor.getDropoutRate())) ||
-      failed(checkStats(site, adaptor.getStats(), headsFirst(q))))
+  Value q = adaptor.getQ(), k = adaptor.getK();
+  if (failed(checkAttention(site, {q, adaptor.getGrad(), adaptor.getO()},
+                            {k, adaptor.getV()}, AttentionOrder::HeadsFirst,
+                            adaptor.getMask(), adaptor.getDropoutRate())) ||
+      failed(checkStats(site, adaptor.getStats(), headsFirst(q, k))))
     return failure();
-  types.append({q.getType(), q.getType(), q.getType()});
+  types.append({q.getType(), k.getType(), k.getType()});
   return success();
 }
 
 int64_t AttentionBackwardOp::getFlops() {
-  return attentionFlops(*this, headsFirst(getQ()), kBackwardProducts);
+  return attentionFlops(*this, headsFirst(getQ(), getK()), kBackwardProducts);
 }
 
 LibraryCall AttentionBackwardOp::getCall(StringRef) {
   LibraryCall call = attentionCall(*this, PIPEWRIGHT_CALL(attentionBackward),
-                                   headsFirst(getQ()), 0, 0);
+                                   headsFirst(getQ(), getK()), 0, 0);
   call.buffers = {getGrad(),  getQ(),    getK(),  getV(),  getO(),
                   getStats(), getMask(), getDq(), getDk(), getDv()};
   return call;

@@ -20,6 +20,8 @@ inline constexpr int64_t kForwardProducts = 2, kBackwardProducts = 5;
 /// The sizes of attention, in whatever order its operands have them.
 struct AttentionSizes {
   int64_t batch, heads, length, depth;
+  /// Heads of k and v.
+  int64_t keyHeads;
 
   /// The type of the statistics of the softmax.
   mlir::RankedTensorType stats(mlir::MLIRContext *context) const;
@@ -28,8 +30,8 @@ struct AttentionSizes {
 /// What comes first in q, k, v and o: `[B, H, T, D]` or `[B, T, H, D]`.
 enum class AttentionOrder { HeadsFirst, RowsFirst };
 
-/// The sizes of a `q` of rank 4.
-AttentionSizes sizesOf(mlir::RankedTensorType q, AttentionOrder order);
+/// The sizes of a `q` and a `k` of rank 4.
+AttentionSizes sizesOf(mlir::Value q, mlir::Value k, AttentionOrder order);
 
 /// Checks the mask and the rate of dropout.
 llvm::LogicalResult checkAttention(InferenceSite site,
@@ -37,10 +39,11 @@ llvm::LogicalResult checkAttention(InferenceSite site,
                                    mlir::Value mask,
                                    const llvm::APFloat &dropoutRate);
 
-/// Checks the same and that all `values`, of which q is the first, have rank 4
-/// and one type.
-llvm::LogicalResult checkAttention(InferenceSite site, mlir::ValueRange values,
-                                   AttentionOrder order, mlir::Value mask,
+/// Checks the same, that all `rows`, of which q is the first, have rank 4 and
+/// one type, and that `keys`, k and v, fit to them.
+llvm::LogicalResult checkAttention(InferenceSite site, mlir::ValueRange rows,
+                                   mlir::ValueRange keys, AttentionOrder order,
+                                   mlir::Value mask,
                                    const llvm::APFloat &dropoutRate);
 
 llvm::LogicalResult checkStats(InferenceSite site, mlir::Value stats,
@@ -53,8 +56,9 @@ int64_t attentionFlops(AttentionOpInterface op, const AttentionSizes &sizes,
 Precision attentionPrecision(AttentionOpInterface op, mlir::OpOperand &operand);
 
 /// The call of a function of the runtime, without its buffers. The strides, in
-/// elements, lead from one row of a head to the next in q, k and v, and in o;
-/// 0 stands for rows that follow each other, as they do with heads first.
+/// elements, lead from one row of a head to the next in q (k and v are as
+/// AttentionShape says), and in o; 0 stands for rows that follow each other, as
+/// they do with heads first.
 LibraryCall attentionCall(AttentionOpInterface op, CallName function,
                           const AttentionSizes &sizes, int64_t inputStride,
                           int64_t outputStride);

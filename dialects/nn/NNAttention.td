@@ -16,8 +16,10 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     DeclareOpInterfaceMethods<StatefulOpInterface>]> {
   let summary = "Attend: softmax(scale * q k^T + mask) v";
   let description = [{
-    `q`, `k`, `v` and `o` are `[B, H, T, D]`. The additive mask broadcasts to
-    `[B, H, T, T]`. With `causal` a row sees only columns up to its own.
+    `q` and `o` are `[B, H, T, D]`. `k` and `v` are, too, or they have fewer
+    heads, `[B, H / r, T, D]`: then head `h` of `q` reads their head `h / r`. The
+    additive mask broadcasts to `[B, H, T, T]`. With `causal` a row sees only
+    columns up to its own.
     `stats[B, H, T, 2]` is what the softmax of each row is made from: its
     largest score, and 1 / the sum of `e^(score - largest)`. The two are kept
     apart because the logarithm of the sum is lost beside a large maximum, as
@@ -28,7 +30,8 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     no gradient.
 
     Constraints:
-    - (C1) `q`, `k` and `v` have rank 4 and one type.
+    - (C1) `q` has rank 4; `k` and `v` have one type, which differs from `q`'s
+      in the number of heads alone, and that divides `q`'s.
     - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
 
@@ -60,10 +63,13 @@ def NN_AttentionBackwardOp : NN_InferredOp<"attention_backward", [
   let summary = "Gradients of attention with respect to q, k and v";
   let description = [{
     `grad` is the gradient of `o`. The softmax is recomputed from `stats`, block
-    by block: `e^(score - stats[0]) * stats[1]`.
+    by block: `e^(score - stats[0]) * stats[1]`. `dk` and `dv` are sums over the
+    heads of `q` that read a head of `k` and `v`, in their order.
 
     Constraints:
-    - (C1) `grad`, `q`, `k`, `v` and `o` have rank 4 and one type.
+    - (C1) `grad`, `q` and `o` have rank 4 and one type; `k` and `v` have one
+      type, which differs from it in the number of heads alone, and that divides
+      `q`'s.
     - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
     - (C4) `stats` is `[B, H, T, 2]`.

@@ -33,21 +33,17 @@ struct Window {
 
 class PackAttention {
 public:
-  explicit PackAttention(nn::AttentionOp op)
-      : op(op), shape(op.getQ().getType().getShape()), builder(op) {}
+  explicit PackAttention(nn::AttentionOp op) : op(op), builder(op) {}
 
   /// Whether it was possible.
   bool run();
 
 private:
-  bool reads(const Window &window, int64_t parts, int64_t part) const;
   bool leadsElsewhere(ArrayRef<Window> windows) const;
   Value reshaped(Value base, ArrayRef<int64_t> sizes);
   void replace(Value o, Value stats, ArrayRef<Window> windows);
 
   nn::AttentionOp op;
-  /// `[B, H, T, D]`.
-  const SmallVector<int64_t> shape;
   OpBuilder builder;
 };
 
@@ -147,9 +143,10 @@ static Window windowOf(Value value, bool sliced) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// Whether the window is part `part` of a base `[B, T, parts, H, D]`.
-bool PackAttention::reads(const Window &window, int64_t parts,
-                          int64_t part) const {
+/// Whether the window, of `[B, H, T, D]`, is part `part` of a base
+/// `[B, T, parts, H, D]`.
+static bool reads(const Window &window, ArrayRef<int64_t> shape, int64_t parts,
+                  int64_t part) {
   auto [batch, heads, length, depth] =
       std::tuple(shape[0], shape[1], shape[2], shape[3]);
   const int64_t row = parts * heads * depth;
@@ -212,15 +209,17 @@ bool PackAttention::run() {
     return llvm::map_to_vector(
         operands, [&](Value value) { return windowOf(value, sliced); });
   };
+  SmallVector<int64_t> shape(nn::tensorOf(op.getQ()).getShape());
   auto [batch, heads, length, depth] =
       std::tuple(shape[0], shape[1], shape[2], shape[3]);
   SmallVector<Window> windows = windowsOf(true);
   const Value base = windows[0].base;
   auto isThird = [&](auto window) {
     return window.value().base == base &&
-           reads(window.value(), 3, window.index());
+           reads(window.value(), shape, 3, window.index());
   };
-  if (llvm::all_of(llvm::enumerate(windows), isThird) &&
+  if (op.getQ().getType() == op.getK().getType() &&
+      llvm::all_of(llvm::enumerate(windows), isThird) &&
       !leadsElsewhere(windows)) {
     auto packed = PackedAttentionOp::create(
         builder, op.getLoc(), reshaped(base, {batch, length, 3, heads, depth}),
@@ -233,14 +232,17 @@ bool PackAttention::run() {
   auto moves = [](const Window &window) {
     return llvm::any_of(window.ops, llvm::IsaPred<nn::TransposeOp>);
   };
-  if (llvm::none_of(windows, moves) || leadsElsewhere(windows) ||
-      !llvm::all_of(windows,
-                    [&](const Window &window) { return reads(window, 1, 0); }))
+  if (llvm::none_of(windows, moves) || leadsElsewhere(windows))
     return false;
-  SmallVector<Value> rows =
-      llvm::map_to_vector(windows, [&](const Window &window) {
-        return reshaped(window.base, {batch, length, heads, depth});
-      });
+  for (auto [window, value] : llvm::zip_equal(windows, operands))
+    if (!reads(window, nn::tensorOf(value).getShape(), 1, 0))
+      return false;
+  SmallVector<Value> rows;
+  for (auto [window, value] : llvm::zip_equal(windows, operands)) {
+    SmallVector<int64_t> sizes(nn::tensorOf(value).getShape());
+    std::swap(sizes[1], sizes[2]);
+    rows.push_back(reshaped(window.base, sizes));
+  }
   auto attention =
       AttentionOp::create(builder, op.getLoc(), rows[0], rows[1], rows[2],
                           op.getMask(), op.getScaleAttr(), op.getCausalAttr(),

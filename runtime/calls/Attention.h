@@ -18,7 +18,7 @@ namespace pipewright::runtime {
 
 class DeviceRank;
 
-/// q, o [batch, heads, rows, depth]; k, v [batch, heads, columns, depth];
+/// q, o [batch, heads, rows, depth]; k, v [batch, keyHeads, columns, depth];
 /// stats [batch, heads, rows, 2]; all dense, unless there are strides. A row
 /// that sees nothing but -inf has the result 0, stats (0, 0) and no gradient.
 struct AttentionShape {
@@ -38,12 +38,19 @@ struct AttentionShape {
   ElementType type = ElementType::F32;
   /// On GPUs only: elements from one row of a head to the next, in q, k, v and
   /// their gradients, and in o and its gradient. Rows are before heads then,
-  /// [batch, rows, heads, depth]; 0 is as above.
+  /// [batch, rows, heads, depth]; 0 is as above. Where k and v have fewer heads
+  /// than q, their rows are shorter than `inputStride` in the same proportion.
   int64_t inputStride = 0, outputStride = 0;
+  /// Heads of k and v, which divide `heads`; 0 means as many.
+  int64_t keyHeads = 0;
+
+  /// How many heads of q, one behind the other, read each head of k and v. The
+  /// gradients of these are summed in the order of the heads of q.
+  int64_t group() const { return keyHeads ? heads / keyHeads : 1; }
 
   PIPEWRIGHT_FIELDS(batch, heads, rows, columns, depth, scale, causal,
                     dropoutRate, dropoutId, maskBatch, maskHeads, maskRows,
-                    maskColumns, type, inputStride, outputStride)
+                    maskColumns, type, inputStride, outputStride, keyHeads)
 };
 
 /// In setUp, once per shape used in a step.

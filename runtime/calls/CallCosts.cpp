@@ -86,16 +86,18 @@ CallCost pipewright::runtime::costOf(const ConvolutionShape &s,
 CallCost pipewright::runtime::costOf(const AttentionShape &s, bool backward) {
   const int64_t columns = s.columns ? s.columns : s.rows;
   CallCost cost;
-  cost.name = std::string(backward ? "attention backward " : "attention ") +
-              sizesText({s.batch, s.heads, s.rows, s.depth}) +
-              (columns == s.rows ? "" : " on " + std::to_string(columns)) +
-              " " + typeText(s.type) + (s.causal ? ", causal" : "");
+  cost.name =
+      std::string(backward ? "attention backward " : "attention ") +
+      sizesText({s.batch, s.heads, s.rows, s.depth}) +
+      (columns == s.rows ? "" : " on " + std::to_string(columns)) + " " +
+      typeText(s.type) + (s.causal ? ", causal" : "") +
+      (s.keyHeads ? ", " + std::to_string(s.keyHeads) + " key heads" : "");
   cost.operations = (backward ? 5 : 2) * 2 *
                     product({s.batch, s.heads, s.rows, columns, s.depth}) *
                     (s.causal ? 0.5 : 1);
   // q, o and k, v; backward reads them and dO, and writes dq, dk, dv.
   const double rows = product({s.batch, s.heads, s.rows, s.depth});
-  const double keys = product({s.batch, s.heads, columns, s.depth});
+  const double keys = product({s.batch, s.heads / s.group(), columns, s.depth});
   cost.bytes =
       widthOf(s.type) * (backward ? 4 * rows + 4 * keys : 2 * rows + 2 * keys);
   return cost;

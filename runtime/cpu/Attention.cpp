@@ -2,7 +2,8 @@
 //
 // One block is 64 query rows by all columns that they may see: small enough
 // for the cache, large enough for the matrix products. Blocks of one head run
-// in order, heads are shared out to threads, so sums have one fixed order.
+// in order. Heads are shared out to threads, backward with all that read the
+// same keys together, so sums have one fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -115,14 +116,11 @@ static void forwardHead(const Head &head, float *o, RowStats *stats) {
   }
 }
 
+/// Adds to dk and dv.
 static void backwardHead(const Head &head, const float *dO,
                          const RowStats *stats, float *dq, float *dk,
                          float *dv) {
   const AttentionShape &s = head.shape;
-  const int64_t keyBytes =
-      head.columns * s.depth * static_cast<int64_t>(sizeof(float));
-  std::memset(dk, 0, keyBytes);
-  std::memset(dv, 0, keyBytes);
   for (int64_t first = 0; first < s.rows; first += blockRows) {
     const int64_t rows = std::min(blockRows, s.rows - first);
     const int64_t visible =
@@ -163,12 +161,13 @@ void pipewright::runtime::prepareAttention(Rank &rank,
     rank.library<AttentionScratch>().blocks(rank, floatsPerThread(shape));
 }
 
-/// Calls body(head, number, row offset, key offset) for every head; the
-/// offsets are where the head's rows begin in q-like and k-like tensors.
+/// Calls body(head, number, row offset, key offset) for every head of q, each
+/// `together` in order by one thread; the offsets are where the head's rows
+/// begin in q-like and k-like tensors.
 template <class Body>
 static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
                      Buffer q, Buffer k, Buffer v, Buffer mask,
-                     const Body &body) {
+                     int64_t together, const Body &body) {
   const float *qData = rank.data<float>(q);
   const float *kData = rank.data<float>(k);
   const float *vData = rank.data<float>(v);
@@ -178,10 +177,11 @@ static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
   const int64_t rowsSize = s.rows * s.depth, keysSize = columns * s.depth;
   const int64_t perThread = floatsPerThread(s);
   float *scratch = rank.library<AttentionScratch>().blocks(rank, perThread);
-  parallelFor(rank.threads(), s.batch * s.heads,
+  parallelFor(rank.threads(), s.batch * s.heads / together,
               [&](int64_t begin, int64_t end, int64_t thread) {
                 float *blocks = scratch + thread * perThread;
-                for (int64_t n = begin; n < end; ++n) {
+                for (int64_t n = begin * together; n < end * together; ++n) {
+                  const int64_t keysAt = n / s.group() * keysSize;
                   const AttentionRows rows(rank, s, microBatch, n, maskData,
                                            blocks + 2 * blockRows * leading);
                   const Head head = {s,
@@ -189,11 +189,11 @@ static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
                                      leading,
                                      rows,
                                      qData + n * rowsSize,
-                                     kData + n * keysSize,
-                                     vData + n * keysSize,
+                                     kData + keysAt,
+                                     vData + keysAt,
                                      blocks,
                                      blocks + blockRows * leading};
-                  body(head, n, n * rowsSize, n * keysSize);
+                  body(head, n, n * rowsSize, keysAt);
                 }
               });
   rank.poll();
@@ -208,7 +208,7 @@ void pipewright::runtime::attention(Rank &rank, const AttentionShape &s,
     return attentionBFloat16(rank, s, microBatch, q, k, v, mask, o, stats);
   float *out = rank.data<float>(o);
   RowStats *rows = rank.data<RowStats>(stats);
-  forHeads(rank, s, microBatch, q, k, v, mask,
+  forHeads(rank, s, microBatch, q, k, v, mask, /*together=*/1,
            [&](const Head &head, int64_t n, int64_t at, int64_t) {
              forwardHead(head, out + at, rows + n * s.rows);
            });
@@ -228,8 +228,14 @@ void pipewright::runtime::attentionBackward(Rank &rank, const AttentionShape &s,
   float *dqData = rank.data<float>(dq);
   float *dkData = rank.data<float>(dk);
   float *dvData = rank.data<float>(dv);
-  forHeads(rank, s, microBatch, q, k, v, mask,
+  const int64_t keyBytes =
+      columnsOf(s) * s.depth * static_cast<int64_t>(sizeof(float));
+  forHeads(rank, s, microBatch, q, k, v, mask, s.group(),
            [&](const Head &head, int64_t n, int64_t rowsAt, int64_t keysAt) {
+             if (n % s.group() == 0) {
+               std::memset(dkData + keysAt, 0, keyBytes);
+               std::memset(dvData + keysAt, 0, keyBytes);
+             }
              backwardHead(head, dOut + rowsAt, rows + n * s.rows,
                           dqData + rowsAt, dkData + keysAt, dvData + keysAt);
            });

@@ -3,7 +3,8 @@
 // Blocks of rows as in f32. All five products are bf16 with f32 sums; scores,
 // softmax and its gradient are f32, and what a product reads of them
 // (probabilities before they are divided by their sum, gradients of scores) is
-// rounded to bf16. Gradients of keys and values are summed over blocks in f32.
+// rounded to bf16. Gradients of keys and values are summed in f32 over blocks
+// and over the heads of q that read them.
 //
 // oneDNN's fast products want dense operands: blocks of scores have no gap
 // between rows, so rows that are not whole vectors go through a copy.
@@ -275,14 +276,11 @@ static void differentiateBlock(const Head &head, const Block &block,
   }
 }
 
+/// Adds to the room's dK and dV.
 static void backwardHead(const Head &head, const BFloat16 *dO,
-                         const RowStats *stats, BFloat16 *dq, BFloat16 *dk,
-                         BFloat16 *dv) {
+                         const RowStats *stats, BFloat16 *dq) {
   const int64_t depth = head.shape.depth;
-  const int64_t keys = columnsOf(head.shape) * depth;
   const Room &room = head.room;
-  std::memset(room.dK, 0, keys * sizeof(float));
-  std::memset(room.dV, 0, keys * sizeof(float));
   for (Block &block : head.blocks) {
     const int64_t at = block.first * depth;
     block.scores.run(head.stream, head.q + at, head.k, room.scores,
@@ -297,8 +295,6 @@ static void backwardHead(const Head &head, const BFloat16 *dO,
     block.dKeys.run(head.stream, room.shortGradients, head.q + at, room.dK,
                     room.productScratch);
   }
-  narrow(room.dK, keys, dk);
-  narrow(room.dV, keys, dv);
 }
 
 void pipewright::runtime::prepareAttentionBFloat16(
@@ -306,12 +302,13 @@ void pipewright::runtime::prepareAttentionBFloat16(
   rank.library<BFloat16Attention>().prepare(rank, shape);
 }
 
-/// Calls body(head, number, row offset, key offset) for every head; the
-/// offsets are where the head's rows begin in q-like and k-like tensors.
+/// Calls body(head, number, row offset, key offset) for every head of q, each
+/// `together` in order by one thread; the offsets are where the head's rows
+/// begin in q-like and k-like tensors.
 template <class Body>
 static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
                      Buffer q, Buffer k, Buffer v, Buffer mask,
-                     const Body &body) {
+                     int64_t together, const Body &body) {
   BFloat16Attention &state = rank.library<BFloat16Attention>();
   const BFloat16 *qData = rank.data<BFloat16>(q);
   const BFloat16 *kData = rank.data<BFloat16>(k);
@@ -320,10 +317,11 @@ static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
   const int64_t rowsSize = s.rows * s.depth, keysSize = columnsOf(s) * s.depth;
   // Throws here, where it is caught, if the shape was not set up.
   state.blocks(s, 0);
-  parallelFor(state.threads(), s.batch * s.heads,
+  parallelFor(state.threads(), s.batch * s.heads / together,
               [&](int64_t begin, int64_t end, int64_t thread) {
                 const Room room = state.room(s, thread);
-                for (int64_t n = begin; n < end; ++n) {
+                for (int64_t n = begin * together; n < end * together; ++n) {
+                  const int64_t keysAt = n / s.group() * keysSize;
                   const Head head = {s,
                                      AttentionRows(rank, s, microBatch, n,
                                                    maskData, room.factors),
@@ -331,9 +329,9 @@ static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
                                      state.blocks(s, thread),
                                      room,
                                      qData + n * rowsSize,
-                                     kData + n * keysSize,
-                                     vData + n * keysSize};
-                  body(head, n, n * rowsSize, n * keysSize);
+                                     kData + keysAt,
+                                     vData + keysAt};
+                  body(head, n, n * rowsSize, keysAt);
                 }
               });
   rank.poll();
@@ -345,7 +343,7 @@ void pipewright::runtime::attentionBFloat16(Rank &rank, const AttentionShape &s,
                                             Buffer o, Buffer stats) {
   BFloat16 *out = rank.data<BFloat16>(o);
   RowStats *rows = rank.data<RowStats>(stats);
-  forHeads(rank, s, microBatch, q, k, v, mask,
+  forHeads(rank, s, microBatch, q, k, v, mask, /*together=*/1,
            [&](const Head &head, int64_t n, int64_t at, int64_t) {
              forwardHead(head, out + at, rows + n * s.rows);
            });
@@ -360,9 +358,19 @@ void pipewright::runtime::attentionBackwardBFloat16(
   BFloat16 *dqData = rank.data<BFloat16>(dq);
   BFloat16 *dkData = rank.data<BFloat16>(dk);
   BFloat16 *dvData = rank.data<BFloat16>(dv);
-  forHeads(rank, s, microBatch, q, k, v, mask,
+  const int64_t keys = columnsOf(s) * s.depth;
+  forHeads(rank, s, microBatch, q, k, v, mask, s.group(),
            [&](const Head &head, int64_t n, int64_t rowsAt, int64_t keysAt) {
+             const Room &room = head.room;
+             if (n % s.group() == 0) {
+               std::memset(room.dK, 0, keys * sizeof(float));
+               std::memset(room.dV, 0, keys * sizeof(float));
+             }
              backwardHead(head, dOut + rowsAt, rows + n * s.rows,
-                          dqData + rowsAt, dkData + keysAt, dvData + keysAt);
+                          dqData + rowsAt);
+             if ((n + 1) % s.group() == 0) {
+               narrow(room.dK, keys, dkData + keysAt);
+               narrow(room.dV, keys, dvData + keysAt);
+             }
            });
 }

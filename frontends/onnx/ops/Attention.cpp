@@ -271,17 +271,6 @@ static Value withPast(NodeContext &n, const Attention &a, unsigned past,
   return n.b.create<nn::ConcatOp>({before, now}, n.b.integer("axis", 2));
 }
 
-/// k or v with each head as often as heads of q read it.
-static Value repeatHeads(NodeContext &n, const Attention &a, Value x) {
-  if (!x || a.heads == a.kvHeads)
-    return x;
-  int64_t each = a.heads / a.kvHeads, columns = shapeOf(x)[2],
-          size = shapeOf(x)[3];
-  x = n.b.reshape(x, {a.batch, a.kvHeads, 1, columns, size});
-  x = n.b.broadcastTo(x, {a.batch, a.kvHeads, each, columns, size});
-  return n.b.reshape(x, {a.batch, a.heads, columns, size});
-}
-
 /// nn.attention gives its mask no gradient: one that is computed from weights
 /// is left to fusion, which knows what trains.
 static bool canFuse(NodeContext &n, const Attention &a, const Masks &masks) {
@@ -293,7 +282,7 @@ static bool canFuse(NodeContext &n, const Attention &a, const Masks &masks) {
 
 static Value fusedAttention(NodeContext &n, const Attention &a, Value q,
                             Value k, Value v, const Masks &masks) {
-  SmallVector<Value> operands = {q, repeatHeads(n, a, k), repeatHeads(n, a, v)};
+  SmallVector<Value> operands = {q, k, v};
   Value bias = masks.bias;
   if (masks.visible)
     bias = masked(n, masks.visible, bias ? bias : n.b.splat(0));

@@ -27,6 +27,7 @@ struct FuseComposites : impl::NNFuseCompositesBase<FuseComposites> {
     populatePreciseFormPatterns(patterns);
     populateSoftmaxPatterns(patterns);
     populateAttentionPatterns(patterns);
+    populateGroupedHeadsPatterns(patterns);
     FrozenRewritePatternSet frozen(std::move(patterns));
     // No pattern undoes what another does, so this ends by itself.
     GreedyRewriteConfig config;

@@ -73,6 +73,7 @@ static AttentionParameters parametersOf(const AttentionShape &s,
   p.rows = narrow(s.rows);
   p.columns = narrow(keysOf(s));
   p.depth = narrow(s.depth);
+  p.group = narrow(s.group());
   p.tiles = narrow((own + tile - 1) / tile);
   p.causal = s.causal;
   p.scale = s.scale;
@@ -144,10 +145,10 @@ void pipewright::runtime::attentionBackward(DeviceRank &rank,
                 tileOf(s).threads, byRow, rank.randomState(), gradient, queries,
                 keys, values, added, sums, means, rank.device<char>(dq));
   const AttentionParameters byColumn = parametersOf(s, microBatch, keysOf(s));
-  launchBuiltin(rank, kernelFor(s, "attention_dkv"), heads * byColumn.tiles,
-                tileOf(s).threads, byColumn, rank.randomState(), gradient,
-                queries, keys, values, added, sums, means,
-                rank.device<char>(dk), rank.device<char>(dv));
+  launchBuiltin(rank, kernelFor(s, "attention_dkv"),
+                heads / s.group() * byColumn.tiles, tileOf(s).threads, byColumn,
+                rank.randomState(), gradient, queries, keys, values, added,
+                sums, means, rank.device<char>(dk), rank.device<char>(dv));
 }
 
 //===----------------------------------------------------------------------===//

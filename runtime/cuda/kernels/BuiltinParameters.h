@@ -72,6 +72,8 @@ struct VectorStrides {
 /// Sizes of attention, as in AttentionShape.
 struct AttentionParameters {
   int32_t heads, rows, columns, depth;
+  /// Heads of q that read each head of k and v.
+  int32_t group;
   /// Tiles that the kernel's own dimension (rows or columns) has.
   int32_t tiles;
   int32_t causal;

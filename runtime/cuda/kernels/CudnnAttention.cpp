@@ -40,8 +40,10 @@ std::string pipewright::runtime::cudnnVersionText() {
 }
 
 std::string pipewright::runtime::attentionText(const AttentionShape &s) {
-  std::string text = std::to_string(s.batch) + "x" + std::to_string(s.heads) +
-                     "x" + std::to_string(s.rows);
+  std::string text = std::to_string(s.batch) + "x" + std::to_string(s.heads);
+  if (s.group() > 1)
+    text += "(" + std::to_string(s.keyHeads) + ")";
+  text += "x" + std::to_string(s.rows);
   if (keysOf(s) != s.rows)
     text += "(" + std::to_string(s.columns) + ")";
   text += "x" + std::to_string(s.depth) + " " + typeText(s.type);
@@ -64,6 +66,8 @@ static std::string refusal(const AttentionShape &s) {
     return "cuDNN has no backward pass in f32";
   if (s.dropoutRate > 0)
     return "cuDNN draws other random numbers for dropout";
+  if (s.group() > 1)
+    return "several heads of q read one of k and v";
   if (s.rows == 1)
     return "cuDNN does not support a single row";
   if (s.maskColumns == 1 && hasMask(s))
@@ -181,13 +185,13 @@ private:
 
 /// Whether the same plans do for both: dropout has none.
 static bool isSame(const AttentionShape &a, const AttentionShape &b) {
-  return a.batch == b.batch && a.heads == b.heads && a.rows == b.rows &&
-         keysOf(a) == keysOf(b) && a.depth == b.depth && a.scale == b.scale &&
-         a.causal == b.causal && a.dropoutRate == b.dropoutRate &&
-         a.maskBatch == b.maskBatch && a.maskHeads == b.maskHeads &&
-         a.maskRows == b.maskRows && a.maskColumns == b.maskColumns &&
-         a.type == b.type && a.inputStride == b.inputStride &&
-         a.outputStride == b.outputStride;
+  return a.batch == b.batch && a.heads == b.heads && a.group() == b.group() &&
+         a.rows == b.rows && keysOf(a) == keysOf(b) && a.depth == b.depth &&
+         a.scale == b.scale && a.causal == b.causal &&
+         a.dropoutRate == b.dropoutRate && a.maskBatch == b.maskBatch &&
+         a.maskHeads == b.maskHeads && a.maskRows == b.maskRows &&
+         a.maskColumns == b.maskColumns && a.type == b.type &&
+         a.inputStride == b.inputStride && a.outputStride == b.outputStride;
 }
 
 Entry *CudnnAttentions::find(const AttentionShape &shape) {

@@ -3,7 +3,7 @@
 // Every constraint of attention by strides, one violation each.
 
 func.func @attention_c1_types_differ(%q: tensor<2x16x4x8xf32>, %k: tensor<2x32x4x8xf32>) {
-  // expected-error @below {{expects rank 4 and one type, but got 'tensor<2x16x4x8xf32>' and 'tensor<2x32x4x8xf32>'}}
+  // expected-error @below {{expects k and v of one type, that of q but for heads, of which q has a multiple, but got 'tensor<2x16x4x8xf32>', 'tensor<2x32x4x8xf32>' and 'tensor<2x32x4x8xf32>'}}
   // expected-error @below {{failed to infer returned types}}
   %o, %stats = call.attention %q, %k, %k scale = 0.5 dropout_rate = 0.0 dropout_id = 0
     : (tensor<2x16x4x8xf32>, tensor<2x32x4x8xf32>, tensor<2x32x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16x2xf32>)

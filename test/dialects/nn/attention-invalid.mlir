@@ -3,10 +3,30 @@
 // Every constraint of attention, one violation each.
 
 func.func @attention_c1_types_differ(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x32x8xf32>) {
-  // expected-error @below {{expects rank 4 and one type, but got 'tensor<2x4x16x8xf32>' and 'tensor<2x4x32x8xf32>'}}
+  // expected-error @below {{expects k and v of one type, that of q but for heads, of which q has a multiple, but got 'tensor<2x4x16x8xf32>', 'tensor<2x4x32x8xf32>' and 'tensor<2x4x32x8xf32>'}}
   // expected-error @below {{failed to infer returned types}}
   %o, %stats = nn.attention %q, %k, %k scale = 0.5 dropout_rate = 0.0 dropout_id = 0
     : (tensor<2x4x16x8xf32>, tensor<2x4x32x8xf32>, tensor<2x4x32x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1_heads_do_not_divide(%q: tensor<2x4x16x8xf32>, %k: tensor<2x3x16x8xf32>) {
+  // expected-error @below {{expects k and v of one type, that of q but for heads, of which q has a multiple, but got 'tensor<2x4x16x8xf32>', 'tensor<2x3x16x8xf32>' and 'tensor<2x3x16x8xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %o, %stats = nn.attention %q, %k, %k scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+    : (tensor<2x4x16x8xf32>, tensor<2x3x16x8xf32>, tensor<2x3x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1_heads_of_k_and_v_differ(%q: tensor<2x4x16x8xf32>, %k: tensor<2x2x16x8xf32>) {
+  // expected-error @below {{expects k and v of one type, that of q but for heads, of which q has a multiple, but got 'tensor<2x4x16x8xf32>', 'tensor<2x2x16x8xf32>' and 'tensor<2x4x16x8xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %o, %stats = nn.attention %q, %k, %q scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+    : (tensor<2x4x16x8xf32>, tensor<2x2x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>)
   return
 }
 

@@ -15,6 +15,18 @@ func.func @attention(%q: tensor<2x4x16x8xf32>, %mask: tensor<2x1x1x16xf32>) {
   return
 }
 
+// Two heads of q read each head of k and v.
+// CHECK-LABEL: func @shared_keys
+func.func @shared_keys(%q: tensor<2x4x16x8xf32>, %k: tensor<2x2x16x8xf32>) {
+  // CHECK: %[[O:.*]], %[[STATS:.*]] = nn.attention {{.*}} : (tensor<2x4x16x8xf32>, tensor<2x2x16x8xf32>, tensor<2x2x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>)
+  %o, %stats = nn.attention %q, %k, %k scale = 3.535530e-01 dropout_rate = 0.000000e+00 dropout_id = 0
+      : (tensor<2x4x16x8xf32>, tensor<2x2x16x8xf32>, tensor<2x2x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>)
+  // CHECK: nn.attention_backward %[[O]], {{.*}}, %[[O]], %[[STATS]] {{.*}} -> (tensor<2x4x16x8xf32>, tensor<2x2x16x8xf32>, tensor<2x2x16x8xf32>)
+  %dq, %dk, %dv = nn.attention_backward %o, %q, %k, %k, %o, %stats scale = 3.535530e-01 dropout_rate = 0.000000e+00 dropout_id = 0
+      : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x2x16x8xf32>, tensor<2x2x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x2x16x8xf32>, tensor<2x2x16x8xf32>)
+  return
+}
+
 // The gradient has the same attributes.
 // CHECK-LABEL: func @attention_backward
 func.func @attention_backward(%g: tensor<2x4x16x8xf32>, %stats: tensor<2x4x16x2xf32>, %mask: tensor<16x16xf32>) {

@@ -66,6 +66,21 @@ func.func @products_of_their_own(%a: tensor<2x8x16xf32>, %b: tensor<2x8x16xf32>,
   return %3 : tensor<2x8x4x4xf32>
 }
 
+// k and v have fewer heads than q, and shorter rows.
+// CHECK-LABEL: func @fewer_key_heads
+// CHECK-NOT:     nn.transpose
+// CHECK:         call.attention {{.*}} scale = 5.000000e-01 dropout_rate = 0.000000e+00 dropout_id = 0 : (tensor<2x8x4x4xf32>, tensor<2x8x2x4xf32>, tensor<2x8x2x4xf32>) -> (tensor<2x8x4x4xf32>, tensor<2x4x8x2xf32>)
+// CHECK-NEXT:    return
+func.func @fewer_key_heads(%a: tensor<2x8x16xf32>, %b: tensor<2x8x8xf32>) -> tensor<2x8x4x4xf32> {
+  %0 = nn.reshape %a : tensor<2x8x16xf32> -> tensor<2x8x4x4xf32>
+  %1 = nn.reshape %b : tensor<2x8x8xf32> -> tensor<2x8x2x4xf32>
+  %q = nn.transpose %0 permutation = [0, 2, 1, 3] : tensor<2x8x4x4xf32> -> tensor<2x4x8x4xf32>
+  %k = nn.transpose %1 permutation = [0, 2, 1, 3] : tensor<2x8x2x4xf32> -> tensor<2x2x8x4xf32>
+  %o, %stats = nn.attention %q, %k, %k scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x8x4xf32>, tensor<2x2x8x4xf32>, tensor<2x2x8x4xf32>) -> (tensor<2x4x8x4xf32>, tensor<2x4x8x2xf32>)
+  %2 = nn.transpose %o permutation = [0, 2, 1, 3] : tensor<2x4x8x4xf32> -> tensor<2x8x4x4xf32>
+  return %2 : tensor<2x8x4x4xf32>
+}
+
 // Slices that are not the thirds of rows in their order: k comes first. The
 // slices stay, and only the transpositions go.
 // CHECK-LABEL: func @thirds_in_another_order

@@ -187,10 +187,11 @@ static std::vector<double> scores(OpTy op, const Tensor &q, const Tensor &k,
                                   const Tensor *mask, int64_t b, int64_t h,
                                   int64_t row) {
   std::vector<double> result;
+  const int64_t keyHead = h / (q.dim(1) / k.dim(1));
   for (int64_t column = 0; column < q.dim(2); ++column) {
     double sum = 0.0;
     for (int64_t d = 0; d < q.dim(3); ++d)
-      sum += q.at({b, h, row, d}) * k.at({b, h, column, d});
+      sum += q.at({b, h, row, d}) * k.at({b, keyHead, column, d});
     sum *= op.getScale().convertToDouble();
     if (mask)
       sum += mask->at({b, h, row, column});
@@ -206,6 +207,7 @@ static Results attention(AttentionOp op, const Operands &x) {
   Tensor o(q.shape), stats({q.dim(0), q.dim(1), q.dim(2), 2});
   forEach(ArrayRef(q.shape).drop_back(), [&](ArrayRef<int64_t> at) {
     auto [b, h, row] = std::tuple(at[0], at[1], at[2]);
+    const int64_t keyHead = h / (q.dim(1) / k.dim(1));
     std::vector<double> s = scores(op, q, k, mask, b, h, row);
     auto [top, powers] = softmaxNumbers(s.data(), s.size());
     // A row that sees nothing.
@@ -216,7 +218,7 @@ static Results attention(AttentionOp op, const Operands &x) {
     for (int64_t column = 0; column < q.dim(2); ++column)
       for (int64_t d = 0; d < q.dim(3); ++d)
         o.at({b, h, row, d}) +=
-            std::exp(s[column] - top) / powers * v.at({b, h, column, d});
+            std::exp(s[column] - top) / powers * v.at({b, keyHead, column, d});
   });
   return {o, stats};
 }
@@ -226,10 +228,11 @@ static Results attentionBackward(AttentionOp op, const Operands &x) {
   const Tensor &grad = x(0), &q = x(1), &k = x(2), &v = x(3), &o = x(4),
                &stats = x(5);
   const Tensor *mask = op.getMask() ? &x(6) : nullptr;
-  Tensor dq(q.shape), dk(q.shape), dv(q.shape);
+  Tensor dq(q.shape), dk(k.shape), dv(v.shape);
   double scale = op.getScale().convertToDouble();
   forEach(ArrayRef(q.shape).drop_back(), [&](ArrayRef<int64_t> at) {
     auto [b, h, row] = std::tuple(at[0], at[1], at[2]);
+    const int64_t keyHead = h / (q.dim(1) / k.dim(1));
     std::vector<double> s = scores(op, q, k, mask, b, h, row);
     double delta = 0.0;
     for (int64_t d = 0; d < q.dim(3); ++d)
@@ -239,13 +242,13 @@ static Results attentionBackward(AttentionOp op, const Operands &x) {
                  stats.at({b, h, row, 1});
       double dp = 0.0;
       for (int64_t d = 0; d < q.dim(3); ++d) {
-        dp += grad.at({b, h, row, d}) * v.at({b, h, column, d});
-        dv.at({b, h, column, d}) += p * grad.at({b, h, row, d});
+        dp += grad.at({b, h, row, d}) * v.at({b, keyHead, column, d});
+        dv.at({b, keyHead, column, d}) += p * grad.at({b, h, row, d});
       }
       double ds = p * (dp - delta) * scale;
       for (int64_t d = 0; d < q.dim(3); ++d) {
-        dq.at({b, h, row, d}) += ds * k.at({b, h, column, d});
-        dk.at({b, h, column, d}) += ds * q.at({b, h, row, d});
+        dq.at({b, h, row, d}) += ds * k.at({b, keyHead, column, d});
+        dk.at({b, keyHead, column, d}) += ds * q.at({b, h, row, d});
       }
     }
   });
@@ -281,22 +284,28 @@ static Tensor rowsFirst(ArrayRef<Tensor> parts) {
 }
 
 /// Computes as if heads were first, on operands and results that have rows
-/// first. A mask is as it is.
+/// first. A mask is as it is, and so is stats.
 template <class Compute>
-static Results withRowsFirst(Operation *op, const Operands &x,
+static Results withRowsFirst(AttentionOpInterface op, const Operands &x,
                              const Compute &compute) {
+  // stats has no more than two elements, fewer than vectors of tests.
+  auto isVectors = [&](Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    auto q = cast<RankedTensorType>(op->getResult(0).getType());
+    return value != op.getMask() && type.getRank() == 4 &&
+           type.getShape().take_front(2) == q.getShape().take_front(2) &&
+           type.getDimSize(3) == q.getDimSize(3);
+  };
   std::vector<Tensor> operands;
   for (unsigned i = 0; i < op->getNumOperands(); ++i) {
     const Tensor &operand = x(i);
-    const bool isVectors =
-        op->getOperand(i).getType() == op->getResult(0).getType() &&
-        operand.rank() == 4;
-    operands.push_back(isVectors ? headsFirst(operand) : operand);
+    operands.push_back(isVectors(op->getOperand(i)) ? headsFirst(operand)
+                                                    : operand);
   }
   Results results = compute(
       [&](unsigned index) -> const Tensor & { return operands[index]; });
   for (auto [tensor, result] : llvm::zip_equal(results, op->getResults()))
-    if (result.getType() == op->getResult(0).getType())
+    if (isVectors(result))
       tensor = rowsFirst(tensor);
   return results;
 }

@@ -337,6 +337,19 @@ const Case kRows[] = {
      "%o, %stats = call.attention %q, %k, %v scale = 0.5 causal "
      "dropout_rate = 0.0 dropout_id = 0 : (" QKV ") -> (tensor<2x2x3x2xf32>, "
      "tensor<2x3x2x2xf32>)"},
+    {"attention_shared_keys",
+     "%q: tensor<2x4x3x2xf32>, %k: tensor<2x2x3x2xf32>, "
+     "%v: tensor<2x2x3x2xf32>, %m: tensor<2x4x3x3xf32>",
+     "%o, %stats = nn.attention %q, %k, %v mask %m scale = 0.5 causal "
+     "dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x3x2xf32>, "
+     "tensor<2x2x3x2xf32>, tensor<2x2x3x2xf32>, tensor<2x4x3x3xf32>) -> "
+     "(tensor<2x4x3x2xf32>, tensor<2x4x3x2xf32>)"},
+    {"attention_one_key_head_rows_first",
+     "%q: tensor<2x3x4x5xf32>, %k: tensor<2x3x1x5xf32>, "
+     "%v: tensor<2x3x1x5xf32>",
+     "%o, %stats = call.attention %q, %k, %v scale = 0.5 dropout_rate = 0.0 "
+     "dropout_id = 0 : (tensor<2x3x4x5xf32>, tensor<2x3x1x5xf32>, "
+     "tensor<2x3x1x5xf32>) -> (tensor<2x3x4x5xf32>, tensor<2x4x3x2xf32>)"},
     {"packed_attention", "%x: tensor<2x3x3x2x2xf32>, %m: tensor<2x1x1x3xf32>",
      "%o, %stats = call.packed_attention %x mask %m scale = 0.5 causal "
      "dropout_rate = 0.0 dropout_id = 0 : (tensor<2x3x3x2x2xf32>, "

@@ -19,8 +19,8 @@ struct Case {
       : s(layer), columns(s.columns ? s.columns : s.rows),
         heads(s.batch * s.heads), test(),
         q(test.randomFloats(heads * s.rows * s.depth)),
-        k(test.randomFloats(heads * columns * s.depth)),
-        v(test.randomFloats(heads * columns * s.depth)),
+        k(test.randomFloats(heads / s.group() * columns * s.depth)),
+        v(test.randomFloats(heads / s.group() * columns * s.depth)),
         dO(test.randomFloats(heads * s.rows * s.depth)),
         o(test.floats(heads * s.rows * s.depth)),
         stats(test.floats(2 * heads * s.rows)) {
@@ -56,7 +56,7 @@ struct Case {
           for (int64_t d = 0; d < s.depth; ++d)
             score += static_cast<double>(
                          test.at(q)[(n * s.rows + r) * s.depth + d]) *
-                     test.at(k)[(n * columns + c) * s.depth + d];
+                     test.at(k)[(n / s.group() * columns + c) * s.depth + d];
           score *= s.scale;
           if (mask) {
             const int64_t b = s.maskBatch == 1 ? 0 : n / s.heads;
@@ -80,7 +80,7 @@ struct Case {
           double value = 0;
           for (int64_t c = 0; c < seen; ++c)
             value += p[c] / sum * (s.dropoutRate > 0 ? factors[c] : 1) *
-                     test.at(v)[(n * columns + c) * s.depth + d];
+                     test.at(v)[(n / s.group() * columns + c) * s.depth + d];
           total += value * test.at(dO)[out.size()];
           out.push_back(static_cast<float>(value));
         }
@@ -122,6 +122,15 @@ TEST(Attention, MaskOfAnyStretch) {
   checkForward({.vectors = {2, 2, 20, 8}, .mask = {1, 2, 20, 20}});
   checkForward(
       {.vectors = {2, 2, 20, 8}, .causal = true, .mask = {1, 1, 20, 1}});
+}
+
+TEST(Attention, HeadsThatShareKeys) {
+  checkForward({.vectors = {2, 6, 20, 8}, .columns = 70, .keyHeads = 2});
+  checkForward({.vectors = {2, 3, 70, 8},
+                .scale = 0.4f,
+                .causal = true,
+                .mask = {2, 3, 1, 70},
+                .keyHeads = 1});
 }
 
 TEST(Attention, Dropout) {
@@ -177,6 +186,19 @@ TEST(AttentionBackward, FewerKeysAndMask) {
       {.vectors = {2, 1, 30, 8}, .columns = 18, .mask = {2, 1, 1, 18}});
 }
 
+TEST(AttentionBackward, HeadsThatShareKeys) {
+  checkBackward({.vectors = {2, 4, 70, 5},
+                 .scale = 0.4f,
+                 .causal = true,
+                 .mask = {1, 4, 1, 70},
+                 .keyHeads = 2});
+  checkBackward({.vectors = {2, 3, 1, 8}, .columns = 9, .keyHeads = 1});
+  checkBackward({.vectors = {1, 2, 33, 8},
+                 .dropoutRate = 0.25f,
+                 .dropoutId = 7,
+                 .keyHeads = 1});
+}
+
 TEST(AttentionBackward, Dropout) {
   checkBackward({.vectors = {1, 2, 33, 8},
                  .causal = true,
@@ -200,7 +222,7 @@ struct Exact {
 
 Exact::Exact(Case &c)
     : o(c.heads * c.s.rows * c.s.depth), dq(o.size()),
-      dk(c.heads * c.columns * c.s.depth), dv(dk.size()) {
+      dk(c.heads / c.s.group() * c.columns * c.s.depth), dv(dk.size()) {
   const AttentionShape &s = c.s;
   auto vector = [&](Buffer buffer, int64_t row) {
     return &c.test.at(buffer)[row * s.depth];
@@ -212,7 +234,7 @@ Exact::Exact(Case &c)
     return sum;
   };
   for (int64_t row = 0; row < c.heads * s.rows; ++row) {
-    const int64_t firstKey = row / s.rows * c.columns;
+    const int64_t firstKey = row / s.rows / s.group() * c.columns;
     std::vector<double> p, dp;
     double largest = -INFINITY, sum = 0, mean = 0;
     for (int64_t j = 0; j < c.columns; ++j) {
@@ -299,7 +321,10 @@ TEST(AttentionBackward, ScoresOfAMillion) {
 /// Nothing is seen: nothing comes out, and nothing flows back.
 TEST(AttentionBackward, RowsThatSeeNothing) {
   for (const int64_t hiddenRows : {5, 70}) {
-    Case c({.vectors = {1, 2, 70, 8}, .scale = 0.5f, .mask = {1, 1, 70, 70}});
+    Case c({.vectors = {1, 2, 70, 8},
+            .scale = 0.5f,
+            .mask = {1, 1, 70, 70},
+            .keyHeads = 1});
     makeExact(c);
     for (int64_t i = 0; i < 70 * 70; ++i)
       c.test.at(c.mask)[i] = i / 70 < hiddenRows || i % 70 > 60
@@ -313,10 +338,23 @@ TEST(AttentionBackward, RowsThatSeeNothing) {
 }
 
 TEST(AttentionBackward, ThreadsDoNotChangeBits) {
-  Case c({.vectors = {2, 3, 70, 8}, .causal = true});
-  c.forward();
-  const auto alone = c.test.read(c.o);
-  c.test.rank.setThreads(3);
-  c.forward();
-  EXPECT_EQ(alone, c.test.read(c.o));
+  for (const int64_t keyHeads : {6, 2, 1}) {
+    Case c({.vectors = {2, 6, 70, 8}, .causal = true, .keyHeads = keyHeads});
+    const Buffer gradients[] = {c.test.floats(c.q.bytes / 4),
+                                c.test.floats(c.k.bytes / 4),
+                                c.test.floats(c.v.bytes / 4)};
+    auto results = [&](int threads) {
+      c.test.rank.setThreads(threads);
+      c.forward();
+      attentionBackward(c.test.rank, c.s, 1, c.dO, c.q, c.k, c.v, c.o, c.stats,
+                        c.mask, gradients[0], gradients[1], gradients[2]);
+      std::vector<std::vector<float>> all{c.test.read(c.o)};
+      for (const Buffer gradient : gradients)
+        all.push_back(c.test.read(gradient));
+      return all;
+    };
+    const auto alone = results(1);
+    EXPECT_EQ(alone, results(3));
+    EXPECT_EQ(alone, results(5));
+  }
 }

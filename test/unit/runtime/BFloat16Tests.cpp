@@ -173,7 +173,7 @@ struct TwinAttention {
   TwinAttention(const AttentionLayer &layer, int64_t threads)
       : s(layer), columns(s.columns ? s.columns : s.rows),
         rowsSize(s.batch * s.heads * s.rows * s.depth),
-        keysSize(s.batch * s.heads * columns * s.depth),
+        keysSize(s.batch * s.heads / s.group() * columns * s.depth),
         q(test.random(rowsSize)), k(test.random(keysSize)),
         v(test.random(keysSize)), dO(test.random(rowsSize)),
         o(test.empty(rowsSize)), dq(test.empty(rowsSize)),
@@ -241,6 +241,17 @@ TEST_F(BFloat16Products, AttentionMasksAndDrops) {
       {.vectors = {2, 2, 70, 8}, .columns = 129, .mask = {2, 1, 70, 129}});
 }
 
+TEST_F(BFloat16Products, AttentionSharesKeysAmongHeads) {
+  checkAttention({.vectors = {2, 4, 70, 16},
+                  .scale = 0.25f,
+                  .causal = true,
+                  .keyHeads = 2});
+  checkAttention({.vectors = {2, 3, 1, 8},
+                  .columns = 9,
+                  .mask = {1, 3, 1, 9},
+                  .keyHeads = 1});
+}
+
 /// The first rows are masked in all columns.
 TEST_F(BFloat16Products, AttentionHidesWholeRows) {
   for (const float hidden : {-1e4f, -1e9f, -std::numeric_limits<float>::max(),
@@ -257,9 +268,11 @@ TEST_F(BFloat16Products, AttentionOverMoreBlocksThanSetsOfProducts) {
 TEST_F(BFloat16Products, AttentionIsTheSameOnAnyNumberOfThreads) {
   std::vector<float> first;
   for (const int64_t threads : {1, 2, 3}) {
-    TwinAttention test(
-        {.vectors = {1, 5, 100, 16}, .causal = true, .dropoutRate = 0.2f},
-        threads);
+    TwinAttention test({.vectors = {2, 6, 100, 16},
+                        .causal = true,
+                        .dropoutRate = 0.2f,
+                        .keyHeads = 3},
+                       threads);
     test.run();
     std::vector<float> all = test.test.read(test.stats);
     for (const Twin &result : {test.o, test.dq, test.dk, test.dv})

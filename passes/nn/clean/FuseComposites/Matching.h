@@ -77,6 +77,7 @@ operandOrders(mlir::Value value) {
 /// Adders of the patterns, one per file.
 void populateAttentionPatterns(mlir::RewritePatternSet &patterns);
 void populateGeluPatterns(mlir::RewritePatternSet &patterns);
+void populateGroupedHeadsPatterns(mlir::RewritePatternSet &patterns);
 void populateLayerNormPatterns(mlir::RewritePatternSet &patterns);
 void populatePreciseFormPatterns(mlir::RewritePatternSet &patterns);
 void populateSoftmaxPatterns(mlir::RewritePatternSet &patterns);

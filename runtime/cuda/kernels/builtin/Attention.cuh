@@ -12,8 +12,9 @@
 //
 // Nothing of size rows x columns exists outside of shared memory. A block owns
 // one tile of rows (forward, dq) or of columns (dk and dv) of one head and runs
-// through the tiles of the other side, in order: no atomics, one order of every
-// sum. AttentionTiles.cuh has the products.
+// through the tiles of the other side, in order, and a block of columns through
+// all heads of q that read them: no atomics, one order of every sum.
+// AttentionTiles.cuh has the products.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,11 +46,22 @@ __device__ inline OwnTile ownTile(const AttentionParameters &p) {
   return {head, static_cast<int32_t>(blockIndex() - head * p.tiles)};
 }
 
-/// Where a head's vectors begin.
-__device__ inline int64_t startOf(const VectorStrides &strides,
-                                  const AttentionParameters &p, int64_t head) {
-  const int32_t number = static_cast<int32_t>(head), sample = number / p.heads;
-  return sample * strides.batch + (number - sample * p.heads) * strides.head;
+/// Where a head's vectors begin, of `heads` that each sample has.
+__device__ inline int64_t startOf(const VectorStrides &strides, int32_t heads,
+                                  int64_t head) {
+  const int32_t number = static_cast<int32_t>(head), sample = number / heads;
+  return sample * strides.batch + (number - sample * heads) * strides.head;
+}
+/// Where the vectors of q or o of a head begin.
+__device__ inline int64_t startOfRows(const VectorStrides &strides,
+                                      const AttentionParameters &p,
+                                      int64_t head) {
+  return startOf(strides, p.heads, head);
+}
+/// Where those of k and v begin; `head` is one of theirs.
+__device__ inline int64_t startOfColumns(const AttentionParameters &p,
+                                         int64_t head) {
+  return startOf(p.columnsAt, p.heads / p.group, head);
 }
 
 __device__ inline const float *maskOfHead(const AttentionParameters &p,
@@ -132,9 +144,10 @@ __device__ void attentionForward(const AttentionParameters &p,
   __shared__ typename Tile::Scores kept;
   const auto [head, tile] = ownTile(p);
   const int32_t first = tile * Tile::size;
-  q += startOf(p.rowsAt, p, head);
-  k += startOf(p.columnsAt, p, head);
-  v += startOf(p.columnsAt, p, head);
+  q += startOfRows(p.rowsAt, p, head);
+  const int64_t keysStart = startOfColumns(p, head / p.group);
+  k += keysStart;
+  v += keysStart;
   mask = maskOfHead(p, mask, head);
 
   typename Tile::VectorPart sum = {};
@@ -195,8 +208,8 @@ __device__ void attentionForward(const AttentionParameters &p,
       stats[head * p.rows + row] = {best[i] == minusInfinity() ? 0.0f : best[i],
                                     inverse};
   }
-  storeVectors<Tile>(sum, o + startOf(p.outputsAt, p, head), p.outputsAt.row,
-                     first, p.rows, p.depth);
+  storeVectors<Tile>(sum, o + startOfRows(p.outputsAt, p, head),
+                     p.outputsAt.row, first, p.rows, p.depth);
 }
 
 /// The probability of a pair, before dropout.
@@ -229,10 +242,11 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
   __shared__ typename Tile::Scores kept;
   const auto [head, tile] = ownTile(p);
   const int32_t first = tile * Tile::size;
-  q += startOf(p.rowsAt, p, head);
-  dO += startOf(p.outputsAt, p, head);
-  k += startOf(p.columnsAt, p, head);
-  v += startOf(p.columnsAt, p, head);
+  q += startOfRows(p.rowsAt, p, head);
+  dO += startOfRows(p.outputsAt, p, head);
+  const int64_t keysStart = startOfColumns(p, head / p.group);
+  k += keysStart;
+  v += keysStart;
   mask = maskOfHead(p, mask, head);
   stats += head * p.rows;
   means += head * p.rows;
@@ -264,9 +278,9 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
       for (int i = 0; i < Tile::rows; ++i)
 #pragma unroll
         for (int j = 0; j < Tile::columns; ++j) {
-          const float probability = probabilityOf(
-              p, mask, numbers[i].stats, first + Tile::row(i),
-              column + Tile::column(j), scores.at[i][j]);
+          const float probability =
+              probabilityOf(p, mask, numbers[i].stats, first + Tile::row(i),
+                            column + Tile::column(j), scores.at[i][j]);
           const float gradient =
               products.at[i][j] *
               dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
@@ -289,8 +303,8 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
         means[row] = numbers[i].mean;
     }
   }
-  storeVectors<Tile>(sum, dq + startOf(p.rowsAt, p, head), p.rowsAt.row, first,
-                     p.rows, p.depth);
+  storeVectors<Tile>(sum, dq + startOfRows(p.rowsAt, p, head), p.rowsAt.row,
+                     first, p.rows, p.depth);
 }
 
 template <class Tile, class T>
@@ -303,53 +317,64 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
   __shared__ typename Tile::Scores kept;
   __shared__ typename Tile::Exchange exchange;
   __shared__ RowNumbers numbers[Tile::size];
-  const auto [head, tile] = ownTile(p);
+  const auto [keyHead, tile] = ownTile(p);
   const int32_t first = tile * Tile::size;
-  q += startOf(p.rowsAt, p, head);
-  dO += startOf(p.outputsAt, p, head);
-  k += startOf(p.columnsAt, p, head);
-  v += startOf(p.columnsAt, p, head);
+  const int64_t start = startOfColumns(p, keyHead);
+  // The first head of q that reads these columns; the others follow.
+  int64_t head = keyHead * p.group;
+  q += startOfRows(p.rowsAt, p, head);
+  dO += startOfRows(p.outputsAt, p, head);
   mask = maskOfHead(p, mask, head);
   stats += head * p.rows;
   means += head * p.rows;
 
   typename Tile::VectorPart sumK = {}, sumV = {};
-  loadVectors<Tile>(keys, k, p.columnsAt.row, first, p.columns, p.depth);
-  loadVectors<Tile>(values, v, p.columnsAt.row, first, p.columns, p.depth);
-  // Rows above the diagonal see nothing of these columns.
-  for (int32_t row = p.causal ? first : 0; row < p.rows; row += Tile::size) {
-    syncBlock();
-    loadVectors<Tile>(queries, q, p.rowsAt.row, row, p.rows, p.depth);
-    loadVectors<Tile>(outputs, dO, p.outputsAt.row, row, p.rows, p.depth);
-    loadKept<Tile, true>(kept, p, state, head, row, first);
-    if (threadIndex() < Tile::size)
-      numbers[threadIndex()] = row + threadIndex() < p.rows
-                                   ? RowNumbers{stats[row + threadIndex()],
-                                                means[row + threadIndex()]}
-                                   : RowNumbers{{0, 0}, 0};
-    syncBlock();
-    typename Tile::ScorePart scores, products;
-    Tile::dotProducts(keys, queries, scores);
-    Tile::dotProducts(values, outputs, products);
+  loadVectors<Tile>(keys, k + start, p.columnsAt.row, first, p.columns,
+                    p.depth);
+  loadVectors<Tile>(values, v + start, p.columnsAt.row, first, p.columns,
+                    p.depth);
+#pragma unroll 1
+  for (int32_t member = 0; member < p.group; ++member) {
+    // Rows above the diagonal see nothing of these columns.
+    for (int32_t row = p.causal ? first : 0; row < p.rows; row += Tile::size) {
+      syncBlock();
+      loadVectors<Tile>(queries, q, p.rowsAt.row, row, p.rows, p.depth);
+      loadVectors<Tile>(outputs, dO, p.outputsAt.row, row, p.rows, p.depth);
+      loadKept<Tile, true>(kept, p, state, head, row, first);
+      const int32_t ownRow = row + threadIndex();
+      if (threadIndex() < Tile::size)
+        numbers[threadIndex()] = ownRow < p.rows
+                                     ? RowNumbers{stats[ownRow], means[ownRow]}
+                                     : RowNumbers{{0, 0}, 0};
+      syncBlock();
+      typename Tile::ScorePart scores, products;
+      Tile::dotProducts(keys, queries, scores);
+      Tile::dotProducts(values, outputs, products);
 #pragma unroll
-    for (int j = 0; j < Tile::columns; ++j) {
-      const RowNumbers own = numbers[Tile::column(j)];
+      for (int j = 0; j < Tile::columns; ++j) {
+        const RowNumbers own = numbers[Tile::column(j)];
 #pragma unroll
-      for (int i = 0; i < Tile::rows; ++i) {
-        const float factor =
-            dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
-        const float probability =
-            probabilityOf(p, mask, own.stats, row + Tile::column(j),
-                          first + Tile::row(i), scores.at[i][j]);
-        scores.at[i][j] = probability * factor;
-        products.at[i][j] =
-            probability * (products.at[i][j] * factor - own.mean) * p.scale;
+        for (int i = 0; i < Tile::rows; ++i) {
+          const float factor =
+              dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
+          const float probability =
+              probabilityOf(p, mask, own.stats, row + Tile::column(j),
+                            first + Tile::row(i), scores.at[i][j]);
+          scores.at[i][j] = probability * factor;
+          products.at[i][j] =
+              probability * (products.at[i][j] * factor - own.mean) * p.scale;
+        }
       }
+      Tile::addWeighted(kept, scores, outputs, sumV);
+      Tile::addWeighted(exchange, products, queries, sumK);
     }
-    Tile::addWeighted(kept, scores, outputs, sumV);
-    Tile::addWeighted(exchange, products, queries, sumK);
+    ++head;
+    q += p.rowsAt.head;
+    dO += p.outputsAt.head;
+    mask = mask ? mask + p.maskHead : mask;
+    stats += p.rows;
+    means += p.rows;
   }
-  const int64_t start = startOf(p.columnsAt, p, head);
   storeVectors<Tile>(sumK, dk + start, p.columnsAt.row, first, p.columns,
                      p.depth);
   storeVectors<Tile>(sumV, dv + start, p.columnsAt.row, first, p.columns,

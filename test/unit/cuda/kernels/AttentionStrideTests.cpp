@@ -10,16 +10,16 @@ using ::testing::HasSubstr;
 
 /// Parts of [batch, heads, rows, depth] as [batch, rows, part, heads, depth].
 static std::vector<char>
-interleaved(const AttentionShape &s,
+interleaved(const AttentionShape &s, int64_t heads,
             const std::vector<std::vector<char>> &parts) {
   const int64_t width = s.depth * byteWidth(s.type);
   const int64_t count = static_cast<int64_t>(parts.size());
   std::vector<char> result;
   for (int64_t row = 0; row < s.batch * s.rows; ++row)
-    for (int64_t n = 0; n < count * s.heads; ++n) {
-      const int64_t head = row / s.rows * s.heads + n % s.heads;
+    for (int64_t n = 0; n < count * heads; ++n) {
+      const int64_t head = row / s.rows * heads + n % heads;
       const char *vector =
-          &parts[n / s.heads][(head * s.rows + row % s.rows) * width];
+          &parts[n / heads][(head * s.rows + row % s.rows) * width];
       result.insert(result.end(), vector, vector + width);
     }
   return result;
@@ -31,31 +31,38 @@ static std::string checkStrides(const AttentionLayer &layer,
                                 const DeviceSettings &settings = {}) {
   const AttentionShape s = layer;
   TwoRanks test(16 << 20, Float32Mode::Full, settings);
+  const int64_t keyHeads = s.heads / s.group();
   const int64_t count = s.batch * s.heads * s.rows * s.depth;
+  const int64_t keyCount = count / s.group();
   Buffer dense[8], mask;
-  for (Buffer &buffer : dense)
-    buffer = test.numbers(count, s.type);
+  for (int i = 0; i < 8; ++i) {
+    const bool isOfKeys = i == 1 || i == 2 || i > 5;
+    dense[i] = test.numbers(isOfKeys ? keyCount : count, s.type);
+  }
   if (layer.isMasked())
     mask = test.floats(s.maskBatch * s.maskHeads * s.maskRows * s.maskColumns);
   const auto [q, k, v, dO, o, dq, dk, dv] = dense;
-  auto before = [&](std::initializer_list<Buffer> buffers) {
+  auto before = [&](std::initializer_list<Buffer> buffers, int64_t heads) {
     std::vector<std::vector<char>> parts;
     for (const Buffer buffer : buffers) {
       const char *data = test.cpu.rank.data<char>(buffer);
       parts.emplace_back(data, data + buffer.bytes);
     }
-    return test.values(interleaved(s, parts));
+    return test.values(interleaved(s, heads, parts));
   };
-  const Buffer rowsQ = before({q}), rowsK = before({k}), rowsV = before({v});
-  const Buffer rowsDO = before({dO}), qkv = before({q, k, v});
+  const Buffer rowsQ = before({q}, s.heads), rowsDO = before({dO}, s.heads);
+  const Buffer rowsK = before({k}, keyHeads), rowsV = before({v}, keyHeads);
   const std::vector<float> zeros(2 * s.batch * s.heads * s.rows);
   const Buffer stats[3] = {test.values(zeros), test.values(zeros),
                            test.values(zeros)};
   // What is not written stays garbage.
   const Buffer rowsO = test.numbers(count, s.type);
   const Buffer rowsDq = test.numbers(count, s.type);
-  const Buffer rowsDk = test.numbers(count, s.type);
-  const Buffer rowsDv = test.numbers(count, s.type);
+  const Buffer rowsDk = test.numbers(keyCount, s.type);
+  const Buffer rowsDv = test.numbers(keyCount, s.type);
+  // Thirds have as many heads each.
+  const bool hasThirds = s.group() == 1;
+  const Buffer qkv = hasThirds ? before({q, k, v}, s.heads) : Buffer();
   const Buffer packedO = test.numbers(count, s.type);
   const Buffer dqkv = test.numbers(3 * count, s.type);
 
@@ -71,22 +78,29 @@ static std::string checkStrides(const AttentionLayer &layer,
     attention(rank, rows, 1, rowsQ, rowsK, rowsV, mask, rowsO, stats[1]);
     attentionBackward(rank, rows, 1, rowsDO, rowsQ, rowsK, rowsV, rowsO,
                       stats[1], mask, rowsDq, rowsDk, rowsDv);
+    if (!hasThirds)
+      return;
     packedAttention(rank, packed, 1, qkv, mask, packedO, stats[2]);
     packedAttentionBackward(rank, packed, 1, rowsDO, qkv, packedO, stats[2],
                             mask, dqkv);
   });
-  auto expect = [&](const char *name, Buffer got, const Buffer &expected) {
-    EXPECT_TRUE(test.onGpu(got) == interleaved(s, {test.onGpu(expected)}))
+  auto expect = [&](const char *name, Buffer got, const Buffer &expected,
+                    int64_t heads) {
+    EXPECT_TRUE(test.onGpu(got) ==
+                interleaved(s, heads, {test.onGpu(expected)}))
         << name;
   };
-  expect("o", rowsO, o);
-  expect("dq", rowsDq, dq);
-  expect("dk", rowsDk, dk);
-  expect("dv", rowsDv, dv);
-  expect("packed o", packedO, o);
-  EXPECT_TRUE(test.onGpu(dqkv) ==
-              interleaved(s, {test.onGpu(dq), test.onGpu(dk), test.onGpu(dv)}));
+  expect("o", rowsO, o, s.heads);
+  expect("dq", rowsDq, dq, s.heads);
+  expect("dk", rowsDk, dk, keyHeads);
+  expect("dv", rowsDv, dv, keyHeads);
   EXPECT_TRUE(test.onGpu(stats[1]) == test.onGpu(stats[0]));
+  if (!hasThirds)
+    return test.gpu->remarks();
+  expect("packed o", packedO, o, s.heads);
+  EXPECT_TRUE(test.onGpu(dqkv) ==
+              interleaved(s, s.heads,
+                          {test.onGpu(dq), test.onGpu(dk), test.onGpu(dv)}));
   EXPECT_TRUE(test.onGpu(stats[2]) == test.onGpu(stats[0]));
   return test.gpu->remarks();
 }
@@ -99,6 +113,15 @@ TEST(DeviceAttentionStrides, RowsBeforeHeads) {
                 .dropoutRate = 0.4f,
                 .dropoutId = 9,
                 .mask = {2, 1, 1, 9}});
+}
+
+TEST(DeviceAttentionStrides, RowsBeforeHeadsThatShareKeys) {
+  for (const auto type : {ElementType::F32, ElementType::BF16})
+    checkStrides({.vectors = {2, 4, 37, 16},
+                  .scale = 0.3f,
+                  .causal = true,
+                  .type = type,
+                  .keyHeads = 2});
 }
 
 TEST(DeviceAttentionStrides, Bf16RowsBeforeHeads) {

@@ -18,7 +18,8 @@ static std::string check(const AttentionLayer &layer,
   TwoRanks test(16 << 20, Float32Mode::Full, settings);
   const int64_t columns = s.columns ? s.columns : s.rows;
   const int64_t rowElements = s.batch * s.heads * s.rows * s.depth;
-  const int64_t columnElements = s.batch * s.heads * columns * s.depth;
+  const int64_t columnElements =
+      s.batch * s.heads / s.group() * columns * s.depth;
   const Buffer q = test.numbers(rowElements, s.type);
   const Buffer k = test.numbers(columnElements, s.type);
   const Buffer v = test.numbers(columnElements, s.type);
@@ -78,6 +79,18 @@ TEST(DeviceAttention, MoreKeysThanRowsAndFewer) {
   check({.vectors = {1, 2, 5, 8}, .columns = 70});
   check({.vectors = {1, 1, 70, 8}, .columns = 5});
   check({.vectors = {1, 1, 70, 8}, .columns = 40, .causal = true});
+}
+
+TEST(DeviceAttention, HeadsThatShareKeys) {
+  check({.vectors = {2, 4, 37, 8}, .columns = 40, .keyHeads = 2});
+  check({.vectors = {1, 3, 1, 8}, .columns = 9, .keyHeads = 1});
+  check({.vectors = {2, 3, 33, 16},
+         .scale = 0.25f,
+         .causal = true,
+         .dropoutRate = 0.4f,
+         .dropoutId = 9,
+         .mask = {2, 3, 1, 33},
+         .keyHeads = 1});
 }
 
 TEST(DeviceAttention, StretchedMasks) {
@@ -210,6 +223,16 @@ TEST_F(DeviceAttentionInBf16, NotCausalMoreKeysThanRowsAndFewer) {
              .columns = 37,
              .causal = true,
              .type = ElementType::BF16});
+}
+
+TEST_F(DeviceAttentionInBf16, HeadsThatShareKeys) {
+  EXPECT_THAT(check({.vectors = {2, 4, 70, 16},
+                     .scale = 0.25f,
+                     .causal = true,
+                     .type = ElementType::BF16,
+                     .keyHeads = 2}),
+              HasSubstr("attention  2x4(2)x70x16 bf16 causal: own kernels, "
+                        "because several heads of q read one of k and v"));
 }
 
 TEST_F(DeviceAttentionInBf16, MasksAndOddSizes) {

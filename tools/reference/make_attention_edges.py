@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Writes a model of attention as exporters spell it out, and its numbers.
+
+As make_edges.py, whose form of a case and of the numbers this is: heads of q that share heads of k
+and v, where rows are masked everywhere, scores are far from zero, and sizes are 1 or differ.
+
+    python3 tools/reference/make_attention_edges.py test/Inputs/edges
+
+Needs PyTorch 2.15 or newer, its exporter's onnx and NumPy; the tests do not.
+"""
+
+import sys
+
+import torch
+import torch.nn.functional as F
+
+from make_edges import Case, INFINITY, LOWEST, make_cases
+
+BATCH, SIZE = 2, 4
+
+
+def vectors(heads, key_heads, rows, columns=None, width=SIZE, seed=6):
+    generator = torch.Generator().manual_seed(seed)
+    columns = columns or rows
+    return {"q": torch.randn(BATCH, heads, rows, SIZE, generator=generator),
+            "k": torch.randn(BATCH, key_heads, columns, SIZE, generator=generator),
+            "v": torch.randn(BATCH, key_heads, columns, width, generator=generator)}
+
+
+def repeated(x, heads):
+    """[B, Hk, T, D] as [B, H, T, D], as transformers spells it."""
+    batch, key_heads, rows, size = x.shape
+    x = x[:, :, None].expand(batch, key_heads, heads // key_heads, rows, size)
+    return x.reshape(batch, heads, rows, size)
+
+
+def grouped(heads, key_heads, rows, columns=None, width=SIZE, factor=1.0, causal=False):
+    operands = vectors(heads, key_heads, rows, columns, width)
+    operands["q"] = operands["q"] * factor
+
+    def function(q, k, v):
+        return F.scaled_dot_product_attention(q, repeated(k, heads), repeated(v, heads), is_causal=causal)
+    return Case(function, **operands)
+
+
+def grouped_and_hidden(mask, dead):
+    """Rows `dead` are masked everywhere; others in part."""
+    rows = 16
+    operands = vectors(4, 2, rows)
+    # Scores of dead rows are 0: a mask in float32 leaves nothing of others.
+    operands["q"][:, :, dead] = 0
+    added = torch.zeros(1, 1, rows, rows)
+    added[..., 12:] = mask
+    added[:, :, dead] = mask
+
+    def function(q, k, v):
+        k, v = repeated(k, 4), repeated(v, 4)
+        if mask == -INFINITY:
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=added == 0)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=added.to(q.dtype))
+    return Case(function, **operands)
+
+
+def grouped_cases():
+    return {
+        "grouped": grouped(4, 2, 10),
+        "grouped_causal": grouped(6, 2, 9, causal=True),
+        "grouped_one_key_head": grouped(3, 1, 7, causal=True),
+        "grouped_one_head": grouped(1, 1, 5),
+        "grouped_one_row": grouped(4, 2, 1),
+        "grouped_other_length": grouped(4, 2, 3, columns=8),
+        "grouped_wide_values": grouped(4, 2, 5, width=6),
+        "grouped_scores_1e3": grouped(4, 2, 11, factor=1e3),
+        "grouped_-1e9": grouped_and_hidden(-1e9, [1, 5, 15]),
+        "grouped_lowest": grouped_and_hidden(LOWEST, [1, 5, 15]),
+        "grouped_-inf": grouped_and_hidden(-INFINITY, [1, 5, 15]),
+        "grouped_all_-1e9": grouped_and_hidden(-1e9, list(range(16))),
+    }
+
+
+def main():
+    make_cases(sys.argv[1], "attention", lambda: {"grouped": grouped_cases()})
+
+
+if __name__ == "__main__":
+    main()
