@@ -63,8 +63,7 @@ static uint64_t fromHex(const nlohmann::json &value) {
   return number;
 }
 
-/// A file beside the manifest, and nothing else.
-static bool isFileName(const std::string &name) {
+bool pipewright::runtime::isFileName(const std::string &name) {
   return !name.empty() && name.size() < 256 && name[0] != '.' &&
          std::all_of(
              name.begin(), name.end(),

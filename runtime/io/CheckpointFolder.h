@@ -45,6 +45,9 @@ struct CheckpointManifest {
   std::vector<CheckpointFile> files;
 };
 
+/// Whether a text can be the name of a file beside another, and nothing else.
+bool isFileName(const std::string &name);
+
 /// Throws an Error that names the file where it is no manifest.
 CheckpointManifest readManifest(const std::string &folder);
 /// The same, and compares sizes and checksums of all files.

@@ -5,6 +5,7 @@
 #include "runtime/core/Hash.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
+#include "runtime/io/WeightSource.h"
 #include "runtime/net/Gather.h"
 #include "runtime/rank/Rank.h"
 #include "runtime/train/FilterLayout.h"
@@ -96,45 +97,19 @@ static std::string fileNameOf(int64_t position) {
 // Loading
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// The tensors of all files of a checkpoint.
-class Contents {
-public:
-  Contents(const std::string &folder, const CheckpointManifest &manifest) {
-    for (const CheckpointFile &file : manifest.files) {
-      const auto reader =
-          std::make_shared<SafetensorsReader>(folder + "/" + file.name);
-      for (const std::string &name : reader->names())
-        if (!readers.emplace(name, reader).second)
-          fail("'", folder, "' has tensor '", name, "' twice");
-    }
-  }
-
-  bool contains(const std::string &name) const {
-    return readers.contains(name);
-  }
-  const SafetensorsReader &of(const std::string &name) const {
-    return *readers.at(name);
-  }
-  /// Throws an Error unless each tensor is one of the program's, and there.
-  void check(const std::string &folder, const Program &program) const {
-    const auto wanted = writersOf(program);
-    for (const auto &[name, writer] : wanted)
-      if (!contains(name) && !isOfPlan(name))
-        fail("'", folder, "' has no '", name,
-             "', which this program has: it is of another model");
-    for (const auto &[name, reader] : readers)
-      if (!wanted.contains(name) && !isOfPlan(name))
-        fail("'", folder, "' has '", name,
-             "', which this program does not have: it is of another model");
-  }
-
-private:
-  std::map<std::string, std::shared_ptr<SafetensorsReader>> readers;
-};
-
-} // namespace
+/// Throws an Error unless each tensor is one of the program's, and there.
+static void checkContents(const WeightSource &contents,
+                          const std::string &folder, const Program &program) {
+  const auto wanted = writersOf(program);
+  for (const auto &[name, writer] : wanted)
+    if (!contents.contains(name) && !isOfPlan(name))
+      fail("'", folder, "' has no '", name,
+           "', which this program has: it is of another model");
+  for (const std::string &name : contents.names())
+    if (!wanted.contains(name) && !isOfPlan(name))
+      fail("'", folder, "' has '", name,
+           "', which this program does not have: it is of another model");
+}
 
 static void loadTensor(Rank &rank, const TensorInfo &tensor,
                        const TensorView &from) {
@@ -157,8 +132,8 @@ static void loadTensor(Rank &rank, const TensorInfo &tensor,
 
 void Checkpoints::load(int64_t step) {
   const std::string path = folder.folderOf(step);
-  const Contents contents(path, readManifest(path));
-  contents.check(path, rank.wholeProgram());
+  const WeightSource contents(path);
+  checkContents(contents, path, rank.wholeProgram());
   const RankProgram &program = rank.program();
   const std::vector<std::string> names = namesOf(program);
   // Copies are made of what has been loaded, older versions among them, unless
@@ -168,9 +143,9 @@ void Checkpoints::load(int64_t step) {
       const TensorInfo &tensor = program.tensors[i];
       if (isKept(tensor) && ofPlan == (tensor.role == Role::OldVersion) &&
           contents.contains(names[i]))
-        loadTensor(rank, tensor,
-                   contents.of(names[i]).find(names[i], tensor.type,
-                                              parseShape(tensor.shape)));
+        loadTensor(
+            rank, tensor,
+            contents.find(names[i], tensor.type, parseShape(tensor.shape)));
     }
     if (!ofPlan)
       copyWeights(rank);
@@ -186,7 +161,7 @@ static void compare(const CheckpointManifest &then,
     fail("'", path, "' was trained with ", then.optimizer,
          ", but this program with ", now.optimizer,
          ": compile it with --optimizer ", then.optimizer,
-         ", or begin anew from its weights ('pipewright checkpoint export')");
+         ", or begin anew from its weights: --weights ", path);
   if (then.seed != now.seed || then.shuffled != now.shuffled)
     fail("'", path, "' takes samples by --seed ", then.seed,
          then.shuffled ? "" : " --no-shuffle",
@@ -229,7 +204,8 @@ Checkpoints::resume(const std::function<void(const std::string &)> &say) {
         fail("--resume ", *step, ": '", options.checkpoint,
              "' has newer checkpoints, up to step ", folder.steps().back(),
              ": move them to another folder first");
-      compare(then, manifest({options.steps, 0}), path, rank.wholeProgram().updates, say);
+      compare(then, manifest({options.steps, 0}), path,
+              rank.wholeProgram().updates, say);
       found = {static_cast<double>(then.step),
                static_cast<double>(then.samples)};
       say("resumed    from '" + path + "'");

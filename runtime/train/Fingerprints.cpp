@@ -2,7 +2,7 @@
 
 #include "runtime/train/Fingerprints.h"
 #include "runtime/io/Dataset.h"
-#include "runtime/io/Safetensors.h"
+#include "runtime/io/WeightSource.h"
 #include "runtime/net/Agreement.h"
 
 using namespace pipewright::runtime;
@@ -31,7 +31,7 @@ void pipewright::runtime::checkSameFiles(const Program &program,
   checkAgreement(transport,
                  weights == "random"
                      ? weights
-                     : std::to_string(SafetensorsReader(weights).fingerprint()),
+                     : std::to_string(WeightSource(weights).fingerprint()),
                  "initial weights (" + weights + ")", remedy);
   if (options.steps > 0)
     checkData(program, options.data, "--data", transport);

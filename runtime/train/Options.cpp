@@ -177,7 +177,9 @@ static std::vector<Row> rowsOf(const Platform &platform) {
       {"--flight", "DIR",
        "for reports of failures (the program's folder; none)",
        [](O &o, const Text &t) { o.flight = t; }, true},
-      {"--weights", "FILE", "initial weights (weights.safetensors), or random",
+      {"--weights", "FILE",
+       "initial weights (weights.safetensors), the index of several files, the "
+       "folder of a checkpoint, or random",
        [](O &o, const Text &t) { o.weights = t; }, true},
       {"--save", "FILE", "final weights (trained.safetensors; none: nowhere)",
        parseSave},

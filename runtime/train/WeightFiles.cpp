@@ -7,6 +7,7 @@
 #include "runtime/core/ProcessName.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
+#include "runtime/io/WeightSource.h"
 #include "runtime/net/Gather.h"
 #include "runtime/rank/Rank.h"
 #include "runtime/train/FilterLayout.h"
@@ -47,7 +48,7 @@ static void roundOnce(Rank &rank, Buffer from, Buffer to) {
 }
 
 static void readWeights(Rank &rank, const std::string &path) {
-  const SafetensorsReader file(path);
+  const WeightSource file(path);
   std::vector<char> piece;
   for (const TensorInfo &weight : rank.program().tensors) {
     if (!weight.isWeight())
@@ -94,13 +95,13 @@ void pipewright::runtime::checkWeights(const Program &program,
                                        const std::string &path) {
   if (path == "random")
     return checkRandomWeights(program);
-  std::unique_ptr<SafetensorsReader> file;
+  std::unique_ptr<WeightSource> file;
   for (const RankProgram &rank : program.ranks)
     for (const TensorInfo &weight : rank.tensors) {
       if (!weight.isWeight())
         continue;
       if (!file)
-        file = std::make_unique<SafetensorsReader>(path);
+        file = std::make_unique<WeightSource>(path);
       file->find(weight.name, weight.type, parseShape(weight.shape));
     }
 }

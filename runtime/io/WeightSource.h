@@ -1,0 +1,49 @@
+//===- WeightSource.h - Named tensors in one file or several ---*- C++ -*-===//
+//
+// What --weights takes: a file of safetensors, the index that other tools write
+// beside several (model.safetensors.index.json), or the folder of a checkpoint.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_IO_WEIGHTSOURCE_H
+#define PIPEWRIGHT_RUNTIME_IO_WEIGHTSOURCE_H
+
+#include "runtime/io/CheckpointFolder.h"
+#include "runtime/io/Safetensors.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace pipewright::runtime {
+
+class WeightSource {
+public:
+  /// Throws an Error that names the file where one is damaged, or where two
+  /// have a tensor of the same name.
+  explicit WeightSource(const std::string &path);
+
+  bool contains(const std::string &name) const {
+    return readers.contains(name);
+  }
+  /// Throws an Error when there is no such tensor, or when its type or shape
+  /// is not the expected one.
+  TensorView find(const std::string &name, ElementType type,
+                  const std::vector<int64_t> &shape) const;
+  /// All names, ascending.
+  std::vector<std::string> names() const;
+  /// A hash of all names, types and shapes, and of samples of all values.
+  uint64_t fingerprint() const;
+
+private:
+  void add(const std::string &file);
+
+  const std::string path;
+  std::vector<std::shared_ptr<SafetensorsReader>> files;
+  std::map<std::string, const SafetensorsReader *> readers;
+};
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_IO_WEIGHTSOURCE_H
