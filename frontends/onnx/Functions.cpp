@@ -30,6 +30,7 @@ using Attributes = llvm::StringMap<onnx::AttributeProto>;
 /// A function, and what is the same for all calls.
 struct Function {
   const onnx::FunctionProto *proto;
+  int64_t opset;
   /// Values of attributes that a call leaves out.
   Attributes defaults;
   int64_t numNodes, numBytes;
@@ -53,7 +54,7 @@ private:
   using Stack = SmallVector<const Function *, 4>;
 
   LogicalResult collectFunctions();
-  LogicalResult checkOpset(const onnx::FunctionProto &function);
+  FailureOr<int64_t> readOpset(const onnx::FunctionProto &function);
   const Function *functionOf(const onnx::NodeProto &node) const;
   LogicalResult expand(Nodes &nodes, StringRef place, Stack &stack);
   LogicalResult checkCall(const Function &function, const onnx::NodeProto &call,
@@ -226,22 +227,26 @@ InFlightDiagnostic FunctionInliner::error(const onnx::NodeProto &call,
          << "node '" << label << "' (function " << call.op_type() << "): ";
 }
 
-LogicalResult FunctionInliner::checkOpset(const onnx::FunctionProto &function) {
+FailureOr<int64_t>
+FunctionInliner::readOpset(const onnx::FunctionProto &function) {
+  int64_t opset = file.opset;
   for (const auto &import : function.opset_import())
-    if ((import.domain().empty() || import.domain() == "ai.onnx") &&
-        import.version() != file.opset)
-      return file.error(context)
-             << "function '" << function.name() << "' is of opset "
-             << import.version() << ", but the model is of opset " << file.opset
-             << ": export both with the same";
-  return success();
+    if (import.domain().empty() || import.domain() == "ai.onnx")
+      opset = import.version();
+  if (opset < kOldestOpset)
+    return file.error(context)
+           << "function '" << function.name() << "': expects opset "
+           << kOldestOpset << " or newer, but got " << opset
+           << ": export the model again";
+  return opset;
 }
 
 LogicalResult FunctionInliner::collectFunctions() {
   for (const auto &function : file.proto->functions()) {
-    if (failed(checkOpset(function)))
+    FailureOr<int64_t> opset = readOpset(function);
+    if (failed(opset))
       return failure();
-    Function known{&function, readDefaults(function),
+    Function known{&function, *opset, readDefaults(function),
                    countNodes(function.node()),
                    static_cast<int64_t>(function.ByteSizeLong())};
     if (!functions
@@ -319,6 +324,8 @@ Nodes FunctionInliner::instantiate(const Function &function,
   Nodes body = proto.node();
   CallRenamer(taken, nodeLabel(call)).rename(body, scope);
   bindAttributes(body, call, function.defaults);
+  if (function.opset != file.opset)
+    setOpset(body, function.opset);
   for (onnx::NodeProto &copy : copies)
     *body.Add() = std::move(copy);
   for (onnx::NodeProto &node : body)

@@ -111,7 +111,7 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
   noteStages(node, context.getLabel());
   const OpRow *row = findOp(node.op_type());
   assert(row && "checkSupported has looked");
-  if (file.opset < row->since)
+  if (context.opset < row->since)
     return context.error() << "expects opset " << row->since
                            << " or newer for this operator";
   if (failed(context.resolveInputs()) ||

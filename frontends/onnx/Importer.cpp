@@ -102,6 +102,8 @@ static bool takesSampleVariance(const ImportOptions &options,
 /// An op may have come to mean something else; nothing else would tell.
 static void warnAboutNewVersions(GraphImporter &graph) {
   int64_t opset = graph.file.opset, ir = graph.file.proto->ir_version();
+  for (const onnx::NodeProto *node : allNodesOf(graph.file.graph()))
+    opset = std::max(opset, graph.file.opsetOf(*node));
   if (opset > kCheckedOpset || ir > kCheckedIrVersion)
     graph.warn("the model is of opset " + std::to_string(opset) +
                " and IR version " + std::to_string(ir) + ", but opset " +
@@ -140,7 +142,7 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
   graph.batchNorm = options.batchNorm;
   graph.hasTrainingNorm =
       llvm::any_of(allNodesOf(file->graph()), [&](const onnx::NodeProto *node) {
-        return isTrainingNorm(*node, file->opset);
+        return isTrainingNorm(*node, file->opsetOf(*node));
       });
   if (bound->batchChange) {
     GraphImporter original(*file, context, reader, metadata, patterns);

@@ -13,8 +13,10 @@
 
 namespace pipewright::frontend {
 
+/// The oldest opset that is read.
+inline constexpr int64_t kOldestOpset = 7;
 /// The newest versions whose changes were looked at, one by one.
-inline constexpr int64_t kCheckedOpset = 24, kCheckedIrVersion = 12;
+inline constexpr int64_t kCheckedOpset = 28, kCheckedIrVersion = 14;
 /// Bytes of the name of an input, output, initializer or dimension, and of a
 /// value between nodes.
 inline constexpr size_t kMaxNameBytes = 1024;

@@ -82,6 +82,30 @@ static LogicalResult parseBinary(ModelFile &file, StringRef bytes,
          << "is not an ONNX model, or is truncated: it does not parse";
 }
 
+/// The field of a node that has its opset, if that is not the model's. ONNX has
+/// no such field.
+constexpr int kOpsetField = 20000;
+
+void setOpset(google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+              int64_t opset) {
+  for (onnx::NodeProto &node : nodes) {
+    node.GetReflection()->MutableUnknownFields(&node)->AddVarint(kOpsetField,
+                                                                 opset);
+    for (onnx::GraphProto *inner : mutableSubgraphsOf(node))
+      setOpset(*inner->mutable_node(), opset);
+  }
+}
+
+int64_t ModelFile::opsetOf(const onnx::NodeProto &node) const {
+  const auto &fields = node.unknown_fields();
+  for (int i = 0; i < fields.field_count(); ++i)
+    if (fields.field(i).number() == kOpsetField &&
+        fields.field(i).type() == google::protobuf::UnknownField::TYPE_VARINT &&
+        fields.field(i).varint() >= kOldestOpset)
+      return int64_t(fields.field(i).varint());
+  return opset;
+}
+
 /// The version of the default operator set, the only one that we have.
 static LogicalResult readOpset(ModelFile &file, MLIRContext &context) {
   for (const auto &import : file.proto->opset_import()) {
@@ -91,9 +115,10 @@ static LogicalResult readOpset(ModelFile &file, MLIRContext &context) {
   if (file.opset == 0)
     return file.error(context)
            << "is not an ONNX model: it imports no operator set";
-  if (file.opset < 7)
-    return file.error(context) << "expects opset 7 or newer, but got "
-                               << file.opset << ": export the model again";
+  if (file.opset < kOldestOpset)
+    return file.error(context)
+           << "expects opset " << kOldestOpset << " or newer, but got "
+           << file.opset << ": export the model again";
   return success();
 }
 

@@ -26,6 +26,8 @@ struct ModelFile {
   int64_t opset = 0;
 
   const onnx::GraphProto &graph() const { return proto->graph(); }
+  /// The opset of a node: the model's, or that of the function it came from.
+  int64_t opsetOf(const onnx::NodeProto &node) const;
   /// Starts an error about the file as a whole.
   mlir::InFlightDiagnostic error(mlir::MLIRContext &context) const;
 };
@@ -33,6 +35,11 @@ struct ModelFile {
 /// The model as the file has it: parsed, and nothing checked.
 llvm::FailureOr<ModelFile> parseModelFile(llvm::StringRef path,
                                           mlir::MLIRContext &context);
+
+/// Notes that nodes, and those of their subgraphs, are of another opset than
+/// the model.
+void setOpset(google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+              int64_t opset);
 
 llvm::FailureOr<ModelFile> readModelFile(llvm::StringRef path,
                                          mlir::MLIRContext &context);

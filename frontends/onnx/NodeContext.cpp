@@ -29,7 +29,7 @@ static Location locationOf(MLIRContext *context, const onnx::NodeProto &node,
 
 NodeContext::NodeContext(GraphImporter &graph, const onnx::NodeProto &node,
                          NodeNames names)
-    : node(node), graph(graph), opset(graph.file.opset),
+    : node(node), graph(graph), opset(graph.file.opsetOf(node)),
       b(graph.builder,
         locationOf(graph.builder.getContext(), node, names.label),
         [this] { return error(); }),

@@ -92,7 +92,7 @@ LogicalResult checkSupported(const ModelFile &file, const NodeOrder &order,
     const Kind &kind = kinds.front();
     return file.error(context)
            << "node " << placeOf(kind) << " (" << kind.title << ", opset "
-           << file.opset << "): this operator is not supported"
+           << file.opsetOf(*kind.first) << "): this operator is not supported"
            << withAdvice(*kind.first);
   }
   auto error = file.error(context);

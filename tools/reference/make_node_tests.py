@@ -4,13 +4,15 @@
     python3 tools/reference/make_node_tests.py /tmp/node-tests
     PIPEWRIGHT_NODE_TESTS=/tmp/node-tests build/test/unit/onnx/OnnxFrontendTests \\
         --gtest_filter='OnnxNodeTests.*'
+    python3 tools/reference/make_node_tests.py /tmp/node-tests --expanded
     python3 tools/reference/make_node_tests.py test/Inputs/node-tests --sample
 
 A file is the test's model; the values of its inputs and the outputs that ONNX expects of them are
 initializers under their names. Sequences and optionals among them are made of tensors and taken
 apart within the model. Left out is what has no float32 or more than one node, and types that are
-never imported. --sample takes a few tests of ops that Debian's package is too old for.
-Needs onnx 1.23; the tests do not.
+never imported. With --expanded it is the tests that spell the function of an operator out instead,
+also those of other floats, which are rounded to float32. --sample takes a few of both, of ops that
+Debian's package is too old for. Needs onnx 1.23; the tests do not.
 """
 
 import argparse
@@ -24,6 +26,8 @@ from onnx.backend.test.case.node import collect_testcases
 TYPES = {TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8,
          TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT16, TensorProto.UINT32,
          TensorProto.UINT64, TensorProto.INT16}
+# Also types that become float32 on import.
+ROUNDED_TYPES = TYPES | {TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
 RANDOM = re.compile("Bernoulli|Random|Multinomial")
 INTEGER = re.compile("Quantize|Bit|ConvInteger|MatMulInteger|QLinear")
 SAMPLE = re.compile("attention_(3d|4d|23|24|local|bidirectional).*|rotary_embedding.*|swish|"
@@ -33,6 +37,8 @@ SAMPLE = re.compile("attention_(3d|4d|23|24|local|bidirectional).*|rotary_embedd
                     "gridsample_volumetric.*|pow_types_int.*_float32|"
                     "(sce|nllloss)_.*|batchnorm_example_training_mode|dropout_default_mask.*|"
                     "(if|loop|scan9)[_0-9].*|if|loop11|(sequence|optional)_.*|split_to_sequence.*")
+SAMPLE_EXPANDED = re.compile("rotary_embedding_(no_position_ids_)?expanded|"
+                             "causal_conv_with_state_kernel_size_one_expanded|swiglu_expanded|center_crop_pad_crop_expanded")
 # Bytes of a file of the sample, but of a cache with a mask: its columns are many.
 SAMPLE_LIMIT = 4000
 SAMPLE_LARGE = re.compile("attention_4d_with_past_and_present_qk_matmul_bias_4d_mask_causal|"
@@ -53,14 +59,16 @@ def element_type(tensor):
         return TensorProto.STRING
 
 
-def is_wanted(case):
+def is_wanted(case, expanded):
     nodes = case.model.graph.node
-    if len(nodes) != 1 or nodes[0].domain not in ("", "ai.onnx"):
+    inputs, outputs = case.data_sets[0]
+    types = {element_type(t) for value in (*inputs, *outputs) for t in tensors_in(value)}
+    if expanded:
+        return "_expanded" in case.name and types <= ROUNDED_TYPES
+    if len(nodes) != 1 or nodes[0].domain not in ("", "ai.onnx") or "_expanded" in case.name:
         return False
     if RANDOM.search(nodes[0].op_type) or INTEGER.search(nodes[0].op_type):
         return False
-    inputs, outputs = case.data_sets[0]
-    types = {element_type(t) for value in (*inputs, *outputs) for t in tensors_in(value)}
     return TensorProto.FLOAT in types and types <= TYPES
 
 
@@ -104,6 +112,8 @@ def use_tensors(case):
 
 def is_in_sample(case):
     name = case.name.removeprefix("test_")
+    if "_expanded" in name:
+        return SAMPLE_EXPANDED.fullmatch(name)
     small = sum(np.asarray(t).nbytes for data in case.data_sets[0] for v in data for t in tensors_in(v))
     return bool(SAMPLE.fullmatch(name) and small <= SAMPLE_LIMIT or SAMPLE_LARGE.fullmatch(name))
 
@@ -125,10 +135,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--sample", action="store_true")
+    parser.add_argument("--expanded", action="store_true")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    for case in filter(is_wanted, collect_testcases(None)):
-        if not args.sample or is_in_sample(case):
+    for case in collect_testcases(None):
+        wanted = is_wanted(case, args.expanded) or (args.sample and is_wanted(case, True))
+        if wanted and (not args.sample or is_in_sample(case)):
             write(case, args.folder / f"{case.name}.onnx")
 
 

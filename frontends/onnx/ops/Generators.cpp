@@ -83,6 +83,8 @@ static LogicalResult importSize(NodeContext &n) {
 }
 
 static LogicalResult foldRange(NodeContext &n) {
+  // 16-bit numbers are computed in f32 anyway.
+  n.intAttribute("stash_type", 1);
   const ConstantTensor &start = *n.constant(0), &limit = *n.constant(1),
                        &delta = *n.constant(2);
   if (start.size() != 1 || limit.size() != 1 || delta.size() != 1)

@@ -33,8 +33,8 @@ LogicalResult checkParts(NodeContext &n, ArrayRef<int64_t> sizes, int64_t axis,
                          size_t wanted) {
   int64_t dim = n.shape(0)[axis], sum = 0;
   for (int64_t size : sizes)
-    sum =
-        std::min(sum + (size > 0 ? std::min(size, dim + 1) : dim + 1), dim + 1);
+    sum = std::min(sum + (size >= 0 ? std::min(size, dim + 1) : dim + 1),
+                   dim + 1);
   if (sum == dim && sizes.size() == wanted)
     return success();
   auto diag = n.error() << "cannot split dimension " << axis << " of size "
@@ -59,6 +59,11 @@ FailureOr<ImportedValue> partOf(NodeContext &n, const ImportedValue &tensor,
                                 int64_t axis, int64_t start, int64_t size) {
   if (tensor.isConstant())
     return constantValue(sliceConstant(*tensor.constant, axis, start, size));
+  if (size == 0) {
+    Shape shape = tensor.shape;
+    shape[axis] = 0;
+    return constantValue(ConstantTensor(tensor.element, shape));
+  }
   Value whole = valueOf(n, tensor);
   if (!whole)
     return failure();

@@ -117,9 +117,10 @@ double elementOf(const frontend::ConstantTensor &tensor, int64_t i) {
   return 0;
 }
 
-bool isWithinTolerance(double got, double expected) {
+bool isWithinTolerance(double got, double expected, int32_t type) {
+  double relative = type == onnx::TensorProto::BFLOAT16 ? 0x1p-6 : 1e-3;
   return got == expected || (std::isnan(got) && std::isnan(expected)) ||
-         std::abs(got - expected) <= 1e-5 + 1e-3 * std::abs(expected);
+         std::abs(got - expected) <= 1e-5 + relative * std::abs(expected);
 }
 
 } // namespace pipewright::test

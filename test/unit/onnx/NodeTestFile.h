@@ -58,8 +58,10 @@ std::optional<frontend::ConstantTensor> readTensor(const onnx::TensorProto &,
 /// Element `i` of a tensor of any kind.
 double elementOf(const frontend::ConstantTensor &tensor, int64_t i);
 
-/// The ONNX project's own tolerance; its data are float32.
-bool isWithinTolerance(double got, double expected);
+/// The ONNX project's own tolerance for float32; of what it expects as
+/// bfloat16, the last digit, since it is computed in float32 here.
+bool isWithinTolerance(double got, double expected,
+                       int32_t type = onnx::TensorProto::FLOAT);
 
 } // namespace pipewright::test
 

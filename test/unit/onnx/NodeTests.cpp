@@ -160,7 +160,8 @@ void NodeTest::compare(const std::string &name, const Tensor &got,
   ASSERT_TRUE(wanted);
   ASSERT_EQ(got.data.size(), wanted->data.size()) << name;
   for (int64_t i = 0; i < got.size(); ++i) {
-    ASSERT_TRUE(test::isWithinTolerance(got.data[i], wanted->data[i]))
+    ASSERT_TRUE(test::isWithinTolerance(got.data[i], wanted->data[i],
+                                        expected.data_type()))
         << name << " element " << i << ": " << got.data[i] << ", expected "
         << wanted->data[i];
   }
