@@ -34,7 +34,7 @@ SAMPLE = re.compile("attention_(3d|4d|23|24|local|bidirectional).*|rotary_embedd
                     "rms_normalization_[24]d_axis[01]|layer_normalization_[24]d_axis[01]|"
                     "(causal_conv_with_state|linear_attention|tensorscatter|col2im|affine_grid)_?.*|"
                     "(scatternd_m|scatter_elements_with_reduction|mod_float).*|dft_irfft.*|"
-                    "gridsample_volumetric.*|pow_types_int.*_float32|"
+                    "gridsample_volumetric.*|resize_tf_crop.*|pow_types_int.*_float32|"
                     "(sce|nllloss)_.*|batchnorm_example_training_mode|dropout_default_mask.*|"
                     "(if|loop|scan9)[_0-9].*|if|loop11|(sequence|optional)_.*|split_to_sequence.*")
 SAMPLE_EXPANDED = re.compile("rotary_embedding_(no_position_ids_)?expanded|"

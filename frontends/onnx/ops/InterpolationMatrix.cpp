@@ -32,8 +32,20 @@ static double sourceOf(Coordinates coordinates, const Stretch &stretch,
     return width > 1 ? double(row) * (from - 1) / (width - 1) : 0;
   case Coordinates::Asymmetric:
     return double(row) / scale;
+  case Coordinates::Crop: {
+    const double share = to > 1 ? double(row) / (to - 1) : 0.5;
+    return (stretch.begin + share * (stretch.end - stretch.begin)) * (from - 1);
+  }
   }
   return 0;
+}
+
+bool isBeyondInput(const InterpolationOptions &options, const Stretch &stretch,
+                   int64_t row) {
+  if (options.coordinates != Coordinates::Crop)
+    return false;
+  const double place = sourceOf(options.coordinates, stretch, row);
+  return place < 0 || place > double(stretch.from - 1);
 }
 
 static int64_t clampedTo(int64_t size, double place) {
@@ -73,6 +85,8 @@ void interpolationRow(const InterpolationOptions &options,
                       const Stretch &stretch, int64_t row,
                       llvm::MutableArrayRef<double> weights) {
   std::fill(weights.begin(), weights.end(), 0.0);
+  if (isBeyondInput(options, stretch, row))
+    return;
   if (options.mode == Interpolation::Nearest) {
     weights[nearestColumn(options, stretch, row)] = 1;
     return;

@@ -24,7 +24,9 @@ enum class Coordinates {
   PyTorchHalfPixel,
   TfHalfPixelForNearest,
   AlignCorners,
-  Asymmetric
+  Asymmetric,
+  /// tf_crop_and_resize: the part of the input that the stretch says.
+  Crop
 };
 
 /// ONNX's nearest_mode.
@@ -42,14 +44,24 @@ struct InterpolationOptions {
 };
 
 /// One dimension that goes from one size to another, both at least 1. The scale
-/// may be another than their quotient, which was rounded then.
+/// may be another than their quotient, which was rounded then. `begin` and
+/// `end` are the part of the input that is taken: 0 is its first element, 1 its
+/// last.
 struct Stretch {
   int64_t from, to;
   double scale;
+  double begin = 0, end = 1;
 
   bool operator==(const Stretch &) const = default;
-  bool isIdentity() const { return from == to && scale == 1; }
+  bool isIdentity() const {
+    return from == to && scale == 1 && begin == 0 && end == 1;
+  }
 };
+
+/// Whether element `row` of the result lies outside of the input, where it
+/// takes a part that reaches further.
+bool isBeyondInput(const InterpolationOptions &options, const Stretch &stretch,
+                   int64_t row);
 
 /// The element of the input that element `row` of the result is, in mode
 /// nearest.

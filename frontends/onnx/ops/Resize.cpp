@@ -117,14 +117,38 @@ static bool hasElements(const NodeContext &n, unsigned i) {
   return n.hasInput(i) && elementCount(n.shape(i)) > 0;
 }
 
-static FailureOr<SmallVector<Stretch>> readStretches(NodeContext &n) {
-  Shape axes = llvm::to_vector<4>(llvm::seq<int64_t>(0, n.rank(0)));
-  if (std::optional<Shape> given = n.intsAttribute("axes")) {
-    FailureOr<Shape> normal = n.normalizeAxes(*given, n.rank(0));
-    if (failed(normal))
-      return failure();
-    axes = *normal;
+/// The axes that sizes and scales are of.
+static FailureOr<Shape> readResizedAxes(NodeContext &n) {
+  if (std::optional<Shape> given = n.intsAttribute("axes"))
+    return n.normalizeAxes(*given, n.rank(0));
+  return Shape(llvm::to_vector<4>(llvm::seq<int64_t>(0, n.rank(0))));
+}
+
+/// The part of each axis that tf_crop_and_resize takes: where it begins for
+/// all, and then where it ends.
+static LogicalResult readParts(NodeContext &n, ArrayRef<int64_t> axes,
+                               SmallVectorImpl<Stretch> &stretches) {
+  size_t count = axes.size();
+  ArrayRef<float> parts;
+  if (n.hasInput(1) && n.shape(1) == ArrayRef<int64_t>(2 * count))
+    parts = n.graph.storedFloats(n.input(1));
+  // One for all, where all are equal.
+  SmallVector<float> ends(parts);
+  if (!parts.empty())
+    ends.resize(2 * count, parts.front());
+  if (ends.empty() ||
+      !llvm::all_of(ends, [](float end) { return std::isfinite(end); }))
+    return n.error() << "expects roi to be a constant list of " << 2 * count
+                     << " finite floats";
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    stretches[axis].begin = ends[i];
+    stretches[axis].end = ends[count + i];
   }
+  return success();
+}
+
+static FailureOr<SmallVector<Stretch>> readStretches(NodeContext &n,
+                                                     ArrayRef<int64_t> axes) {
   // (x, scales) up to opset 10, (x, roi, scales, sizes) after.
   unsigned scalesInput = n.opset < 11 ? 1 : 2;
   unsigned sizesInput = n.opset < 11 ? kAnyNumber : 3;
@@ -182,7 +206,8 @@ bool Interpolator::repeats(const Stretch &stretch) const {
     return false;
   int64_t count = stretch.to / stretch.from;
   for (int64_t row = 0; row < stretch.to; ++row)
-    if (nearestColumn(options, stretch, row) != row / count)
+    if (nearestColumn(options, stretch, row) != row / count ||
+        isBeyondInput(options, stretch, row))
       return false;
   return true;
 }
@@ -304,7 +329,8 @@ static constexpr std::pair<StringRef, Coordinates> kCoordinates[] = {
     {"pytorch_half_pixel", Coordinates::PyTorchHalfPixel},
     {"tf_half_pixel_for_nn", Coordinates::TfHalfPixelForNearest},
     {"align_corners", Coordinates::AlignCorners},
-    {"asymmetric", Coordinates::Asymmetric}};
+    {"asymmetric", Coordinates::Asymmetric},
+    {"tf_crop_and_resize", Coordinates::Crop}};
 static constexpr std::pair<StringRef, Rounding> kRoundings[] = {
     {"round_prefer_floor", Rounding::PreferFloor},
     {"round_prefer_ceil", Rounding::PreferCeil},
@@ -328,20 +354,59 @@ static FailureOr<InterpolationOptions> readOptions(NodeContext &n) {
   options.excludesOutside = n.intAttribute("exclude_outside", 0);
   options.antialias =
       n.intAttribute("antialias", 0) && options.mode != Interpolation::Nearest;
-  // Of tf_crop_and_resize alone.
-  n.floatAttribute("extrapolation_value", 0);
   if (!std::isfinite(options.cubicCoefficient))
     return n.error() << "expects cubic_coeff_a to be a finite number";
   return options;
 }
 
+/// `y`, but `value` where an element lies beyond the input along an axis.
+static Value extrapolate(NodeContext &n, const InterpolationOptions &options,
+                         ArrayRef<Stretch> stretches, float value, Value y) {
+  Value isBeyond;
+  for (auto [axis, stretch] : llvm::enumerate(stretches)) {
+    Shape shape(stretches.size(), 1);
+    shape[axis] = stretch.to;
+    ConstantTensor rows(ElementKind::Bool, shape);
+    for (int64_t row = 0; row < stretch.to; ++row)
+      rows.setBool(row, isBeyondInput(options, stretch, row));
+    if (rows.isUniform() && !rows.boolAt(0))
+      continue;
+    Value along = n.made(std::move(rows), ".beyond_" + Twine(axis));
+    isBeyond =
+        isBeyond ? n.b.create<nn::LogicalOrOp>({isBeyond, along}) : along;
+  }
+  if (!isBeyond || !y)
+    return y;
+  return n.b.create<nn::WhereOp>({isBeyond, n.b.splat(value), y});
+}
+
+static LogicalResult cropAndResize(NodeContext &n,
+                                   const InterpolationOptions &options,
+                                   ArrayRef<Stretch> stretches) {
+  float value = n.floatAttribute("extrapolation_value", 0);
+  for (const Stretch &stretch : stretches)
+    if (failed(n.expectListable(stretch.to, "places")))
+      return failure();
+  if (n.input(0).element != ElementKind::Float)
+    return n.error() << "expects a float input";
+  return n.setResult(0, extrapolate(n, options, stretches, value,
+                                    Interpolator(n, options).run(stretches)));
+}
+
 static LogicalResult importResize(NodeContext &n) {
   FailureOr<InterpolationOptions> options = readOptions(n);
-  if (failed(options))
+  FailureOr<Shape> axes = readResizedAxes(n);
+  if (failed(options) || failed(axes))
     return failure();
-  FailureOr<SmallVector<Stretch>> stretches = readStretches(n);
+  FailureOr<SmallVector<Stretch>> stretches = readStretches(n, *axes);
   if (failed(stretches))
     return failure();
+  bool isCrop = options->coordinates == Coordinates::Crop;
+  if (isCrop && failed(readParts(n, *axes, *stretches)))
+    return failure();
+  if (isCrop)
+    return cropAndResize(n, *options, *stretches);
+  n.floatAttribute("extrapolation_value", 0);
   return interpolate(n, *options, *stretches);
 }
 
