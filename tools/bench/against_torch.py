@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Our program beside PyTorch: same model, shapes, optimizer, threads.
+"""Our program beside PyTorch: same model, data, optimizer, threads.
 
     tools/bench/against_torch.py [MODEL ...] [--threads 1,2] [--rounds 7]
         [--python PYTHON] [--before PIPEWRIGHT] [--processor]
@@ -11,9 +11,9 @@ faster of PyTorch's two modes. With --before, programs of another build of the c
 with them. With --processor times are those of the processor, which other processes on the same
 cores change less; where threads wait for each other it counts waiting too.
 
-Needs a built Pipewright and a Python with PyTorch, best the newest wheel of PyPI, and onnx:
+Needs a built Pipewright and a Python with PyTorch, best the newest wheel of PyPI, onnx and onnxscript:
 
-    python3 -m venv venv && venv/bin/pip install torch onnx
+    python3 -m venv venv && venv/bin/pip install torch onnx onnxscript numpy
     tools/bench/against_torch.py --python venv/bin/python
 """
 
@@ -47,10 +47,10 @@ def torch_environment(threads):
 class Peer:
     """A process that trains with PyTorch on some cores when it is asked to."""
 
-    def __init__(self, python, name, threads, mode):
+    def __init__(self, python, name, threads, mode, folder):
         self.process = subprocess.Popen(
             ["taskset", "-c", cores_of(threads), python,
-             str(ROOT / "tools/bench/torch_peer.py"), name, str(threads), mode],
+             str(ROOT / "tools/bench/torch_peer.py"), name, str(threads), mode, folder],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=torch_environment(threads))
         if self.process.stdout.readline().strip() != "ready":
@@ -71,24 +71,25 @@ def cores_of(threads):
     return f"0-{threads - 1}"
 
 
-def our_seconds(contest, program, threads, of_processor):
+def our_seconds(contest, program, data, threads, of_processor):
     if of_processor:
-        return bench.step_processor_seconds(program, contest.steps, cores_of(threads), threads,
-                                            contest.data())
-    return bench.step_seconds(program, contest.steps + 1, cores_of(threads), threads,
-                              contest.data())
+        return bench.step_processor_seconds(program, contest.steps, cores_of(threads), threads, data)
+    return bench.step_seconds(program, contest.steps + 1, cores_of(threads), threads, data)
 
 
 def measure(name, threads, programs, arguments, probe):
     """Milliseconds of each contestant in each round, and the probe's figures."""
     contest = CONTESTS[name]
-    peers = {mode: Peer(arguments.python, name, threads, mode) for mode in MODES}
+    folder = tempfile.mkdtemp()
+    data = contest.data(folder)
+    peers = {mode: Peer(arguments.python, name, threads, mode, folder) for mode in MODES}
     times = {key: [] for key in (*programs, *MODES)}
     probes = []
     for _ in range(arguments.rounds):
         probes.append(float(call(["taskset", "-c", "0", probe])))
         for key, program in programs.items():
-            times[key].append(1e3 * our_seconds(contest, program, threads, arguments.processor))
+            times[key].append(1e3 * our_seconds(contest, program, data, threads,
+                                                arguments.processor))
         for mode, peer in peers.items():
             times[mode].append(peer.milliseconds(contest.steps, arguments.processor))
     for peer in peers.values():

@@ -14,8 +14,9 @@ class Contest(NamedTuple):
     def compile_options(self):
         return ["--micro-batch-size", self.batch, "--optimizer", self.optimizer, "--loss", self.loss]
 
-    def data(self):
-        return [f"{self.input}=random", "targets=random"]
+    def data(self, folder):
+        """What torch_peer.py wrote there."""
+        return [f"{each}={folder}/{each}.npy" for each in (self.input, "targets")]
 
 
 # By their names in tools/reference/export_models.py.

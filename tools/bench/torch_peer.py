@@ -2,14 +2,17 @@
 milliseconds of each, on the clock and of the processor, in turn. The weights are those of the
 seed that exports the model.
 
-    torch_peer.py MODEL THREADS MODE      MODEL: a name of contests.py
-                                          MODE: eager or compile
+    torch_peer.py MODEL THREADS MODE FOLDER      MODEL: a name of contests.py
+                                                 MODE: eager or compile
+
+Its inputs and targets are written to FOLDER, as .npy files under their names in the ONNX file.
 """
 
 import os
 import sys
 import time
 
+import numpy
 import torch
 import torch.nn.functional as F
 
@@ -19,7 +22,7 @@ from export_models import MODELS, random_inputs  # noqa: E402
 
 
 def main():
-    name, threads, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    name, threads, mode, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     contest = CONTESTS[name]
@@ -31,8 +34,11 @@ def main():
         targets, loss_of = torch.randn_like(output), F.mse_loss
     else:
         classes = output.shape[-1]
-        targets = torch.randint(0, classes, output.shape[:-1]).reshape(-1)
-        loss_of = lambda logits, targets: F.cross_entropy(logits.reshape(-1, classes), targets)
+        targets = torch.randint(0, classes, output.shape[:-1])
+        loss_of = lambda logits, targets: F.cross_entropy(
+            logits.reshape(-1, classes), targets.reshape(-1))
+    for each, tensor in ((contest.input, inputs), ("targets", targets)):
+        numpy.save(os.path.join(folder, each), tensor.numpy())
     optimizer = (torch.optim.AdamW(model.parameters(), 1e-4) if contest.optimizer == "adamw" else
                  torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9))
 
