@@ -19,8 +19,9 @@ static int64_t lanesFor(int64_t columns) {
 /// Kernels run on the threads of ranks, whose stacks have a few megabytes.
 static constexpr int64_t kMaxStackBytes = 512 * 1024;
 
-/// Columns of a strip in which a transpose is done.
-static constexpr int64_t kTileColumns = 8;
+/// Columns of a strip in which a transpose is done, and rows after which the
+/// next strip begins: what they read and write stays in the first cache.
+static constexpr int64_t kTileColumns = 8, kTileRows = 64;
 
 static RankedTensorType typeOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType());
@@ -250,7 +251,8 @@ void RowEmitter::closeLanes(const Root &root, const Nest &nest) {
 }
 
 /// Transposes walk columns that lie far apart: a narrow strip of columns keeps
-/// their cache lines until the following rows have used them too.
+/// their cache lines until the following rows have used them too, and a strip
+/// of few rows keeps those that it writes until the next strip has filled them.
 bool RowEmitter::needsTiles(unsigned number) const {
   const Nest &nest = plan.nests[number];
   return nest.strided && nest.passes == 1 && nest.rows > 1 &&
@@ -258,6 +260,18 @@ bool RowEmitter::needsTiles(unsigned number) const {
          llvm::all_of(plan.roots, [&](const Root &root) {
            return root.nest != number || root.kind == RootKind::Element;
          });
+}
+
+std::pair<Value, Value> RowEmitter::openTiles(int64_t count, int64_t size) {
+  Value zero = arith::ConstantIndexOp::create(entry, loc, 0);
+  Value step = arith::ConstantIndexOp::create(entry, loc, size);
+  Value all = arith::ConstantIndexOp::create(entry, loc, count);
+  auto tiles = scf::ForOp::create(entry, loc, zero, all, step);
+  entry.setInsertionPointToStart(tiles.getBody());
+  Value begin = tiles.getInductionVar();
+  Value end = arith::MinUIOp::create(
+      entry, loc, arith::AddIOp::create(entry, loc, begin, step), all);
+  return {begin, end};
 }
 
 LogicalResult RowEmitter::emitNest(unsigned number) {
@@ -268,25 +282,19 @@ LogicalResult RowEmitter::emitNest(unsigned number) {
   for (const Root &root : plan.roots)
     if (root.nest == number && mlir::failed(prepareAccumulator(root)))
       return failure();
-  scf::ForOp loop, tiles;
   OpBuilder::InsertionGuard guard(entry);
+  Value rowBegin, rowEnd;
   if (needsTiles(number)) {
-    Value zero = arith::ConstantIndexOp::create(entry, loc, 0);
-    Value step = arith::ConstantIndexOp::create(entry, loc, kTileColumns);
-    Value columns = arith::ConstantIndexOp::create(entry, loc, nest.columns);
-    tiles = scf::ForOp::create(entry, loc, zero, columns, step);
-    entry.setInsertionPointToStart(tiles.getBody());
-    tileBegin = tiles.getInductionVar();
-    tileEnd = arith::MinUIOp::create(
-        entry, loc, arith::AddIOp::create(entry, loc, tileBegin, step),
-        columns);
+    std::tie(rowBegin, rowEnd) = openTiles(nest.rows, kTileRows);
+    std::tie(tileBegin, tileEnd) = openTiles(nest.columns, kTileColumns);
   }
   rowScope = &rowStorage.emplace(entry);
   if (nest.rows != 1) {
     Value zero = arith::ConstantIndexOp::create(entry, loc, 0);
     Value one = arith::ConstantIndexOp::create(entry, loc, 1);
     Value rows = arith::ConstantIndexOp::create(entry, loc, nest.rows);
-    loop = scf::ForOp::create(entry, loc, zero, rows, one);
+    auto loop = scf::ForOp::create(entry, loc, rowBegin ? rowBegin : zero,
+                                   rowEnd ? rowEnd : rows, one);
     rowScope->builder.setInsertionPointToStart(loop.getBody());
     rowScope->exprs[getAffineDimExpr(0, context)] = loop.getInductionVar();
   }

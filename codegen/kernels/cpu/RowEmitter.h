@@ -31,6 +31,9 @@ private:
 
   mlir::LogicalResult emitNest(unsigned number);
   bool needsTiles(unsigned number) const;
+  /// A loop over tiles of `size` of `count`; what follows is emitted into it.
+  /// Returns where a tile begins and ends.
+  std::pair<mlir::Value, mlir::Value> openTiles(int64_t count, int64_t size);
   mlir::LogicalResult emitPass(unsigned number, unsigned pass);
   /// Emits what `roots` compute at one column into `inner`, which is or lies in
   /// `outer`. Its counter is the column, less `base` if there is one, and then

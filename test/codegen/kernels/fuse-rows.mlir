@@ -134,3 +134,16 @@ func.func @one_column_backwards(%x: tensor<16x5xf32>) -> tensor<f32> {
   %0 = nn.reduce_sum %squares axes = [0, 1] : tensor<16x8xf32> -> tensor<f32>
   return %0 : tensor<f32>
 }
+
+// -----
+
+// A transpose: strips of 8 columns, each 64 rows long.
+// CHECK-LABEL: func.func @transpose(
+// CHECK: scf.for %[[R:.*]] = %{{.*}} to %c128 step %c64 {
+// CHECK:   scf.for %[[C:.*]] = %{{.*}} to %c96 step %c8 {
+// CHECK:     scf.for %{{.*}} = %[[R]] to %{{.*}} step
+// CHECK:       scf.for %{{.*}} = %[[C]] to %{{.*}} step
+func.func @transpose(%x: tensor<96x128xf32>) -> tensor<128x96xf32> {
+  %0 = nn.transpose %x permutation = [1, 0] : tensor<96x128xf32> -> tensor<128x96xf32>
+  return %0 : tensor<128x96xf32>
+}
