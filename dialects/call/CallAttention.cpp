@@ -34,11 +34,10 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
                                             Adaptor adaptor,
                                             SmallVectorImpl<Type> &types) {
   Value q = adaptor.getQ(), k = adaptor.getK();
-  // (C1), (C2), (C3)
-  if (failed(nn::checkAttention({location, getOperationName()}, q,
-                                {k, adaptor.getV()},
-                                nn::AttentionOrder::RowsFirst,
-                                adaptor.getMask(), adaptor.getDropoutRate())))
+  // (C1), (C2), (C3), (C4), (C5)
+  if (failed(nn::checkAttention(
+          {location, getOperationName()}, q, {k, adaptor.getV()},
+          nn::AttentionOrder::RowsFirst, nn::optionsOf(adaptor))))
     return failure();
   types.append({q.getType(), rowsFirst(q, k).stats(context)});
   return success();
@@ -84,16 +83,17 @@ LogicalResult AttentionBackwardOp::inferReturnTypes(
     SmallVectorImpl<Type> &types) {
   nn::InferenceSite site{location, getOperationName()};
   Value q = adaptor.getQ(), k = adaptor.getK();
-  // (C1), (C2), (C3)
-  if (failed(nn::checkAttention(site, {q, adaptor.getGrad(), adaptor.getO()},
-                                {k, adaptor.getV()},
-                                nn::AttentionOrder::RowsFirst,
-                                adaptor.getMask(), adaptor.getDropoutRate())))
+  // (C1), (C2), (C3), (C4), (C5)
+  if (failed(nn::checkAttention(
+          site, {q, adaptor.getGrad(), adaptor.getO()}, {k, adaptor.getV()},
+          nn::AttentionOrder::RowsFirst, nn::optionsOf(adaptor))))
     return failure();
-  // (C4)
+  // (C6)
   if (failed(nn::checkStats(site, adaptor.getStats(), rowsFirst(q, k))))
     return failure();
   types.append({q.getType(), k.getType(), k.getType()});
+  if (adaptor.getMaskGradient())
+    types.push_back(adaptor.getMask().getType());
   return success();
 }
 
@@ -105,8 +105,8 @@ int64_t AttentionBackwardOp::getFlops() {
 nn::LibraryCall AttentionBackwardOp::getCall(StringRef) {
   nn::LibraryCall call = rowsFirstCall(
       *this, PIPEWRIGHT_CALL(attentionBackward), rowsFirst(getQ(), getK()));
-  call.buffers = {getGrad(),  getQ(),    getK(),  getV(),  getO(),
-                  getStats(), getMask(), getDq(), getDk(), getDv()};
+  call.buffers = {getGrad(), getQ(),  getK(),  getV(),  getO(),    getStats(),
+                  getMask(), getDq(), getDk(), getDv(), getDmask()};
   return call;
 }
 
@@ -131,9 +131,9 @@ static LogicalResult checkPacked(nn::InferenceSite site, Adaptor adaptor) {
   // (C1)
   if (qkv.getRank() != 5 || qkv.getDimSize(2) != 3)
     return site.error("expects q, k and v as [B, T, 3, H, D], but got ", qkv);
-  // (C2), (C3)
+  // (C2), (C3), (C4), (C5)
   return nn::checkAttention(site, packedSizes(adaptor.getQkv()),
-                            adaptor.getMask(), adaptor.getDropoutRate());
+                            nn::optionsOf(adaptor));
 }
 
 static nn::LibraryCall packedCall(nn::AttentionOpInterface op,
@@ -174,9 +174,11 @@ nn::LibraryCall PackedAttentionOp::getCall(StringRef) {
 
 FailureOr<nn::Gradients>
 PackedAttentionOp::buildGradients(nn::GradientBuilder &g, Value dy) {
-  return nn::Gradients{PackedAttentionBackwardOp::create(
+  auto backward = PackedAttentionBackwardOp::create(
       g.builder(), dy, getQkv(), getO(), getStats(), getMask(), getScale(),
-      getCausal(), getDropoutRate(), getDropoutId())};
+      getCausal(), getDropoutRate(), getDropoutId(), getSoftcap(),
+      getMaskGradient());
+  return nn::Gradients(backward->result_begin(), backward->result_end());
 }
 
 void PackedAttentionOp::dropEffects() {
@@ -200,7 +202,7 @@ LogicalResult PackedAttentionBackwardOp::inferReturnTypes(
   nn::InferenceSite site{location, getOperationName()};
   if (failed(checkPacked(site, adaptor)))
     return failure();
-  // (C4)
+  // (C6)
   Value qkv = adaptor.getQkv();
   for (Value value : {adaptor.getGrad(), adaptor.getO()})
     if (nn::tensorOf(value) != outputOf(qkv))
@@ -210,6 +212,8 @@ LogicalResult PackedAttentionBackwardOp::inferReturnTypes(
   if (failed(nn::checkStats(site, adaptor.getStats(), packedSizes(qkv))))
     return failure();
   types.push_back(qkv.getType());
+  if (adaptor.getMaskGradient())
+    types.push_back(adaptor.getMask().getType());
   return success();
 }
 
@@ -221,7 +225,7 @@ int64_t PackedAttentionBackwardOp::getFlops() {
 nn::LibraryCall PackedAttentionBackwardOp::getCall(StringRef) {
   nn::LibraryCall call =
       packedCall(*this, PIPEWRIGHT_CALL(packedAttentionBackward), getQkv());
-  call.buffers = {getGrad(),  getQkv(),  getO(),
-                  getStats(), getMask(), getDqkv()};
+  call.buffers = {getGrad(), getQkv(),  getO(),    getStats(),
+                  getMask(), getDqkv(), getDmask()};
   return call;
 }

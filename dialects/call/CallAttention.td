@@ -29,6 +29,8 @@ def Call_AttentionOp : Call_Op<"attention", [
       in the number of heads alone, and that divides `q`'s.
     - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
+    - (C4) `softcap` is a number of at least 0.
+    - (C5) with `mask_gradient` the mask's last two dimensions are `[T, T]`.
 
     Life span: created by `call-pack-attention`.
 
@@ -45,10 +47,13 @@ def Call_AttentionOp : Call_Op<"attention", [
   let arguments = (ins NN_FloatTensor:$q, NN_FloatTensor:$k,
                        NN_FloatTensor:$v, Optional<NN_F32Tensor>:$mask,
                        F32Attr:$scale, UnitAttr:$causal,
-                       F32Attr:$dropout_rate, I64Attr:$dropout_id);
+                       F32Attr:$dropout_rate, I64Attr:$dropout_id,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$softcap,
+                       UnitAttr:$mask_gradient);
   let results = (outs NN_FloatTensor:$o, NN_F32Tensor:$stats);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`mask` $mask^)? `scale` `=` $scale (`causal` $causal^)?
+    $q `,` $k `,` $v (`mask` $mask^)? (`mask_gradient` $mask_gradient^)?
+    `scale` `=` $scale (`softcap` `=` $softcap^)? (`causal` $causal^)?
     `dropout_rate` `=` $dropout_rate `dropout_id` `=` $dropout_id attr-dict
     `:` functional-type(operands, results)
   }];
@@ -67,7 +72,9 @@ def Call_AttentionBackwardOp : Call_Op<"attention_backward", [
       `q`'s.
     - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
-    - (C4) `stats` is `[B, H, T, 2]`.
+    - (C4) `softcap` is a number of at least 0.
+    - (C5) with `mask_gradient` the mask's last two dimensions are `[T, T]`.
+    - (C6) `stats` is `[B, H, T, 2]`.
 
     Example:
 
@@ -86,12 +93,15 @@ def Call_AttentionBackwardOp : Call_Op<"attention_backward", [
                        NN_FloatTensor:$o, NN_F32Tensor:$stats,
                        Optional<NN_F32Tensor>:$mask, F32Attr:$scale,
                        UnitAttr:$causal, F32Attr:$dropout_rate,
-                       I64Attr:$dropout_id);
+                       I64Attr:$dropout_id,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$softcap,
+                       UnitAttr:$mask_gradient);
   let results = (outs NN_FloatTensor:$dq, NN_FloatTensor:$dk,
-                      NN_FloatTensor:$dv);
+                      NN_FloatTensor:$dv, Optional<NN_F32Tensor>:$dmask);
   let assemblyFormat = [{
     $grad `,` $q `,` $k `,` $v `,` $o `,` $stats (`mask` $mask^)?
-    `scale` `=` $scale (`causal` $causal^)?
+    (`mask_gradient` $mask_gradient^)? `scale` `=` $scale
+    (`softcap` `=` $softcap^)? (`causal` $causal^)?
     `dropout_rate` `=` $dropout_rate `dropout_id` `=` $dropout_id attr-dict
     `:` functional-type(operands, results)
   }];
@@ -115,6 +125,8 @@ def Call_PackedAttentionOp : Call_Op<"packed_attention", [
     - (C1) `qkv` has rank 5 and three parts.
     - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
+    - (C4) `softcap` is a number of at least 0.
+    - (C5) with `mask_gradient` the mask's last two dimensions are `[T, T]`.
 
     Life span: created by `call-pack-attention`.
 
@@ -129,10 +141,13 @@ def Call_PackedAttentionOp : Call_Op<"packed_attention", [
   }];
   let arguments = (ins NN_FloatTensor:$qkv, Optional<NN_F32Tensor>:$mask,
                        F32Attr:$scale, UnitAttr:$causal,
-                       F32Attr:$dropout_rate, I64Attr:$dropout_id);
+                       F32Attr:$dropout_rate, I64Attr:$dropout_id,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$softcap,
+                       UnitAttr:$mask_gradient);
   let results = (outs NN_FloatTensor:$o, NN_F32Tensor:$stats);
   let assemblyFormat = [{
-    $qkv (`mask` $mask^)? `scale` `=` $scale (`causal` $causal^)?
+    $qkv (`mask` $mask^)? (`mask_gradient` $mask_gradient^)?
+    `scale` `=` $scale (`softcap` `=` $softcap^)? (`causal` $causal^)?
     `dropout_rate` `=` $dropout_rate `dropout_id` `=` $dropout_id attr-dict
     `:` functional-type(operands, results)
   }];
@@ -149,7 +164,9 @@ def Call_PackedAttentionBackwardOp : Call_Op<"packed_attention_backward", [
     - (C1) `qkv` has rank 5 and three parts.
     - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
-    - (C4) `grad` and `o` are `[B, T, H, D]`, of `qkv`'s element type, and
+    - (C4) `softcap` is a number of at least 0.
+    - (C5) with `mask_gradient` the mask's last two dimensions are `[T, T]`.
+    - (C6) `grad` and `o` are `[B, T, H, D]`, of `qkv`'s element type, and
       `stats` is `[B, H, T, 2]`.
 
     Example:
@@ -166,11 +183,14 @@ def Call_PackedAttentionBackwardOp : Call_Op<"packed_attention_backward", [
                        NN_FloatTensor:$o, NN_F32Tensor:$stats,
                        Optional<NN_F32Tensor>:$mask, F32Attr:$scale,
                        UnitAttr:$causal, F32Attr:$dropout_rate,
-                       I64Attr:$dropout_id);
-  let results = (outs NN_FloatTensor:$dqkv);
+                       I64Attr:$dropout_id,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$softcap,
+                       UnitAttr:$mask_gradient);
+  let results = (outs NN_FloatTensor:$dqkv, Optional<NN_F32Tensor>:$dmask);
   let assemblyFormat = [{
     $grad `,` $qkv `,` $o `,` $stats (`mask` $mask^)?
-    `scale` `=` $scale (`causal` $causal^)?
+    (`mask_gradient` $mask_gradient^)? `scale` `=` $scale
+    (`softcap` `=` $softcap^)? (`causal` $causal^)?
     `dropout_rate` `=` $dropout_rate `dropout_id` `=` $dropout_id attr-dict
     `:` functional-type(operands, results)
   }];

@@ -9,6 +9,8 @@
 #include "dialects/nn/NNOps.h"
 #include "runtime/calls/Attention.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::nn;
@@ -47,8 +49,8 @@ static bool isKeyFor(RankedTensorType q, RankedTensorType k,
 
 LogicalResult pipewright::nn::checkAttention(InferenceSite site,
                                              const AttentionSizes &sizes,
-                                             Value mask,
-                                             const APFloat &dropoutRate) {
+                                             const AttentionOptions &options) {
+  Value mask = options.mask;
   // (C2)
   int64_t scores[] = {sizes.batch, sizes.heads, sizes.length, sizes.length};
   if (mask) {
@@ -59,17 +61,29 @@ LogicalResult pipewright::nn::checkAttention(InferenceSite site,
                         formatList(scores), ", but got ", tensorOf(mask));
   }
   // (C3)
-  double rate = dropoutRate.convertToDouble();
+  double rate = options.dropoutRate.convertToDouble();
   if (!(rate >= 0.0 && rate < 1.0))
     return site.error("expects a dropout rate in [0, 1), but got ",
                       std::to_string(rate));
+  // (C4)
+  double softcap = options.softcap.convertToDouble();
+  if (!(softcap >= 0.0 && std::isfinite(softcap)))
+    return site.error("expects a softcap of at least 0, but got ",
+                      std::to_string(softcap));
+  // (C5)
+  if (options.maskGradient &&
+      (!mask || tensorOf(mask).getRank() < 2 ||
+       tensorOf(mask).getShape().take_back(2) != ArrayRef(scores).take_back(2)))
+    return site.error("expects a mask whose last dimensions are ",
+                      formatList(ArrayRef(scores).take_back(2)),
+                      ", because it has a gradient");
   return success();
 }
 
 LogicalResult pipewright::nn::checkAttention(InferenceSite site,
                                              ValueRange rows, ValueRange keys,
-                                             AttentionOrder order, Value mask,
-                                             const APFloat &dropoutRate) {
+                                             AttentionOrder order,
+                                             const AttentionOptions &options) {
   RankedTensorType q = tensorOf(rows.front());
   // (C1)
   for (Value value : rows)
@@ -82,14 +96,14 @@ LogicalResult pipewright::nn::checkAttention(InferenceSite site,
       return site.error("expects k and v of one type, that of q but for heads, "
                         "of which q has a multiple, but got ",
                         q, ", ", k, " and ", tensorOf(value));
-  return checkAttention(site, sizesOf(rows.front(), keys.front(), order), mask,
-                        dropoutRate);
+  return checkAttention(site, sizesOf(rows.front(), keys.front(), order),
+                        options);
 }
 
 LogicalResult pipewright::nn::checkStats(InferenceSite site, Value stats,
                                          const AttentionSizes &sizes) {
   RankedTensorType expected = sizes.stats(stats.getContext());
-  // (C4)
+  // (C6)
   if (tensorOf(stats) != expected)
     return site.error("expects stats of type ", expected, ", but got ",
                       tensorOf(stats));
@@ -131,6 +145,8 @@ LibraryCall pipewright::nn::attentionCall(AttentionOpInterface op,
                                    .outputStride = outputStride};
   if (sizes.keyHeads != sizes.heads)
     shape.keyHeads = sizes.keyHeads;
+  shape.softcap = op.getSoftcap().convertToFloat();
+  shape.maskGradient = op.getMaskGradient();
   if (shape.dropoutRate != 0)
     shape.dropoutId = op.getDropoutId();
   if (Value mask = op.getMask()) {
@@ -171,7 +187,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
   Value q = adaptor.getQ(), k = adaptor.getK();
   if (failed(checkAttention({location, getOperationName()}, q,
                             {k, adaptor.getV()}, AttentionOrder::HeadsFirst,
-                            adaptor.getMask(), adaptor.getDropoutRate())))
+                            optionsOf(adaptor))))
     return failure();
   types.append({q.getType(), headsFirst(q, k).stats(context)});
   return success();
@@ -217,10 +233,12 @@ LogicalResult AttentionBackwardOp::inferReturnTypes(
   Value q = adaptor.getQ(), k = adaptor.getK();
   if (failed(checkAttention(site, {q, adaptor.getGrad(), adaptor.getO()},
                             {k, adaptor.getV()}, AttentionOrder::HeadsFirst,
-                            adaptor.getMask(), adaptor.getDropoutRate())) ||
+                            optionsOf(adaptor))) ||
       failed(checkStats(site, adaptor.getStats(), headsFirst(q, k))))
     return failure();
   types.append({q.getType(), k.getType(), k.getType()});
+  if (adaptor.getMaskGradient())
+    types.push_back(adaptor.getMask().getType());
   return success();
 }
 
@@ -231,7 +249,7 @@ int64_t AttentionBackwardOp::getFlops() {
 LibraryCall AttentionBackwardOp::getCall(StringRef) {
   LibraryCall call = attentionCall(*this, PIPEWRIGHT_CALL(attentionBackward),
                                    headsFirst(getQ(), getK()), 0, 0);
-  call.buffers = {getGrad(),  getQ(),    getK(),  getV(),  getO(),
-                  getStats(), getMask(), getDq(), getDk(), getDv()};
+  call.buffers = {getGrad(), getQ(),  getK(),  getV(),  getO(),    getStats(),
+                  getMask(), getDq(), getDk(), getDv(), getDmask()};
   return call;
 }

@@ -33,18 +33,28 @@ enum class AttentionOrder { HeadsFirst, RowsFirst };
 /// The sizes of a `q` and a `k` of rank 4.
 AttentionSizes sizesOf(mlir::Value q, mlir::Value k, AttentionOrder order);
 
-/// Checks the mask and the rate of dropout.
+/// What the forms of attention say besides their operands' types.
+struct AttentionOptions {
+  mlir::Value mask;
+  llvm::APFloat dropoutRate, softcap;
+  bool maskGradient;
+};
+template <class Adaptor>
+AttentionOptions optionsOf(Adaptor adaptor) {
+  return {adaptor.getMask(), adaptor.getDropoutRate(), adaptor.getSoftcap(),
+          adaptor.getMaskGradient()};
+}
+
+/// Checks the options.
 llvm::LogicalResult checkAttention(InferenceSite site,
                                    const AttentionSizes &sizes,
-                                   mlir::Value mask,
-                                   const llvm::APFloat &dropoutRate);
+                                   const AttentionOptions &options);
 
 /// Checks the same, that all `rows`, of which q is the first, have rank 4 and
 /// one type, and that `keys`, k and v, fit to them.
 llvm::LogicalResult checkAttention(InferenceSite site, mlir::ValueRange rows,
                                    mlir::ValueRange keys, AttentionOrder order,
-                                   mlir::Value mask,
-                                   const llvm::APFloat &dropoutRate);
+                                   const AttentionOptions &options);
 
 llvm::LogicalResult checkStats(InferenceSite site, mlir::Value stats,
                                const AttentionSizes &sizes);
@@ -63,13 +73,15 @@ LibraryCall attentionCall(AttentionOpInterface op, CallName function,
                           const AttentionSizes &sizes, int64_t inputStride,
                           int64_t outputStride);
 
-/// Builds the gradients of q, k and v that have tensors of their own.
+/// Builds the gradients of q, k and v that have tensors of their own, and that
+/// of the mask where it has one.
 template <class BackwardOp, class ForwardOp>
 Gradients attentionGradients(ForwardOp op, GradientBuilder &g, mlir::Value dy) {
-  auto backward = BackwardOp::create(
-      g.builder(), dy, op.getQ(), op.getK(), op.getV(), op.getO(),
-      op.getStats(), op.getMask(), op.getScale(), op.getCausal(),
-      op.getDropoutRate(), op.getDropoutId());
+  auto backward =
+      BackwardOp::create(g.builder(), dy, op.getQ(), op.getK(), op.getV(),
+                         op.getO(), op.getStats(), op.getMask(), op.getScale(),
+                         op.getCausal(), op.getDropoutRate(), op.getDropoutId(),
+                         op.getSoftcap(), op.getMaskGradient());
   return Gradients(backward->result_begin(), backward->result_end());
 }
 

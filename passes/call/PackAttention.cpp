@@ -224,7 +224,8 @@ bool PackAttention::run() {
     auto packed = PackedAttentionOp::create(
         builder, op.getLoc(), reshaped(base, {batch, length, 3, heads, depth}),
         op.getMask(), op.getScaleAttr(), op.getCausalAttr(),
-        op.getDropoutRateAttr(), op.getDropoutIdAttr());
+        op.getDropoutRateAttr(), op.getDropoutIdAttr(), op.getSoftcapAttr(),
+        op.getMaskGradientAttr());
     replace(packed.getO(), packed.getStats(), windows);
     return true;
   }
@@ -243,10 +244,10 @@ bool PackAttention::run() {
     std::swap(sizes[1], sizes[2]);
     rows.push_back(reshaped(window.base, sizes));
   }
-  auto attention =
-      AttentionOp::create(builder, op.getLoc(), rows[0], rows[1], rows[2],
-                          op.getMask(), op.getScaleAttr(), op.getCausalAttr(),
-                          op.getDropoutRateAttr(), op.getDropoutIdAttr());
+  auto attention = AttentionOp::create(
+      builder, op.getLoc(), rows[0], rows[1], rows[2], op.getMask(),
+      op.getScaleAttr(), op.getCausalAttr(), op.getDropoutRateAttr(),
+      op.getDropoutIdAttr(), op.getSoftcapAttr(), op.getMaskGradientAttr());
   replace(attention.getO(), attention.getStats(), windows);
   return true;
 }

@@ -43,6 +43,12 @@ struct AttentionShape {
   int64_t inputStride = 0, outputStride = 0;
   /// Heads of k and v, which divide `heads`; 0 means as many.
   int64_t keyHeads = 0;
+  /// A scaled score z becomes softcap * tanh(z / softcap), before the mask; 0
+  /// leaves it.
+  float softcap = 0;
+  /// Backward also gives the gradient of the mask, which then has all rows and
+  /// columns.
+  bool maskGradient = false;
 
   /// How many heads of q, one behind the other, read each head of k and v. The
   /// gradients of these are summed in the order of the heads of q.
@@ -50,7 +56,8 @@ struct AttentionShape {
 
   PIPEWRIGHT_FIELDS(batch, heads, rows, columns, depth, scale, causal,
                     dropoutRate, dropoutId, maskBatch, maskHeads, maskRows,
-                    maskColumns, type, inputStride, outputStride, keyHeads)
+                    maskColumns, type, inputStride, outputStride, keyHeads,
+                    softcap, maskGradient)
 };
 
 /// In setUp, once per shape used in a step.
@@ -62,12 +69,14 @@ template <class AnyRank>
 void attention(AnyRank &rank, const AttentionShape &shape, int64_t microBatch,
                Buffer q, Buffer k, Buffer v, Buffer mask, Buffer o,
                Buffer stats);
-/// `dO` is the gradient of `o`.
+/// `dO` is the gradient of `o`. `dMask` has zero bytes unless the shape says
+/// that there is a gradient of the mask: what of each sample and head is added
+/// to it in their order.
 template <class AnyRank>
 void attentionBackward(AnyRank &rank, const AttentionShape &shape,
                        int64_t microBatch, Buffer dO, Buffer q, Buffer k,
                        Buffer v, Buffer o, Buffer stats, Buffer mask, Buffer dq,
-                       Buffer dk, Buffer dv);
+                       Buffer dk, Buffer dv, Buffer dMask = {});
 
 /// On GPUs only, as all that is declared for a DeviceRank: the same where q, k
 /// and v are the thirds of each row of one tensor, [batch, rows, 3, heads,
@@ -77,7 +86,8 @@ void packedAttention(DeviceRank &rank, const AttentionShape &shape,
                      Buffer stats);
 void packedAttentionBackward(DeviceRank &rank, const AttentionShape &shape,
                              int64_t microBatch, Buffer dO, Buffer qkv,
-                             Buffer o, Buffer stats, Buffer mask, Buffer dqkv);
+                             Buffer o, Buffer stats, Buffer mask, Buffer dqkv,
+                             Buffer dMask = {});
 
 } // namespace pipewright::runtime
 

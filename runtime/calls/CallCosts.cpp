@@ -91,7 +91,9 @@ CallCost pipewright::runtime::costOf(const AttentionShape &s, bool backward) {
       sizesText({s.batch, s.heads, s.rows, s.depth}) +
       (columns == s.rows ? "" : " on " + std::to_string(columns)) + " " +
       typeText(s.type) + (s.causal ? ", causal" : "") +
-      (s.keyHeads ? ", " + std::to_string(s.keyHeads) + " key heads" : "");
+      (s.keyHeads ? ", " + std::to_string(s.keyHeads) + " key heads" : "") +
+      (s.softcap > 0 ? ", softcap" : "") +
+      (backward && s.maskGradient ? ", mask gradient" : "");
   cost.operations = (backward ? 5 : 2) * 2 *
                     product({s.batch, s.heads, s.rows, columns, s.depth}) *
                     (s.causal ? 0.5 : 1);

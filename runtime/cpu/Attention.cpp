@@ -24,8 +24,7 @@ namespace {
 
 constexpr int64_t blockRows = attentionBlockRows;
 
-/// Room for each thread: blocks of scores and of their gradients, and one row
-/// of factors.
+/// Room for each thread: blocks of scores and of their gradients, and two rows.
 class AttentionScratch : public LibraryState {
 public:
   ~AttentionScratch() override { std::free(memory); }
@@ -72,7 +71,7 @@ static int64_t leadingOf(const AttentionShape &shape) {
 
 /// What backward needs; forward needs less. Whole vectors.
 static int64_t floatsPerThread(const AttentionShape &s) {
-  return (2 * blockRows + 1) * leadingOf(s);
+  return (2 * blockRows + 2) * leadingOf(s);
 }
 
 static void product(char ta, char tb, int64_t m, int64_t n, int64_t k,
@@ -83,15 +82,12 @@ static void product(char ta, char tb, int64_t m, int64_t n, int64_t k,
     fail("dnnl_sgemm failed in attention");
 }
 
-/// Scaled and masked scores of the rows [first, first + rows); whatever lies
-/// behind the last visible column becomes -inf.
+/// Scaled scores of the rows [first, first + rows).
 static void computeScores(const Head &head, int64_t first, int64_t rows,
                           int64_t visible) {
   const AttentionShape &s = head.shape;
   product('N', 'T', rows, visible, s.depth, s.scale, head.q + first * s.depth,
           s.depth, head.k, s.depth, 0, head.scores, head.leading);
-  for (int64_t r = 0; r < rows; ++r)
-    head.rows.mask(head.scores + r * head.leading, first + r, visible);
 }
 
 static void forwardHead(const Head &head, float *o, RowStats *stats) {
@@ -103,8 +99,9 @@ static void forwardHead(const Head &head, float *o, RowStats *stats) {
     computeScores(head, first, rows, visible);
     float inverse[blockRows];
     for (int64_t r = 0; r < rows; ++r) {
-      stats[first + r] = head.rows.exponentiate(head.scores + r * head.leading,
-                                                first + r, visible);
+      float *row = head.scores + r * head.leading;
+      head.rows.mask(row, first + r, visible);
+      stats[first + r] = head.rows.exponentiate(row, first + r, visible);
       inverse[r] = stats[first + r].inverse;
     }
     float *out = o + first * s.depth;
@@ -135,8 +132,9 @@ static void backwardHead(const Head &head, const float *dO,
       for (int64_t c = visible; c < padded; ++c)
         gradient[c] = 0;
       const int64_t row = first + r;
-      head.rows.differentiate(head.scores + r * head.leading, gradient, row,
-                              visible, stats[row]);
+      float *scores = head.scores + r * head.leading;
+      head.rows.mask(scores, row, visible);
+      head.rows.differentiate(scores, gradient, row, visible, stats[row]);
     }
     product('T', 'N', visible, s.depth, rows, 1, head.scores, head.leading,
             dOut, s.depth, 1, dv, s.depth);
@@ -161,41 +159,39 @@ void pipewright::runtime::prepareAttention(Rank &rank,
     rank.library<AttentionScratch>().blocks(rank, floatsPerThread(shape));
 }
 
-/// Calls body(head, number, row offset, key offset) for every head of q, each
-/// `together` in order by one thread; the offsets are where the head's rows
-/// begin in q-like and k-like tensors.
+/// Calls body(head, number, row offset, key offset) for every head of q; the
+/// offsets are where the head's rows begin in q-like and k-like tensors.
 template <class Body>
 static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
-                     Buffer q, Buffer k, Buffer v, Buffer mask,
-                     int64_t together, const Body &body) {
+                     Buffer q, Buffer k, Buffer v, Buffer mask, Buffer dMask,
+                     AttentionTurn turn, const Body &body) {
   const float *qData = rank.data<float>(q);
   const float *kData = rank.data<float>(k);
   const float *vData = rank.data<float>(v);
   const float *maskData = rank.data<float>(mask);
+  float *dMaskData = rank.data<float>(dMask);
   const int64_t columns = columnsOf(s);
   const int64_t leading = leadingOf(s);
   const int64_t rowsSize = s.rows * s.depth, keysSize = columns * s.depth;
   const int64_t perThread = floatsPerThread(s);
   float *scratch = rank.library<AttentionScratch>().blocks(rank, perThread);
-  parallelFor(rank.threads(), s.batch * s.heads / together,
-              [&](int64_t begin, int64_t end, int64_t thread) {
-                float *blocks = scratch + thread * perThread;
-                for (int64_t n = begin * together; n < end * together; ++n) {
-                  const int64_t keysAt = n / s.group() * keysSize;
-                  const AttentionRows rows(rank, s, microBatch, n, maskData,
-                                           blocks + 2 * blockRows * leading);
-                  const Head head = {s,
-                                     columns,
-                                     leading,
-                                     rows,
-                                     qData + n * rowsSize,
-                                     kData + keysAt,
-                                     vData + keysAt,
-                                     blocks,
-                                     blocks + blockRows * leading};
-                  body(head, n, n * rowsSize, keysAt);
-                }
-              });
+  forAttentionHeads(rank.threads(), s, turn, [&](int64_t n, int64_t thread) {
+    float *blocks = scratch + thread * perThread;
+    const AttentionRows rows(rank, s, microBatch, n, maskData, dMaskData,
+                             blocks + 2 * blockRows * leading);
+    const int64_t rowsAt = n * rowsSize;
+    const int64_t keysAt = n / s.group() * keysSize;
+    const Head head = {s,
+                       columns,
+                       leading,
+                       rows,
+                       qData + rowsAt,
+                       kData + keysAt,
+                       vData + keysAt,
+                       blocks,
+                       blocks + blockRows * leading};
+    body(head, n, rowsAt, keysAt);
+  });
   rank.poll();
 }
 
@@ -208,7 +204,7 @@ void pipewright::runtime::attention(Rank &rank, const AttentionShape &s,
     return attentionBFloat16(rank, s, microBatch, q, k, v, mask, o, stats);
   float *out = rank.data<float>(o);
   RowStats *rows = rank.data<RowStats>(stats);
-  forHeads(rank, s, microBatch, q, k, v, mask, /*together=*/1,
+  forHeads(rank, s, microBatch, q, k, v, mask, Buffer(), {1, 1},
            [&](const Head &head, int64_t n, int64_t at, int64_t) {
              forwardHead(head, out + at, rows + n * s.rows);
            });
@@ -219,18 +215,20 @@ void pipewright::runtime::attentionBackward(Rank &rank, const AttentionShape &s,
                                             int64_t microBatch, Buffer dO,
                                             Buffer q, Buffer k, Buffer v,
                                             Buffer o, Buffer stats, Buffer mask,
-                                            Buffer dq, Buffer dk, Buffer dv) {
+                                            Buffer dq, Buffer dk, Buffer dv,
+                                            Buffer dMask) {
   if (s.type == ElementType::BF16)
     return attentionBackwardBFloat16(rank, s, microBatch, dO, q, k, v, stats,
-                                     mask, dq, dk, dv);
+                                     mask, dq, dk, dv, dMask);
   const float *dOut = rank.data<float>(dO);
   const RowStats *rows = rank.data<RowStats>(stats);
   float *dqData = rank.data<float>(dq);
   float *dkData = rank.data<float>(dk);
   float *dvData = rank.data<float>(dv);
+  clearMaskGradient(rank, s, dMask);
   const int64_t keyBytes =
       columnsOf(s) * s.depth * static_cast<int64_t>(sizeof(float));
-  forHeads(rank, s, microBatch, q, k, v, mask, s.group(),
+  forHeads(rank, s, microBatch, q, k, v, mask, dMask, backwardTurn(s),
            [&](const Head &head, int64_t n, int64_t rowsAt, int64_t keysAt) {
              if (n % s.group() == 0) {
                std::memset(dkData + keysAt, 0, keyBytes);

@@ -51,7 +51,9 @@ struct Worker {
 
 /// Where a thread's temporaries lie.
 struct Room {
-  float *scores, *gradients, *factors;
+  float *scores, *gradients;
+  /// Two rows.
+  float *rows;
   /// Copies of a row of each.
   float *scoreRow, *gradientRow;
   float *out, *dK, *dV;
@@ -156,7 +158,7 @@ std::pair<Room, int64_t> BFloat16Attention::layOut(const AttentionShape &s,
   take(room.gradients, attentionBlockRows * columns);
   take(room.shortScores, attentionBlockRows * columns);
   take(room.shortGradients, attentionBlockRows * columns);
-  take(room.factors, row);
+  take(room.rows, 2 * row);
   take(room.scoreRow, row);
   take(room.gradientRow, row);
   take(room.out, attentionBlockRows * s.depth);
@@ -302,38 +304,36 @@ void pipewright::runtime::prepareAttentionBFloat16(
   rank.library<BFloat16Attention>().prepare(rank, shape);
 }
 
-/// Calls body(head, number, row offset, key offset) for every head of q, each
-/// `together` in order by one thread; the offsets are where the head's rows
-/// begin in q-like and k-like tensors.
+/// Calls body(head, number, row offset, key offset) for every head of q; the
+/// offsets are where the head's rows begin in q-like and k-like tensors.
 template <class Body>
 static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
-                     Buffer q, Buffer k, Buffer v, Buffer mask,
-                     int64_t together, const Body &body) {
+                     Buffer q, Buffer k, Buffer v, Buffer mask, Buffer dMask,
+                     AttentionTurn turn, const Body &body) {
   BFloat16Attention &state = rank.library<BFloat16Attention>();
   const BFloat16 *qData = rank.data<BFloat16>(q);
   const BFloat16 *kData = rank.data<BFloat16>(k);
   const BFloat16 *vData = rank.data<BFloat16>(v);
   const float *maskData = rank.data<float>(mask);
+  float *dMaskData = rank.data<float>(dMask);
   const int64_t rowsSize = s.rows * s.depth, keysSize = columnsOf(s) * s.depth;
   // Throws here, where it is caught, if the shape was not set up.
   state.blocks(s, 0);
-  parallelFor(state.threads(), s.batch * s.heads / together,
-              [&](int64_t begin, int64_t end, int64_t thread) {
-                const Room room = state.room(s, thread);
-                for (int64_t n = begin * together; n < end * together; ++n) {
-                  const int64_t keysAt = n / s.group() * keysSize;
-                  const Head head = {s,
-                                     AttentionRows(rank, s, microBatch, n,
-                                                   maskData, room.factors),
-                                     state.worker(thread).stream,
-                                     state.blocks(s, thread),
-                                     room,
-                                     qData + n * rowsSize,
-                                     kData + keysAt,
-                                     vData + keysAt};
-                  body(head, n, n * rowsSize, keysAt);
-                }
-              });
+  forAttentionHeads(state.threads(), s, turn, [&](int64_t n, int64_t thread) {
+    const Room room = state.room(s, thread);
+    const int64_t rowsAt = n * rowsSize;
+    const int64_t keysAt = n / s.group() * keysSize;
+    const Head head = {
+        s,
+        AttentionRows(rank, s, microBatch, n, maskData, dMaskData, room.rows),
+        state.worker(thread).stream,
+        state.blocks(s, thread),
+        room,
+        qData + rowsAt,
+        kData + keysAt,
+        vData + keysAt};
+    body(head, n, rowsAt, keysAt);
+  });
   rank.poll();
 }
 
@@ -343,7 +343,7 @@ void pipewright::runtime::attentionBFloat16(Rank &rank, const AttentionShape &s,
                                             Buffer o, Buffer stats) {
   BFloat16 *out = rank.data<BFloat16>(o);
   RowStats *rows = rank.data<RowStats>(stats);
-  forHeads(rank, s, microBatch, q, k, v, mask, /*together=*/1,
+  forHeads(rank, s, microBatch, q, k, v, mask, Buffer(), {1, 1},
            [&](const Head &head, int64_t n, int64_t at, int64_t) {
              forwardHead(head, out + at, rows + n * s.rows);
            });
@@ -352,14 +352,15 @@ void pipewright::runtime::attentionBFloat16(Rank &rank, const AttentionShape &s,
 void pipewright::runtime::attentionBackwardBFloat16(
     Rank &rank, const AttentionShape &s, int64_t microBatch, Buffer dO,
     Buffer q, Buffer k, Buffer v, Buffer stats, Buffer mask, Buffer dq,
-    Buffer dk, Buffer dv) {
+    Buffer dk, Buffer dv, Buffer dMask) {
   const BFloat16 *dOut = rank.data<BFloat16>(dO);
   const RowStats *rows = rank.data<RowStats>(stats);
   BFloat16 *dqData = rank.data<BFloat16>(dq);
   BFloat16 *dkData = rank.data<BFloat16>(dk);
   BFloat16 *dvData = rank.data<BFloat16>(dv);
+  clearMaskGradient(rank, s, dMask);
   const int64_t keys = columnsOf(s) * s.depth;
-  forHeads(rank, s, microBatch, q, k, v, mask, s.group(),
+  forHeads(rank, s, microBatch, q, k, v, mask, dMask, backwardTurn(s),
            [&](const Head &head, int64_t n, int64_t rowsAt, int64_t keysAt) {
              const Room &room = head.room;
              if (n % s.group() == 0) {

@@ -16,7 +16,7 @@ void attentionBFloat16(Rank &rank, const AttentionShape &shape,
 void attentionBackwardBFloat16(Rank &rank, const AttentionShape &shape,
                                int64_t microBatch, Buffer dO, Buffer q,
                                Buffer k, Buffer v, Buffer stats, Buffer mask,
-                               Buffer dq, Buffer dk, Buffer dv);
+                               Buffer dq, Buffer dk, Buffer dv, Buffer dMask);
 
 } // namespace pipewright::runtime
 

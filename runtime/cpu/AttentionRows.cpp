@@ -11,20 +11,33 @@ static constexpr float minusInfinity = -std::numeric_limits<float>::infinity();
 
 AttentionRows::AttentionRows(const Rank &rank, const AttentionShape &s,
                              int64_t microBatch, int64_t head,
-                             const float *mask, float *factors)
+                             const float *mask, float *dMask, float *room)
     : shape(s), random{rank.seed(), static_cast<uint32_t>(s.dropoutId),
                        static_cast<uint32_t>(rank.numberInBatch(microBatch)),
                        static_cast<uint32_t>(rank.step())},
-      head(head), headMask(nullptr), factors(factors) {
-  if (!mask)
-    return;
+      head(head), factors(room), slopes(room + wholeVectors(columnsOf(s))) {
   const int64_t maskBatch = s.maskBatch == 1 ? 0 : head / s.heads;
   const int64_t maskHead = s.maskHeads == 1 ? 0 : head % s.heads;
-  headMask =
-      mask + (maskBatch * s.maskHeads + maskHead) * s.maskRows * s.maskColumns;
+  const int64_t start =
+      (maskBatch * s.maskHeads + maskHead) * s.maskRows * s.maskColumns;
+  if (mask)
+    headMask = mask + start;
+  if (s.maskGradient)
+    headGradient = dMask + start;
+}
+
+void AttentionRows::bound(float *row, int64_t visible) const {
+  for (int64_t c = 0; c < visible; c += vectorLanes) {
+    const Floats t =
+        hyperbolicTangent(loadFloats(row + c) * (1 / shape.softcap));
+    storeFloats(row + c, t * shape.softcap);
+    storeFloats(slopes + c, 1.0f - t * t);
+  }
 }
 
 void AttentionRows::mask(float *row, int64_t index, int64_t visible) const {
+  if (shape.softcap > 0)
+    bound(row, visible);
   if (headMask) {
     const int64_t maskRow = shape.maskRows == 1 ? 0 : index;
     const float *mask = headMask + maskRow * shape.maskColumns;
@@ -88,9 +101,18 @@ void AttentionRows::differentiate(float *scores, float *gradients,
     storeFloats(scores + c, p);
   }
   const float mean = sumLanes(sum), scale = shape.scale;
+  float *maskRow =
+      headGradient ? headGradient + index * shape.maskColumns : nullptr;
   for (int64_t c = 0; c < visible; c += vectorLanes) {
     const Floats p = loadFloats(scores + c);
-    storeFloats(gradients + c, p * (loadFloats(gradients + c) - mean) * scale);
+    Floats gradient = p * (loadFloats(gradients + c) - mean);
+    if (maskRow)
+      for (int64_t i = 0; i < std::min(vectorLanes, visible - c); ++i)
+        maskRow[c + i] += gradient[i];
+    gradient *= scale;
+    if (shape.softcap > 0)
+      gradient *= loadFloats(slopes + c);
+    storeFloats(gradients + c, gradient);
     if (drops)
       storeFloats(scores + c, p * loadFloats(factors + c));
   }

@@ -46,6 +46,21 @@ inline Floats exponential(Floats x) {
   return tiny ? Floats{} : y;
 }
 
+/// tanh with a relative error of 3e-7.
+inline Floats hyperbolicTangent(Floats x) {
+  const Floats size = x < 0.0f ? -x : x;
+  const Floats square = x * x;
+  Floats p = Floats{} - 5.70498872745e-3f;
+  p = p * square + 2.06390887954e-2f;
+  p = p * square - 5.37397155531e-2f;
+  p = p * square + 1.33314422036e-1f;
+  p = p * square - 3.33332819422e-1f;
+  const Floats small = p * square * x + x;
+  const Floats power = exponential(size * -2.0f);
+  const Floats large = (1.0f - power) / (1.0f + power);
+  return size < 0.625f ? small : x < 0.0f ? -large : large;
+}
+
 inline float sumLanes(Floats v) {
   for (int64_t width = vectorLanes / 2; width; width /= 2)
     for (int64_t i = 0; i < width; ++i)

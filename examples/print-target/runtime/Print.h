@@ -188,9 +188,9 @@ template <>
 inline void attentionBackward(PrintRank &rank, const AttentionShape &,
                               int64_t microBatch, Buffer dO, Buffer q, Buffer k,
                               Buffer v, Buffer o, Buffer stats, Buffer mask,
-                              Buffer dq, Buffer dk, Buffer dv) {
+                              Buffer dq, Buffer dk, Buffer dv, Buffer dMask) {
   rank.print("attentionBackward", microBatch, dO, q, k, v, o, stats, mask, dq,
-             dk, dv);
+             dk, dv, dMask);
 }
 
 // `Program` holds functions of a Rank, of which this target has none.

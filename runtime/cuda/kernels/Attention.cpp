@@ -69,6 +69,7 @@ static AttentionParameters parametersOf(const AttentionShape &s,
     return size == 1 ? 0 : distance;
   };
   AttentionParameters p = {};
+  p.batch = narrow(s.batch);
   p.heads = narrow(s.heads);
   p.rows = narrow(s.rows);
   p.columns = narrow(keysOf(s));
@@ -77,6 +78,10 @@ static AttentionParameters parametersOf(const AttentionShape &s,
   p.tiles = narrow((own + tile - 1) / tile);
   p.causal = s.causal;
   p.scale = s.scale;
+  if (s.softcap > 0 && s.scale != 0) {
+    p.bound = s.softcap / s.scale;
+    p.inverseBound = s.scale / s.softcap;
+  }
   p.rowsAt = rowStrides(s);
   p.columnsAt = keyStrides(s);
   p.outputsAt = outputStrides(s);
@@ -122,12 +127,10 @@ void pipewright::runtime::attention(DeviceRank &rank, const AttentionShape &s,
 }
 
 template <>
-void pipewright::runtime::attentionBackward(DeviceRank &rank,
-                                            const AttentionShape &s,
-                                            int64_t microBatch, Buffer dO,
-                                            Buffer q, Buffer k, Buffer v,
-                                            Buffer o, Buffer stats, Buffer mask,
-                                            Buffer dq, Buffer dk, Buffer dv) {
+void pipewright::runtime::attentionBackward(
+    DeviceRank &rank, const AttentionShape &s, int64_t microBatch, Buffer dO,
+    Buffer q, Buffer k, Buffer v, Buffer o, Buffer stats, Buffer mask,
+    Buffer dq, Buffer dk, Buffer dv, Buffer dMask) {
   const MeasuredCall measured(rank, [&] { return costOf(s, true); });
   if (cudnnAttentionBackward(rank, s, dO, q, k, v, o, stats, mask, dq, dk, dv))
     return;
@@ -149,6 +152,12 @@ void pipewright::runtime::attentionBackward(DeviceRank &rank,
                 heads / s.group() * byColumn.tiles, tileOf(s).threads, byColumn,
                 rank.randomState(), gradient, queries, keys, values, added,
                 sums, means, rank.device<char>(dk), rank.device<char>(dv));
+  if (s.maskGradient)
+    launchBuiltin(rank, kernelFor(s, "attention_dmask"),
+                  s.maskBatch * s.maskHeads * byRow.tiles * byColumn.tiles,
+                  tileOf(s).threads, byRow, rank.randomState(), gradient,
+                  queries, keys, values, added, sums,
+                  static_cast<const float *>(means), rank.device<float>(dMask));
 }
 
 //===----------------------------------------------------------------------===//
@@ -180,11 +189,14 @@ void pipewright::runtime::packedAttention(DeviceRank &rank,
   attention(rank, s, microBatch, q, k, v, mask, o, stats);
 }
 
-void pipewright::runtime::packedAttentionBackward(
-    DeviceRank &rank, const AttentionShape &s, int64_t microBatch, Buffer dO,
-    Buffer qkv, Buffer o, Buffer stats, Buffer mask, Buffer dqkv) {
+void pipewright::runtime::packedAttentionBackward(DeviceRank &rank,
+                                                  const AttentionShape &s,
+                                                  int64_t microBatch, Buffer dO,
+                                                  Buffer qkv, Buffer o,
+                                                  Buffer stats, Buffer mask,
+                                                  Buffer dqkv, Buffer dMask) {
   const auto [q, k, v] = thirdsOf(s, qkv);
   const auto [dq, dk, dv] = thirdsOf(s, dqkv);
   attentionBackward(rank, s, microBatch, dO, q, k, v, o, stats, mask, dq, dk,
-                    dv);
+                    dv, dMask);
 }

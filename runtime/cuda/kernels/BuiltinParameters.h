@@ -71,13 +71,16 @@ struct VectorStrides {
 
 /// Sizes of attention, as in AttentionShape.
 struct AttentionParameters {
-  int32_t heads, rows, columns, depth;
+  int32_t batch, heads, rows, columns, depth;
   /// Heads of q that read each head of k and v.
   int32_t group;
   /// Tiles that the kernel's own dimension (rows or columns) has.
   int32_t tiles;
   int32_t causal;
   float scale;
+  /// What bounds products q . k, before they are scaled, and 1 / that; both 0
+  /// where nothing does.
+  float bound, inverseBound;
   /// The strides of q, of k and v, and of o. Gradients have those of what they
   /// belong to.
   VectorStrides rowsAt, columnsAt, outputsAt;

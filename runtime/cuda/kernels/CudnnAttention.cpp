@@ -68,6 +68,10 @@ static std::string refusal(const AttentionShape &s) {
     return "cuDNN draws other random numbers for dropout";
   if (s.group() > 1)
     return "several heads of q read one of k and v";
+  if (s.softcap > 0)
+    return "its scores are bounded";
+  if (s.maskGradient)
+    return "its mask has a gradient";
   if (s.rows == 1)
     return "cuDNN does not support a single row";
   if (s.maskColumns == 1 && hasMask(s))
@@ -187,7 +191,8 @@ private:
 static bool isSame(const AttentionShape &a, const AttentionShape &b) {
   return a.batch == b.batch && a.heads == b.heads && a.group() == b.group() &&
          a.rows == b.rows && keysOf(a) == keysOf(b) && a.depth == b.depth &&
-         a.scale == b.scale && a.causal == b.causal &&
+         a.scale == b.scale && a.softcap == b.softcap &&
+         a.maskGradient == b.maskGradient && a.causal == b.causal &&
          a.dropoutRate == b.dropoutRate && a.maskBatch == b.maskBatch &&
          a.maskHeads == b.maskHeads && a.maskRows == b.maskRows &&
          a.maskColumns == b.maskColumns && a.type == b.type &&

@@ -26,3 +26,15 @@ func.func @packed_attention(%qkv: tensor<2x16x3x4x8xbf16>, %mask: tensor<2x1x1x1
       : (tensor<2x16x4x8xbf16>, tensor<2x16x3x4x8xbf16>, tensor<2x16x4x8xbf16>, tensor<2x4x16x2xf32>, tensor<2x1x1x16xf32>) -> tensor<2x16x3x4x8xbf16>
   return
 }
+
+// Bounded scores and a mask with a gradient, which is one result more.
+// CHECK-LABEL: func @softcap_and_mask_gradient
+func.func @softcap_and_mask_gradient(%qkv: tensor<2x16x3x4x8xf32>, %mask: tensor<4x16x16xf32>) {
+  // CHECK: call.packed_attention {{.*}} mask %{{[a-z0-9_]+}} mask_gradient scale = 5.000000e-01 softcap = 3.000000e+00 dropout_rate
+  %o, %stats = call.packed_attention %qkv mask %mask mask_gradient scale = 0.5 softcap = 3.0 dropout_rate = 0.0 dropout_id = 0
+      : (tensor<2x16x3x4x8xf32>, tensor<4x16x16xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16x2xf32>)
+  // CHECK: call.packed_attention_backward {{.*}} mask_gradient scale = 5.000000e-01 softcap = 3.000000e+00 {{.*}} -> (tensor<2x16x3x4x8xf32>, tensor<4x16x16xf32>)
+  %d:2 = call.packed_attention_backward %o, %qkv, %o, %stats mask %mask mask_gradient scale = 0.5 softcap = 3.0 dropout_rate = 0.0 dropout_id = 0
+      : (tensor<2x16x4x8xf32>, tensor<2x16x3x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16x2xf32>, tensor<4x16x16xf32>) -> (tensor<2x16x3x4x8xf32>, tensor<4x16x16xf32>)
+  return
+}

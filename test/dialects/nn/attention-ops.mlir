@@ -35,3 +35,15 @@ func.func @attention_backward(%g: tensor<2x4x16x8xf32>, %stats: tensor<2x4x16x2x
       : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>, tensor<16x16xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
   return
 }
+
+// Bounded scores and a mask with a gradient, which is one result more.
+// CHECK-LABEL: func @softcap_and_mask_gradient
+func.func @softcap_and_mask_gradient(%q: tensor<2x4x16x8xf32>, %mask: tensor<4x16x16xf32>) {
+  // CHECK: %[[O:.*]], %[[STATS:.*]] = nn.attention {{.*}} mask %{{[a-z0-9_]+}} mask_gradient scale = 5.000000e-01 softcap = 3.000000e+00 causal dropout_rate
+  %o, %stats = nn.attention %q, %q, %q mask %mask mask_gradient scale = 0.5 softcap = 3.0 causal dropout_rate = 0.0 dropout_id = 0
+      : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<4x16x16xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>)
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} = nn.attention_backward {{.*}} mask_gradient scale = 5.000000e-01 softcap = 3.000000e+00 causal {{.*}} -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<4x16x16xf32>)
+  %d:4 = nn.attention_backward %o, %q, %q, %q, %o, %stats mask %mask mask_gradient scale = 0.5 softcap = 3.0 causal dropout_rate = 0.0 dropout_id = 0
+      : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x2xf32>, tensor<4x16x16xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<4x16x16xf32>)
+  return
+}

@@ -193,6 +193,8 @@ static std::vector<double> scores(OpTy op, const Tensor &q, const Tensor &k,
     for (int64_t d = 0; d < q.dim(3); ++d)
       sum += q.at({b, h, row, d}) * k.at({b, keyHead, column, d});
     sum *= op.getScale().convertToDouble();
+    if (double cap = op.getSoftcap().convertToDouble(); cap > 0)
+      sum = cap * std::tanh(sum / cap);
     if (mask)
       sum += mask->at({b, h, row, column});
     result.push_back(op.getCausal() && column > row ? -INFINITY : sum);
@@ -229,7 +231,9 @@ static Results attentionBackward(AttentionOp op, const Operands &x) {
                &stats = x(5);
   const Tensor *mask = op.getMask() ? &x(6) : nullptr;
   Tensor dq(q.shape), dk(k.shape), dv(v.shape);
+  Tensor dmask(mask ? mask->shape : std::vector<int64_t>());
   double scale = op.getScale().convertToDouble();
+  double cap = op.getSoftcap().convertToDouble();
   forEach(ArrayRef(q.shape).drop_back(), [&](ArrayRef<int64_t> at) {
     auto [b, h, row] = std::tuple(at[0], at[1], at[2]);
     const int64_t keyHead = h / (q.dim(1) / k.dim(1));
@@ -245,14 +249,23 @@ static Results attentionBackward(AttentionOp op, const Operands &x) {
         dp += grad.at({b, h, row, d}) * v.at({b, keyHead, column, d});
         dv.at({b, keyHead, column, d}) += p * grad.at({b, h, row, d});
       }
-      double ds = p * (dp - delta) * scale;
+      double ds = p * (dp - delta);
+      if (op.getMaskGradient())
+        dmask.at({b, h, row, column}) += ds;
+      double bounded = s[column] - (mask ? mask->at({b, h, row, column}) : 0.0);
+      double slope =
+          cap > 0 && p > 0 ? 1 - bounded / cap * (bounded / cap) : 1.0;
+      ds *= slope * scale;
       for (int64_t d = 0; d < q.dim(3); ++d) {
         dq.at({b, h, row, d}) += ds * k.at({b, keyHead, column, d});
         dk.at({b, keyHead, column, d}) += ds * q.at({b, h, row, d});
       }
     }
   });
-  return {dq, dk, dv};
+  Results results = {dq, dk, dv};
+  if (op.getMaskGradient())
+    results.push_back(dmask);
+  return results;
 }
 
 /// `[B, T, H, D]`, or a part of `[B, T, 3, H, D]`, as `[B, H, T, D]`.
@@ -328,7 +341,9 @@ static Results packedAttentionBackward(call::PackedAttentionBackwardOp op,
       attentionBackward(op, [&](unsigned index) -> const Tensor & {
         return index < 6 ? operands[index] : x(index - 2);
       });
-  return {rowsFirst(results)};
+  Results gradients = {rowsFirst(ArrayRef<Tensor>(results).take_front(3))};
+  gradients.insert(gradients.end(), results.begin() + 3, results.end());
+  return gradients;
 }
 
 bool reference::evaluateRows(Operation *op, Values &values) {

@@ -350,6 +350,27 @@ const Case kRows[] = {
      "%o, %stats = call.attention %q, %k, %v scale = 0.5 dropout_rate = 0.0 "
      "dropout_id = 0 : (tensor<2x3x4x5xf32>, tensor<2x3x1x5xf32>, "
      "tensor<2x3x1x5xf32>) -> (tensor<2x3x4x5xf32>, tensor<2x4x3x2xf32>)"},
+    {"attention_softcap", QKV_ARGUMENTS ", %m: tensor<2x1x1x3xf32>",
+     "%o, %stats = nn.attention %q, %k, %v mask %m scale = 2.0 softcap = 1.5 "
+     "dropout_rate = 0.0 dropout_id = 0 : (" QKV ", tensor<2x1x1x3xf32>) -> "
+     "(tensor<2x2x3x2xf32>, tensor<2x2x3x2xf32>)"},
+    {"attention_mask_gradient", QKV_ARGUMENTS ", %m: tensor<2x3x3xf32>",
+     "%o, %stats = nn.attention %q, %k, %v mask %m mask_gradient scale = 0.5 "
+     "softcap = 0.7 causal dropout_rate = 0.0 dropout_id = 0 : (" QKV
+     ", tensor<2x3x3xf32>) -> (tensor<2x2x3x2xf32>, tensor<2x2x3x2xf32>)"},
+    {"attention_rows_first_mask_gradient",
+     "%q: tensor<2x3x3x4xf32>, %k: tensor<2x3x3x4xf32>, "
+     "%v: tensor<2x3x3x4xf32>, %m: tensor<1x3x3x3xf32>",
+     "%o, %stats = call.attention %q, %k, %v mask %m mask_gradient scale = 0.5 "
+     "softcap = 0.9 dropout_rate = 0.0 dropout_id = 0 : "
+     "(tensor<2x3x3x4xf32>, tensor<2x3x3x4xf32>, tensor<2x3x3x4xf32>, "
+     "tensor<1x3x3x3xf32>) -> (tensor<2x3x3x4xf32>, tensor<2x3x3x2xf32>)"},
+    {"packed_attention_mask_gradient",
+     "%x: tensor<2x3x3x2x2xf32>, %m: tensor<2x1x3x3xf32>",
+     "%o, %stats = call.packed_attention %x mask %m mask_gradient scale = 0.5 "
+     "softcap = 0.9 causal dropout_rate = 0.0 dropout_id = 0 : "
+     "(tensor<2x3x3x2x2xf32>, tensor<2x1x3x3xf32>) -> (tensor<2x3x2x2xf32>, "
+     "tensor<2x2x3x2xf32>)"},
     {"packed_attention", "%x: tensor<2x3x3x2x2xf32>, %m: tensor<2x1x1x3xf32>",
      "%o, %stats = call.packed_attention %x mask %m scale = 0.5 causal "
      "dropout_rate = 0.0 dropout_id = 0 : (tensor<2x3x3x2x2xf32>, "

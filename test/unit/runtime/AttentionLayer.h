@@ -27,14 +27,17 @@ struct AttentionLayer {
   int64_t inputStride = 0, outputStride = 0;
   /// Heads of k and v; 0 means as many.
   int64_t keyHeads = 0;
+  float softcap = 0;
+  bool maskGradient = false;
 
   bool isMasked() const { return mask != std::array<int64_t, 4>{1, 1, 1, 1}; }
 
   operator AttentionShape() const {
     const auto &[batch, heads, rows, depth] = vectors;
-    return {batch,   heads,       rows,        columns,      depth,   scale,
-            causal,  dropoutRate, dropoutId,   mask[0],      mask[1], mask[2],
-            mask[3], type,        inputStride, outputStride, keyHeads};
+    return {batch,        heads,    rows,        columns,     depth,
+            scale,        causal,   dropoutRate, dropoutId,   mask[0],
+            mask[1],      mask[2],  mask[3],     type,        inputStride,
+            outputStride, keyHeads, softcap,     maskGradient};
   }
 };
 

@@ -58,6 +58,8 @@ struct Case {
                          test.at(q)[(n * s.rows + r) * s.depth + d]) *
                      test.at(k)[(n / s.group() * columns + c) * s.depth + d];
           score *= s.scale;
+          if (s.softcap > 0)
+            score = s.softcap * std::tanh(score / s.softcap);
           if (mask) {
             const int64_t b = s.maskBatch == 1 ? 0 : n / s.heads;
             const int64_t h = s.maskHeads == 1 ? 0 : n % s.heads;
@@ -133,6 +135,15 @@ TEST(Attention, HeadsThatShareKeys) {
                 .keyHeads = 1});
 }
 
+TEST(Attention, BoundedScores) {
+  for (const float softcap : {0.01f, 0.7f, 50.0f})
+    checkForward({.vectors = {2, 2, 37, 11},
+                  .scale = 0.5f,
+                  .causal = true,
+                  .mask = {2, 1, 1, 37},
+                  .softcap = softcap});
+}
+
 TEST(Attention, Dropout) {
   checkForward({.vectors = {1, 2, 70, 8},
                 .causal = true,
@@ -145,13 +156,15 @@ TEST(Attention, Dropout) {
 static void checkBackward(const AttentionLayer &layer) {
   Case c(layer);
   c.forward();
-  const Buffer operands[3] = {c.q, c.k, c.v};
-  Buffer gradients[3];
-  for (int i = 0; i < 3; ++i)
-    gradients[i] = c.test.floats(operands[i].bytes / 4);
+  std::vector<Buffer> operands = {c.q, c.k, c.v}, gradients;
+  if (c.s.maskGradient)
+    operands.push_back(c.mask);
+  for (const Buffer operand : operands)
+    gradients.push_back(c.test.randomFloats(operand.bytes / 4));
   attentionBackward(c.test.rank, c.s, 1, c.dO, c.q, c.k, c.v, c.o, c.stats,
-                    c.mask, gradients[0], gradients[1], gradients[2]);
-  for (int i = 0; i < 3; ++i) {
+                    c.mask, gradients[0], gradients[1], gradients[2],
+                    gradients.size() > 3 ? gradients[3] : Buffer());
+  for (size_t i = 0; i < operands.size(); ++i) {
     std::vector<float> got, expected;
     const int64_t count = operands[i].bytes / 4;
     for (int64_t at = 0; at < count; at += count / 13 + 1) {
@@ -197,6 +210,33 @@ TEST(AttentionBackward, HeadsThatShareKeys) {
                  .dropoutRate = 0.25f,
                  .dropoutId = 7,
                  .keyHeads = 1});
+}
+
+TEST(AttentionBackward, BoundedScores) {
+  for (const float softcap : {0.7f, 3.0f})
+    checkBackward({.vectors = {2, 2, 70, 5},
+                   .scale = 0.4f,
+                   .causal = true,
+                   .mask = {1, 2, 1, 70},
+                   .softcap = softcap});
+}
+
+TEST(AttentionBackward, GradientOfTheMask) {
+  for (const auto &[samples, heads] :
+       {std::pair(1, 4), std::pair(2, 1), std::pair(1, 1), std::pair(2, 4)})
+    checkBackward({.vectors = {2, 4, 19, 5},
+                   .scale = 0.4f,
+                   .mask = {samples, heads, 19, 19},
+                   .keyHeads = 2,
+                   .maskGradient = true});
+  checkBackward({.vectors = {2, 2, 70, 5},
+                 .scale = 0.4f,
+                 .causal = true,
+                 .dropoutRate = 0.25f,
+                 .dropoutId = 7,
+                 .mask = {1, 2, 70, 70},
+                 .softcap = 2,
+                 .maskGradient = true});
 }
 
 TEST(AttentionBackward, Dropout) {
@@ -339,15 +379,20 @@ TEST(AttentionBackward, RowsThatSeeNothing) {
 
 TEST(AttentionBackward, ThreadsDoNotChangeBits) {
   for (const int64_t keyHeads : {6, 2, 1}) {
-    Case c({.vectors = {2, 6, 70, 8}, .causal = true, .keyHeads = keyHeads});
-    const Buffer gradients[] = {c.test.floats(c.q.bytes / 4),
-                                c.test.floats(c.k.bytes / 4),
-                                c.test.floats(c.v.bytes / 4)};
+    Case c({.vectors = {2, 6, 70, 8},
+            .causal = true,
+            .mask = {1, 6, 70, 70},
+            .keyHeads = keyHeads,
+            .maskGradient = true});
+    const Buffer gradients[] = {
+        c.test.floats(c.q.bytes / 4), c.test.floats(c.k.bytes / 4),
+        c.test.floats(c.v.bytes / 4), c.test.floats(c.mask.bytes / 4)};
     auto results = [&](int threads) {
       c.test.rank.setThreads(threads);
       c.forward();
       attentionBackward(c.test.rank, c.s, 1, c.dO, c.q, c.k, c.v, c.o, c.stats,
-                        c.mask, gradients[0], gradients[1], gradients[2]);
+                        c.mask, gradients[0], gradients[1], gradients[2],
+                        gradients[3]);
       std::vector<std::vector<float>> all{c.test.read(c.o)};
       for (const Buffer gradient : gradients)
         all.push_back(c.test.read(gradient));

@@ -180,6 +180,8 @@ struct TwinAttention {
         dk(test.empty(keysSize)), dv(test.empty(keysSize)),
         mask(test.randomFloats(s.maskBatch * s.maskHeads * s.maskRows *
                                s.maskColumns)),
+        dMask(test.floats(mask.bytes / 4)),
+        dMaskRight(test.floats(mask.bytes / 4)),
         stats(test.floats(2 * rowsSize / s.depth)),
         statsRight(test.floats(2 * rowsSize / s.depth)) {
     test.rank.setThreads(threads);
@@ -192,20 +194,20 @@ struct TwinAttention {
               o.narrow, stats);
     attentionBackward(test.rank, narrow, 1, dO.narrow, q.narrow, k.narrow,
                       v.narrow, o.narrow, stats, mask, dq.narrow, dk.narrow,
-                      dv.narrow);
+                      dv.narrow, dMask);
   }
   void runInFloats() {
     attention(test.rank, s, 1, q.wide, k.wide, v.wide, mask, o.wide,
               statsRight);
     attentionBackward(test.rank, s, 1, dO.wide, q.wide, k.wide, v.wide, o.wide,
-                      statsRight, mask, dq.wide, dk.wide, dv.wide);
+                      statsRight, mask, dq.wide, dk.wide, dv.wide, dMaskRight);
   }
 
   AttentionShape s;
   int64_t columns, rowsSize, keysSize;
   Twins test;
   Twin q, k, v, dO, o, dq, dk, dv;
-  Buffer mask, stats, statsRight;
+  Buffer mask, dMask, dMaskRight, stats, statsRight;
 };
 
 } // namespace
@@ -223,6 +225,8 @@ static void checkAttention(const AttentionLayer &layer, float hidden = 0) {
   for (const Twin &result : {test.o, test.dq, test.dk, test.dv})
     EXPECT_TRUE(agree(test.test.got(result), test.test.read(result.wide),
                       2 * oneRounding));
+  EXPECT_TRUE(
+      agree(test.test.read(test.dMask), test.test.read(test.dMaskRight), 1e-5));
 }
 
 TEST_F(BFloat16Products, AttentionIsCloseToFloats) {
@@ -250,6 +254,19 @@ TEST_F(BFloat16Products, AttentionSharesKeysAmongHeads) {
                   .columns = 9,
                   .mask = {1, 3, 1, 9},
                   .keyHeads = 1});
+}
+
+TEST_F(BFloat16Products, AttentionBoundsScoresAndGivesMasksGradients) {
+  checkAttention({.vectors = {2, 4, 70, 16},
+                  .scale = 0.25f,
+                  .causal = true,
+                  .mask = {1, 4, 70, 70},
+                  .keyHeads = 2,
+                  .softcap = 1.5f,
+                  .maskGradient = true});
+  checkAttention({.vectors = {2, 2, 37, 11},
+                  .mask = {2, 1, 37, 37},
+                  .maskGradient = true});
 }
 
 /// The first rows are masked in all columns.

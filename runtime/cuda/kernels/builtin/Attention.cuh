@@ -1,11 +1,12 @@
 //===- Attention.cuh - Attention in tiles ----------------------*- C++ -*-===//
 //
-// With S = scale q k^T + mask and P = exp(S - max) / sum, row by row:
+// With S = bound(scale q k^T) + mask and P = exp(S - max) / sum, row by row:
 //
 //   forward   o = (P * drop) v         P in tiles; maximum and sum of a row
 //                                      are corrected from tile to tile
-//   backward  dP = (dO v^T) * drop     dS = P (dP - rowsum(P dP)) scale
-//             dq = dS k    dk = dS^T q    dv = (P * drop)^T dO
+//   backward  dP = (dO v^T) * drop     dS = P (dP - rowsum(P dP))
+//             dv = (P * drop)^T dO     dmask = sum of dS
+//             dZ = dS * bound' * scale    dq = dZ k    dk = dZ^T q
 //
 // The row sum is taken of the dP that it is subtracted from, in a first run
 // through the tiles, not as dO o: where one P of a row is 1, dS is exactly 0.
@@ -71,7 +72,59 @@ __device__ inline const float *maskOfHead(const AttentionParameters &p,
              : nullptr;
 }
 
-/// A score, scaled and masked; -inf where nothing is seen.
+/// Within 3 units in the last place.
+__device__ inline float hyperbolicTangent(float x) {
+  const float size = x < 0 ? -x : x, square = x * x;
+  float p = -5.70498872745e-3f;
+  p = fusedMultiplyAdd(p, square, 2.06390887954e-2f);
+  p = fusedMultiplyAdd(p, square, -5.37397155531e-2f);
+  p = fusedMultiplyAdd(p, square, 1.33314422036e-1f);
+  p = fusedMultiplyAdd(p, square, -3.33332819422e-1f);
+  const float power = exponential2(size * (-2 * log2OfE));
+  const float large = (1 - power) / (1 + power);
+  return size < 0.625f ? fusedMultiplyAdd(p * square, x, x)
+         : x < 0       ? -large
+                       : large;
+}
+
+/// Bounds products q . k.
+template <class Tile>
+__device__ void bound(const AttentionParameters &p,
+                      typename Tile::ScorePart &products) {
+  if (p.bound == 0)
+    return;
+#pragma unroll
+  for (int i = 0; i < Tile::rows; ++i)
+#pragma unroll
+    for (int j = 0; j < Tile::columns; ++j)
+      products.at[i][j] =
+          p.bound * hyperbolicTangent(products.at[i][j] * p.inverseBound);
+}
+
+/// Multiplies gradients of bounded products a . b by the slopes of the bound.
+/// The products are computed again: registers are too few to keep them.
+template <class Tile>
+__device__ void applySlopes(const AttentionParameters &p,
+                            const typename Tile::Vectors &a,
+                            const typename Tile::Vectors &b,
+                            typename Tile::ScorePart &gradients) {
+  if (p.bound == 0)
+    return;
+  typename Tile::ScorePart products;
+  Tile::dotProducts(a, b, products);
+#pragma unroll
+  for (int i = 0; i < Tile::rows; ++i)
+#pragma unroll
+    for (int j = 0; j < Tile::columns; ++j) {
+      // 1 - tanh(x)^2 = 4 e / (1 + e)^2, where e = exp(-2 |x|).
+      const float x = products.at[i][j] * p.inverseBound;
+      const float e = exponential2((x < 0 ? x : -x) * (2 * log2OfE));
+      gradients.at[i][j] *= 4 * e / ((1 + e) * (1 + e));
+    }
+}
+
+/// The score of a bounded product, scaled and masked; -inf where nothing is
+/// seen.
 __device__ inline float maskedScore(const AttentionParameters &p,
                                     const float *mask, float product,
                                     int32_t row, int32_t column) {
@@ -167,6 +220,7 @@ __device__ void attentionForward(const AttentionParameters &p,
     syncBlock();
     typename Tile::ScorePart scores;
     Tile::dotProducts(queries, keys, scores);
+    bound<Tile>(p, scores);
 #pragma unroll
     for (int i = 0; i < Tile::rows; ++i) {
       const int32_t row = first + Tile::row(i);
@@ -273,6 +327,7 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
       syncBlock();
       typename Tile::ScorePart scores, products;
       Tile::dotProducts(queries, keys, scores);
+      bound<Tile>(p, scores);
       Tile::dotProducts(outputs, values, products);
 #pragma unroll
       for (int i = 0; i < Tile::rows; ++i)
@@ -290,8 +345,10 @@ __device__ void attentionGradientQ(const AttentionParameters &p,
           scores.at[i][j] =
               probability * (gradient - numbers[i].mean) * p.scale;
         }
-      if (run == 1)
+      if (run == 1) {
+        applySlopes<Tile>(p, queries, keys, scores);
         Tile::addWeighted(kept, scores, keys, sum);
+      }
     }
     if (run == 1)
       break;
@@ -334,7 +391,7 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
   loadVectors<Tile>(values, v + start, p.columnsAt.row, first, p.columns,
                     p.depth);
 #pragma unroll 1
-  for (int32_t member = 0; member < p.group; ++member) {
+  for (const int64_t behind = head + p.group; head < behind; ++head) {
     // Rows above the diagonal see nothing of these columns.
     for (int32_t row = p.causal ? first : 0; row < p.rows; row += Tile::size) {
       syncBlock();
@@ -349,6 +406,7 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
       syncBlock();
       typename Tile::ScorePart scores, products;
       Tile::dotProducts(keys, queries, scores);
+      bound<Tile>(p, scores);
       Tile::dotProducts(values, outputs, products);
 #pragma unroll
       for (int j = 0; j < Tile::columns; ++j) {
@@ -366,12 +424,13 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
         }
       }
       Tile::addWeighted(kept, scores, outputs, sumV);
+      applySlopes<Tile>(p, keys, queries, products);
       Tile::addWeighted(exchange, products, queries, sumK);
     }
-    ++head;
     q += p.rowsAt.head;
     dO += p.outputsAt.head;
-    mask = mask ? mask + p.maskHead : mask;
+    // Which is 0 without a mask.
+    mask += p.maskHead;
     stats += p.rows;
     means += p.rows;
   }
@@ -379,6 +438,82 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
                      p.depth);
   storeVectors<Tile>(sumV, dv + start, p.columnsAt.row, first, p.columns,
                      p.depth);
+}
+
+/// A block owns one tile of one head's mask, and runs through the samples and
+/// heads that it is the mask of, in order. `p.tiles` is that of rows.
+template <class Tile, class T>
+__device__ void attentionGradientMask(const AttentionParameters &p,
+                                      const uint64_t *state, const T *dO,
+                                      const T *q, const T *k, const T *v,
+                                      const float *mask, const RowStats *stats,
+                                      const float *means, float *dMask) {
+  __shared__ typename Tile::Vectors queries, outputs, keys, values;
+  __shared__ typename Tile::Scores kept;
+  const int32_t columnTiles = (p.columns + Tile::size - 1) / Tile::size;
+  const int32_t block = blockIndex();
+  const int32_t firstColumn = block % columnTiles * Tile::size;
+  const int32_t firstRow = block / columnTiles % p.tiles * Tile::size;
+  const int32_t slice = block / columnTiles / p.tiles;
+  // Masks that are stretched have no stride.
+  const int32_t maskHeads = p.maskHead ? p.heads : 1;
+  const int32_t samples = p.maskBatch ? 1 : p.batch;
+  const int32_t heads = p.heads / maskHeads;
+  const int32_t firstSample = p.maskBatch ? slice / maskHeads : 0;
+  const int32_t firstHead = slice % maskHeads;
+
+  typename Tile::ScorePart sum = {};
+#pragma unroll 1
+  for (int32_t n = 0; n < samples * heads; ++n) {
+    const int64_t head =
+        static_cast<int64_t>(firstSample + n / heads) * p.heads + firstHead +
+        n % heads;
+    const int64_t keysStart = startOfColumns(p, head / p.group);
+    syncBlock();
+    loadVectors<Tile>(queries, q + startOfRows(p.rowsAt, p, head), p.rowsAt.row,
+                      firstRow, p.rows, p.depth);
+    loadVectors<Tile>(outputs, dO + startOfRows(p.outputsAt, p, head),
+                      p.outputsAt.row, firstRow, p.rows, p.depth);
+    loadVectors<Tile>(keys, k + keysStart, p.columnsAt.row, firstColumn,
+                      p.columns, p.depth);
+    loadVectors<Tile>(values, v + keysStart, p.columnsAt.row, firstColumn,
+                      p.columns, p.depth);
+    loadKept<Tile, false>(kept, p, state, head, firstRow, firstColumn);
+    syncBlock();
+    typename Tile::ScorePart scores, products;
+    Tile::dotProducts(queries, keys, scores);
+    bound<Tile>(p, scores);
+    Tile::dotProducts(outputs, values, products);
+    const float *headMask = maskOfHead(p, mask, head);
+#pragma unroll
+    for (int i = 0; i < Tile::rows; ++i) {
+      const int32_t row = firstRow + Tile::row(i);
+      const bool exists = row < p.rows;
+      const int64_t at = head * p.rows + row;
+      const RowStats own = exists ? stats[at] : RowStats{0, 0};
+      const float mean = exists ? means[at] : 0.0f;
+#pragma unroll
+      for (int j = 0; j < Tile::columns; ++j) {
+        const float probability =
+            probabilityOf(p, headMask, own, row, firstColumn + Tile::column(j),
+                          scores.at[i][j]);
+        const float gradient =
+            products.at[i][j] *
+            dropoutFactor(p, kept.at[Tile::row(i)][Tile::column(j)]);
+        sum.at[i][j] += probability * (gradient - mean);
+      }
+    }
+  }
+  dMask += static_cast<int64_t>(slice) * p.rows * p.columns;
+#pragma unroll
+  for (int i = 0; i < Tile::rows; ++i)
+#pragma unroll
+    for (int j = 0; j < Tile::columns; ++j) {
+      const int32_t row = firstRow + Tile::row(i);
+      const int32_t column = firstColumn + Tile::column(j);
+      if (row < p.rows && column < p.columns)
+        dMask[static_cast<int64_t>(row) * p.columns + column] = sum.at[i][j];
+    }
 }
 
 /// One set of kernels for vectors of at most `depth` elements of type T.
@@ -407,6 +542,15 @@ __device__ void attentionGradientKV(const AttentionParameters &p,
           const float *means, T *dk, T *dv) {                                  \
     attentionGradientKV<Tile<depth>>(p, state, dO, q, k, v, mask, stats,       \
                                      means, dk, dv);                           \
+  }                                                                            \
+  extern "C" __global__ void __launch_bounds__(Tile<depth>::threads)           \
+      attention_dmask_##depth##suffix(                                         \
+          const __grid_constant__ AttentionParameters p,                       \
+          const uint64_t *state, const T *dO, const T *q, const T *k,          \
+          const T *v, const float *mask, const RowStats *stats,                \
+          const float *means, float *dMask) {                                  \
+    attentionGradientMask<Tile<depth>>(p, state, dO, q, k, v, mask, stats,     \
+                                       means, dMask);                          \
   }
 
 PIPEWRIGHT_ATTENTION_KERNELS(FloatTiles, 32, float, _f32)

@@ -34,11 +34,12 @@ static std::string check(const AttentionLayer &layer,
   const Buffer dq = test.numbers(rowElements, s.type);
   const Buffer dk = test.numbers(columnElements, s.type);
   const Buffer dv = test.numbers(columnElements, s.type);
+  const Buffer dMask = s.maskGradient ? test.floats(mask.bytes / 4) : Buffer();
   test.run([&](auto &rank) { prepareAttention(rank, s); },
            [&](auto &rank) {
              attention(rank, s, 1, q, k, v, mask, o, stats);
              attentionBackward(rank, s, 1, dO, q, k, v, o, stats, mask, dq, dk,
-                               dv);
+                               dv, dMask);
            });
   EXPECT_TRUE(test.near(o, s.type, tolerance)) << "o";
   // cuDNN keeps what it likes there.
@@ -47,6 +48,8 @@ static std::string check(const AttentionLayer &layer,
   EXPECT_TRUE(test.near(dq, s.type, 2 * tolerance)) << "dq";
   EXPECT_TRUE(test.near(dk, s.type, 2 * tolerance)) << "dk";
   EXPECT_TRUE(test.near(dv, s.type, 2 * tolerance)) << "dv";
+  if (s.maskGradient)
+    EXPECT_TRUE(test.near(dMask, ElementType::F32, 2 * tolerance)) << "dMask";
   return test.gpu->remarks();
 }
 
@@ -91,6 +94,33 @@ TEST(DeviceAttention, HeadsThatShareKeys) {
          .dropoutId = 9,
          .mask = {2, 3, 1, 33},
          .keyHeads = 1});
+}
+
+TEST(DeviceAttention, BoundedScores) {
+  for (const float softcap : {0.05f, 0.7f, 50.0f})
+    check({.vectors = {2, 2, 37, 11},
+           .scale = 0.5f,
+           .causal = true,
+           .mask = {1, 2, 37, 1},
+           .softcap = softcap});
+}
+
+TEST(DeviceAttention, GradientsOfMasks) {
+  for (const auto &[samples, heads] :
+       {std::pair(1, 4), std::pair(2, 1), std::pair(1, 1), std::pair(2, 4)})
+    check({.vectors = {2, 4, 37, 8},
+           .mask = {samples, heads, 37, 37},
+           .keyHeads = 2,
+           .maskGradient = true});
+  check({.vectors = {2, 1, 20, 100},
+         .columns = 33,
+         .scale = 0.25f,
+         .causal = true,
+         .dropoutRate = 0.4f,
+         .dropoutId = 9,
+         .mask = {1, 1, 20, 33},
+         .softcap = 2,
+         .maskGradient = true});
 }
 
 TEST(DeviceAttention, StretchedMasks) {
@@ -233,6 +263,26 @@ TEST_F(DeviceAttentionInBf16, HeadsThatShareKeys) {
                      .keyHeads = 2}),
               HasSubstr("attention  2x4(2)x70x16 bf16 causal: own kernels, "
                         "because several heads of q read one of k and v"));
+}
+
+TEST_F(DeviceAttentionInBf16, BoundedScoresAndGradientsOfMasks) {
+  for (const auto &[rows, depth] : {std::pair<int64_t, int64_t>(70, 16),
+                                    std::pair<int64_t, int64_t>(20, 100),
+                                    std::pair<int64_t, int64_t>(12, 200)})
+    EXPECT_THAT(check({.vectors = {2, 2, rows, depth},
+                       .scale = 0.25f,
+                       .causal = true,
+                       .mask = {1, 2, rows, rows},
+                       .type = ElementType::BF16,
+                       .softcap = 1.5f,
+                       .maskGradient = true}),
+                HasSubstr("because its scores are bounded"));
+  EXPECT_THAT(check({.vectors = {2, 4, 37, 16},
+                     .mask = {2, 1, 37, 37},
+                     .type = ElementType::BF16,
+                     .keyHeads = 4,
+                     .maskGradient = true}),
+              HasSubstr("because its mask has a gradient"));
 }
 
 TEST_F(DeviceAttentionInBf16, MasksAndOddSizes) {
