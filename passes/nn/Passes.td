@@ -60,9 +60,9 @@ def NNFuseComposites : Pass<"nn-fuse-composites", "::mlir::ModuleOp"> {
   let description = [{
     Layer normalization, GELU (both formulas), softmax (with zeros where it is
     NaN, because a row is minus infinity everywhere), log-softmax, and attention
-    with scale, causal or additive mask and dropout, in the ways that
-    exporters spell them out. Attention is left alone where its weights are used
-    elsewhere or its mask is trained. Where each head of k and v is repeated for
+    with scale, softcap, causal or additive mask, trained or not, and dropout, in
+    the ways that exporters spell them out. Attention is left alone where its
+    weights are used elsewhere. Where each head of k and v is repeated for
     several heads of q, attention reads the heads themselves. Expects simplified IR. Works on the
     functions of the module. Idempotent.
 

@@ -2,7 +2,8 @@
 """Writes a model of attention as exporters spell it out, and its numbers.
 
 As make_edges.py, whose form of a case and of the numbers this is: heads of q that share heads of k
-and v, where rows are masked everywhere, scores are far from zero, and sizes are 1 or differ.
+and v, scores that are bounded (Gemma 2), and trained biases of scores (T5, Swin), where rows are
+masked everywhere, scores are far from zero, and sizes are 1 or differ.
 
     python3 tools/reference/make_attention_edges.py test/Inputs/edges
 
@@ -78,8 +79,61 @@ def grouped_cases():
     }
 
 
+def spelled(bound=0.0, mask=None, causal=False, dead=(), bias=None, heads=2, key_heads=2, rows=12,
+            factor=1.0):
+    """Products, softmax, products, as eager attention of transformers has them."""
+    operands = vectors(heads, key_heads, rows, seed=7)
+    operands["q"] = operands["q"] * factor
+    added = torch.zeros(1, 1, rows, rows)
+    if mask is not None:
+        operands["q"][:, :, list(dead)] = 0
+        added[..., rows - 3:] = mask
+        added[:, :, list(dead)] = mask
+    if causal:
+        added = added + torch.triu(torch.full((rows, rows), LOWEST / 2), 1)
+    if bias:
+        operands["bias"] = torch.randn(bias, generator=torch.Generator().manual_seed(8))
+        operands["bias"][..., list(dead), :] = 0
+
+    def function(q, k, v, bias=None):
+        scores = q @ repeated(k, heads).transpose(2, 3) * 0.5
+        if bound:
+            scores = torch.tanh(scores / bound) * bound
+        if bias is not None:
+            scores = scores + bias
+        if mask is not None or causal:
+            scores = scores + added.to(scores.dtype)
+        return scores.softmax(-1) @ repeated(v, heads)
+    return Case(function, **operands)
+
+
+def softcap_cases():
+    return {
+        "softcap": spelled(2.0),
+        "softcap_50_causal": spelled(50.0, causal=True),
+        "softcap_grouped": spelled(0.5, heads=4, key_heads=2, causal=True),
+        "softcap_scores_1e3": spelled(5.0, factor=1e3),
+        "softcap_one_row": spelled(1.0, rows=1, heads=3, key_heads=1),
+        "softcap_-1e9": spelled(3.0, mask=-1e9, dead=[0, 4]),
+    }
+
+
+def bias_cases():
+    return {
+        "bias_of_heads": spelled(bias=(1, 2, 12, 12)),
+        "bias_of_all": spelled(bias=(12, 12), causal=True),
+        "bias_of_samples": spelled(bias=(BATCH, 1, 12, 12), heads=4),
+        "bias_of_columns": spelled(bias=(1, 2, 1, 12)),
+        "bias_softcap_grouped": spelled(1.5, bias=(4, 12, 12), heads=4, key_heads=1, causal=True),
+        "bias_one_row": spelled(bias=(1, 3, 1, 1), rows=1, heads=3, key_heads=3),
+        "bias_scores_1e3": spelled(bias=(1, 2, 12, 12), factor=1e3),
+        "bias_-1e9": spelled(bias=(1, 2, 12, 12), mask=-1e9, dead=[0, 4]),
+    }
+
+
 def main():
-    make_cases(sys.argv[1], "attention", lambda: {"grouped": grouped_cases()})
+    make_cases(sys.argv[1], "attention",
+               lambda: {"grouped": grouped_cases(), "softcap": softcap_cases(), "biases": bias_cases()})
 
 
 if __name__ == "__main__":

@@ -271,13 +271,18 @@ static Value withPast(NodeContext &n, const Attention &a, unsigned past,
   return n.b.create<nn::ConcatOp>({before, now}, n.b.integer("axis", 2));
 }
 
-/// nn.attention gives its mask no gradient: one that is computed from weights
-/// is left to fusion, which knows what trains.
+/// Whether the mask may train; fusion knows whether it does.
+static bool mayTrain(const Masks &masks) {
+  return masks.bias && !isa<BlockArgument>(masks.bias) &&
+         !masks.bias.getDefiningOp<nn::ConstantOp>();
+}
+
+/// nn.attention gives only masks of all rows and columns a gradient.
 static bool canFuse(NodeContext &n, const Attention &a, const Masks &masks) {
-  bool hasGradient = masks.bias && !isa<BlockArgument>(masks.bias) &&
-                     !masks.bias.getDefiningOp<nn::ConstantOp>();
-  return a.rows == a.columns && a.width == a.depth && !(a.softcap > 0) &&
-         !n.isOutputRead(3) && !hasGradient;
+  return a.rows == a.columns && a.width == a.depth && !n.isOutputRead(3) &&
+         (!mayTrain(masks) || (shapeOf(masks.bias).size() >= 2 &&
+                               shapeOf(masks.bias).take_back(2) ==
+                                   ArrayRef(a.scores()).take_back(2)));
 }
 
 static Value fusedAttention(NodeContext &n, const Attention &a, Value q,
@@ -293,6 +298,10 @@ static Value fusedAttention(NodeContext &n, const Attention &a, Value q,
                                        n.b.integer("dropout_id", 0)};
   if (masks.triangular)
     attrs.push_back(n.b.unit("causal"));
+  if (a.softcap > 0)
+    attrs.push_back(n.b.real("softcap", a.softcap));
+  if (mayTrain(masks))
+    attrs.push_back(n.b.unit("mask_gradient"));
   return n.b.create<nn::AttentionOp>(operands, attrs);
 }
 

@@ -110,18 +110,83 @@ func.func @weights_are_used(%q: tensor<1x2x8x4xf32>) -> (tensor<1x2x8x4xf32>, te
 
 // -----
 
-// A trained bias on the scores needs a gradient, which attention's mask has not.
+// A trained bias on the scores has a gradient, summed over samples.
 nn.weight @bias role = parameter : tensor<1x2x8x8xf32>
 // CHECK-LABEL: func.func @trained_bias
-func.func @trained_bias(%q: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
+func.func @trained_bias(%q: tensor<3x2x8x4xf32>) -> tensor<3x2x8x4xf32> {
+  // CHECK-NEXT: %[[BIAS:.*]] = nn.parameter @bias
+  // CHECK-NEXT: nn.attention {{.*}} mask %[[BIAS]] mask_gradient scale = 1.000000e+00 dropout_rate
   %bias = nn.parameter @bias : tensor<1x2x8x8xf32>
+  %0 = nn.matmul %q, %q transpose_b : (tensor<3x2x8x4xf32>, tensor<3x2x8x4xf32>) -> tensor<3x2x8x8xf32>
+  %1 = nn.add %0, %bias : (tensor<3x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<3x2x8x8xf32>
+  %2 = nn.softmax %1 : tensor<3x2x8x8xf32>
+  %3 = nn.matmul %2, %q : (tensor<3x2x8x8xf32>, tensor<3x2x8x4xf32>) -> tensor<3x2x8x4xf32>
+  return %3 : tensor<3x2x8x4xf32>
+}
+
+// -----
+
+// A trained bias of columns gets all rows.
+nn.weight @bias role = parameter : tensor<2x1x8xf32>
+// CHECK-LABEL: func.func @trained_bias_of_columns
+func.func @trained_bias_of_columns(%q: tensor<3x2x8x4xf32>) -> tensor<3x2x8x4xf32> {
+  // CHECK: %[[ALL:.*]] = nn.broadcast_to %{{.*}} : tensor<2x1x8xf32> -> tensor<2x8x8xf32>
+  // CHECK: nn.attention {{.*}} mask %[[ALL]] mask_gradient
+  %bias = nn.parameter @bias : tensor<2x1x8xf32>
+  %0 = nn.matmul %q, %q transpose_b : (tensor<3x2x8x4xf32>, tensor<3x2x8x4xf32>) -> tensor<3x2x8x8xf32>
+  %1 = nn.add %0, %bias : (tensor<3x2x8x8xf32>, tensor<2x1x8xf32>) -> tensor<3x2x8x8xf32>
+  %2 = nn.softmax %1 : tensor<3x2x8x8xf32>
+  %3 = nn.matmul %2, %q : (tensor<3x2x8x8xf32>, tensor<3x2x8x4xf32>) -> tensor<3x2x8x4xf32>
+  return %3 : tensor<3x2x8x4xf32>
+}
+
+// -----
+
+// A mask that nothing trained goes into needs no gradient, whoever asked.
+nn.weight @bias role = frozen : tensor<1x2x8x8xf32>
+// CHECK-LABEL: func.func @frozen_bias
+func.func @frozen_bias(%q: tensor<3x2x8x4xf32>) -> tensor<3x2x8x4xf32> {
+  // CHECK: nn.attention {{.*}} mask %{{.*}} scale = 1.000000e+00 dropout_rate
+  %bias = nn.parameter @bias : tensor<1x2x8x8xf32>
+  %o, %stats = nn.attention %q, %q, %q mask %bias mask_gradient scale = 1.0 dropout_rate = 0.0 dropout_id = 0 : (tensor<3x2x8x4xf32>, tensor<3x2x8x4xf32>, tensor<3x2x8x4xf32>, tensor<1x2x8x8xf32>) -> (tensor<3x2x8x4xf32>, tensor<3x2x8x2xf32>)
+  return %o : tensor<3x2x8x4xf32>
+}
+
+// -----
+
+// Scores bounded before the mask, as Gemma 2 has them: the scale is that of what
+// the bound is of.
+// CHECK-LABEL: func.func @softcap
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<1x2x8x4xf32>, %[[M:[^:]*]]: tensor<8x8xf32>
+func.func @softcap(%q: tensor<1x2x8x4xf32>, %m: tensor<8x8xf32>) -> tensor<1x2x8x4xf32> {
+  %scale = nn.constant dense<0.25> : tensor<f32>
+  %cap = nn.constant dense<50.0> : tensor<f32>
   %0 = nn.matmul %q, %q transpose_b : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x8xf32>
-  %1 = nn.add %0, %bias : (tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x8x8xf32>
+  %1 = nn.mul %0, %scale : (tensor<1x2x8x8xf32>, tensor<f32>) -> tensor<1x2x8x8xf32>
+  %2 = nn.div %1, %cap : (tensor<1x2x8x8xf32>, tensor<f32>) -> tensor<1x2x8x8xf32>
+  %3 = nn.tanh %2 : tensor<1x2x8x8xf32>
+  %4 = nn.mul %3, %cap : (tensor<1x2x8x8xf32>, tensor<f32>) -> tensor<1x2x8x8xf32>
+  %5 = nn.add %4, %m : (tensor<1x2x8x8xf32>, tensor<8x8xf32>) -> tensor<1x2x8x8xf32>
+  %6 = nn.softmax %5 : tensor<1x2x8x8xf32>
+  %7 = nn.matmul %6, %q : (tensor<1x2x8x8xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
+  // CHECK-NEXT: nn.attention %[[Q]], %[[Q]], %[[Q]] mask %[[M]] scale = 2.500000e-01 softcap = 5.000000e+01 dropout_rate
+  // CHECK-NEXT: return
+  return %7 : tensor<1x2x8x4xf32>
+}
+
+// -----
+
+// A mask under the bound is bounded as well.
+// CHECK-LABEL: func.func @bounded_mask
+func.func @bounded_mask(%q: tensor<1x2x8x4xf32>, %m: tensor<8x8xf32>) -> tensor<1x2x8x4xf32> {
+  %0 = nn.matmul %q, %q transpose_b : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x8xf32>
+  %1 = nn.add %0, %m : (tensor<1x2x8x8xf32>, tensor<8x8xf32>) -> tensor<1x2x8x8xf32>
+  %2 = nn.tanh %1 : tensor<1x2x8x8xf32>
   // CHECK: nn.softmax
-  %2 = nn.softmax %1 : tensor<1x2x8x8xf32>
+  %3 = nn.softmax %2 : tensor<1x2x8x8xf32>
   // CHECK-NOT: nn.attention
-  %3 = nn.matmul %2, %q : (tensor<1x2x8x8xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
-  return %3 : tensor<1x2x8x4xf32>
+  %4 = nn.matmul %3, %q : (tensor<1x2x8x8xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
+  return %4 : tensor<1x2x8x4xf32>
 }
 
 // -----

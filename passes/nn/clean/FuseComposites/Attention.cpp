@@ -2,7 +2,8 @@
 //
 // softmax(scale * q k^T + mask) v, found from the last product upwards. The
 // scale may stand before or after the first product and in front of its
-// operands; the mask may be added or chosen, causal or not.
+// operands; the mask may be added or chosen, causal or not. Below the mask
+// scores may be bounded by c tanh(score / c).
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +33,7 @@ struct Condition {
 /// The parts of the scores, collected from the softmax upwards.
 struct Scores {
   MatmulOp product;
-  double scale = 1;
+  double scale = 1, softcap = 0;
   bool causal = false;
   SmallVector<Value> masks;
   SmallVector<Condition> conditions;
@@ -97,13 +98,25 @@ bool matchScores(Value value, Type type, Scores &scores, int depth = 0) {
     return true;
   }
   Scores saved = scores;
-  double factor = 1;
-  if (Value inner = unscaled(value, factor)) {
-    scores.scale *= factor;
-    // A mask below the scale would be scaled as well.
+  // Whether what is under a value are no masks, which would be changed as well.
+  auto hasNoMasks = [&](Value inner) {
     return matchScores(inner, type, scores, depth) &&
            scores.masks == saved.masks &&
            scores.conditions.size() == saved.conditions.size();
+  };
+  double cap = 1;
+  if (auto tanh = fullyUnscaled(value, cap).getDefiningOp<TanhOp>()) {
+    if (scores.softcap != 0 || !(cap > 0))
+      return false;
+    // c tanh(x), as x = (c x) / c.
+    scores.softcap = cap;
+    scores.scale *= cap;
+    return hasNoMasks(tanh.getX());
+  }
+  double factor = 1;
+  if (Value inner = unscaled(value, factor)) {
+    scores.scale *= factor;
+    return hasNoMasks(inner);
   }
   for (auto [inner, mask] : operandOrders<AddOp>(value)) {
     scores = saved;
@@ -128,8 +141,7 @@ bool matchScores(Value value, Type type, Scores &scores, int depth = 0) {
   return false;
 }
 
-/// Whether a trained weight is among what `value` is made from: attention
-/// gives its mask no gradient.
+/// Whether a trained weight is among what `value` is made from.
 bool isTrained(Value value) {
   llvm::SetVector<Value> slice;
   slice.insert(value);
@@ -187,6 +199,18 @@ Value buildMask(PatternRewriter &rewriter, Location location,
   return sum;
 }
 
+/// A mask with a gradient is wanted with all rows and columns.
+Value withRowsAndColumns(PatternRewriter &rewriter, Value mask,
+                         ArrayRef<int64_t> scores) {
+  auto type = cast<RankedTensorType>(mask.getType());
+  SmallVector<int64_t> shape(type.getShape().drop_back(2));
+  llvm::append_range(shape, scores.take_back(2));
+  if (type.getShape() == ArrayRef(shape))
+    return mask;
+  return BroadcastToOp::create(rewriter, mask.getLoc(), type.clone(shape),
+                               mask);
+}
+
 struct FuseAttention : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(MatmulOp op,
@@ -213,8 +237,12 @@ LogicalResult FuseAttention::matchAndRewrite(MatmulOp op,
     return rewriter.notifyMatchFailure(op, "no scores under the softmax");
   if (scores.product.getTransposeA())
     return failure();
-  if (llvm::any_of(scores.masks, isTrained))
-    return rewriter.notifyMatchFailure(op, "the mask is trained");
+  bool hasGradient = llvm::any_of(scores.masks, isTrained);
+  auto isOfRows = [](Value mask) {
+    return cast<RankedTensorType>(mask.getType()).getRank() >= 2;
+  };
+  if (hasGradient && !llvm::any_of(scores.masks, isOfRows))
+    return rewriter.notifyMatchFailure(op, "the trained mask has no rows");
 
   // k and v are wanted as [..., T, D]; the scale may stand on q and k.
   double scale = scores.scale;
@@ -237,13 +265,18 @@ LogicalResult FuseAttention::matchAndRewrite(MatmulOp op,
   if (swapsK)
     k = swapLastTwo(rewriter, k);
   Value mask = buildMask(rewriter, location, scores);
+  if (hasGradient)
+    mask = withRowsAndColumns(rewriter, mask,
+                              softmax.getResult().getType().getShape());
   auto attention = AttentionOp::create(
       rewriter, location, withFourDims(rewriter, q), withFourDims(rewriter, k),
       withFourDims(rewriter, v), mask,
       rewriter.getF32FloatAttr(static_cast<float>(scale)),
       scores.causal ? rewriter.getUnitAttr() : UnitAttr(),
       dropout ? dropout.getRateAttr() : rewriter.getF32FloatAttr(0),
-      dropout ? dropout.getIdAttr() : rewriter.getI64IntegerAttr(0));
+      dropout ? dropout.getIdAttr() : rewriter.getI64IntegerAttr(0),
+      rewriter.getF32FloatAttr(static_cast<float>(scores.softcap)),
+      hasGradient ? rewriter.getUnitAttr() : UnitAttr());
   Value o = attention.getO();
   if (type.getRank() == 3)
     o = ReshapeOp::create(rewriter, location, type, o);
@@ -251,10 +284,22 @@ LogicalResult FuseAttention::matchAndRewrite(MatmulOp op,
   return success();
 }
 
+/// A mask that nothing trained goes into needs no gradient.
+struct DropMaskGradient : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.getMaskGradient() || isTrained(op.getMask()))
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.setMaskGradient(false); });
+    return success();
+  }
+};
+
 } // namespace
 
 void populateAttentionPatterns(RewritePatternSet &patterns) {
-  patterns.add<FuseAttention>(patterns.getContext());
+  patterns.add<FuseAttention, DropMaskGradient>(patterns.getContext());
 }
 
 } // namespace pipewright::nn
