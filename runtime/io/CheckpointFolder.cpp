@@ -5,13 +5,13 @@
 #include "runtime/core/Hash.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/DataFile.h"
+#include "runtime/io/JsonFile.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -72,22 +72,7 @@ bool pipewright::runtime::isFileName(const std::string &name) {
              });
 }
 
-static int64_t countOf(const nlohmann::json &object, const char *key) {
-  const nlohmann::json &value = object.at(key);
-  if (!value.is_number_integer() ||
-      (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) ||
-      value.get<int64_t>() < 0)
-    fail("expects a whole number as '", key, "', but got ", value.dump());
-  return value.get<int64_t>();
-}
-
-static CheckpointManifest parseManifest(const std::string &text) {
-  const auto refuseDeep = [](int depth, auto, const auto &) {
-    if (depth > 8)
-      fail("it is nested more than 8 deep");
-    return true;
-  };
-  const auto json = nlohmann::json::parse(text, refuseDeep);
+static CheckpointManifest parseManifest(const nlohmann::json &json) {
   if (const auto format = json.at("format").get<std::string>();
       format != formatName)
     fail("expects the format '", formatName, "', but got '",
@@ -95,15 +80,15 @@ static CheckpointManifest parseManifest(const std::string &text) {
   CheckpointManifest manifest;
   manifest.model = json.at("model").get<std::string>();
   manifest.optimizer = json.at("optimizer").get<std::string>();
-  manifest.step = countOf(json, "step");
-  manifest.samples = countOf(json, "samples");
+  manifest.step = wholeNumber(json.at("step"));
+  manifest.samples = wholeNumber(json.at("samples"));
   manifest.seed = json.at("seed").get<uint64_t>();
   manifest.shuffled = json.at("shuffled").get<bool>();
   manifest.plan = fromHex(json.at("plan"));
   for (const auto &file :
        json.at("files").get_ref<const nlohmann::json::array_t &>()) {
     manifest.files.push_back({file.at("name").get<std::string>(),
-                              countOf(file, "bytes"),
+                              wholeNumber(file.at("bytes")),
                               fromHex(file.at("checksum"))});
     if (!isFileName(manifest.files.back().name))
       fail("a file in it has a name that no file of a checkpoint has");
@@ -144,17 +129,13 @@ static void checkFile(const std::string &folder, const CheckpointFile &file) {
 
 CheckpointManifest
 pipewright::runtime::readManifest(const std::string &folder) {
+  static constexpr char kind[] = "manifest of a checkpoint";
   const std::string path = folder + "/" + manifestName;
-  DataFile file(path);
-  if (file.bytes() > mostManifestBytes)
-    fail("'", path, "' is no manifest of a checkpoint: it has ", file.bytes(),
-         " bytes");
-  std::string text(file.bytes(), '\0');
-  file.read(0, file.bytes(), text.data());
+  const auto json = readJson(path, kind, mostManifestBytes);
   try {
-    return parseManifest(text);
+    return parseManifest(json);
   } catch (const std::exception &error) {
-    fail("'", path, "' is no manifest of a checkpoint: ", error.what());
+    fail("'", path, "' is no ", kind, ": ", error.what());
   }
 }
 

@@ -3,11 +3,11 @@
 #include "runtime/io/Safetensors.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Hash.h"
+#include "runtime/io/JsonFile.h"
 #include "runtime/io/Source.h"
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 using namespace pipewright::runtime;
 
@@ -42,53 +42,47 @@ static std::string readHeader(DataFile &file) {
   return header;
 }
 
-/// A size or an offset. The JSON library would convert any number, also one
-/// that no integer can hold.
-static int64_t wholeNumber(const std::string &path, const std::string &tensor,
-                           const nlohmann::json &value) {
-  if (!value.is_number_integer() ||
-      (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX))
-    fail("'", path, "' is no safetensors file: tensor '", tensor,
-         "' expects whole numbers below 2^63 as sizes and offsets, but has ",
-         value.is_number() ? value.dump() : value.type_name());
-  return value.get<int64_t>();
+/// A size or an offset.
+static int64_t numberOf(const std::string &tensor,
+                        const nlohmann::json &value) {
+  try {
+    return wholeNumber(value);
+  } catch (const Error &error) {
+    fail("a size or an offset of tensor '", tensor, "' ", error.what());
+  }
 }
 
 SafetensorsReader::SafetensorsReader(const std::string &path)
     : file(std::make_shared<DataFile>(path)) {
   const std::string text = readHeader(*file);
-  const int64_t first = 8 + static_cast<int64_t>(text.size());
-  const int64_t available = file->bytes() - first;
-  // A level takes fifty times the memory of its text; no header has more
-  // than 3.
-  const auto refuseDeep = [&](int depth, auto, const auto &) {
-    if (depth > 8)
-      fail("'", path,
-           "' is no safetensors file: its header has lists nested more than 8 "
-           "deep");
-    return true;
-  };
   try {
-    const auto header = nlohmann::json::parse(text, refuseDeep);
-    for (const auto &[name, value] : header.items()) {
-      if (name == "__metadata__")
-        continue;
-      Entry &entry = entries[name];
-      entry.type = value.at("dtype").get<std::string>();
-      for (const auto &size :
-           value.at("shape").get_ref<const nlohmann::json::array_t &>())
-        entry.shape.push_back(wholeNumber(path, name, size));
-      const auto &offsets = value.at("data_offsets");
-      const int64_t begin = wholeNumber(path, name, offsets.at(0));
-      const int64_t end = wholeNumber(path, name, offsets.at(1));
-      if (begin < 0 || end < begin || end > available)
-        fail("'", path, "' is truncated: tensor '", name, "' ends at byte ",
-             end, ", but there are ", available);
-      entry.begin = first + begin;
-      entry.end = first + end;
-    }
-  } catch (const nlohmann::json::exception &error) {
+    readEntries(parseJson(text), 8 + static_cast<int64_t>(text.size()));
+  } catch (const std::exception &error) {
     fail("'", path, "' is no safetensors file: ", error.what());
+  }
+  for (const auto &[name, entry] : entries)
+    if (entry.end > file->bytes())
+      fail("'", path, "' is truncated: tensor '", name, "' ends at byte ",
+           entry.end, ", but there are ", file->bytes());
+}
+
+void SafetensorsReader::readEntries(const nlohmann::json &header,
+                                    int64_t first) {
+  for (const auto &[name, value] : header.items()) {
+    if (name == "__metadata__")
+      continue;
+    Entry &entry = entries[name];
+    entry.type = value.at("dtype").get<std::string>();
+    for (const auto &size :
+         value.at("shape").get_ref<const nlohmann::json::array_t &>())
+      entry.shape.push_back(numberOf(name, size));
+    const auto &offsets = value.at("data_offsets");
+    const int64_t begin = numberOf(name, offsets.at(0)),
+                  end = numberOf(name, offsets.at(1));
+    if (end < begin || end > INT64_MAX - first)
+      fail("tensor '", name, "' has the bytes from ", begin, " to ", end);
+    entry.begin = first + begin;
+    entry.end = first + end;
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,9 @@ private:
     /// Counted from the beginning of the file.
     int64_t begin = 0, end = 0;
   };
+  /// `first`: where values begin. Throws an Error, or one of the JSON library.
+  void readEntries(const nlohmann::json &header, int64_t first);
+
   std::shared_ptr<DataFile> file;
   std::map<std::string, Entry> entries;
 };

@@ -3,10 +3,9 @@
 #include "runtime/io/WeightSource.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Hash.h"
-#include "runtime/io/DataFile.h"
+#include "runtime/io/JsonFile.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 using namespace pipewright::runtime;
@@ -17,26 +16,14 @@ static constexpr int64_t mostIndexBytes = 256 << 20;
 
 /// The files that an index names, which are beside it.
 static std::set<std::string> filesOfIndex(const std::string &path) {
-  DataFile file(path);
-  if (file.bytes() > mostIndexBytes)
-    fail("'", path, "' is no index of safetensors: it has ", file.bytes(),
-         " bytes");
-  std::string text(file.bytes(), '\0');
-  file.read(0, file.bytes(), text.data());
-  const auto refuseDeep = [&](int depth, auto, const auto &) {
-    if (depth > 8)
-      fail("'", path,
-           "' is no index of safetensors: it is nested more than 8 "
-           "deep");
-    return true;
-  };
+  static constexpr char kind[] = "index of safetensors";
+  const auto index = readJson(path, kind, mostIndexBytes);
   std::set<std::string> files;
   try {
-    const auto index = nlohmann::json::parse(text, refuseDeep);
     for (const auto &[tensor, name] : index.at("weight_map").items())
       files.insert(name.get<std::string>());
   } catch (const nlohmann::json::exception &error) {
-    fail("'", path, "' is no index of safetensors: ", error.what());
+    fail("'", path, "' is no ", kind, ": ", error.what());
   }
   for (const std::string &name : files)
     if (!isFileName(name))

@@ -206,8 +206,8 @@ TEST(Safetensors, SizesThatNoIntegerHoldsAreRefused) {
   };
   EXPECT_EQ(errorFor("[0]", "[0, 0]"), "");
   const std::string wanted =
-      "' is no safetensors file: tensor 'w' expects whole numbers below 2^63 "
-      "as sizes and offsets, but has ";
+      "' is no safetensors file: a size or an offset of tensor 'w' expects a "
+      "whole number below 2^63, but got ";
   for (const auto &[text, named] :
        {std::pair("1e30", "1e+30"),
         {"0.5", "0.5"},
@@ -240,8 +240,8 @@ TEST(Safetensors, DeepHeadersAreRefused) {
     folder.write("w", std::string(reinterpret_cast<const char *>(&length), 8) +
                           header);
     EXPECT_TRUE(contains(errorOf([&] { SafetensorsReader(folder.path("w")); }),
-                         "' is no safetensors file: its header has lists "
-                         "nested more than 8 deep"));
+                         "' is no safetensors file: it has lists nested more "
+                         "than 8 deep"));
   }
 }
 

@@ -1,0 +1,43 @@
+//===- JsonFile.cpp - JSON of files from outside --------------------------===//
+
+#include "runtime/io/JsonFile.h"
+#include "runtime/core/Error.h"
+#include "runtime/io/DataFile.h"
+
+using namespace pipewright::runtime;
+
+nlohmann::json pipewright::runtime::parseJson(const std::string &text) {
+  const auto refuseDeep = [](int depth, auto, const auto &) {
+    if (depth > 8)
+      fail("it has lists nested more than 8 deep");
+    return true;
+  };
+  try {
+    return nlohmann::json::parse(text, refuseDeep);
+  } catch (const nlohmann::json::exception &error) {
+    fail(error.what());
+  }
+}
+
+nlohmann::json pipewright::runtime::readJson(const std::string &path,
+                                             const char *what, int64_t most) {
+  DataFile file(path);
+  if (file.bytes() > most)
+    fail("'", path, "' is no ", what, ": it has ", file.bytes(), " bytes");
+  std::string text(file.bytes(), '\0');
+  file.read(0, file.bytes(), text.data());
+  try {
+    return parseJson(text);
+  } catch (const Error &error) {
+    fail("'", path, "' is no ", what, ": ", error.what());
+  }
+}
+
+int64_t pipewright::runtime::wholeNumber(const nlohmann::json &value) {
+  if (!value.is_number_integer() ||
+      (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) ||
+      value.get<int64_t>() < 0)
+    fail("expects a whole number below 2^63, but got ",
+         value.is_number() ? value.dump() : value.type_name());
+  return value.get<int64_t>();
+}
