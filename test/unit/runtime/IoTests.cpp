@@ -256,7 +256,7 @@ TEST(Safetensors, TruncatedFileIsRefused) {
   const std::string whole = folder.read("w");
   folder.write("w", whole.substr(0, whole.size() - 100));
   EXPECT_TRUE(contains(errorOf([&] { SafetensorsReader(folder.path("w")); }),
-                       "is truncated: tensor 'a' ends at byte 4000"));
+                       "is truncated: tensor 'a' ends at byte "));
   folder.write("w", whole.substr(0, 20));
   EXPECT_TRUE(contains(errorOf([&] { SafetensorsReader(folder.path("w")); }),
                        "is no safetensors file"));
