@@ -105,8 +105,10 @@ int64_t AttentionBackwardOp::getFlops() {
 nn::LibraryCall AttentionBackwardOp::getCall(StringRef) {
   nn::LibraryCall call = rowsFirstCall(
       *this, PIPEWRIGHT_CALL(attentionBackward), rowsFirst(getQ(), getK()));
-  call.buffers = {getGrad(), getQ(),  getK(),  getV(),  getO(),    getStats(),
-                  getMask(), getDq(), getDk(), getDv(), getDmask()};
+  call.buffers = {getGrad(),  getQ(),    getK(),  getV(),  getO(),
+                  getStats(), getMask(), getDq(), getDk(), getDv()};
+  if (getMaskGradient())
+    call.buffers.push_back(getDmask());
   return call;
 }
 
@@ -225,7 +227,9 @@ int64_t PackedAttentionBackwardOp::getFlops() {
 nn::LibraryCall PackedAttentionBackwardOp::getCall(StringRef) {
   nn::LibraryCall call =
       packedCall(*this, PIPEWRIGHT_CALL(packedAttentionBackward), getQkv());
-  call.buffers = {getGrad(), getQkv(),  getO(),    getStats(),
-                  getMask(), getDqkv(), getDmask()};
+  call.buffers = {getGrad(),  getQkv(),  getO(),
+                  getStats(), getMask(), getDqkv()};
+  if (getMaskGradient())
+    call.buffers.push_back(getDmask());
   return call;
 }

@@ -249,7 +249,9 @@ int64_t AttentionBackwardOp::getFlops() {
 LibraryCall AttentionBackwardOp::getCall(StringRef) {
   LibraryCall call = attentionCall(*this, PIPEWRIGHT_CALL(attentionBackward),
                                    headsFirst(getQ(), getK()), 0, 0);
-  call.buffers = {getGrad(), getQ(),  getK(),  getV(),  getO(),    getStats(),
-                  getMask(), getDq(), getDk(), getDv(), getDmask()};
+  call.buffers = {getGrad(),  getQ(),    getK(),  getV(),  getO(),
+                  getStats(), getMask(), getDq(), getDk(), getDv()};
+  if (getMaskGradient())
+    call.buffers.push_back(getDmask());
   return call;
 }

@@ -5,9 +5,9 @@
 
 What training of test/Inputs/models/attention.onnx is compared with: PyTorch's losses and gradients
 (float64) of the same spelled out. Three branches have two heads of k and v for four of q: one with
-softcap, a trained bias and a window; one that nn.attention computes; one with a cache, lengths of
-samples as a mask, and values of another width. The loss has class weights and an ignored label.
-Needs onnx 1.23, PyTorch and NumPy; the tests do not.
+softcap, a trained bias and a window; a causal one; one with a cache, lengths of samples as a mask,
+and values of another width, which alone stays spelled out. The loss has class weights and an
+ignored label. Needs onnx 1.23, PyTorch and NumPy; the tests do not.
 """
 
 import os
