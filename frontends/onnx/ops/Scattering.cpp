@@ -59,17 +59,26 @@ static T join(Joining how, T old, T update) {
   llvm_unreachable("covered switch");
 }
 
+/// Constant data of ScatterND gets the batch of the slices that are written.
+static LogicalResult followSlices(NodeContext &n) {
+  int64_t indexed = n.rank(1) > 0 ? n.shape(1).back() : 0;
+  if (indexed < 0 || indexed > n.rank(0) || n.rank(0) - indexed > n.rank(2))
+    return success();
+  return n.followBatch(0, n.shape(2).take_back(n.rank(0) - indexed));
+}
+
 /// Which rows a scatter writes, and fails unless its updates have the shape of
 /// those. The numbers are empty where the indices are computed.
 static FailureOr<Rows> readScatter(NodeContext &n, bool byElements,
                                    Value *computed = nullptr) {
   bool isConstant = n.constant(1) != nullptr;
   Rows rows;
-  Shape expected(n.shape(1));
+  Shape expected;
   if (byElements) {
     FailureOr<int64_t> axis = readElementsAxis(n);
     if (failed(axis))
       return failure();
+    expected = Shape(n.shape(1));
     rows.rows = elementCount(n.shape(0));
     if (isConstant) {
       FailureOr<Rows> found = elementRows(n, *axis);
@@ -80,6 +89,8 @@ static FailureOr<Rows> readScatter(NodeContext &n, bool byElements,
       *computed = computeElementNumbers(n, *axis);
     }
   } else {
+    if (failed(followSlices(n)))
+      return failure();
     FailureOr<NdForm> form = readNdForm(n, 0);
     if (failed(form))
       return failure();
