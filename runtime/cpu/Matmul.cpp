@@ -1,14 +1,16 @@
 //===- Matmul.cpp - Matrix products over row-major buffers ----------------===//
 //
-// f32: dnnl_sgemm everywhere; oneDNN's matmul primitive on plain layouts falls
-// to less than half of its speed where a row is a multiple of 4 KiB. bf16: that
-// primitive, which uses AMX or AVX-512 BF16 where there is any.
+// f32: dnnl_sgemm, but for few rows by a transposed matrix; oneDNN's matmul
+// primitive on plain layouts falls to less than half of its speed where a row
+// is a multiple of 4 KiB. bf16: that primitive, which uses AMX or AVX-512 BF16
+// where there is any.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/calls/Matmul.h"
 #include "runtime/core/Error.h"
 #include "runtime/cpu/BFloat16Product.h"
+#include "runtime/cpu/FewRows.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/rank/Rank.h"
 
@@ -39,10 +41,11 @@ static void multiplyFloats(Rank &rank, const MatmulShape &s, Buffer a, Buffer b,
   const float *aData = rank.data<float>(a);
   const float *bData = rank.data<float>(b);
   float *yData = rank.data<float>(y);
-  if (s.batch == 1) {
-    multiply(s, aData, bData, yData);
-    return;
-  }
+  if (hasFewRows(s))
+    return multiplyFewRows(s, aData, bData, yData,
+                           threadsFor(rank.threads(), s.n * s.k));
+  if (s.batch == 1)
+    return multiply(s, aData, bData, yData);
   const int64_t bStride = s.broadcastB ? 0 : s.k * s.n;
   // Many small products: one thread each. A few large ones: each by all.
   const int64_t threads = s.batch >= rank.threads() ? rank.threads() : 1;

@@ -45,6 +45,28 @@ TEST(Matmul, AllTranspositionsOfOddSizes) {
           {.m = 13, .n = 37, .k = 29, .transposeA = ta, .transposeB = tb});
 }
 
+TEST(Matmul, FewRowsByATransposedMatrix) {
+  for (const int64_t m : {1, 3, 4, 7, 16, 17})
+    checkMatmul({.m = m, .n = 36, .k = 48, .transposeB = true, .alpha = 0.5f});
+}
+
+// Which thread computes which columns must not matter.
+TEST(Matmul, FewRowsGiveSameBitsOnAllThreads) {
+  const MatmulShape s = {.m = 6, .n = 256, .k = 512, .transposeB = true};
+  OneRank test;
+  const Buffer a = test.randomFloats(6 * 512);
+  const Buffer b = test.randomFloats(256 * 512);
+  const Buffer y = test.floats(6 * 256);
+  matmul(test.rank, s, a, b, y);
+  const auto alone = test.read(y);
+  for (const int64_t threads : {2, 3, 4}) {
+    fill(test.rank, 7, y);
+    test.rank.setThreads(threads);
+    matmul(test.rank, s, a, b, y);
+    EXPECT_EQ(alone, test.read(y)) << threads;
+  }
+}
+
 TEST(Matmul, BatchHasOwnOperands) {
   checkMatmul({.batch = 5, .m = 7, .n = 17, .k = 9, .transposeB = true});
 }
