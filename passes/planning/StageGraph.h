@@ -22,11 +22,11 @@ struct StageGraph {
     double cost = 0;
     /// Every stage has at least one layer.
     bool isLayer = false;
+    /// Indices into `weightCosts`: paid once by each stage that reads them.
+    llvm::SmallVector<int32_t, 2> weights;
     /// A stage may begin here; the first one always begins at the first node.
     /// Where some may not, the layers are those that may.
     bool mayBegin = true;
-    /// Indices into `weightCosts`: paid once by each stage that reads them.
-    llvm::SmallVector<int32_t, 2> weights;
   };
   struct Value {
     int32_t producer = 0;
