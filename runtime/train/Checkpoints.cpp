@@ -180,8 +180,16 @@ static void compare(const CheckpointManifest &then,
 
 Checkpoints::Position
 Checkpoints::resume(const std::function<void(const std::string &)> &say) {
-  if (!options.resumes)
+  if (!options.resumes) {
+    // The next --resume could not tell the two runs apart.
+    const bool isFirst = rank.transport().rank() == 0;
+    if (const auto found = isFirst ? folder.steps() : std::vector<int64_t>();
+        !found.empty())
+      fail("--checkpoint: '", options.checkpoint,
+           "' has checkpoints of an earlier run, up to step ", found.back(),
+           ": go on with --resume, or give another folder");
     return {};
+  }
   std::vector<double> found = {0, 0};
   if (rank.transport().rank() == 0) {
     std::vector<std::string> skipped;

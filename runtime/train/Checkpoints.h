@@ -41,7 +41,7 @@ public:
   /// Loads what `--resume` asks for; the position is 0 where it asks for
   /// nothing, or for the newest one and there is none. `say` gets lines for
   /// people, on rank 0. Throws an Error where there are checkpoints, and none
-  /// that can be used.
+  /// that can be used, or that nobody asks for.
   Position resume(const std::function<void(const std::string &)> &say);
 
   /// Whether rank 0 wants one when `step` steps are done, `before` of which had

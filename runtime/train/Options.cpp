@@ -379,6 +379,9 @@ Options Options::parse(int argc, char **argv, const Program &program) {
   if (!options.predict.empty())
     options.steps = 0;
   options.trains = options.steps > 0;
+  if (!options.checkpoint.empty() && !options.trains)
+    fail("--checkpoint goes with training: --weights DIR/step-N takes the "
+         "weights of a checkpoint");
   options.evaluates = !options.evalData.empty() || !options.predict.empty() ||
                       !options.guess.empty();
   if (const auto profile = options.own.find("--profile");
