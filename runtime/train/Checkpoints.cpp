@@ -18,9 +18,6 @@
 
 using namespace pipewright::runtime;
 
-/// What is read of a file at a time.
-static constexpr int64_t pieceBytes = 32 << 20;
-
 namespace pipewright::runtime {
 
 /// A tensor that a rank writes.
@@ -73,7 +70,6 @@ static std::map<std::string, int64_t> writersOf(const Program &program) {
   for (size_t position = 0; position < program.ranks.size(); ++position) {
     const RankProgram &rank = program.ranks[position];
     const std::vector<std::string> names = namesOf(rank);
-    std::set<std::string> here;
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i].empty())
         continue;
@@ -109,25 +105,6 @@ static void checkContents(const WeightSource &contents,
     if (!wanted.contains(name) && !isOfPlan(name))
       fail("'", folder, "' has '", name,
            "', which this program does not have: it is of another model");
-}
-
-static void loadTensor(Rank &rank, const TensorInfo &tensor,
-                       const TensorView &from) {
-  if (from.bytes != tensor.buffer.bytes)
-    fail("'", tensor.name, "' has ", from.bytes,
-         " bytes in the checkpoint, but its buffer ", tensor.buffer.bytes);
-  // A filter is reordered as a whole.
-  const int64_t most = tensor.channelsLast ? from.bytes : pieceBytes;
-  std::vector<char> piece;
-  for (int64_t at = 0; at < from.bytes; at += most) {
-    const int64_t now = std::min(most, from.bytes - at);
-    piece.resize(now);
-    from.read(at, now, piece.data());
-    rank.write(tensor.buffer.at(at, now),
-               tensor.channelsLast
-                   ? filterForMemory(tensor, piece.data()).data()
-                   : piece.data());
-  }
 }
 
 void Checkpoints::load(int64_t step) {
@@ -331,11 +308,12 @@ void Checkpoints::write(int64_t step) {
 void Checkpoints::finish() {
   thread.join();
   writing = false;
-  const auto half = [](uint64_t word) { return static_cast<double>(word); };
+  // A double is exact only for whole numbers of 53 bits.
   const auto rows = gatherNumbers(
       rank.transport(),
       {static_cast<double>(!failure.empty()), static_cast<double>(file.bytes),
-       half(file.checksum >> 32), half(file.checksum & 0xffffffffu)});
+       static_cast<double>(file.checksum >> 32),
+       static_cast<double>(file.checksum & 0xffffffffu)});
   const std::vector<std::string> failures =
       gatherTexts(rank.transport(), failure);
   double failed = 0;

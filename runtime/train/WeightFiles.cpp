@@ -47,29 +47,31 @@ static void roundOnce(Rank &rank, Buffer from, Buffer to) {
   }
 }
 
+void pipewright::runtime::loadTensor(Rank &rank, const TensorInfo &tensor,
+                                     const TensorView &from) {
+  if (from.bytes != tensor.buffer.bytes)
+    fail("tensor '", tensor.name, "' has ", from.bytes,
+         " bytes, but its buffer ", tensor.buffer.bytes);
+  // A filter is reordered as a whole.
+  const int64_t most = tensor.channelsLast ? from.bytes : pieceBytes;
+  std::vector<char> piece;
+  for (int64_t at = 0; at < from.bytes; at += most) {
+    const int64_t now = std::min(most, from.bytes - at);
+    piece.resize(now);
+    from.read(at, now, piece.data());
+    rank.write(tensor.buffer.at(at, now),
+               tensor.channelsLast
+                   ? filterForMemory(tensor, piece.data()).data()
+                   : piece.data());
+  }
+}
+
 static void readWeights(Rank &rank, const std::string &path) {
   const WeightSource file(path);
-  std::vector<char> piece;
-  for (const TensorInfo &weight : rank.program().tensors) {
-    if (!weight.isWeight())
-      continue;
-    const TensorView tensor =
-        file.find(weight.name, weight.type, parseShape(weight.shape));
-    if (tensor.bytes != weight.buffer.bytes)
-      fail("weight '", weight.name, "' has ", tensor.bytes,
-           " bytes, but its buffer ", weight.buffer.bytes);
-    // A filter is reordered as a whole.
-    const int64_t most = weight.channelsLast ? tensor.bytes : pieceBytes;
-    for (int64_t at = 0; at < tensor.bytes; at += most) {
-      const int64_t now = std::min(most, tensor.bytes - at);
-      piece.resize(now);
-      tensor.read(at, now, piece.data());
-      rank.write(weight.buffer.at(at, now),
-                 weight.channelsLast
-                     ? filterForMemory(weight, piece.data()).data()
-                     : piece.data());
-    }
-  }
+  for (const TensorInfo &weight : rank.program().tensors)
+    if (weight.isWeight())
+      loadTensor(rank, weight,
+                 file.find(weight.name, weight.type, parseShape(weight.shape)));
 }
 
 void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {

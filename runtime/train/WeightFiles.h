@@ -9,6 +9,7 @@
 #define PIPEWRIGHT_RUNTIME_TRAIN_WEIGHTFILES_H
 
 #include "runtime/core/Program.h"
+#include "runtime/io/Safetensors.h"
 
 #include <string>
 
@@ -16,6 +17,8 @@ namespace pipewright::runtime {
 
 class Rank;
 
+/// Copies a tensor of a file into the arena, filters as memory has them.
+void loadTensor(Rank &rank, const TensorInfo &tensor, const TensorView &from);
 /// Copies the weights of the rank's program from the file into its arena.
 void loadWeights(Rank &rank, const std::string &path);
 /// Makes the copies of weights that tasks read (Rounded, OldVersion) anew.

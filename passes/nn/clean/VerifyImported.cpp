@@ -51,6 +51,7 @@ private:
   void checkCounted(func::FuncOp model, NamedAttribute counted);
   void checkDivisor(func::FuncOp model, SoftmaxCrossEntropyOp loss);
   void checkConfigurations(ModuleOp module);
+  ArrayRef<NamedAttribute> entriesOf(Operation *module, StringRef name);
 
   bool valid = true;
   llvm::StringSet<> weightNames;
@@ -188,33 +189,25 @@ void ImportedVerifier::checkCounted(func::FuncOp model,
         << text::shortened(counted.getName().getValue()) << "' " << problem;
 }
 
+/// Those of an attribute that is a dictionary; none where it is not there.
+ArrayRef<NamedAttribute> ImportedVerifier::entriesOf(Operation *module,
+                                                     StringRef name) {
+  Attribute value = module->getAttr(name);
+  auto dictionary = dyn_cast_if_present<DictionaryAttr>(value);
+  if (value && !dictionary)
+    error(module) << "expects '" << name << "' to be a dictionary, but got "
+                  << value;
+  return dictionary ? dictionary.getValue() : ArrayRef<NamedAttribute>();
+}
+
 /// What is counted is read in memory of the labels' size at run time.
 void ImportedVerifier::checkCounted(func::FuncOp model) {
-  Operation *module = model->getParentOp();
-  Attribute inputs = module->getAttr(kCountedInputs);
-  if (!inputs)
-    return;
-  auto dictionary = dyn_cast<DictionaryAttr>(inputs);
-  if (!dictionary) {
-    error(module) << "expects '" << kCountedInputs
-                  << "' to be a dictionary, but got " << inputs;
-    return;
-  }
-  for (NamedAttribute input : dictionary)
+  for (NamedAttribute input : entriesOf(model->getParentOp(), kCountedInputs))
     checkCounted(model, input);
 }
 
 void ImportedVerifier::checkConfigurations(ModuleOp module) {
-  Attribute all = module->getAttr(kConfigurations);
-  if (!all)
-    return;
-  auto dictionary = dyn_cast<DictionaryAttr>(all);
-  if (!dictionary) {
-    error(module) << "expects '" << kConfigurations
-                  << "' to be a dictionary, but got " << all;
-    return;
-  }
-  for (NamedAttribute entry : dictionary) {
+  for (NamedAttribute entry : entriesOf(module, kConfigurations)) {
     StringRef name = entry.getName();
     checkName(module, "configuration", name);
     std::string problem;
