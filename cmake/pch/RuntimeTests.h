@@ -1,0 +1,5 @@
+//===- RuntimeTests.h - What unit tests of the runtime share ---*- C++ -*-===//
+
+#include "runtime/Runtime.h"
+
+#include "gtest/gtest.h"
