@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 using namespace pipewright::runtime;
 
@@ -25,6 +26,16 @@ static const char *formatName(ElementType type) {
     return "BF16";
   }
   return "?";
+}
+
+/// None for a type that no tensor of ours has.
+static std::optional<ElementType> typeOf(const std::string &format) {
+  for (const ElementType type :
+       {ElementType::F32, ElementType::I64, ElementType::I1, ElementType::I8,
+        ElementType::BF16})
+    if (format == formatName(type))
+      return type;
+  return std::nullopt;
 }
 
 /// The JSON text at the beginning of the file.
@@ -128,6 +139,27 @@ TensorView SafetensorsReader::find(const std::string &name, ElementType type,
     fail("tensor '", name, "' in '", file->path(), "' has ", bytes,
          " bytes, but expects ", elementCount(shape) * byteWidth(type));
   return {file, type, shape, entry.begin, bytes};
+}
+
+TensorView SafetensorsReader::view(const std::string &name) const {
+  const auto found = entries.find(name);
+  if (found == entries.end())
+    fail("'", file->path(), "' has no tensor '", name, "'");
+  const Entry &entry = found->second;
+  const auto type = typeOf(entry.type);
+  if (!type)
+    fail("tensor '", name, "' in '", file->path(), "' is of the type '",
+         entry.type.substr(0, 40), "', which is not read");
+  const int64_t bytes = entry.end - entry.begin;
+  int64_t expected = byteWidth(*type);
+  bool isTooLarge = false;
+  for (const int64_t size : entry.shape)
+    isTooLarge |= __builtin_mul_overflow(expected, size, &expected);
+  if (isTooLarge || bytes != expected)
+    fail("tensor '", name, "' in '", file->path(), "' has ", bytes,
+         " bytes, which is not what ", entry.type, " ", shapeText(entry.shape),
+         " takes");
+  return {file, *type, entry.shape, entry.begin, bytes};
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::string &path,

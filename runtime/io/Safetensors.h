@@ -53,6 +53,9 @@ public:
   TensorView find(const std::string &name, ElementType type,
                   const std::vector<int64_t> &shape) const;
 
+  /// A tensor of any type that we know, whatever its shape.
+  TensorView view(const std::string &name) const;
+
   /// The names of all tensors, ascending.
   std::vector<std::string> names() const;
 

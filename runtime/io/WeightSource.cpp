@@ -60,6 +60,13 @@ TensorView WeightSource::find(const std::string &name, ElementType type,
   return found->second->find(name, type, shape);
 }
 
+TensorView WeightSource::view(const std::string &name) const {
+  const auto found = readers.find(name);
+  if (found == readers.end())
+    fail("'", path, "' has no tensor '", name, "'");
+  return found->second->view(name);
+}
+
 std::vector<std::string> WeightSource::names() const {
   std::vector<std::string> all;
   for (const auto &[name, reader] : readers)

@@ -31,6 +31,8 @@ public:
   /// is not the expected one.
   TensorView find(const std::string &name, ElementType type,
                   const std::vector<int64_t> &shape) const;
+  /// A tensor of any type that we know, whatever its shape.
+  TensorView view(const std::string &name) const;
   /// All names, ascending.
   std::vector<std::string> names() const;
   /// A hash of all names, types and shapes, and of samples of all values.

@@ -26,6 +26,8 @@ llvm::ArrayRef<Command> pipewright::tool::allCommands() {
       {Check, "check", "FILE", "Prove or refuse a schedule made elsewhere"},
       {Machine, "machine", "show|measure",
        "Show what predictions are made for, or measure it again"},
+      {Checkpoint, "checkpoint", "show|verify|export|diff DIR [DIR]",
+       "Look at checkpoints that a program has written"},
       {Ops, "ops", "", "List the operators that models may have"}};
   return commands;
 }

@@ -34,9 +34,10 @@ enum Verb : unsigned {
   Check = 16,
   Machine = 32,
   Ops = 64,
+  Checkpoint = 128,
   /// Those that compile a model.
   Models = Compile | Plan | Train,
-  All = Models | Schedules | Check | Machine | Ops,
+  All = Models | Schedules | Check | Machine | Ops | Checkpoint,
 };
 
 using VerbCommands = std::vector<std::pair<Verb, llvm::cl::SubCommand *>>;

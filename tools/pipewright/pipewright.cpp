@@ -12,6 +12,7 @@
 #include "support/Text.h"
 #include "tools/common/Plugins.h"
 #include "tools/pipewright/Check.h"
+#include "tools/pipewright/CheckpointCommand.h"
 #include "tools/pipewright/CommandWords.h"
 #include "tools/pipewright/Compile.h"
 #include "tools/pipewright/Help.h"
@@ -111,6 +112,8 @@ private:
   tool::OptionValues givenToCheck{tool::checkRows(), commands, tool::Check};
   tool::OptionValues givenToMachine{tool::machineRows(), commands,
                                     tool::Machine};
+  tool::OptionValues givenToCheckpoint{tool::checkpointRows(), commands,
+                                       tool::Checkpoint};
   tool::OptionValues givenToOps{tool::opsRows(), commands, tool::Ops};
   tool::Verb verb = tool::Compile;
   /// The words after `train` that its program gets.
@@ -124,7 +127,7 @@ CommandLine::optionsOf(tool::Verb verb) const {
   std::vector<tool::OptionSpelling> all;
   for (const tool::OptionValues *table :
        {&given, &givenToPlan, &givenToDraw, &givenToList, &givenToCheck,
-        &givenToMachine, &givenToOps})
+        &givenToMachine, &givenToCheckpoint, &givenToOps})
     llvm::append_range(all, table->of(verb));
   return all;
 }
@@ -187,6 +190,12 @@ int CommandLine::run() {
     auto options = tool::readOptions<tool::MachineOptions>(tool::machineRows(),
                                                            givenToMachine);
     return exitCode(options ? tool::runMachine(*options) : options.takeError());
+  }
+  case tool::Checkpoint: {
+    auto options = tool::readOptions<tool::CheckpointOptions>(
+        tool::checkpointRows(), givenToCheckpoint);
+    return exitCode(options ? tool::runCheckpoint(*options)
+                            : options.takeError());
   }
   case tool::Ops: {
     auto options =
