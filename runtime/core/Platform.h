@@ -29,6 +29,12 @@ public:
 
   /// Makes the rank that the transport is of; its own thread calls this.
   virtual std::unique_ptr<Rank> createRank(Transport &transport) = 0;
+  /// Lets the calling rank compute where the rank `by` further on does, counted
+  /// on its host, or, of 0, on its own cores again; where each has cores of its
+  /// own.
+  virtual void moveToCoresOf(Transport &transport, int64_t by) {
+    (void)transport, (void)by;
+  }
   /// What each rank has, for users: "2 threads each".
   virtual std::string describe() const = 0;
 };

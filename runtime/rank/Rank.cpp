@@ -4,6 +4,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/net/Transport.h"
 #include "runtime/rank/RankGroups.h"
+#include "runtime/rank/StepDigest.h"
 #include "runtime/trace/Trace.h"
 
 #include <algorithm>
@@ -37,6 +38,9 @@ void Rank::dropLibraries() {
 
 void Rank::loadInput(int64_t input, int64_t microBatch, Buffer destination) {
   io->load(input, microBatch, data<void>(destination), destination.bytes);
+  if (digest)
+    digest->add(StepDigest::Kind::Input, input, microBatch,
+                data<void>(destination), destination.bytes);
 }
 
 void Rank::storeOutput(int64_t output, int64_t microBatch, Buffer source) {
@@ -51,6 +55,8 @@ void Rank::addLoss(int64_t microBatch, float loss) {
   auto &[sum, count] =
       losses.at(microBatch * whole.updates / whole.microBatches);
   sum += loss;
+  if (digest)
+    digest->add(StepDigest::Kind::Loss, 0, microBatch, &loss, sizeof loss);
   ++count;
 }
 
@@ -81,11 +87,15 @@ std::pair<double, int64_t> Rank::takeLoss() {
 
 void Rank::postSend(int64_t peer, Buffer buffer) {
   recorder.post(FlightRecorder::PostSend, peer);
+  if (digest)
+    digest->add(StepDigest::Kind::Send, peer, data<void>(buffer), buffer.bytes);
   pipeline().postSend(peer, data<void>(buffer), buffer.bytes);
 }
 
 void Rank::postReceive(int64_t peer, Buffer buffer) {
   recorder.post(FlightRecorder::PostReceive, peer);
+  if (digest)
+    digest->post(StepDigest::Kind::Receive, peer, buffer);
   pipeline().postReceive(peer, data<void>(buffer), buffer.bytes);
 }
 
@@ -103,12 +113,26 @@ void Rank::waitReceive(int64_t peer) {
   recorder.wait(FlightRecorder::WaitReceive, peer);
   pipeline().waitReceive(peer);
   recorder.end();
+  if (digest) {
+    const Buffer buffer = digest->takePosted(StepDigest::Kind::Receive, peer);
+    digest->add(StepDigest::Kind::Receive, peer, data<void>(buffer),
+                buffer.bytes);
+  }
   if (trace)
     trace->wait("receive", peer, since);
 }
 
 void Rank::postCollective(const GroupRequest &request) {
   recorder.post(FlightRecorder::PostCollective, request.group);
+  if (digest) {
+    // Where nothing is added, or not all is handed out, a part of the range is
+    // what was there before.
+    if (factsOf(request.kind).adds)
+      digest->add(StepDigest::Kind::Addend, request.group,
+                  data<void>(request.range), request.range.bytes);
+    digest->post(StepDigest::Kind::Sum, request.group,
+                 factsOf(request.kind).handsOut ? request.range : Buffer());
+  }
   groups->begin(request.group, collectiveOf(whole, request),
                 data<void>(request.range), request.scratch,
                 data<void>(request.scratch));
@@ -120,6 +144,11 @@ void Rank::waitCollective() {
   recorder.wait(FlightRecorder::WaitCollective, begun.group);
   groups->finishOldest();
   recorder.end();
+  if (digest)
+    if (const Buffer range =
+            digest->takePosted(StepDigest::Kind::Sum, begun.group))
+      digest->add(StepDigest::Kind::Sum, begun.group, data<void>(range),
+                  range.bytes);
   if (trace)
     trace->waitCollective(begun.what.facts().text, begun.group, begun.since,
                           since);
@@ -133,7 +162,12 @@ void Rank::loadHyper(Buffer destination) {
 
 void Rank::setTrace(Trace *newTrace) {
   trace = newTrace;
-  observed = trace || capturing;
+  observed = isObserved();
+}
+
+void Rank::setDigest(StepDigest *newDigest) {
+  digest = newDigest;
+  observed = isObserved();
 }
 
 void Rank::beginStep(int64_t step, std::vector<float> learningRates) {
@@ -162,6 +196,8 @@ void Rank::observeTask(const char *kind, int64_t stage, int64_t microBatch) {
     copyGradients();
   if (kind[0] == 'U')
     microBatch = updateNumber;
+  if (digest)
+    digest->beginTask(kind, stage, microBatch);
   if (trace)
     trace->task(kind, stage, microBatch);
 }
@@ -184,7 +220,7 @@ void Rank::keepGradients(std::vector<std::vector<float>> sums) {
     for (float &value : values)
       value *= whole.optimizer.gradientScale;
   capturing = false;
-  observed = trace != nullptr;
+  observed = isObserved();
 }
 
 LibraryState *&Rank::librarySlot(const void *key) {

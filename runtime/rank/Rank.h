@@ -27,6 +27,7 @@ namespace pipewright::runtime {
 
 class Profile;
 class RankGroups;
+class StepDigest;
 class Trace;
 class Transport;
 
@@ -172,6 +173,8 @@ public:
   void setTrace(Trace *newTrace);
   /// Measures the calls of the following steps, on a GPU; null stops it.
   void setProfile(Profile *newProfile) { profile = newProfile; }
+  /// Collects hashes of what the rank takes and gives; null stops it.
+  void setDigest(StepDigest *newDigest);
   /// Begins step `step`, with all that changes from step to step.
   void beginStep(int64_t step, float learningRate) {
     beginStep(step, std::vector<float>{learningRate});
@@ -217,6 +220,7 @@ protected:
   void keepGradients(std::vector<std::vector<float>> sums);
 
 private:
+  bool isObserved() const { return trace || digest || capturing; }
   void observeTask(const char *kind, int64_t stage, int64_t microBatch);
   void copyGradients();
   LibraryState *&librarySlot(const void *key);
@@ -230,6 +234,7 @@ private:
   BatchIo *io = nullptr;
   Trace *trace = nullptr;
   Profile *profile = nullptr;
+  StepDigest *digest = nullptr;
   bool observed = false;
   bool capturing = false;
   std::vector<float> scalars;

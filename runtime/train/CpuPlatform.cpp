@@ -25,6 +25,11 @@ public:
     return rank;
   }
 
+  void moveToCoresOf(Transport &transport, int64_t by) override {
+    const int64_t own = index < 0 ? transport.rank() : index;
+    placement.move((own + by) % placement.ranksOnHost);
+  }
+
   std::string describe() const override {
     const int64_t threads = placement.threadsPerRank;
     return std::to_string(threads) + (threads == 1 ? " thread" : " threads") +

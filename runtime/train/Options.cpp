@@ -194,6 +194,12 @@ static std::vector<Row> rowsOf(const Platform &platform) {
        "go on from the newest checkpoint, or that of a step; --steps counts "
        "from the first",
        parseResume, false, false, /*isOptional=*/true},
+      {"--replay-every", "N",
+       "run each Nth step twice and compare all bits; ends with exit code 70 "
+       "where they differ",
+       [](O &o, const Text &t) {
+         o.replayEvery = parseInteger("--replay-every", t, 1);
+       }},
       {"--log", "FILE", "one JSON object per step",
        [](O &o, const Text &t) { o.log = t; }, true},
       {"--trace", "FILE", "Chrome trace of the last step",

@@ -54,6 +54,8 @@ struct Options : RunSettings {
   static constexpr int64_t newest = INT64_MAX;
   /// The step of the checkpoint to go on from.
   int64_t resumeStep = newest;
+  /// Steps between two that are run twice; 0: none is.
+  int64_t replayEvery = 0;
   std::string trace;
   int64_t traceSteps = 1;
   /// How many steps at the end are profiled.

@@ -46,6 +46,16 @@ void Placement::apply(int64_t indexOnHost) const {
   sched_setaffinity(0, sizeof set, &set);
 }
 
+void Placement::move(int64_t indexOnHost) const {
+  if (!pinned())
+    return;
+  apply(indexOnHost);
+#ifdef PIPEWRIGHT_HAS_CPU
+  parallelFor(threadsPerRank, threadsPerRank,
+              [&](int64_t, int64_t, int64_t) { apply(indexOnHost); });
+#endif
+}
+
 std::string pipewright::runtime::threadTrouble(int64_t threads,
                                                const std::error_code &reason) {
   return "cannot start " + std::to_string(threads) +

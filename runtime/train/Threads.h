@@ -27,6 +27,8 @@ struct Placement {
   /// Gives the calling thread, and the compute threads that it will start,
   /// cores of their own when there are enough for all; else they float.
   void apply(int64_t indexOnHost) const;
+  /// The same when the compute threads run already.
+  void move(int64_t indexOnHost) const;
 };
 
 /// Why so many threads cannot be made, and the way out.

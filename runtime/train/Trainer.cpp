@@ -12,6 +12,7 @@
 #include "runtime/train/Checkpoints.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Progress.h"
+#include "runtime/train/Replay.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/Stop.h"
 #include "runtime/train/WeightFiles.h"
@@ -80,9 +81,11 @@ namespace {
 /// What the training of one rank goes through, in order.
 class Trainer {
 public:
-  Trainer(const Options &options, Rank &rank, const Launch &launch)
+  Trainer(const Options &options, Rank &rank, RankFactory &factory,
+          const Launch &launch)
       : options(options), rank(rank), launch(launch),
-        program(rank.wholeProgram()), speaks(rank.transport().rank() == 0) {}
+        program(rank.wholeProgram()), speaks(rank.transport().rank() == 0),
+        replay(options, rank, factory) {}
 
   /// Returns the exit code.
   int run();
@@ -93,6 +96,9 @@ private:
   void chooseSamples(int64_t number, Batches &batches);
   /// One call of the program: one step, or several that run together.
   void step(int64_t number, Batches &batches, Progress &progress);
+  /// Runs it, twice where it is to be checked.
+  void runStep(int64_t number, Batches &batches,
+               const std::vector<float> &learningRates);
   void evaluateAt(int64_t number, Progress &progress);
   bool compareWeights(int64_t done);
   /// Finds trouble with the samples of step `number`, if there is such a step.
@@ -127,6 +133,9 @@ private:
   std::unique_ptr<Dataset> data, evalData;
   Trace trace;
   Profile profile;
+  Replay replay;
+  /// Two runs of a step differed; everything is as it was before it.
+  bool disagrees = false;
   StepTimes stepTimes;
   bool evaluated = false;
   /// What this rank cannot go on with; it ends with this when all have saved.
@@ -179,8 +188,10 @@ int Trainer::run() {
   }
   finish();
   if (!checkpoints)
-    return Done;
+    return disagrees ? Disagree : Done;
   const int64_t done = stoppedAfter < 0 ? options.steps : stoppedAfter;
+  if (disagrees)
+    return Disagree;
   return checkpoints->last() < done ? NotKept
          : stoppedAfter < 0         ? Done
                                     : ResumeMe;
@@ -233,6 +244,10 @@ void Trainer::train() {
     chooseSamples(number + 1, next);
     now.following = done + together < options.steps ? &next : nullptr;
     step(number, now, progress);
+    if (disagrees) {
+      stoppedAfter = done;
+      break;
+    }
     if (done == start.step && !options.dumpGradients.empty())
       saveGradients(rank, options.dumpGradients);
     if (compareWeights(done + together))
@@ -300,7 +315,12 @@ void Trainer::keepWeights() {
   const int64_t done = stoppedAfter < 0 ? options.steps : stoppedAfter;
   const std::string steps =
       std::to_string(done) + " of " + std::to_string(options.steps);
-  if (stoppedAfter >= 0 && !fails)
+  if (disagrees && speaks)
+    std::fprintf(stderr,
+                 "error: step %lld gave other numbers when it was run again: "
+                 "%s; the weights are those before it\n",
+                 static_cast<long long>(done + 1), replay.message().c_str());
+  if (stoppedAfter >= 0 && !fails && !disagrees)
     say(std::string("stopped    by ") + signalName(number) + " after step " +
         steps);
   if (!fails)
@@ -354,6 +374,23 @@ void Trainer::chooseSamples(int64_t number, Batches &batches) {
   });
 }
 
+void Trainer::runStep(int64_t number, Batches &batches,
+                      const std::vector<float> &learningRates) {
+  auto run = [&] {
+    rank.beginStep(number, learningRates);
+    rank.runStep();
+  };
+  if (!replay.isDue((number + 1) * program.updates))
+    return run();
+  // Inputs of the next step are loaded while this one runs for the last time.
+  Batches *const following = batches.following;
+  disagrees = !replay.check([&](bool isLast) {
+    batches.following = isLast ? following : nullptr;
+    rank.takeLosses();
+    run();
+  });
+}
+
 void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   rank.setBatchIo(&batches);
   const int64_t together = program.updates;
@@ -374,8 +411,9 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   rank.setProfile(profiled ? &profile : nullptr);
 
   const auto start = Clock::now();
-  rank.beginStep(number, learningRates);
-  rank.runStep();
+  runStep(number, batches, learningRates);
+  if (disagrees)
+    return;
   if (traced) {
     trace.stop();
     rank.setTrace(nullptr);
@@ -541,7 +579,8 @@ int pipewright::runtime::runRank(const Options &options, RankFactory &factory,
     transport.barrier();
     if (hasDeadlines)
       transport.setDeadline(2 * options.timeout);
-    return Trainer(options, *rank, {processes, factory.describe()}).run();
+    return Trainer(options, *rank, factory, {processes, factory.describe()})
+        .run();
   } catch (const Aborted &error) {
     rank->abort();
     throw Aborted(writeFlight(options, *rank, error.what()));

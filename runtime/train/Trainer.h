@@ -24,6 +24,9 @@ void checkRun(const Program &program, const Options &options);
 /// How a run ends that has not failed: the exit code of its process.
 enum ExitCode {
   Done = 0,
+  /// A step gave other numbers when it was run again, or ranks that hold the
+  /// same weights have others (EX_SOFTWARE).
+  Disagree = 70,
   /// All was trained, but the last checkpoint could not be written (EX_IOERR).
   NotKept = 74,
   /// It was told to stop, and `--resume` goes on (EX_TEMPFAIL).
@@ -34,7 +37,7 @@ enum ExitCode {
 /// all ranks. Throws an Error when it fails, which all other ranks are told
 /// before.
 int runRank(const Options &options, RankFactory &factory, bool processes,
-             Transport &transport);
+            Transport &transport);
 
 /// What an exception has to say to users; the standard library's own do not.
 std::string messageOf(const std::exception &error);

@@ -9,6 +9,7 @@
 #include "runtime/io/CheckpointFolder.h"
 #include "runtime/io/Source.h"
 #include "runtime/io/WeightSource.h"
+#include "support/Message.h"
 #include "support/Text.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -91,7 +92,7 @@ static std::string chosen(const std::string &word, int64_t step) {
   std::vector<std::string> skipped;
   const auto newest = folder.newest(steps.back(), skipped);
   for (const std::string &line : skipped)
-    llvm::errs() << "warning: passed over: " << text::printable(line) << "\n";
+    printMessage("warning", "passed over: " + line);
   if (!newest)
     rt::fail("'", word, "': no checkpoint in it can be used");
   return folder.folderOf(*newest);
