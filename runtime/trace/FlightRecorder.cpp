@@ -17,7 +17,17 @@ static int64_t nowInNanoseconds() {
       .count();
 }
 
-FlightRecorder::FlightRecorder() : slots(new Slot[capacity]()) {}
+FlightRecorder::FlightRecorder()
+    : own(std::make_unique<FlightRing>()), ring(own.get()) {}
+
+void FlightRecorder::keepIn(const std::string &path,
+                            const FlightRing::Owner &owner) {
+  end();
+  if (FlightRing *const mapped = file.create(path, owner))
+    ring.store(mapped);
+}
+
+void FlightRecorder::removeFile() { file.remove(); }
 
 static int64_t packed(char kind, int64_t place, int64_t microBatch) {
   return static_cast<int64_t>(static_cast<uint64_t>(kind) << 56 |
@@ -25,14 +35,15 @@ static int64_t packed(char kind, int64_t place, int64_t microBatch) {
                               (static_cast<uint64_t>(microBatch) & 0xffffffff));
 }
 
-FlightRecorder::Slot &FlightRecorder::add(char kind, int64_t place,
-                                          int64_t microBatch, int64_t now) {
-  const uint64_t number = count.load(relaxed);
-  Slot &slot = slots[number % capacity];
+FlightRing::Slot &FlightRecorder::add(char kind, int64_t place,
+                                      int64_t microBatch, int64_t now) {
+  FlightRing &to = *ring.load(relaxed);
+  const uint64_t number = to.count.load(relaxed);
+  FlightRing::Slot &slot = to.slots[number % capacity];
   // Readers who see any of what follows see from the count that it is new.
-  count.store(number + 1, relaxed);
+  to.count.store(number + 1, relaxed);
   slot.words[0].store(packed(kind, place, microBatch), release);
-  slot.words[1].store(currentStep.load(relaxed), release);
+  slot.words[1].store(to.step.load(relaxed), release);
   slot.words[2].store(now, release);
   return slot;
 }
@@ -41,7 +52,7 @@ void FlightRecorder::begin(char kind, int64_t place, int64_t microBatch) {
   const int64_t now = nowInNanoseconds();
   if (running)
     running->store(now, release);
-  Slot &slot = add(kind, place, microBatch, now);
+  FlightRing::Slot &slot = add(kind, place, microBatch, now);
   slot.words[3].store(0, release);
   running = &slot.words[3];
 }
@@ -59,12 +70,18 @@ void FlightRecorder::end() {
 
 std::vector<FlightRecorder::Operation>
 FlightRecorder::last(uint64_t most) const {
-  const uint64_t end = count.load(acquire);
+  return lastOperations(*ring.load(acquire), most);
+}
+
+std::vector<FlightRecorder::Operation>
+pipewright::runtime::lastOperations(const FlightRing &ring, uint64_t most) {
+  constexpr uint64_t capacity = FlightRing::capacity;
+  const uint64_t end = ring.count.load(acquire);
   const uint64_t first = end - std::min({end, most, capacity});
-  std::vector<Operation> operations;
+  std::vector<FlightRecorder::Operation> operations;
   for (uint64_t number = first; number < end; ++number) {
-    const Slot &slot = slots[number % capacity];
-    Operation operation;
+    const FlightRing::Slot &slot = ring.slots[number % capacity];
+    FlightRecorder::Operation operation;
     const uint64_t word = slot.words[0].load(acquire);
     operation.kind = static_cast<char>(word >> 56);
     operation.place = word >> 32 & 0xffffff;
@@ -73,7 +90,7 @@ FlightRecorder::last(uint64_t most) const {
     operation.start = slot.words[2].load(acquire);
     operation.end = slot.words[3].load(acquire);
     // It may not be written yet, or may be overwritten meanwhile.
-    const bool intact = count.load(relaxed) <= number + capacity;
+    const bool intact = ring.count.load(relaxed) <= number + capacity;
     if (intact && operation.kind)
       operations.push_back(operation);
   }

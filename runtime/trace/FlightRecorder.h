@@ -3,6 +3,8 @@
 // Always on: a ring of the last operations of a rank. Written when a run fails,
 // as a Chrome trace like that of `--trace`, so that it can be laid over the
 // timetable; and told to other ranks, in a few words, while the run goes on.
+// The ring itself may be a file that is mapped (FlightFile.h): whatever ends
+// the process, the file says where it stood.
 //
 // One thread writes, any thread may read. An operation that is overwritten
 // while somebody reads it is left out.
@@ -12,7 +14,8 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRACE_FLIGHTRECORDER_H
 #define PIPEWRIGHT_RUNTIME_TRACE_FLIGHTRECORDER_H
 
-#include <array>
+#include "runtime/trace/FlightFile.h"
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -24,7 +27,7 @@ namespace pipewright::runtime {
 
 class FlightRecorder {
 public:
-  static constexpr uint64_t capacity = 4096;
+  static constexpr uint64_t capacity = FlightRing::capacity;
 
   /// What a rank does besides tasks, whose kind is their letter.
   enum Kind : char {
@@ -52,10 +55,19 @@ public:
   };
 
   FlightRecorder();
+  FlightRecorder(const FlightRecorder &) = delete;
+  FlightRecorder &operator=(const FlightRecorder &) = delete;
+
+  /// Goes on in a file from here, which stays there unless `removeFile` is
+  /// called. Does without one where it cannot be made, or is another run's.
+  /// The recording thread calls both.
+  void keepIn(const std::string &path, const FlightRing::Owner &owner);
+  void removeFile();
 
   void beginStep(int64_t step) {
     end();
-    currentStep.store(step, std::memory_order_relaxed);
+    ring.load(std::memory_order_relaxed)
+        ->step.store(step, std::memory_order_relaxed);
   }
   /// Begins a task; it ends where the next operation begins.
   void task(char kind, int64_t stage, int64_t microBatch) {
@@ -69,33 +81,33 @@ public:
   void end();
 
   /// -1 before the first.
-  int64_t step() const { return currentStep.load(std::memory_order_relaxed); }
+  int64_t step() const { return ring.load()->step.load(); }
   /// Those that are still there, oldest first, and no more than `most`.
   std::vector<Operation> last(uint64_t most = capacity) const;
   /// The last ones in a few words: "F0.1 F0.2 receive<1".
   std::string lastText(uint64_t most) const;
-  bool isEmpty() const { return count.load() == 0; }
+  bool isEmpty() const { return ring.load()->count.load() == 0; }
 
   /// A file for `plan --html --measured`. Throws an Error if it cannot be
   /// written, or would replace what is no such file.
   void write(const std::string &path, int64_t rank) const;
 
 private:
-  /// Kind, place and micro-batch in one word, step, start, end. Relaxed atomic
-  /// words: as cheap as plain ones, and torn by no reader.
-  struct Slot {
-    std::array<std::atomic<int64_t>, 4> words;
-  };
   void begin(char kind, int64_t place, int64_t microBatch);
-  Slot &add(char kind, int64_t place, int64_t microBatch, int64_t now);
+  FlightRing::Slot &add(char kind, int64_t place, int64_t microBatch,
+                        int64_t now);
 
-  std::unique_ptr<Slot[]> slots;
-  /// How many were ever begun.
-  std::atomic<uint64_t> count{0};
+  /// Before there is a file; readers may still be in it.
+  const std::unique_ptr<FlightRing> own;
+  FlightFile file;
+  std::atomic<FlightRing *> ring;
   /// The one that has not ended; null if all have.
   std::atomic<int64_t> *running = nullptr;
-  std::atomic<int64_t> currentStep{-1};
 };
+
+/// Those of a ring that are still there, oldest first, and no more than `most`.
+std::vector<FlightRecorder::Operation> lastOperations(const FlightRing &ring,
+                                                      uint64_t most);
 
 /// "F0.1", "receive<1" (a wait), "send>1!" (a moment).
 std::string nameOf(const FlightRecorder::Operation &operation);

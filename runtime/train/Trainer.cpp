@@ -11,6 +11,7 @@
 #include "runtime/train/Batches.h"
 #include "runtime/train/Checkpoints.h"
 #include "runtime/train/Evaluate.h"
+#include "runtime/train/FlightReport.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/Replay.h"
 #include "runtime/train/Report.h"
@@ -542,24 +543,6 @@ std::string pipewright::runtime::ranked(int64_t rank,
                                         : processName(rank) + ": " + message;
 }
 
-/// What the rank did last, for whoever looks for the reason of a failure. The
-/// error's message, with the file's name.
-static std::string writeFlight(const Options &options, Rank &rank,
-                               const std::string &message) {
-  const FlightRecorder &flight = rank.flight();
-  if (options.flight.empty() || flight.isEmpty())
-    return message;
-  const std::string process = std::to_string(rank.transport().rank());
-  const std::string path = options.flight + "/flight-rank" + process + ".json";
-  try {
-    flight.write(path, rank.number());
-  } catch (const Error &) {
-    // The failure is what counts; its file may be where nothing can be written.
-    return message;
-  }
-  return message + " (what rank " + process + " did last: " + path + ")";
-}
-
 int pipewright::runtime::runRank(const Options &options, RankFactory &factory,
                                  bool processes, Transport &transport) {
   transport.setDeadline(std::max(options.timeout, patientSeconds));
@@ -571,6 +554,7 @@ int pipewright::runtime::runRank(const Options &options, RankFactory &factory,
   if (!hasDeadlines)
     transport.setDeadline(std::numeric_limits<double>::infinity());
   try {
+    keepFlight(options, *rank);
     rank->setSeed(options.seed);
     if (rank->program().setUp)
       rank->program().setUp(*rank);
@@ -579,8 +563,10 @@ int pipewright::runtime::runRank(const Options &options, RankFactory &factory,
     transport.barrier();
     if (hasDeadlines)
       transport.setDeadline(2 * options.timeout);
-    return Trainer(options, *rank, factory, {processes, factory.describe()})
-        .run();
+    const int code =
+        Trainer(options, *rank, factory, {processes, factory.describe()}).run();
+    rank->flight().removeFile();
+    return code;
   } catch (const Aborted &error) {
     rank->abort();
     throw Aborted(writeFlight(options, *rank, error.what()));

@@ -28,6 +28,8 @@ llvm::ArrayRef<Command> pipewright::tool::allCommands() {
        "Show what predictions are made for, or measure it again"},
       {Checkpoint, "checkpoint", "show|verify|export|diff DIR [DIR]",
        "Look at checkpoints that a program has written"},
+      {Autopsy, "autopsy", "OUT",
+       "Say where each rank of a run stands, or stopped"},
       {Ops, "ops", "", "List the operators that models may have"}};
   return commands;
 }

@@ -35,9 +35,10 @@ enum Verb : unsigned {
   Machine = 32,
   Ops = 64,
   Checkpoint = 128,
+  Autopsy = 256,
   /// Those that compile a model.
   Models = Compile | Plan | Train,
-  All = Models | Schedules | Check | Machine | Ops | Checkpoint,
+  All = Models | Schedules | Check | Machine | Ops | Checkpoint | Autopsy,
 };
 
 using VerbCommands = std::vector<std::pair<Verb, llvm::cl::SubCommand *>>;

@@ -11,6 +11,7 @@
 #include "support/Message.h"
 #include "support/Text.h"
 #include "tools/common/Plugins.h"
+#include "tools/pipewright/AutopsyCommand.h"
 #include "tools/pipewright/Check.h"
 #include "tools/pipewright/CheckpointCommand.h"
 #include "tools/pipewright/CommandWords.h"
@@ -114,6 +115,8 @@ private:
                                     tool::Machine};
   tool::OptionValues givenToCheckpoint{tool::checkpointRows(), commands,
                                        tool::Checkpoint};
+  tool::OptionValues givenToAutopsy{tool::autopsyRows(), commands,
+                                    tool::Autopsy};
   tool::OptionValues givenToOps{tool::opsRows(), commands, tool::Ops};
   tool::Verb verb = tool::Compile;
   /// The words after `train` that its program gets.
@@ -127,7 +130,7 @@ CommandLine::optionsOf(tool::Verb verb) const {
   std::vector<tool::OptionSpelling> all;
   for (const tool::OptionValues *table :
        {&given, &givenToPlan, &givenToDraw, &givenToList, &givenToCheck,
-        &givenToMachine, &givenToCheckpoint, &givenToOps})
+        &givenToMachine, &givenToCheckpoint, &givenToOps, &givenToAutopsy})
     llvm::append_range(all, table->of(verb));
   return all;
 }
@@ -196,6 +199,11 @@ int CommandLine::run() {
         tool::checkpointRows(), givenToCheckpoint);
     return exitCode(options ? tool::runCheckpoint(*options)
                             : options.takeError());
+  }
+  case tool::Autopsy: {
+    auto options = tool::readOptions<tool::AutopsyOptions>(tool::autopsyRows(),
+                                                           givenToAutopsy);
+    return exitCode(options ? tool::runAutopsy(*options) : options.takeError());
   }
   case tool::Ops: {
     auto options =
