@@ -45,4 +45,12 @@ annotateModel(llvm::StringRef path, llvm::StringRef output,
       "expects a model in a format that is known, but got '" + path + "'");
 }
 
+llvm::Expected<ExportWeights> prepareExport(const ExportOptions &options) {
+  if (const Frontend *frontend = frontendOf(options.import.modelPath))
+    return frontend->prepareExport(options);
+  return llvm::createStringError(
+      "expects a model in a format that is known, but got '" +
+      options.import.modelPath + "'");
+}
+
 } // namespace pipewright::frontend

@@ -24,6 +24,9 @@ llvm::Expected<AnnotatedModel>
 annotateModel(llvm::StringRef path, llvm::StringRef output,
               const StageAnnotations &annotations);
 
+/// Writes a model with other weights, as `Frontend::prepareExport` says.
+llvm::Expected<ExportWeights> prepareExport(const ExportOptions &options);
+
 } // namespace pipewright::frontend
 
 #endif // PIPEWRIGHT_FRONTENDS_FRONTENDS_H

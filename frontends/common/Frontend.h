@@ -18,6 +18,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -104,6 +105,33 @@ struct AnnotatedModel {
   std::vector<std::string> split;
 };
 
+/// What becomes of a model's file with other weights.
+struct ExportOptions {
+  /// The model, and the sizes that an import of it needs.
+  ImportOptions import;
+  std::string output;
+  /// Normalizations and dropout as after training, without the loss.
+  bool forInference = false;
+  /// Weights stand in a file beside the output where both would be larger.
+  int64_t externalDataAbove = 2'000'000'000;
+  /// How names of the file of weights become names of the model: FROM=TO.
+  std::vector<std::string> renames;
+  /// Weights that the file has not keep their values.
+  bool isPartial = false;
+};
+
+/// What has been written.
+struct ExportedModel {
+  std::vector<std::string> files;
+  std::vector<std::string> warnings;
+};
+
+/// Writes the model with the weights of a file: safetensors, an index of
+/// several, or the folder of a checkpoint. The error is a line that names the
+/// file.
+using ExportWeights =
+    std::function<llvm::Expected<ExportedModel>(llvm::StringRef weights)>;
+
 /// A format of models.
 class Frontend {
 public:
@@ -124,6 +152,15 @@ public:
                                    " is not an ONNX model, and only "
                                    "these say in which stage nodes are: '" +
                                    output + "' is not written");
+  }
+  /// Whether a model can be written with other weights, found out before there
+  /// are any. The error is a line that names the file.
+  virtual llvm::Expected<ExportWeights>
+  prepareExport(const ExportOptions &options) const {
+    return llvm::createStringError(options.import.modelPath +
+                                   " is not an ONNX model, and only these are "
+                                   "written with other weights: '" +
+                                   options.output + "' is not written");
   }
   /// What the format calls its operators, and which of them are imported.
   virtual std::vector<OperatorSummary> operators() const { return {}; }

@@ -48,6 +48,9 @@ GraphImporter::readTransposedParameter(const onnx::TensorProto &tensor,
   FailureOr<ImportedValue> tied = lookup(source);
   if (failed(tied))
     return failure();
+  if (tied->isWeight())
+    initializerCopies.push_back(
+        {tensor.name(), tied->weight, /*isTransposed=*/true});
   TensorBuilder b(builder, NameLoc::get(builder.getStringAttr(source)),
                   [this] { return error(); });
   return b.transpose(materialize(*tied, source), {1, 0});
@@ -129,6 +132,7 @@ GraphImporter::readRepeatedParameter(const onnx::TensorProto &tensor) {
   values[key] = addConstantAsWeight(
       key, std::make_shared<ConstantTensor>(std::move(*one)),
       nn::WeightRole::Parameter);
+  initializerCopies.push_back({tensor.name(), key});
   TensorBuilder b(builder, NameLoc::get(builder.getStringAttr(key)),
                   [this] { return error(); });
   return b.broadcastTo(readWeight(key), shape);

@@ -49,6 +49,25 @@ struct Noise {
   int64_t id = 0;
 };
 
+/// An initializer that the exporter computed of a weight: transposed, or
+/// repeated along dimensions of size 1 and in front.
+struct InitializerCopy {
+  std::string initializer;
+  /// The weight's key.
+  std::string weight;
+  bool isTransposed = false;
+};
+
+/// A running statistic that is the weight of one node alone, although its
+/// initializer is read elsewhere, too.
+struct OwnStatistic {
+  /// The weight's key, and the initializer whose values it begins with.
+  std::string weight, initializer;
+  /// The first result of the node, and which input of it this is.
+  std::string result;
+  unsigned input;
+};
+
 /// What an ONNX name stands for.
 struct ImportedValue {
   enum Kind {
@@ -199,6 +218,11 @@ public:
   /// Initializers that an op reads as a table that nobody learns, and what that
   /// is, for people to read.
   llvm::StringMap<llvm::StringRef> untrainedTables;
+
+  /// Initializers that are computed of a weight in place of being one.
+  std::vector<InitializerCopy> initializerCopies;
+  /// Running statistics that a node does not share with others.
+  std::vector<OwnStatistic> ownStatistics;
 
   /// Results of InstanceNormalization within a group normalization.
   llvm::StringSet<> groupNorms;

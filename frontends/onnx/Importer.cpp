@@ -18,6 +18,8 @@
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/Subgraphs.h"
 #include "frontends/onnx/UnsupportedOps.h"
+#include "frontends/onnx/WeightExport.h"
+#include "frontends/onnx/WeightOrigins.h"
 #include "frontends/onnx/WeightRoles.h"
 
 #include "mlir/IR/Verifier.h"
@@ -117,35 +119,42 @@ static void warnAboutNewVersions(GraphImporter &graph) {
 
 FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
                                     MLIRContext &context) {
-  context.loadDialect<nn::NNDialect, func::FuncDialect>();
   FailureOr<ModelFile> file = readModelFile(options.modelPath, context);
   if (failed(file))
     return failure();
-  ExporterMetadata metadata = readExporterMetadata(*file);
-  int64_t parted = partMergedWeights(*file, metadata);
+  return importFile(*file, options, context);
+}
+
+FailureOr<ImportedModel> importFile(ModelFile &file,
+                                    const ImportOptions &options,
+                                    MLIRContext &context,
+                                    std::vector<WeightOrigin> *origins) {
+  context.loadDialect<nn::NNDialect, func::FuncDialect>();
+  ExporterMetadata metadata = readExporterMetadata(file);
+  int64_t parted = partMergedWeights(file, metadata);
   RolePatterns patterns(options.roleRules);
-  FailureOr<NodeOrder> order = orderNodes(*file, context);
+  FailureOr<NodeOrder> order = orderNodes(file, context);
   if (failed(order))
     return failure();
-  if (failed(checkSupported(*file, *order, context)))
+  if (failed(checkSupported(file, *order, context)))
     return failure();
-  FailureOr<BoundInputs> bound = bindInputs(*file, options, context);
+  FailureOr<BoundInputs> bound = bindInputs(file, options, context);
   if (failed(bound))
     return failure();
 
-  TensorReader reader(*file, context);
-  GraphImporter graph(*file, context, reader, metadata, patterns);
+  TensorReader reader(file, context);
+  GraphImporter graph(file, context, reader, metadata, patterns);
   warnAboutNewVersions(graph);
-  graph.trainingExport = isTrainingExport(*file);
-  graph.sampleVariance = takesSampleVariance(options, *file);
+  graph.trainingExport = isTrainingExport(file);
+  graph.sampleVariance = takesSampleVariance(options, file);
   graph.trainDropout = options.trainDropout;
   graph.batchNorm = options.batchNorm;
   graph.hasTrainingNorm =
-      llvm::any_of(allNodesOf(file->graph()), [&](const onnx::NodeProto *node) {
-        return isTrainingNorm(*node, file->opsetOf(*node));
+      llvm::any_of(allNodesOf(file.graph()), [&](const onnx::NodeProto *node) {
+        return isTrainingNorm(*node, file.opsetOf(*node));
       });
   if (bound->batchChange) {
-    GraphImporter original(*file, context, reader, metadata, patterns);
+    GraphImporter original(file, context, reader, metadata, patterns);
     original.trainingExport = graph.trainingExport;
     if (failed(original.importNodes(bound->originalInputs, *order)) ||
         failed(checkDeclaredOutputs(original)))
@@ -178,6 +187,8 @@ FailureOr<ImportedModel> importOnnx(const ImportOptions &options,
   if (failed(assignRoles(graph, options)) || failed(verify(*graph.module)) ||
       failed(warnAboutEvaluationMode(graph)))
     return failure();
+  if (origins)
+    *origins = originsOfWeights(graph);
   return ImportedModel{std::move(graph.module), std::move(graph.weights),
                        std::move(graph.warnings), std::move(graph.built)};
 }
@@ -220,6 +231,10 @@ struct OnnxFrontend final : Frontend {
   annotate(StringRef path, StringRef output,
            const StageAnnotations &annotations) const override {
     return annotateOnnx(path, output, annotations);
+  }
+  llvm::Expected<ExportWeights>
+  prepareExport(const ExportOptions &options) const override {
+    return prepareOnnxExport(options);
   }
   std::vector<OperatorSummary> operators() const override {
     std::vector<OperatorSummary> all;

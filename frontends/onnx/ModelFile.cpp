@@ -164,12 +164,16 @@ FailureOr<ModelFile> parseModelFile(StringRef path, MLIRContext &context) {
   return file;
 }
 
+LogicalResult prepareModelFile(ModelFile &file, MLIRContext &context) {
+  return failure(failed(settleNames(file, context)) ||
+                 failed(checkForm(file, context)) ||
+                 failed(inlineFunctions(file, context)) ||
+                 failed(hoistInitializers(file, context)));
+}
+
 FailureOr<ModelFile> readModelFile(StringRef path, MLIRContext &context) {
   FailureOr<ModelFile> file = parseModelFile(path, context);
-  if (failed(file) || failed(settleNames(*file, context)) ||
-      failed(checkForm(*file, context)) ||
-      failed(inlineFunctions(*file, context)) ||
-      failed(hoistInitializers(*file, context)))
+  if (failed(file) || failed(prepareModelFile(*file, context)))
     return failure();
   return file;
 }

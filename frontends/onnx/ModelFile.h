@@ -41,6 +41,10 @@ llvm::FailureOr<ModelFile> parseModelFile(llvm::StringRef path,
 void setOpset(google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
               int64_t opset);
 
+/// Brings a parsed model into the form that readModelFile gives.
+llvm::LogicalResult prepareModelFile(ModelFile &file,
+                                     mlir::MLIRContext &context);
+
 llvm::FailureOr<ModelFile> readModelFile(llvm::StringRef path,
                                          mlir::MLIRContext &context);
 

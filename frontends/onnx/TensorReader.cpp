@@ -283,4 +283,12 @@ FailureOr<FloatBytes> TensorReader::readFloats(const TensorProto &tensor,
   return FloatBytes{shape, bytes, floats};
 }
 
+FailureOr<std::string> TensorReader::readBytes(const TensorProto &tensor,
+                                               StringRef what) {
+  FailureOr<Stored> stored = readStored(tensor, what);
+  if (failed(stored))
+    return failure();
+  return std::string(stored->bytes.begin(), stored->bytes.end());
+}
+
 } // namespace pipewright::frontend

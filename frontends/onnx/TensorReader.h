@@ -45,6 +45,10 @@ public:
   /// Reads a float tensor without copying where it is stored as float32.
   llvm::FailureOr<FloatBytes> readFloats(const onnx::TensorProto &tensor,
                                          llvm::StringRef what);
+  /// The values of a tensor of any type that is read, little endian and without
+  /// gaps.
+  llvm::FailureOr<std::string> readBytes(const onnx::TensorProto &tensor,
+                                         llvm::StringRef what);
   /// Checks type and dimensions alone.
   llvm::FailureOr<Shape> readShape(const onnx::TensorProto &tensor,
                                    llvm::StringRef what);

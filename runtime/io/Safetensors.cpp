@@ -1,7 +1,9 @@
 //===- Safetensors.cpp - Named tensors in one file ------------------------===//
 
 #include "runtime/io/Safetensors.h"
+#include "runtime/core/BFloat16.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Half.h"
 #include "runtime/core/Hash.h"
 #include "runtime/io/JsonFile.h"
 #include "runtime/io/Source.h"
@@ -124,21 +126,55 @@ uint64_t SafetensorsReader::fingerprint() const {
   return hash.value();
 }
 
+void TensorView::read(int64_t offset, int64_t count, void *destination) const {
+  if (stored == StoredAs::Read)
+    return file->read(begin + offset, count, destination);
+  constexpr int64_t width = sizeof(uint16_t), most = 16 << 10;
+  uint16_t halves[most];
+  auto *floats = static_cast<float *>(destination);
+  int64_t first = offset / byteWidth(type), left = count / byteWidth(type);
+  for (; left > 0; left -= most, first += most, floats += most) {
+    const int64_t now = std::min(most, left);
+    file->read(begin + first * width, now * width, halves);
+    for (int64_t i = 0; i < now; ++i)
+      floats[i] =
+          stored == StoredAs::F16 ? widenHalf(halves[i]) : widen(halves[i]);
+  }
+}
+
+/// How a type of a file is read as another one; nothing if it is not.
+static std::optional<StoredAs> readingOf(const std::string &stored,
+                                         ElementType type) {
+  if (stored == formatName(type))
+    return StoredAs::Read;
+  if (type == ElementType::F32 && stored == "F16")
+    return StoredAs::F16;
+  if (type == ElementType::F32 && stored == "BF16")
+    return StoredAs::BF16;
+  return std::nullopt;
+}
+
 TensorView SafetensorsReader::find(const std::string &name, ElementType type,
                                    const std::vector<int64_t> &shape) const {
   const auto found = entries.find(name);
   if (found == entries.end())
     fail("'", file->path(), "' has no tensor '", name, "'");
   const Entry &entry = found->second;
-  if (entry.shape != shape || entry.type != formatName(type))
+  const auto stored = readingOf(entry.type, type);
+  if (entry.shape != shape || !stored)
     fail("tensor '", name, "' in '", file->path(), "' is ", entry.type, " ",
          shapeText(entry.shape), ", but the program expects ", formatName(type),
          " ", shapeText(shape));
-  const int64_t bytes = entry.end - entry.begin;
-  if (bytes != elementCount(shape) * byteWidth(type))
-    fail("tensor '", name, "' in '", file->path(), "' has ", bytes,
-         " bytes, but expects ", elementCount(shape) * byteWidth(type));
-  return {file, type, shape, entry.begin, bytes};
+  const int64_t expected =
+      elementCount(shape) * (stored == StoredAs::Read
+                                 ? byteWidth(type)
+                                 : static_cast<int64_t>(sizeof(uint16_t)));
+  if (entry.end - entry.begin != expected)
+    fail("tensor '", name, "' in '", file->path(), "' has ",
+         entry.end - entry.begin, " bytes, but expects ", expected);
+  return {
+      file,   type, shape, entry.begin, elementCount(shape) * byteWidth(type),
+      *stored};
 }
 
 TensorView SafetensorsReader::view(const std::string &name) const {

@@ -21,6 +21,10 @@
 
 namespace pipewright::runtime {
 
+/// How a file has values: as they are read, or as numbers of 16 bits that are
+/// read as f32.
+enum class StoredAs { Read, F16, BF16 };
+
 /// A tensor of a file that is being read.
 struct TensorView {
   std::shared_ptr<DataFile> file;
@@ -28,12 +32,12 @@ struct TensorView {
   std::vector<int64_t> shape;
   /// Where in the file its values begin.
   int64_t begin = 0;
+  /// As they are read.
   int64_t bytes = 0;
+  StoredAs stored = StoredAs::Read;
 
-  /// Copies a part of the values.
-  void read(int64_t offset, int64_t count, void *destination) const {
-    file->read(begin + offset, count, destination);
-  }
+  /// Copies a part of the values, of whole numbers.
+  void read(int64_t offset, int64_t count, void *destination) const;
   /// All of them; T has their width.
   template <class T>
   std::vector<T> values() const {
@@ -49,7 +53,8 @@ public:
   explicit SafetensorsReader(const std::string &path);
 
   /// Throws an Error when there is no such tensor, or when its type or shape
-  /// is not the expected one.
+  /// is not the expected one. F16 and BF16 are read as F32 where that is
+  /// expected.
   TensorView find(const std::string &name, ElementType type,
                   const std::vector<int64_t> &shape) const;
 

@@ -6,6 +6,7 @@
 #include "runtime/io/JsonFile.h"
 
 #include <filesystem>
+#include <regex>
 #include <set>
 
 using namespace pipewright::runtime;
@@ -31,7 +32,9 @@ static std::set<std::string> filesOfIndex(const std::string &path) {
   return files;
 }
 
-WeightSource::WeightSource(const std::string &path) : path(path) {
+WeightSource::WeightSource(const std::string &path,
+                           const std::vector<std::string> &renames)
+    : path(path) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     for (const CheckpointFile &file : readManifest(path).files)
@@ -43,13 +46,50 @@ WeightSource::WeightSource(const std::string &path) : path(path) {
   } else {
     add(path);
   }
+  for (const std::string &rule : renames)
+    rename(rule);
 }
 
 void WeightSource::add(const std::string &file) {
   files.push_back(std::make_shared<SafetensorsReader>(file));
   for (const std::string &name : files.back()->names())
-    if (!readers.emplace(name, files.back().get()).second)
+    if (!readers.emplace(name, Place{files.back().get(), name}).second)
       fail("'", path, "' has tensor '", name, "' in two files");
+}
+
+static std::regex parseRegex(const std::string &rule, size_t equals) {
+  if (equals == std::string::npos || equals == 0)
+    fail("--weights-rename expects FROM=TO, but got '", rule, "'");
+  try {
+    return std::regex(rule.substr(0, equals), std::regex::extended);
+  } catch (const std::regex_error &error) {
+    fail("--weights-rename: '", rule.substr(0, equals),
+         "' is no regular expression: ", error.what());
+  }
+}
+
+void WeightSource::rename(const std::string &rule) {
+  // The library's search calls itself for each character.
+  constexpr size_t longest = 4096;
+  const size_t equals = rule.find('=');
+  const std::regex from = parseRegex(rule, equals);
+  const std::string to = rule.substr(equals + 1);
+  std::map<std::string, Place> renamed;
+  bool matches = false;
+  for (const auto &[name, place] : readers) {
+    const bool found = name.size() <= longest && std::regex_search(name, from);
+    matches |= found;
+    const std::string now =
+        found ? std::regex_replace(name, from, to,
+                                   std::regex_constants::format_first_only)
+              : name;
+    if (!renamed.emplace(now, place).second)
+      fail("--weights-rename ", rule, ": two tensors of '", path,
+           "' are then called '", now, "'");
+  }
+  if (!matches)
+    fail("--weights-rename ", rule, " matches no tensor of '", path, "'");
+  readers = std::move(renamed);
 }
 
 TensorView WeightSource::find(const std::string &name, ElementType type,
@@ -57,7 +97,7 @@ TensorView WeightSource::find(const std::string &name, ElementType type,
   const auto found = readers.find(name);
   if (found == readers.end())
     fail("'", path, "' has no tensor '", name, "'");
-  return found->second->find(name, type, shape);
+  return found->second.reader->find(found->second.name, type, shape);
 }
 
 TensorView WeightSource::view(const std::string &name) const {
@@ -69,7 +109,7 @@ TensorView WeightSource::view(const std::string &name) const {
 
 std::vector<std::string> WeightSource::names() const {
   std::vector<std::string> all;
-  for (const auto &[name, reader] : readers)
+  for (const auto &[name, place] : readers)
     all.push_back(name);
   return all;
 }

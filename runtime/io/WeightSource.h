@@ -21,8 +21,15 @@ namespace pipewright::runtime {
 class WeightSource {
 public:
   /// Throws an Error that names the file where one is damaged, or where two
-  /// have a tensor of the same name.
-  explicit WeightSource(const std::string &path);
+  /// have a tensor of the same name. `renames`, FROM=TO, are applied to each
+  /// name in their order: FROM is a POSIX extended regular expression, and the
+  /// first place where it matches becomes TO, with $1 for its first group. One
+  /// that is none, or matches no name, is an Error.
+  explicit WeightSource(const std::string &path,
+                        const std::vector<std::string> &renames = {});
+
+  /// What was given.
+  const std::string &name() const { return path; }
 
   bool contains(const std::string &name) const {
     return readers.contains(name);
@@ -39,11 +46,17 @@ public:
   uint64_t fingerprint() const;
 
 private:
+  /// A tensor of a file, under the name that it has there.
+  struct Place {
+    const SafetensorsReader *reader;
+    std::string name;
+  };
   void add(const std::string &file);
+  void rename(const std::string &rule);
 
   const std::string path;
   std::vector<std::shared_ptr<SafetensorsReader>> files;
-  std::map<std::string, const SafetensorsReader *> readers;
+  std::map<std::string, Place> readers;
 };
 
 } // namespace pipewright::runtime

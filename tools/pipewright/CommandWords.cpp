@@ -21,6 +21,7 @@ llvm::ArrayRef<Command> pipewright::tool::allCommands() {
        "Compile to a temporary folder and run the program; options that are "
        "not "
        "listed here are the program's"},
+      {Export, "export", "MODEL", "Write the model with trained weights"},
       {Schedules, "schedules", "[NAME[,NAME...]]...",
        "List the schedules, or draw some of them"},
       {Check, "check", "FILE", "Prove or refuse a schedule made elsewhere"},

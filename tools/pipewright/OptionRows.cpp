@@ -101,17 +101,7 @@ static llvm::Error readReplicas(const OptionSpelling &row, Given given,
 
 static llvm::Error readDims(const OptionSpelling &row, Given given,
                             CompileOptions &options) {
-  int64_t size = 0;
-  for (llvm::StringRef dim : given.all(row.name)) {
-    auto [name, text] = dim.rsplit('=');
-    if (name.empty() || text.empty() || !dim.contains('='))
-      return fail("--dim expects NAME=N, but got '", dim, "'");
-    if (llvm::Error error = readCount(("dim " + name).str(), text, size))
-      return error;
-    if (!options.import.dims.try_emplace(name, size).second)
-      return fail("--dim gives dimension '", name, "' twice");
-  }
-  return llvm::Error::success();
+  return option::readSizes(row, given, options.import.dims);
 }
 
 /// --freeze and --train in the order of the command line.

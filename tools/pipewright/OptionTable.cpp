@@ -138,6 +138,22 @@ llvm::Error option::readCount(llvm::StringRef option, llvm::StringRef text,
   return llvm::Error::success();
 }
 
+llvm::Error option::readSizes(const OptionSpelling &row, Given given,
+                              llvm::StringMap<int64_t> &sizes) {
+  int64_t size = 0;
+  for (llvm::StringRef dim : given.all(row.name)) {
+    auto [name, text] = dim.rsplit('=');
+    if (name.empty() || text.empty() || !dim.contains('='))
+      return fail("--", row.name, " expects NAME=N, but got '", dim, "'");
+    if (llvm::Error error =
+            readCount((row.name + " " + name).str(), text, size))
+      return error;
+    if (!sizes.try_emplace(name, size).second)
+      return fail("--", row.name, " gives dimension '", name, "' twice");
+  }
+  return llvm::Error::success();
+}
+
 std::string option::listOf(llvm::ArrayRef<llvm::StringRef> choices) {
   std::string list;
   for (auto [index, choice] : llvm::enumerate(choices)) {

@@ -11,6 +11,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Error.h"
@@ -36,9 +37,11 @@ enum Verb : unsigned {
   Ops = 64,
   Checkpoint = 128,
   Autopsy = 256,
+  Export = 512,
   /// Those that compile a model.
   Models = Compile | Plan | Train,
-  All = Models | Schedules | Check | Machine | Ops | Checkpoint | Autopsy,
+  All = Models | Schedules | Check | Machine | Ops | Checkpoint | Autopsy |
+        Export,
 };
 
 using VerbCommands = std::vector<std::pair<Verb, llvm::cl::SubCommand *>>;
@@ -180,6 +183,10 @@ llvm::Error fail(const Parts &...parts) {
 /// A whole number from 1 to 2^20; the error names the option.
 llvm::Error readCount(llvm::StringRef option, llvm::StringRef text,
                       int64_t &count);
+
+/// Sizes of dimensions, NAME=N.
+llvm::Error readSizes(const OptionSpelling &row, const OptionValues &given,
+                      llvm::StringMap<int64_t> &sizes);
 
 /// One of some words; the error names the option and all of them.
 llvm::Error readChoice(llvm::StringRef option, llvm::StringRef text,

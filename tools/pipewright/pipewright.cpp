@@ -16,6 +16,7 @@
 #include "tools/pipewright/CheckpointCommand.h"
 #include "tools/pipewright/CommandWords.h"
 #include "tools/pipewright/Compile.h"
+#include "tools/pipewright/ExportCommand.h"
 #include "tools/pipewright/Help.h"
 #include "tools/pipewright/LevelText.h"
 #include "tools/pipewright/MachineCommand.h"
@@ -44,7 +45,10 @@ static int exitCode(llvm::Error error) {
 
 /// Compiles to a temporary folder and runs what came out.
 static int trainModel(tool::CompileOptions options,
-                      llvm::ArrayRef<std::string> programArguments) {
+                      std::vector<std::string> programArguments) {
+  auto trained = tool::TrainedModel::prepare(options.import, programArguments);
+  if (!trained)
+    return fail("--save: " + llvm::toString(trained.takeError()));
   llvm::SmallString<128> prefix;
   llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, prefix);
   llvm::sys::path::append(prefix, "pipewright-train-");
@@ -66,7 +70,7 @@ static int trainModel(tool::CompileOptions options,
   llvm::Expected<int> code = codegen::runInOurPlace(command);
   if (!code)
     return fail(llvm::toString(code.takeError()));
-  return *code == 0 ? 0 : 1;
+  return *code == 0 ? exitCode(trained->write()) : 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -118,6 +122,7 @@ private:
   tool::OptionValues givenToAutopsy{tool::autopsyRows(), commands,
                                     tool::Autopsy};
   tool::OptionValues givenToOps{tool::opsRows(), commands, tool::Ops};
+  tool::OptionValues givenToExport{tool::exportRows(), commands, tool::Export};
   tool::Verb verb = tool::Compile;
   /// The words after `train` that its program gets.
   std::vector<std::string> programArguments;
@@ -130,7 +135,8 @@ CommandLine::optionsOf(tool::Verb verb) const {
   std::vector<tool::OptionSpelling> all;
   for (const tool::OptionValues *table :
        {&given, &givenToPlan, &givenToDraw, &givenToList, &givenToCheck,
-        &givenToMachine, &givenToCheckpoint, &givenToOps, &givenToAutopsy})
+        &givenToMachine, &givenToCheckpoint, &givenToOps, &givenToAutopsy,
+        &givenToExport})
     llvm::append_range(all, table->of(verb));
   return all;
 }
@@ -212,6 +218,12 @@ int CommandLine::run() {
       return exitCode(options.takeError());
     tool::printOps(*options);
     return 0;
+  }
+  case tool::Export: {
+    auto options = tool::readOptions<tool::ExportCommandOptions>(
+        tool::exportRows(), givenToExport);
+    return exitCode(options ? tool::exportModel(std::move(*options))
+                            : options.takeError());
   }
   case tool::Plan:
     return runPlan(*drawings);

@@ -43,6 +43,8 @@ static FailureOr<FlatSymbolRefAttr> runningStatistic(NodeContext &n, unsigned i,
     own = n.graph.unusedName(
         (n.outputName(0) + (i == 3 ? ".running_mean" : ".running_var")).str());
     n.graph.copyWeight(own, n.input(i));
+    n.graph.ownStatistics.push_back(
+        {own, name.str(), n.outputName(0).str(), i});
   }
   FailureOr<std::string> symbol = n.graph.weightSymbol(own, role);
   if (failed(symbol))
