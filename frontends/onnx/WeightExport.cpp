@@ -93,6 +93,8 @@ void WeightExport::checkOutput() const {
   if (!llvm::sys::fs::equivalent(model, options.output, isSame) && isSame)
     runtime::fail("'", options.output,
                   "' is the model itself: write to another file");
+  // Nothing stays of it; where there is no folder, this is known now.
+  const runtime::AtomicFile probe(options.output);
 }
 
 /// A loss is the first result of the function that is imported, a scalar of

@@ -14,6 +14,9 @@
 
 using namespace pipewright::runtime;
 
+/// The name of what is no tensor in a header.
+static constexpr char notesName[] = "__metadata__";
+
 static const char *formatName(ElementType type) {
   switch (type) {
   case ElementType::F32:
@@ -82,8 +85,11 @@ SafetensorsReader::SafetensorsReader(const std::string &path)
 void SafetensorsReader::readEntries(const nlohmann::json &header,
                                     int64_t first) {
   for (const auto &[name, value] : header.items()) {
-    if (name == "__metadata__")
+    if (name == notesName) {
+      for (const auto &[key, text] : value.items())
+        texts[key] = text.is_string() ? text.get<std::string>() : "";
       continue;
+    }
     Entry &entry = entries[name];
     entry.type = value.at("dtype").get<std::string>();
     for (const auto &size :
@@ -199,9 +205,12 @@ TensorView SafetensorsReader::view(const std::string &name) const {
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::string &path,
-                                     const std::vector<TensorHeader> &tensors)
+                                     const std::vector<TensorHeader> &tensors,
+                                     const Notes &notes)
     : file(path) {
   auto header = nlohmann::ordered_json::object();
+  if (!notes.empty())
+    header[notesName] = notes;
   int64_t offset = 0;
   for (const TensorHeader &tensor : tensors) {
     const int64_t bytes = elementCount(tensor.shape) * byteWidth(tensor.type);

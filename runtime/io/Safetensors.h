@@ -47,6 +47,9 @@ struct TensorView {
   }
 };
 
+/// Texts for people and programs, beside the tensors of a file.
+using Notes = std::map<std::string, std::string>;
+
 class SafetensorsReader {
 public:
   /// Throws an Error that names the file when it is damaged.
@@ -64,6 +67,8 @@ public:
   /// The names of all tensors, ascending.
   std::vector<std::string> names() const;
 
+  const Notes &notes() const { return texts; }
+
   /// A hash of all names, types and shapes, and of samples of all values.
   uint64_t fingerprint() const;
 
@@ -79,6 +84,7 @@ private:
 
   std::shared_ptr<DataFile> file;
   std::map<std::string, Entry> entries;
+  Notes texts;
 };
 
 /// What a file will hold, in order.
@@ -92,7 +98,8 @@ struct TensorHeader {
 class SafetensorsWriter {
 public:
   SafetensorsWriter(const std::string &path,
-                    const std::vector<TensorHeader> &tensors);
+                    const std::vector<TensorHeader> &tensors,
+                    const Notes &notes = {});
   void write(const void *data, int64_t bytes);
   void commit() { file.commit(); }
 

@@ -18,6 +18,19 @@
 
 namespace pipewright::runtime {
 
+/// Weights that somebody asks for.
+struct WeightRequest {
+  /// As WeightSource takes it, or "random".
+  std::string path;
+  /// See WeightSource.
+  std::vector<std::string> renames;
+  /// Weights that `path` has not come from the file `rest`.
+  bool isPartial = false;
+  std::string rest;
+
+  bool isRandom() const { return path == "random"; }
+};
+
 class WeightSource {
 public:
   /// Throws an Error that names the file where one is damaged, or where two

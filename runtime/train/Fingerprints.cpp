@@ -27,9 +27,9 @@ static void checkData(const Program &program,
 void pipewright::runtime::checkSameFiles(const Program &program,
                                          const Options &options,
                                          Transport &transport) {
-  const std::string &weights = options.weights;
+  const std::string &weights = options.weights.path;
   checkAgreement(transport,
-                 weights == "random"
+                 options.weights.isRandom()
                      ? weights
                      : std::to_string(WeightSource(weights).fingerprint()),
                  "initial weights (" + weights + ")", remedy);

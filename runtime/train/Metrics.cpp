@@ -32,6 +32,13 @@ std::vector<Metric> pipewright::runtime::parseMetrics(const char *option,
   return metrics;
 }
 
+const char *pipewright::runtime::nameOfMetric(Metric metric) {
+  for (const auto &[name, each] : names)
+    if (each == metric)
+      return name;
+  return "";
+}
+
 //===----------------------------------------------------------------------===//
 // Labels and logits
 //===----------------------------------------------------------------------===//

@@ -19,6 +19,7 @@ enum class Metric { Accuracy, Top5, Perplexity };
 
 /// Reads names between commas; throws an Error that names the option.
 std::vector<Metric> parseMetrics(const char *option, const std::string &text);
+const char *nameOfMetric(Metric metric);
 
 /// Which input has the labels of the loss, and which of them count; null where
 /// none has.

@@ -30,7 +30,7 @@ struct Row {
   bool isOwn = false;
   /// Taken, but without a meaning here.
   bool isHidden = false;
-  /// The argument is a number that may be left out.
+  /// The argument may be left out.
   bool isOptional = false;
 };
 
@@ -84,8 +84,11 @@ static void parseSave(Options &options, const std::string &text) {
   for (const char *ending :
        {".onnx", ".pt", ".pth", ".bin", ".ckpt", ".npz", ".npy", ".h5"})
     if (text.ends_with(ending))
-      fail("--save writes safetensors, but '", text, "' ends in ", ending,
-           ": give it a name that ends in .safetensors");
+      fail("--save writes safetensors, but '", text, "' ends in ", ending, ": ",
+           text.ends_with(".onnx")
+               ? "'pipewright export MODEL.onnx --weights FILE -o " + text +
+                     "' makes a model of them"
+               : "give it a name that ends in .safetensors");
   options.save = text;
 }
 
@@ -111,6 +114,23 @@ static void parseResume(Options &options, const std::string &text) {
   options.resumes = true;
   if (!text.empty())
     options.resumeStep = parseInteger("--resume", text, 1);
+}
+
+static void parseBest(Options &options, const std::string &text) {
+  options.keepBest = Options::Best::Loss;
+  if (text.empty() || text == "loss")
+    return;
+  const auto metrics = parseMetrics("--keep-best", text);
+  if (metrics.size() != 1)
+    fail("--keep-best expects loss or one metric, but got '", text, "'");
+  options.keepBest = Options::Best::Metric;
+  options.bestMetric = metrics.front();
+}
+
+std::string pipewright::runtime::nameOfBest(const Options &options) {
+  return options.keepBest == Options::Best::Metric
+             ? nameOfMetric(options.bestMetric)
+             : "loss";
 }
 
 static std::vector<Row> rowsOf(const Platform &platform) {
@@ -139,6 +159,10 @@ static std::vector<Row> rowsOf(const Platform &platform) {
        "of held-out data and predictions beside the loss: accuracy, top5, "
        "perplexity",
        [](O &o, const Text &t) { o.metrics = parseMetrics("--metrics", t); }},
+      {"--keep-best", "[METRIC]",
+       "keep the weights with the best held-out loss or metric, too, in "
+       "TRAINED.best.safetensors",
+       parseBest, false, false, /*isOptional=*/true},
       {"--evaluate", "", "evaluate --eval-data and end",
        [](O &o, const Text &) { o.evaluateOnly = true; }},
       {"--steps", "N", "optimizer steps (100; without --data 0)",
@@ -180,7 +204,14 @@ static std::vector<Row> rowsOf(const Platform &platform) {
       {"--weights", "FILE",
        "initial weights (weights.safetensors), the index of several files, the "
        "folder of a checkpoint, or random",
-       [](O &o, const Text &t) { o.weights = t; }, true},
+       [](O &o, const Text &t) { o.weights.path = t; }, true},
+      {"--weights-rename", "FROM=TO",
+       "replace a regular expression in the names of --weights; may be given "
+       "again",
+       [](O &o, const Text &t) { o.weights.renames.push_back(t); }},
+      {"--weights-partial", "",
+       "what --weights has not comes from weights.safetensors",
+       [](O &o, const Text &) { o.weights.isPartial = true; }},
       {"--save", "FILE", "final weights (trained.safetensors; none: nowhere)",
        parseSave},
       {"--checkpoint", "DIR",
@@ -299,6 +330,22 @@ static int64_t stepsOfEpochs(const Program &program, const Options &options) {
   return (all + size - 1) / size;
 }
 
+/// What --keep-best needs; its metric is counted and shown as those of
+/// --metrics.
+static void checkBest(Options &options) {
+  if (options.keepBest == Options::Best::None)
+    return;
+  if (options.evalData.empty())
+    fail("--keep-best expects --eval-data NAME=FILE beside it");
+  if (options.save.empty() || options.evaluateOnly)
+    fail("--keep-best goes with training, and --save");
+  auto &metrics = options.metrics;
+  if (options.keepBest == Options::Best::Metric &&
+      std::find(metrics.begin(), metrics.end(), options.bestMetric) ==
+          metrics.end())
+    metrics.push_back(options.bestMetric);
+}
+
 Options Options::parse(int argc, char **argv, const Program &program) {
   Options options;
   options.learningRate = program.optimizer.learningRate;
@@ -327,8 +374,7 @@ Options Options::parse(int argc, char **argv, const Program &program) {
       fail(row->name, " takes no value");
     const bool isLeftOut =
         row->isOptional && !joined &&
-        (i + 1 == argc ||
-         !std::isdigit(static_cast<unsigned char>(*argv[i + 1])));
+        (i + 1 == argc || std::string(argv[i + 1]).starts_with("--"));
     if (*row->argument && !joined && !isLeftOut) {
       if (i + 1 == argc)
         fail(row->name, " expects ", row->argument, ", but nothing follows");
@@ -348,8 +394,13 @@ Options Options::parse(int argc, char **argv, const Program &program) {
     splitPair("--predict", spec, program.inputs);
   for (DataSpec &spec : options.outputs)
     splitPair("--output", spec, program.outputs);
-  if (options.weights.empty())
-    options.weights = executableFolder() + "/weights.safetensors";
+  options.weights.rest = executableFolder() + "/weights.safetensors";
+  if (options.weights.path.empty())
+    options.weights.path = options.weights.rest;
+  if (options.weights.isRandom() &&
+      (options.weights.isPartial || !options.weights.renames.empty()))
+    fail(options.weights.isPartial ? "--weights-partial" : "--weights-rename",
+         " expects --weights FILE beside it, but got random ones");
   if (options.save.empty())
     options.save = executableFolder() + "/trained.safetensors";
   if (options.checkpoint.empty() &&
@@ -364,6 +415,7 @@ Options Options::parse(int argc, char **argv, const Program &program) {
     options.flight.clear();
   if (options.save == "none")
     options.save.clear();
+  checkBest(options);
   // Asked for a look at the model only.
   const bool looks = !options.guess.empty() || !options.predict.empty() ||
                      !options.evalData.empty();

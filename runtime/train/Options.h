@@ -5,6 +5,7 @@
 
 #include "runtime/core/Platform.h"
 #include "runtime/io/Dataset.h"
+#include "runtime/io/WeightSource.h"
 #include "runtime/train/Metrics.h"
 
 #include <string>
@@ -30,6 +31,9 @@ struct Options : RunSettings {
   /// Of held-out data and predictions, beside the loss.
   std::vector<Metric> metrics;
   bool evaluateOnly = false;
+  /// By what the best weights are chosen and kept.
+  enum class Best { None, Loss, Metric } keepBest = Best::None;
+  Metric bestMetric = Metric::Accuracy;
   /// Passes over the data; 0: not given.
   int64_t epochs = 0;
   double learningRate = 0;
@@ -41,7 +45,7 @@ struct Options : RunSettings {
   /// The folder for what ranks did before a failure; empty: nowhere.
   std::string flight;
   std::string log;
-  std::string weights;
+  WeightRequest weights;
   std::string save;
   /// The folder of checkpoints; empty: none are made.
   std::string checkpoint;
@@ -83,6 +87,9 @@ struct Options : RunSettings {
   /// tenth.
   float learningRateAt(int64_t step) const;
 };
+
+/// "loss", or the metric's name.
+std::string nameOfBest(const Options &options);
 
 /// All values given for each option on which the ranks must agree, by name; an
 /// empty text where none was.

@@ -9,6 +9,7 @@
 #include "runtime/trace/Profile.h"
 #include "runtime/trace/Trace.h"
 #include "runtime/train/Batches.h"
+#include "runtime/train/BestWeights.h"
 #include "runtime/train/Checkpoints.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/FlightReport.h"
@@ -127,6 +128,7 @@ private:
   JsonLines log;
   std::unique_ptr<Checkpoints> checkpoints;
   Checkpoints::Position start;
+  std::unique_ptr<BestWeights> best;
   /// All ranks have written their part of the checkpoint that is being made.
   bool isWritten = false;
   /// The next one is to begin.
@@ -164,8 +166,14 @@ int Trainer::run() {
     for (const std::string &remark :
          each ? each->remarks() : std::vector<std::string>())
       say("note: " + remark);
+  if (speaks)
+    if (const std::string missing = missingWeights(program, options.weights);
+        !missing.empty())
+      say("warning: " + missing);
   if (checkpoints)
     start = checkpoints->resume([this](const std::string &line) { say(line); });
+  if (options.keepBest != Options::Best::None && options.steps > 0)
+    best = std::make_unique<BestWeights>(options, rank, start.step > 0);
   if (speaks)
     log.open(options.log, start.step);
   if (!options.predict.empty()) {
@@ -201,9 +209,12 @@ int Trainer::run() {
 void Trainer::evaluateAt(int64_t number, Progress &progress) {
   evaluated = true;
   const Evaluation evaluation = evaluateData(rank, *evalData, options);
+  const std::string notKept = best ? best->compare(number, evaluation) : "";
   if (!speaks)
     return;
   progress.evaluation(number, evaluationText(evaluation, options.metrics));
+  if (!notKept.empty())
+    say("warning: the best weights could not be kept: " + notKept);
   const auto metrics = evaluation.values(options.metrics);
   std::vector<JsonLines::Field> fields = {{"step", static_cast<double>(number)},
                                           {"eval_loss", evaluation.loss}};
@@ -519,6 +530,8 @@ void Trainer::finish() {
   }
   if (!saved.empty())
     say("saved      " + saved);
+  if (best && !best->summary().empty())
+    say("best       " + best->summary());
   if (checkpoints && checkpoints->last() > 0)
     say("checkpoint " + options.checkpoint + "/step-" +
         std::to_string(checkpoints->last()) +

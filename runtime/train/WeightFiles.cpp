@@ -7,7 +7,6 @@
 #include "runtime/core/ProcessName.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
-#include "runtime/io/WeightSource.h"
 #include "runtime/net/Gather.h"
 #include "runtime/rank/Rank.h"
 #include "runtime/train/FilterLayout.h"
@@ -66,21 +65,41 @@ void pipewright::runtime::loadTensor(Rank &rank, const TensorInfo &tensor,
   }
 }
 
-static void readWeights(Rank &rank, const std::string &path) {
-  const WeightSource file(path);
-  for (const TensorInfo &weight : rank.program().tensors)
-    if (weight.isWeight())
-      loadTensor(rank, weight,
-                 file.find(weight.name, weight.type, parseShape(weight.shape)));
-}
+namespace {
+/// The files that a request is for.
+class RequestedWeights {
+public:
+  explicit RequestedWeights(const WeightRequest &request)
+      : file(request.path, request.renames) {
+    if (request.isPartial)
+      rest = std::make_unique<WeightSource>(request.rest);
+  }
 
-void pipewright::runtime::loadWeights(Rank &rank, const std::string &path) {
+  bool misses(const std::string &name) const { return !file.contains(name); }
+  TensorView find(const TensorInfo &weight) const {
+    const bool isOther = rest && misses(weight.name);
+    return (isOther ? *rest : file)
+        .find(weight.name, weight.type, parseShape(weight.shape));
+  }
+
+private:
+  WeightSource file;
+  std::unique_ptr<WeightSource> rest;
+};
+} // namespace
+
+void pipewright::runtime::loadWeights(Rank &rank,
+                                      const WeightRequest &request) {
   if (rank.program().tensors.empty())
     return;
-  if (path == "random")
+  if (request.isRandom()) {
     drawWeights(rank);
-  else
-    readWeights(rank, path);
+  } else {
+    const RequestedWeights weights(request);
+    for (const TensorInfo &weight : rank.program().tensors)
+      if (weight.isWeight())
+        loadTensor(rank, weight, weights.find(weight));
+  }
   copyWeights(rank);
 }
 
@@ -94,18 +113,40 @@ void pipewright::runtime::copyWeights(Rank &rank) {
 }
 
 void pipewright::runtime::checkWeights(const Program &program,
-                                       const std::string &path) {
-  if (path == "random")
+                                       const WeightRequest &request) {
+  if (request.isRandom())
     return checkRandomWeights(program);
-  std::unique_ptr<WeightSource> file;
+  std::unique_ptr<RequestedWeights> weights;
+  bool hasAny = false;
   for (const RankProgram &rank : program.ranks)
     for (const TensorInfo &weight : rank.tensors) {
       if (!weight.isWeight())
         continue;
-      if (!file)
-        file = std::make_unique<WeightSource>(path);
-      file->find(weight.name, weight.type, parseShape(weight.shape));
+      if (!weights)
+        weights = std::make_unique<RequestedWeights>(request);
+      weights->find(weight);
+      hasAny |= !weights->misses(weight.name);
     }
+  if (weights && !hasAny)
+    fail("'", request.path, "' has no weight of this program");
+}
+
+std::string pipewright::runtime::missingWeights(const Program &program,
+                                                const WeightRequest &request) {
+  if (!request.isPartial)
+    return "";
+  const RequestedWeights weights(request);
+  std::set<std::string> missing;
+  for (const RankProgram &rank : program.ranks)
+    for (const TensorInfo &weight : rank.tensors)
+      if (weight.isWeight() && weights.misses(weight.name))
+        missing.insert(weight.name);
+  std::string list;
+  for (const std::string &name : missing)
+    list += (list.empty() ? "'" : ", '") + name + "'";
+  return list.empty() ? list
+                      : "'" + request.path + "' has not " + list +
+                            ": they come from '" + request.rest + "'";
 }
 
 /// Copies a part of a tensor of the calling rank.
@@ -117,8 +158,11 @@ namespace {
 /// ranks can go on sending.
 class Sink {
 public:
-  Sink(const std::string &path, const std::vector<TensorHeader> &headers) {
-    attempt([&] { file = std::make_unique<SafetensorsWriter>(path, headers); });
+  Sink(const std::string &path, const std::vector<TensorHeader> &headers,
+       const Notes &notes) {
+    attempt([&] {
+      file = std::make_unique<SafetensorsWriter>(path, headers, notes);
+    });
   }
   void write(const void *data, int64_t bytes) {
     attempt([&] { file->write(data, bytes); });
@@ -176,7 +220,8 @@ static void passTensor(Transport &pipeline, int64_t owner, const ReadPart &read,
 static std::string
 saveTensors(Rank &rank, const std::string &path,
             const std::function<bool(const TensorInfo &)> &selects,
-            const std::function<ReadPart(size_t)> &find) {
+            const std::function<ReadPart(size_t)> &find,
+            const Notes &notes = {}) {
   const Program &program = rank.wholeProgram();
   // By name, so that the file does not tell which rank holds what: equal
   // weights give equal files.
@@ -206,7 +251,7 @@ saveTensors(Rank &rank, const std::string &path,
     std::vector<TensorHeader> headers;
     for (const Piece &piece : pieces)
       headers.push_back(piece.header);
-    sink = std::make_unique<Sink>(path, headers);
+    sink = std::make_unique<Sink>(path, headers, notes);
   }
   for (const Piece &piece : pieces) {
     const int64_t bytes =
@@ -237,7 +282,9 @@ static ReadPart partsOf(const TensorInfo &tensor, const ReadPart &readMemory) {
   };
 }
 
-static std::string writeWeights(Rank &rank, const std::string &path) {
+std::string pipewright::runtime::writeWeights(Rank &rank,
+                                              const std::string &path,
+                                              const Notes &notes) {
   return saveTensors(
       rank, path,
       [](const TensorInfo &tensor) {
@@ -249,7 +296,8 @@ static std::string writeWeights(Rank &rank, const std::string &path) {
                                                 void *destination) {
           rank.read(weight.buffer.at(begin, bytes), destination);
         });
-      });
+      },
+      notes);
 }
 
 /// Of 53 bits, which a double has.

@@ -10,6 +10,7 @@
 
 #include "runtime/core/Program.h"
 #include "runtime/io/Safetensors.h"
+#include "runtime/io/WeightSource.h"
 
 #include <string>
 
@@ -20,11 +21,16 @@ class Rank;
 /// Copies a tensor of a file into the arena, filters as memory has them.
 void loadTensor(Rank &rank, const TensorInfo &tensor, const TensorView &from);
 /// Copies the weights of the rank's program from the file into its arena.
-void loadWeights(Rank &rank, const std::string &path);
+void loadWeights(Rank &rank, const WeightRequest &request);
 /// Makes the copies of weights that tasks read (Rounded, OldVersion) anew.
 void copyWeights(Rank &rank);
-/// Throws an Error unless the file has every weight that any rank wants.
-void checkWeights(const Program &program, const std::string &path);
+/// Throws an Error unless what is asked for has every weight that any rank
+/// wants, or may have a part of them and has one.
+void checkWeights(const Program &program, const WeightRequest &request);
+/// The names of weights that come from elsewhere where a part is asked for; a
+/// line, or empty.
+std::string missingWeights(const Program &program,
+                           const WeightRequest &request);
 
 /// What became of the weights.
 struct Saved {
@@ -33,6 +39,11 @@ struct Saved {
   /// Why not where they were to be, on rank 0; empty: they are.
   std::string trouble;
 };
+/// Rank 0 writes all weights into one file, with notes. Returns what went wrong
+/// on rank 0, and on the others only that something did; nothing where all went
+/// well. Every rank calls it.
+std::string writeWeights(Rank &rank, const std::string &path,
+                         const Notes &notes = {});
 /// Rank 0 writes all weights into one file; should that fail, into a new one in
 /// the folder that it runs in, or else in that of temporary files. Every rank
 /// calls it.
