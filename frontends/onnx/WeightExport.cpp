@@ -7,12 +7,15 @@
 #include "frontends/onnx/InferenceMode.h"
 #include "frontends/onnx/WeightOrigins.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Hash.h"
 #include "runtime/io/WeightSource.h"
 #include "support/Text.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <set>
 
 using namespace mlir;
@@ -354,21 +357,35 @@ bool WeightExport::needsDataFile() const {
   return bytes > static_cast<size_t>(options.externalDataAbove);
 }
 
+/// A name by which a model finds its own data until another model stands in its
+/// place.
+static std::string dataPathOf(const std::string &model,
+                              ArrayRef<TensorProto *> tensors) {
+  runtime::StreamHash hash;
+  for (const TensorProto *tensor : tensors)
+    hash.addBytes(tensor->raw_data().data(),
+                  static_cast<int64_t>(tensor->raw_data().size()));
+  return model + "." + llvm::utohexstr(hash.value(), /*LowerCase=*/true) +
+         ".data";
+}
+
 ExportedModel WeightExport::writeFiles() {
   ExportedModel written;
   TensorReader reader(file, context);
-  for (TensorProto *tensor : initializersOf(*file.proto))
+  const std::vector<TensorProto *> tensors = initializersOf(*file.proto);
+  for (TensorProto *tensor : tensors)
     if (failed(takeIn(*tensor, reader)))
       runtime::fail(problem);
   std::optional<ExternalDataWriter> data;
-  const std::string dataPath = options.output + ".data";
   if (needsDataFile()) {
+    const std::string dataPath = dataPathOf(options.output, tensors);
     data.emplace(dataPath, llvm::sys::path::filename(dataPath).str());
-    for (TensorProto *tensor : initializersOf(*file.proto))
+    for (TensorProto *tensor : tensors)
       data->add(*tensor);
     written.files.push_back(dataPath);
   }
   std::string bytes;
+  google::protobuf::LogSilencer silence;
   if (!file.proto->SerializeToString(&bytes))
     runtime::fail("'", options.output, "' becomes larger than 2 GiB");
   runtime::AtomicFile model(options.output);

@@ -265,7 +265,7 @@ void Standings::print() const {
     else
       llvm::outs() << "step " << standing.ring->step.load() + 1 << ", "
                    << textOf(standing) << timeOf(standing)
-                   << "; the plan goes on with" << textOfNext(standing) << "\n";
+                   << "\n  next:" << textOfNext(standing) << "\n";
   }
   for (int64_t rank = 0; rank < plan.schedule.ranks; ++rank)
     if (!all.contains({0, rank}))

@@ -99,7 +99,7 @@ pipewright::tool::exportRows() {
        option::flag(at(&E::forInference))},
       {under(Heading::Output,
              {"external-data-above", "BYTES",
-              "Weights go into OUT.onnx.data where the model has more bytes "
+              "Weights go into a file beside a model that has more bytes "
               "(2000000000)"}),
        readLimit}};
   return rows;
