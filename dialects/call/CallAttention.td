@@ -27,7 +27,8 @@ def Call_AttentionOp : Call_Op<"attention", [
     Constraints:
     - (C1) `q` has rank 4; `k` and `v` have one type, which differs from `q`'s
       in the number of heads alone, and that divides `q`'s.
-    - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
+    - (C2) the mask's shape broadcasts to `[B, H, T, T]`, or to `[P, H, T, T]`
+      with a `P` that divides `B`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
     - (C4) `softcap` is a number of at least 0.
     - (C5) with `mask_gradient` the mask's last two dimensions are `[T, T]`.
@@ -70,7 +71,8 @@ def Call_AttentionBackwardOp : Call_Op<"attention_backward", [
     - (C1) `grad`, `q` and `o` have rank 4 and one type; `k` and `v` have one
       type, which differs from it in the number of heads alone, and that divides
       `q`'s.
-    - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
+    - (C2) the mask's shape broadcasts to `[B, H, T, T]`, or to `[P, H, T, T]`
+      with a `P` that divides `B`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
     - (C4) `softcap` is a number of at least 0.
     - (C5) with `mask_gradient` the mask's last two dimensions are `[T, T]`.
@@ -123,7 +125,8 @@ def Call_PackedAttentionOp : Call_Op<"packed_attention", [
 
     Constraints:
     - (C1) `qkv` has rank 5 and three parts.
-    - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
+    - (C2) the mask's shape broadcasts to `[B, H, T, T]`, or to `[P, H, T, T]`
+      with a `P` that divides `B`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
     - (C4) `softcap` is a number of at least 0.
     - (C5) with `mask_gradient` the mask's last two dimensions are `[T, T]`.
@@ -162,7 +165,8 @@ def Call_PackedAttentionBackwardOp : Call_Op<"packed_attention_backward", [
 
     Constraints:
     - (C1) `qkv` has rank 5 and three parts.
-    - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
+    - (C2) the mask's shape broadcasts to `[B, H, T, T]`, or to `[P, H, T, T]`
+      with a `P` that divides `B`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
     - (C4) `softcap` is a number of at least 0.
     - (C5) with `mask_gradient` the mask's last two dimensions are `[T, T]`.

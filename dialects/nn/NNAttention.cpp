@@ -47,19 +47,24 @@ static bool isKeyFor(RankedTensorType q, RankedTensorType k,
                                  (heads > 0 && q.getDimSize(dim) % heads == 0));
 }
 
+bool pipewright::nn::isMaskFor(ArrayRef<int64_t> mask,
+                               ArrayRef<int64_t> scores) {
+  SmallVector<int64_t> repeated(mask);
+  if (mask.size() == 4 && mask[0] > 0 && scores[0] % mask[0] == 0)
+    repeated[0] = scores[0];
+  FailureOr<SmallVector<int64_t>> shape = broadcastShapes(repeated, scores);
+  return succeeded(shape) && ArrayRef<int64_t>(*shape) == scores;
+}
+
 LogicalResult pipewright::nn::checkAttention(InferenceSite site,
                                              const AttentionSizes &sizes,
                                              const AttentionOptions &options) {
   Value mask = options.mask;
   // (C2)
   int64_t scores[] = {sizes.batch, sizes.heads, sizes.length, sizes.length};
-  if (mask) {
-    FailureOr<SmallVector<int64_t>> shape =
-        broadcastShapes(tensorOf(mask).getShape(), scores);
-    if (failed(shape) || ArrayRef<int64_t>(*shape) != ArrayRef(scores))
-      return site.error("expects a mask that broadcasts to ",
-                        formatList(scores), ", but got ", tensorOf(mask));
-  }
+  if (mask && !isMaskFor(tensorOf(mask).getShape(), scores))
+    return site.error("expects a mask that broadcasts to ", formatList(scores),
+                      ", but got ", tensorOf(mask));
   // (C3)
   double rate = options.dropoutRate.convertToDouble();
   if (!(rate >= 0.0 && rate < 1.0))

@@ -45,6 +45,10 @@ AttentionOptions optionsOf(Adaptor adaptor) {
           adaptor.getMaskGradient()};
 }
 
+/// Whether a mask of that shape may be added to scores `[B, H, T, T]`: it
+/// broadcasts to them, or does once its samples are repeated.
+bool isMaskFor(llvm::ArrayRef<int64_t> mask, llvm::ArrayRef<int64_t> scores);
+
 /// Checks the options.
 llvm::LogicalResult checkAttention(InferenceSite site,
                                    const AttentionSizes &sizes,

@@ -18,8 +18,9 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
   let description = [{
     `q` and `o` are `[B, H, T, D]`. `k` and `v` are, too, or they have fewer
     heads, `[B, H / r, T, D]`: then head `h` of `q` reads their head `h / r`. The
-    additive mask broadcasts to `[B, H, T, T]`. With `causal` a row sees only
-    columns up to its own.
+    additive mask broadcasts to `[B, H, T, T]`, or it is of fewer samples, `P`
+    that divide `B`: then sample `b` reads its sample `b mod P`, as windows of
+    images do. With `causal` a row sees only columns up to its own.
     `stats[B, H, T, 2]` is what the softmax of each row is made from: its
     largest score, and 1 / the sum of `e^(score - largest)`. The two are kept
     apart because the logarithm of the sum is lost beside a large maximum, as
@@ -34,7 +35,8 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     Constraints:
     - (C1) `q` has rank 4; `k` and `v` have one type, which differs from `q`'s
       in the number of heads alone, and that divides `q`'s.
-    - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
+    - (C2) the mask's shape broadcasts to `[B, H, T, T]`, or to `[P, H, T, T]`
+      with a `P` that divides `B`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
     - (C4) `softcap` is a number of at least 0.
     - (C5) with `mask_gradient` the mask's last two dimensions are `[T, T]`.
@@ -79,7 +81,8 @@ def NN_AttentionBackwardOp : NN_InferredOp<"attention_backward", [
     - (C1) `grad`, `q` and `o` have rank 4 and one type; `k` and `v` have one
       type, which differs from it in the number of heads alone, and that divides
       `q`'s.
-    - (C2) the mask's shape broadcasts to `[B, H, T, T]`.
+    - (C2) the mask's shape broadcasts to `[B, H, T, T]`, or to `[P, H, T, T]`
+      with a `P` that divides `B`.
     - (C3) `dropout_rate` is at least 0 and less than 1.
     - (C4) `softcap` is a number of at least 0.
     - (C5) with `mask_gradient` the mask's last two dimensions are `[T, T]`.

@@ -61,9 +61,10 @@ def NNFuseComposites : Pass<"nn-fuse-composites", "::mlir::ModuleOp"> {
     Layer normalization, GELU (both formulas), softmax (with zeros where it is
     NaN, because a row is minus infinity everywhere), log-softmax, and attention
     with scale, softcap, causal or additive mask, trained or not, and dropout, in
-    the ways that exporters spell them out. Attention is left alone where its
-    weights are used elsewhere. Where each head of k and v is repeated for
-    several heads of q, attention reads the heads themselves. Expects simplified IR. Works on the
+    the ways that exporters spell them out. A mask may be of windows, which
+    repeat with each image. Attention is left alone where its weights are used
+    elsewhere. Where each head of k and v is repeated for several heads of q,
+    attention reads the heads themselves. Expects simplified IR. Works on the
     functions of the module. Idempotent.
 
     ```mlir

@@ -31,7 +31,9 @@ struct AttentionShape {
   bool causal = false;
   float dropoutRate = 0;
   int64_t dropoutId = 0;
-  /// Sizes of the additive mask: each 1 (stretched) or the full size.
+  /// Sizes of the additive mask: each 1 (stretched) or the full size. Samples
+  /// may also be fewer, if they divide the batch: sample b has that of b %
+  /// maskBatch.
   int64_t maskBatch = 1, maskHeads = 1, maskRows = 1, maskColumns = 1;
   /// Of q, k, v, o and their gradients: F32 or BF16. The mask and stats are
   /// f32.

@@ -16,7 +16,7 @@ AttentionRows::AttentionRows(const Rank &rank, const AttentionShape &s,
                        static_cast<uint32_t>(rank.numberInBatch(microBatch)),
                        static_cast<uint32_t>(rank.step())},
       head(head), factors(room), slopes(room + wholeVectors(columnsOf(s))) {
-  const int64_t maskBatch = s.maskBatch == 1 ? 0 : head / s.heads;
+  const int64_t maskBatch = head / s.heads % s.maskBatch;
   const int64_t maskHead = s.maskHeads == 1 ? 0 : head % s.heads;
   const int64_t start =
       (maskBatch * s.maskHeads + maskHead) * s.maskRows * s.maskColumns;

@@ -72,13 +72,13 @@ private:
   float *factors, *slopes;
 };
 
-/// So many samples, and heads of q of each, whose gradients add to the same
-/// numbers: one thread takes them, in order.
+/// So many samples, at equal distances, and heads of q of each, whose gradients
+/// add to the same numbers: one thread takes them, in order.
 struct AttentionTurn {
   int64_t samples, heads;
 };
 inline AttentionTurn backwardTurn(const AttentionShape &s) {
-  return {s.maskGradient && s.maskBatch == 1 ? s.batch : 1,
+  return {s.maskGradient ? s.batch / s.maskBatch : 1,
           s.maskGradient && s.maskHeads == 1 ? s.heads : s.group()};
 }
 
@@ -94,12 +94,13 @@ template <class Body>
 void forAttentionHeads(int64_t threads, const AttentionShape &s,
                        AttentionTurn turn, const Body &body) {
   const int64_t turnsOfSample = s.heads / turn.heads;
-  parallelFor(threads, s.batch / turn.samples * turnsOfSample,
+  const int64_t distance = s.batch / turn.samples;
+  parallelFor(threads, distance * turnsOfSample,
               [&](int64_t begin, int64_t end, int64_t thread) {
                 for (int64_t n = begin; n < end; ++n)
                   for (int64_t i = 0; i < turn.samples * turn.heads; ++i) {
                     const int64_t sample =
-                        n / turnsOfSample * turn.samples + i / turn.heads;
+                        n / turnsOfSample + i / turn.heads * distance;
                     body(sample * s.heads + n % turnsOfSample * turn.heads +
                              i % turn.heads,
                          thread);

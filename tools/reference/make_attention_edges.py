@@ -2,8 +2,9 @@
 """Writes a model of attention as exporters spell it out, and its numbers.
 
 As make_edges.py, whose form of a case and of the numbers this is: heads of q that share heads of k
-and v, scores that are bounded (Gemma 2), and trained biases of scores (T5, Swin), where rows are
-masked everywhere, scores are far from zero, and sizes are 1 or differ.
+and v, scores that are bounded (Gemma 2), trained biases of scores (T5, Swin), and windows with masks
+of their own (Swin), where rows are masked everywhere, scores are far from zero, and sizes are 1 or
+differ.
 
     python3 tools/reference/make_attention_edges.py test/Inputs/edges
 
@@ -131,9 +132,43 @@ def bias_cases():
     }
 
 
+def windows(bias, images=BATCH, mask=-100.0, factor=False, heads=2, rows=6):
+    """Three windows of each image, two of them with a mask, as torchvision's Swin adds it."""
+    generator = torch.Generator().manual_seed(9)
+    count = 3 * images
+    operands = {name: torch.randn(count, heads, rows, SIZE, generator=generator) for name in "qkv"}
+    if bias:
+        operands["bias"] = torch.randn(1, heads, rows, rows, generator=generator)
+    if factor:
+        operands["factor"] = torch.rand(heads, 1, 1, generator=generator) + 0.5
+    added = torch.zeros(3, rows, rows)
+    added[1, :2, 2:] = added[1, 2:, :2] = added[2, :, 3:] = mask
+
+    def function(q, k, v, *more):
+        more = dict(zip(list(operands)[3:], more))
+        scores = q @ k.transpose(2, 3) * more.get("factor", 0.5)
+        if bias:
+            scores = scores + more["bias"]
+        scores = scores.view(images, 3, heads, rows, rows) + added.to(scores.dtype)[None, :, None]
+        return scores.view(count, heads, rows, rows).softmax(-1) @ v
+    return Case(function, **operands)
+
+
+def window_cases():
+    return {
+        "windows": windows(False),
+        "windows_bias": windows(True),
+        "windows_of_one_image": windows(True, images=1),
+        "windows_-inf": windows(True, mask=-INFINITY),
+        "windows_factor": windows(True, factor=True),
+        "windows_factor_of_heads": windows(False, factor=True, heads=5),
+    }
+
+
 def main():
     make_cases(sys.argv[1], "attention",
-               lambda: {"grouped": grouped_cases(), "softcap": softcap_cases(), "biases": bias_cases()})
+               lambda: {"grouped": grouped_cases(), "softcap": softcap_cases(), "biases": bias_cases(),
+                        "windows": window_cases()})
 
 
 if __name__ == "__main__":

@@ -88,6 +88,7 @@ static AttentionParameters parametersOf(const AttentionShape &s,
   p.maskColumn = step(s.maskColumns, 1);
   p.maskRow = step(s.maskRows, s.maskColumns);
   p.maskHead = step(s.maskHeads, s.maskRows * s.maskColumns);
+  p.maskSamples = narrow(s.maskBatch);
   p.maskBatch = step(s.maskBatch, s.maskHeads * s.maskRows * s.maskColumns);
   p.dropout = {static_cast<uint32_t>(s.dropoutId),
                static_cast<uint32_t>(microBatch), dropThreshold(s.dropoutRate),

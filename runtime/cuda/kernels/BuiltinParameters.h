@@ -87,6 +87,8 @@ struct AttentionParameters {
   /// Elements between neighbours of the additive mask; 0 where it is
   /// stretched. Without a mask its pointer is null.
   int64_t maskBatch, maskHead, maskRow, maskColumn;
+  /// The mask's samples; sample b has that of b % maskSamples.
+  int32_t maskSamples;
   /// Without dropout, threshold is 0 and kept 1.
   DropoutParameters dropout;
 };

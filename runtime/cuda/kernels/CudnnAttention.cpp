@@ -72,6 +72,8 @@ static std::string refusal(const AttentionShape &s) {
     return "its scores are bounded";
   if (s.maskGradient)
     return "its mask has a gradient";
+  if (s.maskBatch > 1 && s.maskBatch < s.batch)
+    return "its mask repeats after some samples";
   if (s.rows == 1)
     return "cuDNN does not support a single row";
   if (s.maskColumns == 1 && hasMask(s))

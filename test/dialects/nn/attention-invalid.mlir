@@ -42,6 +42,16 @@ func.func @attention_c2_mask_does_not_broadcast(%q: tensor<2x4x16x8xf32>, %m: te
 
 // -----
 
+func.func @attention_c2_samples_do_not_divide(%q: tensor<4x4x16x8xf32>, %m: tensor<3x1x16x16xf32>) {
+  // expected-error @below {{expects a mask that broadcasts to [4, 4, 16, 16], but got 'tensor<3x1x16x16xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %o, %stats = nn.attention %q, %q, %q mask %m scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+    : (tensor<4x4x16x8xf32>, tensor<4x4x16x8xf32>, tensor<4x4x16x8xf32>, tensor<3x1x16x16xf32>) -> (tensor<4x4x16x8xf32>, tensor<4x4x16x2xf32>)
+  return
+}
+
+// -----
+
 func.func @attention_c3_rate_of_one(%q: tensor<2x4x16x8xf32>) {
   // expected-error @below {{expects a dropout rate in [0, 1), but got 1.000000}}
   // expected-error @below {{failed to infer returned types}}

@@ -27,6 +27,18 @@ func.func @shared_keys(%q: tensor<2x4x16x8xf32>, %k: tensor<2x2x16x8xf32>) {
   return
 }
 
+// A mask of two samples, which six of q read in turn; its gradient is a mask.
+// CHECK-LABEL: func @repeated_mask
+func.func @repeated_mask(%q: tensor<6x4x16x8xf32>, %mask: tensor<2x1x16x16xf32>) {
+  // CHECK: nn.attention {{.*}} : (tensor<6x4x16x8xf32>, tensor<6x4x16x8xf32>, tensor<6x4x16x8xf32>, tensor<2x1x16x16xf32>) ->
+  %o, %stats = nn.attention %q, %q, %q mask %mask mask_gradient scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+      : (tensor<6x4x16x8xf32>, tensor<6x4x16x8xf32>, tensor<6x4x16x8xf32>, tensor<2x1x16x16xf32>) -> (tensor<6x4x16x8xf32>, tensor<6x4x16x2xf32>)
+  // CHECK: nn.attention_backward {{.*}} -> (tensor<6x4x16x8xf32>, tensor<6x4x16x8xf32>, tensor<6x4x16x8xf32>, tensor<2x1x16x16xf32>)
+  %d:4 = nn.attention_backward %o, %q, %q, %q, %o, %stats mask %mask mask_gradient scale = 0.5 dropout_rate = 0.0 dropout_id = 0
+      : (tensor<6x4x16x8xf32>, tensor<6x4x16x8xf32>, tensor<6x4x16x8xf32>, tensor<6x4x16x8xf32>, tensor<6x4x16x8xf32>, tensor<6x4x16x2xf32>, tensor<2x1x16x16xf32>) -> (tensor<6x4x16x8xf32>, tensor<6x4x16x8xf32>, tensor<6x4x16x8xf32>, tensor<2x1x16x16xf32>)
+  return
+}
+
 // The gradient has the same attributes.
 // CHECK-LABEL: func @attention_backward
 func.func @attention_backward(%g: tensor<2x4x16x8xf32>, %stats: tensor<2x4x16x2xf32>, %mask: tensor<16x16xf32>) {

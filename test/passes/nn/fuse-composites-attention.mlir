@@ -142,6 +142,84 @@ func.func @trained_bias_of_columns(%q: tensor<3x2x8x4xf32>) -> tensor<3x2x8x4xf3
 
 // -----
 
+// Windows that were shifted, as Swin has them: a trained bias for all, then a
+// mask for each window of an image.
+nn.weight @bias role = parameter : tensor<1x2x8x8xf32>
+// CHECK-LABEL: func.func @windows
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<6x2x8x4xf32>, %[[M:[^:]*]]: tensor<1x3x1x8x8xf32>
+func.func @windows(%q: tensor<6x2x8x4xf32>, %m: tensor<1x3x1x8x8xf32>) -> tensor<6x2x8x4xf32> {
+  // CHECK-DAG: %[[BIAS:.*]] = nn.parameter @bias
+  // CHECK-DAG: %[[WINDOWS:.*]] = nn.reshape %[[M]] : tensor<1x3x1x8x8xf32> -> tensor<3x1x8x8xf32>
+  // CHECK: %[[SUM:.*]] = nn.add %[[WINDOWS]], %[[BIAS]] : (tensor<3x1x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<3x2x8x8xf32>
+  // CHECK-NEXT: nn.attention %[[Q]], %[[Q]], %[[Q]] mask %[[SUM]] mask_gradient scale = 1.000000e+00 dropout_rate
+  // CHECK-NEXT: return
+  %bias = nn.parameter @bias : tensor<1x2x8x8xf32>
+  %0 = nn.matmul %q, %q transpose_b : (tensor<6x2x8x4xf32>, tensor<6x2x8x4xf32>) -> tensor<6x2x8x8xf32>
+  %1 = nn.add %0, %bias : (tensor<6x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<6x2x8x8xf32>
+  %2 = nn.reshape %1 : tensor<6x2x8x8xf32> -> tensor<2x3x2x8x8xf32>
+  %3 = nn.add %2, %m : (tensor<2x3x2x8x8xf32>, tensor<1x3x1x8x8xf32>) -> tensor<2x3x2x8x8xf32>
+  %4 = nn.reshape %3 : tensor<2x3x2x8x8xf32> -> tensor<6x2x8x8xf32>
+  %5 = nn.softmax %4 : tensor<6x2x8x8xf32>
+  %6 = nn.matmul %5, %q : (tensor<6x2x8x8xf32>, tensor<6x2x8x4xf32>) -> tensor<6x2x8x4xf32>
+  return %6 : tensor<6x2x8x4xf32>
+}
+
+// -----
+
+// A mask of each image is one that repeats in another order.
+// CHECK-LABEL: func.func @mask_of_images
+func.func @mask_of_images(%q: tensor<6x2x8x4xf32>, %m: tensor<2x1x1x8x8xf32>) -> tensor<6x2x8x4xf32> {
+  // CHECK-NOT: nn.attention
+  %0 = nn.matmul %q, %q transpose_b : (tensor<6x2x8x4xf32>, tensor<6x2x8x4xf32>) -> tensor<6x2x8x8xf32>
+  %1 = nn.reshape %0 : tensor<6x2x8x8xf32> -> tensor<2x3x2x8x8xf32>
+  %2 = nn.add %1, %m : (tensor<2x3x2x8x8xf32>, tensor<2x1x1x8x8xf32>) -> tensor<2x3x2x8x8xf32>
+  %3 = nn.reshape %2 : tensor<2x3x2x8x8xf32> -> tensor<6x2x8x8xf32>
+  // CHECK: nn.softmax
+  %4 = nn.softmax %3 : tensor<6x2x8x8xf32>
+  // CHECK-NOT: nn.attention
+  %5 = nn.matmul %4, %q : (tensor<6x2x8x8xf32>, tensor<6x2x8x4xf32>) -> tensor<6x2x8x4xf32>
+  return %5 : tensor<6x2x8x4xf32>
+}
+
+// -----
+
+// A trained factor of each head, as Swin v2 has it, goes to q.
+nn.weight @factor role = parameter : tensor<2x1x1xf32>
+// CHECK-LABEL: func.func @factor_of_heads
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<3x2x8x4xf32>, %[[M:[^:]*]]: tensor<8x8xf32>
+func.func @factor_of_heads(%q: tensor<3x2x8x4xf32>, %m: tensor<8x8xf32>) -> tensor<3x2x8x4xf32> {
+  // CHECK: %[[F:.*]] = nn.parameter @factor
+  // CHECK-NEXT: %[[R:.*]] = nn.mul %[[Q]], %[[F]] : (tensor<3x2x8x4xf32>, tensor<2x1x1xf32>) -> tensor<3x2x8x4xf32>
+  // CHECK-NEXT: nn.attention %[[R]], %[[Q]], %[[Q]] mask %[[M]] scale = 1.000000e+00 dropout_rate
+  %f = nn.parameter @factor : tensor<2x1x1xf32>
+  %0 = nn.matmul %q, %q transpose_b : (tensor<3x2x8x4xf32>, tensor<3x2x8x4xf32>) -> tensor<3x2x8x8xf32>
+  %1 = nn.mul %0, %f : (tensor<3x2x8x8xf32>, tensor<2x1x1xf32>) -> tensor<3x2x8x8xf32>
+  %2 = nn.add %1, %m : (tensor<3x2x8x8xf32>, tensor<8x8xf32>) -> tensor<3x2x8x8xf32>
+  %3 = nn.softmax %2 : tensor<3x2x8x8xf32>
+  %4 = nn.matmul %3, %q : (tensor<3x2x8x8xf32>, tensor<3x2x8x4xf32>) -> tensor<3x2x8x4xf32>
+  return %4 : tensor<3x2x8x4xf32>
+}
+
+// -----
+
+// A mask under the factor is multiplied as well.
+nn.weight @factor role = parameter : tensor<2x1x1xf32>
+// CHECK-LABEL: func.func @factor_of_mask
+func.func @factor_of_mask(%q: tensor<3x2x8x4xf32>, %m: tensor<8x8xf32>) -> tensor<3x2x8x4xf32> {
+  // CHECK-NOT: nn.attention
+  %f = nn.parameter @factor : tensor<2x1x1xf32>
+  %0 = nn.matmul %q, %q transpose_b : (tensor<3x2x8x4xf32>, tensor<3x2x8x4xf32>) -> tensor<3x2x8x8xf32>
+  %1 = nn.add %0, %m : (tensor<3x2x8x8xf32>, tensor<8x8xf32>) -> tensor<3x2x8x8xf32>
+  %2 = nn.mul %1, %f : (tensor<3x2x8x8xf32>, tensor<2x1x1xf32>) -> tensor<3x2x8x8xf32>
+  // CHECK: nn.softmax
+  %3 = nn.softmax %2 : tensor<3x2x8x8xf32>
+  // CHECK-NOT: nn.attention
+  %4 = nn.matmul %3, %q : (tensor<3x2x8x8xf32>, tensor<3x2x8x4xf32>) -> tensor<3x2x8x4xf32>
+  return %4 : tensor<3x2x8x4xf32>
+}
+
+// -----
+
 // A mask that nothing trained goes into needs no gradient, whoever asked.
 nn.weight @bias role = frozen : tensor<1x2x8x8xf32>
 // CHECK-LABEL: func.func @frozen_bias

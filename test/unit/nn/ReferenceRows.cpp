@@ -181,6 +181,15 @@ static Results crossEntropyBackward(SoftmaxCrossEntropyBackwardOp op,
   return {result};
 }
 
+/// An element of a mask, or of its gradient; it may be of fewer samples, which
+/// repeat.
+template <class T>
+static decltype(auto) maskAt(T &mask, int64_t b, int64_t h, int64_t row,
+                             int64_t column) {
+  const bool hasSamples = mask.rank() == 4;
+  return mask.at({hasSamples ? b % mask.dim(0) : b, h, row, column});
+}
+
 /// The scores of one row of attention, `-inf` where it may not look.
 template <typename OpTy>
 static std::vector<double> scores(OpTy op, const Tensor &q, const Tensor &k,
@@ -196,7 +205,7 @@ static std::vector<double> scores(OpTy op, const Tensor &q, const Tensor &k,
     if (double cap = op.getSoftcap().convertToDouble(); cap > 0)
       sum = cap * std::tanh(sum / cap);
     if (mask)
-      sum += mask->at({b, h, row, column});
+      sum += maskAt(*mask, b, h, row, column);
     result.push_back(op.getCausal() && column > row ? -INFINITY : sum);
   }
   return result;
@@ -251,8 +260,9 @@ static Results attentionBackward(AttentionOp op, const Operands &x) {
       }
       double ds = p * (dp - delta);
       if (op.getMaskGradient())
-        dmask.at({b, h, row, column}) += ds;
-      double bounded = s[column] - (mask ? mask->at({b, h, row, column}) : 0.0);
+        maskAt(dmask, b, h, row, column) += ds;
+      double bounded =
+          s[column] - (mask ? maskAt(*mask, b, h, row, column) : 0.0);
       double slope =
           cap > 0 && p > 0 ? 1 - bounded / cap * (bounded / cap) : 1.0;
       ds *= slope * scale;

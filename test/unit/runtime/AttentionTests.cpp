@@ -61,7 +61,7 @@ struct Case {
           if (s.softcap > 0)
             score = s.softcap * std::tanh(score / s.softcap);
           if (mask) {
-            const int64_t b = s.maskBatch == 1 ? 0 : n / s.heads;
+            const int64_t b = n / s.heads % s.maskBatch;
             const int64_t h = s.maskHeads == 1 ? 0 : n % s.heads;
             const int64_t i = s.maskRows == 1 ? 0 : r;
             const int64_t j = s.maskColumns == 1 ? 0 : c;
@@ -124,6 +124,11 @@ TEST(Attention, MaskOfAnyStretch) {
   checkForward({.vectors = {2, 2, 20, 8}, .mask = {1, 2, 20, 20}});
   checkForward(
       {.vectors = {2, 2, 20, 8}, .causal = true, .mask = {1, 1, 20, 1}});
+}
+
+TEST(Attention, MaskThatRepeatsOverSamples) {
+  checkForward({.vectors = {6, 2, 20, 8}, .mask = {3, 1, 20, 20}});
+  checkForward({.vectors = {4, 2, 9, 8}, .mask = {2, 2, 1, 9}});
 }
 
 TEST(Attention, HeadsThatShareKeys) {
@@ -227,6 +232,12 @@ TEST(AttentionBackward, GradientOfTheMask) {
     checkBackward({.vectors = {2, 4, 19, 5},
                    .scale = 0.4f,
                    .mask = {samples, heads, 19, 19},
+                   .keyHeads = 2,
+                   .maskGradient = true});
+  for (const int64_t heads : {1, 4})
+    checkBackward({.vectors = {6, 4, 11, 5},
+                   .scale = 0.4f,
+                   .mask = {3, heads, 11, 11},
                    .keyHeads = 2,
                    .maskGradient = true});
   checkBackward({.vectors = {2, 2, 70, 5},

@@ -3,11 +3,14 @@
 // softmax(scale * q k^T + mask) v, found from the last product upwards. The
 // scale may stand before or after the first product and in front of its
 // operands; the mask may be added or chosen, causal or not. Below the mask
-// scores may be bounded by c tanh(score / c).
+// scores may be bounded by c tanh(score / c). A mask may repeat after some
+// samples, as that of windows does, and a factor of whole rows goes to q.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/nn/clean/FuseComposites/Matching.h"
+
+#include "dialects/nn/NNAttention.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -37,6 +40,8 @@ struct Scores {
   bool causal = false;
   SmallVector<Value> masks;
   SmallVector<Condition> conditions;
+  /// What each row of the products is multiplied by; null if by nothing.
+  Value rowFactor;
 };
 
 /// A causal mask, whatever was done to its leading dimensions.
@@ -87,6 +92,35 @@ bool addChosenMask(Value mask, Scores &scores) {
   return true;
 }
 
+/// The shape of a mask `[1, P, ...]` for scores `[B / P, P, H, T, T]`: without
+/// its leading dimension.
+SmallVector<int64_t> shapeForSamples(Value mask) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(mask.getType()).getShape();
+  return llvm::to_vector(shape.take_back(4));
+}
+
+/// A value that is all of `type` again after a mask that repeats over samples
+/// was added to it in another shape: the value before, and the mask.
+std::pair<Value, Value> withoutRepeatedMask(Value value,
+                                            RankedTensorType type) {
+  auto back = value.getDefiningOp<ReshapeOp>();
+  if (!back || type.getRank() != 4)
+    return {};
+  auto split = cast<RankedTensorType>(back.getX().getType());
+  if (split.getRank() != 5 || !back.getX().hasOneUse() ||
+      split.getShape().take_back(3) != type.getShape().take_back(3))
+    return {};
+  for (auto [inner, mask] : operandOrders<AddOp>(back.getX())) {
+    auto forth = inner.getDefiningOp<ReshapeOp>();
+    auto maskType = cast<RankedTensorType>(mask.getType());
+    if (forth && forth.getX().getType() == type &&
+        (maskType.getRank() < 5 || maskType.getDimSize(0) == 1) &&
+        isMaskFor(shapeForSamples(mask), type.getShape()))
+      return {forth.getX(), mask};
+  }
+  return {};
+}
+
 /// Takes masks and scales off `value` down to a product. The ops keep the
 /// product's type, so masks only ever broadcast into it.
 bool matchScores(Value value, Type type, Scores &scores, int depth = 0) {
@@ -117,6 +151,23 @@ bool matchScores(Value value, Type type, Scores &scores, int depth = 0) {
   if (Value inner = unscaled(value, factor)) {
     scores.scale *= factor;
     return hasNoMasks(inner);
+  }
+  for (auto [inner, rows] : operandOrders<MulOp>(value)) {
+    scores = saved;
+    auto rowsType = cast<RankedTensorType>(rows.getType());
+    if (!scores.rowFactor && rowsType.getRank() > 0 &&
+        rowsType.getShape().back() == 1) {
+      scores.rowFactor = rows;
+      if (hasNoMasks(inner) && scores.softcap == saved.softcap)
+        return true;
+    }
+  }
+  if (auto [inner, mask] =
+          withoutRepeatedMask(value, cast<RankedTensorType>(type));
+      inner) {
+    scores = saved;
+    scores.masks.push_back(mask);
+    return matchScores(inner, type, scores, depth);
   }
   for (auto [inner, mask] : operandOrders<AddOp>(value)) {
     scores = saved;
@@ -185,7 +236,15 @@ Value withFourDims(PatternRewriter &rewriter, Value value) {
 /// The sum of all masks that are not causal; null if there is none.
 Value buildMask(PatternRewriter &rewriter, Location location,
                 const Scores &scores) {
-  SmallVector<Value> masks(scores.masks);
+  SmallVector<Value> masks;
+  for (Value mask : scores.masks) {
+    auto type = cast<RankedTensorType>(mask.getType());
+    masks.push_back(type.getRank() < 5
+                        ? mask
+                        : ReshapeOp::create(rewriter, location,
+                                            type.clone(shapeForSamples(mask)),
+                                            mask));
+  }
   for (const Condition &condition : scores.conditions) {
     Value zero = createScalar(rewriter, location, 0);
     Value low = createScalar(rewriter, location, condition.otherwise);
@@ -261,6 +320,8 @@ LogicalResult FuseAttention::matchAndRewrite(MatmulOp op,
     return rewriter.notifyMatchFailure(op, "q, k and v differ in shape");
 
   Location location = op.getLoc();
+  if (scores.rowFactor)
+    q = MulOp::create(rewriter, location, q, scores.rowFactor);
   Value v = swapsV ? swapLastTwo(rewriter, op.getB()) : op.getB();
   if (swapsK)
     k = swapLastTwo(rewriter, k);

@@ -67,9 +67,10 @@ __device__ inline int64_t startOfColumns(const AttentionParameters &p,
 
 __device__ inline const float *maskOfHead(const AttentionParameters &p,
                                           const float *mask, int64_t head) {
-  return mask
-             ? mask + head / p.heads * p.maskBatch + head % p.heads * p.maskHead
-             : nullptr;
+  if (!mask)
+    return nullptr;
+  return mask + head / p.heads % p.maskSamples * p.maskBatch +
+         head % p.heads * p.maskHead;
 }
 
 /// Within 3 units in the last place.
@@ -457,17 +458,16 @@ __device__ void attentionGradientMask(const AttentionParameters &p,
   const int32_t slice = block / columnTiles / p.tiles;
   // Masks that are stretched have no stride.
   const int32_t maskHeads = p.maskHead ? p.heads : 1;
-  const int32_t samples = p.maskBatch ? 1 : p.batch;
+  const int32_t samples = p.batch / p.maskSamples;
   const int32_t heads = p.heads / maskHeads;
-  const int32_t firstSample = p.maskBatch ? slice / maskHeads : 0;
+  const int32_t firstSample = slice / maskHeads;
   const int32_t firstHead = slice % maskHeads;
 
   typename Tile::ScorePart sum = {};
 #pragma unroll 1
   for (int32_t n = 0; n < samples * heads; ++n) {
-    const int64_t head =
-        static_cast<int64_t>(firstSample + n / heads) * p.heads + firstHead +
-        n % heads;
+    const int64_t sample = firstSample + n / heads * p.maskSamples;
+    const int64_t head = sample * p.heads + firstHead + n % heads;
     const int64_t keysStart = startOfColumns(p, head / p.group);
     syncBlock();
     loadVectors<Tile>(queries, q + startOfRows(p.rowsAt, p, head), p.rowsAt.row,

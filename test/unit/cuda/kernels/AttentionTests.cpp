@@ -112,6 +112,10 @@ TEST(DeviceAttention, GradientsOfMasks) {
            .mask = {samples, heads, 37, 37},
            .keyHeads = 2,
            .maskGradient = true});
+  for (const int64_t heads : {1, 2})
+    check({.vectors = {6, 2, 20, 8},
+           .mask = {3, heads, 20, 20},
+           .maskGradient = true});
   check({.vectors = {2, 1, 20, 100},
          .columns = 33,
          .scale = 0.25f,
@@ -127,6 +131,7 @@ TEST(DeviceAttention, StretchedMasks) {
   check({.vectors = {2, 2, 9, 8}, .mask = {1, 1, 9, 9}});
   check({.vectors = {2, 2, 9, 8}, .mask = {2, 1, 1, 9}});
   check({.vectors = {2, 2, 9, 8}, .mask = {1, 2, 9, 1}});
+  check({.vectors = {6, 2, 9, 8}, .mask = {3, 1, 9, 9}});
 }
 
 TEST(DeviceAttention, DropsWhatTheCpuDrops) {
