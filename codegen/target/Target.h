@@ -93,6 +93,8 @@ struct TargetDecisions {
   int64_t vocabularyMultiple = 1;
   /// What call-fuse-epilogues is told; empty where products have none.
   std::string epilogues;
+  /// Elements of a vector that attention goes to; 0 is any number.
+  int64_t longestAttention = 0;
   /// Whether attention reads by strides (call-pack-attention).
   bool packAttention = false;
   /// What decisions are made for: 90 is sm_90.

@@ -64,8 +64,10 @@ def NNFuseComposites : Pass<"nn-fuse-composites", "::mlir::ModuleOp"> {
     the ways that exporters spell them out. A mask may be of windows, which
     repeat with each image. Attention is left alone where its weights are used
     elsewhere. Where each head of k and v is repeated for several heads of q,
-    attention reads the heads themselves. Expects simplified IR. Works on the
-    functions of the module. Idempotent.
+    attention reads the heads themselves. Attention over vectors of more than
+    `longest-attention` elements is left alone and, where a frontend made it,
+    spelled out. Expects simplified IR. Works on the functions of the module.
+    Idempotent.
 
     ```mlir
     %s = nn.matmul %q, %k transpose_b : ...
@@ -77,6 +79,11 @@ def NNFuseComposites : Pass<"nn-fuse-composites", "::mlir::ModuleOp"> {
         dropout_rate = 0.000000e+00 dropout_id = 0 : ...
     ```
   }];
+  let options = [
+    Option<"longestAttention", "longest-attention", "int64_t", "0",
+           "Elements of a vector that the target's attention goes to; 0 is any "
+           "number">
+  ];
   let dependentDialects = ["::pipewright::nn::NNDialect"];
 }
 

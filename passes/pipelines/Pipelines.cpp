@@ -23,7 +23,7 @@ void buildImportPipeline(OpPassManager &pm,
   simplify.noDropout = options.noDropout;
   pm.addPass(nn::createNNVerifyImported());
   pm.addPass(nn::createNNSimplify(simplify));
-  pm.addPass(nn::createNNFuseComposites());
+  pm.addPass(nn::createNNFuseComposites({options.longestAttention}));
   pm.addPass(nn::createNNSimplify(simplify));
   if (options.vocabularyMultiple > 1)
     pm.addPass(nn::createNNPadVocabulary(

@@ -32,6 +32,9 @@ struct ImportPipelineOptions
   Option<bool> channelsLast{
       *this, "channels-last",
       llvm::cl::desc("Images have their channels last (nn-channels-last)")};
+  Option<int64_t> longestAttention{*this, "longest-attention",
+                                   llvm::cl::init(0),
+                                   llvm::cl::desc("See nn-fuse-composites")};
   Option<bool> packAttention{
       *this, "pack-attention",
       llvm::cl::desc("Attention reads by strides (call-pack-attention)")};

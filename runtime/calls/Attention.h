@@ -18,6 +18,10 @@ namespace pipewright::runtime {
 
 class DeviceRank;
 
+/// Kernels of GPUs go to vectors of so many elements. cuDNN may have longer
+/// ones, but not for every mask, type and version.
+constexpr int64_t longestDeviceVector = 256;
+
 /// q, o [batch, heads, rows, depth]; k, v [batch, keyHeads, columns, depth];
 /// stats [batch, heads, rows, 2]; all dense, unless there are strides. A row
 /// that sees nothing but -inf has the result 0, stats (0, 0) and no gradient.

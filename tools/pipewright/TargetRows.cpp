@@ -67,7 +67,9 @@ static llvm::Error readTargetOptions(Given given, CompileOptions &options) {
   StagedPipelineOptions &staged = options.pipelines.staged;
   staged.epilogues = options.decisions.epilogues;
   staged.architecture = options.decisions.architecture;
-  options.pipelines.import.packAttention = options.decisions.packAttention;
+  ImportPipelineOptions &import = options.pipelines.import;
+  import.packAttention = options.decisions.packAttention;
+  import.longestAttention = options.decisions.longestAttention;
   return llvm::Error::success();
 }
 

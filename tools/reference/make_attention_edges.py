@@ -21,12 +21,12 @@ from make_edges import Case, INFINITY, LOWEST, make_cases
 BATCH, SIZE = 2, 4
 
 
-def vectors(heads, key_heads, rows, columns=None, width=SIZE, seed=6):
+def vectors(heads, key_heads, rows, columns=None, width=None, seed=6, size=SIZE):
     generator = torch.Generator().manual_seed(seed)
     columns = columns or rows
-    return {"q": torch.randn(BATCH, heads, rows, SIZE, generator=generator),
-            "k": torch.randn(BATCH, key_heads, columns, SIZE, generator=generator),
-            "v": torch.randn(BATCH, key_heads, columns, width, generator=generator)}
+    return {"q": torch.randn(BATCH, heads, rows, size, generator=generator),
+            "k": torch.randn(BATCH, key_heads, columns, size, generator=generator),
+            "v": torch.randn(BATCH, key_heads, columns, width or size, generator=generator)}
 
 
 def repeated(x, heads):
@@ -36,7 +36,7 @@ def repeated(x, heads):
     return x.reshape(batch, heads, rows, size)
 
 
-def grouped(heads, key_heads, rows, columns=None, width=SIZE, factor=1.0, causal=False):
+def grouped(heads, key_heads, rows, columns=None, width=None, factor=1.0, causal=False):
     operands = vectors(heads, key_heads, rows, columns, width)
     operands["q"] = operands["q"] * factor
 
@@ -81,9 +81,9 @@ def grouped_cases():
 
 
 def spelled(bound=0.0, mask=None, causal=False, dead=(), bias=None, heads=2, key_heads=2, rows=12,
-            factor=1.0):
+            factor=1.0, size=SIZE):
     """Products, softmax, products, as eager attention of transformers has them."""
-    operands = vectors(heads, key_heads, rows, seed=7)
+    operands = vectors(heads, key_heads, rows, seed=7, size=size)
     operands["q"] = operands["q"] * factor
     added = torch.zeros(1, 1, rows, rows)
     if mask is not None:
@@ -126,6 +126,7 @@ def bias_cases():
         "bias_of_samples": spelled(bias=(BATCH, 1, 12, 12), heads=4),
         "bias_of_columns": spelled(bias=(1, 2, 1, 12)),
         "bias_softcap_grouped": spelled(1.5, bias=(4, 12, 12), heads=4, key_heads=1, causal=True),
+        "bias_softcap_wide_heads": spelled(1.5, bias=(2, 5, 5), rows=5, causal=True, size=260),
         "bias_one_row": spelled(bias=(1, 3, 1, 1), rows=1, heads=3, key_heads=3),
         "bias_scores_1e3": spelled(bias=(1, 2, 12, 12), factor=1e3),
         "bias_-1e9": spelled(bias=(1, 2, 12, 12), mask=-1e9, dead=[0, 4]),

@@ -11,6 +11,8 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/nn/clean/FuseComposites/Matching.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace pipewright::nn {
@@ -20,13 +22,19 @@ namespace pipewright::nn {
 namespace {
 
 struct FuseComposites : impl::NNFuseCompositesBase<FuseComposites> {
+  using Base::Base;
+
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateGeluPatterns(patterns);
     populateLayerNormPatterns(patterns);
     populatePreciseFormPatterns(patterns);
     populateSoftmaxPatterns(patterns);
-    populateAttentionPatterns(patterns);
+    int64_t longest = longestAttention > 0
+                          ? longestAttention
+                          : std::numeric_limits<int64_t>::max();
+    populateAttentionPatterns(patterns, longest);
+    populateWideHeadsPatterns(patterns, longest);
     populateGroupedHeadsPatterns(patterns);
     FrozenRewritePatternSet frozen(std::move(patterns));
     // No pattern undoes what another does, so this ends by itself.

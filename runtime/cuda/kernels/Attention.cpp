@@ -15,8 +15,6 @@
 #include "runtime/cuda/kernels/Builtins.h"
 #include "runtime/cuda/kernels/CudnnAttention.h"
 
-#include <iterator>
-
 using namespace pipewright::runtime;
 
 namespace {
@@ -35,15 +33,14 @@ struct Variant {
 static constexpr Variant variants[] = {{32, {32, 64}, {64, 128}},
                                        {64, {32, 64}, {64, 128}},
                                        {128, {16, 64}, {32, 64}},
-                                       {256, {8, 64}, {8, 64}}};
+                                       {longestDeviceVector, {8, 64}, {8, 64}}};
 
 static const Variant &variantOf(const AttentionShape &s) {
   for (const Variant &variant : variants)
     if (s.depth <= variant.depth)
       return variant;
   fail("attention over vectors of ", s.depth,
-       " elements: kernels for GPUs go to ",
-       variants[std::size(variants) - 1].depth);
+       " elements: kernels for GPUs go to ", longestDeviceVector);
 }
 
 static Tile tileOf(const AttentionShape &s) {

@@ -271,9 +271,12 @@ Value withRowsAndColumns(PatternRewriter &rewriter, Value mask,
 }
 
 struct FuseAttention : OpRewritePattern<MatmulOp> {
-  using OpRewritePattern::OpRewritePattern;
+  FuseAttention(MLIRContext *context, int64_t longestVector)
+      : OpRewritePattern(context), longestVector(longestVector) {}
   LogicalResult matchAndRewrite(MatmulOp op,
                                 PatternRewriter &rewriter) const override;
+
+  int64_t longestVector;
 };
 
 LogicalResult FuseAttention::matchAndRewrite(MatmulOp op,
@@ -318,6 +321,8 @@ LogicalResult FuseAttention::matchAndRewrite(MatmulOp op,
   auto shape = rowsOf(q, false);
   if (rowsOf(k, swapsK) != shape || rowsOf(op.getB(), swapsV) != shape)
     return rewriter.notifyMatchFailure(op, "q, k and v differ in shape");
+  if (shape.back() > longestVector)
+    return rewriter.notifyMatchFailure(op, "the target has none so wide");
 
   Location location = op.getLoc();
   if (scores.rowFactor)
@@ -359,8 +364,10 @@ struct DropMaskGradient : OpRewritePattern<AttentionOp> {
 
 } // namespace
 
-void populateAttentionPatterns(RewritePatternSet &patterns) {
-  patterns.add<FuseAttention, DropMaskGradient>(patterns.getContext());
+void populateAttentionPatterns(RewritePatternSet &patterns,
+                               int64_t longestVector) {
+  patterns.add<FuseAttention>(patterns.getContext(), longestVector);
+  patterns.add<DropMaskGradient>(patterns.getContext());
 }
 
 } // namespace pipewright::nn

@@ -75,12 +75,17 @@ operandOrders(mlir::Value value) {
 }
 
 /// Adders of the patterns, one per file.
-void populateAttentionPatterns(mlir::RewritePatternSet &patterns);
+/// Attention is recognised over vectors of at most `longestVector` elements.
+void populateAttentionPatterns(mlir::RewritePatternSet &patterns,
+                               int64_t longestVector);
 void populateGeluPatterns(mlir::RewritePatternSet &patterns);
 void populateGroupedHeadsPatterns(mlir::RewritePatternSet &patterns);
 void populateLayerNormPatterns(mlir::RewritePatternSet &patterns);
 void populatePreciseFormPatterns(mlir::RewritePatternSet &patterns);
 void populateSoftmaxPatterns(mlir::RewritePatternSet &patterns);
+/// Attention over longer vectors than `longestVector` is spelled out.
+void populateWideHeadsPatterns(mlir::RewritePatternSet &patterns,
+                               int64_t longestVector);
 
 } // namespace pipewright::nn
 
