@@ -13,6 +13,8 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::call;
 
+int64_t call::longestAttention() { return runtime::longestDeviceVector; }
+
 //===----------------------------------------------------------------------===//
 // AttentionOp
 //===----------------------------------------------------------------------===//

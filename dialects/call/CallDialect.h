@@ -19,4 +19,11 @@
 #define GET_OP_CLASSES
 #include "dialects/call/CallOps.h.inc"
 
+namespace pipewright::call {
+
+/// The elements of a vector that attention on GPUs goes to.
+int64_t longestAttention();
+
+} // namespace pipewright::call
+
 #endif // PIPEWRIGHT_DIALECTS_CALL_CALLDIALECT_H

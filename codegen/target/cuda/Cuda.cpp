@@ -10,7 +10,6 @@
 #include "codegen/target/Target.h"
 #include "codegen/target/cuda/KernelFiles.h"
 #include "dialects/call/CallDialect.h"
-#include "runtime/calls/Attention.h"
 
 #include "llvm/Support/FileSystem.h"
 
@@ -75,7 +74,7 @@ struct Cuda final : Target {
     decisions.channelsLast = precision != Precision::F32;
     decisions.vocabularyMultiple = 64;
     decisions.epilogues = valueOf("epilogues").str();
-    decisions.longestAttention = runtime::longestDeviceVector;
+    decisions.longestAttention = call::longestAttention();
     decisions.packAttention = valueOf("pack-attention") == "auto";
     decisions.architecture = valueOf("gpu") == "sm_80" ? 80 : 90;
     return decisions;
