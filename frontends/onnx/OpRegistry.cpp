@@ -23,7 +23,7 @@ llvm::ArrayRef<const OpRow *> allOps() {
           einsumOps,      recurrentOps,  attentionOps,     rotaryOps,
           stateSpaceOps,  gridOps,       normalizationOps, reductionOps,
           lpNormOps,      poolingOps,    resizeOps,        lossOps,
-          randomOps,      optionalOps,   controlFlowOps})
+          randomOps,      optionalOps,   controlFlowOps,   bitOps})
       for (const OpRow &row : family())
         result.push_back(&row);
     return result;
@@ -32,8 +32,11 @@ llvm::ArrayRef<const OpRow *> allOps() {
 }
 
 bool broadcasts(const OpRow &row) {
-  llvm::ArrayRef<OpRow> rows = elementwiseOps();
-  return &row >= rows.begin() && &row < rows.end() && row.inputs.most > 1;
+  auto isAmong = [&](llvm::ArrayRef<OpRow> rows) {
+    return &row >= rows.begin() && &row < rows.end();
+  };
+  return row.inputs.most > 1 &&
+         (isAmong(elementwiseOps()) || isAmong(bitOps()));
 }
 
 const OpRow *findOp(llvm::StringRef name) {

@@ -49,6 +49,7 @@ struct OpRow {
 };
 
 llvm::ArrayRef<OpRow> elementwiseOps();
+llvm::ArrayRef<OpRow> bitOps();
 llvm::ArrayRef<OpRow> activationOps();
 llvm::ArrayRef<OpRow> trigonometryOps();
 llvm::ArrayRef<OpRow> shapeOps();

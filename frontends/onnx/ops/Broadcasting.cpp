@@ -6,6 +6,8 @@
 
 #include "frontends/onnx/ops/Broadcasting.h"
 
+#include "frontends/onnx/NodeContext.h"
+
 namespace pipewright::frontend {
 
 std::optional<Shape> broadcastShape(llvm::ArrayRef<int64_t> a,
@@ -48,6 +50,32 @@ ConstantTensor broadcastTensor(const ConstantTensor &tensor,
     }
     return source;
   });
+}
+
+llvm::FailureOr<llvm::SmallVector<ConstantTensor>>
+broadcastConstants(NodeContext &n) {
+  Shape shape;
+  for (unsigned i = 0; i < n.numInputs(); ++i) {
+    std::optional<Shape> joined = broadcastShape(shape, n.shape(i));
+    if (!joined)
+      return n.error() << "the shapes of the operands do not broadcast";
+    shape = *joined;
+  }
+  bool isUniform = true;
+  for (unsigned i = 0; i < n.numInputs(); ++i)
+    isUniform &= n.constant(i)->isSplat();
+  if (!isUniform && llvm::failed(n.expectComputable(shape)))
+    return llvm::failure();
+  llvm::SmallVector<ConstantTensor> result;
+  for (unsigned i = 0; i < n.numInputs(); ++i)
+    result.push_back(broadcastTensor(*n.constant(i), shape));
+  return result;
+}
+
+llvm::LogicalResult checkSameKind(NodeContext &n, unsigned a, unsigned b) {
+  if (n.input(a).element != n.input(b).element)
+    return n.error() << "expects operands of one element type";
+  return llvm::success();
 }
 
 std::optional<ConstantTensor> commonSlice(const ConstantTensor &tensor,

@@ -13,6 +13,8 @@
 
 namespace pipewright::frontend {
 
+class NodeContext;
+
 /// The shape that both broadcast to; none if they do not.
 std::optional<Shape> broadcastShape(llvm::ArrayRef<int64_t> a,
                                     llvm::ArrayRef<int64_t> b);
@@ -20,6 +22,14 @@ std::optional<Shape> broadcastShape(llvm::ArrayRef<int64_t> a,
 /// `tensor` repeated up to `shape`, which its own shape broadcasts to.
 ConstantTensor broadcastTensor(const ConstantTensor &tensor,
                                llvm::ArrayRef<int64_t> shape);
+
+/// All inputs of a node, which are constants, in one shape; fails if they do
+/// not broadcast.
+llvm::FailureOr<llvm::SmallVector<ConstantTensor>>
+broadcastConstants(NodeContext &n);
+
+/// Fails unless two inputs of a node have one element type.
+llvm::LogicalResult checkSameKind(NodeContext &n, unsigned a, unsigned b);
 
 /// Row-major strides of a shape.
 Shape stridesOf(llvm::ArrayRef<int64_t> shape);
