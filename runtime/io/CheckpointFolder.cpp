@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -173,6 +174,12 @@ static void renameFolder(const std::string &from, const std::string &to) {
     fail("cannot rename '", from, "' to '", to, "': ", strerror(errno));
 }
 
+/// False where the file system cannot do that at once.
+static bool exchangeFolders(const std::string &one, const std::string &other) {
+  return renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(),
+                   RENAME_EXCHANGE) == 0;
+}
+
 static void removeFolder(const std::string &folder) {
   std::error_code error;
   fs::remove_all(folder, error);
@@ -279,8 +286,12 @@ void CheckpointFolder::abandon(int64_t step) const {
   fs::remove_all(temporaryOf(step), error);
 }
 
-void CheckpointFolder::commit(const CheckpointManifest &manifest,
-                              int64_t keep) const {
+/// What was in the way of a checkpoint.
+std::string CheckpointFolder::displaced() const {
+  return path + "/" + prefix + "0" + temporarySuffix;
+}
+
+void CheckpointFolder::commit(const CheckpointManifest &manifest) const {
   const std::string made = temporaryOf(manifest.step),
                     wanted = folderOf(manifest.step);
   for (const CheckpointFile &file : manifest.files)
@@ -290,22 +301,24 @@ void CheckpointFolder::commit(const CheckpointManifest &manifest,
   file.write(text.data(), text.size());
   file.commit();
   synchronize(made);
-  // One of the same step is there where a damaged one was passed over.
+  // One of the same step is there where a damaged one was passed over, or one
+  // of another plan was taken over.
   std::error_code error;
-  const std::string old = path + "/" + prefix + "0" + temporarySuffix;
-  if (fs::exists(wanted, error)) {
-    removeFolder(old);
-    renameFolder(wanted, old);
+  const bool isThere = fs::exists(wanted, error);
+  const bool isExchanged = isThere && exchangeFolders(made, wanted);
+  if (isThere && !isExchanged) {
+    removeFolder(displaced());
+    renameFolder(wanted, displaced());
   }
-  renameFolder(made, wanted);
+  if (!isExchanged)
+    renameFolder(made, wanted);
   synchronize(path);
-  removeFolder(old);
-  prune(manifest.step, keep);
 }
 
 /// Under a temporary name first: half a checkpoint is never taken for one.
-/// Newer ones than `last` were damaged when this run began.
 void CheckpointFolder::prune(int64_t last, int64_t keep) const {
+  removeFolder(temporaryOf(last));
+  removeFolder(displaced());
   std::vector<int64_t> all = steps();
   std::erase_if(all, [&](int64_t step) { return step > last; });
   for (size_t i = 0; i + keep < all.size(); ++i) {

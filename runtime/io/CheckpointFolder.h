@@ -75,16 +75,18 @@ public:
   std::string folderOf(int64_t step) const;
   /// Where files of a checkpoint are written to; made where it is not there.
   std::string begin(int64_t step) const;
-  /// Makes a checkpoint of the files that are there, and removes those before
-  /// it but for the newest of them, so that `keep` are left. Throws an Error
-  /// where a file is not as the manifest says.
-  void commit(const CheckpointManifest &manifest, int64_t keep) const;
+  /// Makes a checkpoint of the files that are there. Throws an Error where a
+  /// file is not as the manifest says.
+  void commit(const CheckpointManifest &manifest) const;
+  /// Removes checkpoints up to step `last` but for the newest `keep`. Newer
+  /// ones than `last` stay: they were damaged when this run began.
+  void prune(int64_t last, int64_t keep) const;
   /// Removes what `begin` made.
   void abandon(int64_t step) const;
 
 private:
   std::string temporaryOf(int64_t step) const;
-  void prune(int64_t last, int64_t keep) const;
+  std::string displaced() const;
 
   const std::string path;
   int lock = -1;

@@ -167,7 +167,7 @@ Checkpoints::resume(const std::function<void(const std::string &)> &say) {
            ": go on with --resume, or give another folder");
     return {};
   }
-  std::vector<double> found = {0, 0};
+  std::vector<double> found = {0, 0, 0};
   if (rank.transport().rank() == 0) {
     std::vector<std::string> skipped;
     const bool isNamed = options.resumeStep != Options::newest;
@@ -192,7 +192,9 @@ Checkpoints::resume(const std::function<void(const std::string &)> &say) {
       compare(then, manifest({options.steps, 0}), path,
               rank.wholeProgram().updates, say);
       found = {static_cast<double>(then.step),
-               static_cast<double>(then.samples)};
+               static_cast<double>(then.samples),
+               static_cast<double>(then.plan ==
+                                   hashOf(rank.wholeProgram().planJson))};
       say("resumed    from '" + path + "'");
     } else {
       say("resumed    from nothing: there is no checkpoint in '" +
@@ -204,7 +206,8 @@ Checkpoints::resume(const std::function<void(const std::string &)> &say) {
                           static_cast<int64_t>(found[1])};
   if (start.step > 0)
     load(start.step);
-  made = start.step;
+  // One of another plan is made anew if no step comes.
+  made = found[2] != 0 ? start.step : 0;
   return start;
 }
 
@@ -220,19 +223,34 @@ Checkpoints::Checkpoints(const Options &options, Rank &rank)
   // All replicas have the same; the first one's are written.
   if (rank.replica() != 0)
     return;
-  const auto writers = writersOf(rank.wholeProgram());
-  const std::vector<std::string> names = namesOf(rank.program());
+  parts = partsOf(rank.wholeProgram(), rank.number());
+  shadow.resize(checkpointBytes(rank.wholeProgram(), rank.number()));
+}
+
+std::vector<Checkpoints::Part> Checkpoints::partsOf(const Program &program,
+                                                    int64_t position) {
+  const auto writers = writersOf(program);
+  const RankProgram &rank = program.ranks[position];
+  const std::vector<std::string> names = namesOf(rank);
+  std::vector<Part> parts;
   int64_t bytes = 0;
   std::set<std::string> taken;
   for (size_t i = 0; i < names.size(); ++i) {
-    const TensorInfo &tensor = rank.program().tensors[i];
-    if (names[i].empty() || writers.at(names[i]) != rank.number() ||
+    const TensorInfo &tensor = rank.tensors[i];
+    if (names[i].empty() || writers.at(names[i]) != position ||
         !taken.insert(names[i]).second)
       continue;
     parts.push_back({names[i], &tensor, bytes});
     bytes += tensor.buffer.bytes;
   }
-  shadow.resize(bytes);
+  return parts;
+}
+
+int64_t pipewright::runtime::checkpointBytes(const Program &program,
+                                             int64_t position) {
+  const auto parts = Checkpoints::partsOf(program, position);
+  return parts.empty() ? 0
+                       : parts.back().begin + parts.back().tensor->buffer.bytes;
 }
 
 Checkpoints::~Checkpoints() {
@@ -305,44 +323,57 @@ void Checkpoints::write(int64_t step) {
   file = {name, writer.bytes(), writer.checksum()};
 }
 
-void Checkpoints::finish() {
+std::string Checkpoints::finish() {
   thread.join();
   writing = false;
   // A double is exact only for whole numbers of 53 bits.
   const auto rows = gatherNumbers(
-      rank.transport(),
-      {static_cast<double>(!failure.empty()), static_cast<double>(file.bytes),
-       static_cast<double>(file.checksum >> 32),
-       static_cast<double>(file.checksum & 0xffffffffu)});
+      rank.transport(), {static_cast<double>(file.bytes),
+                         static_cast<double>(file.checksum >> 32),
+                         static_cast<double>(file.checksum & 0xffffffffu)});
   const std::vector<std::string> failures =
       gatherTexts(rank.transport(), failure);
-  double failed = 0;
-  for (const std::vector<double> &row : rows)
-    failed += row[0];
+  double isMade = 0;
+  std::string remark;
   if (rank.transport().rank() == 0) {
-    message.clear();
-    for (const std::string &text : failures)
-      if (message.empty())
-        message = text;
     CheckpointManifest manifest = this->manifest(current);
     for (int64_t r = 0; r < static_cast<int64_t>(rows.size()); ++r)
-      if (rows[r][1] > 0)
+      if (rows[r][0] > 0)
         manifest.files.push_back(
             {fileNameOf(rank.wholeProgram().mesh().placeOf(r).position),
-             static_cast<int64_t>(rows[r][1]),
-             static_cast<uint64_t>(rows[r][2]) << 32 |
-                 static_cast<uint64_t>(rows[r][3])});
-    try {
-      if (message.empty())
-        folder.commit(manifest, options.keep);
-    } catch (const std::exception &error) {
-      message = error.what();
-    }
-    if (!message.empty()) {
-      failed = 1;
-      folder.abandon(current.step);
-    }
+             static_cast<int64_t>(rows[r][0]),
+             static_cast<uint64_t>(rows[r][1]) << 32 |
+                 static_cast<uint64_t>(rows[r][2])});
+    isMade = commit(manifest, failures);
+    remark = isMade ? prune() : "no checkpoint: " + message;
   }
-  if (gatherNumbers(rank.transport(), {failed})[0][0] == 0)
+  if (gatherNumbers(rank.transport(), {isMade})[0][0] != 0)
     made = current.step;
+  return remark;
+}
+
+bool Checkpoints::commit(const CheckpointManifest &manifest,
+                         const std::vector<std::string> &failures) {
+  try {
+    for (const std::string &text : failures)
+      if (!text.empty())
+        fail(text);
+    folder.commit(manifest);
+    return true;
+  } catch (const std::exception &error) {
+    message = error.what();
+    ++failed;
+    folder.abandon(manifest.step);
+    return false;
+  }
+}
+
+/// What could not be removed costs room on the disk, and no checkpoint.
+std::string Checkpoints::prune() const {
+  try {
+    folder.prune(current.step, options.keep);
+    return "";
+  } catch (const std::exception &error) {
+    return std::string("an old checkpoint stays: ") + error.what();
+  }
 }

@@ -25,6 +25,10 @@ namespace pipewright::runtime {
 
 class Rank;
 
+/// Bytes that the process at a position of the pipeline copies for a
+/// checkpoint; only those of the first replica do.
+int64_t checkpointBytes(const Program &program, int64_t position);
+
 class Checkpoints {
 public:
   /// Takes the folder, on rank 0.
@@ -58,23 +62,34 @@ public:
   bool isWriting() const { return writing; }
   double isDone() const { return writing && done.load() ? 1 : 0; }
 
-  /// Waits for all ranks, and makes the checkpoint whole.
-  void finish();
+  /// Waits for all ranks, and makes the checkpoint whole. Returns what went
+  /// wrong, for people, on rank 0; empty if nothing did.
+  std::string finish();
 
-  /// The newest one that this run has made, or resumed from; 0: none.
+  /// The newest one of this plan that this run has made, or resumed from; 0:
+  /// none.
   int64_t last() const { return made; }
-  /// What went wrong with the latest that could not be made; on rank 0.
-  const std::string &trouble() const { return message; }
+  /// Those that could not be made, and why the latest could not; on rank 0.
+  int64_t failures() const { return failed; }
+  const std::string &latestFailure() const { return message; }
 
 private:
   struct Part;
   void load(int64_t step);
   void write(int64_t step);
   CheckpointManifest manifest(Position at) const;
+  /// On rank 0: of what all have written, and why some have not. Whether it is
+  /// there now.
+  bool commit(const CheckpointManifest &manifest,
+              const std::vector<std::string> &failures);
+  std::string prune() const;
 
   const Options &options;
   Rank &rank;
   CheckpointFolder folder;
+  static std::vector<Part> partsOf(const Program &program, int64_t position);
+  friend int64_t checkpointBytes(const Program &program, int64_t position);
+
   /// This rank's tensors, and their copy.
   std::vector<Part> parts;
   std::vector<char> shadow;
@@ -88,6 +103,7 @@ private:
   std::string failure;
 
   int64_t made = 0;
+  int64_t failed = 0;
   std::string message;
   std::chrono::steady_clock::time_point lastTime;
 };

@@ -5,6 +5,7 @@
 #include "runtime/core/Text.h"
 #include "runtime/net/Gather.h"
 #include "runtime/net/Transport.h"
+#include "runtime/train/Checkpoints.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -23,6 +24,23 @@ double pipewright::runtime::predictedSeconds(const Program &program) {
   for (const RankProgram &rank : program.ranks)
     seconds = std::max(seconds, rank.predictedStepSeconds);
   return seconds;
+}
+
+/// Of the copies that checkpoints are written from; empty: none are made.
+static std::vector<int64_t> copiesOf(const Program &program,
+                                     const Options &options) {
+  std::vector<int64_t> bytes;
+  if (!options.checkpoint.empty() && options.steps > 0)
+    for (size_t position = 0; position < program.ranks.size(); ++position)
+      bytes.push_back(checkpointBytes(program, static_cast<int64_t>(position)));
+  return bytes;
+}
+
+static std::string sumText(const std::vector<int64_t> &bytes) {
+  std::string text;
+  for (const int64_t each : bytes)
+    text += (text.empty() ? "" : " + ") + bytesText(static_cast<double>(each));
+  return text;
 }
 
 std::string pipewright::runtime::headerText(const Program &program,
@@ -49,14 +67,14 @@ std::string pipewright::runtime::headerText(const Program &program,
   text += "\npredicted: ";
   if (const double seconds = predictedSeconds(program))
     text += secondsText(seconds / together) + " per step; ";
-  text += "memory";
-  const char *separator = " ";
-  for (const RankProgram &rank : program.ranks) {
-    text += separator + bytesText(static_cast<double>(rank.arenaBytes));
-    separator = " + ";
-  }
+  std::vector<int64_t> arenas;
+  for (const RankProgram &rank : program.ranks)
+    arenas.push_back(rank.arenaBytes);
+  text += "memory " + sumText(arenas);
   if (program.replicas > 1)
     text += " in each replica";
+  if (const auto copies = copiesOf(program, options); !copies.empty())
+    text += ", and " + sumText(copies) + " to copy checkpoints to";
   return text;
 }
 
@@ -117,8 +135,7 @@ static std::string arenasText(const std::vector<Row> &rows) {
 
 /// The memory of all ranks in one line; of a rank that has not what was planned
 /// it tells both numbers.
-static std::string memoryLine(const Program &program,
-                              const std::vector<Row> &rows, bool evaluated) {
+static std::string memoryLine(const std::vector<Row> &rows, bool evaluated) {
   std::string others;
   bool isWhole = true;
   for (size_t r = 0; r < rows.size(); ++r) {
@@ -141,10 +158,12 @@ static std::string memoryLine(const Program &program,
 }
 
 /// A line for each rank, and what it has the memory for.
-static std::string memoryTable(const Program &program, const Launch &launch,
+static std::string memoryTable(const Program &program, const Options &options,
+                               const Launch &launch,
                                const std::vector<Row> &rows,
                                const Resident &own, bool evaluated) {
   const Platform &platform = platformOf(program);
+  const std::vector<int64_t> copies = copiesOf(program, options);
   std::string text;
   bool inProcess = false;
   double arenas = 0, scratch = 0;
@@ -165,6 +184,10 @@ static std::string memoryTable(const Program &program, const Launch &launch,
     for (const MemoryLine &line : program.ranks[place.position].memory)
       text += format("             %-28s %s\n", line.what,
                      bytesText(static_cast<double>(line.bytes)).c_str());
+    if (!copies.empty() && place.replica == 0)
+      text += format(
+          "             beside the arena: %s to copy checkpoints to\n",
+          bytesText(static_cast<double>(copies[place.position])).c_str());
     const std::string beside =
         platform.besideArena(row[Scratch], row[Pinned], row[Graphs]);
     inProcess |= beside.empty();
@@ -221,8 +244,9 @@ std::string pipewright::runtime::summaryText(Rank &rank, const Options &options,
     log.write({{"measured_step_seconds", measured},
                {"predicted_step_seconds", predicted}});
   }
-  text += options.memory ? memoryTable(program, launch, rows, own, evaluated)
-                         : memoryLine(program, rows, evaluated);
+  text += options.memory
+              ? memoryTable(program, options, launch, rows, own, evaluated)
+              : memoryLine(rows, evaluated);
   for (size_t r = 0; r < rows.size(); ++r)
     logMemory(program, r, rows[r], log);
   text.pop_back();

@@ -489,10 +489,9 @@ void Trainer::keepCheckpoint(int64_t done) {
 }
 
 void Trainer::finishCheckpoint() {
-  checkpoints->finish();
   // It is not what the run is for: training goes on.
-  if (!checkpoints->trouble().empty())
-    say("warning: no checkpoint: " + checkpoints->trouble());
+  if (const std::string remark = checkpoints->finish(); !remark.empty())
+    say("warning: " + remark);
 }
 
 void Trainer::keepLastCheckpoint(int64_t done) {
@@ -536,9 +535,10 @@ void Trainer::finish() {
     say("checkpoint " + options.checkpoint + "/step-" +
         std::to_string(checkpoints->last()) +
         (stoppedAfter < 0 ? "" : "; the same command with --resume goes on"));
-  if (checkpoints && !checkpoints->trouble().empty())
-    say("warning: the last checkpoint could not be written: " +
-        checkpoints->trouble());
+  if (checkpoints && checkpoints->failures() > 0)
+    say("warning: " + std::to_string(checkpoints->failures()) +
+        " of the checkpoints could not be written: " +
+        checkpoints->latestFailure());
   transport.barrier();
 }
 

@@ -36,7 +36,8 @@ static void save(CheckpointFolder &folder, int64_t step, int64_t keep = 2) {
     writer.commit();
     manifest.files.push_back({name, writer.bytes(), writer.checksum()});
   }
-  folder.commit(manifest, keep);
+  folder.commit(manifest);
+  folder.prune(step, keep);
 }
 
 static int64_t newestOf(const CheckpointFolder &folder) {
@@ -171,6 +172,30 @@ TEST(CheckpointFolder, LosesOneAtMostWhereverTheProcessIsKilled) {
     GTEST_SKIP() << "tracing is not allowed here";
   EXPECT_GT(kills, 20);
   EXPECT_GE(news, 1);
+}
+
+TEST(CheckpointFolder, LosesNothingWhileOneIsMadeAnew) {
+  std::unique_ptr<Folder> temporary;
+  const int kills = killAtEachCall(
+      [&] {
+        temporary = std::make_unique<Folder>();
+        CheckpointFolder folder(temporary->path("c"));
+        folder.open();
+        save(folder, 3, 1);
+      },
+      [&] {
+        CheckpointFolder folder(temporary->path("c"));
+        folder.open();
+        save(folder, 3, 1);
+      },
+      [&](int call) {
+        CheckpointFolder folder(temporary->path("c"));
+        folder.open();
+        EXPECT_EQ(newestOf(folder), 3) << "call " << call;
+      });
+  if (kills < 0)
+    GTEST_SKIP() << "tracing is not allowed here";
+  EXPECT_GT(kills, 20);
 }
 
 TEST(CheckpointFolder, SaysWhenTheDiskIsFull) {
