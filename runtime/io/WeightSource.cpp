@@ -104,7 +104,7 @@ TensorView WeightSource::view(const std::string &name) const {
   const auto found = readers.find(name);
   if (found == readers.end())
     fail("'", path, "' has no tensor '", name, "'");
-  return found->second->view(name);
+  return found->second.reader->view(found->second.name);
 }
 
 std::vector<std::string> WeightSource::names() const {
