@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -44,6 +45,10 @@ void DataFile::checkSize() const {
   struct stat status;
   if (fstat(descriptor, &status) == 0 && status.st_size < size)
     failShorter(status.st_size);
+}
+
+bool DataFile::isLockedByAnother() const {
+  return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 void DataFile::readNow(int64_t offset, int64_t bytes, void *destination) const {

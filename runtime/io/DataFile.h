@@ -34,6 +34,9 @@ public:
   /// Throws an Error unless the file is as long as when it was opened.
   void checkSize() const;
 
+  /// Whether another process writes to the file and has said so (flock).
+  bool isLockedByAnother() const;
+
   int64_t bytes() const { return size; }
   const std::string &path() const { return name; }
 

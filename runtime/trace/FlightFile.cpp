@@ -2,15 +2,13 @@
 
 #include "runtime/trace/FlightFile.h"
 #include "runtime/core/Error.h"
+#include "runtime/io/DataFile.h"
 
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <fcntl.h>
 #include <new>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace pipewright::runtime;
@@ -60,19 +58,12 @@ void FlightFile::remove() {
 }
 
 FlightFile::Found FlightFile::read(const std::string &path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0)
-    fail("cannot read '", path, "': ", strerror(errno));
-  struct stat about = {};
+  DataFile file(path);
   auto ring = std::make_shared<FlightRing>();
-  const bool isWhole = fstat(file, &about) == 0 && S_ISREG(about.st_mode) &&
-                       about.st_size == sizeof(FlightRing) &&
-                       ::read(file, static_cast<void *>(ring.get()),
-                              sizeof(FlightRing)) == sizeof(FlightRing);
-  const bool isAlive =
-      flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  close(file);
+  const bool isWhole = file.bytes() == sizeof(FlightRing);
+  if (isWhole)
+    file.read(0, sizeof(FlightRing), static_cast<void *>(ring.get()));
   if (!isWhole || ring->magic != FlightRing::expectedMagic)
     fail("'", path, "' is not what a flight recorder leaves");
-  return {ring, isAlive};
+  return {ring, file.isLockedByAnother()};
 }
