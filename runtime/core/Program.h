@@ -61,6 +61,8 @@ struct TensorInfo {
 
   /// A tensor that files of weights have.
   bool isWeight() const { return role <= Role::Constant; }
+  /// One that the next step reads: gradients are begun anew.
+  bool outlastsStep() const { return role != Role::Gradient; }
   /// A gradient that is whole when the rank's first "U" task begins: the sum
   /// over micro-batches.
   bool isWholeGradient() const { return role == Role::Gradient && owner; }

@@ -214,7 +214,7 @@ template <>
 void pipewright::runtime::attentionBackward(Rank &rank, const AttentionShape &s,
                                             int64_t microBatch, Buffer dO,
                                             Buffer q, Buffer k, Buffer v,
-                                            Buffer o, Buffer stats, Buffer mask,
+                                            Buffer, Buffer stats, Buffer mask,
                                             Buffer dq, Buffer dk, Buffer dv,
                                             Buffer dMask) {
   if (s.type == ElementType::BF16)

@@ -112,6 +112,7 @@ public:
   void runEvaluation() override;
   void read(Buffer buffer, void *destination) override;
   void write(Buffer buffer, const void *source) override;
+  bool canBeReadAside() const override { return false; }
   void abort() override;
   void captureGradients() override;
   int64_t arenaPeak() const override;

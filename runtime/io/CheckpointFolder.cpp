@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -44,26 +43,6 @@ static uint64_t checksumOf(const std::string &path) {
   return hash.value();
 }
 
-static std::string hexOf(uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx",
-                static_cast<unsigned long long>(value));
-  return text;
-}
-
-static uint64_t fromHex(const nlohmann::json &value) {
-  const std::string text = value.get<std::string>();
-  size_t used = 0;
-  uint64_t number = 0;
-  try {
-    number = std::stoull(text, &used, 16);
-  } catch (const std::exception &) {
-  }
-  if (used != 16 || text.size() != 16)
-    fail("'", text.substr(0, 40), "' is no checksum");
-  return number;
-}
-
 bool pipewright::runtime::isFileName(const std::string &name) {
   return !name.empty() && name.size() < 256 && name[0] != '.' &&
          std::all_of(
@@ -85,12 +64,12 @@ static CheckpointManifest parseManifest(const nlohmann::json &json) {
   manifest.samples = wholeNumber(json.at("samples"));
   manifest.seed = json.at("seed").get<uint64_t>();
   manifest.shuffled = json.at("shuffled").get<bool>();
-  manifest.plan = fromHex(json.at("plan"));
+  manifest.plan = readChecksum(json.at("plan"));
   for (const auto &file :
        json.at("files").get_ref<const nlohmann::json::array_t &>()) {
     manifest.files.push_back({file.at("name").get<std::string>(),
                               wholeNumber(file.at("bytes")),
-                              fromHex(file.at("checksum"))});
+                              readChecksum(file.at("checksum"))});
     if (!isFileName(manifest.files.back().name))
       fail("a file in it has a name that no file of a checkpoint has");
   }
@@ -102,7 +81,7 @@ static std::string textOf(const CheckpointManifest &manifest) {
   for (const CheckpointFile &file : manifest.files)
     files.push_back({{"name", file.name},
                      {"bytes", file.bytes},
-                     {"checksum", hexOf(file.checksum)}});
+                     {"checksum", checksumText(file.checksum)}});
   const nlohmann::ordered_json json = {{"format", formatName},
                                        {"model", manifest.model},
                                        {"optimizer", manifest.optimizer},
@@ -110,7 +89,7 @@ static std::string textOf(const CheckpointManifest &manifest) {
                                        {"samples", manifest.samples},
                                        {"seed", manifest.seed},
                                        {"shuffled", manifest.shuffled},
-                                       {"plan", hexOf(manifest.plan)},
+                                       {"plan", checksumText(manifest.plan)},
                                        {"files", files}};
   return json.dump(1, ' ', false,
                    nlohmann::ordered_json::error_handler_t::replace) +

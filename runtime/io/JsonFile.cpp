@@ -4,6 +4,8 @@
 #include "runtime/core/Error.h"
 #include "runtime/io/DataFile.h"
 
+#include <cstdio>
+
 using namespace pipewright::runtime;
 
 nlohmann::json pipewright::runtime::parseJson(const std::string &text) {
@@ -40,4 +42,24 @@ int64_t pipewright::runtime::wholeNumber(const nlohmann::json &value) {
     fail("expects a whole number below 2^63, but got ",
          value.is_number() ? value.dump() : value.type_name());
   return value.get<int64_t>();
+}
+
+std::string pipewright::runtime::checksumText(uint64_t checksum) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx",
+                static_cast<unsigned long long>(checksum));
+  return text;
+}
+
+uint64_t pipewright::runtime::readChecksum(const nlohmann::json &value) {
+  const std::string text = value.get<std::string>();
+  size_t used = 0;
+  uint64_t number = 0;
+  try {
+    number = std::stoull(text, &used, 16);
+  } catch (const std::exception &) {
+  }
+  if (used != 16 || text.size() != 16)
+    fail("'", text.substr(0, 40), "' is no checksum");
+  return number;
 }

@@ -3,6 +3,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_IO_JSONFILE_H
 #define PIPEWRIGHT_RUNTIME_IO_JSONFILE_H
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -21,6 +22,11 @@ nlohmann::json readJson(const std::string &path, const char *what,
 /// A whole number of at least 0 that an int64_t holds. Throws an Error for any
 /// other value: the JSON library would convert it.
 int64_t wholeNumber(const nlohmann::json &value);
+
+/// A checksum as a file has it: 16 hexadecimal digits.
+std::string checksumText(uint64_t checksum);
+/// Throws an Error where the value is none.
+uint64_t readChecksum(const nlohmann::json &value);
 
 } // namespace pipewright::runtime
 

@@ -165,6 +165,11 @@ void Rank::setTrace(Trace *newTrace) {
   observed = isObserved();
 }
 
+void Rank::setBeforeUpdate(std::function<void()> wait) {
+  beforeUpdate = std::move(wait);
+  observed = isObserved();
+}
+
 void Rank::setDigest(StepDigest *newDigest) {
   digest = newDigest;
   observed = isObserved();
@@ -192,6 +197,10 @@ void Rank::captureGradients() {
 }
 
 void Rank::observeTask(const char *kind, int64_t stage, int64_t microBatch) {
+  if (beforeUpdate && kind[0] == 'U') {
+    std::exchange(beforeUpdate, nullptr)();
+    observed = isObserved();
+  }
   if (capturing && kind[0] == 'U')
     copyGradients();
   if (kind[0] == 'U')

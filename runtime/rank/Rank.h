@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -153,6 +154,11 @@ public:
   /// Copy a buffer to memory of the host, and back; between steps.
   virtual void read(Buffer buffer, void *destination);
   virtual void write(Buffer buffer, const void *source);
+  /// Whether another thread may call `read` while a step runs, of what the step
+  /// does not change meanwhile.
+  virtual bool canBeReadAside() const { return true; }
+  /// Calls this once, when the next update task begins.
+  void setBeforeUpdate(std::function<void()> wait);
   /// This rank has failed: frees the ranks that wait for it, as far as the
   /// transport does not.
   virtual void abort() {}
@@ -220,7 +226,9 @@ protected:
   void keepGradients(std::vector<std::vector<float>> sums);
 
 private:
-  bool isObserved() const { return trace || digest || capturing; }
+  bool isObserved() const {
+    return trace || digest || capturing || beforeUpdate;
+  }
   void observeTask(const char *kind, int64_t stage, int64_t microBatch);
   void copyGradients();
   LibraryState *&librarySlot(const void *key);
@@ -235,6 +243,7 @@ private:
   Trace *trace = nullptr;
   Profile *profile = nullptr;
   StepDigest *digest = nullptr;
+  std::function<void()> beforeUpdate;
   bool observed = false;
   bool capturing = false;
   std::vector<float> scalars;

@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pipewright::runtime {
@@ -47,6 +48,9 @@ public:
     std::string task;
     uint64_t hash;
   };
+
+  StepDigest() = default;
+  explicit StepDigest(std::vector<Entry> entries) : all(std::move(entries)) {}
 
   void beginTask(const char *kind, int64_t stage, int64_t microBatch);
   void add(Kind kind, int64_t place, const void *data, int64_t bytes);

@@ -107,10 +107,10 @@ static void checkContents(const WeightSource &contents,
            "', which this program does not have: it is of another model");
 }
 
-void Checkpoints::load(int64_t step) {
-  const std::string path = folder.folderOf(step);
-  const WeightSource contents(path);
-  checkContents(contents, path, rank.wholeProgram());
+void pipewright::runtime::loadCheckpoint(Rank &rank,
+                                         const std::string &folder) {
+  const WeightSource contents(folder);
+  checkContents(contents, folder, rank.wholeProgram());
   const RankProgram &program = rank.program();
   const std::vector<std::string> names = namesOf(program);
   // Copies are made of what has been loaded, older versions among them, unless
@@ -205,7 +205,7 @@ Checkpoints::resume(const std::function<void(const std::string &)> &say) {
   const Position start = {static_cast<int64_t>(found[0]),
                           static_cast<int64_t>(found[1])};
   if (start.step > 0)
-    load(start.step);
+    loadCheckpoint(rank, folder.folderOf(start.step));
   // One of another plan is made anew if no step comes.
   made = found[2] != 0 ? start.step : 0;
   return start;
@@ -284,14 +284,30 @@ void Checkpoints::begin(Position now) {
   if (writing)
     finish();
   current = now;
+  // Forwards change running statistics; the rest waits for an update.
+  const bool isAside = rank.canBeReadAside();
+  const auto isLater = [isAside](const Part &part) {
+    return isAside && part.tensor->role != Role::State;
+  };
   for (const Part &part : parts)
-    rank.read(part.tensor->buffer, shadow.data() + part.begin);
+    if (!isLater(part))
+      copy(part);
+  copied = false;
+  rank.setBeforeUpdate([this] { waitForCopy(); });
   failure.clear();
   file = {};
   done = false;
   writing = true;
   lastTime = std::chrono::steady_clock::now();
-  thread = std::thread([this, step = now.step] {
+  thread = std::thread([this, isLater, step = now.step] {
+    for (const Part &part : parts)
+      if (isLater(part))
+        copy(part);
+    {
+      const std::lock_guard lock(mutex);
+      copied = true;
+    }
+    changed.notify_all();
     try {
       write(step);
     } catch (const std::exception &error) {
@@ -299,6 +315,15 @@ void Checkpoints::begin(Position now) {
     }
     done = true;
   });
+}
+
+void Checkpoints::copy(const Part &part) {
+  rank.read(part.tensor->buffer, shadow.data() + part.begin);
+}
+
+void Checkpoints::waitForCopy() {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [this] { return copied; });
 }
 
 void Checkpoints::write(int64_t step) {
@@ -325,6 +350,7 @@ void Checkpoints::write(int64_t step) {
 
 std::string Checkpoints::finish() {
   thread.join();
+  rank.setBeforeUpdate({});
   writing = false;
   // A double is exact only for whole numbers of 53 bits.
   const auto rows = gatherNumbers(

@@ -1,10 +1,11 @@
 //===- Checkpoints.h - What a run needs to go on ---------------*- C++ -*-===//
 //
 // All that a step reads and an earlier one has written: weights, running
-// statistics, states of the optimizer, older versions of weights. Between two
-// steps each rank copies its part; a thread writes the copy while training goes
-// on. Tensors are known by the names of weights, so whatever the ranks, cut and
-// schedule of a program are, it takes over the checkpoint of another one.
+// statistics, states of the optimizer, older versions of weights. A thread of
+// each rank copies its part while the next step runs, whose first update waits
+// for the copy, and writes it while training goes on. Tensors are known by the
+// names of weights, so whatever the ranks, cut and schedule of a program are,
+// it takes over the checkpoint of another one.
 //
 // Every rank calls every function, at the same place.
 //
@@ -17,6 +18,8 @@
 #include "runtime/train/Options.h"
 
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,6 +31,10 @@ class Rank;
 /// Bytes that the process at a position of the pipeline copies for a
 /// checkpoint; only those of the first replica do.
 int64_t checkpointBytes(const Program &program, int64_t position);
+
+/// Throws an Error unless each tensor of a checkpoint is one of the rank's
+/// program, and there; then the rank has them.
+void loadCheckpoint(Rank &rank, const std::string &folder);
 
 class Checkpoints {
 public:
@@ -75,7 +82,8 @@ public:
 
 private:
   struct Part;
-  void load(int64_t step);
+  void copy(const Part &part);
+  void waitForCopy();
   void write(int64_t step);
   CheckpointManifest manifest(Position at) const;
   /// On rank 0: of what all have written, and why some have not. Whether it is
@@ -95,6 +103,9 @@ private:
   std::vector<char> shadow;
 
   std::thread thread;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool copied = false;
   std::atomic<bool> done = false;
   bool writing = false;
   Position current;

@@ -13,6 +13,7 @@
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Bootstrap.h"
 #include "runtime/net/ThreadTransport.h"
+#include "runtime/train/CheckRun.h"
 #include "runtime/train/Fingerprints.h"
 #include "runtime/train/Stop.h"
 #include "runtime/train/Threads.h"

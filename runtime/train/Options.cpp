@@ -4,6 +4,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/Text.h"
 #include "runtime/train/OtherWords.h"
+#include "runtime/train/Record.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -231,6 +232,16 @@ static std::vector<Row> rowsOf(const Platform &platform) {
        [](O &o, const Text &t) {
          o.replayEvery = parseInteger("--replay-every", t, 1);
        }},
+      {"--record", "STEP",
+       "keep all that a step takes, and hashes of what it gives, in "
+       "record-STEP in --checkpoint's folder, or the program's",
+       [](O &o, const Text &t) {
+         o.recordStep = parseInteger("--record", t, 1);
+       }},
+      {"--replay", "DIR",
+       "run the step that --record kept and compare all bits; ends with exit "
+       "code 70 where they differ",
+       [](O &o, const Text &t) { o.replay = t; }, true},
       {"--log", "FILE", "one JSON object per step",
        [](O &o, const Text &t) { o.log = t; }, true},
       {"--trace", "FILE", "Chrome trace of the last step",
@@ -346,6 +357,24 @@ static void checkBest(Options &options) {
     metrics.push_back(options.bestMetric);
 }
 
+/// What is run again is what the record says.
+static void checkReplay(const Options &options) {
+  const std::pair<const char *, bool> others[] = {
+      {"--data", !options.data.empty()},
+      {"--eval-data", !options.evalData.empty()},
+      {"--predict", !options.predict.empty()},
+      {"--guess", !options.guess.empty()},
+      {"--steps", options.steps >= 0},
+      {"--epochs", options.epochs > 0},
+      {"--checkpoint", !options.checkpoint.empty()},
+      {"--record", options.recordStep > 0},
+      {"--replay-every", options.replayEvery > 0}};
+  for (const auto &[name, isGiven] : others)
+    if (isGiven)
+      fail(name, " does not go with --replay, which runs the one step of its "
+                 "folder");
+}
+
 Options Options::parse(int argc, char **argv, const Program &program) {
   Options options;
   options.learningRate = program.optimizer.learningRate;
@@ -409,12 +438,20 @@ Options Options::parse(int argc, char **argv, const Program &program) {
          " expects --checkpoint DIR beside it");
   if (!options.checkpointEvery && !options.checkpointSeconds)
     options.checkpointSeconds = 600;
+  options.recordFolder =
+      options.checkpoint.empty() ? executableFolder() : options.checkpoint;
   if (options.flight.empty())
     options.flight = executableFolder();
   if (options.flight == "none")
     options.flight.clear();
   if (options.save == "none")
     options.save.clear();
+  if (!options.replay.empty()) {
+    checkReplay(options);
+    followRecord(options, program);
+    options.trains = true;
+    return options;
+  }
   checkBest(options);
   // Asked for a look at the model only.
   const bool looks = !options.guess.empty() || !options.predict.empty() ||
@@ -437,6 +474,9 @@ Options Options::parse(int argc, char **argv, const Program &program) {
   if (!options.predict.empty())
     options.steps = 0;
   options.trains = options.steps > 0;
+  if (options.recordStep > options.steps)
+    fail("--record ", options.recordStep, ": the run has ", options.steps,
+         " steps");
   if (!options.checkpoint.empty() && !options.trains)
     fail("--checkpoint goes with training: --weights DIR/step-N takes the "
          "weights of a checkpoint");

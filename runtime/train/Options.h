@@ -60,6 +60,12 @@ struct Options : RunSettings {
   int64_t resumeStep = newest;
   /// Steps between two that are run twice; 0: none is.
   int64_t replayEvery = 0;
+  /// The step that is kept to be run again; 0: none is.
+  int64_t recordStep = 0;
+  /// Where its own folder goes.
+  std::string recordFolder;
+  /// The folder of a step that is run again; empty: none is.
+  std::string replay;
   std::string trace;
   int64_t traceSteps = 1;
   /// How many steps at the end are profiled.

@@ -13,7 +13,6 @@
 #define PIPEWRIGHT_RUNTIME_TRAIN_REPLAY_H
 
 #include "runtime/core/Platform.h"
-#include "runtime/rank/StepDigest.h"
 #include "runtime/train/Options.h"
 
 #include <functional>
@@ -44,11 +43,8 @@ public:
   const std::string &message() const { return text; }
 
 private:
-  StepDigest runOnce(const Run &run, bool isLast);
   void copy();
   void takeBack();
-  bool agree(const StepDigest &first, const StepDigest &second);
-  std::string find(const StepDigest &first, const StepDigest &second);
 
   const Options &options;
   Rank &rank;

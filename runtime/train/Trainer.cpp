@@ -3,7 +3,7 @@
 #include "runtime/train/Trainer.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/ProcessName.h"
-#include "runtime/io/AtomicFile.h"
+#include "runtime/core/Text.h"
 #include "runtime/io/JsonLines.h"
 #include "runtime/net/Gather.h"
 #include "runtime/trace/Profile.h"
@@ -14,6 +14,7 @@
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/FlightReport.h"
 #include "runtime/train/Progress.h"
+#include "runtime/train/Record.h"
 #include "runtime/train/Replay.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/Stop.h"
@@ -38,46 +39,6 @@ using Clock = std::chrono::steady_clock;
 /// to a slow disk takes longer than a step.
 static constexpr double patientSeconds = 3600;
 
-static void checkAmount(const Program &program, const Dataset &dataset,
-                        const char *option) {
-  const int64_t needed = program.batchMicroBatches() * program.microBatchSize;
-  if (dataset.samples() < needed)
-    fail(option, ": the data has ", dataset.samples(), " samples, but ",
-         program.updates == 1
-             ? std::string("one step takes ")
-             : std::to_string(program.updates) + " steps together take ",
-         needed);
-}
-
-void pipewright::runtime::checkRun(const Program &program,
-                                   const Options &options) {
-  checkEvaluation(program, options);
-  checkWeights(program, options.weights);
-  if (options.steps > 0) {
-    const Dataset dataset(program, options.data, "--data");
-    checkAmount(program, dataset, "--data");
-    dataset.validate();
-  }
-  if (!options.evalData.empty()) {
-    const Dataset dataset(program, options.evalData, "--eval-data");
-    checkAmount(program, dataset, "--eval-data");
-    dataset.validate();
-  }
-  // Gradients of one update are cleared before those of all stages are whole.
-  if (!options.dumpGradients.empty() && program.updates > 1)
-    fail("--dump-gradients: the schedule of this program updates the weights ",
-         program.updates,
-         " times in a step, so there is no moment at which "
-         "all gradients are there; compile with another schedule");
-  if (!options.predict.empty())
-    Dataset(program, options.predict, "--predict", Dataset::Missing::Zeros)
-        .validate();
-  for (const std::string &path :
-       {options.save, options.trace, options.dumpGradients})
-    if (!path.empty() && options.steps > 0)
-      AtomicFile probe(path);
-}
-
 namespace {
 
 /// What the training of one rank goes through, in order.
@@ -87,7 +48,7 @@ public:
           const Launch &launch)
       : options(options), rank(rank), launch(launch),
         program(rank.wholeProgram()), speaks(rank.transport().rank() == 0),
-        replay(options, rank, factory) {}
+        replay(options, rank, factory), record(options, rank) {}
 
   /// Returns the exit code.
   int run();
@@ -137,8 +98,11 @@ private:
   Trace trace;
   Profile profile;
   Replay replay;
+  Record record;
   /// Two runs of a step differed; everything is as it was before it.
   bool disagrees = false;
+  /// How weights that several ranks hold differ; the same on all of them.
+  std::string difference;
   StepTimes stepTimes;
   bool evaluated = false;
   /// What this rank cannot go on with; it ends with this when all have saved.
@@ -153,6 +117,12 @@ private:
 } // namespace
 
 int Trainer::run() {
+  if (!options.replay.empty()) {
+    say(headerText(program, options, launch));
+    sayRemarks();
+    return replayRecord(options, rank,
+                        [this](const std::string &line) { say(line); });
+  }
   if (!options.checkpoint.empty() && options.steps > 0)
     checkpoints = std::make_unique<Checkpoints>(options, rank);
   if (options.steps > 0)
@@ -283,10 +253,9 @@ bool Trainer::compareWeights(int64_t done) {
       done / options.compareEvery ==
           (done - program.updates) / options.compareEvery)
     return false;
-  const std::string difference = weightTrouble(rank);
+  difference = weightTrouble(rank);
   if (difference.empty())
     return false;
-  trouble = difference;
   stoppedAfter = done;
   return true;
 }
@@ -319,7 +288,7 @@ void Trainer::keepWeights() {
       gatherNumbers(rank.transport(), {static_cast<double>(stopSignal()),
                                        static_cast<double>(!trouble.empty())});
   int number = 0;
-  bool fails = false;
+  bool fails = !difference.empty();
   for (const std::vector<double> &row : rows) {
     number = number ? number : static_cast<int>(row[0]);
     fails |= row[1] != 0;
@@ -353,10 +322,17 @@ void Trainer::keepWeights() {
     rank.transport().setDeadline(patience);
   }
   // What was saved is what the first holders have, in any case.
-  if (const std::string difference = weightTrouble(rank); trouble.empty())
-    trouble = difference;
+  if (difference.empty())
+    difference = weightTrouble(rank);
+  const std::string ended = "; training ended after step " + steps + where;
   if (!trouble.empty())
-    fail(trouble, "; training ended after step ", steps, where);
+    fail(trouble, ended);
+  if (difference.empty())
+    return;
+  disagrees = true;
+  if (speaks)
+    std::fprintf(stderr, "error: %s\n",
+                 printable(difference + ended).c_str());
 }
 
 /// What several ranks say alike is said once.
@@ -392,7 +368,14 @@ void Trainer::runStep(int64_t number, Batches &batches,
     rank.beginStep(number, learningRates);
     rank.runStep();
   };
-  if (!replay.isDue((number + 1) * program.updates))
+  const int64_t done = (number + 1) * program.updates;
+  if (record.isDue(done)) {
+    if (checkpoints && checkpoints->isWriting())
+      finishCheckpoint();
+    record.begin(done - program.updates, *data, batches, learningRates);
+    return record.run(run);
+  }
+  if (!replay.isDue(done))
     return run();
   // Inputs of the next step are loaded while this one runs for the last time.
   Batches *const following = batches.following;
@@ -456,11 +439,16 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
     profile.endSteps(together, seconds);
   else
     stepTimes.add(seconds);
+  std::vector<double> losses;
+  for (int64_t update = 0; update < together; ++update)
+    losses.push_back(totals[2 * update] / totals[2 * update + 1]);
+  if (record.isDue(done))
+    say(record.finish(losses));
   if (!speaks)
     return;
   for (int64_t update = 0; update < together; ++update) {
     const int64_t step = number * together + update + 1;
-    const double loss = totals[2 * update] / totals[2 * update + 1];
+    const double loss = losses[update];
     // Steps that run together are shown when the last one is done.
     if (update + 1 == together)
       progress.step(step, loss, seconds / together);

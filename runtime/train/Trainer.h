@@ -8,6 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_TRAINER_H
 #define PIPEWRIGHT_RUNTIME_TRAIN_TRAINER_H
 
+#include "runtime/core/ExitCode.h"
 #include "runtime/core/Platform.h"
 #include "runtime/net/Transport.h"
 #include "runtime/rank/Rank.h"
@@ -16,22 +17,6 @@
 #include <exception>
 
 namespace pipewright::runtime {
-
-/// Throws an Error for whatever is wrong with options, data, weights or output
-/// files, before any work is done.
-void checkRun(const Program &program, const Options &options);
-
-/// How a run ends that has not failed: the exit code of its process.
-enum ExitCode {
-  Done = 0,
-  /// A step gave other numbers when it was run again, or ranks that hold the
-  /// same weights have others (EX_SOFTWARE).
-  Disagree = 70,
-  /// All was trained, but the last checkpoint could not be written (EX_IOERR).
-  NotKept = 74,
-  /// It was told to stop, and `--resume` goes on (EX_TEMPFAIL).
-  ResumeMe = 75,
-};
 
 /// Runs one rank from set-up to report, and returns the exit code, the same on
 /// all ranks. Throws an Error when it fails, which all other ranks are told

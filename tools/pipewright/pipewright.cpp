@@ -8,6 +8,7 @@
 #include "codegen/package/Interruption.h"
 #include "codegen/package/PartialFolder.h"
 #include "codegen/package/RunTool.h"
+#include "runtime/core/ExitCode.h"
 #include "support/Message.h"
 #include "support/Text.h"
 #include "tools/common/Plugins.h"
@@ -70,7 +71,10 @@ static int trainModel(tool::CompileOptions options,
   llvm::Expected<int> code = codegen::runInOurPlace(command);
   if (!code)
     return fail(llvm::toString(code.takeError()));
-  return *code == 0 ? exitCode(trained->write()) : 1;
+  if (*code != runtime::Done && *code != runtime::NotKept)
+    return *code == runtime::ResumeMe || *code == runtime::Disagree ? *code : 1;
+  const int written = exitCode(trained->write());
+  return written ? written : *code;
 }
 
 //===----------------------------------------------------------------------===//
