@@ -33,15 +33,18 @@ FlightRing *FlightFile::create(const std::string &name,
                                const FlightRing::Owner &owner) {
   descriptor =
       open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (descriptor < 0 || flock(descriptor, LOCK_EX | LOCK_NB) != 0)
+    return nullptr;
   // Blocks that are not there yet could not be had when they are written to,
   // which would end the process.
-  if (descriptor < 0 || flock(descriptor, LOCK_EX | LOCK_NB) != 0 ||
-      posix_fallocate(descriptor, 0, sizeof(FlightRing)) != 0)
+  void *memory = MAP_FAILED;
+  if (posix_fallocate(descriptor, 0, sizeof(FlightRing)) == 0)
+    memory = mmap(nullptr, sizeof(FlightRing), PROT_READ | PROT_WRITE,
+                  MAP_SHARED, descriptor, 0);
+  if (memory == MAP_FAILED) {
+    unlink(name.c_str());
     return nullptr;
-  void *const memory = mmap(nullptr, sizeof(FlightRing), PROT_READ | PROT_WRITE,
-                            MAP_SHARED, descriptor, 0);
-  if (memory == MAP_FAILED)
-    return nullptr;
+  }
   path = name;
   mapped = memory;
   auto *const ring = new (mapped) FlightRing;

@@ -516,16 +516,17 @@ __device__ void attentionGradientMask(const AttentionParameters &p,
     }
 }
 
-/// One set of kernels for vectors of at most `depth` elements of type T.
+/// One set of kernels for vectors of at most `depth` elements of type T. For
+/// three blocks and more on a multiprocessor some would spill registers.
 #define PIPEWRIGHT_ATTENTION_KERNELS(Tile, depth, T, suffix)                   \
-  extern "C" __global__ void __launch_bounds__(Tile<depth>::threads)           \
+  extern "C" __global__ void __launch_bounds__(Tile<depth>::threads, 2)        \
       attention_##depth##suffix(const __grid_constant__ AttentionParameters p, \
                                 const uint64_t *state, const T *q, const T *k, \
                                 const T *v, const float *mask, T *o,           \
                                 RowStats *stats) {                             \
     attentionForward<Tile<depth>>(p, state, q, k, v, mask, o, stats);          \
   }                                                                            \
-  extern "C" __global__ void __launch_bounds__(Tile<depth>::threads)           \
+  extern "C" __global__ void __launch_bounds__(Tile<depth>::threads, 2)        \
       attention_dq_##depth##suffix(                                            \
           const __grid_constant__ AttentionParameters p,                       \
           const uint64_t *state, const T *dO, const T *q, const T *k,          \
@@ -534,7 +535,7 @@ __device__ void attentionGradientMask(const AttentionParameters &p,
     attentionGradientQ<Tile<depth>>(p, state, dO, q, k, v, mask, stats, means, \
                                     dq);                                       \
   }                                                                            \
-  extern "C" __global__ void __launch_bounds__(Tile<depth>::threads)           \
+  extern "C" __global__ void __launch_bounds__(Tile<depth>::threads, 2)        \
       attention_dkv_##depth##suffix(                                           \
           const __grid_constant__ AttentionParameters p,                       \
           const uint64_t *state, const T *dO, const T *q, const T *k,          \
@@ -543,7 +544,7 @@ __device__ void attentionGradientMask(const AttentionParameters &p,
     attentionGradientKV<Tile<depth>>(p, state, dO, q, k, v, mask, stats,       \
                                      means, dk, dv);                           \
   }                                                                            \
-  extern "C" __global__ void __launch_bounds__(Tile<depth>::threads)           \
+  extern "C" __global__ void __launch_bounds__(Tile<depth>::threads, 2)        \
       attention_dmask_##depth##suffix(                                         \
           const __grid_constant__ AttentionParameters p,                       \
           const uint64_t *state, const T *dO, const T *q, const T *k,          \

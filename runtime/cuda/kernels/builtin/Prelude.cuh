@@ -16,7 +16,7 @@
 /// A parameter that is read where the launch put it, never copied.
 #define __grid_constant__ __attribute__((grid_constant))
 /// Every thread of a block; the compiler plans registers for it.
-#define __launch_bounds__(threads) __attribute__((launch_bounds(threads)))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 
 __device__ inline unsigned threadIndex() {
   return __nvvm_read_ptx_sreg_tid_x();
