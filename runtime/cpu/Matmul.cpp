@@ -1,8 +1,8 @@
 //===- Matmul.cpp - Matrix products over row-major buffers ----------------===//
 //
-// f32: dnnl_sgemm, but for few rows by a transposed matrix; oneDNN's matmul
-// primitive on plain layouts falls to less than half of its speed where a row
-// is a multiple of 4 KiB. bf16: that primitive, which uses AMX or AVX-512 BF16
+// f32: dnnl_sgemm, but for few rows by a transposed matrix and where long rows
+// are better copied; oneDNN's matmul primitive on plain layouts falls to less
+// than half of its speed where a row is a multiple of 4 KiB. bf16: that primitive, which uses AMX or AVX-512 BF16
 // where there is any.
 //
 //===----------------------------------------------------------------------===//
@@ -11,6 +11,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/cpu/BFloat16Product.h"
 #include "runtime/cpu/FewRows.h"
+#include "runtime/cpu/PaddedProduct.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/rank/Rank.h"
 
@@ -44,6 +45,8 @@ static void multiplyFloats(Rank &rank, const MatmulShape &s, Buffer a, Buffer b,
   if (hasFewRows(s))
     return multiplyFewRows(s, aData, bData, yData,
                            threadsFor(rank.threads(), s.n * s.k));
+  if (isFasterPadded(s))
+    return multiplyPadded(rank, s, aData, bData, yData);
   if (s.batch == 1)
     return multiply(s, aData, bData, yData);
   const int64_t bStride = s.broadcastB ? 0 : s.k * s.n;

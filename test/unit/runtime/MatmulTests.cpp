@@ -67,6 +67,34 @@ TEST(Matmul, FewRowsGiveSameBitsOnAllThreads) {
   }
 }
 
+// Rows that begin at multiples of 2 KiB are copied by blocks on some CPUs, in
+// parts by threads.
+TEST(Matmul, LongRows) {
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true})
+      for (const int64_t m : {3, 512, 1024})
+        checkMatmul({.m = m,
+                     .n = 512,
+                     .k = m == 3 ? 300 : 20,
+                     .transposeA = ta,
+                     .transposeB = tb,
+                     .alpha = 0.5f,
+                     .beta = 1});
+  const MatmulShape s = {.m = 5, .n = 1536, .k = 300};
+  OneRank test;
+  const Buffer a = test.randomFloats(s.m * s.k);
+  const Buffer b = test.randomFloats(s.k * s.n);
+  const Buffer y = test.floats(s.m * s.n);
+  for (const int64_t threads : {1, 2, 3, 4}) {
+    fill(test.rank, 7, y);
+    test.rank.setThreads(threads);
+    matmul(test.rank, s, a, b, y);
+    EXPECT_TRUE(agree(test.read(y),
+                      naiveMatmul(s, test.read(a), test.read(b), test.read(y)),
+                      1e-5));
+  }
+}
+
 TEST(Matmul, BatchHasOwnOperands) {
   checkMatmul({.batch = 5, .m = 7, .n = 17, .k = 9, .transposeB = true});
 }
