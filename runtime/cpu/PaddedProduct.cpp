@@ -17,19 +17,19 @@ using namespace pipewright::runtime;
 static constexpr int64_t blockRows = 256, blockColumns = 512;
 /// What makes rows begin at other places of a page.
 static constexpr int64_t padding = 16;
-/// Threads share columns out by so many: a line of the cache.
+/// Threads share rows or columns out by so many: a line of the cache.
 static constexpr int64_t unit = 16;
 /// Elements between rows that begin at multiples of 2 KiB.
 static constexpr int64_t period = 512;
-/// With more rows of y, or of sums, dnnl_sgemm copies operands itself.
-static constexpr int64_t mostRows = 512, mostSums = 32;
+/// With more rows, columns and sums dnnl_sgemm copies operands itself.
+static constexpr int64_t mostRows = 512, mostColumns = 511, mostSums = 32;
 
 bool pipewright::runtime::isFasterPadded(const MatmulShape &s) {
   static const bool isWide = hasCpuFeature("avx512f").value_or(true);
   const bool isAligned = (!s.transposeB && s.n % period == 0) ||
                          (s.transposeA && s.m % period == 0);
   return !isWide && s.batch == 1 && isAligned &&
-         (s.m <= mostRows || s.k <= mostSums);
+         (s.m <= mostRows || s.n <= mostColumns || s.k <= mostSums);
 }
 
 namespace {
@@ -61,35 +61,41 @@ private:
 
 } // namespace
 
-static Rows copyPadded(const float *from, int64_t stride, int64_t rows,
-                       int64_t columns, float *to) {
+static Rows copyPadded(Rows from, int64_t rows, int64_t columns, float *to) {
   for (int64_t i = 0; i < rows; ++i)
-    std::memcpy(to + i * (columns + padding), from + i * stride,
+    std::memcpy(to + i * (columns + padding), from.data + i * from.stride,
                 columns * sizeof(float));
   return {to, columns + padding};
 }
 
-/// Columns [begin, end) of y. Each of its elements is summed by blocks of k.
-static void multiplyColumns(const MatmulShape &s, const float *a,
-                            const float *b, float *y, int64_t begin,
-                            int64_t end, float *copyOfA, float *copyOfB) {
+/// A part of y; rows and columns are [begin, end). Each of its elements is
+/// summed by blocks of k.
+struct Part {
+  int64_t rowBegin, rowEnd, columnBegin, columnEnd;
+};
+
+static void multiplyPart(const MatmulShape &s, const float *a, const float *b,
+                         float *y, const Part &part, float *copyOfA,
+                         float *copyOfB) {
+  const int64_t rows = part.rowEnd - part.rowBegin;
   for (int64_t k = 0; k < s.k; k += blockRows) {
     const int64_t sums = std::min(blockRows, s.k - k);
-    Rows left = {a + (s.transposeA ? k * s.m : k), s.transposeA ? s.m : s.k};
+    Rows left = s.transposeA ? Rows{a + k * s.m + part.rowBegin, s.m}
+                             : Rows{a + part.rowBegin * s.k + k, s.k};
     if (s.transposeA && s.m % period == 0)
-      left = copyPadded(left.data, left.stride, sums, s.m, copyOfA);
-    for (int64_t n = begin; n < end; n += blockColumns) {
-      const int64_t columns = std::min(blockColumns, end - n);
-      Rows right = {b + (s.transposeB ? n * s.k + k : k * s.n + n),
-                    s.transposeB ? s.k : s.n};
+      left = copyPadded(left, sums, rows, copyOfA);
+    for (int64_t n = part.columnBegin; n < part.columnEnd; n += blockColumns) {
+      const int64_t columns = std::min(blockColumns, part.columnEnd - n);
+      Rows right = s.transposeB ? Rows{b + n * s.k + k, s.k}
+                                : Rows{b + k * s.n + n, s.n};
       if (!s.transposeB && s.n % period == 0)
-        right = copyPadded(right.data, right.stride, sums, columns, copyOfB);
-      const dnnl_status_t status =
-          dnnl_sgemm(s.transposeA ? 'T' : 'N', s.transposeB ? 'T' : 'N', s.m,
-                     columns, sums, s.alpha, left.data, left.stride, right.data,
-                     right.stride, k == 0 ? s.beta : 1.0f, y + n, s.n);
+        right = copyPadded(right, sums, columns, copyOfB);
+      const dnnl_status_t status = dnnl_sgemm(
+          s.transposeA ? 'T' : 'N', s.transposeB ? 'T' : 'N', rows, columns,
+          sums, s.alpha, left.data, left.stride, right.data, right.stride,
+          k == 0 ? s.beta : 1.0f, y + part.rowBegin * s.n + n, s.n);
       if (status != dnnl_success)
-        fail("dnnl_sgemm(", s.m, " x ", columns, " x ", sums,
+        fail("dnnl_sgemm(", rows, " x ", columns, " x ", sums,
              ") failed with status ", static_cast<int>(status));
     }
   }
@@ -101,15 +107,19 @@ void pipewright::runtime::multiplyPadded(Rank &rank, const MatmulShape &s,
   constexpr int64_t sizeOfB = blockRows * (blockColumns + padding);
   const int64_t sizeOfA =
       s.transposeA ? std::min(blockRows, s.k) * (s.m + padding) : 0;
-  // Columns of at least half a block are worth a thread.
-  const int64_t parts = (s.n + unit - 1) / unit;
-  const int64_t threads = std::clamp<int64_t>(2 * s.n / blockColumns, 1,
-                                              std::min(rank.threads(), parts));
+  // Half a block is worth a thread.
+  const bool byRows = s.m > s.n;
+  const int64_t units = (std::max(s.m, s.n) + unit - 1) / unit;
+  const int64_t threads =
+      std::clamp<int64_t>(2 * units * unit / blockColumns, 1, rank.threads());
   Copies &copies = rank.library<Copies>();
   copies.reserve(rank, threads, sizeOfB + sizeOfA);
-  parallelFor(threads, parts, [&](int64_t first, int64_t last, int64_t thread) {
+  parallelFor(threads, units, [&](int64_t first, int64_t last, int64_t thread) {
     float *const room = copies.of(thread);
-    multiplyColumns(s, a, b, y, first * unit, std::min(last * unit, s.n),
-                    room + sizeOfB, room);
+    Part part = {0, s.m, 0, s.n};
+    (byRows ? part.rowBegin : part.columnBegin) = first * unit;
+    (byRows ? part.rowEnd : part.columnEnd) =
+        std::min(last * unit, byRows ? s.m : s.n);
+    multiplyPart(s, a, b, y, part, room + sizeOfB, room);
   });
 }
