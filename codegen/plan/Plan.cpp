@@ -257,7 +257,8 @@ llvm::json::Value Plan::toJson() const {
               {"ranks", std::move(rankList)},
               {schedules::scheduleKey, schedules::planToJson(file)},
               {"timetable", timetable},
-              {"predicted_step_seconds", simulation.globalStepTime}};
+              {"predicted_step_seconds", simulation.globalStepTime},
+              {"predicted_exposed_seconds", simulation.exposedSeconds}};
   if (!chosen.empty())
     plan["chosen"] = chosen;
   return plan;
@@ -348,6 +349,9 @@ void Plan::print(llvm::raw_ostream &os) const {
        << text::printable(work.name) << " over " << work.over() << ": "
        << formatBytes(work.bytes) << ", "
        << formatSeconds(time.end - time.start) << "\n";
+  if (!simulation.shared.empty())
+    os << "exposed: " << formatSeconds(simulation.exposedSeconds)
+       << " of the step, in which ranks wait for these alone\n";
   if (!words.besideArenas.empty())
     os << words.besideArenas << "\n";
   if (std::string shares = criticalPathShares(order, simulation);

@@ -397,6 +397,7 @@ void Timeline::delay(const SharedWork::Member &member, double until,
 }
 
 void Timeline::share(llvm::ArrayRef<SharedWork> works) {
+  double without = *std::max_element(rankFree.begin(), rankFree.end());
   // When the works of each rank so far are over.
   std::vector<double> over(schedule.ranks);
   for (const SharedWork &work : works) {
@@ -415,6 +416,8 @@ void Timeline::share(llvm::ArrayRef<SharedWork> works) {
     for (const SharedWork::Member &member : work.members)
       delay(member, end, *last);
   }
+  result.exposedSeconds =
+      *std::max_element(rankFree.begin(), rankFree.end()) - without;
 }
 
 Simulation Timeline::finish() {

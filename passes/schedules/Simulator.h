@@ -158,6 +158,8 @@ struct Simulation {
   double globalStepTime = 0;
   /// The longest rank, from its own first start to its own last end.
   double spanStepTime = 0;
+  /// How much sooner the step would end without shared works.
+  double exposedSeconds = 0;
   std::vector<RankSummary> ranks;
   /// Sorted by rank, then by time.
   std::vector<IdleInterval> idle;

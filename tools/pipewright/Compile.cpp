@@ -278,6 +278,11 @@ static void printComparison(llvm::raw_ostream &os,
   if (StringRef machine = first.target->planWords().machine; !machine.empty())
     os << "predicted with " << machine << "; ";
   os << "stash and arena of the fullest rank, bubble of the idlest";
+  bool isShared = llvm::any_of(plans, [](const ComparedPlan &each) {
+    return !each.plan.simulation.shared.empty();
+  });
+  if (isShared)
+    os << ", exposed: by how much sums and copies of weights lengthen the step";
   std::string here;
   if (first.coresHere > 0) {
     here = "on " + codegen::count(first.coresHere, "core");
@@ -289,6 +294,8 @@ static void printComparison(llvm::raw_ostream &os,
   os << "\n\n";
   row("schedule", "stages", "step", "span");
   os << "    bubble      stash      arena       sent";
+  if (isShared)
+    os << llvm::formatv(" {0,10}", "exposed");
   os << (here.empty() ? "" : llvm::formatv(" {0,10}", here).str()) << "\n";
   for (const ComparedPlan &each : plans) {
     const codegen::Plan &plan = each.plan;
@@ -304,6 +311,9 @@ static void printComparison(llvm::raw_ostream &os,
                         codegen::formatBytes(each.stashes()),
                         codegen::formatBytes(arena),
                         codegen::formatBytes(plan.sentBytes));
+    if (isShared)
+      os << llvm::formatv(
+          " {0,10}", codegen::formatSeconds(plan.simulation.exposedSeconds));
     if (!here.empty())
       os << llvm::formatv(" {0,10}", codegen::formatSeconds(plan.secondsHere));
     os << "\n";

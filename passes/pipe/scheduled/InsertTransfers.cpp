@@ -4,7 +4,8 @@
 // another become posts and waits, in the order that passes/schedules proves
 // safe. What weights that several ranks hold need at the end of a step follows
 // in one global order of messages and collectives, which cannot deadlock
-// either.
+// either. Sums of gradients that no other op of the step has a part in begin
+// earlier: behind the last task of their stage, beside the tasks of others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallSet.h"
 
 namespace pipewright::pipe {
 #define GEN_PASS_DEF_PIPEINSERTTRANSFERS
@@ -54,6 +56,9 @@ private:
     /// yet waited for, in order.
     SmallVector<PostSendOp> lateSends;
     SmallVector<CollectiveOp> together;
+    /// Collectives of the step that begin behind a task, in order, until they
+    /// have been posted.
+    SmallVector<CollectiveOp> early;
   };
 
   int32_t rankOf(FlatSymbolRefAttr stage) const {
@@ -77,6 +82,8 @@ private:
   PostSendOp postSend(int32_t rank, Value value, int64_t peer);
   void postReceive(int32_t rank, Value value, int64_t peer);
   void waitReceive(int32_t rank, Value value, int64_t peer);
+  void findEarly();
+  void postEarly(RankState &rank);
   void endStep();
   void copyWithTransfers(Operation *op);
   void copyLate(Operation *op);
@@ -123,9 +130,16 @@ LogicalResult StepSplitter::run() {
     auto op = RankOp::create(builder, step.getLoc(), number, step.getMode());
     rank.block = &op.getBodyRegion().emplaceBlock();
   }
-  for (auto [rank, list] : llvm::enumerate(*lists))
-    for (const RankInstruction &instruction : list)
+  findEarly();
+  for (auto [rank, list] : llvm::enumerate(*lists)) {
+    for (const RankInstruction &instruction : list) {
+      // Other ranks wait for what a task sends.
+      if (instruction.kind != InstructionKind::PostSend)
+        postEarly(ranks[rank]);
       emit(rank, instruction);
+    }
+    postEarly(ranks[rank]);
+  }
   endStep();
   step.erase();
   return success();
@@ -227,6 +241,41 @@ void StepSplitter::copyWithTransfers(Operation *op) {
   copy(rank, op);
 }
 
+/// Those that take what a task makes of gradients. Behind one of several ranks
+/// that does not, on the same rank, no other of several ranks is early: their
+/// order is that of the step on each rank.
+void StepSplitter::findEarly() {
+  llvm::SmallSet<int32_t, 4> held;
+  for (auto op : step.getBody()->getOps<CollectiveOp>()) {
+    auto task = op.getValue().getDefiningOp<TaskOp>();
+    bool isReady =
+        task && task.getKind() != TaskKind::update && op.isOfGradients();
+    if (isReady && (op.isOverReplicas() || !held.contains(rankOf(op))))
+      ranks[rankOf(op)].early.push_back(op);
+    else if (!op.isOverReplicas())
+      held.insert(rankOf(op));
+  }
+}
+
+/// Posts what has become ready. Nothing waits for it before the end of the
+/// step, so no task does. Those of several ranks keep the order of the step on
+/// each of them; a rank and its replicas run one program, whatever its order.
+void StepSplitter::postEarly(RankState &rank) {
+  bool isHeld = false;
+  llvm::erase_if(rank.early, [&](CollectiveOp op) {
+    bool isReady =
+        rank.values.contains(op.getValue()) && (op.isOverReplicas() || !isHeld);
+    if (!isReady) {
+      isHeld |= !op.isOverReplicas();
+      return false;
+    }
+    builder.setInsertionPointToEnd(rank.block);
+    builder.clone(*op, rank.values);
+    rank.together.push_back(cast<CollectiveOp>(rank.block->back()));
+    return true;
+  });
+}
+
 /// Waits for all collectives of a rank, whose oldest is over first.
 void StepSplitter::waitCollectives(RankState &rank) {
   builder.setInsertionPointToEnd(rank.block);
@@ -241,6 +290,8 @@ void StepSplitter::waitCollectives(RankState &rank) {
 /// earlier in that order: no cycle of waits here either.
 void StepSplitter::copyLate(Operation *op) {
   RankState &rank = ranks[rankOf(op)];
+  if (op->getNumResults() == 1 && rank.values.contains(op->getResult(0)))
+    return;
   auto together = dyn_cast<CollectiveOp>(op);
   auto isUnderWay = [&](Value operand) {
     return llvm::any_of(rank.together, [&](CollectiveOp post) {

@@ -35,6 +35,7 @@
 // RUN: FileCheck %s --check-prefix=BYTES < %t.allocated
 // RANKS-LABEL: pipe.rank 1 train
 // RANKS:      %[[T:.*]] = pipe.collective all_reduce of @wte in @s1
+// RANKS-NEXT: pipe.wait_send
 // RANKS-NEXT: pipe.wait_collective %[[T]]
 // RANKS-NEXT: %[[R:.*]] = pipe.collective all_reduce in @s1(%[[T]]) over replicas :
 // RANKS-NEXT: pipe.wait_collective %[[R]]

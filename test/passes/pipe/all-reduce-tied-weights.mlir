@@ -39,7 +39,9 @@
 // CHECK-NEXT: pipe.task update @s0(%[[SUM]])
 // CHECK-NEXT: }
 // CHECK-LABEL: pipe.rank 1 train
+// CHECK:      pipe.post_send
 // CHECK:      %[[SUM:.*]] = pipe.collective all_reduce of @wte in @s1
+// CHECK-NEXT: pipe.wait_send
 // CHECK-NEXT: pipe.wait_collective %[[SUM]]
 // CHECK:      pipe.task update @s1(%[[SUM]])
 // CHECK-NEXT: }

@@ -16,6 +16,7 @@
 // CHECK-NEXT: pipe.task update @s0(%[[R]])
 // CHECK-LABEL: pipe.rank 1 train
 // CHECK:      %[[R:.*]] = pipe.collective reduce_scatter of @wte in @s1(%{{.*}}) over [0, 1] :
+// CHECK-NEXT: pipe.wait_send
 // CHECK-NEXT: pipe.wait_collective %[[R]]
 // CHECK-NEXT: pipe.task update @s1(%[[R]])
 
