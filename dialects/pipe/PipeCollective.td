@@ -49,9 +49,8 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
       others take that or its `!pipe.updated`, and return the latter.
     - (C5) only kinds that do not add may be of `rounded` weights.
 
-    Life span: made by `pipe-all-reduce-tied-weights` and
-    `pipe-all-reduce-replicas`, in rank programs from `pipe-insert-transfers`
-    on.
+    Life span: made by `pipe-synchronize-weights`, in rank programs from
+    `pipe-insert-transfers` on.
 
     Example:
     ```mlir

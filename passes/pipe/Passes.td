@@ -316,62 +316,59 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 
-def PipeAllReduceTiedWeights
-    : Pass<"pipe-all-reduce-tied-weights", "::mlir::ModuleOp"> {
-  let summary = "Let all holders of a weight update it";
+def PipeSynchronizeWeights
+    : Pass<"pipe-synchronize-weights", "::mlir::ModuleOp"> {
+  let summary = "Keep all copies of a weight equal";
   let description = [{
-    Where stages on different ranks hold a weight, they reduce its gradients
-    together (`pipe.collective`) and update a copy each: one sum's time between
-    the last backward and the next step, in place of that of the gradients to
-    the owner, the owner's update, and the new weight back. Costs each replica
-    the optimizer's state of the weight. The sum is in the order of the stages,
-    so all bits are those of the owner's way.
+    Unrolling lets each stage update from its own gradients alone. A weight that
+    several stages hold gets a policy here:
 
-    Stages of two copies of the model reduce their gradients as one range, where
-    the copies are all that holds their weights.
+    - `owner`: its gradients are sent to the first of them and added to that
+      one's, in the order of the stages; it updates and sends the new value
+      back.
+    - `all-reduce`: stages on different ranks sum its gradients together
+      (`pipe.collective`) and update a copy each: one sum's time between the
+      last backward and the next step, in place of that of the gradients to the
+      owner, the owner's update, and the new weight back. Costs each holder the
+      optimizer's state of the weight. All bits are those of the owner's way.
 
-    Weights keep their owner where a rank holds several copies of one: there is
-    nothing to send between these, and with copies elsewhere the order of the
-    stages is no order of ranks.
+    Option `tied` says which of them. Weights keep their owner where a rank
+    holds several copies of one: there is nothing to send between these, and
+    with copies elsewhere the order of the stages is no order of ranks. Stages
+    of two copies of the model sum their gradients as one range, where the
+    copies are all that holds their weights.
 
-    Gives weights that it reduces `pipe.all_reduced`. Idempotent.
+    Where a module has several replicas (`pipe.replicas`), all gradients that an
+    update uses are summed over them, as one range, behind whatever is summed
+    within a replica. So all replicas do the same update, to the bit. Refuses
+    replicas of schedules with several updates in a step, and running
+    statistics: each replica would have its own.
+
+    All sums come before all updates. Gives weights that it all-reduces
+    `pipe.all_reduced`. Changes nothing where a step has sums already.
 
     ```mlir
+    %u0 = pipe.task update @s0 (%g0) : ...
+    // owner
     %t1 = pipe.gradient_of @wte in @s1 (%g1) : ...
     %sum = pipe.add_gradient @wte in @s0 (%g0, %t1) : ...
     %u0 = pipe.task update @s0 (%sum) : ...
     %new = pipe.weight_of @wte in @s0 (%u0) : ...
     pipe.set_weight @wte in @s1 (%new, %g1) : ...
-    // becomes
+    // all-reduce
     %sum0 = pipe.collective all_reduce of @wte in @s0 (%g0) over [0, 1] : ...
     %sum1 = pipe.collective all_reduce of @wte in @s1 (%g1) over [0, 1] : ...
     %u0 = pipe.task update @s0 (%sum0) : ...
     %u1 = pipe.task update @s1 (%sum1) : ...
+    // over replicas, behind these
+    %all0 = pipe.collective all_reduce in @s0 (%sum0) over replicas : ...
+    %u0 = pipe.task update @s0 (%all0) : ...
     ```
   }];
-  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
-}
-
-def PipeAllReduceReplicas
-    : Pass<"pipe-all-reduce-replicas", "::mlir::ModuleOp"> {
-  let summary = "Sum gradients over replicas before each update";
-  let description = [{
-    Where a module has several replicas (`pipe.replicas`), all gradients that an
-    update uses are summed over them first, as one range (`pipe.collective`),
-    behind whatever is summed within a replica. So all replicas do the same
-    update, to the bit. All sums come before all updates.
-
-    Refuses schedules with several updates in a step, and running statistics:
-    each replica would have its own. Changes nothing where there is one replica.
-    Idempotent.
-
-    ```mlir
-    %u0 = pipe.task update @s0 (%g0) : ...
-    // becomes
-    %sum0 = pipe.collective all_reduce in @s0 (%g0) over replicas : ...
-    %u0 = pipe.task update @s0 (%sum0) : ...
-    ```
-  }];
+  let options = [
+    Option<"tied", "tied", "std::string", /*default=*/"\"all-reduce\"",
+           "all-reduce or owner: how weights that stages share are kept equal">
+  ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 

@@ -87,9 +87,9 @@ void buildScheduledPipeline(OpPassManager &pm,
   schedule.policy = options.policy;
   schedule.ranks = options.ranks;
   pm.addPass(pipe::createPipeSchedule(schedule));
-  if (options.allReduceTiedWeights)
-    pm.addPass(pipe::createPipeAllReduceTiedWeights());
-  pm.addPass(pipe::createPipeAllReduceReplicas());
+  pipe::PipeSynchronizeWeightsOptions synchronize;
+  synchronize.tied = options.tiedWeights;
+  pm.addPass(pipe::createPipeSynchronizeWeights(synchronize));
   pm.addPass(pipe::createPipeInsertTransfers());
   pm.addPass(pipe::createPipeVerifySchedule());
 }

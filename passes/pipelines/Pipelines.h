@@ -109,10 +109,9 @@ struct ScheduledPipelineOptions
                              llvm::cl::desc("See pipe-schedule")};
   Option<int64_t> ranks{*this, "ranks", llvm::cl::init(1),
                         llvm::cl::desc("Number of ranks")};
-  Option<bool> allReduceTiedWeights{
-      *this, "all-reduce-tied-weights", llvm::cl::init(true),
-      llvm::cl::desc("All holders of a tied weight update it "
-                     "(pipe-all-reduce-tied-weights), not its owner for all")};
+  Option<std::string> tiedWeights{
+      *this, "tied-weights", llvm::cl::init("all-reduce"),
+      llvm::cl::desc("See pipe-synchronize-weights")};
 };
 
 /// Unrolled level -> scheduled level. Who updates tied weights depends on the

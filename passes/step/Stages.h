@@ -43,7 +43,7 @@ struct WeightGroup {
   /// The stage whose copy the optimizer updates and that is saved.
   int32_t owner() const { return stages.front(); }
   /// Whether each stage gets the gradients of all and updates its own copy, in
-  /// place of the owner for all (pipe-all-reduce-tied-weights).
+  /// place of the owner for all (pipe-synchronize-weights).
   bool isAllReduced() const {
     return weight->hasAttr(PipeDialect::kAllReduced);
   }

@@ -460,8 +460,8 @@ static std::vector<CompileRow> trainingRows() {
                   "sends the new weight; the optimizer's state is there once)",
                   "all-reduce"}),
            recordText,
-           oneOf<bool>({{"all-reduce", true}, {"owner", false}},
-                       at(&ScheduledPipelineOptions::allReduceTiedWeights))}),
+           oneOf({"all-reduce", "owner"},
+                 at(&ScheduledPipelineOptions::tiedWeights))}),
       decidedAt(
           Level::Allocated,
           {{"optimizer", "NAME[,KEY=VALUE...]",

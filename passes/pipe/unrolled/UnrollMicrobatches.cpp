@@ -33,10 +33,9 @@ public:
 
   LogicalResult addForward(int32_t stage, int64_t microBatch, TaskKind kind);
   LogicalResult addBackward(int32_t stage, int64_t microBatch);
-  /// Sums the gradients of tied weights, updates, and hands new values back.
-  void addUpdates();
-  /// One of several updates of a step. No weight is tied.
-  void addUpdate(int64_t number);
+  /// The updates of all stages, each from its own gradients; one of several of
+  /// a step has a number.
+  void addUpdates(std::optional<int64_t> number);
 
 private:
   Location locationOf(int32_t stage) const { return stages[stage].getLoc(); }
@@ -137,56 +136,15 @@ LogicalResult StepBuilder::addBackward(int32_t stage, int64_t microBatch) {
   return success();
 }
 
-void StepBuilder::addUpdates() {
-  // All sums come before all updates, on every rank: the gradients of a rank
-  // are whole when its first update begins.
-  for (const WeightGroup &group : stages.weights()) {
-    if (!group.isTied())
-      continue;
-    int32_t owner = group.owner();
-    auto symbol = FlatSymbolRefAttr::get(group.weight.getSymNameAttr());
-    for (int32_t replica : ArrayRef(group.stages).drop_front()) {
-      Value gradient = GradientOfOp::create(
-          builder, group.weight.getLoc(), group.weight.getTensorType(), symbol,
-          stages.nameOf(replica), gradients[replica],
-          /*buffers=*/ArrayAttr());
-      gradients[owner] = AddGradientOp::create(
-          builder, group.weight.getLoc(), gradients[owner].getType(), symbol,
-          stages.nameOf(owner), gradients[owner], gradient);
-    }
-  }
-
-  SmallVector<Value> updated(stages.size());
-  for (int32_t stage = 0; stage < stages.size(); ++stage)
-    if (stages.hasUpdate(stage)) {
-      Type type = UpdatedType::get(builder.getContext(), stages.nameOf(stage));
-      updated[stage] = createTask(TaskKind::update, stage, std::nullopt,
-                                  gradients[stage], type)
-                           .getResult(0);
-    }
-
-  for (const WeightGroup &group : stages.weights()) {
-    if (!group.isTied())
-      continue;
-    auto symbol = FlatSymbolRefAttr::get(group.weight.getSymNameAttr());
-    Value weight = WeightOfOp::create(
-        builder, group.weight.getLoc(), group.weight.getTensorType(), symbol,
-        stages.nameOf(group.owner()), updated[group.owner()],
-        /*buffers=*/ArrayAttr());
-    for (int32_t replica : ArrayRef(group.stages).drop_front())
-      SetWeightOp::create(builder, group.weight.getLoc(), symbol,
-                          stages.nameOf(replica), weight, gradients[replica]);
-  }
-}
-
-void StepBuilder::addUpdate(int64_t number) {
+void StepBuilder::addUpdates(std::optional<int64_t> number) {
   for (int32_t stage = 0; stage < stages.size(); ++stage) {
     if (!stages.hasUpdate(stage))
       continue;
     Type type = UpdatedType::get(builder.getContext(), stages.nameOf(stage));
     TaskOp update = createTask(TaskKind::update, stage, std::nullopt,
                                gradients[stage], type);
-    update.setNumber(number);
+    if (number)
+      update.setNumber(*number);
     gradients[stage] = update.getResult(0);
   }
 }
@@ -260,10 +218,10 @@ private:
             stages[stage].getBackward() && failed(step.addBackward(stage, m)))
           return failure();
       if (updates > 1 && (m + 1) % perUpdate == 0)
-        step.addUpdate(m / perUpdate);
+        step.addUpdates(m / perUpdate);
     }
     if (updates == 1)
-      step.addUpdates();
+      step.addUpdates(std::nullopt);
     return success();
   }
 

@@ -43,11 +43,15 @@ public:
     for (auto [position, op] : llvm::enumerate(ops))
       if (auto task = dyn_cast<TaskOp>(op); task && task.getOverlapsNext())
         verifyPair(task, ops.drop_front(position + 1));
-    if (mode == StepMode::train)
+    // Copies of weights are made equal on the way to ranks
+    // (pipe-synchronize-weights), all of them at once.
+    bool isSynchronized = llvm::any_of(ops, [](Operation *op) {
+      return isa<AddGradientOp, CollectiveOp>(op);
+    });
+    if (mode == StepMode::train && (isa<RankOp>(where) || isSynchronized)) {
       verifyTiedWeights();
-    // Sums over replicas are made on the way to ranks.
-    if (isa<RankOp>(where))
       verifyReplicas();
+    }
     return result;
   }
 
@@ -321,7 +325,8 @@ void TaskVerifier::verifyTiedWeights() {
     if (added + 1 != holders)
       report(where) << "adds " << added << " gradients of the tied weight '"
                     << name << "' to the owner's, but " << holders - 1
-                    << " replicas have one";
+                    << (holders == 2 ? " other stage has one"
+                                     : " other stages have one");
     for (int32_t stage : ArrayRef(group.stages).drop_front()) {
       bool isSet = llvm::any_of(ops, [&](Operation *op) {
         auto set = dyn_cast<SetWeightOp>(op);

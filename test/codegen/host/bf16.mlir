@@ -2,7 +2,7 @@
 // the bf16 copies too, and a copy on another rank is rounded again.
 
 // DEFINE: %{allocated} = pipewright-opt %s --nn-lower-precision --pipe-partition-stages=stages=2 --pipe-differentiate --nn-form-kernels \
-// DEFINE:   --pipewright-unrolled --pipewright-scheduled="policy=1f1b ranks=2 all-reduce-tied-weights=false" --pipewright-allocated
+// DEFINE:   --pipewright-unrolled --pipewright-scheduled="policy=1f1b ranks=2 tied-weights=owner" --pipewright-allocated
 // RUN: %{allocated} | FileCheck %s --check-prefix=ATTACH
 // RUN: %{allocated} --print-host -o /dev/null | FileCheck %s
 

@@ -3,7 +3,7 @@
 
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels \
 // RUN:   --pipe-split-backward --pipewright-unrolled \
-// RUN:   --pipewright-scheduled="policy=zb-h1 ranks=2 all-reduce-tied-weights=false" \
+// RUN:   --pipewright-scheduled="policy=zb-h1 ranks=2 tied-weights=owner" \
 // RUN:   --pipewright-allocated --print-host -o /dev/null | FileCheck %s
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --nn-form-kernels \
 // RUN:   --pipe-split-backward --pipewright-unrolled \

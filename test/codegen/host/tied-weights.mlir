@@ -2,7 +2,7 @@
 // and the update of each stage, whose kernel is attached.
 
 // DEFINE: %{unrolled} = pipewright-opt %inputs/pipe/tied.mlir --nn-form-kernels --pipewright-unrolled
-// RUN: %{unrolled} --pipewright-scheduled="policy=1f1b ranks=2 all-reduce-tied-weights=false" \
+// RUN: %{unrolled} --pipewright-scheduled="policy=1f1b ranks=2 tied-weights=owner" \
 // RUN:   --pipewright-allocated -o %t.mlir
 // RUN: FileCheck %s --check-prefix=ATTACH < %t.mlir
 // RUN: pipewright-opt %t.mlir --print-host -o /dev/null | FileCheck %s

@@ -1,4 +1,4 @@
-// DEFINE: %{tied} = pipewright-opt %inputs/pipe/tied.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2"
+// DEFINE: %{tied} = pipewright-opt %inputs/pipe/tied.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-synchronize-weights=tied=owner
 // RUN: %{tied} | sed 's/add_gradient @wte in @s0/add_gradient @wte in @wte/' | not pipewright-opt --pipe-insert-transfers -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAGE
 // RUN: %{tied} | sed 's/add_gradient @wte in @s0/add_gradient @wte in @s1/' | not pipewright-opt --pipe-insert-transfers -o /dev/null 2>&1 | FileCheck %s --check-prefix=TENSOR
 

@@ -1,5 +1,5 @@
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipewright-unrolled --pipewright-scheduled="policy=1f1b ranks=2 all-reduce-tied-weights=false" | FileCheck %s
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipewright-unrolled --pipewright-scheduled="policy=1f1b ranks=1 all-reduce-tied-weights=false" | FileCheck %s --check-prefix=SINGLE
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipewright-unrolled --pipewright-scheduled="policy=1f1b ranks=2 tied-weights=owner" | FileCheck %s
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipewright-unrolled --pipewright-scheduled="policy=1f1b ranks=1 tied-weights=owner" | FileCheck %s --check-prefix=SINGLE
 
 // CHECK-NOT: pipe.step
 // CHECK-LABEL: pipe.rank 0 train

@@ -1,5 +1,5 @@
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=2" --pipe-verify-unrolled | FileCheck %s --check-prefix=SPLIT
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=2" --pipe-schedule --pipe-verify-unrolled | FileCheck %s --check-prefix=SPLIT
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=2" --pipe-synchronize-weights=tied=owner --pipe-verify-unrolled | FileCheck %s --check-prefix=SPLIT
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipe-unroll-microbatches --pipe-schedule="policy=zb-h1 ranks=2" --pipe-schedule --pipe-synchronize-weights=tied=owner --pipe-verify-unrolled | FileCheck %s --check-prefix=SPLIT
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipewright-unrolled --pipewright-scheduled="policy=dualpipev ranks=2" --pipewright-allocated | FileCheck %s --check-prefix=MIXED
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-split-backward --pipewright-unrolled --pipewright-scheduled="policy=dualpipev ranks=2" | FileCheck %s --check-prefix=PAIRS
 // Another schedule leaves no pairs behind.

@@ -5,7 +5,7 @@
 // DEFINE: %{allocated} = not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s
 // DEFINE: %{verify} = not pipewright-opt --pipe-verify-schedule -o /dev/null 2>&1
 
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-all-reduce-tied-weights | sed 's/all_reduce of/reduce_scatter of/' | pipewright-opt --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule > %t
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-synchronize-weights | sed 's/all_reduce of/reduce_scatter of/' | pipewright-opt --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule > %t
 // RUN: FileCheck %s < %t
 // RUN: %{planned} --pipe-verify-streams | FileCheck %s --check-prefix=STREAMS
 // RUN: %{planned} | pipewright-opt --pipe-assign-streams | FileCheck %s --check-prefix=STREAMS

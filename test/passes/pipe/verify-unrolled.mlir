@@ -243,50 +243,6 @@ module attributes {pipe.micro_batches = 2 : i64} {
 
 // -----
 
-// A replica of a tied weight whose gradient is forgotten, and which never gets the new weight.
-module attributes {pipe.micro_batches = 1 : i64} {
-  nn.weight @w role = parameter : tensor<4xf32>
-  pipe.stage @s0 {
-    pipe.forward sources [#pipe.input<"x">] {
-    ^bb0(%x: tensor<4xf32>):
-      %w = nn.parameter @w : tensor<4xf32>
-      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-      pipe.return stash %y : tensor<4xf32>
-    }
-    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
-    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
-      nn.accumulate_gradient @w, %y : tensor<4xf32>
-      pipe.return
-    }
-  }
-  pipe.stage @s1 {
-    pipe.forward sources [#pipe.input<"x">] {
-    ^bb0(%x: tensor<4xf32>):
-      %w = nn.parameter @w : tensor<4xf32>
-      %y = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-      pipe.return stash %y : tensor<4xf32>
-    }
-    pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
-    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
-      nn.accumulate_gradient @w, %y : tensor<4xf32>
-      pipe.return
-    }
-  }
-    // expected-error @below {{'pipe.step' op adds 0 gradients of the tied weight 'w' to the owner's, but 1 replicas have one}}
-    // expected-error @below {{'pipe.step' op never sets the tied weight 'w' in stage '@s1'}}
-  pipe.step train {
-    %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
-    %st0 = pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4xf32>) -> !pipe.stash<@s0>
-    %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %st0) : (tensor<4xf32>, !pipe.stash<@s0>) -> !pipe.gradient<@s0>
-    %y = pipe.input "x" micro_batch 0 for @s1 : tensor<4xf32>
-    %t = pipe.task forward @s1 micro_batch 0 (%y) : (tensor<4xf32>) -> !pipe.stash<@s1>
-    %k = pipe.task backward @s1 micro_batch 0 (%y, %t) : (tensor<4xf32>, !pipe.stash<@s1>) -> !pipe.gradient<@s1>
-    %u = pipe.task update @s0 (%g0) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
-  }
-}
-
-// -----
-
 // A backward may be there in halves; the second belongs to the sum.
 module attributes {pipe.micro_batches = 2 : i64} {
   nn.weight @w role = parameter : tensor<4xf32>

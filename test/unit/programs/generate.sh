@@ -9,10 +9,8 @@ mkdir -p "$folder"
 if [ "$4" != written ]; then
   sed -e 's/ {pipe.all_reduced}//' -e '/^  pipe.step/,$d' "$file" > "$folder/input.mlir"
   echo '}' >> "$folder/input.mlir"
-  together=true
-  [ "$4" = all-reduce ] || together=false
   set -- --pipewright-unrolled \
-    "--pipewright-scheduled=policy=gpipe ranks=3 all-reduce-tied-weights=$together"
+    "--pipewright-scheduled=policy=gpipe ranks=3 tied-weights=$4"
 else
   cp "$file" "$folder/input.mlir"
   set -- --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule

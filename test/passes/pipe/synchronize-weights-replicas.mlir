@@ -6,9 +6,9 @@
 // DEFINE: %{verify} = not pipewright-opt --pipe-verify-schedule -o /dev/null 2>&1
 // DEFINE: %{allocated} = not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1
 
-// RUN: %{tied} | %{scheduled} --pipe-all-reduce-tied-weights --pipe-all-reduce-replicas --pipe-all-reduce-replicas --pipe-verify-unrolled | FileCheck %s
-// RUN: %{tied} | %{scheduled} --pipe-all-reduce-replicas | FileCheck %s --check-prefix=OWNER
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-all-reduce-replicas | FileCheck %s --check-prefix=ONE
+// RUN: %{tied} | %{scheduled} --pipe-synchronize-weights --pipe-synchronize-weights --pipe-verify-unrolled | FileCheck %s
+// RUN: %{tied} | %{scheduled} --pipe-synchronize-weights=tied=owner | FileCheck %s --check-prefix=OWNER
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-synchronize-weights | FileCheck %s --check-prefix=ONE
 
 // CHECK:      pipe.step train
 // CHECK:      %[[T0:.*]] = pipe.collective all_reduce of @wte in @s0(%{{.*}}) over [0, 1] :
@@ -29,7 +29,7 @@
 
 // A rank waits for one before it begins the next on the same bytes; the program
 // is the same for all replicas, so it needs room for the longest part.
-// RUN: %{tied} | %{scheduled} --pipe-all-reduce-tied-weights --pipe-all-reduce-replicas --pipe-insert-transfers --pipe-verify-schedule > %t
+// RUN: %{tied} | %{scheduled} --pipe-synchronize-weights --pipe-insert-transfers --pipe-verify-schedule > %t
 // RUN: FileCheck %s --check-prefix=RANKS < %t
 // RUN: pipewright-opt %t --pipe-plan-memory --pipe-verify-allocated > %t.allocated
 // RUN: FileCheck %s --check-prefix=BYTES < %t.allocated
@@ -56,8 +56,8 @@
 // SIZE: error: 'pipe.collective' op expects a buffer of 128 bytes, but got #pipe.buffer<arena 0 at {{[0-9]+}} bytes 64>
 
 // Nothing that replicas would not do alike.
-// RUN: %{tied} | %{scheduled} | sed 's/pipe.replicas = 3 : i64/&, pipe.updates = 2 : i64/' | not pipewright-opt --pipe-all-reduce-replicas -o /dev/null 2>&1 | FileCheck %s --check-prefix=UPDATES
-// RUN: %{tied} | %{scheduled} | sed 's/^  nn.weight @wte/  nn.weight @mean role = state : tensor<4xf32>\n&/' | not pipewright-opt --pipe-all-reduce-replicas -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATE
+// RUN: %{tied} | %{scheduled} | sed 's/pipe.replicas = 3 : i64/&, pipe.updates = 2 : i64/' | not pipewright-opt --pipe-synchronize-weights -o /dev/null 2>&1 | FileCheck %s --check-prefix=UPDATES
+// RUN: %{tied} | %{scheduled} | sed 's/^  nn.weight @wte/  nn.weight @mean role = state : tensor<4xf32>\n&/' | not pipewright-opt --pipe-synchronize-weights -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATE
 // RUN: sed 's/module attributes {/module attributes {pipe.replicas = 0 : i64, /' %inputs/pipe/tied.mlir | not pipewright-opt -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE
 // UPDATES: error: has 3 replicas, and a schedule that updates weights 2 times in a step: expects a schedule with one update, or one replica
 // STATE: error: --data-parallel 3: not yet with batch normalization (1 layer)

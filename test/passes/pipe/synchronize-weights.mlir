@@ -2,13 +2,13 @@
 // each; other weights keep their owner.
 
 // DEFINE: %{unrolled} = pipewright-opt %inputs/pipe/tied.mlir --pipe-unroll-microbatches
-// RUN: %{unrolled} --pipe-schedule="policy=1f1b ranks=2" --pipe-all-reduce-tied-weights > %t
+// RUN: %{unrolled} --pipe-schedule="policy=1f1b ranks=2" --pipe-synchronize-weights > %t
 // RUN: FileCheck %s --check-prefix=STEP < %t
-// RUN: pipewright-opt %t --pipe-all-reduce-tied-weights | diff - %t
+// RUN: pipewright-opt %t --pipe-synchronize-weights | diff - %t
 // RUN: pipewright-opt %t --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | FileCheck %s
-// RUN: %{unrolled} --pipe-schedule="policy=1f1b ranks=1" --pipe-all-reduce-tied-weights | FileCheck %s --check-prefix=OWNER
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipe-unroll-microbatches --pipe-schedule="policy=chimera ranks=2" --pipe-all-reduce-tied-weights | FileCheck %s --check-prefix=COPIES
-// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-mirror-stages --pipe-unroll-microbatches --pipe-schedule="policy=chimera ranks=4" --pipe-all-reduce-tied-weights --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=WHOLE
+// RUN: %{unrolled} --pipe-schedule="policy=1f1b ranks=1" --pipe-synchronize-weights | FileCheck %s --check-prefix=OWNER
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipe-unroll-microbatches --pipe-schedule="policy=chimera ranks=2" --pipe-synchronize-weights | FileCheck %s --check-prefix=COPIES
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-mirror-stages --pipe-unroll-microbatches --pipe-schedule="policy=chimera ranks=4" --pipe-synchronize-weights --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=WHOLE
 
 // STEP: nn.weight @wte role = parameter {pipe.all_reduced}
 // STEP: nn.weight @bias role = parameter : tensor

@@ -1,0 +1,302 @@
+//===- SynchronizeWeights.cpp - One value of a weight in all its copies ---===//
+//
+// A step as unrolling writes it updates each weight where its first stage is,
+// from that stage's own gradients. Weights may have more copies: in stages that
+// share one (tied weights), in the second copy of the model, in replicas. Here
+// is written what makes all copies equal, by a policy for each weight:
+//
+//   owner       the gradients of all stages are sent to the first one, which
+//               updates, and sends the new value back
+//   all-reduce  stages on different ranks sum gradients together and update a
+//               copy each: less time between two steps, for more copies of the
+//               optimizer's state
+//
+// Both add in the order of the stages, so all copies have the same bits. Then
+// the gradients of each stage are summed over all replicas, in their order;
+// each replica's own sum is in the order of its micro-batches, which are
+// consecutive ones of the batch.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/Passes.h"
+#include "passes/step/Stages.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallSet.h"
+
+#include <set>
+
+namespace pipewright::pipe {
+#define GEN_PASS_DEF_PIPESYNCHRONIZEWEIGHTS
+#include "passes/pipe/Passes.h.inc"
+} // namespace pipewright::pipe
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+namespace {
+
+enum class Policy { Owner, AllReduce };
+
+/// One training step with one update.
+class StepSynchronizer {
+public:
+  StepSynchronizer(StepOp step, const Stages &stages, ArrayRef<int32_t> ranks,
+                   bool prefersOwners)
+      : step(step), stages(stages), ranks(ranks), prefersOwners(prefersOwners),
+        builder(step.getContext()) {}
+
+  void run(int64_t replicas);
+
+private:
+  Policy policyOf(const WeightGroup &group) const;
+  bool isSharedWhole(int32_t stage) const;
+  Value gradientsOf(int32_t stage);
+  TaskOp updateOf(int32_t stage);
+  void addAtOwner(const WeightGroup &group);
+  void handBack(const WeightGroup &group);
+  void allReduceTied(ArrayRef<const WeightGroup *> groups);
+  void allReduce(Location location, ArrayRef<int32_t> holders,
+                 FlatSymbolRefAttr weight);
+  void allReduceReplicas();
+  CollectiveOp createSum(Location location, int32_t stage,
+                         FlatSymbolRefAttr weight, DenseI64ArrayAttr over);
+
+  StepOp step;
+  const Stages &stages;
+  ArrayRef<int32_t> ranks;
+  bool prefersOwners;
+  OpBuilder builder;
+};
+
+} // namespace
+
+/// All holders are on one rank each, or there is nothing to send between some,
+/// and the order of the stages is no order of ranks.
+Policy StepSynchronizer::policyOf(const WeightGroup &group) const {
+  llvm::SmallSet<int32_t, 4> places;
+  for (int32_t stage : group.stages)
+    places.insert(ranks[stage]);
+  return !prefersOwners && places.size() == group.stages.size()
+             ? Policy::AllReduce
+             : Policy::Owner;
+}
+
+/// Whether a stage of the first of two copies and its mirror, and nobody else,
+/// hold all that both train: then its gradients are summed as one range.
+bool StepSynchronizer::isSharedWhole(int32_t stage) const {
+  if (stages.copies() == 1 || !stages.hasGradients(stage))
+    return false;
+  int32_t mirror = stage + stages.size() / 2;
+  return llvm::all_of(stages.weights(), [&](const WeightGroup &group) {
+    return !group.isTied() || !llvm::is_contained(group.stages, stage) ||
+           (policyOf(group) == Policy::AllReduce &&
+            ArrayRef(group.stages) == ArrayRef<int32_t>({stage, mirror}));
+  });
+}
+
+/// What the last op has made of a stage's gradients.
+Value StepSynchronizer::gradientsOf(int32_t stage) {
+  Type type = GradientType::get(step.getContext(), stages.nameOf(stage));
+  for (Operation &op : llvm::reverse(*step.getBody()))
+    for (Value result : op.getResults())
+      if (result.getType() == type)
+        return result;
+  return {};
+}
+
+/// The update of a stage; a new one behind all others where it has none.
+TaskOp StepSynchronizer::updateOf(int32_t stage) {
+  TaskOp last;
+  for (auto task : step.getBody()->getOps<TaskOp>()) {
+    if (task.getKind() != TaskKind::update)
+      continue;
+    if (stages.numberOf(task.getStageAttr()) == stage)
+      return task;
+    last = task;
+  }
+  builder.setInsertionPointAfter(last);
+  return TaskOp::create(
+      builder, stages[stage].getLoc(),
+      UpdatedType::get(step.getContext(), stages.nameOf(stage)),
+      TaskKindAttr::get(step.getContext(), TaskKind::update),
+      stages.nameOf(stage), IntegerAttr(), gradientsOf(stage),
+      /*buffers=*/ArrayAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// Within a replica
+//===----------------------------------------------------------------------===//
+
+void StepSynchronizer::addAtOwner(const WeightGroup &group) {
+  Location location = group.weight.getLoc();
+  auto symbol = FlatSymbolRefAttr::get(group.weight.getSymNameAttr());
+  int32_t owner = group.owner();
+  for (int32_t holder : ArrayRef(group.stages).drop_front()) {
+    Value sum = gradientsOf(owner), own = gradientsOf(holder);
+    Value gradient = GradientOfOp::create(
+        builder, location, group.weight.getTensorType(), symbol,
+        stages.nameOf(holder), own, /*buffers=*/ArrayAttr());
+    AddGradientOp::create(builder, location, sum.getType(), symbol,
+                          stages.nameOf(owner), sum, gradient);
+  }
+}
+
+void StepSynchronizer::handBack(const WeightGroup &group) {
+  Location location = group.weight.getLoc();
+  auto symbol = FlatSymbolRefAttr::get(group.weight.getSymNameAttr());
+  Value updated = updateOf(group.owner()).getResult(0);
+  builder.setInsertionPointToEnd(step.getBody());
+  Value weight = WeightOfOp::create(
+      builder, location, group.weight.getTensorType(), symbol,
+      stages.nameOf(group.owner()), updated, /*buffers=*/ArrayAttr());
+  for (int32_t holder : ArrayRef(group.stages).drop_front())
+    SetWeightOp::create(builder, location, symbol, stages.nameOf(holder),
+                        weight, gradientsOf(holder));
+}
+
+CollectiveOp StepSynchronizer::createSum(Location location, int32_t stage,
+                                         FlatSymbolRefAttr weight,
+                                         DenseI64ArrayAttr over) {
+  Value gradients = gradientsOf(stage);
+  return CollectiveOp::create(
+      builder, location, gradients.getType(),
+      CollectiveKindAttr::get(step.getContext(),
+                              runtime::CollectiveKind::AllReduce),
+      /*rounded=*/UnitAttr(), weight, stages.nameOf(stage), gradients, over,
+      /*root=*/IntegerAttr(), /*buffers=*/ArrayAttr(),
+      /*event=*/IntegerAttr());
+}
+
+/// The part of each holder, in the order of the stages. Without a weight: of
+/// all that they update.
+void StepSynchronizer::allReduce(Location location, ArrayRef<int32_t> holders,
+                                 FlatSymbolRefAttr weight) {
+  SmallVector<int64_t> over;
+  for (int32_t stage : holders)
+    over.push_back(ranks[stage]);
+  // The sum of two is the same either way, so that two ranks are one group.
+  if (over.size() == 2)
+    llvm::sort(over);
+  for (int32_t stage : holders)
+    createSum(location, stage, weight, builder.getDenseI64ArrayAttr(over));
+}
+
+void StepSynchronizer::allReduceTied(ArrayRef<const WeightGroup *> groups) {
+  // By stage of the first copy: those whose gradients are one range.
+  std::set<int32_t> whole;
+  for (const WeightGroup *group : groups)
+    if (isSharedWhole(group->owner()))
+      whole.insert(group->owner());
+    else
+      allReduce(group->weight.getLoc(), group->stages,
+                FlatSymbolRefAttr::get(group->weight.getSymNameAttr()));
+  for (int32_t stage : whole)
+    allReduce(stages[stage].getLoc(), {stage, stage + stages.size() / 2},
+              FlatSymbolRefAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// Over replicas
+//===----------------------------------------------------------------------===//
+
+/// What replicas would not do alike is refused.
+static LogicalResult checkReplicas(ModuleOp module) {
+  int64_t replicas = replicasOf(module);
+  if (replicas == 1)
+    return success();
+  if (int64_t updates = updatesOf(module); updates > 1)
+    return module.emitError("has ")
+           << replicas << " replicas, and a schedule that updates weights "
+           << updates << " times in a step: expects a schedule with one "
+           << "update, or one replica";
+  // Each layer has a mean and a variance, of which replicas would each have
+  // their own.
+  auto weights = module.getOps<nn::WeightOp>();
+  auto statistics = llvm::count_if(weights, [](nn::WeightOp weight) {
+    return weight.getRole() == nn::WeightRole::State;
+  });
+  if (int64_t layers = (statistics + 1) / 2; layers > 0)
+    return module.emitError("--data-parallel ")
+           << replicas << ": not yet with batch normalization (" << layers
+           << (layers == 1 ? " layer)" : " layers)");
+  return success();
+}
+
+void StepSynchronizer::allReduceReplicas() {
+  SmallVector<TaskOp> updates;
+  for (auto task : step.getBody()->getOps<TaskOp>())
+    if (task.getKind() == TaskKind::update)
+      updates.push_back(task);
+  for (TaskOp update : updates)
+    createSum(update.getLoc(), stages.numberOf(update.getStageAttr()),
+              /*weight=*/FlatSymbolRefAttr(), /*over=*/DenseI64ArrayAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// All of a step
+//===----------------------------------------------------------------------===//
+
+void StepSynchronizer::run(int64_t replicas) {
+  auto firstUpdate =
+      llvm::find_if(step.getBody()->getOps<TaskOp>(), [](TaskOp task) {
+        return task.getKind() == TaskKind::update;
+      });
+  if (firstUpdate == step.getBody()->getOps<TaskOp>().end())
+    return;
+  SmallVector<const WeightGroup *> owned, reduced;
+  for (const WeightGroup &group : stages.weights())
+    if (group.isTied())
+      (policyOf(group) == Policy::Owner ? owned : reduced).push_back(&group);
+
+  // Each holder of a weight that is all-reduced updates it.
+  for (const WeightGroup *group : reduced) {
+    group->weight->setAttr(PipeDialect::kAllReduced, builder.getUnitAttr());
+    for (int32_t stage : group->stages)
+      updateOf(stage);
+  }
+  // All sums come before all updates, on every rank: the gradients of a rank
+  // are whole when its first update begins.
+  builder.setInsertionPoint(*firstUpdate);
+  for (const WeightGroup *group : owned)
+    addAtOwner(*group);
+  allReduceTied(reduced);
+  if (replicas > 1)
+    allReduceReplicas();
+  for (auto task : step.getBody()->getOps<TaskOp>())
+    if (task.getKind() == TaskKind::update)
+      task.setOperand(0, gradientsOf(stages.numberOf(task.getStageAttr())));
+  for (const WeightGroup *group : owned)
+    handBack(*group);
+}
+
+namespace {
+
+class SynchronizeWeights
+    : public pipe::impl::PipeSynchronizeWeightsBase<SynchronizeWeights> {
+public:
+  using PipeSynchronizeWeightsBase::PipeSynchronizeWeightsBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<Stages> stages = Stages::read(module);
+    if (failed(stages) || failed(checkReplicas(module)))
+      return signalPassFailure();
+    for (StepOp step : module.getOps<StepOp>()) {
+      bool isDone = llvm::any_of(*step.getBody(), [](Operation &op) {
+        return !isa<InputOp, TaskOp>(op);
+      });
+      if (step.getMode() != StepMode::train || isDone || updatesOf(module) > 1)
+        continue;
+      FailureOr<SmallVector<int32_t>> ranks = stages->ranks();
+      if (failed(ranks))
+        return signalPassFailure();
+      StepSynchronizer(step, *stages, *ranks, tied == "owner")
+          .run(replicasOf(module));
+    }
+  }
+};
+
+} // namespace
