@@ -47,6 +47,8 @@ private:
   const std::string target;
   std::string temporary;
   int descriptor = -1;
+  /// Bytes that the disk was not yet told of.
+  size_t waiting = 0;
 };
 
 } // namespace pipewright::runtime
