@@ -15,6 +15,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <sys/resource.h>
 
 using namespace pipewright::runtime;
 
@@ -215,9 +216,10 @@ Checkpoints::resume(const std::function<void(const std::string &)> &say) {
 // Writing
 //===----------------------------------------------------------------------===//
 
-Checkpoints::Checkpoints(const Options &options, Rank &rank)
-    : options(options), rank(rank), folder(options.checkpoint),
-      lastTime(std::chrono::steady_clock::now()) {
+Checkpoints::Checkpoints(const Options &options, Rank &rank,
+                         RankFactory &factory)
+    : options(options), rank(rank), factory(factory),
+      folder(options.checkpoint), lastTime(std::chrono::steady_clock::now()) {
   if (rank.transport().rank() == 0)
     folder.open();
   // All replicas have the same; the first one's are written.
@@ -300,6 +302,7 @@ void Checkpoints::begin(Position now) {
   writing = true;
   lastTime = std::chrono::steady_clock::now();
   thread = std::thread([this, isLater, step = now.step] {
+    factory.leaveCores();
     for (const Part &part : parts)
       if (isLater(part))
         copy(part);
@@ -308,6 +311,8 @@ void Checkpoints::begin(Position now) {
       copied = true;
     }
     changed.notify_all();
+    // Of this thread alone: nobody waits for it any more.
+    setpriority(PRIO_PROCESS, 0, 10);
     try {
       write(step);
     } catch (const std::exception &error) {

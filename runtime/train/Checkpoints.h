@@ -14,6 +14,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_CHECKPOINTS_H
 #define PIPEWRIGHT_RUNTIME_TRAIN_CHECKPOINTS_H
 
+#include "runtime/core/Platform.h"
 #include "runtime/io/CheckpointFolder.h"
 #include "runtime/train/Options.h"
 
@@ -39,7 +40,7 @@ void loadCheckpoint(Rank &rank, const std::string &folder);
 class Checkpoints {
 public:
   /// Takes the folder, on rank 0.
-  Checkpoints(const Options &options, Rank &rank);
+  Checkpoints(const Options &options, Rank &rank, RankFactory &factory);
   /// Waits until the thread has ended.
   ~Checkpoints();
 
@@ -94,6 +95,7 @@ private:
 
   const Options &options;
   Rank &rank;
+  RankFactory &factory;
   CheckpointFolder folder;
   static std::vector<Part> partsOf(const Program &program, int64_t position);
   friend int64_t checkpointBytes(const Program &program, int64_t position);

@@ -30,6 +30,8 @@ public:
     placement.move((own + by) % placement.ranksOnHost);
   }
 
+  void leaveCores() override { placement.leave(); }
+
   std::string describe() const override {
     const int64_t threads = placement.threadsPerRank;
     return std::to_string(threads) + (threads == 1 ? " thread" : " threads") +

@@ -84,7 +84,7 @@ void Record::begin(int64_t stepsBefore, const Dataset &data,
     return;
   Options into = options;
   into.checkpoint = folder;
-  Checkpoints state(into, rank);
+  Checkpoints state(into, rank, factory);
   state.begin({stepsBefore, 0});
   failure = state.finish();
 }

@@ -24,7 +24,8 @@ namespace pipewright::runtime {
 
 class Record {
 public:
-  Record(const Options &options, Rank &rank) : options(options), rank(rank) {}
+  Record(const Options &options, Rank &rank, RankFactory &factory)
+      : options(options), rank(rank), factory(factory) {}
 
   /// Whether the call of the program's step after which `done` steps are done
   /// is the one that is asked for.
@@ -44,6 +45,7 @@ private:
 
   const Options &options;
   Rank &rank;
+  RankFactory &factory;
   std::string folder;
   StepRecord record;
   std::optional<StepDigest> digest;

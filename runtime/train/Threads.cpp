@@ -35,11 +35,15 @@ void Placement::apply(int64_t indexOnHost) const {
   // Per thread: oneDNN asks the calling thread's setting.
   omp_set_num_threads(static_cast<int>(threadsPerRank));
 #endif
+  if (pinned())
+    use(indexOnHost * threadsPerRank, threadsPerRank);
+  else
+    leave();
+}
+
+void Placement::use(int64_t first, int64_t count) const {
   cpu_set_t set;
   CPU_ZERO(&set);
-  const int64_t first = pinned() ? indexOnHost * threadsPerRank : 0;
-  const int64_t count =
-      pinned() ? threadsPerRank : static_cast<int64_t>(cores.size());
   for (int64_t i = first; i < first + count; ++i)
     CPU_SET(cores[i], &set);
   // Where this is not allowed, programs are slower, but right.

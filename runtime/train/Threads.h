@@ -29,6 +29,11 @@ struct Placement {
   void apply(int64_t indexOnHost) const;
   /// The same when the compute threads run already.
   void move(int64_t indexOnHost) const;
+  /// Gives the calling thread the cores of all ranks.
+  void leave() const { use(0, static_cast<int64_t>(cores.size())); }
+
+private:
+  void use(int64_t first, int64_t count) const;
 };
 
 /// Why so many threads cannot be made, and the way out.

@@ -48,7 +48,8 @@ public:
           const Launch &launch)
       : options(options), rank(rank), launch(launch),
         program(rank.wholeProgram()), speaks(rank.transport().rank() == 0),
-        replay(options, rank, factory), record(options, rank) {}
+        replay(options, rank, factory), record(options, rank, factory),
+        factory(factory) {}
 
   /// Returns the exit code.
   int run();
@@ -99,6 +100,7 @@ private:
   Profile profile;
   Replay replay;
   Record record;
+  RankFactory &factory;
   /// Two runs of a step differed; everything is as it was before it.
   bool disagrees = false;
   /// How weights that several ranks hold differ; the same on all of them.
@@ -124,7 +126,7 @@ int Trainer::run() {
                         [this](const std::string &line) { say(line); });
   }
   if (!options.checkpoint.empty() && options.steps > 0)
-    checkpoints = std::make_unique<Checkpoints>(options, rank);
+    checkpoints = std::make_unique<Checkpoints>(options, rank, factory);
   if (options.steps > 0)
     data = std::make_unique<Dataset>(program, options.data, "--data");
   if (!options.evalData.empty())
@@ -331,8 +333,7 @@ void Trainer::keepWeights() {
     return;
   disagrees = true;
   if (speaks)
-    std::fprintf(stderr, "error: %s\n",
-                 printable(difference + ended).c_str());
+    std::fprintf(stderr, "error: %s\n", printable(difference + ended).c_str());
 }
 
 /// What several ranks say alike is said once.
