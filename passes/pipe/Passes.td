@@ -199,10 +199,10 @@ def PipeMirrorStages : Pass<"pipe-mirror-stages", "::mlir::ModuleOp"> {
     Each stage is followed, behind all others, by one that `mirrors` it: the
     same forward and backward, fed by the copy's own stages. The first half of
     the micro-batches trains the first copy, the second half the second.
-    Weights that both copies train are tied from here on: their gradients are
-    summed, by all copies together (`pipe-all-reduce-tied-weights`) or at the
-    first, which then hands the new weights back. Dropout draws by micro-batch and op, so it does not depend on the
-    copy. Evaluation goes through the first copy only and is not copied.
+    Weights that both copies train are tied from here on
+    (`pipe-synchronize-weights`). Dropout draws by micro-batch and op, so it
+    does not depend on the copy. Evaluation goes through the first copy only and
+    is not copied.
 
     Refuses stages with running statistics: each copy would collect them from
     half of the micro-batches, and no order of the two gives what one copy
@@ -250,11 +250,11 @@ def PipeUnrollMicrobatches
     evaluate`, with one task per stage, direction and micro-batch (the module's
     `pipe.micro_batches`). Every dependence is an operand. The gradients of a
     stage go through its backward tasks in ascending order of micro-batches.
-    Gradients of tied weights are summed at the owner in the order of the
-    stages; after the updates the new weights go back to the replicas. Where
-    stages mirror others, each is run for the micro-batches of its copy; with
-    several `pipe.updates` in a step, an update of every stage follows each
-    share of the micro-batches, and no weight may be tied.
+    Each stage updates the weights that it owns from its own gradients alone;
+    `pipe-synchronize-weights` adds what keeps other copies equal. Where stages
+    mirror others, each is run for the micro-batches of its copy; with several
+    `pipe.updates` in a step, an update of every stage follows each share of the
+    micro-batches, and no weight may be tied.
 
     Idempotent: a module that has steps is left alone.
 
@@ -390,10 +390,11 @@ def PipeInsertTransfers : Pass<"pipe-insert-transfers", "::mlir::ModuleOp"> {
   let description = [{
     Replaces each `pipe.step` by `pipe.rank` ops. A value that another rank
     needs is posted, received and waited for in the order of
-    `schedules::orderMessages`. At the end of a step the gradients of tied
-    weights are summed before any update (all-reduced ones are sent both ways at
-    once), and new weights sent after all of them; these messages follow one
-    global order, so they cannot deadlock.
+    `schedules::orderMessages`. Sums of gradients (`pipe.collective`) of what a
+    task has made are posted behind that task and its sends, all others behind
+    the last task; a rank waits for them before its first update, and new
+    weights are sent after all updates. Collectives of several ranks and these
+    messages follow one global order, so they cannot deadlock.
 
     Idempotent: without steps there is nothing to do.
 
