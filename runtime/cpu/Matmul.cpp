@@ -2,8 +2,8 @@
 //
 // f32: dnnl_sgemm, but for few rows by a transposed matrix and where long rows
 // are better copied; oneDNN's matmul primitive on plain layouts falls to less
-// than half of its speed where a row is a multiple of 4 KiB. bf16: that primitive, which uses AMX or AVX-512 BF16
-// where there is any.
+// than half of its speed where a row is a multiple of 4 KiB. bf16: that
+// primitive, which uses AMX or AVX-512 BF16 where there is any.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +13,7 @@
 #include "runtime/cpu/FewRows.h"
 #include "runtime/cpu/PaddedProduct.h"
 #include "runtime/cpu/Parallel.h"
+#include "runtime/cpu/Sgemm.h"
 #include "runtime/rank/Rank.h"
 
 #include <cstdlib>
@@ -28,13 +29,8 @@ using namespace pipewright::runtime;
 
 static void multiply(const MatmulShape &s, const float *a, const float *b,
                      float *y) {
-  const dnnl_status_t status =
-      dnnl_sgemm(s.transposeA ? 'T' : 'N', s.transposeB ? 'T' : 'N', s.m, s.n,
-                 s.k, s.alpha, a, s.transposeA ? s.m : s.k, b,
-                 s.transposeB ? s.k : s.n, s.beta, y, s.n);
-  if (status != dnnl_success)
-    fail("dnnl_sgemm(", s.m, " x ", s.n, " x ", s.k, ") failed with status ",
-         static_cast<int>(status));
+  sgemm(s, {a, s.transposeA ? s.m : s.k}, {b, s.transposeB ? s.k : s.n}, y,
+        s.n);
 }
 
 static void multiplyFloats(Rank &rank, const MatmulShape &s, Buffer a, Buffer b,

@@ -1,14 +1,13 @@
 //===- PaddedProduct.cpp - Products of matrices with long rows ------------===//
 
 #include "runtime/cpu/PaddedProduct.h"
-#include "runtime/core/Error.h"
 #include "runtime/cpu/CpuFeatures.h"
 #include "runtime/cpu/Parallel.h"
+#include "runtime/cpu/Sgemm.h"
 #include "runtime/rank/Rank.h"
 
 #include <algorithm>
 #include <cstring>
-#include <dnnl.hpp>
 #include <vector>
 
 using namespace pipewright::runtime;
@@ -33,12 +32,6 @@ bool pipewright::runtime::isFasterPadded(const MatmulShape &s) {
 }
 
 namespace {
-
-/// A matrix of f32 by rows.
-struct Rows {
-  const float *data;
-  int64_t stride;
-};
 
 /// What the threads of a rank copy to.
 class Copies : public LibraryState {
@@ -90,13 +83,12 @@ static void multiplyPart(const MatmulShape &s, const float *a, const float *b,
                                 : Rows{b + k * s.n + n, s.n};
       if (!s.transposeB && s.n % period == 0)
         right = copyPadded(right, sums, columns, copyOfB);
-      const dnnl_status_t status = dnnl_sgemm(
-          s.transposeA ? 'T' : 'N', s.transposeB ? 'T' : 'N', rows, columns,
-          sums, s.alpha, left.data, left.stride, right.data, right.stride,
-          k == 0 ? s.beta : 1.0f, y + part.rowBegin * s.n + n, s.n);
-      if (status != dnnl_success)
-        fail("dnnl_sgemm(", rows, " x ", columns, " x ", sums,
-             ") failed with status ", static_cast<int>(status));
+      MatmulShape block = s;
+      block.m = rows;
+      block.n = columns;
+      block.k = sums;
+      block.beta = k == 0 ? s.beta : 1;
+      sgemm(block, left, right, y + part.rowBegin * s.n + n, s.n);
     }
   }
 }

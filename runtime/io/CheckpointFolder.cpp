@@ -53,10 +53,6 @@ bool pipewright::runtime::isFileName(const std::string &name) {
 }
 
 static CheckpointManifest parseManifest(const nlohmann::json &json) {
-  if (const auto format = json.at("format").get<std::string>();
-      format != formatName)
-    fail("expects the format '", formatName, "', but got '",
-         format.substr(0, 80), "'");
   CheckpointManifest manifest;
   manifest.model = json.at("model").get<std::string>();
   manifest.optimizer = json.at("optimizer").get<std::string>();
@@ -109,14 +105,8 @@ static void checkFile(const std::string &folder, const CheckpointFile &file) {
 
 CheckpointManifest
 pipewright::runtime::readManifest(const std::string &folder) {
-  static constexpr char kind[] = "manifest of a checkpoint";
-  const std::string path = folder + "/" + manifestName;
-  const auto json = readJson(path, kind, mostManifestBytes);
-  try {
-    return parseManifest(json);
-  } catch (const std::exception &error) {
-    fail("'", path, "' is no ", kind, ": ", error.what());
-  }
+  return readFormat(folder + "/" + manifestName, "manifest of a checkpoint",
+                    mostManifestBytes, formatName, parseManifest);
 }
 
 CheckpointManifest

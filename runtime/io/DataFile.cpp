@@ -48,7 +48,10 @@ void DataFile::checkSize() const {
 }
 
 bool DataFile::isLockedByAnother() const {
-  return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (flock(descriptor, LOCK_SH | LOCK_NB) != 0)
+    return errno == EWOULDBLOCK;
+  flock(descriptor, LOCK_UN);
+  return false;
 }
 
 void DataFile::readNow(int64_t offset, int64_t bytes, void *destination) const {

@@ -35,6 +35,13 @@ nlohmann::json pipewright::runtime::readJson(const std::string &path,
   }
 }
 
+void pipewright::runtime::checkFormat(const nlohmann::json &json,
+                                      const char *format) {
+  if (const auto found = json.at("format").get<std::string>(); found != format)
+    fail("expects the format '", format, "', but got '", found.substr(0, 80),
+         "'");
+}
+
 int64_t pipewright::runtime::wholeNumber(const nlohmann::json &value) {
   if (!value.is_number_integer() ||
       (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) ||

@@ -3,7 +3,10 @@
 #ifndef PIPEWRIGHT_RUNTIME_IO_JSONFILE_H
 #define PIPEWRIGHT_RUNTIME_IO_JSONFILE_H
 
+#include "runtime/core/Error.h"
+
 #include <cstdint>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -18,6 +21,23 @@ nlohmann::json parseJson(const std::string &text);
 /// checkpoint".
 nlohmann::json readJson(const std::string &path, const char *what,
                         int64_t most);
+
+/// Throws an Error unless the member "format" is that.
+void checkFormat(const nlohmann::json &json, const char *format);
+
+/// What `parse` makes of the JSON of a file, whose "format" is `format`. Throws
+/// an Error that names the file where it is no `what`.
+template <class Parse>
+auto readFormat(const std::string &path, const char *what, int64_t most,
+                const char *format, const Parse &parse) {
+  const nlohmann::json json = readJson(path, what, most);
+  try {
+    checkFormat(json, format);
+    return parse(json);
+  } catch (const std::exception &error) {
+    fail("'", path, "' is no ", what, ": ", error.what());
+  }
+}
 
 /// A whole number of at least 0 that an int64_t holds. Throws an Error for any
 /// other value: the JSON library would convert it.

@@ -37,7 +37,14 @@ struct Row {
 
 } // namespace
 
+/// As many cores as a placement can name.
 static constexpr int64_t mostThreads = 1024;
+
+static void checkThreadsPerRank(const Options &options) {
+  if (options.threadsPerRank > mostThreads)
+    fail("--threads-per-rank expects a whole number from 1 to ", mostThreads,
+         ", but got '", options.threadsPerRank, "'");
+}
 
 static double parseNumber(const char *option, const std::string &text) {
   char *end = nullptr;
@@ -185,10 +192,7 @@ static std::vector<Row> rowsOf(const Platform &platform) {
       {"--threads-per-rank", "N", "compute threads (cores / ranks)",
        [](O &o, const Text &t) {
          o.threadsPerRank = parseInteger("--threads-per-rank", t, 1);
-         // As many cores as a placement can name.
-         if (o.threadsPerRank > mostThreads)
-           fail("--threads-per-rank expects a whole number from 1 to ",
-                mostThreads, ", but got '", t, "'");
+         checkThreadsPerRank(o);
        },
        true, !platform.hasThreads()},
       {"--timeout", "S", platform.timeoutHelp(),
@@ -359,17 +363,15 @@ static void checkBest(Options &options) {
 
 /// What is run again is what the record says.
 static void checkReplay(const Options &options) {
-  const std::pair<const char *, bool> others[] = {
-      {"--data", !options.data.empty()},
-      {"--eval-data", !options.evalData.empty()},
-      {"--predict", !options.predict.empty()},
-      {"--guess", !options.guess.empty()},
-      {"--steps", options.steps >= 0},
-      {"--epochs", options.epochs > 0},
-      {"--checkpoint", !options.checkpoint.empty()},
-      {"--record", options.recordStep > 0},
-      {"--replay-every", options.replayEvery > 0}};
-  for (const auto &[name, isGiven] : others)
+  // `pipewright train` gives --save, which has nothing to do here.
+  for (const auto &[name, value] : options.shared)
+    if (name != "--replay" && name != "--save" && !options.own.contains(name))
+      fail(name, " does not go with --replay, which runs the one step of its "
+                 "folder");
+  const std::pair<const char *, bool> own[] = {
+      {"--log", !options.log.empty()},
+      {"--weights", options.weights.path != options.weights.rest}};
+  for (const auto &[name, isGiven] : own)
     if (isGiven)
       fail(name, " does not go with --replay, which runs the one step of its "
                  "folder");
@@ -449,6 +451,7 @@ Options Options::parse(int argc, char **argv, const Program &program) {
   if (!options.replay.empty()) {
     checkReplay(options);
     followRecord(options, program);
+    checkThreadsPerRank(options);
     options.trains = true;
     return options;
   }

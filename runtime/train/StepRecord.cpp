@@ -65,10 +65,6 @@ static StepResults resultsIn(const nlohmann::json &json) {
 //===----------------------------------------------------------------------===//
 
 static StepRecord parseRecord(const nlohmann::json &json) {
-  if (const auto format = json.at("format").get<std::string>();
-      format != formatName)
-    fail("expects the format '", formatName, "', but got '",
-         format.substr(0, 80), "'");
   StepRecord record;
   record.model = json.at("model").get<std::string>();
   record.step = wholeNumber(json.at("steps_before"));
@@ -99,14 +95,8 @@ static StepRecord parseRecord(const nlohmann::json &json) {
 }
 
 StepRecord pipewright::runtime::readStepRecord(const std::string &folder) {
-  static constexpr char kind[] = "record of a step";
-  const std::string path = folder + recordName;
-  const auto json = readJson(path, kind, mostRecordBytes);
-  try {
-    return parseRecord(json);
-  } catch (const std::exception &error) {
-    fail("'", path, "' is no ", kind, ": ", error.what());
-  }
+  return readFormat(folder + recordName, "record of a step", mostRecordBytes,
+                    formatName, parseRecord);
 }
 
 void pipewright::runtime::writeStepRecord(const std::string &folder,

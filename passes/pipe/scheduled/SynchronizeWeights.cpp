@@ -281,6 +281,12 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (tied != "all-reduce" && tied != "owner") {
+      module.emitError("pipe-synchronize-weights expects tied=all-reduce or "
+                       "owner, but got '")
+          << tied << "'";
+      return signalPassFailure();
+    }
     FailureOr<Stages> stages = Stages::read(module);
     if (failed(stages) || failed(checkReplicas(module)))
       return signalPassFailure();

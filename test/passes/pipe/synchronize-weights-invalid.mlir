@@ -11,7 +11,9 @@
 // RUN: %{scheduled} --pipe-synchronize-weights | sed 's/over .0, 1./over [1, 0]/' | %{verify} | FileCheck %s --check-prefix=ORDER
 // RUN: %{scheduled} --pipe-synchronize-weights | sed -e '/%gradients_s1 = pipe.collective/d' -e 's/update @s1(%gradients_s1)/update @s1(%gradients_s1_1)/' | not pipewright-opt --pipe-insert-transfers --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALONE
 // RUN: %{scheduled} | not pipewright-opt --pipe-insert-transfers --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=LEFT
+// RUN: %{scheduled} | not pipewright-opt --pipe-synchronize-weights=tied=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=TIED
 
+// TIED: error: pipe-synchronize-weights expects tied=all-reduce or owner, but got 'all'
 // LEFT: error: 'pipe.rank' op adds 0 gradients of the tied weight 'wte' to the owner's, but 1 other stage has one
 // LEFT: error: 'pipe.rank' op never sets the tied weight 'wte' in stage '@s1'
 // PARTS: error: 'pipe.step' op never sets the tied weight 'wte' in stage '@s1'

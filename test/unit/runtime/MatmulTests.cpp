@@ -1,8 +1,12 @@
 //===- MatmulTests.cpp - Matrix products against plain loops --------------===//
 
 #include "runtime/core/Error.h"
+#include "runtime/cpu/PaddedProduct.h"
 #include "runtime/cpu/Parallel.h"
 #include "test/unit/runtime/OneRank.h"
+
+#include <algorithm>
+#include <array>
 
 using namespace pipewright::runtime;
 
@@ -67,32 +71,38 @@ TEST(Matmul, FewRowsGiveSameBitsOnAllThreads) {
   }
 }
 
-// Rows that begin at multiples of 2 KiB are copied by blocks on some CPUs, in
-// parts by threads.
-TEST(Matmul, LongRows) {
+// On whatever CPU: rows and columns of y are shared out to threads, blocks of
+// sums and columns have rests, and either operand is copied, both or none.
+TEST(Matmul, OperandsCopiedByBlocks) {
   for (const bool ta : {false, true})
     for (const bool tb : {false, true})
-      for (const int64_t m : {3, 512, 1024})
-        checkMatmul({.m = m,
-                     .n = 512,
-                     .k = m == 3 ? 300 : 20,
-                     .transposeA = ta,
-                     .transposeB = tb,
-                     .alpha = 0.5f,
-                     .beta = 1});
-  const MatmulShape s = {.m = 5, .n = 1536, .k = 300};
-  OneRank test;
-  const Buffer a = test.randomFloats(s.m * s.k);
-  const Buffer b = test.randomFloats(s.k * s.n);
-  const Buffer y = test.floats(s.m * s.n);
-  for (const int64_t threads : {1, 2, 3, 4}) {
-    fill(test.rank, 7, y);
-    test.rank.setThreads(threads);
-    matmul(test.rank, s, a, b, y);
-    EXPECT_TRUE(agree(test.read(y),
-                      naiveMatmul(s, test.read(a), test.read(b), test.read(y)),
-                      1e-5));
-  }
+      for (const auto &[m, n, k] : {std::array<int64_t, 3>{3, 512, 300},
+                                    {5, 1040, 20},
+                                    {512, 48, 300},
+                                    {1024, 512, 20}}) {
+        const MatmulShape s = {.m = m,
+                               .n = n,
+                               .k = k,
+                               .transposeA = ta,
+                               .transposeB = tb,
+                               .alpha = 0.5f,
+                               .beta = 1};
+        OneRank test;
+        const Buffer a = test.randomFloats(m * k);
+        const Buffer b = test.randomFloats(k * n);
+        const Buffer y = test.randomFloats(m * n);
+        const auto before = test.read(y);
+        const auto expected =
+            naiveMatmul(s, test.read(a), test.read(b), before);
+        for (const int64_t threads : {1, 2, 3}) {
+          std::copy(before.begin(), before.end(), test.rank.data<float>(y));
+          test.rank.setThreads(threads);
+          multiplyPadded(test.rank, s, test.rank.data<float>(a),
+                         test.rank.data<float>(b), test.rank.data<float>(y));
+          EXPECT_TRUE(agree(test.read(y), expected, 1e-5))
+              << m << " x " << n << " x " << k << ", threads " << threads;
+        }
+      }
 }
 
 TEST(Matmul, BatchHasOwnOperands) {

@@ -73,6 +73,8 @@ TEST(Simulator, SharedWorkRunsBesideTasksUntilItsWait) {
   EXPECT_EQ(7, simulation.shared[1].time.start);
   EXPECT_EQ(8, simulation.shared[1].time.end);
   EXPECT_EQ(8, simulation.globalStepTime);
+  // Without them the updates end at 5.
+  EXPECT_EQ(3, simulation.exposedSeconds);
 
   // Both wait for the rank that comes last.
   std::vector<std::string> waits;
