@@ -222,6 +222,8 @@ Checkpoints::Checkpoints(const Options &options, Rank &rank,
       folder(options.checkpoint), lastTime(std::chrono::steady_clock::now()) {
   if (rank.transport().rank() == 0)
     folder.open();
+  // It clears away what an earlier run left, under names that are used again.
+  rank.transport().barrier();
   // All replicas have the same; the first one's are written.
   if (rank.replica() != 0)
     return;
