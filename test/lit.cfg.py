@@ -9,7 +9,9 @@ import sys
 from lit.llvm import llvm_config
 
 sys.path.insert(0, os.path.dirname(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "tools"))
 from cpu_time import TimedShTest
+from pipetools.processor import cpu_has_bf16
 
 config.name = "Pipewright"
 config.test_format = TimedShTest(True)
@@ -86,16 +88,7 @@ if platform.machine() == "x86_64":
     config.available_features.add("x86_64")
 
 
-def cpu_flags():
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next((line.split() for line in file if line.startswith("flags")), [])
-    except OSError:
-        return []
-
-
-# oneDNN multiplies bf16 on CPUs with AVX-512 alone; programs refuse others.
-if {"avx512bw", "avx512vl", "avx512dq"} <= set(cpu_flags()):
+if cpu_has_bf16():
     config.available_features.add("cpu-bf16")
 # The script of pages runs without a browser (tools/read-page).
 if shutil.which("node"):

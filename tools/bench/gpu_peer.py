@@ -3,16 +3,17 @@
 milliseconds of each training step.
 
     gpu_peer.py MODEL --batch N --micro-batches M --steps K [--precision bf16|tf32|f32]
-                [--eager]
+                [--eager] [--attention cudnn|flash]
 
 MODEL is a name of export_models.py. PyTorch gets what makes it fastest:
 torch.compile of model and loss together, flash attention through
-scaled_dot_product_attention, channels last for images, bf16 autocast, a fused
-optimizer, TF32 where asked for. Needs PyTorch and a GPU (with --device cpu it
+scaled_dot_product_attention (of PyTorch's choice, or the one that --attention names),
+channels last for images, bf16 autocast, a fused optimizer, TF32 where asked for. Needs PyTorch and a GPU (with --device cpu it
 is a check of this script alone).
 """
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -20,9 +21,13 @@ import time
 
 import torch
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "reference"))
 import export_models  # noqa: E402
+
+
+ATTENTIONS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
 
 
 def flash_forward(block, x):
@@ -43,6 +48,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--precision", choices=["bf16", "tf32", "f32"], default="bf16")
     parser.add_argument("--eager", action="store_true")
+    parser.add_argument("--attention", choices=list(ATTENTIONS))
     parser.add_argument("--device", default="cuda")
     arguments = parser.parse_args()
     if arguments.batch % arguments.micro_batches:
@@ -80,11 +86,15 @@ def main():
         logits = model(samples)
         return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), wanted.reshape(-1))
 
+    attention = contextlib.nullcontext
+    if arguments.attention:
+        attention = lambda: sdpa_kernel(ATTENTIONS[arguments.attention])
     run = loss_of if arguments.eager else torch.compile(loss_of)
 
     def step():
         for samples, wanted in zip(inputs, labels):
-            with torch.autocast(device, torch.bfloat16, enabled=arguments.precision == "bf16"):
+            with torch.autocast(device, torch.bfloat16, enabled=arguments.precision == "bf16"), \
+                    attention():
                 loss = run(samples, wanted)
             (loss / arguments.micro_batches).backward()
         optimizer.step()

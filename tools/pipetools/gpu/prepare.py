@@ -81,7 +81,8 @@ class Preparation:
             call(["cmake", "-S", os.path.join(out, "src/runtime"), "-B", build,
                   "-DCMAKE_BUILD_TYPE=Release", "-DPIPEWRIGHT_MPI=OFF", "-DPIPEWRIGHT_CPU=OFF"],
                  "configuring the runtime")
-            call(["cmake", "--build", build, "--parallel"], "building the runtime", timeout=1800)
+            call(["cmake", "--build", build, "--parallel", str(os.cpu_count())],
+                 "building the runtime", timeout=1800)
             os.makedirs(os.path.dirname(library))
             call(["c++", "-shared", "-Wl,--whole-archive",
                   os.path.join(build, "libpipewright_runtime.a"), "-Wl,--no-whole-archive",
@@ -110,7 +111,7 @@ class Preparation:
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "cpu")
             call([self.pipewright, "compile", *program.model_options(self.models), *placement,
-                  "--precision", program.reference_precision(), *options, "-o", out], "compilation for the CPU")
+                  "--precision", program.reference_precision, *options, "-o", out], "compilation for the CPU")
             call([os.path.join(out, "train"), *training_options(program), "--save", path,
                   "--steps", str(program.compared_steps())], "training on the CPU")
 

@@ -6,6 +6,7 @@ import zlib
 
 from ..agreement import worst_difference
 from ..files import read_floats
+from ..processor import cpu_has_bf16
 from ..running import ROOT
 from ..schedules import listed_schedules
 
@@ -28,7 +29,7 @@ SANITIZED = re.compile(r"agree-(gpt2|lenet)\.train-\dx1-1f1b-f32$")
 # counted as if it were not causal (Chowdhery et al., "PaLM", 2022, appendix B).
 # Images: 19.63 and 4.09 G multiply-adds forward.
 BIG = {
-    "gpt2-124m": ((4, 16, "adamw"), "tokens", 1024,
+    "gpt2-124m": ((2, 32, "adamw"), "tokens", 1024,
                   3 * 1024 * (2 * (144 * 768**2 + 768 * 50304) + 48 * 1024 * 768)),
     "vgg19-224": ((2, 64, "sgd,momentum=0.9"), "images", 1, 3 * 2 * 19.63e9),
     "resnet50-224": ((2, 128, "sgd,momentum=0.9"), "images", 1, 3 * 2 * 4.09e9),
@@ -47,6 +48,9 @@ class Program:
         self.loops = loops
         self.schedule = schedule
         self.precision = precision
+        # CPUs have no tf32, and not all have bf16.
+        self.reference_precision = precision if (
+            precision == "bf16" and cpu_has_bf16()) else "f32"
         self.big = big
         # Its gradients are other ones than those of most schedules.
         self.apart = apart
@@ -70,13 +74,9 @@ class Program:
         apart = f"-{self.ranks}x{self.loops}-{self.schedule}" if self.apart else ""
         return f"{self.model}-{self.ranks * self.loops}-{self.precision}{apart}"
 
-    def reference_precision(self):
-        """CPUs have no tf32."""
-        return "f32" if self.precision == "tf32" else self.precision
-
     def reference(self, work):
         """What the CPU target made of the same cut."""
-        cut = self.cut().replace(f"-{self.precision}", f"-{self.reference_precision()}")
+        cut = self.cut().replace(f"-{self.precision}", f"-{self.reference_precision}")
         return os.path.join(work, "references", cut.replace(":", "-") + ".safetensors")
 
     def compared_steps(self):

@@ -95,13 +95,19 @@ def speed_table(records):
         _, unit, each, flops = BIG[record["model"]]
         peak = peak_of(record["card"])
         mine = statistics.median(record["ours"])
-        other = statistics.median(record["theirs"]) if record["theirs"] else None
+        medians = {way: statistics.median(seconds) for way, seconds in record["theirs"].items()
+                   if seconds}
+        other = min(medians.values(), default=None)
         rate = lambda s: f"{record['batch'] * each / s:.0f} {unit}/s" if s else ""
         share = lambda s: f"{record['batch'] * flops / s / peak / 1e12:.1%}" if s and peak else ""
         lines.append(f"| {record['model']}, {record['shape']} | {1e3 * mine:.1f} "
                      f"| {f'{1e3 * other:.1f}' if other else ''} "
                      f"| {f'**{other / mine:.2f}**' if other else ''} | {rate(mine)} | {rate(other)} "
                      f"| {share(mine)} | {share(other)} |")
+        if medians:
+            tried = ", ".join(f"{1e3 * seconds:.1f} ms{' with ' + way if way else ''}"
+                             for way, seconds in medians.items())
+            notes.append(f"{record['model']}: PyTorch {record['torch']} took {tried}")
         if record["no_peer"]:
             notes.append(f"{record['model']}: no PyTorch beside it: {record['no_peer']}")
         if not peak:
