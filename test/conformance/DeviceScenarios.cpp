@@ -40,7 +40,7 @@ void *Bench::put(const std::vector<int64_t> &values) {
   memory.emplace_back(device, std::max<int64_t>(bytes, 8), "test");
   const CUdeviceptr address = memory.back().address();
   if (bytes)
-    PIPEWRIGHT_CUDA(cuMemcpyHtoD(address, values.data(), bytes));
+    copyToDevice(address, values.data(), bytes);
   return reinterpret_cast<void *>(address);
 }
 
@@ -57,7 +57,7 @@ void *Bench::putBytes(std::string bytes) {
   memory.emplace_back(device, std::max<int64_t>(bytes.size(), 8), "test");
   const CUdeviceptr address = memory.back().address();
   if (!bytes.empty())
-    PIPEWRIGHT_CUDA(cuMemcpyHtoD(address, bytes.data(), bytes.size()));
+    copyToDevice(address, bytes.data(), static_cast<int64_t>(bytes.size()));
   return reinterpret_cast<void *>(address);
 }
 

@@ -16,7 +16,7 @@ from .cases import copy_tests
 from .programs import STEPS
 
 SCRIPTS = ("tools/check-gpu", "tools/pipetools", "tools/bench/gpu_peer.py",
-           "tools/reference/export_models.py")
+           "tools/reference", "tools/export.py")
 
 
 class Preparation:
@@ -84,7 +84,9 @@ class Preparation:
             call(["cmake", "--build", build, "--parallel", str(os.cpu_count())],
                  "building the runtime", timeout=1800)
             os.makedirs(os.path.dirname(library))
-            call(["c++", "-shared", "-Wl,--whole-archive",
+            # Programs look for it by this name in the folder beside theirs, wherever that is.
+            call(["c++", "-shared", "-Wl,-soname," + os.path.basename(library),
+                  "-Wl,--whole-archive",
                   os.path.join(build, "libpipewright_runtime.a"), "-Wl,--no-whole-archive",
                   "-pthread", "-ldl", "-s", "-o", library], "linking the runtime")
         return library

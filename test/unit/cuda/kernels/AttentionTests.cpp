@@ -41,6 +41,7 @@ static std::string check(const AttentionLayer &layer,
              attentionBackward(rank, s, 1, dO, q, k, v, o, stats, mask, dq, dk,
                                dv, dMask);
            });
+  SCOPED_TRACE(test.gpu->remarks());
   EXPECT_TRUE(test.near(o, s.type, tolerance)) << "o";
   // cuDNN keeps what it likes there.
   if (settings.attention != AttentionBy::Cudnn)
