@@ -5,12 +5,14 @@
 // cores want the channels last.
 //
 // What the plan leaves to be done is done beside it: a bias by a kernel of
-// ours, a weight gradient in f32 of bf16 operands through workspace.
+// ours, a weight gradient in f32 of bf16 operands through workspace. That of a
+// filter of one pixel is a matrix product, which cuBLASLt adds to dw itself.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/calls/Convolution.h"
 #include "runtime/calls/CallCosts.h"
+#include "runtime/calls/Matmul.h"
 #include "runtime/core/Error.h"
 #include "runtime/cuda/DeviceProfile.h"
 #include "runtime/cuda/DeviceRank.h"
@@ -34,6 +36,8 @@ public:
 
   cudnnHandle_t handle = nullptr;
   std::map<std::pair<ConvolutionDirection, int64_t>, ConvolutionPlan> plans;
+  /// Weight gradients that are products: by convolution.
+  std::map<int64_t, MatmulShape> products;
 };
 
 } // namespace
@@ -59,8 +63,22 @@ static bool mayRound(DeviceRank &rank, const ConvolutionShape &s) {
 static int64_t resultBytes(const ConvolutionPlan &plan) {
   const ConvolutionShape &s = plan.shape;
   const int64_t bytes =
-      s.o * (s.c / s.groups) * s.kh * s.kw * byteWidth(plan.result);
+      s.o * (s.c / s.groups) * s.kh * s.kw * byteWidth(s.type);
   return (bytes + 255) / 256 * 256;
+}
+
+/// dw[o, c] = dy[pixels, o]^T x[pixels, c].
+static std::optional<MatmulShape> productOf(const ConvolutionShape &s) {
+  const bool isPointwise = s.kh == 1 && s.kw == 1 && s.strideH == 1 &&
+                           s.strideW == 1 && s.padTop == 0 && s.padLeft == 0 &&
+                           s.padBottom == 0 && s.padRight == 0;
+  if (!isPointwise || s.groups != 1 || !s.channelsLast)
+    return std::nullopt;
+  return MatmulShape{.m = s.o,
+                     .n = s.c,
+                     .k = s.n * s.h * s.w,
+                     .transposeA = true,
+                     .type = s.type};
 }
 
 static const ConvolutionPlan &
@@ -97,6 +115,14 @@ void pipewright::runtime::prepareConvolutionBackwardData(
 template <>
 void pipewright::runtime::prepareConvolutionBackwardWeight(
     DeviceRank &rank, int64_t number, const ConvolutionShape &s) {
+  if (std::optional<MatmulShape> product = productOf(s)) {
+    convolutionsOf(rank).products[number] = *product;
+    for (const float beta : {0.0f, 1.0f}) {
+      product->beta = beta;
+      prepareMatmul(rank, *product);
+    }
+    return;
+  }
   const ConvolutionPlan &plan =
       makePlan(rank, ConvolutionDirection::BackwardWeight, number, s, false);
   prepareBuiltin(rank, "accumulate");
@@ -180,9 +206,17 @@ void pipewright::runtime::convolutionBackwardWeight(DeviceRank &rank,
                                                     int64_t number, Buffer dy,
                                                     Buffer x, Buffer dw,
                                                     bool accumulate) {
+  const auto &products = convolutionsOf(rank).products;
+  if (const auto found = products.find(number); found != products.end()) {
+    MatmulShape product = found->second;
+    product.beta = accumulate ? 1 : 0;
+    matmul(rank, product, dy, x, dw);
+    return;
+  }
   const ConvolutionPlan &plan =
       find(rank, ConvolutionDirection::BackwardWeight, number);
-  const bool direct = !accumulate && plan.result == ElementType::F32;
+  const bool isFloat = plan.shape.type == ElementType::F32;
+  const bool direct = !accumulate && isFloat;
   const int64_t apart = direct ? 0 : resultBytes(plan);
   char *workspace =
       static_cast<char *>(rank.workspace(apart + plan.cudnn.workspaceBytes));
@@ -196,11 +230,11 @@ void pipewright::runtime::convolutionBackwardWeight(DeviceRank &rank,
   if (direct)
     return;
   const int64_t elements = dw.bytes / 4;
-  const bool packed = alignedTo(16, to) && plan.result == ElementType::F32;
+  const bool packed = alignedTo(16, to) && isFloat;
   launchBuiltinThreads(rank,
-                       plan.result == ElementType::BF16
-                           ? (accumulate ? "accumulate_bf16" : "convert_bf16")
-                           : (packed ? "accumulate_packed" : "accumulate"),
+                       isFloat
+                           ? (packed ? "accumulate_packed" : "accumulate")
+                           : (accumulate ? "accumulate_bf16" : "convert_bf16"),
                        packed ? (elements + 3) / 4 : elements,
                        static_cast<const char *>(workspace), to, elements);
 }

@@ -24,8 +24,6 @@ struct ConvolutionPlan {
   CudnnPlan cudnn;
   /// Forward: the bias is added by a kernel of its own.
   bool biasApart = false;
-  /// Weight gradient: the type that cuDNN writes.
-  ElementType result = ElementType::F32;
 };
 
 /// The plan of the first deterministic engine that cuDNN's heuristic proposes;

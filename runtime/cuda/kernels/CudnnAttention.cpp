@@ -26,7 +26,8 @@
 using namespace pipewright::runtime;
 
 /// Before 9.16 columns must be multiples of 128 for results to be right.
-static constexpr size_t oldestVersion = 91600;
+static constexpr size_t anyColumnsSince = 91600;
+static constexpr int64_t columnsBefore = 128;
 
 //===----------------------------------------------------------------------===//
 // Texts
@@ -121,8 +122,11 @@ AttentionPlans pipewright::runtime::planAttention(const CudnnTarget &target,
                                                   int64_t limit) {
   AttentionPlans plans;
   plans.reason = refusal(s);
-  if (plans.reason.empty() && cudnn().cudnnGetVersion() < oldestVersion)
-    plans.reason = "cuDNN " + cudnnVersionText() + " is older than 9.16";
+  if (plans.reason.empty() && cudnn().cudnnGetVersion() < anyColumnsSince &&
+      keysOf(s) % columnsBefore != 0)
+    plans.reason = "cuDNN " + cudnnVersionText() +
+                   " is older than 9.16, and its columns are no multiple of " +
+                   std::to_string(columnsBefore);
   if (!plans.reason.empty())
     return plans;
   plans.masked = hasMask(s);

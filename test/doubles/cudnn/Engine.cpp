@@ -36,7 +36,8 @@ bool pipewright::doubles::addsBackwards(int engine) {
 
 static std::vector<int> convolutionEngines(const ConvolutionGraph &graph,
                                            cudnnBackendHeurMode_t mode) {
-  // As cuDNN 9.19: no engine writes f32 gradients of bf16 operands.
+  // As cuDNN 9.19, whose heuristic proposes nothing that writes f32 gradients
+  // of bf16 operands.
   if (graph.kind == ConvolutionGraph::Kind::Weight &&
       graph.w.type != graph.x.type)
     return {};

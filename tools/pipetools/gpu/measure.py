@@ -17,7 +17,7 @@ from ..agreement import allowed
 from ..files import digest, read_records
 from ..running import Failure, call
 from .cases import listed_cases
-from .prepare import training_options
+from .prepare import data_options, training_options
 from .programs import BIG, SANITIZED, STEPS, Program, chosen
 
 ROUNDS = 3
@@ -168,9 +168,8 @@ class Measurement:
 
     def step_seconds(self, program, folder, extra=()):
         log = os.path.join(folder, "log.jsonl")
-        data = [word for name in program.inputs for word in ("--data", name + "=random")]
         output = call([self.executable(program), "--steps", str(TIMED_STEPS), "--lr", "1e-4",
-                       "--save", "none", "--log", log, "--weights", "random", *data,
+                       "--save", "none", "--log", log, "--weights", "random", *data_options(program),
                        *TRANSPORT, *extra], "training", self.environment, self.seconds(600))
         with open(log) as file:
             records = [json.loads(line) for line in file]

@@ -48,9 +48,11 @@ class Preparation:
             raise failure
         with open(os.path.join(out, "src/main.cpp")) as file:
             table = file.read().partition(".inputs = {\n")[2].partition("\n  },")[0]
-        # What the program counts itself is no data.
-        program.inputs = [name for line in table.splitlines() if ".counted = " not in line
-                          for name in re.findall(r'\.name = "([^"]*)"', line)]
+        # What the program counts itself is no data. Integers without a limit are masks.
+        program.data = [
+            name + ("=ones" if "::I64" in line and ".limit = " not in line else "=random")
+            for line in table.splitlines() if ".counted = " not in line
+            for name in re.findall(r'\.name = "([^"]*)"', line)]
         if not self.here:
             self.link(out)
         shutil.rmtree(os.path.join(out, "src"))
@@ -119,8 +121,11 @@ class Preparation:
 
 
 def training_options(program):
-    data = [word for name in program.inputs for word in ("--data", name + "=random")]
-    return ["--steps", str(STEPS), "--lr", "0.01", "--no-shuffle", *data]
+    return ["--steps", str(STEPS), "--lr", "0.01", "--no-shuffle", *data_options(program)]
+
+
+def data_options(program):
+    return [word for each in program.data for word in ("--data", each)]
 
 
 def copy_scripts(work):

@@ -261,6 +261,18 @@ TEST_F(DeviceAttentionInBf16, NotCausalMoreKeysThanRowsAndFewer) {
              .type = ElementType::BF16});
 }
 
+TEST_F(DeviceAttentionInBf16, MultiplesOf128Keys) {
+  for (const int64_t rows : {128, 256})
+    checkBoth({.vectors = {1, 2, rows, 64},
+               .scale = 0.125f,
+               .causal = true,
+               .type = ElementType::BF16});
+  checkBoth({.vectors = {2, 1, 70, 64},
+             .columns = 128,
+             .scale = 0.125f,
+             .type = ElementType::BF16});
+}
+
 TEST_F(DeviceAttentionInBf16, HeadsThatShareKeys) {
   EXPECT_THAT(check({.vectors = {2, 4, 70, 16},
                      .scale = 0.25f,

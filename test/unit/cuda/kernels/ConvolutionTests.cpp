@@ -87,6 +87,27 @@ TEST(DeviceConvolution, ChannelsLast) {
     check(s);
 }
 
+TEST(DeviceConvolution, OfSinglePixels) {
+  WindowLayer s = {.images = {2, 8, 9, 7},
+                   .outputs = 16,
+                   .kernel = {1, 1},
+                   .channelsLast = true};
+  check(s);
+  // No products: filters of groups, strides, edges.
+  s.groups = 2;
+  check(s);
+  s.groups = 1;
+  s.padding = {1, 0, 0, 1};
+  check(s);
+  s.padding = {};
+  s.strides = {2, 1};
+  check(s);
+  s.strides = {1, 1};
+  s.type = ElementType::BF16;
+  if (hasBFloat16Products())
+    check(s);
+}
+
 TEST(DeviceConvolution, RoundsToTf32OnlyIfAsked) {
   const ConvolutionShape s =
       WindowLayer{.images = {1, 8, 6, 6}, .outputs = 4, .kernel = {3, 3}};
