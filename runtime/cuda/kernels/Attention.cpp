@@ -114,7 +114,7 @@ void pipewright::runtime::attention(DeviceRank &rank, const AttentionShape &s,
                                     Buffer v, Buffer mask, Buffer o,
                                     Buffer stats) {
   const MeasuredCall measured(rank, [&] { return costOf(s, false); });
-  if (cudnnAttention(rank, s, q, k, v, mask, o, stats))
+  if (cudnnAttention(rank, s, q, k, v, o, stats))
     return;
   const AttentionParameters p = parametersOf(s, microBatch, s.rows);
   launchBuiltin(rank, kernelFor(s, "attention"), s.batch * s.heads * p.tiles,
@@ -130,7 +130,7 @@ void pipewright::runtime::attentionBackward(
     Buffer q, Buffer k, Buffer v, Buffer o, Buffer stats, Buffer mask,
     Buffer dq, Buffer dk, Buffer dv, Buffer dMask) {
   const MeasuredCall measured(rank, [&] { return costOf(s, true); });
-  if (cudnnAttentionBackward(rank, s, dO, q, k, v, o, stats, mask, dq, dk, dv))
+  if (cudnnAttentionBackward(rank, s, dO, q, k, v, o, stats, dq, dk, dv))
     return;
   const int64_t heads = s.batch * s.heads;
   float *means = static_cast<float *>(rank.workspace(meansBytes(s)));

@@ -1,6 +1,6 @@
 //===- AttentionGraph.cpp - Attention as cuDNN's graphs -------------------===//
 //
-// With S = scale q k^T + mask:
+// With S = scale q k^T:
 //
 //   forward   P = exp(S - max) / sum    lse = max + log(sum)    o = P v
 //   backward  P = exp(S - lse)          dS = P (dO v^T - rowsum(dO o)) scale
@@ -20,9 +20,9 @@ namespace {
 
 class AttentionGraph : public CudnnGraph {
 public:
-  explicit AttentionGraph(const AttentionShape &shape, bool masked)
-      : s(shape), masked(masked), type(cudnnType(shape.type)),
-        columns(keysOf(shape)), scoreSizes({s.batch, s.heads, s.rows, columns}),
+  explicit AttentionGraph(const AttentionShape &shape)
+      : s(shape), type(cudnnType(shape.type)), columns(keysOf(shape)),
+        scoreSizes({s.batch, s.heads, s.rows, columns}),
         rowSizes({s.batch, s.heads, s.rows, 1}),
         vectorSizes({s.batch, s.heads, s.rows, s.depth}),
         keySizes({s.batch, s.heads, columns, s.depth}),
@@ -69,12 +69,10 @@ private:
   Value scaled(Value x) {
     return pointwise(CUDNN_POINTWISE_MUL, {x, scale}, scores());
   }
-  Value maskedScores(Value x);
   Value hideFuture(Value x);
   Value transposedScores(Value x);
 
   const AttentionShape &s;
-  const bool masked;
   const cudnnDataType_t type;
   const int64_t columns;
   const CudnnSizes scoreSizes, rowSizes, vectorSizes, keySizes;
@@ -82,16 +80,6 @@ private:
 };
 
 } // namespace
-
-CudnnGraph::Value AttentionGraph::maskedScores(Value x) {
-  if (!masked)
-    return x;
-  const CudnnSizes sizes = {s.maskBatch, s.maskHeads, s.maskRows,
-                            s.maskColumns};
-  const Value mask = inMemory(id(AttentionTensor::Mask), CUDNN_DATA_FLOAT,
-                              sizes, denseStrides(sizes));
-  return pointwise(CUDNN_POINTWISE_ADD, {x, mask}, scores());
-}
 
 CudnnGraph::Value AttentionGraph::hideFuture(Value x) {
   if (!s.causal)
@@ -112,8 +100,7 @@ CudnnGraph::Value AttentionGraph::transposedScores(Value x) {
 void AttentionGraph::buildForward() {
   const Value q = ofRows(AttentionTensor::Q);
   const Value k = ofColumnsTransposed(AttentionTensor::K);
-  const Value visible =
-      hideFuture(maskedScores(scaled(matmul(q, k, scores()))));
+  const Value visible = hideFuture(scaled(matmul(q, k, scores())));
   const Value largest = reduce(CUDNN_REDUCE_TENSOR_MAX, visible, rows());
   const Value powers = pointwise(
       CUDNN_POINTWISE_EXP,
@@ -141,10 +128,10 @@ void AttentionGraph::buildBackward() {
                  number(id(AttentionTensor::One))},
                 numberOfRows(AttentionTensor::Means));
 
-  const Value masks = maskedScores(scaled(matmul(q, k, scores())));
-  const Value shifted =
-      pointwise(CUDNN_POINTWISE_SUB,
-                {masks, numberOfRows(AttentionTensor::Lse)}, scores());
+  const Value shifted = pointwise(
+      CUDNN_POINTWISE_SUB,
+      {scaled(matmul(q, k, scores())), numberOfRows(AttentionTensor::Lse)},
+      scores());
   const Value probabilities =
       pointwise(CUDNN_POINTWISE_EXP, {hideFuture(shifted)}, scores());
   matmul(transposedScores(probabilities), dO,
@@ -164,16 +151,18 @@ void AttentionGraph::buildBackward() {
          ofRows(AttentionTensor::QGradient));
 }
 
-CudnnDescriptor pipewright::runtime::attentionForwardGraph(
-    const CudnnTarget &target, const AttentionShape &shape, bool masked) {
-  AttentionGraph graph(shape, masked);
+CudnnDescriptor
+pipewright::runtime::attentionForwardGraph(const CudnnTarget &target,
+                                           const AttentionShape &shape) {
+  AttentionGraph graph(shape);
   graph.buildForward();
   return graph.finish(target);
 }
 
-CudnnDescriptor pipewright::runtime::attentionBackwardGraph(
-    const CudnnTarget &target, const AttentionShape &shape, bool masked) {
-  AttentionGraph graph(shape, masked);
+CudnnDescriptor
+pipewright::runtime::attentionBackwardGraph(const CudnnTarget &target,
+                                            const AttentionShape &shape) {
+  AttentionGraph graph(shape);
   graph.buildBackward();
   return graph.finish(target);
 }

@@ -20,7 +20,6 @@ enum class AttentionTensor : int64_t {
   V,
   O,
   Lse,
-  Mask,
   OutputGradient,
   /// For each row dO . o; between nodes, yet in memory.
   Means,
@@ -33,12 +32,11 @@ enum class AttentionTensor : int64_t {
   One
 };
 
-/// `masked`: a mask is added.
+/// Of a shape without a mask.
 CudnnDescriptor attentionForwardGraph(const CudnnTarget &target,
-                                      const AttentionShape &shape, bool masked);
+                                      const AttentionShape &shape);
 CudnnDescriptor attentionBackwardGraph(const CudnnTarget &target,
-                                       const AttentionShape &shape,
-                                       bool masked);
+                                       const AttentionShape &shape);
 
 } // namespace pipewright::runtime
 

@@ -4,12 +4,11 @@
 // where nothing may be added by atomics: rows x columns for each head. A batch
 // whose gradients are too many goes in parts.
 //
-// Its backward pass knows one number of a row, max + log(sum), in f32. Of a row
-// that a mask hides in all columns (by -1e9, or the least number) the second
-// term is lost there, and its gradient comes out too large by the number of
-// columns. Forward could give both terms apart, backward takes no such thing,
-// so cuDNN gets a mask only where it is insisted on. What is causal alone has
-// no such rows.
+// It gets no masks. Its backward pass knows one number of a row, max +
+// log(sum), in f32: of a row that a mask hides in all columns (by -1e9, or the
+// least number) the second term is lost, and its gradient comes out too large
+// by the number of columns. What is causal alone has no such rows. And of a
+// mask that is the same for all rows, 9.19 makes wrong gradients on an H200.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,10 +56,6 @@ std::string pipewright::runtime::attentionText(const AttentionShape &s) {
 // Plans
 //===----------------------------------------------------------------------===//
 
-static bool hasMask(const AttentionShape &s) {
-  return s.maskBatch * s.maskHeads * s.maskRows * s.maskColumns > 1;
-}
-
 /// Why cuDNN need not be asked; empty where it must.
 static std::string refusal(const AttentionShape &s) {
   if (s.type != ElementType::BF16)
@@ -71,26 +66,20 @@ static std::string refusal(const AttentionShape &s) {
     return "several heads of q read one of k and v";
   if (s.softcap > 0)
     return "its scores are bounded";
-  if (s.maskGradient)
-    return "its mask has a gradient";
-  if (s.maskBatch > 1 && s.maskBatch < s.batch)
-    return "its mask repeats after some samples";
+  // One of a single number changes nothing.
+  if (s.maskBatch * s.maskHeads * s.maskRows * s.maskColumns > 1)
+    return "cuDNN's gradients are wrong where there is a mask";
   if (s.rows == 1)
     return "cuDNN does not support a single row";
-  if (s.maskColumns == 1 && hasMask(s))
-    return "the mask is the same for all columns";
   return "";
 }
 
-/// One of `parts` equal parts of the heads of all samples: whole samples or,
-/// where no mask goes with them, some heads of one. No heads where they cannot
-/// be parted so.
+/// One of `parts` equal parts of the heads of all samples: whole samples or
+/// some heads of one. No heads where they cannot be parted so.
 static AttentionShape partOf(AttentionShape s, int64_t parts) {
   if (s.batch % parts == 0) {
     s.batch /= parts;
-    s.maskBatch = std::min(s.maskBatch, s.batch);
-  } else if (!hasMask(s) && parts % s.batch == 0 &&
-             s.heads % (parts / s.batch) == 0) {
+  } else if (parts % s.batch == 0 && s.heads % (parts / s.batch) == 0) {
     s.heads /= parts / s.batch;
     s.batch = 1;
   } else {
@@ -102,9 +91,7 @@ static AttentionShape partOf(AttentionShape s, int64_t parts) {
 /// Whether every part's tensors begin where cuDNN can read them.
 static bool isAligned(const AttentionShape &part) {
   const int64_t numbers = part.batch * part.heads * part.rows;
-  const int64_t added = hasMask(part) ? part.maskRows * part.maskColumns : 0;
-  return numbers * 4 % CudnnGraph::alignment == 0 &&
-         added * 4 % CudnnGraph::alignment == 0;
+  return numbers * 4 % CudnnGraph::alignment == 0;
 }
 
 int64_t AttentionPlans::meansBytes(const AttentionShape &s) const {
@@ -129,9 +116,8 @@ AttentionPlans pipewright::runtime::planAttention(const CudnnTarget &target,
                    std::to_string(columnsBefore);
   if (!plans.reason.empty())
     return plans;
-  plans.masked = hasMask(s);
   CudnnChoice forward =
-      choosePlan(target, attentionForwardGraph(target, s, plans.masked), limit);
+      choosePlan(target, attentionForwardGraph(target, s), limit);
   if (!forward.plan) {
     plans.reason = "cuDNN " + cudnnVersionText() + ": " + forward.reason;
     return plans;
@@ -145,8 +131,8 @@ AttentionPlans pipewright::runtime::planAttention(const CudnnTarget &target,
     if (!part.heads || heads / parts * leastBytes > limit ||
         (parts > 1 && !isAligned(part)))
       continue;
-    CudnnChoice backward = choosePlan(
-        target, attentionBackwardGraph(target, part, plans.masked), limit);
+    CudnnChoice backward =
+        choosePlan(target, attentionBackwardGraph(target, part), limit);
     if (backward.plan) {
       plans.forward = std::move(*forward.plan);
       plans.backward = std::move(*backward.plan);
@@ -197,8 +183,7 @@ private:
 static bool isSame(const AttentionShape &a, const AttentionShape &b) {
   return a.batch == b.batch && a.heads == b.heads && a.group() == b.group() &&
          a.rows == b.rows && keysOf(a) == keysOf(b) && a.depth == b.depth &&
-         a.scale == b.scale && a.softcap == b.softcap &&
-         a.maskGradient == b.maskGradient && a.causal == b.causal &&
+         a.scale == b.scale && a.softcap == b.softcap && a.causal == b.causal &&
          a.dropoutRate == b.dropoutRate && a.maskBatch == b.maskBatch &&
          a.maskHeads == b.maskHeads && a.maskRows == b.maskRows &&
          a.maskColumns == b.maskColumns && a.type == b.type &&
@@ -226,9 +211,6 @@ static AttentionPlans tryPlans(DeviceRank &rank, CudnnAttentions &state,
   plans.reason = refusal(s);
   if (rank.settings().attention == AttentionBy::Own)
     plans.reason = "of --attention own";
-  else if (plans.reason.empty() && hasMask(s) &&
-           rank.settings().attention == AttentionBy::Auto)
-    plans.reason = "its gradients are wrong in rows that a mask hides whole";
   if (!plans.reason.empty())
     return plans;
   try {
@@ -319,12 +301,6 @@ public:
     add(AttentionTensor::Lse, stats, {shape.heads * shape.rows, shape.rows, 1},
         sizeof(float));
   }
-  void addMask(Buffer mask) {
-    const int64_t ofSample =
-        shape.maskHeads * shape.maskRows * shape.maskColumns;
-    add(AttentionTensor::Mask, mask, {shape.maskBatch > 1 ? ofSample : 0, 0, 0},
-        sizeof(float));
-  }
   void addHidden() { addFixed(AttentionTensor::Hidden, &hidden); }
   void addOne() { addFixed(AttentionTensor::One, &one); }
 
@@ -371,28 +347,26 @@ private:
 
 /// What both directions read.
 static void addInputs(Operands &operands, const Entry &entry, Buffer q,
-                      Buffer k, Buffer v, Buffer mask) {
+                      Buffer k, Buffer v) {
   const AttentionShape &s = entry.shape;
   operands.addVectors(AttentionTensor::Q, q, rowStrides(s));
   operands.addVectors(AttentionTensor::K, k, keyStrides(s));
   operands.addVectors(AttentionTensor::V, v, keyStrides(s));
-  if (entry.plans.masked)
-    operands.addMask(mask);
   if (s.causal)
     operands.addHidden();
 }
 
 bool pipewright::runtime::cudnnAttention(DeviceRank &rank,
                                          const AttentionShape &s, Buffer q,
-                                         Buffer k, Buffer v, Buffer mask,
-                                         Buffer o, Buffer stats) {
+                                         Buffer k, Buffer v, Buffer o,
+                                         Buffer stats) {
   CudnnAttentions &state = rank.library<CudnnAttentions>();
   const Entry *entry = state.find(s);
   if (!entry || !entry->plans)
     return false;
   const AttentionPlans &plans = entry->plans;
   Operands operands(rank, entry->shape, /*parts=*/1);
-  addInputs(operands, *entry, q, k, v, mask);
+  addInputs(operands, *entry, q, k, v);
   operands.addVectors(AttentionTensor::O, o, outputStrides(s));
   operands.addLse(stats);
   operands.run(state.handleFor(rank), plans.forward, 0,
@@ -402,8 +376,7 @@ bool pipewright::runtime::cudnnAttention(DeviceRank &rank,
 
 bool pipewright::runtime::cudnnAttentionBackward(
     DeviceRank &rank, const AttentionShape &s, Buffer dO, Buffer q, Buffer k,
-    Buffer v, Buffer o, Buffer stats, Buffer mask, Buffer dq, Buffer dk,
-    Buffer dv) {
+    Buffer v, Buffer o, Buffer stats, Buffer dq, Buffer dk, Buffer dv) {
   CudnnAttentions &state = rank.library<CudnnAttentions>();
   const Entry *entry = state.find(s);
   if (!entry || !entry->plans)
@@ -411,7 +384,7 @@ bool pipewright::runtime::cudnnAttentionBackward(
   const AttentionPlans &plans = entry->plans;
   const int64_t parts = plans.parts;
   Operands operands(rank, entry->shape, parts);
-  addInputs(operands, *entry, q, k, v, mask);
+  addInputs(operands, *entry, q, k, v);
   operands.addVectors(AttentionTensor::OutputGradient, dO, outputStrides(s));
   operands.addVectors(AttentionTensor::O, o, outputStrides(s));
   operands.addLse(stats);

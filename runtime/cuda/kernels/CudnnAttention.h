@@ -22,8 +22,6 @@ struct AttentionPlans {
   /// Backward runs once for each of so many equal parts of the heads, all in
   /// the same workspace.
   int64_t parts = 1;
-  /// Whether a mask is added: one of a single number changes nothing.
-  bool masked = false;
   std::string reason;
 
   explicit operator bool() const { return bool(forward.plan); }
@@ -47,11 +45,10 @@ bool prepareCudnnAttention(DeviceRank &rank, const AttentionShape &shape);
 
 /// False, and nothing is done, for shapes that cuDNN does not take.
 bool cudnnAttention(DeviceRank &rank, const AttentionShape &shape, Buffer q,
-                    Buffer k, Buffer v, Buffer mask, Buffer o, Buffer stats);
+                    Buffer k, Buffer v, Buffer o, Buffer stats);
 bool cudnnAttentionBackward(DeviceRank &rank, const AttentionShape &shape,
                             Buffer dO, Buffer q, Buffer k, Buffer v, Buffer o,
-                            Buffer stats, Buffer mask, Buffer dq, Buffer dk,
-                            Buffer dv);
+                            Buffer stats, Buffer dq, Buffer dk, Buffer dv);
 
 } // namespace pipewright::runtime
 

@@ -111,15 +111,12 @@ TEST_F(CudnnPlans, AttentionOfSmallModels) {
                                         .type = ElementType::BF16}));
 }
 
-TEST_F(CudnnPlans, MaskedAttention) {
-  EXPECT_TRUE(plan(h100, AttentionLayer{.vectors = {8, 12, 128, 64},
-                                        .mask = {8, 1, 1, 128},
-                                        .type = ElementType::BF16}));
-  // As BERT has it.
-  EXPECT_TRUE(plan(a100, rowsFirst(AttentionLayer{.vectors = {8, 12, 128, 64},
-                                                  .mask = {8, 1, 1, 128},
-                                                  .type = ElementType::BF16},
-                                   false)));
+TEST_F(CudnnPlans, NoMasks) {
+  EXPECT_EQ(plan(h100, AttentionLayer{.vectors = {8, 12, 128, 64},
+                                      .mask = {8, 1, 1, 128},
+                                      .type = ElementType::BF16})
+                .reason,
+            "cuDNN's gradients are wrong where there is a mask");
 }
 
 TEST_F(CudnnPlans, SayWhatNoEngineKnows) {
