@@ -59,14 +59,18 @@ TEST_F(CublasLtConformance, Bf16WithFloatSums) {
 }
 
 TEST_F(CublasLtConformance, Tf32RoundsOperands) {
+  // A product of this size goes to tensor cores.
+  constexpr int size = 64;
   const float precise = 1.0f + 0x1p-14f;
-  const CUdeviceptr a = allocate({precise}), b = allocate({1});
-  const CUdeviceptr d = allocate({0});
-  SUCCEED_BLAS(multiply(a, layout(1, 1), b, layout(1, 1), d, layout(1, 1)));
-  EXPECT_EQ(read(d, 1)[0], precise);
+  const CUdeviceptr a = allocate(std::vector<float>(size * size, precise));
+  const CUdeviceptr b = allocate(std::vector<float>(size * size, 1));
+  const CUdeviceptr d = allocate(std::vector<float>(size * size));
+  const auto square = layout(size, size);
+  SUCCEED_BLAS(multiply(a, square, b, square, d, square));
+  EXPECT_EQ(read(d, 1)[0], size * precise);
   describe(CUBLAS_COMPUTE_32F_FAST_TF32);
-  SUCCEED_BLAS(multiply(a, layout(1, 1), b, layout(1, 1), d, layout(1, 1)));
-  EXPECT_EQ(read(d, 1)[0], 1.0f);
+  SUCCEED_BLAS(multiply(a, square, b, square, d, square));
+  EXPECT_EQ(read(d, 1)[0], size);
 }
 
 /// Rows of matrices beside a result come by eights in the real library.
@@ -83,7 +87,7 @@ TEST_F(CublasLtConformance, BiasAndGelu) {
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
   set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   EXPECT_EQ(multiply(a, layout(kRows, 1), b, layout(1, 2), d, tall),
-            CUBLAS_STATUS_INVALID_VALUE);
+            CUBLAS_STATUS_NOT_SUPPORTED);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, int64_t(kRows));
   SUCCEED_BLAS(multiply(a, layout(kRows, 1), b, layout(1, 2), d, tall));
@@ -98,30 +102,40 @@ TEST_F(CublasLtConformance, BiasAndGelu) {
 }
 
 TEST_F(CublasLtConformance, GeluGradientAndBiasGradient) {
-  const std::vector<float> column = someValues(kRows);
-  const CUdeviceptr a = allocate(column), b = allocate({1, -1});
-  const CUdeviceptr d = allocate(std::vector<float>(2 * kRows));
+  // a times a diagonal: 1, -1, 1, -1, ...
+  constexpr int size = kRows * kRows;
+  const std::vector<float> columns = someValues(size);
+  std::vector<float> diagonal(size);
+  for (int i = 0; i < kRows; ++i)
+    diagonal[i * kRows + i] = i % 2 ? -1 : 1;
+  const CUdeviceptr a = allocate(columns), b = allocate(diagonal);
+  const CUdeviceptr d = allocate(std::vector<float>(size));
   const CUdeviceptr sums = allocate(std::vector<float>(kRows));
   // The slope is 1 far to the right and 0 far to the left.
-  std::vector<float> activation(2 * kRows, 10);
+  std::vector<float> activation(size, 10);
   activation.back() = -10;
   const CUdeviceptr aux = allocate(activation);
-  const auto tall = layout(kRows, 2);
+  const auto square = layout(kRows, kRows);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DGELU_BGRAD);
   set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, sums);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, int64_t(kRows));
-  SUCCEED_BLAS(multiply(a, layout(kRows, 1), b, layout(1, 2), d, tall));
-  const std::vector<float> gradient = read(d, 2 * kRows);
+  SUCCEED_BLAS(multiply(a, square, b, square, d, square));
+  const std::vector<float> gradient = read(d, size);
   const std::vector<float> sum = read(sums, kRows);
-  for (int i = 0; i < kRows; ++i) {
-    const bool last = i == kRows - 1;
-    EXPECT_NEAR(gradient[i], column[i], 1e-5f);
-    EXPECT_NEAR(gradient[kRows + i], last ? 0 : -column[i], 1e-5f);
-    EXPECT_NEAR(sum[i], last ? column[i] : 0, 1e-5f);
+  for (int row = 0; row < kRows; ++row) {
+    float expectedSum = 0;
+    for (int column = 0; column < kRows; ++column) {
+      const int at = column * kRows + row;
+      const float expected =
+          at == size - 1 ? 0 : columns[at] * (column % 2 ? -1 : 1);
+      EXPECT_NEAR(gradient[at], expected, 1e-5f);
+      expectedSum += expected;
+    }
+    EXPECT_NEAR(sum[row], expectedSum, 1e-5f);
   }
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BGRADB);
-  SUCCEED_BLAS(multiply(a, layout(kRows, 1), b, layout(1, 2), d, tall));
+  SUCCEED_BLAS(multiply(a, square, b, square, d, square));
   EXPECT_EQ(read(sums, 2), (std::vector<float>{1, -1}));
 }
 
@@ -159,7 +173,7 @@ TEST_F(CublasLtConformance, WhatIsRefused) {
             CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_EQ(multiply(a, square(CUDA_R_16BF), a, square(CUDA_R_32F), d,
                      square(CUDA_R_32F)),
-            CUBLAS_STATUS_NOT_SUPPORTED);
+            CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_EQ(multiply(a, square(CUDA_R_32F), a, square(CUDA_R_32F), d,
                      square(CUDA_R_16BF)),
             CUBLAS_STATUS_NOT_SUPPORTED);

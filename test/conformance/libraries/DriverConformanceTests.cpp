@@ -242,7 +242,7 @@ TEST_F(DriverConformance, ModulesThatAreRefused) {
     EXPECT_EQ(driver().cuModuleLoadData(&module,
                                         ".version 8.6\n.target sm_100\n"
                                         ".address_size 64\n"),
-              CUDA_ERROR_NO_BINARY_FOR_GPU);
+              CUDA_ERROR_INVALID_PTX);
   EXPECT_EQ(driver().cuModuleLoadData(&module, ".version 9.9\n.target sm_80\n"
                                                ".address_size 64\n"),
             CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
@@ -356,5 +356,6 @@ TEST_F(DriverConformance, WhatCannotBeCaptured) {
               CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     EXPECT_EQ(driver().cuMemAlloc(&a, 4), CUDA_SUCCESS);
   }).join();
-  SUCCEED_CUDA(driver().cuStreamEndCapture(first, &graph));
+  EXPECT_EQ(driver().cuStreamEndCapture(first, &graph),
+            CUDA_ERROR_ILLEGAL_STATE);
 }

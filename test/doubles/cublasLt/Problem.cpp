@@ -70,7 +70,9 @@ int64_t Layout::extent() const {
 cublasStatus_t Problem::checkTypes() const {
   const cudaDataType a = layouts[0].type, b = layouts[1].type;
   const cudaDataType c = layouts[2].type, d = layouts[3].type;
-  if (operands.scale != CUDA_R_32F || a != b || c != d)
+  if (a != b)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (operands.scale != CUDA_R_32F || c != d)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool floats = a == CUDA_R_32F && d == CUDA_R_32F;
   const bool halves = a == CUDA_R_16BF && (d == CUDA_R_16BF || d == CUDA_R_32F);
@@ -188,7 +190,7 @@ cublasStatus_t Problem::checkEpilogue() const {
   if (usesBias(steps) && !operands.bias)
     return CUBLAS_STATUS_INVALID_VALUE;
   if (usesAux(steps) && (!operands.aux || operands.auxLd < m()))
-    return CUBLAS_STATUS_INVALID_VALUE;
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   return CUBLAS_STATUS_SUCCESS;
 }
 

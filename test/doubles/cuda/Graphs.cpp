@@ -113,9 +113,8 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
     return CUDA_ERROR_ILLEGAL_STATE;
   if (capture->origin != stream)
     return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
-      capture->thread != std::this_thread::get_id())
-    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  const bool isWrongThread = capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+                             capture->thread != std::this_thread::get_id();
   const bool joined = isJoined(*capture->graph, stream->frontier);
   capture->ended = true;
   for (Stream *other : context->streams)
@@ -123,6 +122,9 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
       other->capture = nullptr;
       other->frontier.clear();
     }
+  // That is the end of it all the same.
+  if (isWrongThread)
+    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   if (capture->invalid)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (!joined)

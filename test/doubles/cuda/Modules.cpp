@@ -78,7 +78,7 @@ static CUresult parse(const char *image, ErrorLog &log,
   }
   if (module->target() > settings.major * 10 + settings.minor) {
     log.write("the PTX is for a newer GPU");
-    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    return CUDA_ERROR_INVALID_PTX;
   }
   return CUDA_SUCCESS;
 }

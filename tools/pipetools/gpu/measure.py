@@ -20,7 +20,6 @@ from .cases import listed_cases
 from .prepare import data_options, training_options
 from .programs import BIG, SANITIZED, STEPS, Program, chosen
 
-ROUNDS = 3
 TIMED_STEPS = 12
 ALLOWED_OVERHEAD = 1.10
 DOUBLES = "test doubles"
@@ -93,13 +92,15 @@ def judge_sanitizer(output, entries):
 
 
 class Measurement:
-    def __init__(self, work, environment, records, card, deadline, jobs):
+    def __init__(self, work, environment, records, card, deadline, jobs, rounds):
         self.work = work
         self.environment = environment
         self.path = records
         self.card = card
         self.deadline = deadline
         self.jobs = jobs
+        # Of a speed, whose median counts.
+        self.rounds = rounds
         self.lock = threading.Lock()
         self.over = {(r["part"], r["program"]) for r in read_records([records])
                      if not r["failures"] and r["card"] == card}
@@ -183,7 +184,7 @@ class Measurement:
         """Of the program on 4 ranks, with the one on 1 rank in turn."""
         one = Program.from_record({**vars(four), "name": four.name.replace("-4x1-", "-1x1-")})
         seconds = [(self.median_seconds(one, folder), self.median_seconds(four, folder))
-                   for _ in range(ROUNDS)]
+                   for _ in range(self.rounds)]
         ratio = statistics.median(b for _, b in seconds) / statistics.median(a for a, _ in seconds)
         missed = ratio > ALLOWED_OVERHEAD and self.card != DOUBLES
         return {"one": [a for a, _ in seconds], "four": [b for _, b in seconds]}, (
@@ -193,7 +194,7 @@ class Measurement:
         count, size, _ = program.big
         ways = PEERS[BIG[program.model][1]]
         ours, theirs, torch, why = [], {way: [] for way in ways}, "", ""
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             ours.append(self.median_seconds(program, folder))
             for way, options in ways.items() if not why else ():
                 try:
@@ -273,7 +274,7 @@ def card_name(doubles):
         "a run").strip().splitlines()[0]
 
 
-def run(work, parts, doubles, match, share, records, minutes, jobs):
+def run(work, parts, doubles, match, share, records, minutes, jobs, rounds):
     """How many checks were left for another run."""
     manifest = os.path.join(work, "manifest.json")
     if not os.path.exists(manifest):
@@ -286,5 +287,5 @@ def run(work, parts, doubles, match, share, records, minutes, jobs):
         programs = [Program.from_record(record) for record in json.load(file)]
     programs = chosen([*listed_cases(work, environment), *programs], match, share)
     measurement = Measurement(work, environment, records, card_name(doubles),
-                              time.monotonic() + 60 * minutes, jobs)
+                              time.monotonic() + 60 * minutes, jobs, rounds)
     return sum(measurement.run(part, programs) for part in parts)

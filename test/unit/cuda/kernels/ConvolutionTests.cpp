@@ -109,13 +109,15 @@ TEST(DeviceConvolution, OfSinglePixels) {
 }
 
 TEST(DeviceConvolution, RoundsToTf32OnlyIfAsked) {
-  const ConvolutionShape s =
-      WindowLayer{.images = {1, 8, 6, 6}, .outputs = 4, .kernel = {3, 3}};
+  const ConvolutionShape s = WindowLayer{.images = {2, 64, 10, 10},
+                                         .outputs = 64,
+                                         .kernel = {3, 3},
+                                         .channelsLast = true};
   double differences[2];
   for (const auto mode : {Float32Mode::Full, Float32Mode::Tf32}) {
     TwoRanks test(1 << 20, mode);
-    const Buffer x = test.floats(288), w = test.floats(288);
-    const Buffer y = test.floats(64);
+    const Buffer x = test.floats(2 * 64 * 100), w = test.floats(64 * 64 * 9);
+    const Buffer y = test.floats(2 * 64 * 64);
     test.run([&](auto &rank) { prepareConvolutionForward(rank, 0, s, false); },
              [&](auto &rank) { convolutionForward(rank, 0, x, w, {}, y); });
     const auto got = test.gpuFloats(y, ElementType::F32);
@@ -125,9 +127,9 @@ TEST(DeviceConvolution, RoundsToTf32OnlyIfAsked) {
       largest = std::max<double>(largest, std::fabs(got[i] - expected[i]));
     differences[mode == Float32Mode::Tf32] = largest;
   }
-  EXPECT_LT(differences[0], 1e-5);
-  EXPECT_GT(differences[1], 1e-5);
-  EXPECT_LT(differences[1], 1e-2);
+  EXPECT_LT(differences[0], 1e-4);
+  EXPECT_GT(differences[1], 1e-4);
+  EXPECT_LT(differences[1], 1e-1);
 }
 
 TEST(DeviceConvolution, SaysWhatWasNotSetUp) {
