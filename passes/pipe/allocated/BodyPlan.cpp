@@ -29,16 +29,27 @@ static bool writesState(Operation &op, StringAttr symbol) {
   return names;
 }
 
+/// Whether an op at or behind `write` uses the value or a view of it.
+static bool isUsedFrom(Operation &write, Value value) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (isa<nn::ViewOpInterface>(user))
+      return llvm::any_of(user->getResults(),
+                          [&](Value view) { return isUsedFrom(write, view); });
+    return !user->isBeforeInBlock(&write);
+  });
+}
+
 /// A read of a state is its value at the start of the task, but its bytes are
-/// those that the task writes: where both happen, the read gets a copy.
+/// those that the task writes: what is used from there on gets a copy.
 static void copyOverwrittenStates(Block &block) {
   for (auto read :
        llvm::make_early_inc_range(block.getOps<nn::ParameterOp>())) {
-    bool isWritten = llvm::any_of(block, [&](Operation &op) {
+    auto write = llvm::find_if(block, [&](Operation &op) {
       return writesState(op, read.getWeightAttr().getAttr());
     });
-    if (!isWritten || (read.getResult().hasOneUse() &&
-                       isa<CopyOp>(*read.getResult().user_begin())))
+    if (write == block.end() || !isUsedFrom(*write, read.getResult()) ||
+        (read.getResult().hasOneUse() &&
+         isa<CopyOp>(*read.getResult().user_begin())))
       continue;
     OpBuilder builder(read.getContext());
     // At the very start: the write may come before the read.

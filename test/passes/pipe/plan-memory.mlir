@@ -85,6 +85,32 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<
 
 // -----
 
+// A state that is not read any more when the task writes it needs no copy.
+module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+  nn.weight @count role = state : tensor<1xf32>
+  // CHECK-LABEL: pipe.stage @s0
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    // CHECK: %[[READ:.*]] = nn.parameter @count
+    // CHECK-NOT: pipe.copy
+    // CHECK: %[[SUM:.*]] = nn.add %{{.*}}, %[[READ]]
+    // CHECK: nn.assign_state @count, %[[SUM]]
+    ^bb0(%x: tensor<1xf32>):
+      %old = nn.parameter @count : tensor<1xf32>
+      %new = nn.add %x, %old : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+      nn.assign_state @count, %new : tensor<1xf32>
+      pipe.report "loss" %new : tensor<1xf32>
+      pipe.return
+    }
+  }
+  pipe.rank 0 train {
+    %x = pipe.input "x" micro_batch 0 for @s0 : tensor<1xf32>
+    pipe.task forward @s0 micro_batch 0 (%x) : (tensor<1xf32>) -> ()
+  }
+}
+
+// -----
+
 // A state is read as it was when the task began, though the task writes it.
 module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
   nn.weight @count role = state : tensor<1xf32>
