@@ -13,6 +13,7 @@
 // clang-format off
 #define PIPEWRIGHT_CUBLASLT_FUNCTIONS(F)                                       \
   F(cublasLtCreate) F(cublasLtDestroy) F(cublasLtGetStatusString)              \
+  F(cublasLtGetVersion) F(cublasLtMatmulAlgoCheck)                             \
   F(cublasLtMatmulDescCreate) F(cublasLtMatmulDescDestroy)                     \
   F(cublasLtMatmulDescSetAttribute)                                            \
   F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy)                 \

@@ -9,6 +9,7 @@
 #include "runtime/cuda/Environment.h"
 #include "runtime/cuda/LocalLinks.h"
 #include "runtime/cuda/NcclLinks.h"
+#include "runtime/cuda/kernels/MatmulAlgorithms.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Gather.h"
 
@@ -52,6 +53,11 @@ static AttentionBy parseAttention(const std::string &text) {
                            : AttentionBy::Own;
 }
 
+static void parseFileName(const std::string &text) {
+  if (text.empty())
+    fail("--algorithms expects the name of a file");
+}
+
 CudaOptions CudaOptions::of(const RunSettings &settings) {
   CudaOptions options;
   for (const auto &[name, text] : settings.own) {
@@ -61,6 +67,8 @@ CudaOptions CudaOptions::of(const RunSettings &settings) {
       options.gpus = parseGpus(text);
     else if (name == "--attention")
       options.attention = parseAttention(text);
+    else if (name == "--algorithms")
+      options.algorithms = text;
     else if (name == "--no-graphs")
       options.graphs = false;
     else if (name == "--chaos")
@@ -78,6 +86,9 @@ static std::vector<PlatformOption> gpuOptions() {
           {"--attention", "BY",
            "cudnn, own (kernels), or auto: cuDNN if it can",
            [](Text t) { parseAttention(t); }},
+          {"--algorithms", "FILE",
+           "of products: those of FILE, or the fastest, and FILE keeps them",
+           [](Text t) { parseFileName(t); }},
           {"--no-graphs", "", "launch every kernel anew, without CUDA graphs",
            [](Text) {}, /*isOwn=*/true},
           {"--profile", "N", "table of what calls took in the last N steps",
@@ -181,6 +192,7 @@ private:
   const std::vector<int64_t> ranks;
   std::vector<std::shared_ptr<Device>> devices;
   LocalWorld world;
+  std::shared_ptr<MatmulAlgorithms> algorithms;
 };
 
 } // namespace
@@ -192,6 +204,14 @@ CudaRanks::CudaRanks(const Program &program, const RunSettings &settings,
   for (int64_t gpu : choice.gpus)
     devices.push_back(Device::open(gpu));
   checkMemory();
+  const std::string file = CudaOptions::of(settings).algorithms;
+  if (file.empty())
+    return;
+  algorithms = std::make_shared<MatmulAlgorithms>(file, this->ranks.size());
+  if (algorithms->isMeasuring() && this->ranks.size() < program.ranks.size())
+    fail("--algorithms: there is no '", file,
+         "', and only one process can make it: run all ranks in one first "
+         "(--transport cuda-local)");
 }
 
 /// What libraries take beside the arenas is known only when they have taken
@@ -261,7 +281,8 @@ std::unique_ptr<Rank> CudaRanks::createRank(Transport &transport) {
                                     .timeout = settings.timeout,
                                     .steps = settings.trains,
                                     .evaluations = settings.evaluates,
-                                    .attention = options.attention};
+                                    .attention = options.attention,
+                                    .algorithms = algorithms};
   auto rank = std::make_unique<DeviceRank>(program, number, transport, device,
                                            std::move(connection), forDevice);
   return rank;

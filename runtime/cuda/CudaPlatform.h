@@ -24,6 +24,8 @@ struct CudaOptions {
   std::vector<int64_t> gpus;
   bool graphs = true;
   AttentionBy attention = AttentionBy::Auto;
+  /// A file's name; empty: the heuristic's.
+  std::string algorithms;
   /// Seed of random delays; 0: none.
   uint64_t chaos = 0;
 

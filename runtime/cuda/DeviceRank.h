@@ -28,6 +28,7 @@ class Device;
 class DeviceLinks;
 class DeviceProfile;
 struct IndexFault;
+class MatmulAlgorithms;
 
 /// How a rank uses its GPU.
 struct DeviceSettings {
@@ -44,6 +45,8 @@ struct DeviceSettings {
   /// What cuDNN's attention may take at most: little beside a GPU's memory, and
   /// enough for the scores of 512 heads of 1024 rows, more than fill a GPU.
   int64_t attentionWorkspace = int64_t{1} << 30;
+  /// Of products, shared by the ranks of this process; none: the heuristic's.
+  std::shared_ptr<MatmulAlgorithms> algorithms;
 };
 
 class DeviceRank : public Rank {

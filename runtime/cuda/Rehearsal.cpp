@@ -12,6 +12,7 @@
 
 #include "runtime/cuda/DeviceParts.h"
 #include "runtime/cuda/DeviceRank.h"
+#include "runtime/cuda/kernels/MatmulAlgorithms.h"
 
 #include <cstring>
 
@@ -31,6 +32,8 @@ public:
 
 void DeviceRank::rehearse() {
   Parts &p = *parts;
+  if (p.settings.algorithms)
+    p.settings.algorithms->endSetUp();
   if (!p.links->occupiesGpu() || p.streams.size() == 1)
     return;
   ZeroIo zeros;

@@ -295,20 +295,45 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
   for (int i = 0; i < 4; ++i)
     if (preference->alignments[i] < elementBytes(problem.layouts[i].type))
       return CUBLAS_STATUS_NOT_SUPPORTED;
-  results[0] = {};
-  const Algorithm algorithm = {
+  Algorithm algorithm = {
       algorithmMark,
       problem.fingerprint(),
       std::min(preference->workspaceBytes, problem.wantedWorkspace()),
       {preference->alignments[0], preference->alignments[1],
        preference->alignments[2], preference->alignments[3],
        alignmentOf(problem.operands.bias), alignmentOf(problem.operands.aux)}};
-  static_assert(sizeof algorithm <= sizeof results[0].algo);
-  std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
-  results[0].workspaceSize = algorithm.workspaceBytes;
-  results[0].state = CUBLAS_STATUS_SUCCESS;
-  results[0].wavesCount = 1;
-  *found = 1;
+  // The second does without workspace.
+  for (*found = 0; *found < std::min(requested, 2); ++*found) {
+    cublasLtMatmulHeuristicResult_t &result = results[*found];
+    result = {};
+    static_assert(sizeof algorithm <= sizeof result.algo);
+    std::memcpy(&result.algo, &algorithm, sizeof algorithm);
+    result.workspaceSize = algorithm.workspaceBytes;
+    result.state = CUBLAS_STATUS_SUCCESS;
+    result.wavesCount = 1;
+    algorithm.workspaceBytes = 0;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoCheck(
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
+    cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+    cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+    const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result) {
+  Problem problem;
+  if (!find<Handle>(handle) || !algo || !result ||
+      !collect(descriptor, a, b, c, d, problem))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (cublasStatus_t status = problem.check())
+    return status;
+  Algorithm algorithm;
+  std::memcpy(&algorithm, algo, sizeof algorithm);
+  if (algorithm.mark != algorithmMark ||
+      algorithm.problem != problem.fingerprint())
+    return CUBLAS_STATUS_INVALID_VALUE;
+  result->workspaceSize = algorithm.workspaceBytes;
+  result->state = CUBLAS_STATUS_SUCCESS;
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -1,0 +1,60 @@
+//===- MatmulAlgorithms.h - Algorithms that were the fastest ---*- C++ -*-===//
+//
+// cuBLASLt's heuristic names the algorithm that it takes for the fastest; on
+// an H200 others of its list took up to 18 % less time. So a run may time them
+// once, and keep in a file which one each product takes from then on: runs with
+// the same file give the same bits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_CUDA_KERNELS_MATMULALGORITHMS_H
+#define PIPEWRIGHT_RUNTIME_CUDA_KERNELS_MATMULALGORITHMS_H
+
+#include "runtime/cuda/CublasLt.h"
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace pipewright::runtime {
+
+/// Those of the ranks of a process; they may share it.
+class MatmulAlgorithms {
+public:
+  /// Reads the file. Where there is none, it is written when all `ranks` are
+  /// set up. Throws an Error if it cannot be read, or is of another version of
+  /// cuBLASLt.
+  MatmulAlgorithms(std::string path, int64_t ranks);
+
+  /// Whether there was no file, so that products are to be timed.
+  bool isMeasuring() const { return measuring; }
+  /// Throws an Error where the file has none for this product on this card.
+  cublasLtMatmulAlgo_t find(const std::string &card,
+                            const std::string &product) const;
+  [[noreturn]] void refuse(const std::string &product) const;
+
+  /// Held while a product is timed, so that no other rank's is beside it.
+  std::mutex &turn() { return turns; }
+  void add(const std::string &card, const std::string &product,
+           const cublasLtMatmulAlgo_t &algorithm);
+  /// Of a rank of this process, once.
+  void endSetUp();
+
+private:
+  void read();
+  void write() const;
+
+  using Key = std::pair<std::string, std::string>;
+
+  const std::string path;
+  int64_t ranksInSetUp;
+  bool measuring = false;
+  std::mutex turns, mutex;
+  std::map<Key, cublasLtMatmulAlgo_t> algorithms;
+};
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_CUDA_KERNELS_MATMULALGORITHMS_H
