@@ -3,7 +3,7 @@
 milliseconds of each training step.
 
     gpu_peer.py MODEL --batch N --micro-batches M --steps K [--precision bf16|tf32|f32]
-                [--eager] [--attention cudnn|flash]
+                [--eager] [--attention cudnn|flash] [--deterministic]
 
 MODEL is a name of export_models.py. PyTorch gets what makes it fastest:
 torch.compile of model and loss together, flash attention through
@@ -49,6 +49,8 @@ def main():
     parser.add_argument("--precision", choices=["bf16", "tf32", "f32"], default="bf16")
     parser.add_argument("--eager", action="store_true")
     parser.add_argument("--attention", choices=list(ATTENTIONS))
+    parser.add_argument("--deterministic", action="store_true",
+                        help="the same bits on every run, as PyTorch's notes on it advise")
     parser.add_argument("--device", default="cuda")
     arguments = parser.parse_args()
     if arguments.batch % arguments.micro_batches:
@@ -59,7 +61,11 @@ def main():
     # What convolutions do without being asked.
     if arguments.precision == "f32":
         torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark = not arguments.deterministic
+    if arguments.deterministic:
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+        torch.backends.cudnn.deterministic = True
+        torch.use_deterministic_algorithms(True)
 
     export_models.Block.forward = flash_forward
     entry = export_models.MODELS[arguments.model]
