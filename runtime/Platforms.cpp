@@ -6,7 +6,7 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/core/Platform.h"
-#include "runtime/train/CpuPlatform.h"
+#include "runtime/cpu/CpuPlatform.h"
 
 #ifdef PIPEWRIGHT_HAS_CUDA
 #include "runtime/cuda/CudaPlatform.h"

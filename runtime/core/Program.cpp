@@ -1,6 +1,7 @@
 //===- Program.cpp - The lists of a Program -------------------------------===//
 
 #include "runtime/core/Program.h"
+#include "runtime/core/Hash.h"
 
 #include <utility>
 
@@ -18,6 +19,8 @@ template <typename T>
 Table<T> &Table<T>::operator=(const Table &other) = default;
 template <typename T>
 Table<T>::~Table() = default;
+
+uint64_t Program::planHash() const { return hashOf(planJson); }
 
 template class Table<int64_t>;
 template class Table<Table<int64_t>>;

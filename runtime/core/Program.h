@@ -154,6 +154,10 @@ struct Program {
   const char *timetable = "";
   /// Printed by --plan.
   const char *planJson = "";
+  /// What the files of a run name its plan by: programs that differ in what
+  /// runs where, in which order or with which buffers have other ones.
+  uint64_t planHash() const;
+
   /// What ranks need that are GPUs; null: they are CPUs.
   const DeviceProgram *device = nullptr;
 

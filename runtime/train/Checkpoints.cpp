@@ -2,7 +2,6 @@
 
 #include "runtime/train/Checkpoints.h"
 #include "runtime/core/Error.h"
-#include "runtime/core/Hash.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
 #include "runtime/io/WeightSource.h"
@@ -192,10 +191,9 @@ Checkpoints::resume(const std::function<void(const std::string &)> &say) {
              ": move them to another folder first");
       compare(then, manifest({options.steps, 0}), path,
               rank.wholeProgram().updates, say);
-      found = {static_cast<double>(then.step),
-               static_cast<double>(then.samples),
-               static_cast<double>(then.plan ==
-                                   hashOf(rank.wholeProgram().planJson))};
+      found = {
+          static_cast<double>(then.step), static_cast<double>(then.samples),
+          static_cast<double>(then.plan == rank.wholeProgram().planHash())};
       say("resumed    from '" + path + "'");
     } else {
       say("resumed    from nothing: there is no checkpoint in '" +
@@ -280,7 +278,7 @@ CheckpointManifest Checkpoints::manifest(Position at) const {
   manifest.samples = at.samples;
   manifest.seed = options.seed;
   manifest.shuffled = options.shuffle;
-  manifest.plan = hashOf(program.planJson);
+  manifest.plan = program.planHash();
   return manifest;
 }
 

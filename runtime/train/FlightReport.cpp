@@ -2,7 +2,6 @@
 
 #include "runtime/train/FlightReport.h"
 #include "runtime/core/Error.h"
-#include "runtime/core/Hash.h"
 #include "runtime/net/Transport.h"
 
 using namespace pipewright::runtime;
@@ -17,7 +16,7 @@ void pipewright::runtime::keepFlight(const Options &options, Rank &rank) {
   if (!options.flight.empty() && options.steps > 0)
     rank.flight().keepIn(
         pathOf(options, rank, ".ring"),
-        {rank.number(), rank.replica(), hashOf(rank.wholeProgram().planJson)});
+        {rank.number(), rank.replica(), rank.wholeProgram().planHash()});
 }
 
 std::string pipewright::runtime::writeFlight(const Options &options, Rank &rank,

@@ -10,13 +10,13 @@
 #include "runtime/core/ProcessName.h"
 #include "runtime/core/Text.h"
 #include "runtime/cpu/CpuFeatures.h"
+#include "runtime/cpu/Threads.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Bootstrap.h"
 #include "runtime/net/ThreadTransport.h"
 #include "runtime/train/CheckRun.h"
 #include "runtime/train/Fingerprints.h"
 #include "runtime/train/Stop.h"
-#include "runtime/train/Threads.h"
 #include "runtime/train/Trainer.h"
 
 #include <atomic>

@@ -2,7 +2,6 @@
 
 #include "runtime/train/Record.h"
 #include "runtime/core/Error.h"
-#include "runtime/core/Hash.h"
 #include "runtime/io/CheckpointFolder.h"
 #include "runtime/io/Npy.h"
 #include "runtime/net/Gather.h"
@@ -14,10 +13,6 @@
 #include <filesystem>
 
 using namespace pipewright::runtime;
-
-static uint64_t planOf(const Program &program) {
-  return hashOf(program.planJson);
-}
 
 //===----------------------------------------------------------------------===//
 // Writing
@@ -66,7 +61,7 @@ void Record::begin(int64_t stepsBefore, const Dataset &data,
             .microBatchSize = program.microBatchSize,
             .samples = batches.batchSamples(),
             .threadsPerRank = rank.threads(),
-            .plan = planOf(program),
+            .plan = program.planHash(),
             .inputs = {},
             .losses = {},
             .results = {}};
@@ -237,7 +232,7 @@ int pipewright::runtime::replayRecord(
   }
 
   const bool isSamePlan =
-      record.plan == planOf(program) &&
+      record.plan == program.planHash() &&
       static_cast<int64_t>(record.results.size()) == transport.size();
   std::string difference;
   bool differs = false;

@@ -1,6 +1,6 @@
 //===- PlacementTests.cpp -------------------------------------------------===//
 
-#include "runtime/train/Threads.h"
+#include "runtime/cpu/Threads.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 //===- Threads.cpp - Which cores a rank computes on -----------------------===//
 
-#include "runtime/train/Threads.h"
+#include "runtime/cpu/Threads.h"
 #include "runtime/core/Error.h"
 #include "runtime/cpu/Parallel.h"
 

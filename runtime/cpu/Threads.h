@@ -1,7 +1,7 @@
 //===- Threads.h - Which cores a rank computes on --------------*- C++ -*-===//
 
-#ifndef PIPEWRIGHT_RUNTIME_TRAIN_THREADS_H
-#define PIPEWRIGHT_RUNTIME_TRAIN_THREADS_H
+#ifndef PIPEWRIGHT_RUNTIME_CPU_THREADS_H
+#define PIPEWRIGHT_RUNTIME_CPU_THREADS_H
 
 #include <cstdint>
 #include <string>
@@ -45,4 +45,4 @@ void checkThreads(int64_t threads);
 
 } // namespace pipewright::runtime
 
-#endif // PIPEWRIGHT_RUNTIME_TRAIN_THREADS_H
+#endif // PIPEWRIGHT_RUNTIME_CPU_THREADS_H

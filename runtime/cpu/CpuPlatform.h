@@ -1,7 +1,7 @@
 //===- CpuPlatform.h - Ranks that are threads of CPUs ----------*- C++ -*-===//
 
-#ifndef PIPEWRIGHT_RUNTIME_TRAIN_CPUPLATFORM_H
-#define PIPEWRIGHT_RUNTIME_TRAIN_CPUPLATFORM_H
+#ifndef PIPEWRIGHT_RUNTIME_CPU_CPUPLATFORM_H
+#define PIPEWRIGHT_RUNTIME_CPU_CPUPLATFORM_H
 
 #include "runtime/core/Platform.h"
 
@@ -12,4 +12,4 @@ const Platform &cpuPlatform();
 
 } // namespace pipewright::runtime
 
-#endif // PIPEWRIGHT_RUNTIME_TRAIN_CPUPLATFORM_H
+#endif // PIPEWRIGHT_RUNTIME_CPU_CPUPLATFORM_H

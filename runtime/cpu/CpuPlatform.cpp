@@ -1,11 +1,11 @@
 //===- CpuPlatform.cpp - Ranks that are threads of CPUs -------------------===//
 
-#include "runtime/train/CpuPlatform.h"
+#include "runtime/cpu/CpuPlatform.h"
 #include "runtime/cpu/CpuFeatures.h"
+#include "runtime/cpu/Threads.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Transport.h"
 #include "runtime/rank/Rank.h"
-#include "runtime/train/Threads.h"
 
 using namespace pipewright::runtime;
 
