@@ -32,13 +32,14 @@ MachineModel MachineModel::h100(Precision precision) {
   MachineModel machine;
   machine.matmulFlops = precision == Precision::F32    ? 50e12
                         : precision == Precision::Tf32 ? 350e12
-                                                       : 700e12;
-  machine.convolutionFlops = machine.matmulFlops / 2;
+                                                       : 640e12;
+  machine.convolutionFlops =
+      precision == Precision::BF16 ? 600e12 : machine.matmulFlops / 2;
   // The kernel for f32 uses no tensor cores.
-  machine.attentionFlops = precision == Precision::BF16 ? 350e12 : 15e12;
+  machine.attentionFlops = precision == Precision::BF16 ? 218e12 : 15e12;
   machine.bandwidth = 2.8e12;
   machine.secondsPerRandom = 1e-12;
-  machine.secondsPerCall = 3e-6;
+  machine.secondsPerCall = 2e-6;
   machine.linkLatency = 10e-6;
   machine.linkBandwidth = 300e9;
   return machine;

@@ -300,28 +300,43 @@ std::string pipewright::runtime::writeWeights(Rank &rank,
       notes);
 }
 
-/// Of 53 bits, which a double has.
-static double hashOfWeight(Rank &rank, const std::string &name) {
+/// In place of a hash.
+static constexpr double differingCopies = -1;
+
+static Hash hashOf(Rank &rank, Buffer buffer) {
   Hash hash;
   std::vector<char> piece;
-  for (const TensorInfo &tensor : rank.program().tensors)
-    for (int64_t at = 0;
-         tensor.isWeight() && name == tensor.name && at < tensor.buffer.bytes;
-         at += pieceBytes) {
-      const int64_t now = std::min(pieceBytes, tensor.buffer.bytes - at);
-      piece.resize(now);
-      rank.read(tensor.buffer.at(at, now), piece.data());
-      hash.addBytes(piece.data(), now);
-    }
-  return static_cast<double>(hash.value() >> 11);
+  for (int64_t at = 0; at < buffer.bytes; at += pieceBytes) {
+    const int64_t now = std::min(pieceBytes, buffer.bytes - at);
+    piece.resize(now);
+    rank.read(buffer.at(at, now), piece.data());
+    hash.addBytes(piece.data(), now);
+  }
+  return hash;
 }
 
-/// The positions that hold each weight, for weights that several processes
-/// hold between two steps. With several updates in a step, tied weights are
-/// taken over at other times.
-static std::map<std::string, std::set<int64_t>>
+/// Of each copy that this rank has of a weight; stages of a rank may have one
+/// each. In 53 bits, which a double has.
+static double hashOfWeight(Rank &rank, const std::string &name) {
+  double first = 0;
+  for (const TensorInfo &tensor : rank.program().tensors) {
+    if (!tensor.isWeight() || name != tensor.name)
+      continue;
+    const auto own =
+        static_cast<double>(hashOf(rank, tensor.buffer).value() >> 11);
+    if (first != 0 && own != first)
+      return differingCopies;
+    first = own;
+  }
+  return first;
+}
+
+/// The positions that hold each weight, one for each copy, for weights of which
+/// there are several between two steps. With several updates in a step, tied
+/// weights are taken over at other times.
+static std::map<std::string, std::multiset<int64_t>>
 sharedWeights(const Program &program) {
-  std::map<std::string, std::set<int64_t>> holders;
+  std::map<std::string, std::multiset<int64_t>> holders;
   int64_t position = 0;
   for (const RankProgram &rank : program.ranks) {
     for (const TensorInfo &tensor : rank.tensors)
@@ -351,9 +366,13 @@ std::string pipewright::runtime::weightTrouble(Rank &rank) {
     const int64_t first = mesh.processAt({.position = *positions.begin()});
     for (int64_t process = 0; process < mesh.size(); ++process)
       if (positions.contains(mesh.placeOf(process).position) &&
-          hashes[process][number] != hashes[first][number])
-        return processName(process) + " has another weight '" + name +
-               "' than " + processName(first) +
+          (hashes[process][number] != hashes[first][number] ||
+           hashes[process][number] == differingCopies))
+        return processName(process) +
+               (hashes[process][number] == differingCopies
+                    ? " has two weights '" + name + "' that differ"
+                    : " has another weight '" + name + "' than " +
+                          processName(first)) +
                ": a machine that computes otherwise, or a mistake in the "
                "program";
     ++number;

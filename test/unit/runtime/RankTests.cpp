@@ -62,6 +62,22 @@ TEST(Rank, LossesAreThoseOfEachUpdate) {
   EXPECT_EQ(test.rank.takeLoss(), (std::pair<double, int64_t>(0, 0)));
 }
 
+static void run(const Program &program,
+                const std::function<void(Rank &)> &body) {
+  nameProcessesBy(program.mesh());
+  ThreadWorld world(program.mesh().size());
+  std::vector<std::thread> threads;
+  for (int64_t process = 0; process < program.mesh().size(); ++process)
+    threads.emplace_back([&, process] {
+      ThreadTransport transport(world, process);
+      Rank rank(program, transport);
+      body(rank);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  nameProcessesBy(Mesh());
+}
+
 /// What each of 2 x 3 processes does, as threads.
 static void runSix(const std::function<void(Rank &)> &body) {
   Program program;
@@ -75,18 +91,33 @@ static void runSix(const std::function<void(Rank &)> &body) {
     program.ranks[r].tensors = {
         {.name = names[r], .buffer = {0, 12}, .shape = "3"}};
   }
-  nameProcessesBy(program.mesh());
-  ThreadWorld world(program.mesh().size());
-  std::vector<std::thread> threads;
-  for (int64_t process = 0; process < program.mesh().size(); ++process)
-    threads.emplace_back([&, process] {
-      ThreadTransport transport(world, process);
-      Rank rank(program, transport);
-      body(rank);
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-  nameProcessesBy(Mesh());
+  run(program, body);
+}
+
+/// Two stages of rank 0 and one of rank 1 have the same weight.
+TEST(Rank, TellsOfCopiesThatDiffer) {
+  Program program;
+  program.ranks.resize(2);
+  for (RankProgram &rank : program.ranks) {
+    rank.arenaBytes = 64;
+    rank.tensors = {{.name = "w", .buffer = {0, 12}, .shape = "3"}};
+  }
+  program.ranks[0].tensors.push_back(
+      {.name = "w", .buffer = {16, 12}, .shape = "3"});
+  const char *const why =
+      ": a machine that computes otherwise, or a mistake in the program";
+  run(program, [&](Rank &rank) {
+    EXPECT_EQ(weightTrouble(rank), "");
+    rank.data<float>({16, 12})[0] = 1;
+    EXPECT_EQ(weightTrouble(rank),
+              std::string("rank 0 has two weights 'w' that differ") + why);
+    rank.data<float>({0, 12})[0] = 1;
+    EXPECT_EQ(weightTrouble(rank), "");
+    if (rank.number() == 1)
+      rank.data<float>({0, 12})[0] = 2;
+    EXPECT_EQ(weightTrouble(rank),
+              std::string("rank 1 has another weight 'w' than rank 0") + why);
+  });
 }
 
 TEST(Rank, TalksToTheRanksOfItsReplica) {
