@@ -83,26 +83,27 @@ void MatmulAlgorithms::write() const {
 // What ranks ask
 //===----------------------------------------------------------------------===//
 
-cublasLtMatmulAlgo_t MatmulAlgorithms::find(const std::string &card,
-                                            const std::string &product) const {
-  const auto found = algorithms.find({card, product});
-  if (found == algorithms.end())
+std::optional<cublasLtMatmulAlgo_t> MatmulAlgorithms::find(
+    const std::string &card, const std::string &product,
+    const std::function<std::optional<cublasLtMatmulAlgo_t>()> &measure) {
+  const std::lock_guard lock(mutex);
+  const Key key = {card, product};
+  if (const auto found = algorithms.find(key); found != algorithms.end())
+    return found->second;
+  if (!measuring)
     fail("--algorithms: '", path, "' has none for ", product, " on ", card,
          ": it is of another program or card; give another file, or remove it, "
          "and the next run makes it anew");
-  return found->second;
+  const std::optional<cublasLtMatmulAlgo_t> measured = measure();
+  if (measured)
+    algorithms.emplace(key, *measured);
+  return measured;
 }
 
 void MatmulAlgorithms::refuse(const std::string &product) const {
   fail("--algorithms: '", path, "' has one for ", product,
        " that cuBLASLt does not take: remove it, and the next run makes it "
        "anew");
-}
-
-void MatmulAlgorithms::add(const std::string &card, const std::string &product,
-                           const cublasLtMatmulAlgo_t &algorithm) {
-  const std::lock_guard lock(mutex);
-  algorithms.insert_or_assign({card, product}, algorithm);
 }
 
 void MatmulAlgorithms::endSetUp() {

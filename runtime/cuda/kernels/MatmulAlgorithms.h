@@ -13,8 +13,10 @@
 #include "runtime/cuda/CublasLt.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -28,17 +30,16 @@ public:
   /// cuBLASLt.
   MatmulAlgorithms(std::string path, int64_t ranks);
 
-  /// Whether there was no file, so that products are to be timed.
+  /// Whether there was no file.
   bool isMeasuring() const { return measuring; }
-  /// Throws an Error where the file has none for this product on this card.
-  cublasLtMatmulAlgo_t find(const std::string &card,
-                            const std::string &product) const;
+  /// That of a product on a card: of the file, or what `measure` returns, which
+  /// the ranks of a card share. One is measured at a time. Throws an Error
+  /// where there is a file that has none.
+  std::optional<cublasLtMatmulAlgo_t>
+  find(const std::string &card, const std::string &product,
+       const std::function<std::optional<cublasLtMatmulAlgo_t>()> &measure);
   [[noreturn]] void refuse(const std::string &product) const;
 
-  /// Held while a product is timed, so that no other rank's is beside it.
-  std::mutex &turn() { return turns; }
-  void add(const std::string &card, const std::string &product,
-           const cublasLtMatmulAlgo_t &algorithm);
   /// Of a rank of this process, once.
   void endSetUp();
 
@@ -51,7 +52,7 @@ private:
   const std::string path;
   int64_t ranksInSetUp;
   bool measuring = false;
-  std::mutex turns, mutex;
+  std::mutex mutex;
   std::map<Key, cublasLtMatmulAlgo_t> algorithms;
 };
 

@@ -17,7 +17,6 @@
 #include "runtime/cuda/kernels/MatmulAlgorithms.h"
 
 #include <algorithm>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -280,11 +279,10 @@ Trial::milliseconds(const cublasLtMatmulAlgo_t &algorithm) {
 
 /// Of the heuristic's first proposals.
 static std::optional<cublasLtMatmulAlgo_t>
-fastest(DeviceRank &rank, cublasLtHandle_t handle, MatmulAlgorithms &algorithms,
-        const MatmulShape &s, MatmulEpilogue epilogue, const MatmulPlan &plan) {
+fastest(DeviceRank &rank, cublasLtHandle_t handle, const MatmulShape &s,
+        MatmulEpilogue epilogue, const MatmulPlan &plan) {
   constexpr int tried = 16;
   const auto results = proposals(handle, s, plan, /*aligned=*/true, tried);
-  const std::lock_guard lock(algorithms.turn());
   Trial trial(rank, handle, s, epilogue, plan);
   std::optional<cublasLtMatmulAlgo_t> best;
   float least = 0;
@@ -315,16 +313,12 @@ makeKeptPlan(DeviceRank &rank, cublasLtHandle_t handle,
              MatmulAlgorithms &algorithms, const MatmulShape &s,
              MatmulEpilogue epilogue, MatmulPlan plan) {
   const std::string product = textOf(s, epilogue);
-  const std::string card = rank.gpu().name();
-  if (algorithms.isMeasuring()) {
-    const auto best = fastest(rank, handle, algorithms, s, epilogue, plan);
-    if (!best)
-      return std::nullopt;
-    algorithms.add(card, product, *best);
-    plan.algorithm = *best;
-  } else {
-    plan.algorithm = algorithms.find(card, product);
-  }
+  const auto found = algorithms.find(rank.gpu().name(), product, [&] {
+    return fastest(rank, handle, s, epilogue, plan);
+  });
+  if (!found)
+    return std::nullopt;
+  plan.algorithm = *found;
   cublasLtMatmulHeuristicResult_t checked = {};
   if (cublasLt().cublasLtMatmulAlgoCheck(
           handle, plan.operation.get(), plan.b.get(), plan.a.get(),
