@@ -1,6 +1,7 @@
 //===- CacheFolder.h - Where what is made once is kept ---------*- C++ -*-===//
 //
-// Below $PIPEWRIGHT_CACHE_DIR, else `pipewright` in the user's folder for caches
+// Below $PIPEWRIGHT_CACHE_DIR, else `pipewright` in the user's folder for
+// caches
 // ($XDG_CACHE_HOME, ~/.cache). An empty PIPEWRIGHT_CACHE_DIR turns it off. A
 // folder that others may write to is not used; one that cannot be made is no
 // error.

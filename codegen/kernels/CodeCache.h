@@ -6,8 +6,8 @@
 // it: the module's text, the target, and the code of this process.
 //
 // The folder is `kernels` in that of support/CacheFolder.h. At most 256 MiB are
-// kept there, and nothing unused for a week. One that cannot be written to is no
-// error.
+// kept there, and nothing unused for a week. One that cannot be written to is
+// no error.
 //
 //===----------------------------------------------------------------------===//
 

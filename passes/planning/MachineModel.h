@@ -47,9 +47,9 @@ struct MachineModel {
   double linkBandwidth = 8e9;
 
   /// One H100 for each rank, joined by NVLink. In bf16 what products and
-  /// attention reach in a step of GPT-2 124M, and convolutions in one of VGG19, on
-  /// an H200, whose processor is the same (doc/gpu-results.md); the rest from
-  /// published figures.
+  /// attention reach in a step of GPT-2 124M, and convolutions in one of VGG19,
+  /// on an H200, whose processor is the same (doc/gpu-results.md); the rest
+  /// from published figures.
   static MachineModel h100(Precision precision);
   /// The machine of that name, such as `cpu`, `h100-f32` or `h100-bf16`; none
   /// where nobody knows it.

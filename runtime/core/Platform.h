@@ -35,8 +35,8 @@ public:
   virtual void moveToCoresOf(Transport &transport, int64_t by) {
     (void)transport, (void)by;
   }
-  /// Lets the calling thread, which a rank has started to work beside it, run on
-  /// the cores of all.
+  /// Lets the calling thread, which a rank has started to work beside it, run
+  /// on the cores of all.
   virtual void leaveCores() {}
   /// What each rank has, for users: "2 threads each".
   virtual std::string describe() const = 0;

@@ -192,8 +192,7 @@ TEST_F(OutputFolderTest, RefusesTheFolderThatOneStandsIn) {
   ASSERT_FALSE(llvm::sys::fs::current_path(before));
   ASSERT_FALSE(llvm::sys::fs::set_current_path(root.path("out/src")));
   for (const std::string &path : {std::string(".."), wanted()})
-    EXPECT_NE(refusal(path).find("this command runs there"),
-              std::string::npos)
+    EXPECT_NE(refusal(path).find("this command runs there"), std::string::npos)
         << refusal(path);
   ASSERT_FALSE(llvm::sys::fs::set_current_path(before));
 }

@@ -216,9 +216,10 @@ TEST(ChromeTrace, KeepsMeasuredCollectives) {
   Schedule schedule = buildSchedule("1f1b", 2, 2, 1);
   std::string written =
       traceOf(schedule, TaskCosts::uniform(2, 1e-3, 2e-3), &trace);
-  EXPECT_NE(written.find("\"tid\":1000001,\"name\":\"all-reduce group 0\",\"cat\":"
-                         "\"collective\",\"ts\":40.000,\"dur\":3.000}"),
-            std::string::npos)
+  EXPECT_NE(
+      written.find("\"tid\":1000001,\"name\":\"all-reduce group 0\",\"cat\":"
+                   "\"collective\",\"ts\":40.000,\"dur\":3.000}"),
+      std::string::npos)
       << written;
   MeasuredTrace again = valueOf(parseChromeTrace(written));
   ASSERT_EQ(again.collectives.size(), 2u);
