@@ -286,10 +286,12 @@ void Checkpoints::begin(Position now) {
   if (writing)
     finish();
   current = now;
-  // Forwards change running statistics; the rest waits for an update.
+  // Forwards change running statistics, and an older version is overwritten
+  // before its update begins; the rest is changed by updates, which wait.
   const bool isAside = rank.canBeReadAside();
   const auto isLater = [isAside](const Part &part) {
-    return isAside && part.tensor->role != Role::State;
+    return isAside && part.tensor->role != Role::State &&
+           part.tensor->role != Role::OldVersion;
   };
   for (const Part &part : parts)
     if (!isLater(part))
