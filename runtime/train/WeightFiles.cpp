@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 using namespace pipewright::runtime;
@@ -318,17 +319,17 @@ static Hash hashOf(Rank &rank, Buffer buffer) {
 /// Of each copy that this rank has of a weight; stages of a rank may have one
 /// each. In 53 bits, which a double has.
 static double hashOfWeight(Rank &rank, const std::string &name) {
-  double first = 0;
+  std::optional<double> first;
   for (const TensorInfo &tensor : rank.program().tensors) {
     if (!tensor.isWeight() || name != tensor.name)
       continue;
     const auto own =
         static_cast<double>(hashOf(rank, tensor.buffer).value() >> 11);
-    if (first != 0 && own != first)
+    if (first && own != *first)
       return differingCopies;
     first = own;
   }
-  return first;
+  return first.value_or(0);
 }
 
 /// The positions that hold each weight, one for each copy, for weights of which

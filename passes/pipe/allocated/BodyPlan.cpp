@@ -35,7 +35,8 @@ static bool isUsedFrom(Operation &write, Value value) {
     if (isa<nn::ViewOpInterface>(user))
       return llvm::any_of(user->getResults(),
                           [&](Value view) { return isUsedFrom(write, view); });
-    return !user->isBeforeInBlock(&write);
+    Operation *inBlock = write.getBlock()->findAncestorOpInBlock(*user);
+    return !inBlock || !inBlock->isBeforeInBlock(&write);
   });
 }
 

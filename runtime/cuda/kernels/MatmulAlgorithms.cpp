@@ -6,7 +6,6 @@
 #include "runtime/io/JsonFile.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 using namespace pipewright::runtime;

@@ -302,9 +302,11 @@ fastest(DeviceRank &rank, cublasLtHandle_t handle, const MatmulShape &s,
 
 /// Of the file that --algorithms names. The factor beta decides only by whether
 /// y is read, alpha not at all.
-static std::string textOf(const MatmulShape &s, MatmulEpilogue epilogue) {
+static std::string textOf(DeviceRank &rank, const MatmulShape &s,
+                          MatmulEpilogue epilogue) {
+  const bool rounds = computeType(rank, s.type) == CUBLAS_COMPUTE_32F_FAST_TF32;
   return costOf(s, epilogue).name + (s.broadcastB ? ", one b" : "") + " to " +
-         typeText(s.result);
+         typeText(s.result) + (rounds ? ", in tf32" : "");
 }
 
 /// As the file has it, which is made if there is none.
@@ -312,7 +314,7 @@ static std::optional<MatmulPlan>
 makeKeptPlan(DeviceRank &rank, cublasLtHandle_t handle,
              MatmulAlgorithms &algorithms, const MatmulShape &s,
              MatmulEpilogue epilogue, MatmulPlan plan) {
-  const std::string product = textOf(s, epilogue);
+  const std::string product = textOf(rank, s, epilogue);
   const auto found = algorithms.find(rank.gpu().name(), product, [&] {
     return fastest(rank, handle, s, epilogue, plan);
   });

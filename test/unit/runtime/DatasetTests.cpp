@@ -186,6 +186,19 @@ TEST(Dataset, ArraysAreConvertedAndChecked) {
                        "has samples of 3 f32, but 'y' expects scalar i64"));
 }
 
+/// Floats go round: there are 65536 to begin with.
+TEST(Dataset, GeneratedImages) {
+  constexpr int64_t elements = 150000, period = 65536;
+  const Program program = programOf({{"r", ElementType::F32, {2, elements}}});
+  const Dataset data(program, {{"r", "random:8"}}, "--data");
+  std::vector<float> values(elements);
+  data.read(0, 5, values.data());
+  for (int64_t i = period; i < elements; ++i)
+    ASSERT_EQ(values[i], values[i - period]) << i;
+  EXPECT_GT(std::set<float>(values.begin(), values.end()).size(),
+            static_cast<size_t>(period) * 9 / 10);
+}
+
 TEST(Dataset, GeneratedInputs) {
   const Program program = programOf({{"r", ElementType::F32, {2, 1000}},
                                      {"i", ElementType::I64, {2, 1000}, 7},
@@ -211,6 +224,8 @@ TEST(Dataset, GeneratedInputs) {
   }
   EXPECT_NEAR(sum / 1000, 0, 0.15);
   EXPECT_NEAR(squares / 1000, 1, 0.2);
+  data.read(0, 4, again.data());
+  EXPECT_NE(values, again);
   std::set<int64_t> seen;
   for (int64_t v : readInts(data, 1, 0))
     seen.insert(v);
