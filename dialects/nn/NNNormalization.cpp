@@ -248,6 +248,98 @@ int64_t BatchNormBackwardOp::getFlops() {
 }
 
 //===----------------------------------------------------------------------===//
+// GroupNormOp, GroupNormBackwardOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult GroupNormOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> location,
+                                            Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType x = tensorOf(adaptor.getX());
+  // (C1)
+  if (x.getRank() < 3)
+    return site.error("expects rank 3 or more, but got ", x);
+  // (C2)
+  int64_t channels = x.getDimSize(1);
+  auto groups = static_cast<int64_t>(adaptor.getGroups());
+  if (groups < 1 || channels % groups != 0)
+    return site.error("expects groups that divide ", channels,
+                      " channels, but got ", groups);
+  // (C3)
+  if (failed(checkVectors(
+          site, channels,
+          {{"scale", adaptor.getScale()}, {"bias", adaptor.getBias()}})))
+    return failure();
+  Type statistics = f32TensorOf(context, {x.getDimSize(0), groups});
+  types.append({x, statistics, statistics});
+  return success();
+}
+
+/// The rows are what follows the channel.
+static RowSpace groupNormSpace(Value image, ArrayRef<ResultForm> results) {
+  ArrayRef<int64_t> shape = tensorOf(image).getShape();
+  return {RowWalk::Several,
+          elementsOf(image),
+          {llvm::product_of(shape.drop_front(2))},
+          llvm::to_vector(results)};
+}
+
+RowSpace GroupNormOp::getRowSpace() {
+  return groupNormSpace(getY(), {ResultForm::Element, ResultForm::WholeInMemory,
+                                 ResultForm::WholeInMemory});
+}
+
+int64_t GroupNormOp::getFlops() {
+  return 8 * getX().getType().getNumElements();
+}
+
+FailureOr<Gradients> GroupNormOp::buildGradients(GradientBuilder &g, Value dy) {
+  auto backward =
+      GroupNormBackwardOp::create(g.builder(), dy, getX(), getScale(),
+                                  getMean(), getVariance(), getEpsilon());
+  return Gradients{backward.getDx(), backward.getDscale(), backward.getDbias()};
+}
+
+LogicalResult GroupNormBackwardOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &types) {
+  InferenceSite site{location, getOperationName()};
+  RankedTensorType x = tensorOf(adaptor.getX());
+  // (C1)
+  if (x.getRank() < 3 || tensorOf(adaptor.getDy()) != x)
+    return site.error("expects a gradient of the type of x and rank 3 or more, "
+                      "but got ",
+                      tensorOf(adaptor.getDy()), " and ", x);
+  // (C2)
+  int64_t channels = x.getDimSize(1);
+  if (failed(checkVectors(site, channels, {{"scale", adaptor.getScale()}})))
+    return failure();
+  // (C3)
+  RankedTensorType mean = tensorOf(adaptor.getMean());
+  RankedTensorType variance = tensorOf(adaptor.getVariance());
+  if (mean != variance || mean.getRank() != 2 ||
+      mean.getDimSize(0) != x.getDimSize(0) || mean.getDimSize(1) < 1 ||
+      channels % mean.getDimSize(1) != 0)
+    return site.error("expects mean and variance of ", x.getDimSize(0),
+                      " samples and of groups that divide ", channels,
+                      " channels, but got ", mean, " and ", variance);
+  Type vector = f32TensorOf(context, channels);
+  types.append({x, vector, vector, mean, mean});
+  return success();
+}
+
+RowSpace GroupNormBackwardOp::getRowSpace() {
+  return groupNormSpace(getDx(), {ResultForm::Element, ResultForm::Whole,
+                                  ResultForm::Whole, ResultForm::WholeInMemory,
+                                  ResultForm::WholeInMemory});
+}
+
+int64_t GroupNormBackwardOp::getFlops() {
+  return 13 * getX().getType().getNumElements();
+}
+
+//===----------------------------------------------------------------------===//
 // SoftmaxOp, LogSoftmaxOp
 //===----------------------------------------------------------------------===//
 

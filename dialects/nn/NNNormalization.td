@@ -156,6 +156,77 @@ def NN_BatchNormBackwardOp : NN_InferredOp<"batch_norm_backward", [
   }];
 }
 
+def NN_GroupNormOp : NN_InferredOp<"group_norm", [
+    NN_Differentiable, NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
+  let summary = "Normalize each sample's groups of channels";
+  let description = [{
+    Dimension 1 is the channel; its `groups` equal parts are normalized together
+    with all dimensions behind it: `y = (x - mean) / sqrt(variance + epsilon) *
+    scale + bias` with the mean and the biased variance of the group, which have
+    the shape `[x.dim(0), groups]`. As many groups as channels are instance
+    normalization.
+
+    Constraints:
+    - (C1) `x` has rank 3 or more.
+    - (C2) `groups` is positive and divides the number of channels.
+    - (C3) `scale` and `bias` have the shape of the channels of `x`.
+
+    Example:
+
+    ```mlir
+    %y, %mean, %variance = nn.group_norm %x, %scale, %bias groups = 8
+        epsilon = 1.0e-5
+      : (tensor<2x64x16x16xf32>, tensor<64xf32>, tensor<64xf32>)
+        -> (tensor<2x64x16x16xf32>, tensor<2x8xf32>, tensor<2x8xf32>)
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$scale,
+                       NN_FloatTensor:$bias, I64Attr:$groups,
+                       F32Attr:$epsilon);
+  let results = (outs NN_FloatTensor:$y, NN_F32Tensor:$mean,
+                      NN_F32Tensor:$variance);
+  let assemblyFormat = [{
+    $x `,` $scale `,` $bias `groups` `=` $groups `epsilon` `=` $epsilon
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_GroupNormBackwardOp : NN_InferredOp<"group_norm_backward", [
+    NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
+  let summary = "Gradients of group_norm with respect to its operands";
+  let description = [{
+    With `h = dy * scale` and the normalized `n`, `sum` and `dot` are the sums of
+    `h` and of `h * n` over each group, of which `dx` is made.
+
+    Constraints:
+    - (C1) `dy` has the type of `x`, which has rank 3 or more.
+    - (C2) `scale` has the shape of the channels of `x`.
+    - (C3) `mean` and `variance` have the same shape `[x.dim(0), groups]`, and
+      the groups divide the number of channels.
+
+    Example:
+
+    ```mlir
+    %dx, %dscale, %dbias, %sum, %dot = nn.group_norm_backward %dy, %x, %scale,
+        %mean, %variance epsilon = 1.0e-5
+      : (tensor<2x64x9xf32>, tensor<2x64x9xf32>, tensor<64xf32>, tensor<2x8xf32>,
+         tensor<2x8xf32>)
+        -> (tensor<2x64x9xf32>, tensor<64xf32>, tensor<64xf32>, tensor<2x8xf32>,
+            tensor<2x8xf32>)
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x,
+                       NN_FloatTensor:$scale, NN_F32Tensor:$mean,
+                       NN_F32Tensor:$variance, F32Attr:$epsilon);
+  let results = (outs NN_FloatTensor:$dx, NN_F32Tensor:$dscale,
+                      NN_F32Tensor:$dbias, NN_F32Tensor:$sum,
+                      NN_F32Tensor:$dot);
+  let assemblyFormat = [{
+    $dy `,` $x `,` $scale `,` $mean `,` $variance `epsilon` `=` $epsilon
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 class NN_SoftmaxOpBase<string mnemonic>
     : NN_Op<mnemonic, [
           Pure, SameOperandsAndResultType, NN_Differentiable, NN_Cost,

@@ -58,7 +58,8 @@ def NNSimplify : Pass<"nn-simplify", "::mlir::ModuleOp"> {
 def NNFuseComposites : Pass<"nn-fuse-composites", "::mlir::ModuleOp"> {
   let summary = "Recognise composites that nn has one op for";
   let description = [{
-    Layer normalization, GELU (both formulas), softmax (with zeros where it is
+    Layer normalization, group and instance normalization with a scale and a
+    bias for each channel, GELU (both formulas), softmax (with zeros where it is
     NaN, because a row is minus infinity everywhere), log-softmax, and attention
     with scale, softcap, causal or additive mask, trained or not, and dropout, in
     the ways that exporters spell them out. A mask may be of windows, which

@@ -192,6 +192,117 @@ static SmallVector<Value> lowerBatchNormBackward(BatchNormBackwardOp op,
 }
 
 //===----------------------------------------------------------------------===//
+// Group norm: statistics per sample and group of channels
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Images as `[samples, groups, channels of a group, elements of a channel]`.
+struct GroupView {
+  GroupView(Value image, Value statistics, double epsilon,
+            LinalgBuilder &builder)
+      : builder(builder), epsilon(epsilon) {
+    ArrayRef<int64_t> shape = tensorType(image).getShape();
+    int64_t groups = tensorType(statistics).getDimSize(1);
+    domain = {shape[0], groups, shape[1] / groups,
+              llvm::product_of(shape.drop_front(2))};
+    inverse = 1.0 / static_cast<double>(domain[2] * domain[3]);
+  }
+  Input image(Value tensor) {
+    return builder.same(builder.reshape(tensor, domain));
+  }
+  /// A number for each channel.
+  Input channel(Value vector) {
+    return builder.at(builder.reshape(vector, {domain[1], domain[2]}), 4,
+                      {1, 2});
+  }
+  /// A number for each group of each sample.
+  Input group(Value statistics) { return builder.at(statistics, 4, {0, 1}); }
+  Value reduce(ArrayRef<int64_t> axes, ArrayRef<Input> inputs,
+               LinalgBuilder::Body body) {
+    return builder.reduce(Reduction::Sum, domain, axes, inputs, body);
+  }
+  /// The image that `body` computes, in the shape of `type`.
+  Value pointwise(RankedTensorType type, ArrayRef<Input> inputs,
+                  LinalgBuilder::Body body) {
+    Value view = builder.pointwise(domain, type.getElementType(), inputs, body);
+    return builder.reshape(view, type.getShape());
+  }
+  Value rstd(Scalars &s, Value variance) {
+    return inverseSqrt(s, variance, epsilon);
+  }
+
+  LinalgBuilder &builder;
+  SmallVector<int64_t, 4> domain;
+  double epsilon, inverse;
+};
+
+} // namespace
+
+static SmallVector<Value> lowerGroupNorm(GroupNormOp op,
+                                         LinalgBuilder &builder) {
+  GroupView view(op.getX(), op.getMean(), op.getEpsilon().convertToDouble(),
+                 builder);
+  Input x = view.image(op.getX());
+  Value mean = view.reduce({2, 3}, x, [&](Scalars &s, ValueRange a) {
+    return s.mul(a[0], s.constant(view.inverse));
+  });
+  Value variance =
+      view.reduce({2, 3}, {x, view.group(mean)}, [&](Scalars &s, ValueRange a) {
+        return s.mul(square(s, s.sub(a[0], a[1])), s.constant(view.inverse));
+      });
+  Value y =
+      view.pointwise(tensorType(op.getX()),
+                     {x, view.group(mean), view.group(variance),
+                      view.channel(op.getScale()), view.channel(op.getBias())},
+                     [&](Scalars &s, ValueRange a) {
+                       Value factor = s.mul(view.rstd(s, a[2]), a[3]);
+                       return s.add(s.mul(s.sub(a[0], a[1]), factor), a[4]);
+                     });
+  return {y, mean, variance};
+}
+
+static SmallVector<Value> lowerGroupNormBackward(GroupNormBackwardOp op,
+                                                 LinalgBuilder &builder) {
+  GroupView view(op.getX(), op.getMean(), op.getEpsilon().convertToDouble(),
+                 builder);
+  Input dy = view.image(op.getDy()), x = view.image(op.getX());
+  Input mean = view.group(op.getMean());
+  Input variance = view.group(op.getVariance());
+  Input scale = view.channel(op.getScale());
+  Value dscale = view.reduce(
+      {0, 3}, {dy, x, mean, variance}, [&](Scalars &s, ValueRange a) {
+        return s.mul(a[0], s.mul(s.sub(a[1], a[2]), view.rstd(s, a[3])));
+      });
+  Value dbias = view.reduce({0, 3}, dy, identity);
+  Value sum = view.reduce({2, 3}, {dy, scale}, [](Scalars &s, ValueRange a) {
+    return s.mul(a[0], a[1]);
+  });
+  Value dot = view.reduce(
+      {2, 3}, {dy, scale, x, mean, variance}, [&](Scalars &s, ValueRange a) {
+        Value normal = s.mul(s.sub(a[2], a[3]), view.rstd(s, a[4]));
+        return s.mul(s.mul(a[0], a[1]), normal);
+      });
+  Value dx = view.pointwise(
+      tensorType(op.getX()),
+      {dy, x, mean, variance, scale, view.group(sum), view.group(dot)},
+      [&](Scalars &s, ValueRange a) {
+        Value rstd = view.rstd(s, a[3]);
+        Value count = s.constant(view.inverse);
+        // dx = factor * dy - slope * (x - mean) - offset
+        Value factor = s.mul(a[4], rstd);
+        Value slope = s.mul(s.mul(rstd, s.mul(rstd, a[6])), count);
+        Value offset = s.mul(s.mul(rstd, a[5]), count);
+        Value pulled = s.add(s.mul(slope, s.sub(a[1], a[2])), offset);
+        return s.sub(s.mul(factor, a[0]), pulled);
+      });
+  // The shape of results is the channels', not that of groups of them.
+  ArrayRef<int64_t> channels = tensorType(op.getScale()).getShape();
+  return {dx, builder.reshape(dscale, channels),
+          builder.reshape(dbias, channels), sum, dot};
+}
+
+//===----------------------------------------------------------------------===//
 // Softmax
 //===----------------------------------------------------------------------===//
 
@@ -267,6 +378,10 @@ Lowered lowerNormalization(Operation *op, LinalgBuilder &builder) {
   }
   if (auto norm = dyn_cast<BatchNormBackwardOp>(op))
     return lowerBatchNormBackward(norm, builder);
+  if (auto norm = dyn_cast<GroupNormOp>(op))
+    return lowerGroupNorm(norm, builder);
+  if (auto norm = dyn_cast<GroupNormBackwardOp>(op))
+    return lowerGroupNormBackward(norm, builder);
   if (auto norm = dyn_cast<LayerNormOp>(op))
     return lowerLayerNorm(norm, builder);
   if (auto norm = dyn_cast<LayerNormBackwardOp>(op))

@@ -27,6 +27,7 @@ struct FuseComposites : impl::NNFuseCompositesBase<FuseComposites> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateGeluPatterns(patterns);
+    populateGroupNormPatterns(patterns);
     populateLayerNormPatterns(patterns);
     populatePreciseFormPatterns(patterns);
     populateSoftmaxPatterns(patterns);

@@ -124,6 +124,79 @@ func.func @batch_norm_c5_one_value(%x: tensor<1x8xf32>, %s: tensor<8xf32>) {
 
 // -----
 
+func.func @group_norm_c1_matrix(%x: tensor<4x8xf32>, %s: tensor<8xf32>) {
+  // expected-error @below {{'nn.group_norm' op expects rank 3 or more, but got 'tensor<4x8xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %m, %v = nn.group_norm %x, %s, %s groups = 2 epsilon = 1.0e-05
+    : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x2xf32>, tensor<4x2xf32>)
+  return
+}
+
+// -----
+
+func.func @group_norm_c2_groups(%x: tensor<4x8x3xf32>, %s: tensor<8xf32>) {
+  // expected-error @below {{expects groups that divide 8 channels, but got 3}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %m, %v = nn.group_norm %x, %s, %s groups = 3 epsilon = 1.0e-05
+    : (tensor<4x8x3xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @group_norm_c2_no_groups(%x: tensor<4x8x3xf32>, %s: tensor<8xf32>) {
+  // expected-error @below {{expects groups that divide 8 channels, but got 0}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %m, %v = nn.group_norm %x, %s, %s groups = 0 epsilon = 1.0e-05
+    : (tensor<4x8x3xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8x3xf32>, tensor<4x0xf32>, tensor<4x0xf32>)
+  return
+}
+
+// -----
+
+func.func @group_norm_c3_scale_size(%x: tensor<4x8x3xf32>, %s: tensor<2xf32>) {
+  // expected-error @below {{expects a scale of 8 elements, but got 'tensor<2xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %m, %v = nn.group_norm %x, %s, %s groups = 2 epsilon = 1.0e-05
+    : (tensor<4x8x3xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<4x8x3xf32>, tensor<4x2xf32>, tensor<4x2xf32>)
+  return
+}
+
+// -----
+
+func.func @group_norm_backward_c1_gradient_type(%dy: tensor<4x8x2xf32>, %x: tensor<4x8x3xf32>, %s: tensor<8xf32>, %m: tensor<4x2xf32>) {
+  // expected-error @below {{expects a gradient of the type of x and rank 3 or more}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:5 = nn.group_norm_backward %dy, %x, %s, %m, %m epsilon = 1.0e-05
+    : (tensor<4x8x2xf32>, tensor<4x8x3xf32>, tensor<8xf32>, tensor<4x2xf32>, tensor<4x2xf32>)
+      -> (tensor<4x8x3xf32>, tensor<8xf32>, tensor<8xf32>, tensor<4x2xf32>, tensor<4x2xf32>)
+  return
+}
+
+// -----
+
+func.func @group_norm_backward_c2_scale_size(%x: tensor<4x8x3xf32>, %s: tensor<4xf32>, %m: tensor<4x2xf32>) {
+  // expected-error @below {{expects a scale of 8 elements, but got 'tensor<4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:5 = nn.group_norm_backward %x, %x, %s, %m, %m epsilon = 1.0e-05
+    : (tensor<4x8x3xf32>, tensor<4x8x3xf32>, tensor<4xf32>, tensor<4x2xf32>, tensor<4x2xf32>)
+      -> (tensor<4x8x3xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4x2xf32>, tensor<4x2xf32>)
+  return
+}
+
+// -----
+
+func.func @group_norm_backward_c3_groups(%x: tensor<4x8x3xf32>, %s: tensor<8xf32>, %m: tensor<4x3xf32>) {
+  // expected-error @below {{expects mean and variance of 4 samples and of groups that divide 8 channels, but got 'tensor<4x3xf32>' and 'tensor<4x3xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:5 = nn.group_norm_backward %x, %x, %s, %m, %m epsilon = 1.0e-05
+    : (tensor<4x8x3xf32>, tensor<4x8x3xf32>, tensor<8xf32>, tensor<4x3xf32>, tensor<4x3xf32>)
+      -> (tensor<4x8x3xf32>, tensor<8xf32>, tensor<8xf32>, tensor<4x3xf32>, tensor<4x3xf32>)
+  return
+}
+
+// -----
+
 func.func @batch_norm_backward_c1_gradient_type(%dy: tensor<4x4xf32>, %x: tensor<4x8xf32>, %s: tensor<8xf32>) {
   // expected-error @below {{expects a gradient of the type of x and rank 2 or more}}
   // expected-error @below {{failed to infer returned types}}

@@ -18,6 +18,18 @@ func.func @layer_norm(%x: tensor<4x16x8xf32>, %s: tensor<8xf32>, %dy: tensor<4x1
   return
 }
 
+// CHECK-LABEL: func @group_norm
+func.func @group_norm(%x: tensor<4x6x8x8xf32>, %s: tensor<6xf32>, %dy: tensor<4x6x8x8xf32>) {
+  // CHECK: nn.group_norm %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} groups = 3 epsilon = 9.99999974E-6 : (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x6x8x8xf32>, tensor<4x3xf32>, tensor<4x3xf32>)
+  %y, %m, %v = nn.group_norm %x, %s, %s groups = 3 epsilon = 1.000000e-05
+    : (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x6x8x8xf32>, tensor<4x3xf32>, tensor<4x3xf32>)
+  // CHECK: nn.group_norm_backward %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} epsilon = 9.99999974E-6 : (tensor<4x6x8x8xf32>, tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<4x3xf32>, tensor<4x3xf32>) -> (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>, tensor<4x3xf32>, tensor<4x3xf32>)
+  %0:5 = nn.group_norm_backward %dy, %x, %s, %m, %v epsilon = 1.000000e-05
+    : (tensor<4x6x8x8xf32>, tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<4x3xf32>, tensor<4x3xf32>)
+      -> (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>, tensor<4x3xf32>, tensor<4x3xf32>)
+  return
+}
+
 // With running statistics and without.
 // CHECK-LABEL: func @batch_norm
 func.func @batch_norm(%x: tensor<4x6x8x8xf32>, %s: tensor<6xf32>, %dy: tensor<4x6x8x8xf32>) {

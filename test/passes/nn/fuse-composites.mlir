@@ -170,6 +170,54 @@ func.func @layer_norm_rsqrt(%x: tensor<4x8xf32>, %s: tensor<1x8xf32>, %b: tensor
 
 // -----
 
+// Groups of channels as rows, scaled and shifted behind.
+// CHECK-LABEL: func.func @group_norm
+// CHECK-SAME: %[[X:.*]]: tensor<2x4x3x5xf32>, %[[S:.*]]: tensor<4x1x1xf32>, %[[B:.*]]: tensor<1x4x1x1xf32>
+func.func @group_norm(%x: tensor<2x4x3x5xf32>, %s: tensor<4x1x1xf32>, %b: tensor<1x4x1x1xf32>) -> tensor<2x4x3x5xf32> {
+  %one = nn.constant dense<1.0> : tensor<30xf32>
+  %zero = nn.constant dense<0.0> : tensor<30xf32>
+  %0 = nn.reshape %x : tensor<2x4x3x5xf32> -> tensor<2x2x30xf32>
+  %1, %m, %r = nn.layer_norm %0, %one, %zero epsilon = 0.5 : (tensor<2x2x30xf32>, tensor<30xf32>, tensor<30xf32>) -> (tensor<2x2x30xf32>, tensor<2x2xf32>, tensor<2x2xf32>)
+  %2 = nn.reshape %1 : tensor<2x2x30xf32> -> tensor<2x4x3x5xf32>
+  %3 = nn.mul %s, %2 : (tensor<4x1x1xf32>, tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xf32>
+  %4 = nn.add %b, %3 : (tensor<1x4x1x1xf32>, tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xf32>
+  // CHECK-DAG: %[[SCALE:.*]] = nn.reshape %[[S]] : tensor<4x1x1xf32> -> tensor<4xf32>
+  // CHECK-DAG: %[[BIAS:.*]] = nn.reshape %[[B]] : tensor<1x4x1x1xf32> -> tensor<4xf32>
+  // CHECK: %[[Y:.*]], %{{.*}}, %{{.*}} = nn.group_norm %[[X]], %[[SCALE]], %[[BIAS]] groups = 2 epsilon = 5.000000e-01
+  // CHECK-NEXT: return %[[Y]]
+  return %4 : tensor<2x4x3x5xf32>
+}
+
+// -----
+
+// Where the normalized image is read as well, a scale is not one for each
+// channel, or rows are no groups of channels, it stays as it is.
+// CHECK-LABEL: func.func @no_group_norm
+// CHECK-NOT: nn.group_norm
+func.func @no_group_norm(%x: tensor<2x4x6xf32>, %s: tensor<4x1xf32>, %t: tensor<2x4x1xf32>, %u: tensor<6xf32>) -> (tensor<2x4x6xf32>, tensor<2x4x6xf32>, tensor<2x4x6xf32>, tensor<2x4x6xf32>) {
+  %one = nn.constant dense<1.0> : tensor<12xf32>
+  %zero = nn.constant dense<0.0> : tensor<12xf32>
+  %two = nn.constant dense<1.0> : tensor<2xf32>
+  %nil = nn.constant dense<0.0> : tensor<2xf32>
+  %0 = nn.reshape %x : tensor<2x4x6xf32> -> tensor<2x2x12xf32>
+  %1, %m, %r = nn.layer_norm %0, %one, %zero epsilon = 0.5 : (tensor<2x2x12xf32>, tensor<12xf32>, tensor<12xf32>) -> (tensor<2x2x12xf32>, tensor<2x2xf32>, tensor<2x2xf32>)
+  %2 = nn.reshape %1 : tensor<2x2x12xf32> -> tensor<2x4x6xf32>
+  %3 = nn.mul %2, %s : (tensor<2x4x6xf32>, tensor<4x1xf32>) -> tensor<2x4x6xf32>
+  %4 = nn.add %3, %s : (tensor<2x4x6xf32>, tensor<4x1xf32>) -> tensor<2x4x6xf32>
+  %5, %m1, %r1 = nn.layer_norm %0, %one, %zero epsilon = 0.25 : (tensor<2x2x12xf32>, tensor<12xf32>, tensor<12xf32>) -> (tensor<2x2x12xf32>, tensor<2x2xf32>, tensor<2x2xf32>)
+  %6 = nn.reshape %5 : tensor<2x2x12xf32> -> tensor<2x4x6xf32>
+  %7 = nn.mul %6, %t : (tensor<2x4x6xf32>, tensor<2x4x1xf32>) -> tensor<2x4x6xf32>
+  %8 = nn.add %7, %u : (tensor<2x4x6xf32>, tensor<6xf32>) -> tensor<2x4x6xf32>
+  %9 = nn.reshape %x : tensor<2x4x6xf32> -> tensor<24x2xf32>
+  %10, %m2, %r2 = nn.layer_norm %9, %two, %nil epsilon = 0.5 : (tensor<24x2xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<24x2xf32>, tensor<24xf32>, tensor<24xf32>)
+  %11 = nn.reshape %10 : tensor<24x2xf32> -> tensor<2x4x6xf32>
+  %12 = nn.mul %11, %s : (tensor<2x4x6xf32>, tensor<4x1xf32>) -> tensor<2x4x6xf32>
+  %13 = nn.add %12, %s : (tensor<2x4x6xf32>, tensor<4x1xf32>) -> tensor<2x4x6xf32>
+  return %2, %4, %8, %13 : tensor<2x4x6xf32>, tensor<2x4x6xf32>, tensor<2x4x6xf32>, tensor<2x4x6xf32>
+}
+
+// -----
+
 // Over two dimensions it is another normalization.
 // CHECK-LABEL: func.func @norm_over_two_dims
 func.func @norm_over_two_dims(%x: tensor<2x4x8xf32>, %s: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<2x4x8xf32> {

@@ -218,6 +218,30 @@ TEST(GpuKernels, BatchNormOfImages) {
                    5e-6);
 }
 
+TEST(GpuKernels, GroupNorm) {
+  const char *text = R"mlir(
+    func.func @forward(%x: tensor<2x6x$Rx$Nx$T>, %s: tensor<6xf32>, %b: tensor<6xf32>)
+        -> (tensor<2x6x$Rx$Nx$T>, tensor<2x3xf32>, tensor<2x3xf32>) {
+      %0:3 = nn.group_norm %x, %s, %b groups = 3 epsilon = 1.0e-5
+        : (tensor<2x6x$Rx$Nx$T>, tensor<6xf32>, tensor<6xf32>) -> (tensor<2x6x$Rx$Nx$T>, tensor<2x3xf32>, tensor<2x3xf32>)
+      %g = nn.sigmoid %0#0 : tensor<2x6x$Rx$Nx$T>
+      %a = nn.mul %0#0, %g : (tensor<2x6x$Rx$Nx$T>, tensor<2x6x$Rx$Nx$T>) -> tensor<2x6x$Rx$Nx$T>
+      return %a, %0#1, %0#2 : tensor<2x6x$Rx$Nx$T>, tensor<2x3xf32>, tensor<2x3xf32>
+    }
+    func.func @backward(%dy: tensor<2x6x$Rx$Nx$T>, %x: tensor<2x6x$Rx$Nx$T>, %s: tensor<6xf32>,
+        %m: tensor<2x3xf32>, %v: tensor<2x3xf32> {test.positive})
+        -> (tensor<2x6x$Rx$Nx$T>, tensor<6xf32>, tensor<6xf32>, tensor<2x3xf32>, tensor<2x3xf32>) {
+      %0:5 = nn.group_norm_backward %dy, %x, %s, %m, %v epsilon = 1.0e-5
+        : (tensor<2x6x$Rx$Nx$T>, tensor<2x6x$Rx$Nx$T>, tensor<6xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+        -> (tensor<2x6x$Rx$Nx$T>, tensor<6xf32>, tensor<6xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+      return %0#0, %0#1, %0#2, %0#3, %0#4
+        : tensor<2x6x$Rx$Nx$T>, tensor<6xf32>, tensor<6xf32>, tensor<2x3xf32>, tensor<2x3xf32>
+    })mlir";
+  for (auto [rows, columns] : {std::pair{1, 3}, {20, 10}, {30, 64}, {11, 100}})
+    expectGpuLikeCpu(withShape(text, rows, columns), 5e-6);
+  expectGpuLikeCpu(withShape(text, 30, 64, "bf16"), 1.6e-2);
+}
+
 TEST(GpuKernels, BatchNormWithChannelsLast) {
   const char *text = R"mlir(
     func.func @forward(%x: tensor<2x$Rx5x$Nx$T>, %s: tensor<$Nxf32>, %b: tensor<$Nxf32>)

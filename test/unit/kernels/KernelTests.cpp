@@ -258,6 +258,35 @@ TEST(Kernels, BatchNorm) {
     }
 }
 
+TEST(Kernels, GroupNorm) {
+  for (const char *shape : {"2x6x$N", "2x6x3x$N"})
+    for (int64_t size : {1, 7, 33, 300})
+      for (const char *groups : {"1", "2", "6"}) {
+        std::string text = R"mlir(
+          func.func @group_norm(%x: tensor<$Sxf32>, %s: tensor<6xf32>, %b: tensor<6xf32>)
+              -> (tensor<$Sxf32>, tensor<$Sxf32>, tensor<2x$Gxf32>, tensor<2x$Gxf32>) {
+            %y, %mean, %variance = nn.group_norm %x, %s, %b groups = $G epsilon = 1.0e-1
+              : (tensor<$Sxf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<$Sxf32>, tensor<2x$Gxf32>, tensor<2x$Gxf32>)
+            %g = nn.sigmoid %y : tensor<$Sxf32>
+            %a = nn.mul %y, %g : (tensor<$Sxf32>, tensor<$Sxf32>) -> tensor<$Sxf32>
+            return %y, %a, %mean, %variance : tensor<$Sxf32>, tensor<$Sxf32>, tensor<2x$Gxf32>, tensor<2x$Gxf32>
+          }
+          func.func @group_norm_backward(%dy: tensor<$Sxf32>, %x: tensor<$Sxf32>, %s: tensor<6xf32>,
+              %mean: tensor<2x$Gxf32>, %variance: tensor<2x$Gxf32> {test.positive})
+              -> (tensor<$Sxf32>, tensor<6xf32>, tensor<6xf32>, tensor<2x$Gxf32>, tensor<2x$Gxf32>) {
+            %0:5 = nn.group_norm_backward %dy, %x, %s, %mean, %variance epsilon = 1.0e-1
+              : (tensor<$Sxf32>, tensor<$Sxf32>, tensor<6xf32>, tensor<2x$Gxf32>, tensor<2x$Gxf32>)
+              -> (tensor<$Sxf32>, tensor<6xf32>, tensor<6xf32>, tensor<2x$Gxf32>, tensor<2x$Gxf32>)
+            return %0#0, %0#1, %0#2, %0#3, %0#4
+              : tensor<$Sxf32>, tensor<6xf32>, tensor<6xf32>, tensor<2x$Gxf32>, tensor<2x$Gxf32>
+          })mlir";
+        for (auto [mark, word] : {std::pair{"$S", shape}, {"$G", groups}})
+          for (size_t at; (at = text.find(mark)) != std::string::npos;)
+            text.replace(at, 2, word);
+        expectLikeReference(withSize(text, size), 4e-6);
+      }
+}
+
 TEST(Kernels, CrossEntropyIgnoresRows) {
   for (int64_t size : {7, 33, 100})
     expectLikeReference(withSize(R"mlir(

@@ -128,6 +128,18 @@ TEST_F(Facts, BatchNormsKeepTheirStatisticsInMemory) {
   EXPECT_FALSE(space.isElementwise());
 }
 
+TEST_F(Facts, GroupNormsShareTheirLastNest) {
+  RowSpace space = spaceOf("%x: tensor<2x6x4x5xf32>, %s: tensor<6xf32>", R"(
+    %0:3 = nn.group_norm %x, %s, %s groups = 3 epsilon = 1.0e-5
+      : (tensor<2x6x4x5xf32>, tensor<6xf32>, tensor<6xf32>)
+        -> (tensor<2x6x4x5xf32>, tensor<2x3xf32>, tensor<2x3xf32>))");
+  EXPECT_EQ(space.walk, RowWalk::Several);
+  EXPECT_EQ(space.columns, Lengths{20});
+  EXPECT_EQ(space.results,
+            (Forms{ResultForm::Element, ResultForm::WholeInMemory,
+                   ResultForm::WholeInMemory}));
+}
+
 TEST_F(Facts, TransposesThatKeepTheLastDimensionMoveWholeRows) {
   RowSpace kept = spaceOf("%x: tensor<2x3x4xf32>",
                           "%0 = nn.transpose %x permutation = [1, 0, 2] : "

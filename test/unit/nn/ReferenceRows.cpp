@@ -93,6 +93,13 @@ static Grouping byChannel(const Tensor &x, bool isLast) {
   return {channels, channel, channel};
 }
 
+static Grouping byGroup(const Tensor &x, int64_t groups) {
+  int64_t inner = x.size() / x.dim(0) / x.dim(1), channels = x.dim(1);
+  int64_t perGroup = channels / groups * inner;
+  return {x.dim(0) * groups, [=](int64_t i) { return i / perGroup; },
+          [=](int64_t i) { return i / inner % channels; }};
+}
+
 static std::vector<double> rootsOf(const std::vector<double> &variance,
                                    double epsilon) {
   std::vector<double> rstd;
@@ -129,6 +136,36 @@ static Results batchNorm(BatchNormOp op, const Operands &x) {
       rootsOf(variance, op.getEpsilon().convertToDouble());
   return {normalize(x(0), by, mean, rstd, x(1), x(2)), like(x(1).shape, mean),
           like(x(1).shape, variance)};
+}
+
+static Results groupNorm(GroupNormOp op, const Operands &x) {
+  auto groups = static_cast<int64_t>(op.getGroups());
+  Grouping by = byGroup(x(0), groups);
+  std::vector<double> mean, variance;
+  statistics(x(0), by, mean, variance);
+  std::vector<double> rstd =
+      rootsOf(variance, op.getEpsilon().convertToDouble());
+  const int64_t shape[] = {x(0).dim(0), groups};
+  return {normalize(x(0), by, mean, rstd, x(1), x(2)), like(shape, mean),
+          like(shape, variance)};
+}
+
+static Results groupNormBackward(GroupNormBackwardOp op, const Operands &x) {
+  Grouping by = byGroup(x(1), x(3).dim(1));
+  std::vector<double> rstd =
+      rootsOf(x(4).data, op.getEpsilon().convertToDouble());
+  auto grads = normalizeBackward(x(0), x(1), by, x(3).data, rstd, x(2));
+  Tensor sum(x(3).shape), dot(x(3).shape);
+  for (int64_t i = 0; i < x(1).size(); ++i) {
+    int64_t group = by.group(i);
+    double scaled = x(0).data[i] * x(2).data[by.channel(i)];
+    sum.data[group] += scaled;
+    dot.data[group] += scaled * (x(1).data[i] - x(3).data[group]) * rstd[group];
+  }
+  Results results(grads.begin(), grads.end());
+  results.push_back(sum);
+  results.push_back(dot);
+  return results;
 }
 
 /// `fn(y, x, other)` on every row.
@@ -375,6 +412,9 @@ bool reference::evaluateRows(Operation *op, Values &values) {
                 rootsOf(x(4).data, op.getEpsilon().convertToDouble()), x(2));
             return Results(grads.begin(), grads.end());
           })
+          .Case<GroupNormOp>([&](auto op) { return groupNorm(op, x); })
+          .Case<GroupNormBackwardOp>(
+              [&](auto op) { return groupNormBackward(op, x); })
           .Case<SoftmaxOp>([&](SoftmaxOp op) {
             return onRows(x(0), x(0), [&](auto y, auto x, auto) {
               auto [largest, sum] = softmaxNumbers(x.data(), x.size());

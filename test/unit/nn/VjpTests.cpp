@@ -315,6 +315,16 @@ const Case kRows[] = {
      "%y, %m, %v = nn.batch_norm %x, %s, %b epsilon = 0.001 momentum = 0.9 "
      "channels_last : (tensor<3x2x2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> "
      "(tensor<3x2x2x4xf32>, tensor<4xf32>, tensor<4xf32>)"},
+    {"group_norm",
+     "%x: tensor<2x4x3x2xf32>, %s: tensor<4xf32>, %b: tensor<4xf32>",
+     "%y, %m, %v = nn.group_norm %x, %s, %b groups = 2 epsilon = 0.001 : "
+     "(tensor<2x4x3x2xf32>, tensor<4xf32>, tensor<4xf32>) -> "
+     "(tensor<2x4x3x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>)"},
+    {"instance_norm",
+     "%x: tensor<2x3x5xf32>, %s: tensor<3xf32>, %b: tensor<3xf32>",
+     "%y, %m, %v = nn.group_norm %x, %s, %b groups = 3 epsilon = 0.001 : "
+     "(tensor<2x3x5xf32>, tensor<3xf32>, tensor<3xf32>) -> "
+     "(tensor<2x3x5xf32>, tensor<2x3xf32>, tensor<2x3xf32>)"},
     {"softmax_cross_entropy", "%x: tensor<4x3xf32>, %l: tensor<4xi64>",
      "%loss, %largest, %sum = nn.softmax_cross_entropy %x, %l ignore_index = 1 "
      ": "

@@ -80,6 +80,7 @@ void populateAttentionPatterns(mlir::RewritePatternSet &patterns,
                                int64_t longestVector);
 void populateGeluPatterns(mlir::RewritePatternSet &patterns);
 void populateGroupedHeadsPatterns(mlir::RewritePatternSet &patterns);
+void populateGroupNormPatterns(mlir::RewritePatternSet &patterns);
 void populateLayerNormPatterns(mlir::RewritePatternSet &patterns);
 void populatePreciseFormPatterns(mlir::RewritePatternSet &patterns);
 void populateSoftmaxPatterns(mlir::RewritePatternSet &patterns);
