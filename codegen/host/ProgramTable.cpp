@@ -10,6 +10,7 @@
 #include "codegen/host/RankFunctions.h"
 #include "codegen/host/RuntimeCalls.h"
 #include "dialects/nn/NNWeightNames.h"
+#include "passes/step/RunningStatistics.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -71,6 +72,8 @@ public:
   LogicalResult write(pipe::PlaceOp place);
 
 private:
+  /// What of a running statistic is left after a micro-batch.
+  std::string decayText();
   /// A line; `fields` tells it from that of the weight.
   void line(pipe::BufferAttr buffer, const std::string &fields,
             StringRef type = "", const std::string &moreFields = "");
@@ -107,6 +110,16 @@ void TensorWriter::line(pipe::BufferAttr buffer, const std::string &fields,
   os << moreFields << "},\n";
 }
 
+std::string TensorWriter::decayText() {
+  const StageLayout *stage = layout.findStage(place.getStage());
+  auto decays = pipe::decaysOf(pipe::StageOp(stage->op));
+  auto decay = decays.find(place.getWeightAttr().getAttr());
+  if (decay == decays.end() || !decay->second)
+    return "";
+  return ", .decay = " + floatLiteral(static_cast<float>(*decay->second)) +
+         ", .stage = " + std::to_string(stage->number);
+}
+
 LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
   place = newPlace;
   weight = layout.weights.find(place.getWeightAttr().getAttr())->second;
@@ -116,7 +129,7 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
     return failure();
   line(place.getBuffer(),
        weight.isLearned() ? "" : ", .role = " + wordFor(weight.getRole()).str(),
-       elementType.isF32() ? StringRef() : *element);
+       elementType.isF32() ? StringRef() : *element, decayText());
   if (place.getGradient())
     line(*place.getGradient(), ", .role = Role::Gradient");
   const StageLayout *stage = layout.findStage(place.getStage());

@@ -472,12 +472,19 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         lastWork = {makeIdentifier(set.getWeight()) + " is set"};
         return success();
       })
+      .Case([&](pipe::MergeStatisticsOp merge) {
+        writer.mergeStatistics(layout.numberOf(merge.getStageAttr()));
+        writer.commentBehind({"over all replicas"});
+        return success();
+      })
       .Default([](Operation *other) {
         return other->emitOpError("has no place in a rank's program");
       });
 }
 
 LogicalResult RankWriter::writeLines() {
+  if (!rank.getBody()->getOps<pipe::MergeStatisticsOp>().empty())
+    writer.beginStatistics();
   for (Operation &op : rank.getBodyRegion().front())
     if (failed(writeLine(&op)))
       return failure();

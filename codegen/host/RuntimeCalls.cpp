@@ -203,6 +203,10 @@ void FunctionWriter::waitReceive(int64_t peer) {
 void FunctionWriter::beginUpdate(int64_t number) {
   callMember("beginUpdate", {Counter::update(number)});
 }
+void FunctionWriter::beginStatistics() { callMember("beginStatistics", {}); }
+void FunctionWriter::mergeStatistics(int64_t stage) {
+  callMember("mergeStatistics", {std::to_string(stage)});
+}
 void FunctionWriter::loadHyper(const Local &destination) {
   callMember("loadHyper", {destination});
 }

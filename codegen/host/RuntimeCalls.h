@@ -72,6 +72,8 @@ public:
   void waitSend(int64_t peer);
   void waitReceive(int64_t peer);
   void beginUpdate(int64_t number);
+  void beginStatistics();
+  void mergeStatistics(int64_t stage);
   void loadHyper(const Local &destination);
 
   // --- Functions of the generated program itself ---------------------------

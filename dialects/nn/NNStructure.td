@@ -156,6 +156,9 @@ def NN_AssignStateOp : NN_Op<"assign_state", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Write a weight whose role is `state`";
   let description = [{
+    `decay` says that the value is `decay` times the old one plus something
+    that does not depend on it, as running statistics are.
+
     Constraints:
     - (C1) the symbol names an `nn.weight` whose role is `state`.
     - (C2) the value's type is the weight's type.
@@ -163,11 +166,14 @@ def NN_AssignStateOp : NN_Op<"assign_state", [
     Example:
 
     ```mlir
-    nn.assign_state @steps, %v : tensor<1xf32>
+    nn.assign_state @mean, %v decay = 9.000000e-01 : tensor<8xf32>
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$weight, NN_F32Tensor:$value);
-  let assemblyFormat = "$weight `,` $value attr-dict `:` type($value)";
+  let arguments = (ins FlatSymbolRefAttr:$weight, NN_F32Tensor:$value,
+                       OptionalAttr<F32Attr>:$decay);
+  let assemblyFormat = [{
+    $weight `,` $value (`decay` `=` $decay^)? attr-dict `:` type($value)
+  }];
 }
 
 def NN_AccumulateGradientOp : NN_Op<"accumulate_gradient", [

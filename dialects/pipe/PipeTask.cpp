@@ -57,6 +57,7 @@ void WeightOfOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 
 void SetWeightOp::getAsmResultNames(OpAsmSetValueNameFn) {}
+void MergeStatisticsOp::getAsmResultNames(OpAsmSetValueNameFn) {}
 
 LogicalResult TaskOp::verify() {
   // (C1)
@@ -410,4 +411,26 @@ std::optional<Content> SetWeightOp::getWantedContent(OpOperand &operand,
   if (operand.getOperandNumber() == 1)
     return sumOf(getStageAttr());
   return Content{Content::Kind::NewWeight, {}, 0, 0, getWeight()};
+}
+
+std::string MergeStatisticsOp::getLabel(const StepContext &) {
+  return "running statistics of stage '@" + getStage().str() + "'";
+}
+ResultBytes MergeStatisticsOp::getResultBytes(OpResult) { return {}; }
+/// Running statistics are planned as places of weights, which keep their bytes.
+ByteUses MergeStatisticsOp::getByteUses() { return {}; }
+std::optional<Content> MergeStatisticsOp::getContent(OpResult,
+                                                     const StepContext &) {
+  return std::nullopt;
+}
+std::optional<Content>
+MergeStatisticsOp::getWantedContent(OpOperand &, const StepContext &) {
+  return std::nullopt;
+}
+
+LogicalResult MergeStatisticsOp::verify() {
+  // (C1)
+  if (replicasOf((*this)->getParentOfType<ModuleOp>()) < 2)
+    return emitOpError("is over replicas, but the module has one alone");
+  return success();
 }

@@ -217,4 +217,35 @@ def Pipe_SetWeightOp : Pipe_ScheduledOp<"set_weight"> {
   }];
 }
 
+def Pipe_MergeStatisticsOp : Pipe_ScheduledOp<"merge_statistics"> {
+  let summary = "Make one of what replicas have as a stage's running statistics";
+  let description = [{
+    Each replica updates the running statistics of its copy of the stage from
+    its own micro-batches. Here they become, on all replicas, what one replica
+    would have that runs all micro-batches of the batch in their order. This
+    needs statistics whose updates are `decay * old + ...`: the first replica
+    begins a step with what the step before has left, the others with zeros;
+    then the statistics are the sum of the replicas' own, each times the decay
+    of all micro-batches behind its own.
+
+    It stands behind all forwards of the stage and where no collective of its
+    rank is under way, waits for the other replicas, and is over when the
+    program goes on. All replicas run one program, so
+    nobody waits in a circle for it.
+
+    Constraints:
+    - (C1) the module has at least two replicas.
+
+    Life span: made by `pipe-synchronize-weights`.
+
+    Example:
+    ```mlir
+    pipe.merge_statistics in @s0 over replicas
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$stage);
+  let assemblyFormat = "`in` $stage `over` `replicas` attr-dict";
+  let hasVerifier = 1;
+}
+
 #endif // PIPEWRIGHT_DIALECTS_PIPE_PIPETASK_TD

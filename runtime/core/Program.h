@@ -58,6 +58,11 @@ struct TensorInfo {
   /// What this is a copy of when weights have been loaded, of as many elements;
   /// zero bytes: of nothing.
   Buffer from = {};
+  /// The share of a running statistic that is left after a micro-batch; 1: it
+  /// does not change.
+  float decay = 1;
+  /// The stage whose forwards write it, where they do.
+  int64_t stage = -1;
 
   /// A tensor that files of weights have.
   bool isWeight() const { return role <= Role::Constant; }

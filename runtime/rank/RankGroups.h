@@ -49,6 +49,8 @@ public:
   const Begun &oldest() const;
   /// Blocks until it is over.
   void finishOldest();
+  /// Whether none is under way.
+  bool isIdle() const { return begun.empty(); }
 
 private:
   struct Group {

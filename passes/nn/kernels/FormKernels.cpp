@@ -35,7 +35,8 @@ static void updateRunning(OpBuilder &b, Location loc, FlatSymbolRefAttr weight,
   Value share = createScalar(b, loc, (1.0 - momentum) * scale);
   Value fresh = MulOp::create(b, loc, batch, share);
   Value sum = AddOp::create(b, loc, kept, fresh);
-  AssignStateOp::create(b, loc, weight, sum);
+  AssignStateOp::create(b, loc, weight, sum,
+                        b.getF32FloatAttr(static_cast<float>(momentum)));
 }
 
 /// Kernels have no effects: the update of running statistics becomes ops.

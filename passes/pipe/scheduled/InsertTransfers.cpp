@@ -299,7 +299,7 @@ void StepSplitter::copyLate(Operation *op) {
              !(together && post.isApartFrom(together));
     });
   };
-  if (llvm::any_of(op->getOperands(), isUnderWay))
+  if (isa<MergeStatisticsOp>(op) || llvm::any_of(op->getOperands(), isUnderWay))
     waitCollectives(rank);
   if (!together)
     return copyWithTransfers(op);

@@ -14,11 +14,12 @@
 // Both add in the order of the stages, so all copies have the same bits. Then
 // the gradients of each stage are summed over all replicas, in their order;
 // each replica's own sum is in the order of its micro-batches, which are
-// consecutive ones of the batch.
+// consecutive ones of the batch. Running statistics become one, too.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
+#include "passes/step/RunningStatistics.h"
 #include "passes/step/Stages.h"
 
 #include "mlir/IR/Builders.h"
@@ -61,6 +62,7 @@ private:
   void allReduce(Location location, ArrayRef<int32_t> holders,
                  FlatSymbolRefAttr weight);
   void allReduceReplicas();
+  void mergeStatistics();
   CollectiveOp createSum(Location location, int32_t stage,
                          FlatSymbolRefAttr weight, DenseI64ArrayAttr over);
 
@@ -212,16 +214,13 @@ static LogicalResult checkReplicas(ModuleOp module) {
            << replicas << " replicas, and a schedule that updates weights "
            << updates << " times in a step: expects a schedule with one "
            << "update, or one replica";
-  // Each layer has a mean and a variance, of which replicas would each have
-  // their own.
-  auto weights = module.getOps<nn::WeightOp>();
-  auto statistics = llvm::count_if(weights, [](nn::WeightOp weight) {
-    return weight.getRole() == nn::WeightRole::State;
-  });
-  if (int64_t layers = (statistics + 1) / 2; layers > 0)
-    return module.emitError("--data-parallel ")
-           << replicas << ": not yet with batch normalization (" << layers
-           << (layers == 1 ? " layer)" : " layers)");
+  for (StageOp stage : module.getOps<StageOp>())
+    for (auto [weight, decay] : decaysOf(stage))
+      if (!decay)
+        return stage.emitError("writes the state '")
+               << weight.getValue()
+               << "', which does not say what of it remains (decay): "
+               << replicas << " replicas cannot make one of theirs";
   return success();
 }
 
@@ -233,6 +232,13 @@ void StepSynchronizer::allReduceReplicas() {
   for (TaskOp update : updates)
     createSum(update.getLoc(), stages.numberOf(update.getStageAttr()),
               /*weight=*/FlatSymbolRefAttr(), /*over=*/DenseI64ArrayAttr());
+}
+
+void StepSynchronizer::mergeStatistics() {
+  for (int32_t stage = 0; stage < stages.size(); ++stage)
+    if (!decaysOf(stages[stage]).empty())
+      MergeStatisticsOp::create(builder, stages[stage].getLoc(),
+                                stages.nameOf(stage));
 }
 
 //===----------------------------------------------------------------------===//
@@ -263,8 +269,10 @@ void StepSynchronizer::run(int64_t replicas) {
   for (const WeightGroup *group : owned)
     addAtOwner(*group);
   allReduceTied(reduced);
-  if (replicas > 1)
+  if (replicas > 1) {
     allReduceReplicas();
+    mergeStatistics();
+  }
   for (auto task : step.getBody()->getOps<TaskOp>())
     if (task.getKind() == TaskKind::update)
       task.setOperand(0, gradientsOf(stages.numberOf(task.getStageAttr())));

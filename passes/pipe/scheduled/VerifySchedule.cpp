@@ -128,7 +128,10 @@ LogicalResult ProgramVerifier::verifyWaited(CollectiveOp op) {
   }
   for (Operation *next = op->getNextNode(); wait && next != wait;
        next = next->getNextNode())
-    if (mayTouch(next, op)) {
+    if (isa<MergeStatisticsOp>(next)) {
+      return next->emitOpError("stands where a collective is under way, which "
+                               "would have to be over first");
+    } else if (mayTouch(next, op)) {
       InFlightDiagnostic diagnostic =
           next->emitOpError("uses the state of stage '@")
           << op.getStage() << "' while a collective works on it";

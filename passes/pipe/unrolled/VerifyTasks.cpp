@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/unrolled/VerifyTasks.h"
+#include "passes/step/RunningStatistics.h"
 #include "passes/step/StepOrder.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -70,6 +71,7 @@ private:
   void verifyAllReduced(const WeightGroup &group);
   void verifyTiedWeights();
   void verifyReplicas();
+  void verifyStatistics(int64_t replicas);
   void verifyPair(TaskOp first, ArrayRef<Operation *> behind);
   void expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
                   bool expected);
@@ -360,6 +362,34 @@ void TaskVerifier::verifyReplicas() {
     if (auto together = dyn_cast<CollectiveOp>(op);
         together && together.isOverReplicas() && !wanted.contains(op))
       report(op) << "is over replicas, but no update is of what it makes";
+  verifyStatistics(replicasOf(module));
+}
+
+/// Replicas make one of the statistics of each stage that has some, once, when
+/// all forwards of the stage have written theirs.
+void TaskVerifier::verifyStatistics(int64_t replicas) {
+  llvm::SmallSet<int32_t, 8> merged;
+  for (auto [i, op] : llvm::enumerate(ops)) {
+    auto merge = dyn_cast<MergeStatisticsOp>(op);
+    if (!merge)
+      continue;
+    int32_t stage = stages.numberOf(merge.getStageAttr());
+    if (stage < 0 || decaysOf(stages[stage]).empty())
+      report(op) << "is about a stage without running statistics";
+    else if (!merged.insert(stage).second)
+      report(op) << "is the second one of stage '@" << merge.getStage() << "'";
+    for (Operation *late : ops.drop_front(i + 1))
+      if (auto task = dyn_cast<TaskOp>(late);
+          task && task.getKind() == TaskKind::forward &&
+          task.getStageAttr() == merge.getStageAttr())
+        report(op) << "stands before a forward of its stage";
+  }
+  for (int32_t stage = 0; stage < stages.size(); ++stage)
+    if (replicas > 1 && !merged.contains(stage) &&
+        !decaysOf(stages[stage]).empty())
+      report(where) << "never makes one of the running statistics that "
+                    << replicas << " replicas have of stage '@"
+                    << stages[stage].getSymName() << "'";
 }
 
 /// The partner of a task is the next one of its rank, and neither of another

@@ -47,6 +47,8 @@ module @inner {
   func.func @effects(%v: tensor<1xf32>, %g: tensor<64x32xf32>) {
     // CHECK: nn.assign_state @steps, %{{.*}} : tensor<1xf32>
     nn.assign_state @steps, %v : tensor<1xf32>
+    // CHECK: nn.assign_state @steps, %{{.*}} decay = 5.000000e-01 : tensor<1xf32>
+    nn.assign_state @steps, %v decay = 0.5 : tensor<1xf32>
     // CHECK: nn.accumulate_gradient @h.0.weight, %{{.*}} : tensor<64x32xf32>
     nn.accumulate_gradient @h.0.weight, %g : tensor<64x32xf32>
     return

@@ -112,8 +112,8 @@ func.func @running(%x: tensor<2x3x4xf32>, %s: tensor<3xf32>, %b: tensor<3xf32>) 
   // CHECK: nn.parameter @m
   // CHECK: nn.launch @kernels::@batch_norm_relu_2x3x4({{.*}}) -> (tensor<3xf32>, tensor<3xf32>, tensor<2x3x4xf32>)
   // CHECK: nn.launch
-  // CHECK: nn.assign_state @m
-  // CHECK: nn.assign_state @v
+  // CHECK: nn.assign_state @m, %{{.*}} decay = 0.899999976 :
+  // CHECK: nn.assign_state @v, %{{.*}} decay = 0.899999976 :
   %y, %mean, %variance = nn.batch_norm %x, %s, %b epsilon = 1.0e-5 momentum = 0.9
       running_mean = @m running_variance = @v
     : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>)

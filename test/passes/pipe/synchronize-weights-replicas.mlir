@@ -57,8 +57,40 @@
 
 // Nothing that replicas would not do alike.
 // RUN: %{tied} | %{scheduled} | sed 's/pipe.replicas = 3 : i64/&, pipe.updates = 2 : i64/' | not pipewright-opt --pipe-synchronize-weights -o /dev/null 2>&1 | FileCheck %s --check-prefix=UPDATES
-// RUN: %{tied} | %{scheduled} | sed 's/^  nn.weight @wte/  nn.weight @mean role = state : tensor<4xf32>\n&/' | not pipewright-opt --pipe-synchronize-weights -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATE
 // RUN: sed 's/module attributes {/module attributes {pipe.replicas = 0 : i64, /' %inputs/pipe/tied.mlir | not pipewright-opt -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE
 // UPDATES: error: has 3 replicas, and a schedule that updates weights 2 times in a step: expects a schedule with one update, or one replica
-// STATE: error: --data-parallel 3: not yet with batch normalization (1 layer)
 // NONE: error: 'builtin.module' op expects 'pipe.replicas' to be a positive integer, but got 0
+
+// Running statistics become one behind the last forward of their stage, and
+// before its update. Then the same programs, broken.
+// DEFINE: %{state} = sed 's/^  nn.weight @wte/  nn.weight @mean role = state : tensor<4xf32>\n&/; s/^      %y = nn.relu %h/      nn.assign_state @mean, %bias decay = 9.0e-01 : tensor<4xf32>\n&/'
+// RUN: %{tied} | %{state} | %{scheduled} --pipe-synchronize-weights --pipe-verify-unrolled > %t.states
+// RUN: FileCheck %s --check-prefix=STATES < %t.states
+// RUN: pipewright-opt %t.states --pipe-insert-transfers --pipe-verify-schedule > %t.ranks
+// RUN: FileCheck %s --check-prefix=MERGED < %t.ranks
+// STATES:      pipe.collective all_reduce in @s1(%{{.*}}) over replicas :
+// STATES-NEXT: pipe.merge_statistics in @s0 over replicas
+// STATES-NEXT: pipe.task update @s0
+// STATES-NOT:  pipe.merge_statistics
+// MERGED-LABEL: pipe.rank 0 train
+// MERGED:      pipe.task  backward @s0 micro_batch 1
+// MERGED:      pipe.merge_statistics in @s0 over replicas
+// MERGED:      pipe.task update @s0
+// MERGED-LABEL: pipe.rank 1 train
+// MERGED-NOT:  pipe.merge_statistics
+
+// RUN: awk '/merge_statistics/ {next} /wait_collective/ && !n++ {print "    pipe.merge_statistics in @s0 over replicas"} {print}' %t.ranks | %{verify} | FileCheck %s --check-prefix=UNDERWAY
+// UNDERWAY: error: 'pipe.merge_statistics' op stands where a collective is under way, which would have to be over first
+// RUN: sed '/pipe.merge_statistics/d' %t.ranks | %{verify} | FileCheck %s --check-prefix=NEVER
+// RUN: sed 's/.*pipe.merge_statistics.*/&\n&/' %t.ranks | %{verify} | FileCheck %s --check-prefix=TWICE
+// RUN: sed '/pipe.merge_statistics/d; s/^\( *\)%.* = pipe.task *forward @s0 micro_batch 1/\1pipe.merge_statistics in @s0 over replicas\n&/' %t.ranks | %{verify} | FileCheck %s --check-prefix=EARLY
+// RUN: sed 's/merge_statistics in @s0/merge_statistics in @s1/' %t.ranks | %{verify} | FileCheck %s --check-prefix=WITHOUT
+// RUN: sed 's/pipe.replicas = 3 : i64, //' %t.states | not pipewright-opt -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALONE
+// RUN: %{tied} | %{state} | sed 's/ decay = 9.0e-01//' | %{scheduled} > %t.unknown
+// RUN: not pipewright-opt %t.unknown --pipe-synchronize-weights -o /dev/null 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// NEVER: error: {{.*}}never makes one of the running statistics that 3 replicas have of stage '@s0'
+// TWICE: error: 'pipe.merge_statistics' op is the second one of stage '@s0'
+// EARLY: error: 'pipe.merge_statistics' op stands before a forward of its stage
+// WITHOUT: error: 'pipe.merge_statistics' op
+// ALONE: error: 'pipe.{{.*}} is over replicas, but the module has one alone
+// UNKNOWN: error: writes the state 'mean', which does not say what of it remains (decay): 3 replicas cannot make one of theirs

@@ -4,6 +4,7 @@
 #include "runtime/train/WeightFiles.h"
 #include "test/unit/runtime/OneRank.h"
 
+#include <cmath>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -154,6 +155,60 @@ TEST(Rank, AddsUpWithItsReplicasAndWithinThem) {
     rank.broadcast(0, ElementType::F32, range, 2);
     rank.waitCollective();
     EXPECT_EQ(rank.data<float>(range)[0], 2);
+  });
+}
+
+/// Two statistics of stage 0 and one of stage 1 take in a number of each
+/// micro-batch; a fourth one does not change.
+TEST(Rank, MakesOneOfRunningStatistics) {
+  Program program;
+  program.replicas = 3;
+  program.microBatches = 4;
+  program.groups.push_back({});
+  program.ranks.resize(1);
+  program.ranks[0].arenaBytes = 128;
+  auto state = [](const char *name, int64_t offset, float decay,
+                  int64_t stage) {
+    return TensorInfo{.name = name,
+                      .buffer = {offset, 8},
+                      .shape = "2",
+                      .role = Role::State,
+                      .decay = decay,
+                      .stage = stage};
+  };
+  program.ranks[0].tensors = {
+      state("half", 0, 0.5f, 0), state("most", 16, 0.9f, 0),
+      state("none", 32, 0.0f, 1), state("frozen", 48, 1.0f, -1)};
+  auto numberOf = [](int64_t microBatch, int64_t i) {
+    return static_cast<float>(microBatch * microBatch % 7) + 0.25f * i;
+  };
+  run(program, [&](Rank &rank) {
+    double expected[4][2];
+    for (int64_t t = 0; t < 4; ++t)
+      for (int64_t i = 0; i < 2; ++i)
+        expected[t][i] =
+            rank.data<float>(program.ranks[0].tensors[t].buffer)[i] =
+                10.0f - t - 3 * i;
+    for (int64_t step = 0; step < 2; ++step) {
+      rank.beginStatistics();
+      for (int64_t t = 0; t < 3; ++t) {
+        const TensorInfo &tensor = program.ranks[0].tensors[t];
+        for (int64_t i = 0; i < 2; ++i) {
+          float &own = rank.data<float>(tensor.buffer)[i];
+          for (int64_t m = 0; m < program.microBatches; ++m)
+            own = tensor.decay * own + numberOf(rank.numberInBatch(m), i);
+          for (int64_t m = 0; m < program.batchMicroBatches(); ++m)
+            expected[t][i] = tensor.decay * expected[t][i] + numberOf(m, i);
+        }
+      }
+      rank.mergeStatistics(1);
+      rank.mergeStatistics(0);
+      for (int64_t t = 0; t < 4; ++t)
+        for (int64_t i = 0; i < 2; ++i)
+          EXPECT_NEAR(rank.data<float>(program.ranks[0].tensors[t].buffer)[i],
+                      expected[t][i], 2e-6 * std::fabs(expected[t][i]));
+    }
+    EXPECT_EQ(weightTrouble(rank), "");
   });
 }
 

@@ -1,0 +1,86 @@
+//===- RunningStatistics.cpp - One of what all replicas have --------------===//
+//
+// A running statistic is s = decay * s + b_i after micro-batch i. Of D replicas
+// with M micro-batches each, replica d runs those from d * M on. With
+// a = decay^M, all of them in their order make of s
+//
+//   a^D s + a^(D-1) c_0 + ... + a c_(D-2) + c_(D-1),
+//
+// where c_d is what replica d makes of 0. Replica 0 begins with s and has
+// a s + c_0, so this is the sum over replicas of what each has times a^(D-1-d).
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/core/Error.h"
+#include "runtime/net/Collectives.h"
+#include "runtime/rank/Rank.h"
+#include "runtime/rank/RankGroups.h"
+#include "runtime/rank/StepDigest.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace pipewright::runtime;
+
+static bool changes(const TensorInfo &tensor) {
+  return tensor.role == Role::State && tensor.decay != 1;
+}
+
+void Rank::beginStatistics() {
+  if (replica() == 0)
+    return;
+  for (const TensorInfo &tensor : program().tensors)
+    if (changes(tensor))
+      std::fill_n(data<char>(tensor.buffer), tensor.buffer.bytes, 0);
+}
+
+/// Calls `visit` with the numbers of each statistic of a stage, and what those
+/// of this rank count for.
+template <class Visit>
+static void forEachStatistic(Rank &rank, int64_t stage, Visit visit) {
+  const Program &whole = rank.wholeProgram();
+  const auto behind = static_cast<double>(
+      whole.microBatches * (whole.replicas - 1 - rank.replica()));
+  for (const TensorInfo &tensor : rank.program().tensors)
+    if (changes(tensor) && tensor.stage == stage)
+      visit(rank.data<float>(tensor.buffer),
+            tensor.buffer.bytes / static_cast<int64_t>(sizeof(float)),
+            static_cast<float>(std::pow(double(tensor.decay), behind)));
+}
+
+void Rank::mergeStatistics(int64_t stage) {
+  if (!groups->isIdle())
+    fail("running statistics of stage ", stage,
+         " are merged while a collective is under way, which would have to be "
+         "over first");
+  std::vector<float> numbers;
+  forEachStatistic(*this, stage, [&](float *own, int64_t count, float weight) {
+    for (int64_t i = 0; i < count; ++i)
+      numbers.push_back(own[i] * weight);
+  });
+  const auto group = std::find_if(
+      whole.groups.begin(), whole.groups.end(),
+      [](const Table<int64_t> &members) { return members.empty(); });
+  const int64_t number = group - whole.groups.begin();
+  const auto bytes = static_cast<int64_t>(numbers.size() * sizeof(float));
+  Collective sum = collectiveOf(whole, {CollectiveKind::AllReduce, number,
+                                        ElementType::F32, Buffer{0, bytes}});
+  std::vector<float> scratch(runtime::scratchBytes(sum, replica()) /
+                             sizeof(float));
+  if (digest) {
+    digest->add(StepDigest::Kind::Addend, number, numbers.data(), bytes);
+    digest->post(StepDigest::Kind::Sum, number, Buffer());
+  }
+  recorder.post(FlightRecorder::PostCollective, number);
+  groups->begin(number, std::move(sum), numbers.data(),
+                Buffer{0, static_cast<int64_t>(scratch.size() * sizeof(float))},
+                scratch.data());
+  waitCollective();
+  if (digest)
+    digest->add(StepDigest::Kind::Sum, number, numbers.data(), bytes);
+  const float *next = numbers.data();
+  forEachStatistic(*this, stage, [&](float *own, int64_t count, float) {
+    std::copy_n(next, count, own);
+    next += count;
+  });
+}
