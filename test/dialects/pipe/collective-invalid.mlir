@@ -210,3 +210,15 @@ pipe.rank 0 train {
   // expected-error @below {{expects the result of a 'pipe.collective'}}
   pipe.wait_collective %g : !pipe.gradient<@s0>
 }
+
+// -----
+
+// merge_statistics (C1): one replica has nothing to merge.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+}
+pipe.step train {
+  // expected-error @below {{is over replicas, but the module has one alone}}
+  pipe.merge_statistics in @s0 over replicas
+}

@@ -41,6 +41,8 @@ pipe.rank 0 train {
   // CHECK: pipe.collective all_reduce in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
   // GENERIC: "pipe.collective"(%{{.*}}) <{kind = #pipe<collective_kind all_reduce>, stage = @s0}>
   %d = pipe.collective all_reduce in @s0 (%g) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  // CHECK: pipe.merge_statistics in @s0 over replicas
+  pipe.merge_statistics in @s0 over replicas
   pipe.wait_collective %d : !pipe.gradient<@s0>
 }
 }
