@@ -340,11 +340,12 @@ def PipeSynchronizeWeights
 
     Where a module has several replicas (`pipe.replicas`), all gradients that an
     update uses are summed over them, as one range, behind whatever is summed
-    within a replica. So all replicas do the same update, to the bit. Refuses
-    replicas of schedules with several updates in a step, and running
-    statistics: each replica would have its own.
+    within a replica. So all replicas do the same update, to the bit. Running
+    statistics, of which each replica has its own, become one behind the sums
+    (`pipe.merge_statistics`). Refuses these in steps with several updates.
 
-    All sums come before all updates. Gives weights that it all-reduces
+    All sums come before all updates; in a step with several updates each sum
+    over replicas comes before its own. Gives weights that it all-reduces
     `pipe.all_reduced`. Changes nothing where a step has sums already.
 
     ```mlir

@@ -176,6 +176,11 @@ public:
            const Dependences &dependences);
 
   void visit(int32_t rank, int64_t position);
+  /// What replicas of a rank do together: it is timed when the rank comes to
+  /// its wait. To be called before the first visit.
+  void setOwnWorks(llvm::ArrayRef<SharedWork> works);
+  /// What several ranks do together, and what is left of the replicas' work,
+  /// when all tasks have been visited.
   void share(llvm::ArrayRef<SharedWork> works);
   Simulation finish();
 
@@ -201,6 +206,14 @@ private:
   }
   void delay(const SharedWork::Member &member, double until,
              const SharedWork::Member &last);
+  /// Works of replicas that a task waits for: when the last one is over, its
+  /// number, and how many tasks come before its post.
+  struct OwnWait {
+    double over = 0;
+    int32_t work = -1;
+    int64_t posted = 0;
+  };
+  OwnWait takeOwnWorks(int32_t rank, int64_t position);
 
   const Schedule &schedule;
   const TaskCosts &costs;
@@ -219,6 +232,10 @@ private:
   // that stay on their rank.
   std::vector<std::vector<double>> forwardArrival, gradientArrival;
   std::vector<double> linkFree, rankFree;
+  /// Works of each rank's replicas that no task has waited for yet, the next
+  /// one last, and when those before are over.
+  std::vector<std::vector<SharedWork>> ownWorks;
+  std::vector<double> ownWorksOver;
   std::vector<LinkCosts> linkCosts;
   std::vector<StashMeter> meters;
   std::vector<std::vector<IdleInterval>> idleOfRank;
@@ -318,6 +335,7 @@ Timeline::Arrival Timeline::latestArrival(const Task &task) const {
 }
 
 void Timeline::visit(int32_t rank, int64_t position) {
+  const OwnWait own = takeOwnWorks(rank, position);
   llvm::ArrayRef<Task> tasks = schedule.order[rank];
   const Task &task = tasks[position];
   TaskTime &time = result.times[rank][position];
@@ -341,7 +359,7 @@ void Timeline::visit(int32_t rank, int64_t position) {
     seconds = (seconds + costs.secondsOf(partner)) * costs.pairFactor;
   }
   double free = rankFree[rank];
-  time.start = std::max(free, latest.ready);
+  time.start = std::max({free, latest.ready, own.over});
   time.end = time.start + seconds;
   rankFree[rank] = time.end;
   if (time.start > free) {
@@ -355,11 +373,43 @@ void Timeline::visit(int32_t rank, int64_t position) {
     idle.cause = latest.producer;
     idle.causePosition = latest.position;
     idle.transferSeconds = latest.ready - std::max(latest.produced, free);
+    if (own.over > latest.ready) {
+      idle.causeRank = rank;
+      idle.nextPosition = position;
+      idle.next = task;
+      idle.causePosition = std::max<int64_t>(own.posted - 1, 0);
+      idle.cause = tasks[idle.causePosition];
+      idle.transferSeconds = own.over - std::max(endOf(rank, own.posted), free);
+      idle.sharedWork = own.work;
+    }
     idleOfRank[rank].push_back(idle);
   }
   meters[rank].runAt(tasks, position);
   result.ranks[rank].busySeconds += seconds;
   publish(task, position, time.end);
+}
+
+void Timeline::setOwnWorks(llvm::ArrayRef<SharedWork> works) {
+  ownWorks.resize(schedule.ranks);
+  ownWorksOver.resize(schedule.ranks);
+  for (const SharedWork &work : llvm::reverse(works))
+    ownWorks[work.members.front().rank].push_back(work);
+}
+
+/// When the works are over whose waits stand before a task.
+Timeline::OwnWait Timeline::takeOwnWorks(int32_t rank, int64_t position) {
+  OwnWait wait;
+  while (!ownWorks.empty() && !ownWorks[rank].empty() &&
+         ownWorks[rank].back().members.front().waited <= position) {
+    SharedWork work = std::move(ownWorks[rank].back());
+    ownWorks[rank].pop_back();
+    wait.posted = work.members.front().posted;
+    double start = std::max(ownWorksOver[rank], endOf(rank, wait.posted));
+    wait.over = ownWorksOver[rank] = start + secondsOfWork(work, costs);
+    wait.work = static_cast<int32_t>(result.shared.size());
+    result.shared.push_back({std::move(work), {start, wait.over}});
+  }
+  return wait;
 }
 
 /// Tasks behind a member's wait begin when the newest shared work is over.
@@ -398,6 +448,11 @@ void Timeline::delay(const SharedWork::Member &member, double until,
 
 void Timeline::share(llvm::ArrayRef<SharedWork> works) {
   double without = *std::max_element(rankFree.begin(), rankFree.end());
+  for (int32_t rank = 0; rank < schedule.ranks; ++rank)
+    rankFree[rank] = std::max(
+        rankFree[rank],
+        takeOwnWorks(rank, static_cast<int64_t>(schedule.order[rank].size()))
+            .over);
   // When the works of each rank so far are over.
   std::vector<double> over(schedule.ranks);
   for (const SharedWork &work : works) {
@@ -465,11 +520,30 @@ llvm::Expected<Simulation> pipewright::schedules::simulate(
     return dependences.takeError();
   if (llvm::Error error = checkCosts(schedule, costs))
     return error;
-  Timeline timeline(schedule, costs, *dependences);
-  if (llvm::Error error = dependences->run([&](int32_t rank, int64_t position) {
-        timeline.visit(rank, position);
-      }))
-    return error;
-  timeline.share(shared);
-  return timeline.finish();
+  auto run =
+      [&](llvm::ArrayRef<SharedWork> own,
+          llvm::ArrayRef<SharedWork> late) -> llvm::Expected<Simulation> {
+    Timeline timeline(schedule, costs, *dependences);
+    timeline.setOwnWorks(own);
+    if (llvm::Error error =
+            dependences->run([&](int32_t rank, int64_t position) {
+              timeline.visit(rank, position);
+            }))
+      return std::move(error);
+    timeline.share(late);
+    return timeline.finish();
+  };
+  // With one update in a step nothing that others need waits for shared works.
+  if (schedule.updates == 1 || shared.empty())
+    return run({}, shared);
+  std::vector<SharedWork> own, late;
+  for (const SharedWork &work : shared)
+    (work.members.size() == 1 ? own : late).push_back(work);
+  llvm::Expected<Simulation> without = run({}, {});
+  if (!without)
+    return without.takeError();
+  llvm::Expected<Simulation> with = run(own, late);
+  if (with)
+    with->exposedSeconds = with->globalStepTime - without->globalStepTime;
+  return with;
 }

@@ -110,8 +110,9 @@ struct PathStep {
 };
 
 /// What some ranks do together beside their tasks, or the replicas of one: all
-/// replicas run alike, so only one is simulated. Nothing but tasks that no
-/// other rank needs, such as updates, stands behind a wait for it.
+/// replicas run alike, so only one is simulated. Behind a wait for what several
+/// ranks do together stand only tasks that no other rank needs, such as
+/// updates; what replicas of one rank do may stand anywhere.
 struct SharedWork {
   struct Member {
     int32_t rank = 0;

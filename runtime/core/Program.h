@@ -172,6 +172,14 @@ struct Program {
   }
   /// The micro-batches of one call of `step`, of all replicas.
   int64_t batchMicroBatches() const { return replicas * microBatches; }
+  /// The number of a replica's micro-batch among those of `ofReplicas`: those
+  /// of an update are consecutive, replica by replica.
+  int64_t numberInBatch(int64_t microBatch, int64_t replica,
+                        int64_t ofReplicas) const {
+    const int64_t together = microBatches / updates;
+    return (microBatch / together * ofReplicas + replica) * together +
+           microBatch % together;
+  }
 };
 
 /// The whole main() of a generated program: options, ranks as threads or MPI

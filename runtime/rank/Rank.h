@@ -128,7 +128,7 @@ public:
   /// The other part of it: the number of one of this rank's micro-batches among
   /// those of all replicas.
   int64_t numberInBatch(int64_t microBatch) const {
-    return replica() * whole.microBatches + microBatch;
+    return whole.numberInBatch(microBatch, replica(), whole.replicas);
   }
   uint64_t seed() const { return seedValue; }
   /// In the pipeline, and so the same in each replica.

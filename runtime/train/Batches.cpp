@@ -29,7 +29,8 @@ float Batches::divisorOf(int64_t input, int64_t microBatch) {
 void Batches::load(int64_t input, int64_t microBatch, void *destination,
                    int64_t bytes) {
   const InputSlot &slot = dataset.slot(input);
-  microBatch += first + share.replica * program.microBatches;
+  microBatch =
+      first + program.numberInBatch(microBatch, share.replica, share.replicas);
   if (!slot.info.isData()) {
     const float divisor = divisorOf(input, microBatch);
     std::memcpy(destination, &divisor, sizeof divisor);

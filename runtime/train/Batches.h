@@ -13,7 +13,8 @@
 
 namespace pipewright::runtime {
 
-/// What one replica takes of each batch: its consecutive micro-batches.
+/// What one replica takes of each batch: consecutive micro-batches of those of
+/// each update.
 struct Share {
   int64_t replica = 0;
   int64_t replicas = 1;
@@ -59,11 +60,16 @@ public:
 
   /// Of all replicas.
   int64_t batchSamples() const { return share.replicas * ownSamples(); }
-  /// Those of this replica, and the position of the first one.
+  /// Those of this replica, and the position of each in the batch.
   int64_t ownSamples() const {
     return program.microBatches * program.microBatchSize;
   }
-  int64_t ownBegin() const { return share.replica * ownSamples(); }
+  int64_t ownPosition(int64_t sample) const {
+    const int64_t size = program.microBatchSize;
+    return program.numberInBatch(sample / size, share.replica, share.replicas) *
+               size +
+           sample % size;
+  }
 
   void load(int64_t input, int64_t microBatch, void *destination,
             int64_t bytes) override;

@@ -276,7 +276,7 @@ void Trainer::lookAhead(int64_t number) {
       const int64_t samples =
           data->slot(input).batched ? batches.ownSamples() : 1;
       for (int64_t i = 0; i < samples; ++i)
-        data->check(input, batches.sampleAt(batches.ownBegin() + i));
+        data->check(input, batches.sampleAt(batches.ownPosition(i)));
     }
   } catch (const Error &error) {
     trouble = error.what();

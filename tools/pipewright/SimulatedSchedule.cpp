@@ -105,14 +105,6 @@ static llvm::Error setCosts(SimulatedSchedule &result,
   return llvm::Error::success();
 }
 
-llvm::Error tool::checkReplicas(const Schedule &schedule, int64_t replicas) {
-  if (replicas > 1 && schedule.updates > 1)
-    return refuse("--data-parallel {0} expects a schedule with one update in a "
-                  "step, but this one has {1}",
-                  replicas, schedule.updates);
-  return llvm::Error::success();
-}
-
 std::string tool::replicasText(int64_t replicas) {
   return llvm::formatv("each of {0} replicas runs so, on micro-batches of its "
                        "own",
@@ -140,8 +132,6 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
   if (!schedule)
     return schedule.takeError();
   result.schedule = std::move(*schedule);
-  if (llvm::Error error = checkReplicas(result.schedule, replicas))
-    return refuse("{0}: {1}", named.name, llvm::toString(std::move(error)));
   llvm::Expected<Simulation> simulation =
       simulate(result.schedule, result.costs, result.edges);
   if (!simulation)

@@ -62,11 +62,6 @@ struct SimulatedSchedule {
   schedules::PlanFile plan() const;
 };
 
-/// Fails where replicas cannot sum gradients before they update: on schedules
-/// with several updates in a step.
-llvm::Error checkReplicas(const schedules::Schedule &schedule,
-                          int64_t replicas);
-
 /// `each of 2 replicas runs so, on micro-batches of its own`
 std::string replicasText(int64_t replicas);
 

@@ -69,12 +69,14 @@ private:
     return rankOf(cast<StepOpInterface>(op).getStageName());
   }
   /// Updates wait for the gradients of other ranks where weights are tied, or
-  /// reduced by several ranks for another reason.
+  /// reduced by several ranks for another reason: then all of them end the
+  /// step, unless it has several for each stage.
   bool hasLateUpdates() const {
-    return step.getMode() == StepMode::train &&
+    return step.getMode() == StepMode::train && !hasSeveralUpdates() &&
            (stages.hasTiedWeights() ||
             !step.getBody()->getOps<CollectiveOp>().empty());
   }
+  bool hasSeveralUpdates() const { return schedule.updates > 1; }
   LogicalResult verifyPlaces() const;
   Value valueOf(const schedules::Transfer &transfer) const;
   void emit(int32_t rank, const RankInstruction &instruction);
@@ -104,7 +106,8 @@ LogicalResult StepSplitter::verifyPlaces() const {
     FlatSymbolRefAttr stage = cast<StepOpInterface>(op).getStageName();
     if (!stage || stages.numberOf(stage) < 0)
       return op.emitOpError("belongs to no stage of the module");
-    if (!isa<InputOp, TaskOp>(op) && !hasLateUpdates())
+    bool isOfUpdate = hasSeveralUpdates() && isa<CollectiveOp>(op);
+    if (!isa<InputOp, TaskOp>(op) && !isOfUpdate && !hasLateUpdates())
       return op.emitOpError("has no place in a step in which ranks share no "
                             "weight; expects inputs and tasks alone");
     for (Value operand : op.getOperands())
@@ -168,9 +171,14 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
     if (!task || (task.getKind() == TaskKind::update && hasLateUpdates()))
       return;
     for (Value operand : task.getOperands())
-      if (auto input = operand.getDefiningOp<InputOp>();
-          input && !ranks[rank].values.contains(operand))
-        copy(rank, input);
+      if (Operation *before = operand.getDefiningOp();
+          isa_and_present<InputOp, CollectiveOp>(before) &&
+          !ranks[rank].values.contains(operand)) {
+        copy(rank, before);
+        if (isa<CollectiveOp>(before))
+          WaitCollectiveOp::create(builder, before->getLoc(),
+                                   ranks[rank].values.lookup(operand));
+      }
     copy(rank, task);
     return;
   }
@@ -243,8 +251,11 @@ void StepSplitter::copyWithTransfers(Operation *op) {
 
 /// Those that take what a task makes of gradients. Behind one of several ranks
 /// that does not, on the same rank, no other of several ranks is early: their
-/// order is that of the step on each rank.
+/// order is that of the step on each rank. Before one of several updates they
+/// begin where they are waited for: what comes next may use the same gradients.
 void StepSplitter::findEarly() {
+  if (hasSeveralUpdates())
+    return;
   llvm::SmallSet<int32_t, 4> held;
   for (auto op : step.getBody()->getOps<CollectiveOp>()) {
     auto task = op.getValue().getDefiningOp<TaskOp>();

@@ -14,7 +14,9 @@
 // Both add in the order of the stages, so all copies have the same bits. Then
 // the gradients of each stage are summed over all replicas, in their order;
 // each replica's own sum is in the order of its micro-batches, which are
-// consecutive ones of the batch. Running statistics become one, too.
+// consecutive ones of the batch. Running statistics become one, too. In a step
+// with several updates, where weights are stale and none has copies, each is
+// preceded by its own sum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +51,10 @@ public:
       : step(step), stages(stages), ranks(ranks), prefersOwners(prefersOwners),
         builder(step.getContext()) {}
 
+  /// For a step with one update.
   void run(int64_t replicas);
+  /// For one with several.
+  void allReduceReplicas();
 
 private:
   Policy policyOf(const WeightGroup &group) const;
@@ -61,9 +66,8 @@ private:
   void allReduceTied(ArrayRef<const WeightGroup *> groups);
   void allReduce(Location location, ArrayRef<int32_t> holders,
                  FlatSymbolRefAttr weight);
-  void allReduceReplicas();
   void mergeStatistics();
-  CollectiveOp createSum(Location location, int32_t stage,
+  CollectiveOp createSum(Location location, int32_t stage, Value gradients,
                          FlatSymbolRefAttr weight, DenseI64ArrayAttr over);
 
   StepOp step;
@@ -160,9 +164,9 @@ void StepSynchronizer::handBack(const WeightGroup &group) {
 }
 
 CollectiveOp StepSynchronizer::createSum(Location location, int32_t stage,
+                                         Value gradients,
                                          FlatSymbolRefAttr weight,
                                          DenseI64ArrayAttr over) {
-  Value gradients = gradientsOf(stage);
   return CollectiveOp::create(
       builder, location, gradients.getType(),
       CollectiveKindAttr::get(step.getContext(),
@@ -183,7 +187,8 @@ void StepSynchronizer::allReduce(Location location, ArrayRef<int32_t> holders,
   if (over.size() == 2)
     llvm::sort(over);
   for (int32_t stage : holders)
-    createSum(location, stage, weight, builder.getDenseI64ArrayAttr(over));
+    createSum(location, stage, gradientsOf(stage), weight,
+              builder.getDenseI64ArrayAttr(over));
 }
 
 void StepSynchronizer::allReduceTied(ArrayRef<const WeightGroup *> groups) {
@@ -209,11 +214,6 @@ static LogicalResult checkReplicas(ModuleOp module) {
   int64_t replicas = replicasOf(module);
   if (replicas == 1)
     return success();
-  if (int64_t updates = updatesOf(module); updates > 1)
-    return module.emitError("has ")
-           << replicas << " replicas, and a schedule that updates weights "
-           << updates << " times in a step: expects a schedule with one "
-           << "update, or one replica";
   for (StageOp stage : module.getOps<StageOp>())
     for (auto [weight, decay] : decaysOf(stage))
       if (!decay)
@@ -221,6 +221,13 @@ static LogicalResult checkReplicas(ModuleOp module) {
                << weight.getValue()
                << "', which does not say what of it remains (decay): "
                << replicas << " replicas cannot make one of theirs";
+      else if (updatesOf(module) > 1)
+        return module.emitError("has ")
+               << replicas << " replicas, the running statistic '"
+               << weight.getValue() << "', and a schedule that updates weights "
+               << updatesOf(module)
+               << " times in a step: expects a schedule with one update, or "
+                  "one replica";
   return success();
 }
 
@@ -229,9 +236,18 @@ void StepSynchronizer::allReduceReplicas() {
   for (auto task : step.getBody()->getOps<TaskOp>())
     if (task.getKind() == TaskKind::update)
       updates.push_back(task);
-  for (TaskOp update : updates)
-    createSum(update.getLoc(), stages.numberOf(update.getStageAttr()),
-              /*weight=*/FlatSymbolRefAttr(), /*over=*/DenseI64ArrayAttr());
+  const bool hasSeveral = updatesOf(step->getParentOfType<ModuleOp>()) > 1;
+  for (TaskOp update : updates) {
+    int32_t stage = stages.numberOf(update.getStageAttr());
+    if (hasSeveral)
+      builder.setInsertionPoint(update);
+    CollectiveOp sum =
+        createSum(update.getLoc(), stage,
+                  hasSeveral ? update.getOperand(0) : gradientsOf(stage),
+                  /*weight=*/FlatSymbolRefAttr(), /*over=*/DenseI64ArrayAttr());
+    if (hasSeveral)
+      update.setOperand(0, sum.getResult());
+  }
 }
 
 void StepSynchronizer::mergeStatistics() {
@@ -302,13 +318,16 @@ public:
       bool isDone = llvm::any_of(*step.getBody(), [](Operation &op) {
         return !isa<InputOp, TaskOp>(op);
       });
-      if (step.getMode() != StepMode::train || isDone || updatesOf(module) > 1)
+      if (step.getMode() != StepMode::train || isDone)
         continue;
       FailureOr<SmallVector<int32_t>> ranks = stages->ranks();
       if (failed(ranks))
         return signalPassFailure();
-      StepSynchronizer(step, *stages, *ranks, tied == "owner")
-          .run(replicasOf(module));
+      StepSynchronizer synchronizer(step, *stages, *ranks, tied == "owner");
+      if (updatesOf(module) == 1)
+        synchronizer.run(replicasOf(module));
+      else if (replicasOf(module) > 1)
+        synchronizer.allReduceReplicas();
     }
   }
 };

@@ -279,12 +279,37 @@ TEST(Batches, ReplicasTakeConsecutivePartsOfABatch) {
   Batches batches(program, data, {.replica = 2, .replicas = 3});
   batches.setOrder([](int64_t position) { return position; });
   EXPECT_EQ(batches.batchSamples(), 6);
-  EXPECT_EQ(batches.ownBegin(), 4);
+  EXPECT_EQ(batches.ownPosition(0), 4);
   int64_t read = 0;
   batches.load(0, 0, &read, sizeof read);
   EXPECT_EQ(read, 14);
   batches.load(0, 1, &read, sizeof read);
   EXPECT_EQ(read, 15);
+}
+
+/// Two updates of two micro-batches each: each takes the samples that come next
+/// from both replicas.
+TEST(Batches, ReplicasTakePartsOfTheBatchOfEachUpdate) {
+  Folder folder;
+  const std::vector<int64_t> values = {10, 11, 12, 13, 14, 15, 16, 17};
+  writeNpy(folder.path("v.npy"), ElementType::I64, {8}, values.data());
+  Program program = programOf({{"v", ElementType::I64, {1}}});
+  program.microBatches = 4;
+  program.updates = 2;
+  program.microBatchSize = 1;
+  const Dataset data(program, {{"v", folder.path("v.npy")}}, "--data");
+  const int64_t expected[2][4] = {{10, 11, 14, 15}, {12, 13, 16, 17}};
+  for (int64_t replica = 0; replica < 2; ++replica) {
+    Batches batches(program, data, {.replica = replica, .replicas = 2});
+    batches.setOrder([](int64_t position) { return position; });
+    for (int64_t m = 0; m < 4; ++m) {
+      int64_t read = 0;
+      batches.load(0, m, &read, sizeof read);
+      EXPECT_EQ(read, expected[replica][m]);
+      EXPECT_EQ(batches.ownPosition(m), read - 10);
+      EXPECT_EQ(program.numberInBatch(m, replica, 2), read - 10);
+    }
+  }
 }
 
 /// Labels and the number that a loss divides by: of each row the second and

@@ -51,6 +51,37 @@ TEST(Simulator, IdleIntervalsNameTheirCause) {
   EXPECT_EQ(5, simulation.idle[2].end);
 }
 
+/// F0 B0 U0 F1 B1 U1, and a sum over replicas before each update: both take as
+/// long as two tasks.
+TEST(Simulator, SumsOfReplicasMayStandBetweenTasks) {
+  TaskCosts costs = TaskCosts::uniform(1);
+  costs.linkBandwidth = 4;
+  Schedule schedule = buildSchedule("pipedream", 1, 2, 1);
+  ASSERT_EQ(6u, schedule.order[0].size());
+  std::vector<SharedWork> sums = {
+      {CollectiveKind::AllReduce, "a", 8, {{0, 2, 2}}, 2},
+      {CollectiveKind::AllReduce, "b", 8, {{0, 5, 5}}, 2}};
+  Simulation simulation = valueOf(simulate(schedule, costs, {}, sums));
+  ASSERT_EQ(2u, simulation.shared.size());
+  EXPECT_EQ(2, simulation.shared[0].time.start);
+  EXPECT_EQ(4, simulation.shared[0].time.end);
+  EXPECT_EQ(4, simulation.times[0][2].start);
+  EXPECT_EQ(4, simulation.times[0][3].start);
+  EXPECT_EQ(6, simulation.shared[1].time.start);
+  EXPECT_EQ(8, simulation.globalStepTime);
+  EXPECT_EQ(4, simulation.exposedSeconds);
+  ASSERT_EQ(2u, simulation.idle.size());
+  EXPECT_EQ(0, simulation.idle[0].sharedWork);
+  EXPECT_EQ(1, simulation.idle[1].sharedWork);
+  EXPECT_EQ(8, simulation.idle[1].end);
+  // One that is begun a task before it is waited for runs beside that.
+  sums[0].members[0] = {0, 1, 2};
+  simulation = valueOf(simulate(schedule, costs, {}, sums));
+  EXPECT_EQ(1, simulation.shared[0].time.start);
+  EXPECT_EQ(3, simulation.times[0][2].start);
+  EXPECT_EQ(3, simulation.exposedSeconds);
+}
+
 TEST(Simulator, SharedWorkRunsBesideTasksUntilItsWait) {
   TaskCosts costs = TaskCosts::uniform(2);
   costs.stages[0].update = costs.stages[1].update = 1;
