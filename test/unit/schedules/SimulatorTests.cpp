@@ -56,7 +56,7 @@ TEST(Simulator, IdleIntervalsNameTheirCause) {
 TEST(Simulator, SumsOfReplicasMayStandBetweenTasks) {
   TaskCosts costs = TaskCosts::uniform(1);
   costs.linkBandwidth = 4;
-  Schedule schedule = buildSchedule("pipedream", 1, 2, 1);
+  Schedule schedule = buildSchedule("pipedream", 1, 1, 2);
   ASSERT_EQ(6u, schedule.order[0].size());
   std::vector<SharedWork> sums = {
       {CollectiveKind::AllReduce, "a", 8, {{0, 2, 2}}, 2},
