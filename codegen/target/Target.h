@@ -153,8 +153,6 @@ public:
 
   virtual const HostStyle &hostStyle() const = 0;
   bool hasStreams() const { return hostStyle().hasStreams; }
-  /// Whether its programs may have replicas that share each batch.
-  virtual bool hasReplicas() const { return false; }
   /// Whether its runtime has the call of an op of the call dialect; no such op,
   /// unless it says so. Decisions should make no others.
   virtual bool canCall(mlir::Operation *op) const { return false; }

@@ -13,10 +13,14 @@ void pipewright::runtime::nameProcessesBy(const Mesh &mesh) {
   replicas = mesh.data;
 }
 
-std::string pipewright::runtime::processName(int64_t process) {
+std::string pipewright::runtime::processNumber(int64_t process) {
   const Mesh mesh = {.data = replicas};
   const Place place = mesh.placeOf(process);
-  const std::string rank = "rank " + std::to_string(place.position);
+  const std::string rank = std::to_string(place.position);
   return mesh.data == 1 ? rank
                         : rank + " of replica " + std::to_string(place.replica);
+}
+
+std::string pipewright::runtime::processName(int64_t process) {
+  return "rank " + processNumber(process);
 }

@@ -20,6 +20,8 @@ void nameProcessesBy(const Mesh &mesh);
 
 /// `rank 1`, `rank 1 of replica 0`
 std::string processName(int64_t process);
+/// The same without the word: `1`, `1 of replica 0`
+std::string processNumber(int64_t process);
 
 } // namespace pipewright::runtime
 

@@ -68,6 +68,8 @@ struct TensorInfo {
   bool isWeight() const { return role <= Role::Constant; }
   /// One that the next step reads: gradients are begun anew.
   bool outlastsStep() const { return role != Role::Gradient; }
+  /// A running statistic, as opposed to a state that steps leave alone.
+  bool isRunning() const { return role == Role::State && decay != 1; }
   /// A gradient that is whole when the rank's first "U" task begins: the sum
   /// over micro-batches.
   bool isWholeGradient() const { return role == Role::Gradient && owner; }

@@ -9,6 +9,7 @@
 #include "runtime/cuda/Environment.h"
 #include "runtime/cuda/LocalLinks.h"
 #include "runtime/cuda/NcclLinks.h"
+#include "runtime/cuda/ProcessGroups.h"
 #include "runtime/cuda/kernels/MatmulAlgorithms.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Gather.h"
@@ -156,15 +157,6 @@ GpuChoice pipewright::runtime::chooseGpus(int64_t ranks, int64_t ranksHere,
   return choice;
 }
 
-std::vector<std::pair<int64_t, int64_t>>
-pipewright::runtime::linksOf(const Program &program) {
-  std::vector<std::pair<int64_t, int64_t>> links;
-  for (size_t from = 0; from < program.ranks.size(); ++from)
-    for (int64_t to : program.ranks[from].sendsTo)
-      links.emplace_back(from, to);
-  return links;
-}
-
 //===----------------------------------------------------------------------===//
 // Ranks
 //===----------------------------------------------------------------------===//
@@ -173,7 +165,8 @@ namespace {
 
 class CudaRanks final : public RankFactory {
 public:
-  /// `ranks` are those of this process; each takes one of the GPUs.
+  /// `ranks` are those of this process, by their numbers among those of all
+  /// replicas; each takes one of the GPUs.
   CudaRanks(const Program &program, const RunSettings &settings,
             GpuChoice choice, std::vector<int64_t> ranks);
 
@@ -184,6 +177,9 @@ public:
 
 private:
   void checkMemory() const;
+  int64_t arenaOf(int64_t rank) const {
+    return program.ranks[program.mesh().placeOf(rank).position].arenaBytes;
+  }
 
   const Program &program;
   const RunSettings settings;
@@ -200,7 +196,7 @@ private:
 CudaRanks::CudaRanks(const Program &program, const RunSettings &settings,
                      GpuChoice choice, std::vector<int64_t> ranks)
     : program(program), settings(settings), links(choice.links),
-      ranks(std::move(ranks)), world(program.ranks.size()) {
+      ranks(std::move(ranks)), world(program.mesh().size()) {
   for (int64_t gpu : choice.gpus)
     devices.push_back(Device::open(gpu));
   checkMemory();
@@ -208,7 +204,8 @@ CudaRanks::CudaRanks(const Program &program, const RunSettings &settings,
   if (file.empty())
     return;
   algorithms = std::make_shared<MatmulAlgorithms>(file, this->ranks.size());
-  if (algorithms->isMeasuring() && this->ranks.size() < program.ranks.size())
+  if (algorithms->isMeasuring() &&
+      static_cast<int64_t>(this->ranks.size()) < program.mesh().size())
     fail("--algorithms: there is no '", file,
          "', and only one process can make it: run all ranks in one first "
          "(--transport cuda-local)");
@@ -226,7 +223,7 @@ static int64_t besideArena(const Program &program, int64_t rank,
     for (const auto &[from, to] : linksOf(program))
       bytes += from == rank || to == rank ? linkEnd : 0;
   if (links == LinkKind::Nccl)
-    for (const Table<int64_t> &group : program.groups)
+    for (const std::vector<int64_t> &group : groupsOf(program))
       bytes += std::count(group.begin(), group.end(), rank) * linkEnd;
   return bytes;
 }
@@ -241,7 +238,7 @@ void CudaRanks::checkMemory() const {
       if (devices[j] != devices[i])
         continue;
       isFirst &= j >= i;
-      needed += program.ranks[ranks[j]].arenaBytes;
+      needed += arenaOf(ranks[j]);
       beside += besideArena(program, ranks[j], links);
       users += (users.empty() ? "" : ", ") + std::to_string(ranks[j]);
     }
@@ -273,7 +270,7 @@ std::unique_ptr<Rank> CudaRanks::createRank(Transport &transport) {
                               : createLocalLinks(world, transport);
   connection->connect(linksOf(program));
   if (!program.groups.empty())
-    connection->connectGroups({program.groups.begin(), program.groups.end()});
+    connection->connectGroups(groupsOf(program));
   transport.setDeadline(patience);
   const CudaOptions options = CudaOptions::of(settings);
   const DeviceSettings forDevice = {.graphs = options.graphs,
@@ -283,7 +280,7 @@ std::unique_ptr<Rank> CudaRanks::createRank(Transport &transport) {
                                     .evaluations = settings.evaluates,
                                     .attention = options.attention,
                                     .algorithms = algorithms};
-  auto rank = std::make_unique<DeviceRank>(program, number, transport, device,
+  auto rank = std::make_unique<DeviceRank>(program, transport, device,
                                            std::move(connection), forDevice);
   return rank;
 }
@@ -305,7 +302,7 @@ std::string CudaRanks::describe() const {
   for (size_t i = 0; i < names.size(); ++i)
     text += (i ? ", " : " (") + names[i];
   text += "; driver for CUDA " + cudaVersionText(cudaDriver().version) + ")";
-  if (program.ranks.size() > 1)
+  if (program.mesh().size() > 1)
     text += links == LinkKind::Nccl ? " over nccl" : " over cuda-local";
   return text;
 }
@@ -350,7 +347,7 @@ public:
 
   void prepareEnvironment(const Program &program,
                           const RunSettings &settings) const override {
-    setGpuEnvironment(program.ranks.size() > 1 &&
+    setGpuEnvironment(program.mesh().size() > 1 &&
                       CudaOptions::of(settings).links != LinkKind::Local);
   }
 
@@ -384,7 +381,7 @@ const Platform &pipewright::runtime::cudaPlatform() {
 std::unique_ptr<RankFactory>
 CudaPlatform::createThreads(const Program &program,
                             const RunSettings &settings) const {
-  const int64_t count = program.ranks.size();
+  const int64_t count = program.mesh().size();
   std::vector<int64_t> ranks(count);
   std::iota(ranks.begin(), ranks.end(), 0);
   return std::make_unique<CudaRanks>(program, settings,
@@ -397,7 +394,7 @@ CudaPlatform::createThreads(const Program &program,
 std::unique_ptr<RankFactory>
 CudaPlatform::createProcess(const Program &program, const RunSettings &settings,
                             HostPlace place, Transport &transport) const {
-  GpuChoice choice = chooseGpus(program.ranks.size(), place.count, true,
+  GpuChoice choice = chooseGpus(program.mesh().size(), place.count, true,
                                 Device::count(), CudaOptions::of(settings));
   choice.gpus = {choice.gpus.at(place.index)};
   auto ranks =
@@ -423,7 +420,7 @@ Platform::Lines CudaPlatform::needs(const Program &program,
                                     const RunSettings &settings) const {
   Lines lines;
   const std::optional<LinkKind> links = CudaOptions::of(settings).links;
-  const int64_t ranks = program.ranks.size();
+  const int64_t ranks = program.mesh().size();
   std::set<int64_t> architectures;
   for (const DeviceImage &image : program.device->images)
     architectures.insert(image.architecture);
@@ -466,11 +463,8 @@ std::string CudaPlatform::describeRank(const Program &program,
     for (int64_t to : program.ranks[from].sendsTo)
       if (to == number)
         streams += ", from rank " + std::to_string(from);
-  for (const Table<int64_t> &group : program.groups)
-    if (std::count(group.begin(), group.end(), number)) {
-      streams += ", collective";
-      break;
-    }
+  if (isInGroups(program, number))
+    streams += ", collective";
   return streams + "; " + counted(rank.events, "event") + " in a step, " +
          groupedText(rank.evaluateEvents) + " in an evaluation";
 }

@@ -44,9 +44,6 @@ struct GpuChoice {
 GpuChoice chooseGpus(int64_t ranks, int64_t ranksHere, bool processes,
                      int64_t available, const CudaOptions &options);
 
-/// All directed links of a program, in the one order in which they are made.
-std::vector<std::pair<int64_t, int64_t>> linksOf(const Program &program);
-
 /// Ranks take GPUs of NVIDIA.
 const Platform &cudaPlatform();
 

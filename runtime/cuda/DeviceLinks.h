@@ -85,6 +85,10 @@ public:
   /// the streams are idle afterwards, all transfers are over.
   virtual void settleAll() = 0;
 
+  /// The same for every collective that was given, at any place of a step:
+  /// then no message of theirs is under way over the control plane.
+  virtual void settleGroups() = 0;
+
   /// Throws an Error that names the link if any has failed. Cheap: called
   /// while the host waits for the GPU.
   virtual void check() = 0;

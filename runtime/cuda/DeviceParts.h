@@ -110,8 +110,10 @@ private:
 
 /// Destroyed from the last to the first: links and streams go before memory.
 struct DeviceRank::Parts {
-  Parts(const Program &program, int64_t number, std::shared_ptr<Device> gpu,
-        std::unique_ptr<DeviceLinks> connected, const DeviceSettings &settings);
+  /// `number` is the rank's, `process` its number among those of all replicas.
+  Parts(const Program &program, int64_t process, int64_t number,
+        std::shared_ptr<Device> gpu, std::unique_ptr<DeviceLinks> connected,
+        const DeviceSettings &settings);
   ~Parts();
 
   void reserveStaging(int64_t bytes);

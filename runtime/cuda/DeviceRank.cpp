@@ -6,6 +6,7 @@
 
 #include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/DeviceParts.h"
+#include "runtime/cuda/ProcessGroups.h"
 #include "runtime/cuda/kernels/Builtins.h"
 #include "runtime/io/Source.h"
 #include "runtime/rank/RankGroups.h"
@@ -26,8 +27,8 @@ using Clock = std::chrono::steady_clock;
 static const char *const linkFault =
     ": the program was compiled without this link";
 
-DeviceRank::Parts::Parts(const Program &program, int64_t number,
-                         std::shared_ptr<Device> gpu,
+DeviceRank::Parts::Parts(const Program &program, int64_t process,
+                         int64_t number, std::shared_ptr<Device> gpu,
                          std::unique_ptr<DeviceLinks> connected,
                          const DeviceSettings &settings)
     : settings(settings), device(std::move(gpu)),
@@ -36,9 +37,9 @@ DeviceRank::Parts::Parts(const Program &program, int64_t number,
       arena(reinterpret_cast<void *>(memory.address()), memory.bytes()),
       mailbox(program), sending(program.ranks.size()),
       receiving(program.ranks.size()), graphs(settings.graphs),
-      chaos(settings.chaos, number), links(std::move(connected)),
+      chaos(settings.chaos, process), links(std::move(connected)),
       watchdog(
-          settings.timeout, number, [this] { return inspectPosition(); },
+          settings.timeout, process, [this] { return inspectPosition(); },
           [this] { links->abort(); }) {
   int lowest = 0, highest = 0;
   PIPEWRIGHT_CUDA(cuCtxGetStreamPriorityRange(&lowest, &highest));
@@ -58,9 +59,8 @@ DeviceRank::Parts::Parts(const Program &program, int64_t number,
     for (int64_t to : program.ranks[peer].sendsTo)
       if (to == number)
         receiving[peer] = create(highest);
-  for (const Table<int64_t> &group : program.groups)
-    if (!collecting && std::count(group.begin(), group.end(), number))
-      collecting = create(highest);
+  if (isInGroups(program, number))
+    collecting = create(highest);
   int64_t inputBytes = 0;
   for (int64_t input : program.ranks[number].inputs) {
     const InputInfo &info = program.inputs.at(input);
@@ -93,16 +93,17 @@ DeviceRank::Parts::~Parts() {
     driver.cuStreamDestroy(stream);
 }
 
-DeviceRank::DeviceRank(const Program &program, int64_t number,
-                       Transport &transport, std::shared_ptr<Device> device,
+DeviceRank::DeviceRank(const Program &program, Transport &transport,
+                       std::shared_ptr<Device> device,
                        std::unique_ptr<DeviceLinks> links,
                        const DeviceSettings &settings)
     : Rank(program, transport, NoArena()) {
   if (!program.device)
     fail("the program was compiled for CPUs");
   device->makeCurrent();
-  parts = std::make_unique<Parts>(program, number, std::move(device),
-                                  std::move(links), settings);
+  parts =
+      std::make_unique<Parts>(program, transport.rank(), number(),
+                              std::move(device), std::move(links), settings);
   // Loading a module may wait for the whole GPU: never in a step, where
   // streams wait for what this thread has yet to enqueue.
   prepareBuiltin(*this, "set_values");
@@ -241,10 +242,11 @@ void DeviceRank::post(bool isSend, int64_t peer, Buffer buffer, int64_t event) {
   parts->watchdog.allow(1.5);
   parts->withPosition([&] {
     DeviceLinks &links = *parts->links;
+    const int64_t process = wholeProgram().mesh().processAt({peer, replica()});
     if (isSend)
-      links.send(peer, data, buffer.bytes, handle, slot.handle);
+      links.send(process, data, buffer.bytes, handle, slot.handle);
     else
-      links.receive(peer, data, buffer.bytes, handle, slot.handle);
+      links.receive(process, data, buffer.bytes, handle, slot.handle);
   });
   parts->watchdog.allow(1);
   parts->log.transfer(stream, buffer.bytes, slot.handle,
@@ -277,12 +279,33 @@ void DeviceRank::postCollective(const GroupRequest &request) {
   // As for transfers.
   parts->watchdog.allow(1.5);
   parts->withPosition([&] {
-    parts->links->collect(group, what, device<void>(range), handle,
-                          slot.handle);
+    parts->links->collect(
+        groupNumber(wholeProgram(), group, transport().rank()), what,
+        device<void>(range), handle, slot.handle);
   });
   parts->watchdog.allow(1);
   parts->log.transfer(collective, range.bytes, slot.handle,
                       parts->links->recorded(slot.handle));
+}
+
+void DeviceRank::beginStatistics() {
+  if (replica() == 0)
+    return;
+  for (const TensorInfo &tensor : program().tensors)
+    if (tensor.isRunning())
+      PIPEWRIGHT_CUDA(cuMemsetD8Async(addressOf(device<void>(tensor.buffer)), 0,
+                                      tensor.buffer.bytes, parts->computing));
+}
+
+void DeviceRank::mergeStatistics(int64_t stage) {
+  // In a rehearsal no other replica comes to meet this one.
+  if (parts->rehearsing)
+    return;
+  // What members of groups tell each other goes over the transport as well,
+  // whose messages end in the order in which they began.
+  parts->waitForPeer([&] { parts->links->settleGroups(); });
+  parts->drain({parts->computing}, transport());
+  parts->waitForPeer([&] { Rank::mergeStatistics(stage); });
 }
 
 //===----------------------------------------------------------------------===//

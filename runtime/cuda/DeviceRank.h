@@ -51,10 +51,10 @@ struct DeviceSettings {
 
 class DeviceRank : public Rank {
 public:
-  /// The calling thread is the rank's from now on, on this GPU. `links` are
-  /// connected already. Takes the arena; throws an Error when the GPU has not
-  /// so much memory.
-  DeviceRank(const Program &program, int64_t number, Transport &transport,
+  /// The calling thread is the rank's from now on, on this GPU. `transport` has
+  /// the processes of all replicas; `links` are connected already. Takes the
+  /// arena; throws an Error when the GPU has not so much memory.
+  DeviceRank(const Program &program, Transport &transport,
              std::shared_ptr<Device> device, std::unique_ptr<DeviceLinks> links,
              const DeviceSettings &settings = {});
   ~DeviceRank() override;
@@ -71,6 +71,10 @@ public:
   void reportLoss(int64_t microBatch, Buffer loss) override;
   void loadHyper(Buffer destination) override;
   void beginUpdate(int64_t number) override;
+  void beginStatistics() override;
+  /// Waits for what `compute` has been given; the replicas' numbers meet on the
+  /// hosts.
+  void mergeStatistics(int64_t stage) override;
 
   /// Never block. `event` is recorded when the transfer is over.
   void postSend(int64_t peer, Buffer buffer, int64_t event);

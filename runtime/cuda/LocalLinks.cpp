@@ -81,6 +81,7 @@ public:
     transfers.settleAll(deadlineSeconds);
     groups.settleAll(deadlineSeconds);
   }
+  void settleGroups() override { groups.settleAll(deadlineSeconds); }
   void check() override;
   void abort() override { world.abort(); }
 

@@ -30,7 +30,7 @@ static bool isIn(const std::vector<int64_t> &members, int64_t rank) {
 static std::string groupText(const std::vector<int64_t> &members) {
   std::string text = "group of ranks ";
   for (size_t m = 0; m < members.size(); ++m)
-    text += (m ? ", " : "") + std::to_string(members[m]);
+    text += (m ? ", " : "") + processNumber(members[m]);
   return text;
 }
 

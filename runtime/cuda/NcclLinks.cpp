@@ -62,6 +62,7 @@ public:
                CUstream_st *stream, CUevent_st *done) override;
   void settle(CUevent_st *done) override;
   void settleAll() override;
+  void settleGroups() override { groups.settleAll(); }
   void check() override;
   void abort() override { calls.abort(deadlineSeconds); }
 
@@ -183,8 +184,8 @@ void NcclLinks::connect(const std::vector<std::pair<int64_t, int64_t>> &all) {
     if (from == self || to == self)
       links.push_back({from,
                        to,
-                       &calls.add("link " + std::to_string(from) + " -> " +
-                                      std::to_string(to),
+                       &calls.add("link " + processNumber(from) + " -> " +
+                                      processNumber(to),
                                   from == self ? to : from),
                        {}});
   }

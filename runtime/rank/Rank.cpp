@@ -22,13 +22,13 @@ Rank::Rank(const Program &program, Transport &processes)
 
 Rank::Rank(const Program &program, Transport &processes, NoArena)
     : whole(program), place(program.mesh().placeOf(processes.rank())),
-      processes(processes), recorder(processes.recorder()), arena(0),
-      losses(program.updates) {}
+      processes(processes),
+      groups(std::make_unique<RankGroups>(program, processes)),
+      recorder(processes.recorder()), arena(0), losses(program.updates) {}
 
 Rank::~Rank() { dropLibraries(); }
 
-/// A rank with links and groups elsewhere has no replicas.
-Transport &Rank::pipeline() { return groups ? groups->pipeline() : processes; }
+Transport &Rank::pipeline() { return groups->pipeline(); }
 
 void Rank::dropLibraries() {
   for (auto &[key, state] : libraries)

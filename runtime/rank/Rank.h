@@ -96,12 +96,12 @@ public:
 
   /// Of replicas, the first begins a step with the running statistics that the
   /// step before has left, the others with zeros.
-  void beginStatistics();
+  virtual void beginStatistics();
   /// Makes of the running statistics that replicas have of a stage what one
   /// replica would have that runs the micro-batches of all of them, in the
   /// order of the batch. Waits for all replicas, which call it alike; no
   /// collective may be under way.
-  void mergeStatistics(int64_t stage);
+  virtual void mergeStatistics(int64_t stage);
 
   /// Marks the begin of a task ("F", "B", "I", "W", "R", "U") for the trace
   /// and the flight recorder; it ends where the next begins, or a wait for

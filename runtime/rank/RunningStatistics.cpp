@@ -22,29 +22,24 @@
 
 using namespace pipewright::runtime;
 
-static bool changes(const TensorInfo &tensor) {
-  return tensor.role == Role::State && tensor.decay != 1;
-}
-
 void Rank::beginStatistics() {
   if (replica() == 0)
     return;
   for (const TensorInfo &tensor : program().tensors)
-    if (changes(tensor))
-      std::fill_n(data<char>(tensor.buffer), tensor.buffer.bytes, 0);
+    if (tensor.isRunning())
+      write(tensor.buffer, std::vector<char>(tensor.buffer.bytes).data());
 }
 
-/// Calls `visit` with the numbers of each statistic of a stage, and what those
-/// of this rank count for.
+/// Calls `visit` with each statistic of a stage, and what those of this rank
+/// count for.
 template <class Visit>
-static void forEachStatistic(Rank &rank, int64_t stage, Visit visit) {
+static void forEachStatistic(const Rank &rank, int64_t stage, Visit visit) {
   const Program &whole = rank.wholeProgram();
   const auto behind = static_cast<double>(
       whole.microBatches * (whole.replicas - 1 - rank.replica()));
   for (const TensorInfo &tensor : rank.program().tensors)
-    if (changes(tensor) && tensor.stage == stage)
-      visit(rank.data<float>(tensor.buffer),
-            tensor.buffer.bytes / static_cast<int64_t>(sizeof(float)),
+    if (tensor.isRunning() && tensor.stage == stage)
+      visit(tensor.buffer,
             static_cast<float>(std::pow(double(tensor.decay), behind)));
 }
 
@@ -54,9 +49,12 @@ void Rank::mergeStatistics(int64_t stage) {
          " are merged while a collective is under way, which would have to be "
          "over first");
   std::vector<float> numbers;
-  forEachStatistic(*this, stage, [&](float *own, int64_t count, float weight) {
-    for (int64_t i = 0; i < count; ++i)
-      numbers.push_back(own[i] * weight);
+  forEachStatistic(*this, stage, [&](Buffer own, float weight) {
+    const size_t begin = numbers.size();
+    numbers.resize(begin + own.bytes / sizeof(float));
+    read(own, &numbers[begin]);
+    for (size_t i = begin; i < numbers.size(); ++i)
+      numbers[i] *= weight;
   });
   const auto group = std::find_if(
       whole.groups.begin(), whole.groups.end(),
@@ -79,8 +77,8 @@ void Rank::mergeStatistics(int64_t stage) {
   if (digest)
     digest->add(StepDigest::Kind::Sum, number, numbers.data(), bytes);
   const float *next = numbers.data();
-  forEachStatistic(*this, stage, [&](float *own, int64_t count, float) {
-    std::copy_n(next, count, own);
-    next += count;
+  forEachStatistic(*this, stage, [&](Buffer own, float) {
+    write(own, next);
+    next += own.bytes / sizeof(float);
   });
 }

@@ -78,7 +78,6 @@ static llvm::Error readMicroBatches(const OptionSpelling &row, Given given,
 /// Far more than anybody has, and few enough that each can know of all.
 static constexpr int64_t kMaxProcesses = 1 << 16;
 
-/// Replicas, by a target that can.
 static llvm::Error readReplicas(const OptionSpelling &row, Given given,
                                 CompileOptions &options) {
   if (llvm::Error error =
@@ -90,12 +89,6 @@ static llvm::Error readReplicas(const OptionSpelling &row, Given given,
                 " makes ", options.replicas * ranks,
                 " processes, but a program has at most ", kMaxProcesses,
                 ": give less of either");
-  auto canReplicate = [](const codegen::Target &target) {
-    return target.hasReplicas();
-  };
-  if (options.replicas > 1 && !canReplicate(*options.target))
-    return fail("--", row.name, " ", options.replicas, " expects --target ",
-                codegen::namesOfTargets(canReplicate));
   return llvm::Error::success();
 }
 

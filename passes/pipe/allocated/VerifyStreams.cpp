@@ -436,6 +436,8 @@ LogicalResult RaceDetector::verifyOp(Operation &op) {
         waitedFor.insert(wait.getValue());
         return success();
       })
+      // The program waits for `compute`, where alone statistics are written.
+      .Case([&](MergeStatisticsOp) { return success(); })
       .Case(
           [&](RecordEventOp event) { return record(event, event.getEvent()); })
       .Case([&](WaitEventOp event) { return wait(event); })

@@ -55,7 +55,8 @@ static BuiltinKernel kernelFor(const AttentionShape &s, const char *name) {
           BuiltinImage::Attention};
 }
 
-/// Parameters for blocks that own tiles of `own` rows or columns.
+/// Parameters for blocks that own tiles of `own` rows or columns, of a
+/// micro-batch by its number among those of all replicas.
 static AttentionParameters parametersOf(const AttentionShape &s,
                                         int64_t microBatch, int64_t own) {
   auto narrow = [](int64_t size) {
@@ -116,7 +117,8 @@ void pipewright::runtime::attention(DeviceRank &rank, const AttentionShape &s,
   const MeasuredCall measured(rank, [&] { return costOf(s, false); });
   if (cudnnAttention(rank, s, q, k, v, o, stats))
     return;
-  const AttentionParameters p = parametersOf(s, microBatch, s.rows);
+  const AttentionParameters p =
+      parametersOf(s, rank.numberInBatch(microBatch), s.rows);
   launchBuiltin(rank, kernelFor(s, "attention"), s.batch * s.heads * p.tiles,
                 tileOf(s).threads, p, rank.randomState(), rank.device<char>(q),
                 rank.device<char>(k), rank.device<char>(v),
@@ -141,11 +143,13 @@ void pipewright::runtime::attentionBackward(
   const float *added = rank.device<float>(mask);
   const float *sums = rank.device<float>(stats);
 
-  const AttentionParameters byRow = parametersOf(s, microBatch, s.rows);
+  const AttentionParameters byRow =
+      parametersOf(s, rank.numberInBatch(microBatch), s.rows);
   launchBuiltin(rank, kernelFor(s, "attention_dq"), heads * byRow.tiles,
                 tileOf(s).threads, byRow, rank.randomState(), gradient, queries,
                 keys, values, added, sums, means, rank.device<char>(dq));
-  const AttentionParameters byColumn = parametersOf(s, microBatch, keysOf(s));
+  const AttentionParameters byColumn =
+      parametersOf(s, rank.numberInBatch(microBatch), keysOf(s));
   launchBuiltin(rank, kernelFor(s, "attention_dkv"),
                 heads / s.group() * byColumn.tiles, tileOf(s).threads, byColumn,
                 rank.randomState(), gradient, queries, keys, values, added,

@@ -21,7 +21,8 @@ void pipewright::runtime::dropout(DeviceRank &rank, const DropoutShape &shape,
     return CallCost{"dropout", static_cast<double>(x.bytes + y.bytes)};
   });
   const DropoutParameters parameters = {
-      static_cast<uint32_t>(shape.id), static_cast<uint32_t>(microBatch),
+      static_cast<uint32_t>(shape.id),
+      static_cast<uint32_t>(rank.numberInBatch(microBatch)),
       dropThreshold(shape.rate), 1 / (1 - shape.rate)};
   const char *from = rank.device<char>(x);
   char *to = rank.device<char>(y);

@@ -41,6 +41,7 @@ public:
   }
   void settle(CUevent_st *) override {}
   void settleAll() override {}
+  void settleGroups() override {}
   void check() override {}
   void abort() override {}
 };
@@ -64,7 +65,7 @@ public:
       : cpu(bytes), program(makeProgram(bytes)), world(1), transport(world, 0) {
     deviceProgram.float32 = float32;
     program.device = &deviceProgram;
-    gpu = std::make_unique<DeviceRank>(program, 0, transport, Device::open(0),
+    gpu = std::make_unique<DeviceRank>(program, transport, Device::open(0),
                                        std::make_unique<NoLinks>(), settings);
     gpu->setBatchIo(&inputs);
     gpu->beginStep(3, 0.1f);
