@@ -222,12 +222,12 @@ static LogicalResult checkReplicas(ModuleOp module) {
                << "', which does not say what of it remains (decay): "
                << replicas << " replicas cannot make one of theirs";
       else if (updatesOf(module) > 1)
-        return module.emitError("has ")
-               << replicas << " replicas, the running statistic '"
-               << weight.getValue() << "', and a schedule that updates weights "
-               << updatesOf(module)
-               << " times in a step: expects a schedule with one update, or "
-                  "one replica";
+        return module.emitError("--data-parallel ")
+               << replicas << " with the running statistic '"
+               << weight.getValue()
+               << "' (batch normalization) expects a schedule with one update "
+                  "in a step, but this one has "
+               << updatesOf(module);
   return success();
 }
 

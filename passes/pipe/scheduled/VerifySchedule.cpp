@@ -127,17 +127,18 @@ LogicalResult ProgramVerifier::verifyWaited(CollectiveOp op) {
                                "program has waited for it");
   }
   for (Operation *next = op->getNextNode(); wait && next != wait;
-       next = next->getNextNode())
-    if (isa<MergeStatisticsOp>(next)) {
+       next = next->getNextNode()) {
+    if (isa<MergeStatisticsOp>(next))
       return next->emitOpError("stands where a collective is under way, which "
                                "would have to be over first");
-    } else if (mayTouch(next, op)) {
+    if (mayTouch(next, op)) {
       InFlightDiagnostic diagnostic =
           next->emitOpError("uses the state of stage '@")
           << op.getStage() << "' while a collective works on it";
       diagnostic.attachNote(op.getLoc()) << "posted here";
       return diagnostic;
     }
+  }
   return success();
 }
 

@@ -57,7 +57,7 @@
 
 // Nothing that replicas would not do alike.
 // RUN: sed 's/module attributes {/module attributes {pipe.replicas = 0 : i64, /' %inputs/pipe/tied.mlir | not pipewright-opt -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE
-// UPDATES: error: has 3 replicas, the running statistic 'mean', and a schedule that updates weights 2 times in a step: expects a schedule with one update, or one replica
+// UPDATES: error: --data-parallel 3 with the running statistic 'mean' (batch normalization) expects a schedule with one update in a step, but this one has 2
 // NONE: error: 'builtin.module' op expects 'pipe.replicas' to be a positive integer, but got 0
 
 // Running statistics become one behind the last forward of their stage, and
