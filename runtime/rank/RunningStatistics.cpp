@@ -22,12 +22,27 @@
 
 using namespace pipewright::runtime;
 
+namespace {
+
+/// Where the numbers of a stage are put together: taken once, as large as the
+/// largest stage needs.
+struct MergeSpace : LibraryState {
+  std::vector<float> numbers, scratch;
+
+  int64_t bytes() const {
+    return static_cast<int64_t>((numbers.capacity() + scratch.capacity()) *
+                                sizeof(float));
+  }
+};
+
+} // namespace
+
 void Rank::beginStatistics() {
   if (replica() == 0)
     return;
   for (const TensorInfo &tensor : program().tensors)
     if (tensor.isRunning())
-      write(tensor.buffer, std::vector<char>(tensor.buffer.bytes).data());
+      std::fill_n(data<char>(tensor.buffer), tensor.buffer.bytes, 0);
 }
 
 /// Calls `visit` with each statistic of a stage, and what those of this rank
@@ -48,7 +63,10 @@ void Rank::mergeStatistics(int64_t stage) {
     fail("running statistics of stage ", stage,
          " are merged while a collective is under way, which would have to be "
          "over first");
-  std::vector<float> numbers;
+  MergeSpace &space = library<MergeSpace>();
+  auto &[numbers, scratch] = space;
+  const int64_t before = space.bytes();
+  numbers.clear();
   forEachStatistic(*this, stage, [&](Buffer own, float weight) {
     const size_t begin = numbers.size();
     numbers.resize(begin + own.bytes / sizeof(float));
@@ -63,8 +81,8 @@ void Rank::mergeStatistics(int64_t stage) {
   const auto bytes = static_cast<int64_t>(numbers.size() * sizeof(float));
   Collective sum = collectiveOf(whole, {CollectiveKind::AllReduce, number,
                                         ElementType::F32, Buffer{0, bytes}});
-  std::vector<float> scratch(runtime::scratchBytes(sum, replica()) /
-                             sizeof(float));
+  scratch.resize(runtime::scratchBytes(sum, replica()) / sizeof(float));
+  countScratch(space.bytes() - before);
   if (digest) {
     digest->add(StepDigest::Kind::Addend, number, numbers.data(), bytes);
     digest->post(StepDigest::Kind::Sum, number, Buffer());
