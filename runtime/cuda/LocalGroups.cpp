@@ -123,7 +123,7 @@ std::string LocalGroups::textOf(const LocalMeeting &meeting,
 }
 
 void LocalGroups::collect(int64_t number, const Collective &what, void *data,
-                          CUstream stream, CUevent done) {
+                          CUstream stream, CUevent done, double deadline) {
   if (number < 0 || number >= static_cast<int64_t>(groups.size()) ||
       !groups[number])
     fail(processName(control.rank()), " is in no group of number ", number);
@@ -132,6 +132,12 @@ void LocalGroups::collect(int64_t number, const Collective &what, void *data,
   const int64_t member =
       std::find(group.members.begin(), group.members.end(), control.rank()) -
       group.members.begin();
+  // Collectives run on the stream of whoever comes last to them, in one order
+  // within a group. One of another group may use the same bytes: it goes behind
+  // them on this rank's stream, too.
+  if (lastGroup >= 0 && lastGroup != number)
+    settleAll(deadline);
+  lastGroup = number;
   // What is wrong is said where the host waits for it.
   come(group, member,
        {reinterpret_cast<CUdeviceptr>(data), stream, done, 0, what});

@@ -26,8 +26,10 @@ public:
 
   /// See DeviceLinks.
   void connect(const std::vector<std::vector<int64_t>> &all);
+  /// One after those of other groups waits until all their members have come,
+  /// at most so many seconds.
   void collect(int64_t group, const Collective &what, void *data,
-               CUstream stream, CUevent done);
+               CUstream stream, CUevent done, double deadline);
 
 protected:
   std::string findDifference(const LocalPlace &group,
@@ -46,6 +48,8 @@ private:
   std::shared_ptr<Device> device;
   /// By number; null: this rank is no member.
   std::vector<LocalPlace *> groups;
+  /// The one that this rank's last collective was of; -1: there was none.
+  int64_t lastGroup = -1;
 };
 
 } // namespace pipewright::runtime

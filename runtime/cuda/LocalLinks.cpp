@@ -67,7 +67,7 @@ public:
   }
   void collect(int64_t group, const Collective &what, void *data,
                CUstream_st *stream, CUevent_st *done) override {
-    groups.collect(group, what, data, stream, done);
+    groups.collect(group, what, data, stream, done, deadlineSeconds);
   }
   std::shared_ptr<const std::atomic<bool>> recorded(CUevent_st *done) override {
     const auto flag = transfers.recorded(done);
