@@ -72,7 +72,7 @@ public:
   LogicalResult write(pipe::PlaceOp place);
 
 private:
-  /// What of a running statistic is left after a micro-batch.
+  /// What of a running statistic is left after a micro-batch, for replicas.
   std::string decayText();
   /// A line; `fields` tells it from that of the weight.
   void line(pipe::BufferAttr buffer, const std::string &fields,
@@ -111,6 +111,8 @@ void TensorWriter::line(pipe::BufferAttr buffer, const std::string &fields,
 }
 
 std::string TensorWriter::decayText() {
+  if (pipe::replicasOf(layout.module) == 1)
+    return "";
   const StageLayout *stage = layout.findStage(place.getStage());
   auto decays = pipe::decaysOf(pipe::StageOp(stage->op));
   auto decay = decays.find(place.getWeightAttr().getAttr());

@@ -1,5 +1,4 @@
-//===- ProcessGroups.h - A program's links and groups of processes *- C++
-//-*-===//
+//===- ProcessGroups.h - Links and groups of processes ----------*- C++ -*-===//
 //
 // A program speaks of the ranks of one replica, links and groups of GPUs of
 // processes.

@@ -238,15 +238,13 @@ void StepSynchronizer::allReduceReplicas() {
       updates.push_back(task);
   const bool hasSeveral = updatesOf(step->getParentOfType<ModuleOp>()) > 1;
   for (TaskOp update : updates) {
-    int32_t stage = stages.numberOf(update.getStageAttr());
     if (hasSeveral)
       builder.setInsertionPoint(update);
     CollectiveOp sum =
-        createSum(update.getLoc(), stage,
-                  hasSeveral ? update.getOperand(0) : gradientsOf(stage),
-                  /*weight=*/FlatSymbolRefAttr(), /*over=*/DenseI64ArrayAttr());
-    if (hasSeveral)
-      update.setOperand(0, sum.getResult());
+        createSum(update.getLoc(), stages.numberOf(update.getStageAttr()),
+                  update.getOperand(0), /*weight=*/FlatSymbolRefAttr(),
+                  /*over=*/DenseI64ArrayAttr());
+    update.setOperand(0, sum.getResult());
   }
 }
 
@@ -285,13 +283,13 @@ void StepSynchronizer::run(int64_t replicas) {
   for (const WeightGroup *group : owned)
     addAtOwner(*group);
   allReduceTied(reduced);
+  for (auto task : step.getBody()->getOps<TaskOp>())
+    if (task.getKind() == TaskKind::update)
+      task.setOperand(0, gradientsOf(stages.numberOf(task.getStageAttr())));
   if (replicas > 1) {
     allReduceReplicas();
     mergeStatistics();
   }
-  for (auto task : step.getBody()->getOps<TaskOp>())
-    if (task.getKind() == TaskKind::update)
-      task.setOperand(0, gradientsOf(stages.numberOf(task.getStageAttr())));
   for (const WeightGroup *group : owned)
     handBack(*group);
 }

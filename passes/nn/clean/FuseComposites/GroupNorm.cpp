@@ -50,16 +50,6 @@ int64_t groupsOf(RankedTensorType rows, RankedTensorType image) {
   return groups > 0 && channels % groups == 0 ? groups : 0;
 }
 
-Value asVector(PatternRewriter &rewriter, Value value) {
-  RankedTensorType type = typeOf(value);
-  if (type.getRank() == 1)
-    return value;
-  return ReshapeOp::create(
-      rewriter, value.getLoc(),
-      RankedTensorType::get({type.getNumElements()}, type.getElementType()),
-      value);
-}
-
 struct FuseGroupNorm : OpRewritePattern<AddOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -82,16 +82,6 @@ bool isRow(Value value, int64_t size) {
          type.getShape().back() == size;
 }
 
-/// A row as `[size]`.
-Value asVector(PatternRewriter &rewriter, Value row) {
-  auto type = cast<RankedTensorType>(row.getType());
-  if (type.getRank() == 1)
-    return row;
-  auto vector =
-      RankedTensorType::get({type.getNumElements()}, type.getElementType());
-  return ReshapeOp::create(rewriter, row.getLoc(), vector, row);
-}
-
 struct FuseLayerNorm : OpRewritePattern<AddOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(AddOp op,

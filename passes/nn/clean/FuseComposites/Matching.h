@@ -74,6 +74,16 @@ operandOrders(mlir::Value value) {
   return {{op.getLhs(), op.getRhs()}, {op.getRhs(), op.getLhs()}};
 }
 
+/// All elements of `value` as a vector.
+inline mlir::Value asVector(mlir::OpBuilder &builder, mlir::Value value) {
+  auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
+  if (type.getRank() == 1)
+    return value;
+  auto vector = mlir::RankedTensorType::get({type.getNumElements()},
+                                            type.getElementType());
+  return ReshapeOp::create(builder, value.getLoc(), vector, value);
+}
+
 /// Adders of the patterns, one per file.
 /// Attention is recognised over vectors of at most `longestVector` elements.
 void populateAttentionPatterns(mlir::RewritePatternSet &patterns,
