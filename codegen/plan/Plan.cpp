@@ -9,7 +9,6 @@
 
 #include "codegen/host/Identifiers.h"
 #include "dialects/nn/NNLocation.h"
-#include "passes/schedules/Collectives.h"
 #include "passes/schedules/Figures.h"
 #include "passes/schedules/Timetable.h"
 #include "passes/schedules/files/PlanFile.h"
@@ -123,11 +122,12 @@ static int64_t sentIn(ModuleOp module, const Plan &plan) {
         bytes +=
             plan.replicas *
             pipe::byteSize(cast<RankedTensorType>(send.getValue().getType()));
-  for (const schedules::TimedWork &shared : plan.simulation.shared)
+  for (const schedules::TimedWork &timed : plan.simulation.works)
     // The ranks of each replica share a tied weight, replicas of each rank a
     // stage.
-    bytes += schedules::bytesSentBy(shared.work) *
-             (shared.work.replicas > 1 ? 1 : plan.replicas);
+    if (timed.work.on == schedules::Resource::Group)
+      bytes += schedules::bytesSentBy(timed.work) *
+               (timed.work.replicas > 1 ? 1 : plan.replicas);
   return bytes;
 }
 
@@ -241,7 +241,7 @@ llvm::json::Value Plan::toJson() const {
   }
   // All that `pipewright check` needs to prove it again.
   schedules::PlanFile file{
-      order, edges, costs, {}, simulation.times, simulation.shared};
+      order, edges, costs, {}, simulation.times, simulation.works};
   Object plan{{"compiler", "pipewright 0.1.0"},
               {"model", model},
               {"target", target->name()},
@@ -344,12 +344,12 @@ void Plan::print(llvm::raw_ostream &os) const {
          << count(rank.events, "event");
     os << "\n";
   }
-  for (const auto &[work, time] : simulation.shared)
+  for (const auto &[work, time] : simulation.works)
     os << runtime::factsOf(work.kind).text << " of "
        << text::printable(work.name) << " over " << work.over() << ": "
        << formatBytes(work.bytes) << ", "
        << formatSeconds(time.end - time.start) << "\n";
-  if (!simulation.shared.empty())
+  if (!simulation.works.empty())
     os << "exposed: " << formatSeconds(simulation.exposedSeconds)
        << " of the step, in which ranks wait for these alone\n";
   if (!words.besideArenas.empty())

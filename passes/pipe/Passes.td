@@ -390,12 +390,17 @@ def PipeInsertTransfers : Pass<"pipe-insert-transfers", "::mlir::ModuleOp"> {
   let summary = "Split steps into one program per rank, with transfers";
   let description = [{
     Replaces each `pipe.step` by `pipe.rank` ops. A value that another rank
-    needs is posted, received and waited for in the order of
-    `schedules::orderMessages`. Sums of gradients (`pipe.collective`) of what a
-    task has made are posted behind that task and its sends, all others behind
-    the last task; a rank waits for them before its first update, and new
-    weights are sent after all updates. Collectives of several ranks and these
-    messages follow one global order, so they cannot deadlock.
+    needs is posted, received and waited for, and each part of a
+    `pipe.collective` posted and waited for, where `schedules::orderWork` says:
+    posted as soon as what it takes is there, in one order for all ranks, and
+    waited for before the first task that takes what it makes. Where each stage
+    has one update, that is no later than the rank's first: all its gradients
+    are whole then, and none is on its way when it is cleared. Ops that neither
+    take time nor wait for another rank stand before what takes what they make.
+
+    Tasks may wait for collectives whoever needs them. Where tasks and
+    collectives wait for each other the step is refused, with the ranks that
+    would wait.
 
     Idempotent: without steps there is nothing to do.
 

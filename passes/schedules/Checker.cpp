@@ -33,9 +33,10 @@ pipewright::schedules::checkSchedule(const Schedule &schedule,
 
 std::string
 pipewright::schedules::defaultTransferName(const Transfer &transfer) {
-  const char *what = transfer.kind == TransferKind::Forward    ? "output"
-                     : transfer.kind == TransferKind::Gradient ? "gradient"
-                                                               : "extra";
+  if (transfer.kind == TransferKind::Work)
+    return formatv("work {0}", transfer.edge);
+  const char *what =
+      transfer.kind == TransferKind::Forward ? "output" : "gradient";
   return formatv("{0} of edge {1}, micro-batch {2}", what, transfer.edge,
                  transfer.microBatch);
 }
@@ -43,7 +44,7 @@ pipewright::schedules::defaultTransferName(const Transfer &transfer) {
 std::string
 pipewright::schedules::transferName(const Transfer &transfer,
                                     llvm::ArrayRef<StageEdge> edges) {
-  if (transfer.kind == TransferKind::Extra || transfer.edge < 0 ||
+  if (transfer.kind == TransferKind::Work || transfer.edge < 0 ||
       static_cast<size_t>(transfer.edge) >= edges.size())
     return defaultTransferName(transfer);
   const StageEdge &edge = edges[transfer.edge];

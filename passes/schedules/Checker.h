@@ -34,7 +34,7 @@ using NameOfTransfer = llvm::function_ref<std::string(const Transfer &)>;
 /// order with the same sizes; each is waited for once at either end; members of
 /// a group do the same together (Collectives.h); and every list runs to its end
 /// under the given rules, by default without any buffering and with a queue for
-/// each directed link. Knows nothing of stages, so extra transfers are fine.
+/// each directed link. Knows nothing of stages, so works are fine.
 llvm::Error checkInstructions(const InstructionLists &lists,
                               NameOfTransfer nameOfTransfer,
                               const Channels &channels = {});
@@ -44,7 +44,7 @@ llvm::Error checkInstructions(const InstructionLists &lists,
 
 /// The lists run the schedule's tasks in the schedule's order; what a task
 /// needs from another rank has been waited for before it starts, and what is
-/// sent has been computed. Extra transfers and collectives are ignored.
+/// sent has been computed. Works are ignored.
 llvm::Error checkDataFlow(const Schedule &schedule,
                           const InstructionLists &lists,
                           llvm::ArrayRef<StageEdge> edges = {});
@@ -58,7 +58,7 @@ llvm::Error checkMemory(const Schedule &schedule, const TaskCosts &costs,
 /// `output of edge 2, micro-batch 0`
 std::string defaultTransferName(const Transfer &transfer);
 /// `the output of stage 2 for stage 3, micro-batch 0`; the default name of an
-/// extra transfer, and of one along an edge that does not exist.
+/// work, and of one along an edge that does not exist.
 std::string transferName(const Transfer &transfer,
                          llvm::ArrayRef<StageEdge> edges);
 

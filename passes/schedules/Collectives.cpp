@@ -197,81 +197,6 @@ pipewright::schedules::checkCollectives(const InstructionLists &lists,
   return CollectiveChecker(lists, groups, nameOfTransfer).check();
 }
 
-namespace {
-
-/// What a rank posts or waits for behind so many of its tasks.
-struct PlacedInstruction {
-  int64_t tasks;
-  RankInstruction instruction;
-};
-
-} // namespace
-
-/// Merges instructions, sorted by place, into a list: posts right behind the
-/// task before them, waits right in front of the one behind.
-static std::vector<RankInstruction>
-merged(llvm::ArrayRef<RankInstruction> list,
-       llvm::ArrayRef<PlacedInstruction> posts,
-       llvm::ArrayRef<PlacedInstruction> waits) {
-  std::vector<RankInstruction> all;
-  auto take = [&](llvm::ArrayRef<PlacedInstruction> &from, int64_t tasks) {
-    for (; !from.empty() && from.front().tasks <= tasks;
-         from = from.drop_front())
-      all.push_back(from.front().instruction);
-  };
-  int64_t tasks = 0;
-  take(posts, tasks);
-  for (const RankInstruction &instruction : list) {
-    bool isTask = instruction.kind == InstructionKind::Task;
-    if (isTask)
-      take(waits, tasks);
-    all.push_back(instruction);
-    tasks += isTask;
-    if (isTask)
-      take(posts, tasks);
-  }
-  take(waits, tasks);
-  return all;
-}
-
-InstructionLists
-pipewright::schedules::addCollectives(const InstructionLists &lists,
-                                      llvm::ArrayRef<SharedWork> works,
-                                      std::vector<RankGroup> &groups) {
-  std::vector<std::vector<PlacedInstruction>> posts(lists.size()),
-      waits(lists.size());
-  for (auto [number, work] : llvm::enumerate(works)) {
-    RankGroup ranks = work.ranks();
-    auto group = llvm::find(groups, ranks) - groups.begin();
-    if (group == static_cast<int64_t>(groups.size()))
-      groups.push_back(ranks);
-    Transfer transfer{TransferKind::Extra, static_cast<int32_t>(number),
-                      ofWork};
-    auto make = [&](InstructionKind kind) {
-      return RankInstruction::together(kind, work.kind, transfer,
-                                       static_cast<int32_t>(group), work.bytes);
-    };
-    for (const SharedWork::Member &member : work.members) {
-      posts[member.rank].push_back(
-          {member.posted, make(InstructionKind::PostCollective)});
-      waits[member.rank].push_back(
-          {member.waited, make(InstructionKind::WaitCollective)});
-    }
-  }
-  InstructionLists all;
-  for (auto [list, posted, waited] : llvm::zip(lists, posts, waits)) {
-    // Of those behind the same task the works' order holds.
-    auto isBefore = [](const auto &a, const auto &b) {
-      return std::pair(a.tasks, a.instruction.transfer.edge) <
-             std::pair(b.tasks, b.instruction.transfer.edge);
-    };
-    llvm::sort(posted, isBefore);
-    llvm::sort(waited, isBefore);
-    all.push_back(merged(list, posted, waited));
-  }
-  return all;
-}
-
 /// `slowest` is of the links between the members.
 static double secondsAmong(CollectiveKind kind, int64_t bytes, double members,
                            const LinkCosts &slowest) {
@@ -300,16 +225,10 @@ double pipewright::schedules::secondsOfCollective(CollectiveKind kind,
   return secondsAmong(kind, bytes, static_cast<double>(group.size()), slowest);
 }
 
-double pipewright::schedules::secondsOfWork(const SharedWork &work,
-                                            const TaskCosts &costs) {
+double pipewright::schedules::secondsOfCollective(const Work &work,
+                                                  const TaskCosts &costs) {
   if (work.replicas == 1)
     return secondsOfCollective(work.kind, work.bytes, work.ranks(), costs);
   return secondsAmong(work.kind, work.bytes, static_cast<double>(work.replicas),
                       {costs.linkLatency, costs.linkBandwidth});
-}
-
-int64_t pipewright::schedules::bytesSentBy(const SharedWork &work) {
-  int64_t members = std::max<int64_t>(work.replicas, work.members.size());
-  const runtime::CollectiveFacts &facts = runtime::factsOf(work.kind);
-  return (facts.adds + facts.handsOut) * (members - 1) * work.bytes;
 }

@@ -33,25 +33,14 @@ llvm::Error checkCollectives(const InstructionLists &lists,
                              llvm::ArrayRef<RankGroup> groups,
                              NameOfTransfer nameOfTransfer);
 
-/// The lists with posts and waits of works, each behind as many tasks as its
-/// members say, in the order of the works; `groups` are those that they name.
-/// Their transfers have the number of the work in place of the edge, and the
-/// micro-batch `ofWork`.
-inline constexpr int32_t ofWork = -1;
-InstructionLists addCollectives(const InstructionLists &lists,
-                                llvm::ArrayRef<SharedWork> works,
-                                std::vector<RankGroup> &groups);
-
 /// From the moment at which all members have come. Members exchange their parts
 /// directly: each sends to all others over the slowest of the links between
 /// them. Sums, and what is handed out, are an exchange each.
 double secondsOfCollective(CollectiveKind kind, int64_t bytes,
                            const RankGroup &group, const TaskCosts &costs);
-/// The same of what ranks do beside their tasks. Replicas are linked as ranks
-/// are that have no costs of their own.
-double secondsOfWork(const SharedWork &work, const TaskCosts &costs);
-/// What all its members, ranks or replicas, send to each other.
-int64_t bytesSentBy(const SharedWork &work);
+/// The same of a work on a group. Replicas are linked as ranks are that have no
+/// costs of their own.
+double secondsOfCollective(const Work &work, const TaskCosts &costs);
 
 } // namespace pipewright::schedules
 

@@ -142,7 +142,7 @@ llvm::Error DataFlow::checkRank(int32_t rank,
   for (const RankInstruction &instruction : list) {
     if (instruction.kind != InstructionKind::Task) {
       if (!instruction.isCollective() &&
-          instruction.transfer.kind != TransferKind::Extra)
+          instruction.transfer.kind != TransferKind::Work)
         if (llvm::Error error = checkMessage(rank, instruction))
           return error;
       continue;

@@ -40,8 +40,8 @@ EdgeIndex::EdgeIndex(int64_t stages, llvm::ArrayRef<StageEdge> edges)
   }
 }
 
-LinkIndex::LinkIndex(const Schedule &schedule,
-                     llvm::ArrayRef<StageEdge> edges) {
+LinkIndex::LinkIndex(const Schedule &schedule, llvm::ArrayRef<StageEdge> edges,
+                     llvm::ArrayRef<Work> works) {
   auto linkBetween = [&](int32_t from, int32_t to) {
     return Link{schedule.rankOfStage[from], schedule.rankOfStage[to]};
   };
@@ -53,6 +53,9 @@ LinkIndex::LinkIndex(const Schedule &schedule,
     if (edge.hasGradient)
       all.push_back({link.to, link.from});
   }
+  for (const Work &work : works)
+    if (work.on == Resource::Link)
+      all.push_back({work.members[0].rank, work.members[1].rank});
   llvm::sort(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());
 
@@ -66,6 +69,10 @@ LinkIndex::LinkIndex(const Schedule &schedule,
     gradient.push_back(
         isLocal || !edge.hasGradient ? -1 : indexOf({link.to, link.from}));
   }
+  for (const Work &work : works)
+    ofWork.push_back(work.on == Resource::Link
+                         ? indexOf({work.members[0].rank, work.members[1].rank})
+                         : -1);
 }
 
 //===----------------------------------------------------------------------===//
@@ -280,10 +287,20 @@ struct ScheduleCursor {
 
 llvm::Error Dependences::run(
     llvm::function_ref<void(int32_t rank, int64_t position)> visit) const {
+  return run(visit, {}, [](int32_t) {});
+}
+
+llvm::Error
+Dependences::run(llvm::function_ref<void(int32_t rank, int64_t position)> visit,
+                 llvm::ArrayRef<Work> works, VisitWork visitWork) const {
   ScheduleCursor cursor{*schedule, std::vector<size_t>(schedule->ranks)};
-  return runOrders(cursor, [&](int32_t rank) {
-    visit(rank, static_cast<int64_t>(cursor.position[rank]));
-  });
+  WorkProgress progress(schedule->ranks, works);
+  return runOrders(
+      cursor,
+      [&](int32_t rank) {
+        visit(rank, static_cast<int64_t>(cursor.position[rank]));
+      },
+      progress, visitWork);
 }
 
 static std::string describe(const Dependences::Need &need) {
@@ -298,20 +315,34 @@ static std::string describe(const Dependences::Need &need) {
 }
 
 std::string Dependences::describeDeadlock(llvm::ArrayRef<Blocked> blocked,
-                                          llvm::ArrayRef<uint8_t> done) const {
+                                          llvm::ArrayRef<uint8_t> done,
+                                          const WorkProgress &works) const {
   std::vector<Need> need(schedule->ranks);
   std::vector<int32_t> waitsFor(schedule->ranks, -1);
   for (int32_t rank = 0; rank < schedule->ranks; ++rank)
-    if (blocked[rank].task) {
+    if (blocked[rank].work >= 0) {
+      waitsFor[rank] = works.missingFor(blocked[rank].work).second;
+    } else if (blocked[rank].task) {
       findUnmet(*blocked[rank].task, blocked[rank].partner, done, need[rank]);
       waitsFor[rank] = schedule->rankOfStage[need[rank].stage];
     }
   std::vector<int32_t> cycle = findWaitCycle(waitsFor);
   auto nameOf = [&](int32_t rank) {
-    auto [task, partner] = blocked[rank];
+    auto [task, partner, work] = blocked[rank];
     return partner ? task->name() + "&" + partner->name() : task->name();
   };
 
+  // `all-reduce of x, which ranks 0 and 1 do together`, behind others
+  auto describeWork = [&](int32_t rank) {
+    const Work &held = works.works()[blocked[rank].work];
+    const Work &missing =
+        works.works()[works.missingFor(blocked[rank].work).first];
+    return "the " + held.text() +
+           (&held == &missing ? "" : ", behind the " + missing.text());
+  };
+  if (cycle.size() == 1 && blocked[cycle[0]].work >= 0)
+    return formatv("rank {0} waits at {1} for {2}, which it begins later",
+                   cycle[0], nameOf(cycle[0]), describeWork(cycle[0]));
   if (cycle.size() == 1) {
     const Need &missing = need[cycle[0]];
     bool isSplit =
@@ -319,7 +350,7 @@ std::string Dependences::describeDeadlock(llvm::ArrayRef<Blocked> blocked,
         hasKind(TaskKind::InputGradient, missing.stage, missing.microBatch);
     Task producer{isSplit ? TaskKind::InputGradient : missing.kind,
                   missing.stage, missing.microBatch};
-    auto [task, partner] = blocked[cycle[0]];
+    auto [task, partner, work] = blocked[cycle[0]];
     if (partner && (*task == producer || *partner == producer))
       return formatv("rank {0} overlaps {1} with {2}, but one needs the other",
                      cycle[0], task->name(), partner->name());
@@ -331,8 +362,10 @@ std::string Dependences::describeDeadlock(llvm::ArrayRef<Blocked> blocked,
     std::string waits =
         i == 0 ? formatv("rank {0} waits at {1} for ", rank, nameOf(rank)).str()
                : std::string("which waits for ");
-    return formatv("{0}{1}, which rank {2} computes after {3}", waits,
-                   describe(need[rank]), other, nameOf(other));
+    bool isHeld = blocked[rank].work >= 0;
+    return formatv("{0}{1}, which rank {2} {3} after {4}", waits,
+                   isHeld ? describeWork(rank) : describe(need[rank]), other,
+                   isHeld ? "begins" : "computes", nameOf(other));
   };
   return "deadlock: " + joinCycle(cycle.size(), ", ", tell);
 }

@@ -12,6 +12,7 @@
 
 #include "passes/schedules/Instruction.h"
 #include "passes/schedules/Schedule.h"
+#include "passes/schedules/Work.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -44,7 +45,8 @@ private:
   std::vector<int32_t> incoming, incomingBegin, outgoing, outgoingBegin;
 };
 
-/// The directed links between ranks that edges and their gradients use.
+/// The directed links between ranks that edges and their gradients, and works
+/// on links, use.
 class LinkIndex {
 public:
   struct Link {
@@ -52,7 +54,8 @@ public:
     auto operator<=>(const Link &) const = default;
   };
 
-  LinkIndex(const Schedule &schedule, llvm::ArrayRef<StageEdge> edges);
+  LinkIndex(const Schedule &schedule, llvm::ArrayRef<StageEdge> edges,
+            llvm::ArrayRef<Work> works = {});
 
   llvm::ArrayRef<Link> links() const { return all; }
   /// The link of an edge in one direction, -1 where it stays on its rank or
@@ -60,9 +63,12 @@ public:
   int32_t linkOf(TransferKind kind, int32_t edge) const {
     return kind == TransferKind::Forward ? forward[edge] : gradient[edge];
   }
+  /// The link of a work, by its number; -1 where it is on no link.
+  int32_t linkOfWork(int32_t work) const { return ofWork[work]; }
 
 private:
   std::vector<Link> all;
+  std::vector<int32_t> ofWork;
   std::vector<int32_t> forward, gradient;
 };
 
@@ -106,11 +112,25 @@ public:
   llvm::Error
   run(llvm::function_ref<void(int32_t rank, int64_t position)> visit) const;
 
+  using VisitWork = llvm::function_ref<void(int32_t work)>;
+  /// The same of tasks and works: calls `visitWork` with the number of each
+  /// work after the tasks before its posts and the works that it needs, and
+  /// before the tasks behind its waits.
+  llvm::Error
+  run(llvm::function_ref<void(int32_t rank, int64_t position)> visit,
+      llvm::ArrayRef<Work> works, VisitWork visitWork) const;
+
   /// The same for orders of any form: `cursor.task(rank)` is the rank's next
   /// task and `cursor.partner(rank)` the one after it, null at the end;
   /// `cursor.advance(rank)` goes on. Calls `visit(rank)` before that.
   template <typename Cursor, typename Visit>
-  llvm::Error runOrders(Cursor &cursor, Visit visit) const;
+  llvm::Error runOrders(Cursor &cursor, Visit visit) const {
+    WorkProgress none(schedule->ranks, {});
+    return runOrders(cursor, visit, none, [](int32_t) {});
+  }
+  template <typename Cursor, typename Visit>
+  llvm::Error runOrders(Cursor &cursor, Visit visit, WorkProgress &works,
+                        VisitWork visitWork) const;
 
   bool hasKind(TaskKind kind, int32_t stage, int32_t microBatch) const {
     return present[pairOf(stage, microBatch)] & bitOf(kind);
@@ -119,13 +139,16 @@ public:
 private:
   Dependences(const Schedule &schedule, llvm::ArrayRef<StageEdge> edges);
   llvm::Error registerTask(int32_t rank, const Task &task);
-  /// A task of a rank that cannot start, and the one that has to start with it.
+  /// A task of a rank that cannot start, and the one that has to start with it;
+  /// the work that holds them, where one does.
   struct Blocked {
     const Task *task = nullptr;
     const Task *partner = nullptr;
+    int32_t work = -1;
   };
   std::string describeDeadlock(llvm::ArrayRef<Blocked> blocked,
-                               llvm::ArrayRef<uint8_t> done) const;
+                               llvm::ArrayRef<uint8_t> done,
+                               const WorkProgress &works) const;
   bool findUnmet(const Task &task, const Task *partner,
                  llvm::ArrayRef<uint8_t> done, Need &unmet) const;
 
@@ -193,12 +216,17 @@ void Dependences::forEachNeed(const Task &task, Visit visit) const {
 }
 
 template <typename Cursor, typename Visit>
-llvm::Error Dependences::runOrders(Cursor &cursor, Visit visit) const {
+llvm::Error Dependences::runOrders(Cursor &cursor, Visit visit,
+                                   WorkProgress &works,
+                                   VisitWork visitWork) const {
   // Ranks take turns, so that none makes much more than the others have used.
   constexpr int turn = 64;
   std::vector<uint8_t> done(present.size());
-  // The pair of stage and micro-batch that a rank waits for, or -1.
+  constexpr int64_t held = -2;
+  // The pair of stage and micro-batch that a rank waits for; `held` by a work,
+  // or -1.
   std::vector<int64_t> waitsFor(schedule->ranks, -1);
+  std::vector<int64_t> position(schedule->ranks);
   std::deque<int32_t> ready;
   for (int32_t rank = 0; rank < schedule->ranks; ++rank)
     ready.push_back(rank);
@@ -209,6 +237,20 @@ llvm::Error Dependences::runOrders(Cursor &cursor, Visit visit) const {
       ready.push_back(rank);
     }
   };
+
+  auto begin = [&](int32_t work) {
+    visitWork(work);
+    for (const Work::Member &member : works.works()[work].members)
+      if (waitsFor[member.rank] == held) {
+        waitsFor[member.rank] = -1;
+        ready.push_back(member.rank);
+      }
+  };
+  auto heldBy = [&](int32_t rank, const Task *partner) {
+    return works.heldBy(rank, position[rank] + (partner ? 1 : 0));
+  };
+  for (int32_t rank = 0; rank < schedule->ranks; ++rank)
+    works.advance(rank, 0, begin);
 
   while (!ready.empty()) {
     int32_t rank = ready.front();
@@ -223,6 +265,10 @@ llvm::Error Dependences::runOrders(Cursor &cursor, Visit visit) const {
       }
       Need unmet;
       const Task *partner = task->overlapsNext ? cursor.partner(rank) : nullptr;
+      if (heldBy(rank, partner) >= 0) {
+        waitsFor[rank] = held;
+        break;
+      }
       if (findUnmet(*task, partner, done, unmet)) {
         waitsFor[rank] = pairOf(unmet.stage, unmet.microBatch);
         break;
@@ -238,6 +284,7 @@ llvm::Error Dependences::runOrders(Cursor &cursor, Visit visit) const {
         for (int32_t edge : index.into(task->stage))
           wake(edgeList[edge].from, pair);
       cursor.advance(rank);
+      works.advance(rank, ++position[rank], begin);
     }
   }
 
@@ -249,10 +296,11 @@ llvm::Error Dependences::runOrders(Cursor &cursor, Visit visit) const {
       blocked[rank].task = task;
       blocked[rank].partner =
           task->overlapsNext ? cursor.partner(rank) : nullptr;
+      blocked[rank].work = heldBy(rank, blocked[rank].partner);
     }
   if (!isStuck)
     return llvm::Error::success();
-  return llvm::createStringError(describeDeadlock(blocked, done));
+  return llvm::createStringError(describeDeadlock(blocked, done, works));
 }
 
 } // namespace pipewright::schedules

@@ -21,9 +21,8 @@ enum class TransferKind : uint8_t {
   Forward,
   /// The gradient of the same tensor, which goes the other way.
   Gradient,
-  /// The caller's own: gradients of tied weights, norms, ... `edge` and
-  /// `microBatch` are the caller's numbers.
-  Extra,
+  /// Something of no edge (Work.h): `edge` is the number of the work.
+  Work,
 };
 
 /// One tensor that goes from a rank to another, once.
@@ -33,6 +32,9 @@ struct Transfer {
   int32_t edge = 0;
   int32_t microBatch = 0;
 
+  static Transfer ofWork(int32_t number) {
+    return {TransferKind::Work, number, 0};
+  }
   bool operator==(const Transfer &other) const = default;
 };
 
@@ -92,7 +94,7 @@ struct RankInstruction {
     instruction.bytes = bytes;
     return instruction;
   }
-  /// `transfer` is an extra one.
+  /// `transfer` is that of a work.
   static RankInstruction together(InstructionKind kind,
                                   CollectiveKind collective, Transfer transfer,
                                   int32_t group, int64_t bytes,

@@ -46,8 +46,10 @@ struct Message {
   Transfer transfer;
   int64_t bytes;
   double produced;
-  /// The position of the task that makes it, in the sender's order.
-  int32_t producer;
+  /// The positions in the sender's order where it is posted, and by which it
+  /// must be waited for.
+  int32_t send;
+  int32_t sendWait;
   /// The positions in the receiver's order where it is posted and waited for.
   int32_t post;
   int32_t wait;
@@ -57,6 +59,7 @@ struct Message {
 struct Placed {
   int32_t position;
   double produced;
+  /// -1: a rank's part in a work on a group, whose number `message` is.
   int32_t link;
   int32_t message;
 
@@ -71,14 +74,40 @@ struct Placed {
   }
 };
 
+/// Of one kind, in order, some of which have been put into the list.
+class Queue {
+public:
+  void add(const Placed &placed) { all.push_back(placed); }
+  void sort() { llvm::sort(all); }
+  bool isDue(int32_t position) const {
+    return next < all.size() && all[next].position == position;
+  }
+  const Placed &front() const { return all[next]; }
+  const Placed &take() { return all[next++]; }
+  llvm::ArrayRef<Placed> taken() const {
+    return llvm::ArrayRef(all).take_front(next);
+  }
+  llvm::ArrayRef<Placed> left() const {
+    return llvm::ArrayRef(all).drop_front(next);
+  }
+  size_t size() const { return all.size(); }
+
+private:
+  std::vector<Placed> all;
+  size_t next = 0;
+};
+
 class MessageOrder {
 public:
   MessageOrder(const Schedule &schedule, const Dependences &dependences,
-               const Simulation &simulation, ChannelLayout layout)
+               const Simulation &simulation, llvm::ArrayRef<Work> works,
+               llvm::ArrayRef<int32_t> groupOfWork, ChannelLayout layout)
       : schedule(schedule), dependences(dependences), simulation(simulation),
+        works(works), groupOfWork(groupOfWork),
         keepsTotalOrder(layout != ChannelLayout::Link),
-        links(schedule, dependences.edges()), messages(links.links().size()),
-        linksFrom(schedule.ranks), linksTo(schedule.ranks) {
+        links(schedule, dependences.edges(), works),
+        messages(links.links().size()), linksFrom(schedule.ranks),
+        linksTo(schedule.ranks) {
     for (auto [i, link] : llvm::enumerate(links.links())) {
       linksFrom[link.from].push_back(i);
       linksTo[link.to].push_back(i);
@@ -88,14 +117,18 @@ public:
   InstructionLists build();
 
 private:
+  friend class RankList;
+
   void findConsumers();
   void collectMessages(int32_t rank);
+  void collectWorks();
   void placeReceives(int32_t link);
-  std::vector<RankInstruction> assemble(int32_t rank) const;
 
   const Schedule &schedule;
   const Dependences &dependences;
   const Simulation &simulation;
+  llvm::ArrayRef<Work> works;
+  llvm::ArrayRef<int32_t> groupOfWork;
   /// Whether the sends and receives of a rank share queues.
   bool keepsTotalOrder;
   LinkIndex links;
@@ -104,6 +137,36 @@ private:
   /// Positions of F and of B or I (of the first of their pair), by stage and
   /// micro-batch.
   std::vector<int32_t> forwardPosition, gradientPosition;
+};
+
+/// A rank's tasks with everything between them.
+class RankList {
+public:
+  RankList(const MessageOrder &order, int32_t rank);
+
+  std::vector<RankInstruction> build();
+
+private:
+  const Message &messageOf(const Placed &placed) const {
+    return order.messages[placed.link][placed.message];
+  }
+  llvm::ArrayRef<int32_t> needsOf(const Placed &post) const;
+  const Placed *nextWithNeeds(int32_t position) const;
+  void post(int32_t position);
+  void postBefore(int32_t position, const Placed *limit);
+  void waitForNeeds(int32_t position, const Placed &post);
+  void waitForSends(int32_t position);
+  void emit(InstructionKind kind, const Placed &placed);
+
+  const MessageOrder &order;
+  int32_t rank;
+  llvm::ArrayRef<Task> tasks;
+  /// Posts and waits of messages, and of the rank's parts in works on groups.
+  Queue sends, receives, receiveWaits, parts, partWaits;
+  size_t sendsOver = 0;
+  /// By work: whether the rank has waited for its result.
+  std::vector<bool> isOver;
+  std::vector<RankInstruction> list;
 };
 
 } // namespace
@@ -145,7 +208,8 @@ void MessageOrder::collectMessages(int32_t rank) {
       message.bytes = ends.bytes;
       message.produced = simulation.times[rank][position].end;
       // What a pair makes is there when both are done.
-      message.producer = static_cast<int32_t>(endOfPair(tasks, position)) - 1;
+      message.send = static_cast<int32_t>(endOfPair(tasks, position));
+      message.sendWait = static_cast<int32_t>(tasks.size());
       message.wait =
           (isForward ? forwardPosition
                      : gradientPosition)[consumer * schedule.microBatches +
@@ -154,6 +218,29 @@ void MessageOrder::collectMessages(int32_t rank) {
       messages[link].push_back(message);
     }
   }
+}
+
+/// Puts works on links between the messages of edges, by production.
+void MessageOrder::collectWorks() {
+  for (auto [index, work] : llvm::enumerate(works)) {
+    auto number = static_cast<int32_t>(index);
+    int32_t link = links.linkOfWork(number);
+    if (link < 0)
+      continue;
+    const Work::Member &from = work.members[0], &to = work.members[1];
+    Message message;
+    message.transfer = Transfer::ofWork(number);
+    message.bytes = work.bytes;
+    message.produced = simulation.works[number].time.start;
+    message.send = static_cast<int32_t>(from.posted);
+    message.sendWait = static_cast<int32_t>(from.waited);
+    message.post = message.wait = static_cast<int32_t>(to.waited);
+    messages[link].push_back(message);
+  }
+  for (std::vector<Message> &queue : messages)
+    llvm::stable_sort(queue, [](const Message &a, const Message &b) {
+      return std::tie(a.produced, a.send) < std::tie(b.produced, b.send);
+    });
 }
 
 void MessageOrder::placeReceives(int32_t link) {
@@ -176,79 +263,177 @@ void MessageOrder::placeReceives(int32_t link) {
   }
 }
 
-/// The rank's tasks with everything between them. Before each task: sends of
-/// the task before it, receives, then waits; nothing that can be posted is
-/// held up by a wait.
-std::vector<RankInstruction> MessageOrder::assemble(int32_t rank) const {
-  llvm::ArrayRef<Task> tasks = schedule.order[rank];
-  int32_t numTasks = static_cast<int32_t>(tasks.size());
-  std::vector<Placed> sends, posts, waits;
-  for (int32_t link : linksFrom[rank])
-    for (auto [i, message] : llvm::enumerate(messages[link]))
-      sends.push_back({message.producer + 1, message.produced, link,
-                       static_cast<int32_t>(i)});
-  for (int32_t link : linksTo[rank])
-    for (auto [i, message] : llvm::enumerate(messages[link])) {
-      int32_t at = static_cast<int32_t>(i);
-      posts.push_back({message.post, message.produced, link, at});
-      waits.push_back({message.wait, message.produced, link, at});
-    }
-  llvm::sort(sends);
-  llvm::sort(posts);
-  llvm::sort(waits);
+//===----------------------------------------------------------------------===//
+// The list of a rank
+//===----------------------------------------------------------------------===//
 
-  std::vector<RankInstruction> list;
-  list.reserve(numTasks + 2 * (sends.size() + posts.size()));
-  auto emit = [&](InstructionKind kind, const Placed &placed) {
-    const Message &message = messages[placed.link][placed.message];
-    const LinkIndex::Link &link = links.links()[placed.link];
+RankList::RankList(const MessageOrder &order, int32_t rank)
+    : order(order), rank(rank), tasks(order.schedule.order[rank]),
+      isOver(order.works.size()) {
+  for (int32_t link : order.linksFrom[rank])
+    for (auto [i, message] : llvm::enumerate(order.messages[link]))
+      sends.add(
+          {message.send, message.produced, link, static_cast<int32_t>(i)});
+  for (int32_t link : order.linksTo[rank])
+    for (auto [i, message] : llvm::enumerate(order.messages[link])) {
+      int32_t at = static_cast<int32_t>(i);
+      receives.add({message.post, message.produced, link, at});
+      receiveWaits.add({message.wait, message.produced, link, at});
+    }
+  for (auto [number, work] : llvm::enumerate(order.works)) {
+    if (work.on != Resource::Group)
+      continue;
+    double start = order.simulation.works[number].time.start;
+    auto at = static_cast<int32_t>(number);
+    for (const Work::Member &member : work.members)
+      if (member.rank == rank) {
+        parts.add({static_cast<int32_t>(member.posted), start, -1, at});
+        partWaits.add({static_cast<int32_t>(member.waited), start, -1, at});
+      }
+  }
+  for (Queue *queue : {&sends, &receives, &receiveWaits, &parts, &partWaits})
+    queue->sort();
+}
+
+void RankList::emit(InstructionKind kind, const Placed &placed) {
+  if (placed.link < 0) {
+    const Work &work = order.works[placed.message];
+    list.push_back(RankInstruction::together(
+        kind, work.kind, Transfer::ofWork(placed.message),
+        order.groupOfWork[placed.message], work.bytes));
+  } else {
+    const Message &message = messageOf(placed);
+    const LinkIndex::Link &link = order.links.links()[placed.link];
     list.push_back(RankInstruction::message(
         kind, message.transfer, link.from == rank ? link.to : link.from,
         message.bytes));
-  };
-  size_t sent = 0, sendWaited = 0, posted = 0, waited = 0;
-  for (int32_t position = 0; position <= numTasks; ++position) {
-    auto isDue = [&](const std::vector<Placed> &placed, size_t next) {
-      return next < placed.size() && placed[next].position == position;
-    };
-    while (isDue(sends, sent) || isDue(posts, posted)) {
-      bool isSend =
-          isDue(sends, sent) && !(keepsTotalOrder && isDue(posts, posted) &&
-                                  posts[posted].isBefore(sends[sent]));
-      if (isSend)
-        emit(InstructionKind::PostSend, sends[sent++]);
-      else
-        emit(InstructionKind::PostReceive, posts[posted++]);
+  }
+  const Transfer &transfer = list.back().transfer;
+  if (transfer.kind == TransferKind::Work &&
+      (kind == InstructionKind::WaitReceive ||
+       kind == InstructionKind::WaitCollective))
+    isOver[transfer.edge] = true;
+}
+
+/// What must be over before a post.
+llvm::ArrayRef<int32_t> RankList::needsOf(const Placed &post) const {
+  if (post.link < 0)
+    return order.works[post.message].needs;
+  const Transfer &transfer = messageOf(post).transfer;
+  return transfer.kind == TransferKind::Work
+             ? llvm::ArrayRef(order.works[transfer.edge].needs)
+             : llvm::ArrayRef<int32_t>();
+}
+
+/// Of the posts before the task at `position`, the first one that needs
+/// something; null if none does.
+const Placed *RankList::nextWithNeeds(int32_t position) const {
+  const Placed *first = nullptr;
+  for (const Queue *queue : {&sends, &parts})
+    for (const Placed &placed : queue->left()) {
+      if (placed.position != position)
+        break;
+      if (needsOf(placed).empty())
+        continue;
+      if (!first || placed.isBefore(*first))
+        first = &placed;
+      break;
     }
-    bool isEnd = position == numTasks;
-    bool isInPair = !isEnd && isSecondOfPair(tasks, position);
-    for (; !isInPair && sendWaited < sent &&
-           (isEnd || sends[sendWaited].position < position);
-         ++sendWaited)
-      emit(InstructionKind::WaitSend, sends[sendWaited]);
-    for (; waited < waits.size() && waits[waited].position == position;
-         ++waited)
-      emit(InstructionKind::WaitReceive, waits[waited]);
-    if (!isEnd)
+  return first;
+}
+
+/// Puts in all posts before the task at `position`. None is held up by a wait,
+/// but for what it needs and what is made after that.
+void RankList::post(int32_t position) {
+  while (const Placed *late = nextWithNeeds(position)) {
+    postBefore(position, late);
+    waitForNeeds(position, *late);
+    if (late->link < 0)
+      emit(InstructionKind::PostCollective, parts.take());
+    else
+      emit(InstructionKind::PostSend, sends.take());
+  }
+  postBefore(position, nullptr);
+}
+
+/// Those that come before `limit`: sends first, as other ranks wait for these.
+void RankList::postBefore(int32_t position, const Placed *limit) {
+  auto isDue = [&](const Queue &queue) {
+    return queue.isDue(position) && (!limit || queue.front().isBefore(*limit));
+  };
+  while (isDue(sends) || isDue(parts) || isDue(receives)) {
+    bool isSend = isDue(sends);
+    // Where both share a queue, all ranks keep the order of production.
+    if (isSend && order.keepsTotalOrder && isDue(receives))
+      isSend = !receives.front().isBefore(sends.front());
+    if (isSend)
+      emit(InstructionKind::PostSend, sends.take());
+    else if (isDue(parts))
+      emit(InstructionKind::PostCollective, parts.take());
+    else
+      emit(InstructionKind::PostReceive, receives.take());
+  }
+}
+
+void RankList::waitForNeeds(int32_t position, const Placed &post) {
+  for (int32_t need : needsOf(post)) {
+    if (!order.works[need].takerOn(rank))
+      continue;
+    bool isOnLink = order.works[need].on == Resource::Link;
+    Queue &waits = isOnLink ? receiveWaits : partWaits;
+    while (!isOver[need] && waits.isDue(position))
+      emit(isOnLink ? InstructionKind::WaitReceive
+                    : InstructionKind::WaitCollective,
+           waits.take());
+  }
+}
+
+/// For sends that the rank's last task has run beside, and those before one
+/// that must be over.
+void RankList::waitForSends(int32_t position) {
+  bool isEnd = position == static_cast<int32_t>(tasks.size());
+  if (!isEnd && isSecondOfPair(tasks, position))
+    return;
+  llvm::ArrayRef<Placed> sent = sends.taken();
+  size_t over = sendsOver;
+  for (size_t i = sendsOver; i < sent.size(); ++i)
+    if (isEnd || sent[i].position < position ||
+        messageOf(sent[i]).sendWait <= position)
+      over = i + 1;
+  for (; sendsOver < over; ++sendsOver)
+    emit(InstructionKind::WaitSend, sent[sendsOver]);
+}
+
+std::vector<RankInstruction> RankList::build() {
+  auto numTasks = static_cast<int32_t>(tasks.size());
+  list.reserve(numTasks + 2 * (sends.size() + receives.size() + parts.size()));
+  for (int32_t position = 0; position <= numTasks; ++position) {
+    post(position);
+    waitForSends(position);
+    while (receiveWaits.isDue(position))
+      emit(InstructionKind::WaitReceive, receiveWaits.take());
+    while (partWaits.isDue(position))
+      emit(InstructionKind::WaitCollective, partWaits.take());
+    if (position < numTasks)
       list.push_back(RankInstruction::compute(tasks[position]));
   }
-  return list;
+  return std::move(list);
 }
 
 InstructionLists MessageOrder::build() {
   findConsumers();
   for (int32_t rank = 0; rank < schedule.ranks; ++rank)
     collectMessages(rank);
+  collectWorks();
   for (int32_t link = 0; link < static_cast<int32_t>(messages.size()); ++link)
     placeReceives(link);
   InstructionLists lists(schedule.ranks);
   for (int32_t rank = 0; rank < schedule.ranks; ++rank)
-    lists[rank] = assemble(rank);
+    lists[rank] = RankList(*this, rank).build();
   return lists;
 }
 
-/// The same costs with no task and no message that takes no time at all.
-static TaskCosts withPositiveTimes(TaskCosts costs) {
+TaskCosts pipewright::schedules::withPositiveTimes(TaskCosts costs) {
   double longest = 0;
   auto times = [](StageCosts &stage) {
     return std::array{&stage.forward,       &stage.backward,
@@ -278,14 +463,17 @@ static TaskCosts withPositiveTimes(TaskCosts costs) {
 
 llvm::Expected<InstructionLists> pipewright::schedules::orderMessages(
     const Schedule &schedule, const TaskCosts &costs,
-    llvm::ArrayRef<StageEdge> edges, ChannelLayout layout) {
+    llvm::ArrayRef<StageEdge> edges, ChannelLayout layout,
+    llvm::ArrayRef<Work> works, llvm::ArrayRef<int32_t> groupOfWork) {
   // This refuses wrong costs and schedules too.
   llvm::Expected<Simulation> simulation =
-      simulate(schedule, withPositiveTimes(costs), edges);
+      simulate(schedule, withPositiveTimes(costs), edges, works);
   if (!simulation)
     return simulation.takeError();
   llvm::Expected<Dependences> dependences = Dependences::build(schedule, edges);
   if (!dependences)
     return dependences.takeError();
-  return MessageOrder(schedule, *dependences, *simulation, layout).build();
+  return MessageOrder(schedule, *dependences, *simulation, works, groupOfWork,
+                      layout)
+      .build();
 }

@@ -22,11 +22,18 @@ namespace pipewright::schedules {
 /// transfer. An empty list of edges means that stage s feeds stage s+1; give
 /// the bytes for everything else. Costs need not be exact: any will do for
 /// safety, good ones for overlap. The lists are safe without buffering on
-/// channels of `layout`, and so with any.
+/// channels of `layout`, and so with any. Works are in them where they say, in
+/// their order (WorkOrder.h); `groupOfWork` numbers the groups of those on
+/// groups.
 llvm::Expected<InstructionLists>
 orderMessages(const Schedule &schedule, const TaskCosts &costs,
               llvm::ArrayRef<StageEdge> edges = {},
-              ChannelLayout layout = ChannelLayout::Link);
+              ChannelLayout layout = ChannelLayout::Link,
+              llvm::ArrayRef<Work> works = {},
+              llvm::ArrayRef<int32_t> groupOfWork = {});
+
+/// The same costs with no task and no message that takes no time at all.
+TaskCosts withPositiveTimes(TaskCosts costs);
 
 } // namespace pipewright::schedules
 

@@ -66,23 +66,6 @@ std::string IdleInterval::describe() const {
                  cause.name(), causeRank);
 }
 
-RankGroup SharedWork::ranks() const {
-  RankGroup ranks;
-  for (const Member &member : members)
-    ranks.push_back(member.rank);
-  return ranks;
-}
-
-std::string SharedWork::text() const {
-  return pipewright::runtime::factsOf(kind).text + (" of " + name);
-}
-
-std::string SharedWork::over() const {
-  std::string list = listOfRanks(ranks());
-  return replicas == 1 ? list
-                       : std::to_string(replicas) + " replicas of " + list;
-}
-
 std::string PathStep::describe() const {
   // Times may be microseconds, so that digits after the point say nothing.
   auto text = [](double seconds) {
@@ -173,15 +156,10 @@ namespace {
 class Timeline {
 public:
   Timeline(const Schedule &schedule, const TaskCosts &costs,
-           const Dependences &dependences);
+           const Dependences &dependences, llvm::ArrayRef<Work> works);
 
   void visit(int32_t rank, int64_t position);
-  /// What replicas of a rank do together: it is timed when the rank comes to
-  /// its wait. To be called before the first visit.
-  void setOwnWorks(llvm::ArrayRef<SharedWork> works);
-  /// What several ranks do together, and what is left of the replicas' work,
-  /// when all tasks have been visited.
-  void share(llvm::ArrayRef<SharedWork> works);
+  void visitWork(int32_t work);
   Simulation finish();
 
 private:
@@ -204,16 +182,12 @@ private:
   double endOf(int32_t rank, int64_t count) const {
     return count > 0 ? result.times[rank][count - 1].end : 0;
   }
-  void delay(const SharedWork::Member &member, double until,
-             const SharedWork::Member &last);
-  /// Works of replicas that a task waits for: when the last one is over, its
-  /// number, and how many tasks come before its post.
-  struct OwnWait {
+  /// Of the works that a task waits for, the one that is over last.
+  struct WorkWait {
     double over = 0;
     int32_t work = -1;
-    int64_t posted = 0;
   };
-  OwnWait takeOwnWorks(int32_t rank, int64_t position);
+  WorkWait takeWaits(int32_t rank, int64_t position);
 
   const Schedule &schedule;
   const TaskCosts &costs;
@@ -232,10 +206,9 @@ private:
   // that stay on their rank.
   std::vector<std::vector<double>> forwardArrival, gradientArrival;
   std::vector<double> linkFree, rankFree;
-  /// Works of each rank's replicas that no task has waited for yet, the next
-  /// one last, and when those before are over.
-  std::vector<std::vector<SharedWork>> ownWorks;
-  std::vector<double> ownWorksOver;
+  /// By rank: places and numbers of the works that no task has waited for yet,
+  /// the next one last.
+  std::vector<std::vector<std::pair<int64_t, int32_t>>> waits;
   std::vector<LinkCosts> linkCosts;
   std::vector<StashMeter> meters;
   std::vector<std::vector<IdleInterval>> idleOfRank;
@@ -244,12 +217,13 @@ private:
 } // namespace
 
 Timeline::Timeline(const Schedule &schedule, const TaskCosts &costs,
-                   const Dependences &dependences)
+                   const Dependences &dependences, llvm::ArrayRef<Work> works)
     : schedule(schedule), costs(costs), dependences(dependences),
-      links(schedule, dependences.edges()),
+      links(schedule, dependences.edges(), works),
       forwardArrival(dependences.edges().size()),
       gradientArrival(dependences.edges().size()),
       linkFree(links.links().size()), rankFree(schedule.ranks),
+      waits(schedule.ranks),
       meters(schedule.ranks, StashMeter(schedule, costs)),
       idleOfRank(schedule.ranks) {
   for (Results *results : {&forwards, &gradients}) {
@@ -269,6 +243,14 @@ Timeline::Timeline(const Schedule &schedule, const TaskCosts &costs,
     if (links.linkOf(TransferKind::Gradient, edge) >= 0)
       gradientArrival[edge].resize(schedule.microBatches);
   }
+  for (auto [number, work] : llvm::enumerate(works)) {
+    result.works.push_back({work, {}});
+    for (const Work::Member &member : work.members)
+      waits[member.rank].push_back(
+          {member.waited, static_cast<int32_t>(number)});
+  }
+  for (auto &ofRank : waits)
+    llvm::sort(ofRank, std::greater<>());
 }
 
 Timeline::Arrival Timeline::arrivalOf(const Dependences::Need &need) const {
@@ -335,7 +317,6 @@ Timeline::Arrival Timeline::latestArrival(const Task &task) const {
 }
 
 void Timeline::visit(int32_t rank, int64_t position) {
-  const OwnWait own = takeOwnWorks(rank, position);
   llvm::ArrayRef<Task> tasks = schedule.order[rank];
   const Task &task = tasks[position];
   TaskTime &time = result.times[rank][position];
@@ -346,6 +327,8 @@ void Timeline::visit(int32_t rank, int64_t position) {
     return;
   }
 
+  const WorkWait wait =
+      takeWaits(rank, position + (isFirstOfPair(tasks, position) ? 1 : 0));
   Arrival latest = latestArrival(task);
   int64_t next = position;
   double seconds = costs.secondsOf(task);
@@ -359,7 +342,7 @@ void Timeline::visit(int32_t rank, int64_t position) {
     seconds = (seconds + costs.secondsOf(partner)) * costs.pairFactor;
   }
   double free = rankFree[rank];
-  time.start = std::max({free, latest.ready, own.over});
+  time.start = std::max({free, latest.ready, wait.over});
   time.end = time.start + seconds;
   rankFree[rank] = time.end;
   if (time.start > free) {
@@ -373,14 +356,22 @@ void Timeline::visit(int32_t rank, int64_t position) {
     idle.cause = latest.producer;
     idle.causePosition = latest.position;
     idle.transferSeconds = latest.ready - std::max(latest.produced, free);
-    if (own.over > latest.ready) {
-      idle.causeRank = rank;
-      idle.nextPosition = position;
+    if (wait.over > latest.ready) {
+      // Who comes last to the work keeps the others.
+      llvm::ArrayRef<Work::Member> members =
+          result.works[wait.work].work.members;
+      const Work::Member &last = *std::max_element(
+          members.begin(), members.end(), [&](const auto &a, const auto &b) {
+            return endOf(a.rank, a.posted) < endOf(b.rank, b.posted);
+          });
+      double came = endOf(last.rank, last.posted);
       idle.next = task;
-      idle.causePosition = std::max<int64_t>(own.posted - 1, 0);
-      idle.cause = tasks[idle.causePosition];
-      idle.transferSeconds = own.over - std::max(endOf(rank, own.posted), free);
-      idle.sharedWork = own.work;
+      idle.nextPosition = position;
+      idle.causeRank = last.rank;
+      idle.causePosition = std::max<int64_t>(last.posted - 1, 0);
+      idle.cause = schedule.order[last.rank][idle.causePosition];
+      idle.transferSeconds = wait.over - std::max(came, free);
+      idle.work = wait.work;
     }
     idleOfRank[rank].push_back(idle);
   }
@@ -389,93 +380,40 @@ void Timeline::visit(int32_t rank, int64_t position) {
   publish(task, position, time.end);
 }
 
-void Timeline::setOwnWorks(llvm::ArrayRef<SharedWork> works) {
-  ownWorks.resize(schedule.ranks);
-  ownWorksOver.resize(schedule.ranks);
-  for (const SharedWork &work : llvm::reverse(works))
-    ownWorks[work.members.front().rank].push_back(work);
+/// Its members have come to it, and what it needs has been visited.
+void Timeline::visitWork(int32_t number) {
+  auto &[work, time] = result.works[number];
+  for (const Work::Member &member : work.members)
+    time.start = std::max(time.start, endOf(member.rank, member.posted));
+  for (int32_t need : work.needs)
+    time.start = std::max(time.start, result.works[need].time.end);
+  int32_t link = links.linkOfWork(number);
+  if (link < 0) {
+    time.end = time.start + secondsOfCollective(work, costs);
+    return;
+  }
+  double &free = linkFree[link];
+  free = std::max(free, time.start) +
+         static_cast<double>(work.bytes) / linkCosts[link].bandwidth;
+  time.end = free + linkCosts[link].latency;
 }
 
-/// When the works are over whose waits stand before a task.
-Timeline::OwnWait Timeline::takeOwnWorks(int32_t rank, int64_t position) {
-  OwnWait wait;
-  while (!ownWorks.empty() && !ownWorks[rank].empty() &&
-         ownWorks[rank].back().members.front().waited <= position) {
-    SharedWork work = std::move(ownWorks[rank].back());
-    ownWorks[rank].pop_back();
-    wait.posted = work.members.front().posted;
-    double start = std::max(ownWorksOver[rank], endOf(rank, wait.posted));
-    wait.over = ownWorksOver[rank] = start + secondsOfWork(work, costs);
-    wait.work = static_cast<int32_t>(result.shared.size());
-    result.shared.push_back({std::move(work), {start, wait.over}});
+Timeline::WorkWait Timeline::takeWaits(int32_t rank, int64_t position) {
+  WorkWait wait;
+  while (!waits[rank].empty() && waits[rank].back().first <= position) {
+    int32_t work = waits[rank].back().second;
+    waits[rank].pop_back();
+    if (result.works[work].time.end > wait.over)
+      wait = {result.works[work].time.end, work};
   }
   return wait;
 }
 
-/// Tasks behind a member's wait begin when the newest shared work is over.
-/// `last` is the member that came last.
-void Timeline::delay(const SharedWork::Member &member, double until,
-                     const SharedWork::Member &last) {
-  int32_t rank = member.rank;
-  double free = endOf(rank, member.waited);
-  rankFree[rank] = std::max(rankFree[rank], until);
-  std::vector<TaskTime> &times = result.times[rank];
-  auto count = static_cast<int64_t>(times.size());
-  if (member.waited == count || times[member.waited].start >= until)
-    return;
-  double later = until - times[member.waited].start;
-  for (TaskTime &time : llvm::drop_begin(times, member.waited)) {
-    time.start += later;
-    time.end += later;
-  }
-  rankFree[rank] = std::max(until, times.back().end);
-  llvm::erase_if(idleOfRank[rank], [&](const IdleInterval &idle) {
-    return idle.nextPosition >= member.waited;
-  });
-  IdleInterval idle;
-  idle.rank = rank;
-  idle.start = free;
-  idle.end = until;
-  idle.next = schedule.order[rank][member.waited];
-  idle.nextPosition = member.waited;
-  idle.causeRank = last.rank;
-  idle.causePosition = std::max<int64_t>(last.posted - 1, 0);
-  idle.cause = schedule.order[last.rank][idle.causePosition];
-  idle.transferSeconds = until - std::max(endOf(last.rank, last.posted), free);
-  idle.sharedWork = static_cast<int32_t>(result.shared.size()) - 1;
-  idleOfRank[rank].push_back(idle);
-}
-
-void Timeline::share(llvm::ArrayRef<SharedWork> works) {
-  double without = *std::max_element(rankFree.begin(), rankFree.end());
-  for (int32_t rank = 0; rank < schedule.ranks; ++rank)
-    rankFree[rank] = std::max(
-        rankFree[rank],
-        takeOwnWorks(rank, static_cast<int64_t>(schedule.order[rank].size()))
-            .over);
-  // When the works of each rank so far are over.
-  std::vector<double> over(schedule.ranks);
-  for (const SharedWork &work : works) {
-    auto comes = [&](const SharedWork::Member &member) {
-      return std::max(over[member.rank], endOf(member.rank, member.posted));
-    };
-    const SharedWork::Member *last = &work.members.front();
-    for (const SharedWork::Member &member : work.members)
-      if (comes(member) > comes(*last))
-        last = &member;
-    double start = comes(*last);
-    double end = start + secondsOfWork(work, costs);
-    result.shared.push_back({work, {start, end}});
-    for (const SharedWork::Member &member : work.members)
-      over[member.rank] = end;
-    for (const SharedWork::Member &member : work.members)
-      delay(member, end, *last);
-  }
-  result.exposedSeconds =
-      *std::max_element(rankFree.begin(), rankFree.end()) - without;
-}
-
 Simulation Timeline::finish() {
+  for (int32_t rank = 0; rank < schedule.ranks; ++rank)
+    rankFree[rank] =
+        std::max(rankFree[rank],
+                 takeWaits(rank, std::numeric_limits<int64_t>::max()).over);
   // Some task needs nothing, so the step always begins at time 0.
   auto last = std::max_element(rankFree.begin(), rankFree.end());
   result.globalStepTime = *last;
@@ -512,38 +450,36 @@ Simulation Timeline::finish() {
   return std::move(result);
 }
 
-llvm::Expected<Simulation> pipewright::schedules::simulate(
+llvm::Expected<Simulation> pipewright::schedules::simulateUnordered(
     const Schedule &schedule, const TaskCosts &costs,
-    llvm::ArrayRef<StageEdge> edges, llvm::ArrayRef<SharedWork> shared) {
+    llvm::ArrayRef<StageEdge> edges, llvm::ArrayRef<Work> works) {
   llvm::Expected<Dependences> dependences = Dependences::build(schedule, edges);
   if (!dependences)
     return dependences.takeError();
   if (llvm::Error error = checkCosts(schedule, costs))
     return error;
-  auto run =
-      [&](llvm::ArrayRef<SharedWork> own,
-          llvm::ArrayRef<SharedWork> late) -> llvm::Expected<Simulation> {
-    Timeline timeline(schedule, costs, *dependences);
-    timeline.setOwnWorks(own);
-    if (llvm::Error error =
-            dependences->run([&](int32_t rank, int64_t position) {
-              timeline.visit(rank, position);
-            }))
-      return std::move(error);
-    timeline.share(late);
-    return timeline.finish();
-  };
-  // With one update in a step nothing that others need waits for shared works.
-  if (schedule.updates == 1 || shared.empty())
-    return run({}, shared);
-  std::vector<SharedWork> own, late;
-  for (const SharedWork &work : shared)
-    (work.members.size() == 1 ? own : late).push_back(work);
-  llvm::Expected<Simulation> without = run({}, {});
+  Timeline timeline(schedule, costs, *dependences, works);
+  if (llvm::Error error = dependences->run(
+          [&](int32_t rank, int64_t position) {
+            timeline.visit(rank, position);
+          },
+          works, [&](int32_t work) { timeline.visitWork(work); }))
+    return error;
+  return timeline.finish();
+}
+
+llvm::Expected<Simulation> pipewright::schedules::simulate(
+    const Schedule &schedule, const TaskCosts &costs,
+    llvm::ArrayRef<StageEdge> edges, llvm::ArrayRef<Work> works) {
+  llvm::Expected<Simulation> simulation =
+      simulateUnordered(schedule, costs, edges, inQueues(works));
+  if (!simulation || works.empty())
+    return simulation;
+  llvm::Expected<Simulation> without =
+      simulateUnordered(schedule, costs, edges, {});
   if (!without)
     return without.takeError();
-  llvm::Expected<Simulation> with = run(own, late);
-  if (with)
-    with->exposedSeconds = with->globalStepTime - without->globalStepTime;
-  return with;
+  simulation->exposedSeconds =
+      simulation->globalStepTime - without->globalStepTime;
+  return simulation;
 }

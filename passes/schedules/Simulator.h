@@ -11,6 +11,7 @@
 
 #include "passes/schedules/Instruction.h"
 #include "passes/schedules/Schedule.h"
+#include "passes/schedules/Work.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
@@ -84,11 +85,11 @@ struct IdleInterval {
   int64_t nextPosition = 0;
   int64_t causePosition = 0;
   /// The part of the interval in which `cause` was done, but its message was
-  /// queued or on its way, or the shared work went on.
+  /// queued or on its way, or the work went on.
   double transferSeconds = 0;
-  /// Where `next` waited for what ranks do together, and `cause` came last: the
-  /// number of that in `Simulation::shared`; -1: for a message.
-  int32_t sharedWork = -1;
+  /// Where `next` waited for a work, and `cause` came to it last: the number of
+  /// that in `Simulation::works`; -1: for a message.
+  int32_t work = -1;
 
   /// `rank 1 waits at B1.0 for B2.0 on rank 2`
   std::string describe() const;
@@ -109,36 +110,9 @@ struct PathStep {
   std::string describe() const;
 };
 
-/// What some ranks do together beside their tasks, or the replicas of one: all
-/// replicas run alike, so only one is simulated. Behind a wait for what several
-/// ranks do together stand only tasks that no other rank needs, such as
-/// updates; what replicas of one rank do may stand anywhere.
-struct SharedWork {
-  struct Member {
-    int32_t rank = 0;
-    /// How many tasks of the rank come before its post, and before its wait.
-    int64_t posted = 0;
-    int64_t waited = 0;
-  };
-
-  CollectiveKind kind = CollectiveKind::AllReduce;
-  /// What it is about: `gradients of wte`.
-  std::string name;
-  int64_t bytes = 0;
-  std::vector<Member> members;
-  /// Where it is more than one, the one member does it with its replicas.
-  int64_t replicas = 1;
-
-  RankGroup ranks() const;
-  /// `all-reduce of gradients of 'wte'`
-  std::string text() const;
-  /// `ranks 0 and 3`, `2 replicas of rank 0`
-  std::string over() const;
-};
-
 /// When it runs: for all its ranks at once, beside their tasks.
 struct TimedWork {
-  SharedWork work;
+  Work work;
   TaskTime time;
 };
 
@@ -159,12 +133,12 @@ struct Simulation {
   double globalStepTime = 0;
   /// The longest rank, from its own first start to its own last end.
   double spanStepTime = 0;
-  /// How much sooner the step would end without shared works.
+  /// How much sooner the step would end without works.
   double exposedSeconds = 0;
   std::vector<RankSummary> ranks;
   /// Sorted by rank, then by time.
   std::vector<IdleInterval> idle;
-  std::vector<TimedWork> shared;
+  std::vector<TimedWork> works;
 
   /// Why a rank ends when it does: the chain of tasks and messages from the
   /// begin of the step to its last task, in order and without a gap. Where
@@ -178,14 +152,21 @@ struct Simulation {
 /// stages.
 llvm::Error checkCosts(const Schedule &schedule, const TaskCosts &costs);
 
-/// Fails, with the checker's message, on a schedule that cannot run, and on
-/// costs that are negative, not a number or of another number of stages. An
-/// empty list of edges means that stage s feeds stage s+1. Shared works of a
-/// rank run one after the other, in their order here.
+/// Fails, with the checker's message, on a schedule or works that cannot run,
+/// and on costs that are negative, not a number or of another number of stages.
+/// An empty list of edges means that stage s feeds stage s+1. Works of one
+/// resource run one after the other, in their order here.
 llvm::Expected<Simulation> simulate(const Schedule &schedule,
                                     const TaskCosts &costs,
                                     llvm::ArrayRef<StageEdge> edges = {},
-                                    llvm::ArrayRef<SharedWork> shared = {});
+                                    llvm::ArrayRef<Work> works = {});
+
+/// The same where works of one rank may run beside each other: what each would
+/// do if it had not to wait for its turn.
+llvm::Expected<Simulation> simulateUnordered(const Schedule &schedule,
+                                             const TaskCosts &costs,
+                                             llvm::ArrayRef<StageEdge> edges,
+                                             llvm::ArrayRef<Work> works);
 
 } // namespace pipewright::schedules
 

@@ -6,7 +6,7 @@
 
 #include "passes/step/Prediction.h"
 
-#include "passes/step/StepOrder.h"
+#include "passes/step/ProgramWorks.h"
 
 using namespace mlir;
 using namespace pipewright;
@@ -26,7 +26,7 @@ pipewright::pipe::predictStep(ModuleOp module, const Stages &stages,
   prediction.costs = stages.costs(StepMode::train, machine);
   llvm::Expected<schedules::Simulation> simulation =
       schedules::simulate(prediction.order, prediction.costs, prediction.edges,
-                          readSharedWork(module, stages, prediction.order));
+                          readWorks(module, stages, prediction.order));
   if (!simulation)
     return module.emitError(llvm::toString(simulation.takeError()));
   prediction.simulation = std::move(*simulation);

@@ -42,12 +42,6 @@ int64_t numRanks(mlir::ModuleOp module, llvm::ArrayRef<int32_t> rankOfStage);
 mlir::FailureOr<schedules::Schedule>
 readSchedule(mlir::ModuleOp module, const Stages &stages, StepMode mode);
 
-/// What ranks do together in a training step, in an order that no rank's
-/// program contradicts. `schedule` has all tasks of the programs.
-std::vector<schedules::SharedWork>
-readSharedWork(mlir::ModuleOp module, const Stages &stages,
-               const schedules::Schedule &schedule);
-
 /// Adds the tasks that the schedules folder expects of every stage and that
 /// this model has no need of: evaluation by a second copy, backward tasks of
 /// stages without gradients, updates of stages without weights. They depend on

@@ -13,11 +13,11 @@
 #include "codegen/plan/Plan.h"
 #include "passes/schedules/ChannelSimulator.h"
 #include "passes/schedules/Checker.h"
-#include "passes/schedules/Collectives.h"
 #include "passes/schedules/Figures.h"
 #include "passes/schedules/MessageOrder.h"
 #include "passes/schedules/Refusal.h"
 #include "passes/schedules/StashMeter.h"
+#include "passes/schedules/WorkOrder.h"
 #include "passes/schedules/files/FilePolicy.h"
 #include "passes/schedules/files/GivenTimes.h"
 
@@ -217,27 +217,31 @@ struct JudgedLists {
 /// layout, with the plan's collectives.
 static llvm::Expected<JudgedLists>
 judgeMessages(PlanFile &plan, llvm::ArrayRef<Channels> layouts) {
+  JudgedLists judged;
+  std::vector<RankGroup> groups;
+  std::vector<Work> works = plan.works();
   if (plan.lists.empty()) {
+    std::vector<int32_t> groupOfWork = numberGroups(works, groups);
     llvm::Expected<InstructionLists> lists = orderMessages(
         plan.schedule, plan.costs ? *plan.costs : unitCosts(plan.schedule),
-        plan.edges, layouts[0].layout);
+        plan.edges, layouts[0].layout, works, groupOfWork);
     if (!lists)
       return lists.takeError();
     plan.lists = std::move(*lists);
+    judged.lists = plan.lists;
+  } else {
+    judged.lists = addWorks(plan.lists, works, groups);
   }
   if (llvm::Error error = checkDataFlow(plan.schedule, plan.lists, plan.edges))
     return error;
   std::vector<StageEdge> edges = plan.edges;
   if (edges.empty())
     edges = linearEdges(plan.schedule.stages, 0, plan.schedule.copies);
-  JudgedLists judged;
-  std::vector<RankGroup> groups;
-  std::vector<SharedWork> works = plan.sharedWork();
-  judged.lists =
-      works.empty() ? plan.lists : addCollectives(plan.lists, works, groups);
   auto nameOf = [&](const Transfer &transfer) {
-    return transfer.microBatch == ofWork ? works[transfer.edge].name
-                                         : transferName(transfer, edges);
+    auto number = static_cast<size_t>(transfer.edge);
+    return transfer.kind == TransferKind::Work && number < works.size()
+               ? works[number].name
+               : transferName(transfer, edges);
   };
   for (Channels channels : layouts) {
     channels.groups = groups;
@@ -325,7 +329,7 @@ printTimes(const PlanFile &plan, const TaskCosts &costs,
            const JudgedLists &judged, llvm::StringRef costsName,
            llvm::function_ref<std::string(double)> timeToText) {
   llvm::Expected<Simulation> ideal =
-      simulate(plan.schedule, costs, plan.edges, plan.sharedWork());
+      simulate(plan.schedule, costs, plan.edges, plan.works());
   if (!ideal)
     return ideal.takeError();
   llvm::outs() << costsName << ": " << timeToText(ideal->globalStepTime)
@@ -358,8 +362,11 @@ static void printVerdicts(const PlanFile &plan,
        << (hadLists ? " in the file's order"
                     : " in the order of their predicted production")
        << ", the same at both ends, each there before its use\n";
-  if (!plan.collectives.empty())
-    os << "proven: " << counted(plan.collectives.size(), "collective")
+  int64_t together = llvm::count_if(plan.timedWorks, [](const auto &timed) {
+    return timed.work.on == Resource::Group;
+  });
+  if (together > 0)
+    os << "proven: " << counted(together, "collective")
        << ", of all their members in one order\n";
   if (verdicts.size() == 1) {
     os << "proven: no deadlock " << describe(verdicts[0].channels) << "\n";
@@ -436,7 +443,7 @@ static llvm::Error drawFile(const PlanFile &plan, llvm::StringRef path,
   if (!costs)
     return costs.takeError();
   llvm::Expected<Simulation> simulation =
-      simulate(plan.schedule, *costs, plan.edges, plan.sharedWork());
+      simulate(plan.schedule, *costs, plan.edges, plan.works());
   if (!simulation)
     return simulation.takeError();
   Picture picture{llvm::sys::path::filename(path).str(), plan.schedule,

@@ -279,7 +279,7 @@ static void printComparison(llvm::raw_ostream &os,
     os << "predicted with " << machine << "; ";
   os << "stash and arena of the fullest rank, bubble of the idlest";
   bool isShared = llvm::any_of(plans, [](const ComparedPlan &each) {
-    return !each.plan.simulation.shared.empty();
+    return !each.plan.simulation.works.empty();
   });
   if (isShared)
     os << ", exposed: by how much sums and copies of weights lengthen the step";

@@ -63,7 +63,7 @@ schedules::Transfer ProgramVerifier::numbered(const std::string &name,
   auto [known, isNew] = numbers.insert({name, names.size()});
   if (isNew)
     names.push_back(name);
-  return {schedules::TransferKind::Extra, known->second,
+  return {schedules::TransferKind::Work, known->second,
           static_cast<int32_t>(microBatch)};
 }
 

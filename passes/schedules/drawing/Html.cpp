@@ -124,7 +124,7 @@ void DataWriter::writeIdle() {
       value(idle.cause.microBatch);
       value(idle.causeRank);
       time(idle.transferSeconds);
-      value(idle.sharedWork);
+      value(idle.work);
     }
   });
 }
@@ -171,7 +171,7 @@ void DataWriter::writeMeasured() {
 }
 
 void DataWriter::writeTogether() {
-  llvm::ArrayRef<TimedWork> works = picture.simulation.shared;
+  llvm::ArrayRef<TimedWork> works = picture.simulation.works;
   llvm::ArrayRef<MeasuredCollective> measured;
   if (picture.measured)
     measured = picture.measured->lastCollectives();

@@ -245,7 +245,7 @@ void SvgWriter::explainTransfers() {
   line("sends an activation", TransferKind::Forward);
   line("sends a gradient", TransferKind::Gradient);
   if (!any([](const SvgLanes &lanes) {
-        return !lanes.of().simulation.shared.empty();
+        return !lanes.of().simulation.works.empty();
       }))
     return;
   auto [x, y] = explain("ranks together", 10);

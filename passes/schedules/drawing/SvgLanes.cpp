@@ -6,7 +6,6 @@
 
 #include "passes/schedules/drawing/SvgLanes.h"
 
-#include "passes/schedules/Collectives.h"
 #include "passes/schedules/drawing/LaneRuns.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -228,7 +227,7 @@ void SvgLanes::writeRuns(SvgElements &out, size_t row) const {
 /// What ranks do together beside their tasks: a bar at the foot of the lane.
 void SvgLanes::writeShared(SvgElements &out, size_t row) const {
   constexpr double height = 4;
-  for (const auto &[work, time] : picture.simulation.shared)
+  for (const auto &[work, time] : picture.simulation.works)
     if (llvm::is_contained(work.ranks(), rows[row]))
       out.rect(frame->x(time.start), laneTop(row) + frame->laneHeight - height,
                (time.end - time.start) * frame->scale, height,
@@ -256,9 +255,9 @@ void SvgLanes::writeTransfers(SvgElements &out) const {
 }
 
 static std::string causeOf(const Picture &picture, const IdleInterval &idle) {
-  if (idle.sharedWork < 0)
+  if (idle.work < 0)
     return idle.describe();
-  const SharedWork &work = picture.simulation.shared[idle.sharedWork].work;
+  const Work &work = picture.simulation.works[idle.work].work;
   return formatv("rank {0} waits at {1} for the {2} over {3}", idle.rank,
                  idle.next.name(), work.text(), work.over());
 }

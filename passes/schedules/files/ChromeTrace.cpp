@@ -7,7 +7,6 @@
 
 #include "passes/schedules/files/ChromeTrace.h"
 
-#include "passes/schedules/Collectives.h"
 #include "passes/schedules/Refusal.h"
 #include "support/InputFile.h"
 #include "support/Json.h"
@@ -140,8 +139,8 @@ void pipewright::schedules::writeChromeTrace(llvm::raw_ostream &os,
     for (auto [task, time] :
          llvm::zip(schedule.order[rank], simulation.times[rank]))
       writer.task(predictedProcess, rank, task, step, time);
-  for (const TimedWork &shared : simulation.shared)
-    for (const SharedWork::Member &member : shared.work.members)
+  for (const TimedWork &shared : simulation.works)
+    for (const Work::Member &member : shared.work.members)
       writer.collective(predictedProcess, member.rank, shared.work.text(),
                         shared.time);
   for (const IdleInterval &idle : simulation.idle)

@@ -65,7 +65,7 @@ writeComputeOnlyCsv(const Schedule &schedule,
                     llvm::ArrayRef<StageEdge> edges = {});
 
 /// A `compute_comms` file. Fails on the same, on more than one tensor between
-/// two stages, and on extra transfers. PyTorch 2.15 refuses a file without
+/// two stages, and on works. PyTorch 2.15 refuses a file without
 /// WAIT_SEND cells; releases that do not know them read them as something else.
 llvm::Expected<std::string>
 writeComputeCommsCsv(const Schedule &schedule, const InstructionLists &lists,

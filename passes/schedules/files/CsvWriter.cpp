@@ -149,7 +149,7 @@ static llvm::Expected<std::string> lineOf(llvm::ArrayRef<RankInstruction> list,
                      : cellOf(task));
       continue;
     }
-    if (instruction.transfer.kind == TransferKind::Extra)
+    if (instruction.transfer.kind == TransferKind::Work)
       return cannotSay("it has transfers that are neither outputs nor "
                        "gradients of stages, as for tied weights");
     // The wait for a receive is part of its consumer.

@@ -30,14 +30,14 @@ struct PlanFile {
   InstructionLists lists;
   /// Parallel to the order; empty: not said.
   std::vector<std::vector<TaskTime>> times;
-  /// What ranks, or replicas of one, do together, in the order of each rank,
-  /// and when it is predicted to run.
-  std::vector<TimedWork> collectives = {};
+  /// Collectives, in the order of each rank, and messages of no edge, and when
+  /// they are predicted to run.
+  std::vector<TimedWork> timedWorks = {};
 
   /// Copies of all ranks, by what these do together.
   int64_t replicas() const;
-  /// What of it a simulation takes.
-  std::vector<SharedWork> sharedWork() const;
+  /// What of them a simulation takes.
+  std::vector<Work> works() const;
 };
 
 llvm::json::Value planToJson(const PlanFile &plan);

@@ -63,11 +63,11 @@ public:
                   ? linearEdges(schedule.stages, 0, schedule.copies)
                   : std::vector<StageEdge>(given.begin(), given.end())) {}
 
-  /// The instruction of `rank`; none for an extra transfer, an edge that is not
+  /// The instruction of `rank`; none for a work, an edge that is not
   /// there, and a rank at neither end.
   std::optional<RankInstruction>
   find(InstructionKind kind, const Transfer &transfer, int32_t rank) const {
-    if (transfer.kind == TransferKind::Extra || transfer.edge < 0 ||
+    if (transfer.kind == TransferKind::Work || transfer.edge < 0 ||
         static_cast<size_t>(transfer.edge) >= edges.size())
       return std::nullopt;
     const StageEdge &edge = edges[transfer.edge];

@@ -43,11 +43,10 @@ private:
   llvm::Error readSingleInstruction(const Value &value, const Place &place,
                                     const PlanMessages &messages, int32_t rank);
 
-  llvm::Error readCollectives(const Value &value, const Place &place);
-  llvm::Error readCollective(const Object &object, const Place &place,
-                             TimedWork &collective);
-  llvm::Error readMembers(const Object &object, const Place &place,
-                          SharedWork &work);
+  llvm::Error readWorks(const Value &value, const Place &place);
+  llvm::Error readWork(const Object &object, const Place &place,
+                       TimedWork &timed);
+  llvm::Error readMembers(const Object &object, const Place &place, Work &work);
 
   llvm::Error readCosts(const Value &value, const Place &place) {
     return plan::readCosts(value, place, plan);
@@ -346,8 +345,7 @@ llvm::Error Reader::readSingleInstruction(const Value &value,
   if (!implied)
     return refuseAt(
         place, "'{0}', but rank {1} is not at that end of {2} {3}", *text, rank,
-        instruction.transfer.kind == TransferKind::Extra ? "extra transfer"
-                                                         : "edge",
+        instruction.transfer.kind == TransferKind::Work ? "work" : "edge",
         instruction.transfer.edge);
   list.push_back(*implied);
   return llvm::Error::success();
@@ -384,25 +382,25 @@ llvm::Error Reader::readLists(const Value &value, const Place &place) {
 }
 
 //===----------------------------------------------------------------------===//
-// Collectives
+// Works
 //===----------------------------------------------------------------------===//
 
 /// The ranks, and how many tasks of each come before its post and its wait.
 llvm::Error Reader::readMembers(const Object &object, const Place &place,
-                                SharedWork &work) {
+                                Work &work) {
   auto readRank = [&](const Value &value, const Place &at,
-                      SharedWork::Member &member) {
+                      Work::Member &member) {
     return readInteger(value, at, member.rank, {0, schedule.ranks - 1});
   };
-  auto mostOf = [&](const SharedWork::Member &member) {
+  auto mostOf = [&](const Work::Member &member) {
     return static_cast<int64_t>(schedule.order[member.rank].size());
   };
   auto readPosted = [&](const Value &value, const Place &at,
-                        SharedWork::Member &member) {
+                        Work::Member &member) {
     return readInteger(value, at, member.posted, {0, mostOf(member)});
   };
   auto readWaited = [&](const Value &value, const Place &at,
-                        SharedWork::Member &member) {
+                        Work::Member &member) {
     return readInteger(value, at, member.waited,
                        {member.posted, mostOf(member)});
   };
@@ -432,18 +430,23 @@ llvm::Error Reader::readMembers(const Object &object, const Place &place,
   return readEach("waited", readWaited);
 }
 
-llvm::Error Reader::readCollective(const Object &object, const Place &place,
-                                   TimedWork &collective) {
-  SharedWork &work = collective.work;
+llvm::Error Reader::readWork(const Object &object, const Place &place,
+                             TimedWork &timed) {
+  Work &work = timed.work;
   auto readKind = [&](const Value &value, const Place &at) -> llvm::Error {
+    if (value.getAsString() == transferWord) {
+      work.on = Resource::Link;
+      return llvm::Error::success();
+    }
     for (const runtime::CollectiveFacts &facts : runtime::allCollectives)
       if (value.getAsString() == llvm::StringRef(facts.text) &&
           !facts.hasRoot) {
         work.kind = facts.kind;
         return llvm::Error::success();
       }
-    return refuseAt(at, "expects a collective without a root, found {0}",
-                    show(value));
+    return refuseAt(
+        at, "expects a collective without a root, or transfer, found {0}",
+        show(value));
   };
   auto readName = [&](const Value &value, const Place &at) -> llvm::Error {
     if (!value.getAsString())
@@ -455,10 +458,9 @@ llvm::Error Reader::readCollective(const Object &object, const Place &place,
     const Array *ends = nullptr;
     if (llvm::Error error = readArray(value, at, ends, 2, "ends"))
       return error;
-    if (llvm::Error error =
-            readSeconds((*ends)[0], at.at(0), collective.time.start))
+    if (llvm::Error error = readSeconds((*ends)[0], at.at(0), timed.time.start))
       return error;
-    return readSeconds((*ends)[1], at.at(1), collective.time.end);
+    return readSeconds((*ends)[1], at.at(1), timed.time.end);
   };
   if (llvm::Error error = readRequired(object, place, "kind", readKind))
     return error;
@@ -478,6 +480,10 @@ llvm::Error Reader::readCollective(const Object &object, const Place &place,
     return error;
   if (llvm::Error error = readMembers(object, place, work))
     return error;
+  if (work.on == Resource::Link &&
+      (work.members.size() != 2 || work.replicas > 1 ||
+       work.members[0].rank == work.members[1].rank))
+    return refuseAt(place, "expects a transfer between two ranks");
   if (work.replicas > 1 && work.members.size() > 1)
     return refuseAt(place, "expects several ranks or several replicas of one, "
                            "found both");
@@ -488,7 +494,7 @@ llvm::Error Reader::readCollective(const Object &object, const Place &place,
   return llvm::Error::success();
 }
 
-llvm::Error Reader::readCollectives(const Value &value, const Place &place) {
+llvm::Error Reader::readWorks(const Value &value, const Place &place) {
   const Array *list = nullptr;
   if (llvm::Error error = readArray(value, place, list))
     return error;
@@ -501,7 +507,7 @@ llvm::Error Reader::readCollectives(const Value &value, const Place &place) {
                                        object))
       return error;
     if (llvm::Error error =
-            readCollective(*object, at, plan.collectives.emplace_back()))
+            readWork(*object, at, plan.timedWorks.emplace_back()))
       return error;
   }
   return llvm::Error::success();
@@ -513,7 +519,7 @@ llvm::Error Reader::read(const Value &value, const Place &place) {
           value, place,
           {"version", "ranks", "stages", "micro_batches", "copies", "updates",
            "weights", "forward_only", "placement", "order", "edges", "costs",
-           "instructions", "times", "collectives"},
+           "instructions", "times", "works"},
           object))
     return error;
   if (llvm::Error error = readCounts(*object, place))
@@ -538,7 +544,7 @@ llvm::Error Reader::read(const Value &value, const Place &place) {
         Part{"costs", &Reader::readCosts, false},
         Part{"instructions", &Reader::readLists, false},
         Part{"times", &Reader::readTimes, false},
-        Part{"collectives", &Reader::readCollectives, false}}) {
+        Part{"works", &Reader::readWorks, false}}) {
     auto call = [this, read = read](const Value &v, const Place &at) {
       return (this->*read)(v, at);
     };

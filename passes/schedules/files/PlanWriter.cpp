@@ -124,16 +124,16 @@ static Value timesToJson(llvm::ArrayRef<std::vector<TaskTime>> times) {
   return ranks;
 }
 
-static Value collectivesToJson(llvm::ArrayRef<TimedWork> collectives) {
+static Value worksToJson(llvm::ArrayRef<TimedWork> works) {
   Array list;
-  for (const auto &[work, time] : collectives) {
+  for (const auto &[work, time] : works) {
     Array ranks, posted, waited;
-    for (const SharedWork::Member &member : work.members) {
+    for (const Work::Member &member : work.members) {
       ranks.push_back(member.rank);
       posted.push_back(member.posted);
       waited.push_back(member.waited);
     }
-    Object entry{{"kind", pipewright::runtime::factsOf(work.kind).text},
+    Object entry{{"kind", work.kindText()},
                  {"of", pipewright::text::printable(work.name)},
                  {"bytes", work.bytes},
                  {"ranks", std::move(ranks)},
@@ -148,16 +148,16 @@ static Value collectivesToJson(llvm::ArrayRef<TimedWork> collectives) {
 }
 
 int64_t PlanFile::replicas() const {
-  for (const TimedWork &collective : collectives)
-    if (collective.work.replicas > 1)
-      return collective.work.replicas;
+  for (const TimedWork &timed : timedWorks)
+    if (timed.work.replicas > 1)
+      return timed.work.replicas;
   return 1;
 }
 
-std::vector<SharedWork> PlanFile::sharedWork() const {
-  std::vector<SharedWork> works;
-  for (const TimedWork &collective : collectives)
-    works.push_back(collective.work);
+std::vector<Work> PlanFile::works() const {
+  std::vector<Work> works;
+  for (const TimedWork &timed : timedWorks)
+    works.push_back(timed.work);
   return works;
 }
 
@@ -190,7 +190,7 @@ Value pipewright::schedules::planToJson(const PlanFile &plan) {
     object["instructions"] = listsToJson(plan);
   if (!plan.times.empty())
     object["times"] = timesToJson(plan.times);
-  if (!plan.collectives.empty())
-    object["collectives"] = collectivesToJson(plan.collectives);
+  if (!plan.timedWorks.empty())
+    object["works"] = worksToJson(plan.timedWorks);
   return object;
 }

@@ -41,9 +41,9 @@
 // BOTH-NEXT:  }
 // BOTH-LABEL: void rank1_step(Rank &rank) {
 // BOTH:         rank.allReduce(0, ElementType::F32, d_wte_{{.*}});
-// BOTH-NEXT:    rank.waitSend(0);
 // BOTH-NEXT:    rank.waitCollective();
 // BOTH-NEXT:    stage1_update(rank); // U1
+// BOTH-NEXT:    rank.waitSend(0);
 // BOTH-NEXT:  }
 // BOTH-LABEL: void stage1_update(Rank &rank) {
 // BOTH:         launch(rank, "sgd_32", sgd_32, weights, gradients, state, hyper);

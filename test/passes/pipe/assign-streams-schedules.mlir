@@ -53,7 +53,7 @@
 // TIED: %[[D:.*]] = pipe.gradient_of @wte in @s1
 // TIED: post_send %[[D]] to 0 event [[SENT:[0-9]+]]
 // TIED: post_receive from 0 {{.*}} event [[CAME:[0-9]+]]
-// TIED-NEXT: pipe.wait_receive
+// TIED: pipe.wait_receive
 // TIED-NEXT: pipe.wait_event [[SENT]] on compute
 // TIED-NEXT: pipe.wait_event [[CAME]] on compute
 // TIED-NEXT: pipe.set_weight @wte in @s1
@@ -84,10 +84,12 @@
 // COPIES-NEXT: %[[W:.*]] = pipe.weight_of @wte in @s0
 // COPIES-NEXT: pipe.wait_event [[U]] on send to 1
 // COPIES-NEXT: post_send %[[W]] to 1
-// COPIES-NEXT: pipe.set_weight @wte in @s3(%[[W]]
 // The stream has waited for the update already.
 // COPIES-NEXT: pipe.weight_of @bias in @s0
 // COPIES-NEXT: post_send
+// COPIES-NEXT: pipe.wait_send
+// COPIES-NEXT: pipe.wait_send
+// COPIES-NEXT: pipe.set_weight @wte in @s3(%[[W]]
 
 // Two stages on each rank, whose tasks take less time than a message, so that a
 // receive waits for bytes that a send still reads: stage 2 overwrites what stage 0 sent, and a receive

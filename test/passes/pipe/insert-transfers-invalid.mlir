@@ -4,8 +4,3 @@
 
 // STAGE: error: 'pipe.add_gradient' op belongs to no stage of the module
 // TENSOR: error: 'pipe.add_gradient' op takes '!pipe.gradient<@s0>' from another rank, but only tensors can be sent
-
-// What no list of a rank would have is refused, not left out.
-// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=4" | sed 's/^\( *\)\(%[a-z0-9_]*\) = pipe.task  *update @s3.*/&\n\1%w = pipe.weight_of @w3 in @s3(\2) : (!pipe.updated<@s3>) -> tensor<4xf32>/' | not pipewright-opt --pipe-insert-transfers -o /dev/null 2>&1 | FileCheck %s --check-prefix=OTHER
-
-// OTHER: error: 'pipe.weight_of' op has no place in a step in which ranks share no weight; expects inputs and tasks alone

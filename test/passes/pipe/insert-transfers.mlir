@@ -26,8 +26,9 @@
 // The replica's gradient has been sent before it is cleared.
 // CHECK: %[[DW1:.*]] = pipe.gradient_of @wte in @s1
 // CHECK-NEXT: %[[S1:.*]] = pipe.post_send %[[DW1]] to 0
-// CHECK-NEXT: pipe.wait_send %[[S1]] to 0
-// CHECK: pipe.set_weight @wte in @s1
+// CHECK: pipe.wait_send %[[S1]] to 0
+// CHECK-NEXT: %[[W1:.*]] = pipe.wait_receive %{{.*}} from 0
+// CHECK-NEXT: pipe.set_weight @wte in @s1
 
 // Evaluation sends activations only.
 // CHECK-LABEL: pipe.rank 0 evaluate
@@ -41,3 +42,10 @@
 // SINGLE: pipe.add_gradient @wte in @s0
 // SINGLE: pipe.set_weight @wte in @s1
 // SINGLE-NOT: pipe.rank 1
+
+// What nothing takes is not left out.
+// RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=4" | sed 's/^\( *\)\(%[a-z0-9_]*\) = pipe.task  *update @s3.*/&\n\1%w = pipe.weight_of @w3 in @s3(\2) : (!pipe.updated<@s3>) -> tensor<4xf32>/' | pipewright-opt --pipe-insert-transfers | FileCheck %s --check-prefix=UNUSED
+// UNUSED-LABEL: pipe.rank 3 train
+// UNUSED: pipe.task update @s3
+// UNUSED: pipe.weight_of @w3 in @s3
+// UNUSED: pipe.rank 0 evaluate

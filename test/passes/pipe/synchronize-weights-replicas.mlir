@@ -35,11 +35,11 @@
 // RUN: FileCheck %s --check-prefix=BYTES < %t.allocated
 // RANKS-LABEL: pipe.rank 1 train
 // RANKS:      %[[T:.*]] = pipe.collective all_reduce of @wte in @s1
-// RANKS-NEXT: pipe.wait_send
 // RANKS-NEXT: pipe.wait_collective %[[T]]
 // RANKS-NEXT: %[[R:.*]] = pipe.collective all_reduce in @s1(%[[T]]) over replicas :
 // RANKS-NEXT: pipe.wait_collective %[[R]]
 // RANKS-NEXT: pipe.task update @s1(%[[R]])
+// RANKS-NEXT: pipe.wait_send
 // BYTES: pipe.optimizer @s0 {{.*}} gradients <arena 0 at {{[0-9]+}} bytes 192>
 // BYTES: pipe.collective all_reduce in @s0(%{{.*}}) over replicas buffers [#pipe.buffer<arena 0 at {{[0-9]+}} bytes 128>] :
 
@@ -73,8 +73,9 @@
 // STATES-NOT:  pipe.merge_statistics
 // MERGED-LABEL: pipe.rank 0 train
 // MERGED:      pipe.task  backward @s0 micro_batch 1
-// MERGED:      pipe.merge_statistics in @s0 over replicas
 // MERGED:      pipe.task update @s0
+// MERGED-NEXT: pipe.merge_statistics in @s0 over replicas
+// MERGED-NEXT: }
 // MERGED-LABEL: pipe.rank 1 train
 // MERGED-NOT:  pipe.merge_statistics
 

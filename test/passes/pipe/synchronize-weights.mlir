@@ -41,9 +41,9 @@
 // CHECK-LABEL: pipe.rank 1 train
 // CHECK:      pipe.post_send
 // CHECK:      %[[SUM:.*]] = pipe.collective all_reduce of @wte in @s1
-// CHECK-NEXT: pipe.wait_send
 // CHECK-NEXT: pipe.wait_collective %[[SUM]]
 // CHECK:      pipe.task update @s1(%[[SUM]])
+// CHECK-NEXT: pipe.wait_send
 // CHECK-NEXT: }
 
 // In two copies of the model a weight that two stages share has four holders on
@@ -58,9 +58,9 @@
 // Where the copies are all that holds weights, the gradients of a stage are one
 // range; all that a rank reduces is under way together.
 // WHOLE-LABEL: pipe.rank 0 train
-// WHOLE:      %[[A:.*]] = pipe.collective all_reduce in @s0(%{{.*}}) over [0, 3]
-// WHOLE:      %[[B:.*]] = pipe.collective all_reduce in @s7(%{{.*}}) over [0, 3]
+// WHOLE:      %[[A:.*]] = pipe.collective all_reduce in @s7(%{{.*}}) over [0, 3]
+// WHOLE:      %[[B:.*]] = pipe.collective all_reduce in @s0(%{{.*}}) over [0, 3]
 // WHOLE-NEXT: pipe.wait_collective %[[A]]
 // WHOLE-NEXT: pipe.wait_collective %[[B]]
-// WHOLE:      pipe.task update @s0(%[[A]])
-// WHOLE:      pipe.task update @s7(%[[B]])
+// WHOLE:      pipe.task update @s0(%[[B]])
+// WHOLE:      pipe.task update @s7(%[[A]])

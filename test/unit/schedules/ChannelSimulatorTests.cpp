@@ -138,8 +138,7 @@ class MessageFigures : public ::testing::TestWithParam<Figure> {};
 
 static RankInstruction message(InstructionKind kind, int32_t number,
                                int32_t peer, int64_t bytes = 10) {
-  return RankInstruction::message(kind, {TransferKind::Extra, number, 0}, peer,
-                                  bytes);
+  return RankInstruction::message(kind, Transfer::ofWork(number), peer, bytes);
 }
 static RankInstruction postSend(int32_t number, int32_t peer) {
   return message(InstructionKind::PostSend, number, peer);
@@ -250,7 +249,7 @@ TEST(ChannelSimulator, Refuses) {
   EXPECT_EQ("expects task times of at least 0, but got -4.00 for stage 0",
             messageOf(simulateInstructions({{forward(0)}},
                                            TaskCosts::uniform(1, -4))));
-  EXPECT_EQ("rank 0 sends extra of edge 0, micro-batch 0 to rank 1, which "
+  EXPECT_EQ("rank 0 sends work 0 to rank 1, which "
             "never receives it",
             messageOf(simulateInstructions(
                 {{postSend(0, 1), waitSend(0, 1)}, {}}, handCosts(1))));

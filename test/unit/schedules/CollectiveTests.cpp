@@ -16,9 +16,9 @@ using namespace pipewright::schedules::testing;
 
 /// Posts the all-reduce of x<number>.
 static RankInstruction post(int32_t number, int32_t group, int64_t bytes = 8) {
-  return RankInstruction::together(
-      InstructionKind::PostCollective, CollectiveKind::AllReduce,
-      {TransferKind::Extra, number, 0}, group, bytes);
+  return RankInstruction::together(InstructionKind::PostCollective,
+                                   CollectiveKind::AllReduce,
+                                   Transfer::ofWork(number), group, bytes);
 }
 static RankInstruction waitFor(RankInstruction collective) {
   collective.kind = InstructionKind::WaitCollective;

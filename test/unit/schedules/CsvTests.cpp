@@ -339,9 +339,8 @@ TEST(Csv, RefusesMessagesThatTheFormatCannotSay) {
             "gradient from each stage to the next");
 
   InstructionLists lists = valueOf(orderMessages(schedule, costs));
-  Transfer extra{TransferKind::Extra, 0, 0};
-  lists[0].push_back(
-      RankInstruction::message(InstructionKind::PostSend, extra, 1, 4));
+  lists[0].push_back(RankInstruction::message(InstructionKind::PostSend,
+                                              Transfer::ofWork(0), 1, 4));
   EXPECT_EQ(messageOf(writeComputeCommsCsv(schedule, lists)),
             "cannot be written as PyTorch's CSV: it has transfers that are "
             "neither outputs nor gradients of stages, as for tied weights");

@@ -16,8 +16,7 @@ namespace pipewright::schedules::testing {
 /// A message that is no edge of the model; the checker names it `x<number>`.
 inline RankInstruction message(InstructionKind kind, int32_t number,
                                int32_t peer, int64_t bytes = 8) {
-  return RankInstruction::message(kind, {TransferKind::Extra, number, 0}, peer,
-                                  bytes);
+  return RankInstruction::message(kind, Transfer::ofWork(number), peer, bytes);
 }
 inline RankInstruction postSend(int32_t number, int32_t peer) {
   return message(InstructionKind::PostSend, number, peer);

@@ -251,7 +251,7 @@ void addCollectives(InstructionLists &lists,
     for (int rank : groups[group]) {
       RankInstruction post = RankInstruction::together(
           InstructionKind::PostCollective, facts.kind,
-          {TransferKind::Extra, 1000 + number, 0}, group, 16, root);
+          Transfer::ofWork(1000 + number), group, 16, root);
       size_t size = lists[rank].size();
       from[rank] = insert(lists[rank], from[rank],
                           std::min(size, from[rank] + size / 3), post);

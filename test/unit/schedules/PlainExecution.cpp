@@ -327,6 +327,9 @@ private:
 
   bool isRightMessage(int rank, const RankInstruction &instruction) const {
     const Transfer &transfer = instruction.transfer;
+    // Of no edge: whoever posts it has it.
+    if (transfer.kind == TransferKind::Work)
+      return true;
     if (transfer.edge < 0 || transfer.edge >= static_cast<int>(edges.size()) ||
         transfer.microBatch < 0 || transfer.microBatch >= schedule.microBatches)
       return false;
@@ -343,7 +346,8 @@ private:
 
   void post(int rank, const RankInstruction &instruction) {
     const Transfer &transfer = instruction.transfer;
-    if (instruction.kind == InstructionKind::PostSend) {
+    if (instruction.kind == InstructionKind::PostSend &&
+        transfer.kind != TransferKind::Work) {
       const StageEdge &edge = edges[transfer.edge];
       wrong |= !sent.insert(keyOf(transfer)).second;
       wrong |=

@@ -115,7 +115,7 @@ TEST(PlanFile, ReadsPairsUpdatesAndExtraTransfers) {
                                      {TransferKind::Forward, 0, 0}, 1, 0));
   EXPECT_EQ(plan.lists[0][2],
             RankInstruction::message(InstructionKind::PostSend,
-                                     {TransferKind::Extra, 3, 0}, 1, 64));
+                                     Transfer::ofWork(3), 1, 64));
   PlanFile again = valueOf(parsePlan(textOf(plan), "again.json"));
   EXPECT_EQ(again.lists, plan.lists);
 }
@@ -189,7 +189,7 @@ TEST(PlanFile, ErrorsNameThePath) {
                 "plan.json: does not know the key 'placment'; expects "
                 "version, ranks, stages, micro_batches, copies, updates, "
                 "weights, forward_only, placement, order, edges, costs, "
-                "instructions, times, collectives"},
+                "instructions, times, works"},
            Case{R"("to": 1)", R"("to": 0)",
                 "plan.json: edges[0].to: expects a whole number from 1 to 1, "
                 "found 0"},

@@ -58,51 +58,51 @@ TEST(Simulator, SumsOfReplicasMayStandBetweenTasks) {
   costs.linkBandwidth = 4;
   Schedule schedule = buildSchedule("pipedream", 1, 1, 2);
   ASSERT_EQ(6u, schedule.order[0].size());
-  std::vector<SharedWork> sums = {
+  std::vector<Work> sums = {
       {CollectiveKind::AllReduce, "a", 8, {{0, 2, 2}}, 2},
       {CollectiveKind::AllReduce, "b", 8, {{0, 5, 5}}, 2}};
   Simulation simulation = valueOf(simulate(schedule, costs, {}, sums));
-  ASSERT_EQ(2u, simulation.shared.size());
-  EXPECT_EQ(2, simulation.shared[0].time.start);
-  EXPECT_EQ(4, simulation.shared[0].time.end);
+  ASSERT_EQ(2u, simulation.works.size());
+  EXPECT_EQ(2, simulation.works[0].time.start);
+  EXPECT_EQ(4, simulation.works[0].time.end);
   EXPECT_EQ(4, simulation.times[0][2].start);
   EXPECT_EQ(4, simulation.times[0][3].start);
-  EXPECT_EQ(6, simulation.shared[1].time.start);
+  EXPECT_EQ(6, simulation.works[1].time.start);
   EXPECT_EQ(8, simulation.globalStepTime);
   EXPECT_EQ(4, simulation.exposedSeconds);
   ASSERT_EQ(2u, simulation.idle.size());
-  EXPECT_EQ(0, simulation.idle[0].sharedWork);
-  EXPECT_EQ(1, simulation.idle[1].sharedWork);
+  EXPECT_EQ(0, simulation.idle[0].work);
+  EXPECT_EQ(1, simulation.idle[1].work);
   EXPECT_EQ(8, simulation.idle[1].end);
   // One that is begun a task before it is waited for runs beside that.
   sums[0].members[0] = {0, 1, 2};
   simulation = valueOf(simulate(schedule, costs, {}, sums));
-  EXPECT_EQ(1, simulation.shared[0].time.start);
+  EXPECT_EQ(1, simulation.works[0].time.start);
   EXPECT_EQ(3, simulation.times[0][2].start);
   EXPECT_EQ(3, simulation.exposedSeconds);
 }
 
-TEST(Simulator, SharedWorkRunsBesideTasksUntilItsWait) {
+TEST(Simulator, WorksRunBesideTasksUntilItsWait) {
   TaskCosts costs = TaskCosts::uniform(2);
   costs.stages[0].update = costs.stages[1].update = 1;
   costs.linkBandwidth = 4;
   // Behind the backwards of rank 0 (0 to 4) and rank 1 (1 to 3). All-reduces of
   // two move half of their bytes twice.
   Schedule schedule = buildSchedule("gpipe", 2, 2, 1);
-  SharedWork first = {
+  Work first = {
       CollectiveKind::AllReduce, "a", 8, {{0, 2, 2}, {1, 2, 2}}};
-  SharedWork second = {
+  Work second = {
       CollectiveKind::Broadcast, "b", 4, {{1, 3, 3}, {0, 3, 3}}};
   Simulation simulation =
       valueOf(simulate(schedule, costs, {}, {first, second}));
-  ASSERT_EQ(2u, simulation.shared.size());
-  EXPECT_EQ(4, simulation.shared[0].time.start);
-  EXPECT_EQ(6, simulation.shared[0].time.end);
+  ASSERT_EQ(2u, simulation.works.size());
+  EXPECT_EQ(4, simulation.works[0].time.start);
+  EXPECT_EQ(6, simulation.works[0].time.end);
   EXPECT_EQ(6, simulation.times[0][2].start);
   EXPECT_EQ(6, simulation.times[1][2].start);
   // Behind both updates, and the step ends with it.
-  EXPECT_EQ(7, simulation.shared[1].time.start);
-  EXPECT_EQ(8, simulation.shared[1].time.end);
+  EXPECT_EQ(7, simulation.works[1].time.start);
+  EXPECT_EQ(8, simulation.works[1].time.end);
   EXPECT_EQ(8, simulation.globalStepTime);
   // Without them the updates end at 5.
   EXPECT_EQ(3, simulation.exposedSeconds);

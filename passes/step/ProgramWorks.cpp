@@ -1,0 +1,191 @@
+//===- ProgramWorks.cpp - The works of rank programs ----------------------===//
+//
+// See ProgramWorks.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/step/ProgramWorks.h"
+
+#include "passes/step/StepGraph.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+namespace {
+
+/// Reads the works of one program after the other.
+class ProgramReader {
+public:
+  ProgramReader(const Stages &stages, const schedules::Schedule &schedule)
+      : stages(stages), schedule(schedule), posted(schedule.ranks) {}
+
+  void read(RankOp program);
+  std::vector<schedules::Work> inOrder() const;
+
+private:
+  int32_t numberOf(const Content &content, Type type, int32_t from, int32_t to);
+
+  const Stages &stages;
+  const schedules::Schedule &schedule;
+  std::vector<schedules::Work> works;
+  /// What each rank posts of collectives, in its order.
+  std::vector<std::vector<int32_t>> posted;
+  /// The n-th parts of all members of a group are one work.
+  std::map<std::pair<std::vector<int64_t>, int64_t>, int32_t> groups;
+  /// By what goes from where to where.
+  std::map<std::tuple<std::string, int32_t, int32_t>, int32_t> messages;
+};
+
+} // namespace
+
+int32_t ProgramReader::numberOf(const Content &content, Type type, int32_t from,
+                                int32_t to) {
+  auto [known, isNew] = messages.insert(
+      {{content.describe(), from, to}, static_cast<int32_t>(works.size())});
+  if (isNew) {
+    works.push_back(describeWork(content, type));
+    works.back().members = {{from, 0, 0}, {to, 0, 0}};
+  }
+  return known->second;
+}
+
+/// What is received, where that is of no stage edge.
+static std::optional<Content> receivedBy(PostReceiveOp post,
+                                         const Stages &stages) {
+  for (Operation *wait : post.getResult().getUsers())
+    for (OpOperand &use : wait->getResult(0).getUses())
+      if (auto content = cast<StepOpInterface>(use.getOwner())
+                             .getWantedContent(use, stages))
+        return content;
+  return std::nullopt;
+}
+
+static bool isOfEdge(const std::optional<Content> &content) {
+  return !content || content->kind == Content::Kind::Result ||
+         content->kind == Content::Kind::Gradient;
+}
+
+void ProgramReader::read(RankOp program) {
+  auto rank = static_cast<int32_t>(program.getRank());
+  const std::vector<schedules::Task> &order = schedule.order[rank];
+  std::map<std::vector<int64_t>, int64_t> counts;
+  // The work and the member that a post or what it makes belongs to.
+  llvm::DenseMap<Value, std::pair<int32_t, size_t>> parts;
+  int64_t tasks = 0;
+  // What was received since the last task: the next posts may be of that.
+  std::vector<int32_t> received;
+  auto begin = [&](Value value, int32_t number, size_t member) {
+    works[number].members[member].rank = rank;
+    works[number].members[member].posted = tasks;
+    parts[value] = {number, member};
+  };
+  auto end = [&](Value value) {
+    auto part = parts.find(value);
+    if (part == parts.end())
+      return -1;
+    works[part->second.first].members[part->second.second].waited = tasks;
+    return part->second.first;
+  };
+  auto addNeeds = [&](int32_t number) {
+    llvm::append_range(works[number].needs, received);
+  };
+  for (Operation &op : *program.getBody()) {
+    if (auto task = dyn_cast<TaskOp>(op)) {
+      // Behind those before it: `order` has no others but more.
+      tasks = std::find(order.begin() + tasks, order.end(),
+                        plainTask(stages, task)) -
+              order.begin() + 1;
+      received.clear();
+    } else if (auto post = dyn_cast<CollectiveOp>(op)) {
+      std::vector<int64_t> over = membersOf(post, rank);
+      auto [known, isNew] = groups.insert(
+          {{over, counts[over]++}, static_cast<int32_t>(works.size())});
+      if (isNew)
+        works.push_back(describeWork(stages, post));
+      posted[rank].push_back(known->second);
+      works[known->second].members.emplace_back();
+      begin(post.getResult(), known->second,
+            works[known->second].members.size() - 1);
+      addNeeds(known->second);
+    } else if (auto post = dyn_cast<PostSendOp>(op)) {
+      auto value = cast<OpResult>(post.getValue());
+      std::optional<Content> content =
+          cast<StepOpInterface>(value.getOwner()).getContent(value, stages);
+      if (isOfEdge(content))
+        continue;
+      int32_t number = numberOf(*content, value.getType(), rank,
+                                static_cast<int32_t>(post.getPeer()));
+      begin(post.getResult(), number, 0);
+      addNeeds(number);
+    } else if (auto post = dyn_cast<PostReceiveOp>(op)) {
+      std::optional<Content> content = receivedBy(post, stages);
+      if (!isOfEdge(content))
+        begin(post.getResult(),
+              numberOf(*content, post.getResult().getType().getTensor(),
+                       static_cast<int32_t>(post.getPeer()), rank),
+              1);
+    } else if (auto wait = dyn_cast<WaitCollectiveOp>(op)) {
+      end(wait.getValue());
+    } else if (auto wait = dyn_cast<WaitSendOp>(op)) {
+      end(wait.getPending());
+    } else if (auto wait = dyn_cast<WaitReceiveOp>(op)) {
+      if (int32_t number = end(wait.getPending()); number >= 0)
+        received.push_back(number);
+    }
+  }
+}
+
+/// Programs that cannot run to their end have no order; then as they were read.
+std::vector<schedules::Work> ProgramReader::inOrder() const {
+  std::vector<size_t> next(posted.size());
+  std::vector<int32_t> order, places(works.size(), -1);
+  auto isNext = [&](int32_t work) {
+    return works[work].on == schedules::Resource::Group && places[work] < 0 &&
+           llvm::all_of(
+               works[work].members,
+               [&](auto &member) {
+                 const std::vector<int32_t> &list = posted[member.rank];
+                 return next[member.rank] < list.size() &&
+                        list[next[member.rank]] == work;
+               });
+  };
+  auto take = [&](int32_t work) {
+    places[work] = static_cast<int32_t>(order.size());
+    order.push_back(work);
+  };
+  auto all = llvm::seq<int32_t>(0, static_cast<int32_t>(works.size()));
+  for (auto found = llvm::find_if(all, isNext); found != all.end();
+       found = llvm::find_if(all, isNext)) {
+    take(*found);
+    for (const auto &member : works[*found].members)
+      ++next[member.rank];
+  }
+  for (int32_t work : all)
+    if (places[work] < 0)
+      take(work);
+  std::vector<schedules::Work> ordered;
+  for (int32_t work : order) {
+    ordered.push_back(works[work]);
+    for (int32_t &need : ordered.back().needs)
+      need = places[need];
+  }
+  return ordered;
+}
+
+std::vector<schedules::Work>
+pipewright::pipe::readWorks(ModuleOp module, const Stages &stages,
+                            const schedules::Schedule &schedule) {
+  ProgramReader reader(stages, schedule);
+  for (auto program : module.getOps<RankOp>())
+    if (program.getMode() == StepMode::train)
+      reader.read(program);
+  return reader.inOrder();
+}

@@ -1,0 +1,268 @@
+//===- StepGraph.cpp - Everything that ranks do in a step -----------------===//
+//
+// See StepGraph.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/step/StepGraph.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <map>
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+schedules::Work pipewright::pipe::describeWork(const Stages &stages,
+                                               CollectiveOp op) {
+  schedules::Work work;
+  work.kind = op.getKind();
+  if (op.isOverReplicas())
+    work.replicas = op.countMembers();
+  std::string of;
+  int32_t stage = stages.numberOf(op.getStage());
+  for (const WeightGroup &group : stages.weights()) {
+    bool isMeant = op.getWeight() ? group.weight.getSymName() == *op.getWeight()
+                                  : llvm::is_contained(group.stages, stage) &&
+                                        group.isUpdatedIn(stage);
+    if (isMeant)
+      work.bytes +=
+          byteSize(group.weight.getTensorType()) / (op.getRounded() ? 2 : 1);
+  }
+  if (op.getWeight())
+    of = "'" + op.getWeight()->str() + "'";
+  else
+    of = "stage " + std::to_string(stages.originalOf(stage));
+  work.name = (op.isOfGradients() ? "gradients of " : "weights of ") + of;
+  return work;
+}
+
+std::vector<int64_t> pipewright::pipe::membersOf(CollectiveOp op,
+                                                 int32_t rank) {
+  return op.getOver() ? std::vector<int64_t>(*op.getOver())
+                      : std::vector<int64_t>{rank};
+}
+
+schedules::Work pipewright::pipe::describeWork(const Content &content,
+                                               Type type) {
+  schedules::Work work;
+  work.on = schedules::Resource::Link;
+  work.name = content.describe();
+  work.bytes = byteSize(cast<RankedTensorType>(type));
+  return work;
+}
+
+namespace {
+
+/// What must be over on a rank before a value is there.
+struct Readiness {
+  int64_t tasks = 0;
+  SmallVector<int32_t> works;
+
+  void add(const Readiness &other) {
+    tasks = std::max(tasks, other.tasks);
+    works.append(other.works);
+  }
+};
+
+class GraphReader {
+public:
+  GraphReader(StepOp step, const Stages &stages, StepGraph &graph)
+      : step(step), stages(stages), graph(graph),
+        firstUpdate(graph.tasks.ranks) {}
+
+  LogicalResult read();
+
+private:
+  int32_t rankOf(Operation *op) const {
+    FlatSymbolRefAttr stage = cast<StepOpInterface>(op).getStageName();
+    return graph.tasks.rankOfStage[stages.numberOf(stage)];
+  }
+  void findPositions();
+  LogicalResult verify(Operation &op);
+  Readiness readinessOf(Value value, int32_t rank, CollectiveOp taker) const;
+  int64_t neededBy(Operation *op) const;
+  int64_t mostBefore(int32_t rank, bool isOfGradients, int64_t needed) const;
+  void readTransfers(Operation &op);
+  void readPart(CollectiveOp op);
+
+  StepOp step;
+  const Stages &stages;
+  StepGraph &graph;
+  /// Where tasks stand in the order of their rank.
+  llvm::DenseMap<Operation *, int64_t> positions;
+  /// By rank: the position of its first update, or the number of its tasks.
+  std::vector<int64_t> firstUpdate;
+  /// The number of the transfer that takes a value to a rank, of the work of a
+  /// collective.
+  std::map<std::pair<void *, int32_t>, int32_t> transfers;
+  llvm::DenseMap<Operation *, int32_t> collectives;
+  /// The n-th parts of all members of a group are one work.
+  std::map<std::pair<std::vector<int64_t>, int64_t>, int32_t> groups;
+  std::map<std::pair<std::vector<int64_t>, int32_t>, int64_t> counts;
+};
+
+} // namespace
+
+void GraphReader::findPositions() {
+  TaskIndex index;
+  for (auto task : step.getBody()->getOps<TaskOp>())
+    index.add(stages, task);
+  for (auto [rank, order] : llvm::enumerate(graph.tasks.order)) {
+    firstUpdate[rank] = static_cast<int64_t>(order.size());
+    for (auto [position, task] : llvm::enumerate(order))
+      if (TaskOp op = index.lookup(task)) {
+        auto at = static_cast<int64_t>(position);
+        positions[op] = at;
+        if (op.getKind() == TaskKind::update)
+          firstUpdate[rank] = std::min(firstUpdate[rank], at);
+      }
+  }
+}
+
+LogicalResult GraphReader::verify(Operation &op) {
+  FlatSymbolRefAttr stage = cast<StepOpInterface>(op).getStageName();
+  if (!stage || stages.numberOf(stage) < 0)
+    return op.emitOpError("belongs to no stage of the module");
+  for (Value operand : op.getOperands())
+    if (!isa<RankedTensorType>(operand.getType()) &&
+        rankOf(operand.getDefiningOp()) != rankOf(&op))
+      return op.emitOpError("takes ")
+             << operand.getType() << " from another rank, but only tensors "
+             << "can be sent";
+  return success();
+}
+
+/// `taker` works on the value too, where it is not null: collectives of two
+/// weights of one stage may be under way together.
+Readiness GraphReader::readinessOf(Value value, int32_t rank,
+                                   CollectiveOp taker) const {
+  Operation *op = value.getDefiningOp();
+  Readiness ready;
+  if (rankOf(op) != rank) {
+    ready.works.push_back(transfers.at({value.getAsOpaquePointer(), rank}));
+    return ready;
+  }
+  if (isa<TaskOp>(op)) {
+    ready.tasks = positions.lookup(op) + 1;
+    return ready;
+  }
+  auto collective = dyn_cast<CollectiveOp>(op);
+  if (collective && !(taker && collective.isApartFrom(taker)))
+    ready.works.push_back(collectives.lookup(op));
+  for (Value operand : op->getOperands())
+    ready.add(readinessOf(operand, rank, collective ? taker : CollectiveOp()));
+  return ready;
+}
+
+/// The first task of the rank that takes what an op makes, over whatever ops.
+int64_t GraphReader::neededBy(Operation *op) const {
+  int32_t rank = rankOf(op);
+  auto needed = static_cast<int64_t>(graph.tasks.order[rank].size());
+  for (Operation *user : op->getUsers())
+    if (rankOf(user) == rank)
+      needed = std::min(needed, isa<TaskOp>(user) ? positions.lookup(user)
+                                                  : neededBy(user));
+  return needed;
+}
+
+/// How many tasks may come before a wait. Where each stage has one update, all
+/// gradients of a rank are whole before its first, and none is still on its way
+/// when an update clears it.
+int64_t GraphReader::mostBefore(int32_t rank, bool isOfGradients,
+                                int64_t needed) const {
+  return isOfGradients && graph.tasks.updates == 1
+             ? std::min(needed, firstUpdate[rank])
+             : needed;
+}
+
+/// Tensors that an op takes from other ranks, but for those of stage edges.
+void GraphReader::readTransfers(Operation &op) {
+  int32_t rank = rankOf(&op);
+  // What is received has a place in memory from its post on.
+  Readiness own;
+  for (Value operand : op.getOperands())
+    if (rankOf(operand.getDefiningOp()) == rank)
+      own.add(readinessOf(operand, rank, {}));
+  for (Value operand : op.getOperands()) {
+    Operation *giver = operand.getDefiningOp();
+    int32_t from = rankOf(giver);
+    auto number = static_cast<int32_t>(graph.works.size());
+    if (from == rank ||
+        !transfers.insert({{operand.getAsOpaquePointer(), rank}, number})
+             .second)
+      continue;
+    Readiness given = readinessOf(operand, from, {});
+    schedules::Work work =
+        describeWork(cast<StepOpInterface>(giver)
+                         .getContent(cast<OpResult>(operand), stages)
+                         .value_or(Content()),
+                     operand.getType());
+    auto end = static_cast<int64_t>(graph.tasks.order[from].size());
+    int64_t needed =
+        mostBefore(rank, given.tasks <= firstUpdate[from], neededBy(&op));
+    work.members = {{from, given.tasks,
+                     mostBefore(from, given.tasks <= firstUpdate[from], end)},
+                    {rank, std::min(own.tasks, needed), needed}};
+    work.needs.assign(given.works.begin(), given.works.end());
+    graph.works.push_back(std::move(work));
+    graph.ops.push_back({{}, operand});
+  }
+}
+
+void GraphReader::readPart(CollectiveOp op) {
+  int32_t rank = rankOf(op);
+  std::vector<int64_t> over = op.getOver() ? std::vector<int64_t>(*op.getOver())
+                                           : std::vector<int64_t>{rank};
+  auto [known, isNew] =
+      groups.insert({{over, counts[{over, rank}]++},
+                     static_cast<int32_t>(graph.works.size())});
+  int32_t number = known->second;
+  if (isNew) {
+    graph.works.push_back(describeWork(stages, op));
+    graph.ops.emplace_back();
+  }
+  Readiness ready = readinessOf(op.getValue(), rank, op);
+  schedules::Work &work = graph.works[number];
+  work.members.push_back(
+      {rank, ready.tasks,
+       mostBefore(rank, ready.tasks <= firstUpdate[rank], neededBy(op))});
+  work.needs.insert(work.needs.end(), ready.works.begin(), ready.works.end());
+  graph.ops[number].parts.push_back(op);
+  collectives[op] = number;
+}
+
+LogicalResult GraphReader::read() {
+  findPositions();
+  for (Operation &op : *step.getBody()) {
+    if (failed(verify(op)))
+      return failure();
+    if (isa<InputOp, TaskOp>(op))
+      continue;
+    readTransfers(op);
+    if (auto collective = dyn_cast<CollectiveOp>(op))
+      readPart(collective);
+  }
+  for (schedules::Work &work : graph.works) {
+    llvm::sort(work.needs);
+    work.needs.erase(llvm::unique(work.needs), work.needs.end());
+  }
+  return success();
+}
+
+FailureOr<StepGraph> pipewright::pipe::readStepGraph(StepOp step,
+                                                     const Stages &stages) {
+  FailureOr<schedules::Schedule> schedule =
+      readSchedule(step->getParentOfType<ModuleOp>(), stages, step.getMode());
+  if (failed(schedule))
+    return failure();
+  StepGraph graph;
+  graph.tasks = std::move(*schedule);
+  completeSchedule(graph.tasks);
+  graph.edges = stages.edges(step.getMode());
+  if (failed(GraphReader(step, stages, graph).read()))
+    return failure();
+  return graph;
+}

@@ -1,0 +1,48 @@
+//===- StepGraph.h - Everything that ranks do in a step ---------*- C++ -*-===//
+//
+// Reads a `pipe.step` as plain data: the tasks of each rank in their order, the
+// tensors that go from stage to stage, and works, which are what ranks do
+// together and whatever else goes from one rank to another. Where works stand
+// is not said: they come behind what they take and before what takes them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_STEP_STEPGRAPH_H
+#define PIPEWRIGHT_PASSES_STEP_STEPGRAPH_H
+
+#include "passes/schedules/Work.h"
+#include "passes/step/StepOrder.h"
+
+namespace pipewright::pipe {
+
+/// What a work is in the step: the collective of each member, or the value that
+/// is sent.
+struct WorkOps {
+  llvm::SmallVector<CollectiveOp> parts;
+  mlir::Value sent;
+};
+
+struct StepGraph {
+  /// With all tasks that the schedules folder expects (completeSchedule).
+  schedules::Schedule tasks;
+  std::vector<schedules::StageEdge> edges;
+  std::vector<schedules::Work> works;
+  /// Parallel to `works`.
+  std::vector<WorkOps> ops;
+};
+
+/// Fails, with a diagnostic, on an op of no stage, or that takes from another
+/// rank what cannot be sent.
+mlir::FailureOr<StepGraph> readStepGraph(StepOp step, const Stages &stages);
+
+/// What a collective of a step or of a program does, without members.
+schedules::Work describeWork(const Stages &stages, CollectiveOp op);
+/// A message of no edge, without members.
+schedules::Work describeWork(const Content &content, mlir::Type type);
+
+/// Whom a rank does it with: the ranks of a group, or itself for its replicas.
+std::vector<int64_t> membersOf(CollectiveOp op, int32_t rank);
+
+} // namespace pipewright::pipe
+
+#endif // PIPEWRIGHT_PASSES_STEP_STEPGRAPH_H
