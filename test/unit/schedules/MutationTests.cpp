@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/unit/schedules/PlainExecution.h"
-#include "test/unit/schedules/ScheduleTesting.h"
+#include "test/unit/schedules/WorkTesting.h"
 
-#include "passes/schedules/MessageOrder.h"
+#include "passes/schedules/WorkOrder.h"
 
 using namespace pipewright::schedules;
 using namespace pipewright::schedules::testing;
@@ -273,16 +272,28 @@ TEST(Checker, AgreesWithPlainExecutionOnListsWithCollectives) {
   Random random(13);
   const std::vector<Schedule> &schedules = goodSchedules();
   int accepted = 0, refused = 0, deadlocks = 0, mixedDeadlocks = 0;
-  for (int round = 0; round < 10000; ++round) {
+  for (int round = 0; round < 20000; ++round) {
     const Schedule &schedule = schedules[below(random, schedules.size())];
     std::vector<StageEdge> edges = edgesOf(schedule, random);
     Channels channels = {
         channelLayouts[below(random, std::size(channelLayouts))].layout,
         below(random, 2) ? Buffering::none() : Buffering{1},
         someGroups(static_cast<int>(schedule.ranks), random)};
-    InstructionLists lists = valueOf(orderMessages(
-        schedule, TaskCosts::uniform(schedule.stages), edges, channels.layout));
-    addCollectives(lists, channels.groups, random);
+    TaskCosts costs = TaskCosts::uniform(schedule.stages);
+    InstructionLists lists;
+    if (round % 2) {
+      // Between tasks that wait for them.
+      OrderedWork ordered = valueOf(orderWork(
+          schedule, costs, edges,
+          someWorks(schedule, valueOf(simulate(schedule, costs, edges)),
+                    random),
+          channels.layout));
+      lists = std::move(ordered.lists);
+      channels.groups = std::move(ordered.groups);
+    } else {
+      lists = valueOf(orderMessages(schedule, costs, edges, channels.layout));
+      addCollectives(lists, channels.groups, random);
+    }
     bool keepsMessages = below(random, 2);
     for (int n = below(random, keepsMessages ? 8 : 3); n > 0; --n)
       mutate(lists, keepsMessages, random);

@@ -1,0 +1,71 @@
+// What sums over ranks and replicas must be: each gradient in it once, from every
+// member, whole before it is used. Each program below has one mistake, in the step
+// and therefore in the programs of its ranks: both levels refuse it.
+
+// DEFINE: %{step} = sed 's/module attributes {/module attributes {pipe.replicas = 3 : i64, /' %inputs/pipe/tied.mlir | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-synchronize-weights
+// DEFINE: %{unrolled} = not pipewright-opt %t.wrong --pipe-verify-unrolled -o /dev/null 2>&1 | FileCheck %s
+// DEFINE: %{ranks} = not pipewright-opt %t.wrong --pipe-insert-transfers --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s
+// RUN: %{step} | sed 's/  */ /g' > %t
+// RUN: pipewright-opt %t --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule -o /dev/null
+// RUN: FileCheck %s < %t
+// CHECK: %gradients_s0 = pipe.collective all_reduce of @wte in @s0(%gradients_s0_1) over [0, 1]
+// CHECK: %gradients_s1 = pipe.collective all_reduce of @wte in @s1(%gradients_s1_1) over [0, 1]
+// CHECK: %gradients_s0_2 = pipe.collective all_reduce in @s0(%gradients_s0) over replicas
+// CHECK: %gradients_s1_3 = pipe.collective all_reduce in @s1(%gradients_s1) over replicas
+// CHECK: pipe.task update @s0(%gradients_s0_2)
+// CHECK: pipe.task update @s1(%gradients_s1_3)
+
+// Replicas add the same twice.
+// RUN: sed -e '/update @s0/{s/%gradients_s0_2/%double/;h;s/.*/ %double = pipe.collective all_reduce in @s0(%gradients_s0_2) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>/;G}' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=TWICE && %{ranks} --check-prefix=TWICE
+// TWICE: error: 'pipe.collective' op is over replicas, but no update is of what it makes
+
+// Ranks that share a weight add the same twice.
+// RUN: sed -e '/^ %gradients_s[01] = .*over \[0, 1\]/{p;s/(%gradients_s\([01]\)_1)/(%gradients_s\1)/;s/%gradients_s\([01]\) =/%again_s\1 =/}; /over replicas/s/(%gradients_s\([01]\))/(%again_s\1)/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=AGAIN && %{ranks} --check-prefix=AGAIN
+// AGAIN: error: 'pipe.{{step|rank}}' op adds 4 gradients of the tied weight 'wte' in 2 stages, but expects one in each of its 2 stages
+
+// Replicas add what ranks have not added yet.
+// RUN: sed -e 's/all_reduce of @wte in @s\([01]\)\(.*\) over \[0, 1\]/FIRST in @s\1\2 over replicas/; s/all_reduce in @s\([01]\)\(.*\) over replicas/all_reduce of @wte in @s\1\2 over [0, 1]/; s/FIRST/all_reduce/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=WHOLE && %{ranks} --check-prefix=WHOLE
+// A part is used as the whole.
+// RUN: sed -e 's/all_reduce in @s0/reduce_scatter in @s0/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=WHOLE && %{ranks} --check-prefix=WHOLE
+// RUN: sed -e 's/update @s0(%gradients_s0_2)/update @s0(%gradients_s0)/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=WHOLE && %{ranks} --check-prefix=WHOLE
+// WHOLE: error: 'pipe.task' op expects gradients that are summed over all 3 replicas
+
+// A gradient comes behind the sum, or is not in it.
+// RUN: sed -e '/backward @s0 micro_batch 1/{s/%gradients_s0_0)/%early)/;h;s/.*/ %early = pipe.collective all_reduce in @s0(%gradients_s0_0) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>/;G}' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=EARLY && %{ranks} --check-prefix=EARLY
+// RUN: sed -e '/backward @s0 micro_batch 1/{s/%gradients_s0_0)/%early)/;h;s/.*/ %early = pipe.collective all_reduce of @wte in @s0(%gradients_s0_0) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>/;G}' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=EARLY && %{ranks} --check-prefix=EARLY
+// EARLY: error: 'pipe.task' op expects the gradients summed up to micro-batch 0
+// RUN: sed -e 's/of @wte in @s0(%gradients_s0_1)/of @wte in @s0(%gradients_s0_0)/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=LAST && %{ranks} --check-prefix=LAST
+// LAST: error: 'pipe.task' op expects the gradients of all micro-batches
+
+// One member is missing, or all are.
+// RUN: sed -e '/of @wte in @s0/d; s/in @s0(%gradients_s0) over replicas/in @s0(%gradients_s0_1) over replicas/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=MEMBER && %{ranks} --check-prefix=MEMBER
+// MEMBER: error: 'pipe.{{step|rank}}' op adds 1 gradients of the tied weight 'wte' in 1 stages, but expects one in each of its 2 stages
+// RUN: sed -e '/of @wte in @s/d; s/(%gradients_s\([01]\)) over replicas/(%gradients_s\1_1) over replicas/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=NOBODY && %{ranks} --check-prefix=NOBODY
+// RUN: sed -e 's/of @wte in @s/of @bias in @s/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=NOBODY && %{ranks} --check-prefix=NOBODY
+// NOBODY: error: 'pipe.{{step|rank}}' op adds 0 gradients of the tied weight 'wte' in 0 stages, but expects one in each of its 2 stages
+
+// The same ranks in another order would add in another order; other ranks have
+// nothing to add.
+// RUN: sed -e '/of @wte in @s0/s/over \[0, 1\]/over [1, 0]/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=ORDER && %{ranks} --check-prefix=ORDER
+// ORDER: error: 'pipe.collective' op sums gradients of '@wte' over ranks [1, 0], but its holders are on [0, 1]
+// RUN: sed -e '/of @wte in @s0/s/over \[0, 1\]/over [0, 2]/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=OTHER && %{ranks} --check-prefix=OTHER
+// OTHER: error: 'pipe.collective' op sums gradients of '@wte' over ranks [0, 2], but its holders are on [0, 1]
+
+// Rank 1 waits before its last backward for what rank 0 takes part in behind its own, which
+// needs that backward's gradient.
+// RUN: sed -e '/of @wte in @s1/d; s/(%gradients_s1) over replicas/(%gradients_s1_1) over replicas/; /backward @s1 micro_batch 1/{s/%gradients_s1_0)/%early)/;h;s/.*/ %early = pipe.collective all_reduce of @wte in @s1(%gradients_s1_0) over [0, 1] : (!pipe.gradient<@s1>) -> !pipe.gradient<@s1>/;G}' %t > %t.wrong
+// RUN: not pipewright-opt %t.wrong --pipe-insert-transfers -o /dev/null 2>&1 | FileCheck %s --check-prefix=CIRCLE
+// CIRCLE: error: deadlock: rank 0 waits at B0.1 for the gradient of stage 1, micro-batch 1, which rank 1 computes after B1.1, which waits for the all-reduce of gradients of 'wte', which rank 0 begins after B0.1
