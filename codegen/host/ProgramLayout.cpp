@@ -85,14 +85,8 @@ static int64_t numberOf(ArrayRef<Port> ports, StringRef name) {
   return -1;
 }
 
-/// None for replicas.
-static ArrayRef<int64_t> ranksOf(pipe::CollectiveOp op) {
-  return op.getOver().value_or(ArrayRef<int64_t>());
-}
-
 int64_t ProgramLayout::groupNumber(pipe::CollectiveOp op) const {
-  auto isIt = [&](ArrayRef<int64_t> group) { return group == ranksOf(op); };
-  return llvm::find_if(groups, isIt) - groups.begin();
+  return llvm::find(groups, op.getOver()) - groups.begin();
 }
 
 int64_t ProgramLayout::inputNumber(StringRef name) const {
@@ -210,7 +204,7 @@ void ProgramLayout::indexGroups() {
   for (auto rank : module.getOps<pipe::RankOp>())
     for (auto together : rank.getBody()->getOps<pipe::CollectiveOp>())
       if (groupNumber(together) == static_cast<int64_t>(groups.size()))
-        groups.push_back(llvm::to_vector(ranksOf(together)));
+        groups.push_back(together.getOver());
 }
 
 LogicalResult ProgramLayout::indexRanks() {

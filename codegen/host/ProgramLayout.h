@@ -79,9 +79,8 @@ public:
   llvm::MapVector<mlir::StringAttr, nn::WeightOp> weights;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
-  /// The ranks of each group that has collectives, in the order of their sums;
-  /// none: each rank with its replicas.
-  std::vector<llvm::SmallVector<int64_t>> groups;
+  /// Those that have collectives, by number.
+  std::vector<pipe::GroupAttr> groups;
 
   const StageLayout *findStage(llvm::StringRef name) const;
   pipe::StageOp stageOf(mlir::FlatSymbolRefAttr name) const override;

@@ -276,13 +276,16 @@ static LogicalResult writePorts(llvm::raw_ostream &os,
   return success();
 }
 
-/// The ranks that do something together; none of them stands for replicas.
+/// Who does something together.
 static void writeGroups(llvm::raw_ostream &os, const ProgramLayout &layout) {
   if (layout.groups.empty())
     return;
   os << "  .groups = {\n";
-  for (ArrayRef<int64_t> group : layout.groups)
-    os << "    {" << joinSizes(group, ", ") << "},\n";
+  for (pipe::GroupAttr group : layout.groups)
+    if (group.isOfReplicas())
+      os << "    {.axis = Axis::Data},\n";
+    else
+      os << "    {.ranks = {" << joinSizes(group.getRanks(), ", ") << "}},\n";
   os << "  },\n";
 }
 

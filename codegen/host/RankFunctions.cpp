@@ -353,7 +353,7 @@ LogicalResult RankWriter::writeCollective(pipe::CollectiveOp op) {
   if (op.getRoot())
     arguments.push_back(std::to_string(*op.getRoot()));
   writer.collective(op.getKind(), arguments, event);
-  writer.commentBehind({"over " + textOfMembers(op)});
+  writer.commentBehind({"over " + op.getOver().describe()});
   if (event)
     eventTexts[*event] = textWhenOver(op, range);
   return success();

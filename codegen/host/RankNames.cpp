@@ -59,21 +59,13 @@ std::string nameOfResult(const ProgramLayout &layout, OpResult value) {
   return "received";
 }
 
-std::string textOfMembers(pipe::CollectiveOp op) {
-  if (op.isOverReplicas())
-    return "all replicas";
-  auto ranks = llvm::map_range(
-      *op.getOver(), [](int64_t rank) { return std::to_string(rank); });
-  return "ranks " + llvm::join(ranks, ", ");
-}
-
 Words textWhenOver(pipe::CollectiveOp op, const Local &range) {
   const runtime::CollectiveFacts &facts = op.getKindAttr().getFacts();
   if (facts.handsOut && (facts.adds || !facts.hasRoot))
     return {range, " is whole"};
   if (!facts.hasRoot)
     return {"a part of ", range, " is whole"};
-  std::string root = (op.isOverReplicas() ? "replica " : "rank ") +
+  std::string root = (op.getOver().isOfReplicas() ? "replica " : "rank ") +
                      std::to_string(*op.getRoot()) + "'s";
   if (facts.handsOut)
     return {range, " is " + root};

@@ -15,9 +15,6 @@ namespace pipewright::codegen {
 /// By what the value is, or, where it was received, by what it is used for.
 std::string nameOfResult(const ProgramLayout &layout, mlir::OpResult value);
 
-/// `ranks 0, 1`, `all replicas`
-std::string textOfMembers(pipe::CollectiveOp op);
-
 /// What is true of a collective's range when it is over: `d_wte_0 is whole`.
 Words textWhenOver(pipe::CollectiveOp op, const Local &range);
 

@@ -83,6 +83,11 @@ def Pipe_BufferSpace : I32Enum<"BufferSpace", "what a buffer's offset counts fro
   let cppNamespace = "::pipewright::pipe";
 }
 
+def Pipe_GroupAxis : I32Enum<"GroupAxis", "in what the members of a group differ", [
+    I32EnumCase<"pipe", 0>, I32EnumCase<"data", 1>]> {
+  let cppNamespace = "::pipewright::pipe";
+}
+
 def Pipe_StreamKind : I32Enum<"StreamKind", "what a rank's stream is for", [
     I32EnumCase<"compute", 0>, I32EnumCase<"send", 1>,
     I32EnumCase<"receive", 2>, I32EnumCase<"collective", 3>]> {
@@ -145,6 +150,32 @@ def Pipe_PendingType : Pipe_Type<"Pending", "pending"> {
 class Pipe_Attr<string name, string attrMnemonic>
     : AttrDef<Pipe_Dialect, name> {
   let mnemonic = attrMnemonic;
+}
+
+def Pipe_GroupAttr : Pipe_Attr<"Group", "group"> {
+  let summary = "Who does something together";
+  let description = [{
+    `[0, 3]`: these ranks of a replica, in the order in which they add;
+    `replicas`: the copies of a rank in all replicas, in theirs. Equal
+    attributes are one group.
+  }];
+  let parameters = (ins "::pipewright::pipe::GroupAxis":$axis,
+                        ArrayRefParameter<"int64_t">:$ranks);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    static GroupAttr ofRanks(::mlir::MLIRContext *context,
+                             ::llvm::ArrayRef<int64_t> ranks) {
+      return get(context, GroupAxis::pipe, ranks);
+    }
+    static GroupAttr ofReplicas(::mlir::MLIRContext *context) {
+      return get(context, GroupAxis::data, {});
+    }
+    bool isOfReplicas() const { return getAxis() == GroupAxis::data; }
+    /// The number of members, where the module says how many replicas it has.
+    int64_t size(::mlir::ModuleOp module) const;
+    /// `ranks 0, 3`, `all replicas`
+    ::std::string describe() const;
+  }];
 }
 
 def Pipe_InputAttr : Pipe_Attr<"Input", "input"> {

@@ -10,6 +10,7 @@
 #include "runtime/calls/CollectiveParts.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace pipewright;
@@ -53,26 +54,58 @@ void CollectiveKindAttr::print(AsmPrinter &printer) const {
 // Members
 //===----------------------------------------------------------------------===//
 
-ParseResult pipewright::pipe::parseMembers(AsmParser &parser,
-                                           DenseI64ArrayAttr &ranks) {
-  if (succeeded(parser.parseOptionalKeyword("replicas")))
+ParseResult pipewright::pipe::parseGroup(AsmParser &parser, GroupAttr &group) {
+  MLIRContext *context = parser.getContext();
+  if (succeeded(parser.parseOptionalKeyword("replicas"))) {
+    group = GroupAttr::ofReplicas(context);
     return success();
-  ranks = dyn_cast_if_present<DenseI64ArrayAttr>(
-      DenseI64ArrayAttr::parse(parser, Type()));
-  return success(ranks != nullptr);
+  }
+  SmallVector<int64_t> ranks;
+  if (parser.parseCommaSeparatedList(
+          AsmParser::Delimiter::Square,
+          [&] { return parser.parseInteger(ranks.emplace_back()); },
+          " of the ranks of a group"))
+    return failure();
+  group = GroupAttr::ofRanks(context, ranks);
+  return success();
 }
 
-void pipewright::pipe::printMembers(AsmPrinter &printer, Operation *,
-                                    DenseI64ArrayAttr ranks) {
-  if (ranks)
-    ranks.print(printer);
-  else
+void pipewright::pipe::printGroup(AsmPrinter &printer, Operation *,
+                                  GroupAttr group) {
+  if (group.isOfReplicas())
     printer << "replicas";
+  else
+    printer << '[' << group.getRanks() << ']';
+}
+
+Attribute GroupAttr::parse(AsmParser &parser, Type) {
+  GroupAttr group;
+  if (parser.parseLess() || parseGroup(parser, group) || parser.parseGreater())
+    return {};
+  return group;
+}
+
+void GroupAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printGroup(printer, nullptr, *this);
+  printer << '>';
+}
+
+int64_t GroupAttr::size(ModuleOp module) const {
+  return isOfReplicas() ? replicasOf(module)
+                        : static_cast<int64_t>(getRanks().size());
+}
+
+std::string GroupAttr::describe() const {
+  if (isOfReplicas())
+    return "all replicas";
+  auto ranks = llvm::map_range(
+      getRanks(), [](int64_t rank) { return std::to_string(rank); });
+  return "ranks " + llvm::join(ranks, ", ");
 }
 
 int64_t CollectiveOp::countMembers() {
-  return getOver() ? static_cast<int64_t>(getOver()->size())
-                   : replicasOf((*this)->getParentOfType<ModuleOp>());
+  return getOver().size((*this)->getParentOfType<ModuleOp>());
 }
 
 //===----------------------------------------------------------------------===//
@@ -114,8 +147,9 @@ static LogicalResult verifyReplicas(CollectiveOp op) {
 
 LogicalResult CollectiveOp::verify() {
   // (C1), (C2), (C3)
-  if (failed(getOver() ? verifyRanks(*this, *getOver())
-                       : verifyReplicas(*this)))
+  if (failed(getOver().isOfReplicas()
+                 ? verifyReplicas(*this)
+                 : verifyRanks(*this, getOver().getRanks())))
     return failure();
   // (C3)
   bool hasRoot = getKindAttr().getFacts().hasRoot;
@@ -157,12 +191,12 @@ void CollectiveOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 /// longest.
 int64_t CollectiveOp::scratchBytes(int64_t rangeBytes) {
   auto memberOf = [&](uint64_t rank) {
-    return llvm::find(*getOver(), static_cast<int64_t>(rank)) -
-           getOver()->begin();
+    ArrayRef<int64_t> ranks = getOver().getRanks();
+    return llvm::find(ranks, static_cast<int64_t>(rank)) - ranks.begin();
   };
   auto root = static_cast<int64_t>(getRoot().value_or(0)), member = root;
-  if (getOver()) {
-    root = memberOf(getRoot().value_or(getOver()->front()));
+  if (!getOver().isOfReplicas()) {
+    root = memberOf(getRoot().value_or(getOver().getRanks().front()));
     member = memberOf(cast<RankOp>((*this)->getParentOp()).getRank());
   }
   constexpr int64_t width = sizeof(float);

@@ -40,9 +40,8 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     replicas run one program, so what they do together is proved with it.
 
     Constraints:
-    - (C1) `over` lists at least two ranks, each once and none of them
-      negative; or it means the replicas of a module that has at least two.
-    - (C2) in a rank's program, the rank is one of those that are listed.
+    - (C1) the group has at least two members, each once, and no negative rank.
+    - (C2) in a rank's program, the rank is a member.
     - (C3) exactly kinds with a root have a `root`, which is a member; over
       replicas it is the number of one.
     - (C4) kinds that add take and return the stage's `!pipe.gradient`; the
@@ -65,21 +64,19 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
   let arguments = (ins Pipe_CollectiveKindAttr:$kind,
     UnitAttr:$rounded, OptionalAttr<FlatSymbolRefAttr>:$weight, FlatSymbolRefAttr:$stage,
     AnyTypeOf<[Pipe_GradientType, Pipe_UpdatedType]>:$value,
-    OptionalAttr<DenseI64ArrayAttr>:$over,
+    Pipe_GroupAttr:$over,
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$root,
     Pipe_OptionalBuffers:$buffers,
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$event);
   let results = (outs AnyTypeOf<[Pipe_GradientType, Pipe_UpdatedType]>:$result);
   let assemblyFormat = [{
-    $kind (`rounded` $rounded^)? (`of` $weight^)? `in` $stage `(` $value `)` `over` custom<Members>($over)
+    $kind (`rounded` $rounded^)? (`of` $weight^)? `in` $stage `(` $value `)` `over` custom<Group>($over)
     (`root` $root^)? (`buffers` $buffers^)? (`event` $event^)? attr-dict
     `:` functional-type($value, $result)
   }];
   let extraClassDeclaration = [{
     /// Whether it works on gradients; on weights otherwise.
     bool isOfGradients() { return getKindAttr().getFacts().adds; }
-    /// Whether its members are the replicas of its rank.
-    bool isOverReplicas() { return !getOver(); }
     int64_t countMembers();
     /// The bytes beside the range that its rank needs, which is that of its
     /// program, where the range has so many bytes.

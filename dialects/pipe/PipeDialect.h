@@ -46,12 +46,11 @@ mlir::ParseResult parseStream(mlir::AsmParser &parser, StreamAttr &stream);
 void printStream(mlir::AsmPrinter &printer, mlir::Operation *op,
                  StreamAttr stream);
 
-/// Who takes part in a collective, within its own syntax: `[0, 3]`, or
-/// `replicas` where there is no list.
-mlir::ParseResult parseMembers(mlir::AsmParser &parser,
-                               mlir::DenseI64ArrayAttr &ranks);
-void printMembers(mlir::AsmPrinter &printer, mlir::Operation *op,
-                  mlir::DenseI64ArrayAttr ranks);
+/// A group within an op's own syntax, without the angle brackets of an
+/// attribute: `[0, 3]`, `replicas`.
+mlir::ParseResult parseGroup(mlir::AsmParser &parser, GroupAttr &group);
+void printGroup(mlir::AsmPrinter &printer, mlir::Operation *op,
+                GroupAttr group);
 
 /// `pipe.replicas` of a module; 1 unless it says otherwise.
 int64_t replicasOf(mlir::ModuleOp module);

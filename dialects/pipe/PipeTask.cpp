@@ -430,7 +430,10 @@ MergeStatisticsOp::getWantedContent(OpOperand &, const StepContext &) {
 
 LogicalResult MergeStatisticsOp::verify() {
   // (C1)
-  if (replicasOf((*this)->getParentOfType<ModuleOp>()) < 2)
+  if (!getOver().isOfReplicas())
+    return emitOpError("is over ")
+           << getOver().describe() << ", but expects replicas";
+  if (getOver().size((*this)->getParentOfType<ModuleOp>()) < 2)
     return emitOpError("is over replicas, but the module has one alone");
   return success();
 }

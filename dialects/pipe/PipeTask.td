@@ -234,7 +234,8 @@ def Pipe_MergeStatisticsOp : Pipe_ScheduledOp<"merge_statistics"> {
     nobody waits in a circle for it.
 
     Constraints:
-    - (C1) the module has at least two replicas.
+    - (C1) the group is that of the replicas, of which the module has at least
+      two.
 
     Life span: made by `pipe-synchronize-weights`.
 
@@ -243,8 +244,8 @@ def Pipe_MergeStatisticsOp : Pipe_ScheduledOp<"merge_statistics"> {
     pipe.merge_statistics in @s0 over replicas
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$stage);
-  let assemblyFormat = "`in` $stage `over` `replicas` attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$stage, Pipe_GroupAttr:$over);
+  let assemblyFormat = "`in` $stage `over` custom<Group>($over) attr-dict";
   let hasVerifier = 1;
 }
 

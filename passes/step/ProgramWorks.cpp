@@ -39,7 +39,7 @@ private:
   /// What each rank posts of collectives, in its order.
   std::vector<std::vector<int32_t>> posted;
   /// The n-th parts of all members of a group are one work.
-  std::map<std::pair<std::vector<int64_t>, int64_t>, int32_t> groups;
+  std::map<std::pair<schedules::RankGroup, int64_t>, int32_t> groups;
   /// By what goes from where to where.
   std::map<std::tuple<std::string, int32_t, int32_t>, int32_t> messages;
 };
@@ -76,7 +76,7 @@ static bool isOfEdge(const std::optional<Content> &content) {
 void ProgramReader::read(RankOp program) {
   auto rank = static_cast<int32_t>(program.getRank());
   const std::vector<schedules::Task> &order = schedule.order[rank];
-  std::map<std::vector<int64_t>, int64_t> counts;
+  std::map<schedules::RankGroup, int64_t> counts;
   // The work and the member that a post or what it makes belongs to.
   llvm::DenseMap<Value, std::pair<int32_t, size_t>> parts;
   int64_t tasks = 0;
@@ -105,7 +105,7 @@ void ProgramReader::read(RankOp program) {
               order.begin() + 1;
       received.clear();
     } else if (auto post = dyn_cast<CollectiveOp>(op)) {
-      std::vector<int64_t> over = membersOf(post, rank);
+      schedules::RankGroup over = membersOf(post, rank);
       auto [known, isNew] = groups.insert(
           {{over, counts[over]++}, static_cast<int32_t>(works.size())});
       if (isNew)
@@ -115,6 +115,10 @@ void ProgramReader::read(RankOp program) {
       begin(post.getResult(), known->second,
             works[known->second].members.size() - 1);
       addNeeds(known->second);
+    } else if (auto merge = dyn_cast<MergeStatisticsOp>(op)) {
+      posted[rank].push_back(static_cast<int32_t>(works.size()));
+      works.push_back(describeWork(stages, merge));
+      works.back().members = {{rank, tasks, tasks}};
     } else if (auto post = dyn_cast<PostSendOp>(op)) {
       auto value = cast<OpResult>(post.getValue());
       std::optional<Content> content =

@@ -6,6 +6,8 @@
 
 #include "passes/step/StepGraph.h"
 
+#include "passes/step/RunningStatistics.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -19,7 +21,7 @@ schedules::Work pipewright::pipe::describeWork(const Stages &stages,
                                                CollectiveOp op) {
   schedules::Work work;
   work.kind = op.getKind();
-  if (op.isOverReplicas())
+  if (op.getOver().isOfReplicas())
     work.replicas = op.countMembers();
   std::string of;
   int32_t stage = stages.numberOf(op.getStage());
@@ -39,10 +41,26 @@ schedules::Work pipewright::pipe::describeWork(const Stages &stages,
   return work;
 }
 
-std::vector<int64_t> pipewright::pipe::membersOf(CollectiveOp op,
+schedules::Work pipewright::pipe::describeWork(const Stages &stages,
+                                               MergeStatisticsOp op) {
+  schedules::Work work;
+  work.replicas = op.getOver().size(op->getParentOfType<ModuleOp>());
+  int32_t stage = stages.numberOf(op.getStage());
+  for (auto [weight, decay] : decaysOf(stages[stage]))
+    if (const WeightGroup *group =
+            stages.groupOf(FlatSymbolRefAttr::get(weight)))
+      work.bytes += byteSize(group->weight.getTensorType());
+  work.name =
+      "running statistics of stage " + std::to_string(stages.originalOf(stage));
+  return work;
+}
+
+schedules::RankGroup pipewright::pipe::membersOf(CollectiveOp op,
                                                  int32_t rank) {
-  return op.getOver() ? std::vector<int64_t>(*op.getOver())
-                      : std::vector<int64_t>{rank};
+  if (op.getOver().isOfReplicas())
+    return {rank};
+  ArrayRef<int64_t> ranks = op.getOver().getRanks();
+  return {ranks.begin(), ranks.end()};
 }
 
 schedules::Work pipewright::pipe::describeWork(const Content &content,
@@ -64,6 +82,8 @@ struct Readiness {
   void add(const Readiness &other) {
     tasks = std::max(tasks, other.tasks);
     works.append(other.works);
+    llvm::sort(works);
+    works.erase(llvm::unique(works), works.end());
   }
 };
 
@@ -82,8 +102,9 @@ private:
   }
   void findPositions();
   LogicalResult verify(Operation &op);
-  Readiness readinessOf(Value value, int32_t rank, CollectiveOp taker) const;
-  int64_t neededBy(Operation *op) const;
+  Readiness readinessOf(Value value, int32_t rank);
+  Readiness readinessFor(CollectiveOp taker, Value value, int32_t rank);
+  int64_t neededBy(Operation *op);
   int64_t mostBefore(int32_t rank, bool isOfGradients, int64_t needed) const;
   void readTransfers(Operation &op);
   void readPart(CollectiveOp op);
@@ -99,9 +120,12 @@ private:
   /// collective.
   std::map<std::pair<void *, int32_t>, int32_t> transfers;
   llvm::DenseMap<Operation *, int32_t> collectives;
+  /// What was found before, of values on their own ranks.
+  llvm::DenseMap<Value, Readiness> readiness;
+  llvm::DenseMap<Operation *, int64_t> needs;
   /// The n-th parts of all members of a group are one work.
-  std::map<std::pair<std::vector<int64_t>, int64_t>, int32_t> groups;
-  std::map<std::pair<std::vector<int64_t>, int32_t>, int64_t> counts;
+  std::map<std::pair<schedules::RankGroup, int64_t>, int32_t> groups;
+  std::map<std::pair<schedules::RankGroup, int32_t>, int64_t> counts;
 };
 
 } // namespace
@@ -135,10 +159,7 @@ LogicalResult GraphReader::verify(Operation &op) {
   return success();
 }
 
-/// `taker` works on the value too, where it is not null: collectives of two
-/// weights of one stage may be under way together.
-Readiness GraphReader::readinessOf(Value value, int32_t rank,
-                                   CollectiveOp taker) const {
+Readiness GraphReader::readinessOf(Value value, int32_t rank) {
   Operation *op = value.getDefiningOp();
   Readiness ready;
   if (rankOf(op) != rank) {
@@ -149,23 +170,38 @@ Readiness GraphReader::readinessOf(Value value, int32_t rank,
     ready.tasks = positions.lookup(op) + 1;
     return ready;
   }
-  auto collective = dyn_cast<CollectiveOp>(op);
-  if (collective && !(taker && collective.isApartFrom(taker)))
+  if (auto known = readiness.find(value); known != readiness.end())
+    return known->second;
+  if (isa<CollectiveOp>(op))
     ready.works.push_back(collectives.lookup(op));
   for (Value operand : op->getOperands())
-    ready.add(readinessOf(operand, rank, collective ? taker : CollectiveOp()));
+    ready.add(readinessOf(operand, rank));
+  return readiness[value] = ready;
+}
+
+/// Collectives of two weights of one stage may be under way together.
+Readiness GraphReader::readinessFor(CollectiveOp taker, Value value,
+                                    int32_t rank) {
+  auto before = value.getDefiningOp<CollectiveOp>();
+  if (!before)
+    return readinessOf(value, rank);
+  Readiness ready = readinessFor(taker, before.getValue(), rank);
+  if (!before.isApartFrom(taker))
+    ready.works.push_back(collectives.lookup(before));
   return ready;
 }
 
 /// The first task of the rank that takes what an op makes, over whatever ops.
-int64_t GraphReader::neededBy(Operation *op) const {
+int64_t GraphReader::neededBy(Operation *op) {
+  if (auto known = needs.find(op); known != needs.end())
+    return known->second;
   int32_t rank = rankOf(op);
   auto needed = static_cast<int64_t>(graph.tasks.order[rank].size());
   for (Operation *user : op->getUsers())
     if (rankOf(user) == rank)
       needed = std::min(needed, isa<TaskOp>(user) ? positions.lookup(user)
                                                   : neededBy(user));
-  return needed;
+  return needs[op] = needed;
 }
 
 /// How many tasks may come before a wait. Where each stage has one update, all
@@ -185,7 +221,7 @@ void GraphReader::readTransfers(Operation &op) {
   Readiness own;
   for (Value operand : op.getOperands())
     if (rankOf(operand.getDefiningOp()) == rank)
-      own.add(readinessOf(operand, rank, {}));
+      own.add(readinessOf(operand, rank));
   for (Value operand : op.getOperands()) {
     Operation *giver = operand.getDefiningOp();
     int32_t from = rankOf(giver);
@@ -194,7 +230,7 @@ void GraphReader::readTransfers(Operation &op) {
         !transfers.insert({{operand.getAsOpaquePointer(), rank}, number})
              .second)
       continue;
-    Readiness given = readinessOf(operand, from, {});
+    Readiness given = readinessOf(operand, from);
     schedules::Work work =
         describeWork(cast<StepOpInterface>(giver)
                          .getContent(cast<OpResult>(operand), stages)
@@ -214,8 +250,7 @@ void GraphReader::readTransfers(Operation &op) {
 
 void GraphReader::readPart(CollectiveOp op) {
   int32_t rank = rankOf(op);
-  std::vector<int64_t> over = op.getOver() ? std::vector<int64_t>(*op.getOver())
-                                           : std::vector<int64_t>{rank};
+  schedules::RankGroup over = membersOf(op, rank);
   auto [known, isNew] =
       groups.insert({{over, counts[{over, rank}]++},
                      static_cast<int32_t>(graph.works.size())});
@@ -224,7 +259,7 @@ void GraphReader::readPart(CollectiveOp op) {
     graph.works.push_back(describeWork(stages, op));
     graph.ops.emplace_back();
   }
-  Readiness ready = readinessOf(op.getValue(), rank, op);
+  Readiness ready = readinessFor(op, op.getValue(), rank);
   schedules::Work &work = graph.works[number];
   work.members.push_back(
       {rank, ready.tasks,

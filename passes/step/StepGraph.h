@@ -37,11 +37,12 @@ mlir::FailureOr<StepGraph> readStepGraph(StepOp step, const Stages &stages);
 
 /// What a collective of a step or of a program does, without members.
 schedules::Work describeWork(const Stages &stages, CollectiveOp op);
+schedules::Work describeWork(const Stages &stages, MergeStatisticsOp op);
 /// A message of no edge, without members.
 schedules::Work describeWork(const Content &content, mlir::Type type);
 
 /// Whom a rank does it with: the ranks of a group, or itself for its replicas.
-std::vector<int64_t> membersOf(CollectiveOp op, int32_t rank);
+schedules::RankGroup membersOf(CollectiveOp op, int32_t rank);
 
 } // namespace pipewright::pipe
 

@@ -23,7 +23,7 @@ Table<T>::~Table() = default;
 uint64_t Program::planHash() const { return hashOf(planJson); }
 
 template class Table<int64_t>;
-template class Table<Table<int64_t>>;
+template class Table<GroupInfo>;
 template class Table<std::pair<int64_t, int64_t>>;
 template class Table<StepScalar>;
 template class Table<TensorInfo>;

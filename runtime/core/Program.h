@@ -14,6 +14,7 @@
 #include "runtime/core/Optimizer.h"
 #include "runtime/core/Table.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -138,6 +139,24 @@ struct RankProgram {
   int64_t evaluateEvents = 0;
 };
 
+/// Who does something together.
+struct GroupInfo {
+  /// In what members differ. Pipe: they are the ranks of one replica that are
+  /// listed; Data: they are the replicas of a rank.
+  Axis axis = Axis::Pipe;
+  /// What a group adds is added in this order.
+  Table<int64_t> ranks = {};
+
+  int64_t size(int64_t replicas) const {
+    return axis == Axis::Data ? replicas : static_cast<int64_t>(ranks.size());
+  }
+  /// Whether a rank is a member, or its replicas are.
+  bool has(int64_t rank) const {
+    return axis == Axis::Data ||
+           std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  }
+};
+
 struct Program {
   const char *name = "model";
   /// Copies of all ranks. Each runs the same step on micro-batches of its own:
@@ -153,10 +172,8 @@ struct Program {
   Table<InputInfo> inputs;
   Table<OutputInfo> outputs;
   Table<RankProgram> ranks;
-  /// The groups whose ranks do something together, by number. What a group adds
-  /// is added in the order of its list. A list without ranks stands for the
-  /// replicas of each rank.
-  Table<Table<int64_t>> groups = {};
+  /// Those that do something together, by number.
+  Table<GroupInfo> groups = {};
   /// Printed by --timetable.
   const char *timetable = "";
   /// Printed by --plan.

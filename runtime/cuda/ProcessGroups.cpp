@@ -20,23 +20,23 @@ pipewright::runtime::linksOf(const Program &program) {
 }
 
 /// How many groups of processes a program's group is.
-static int64_t countOf(const Program &program, const Table<int64_t> &members) {
-  return members.empty() ? static_cast<int64_t>(program.ranks.size())
-                         : program.replicas;
+static int64_t countOf(const Program &program, const GroupInfo &members) {
+  return members.axis == Axis::Data ? static_cast<int64_t>(program.ranks.size())
+                                    : program.replicas;
 }
 
 std::vector<std::vector<int64_t>>
 pipewright::runtime::groupsOf(const Program &program) {
   const Mesh mesh = program.mesh();
   std::vector<std::vector<int64_t>> groups;
-  for (const Table<int64_t> &members : program.groups)
+  for (const GroupInfo &members : program.groups)
     for (int64_t i = 0; i < countOf(program, members); ++i) {
-      if (members.empty()) {
+      if (members.axis == Axis::Data) {
         groups.push_back(mesh.groupOf(mesh.processAt({i, 0}), Axis::Data));
         continue;
       }
       std::vector<int64_t> &group = groups.emplace_back();
-      for (int64_t rank : members)
+      for (int64_t rank : members.ranks)
         group.push_back(mesh.processAt({rank, i}));
     }
   return groups;
@@ -48,14 +48,11 @@ int64_t pipewright::runtime::groupNumber(const Program &program, int64_t group,
   int64_t number = 0;
   for (int64_t before = 0; before < group; ++before)
     number += countOf(program, program.groups.at(before));
-  return number +
-         (program.groups.at(group).empty() ? place.position : place.replica);
+  return number + (program.groups.at(group).axis == Axis::Data ? place.position
+                                                               : place.replica);
 }
 
 bool pipewright::runtime::isInGroups(const Program &program, int64_t rank) {
   return std::any_of(program.groups.begin(), program.groups.end(),
-                     [&](const Table<int64_t> &members) {
-                       return members.empty() ||
-                              std::count(members.begin(), members.end(), rank);
-                     });
+                     [&](const GroupInfo &group) { return group.has(rank); });
 }

@@ -11,31 +11,31 @@ using namespace pipewright::runtime;
 Collective pipewright::runtime::collectiveOf(const Program &program,
                                              const GroupRequest &request) {
   const auto &[kind, group, type, range, scratch, root, event] = request;
-  const Table<int64_t> &members = program.groups.at(group);
-  const bool isOfReplicas = members.empty();
-  const auto found = std::find(members.begin(), members.end(), root);
+  const GroupInfo &members = program.groups.at(group);
+  const bool isOfReplicas = members.axis == Axis::Data;
   const CollectiveFacts &facts = factsOf(kind);
-  if (facts.hasRoot && !isOfReplicas && found == members.end())
+  if (facts.hasRoot && !members.has(root))
     fail("rank ", root, " is the root of the ", facts.text, " of group ", group,
          ", but no member of it");
-  return {kind, type,
-          evenBounds(range.bytes / byteWidth(type),
-                     isOfReplicas ? program.replicas
-                                  : static_cast<int64_t>(members.size())),
-          !facts.hasRoot ? 0
-          : isOfReplicas ? root
-                         : found - members.begin()};
+  return {
+      kind, type,
+      evenBounds(range.bytes / byteWidth(type), members.size(program.replicas)),
+      !facts.hasRoot ? 0
+      : isOfReplicas
+          ? root
+          : std::find(members.ranks.begin(), members.ranks.end(), root) -
+                members.ranks.begin()};
 }
 
 RankGroups::RankGroups(const Program &program, Transport &processes)
     : ranks(processes, program.mesh().groupOf(processes.rank(), Axis::Pipe)) {
-  for (const Table<int64_t> &members : program.groups)
-    if (members.empty())
+  for (const GroupInfo &members : program.groups)
+    if (members.axis == Axis::Data)
       groups.push_back(std::make_unique<Group>(
           processes, program.mesh().groupOf(processes.rank(), Axis::Data)));
     else
-      groups.push_back(std::count(members.begin(), members.end(), ranks.rank())
-                           ? std::make_unique<Group>(ranks, members)
+      groups.push_back(members.has(ranks.rank())
+                           ? std::make_unique<Group>(ranks, members.ranks)
                            : nullptr);
 }
 

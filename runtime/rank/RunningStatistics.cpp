@@ -76,7 +76,7 @@ void Rank::mergeStatistics(int64_t stage) {
   });
   const auto group = std::find_if(
       whole.groups.begin(), whole.groups.end(),
-      [](const Table<int64_t> &members) { return members.empty(); });
+      [](const GroupInfo &members) { return members.axis == Axis::Data; });
   const int64_t number = group - whole.groups.begin();
   const auto bytes = static_cast<int64_t>(numbers.size() * sizeof(float));
   Collective sum = collectiveOf(whole, {CollectiveKind::AllReduce, number,

@@ -211,8 +211,9 @@ FailureOr<int64_t> ProgramBuffersVerifier::scratchOf(CollectiveOp op) {
     return 0;
   // The first replica has the longest part, and all have one program.
   int64_t members = op.countMembers(), number = 0;
-  if (std::optional<ArrayRef<int64_t>> over = op.getOver())
-    while ((*over)[number] != static_cast<int64_t>(arena.op.getRank()))
+  if (!op.getOver().isOfReplicas())
+    while (op.getOver().getRanks()[number] !=
+           static_cast<int64_t>(arena.op.getRank()))
       ++number;
   int64_t numbers = range->getBytes() / 4;
   int64_t longest = numbers / members + (numbers % members != 0);
@@ -501,7 +502,7 @@ private:
   /// flat ranges for the same. Replicas of a stage are one program.
   LogicalResult verifyRanges(RankOp program, const Stages &stages) {
     for (auto together : program.getBody()->getOps<CollectiveOp>()) {
-      if (together.getWeight() || together.isOverReplicas())
+      if (together.getWeight() || together.getOver().isOfReplicas())
         continue;
       int32_t stage = stages.numberOf(together.getStage());
       if (stage < 0)

@@ -68,7 +68,7 @@ private:
                  FlatSymbolRefAttr weight);
   void mergeStatistics();
   CollectiveOp createSum(Location location, int32_t stage, Value gradients,
-                         FlatSymbolRefAttr weight, DenseI64ArrayAttr over);
+                         FlatSymbolRefAttr weight, GroupAttr over);
 
   StepOp step;
   const Stages &stages;
@@ -166,7 +166,7 @@ void StepSynchronizer::handBack(const WeightGroup &group) {
 CollectiveOp StepSynchronizer::createSum(Location location, int32_t stage,
                                          Value gradients,
                                          FlatSymbolRefAttr weight,
-                                         DenseI64ArrayAttr over) {
+                                         GroupAttr over) {
   return CollectiveOp::create(
       builder, location, gradients.getType(),
       CollectiveKindAttr::get(step.getContext(),
@@ -188,7 +188,7 @@ void StepSynchronizer::allReduce(Location location, ArrayRef<int32_t> holders,
     llvm::sort(over);
   for (int32_t stage : holders)
     createSum(location, stage, gradientsOf(stage), weight,
-              builder.getDenseI64ArrayAttr(over));
+              GroupAttr::ofRanks(step.getContext(), over));
 }
 
 void StepSynchronizer::allReduceTied(ArrayRef<const WeightGroup *> groups) {
@@ -243,7 +243,7 @@ void StepSynchronizer::allReduceReplicas() {
     CollectiveOp sum =
         createSum(update.getLoc(), stages.numberOf(update.getStageAttr()),
                   update.getOperand(0), /*weight=*/FlatSymbolRefAttr(),
-                  /*over=*/DenseI64ArrayAttr());
+                  GroupAttr::ofReplicas(step.getContext()));
     update.setOperand(0, sum.getResult());
   }
 }
@@ -252,7 +252,8 @@ void StepSynchronizer::mergeStatistics() {
   for (int32_t stage = 0; stage < stages.size(); ++stage)
     if (!decaysOf(stages[stage]).empty())
       MergeStatisticsOp::create(builder, stages[stage].getLoc(),
-                                stages.nameOf(stage));
+                                stages.nameOf(stage),
+                                GroupAttr::ofReplicas(step.getContext()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -88,17 +88,17 @@ RankInstruction ProgramVerifier::read(CollectiveOp op, InstructionKind kind) {
   // alone. So if the programs of one replica run to their end, where that is
   // work of the rank's own, those of all do: in the very same order.
   schedules::RankGroup members;
-  if (op.isOverReplicas())
+  if (op.getOver().isOfReplicas())
     members.push_back(
         static_cast<int32_t>(cast<RankOp>(op->getParentOp()).getRank()));
   else
-    members.assign(op.getOver()->begin(), op.getOver()->end());
+    llvm::append_range(members, op.getOver().getRanks());
   auto group = llvm::find(channels.groups, members);
   auto number = static_cast<int32_t>(group - channels.groups.begin());
   if (group == channels.groups.end())
     channels.groups.push_back(members);
   int32_t root = op.getRoot() ? static_cast<int32_t>(*op.getRoot()) : -1;
-  if (op.getRoot() && op.isOverReplicas())
+  if (op.getRoot() && op.getOver().isOfReplicas())
     root = members.front();
   return RankInstruction::together(kind, op.getKind(), numbered(name, 0),
                                    number, bytes, root);

@@ -282,7 +282,8 @@ void TaskVerifier::verifyAllReduced(const WeightGroup &group) {
       report(op) << "is for weights that an owner updates for all, but '@"
                  << name << "' is all-reduced";
     auto together = dyn_cast<CollectiveOp>(op);
-    if (!together || !together.isOfGradients() || together.isOverReplicas())
+    if (!together || !together.isOfGradients() ||
+        together.getOver().isOfReplicas())
       continue;
     int32_t stage = stages.numberOf(together.getStage());
     // Without a weight it is of all that its stage updates.
@@ -291,10 +292,10 @@ void TaskVerifier::verifyAllReduced(const WeightGroup &group) {
       continue;
     ++sums;
     adding.insert(stage);
-    if (*together.getOver() != ArrayRef(ranks))
+    if (together.getOver().getRanks() != ArrayRef(ranks))
       report(op) << "sums gradients of '@" << name << "' over ranks ["
-                 << *together.getOver() << "], but its holders are on ["
-                 << ranks << "]";
+                 << together.getOver().getRanks()
+                 << "], but its holders are on [" << ranks << "]";
   }
   size_t holders = group.stages.size();
   if (sums != holders || adding.size() != holders)
@@ -351,7 +352,7 @@ void TaskVerifier::verifyReplicas() {
     if (task.getKind() != TaskKind::update || replicasOf(module) == 1)
       continue;
     auto sum = task.getOperand(0).getDefiningOp<CollectiveOp>();
-    if (sum && sum.isOverReplicas() && !sum.getWeight() &&
+    if (sum && sum.getOver().isOfReplicas() && !sum.getWeight() &&
         sum.getKind() == runtime::CollectiveKind::AllReduce)
       wanted.insert(sum);
     else
@@ -360,7 +361,7 @@ void TaskVerifier::verifyReplicas() {
   }
   for (Operation *op : ops)
     if (auto together = dyn_cast<CollectiveOp>(op);
-        together && together.isOverReplicas() && !wanted.contains(op))
+        together && together.getOver().isOfReplicas() && !wanted.contains(op))
       report(op) << "is over replicas, but no update is of what it makes";
   verifyStatistics(replicasOf(module));
 }

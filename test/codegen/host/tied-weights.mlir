@@ -32,7 +32,7 @@
 // BOTH:         {.name = "wte", {{.*}}.role = Role::Gradient}
 // BOTH:         {.name = "wte", {{.*}}.owner = false}
 // BOTH:       .groups = {
-// BOTH-NEXT:    {0, 1},
+// BOTH-NEXT:    {.ranks = {0, 1}},
 // BOTH-NEXT:  },
 // BOTH-LABEL: void rank0_step(Rank &rank) {
 // BOTH:         rank.allReduce(0, ElementType::F32, d_wte_0, scratch_0); // over ranks 0, 1

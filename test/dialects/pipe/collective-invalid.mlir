@@ -222,3 +222,17 @@ pipe.step train {
   // expected-error @below {{is over replicas, but the module has one alone}}
   pipe.merge_statistics in @s0 over replicas
 }
+
+// -----
+
+// merge_statistics (C1): ranks of one replica have statistics of other stages.
+module attributes {pipe.replicas = 2 : i64} {
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+}
+pipe.step train {
+  // expected-error @below {{is over ranks 0, 1, but expects replicas}}
+  pipe.merge_statistics in @s0 over [0, 1]
+}
+}

@@ -22,7 +22,7 @@ pipe.rank 0 train {
   %x = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
   %g = pipe.task backward @s0 micro_batch 0 (%x) : (tensor<4xf32>) -> !pipe.gradient<@s0>
   // CHECK: %[[R:.*]] = pipe.collective reduce_scatter in @s0(%{{.*}}) over [3, 0, 2] buffers [#pipe.buffer<arena 0 at 64 bytes 32>] event 4 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
-  // GENERIC: "pipe.collective"(%{{.*}}) <{buffers = [{{.*}}], event = 4 : i64, kind = #pipe<collective_kind reduce_scatter>, over = array<i64: 3, 0, 2>, stage = @s0}>
+  // GENERIC: "pipe.collective"(%{{.*}}) <{buffers = [{{.*}}], event = 4 : i64, kind = #pipe<collective_kind reduce_scatter>, over = #pipe.group<[3, 0, 2]>, stage = @s0}>
   %r = pipe.collective reduce_scatter in @s0 (%g) over [3, 0, 2] buffers [#pipe.buffer<arena 0 at 64 bytes 32>] event 4 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
   // CHECK: pipe.wait_collective %[[R]] : !pipe.gradient<@s0>
   pipe.wait_collective %r : !pipe.gradient<@s0>
@@ -39,7 +39,7 @@ pipe.rank 0 train {
   %s = pipe.collective reduce of @w in @s0 (%g) over [0, 1] root 1 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
   pipe.wait_collective %s : !pipe.gradient<@s0>
   // CHECK: pipe.collective all_reduce in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
-  // GENERIC: "pipe.collective"(%{{.*}}) <{kind = #pipe<collective_kind all_reduce>, stage = @s0}>
+  // GENERIC: "pipe.collective"(%{{.*}}) <{kind = #pipe<collective_kind all_reduce>, over = #pipe.group<replicas>, stage = @s0}>
   %d = pipe.collective all_reduce in @s0 (%g) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
   // CHECK: pipe.merge_statistics in @s0 over replicas
   pipe.merge_statistics in @s0 over replicas

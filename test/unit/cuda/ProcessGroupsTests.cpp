@@ -16,9 +16,9 @@ static Program threeRanks(int64_t replicas) {
   program.ranks.resize(3);
   program.ranks[0].sendsTo = {1};
   program.ranks[1].sendsTo = {0, 2};
-  program.groups.push_back({2, 0});
+  program.groups.push_back({.ranks = {2, 0}});
   if (replicas > 1)
-    program.groups.push_back({});
+    program.groups.push_back({.axis = Axis::Data});
   return program;
 }
 

@@ -84,7 +84,7 @@ static void runSix(const std::function<void(Rank &)> &body) {
   Program program;
   program.replicas = 3;
   program.microBatches = 4;
-  program.groups = {{}, {1, 0}};
+  program.groups = {{.axis = Axis::Data}, {.ranks = {1, 0}}};
   program.ranks.resize(2);
   const char *const names[] = {"v", "w"};
   for (size_t r = 0; r < program.ranks.size(); ++r) {
@@ -164,7 +164,7 @@ TEST(Rank, MakesOneOfRunningStatistics) {
   Program program;
   program.replicas = 3;
   program.microBatches = 4;
-  program.groups.push_back({});
+  program.groups.push_back({.axis = Axis::Data});
   program.ranks.resize(1);
   program.ranks[0].arenaBytes = 128;
   auto state = [](const char *name, int64_t offset, float decay,
