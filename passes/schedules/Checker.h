@@ -57,8 +57,8 @@ llvm::Error checkMemory(const Schedule &schedule, const TaskCosts &costs,
 
 /// `output of edge 2, micro-batch 0`
 std::string defaultTransferName(const Transfer &transfer);
-/// `the output of stage 2 for stage 3, micro-batch 0`; the default name of an
-/// work, and of one along an edge that does not exist.
+/// `the output of stage 2 for stage 3, micro-batch 0`; the default name of a
+/// work, and of what goes along an edge that does not exist.
 std::string transferName(const Transfer &transfer,
                          llvm::ArrayRef<StageEdge> edges);
 

@@ -332,7 +332,8 @@ std::string Dependences::describeDeadlock(llvm::ArrayRef<Blocked> blocked,
     return partner ? task->name() + "&" + partner->name() : task->name();
   };
 
-  // `all-reduce of x, which ranks 0 and 1 do together`, behind others
+  // `the all-reduce of x`, which has not begun; behind one that it needs, where
+  // that is why.
   auto describeWork = [&](int32_t rank) {
     const Work &held = works.works()[blocked[rank].work];
     const Work &missing =

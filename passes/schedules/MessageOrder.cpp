@@ -31,6 +31,8 @@
 #include "passes/schedules/Dependences.h"
 #include "passes/schedules/Pairs.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -107,11 +109,15 @@ public:
         keepsTotalOrder(layout != ChannelLayout::Link),
         links(schedule, dependences.edges(), works),
         messages(links.links().size()), linksFrom(schedule.ranks),
-        linksTo(schedule.ranks) {
+        linksTo(schedule.ranks), parts(schedule.ranks) {
     for (auto [i, link] : llvm::enumerate(links.links())) {
       linksFrom[link.from].push_back(i);
       linksTo[link.to].push_back(i);
     }
+    for (auto [number, work] : llvm::enumerate(works))
+      if (work.on == Resource::Group)
+        for (const Work::Member &member : work.members)
+          parts[member.rank].push_back({static_cast<int32_t>(number), member});
   }
 
   InstructionLists build();
@@ -134,6 +140,8 @@ private:
   LinkIndex links;
   std::vector<std::vector<Message>> messages;
   std::vector<std::vector<int32_t>> linksFrom, linksTo;
+  /// By rank: its parts in works on groups, by their numbers.
+  std::vector<std::vector<std::pair<int32_t, Work::Member>>> parts;
   /// Positions of F and of B or I (of the first of their pair), by stage and
   /// micro-batch.
   std::vector<int32_t> forwardPosition, gradientPosition;
@@ -164,8 +172,8 @@ private:
   /// Posts and waits of messages, and of the rank's parts in works on groups.
   Queue sends, receives, receiveWaits, parts, partWaits;
   size_t sendsOver = 0;
-  /// By work: whether the rank has waited for its result.
-  std::vector<bool> isOver;
+  /// Works for whose results the rank has waited.
+  llvm::DenseSet<int32_t> over;
   std::vector<RankInstruction> list;
 };
 
@@ -268,8 +276,7 @@ void MessageOrder::placeReceives(int32_t link) {
 //===----------------------------------------------------------------------===//
 
 RankList::RankList(const MessageOrder &order, int32_t rank)
-    : order(order), rank(rank), tasks(order.schedule.order[rank]),
-      isOver(order.works.size()) {
+    : order(order), rank(rank), tasks(order.schedule.order[rank]) {
   for (int32_t link : order.linksFrom[rank])
     for (auto [i, message] : llvm::enumerate(order.messages[link]))
       sends.add(
@@ -280,16 +287,10 @@ RankList::RankList(const MessageOrder &order, int32_t rank)
       receives.add({message.post, message.produced, link, at});
       receiveWaits.add({message.wait, message.produced, link, at});
     }
-  for (auto [number, work] : llvm::enumerate(order.works)) {
-    if (work.on != Resource::Group)
-      continue;
+  for (const auto &[number, member] : order.parts[rank]) {
     double start = order.simulation.works[number].time.start;
-    auto at = static_cast<int32_t>(number);
-    for (const Work::Member &member : work.members)
-      if (member.rank == rank) {
-        parts.add({static_cast<int32_t>(member.posted), start, -1, at});
-        partWaits.add({static_cast<int32_t>(member.waited), start, -1, at});
-      }
+    parts.add({static_cast<int32_t>(member.posted), start, -1, number});
+    partWaits.add({static_cast<int32_t>(member.waited), start, -1, number});
   }
   for (Queue *queue : {&sends, &receives, &receiveWaits, &parts, &partWaits})
     queue->sort();
@@ -312,7 +313,7 @@ void RankList::emit(InstructionKind kind, const Placed &placed) {
   if (transfer.kind == TransferKind::Work &&
       (kind == InstructionKind::WaitReceive ||
        kind == InstructionKind::WaitCollective))
-    isOver[transfer.edge] = true;
+    over.insert(transfer.edge);
 }
 
 /// What must be over before a post.
@@ -381,7 +382,7 @@ void RankList::waitForNeeds(int32_t position, const Placed &post) {
       continue;
     bool isOnLink = order.works[need].on == Resource::Link;
     Queue &waits = isOnLink ? receiveWaits : partWaits;
-    while (!isOver[need] && waits.isDue(position))
+    while (!over.contains(need) && waits.isDue(position))
       emit(isOnLink ? InstructionKind::WaitReceive
                     : InstructionKind::WaitCollective,
            waits.take());
@@ -395,12 +396,12 @@ void RankList::waitForSends(int32_t position) {
   if (!isEnd && isSecondOfPair(tasks, position))
     return;
   llvm::ArrayRef<Placed> sent = sends.taken();
-  size_t over = sendsOver;
+  size_t end = sendsOver;
   for (size_t i = sendsOver; i < sent.size(); ++i)
     if (isEnd || sent[i].position < position ||
         messageOf(sent[i]).sendWait <= position)
-      over = i + 1;
-  for (; sendsOver < over; ++sendsOver)
+      end = i + 1;
+  for (; sendsOver < end; ++sendsOver)
     emit(InstructionKind::WaitSend, sent[sendsOver]);
 }
 

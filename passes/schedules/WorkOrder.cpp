@@ -1,14 +1,15 @@
 //===- WorkOrder.cpp - Where works stand between tasks ----------*- C++ -*-===//
 //
-// Why nobody waits in a circle: give each task its start and end in the
-// simulation in which works run beside each other, and each work the time at
-// which it begins there. A work waits for the posts of its members, whose tasks
-// are over by then, for works that it needs, which are over too, and for those
-// before it in its queues, which begin no later; and a task that waits for a
-// work starts when that is over. All of these come earlier, as long as
-// everything takes time. Of works that begin at the very same time neither
-// needs the other, so the order of their numbers does for all ranks. Messages
-// are ordered with the works where they are (MessageOrder.cpp).
+// Why nobody waits in a circle: give everything its time in the simulation of
+// the ordered works. A post comes no later than its work begins, and a work
+// begins when all members have posted it, and what it needs, and those before
+// it in its queues, are over; a task starts when the works are over whose waits
+// stand before it. So each instruction waits for earlier ones only, as long as
+// everything takes time. That this simulation reaches its end follows from the
+// one in which works do not queue: sorted by when they begin there, none stands
+// before another that it needs, and of two that begin at the same time neither
+// needs the other. What has to be waited for before a post stands where no task
+// of the rank is running at that time; works are moved until that is so.
 //
 //===----------------------------------------------------------------------===//
 
@@ -156,79 +157,4 @@ llvm::Expected<OrderedWork> pipewright::schedules::orderWork(
     return lists.takeError();
   ordered.lists = std::move(*lists);
   return ordered;
-}
-
-//===----------------------------------------------------------------------===//
-// Lists
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// One rank's part in a work.
-struct Part {
-  int64_t tasks;
-  int32_t work;
-  RankInstruction instruction;
-
-  bool operator<(const Part &other) const {
-    return std::pair(tasks, work) < std::pair(other.tasks, other.work);
-  }
-};
-
-/// Puts a rank's parts, sorted, between its tasks and transfers: posts behind
-/// the task before them and what it sends, waits right in front of the task
-/// behind.
-std::vector<RankInstruction> merged(llvm::ArrayRef<RankInstruction> list,
-                                    llvm::ArrayRef<Part> posts,
-                                    llvm::ArrayRef<Part> waits) {
-  std::vector<RankInstruction> all;
-  int64_t tasks = 0;
-  auto take = [&](llvm::ArrayRef<Part> &from) {
-    for (; !from.empty() && from.front().tasks <= tasks;
-         from = from.drop_front())
-      all.push_back(from.front().instruction);
-  };
-  for (const RankInstruction &instruction : list) {
-    if (instruction.kind != InstructionKind::PostSend)
-      take(posts);
-    if (instruction.kind == InstructionKind::Task) {
-      take(waits);
-      ++tasks;
-    }
-    all.push_back(instruction);
-  }
-  take(posts);
-  take(waits);
-  return all;
-}
-
-} // namespace
-
-InstructionLists
-pipewright::schedules::addWorks(const InstructionLists &lists,
-                                llvm::ArrayRef<Work> works,
-                                std::vector<RankGroup> &groups) {
-  std::vector<int32_t> groupOfWork = numberGroups(works, groups);
-  std::vector<std::vector<Part>> posts(lists.size()), waits(lists.size());
-  for (auto [index, work] : llvm::enumerate(works)) {
-    if (work.on != Resource::Group)
-      continue;
-    auto number = static_cast<int32_t>(index);
-    RankInstruction part = RankInstruction::together(
-        InstructionKind::PostCollective, work.kind, Transfer::ofWork(number),
-        groupOfWork[index], work.bytes);
-    for (const Work::Member &member : work.members) {
-      part.kind = InstructionKind::PostCollective;
-      posts[member.rank].push_back({member.posted, number, part});
-      part.kind = InstructionKind::WaitCollective;
-      waits[member.rank].push_back({member.waited, number, part});
-    }
-  }
-  InstructionLists all;
-  for (auto [list, posted, waited] : llvm::zip(lists, posts, waits)) {
-    llvm::sort(posted);
-    llvm::sort(waited);
-    all.push_back(merged(list, posted, waited));
-  }
-  return all;
 }

@@ -41,13 +41,6 @@ orderWork(const Schedule &schedule, const TaskCosts &costs,
 std::vector<int32_t> numberGroups(llvm::ArrayRef<Work> works,
                                   std::vector<RankGroup> &groups);
 
-/// The lists with posts and waits of works on groups, each behind as many tasks
-/// as its members say, in the order of the works; `groups` are those that they
-/// name. Messages of works on links are in the lists already, or left out.
-InstructionLists addWorks(const InstructionLists &lists,
-                          llvm::ArrayRef<Work> works,
-                          std::vector<RankGroup> &groups);
-
 } // namespace pipewright::schedules
 
 #endif // PIPEWRIGHT_PASSES_SCHEDULES_WORKORDER_H

@@ -205,19 +205,13 @@ struct Verdict {
   std::string refusal;
 };
 
-/// Lists with all messages and collectives, and what was found of them.
-struct JudgedLists {
-  InstructionLists lists;
-  std::vector<Verdict> verdicts;
-};
-
 } // namespace
 
-/// Gives the plan lists of messages, if it has none, and judges them on each
-/// layout, with the plan's collectives.
-static llvm::Expected<JudgedLists>
+/// Gives the plan lists of messages and works, if it has none, and judges them
+/// on each layout.
+static llvm::Expected<std::vector<Verdict>>
 judgeMessages(PlanFile &plan, llvm::ArrayRef<Channels> layouts) {
-  JudgedLists judged;
+  std::vector<Verdict> verdicts;
   std::vector<RankGroup> groups;
   std::vector<Work> works = plan.works();
   if (plan.lists.empty()) {
@@ -228,9 +222,6 @@ judgeMessages(PlanFile &plan, llvm::ArrayRef<Channels> layouts) {
     if (!lists)
       return lists.takeError();
     plan.lists = std::move(*lists);
-    judged.lists = plan.lists;
-  } else {
-    judged.lists = addWorks(plan.lists, works, groups);
   }
   if (llvm::Error error = checkDataFlow(plan.schedule, plan.lists, plan.edges))
     return error;
@@ -245,12 +236,12 @@ judgeMessages(PlanFile &plan, llvm::ArrayRef<Channels> layouts) {
   };
   for (Channels channels : layouts) {
     channels.groups = groups;
-    llvm::Error error = checkInstructions(judged.lists, nameOf, channels);
+    llvm::Error error = checkInstructions(plan.lists, nameOf, channels);
     if (error && layouts.size() == 1)
       return error;
-    judged.verdicts.push_back({channels, llvm::toString(std::move(error))});
+    verdicts.push_back({channels, llvm::toString(std::move(error))});
   }
-  return judged;
+  return verdicts;
 }
 
 /// A limit of stashes, told with the task that goes over it.
@@ -326,7 +317,7 @@ static std::string describePeaks(const Simulation &simulation) {
 /// with what the order of messages costs on the channels where it is proven.
 static llvm::Error
 printTimes(const PlanFile &plan, const TaskCosts &costs,
-           const JudgedLists &judged, llvm::StringRef costsName,
+           llvm::ArrayRef<Verdict> verdicts, llvm::StringRef costsName,
            llvm::function_ref<std::string(double)> timeToText) {
   llvm::Expected<Simulation> ideal =
       simulate(plan.schedule, costs, plan.edges, plan.works());
@@ -336,15 +327,15 @@ printTimes(const PlanFile &plan, const TaskCosts &costs,
                << llvm::formatv(", idle {0:F1} % of the time",
                                 100 *
                                     Figures::of(plan.schedule, *ideal).bubble);
-  for (const Verdict &verdict : judged.verdicts) {
+  for (const Verdict &verdict : verdicts) {
     if (!verdict.refusal.empty())
       continue;
     llvm::Expected<ChannelSimulation> queued =
-        simulateInstructions(judged.lists, costs, verdict.channels);
+        simulateInstructions(plan.lists, costs, verdict.channels);
     if (!queued)
       return queued.takeError();
     llvm::outs() << "; " << timeToText(queued->globalStepTime) << " with "
-                 << (judged.verdicts.size() == 1
+                 << (verdicts.size() == 1
                          ? llvm::StringRef("its messages in these queues")
                          : llvm::StringRef(
                                infoOf(verdict.channels.layout).description));
@@ -385,7 +376,7 @@ static void printVerdicts(const PlanFile &plan,
 
 static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
                                int64_t replicas, bool hadLists,
-                               const JudgedLists &judged) {
+                               llvm::ArrayRef<Verdict> verdicts) {
   const PlanFile &plan = file.plan;
   const Schedule &schedule = plan.schedule;
   llvm::Expected<Simulation> unit =
@@ -402,19 +393,19 @@ static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
     os << "note: " << note << "\n";
   os << "proven: each task runs once, on the rank of its stage, after all that "
         "it needs\n";
-  printVerdicts(plan, judged.verdicts, hadLists);
+  printVerdicts(plan, verdicts, hadLists);
   os << "stashes in flight: " << describePeaks(*unit) << "\n";
   if (schedule.weightRule != WeightRule::Synchronous)
     os << "versions of weights: " << Figures::of(schedule, *unit).versions
        << " at most, of each stage\n";
   if (llvm::Error error =
-          printTimes(plan, unitCosts(schedule), judged,
+          printTimes(plan, unitCosts(schedule), verdicts,
                      "with F = I = W = 1 and B = 2", [](double slots) {
                        return llvm::formatv("{0:F0} slots", slots).str();
                      }))
     return error;
   return plan.costs
-             ? printTimes(plan, *plan.costs, judged, "with the plan's costs",
+             ? printTimes(plan, *plan.costs, verdicts, "with the plan's costs",
                           codegen::formatSeconds)
              : llvm::Error::success();
 }
@@ -485,19 +476,20 @@ llvm::Error tool::checkFile(const CheckOptions &o,
   if (drawings.any())
     if (llvm::Error error = drawFile(plan, o.file, *replicas, drawings))
       return inFile(std::move(error));
-  llvm::Expected<JudgedLists> judged = judgeMessages(plan, o.layouts);
-  if (!judged)
-    return inFile(judged.takeError());
+  llvm::Expected<std::vector<Verdict>> verdicts =
+      judgeMessages(plan, o.layouts);
+  if (!verdicts)
+    return inFile(verdicts.takeError());
   if (o.limit)
     if (llvm::Error error = checkLimit(plan, *o.limit))
       return inFile(std::move(error));
   if (llvm::Error error =
-          printReport(*file, o.file, *replicas, hadLists, *judged))
+          printReport(*file, o.file, *replicas, hadLists, *verdicts))
     return inFile(std::move(error));
   if (o.limit)
     llvm::outs() << "proven: no rank ever keeps more than " << o.limit->text
                  << (o.limit->isBytes ? "" : " stashes") << "\n";
-  if (llvm::Error error = refuseLayouts(judged->verdicts))
+  if (llvm::Error error = refuseLayouts(*verdicts))
     return inFile(std::move(error));
   if (!o.write.empty())
     return writeSchedule(plan, o.write, o.withMessages, o.sendWaits);

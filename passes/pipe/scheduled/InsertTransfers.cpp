@@ -2,8 +2,8 @@
 //
 // Splits a step into `pipe.rank` ops: values that cross from one rank to
 // another become posts and waits, and collectives get waits, where
-// passes/schedules puts all of them (WorkOrder.h). Ops that only say where
-// something is stand before what takes it.
+// passes/schedules puts all of them (WorkOrder.h). Everything else of a rank
+// stands right before what takes it, or at the end if nothing does.
 //
 //===----------------------------------------------------------------------===//
 

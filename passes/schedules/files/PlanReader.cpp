@@ -495,6 +495,9 @@ llvm::Error Reader::readWork(const Object &object, const Place &place,
 }
 
 llvm::Error Reader::readWorks(const Value &value, const Place &place) {
+  if (!plan.lists.empty())
+    return refuseAt(place, "their places are between tasks, and instructions "
+                           "have messages there too: leave out one of both");
   const Array *list = nullptr;
   if (llvm::Error error = readArray(value, place, list))
     return error;

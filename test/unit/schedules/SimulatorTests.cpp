@@ -89,10 +89,8 @@ TEST(Simulator, WorksRunBesideTasksUntilItsWait) {
   // Behind the backwards of rank 0 (0 to 4) and rank 1 (1 to 3). All-reduces of
   // two move half of their bytes twice.
   Schedule schedule = buildSchedule("gpipe", 2, 2, 1);
-  Work first = {
-      CollectiveKind::AllReduce, "a", 8, {{0, 2, 2}, {1, 2, 2}}};
-  Work second = {
-      CollectiveKind::Broadcast, "b", 4, {{1, 3, 3}, {0, 3, 3}}};
+  Work first = {CollectiveKind::AllReduce, "a", 8, {{0, 2, 2}, {1, 2, 2}}};
+  Work second = {CollectiveKind::Broadcast, "b", 4, {{1, 3, 3}, {0, 3, 3}}};
   Simulation simulation =
       valueOf(simulate(schedule, costs, {}, {first, second}));
   ASSERT_EQ(2u, simulation.works.size());
@@ -115,6 +113,37 @@ TEST(Simulator, WorksRunBesideTasksUntilItsWait) {
   EXPECT_EQ((std::vector<std::string>{"rank 0 waits at U0 for B0.0 on rank 0",
                                       "rank 1 waits at U1 for B0.0 on rank 0"}),
             waits);
+}
+
+/// A message of no edge takes its link's time, behind what is on that, and a
+/// work that needs it begins when it is there.
+TEST(Simulator, WorksOnLinksTakeTheTimeOfTheirLink) {
+  TaskCosts costs = TaskCosts::uniform(2);
+  costs.stages[0].update = costs.stages[1].update = 1;
+  costs.linkBandwidth = 4;
+  costs.linkLatency = 0.5;
+  // F0 0 to 1, F1 from 1.5 to 2.5, B1 to 3.5; the gradient has no bytes.
+  Schedule schedule = buildSchedule("gpipe", 2, 2, 1);
+  Work sent;
+  sent.name = "a";
+  sent.bytes = 8;
+  sent.on = Resource::Link;
+  sent.members = {{1, 2, 2}, {0, 2, 2}};
+  Work sum;
+  sum.name = "b";
+  sum.bytes = 8;
+  sum.members = {{0, 2, 2}};
+  sum.replicas = 2;
+  sum.needs = {0};
+  Simulation simulation = valueOf(simulate(schedule, costs, {}, {sent, sum}));
+  // Rank 0's backward ends at 5; then 2 for the bytes and the latency.
+  EXPECT_EQ(5, simulation.works[0].time.start);
+  EXPECT_EQ(7.5, simulation.works[0].time.end);
+  // Half of the bytes, twice, with a latency each.
+  EXPECT_EQ(7.5, simulation.works[1].time.start);
+  EXPECT_EQ(10.5, simulation.works[1].time.end);
+  EXPECT_EQ(10.5, simulation.times[0][2].start);
+  EXPECT_EQ(7.5, simulation.times[1][2].start);
 }
 
 TEST(Simulator, IdleAndBusyFillTheStep) {

@@ -29,20 +29,23 @@ Work message(std::string name, Work::Member from, Work::Member to,
   return work;
 }
 
+bool isPost(const RankInstruction &instruction) {
+  return instruction.kind == InstructionKind::PostSend ||
+         instruction.kind == InstructionKind::PostReceive ||
+         instruction.kind == InstructionKind::PostCollective;
+}
+
 /// `F0.0`, `post 0`, `wait 0`: a rank's list, works by their numbers.
 std::string textOf(const OrderedWork &ordered, int32_t rank) {
   std::string text;
   for (const RankInstruction &instruction : ordered.lists[rank]) {
     text += text.empty() ? "" : ", ";
-    bool isPost = instruction.kind == InstructionKind::PostSend ||
-                  instruction.kind == InstructionKind::PostReceive ||
-                  instruction.kind == InstructionKind::PostCollective;
     bool isOfWork = instruction.transfer.kind == TransferKind::Work;
     if (instruction.kind == InstructionKind::Task)
       text += instruction.task.name();
     else
       text +=
-          (isPost ? "post " : "wait ") +
+          (isPost(instruction) ? "post " : "wait ") +
           (isOfWork ? std::to_string(ordered.numbers[instruction.transfer.edge])
                     : "x");
   }
@@ -147,25 +150,28 @@ TEST(WorkOrder, RefusesTasksAndWorksThatNeedEachOther) {
 
 namespace {
 
-/// Where a rank posts or waits for each work, by number of the order; -1:
-/// never.
-std::vector<int64_t> placesOf(const OrderedWork &ordered, int32_t rank,
-                              bool ofPosts, bool inTasks) {
-  std::vector<int64_t> places(ordered.works.size(), -1);
-  int64_t tasks = 0, at = 0;
-  for (const RankInstruction &instruction : ordered.lists[rank]) {
-    bool isPost = instruction.kind == InstructionKind::PostSend ||
-                  instruction.kind == InstructionKind::PostReceive ||
-                  instruction.kind == InstructionKind::PostCollective;
-    if (instruction.kind == InstructionKind::Task)
-      ++tasks;
-    else if (instruction.transfer.kind == TransferKind::Work &&
-             isPost == ofPosts)
-      places[instruction.transfer.edge] = inTasks ? tasks : at;
-    ++at;
+/// Where something stands in the list of a rank, and how many tasks come
+/// before.
+struct Standing {
+  int64_t place = -1;
+  int64_t tasks = -1;
+};
+
+/// Where a rank posts each work and waits for it, by number of the order.
+struct Standings {
+  Standings(const OrderedWork &ordered, int32_t rank)
+      : posts(ordered.works.size()), waits(ordered.works.size()) {
+    Standing now = {0, 0};
+    for (const RankInstruction &instruction : ordered.lists[rank]) {
+      if (instruction.transfer.kind == TransferKind::Work)
+        (isPost(instruction) ? posts : waits)[instruction.transfer.edge] = now;
+      now.tasks += instruction.kind == InstructionKind::Task;
+      ++now.place;
+    }
   }
-  return places;
-}
+
+  std::vector<Standing> posts, waits;
+};
 
 } // namespace
 
@@ -198,10 +204,7 @@ TEST(WorkOrder, ListsRunAndKeepTheirBounds) {
     EXPECT_TRUE(
         arrivePlainly(schedule, ordered.lists, edges, channels, random));
     for (int32_t rank = 0; rank < schedule.ranks; ++rank) {
-      auto posted = placesOf(ordered, rank, true, true);
-      auto waited = placesOf(ordered, rank, false, true);
-      auto postAt = placesOf(ordered, rank, true, false);
-      auto waitAt = placesOf(ordered, rank, false, false);
+      Standings of(ordered, rank);
       for (size_t number = 0; number < ordered.works.size(); ++number) {
         const Work &given = works[ordered.numbers[number]];
         for (const Work::Member &member : given.members) {
@@ -209,14 +212,15 @@ TEST(WorkOrder, ListsRunAndKeepTheirBounds) {
             continue;
           bool isReceiver = given.on == Resource::Link && given.takerOn(rank);
           if (!isReceiver)
-            EXPECT_GE(posted[number], member.posted);
-          EXPECT_LE(waited[number], member.waited) << "round " << round;
-          EXPECT_LT(postAt[number], waitAt[number]);
-          between += waited[number] <
+            EXPECT_GE(of.posts[number].tasks, member.posted);
+          EXPECT_LE(of.waits[number].tasks, member.waited) << "round " << round;
+          EXPECT_LT(of.posts[number].place, of.waits[number].place);
+          between += of.waits[number].tasks <
                      static_cast<int64_t>(schedule.order[rank].size());
           for (int32_t need : ordered.works[number].needs)
             if (ordered.works[need].takerOn(rank) && !isReceiver)
-              EXPECT_LT(waitAt[need], postAt[number]) << "round " << round;
+              EXPECT_LT(of.waits[need].place, of.posts[number].place)
+                  << "round " << round;
         }
       }
     }
