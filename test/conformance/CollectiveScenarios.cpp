@@ -2,6 +2,7 @@
 
 #include "test/conformance/Checks.h"
 #include "test/conformance/CollectiveCases.h"
+#include "test/conformance/Limits.h"
 #include "test/conformance/Scenarios.h"
 
 #include "runtime/core/Error.h"
@@ -206,7 +207,7 @@ static void missingMember(Transport &t) {
     check(error.find("rank 0 waits for rank 1: part of 64 bytes of a "
                      "collective (nothing came within 0.3 s") == 0,
           "a deadline names the member that is missing, but: " + error);
-    t.setDeadline(20);
+    t.setDeadline(hangSeconds);
   }
   t.barrier();
   if (t.rank() == 1) {

@@ -2,6 +2,7 @@
 
 #include "test/conformance/CollectiveCases.h"
 #include "test/conformance/DeviceScenarios.h"
+#include "test/conformance/Limits.h"
 
 #include "runtime/core/Error.h"
 #include "runtime/core/Mesh.h"
@@ -181,7 +182,7 @@ static void missingMember(Bench &b) {
                 std::string::npos,
         "a deadline says who waits for whom, but: " + error);
   b.links.abort();
-  b.control.setDeadline(20);
+  b.control.setDeadline(hangSeconds);
 }
 
 static void nonsense(Bench &b) {

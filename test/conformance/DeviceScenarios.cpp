@@ -1,6 +1,7 @@
 //===- DeviceScenarios.cpp - What links between GPUs must do --------------===//
 
 #include "test/conformance/DeviceScenarios.h"
+#include "test/conformance/Limits.h"
 
 #include "runtime/core/Error.h"
 #include "runtime/net/ThreadTransport.h"
@@ -113,7 +114,7 @@ void Bench::finish() {
   for (CUstream each : all)
     while (cudaDriver().cuStreamQuery(each) == CUDA_ERROR_NOT_READY) {
       links.check();
-      if (Clock::now() - start > std::chrono::seconds(20))
+      if (Clock::now() - start > std::chrono::duration<double>(hangSeconds))
         fail("rank ", rank(), ": the GPU does not come to an end");
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
@@ -145,7 +146,7 @@ pipewright::runtime::runDeviceRanks(int64_t ranks, int64_t gpus,
   for (int64_t r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] {
       ThreadTransport control(world, r);
-      control.setDeadline(20);
+      control.setDeadline(hangSeconds);
       try {
         const std::shared_ptr<Device> device = Device::open(r % gpus);
         device->makeCurrent();
@@ -379,7 +380,7 @@ static void deadline(Bench &b) {
   check(error.rfind("rank 0 waits for rank 1: receive of 4096 bytes", 0) == 0,
         "a deadline says who waits for whom, but: " + error);
   b.links.abort();
-  b.control.setDeadline(20);
+  b.control.setDeadline(hangSeconds);
 }
 
 /// One end gives more transfers than the other.
@@ -401,7 +402,7 @@ static void oneTooMany(Bench &b) {
   check(error.rfind("rank 0 waits for rank 1: send of 16 bytes", 0) == 0,
         "the end that has given too much says so, but: " + error);
   b.links.abort();
-  b.control.setDeadline(20);
+  b.control.setDeadline(hangSeconds);
   b.control.barrier();
 }
 

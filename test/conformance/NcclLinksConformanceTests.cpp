@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/conformance/DeviceScenarios.h"
+#include "test/conformance/Limits.h"
 #include "test/conformance/Processes.h"
 
 #include "runtime/core/Error.h"
@@ -80,8 +81,7 @@ TEST(NcclLinks, AbortEndsAllCommunicatorsAtOnce) {
       events.push_back(b.receive(peer, b.put({1}), 1));
     const auto start = std::chrono::steady_clock::now();
     b.links.abort();
-    EXPECT_LT(std::chrono::steady_clock::now() - start,
-              std::chrono::seconds(5));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, soon);
     for (CUevent done : events)
       PIPEWRIGHT_CUDA(cuEventSynchronize(done));
   });
@@ -200,7 +200,7 @@ static int runScenario(const std::string &name) {
   std::unique_ptr<Transport> control;
   std::unique_ptr<DeviceLinks> links;
   try {
-    control = createProcessTransport(20);
+    control = createProcessTransport(hangSeconds);
     const auto device = Device::open(control->rank());
     device->makeCurrent();
     links = createNcclLinks(*control);

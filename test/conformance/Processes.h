@@ -41,7 +41,7 @@ runProcesses(int64_t ranks, const std::string &scenario,
         environment + " RANK=" + std::to_string(r) +
         " WORLD_SIZE=" + std::to_string(ranks) +
         " MASTER_ADDR=localhost MASTER_PORT=" + std::to_string(port) +
-        " timeout 30 '" + executable() + "' --scenario " + scenario + " 2>&1";
+        " timeout 300 '" + executable() + "' --scenario " + scenario + " 2>&1";
     pipes.push_back(popen(command.c_str(), "r"));
   }
   std::vector<std::string> outputs;

@@ -4,6 +4,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/Text.h"
 #include "test/conformance/Checks.h"
+#include "test/conformance/Limits.h"
 
 #include <algorithm>
 #include <chrono>
@@ -108,7 +109,7 @@ static void noBuffering(Transport &t) {
     const std::string error = errorOf([&] { t.waitSend(1); });
     check(error.rfind("rank 0 waits for rank 1: send of 8 bytes", 0) == 0,
           "a send without receive does not complete, but: " + error);
-    t.setDeadline(20);
+    t.setDeadline(hangSeconds);
   }
   t.barrier();
   if (t.rank() == 1) {
@@ -153,9 +154,9 @@ static void deadline(Transport &t) {
     const std::string error = errorOf([&] { t.waitReceive(1); });
     check(error.rfind("rank 0 waits for rank 1: receive of 4096 bytes", 0) == 0,
           "a deadline says who waits for whom, but: " + error);
-    check(std::chrono::steady_clock::now() - start < std::chrono::seconds(3),
+    check(std::chrono::steady_clock::now() - start < soon,
           "the deadline is kept");
-    t.setDeadline(20);
+    t.setDeadline(hangSeconds);
   }
   t.barrier();
   // Let the receive end, so that its memory may go.
@@ -199,9 +200,9 @@ static void slow(Transport &t) {
   if (t.rank() == 1)
     std::this_thread::sleep_for(std::chrono::seconds(given.value_or(2)));
   t.barrier();
-  t.setSilence(20);
+  t.setSilence(hangSeconds);
   t.barrier();
-  t.setDeadline(20);
+  t.setDeadline(hangSeconds);
 }
 
 static void waitWithoutPost(Transport &t) {

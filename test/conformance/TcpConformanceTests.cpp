@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/conformance/Checks.h"
+#include "test/conformance/Limits.h"
 #include "test/conformance/Processes.h"
 #include "test/conformance/Scenarios.h"
 #include "test/conformance/TcpRanks.h"
@@ -36,7 +37,7 @@ class TcpConformance
 
 TEST_P(TcpConformance, Holds) {
   const auto &[ranks, scenario] = GetParam();
-  EXPECT_EQ(runPlaces(placesOf(ranks), 20, scenario.run),
+  EXPECT_EQ(runPlaces(placesOf(ranks), hangSeconds, scenario.run),
             std::vector<std::string>(ranks));
 }
 
@@ -63,7 +64,7 @@ TEST(TcpTransport, OneRankNeedsNoNetwork) {
 
 TEST(TcpTransport, AbortTellsTheOthersAndTheFirstMessageWins) {
   const auto start = std::chrono::steady_clock::now();
-  const auto errors = runPlaces(placesOf(3), 20, [](Transport &t) {
+  const auto errors = runPlaces(placesOf(3), hangSeconds, [](Transport &t) {
     char byte = 0;
     if (t.rank() == 1) {
       t.abort("rank 1: it broke");
@@ -75,11 +76,11 @@ TEST(TcpTransport, AbortTellsTheOthersAndTheFirstMessageWins) {
     t.barrier();
   });
   EXPECT_EQ(errors, std::vector<std::string>(3, "rank 1: it broke"));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, soon);
 }
 
 TEST(TcpTransport, AbortFromAnotherThreadWakesAWait) {
-  const auto errors = runPlaces(placesOf(2), 20, [](Transport &t) {
+  const auto errors = runPlaces(placesOf(2), hangSeconds, [](Transport &t) {
     char byte = 0;
     std::thread other;
     if (t.rank() == 0)
@@ -96,7 +97,7 @@ TEST(TcpTransport, AbortFromAnotherThreadWakesAWait) {
 }
 
 TEST(TcpTransport, AWaitForARankThatHasEndedIsAnError) {
-  const auto errors = runPlaces(placesOf(2), 20, [](Transport &t) {
+  const auto errors = runPlaces(placesOf(2), hangSeconds, [](Transport &t) {
     char byte = 0;
     if (t.rank() == 1)
       return;
@@ -109,11 +110,11 @@ TEST(TcpTransport, AWaitForARankThatHasEndedIsAnError) {
 }
 
 TEST(TcpTransport, BarrierDeadlineNamesWhoIsMissing) {
-  const auto errors = runPlaces(placesOf(3), 20, [](Transport &t) {
+  const auto errors = runPlaces(placesOf(3), hangSeconds, [](Transport &t) {
     t.setDeadline(0.2);
     if (t.rank() != 1)
       return t.barrier();
-    t.setDeadline(20);
+    t.setDeadline(hangSeconds);
     EXPECT_THROW(
         {
           for (;;)
@@ -327,7 +328,7 @@ TEST(Bootstrap, PlacesComeFromTheEnvironment) {
 // --- Agreement ---------------------------------------------------------------
 
 TEST(Agreement, EveryRankHearsWhoDiffers) {
-  const auto errors = runPlaces(placesOf(3), 20, [](Transport &t) {
+  const auto errors = runPlaces(placesOf(3), hangSeconds, [](Transport &t) {
     checkAgreement(t, "the same");
     checkAgreement(t, t.rank() == 2 ? "another plan" : "a plan");
   });
@@ -337,7 +338,7 @@ TEST(Agreement, EveryRankHearsWhoDiffers) {
 }
 
 TEST(Agreement, GathersNumbersOfAllBits) {
-  const auto errors = runPlaces(placesOf(2), 20, [](Transport &t) {
+  const auto errors = runPlaces(placesOf(2), hangSeconds, [](Transport &t) {
     const uint64_t number = 0xfedcba9876543210u - t.rank();
     EXPECT_EQ(
         gatherToAll(t, number),
@@ -361,7 +362,7 @@ TEST(TcpProcesses, ARankThatIsKilledIsNamedByTheOthers) {
     EXPECT_NE(outputs[rank].find("has lost rank 1: its connection closed"),
               std::string::npos)
         << outputs[rank];
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, soon);
 }
 
 TEST(TcpProcesses, AMemberThatIsKilledIsNamedByTheOthers) {
@@ -379,7 +380,7 @@ TEST(TcpProcesses, ARankThatIsStoppedIsNamedByTheOthersInTime) {
     EXPECT_NE(outputs[rank].find("has heard nothing from rank 1 for 2 s"),
               std::string::npos)
         << outputs[rank];
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, soon);
 }
 
 TEST(TcpProcesses, StrangersThatTakeAllDescriptorsKeepNobodyOut) {
@@ -389,7 +390,8 @@ TEST(TcpProcesses, StrangersThatTakeAllDescriptorsKeepNobodyOut) {
   // Rank 0 has 40 descriptors: these come while it waits for the others.
   std::thread strangers([&] {
     for (int i = 0; i < 100; ++i)
-      silent.push_back(connectTo("127.0.0.1", port, Deadline(20), reason));
+      silent.push_back(
+          connectTo("127.0.0.1", port, Deadline(hangSeconds), reason));
   });
   EXPECT_EQ(runProcesses(3, "crowded", "", port), std::vector<std::string>(3));
   strangers.join();
@@ -418,7 +420,7 @@ static int runScenario(const char *name) {
         // Until the strangers are there.
         std::this_thread::sleep_for(std::chrono::milliseconds(500));
     }
-    transport = createProcessTransport(20);
+    transport = createProcessTransport(hangSeconds);
     if (!std::strcmp(name, "stopped")) {
       transport->setSilence(2);
       transport->barrier();
