@@ -80,8 +80,8 @@ protected:
                                   const char *doubles = PIPEWRIGHT_DOUBLES) {
     const std::string command =
         "cd '" + folder.path("") + "' && env LD_LIBRARY_PATH='" + doubles +
-        "' " + environment + " timeout 60 '" + PIPEWRIGHT_TINY_PROGRAM +
-        "' --weights weights.safetensors --no-shuffle --timeout 10 --save "
+        "' " + environment + " timeout 300 '" + PIPEWRIGHT_TINY_PROGRAM +
+        "' --weights weights.safetensors --no-shuffle --timeout 100 --save "
         "out.safetensors " +
         arguments + " 2>&1";
     std::FILE *pipe = popen(command.c_str(), "r");

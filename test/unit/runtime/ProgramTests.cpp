@@ -42,10 +42,10 @@ protected:
   std::pair<int, std::string> run(const std::string &arguments,
                                   const std::string &launcher = "") {
     const std::string command =
-        "cd '" + folder.path("") + "' || exit 1; timeout 60 " + launcher +
+        "cd '" + folder.path("") + "' || exit 1; timeout 300 " + launcher +
         " '" + executableFolder() +
         "/TinyProgram' --weights weights.safetensors " +
-        "--timeout 10 --flight . --save out.safetensors " + arguments + " 2>&1";
+        "--timeout 100 --flight . --save out.safetensors " + arguments + " 2>&1";
     std::FILE *pipe = popen(command.c_str(), "r");
     std::string output;
     std::array<char, 512> piece;
@@ -358,7 +358,7 @@ TEST_F(TinyProgram, ASignalToOneOfSeveralProcessesStopsAll) {
   const auto [status, output] =
       run(std::string(forLong) + "--log log.jsonl 2>&1 & zero=$!; " +
               rank("1") + " '" + executableFolder() +
-              "/TinyProgram' --weights weights.safetensors --timeout 10 "
+              "/TinyProgram' --weights weights.safetensors --timeout 100 "
               "--save out.safetensors " +
               forLong +
               "& one=$!; for i in $(seq 500); do [ -s log.jsonl ] && break; "
