@@ -78,7 +78,8 @@ static std::string headLine(const ProgramLayout &layout,
   std::string ranks = count(layout.ranks.size(), "rank");
   if (!layout.stages.empty()) {
     pipe::StageOp first = layout.stages.front().op;
-    if (int64_t replicas = pipe::replicasOf(first->getParentOfType<ModuleOp>());
+    if (int64_t replicas =
+            pipe::programOf(first->getParentOfType<ModuleOp>()).replicas;
         replicas > 1)
       ranks += " x " + count(replicas, "replica");
   }

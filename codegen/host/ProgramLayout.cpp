@@ -38,11 +38,9 @@ FailureOr<ProgramLayout> ProgramLayout::of(ModuleOp module,
   ProgramLayout layout;
   layout.module = module;
   layout.target = &target;
-  if (auto updates =
-          module->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kUpdates))
-    layout.updates = updates.getInt();
-  if (auto optimizer = module->getAttrOfType<nn::OptimizerAttr>(
-          pipe::PipeDialect::kOptimizer))
+  pipe::ProgramFields program = pipe::programOf(module);
+  layout.updates = program.updates;
+  if (nn::OptimizerAttr optimizer = program.optimizer)
     layout.stateNames = optimizer.getChoice().states();
   for (auto weight : module.getOps<nn::WeightOp>())
     layout.weights[weight.getSymNameAttr()] = weight;

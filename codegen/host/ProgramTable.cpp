@@ -111,7 +111,7 @@ void TensorWriter::line(pipe::BufferAttr buffer, const std::string &fields,
 }
 
 std::string TensorWriter::decayText() {
-  if (pipe::replicasOf(layout.module) == 1)
+  if (pipe::programOf(layout.module).replicas == 1)
     return "";
   const StageLayout *stage = layout.findStage(place.getStage());
   auto decays = pipe::decaysOf(pipe::StageOp(stage->op));
@@ -289,16 +289,7 @@ static void writeGroups(llvm::raw_ostream &os, const ProgramLayout &layout) {
   os << "  },\n";
 }
 
-static int64_t integerAttribute(ModuleOp module, StringRef name,
-                                int64_t standard) {
-  if (auto attr = module->getAttrOfType<IntegerAttr>(name))
-    return attr.getInt();
-  return standard;
-}
-
-static void writeOptimizer(llvm::raw_ostream &os, ModuleOp module) {
-  auto optimizer =
-      module->getAttrOfType<nn::OptimizerAttr>(pipe::PipeDialect::kOptimizer);
+static void writeOptimizer(llvm::raw_ostream &os, nn::OptimizerAttr optimizer) {
   if (!optimizer)
     return;
   nn::OptimizerChoice choice = optimizer.getChoice();
@@ -320,19 +311,17 @@ static void writeOptimizer(llvm::raw_ostream &os, ModuleOp module) {
 LogicalResult writeProgramTable(llvm::raw_ostream &os,
                                 const ProgramLayout &layout,
                                 const HostOptions &options) {
-  ModuleOp module = layout.module;
+  pipe::ProgramFields program = pipe::programOf(layout.module);
   os << "\nstatic const Program program = {\n  .name = "
      << text::stringLiteral(options.modelName) << ",\n";
-  if (int64_t replicas = pipe::replicasOf(module); replicas > 1)
-    os << "  .replicas = " << replicas << ",\n";
-  os << "  .microBatches = "
-     << integerAttribute(module, pipe::PipeDialect::kMicroBatches, 1)
-     << ",\n  .microBatchSize = "
-     << integerAttribute(module, pipe::PipeDialect::kMicroBatchSize, 1)
+  if (program.replicas > 1)
+    os << "  .replicas = " << program.replicas << ",\n";
+  os << "  .microBatches = " << program.microBatches.value_or(1)
+     << ",\n  .microBatchSize = " << program.microBatchSize.value_or(1)
      << ",\n";
   if (layout.updates > 1)
     os << "  .updates = " << layout.updates << ",\n";
-  writeOptimizer(os, module);
+  writeOptimizer(os, program.optimizer);
   os << "  .inputs = {\n";
   if (failed(writePorts(os, layout, layout.inputs)))
     return failure();

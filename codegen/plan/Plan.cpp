@@ -144,18 +144,13 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
   if (failed(microBatches))
     return failure();
   plan.microBatches = *microBatches;
-  plan.replicas = pipe::replicasOf(module);
-  auto integer = [&](StringRef name) -> int64_t {
-    auto attr = module->getAttrOfType<IntegerAttr>(name);
-    return attr ? attr.getInt() : 1;
-  };
-  plan.microBatchSize = integer(pipe::PipeDialect::kMicroBatchSize);
-  if (auto name =
-          module->getAttrOfType<StringAttr>(pipe::PipeDialect::kSchedule))
-    plan.schedule = text::printable(name);
-  if (auto optimizer = module->getAttrOfType<nn::OptimizerAttr>(
-          pipe::PipeDialect::kOptimizer))
-    plan.optimizer = optimizer.getName().str();
+  pipe::ProgramFields program = pipe::programOf(module);
+  plan.replicas = program.replicas;
+  plan.microBatchSize = program.microBatchSize.value_or(1);
+  if (program.schedule)
+    plan.schedule = text::printable(program.schedule);
+  if (program.optimizer)
+    plan.optimizer = program.optimizer.getName().str();
 
   plan.weights = WeightSummary::of(module);
   const MachineModel &machine = target.machine(precision);
@@ -240,8 +235,8 @@ llvm::json::Value Plan::toJson() const {
     rankList.push_back(std::move(entry));
   }
   // All that `pipewright check` needs to prove it again.
-  schedules::PlanFile file{
-      order, edges, costs, {}, simulation.times, simulation.works};
+  schedules::PlanFile file{order,           edges, costs, {}, simulation.times,
+                           simulation.works};
   Object plan{{"compiler", "pipewright 0.1.0"},
               {"model", model},
               {"target", target->name()},

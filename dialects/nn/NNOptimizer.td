@@ -24,9 +24,10 @@ def NN_OptimizerAttr : AttrDef<NN_Dialect, "Optimizer"> {
     Examples:
 
     ```mlir
-    module attributes {pipe.optimizer = #nn.optimizer<adamw>} {}
-    module attributes {pipe.optimizer = #nn.optimizer<sgd lr = 1.000000e-01,
-        momentum = 9.000000e-01, weight_decay = 1.000000e-04, nesterov = true>} {}
+    module attributes {pipe.program = #pipe.program<optimizer = <adamw>>} {}
+    module attributes {pipe.program = #pipe.program<optimizer = <sgd
+        lr = 1.000000e-01, momentum = 9.000000e-01, weight_decay = 1.000000e-04,
+        nesterov = true>>} {}
     ```
   }];
   let parameters = (ins "::mlir::StringAttr":$name,

@@ -19,32 +19,11 @@ def Pipe_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
-    /// Module attributes that the driver sets and every level reads.
-    static constexpr llvm::StringLiteral kMicroBatches = "pipe.micro_batches";
-    static constexpr llvm::StringLiteral kMicroBatchSize =
-        "pipe.micro_batch_size";
-    /// Updates of the weights in one step; 1 where it is not there. They share
-    /// the micro-batches evenly.
-    static constexpr llvm::StringLiteral kUpdates = "pipe.updates";
-    static constexpr llvm::StringLiteral kRanks = "pipe.ranks";
-    /// Copies of all ranks, each with micro-batches of its own: all replicas
-    /// together train on a batch. 1 where it is not there.
-    static constexpr llvm::StringLiteral kReplicas = "pipe.replicas";
-    static constexpr llvm::StringLiteral kSchedule = "pipe.schedule";
-    static constexpr llvm::StringLiteral kOptimizer = "pipe.optimizer";
-    /// The machine that schedules are decided for, by its name or as figures
-    /// of one that was measured; a core of a CPU where it is not there.
-    static constexpr llvm::StringLiteral kMachine = "pipe.machine";
-    /// There if a schedule adds gradients up in another order than that of the
-    /// micro-batches, so that they round differently.
-    static constexpr llvm::StringLiteral kSumsInScheduleOrder =
-        "pipe.sums_in_schedule_order";
+    /// On the module: a `#pipe.program`.
+    static constexpr llvm::StringLiteral kProgram = "pipe.program";
     /// On a tied `nn.weight`: each of its stages gets the gradients of all, adds
     /// them and updates its own copy.
     static constexpr llvm::StringLiteral kAllReduced = "pipe.all_reduced";
-    /// Measured times to plan with: for each stage an array of seconds, one for
-    /// each kind of task (F, B, I, W, R, U), negative where nothing is known.
-    static constexpr llvm::StringLiteral kTaskTimes = "pipe.task_times";
     /// On ops of stage bodies: an array of `#pipe.buffer`, one per result.
     static constexpr llvm::StringLiteral kBuffers = "pipe.buffers";
   }];
@@ -176,6 +155,41 @@ def Pipe_GroupAttr : Pipe_Attr<"Group", "group"> {
     /// `ranks 0, 3`, `all replicas`
     ::std::string describe() const;
   }];
+}
+
+def Pipe_ProgramAttr : Pipe_Attr<"Program", "program"> {
+  let summary = "What was decided for the whole program, for every level to read";
+  let description = [{
+    The module's attribute `pipe.program`. Parts that nobody has decided yet are
+    left out.
+
+    - `ranks`; `replicas`: copies of all ranks, each with micro-batches of its
+      own, that train on a batch together; 1 if left out
+    - `micro_batches` of a step, for each replica; `micro_batch_size` in samples
+    - `updates` of the weights in a step, which share the micro-batches evenly;
+      1 if left out
+    - `schedule`: a policy with its options
+    - `sums_in_schedule_order`: gradients are added in the order of the
+      schedule, not of the micro-batches, so that they round differently
+    - `machine` that is planned for: its name, or the figures of one that was
+      measured; a core of a CPU if left out
+    - `optimizer`
+    - `task_times` that were measured: for each stage an array of seconds, one
+      for each kind of task (F, B, I, W, R, U), negative if unknown
+  }];
+  let parameters = (ins
+    OptionalParameter<"::std::optional<int64_t>">:$ranks,
+    DefaultValuedParameter<"int64_t", "1">:$replicas,
+    OptionalParameter<"::std::optional<int64_t>">:$micro_batches,
+    OptionalParameter<"::std::optional<int64_t>">:$micro_batch_size,
+    DefaultValuedParameter<"int64_t", "1">:$updates,
+    OptionalParameter<"::mlir::StringAttr">:$schedule,
+    OptionalParameter<"bool">:$sums_in_schedule_order,
+    OptionalParameter<"::mlir::Attribute">:$machine,
+    OptionalParameter<"::pipewright::nn::OptimizerAttr">:$optimizer,
+    OptionalParameter<"::mlir::ArrayAttr">:$task_times);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 def Pipe_InputAttr : Pipe_Attr<"Input", "input"> {

@@ -92,7 +92,7 @@ void GroupAttr::print(AsmPrinter &printer) const {
 }
 
 int64_t GroupAttr::size(ModuleOp module) const {
-  return isOfReplicas() ? replicasOf(module)
+  return isOfReplicas() ? programOf(module).replicas
                         : static_cast<int64_t>(getRanks().size());
 }
 

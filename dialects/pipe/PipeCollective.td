@@ -25,9 +25,10 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     place of the weights themselves.
 
     The members are the ranks that `over` lists, of one replica; `over replicas`
-    are the copies of the rank in all replicas (`pipe.replicas`). Sums are in
-    the order of `over`, or of the replicas, and the parts are as long as can
-    be: that of the first members ends before that of the last begins.
+    are the copies of the rank in all replicas (of which `#pipe.program` has the
+    number). Sums are in the order of `over`, or of the replicas, and the parts
+    are as long as can be: that of the first members ends before that of the
+    last begins.
     `buffers` is where a rank keeps what others send it to add.
 
     In a rank's program it never blocks: it is over at its `pipe.wait_collective`,

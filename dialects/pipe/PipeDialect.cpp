@@ -6,13 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/pipe/PipeDialect.h"
-#include "dialects/nn/NNDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FoldInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
-
-#include <cmath>
 
 using namespace mlir;
 using namespace pipewright;
@@ -91,58 +88,21 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
              << name << "' to be an array of #pipe.buffer";
     return success();
   }
-  if (name == kMicroBatches || name == kMicroBatchSize || name == kRanks ||
-      name == kUpdates || name == kReplicas) {
-    auto number = dyn_cast<IntegerAttr>(attribute.getValue());
-    if (!number || number.getInt() < 1)
-      return op->emitOpError("expects '")
-             << name << "' to be a positive integer, but got "
-             << attribute.getValue();
-    return success();
-  }
-  if (name == kSumsInScheduleOrder || name == kAllReduced) {
+  if (name == kAllReduced) {
     if (!isa<UnitAttr>(attribute.getValue()))
       return op->emitOpError("expects '")
              << name << "' to be a unit attribute, but got "
              << attribute.getValue();
     return success();
   }
-  if (name == kTaskTimes) {
-    // One for each kind of task of a schedule.
-    constexpr int64_t kinds = 6;
-    auto stages = dyn_cast<ArrayAttr>(attribute.getValue());
-    if (!stages || !llvm::all_of(stages, [](Attribute stage) {
-          auto times = dyn_cast<DenseF64ArrayAttr>(stage);
-          return times && times.size() == kinds &&
-                 llvm::all_of(times.asArrayRef(),
-                              [](double time) { return std::isfinite(time); });
-        }))
+  if (name == kProgram) {
+    if (!isa<ModuleOp>(op) || !isa<ProgramAttr>(attribute.getValue()))
       return op->emitOpError("expects '")
-             << name << "' to be an array of six f64 numbers for each stage";
-    return success();
-  }
-  if (name == kMachine) {
-    if (!isa<StringAttr, DictionaryAttr>(attribute.getValue()))
-      return op->emitOpError("expects '")
-             << name << "' to be the name of a machine or its figures, but got "
+             << name << "' to be a #pipe.program of a module, but got "
              << attribute.getValue();
     return success();
   }
-  if (name == kOptimizer) {
-    if (!isa<nn::OptimizerAttr>(attribute.getValue()))
-      return op->emitOpError("expects '")
-             << name << "' to be an #nn.optimizer, but got "
-             << attribute.getValue();
-    return success();
-  }
-  if (name == kSchedule)
-    return success();
   return op->emitOpError("has an unknown attribute '") << name << "'";
-}
-
-int64_t pipewright::pipe::replicasOf(ModuleOp module) {
-  auto number = module->getAttrOfType<IntegerAttr>(PipeDialect::kReplicas);
-  return number ? number.getInt() : 1;
 }
 
 int64_t pipewright::pipe::byteSize(RankedTensorType type) {

@@ -17,6 +17,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "dialects/nn/NNDialect.h"
 #include "dialects/pipe/StepOp.h"
 #include "runtime/calls/CollectiveKinds.h"
 
@@ -52,8 +53,27 @@ mlir::ParseResult parseGroup(mlir::AsmParser &parser, GroupAttr &group);
 void printGroup(mlir::AsmPrinter &printer, mlir::Operation *op,
                 GroupAttr group);
 
-/// `pipe.replicas` of a module; 1 unless it says otherwise.
-int64_t replicasOf(mlir::ModuleOp module);
+/// The parts of a `#pipe.program`, which says what they mean.
+struct ProgramFields {
+  std::optional<int64_t> ranks, microBatches, microBatchSize;
+  int64_t replicas = 1, updates = 1;
+  mlir::StringAttr schedule;
+  bool sumsInScheduleOrder = false;
+  mlir::Attribute machine;
+  nn::OptimizerAttr optimizer;
+  mlir::ArrayAttr taskTimes;
+
+  ProgramFields() = default;
+  explicit ProgramFields(ProgramAttr program);
+  ProgramAttr get(mlir::MLIRContext *context) const;
+};
+
+/// The module's `pipe.program`; nothing is decided if it has none.
+ProgramFields programOf(mlir::ModuleOp module);
+
+/// Sets the module's `pipe.program` to what `change` makes of it.
+void changeProgram(mlir::ModuleOp module,
+                   llvm::function_ref<void(ProgramFields &)> change);
 
 /// Bytes of a ranked tensor of static shape (i1 takes one byte an element).
 int64_t byteSize(mlir::RankedTensorType type);

@@ -67,8 +67,8 @@ def PipeDifferentiate : Pass<"pipe-differentiate", "::mlir::ModuleOp"> {
   let description = [{
     Builds `pipe.backward` from the vector-Jacobian products of the forward's
     ops, in reverse order, beginning with `1 / M` at the loss (M is the module's
-    `pipe.micro_batches`, or the share of one update where there are several,
-    times `pipe.replicas`) and with the gradients of the results that later
+    `micro_batches`, or the share of one update where there are several, times
+    its `replicas`) and with the gradients of the results that later
     stages send back. Gradients of a value with several uses are added in that
     same order. What the backward needs of the forward becomes a saved input,
     a saved output or a stash value; weights, constants, views, and masks and
@@ -248,12 +248,12 @@ def PipeUnrollMicrobatches
   let description = [{
     Makes `pipe.step train` and, where stages can be evaluated, `pipe.step
     evaluate`, with one task per stage, direction and micro-batch (the module's
-    `pipe.micro_batches`). Every dependence is an operand. The gradients of a
+    `micro_batches`). Every dependence is an operand. The gradients of a
     stage go through its backward tasks in ascending order of micro-batches.
     Each stage updates the weights that it owns from its own gradients alone;
     `pipe-synchronize-weights` adds what keeps other copies equal. Where stages
     mirror others, each is run for the micro-batches of its copy; with several
-    `pipe.updates` in a step, an update of every stage follows each share of the
+    `updates` in a step, an update of every stage follows each share of the
     micro-batches, and no weight may be tied.
 
     Idempotent: a module that has steps is left alone.
@@ -276,7 +276,7 @@ def PipeVerifyUnrolled : Pass<"pipe-verify-unrolled", "::mlir::ModuleOp"> {
     Contract: a step holds every task of every micro-batch once (a backward may
     be there in halves), each reads exactly what its stage's body says, and
     gradients are summed in ascending order of micro-batches, or, if the module
-    says `pipe.sums_in_schedule_order`, in any order.
+    says `sums_in_schedule_order`, in any order.
 
     Reports every violation, not only the first.
   }];
@@ -301,17 +301,16 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
     `pipe-split-backward` must have run. Gradients of a stage stay summed in
     ascending order of micro-batches, unless the policy says that it does not
     keep to that: then they are summed in the order of the schedule, and the
-    module gets `pipe.sums_in_schedule_order`.
+    module gets `sums_in_schedule_order`.
 
     Idempotent. Refuses modules whose steps are split into ranks already, and
     whole backwards where an earlier run split them.
   }];
   let options = [
     Option<"policy", "policy", "std::string", "\"\"",
-           "Name of the schedule (default: the module's pipe.schedule, else "
-           "1f1b)">,
+           "Name of the schedule (default: the module's, else 1f1b)">,
     Option<"ranks", "ranks", "int64_t", "0",
-           "Number of ranks (default: the module's pipe.ranks, else 1)">
+           "Number of ranks (default: the module's, else 1)">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
@@ -338,7 +337,7 @@ def PipeSynchronizeWeights
     of two copies of the model sum their gradients as one range, where the
     copies are all that holds their weights.
 
-    Where a module has several replicas (`pipe.replicas`), all gradients that an
+    Where a module has several `replicas`, all gradients that an
     update uses are summed over them, as one range, behind whatever is summed
     within a replica. So all replicas do the same update, to the bit. Running
     statistics, of which each replica has its own, become one behind the sums
@@ -489,7 +488,7 @@ def PipeAttachOptimizerKernels
   let summary = "Give each stage's update its kernels";
   let description = [{
     Builds, for each `pipe.optimizer` without a kernel, the one that fits the
-    module's `pipe.optimizer` and the size of the flat ranges, in `@kernels`;
+    module's optimizer and the size of the flat ranges, in `@kernels`;
     where the optimizer works weight by weight, one for each updated
     `pipe.place` instead. Copies of tied weights that their owner sets get the
     kernel that rounds them to bf16.

@@ -132,13 +132,12 @@ static std::optional<MachineModel> machineWith(DictionaryAttr attribute) {
 }
 
 FailureOr<MachineModel> machineOf(ModuleOp module) {
-  Attribute given = module->getAttr(pipe::PipeDialect::kMachine);
+  Attribute given = pipe::programOf(module).machine;
   if (auto figures = dyn_cast_or_null<DictionaryAttr>(given)) {
     if (std::optional<MachineModel> machine = machineWith(figures))
       return *machine;
-    InFlightDiagnostic error = module.emitError("expects '")
-                               << pipe::PipeDialect::kMachine
-                               << "' to have a number above 0 for each of";
+    InFlightDiagnostic error = module.emitError(
+        "expects 'machine' to have a number above 0 for each of");
     for (auto [i, figure] : llvm::enumerate(machineFigures()))
       error << (i == 0 ? " " : ", ") << figure.name;
     return error;
@@ -148,9 +147,8 @@ FailureOr<MachineModel> machineOf(ModuleOp module) {
     return MachineModel();
   std::optional<MachineModel> machine = MachineModel::named(name);
   if (!machine)
-    return module.emitError("is for an unknown machine: '")
-           << pipe::PipeDialect::kMachine << "' is " << name << ", expected "
-           << MachineModel::names();
+    return module.emitError("is for an unknown machine: 'machine' is ")
+           << name << ", expected " << MachineModel::names();
   return *machine;
 }
 

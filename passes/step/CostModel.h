@@ -29,7 +29,7 @@ BodyWork workOf(mlir::Region &body, const MachineModel &machine);
 /// reads of these, of the gradients received and of the handover.
 void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs);
 
-/// The figures of a machine, as `pipe.machine` has those of one without a name.
+/// The figures of a machine without a name, as `#pipe.program` has them.
 mlir::DictionaryAttr machineAttribute(const MachineModel &machine,
                                       mlir::MLIRContext *context);
 

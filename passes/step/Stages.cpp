@@ -210,9 +210,8 @@ std::vector<schedules::StageEdge> Stages::edges(StepMode mode) const {
 /// read, and all but the gradient written.
 int64_t Stages::updateBytes(int32_t stage) const {
   StageOp op = ops[stage];
-  auto optimizer =
-      op->getParentOfType<ModuleOp>()->getAttrOfType<nn::OptimizerAttr>(
-          PipeDialect::kOptimizer);
+  nn::OptimizerAttr optimizer =
+      programOf(op->getParentOfType<ModuleOp>()).optimizer;
   auto states = static_cast<int64_t>(
       optimizer ? optimizer.getChoice().states().size() : 0);
   int64_t bytes = 0;
@@ -254,16 +253,10 @@ FailureOr<SmallVector<int32_t>> Stages::ranks() const {
 }
 
 FailureOr<int64_t> pipewright::pipe::microBatchesOf(ModuleOp module) {
-  auto number = module->getAttrOfType<IntegerAttr>(PipeDialect::kMicroBatches);
-  if (!number)
-    return module.emitError("expects the module to have the attribute '")
-           << PipeDialect::kMicroBatches << "'";
-  return number.getInt();
-}
-
-int64_t pipewright::pipe::updatesOf(ModuleOp module) {
-  auto number = module->getAttrOfType<IntegerAttr>(PipeDialect::kUpdates);
-  return number ? number.getInt() : 1;
+  if (std::optional<int64_t> number = programOf(module).microBatches)
+    return *number;
+  return module.emitError("expects '")
+         << PipeDialect::kProgram << "' to have 'micro_batches'";
 }
 
 schedules::TaskKind pipewright::pipe::scheduleKindOf(TaskKind kind) {

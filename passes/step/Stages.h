@@ -150,11 +150,8 @@ private:
   llvm::SmallVector<bool> withGradients, withUpdate;
 };
 
-/// M of a module; fails, with a diagnostic, where the attribute is missing.
+/// M of a module; fails, with a diagnostic, if it is not decided.
 mlir::FailureOr<int64_t> microBatchesOf(mlir::ModuleOp module);
-
-/// Updates of the weights in one step; 1 unless the module says otherwise.
-int64_t updatesOf(mlir::ModuleOp module);
 
 /// The kind under which the schedules folder knows a task; evaluation counts
 /// as forward.

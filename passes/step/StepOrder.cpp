@@ -32,9 +32,7 @@ TaskOp TaskIndex::lookup(schedules::TaskKind kind, int32_t stage,
 
 int64_t pipewright::pipe::numRanks(ModuleOp module,
                                    ArrayRef<int32_t> rankOfStage) {
-  int64_t ranks = 1;
-  if (auto given = module->getAttrOfType<IntegerAttr>(PipeDialect::kRanks))
-    ranks = given.getInt();
+  int64_t ranks = programOf(module).ranks.value_or(1);
   for (int32_t rank : rankOfStage)
     ranks = std::max<int64_t>(ranks, rank + 1);
   return ranks;
@@ -67,7 +65,7 @@ pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
   if (mode == StepMode::train)
     schedule.copies = stages.copies();
   if (mode == StepMode::train)
-    schedule.updates = updatesOf(module);
+    schedule.updates = programOf(module).updates;
   schedule.forwardOnly = mode == StepMode::evaluate;
   schedule.order.resize(schedule.ranks);
 

@@ -22,20 +22,22 @@ void setTaskTimes(ModuleOp module,
   SmallVector<Attribute> times;
   for (const schedules::MeasuredTimes &stage : stages)
     times.push_back(builder.getDenseF64ArrayAttr(stage));
-  module->setAttr(PipeDialect::kTaskTimes, builder.getArrayAttr(times));
+  changeProgram(module, [&](ProgramFields &program) {
+    program.taskTimes = builder.getArrayAttr(times);
+  });
 }
 
 LogicalResult verifyTaskTimes(ModuleOp module, int64_t stages) {
-  auto times = module->getAttrOfType<ArrayAttr>(PipeDialect::kTaskTimes);
+  ArrayAttr times = programOf(module).taskTimes;
   if (!times || static_cast<int64_t>(times.size()) == stages)
     return success();
   return module.emitError("has measured times of ")
-         << times.size() << " stages in '" << PipeDialect::kTaskTimes
-         << "', but " << stages << " stages";
+         << times.size() << " stages in 'task_times', but " << stages
+         << " stages";
 }
 
 void applyTaskTimes(ModuleOp module, schedules::TaskCosts &costs) {
-  auto times = module->getAttrOfType<ArrayAttr>(PipeDialect::kTaskTimes);
+  ArrayAttr times = programOf(module).taskTimes;
   if (!times)
     return;
   // Never zero: a task that takes no time has no place in a timeline.

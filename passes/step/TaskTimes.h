@@ -1,8 +1,8 @@
 //===- TaskTimes.h - Measured times in a module -----------------*- C++ -*-===//
 //
-// The attribute `pipe.task_times`: what the tasks of each stage took in a run
-// of the same program. Whoever predicts or plans with times lets it have the
-// last word.
+// `task_times` of the module's program: what the tasks of each stage took in a
+// run of the same program. Whoever predicts or plans with times lets it have
+// the last word.
 //
 //===----------------------------------------------------------------------===//
 

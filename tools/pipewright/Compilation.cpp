@@ -93,31 +93,32 @@ LogicalResult Compilation::open() {
   return runAfter(begin);
 }
 
-/// What the user decided, for all passes to read; text has decided already what
-/// it has an attribute for, unless an option may still change that.
+/// What the user decided, for all passes to read; what text has decided already
+/// stays, unless an option may still change it.
 void Compilation::setAttributes() {
   Builder builder(context.get());
-  auto decide = [&](StringRef name, Attribute value, bool isGiven = false) {
-    if (begin == Level::Import || isGiven || !module()->hasAttr(name))
-      module()->setAttr(name, value);
-  };
-  auto decideNumber = [&](StringRef name, int64_t value) {
-    decide(name, builder.getI64IntegerAttr(value));
-  };
-  decideNumber(PipeDialect::kMicroBatches, options.microBatches);
-  decideNumber(PipeDialect::kRanks, options.pipelines.scheduled.ranks);
-  if (options.replicas > 1)
-    decideNumber(PipeDialect::kReplicas, options.replicas);
-  decide(PipeDialect::kSchedule,
-         builder.getStringAttr(options.pipelines.scheduled.policy.getValue()));
+  const bool anew = begin == Level::Import;
+  pipe::changeProgram(module(), [&](pipe::ProgramFields &program) {
+    if (anew || !program.microBatches)
+      program.microBatches = options.microBatches;
+    if (anew || !program.ranks)
+      program.ranks = options.pipelines.scheduled.ranks;
+    if (options.replicas > 1 && (anew || program.replicas == 1))
+      program.replicas = options.replicas;
+    if (anew || !program.schedule)
+      program.schedule =
+          builder.getStringAttr(options.pipelines.scheduled.policy.getValue());
+    if (anew || !program.machine)
+      program.machine = machineAttribute();
+    if (anew || !program.microBatchSize)
+      program.microBatchSize = samplesPerMicroBatch();
+    if (anew || !program.optimizer || options.choosesOptimizer)
+      program.optimizer =
+          nn::OptimizerAttr::get(context.get(), options.optimizer);
+  });
   asked = text::printable(options.pipelines.scheduled.policy.getValue());
-  decide(PipeDialect::kMachine, machineAttribute());
-  decideNumber(PipeDialect::kMicroBatchSize, samplesPerMicroBatch());
   if (!options.taskTimes.empty())
     pipe::setTaskTimes(module(), options.taskTimes);
-  decide(PipeDialect::kOptimizer,
-         nn::OptimizerAttr::get(context.get(), options.optimizer),
-         options.choosesOptimizer);
 }
 
 /// The machine that is decided for. Where the schedule depends on times it is
@@ -195,8 +196,9 @@ bool Compilation::hasPassesAfter(Level level) const {
 LogicalResult Compilation::finish(Level level) {
   if (begin == Level::Import)
     if (int64_t updates = options.policy->updates(options.sizes()); updates > 1)
-      module()->setAttr(PipeDialect::kUpdates,
-                        Builder(context.get()).getI64IntegerAttr(updates));
+      pipe::changeProgram(module(), [&](pipe::ProgramFields &program) {
+        program.updates = updates;
+      });
   PipelineOptions &pipelines = options.pipelines;
   // Who changes stages, or reads them, wants their ops and not kernels.
   pipelines.staged.formKernels =

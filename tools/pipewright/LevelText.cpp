@@ -24,7 +24,7 @@ namespace pipewright::tool {
 /// decisions were made for; none if no target has that.
 static std::optional<std::pair<const codegen::Target *, Precision>>
 findMachine(ModuleOp module) {
-  Attribute machine = module->getAttr(PipeDialect::kMachine);
+  Attribute machine = pipe::programOf(module).machine;
   if (!machine)
     return std::nullopt;
   auto isFor = [&](const codegen::Target &target, Precision precision) {
@@ -61,15 +61,15 @@ std::map<std::string, std::string> LevelText::options() const {
   // From here on they are in the ops themselves.
   if (level >= Level::Scheduled)
     return all;
-  auto take = [&](StringRef option, StringRef attribute) {
-    if (auto number = module->getAttrOfType<IntegerAttr>(attribute))
-      all[option.str()] = std::to_string(number.getInt());
-  };
-  take("ranks", PipeDialect::kRanks);
-  take("micro-batches", PipeDialect::kMicroBatches);
-  take("data-parallel", PipeDialect::kReplicas);
-  if (auto name = module->getAttrOfType<StringAttr>(PipeDialect::kSchedule))
-    all["schedule"] = name.str();
+  pipe::ProgramFields program = pipe::programOf(module);
+  if (program.ranks)
+    all["ranks"] = std::to_string(*program.ranks);
+  if (program.microBatches)
+    all["micro-batches"] = std::to_string(*program.microBatches);
+  if (program.replicas > 1)
+    all["data-parallel"] = std::to_string(program.replicas);
+  if (program.schedule)
+    all["schedule"] = program.schedule.str();
   int64_t stages =
       llvm::count_if(module.getOps<pipe::StageOp>(), [](pipe::StageOp stage) {
         return !stage.getMirrorsAttr();

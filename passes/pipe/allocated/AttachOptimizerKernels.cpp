@@ -60,11 +60,10 @@ private:
     for (auto optimizer : arena.getOps<OptimizerOp>()) {
       if (optimizer.getKernelAttr())
         continue;
-      auto spec = getOperation()->getAttrOfType<nn::OptimizerAttr>(
-          PipeDialect::kOptimizer);
+      nn::OptimizerAttr spec = programOf(getOperation()).optimizer;
       if (!spec)
-        return getOperation().emitError("expects the attribute '")
-               << PipeDialect::kOptimizer << "' to name an optimizer";
+        return getOperation().emitError("expects '")
+               << PipeDialect::kProgram << "' to have an 'optimizer'";
       nn::OptimizerChoice choice = spec.getChoice();
       size_t numStates = choice.states().size();
       if (optimizer.getStates().size() != numStates)

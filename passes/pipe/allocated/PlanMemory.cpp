@@ -193,8 +193,8 @@ planVersions(ModuleOp module, const Stages &stages, int64_t rank,
         static_cast<int64_t>(program.getRank()) != rank)
       continue;
     for (auto [stage, versions] : llvm::zip(onRank, all)) {
-      FailureOr<WeightVersions> planned =
-          planWeightVersions(program, stages.nameOf(stage), updatesOf(module));
+      FailureOr<WeightVersions> planned = planWeightVersions(
+          program, stages.nameOf(stage), programOf(module).updates);
       if (failed(planned))
         return failure();
       versions = std::move(*planned);
@@ -311,11 +311,10 @@ public:
     FailureOr<SmallVector<int32_t>> ranks = stages->ranks();
     if (failed(ranks))
       return signalPassFailure();
-    auto optimizer =
-        module->getAttrOfType<nn::OptimizerAttr>(PipeDialect::kOptimizer);
+    nn::OptimizerAttr optimizer = programOf(module).optimizer;
     if (!optimizer) {
-      module.emitError("expects the attribute '")
-          << PipeDialect::kOptimizer << "' to name an optimizer";
+      module.emitError("expects '")
+          << PipeDialect::kProgram << "' to have an 'optimizer'";
       return signalPassFailure();
     }
 

@@ -186,14 +186,11 @@ public:
 private:
   /// Options that are not given come from the module.
   void readDefaults(ModuleOp module) {
-    if (policy.empty()) {
-      auto given = module->getAttrOfType<StringAttr>(PipeDialect::kSchedule);
-      policy = given ? given.str() : "1f1b";
-    }
-    if (ranks == 0) {
-      auto given = module->getAttrOfType<IntegerAttr>(PipeDialect::kRanks);
-      ranks = given ? given.getInt() : 1;
-    }
+    ProgramFields program = programOf(module);
+    if (policy.empty())
+      policy = program.schedule ? program.schedule.str() : "1f1b";
+    if (ranks == 0)
+      ranks = program.ranks.value_or(1);
   }
 
   llvm::Expected<schedules::PolicyChoice> choose() {
@@ -220,12 +217,12 @@ private:
              << " of the model, but the module has " << stages.copies()
              << (schedule.copies == 1 ? "; leave pipe-mirror-stages out"
                                       : "; run pipe-mirror-stages first");
-    if (schedule.updates != updatesOf(module))
+    if (schedule.updates != programOf(module).updates)
       return module.emitError("schedule '")
              << policy << "' has " << schedule.updates
              << (schedule.updates == 1 ? " update" : " updates")
-             << " in a step, but the module's '" << PipeDialect::kUpdates
-             << "' is " << updatesOf(module);
+             << " in a step, but the module has 'updates' = "
+             << programOf(module).updates;
     if (schedule.weightRule != schedules::WeightRule::Synchronous)
       return stages.refuseTiedWeights();
     return success();
@@ -235,11 +232,11 @@ private:
                      bool asScheduled) {
     ModuleOp module = getOperation();
     Builder builder(module.getContext());
-    module->setAttr(PipeDialect::kSchedule, builder.getStringAttr(policy));
-    module->setAttr(PipeDialect::kRanks, builder.getI64IntegerAttr(ranks));
-    module->removeAttr(PipeDialect::kSumsInScheduleOrder);
-    if (asScheduled)
-      module->setAttr(PipeDialect::kSumsInScheduleOrder, builder.getUnitAttr());
+    changeProgram(module, [&](ProgramFields &program) {
+      program.schedule = builder.getStringAttr(policy);
+      program.ranks = ranks;
+      program.sumsInScheduleOrder = asScheduled;
+    });
     for (int32_t stage = 0; stage < stages.size(); ++stage)
       stages[stage].setRank(schedule.rankOfStage[stage]);
   }

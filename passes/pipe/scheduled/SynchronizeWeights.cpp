@@ -211,7 +211,7 @@ void StepSynchronizer::allReduceTied(ArrayRef<const WeightGroup *> groups) {
 
 /// What replicas would not do alike is refused.
 static LogicalResult checkReplicas(ModuleOp module) {
-  int64_t replicas = replicasOf(module);
+  int64_t replicas = programOf(module).replicas;
   if (replicas == 1)
     return success();
   for (StageOp stage : module.getOps<StageOp>())
@@ -221,13 +221,13 @@ static LogicalResult checkReplicas(ModuleOp module) {
                << weight.getValue()
                << "', which does not say what of it remains (decay): "
                << replicas << " replicas cannot make one of theirs";
-      else if (updatesOf(module) > 1)
+      else if (programOf(module).updates > 1)
         return module.emitError("--data-parallel ")
                << replicas << " with the running statistic '"
                << weight.getValue()
                << "' (batch normalization) expects a schedule with one update "
                   "in a step, but this one has "
-               << updatesOf(module);
+               << programOf(module).updates;
   return success();
 }
 
@@ -236,7 +236,8 @@ void StepSynchronizer::allReduceReplicas() {
   for (auto task : step.getBody()->getOps<TaskOp>())
     if (task.getKind() == TaskKind::update)
       updates.push_back(task);
-  const bool hasSeveral = updatesOf(step->getParentOfType<ModuleOp>()) > 1;
+  const bool hasSeveral =
+      programOf(step->getParentOfType<ModuleOp>()).updates > 1;
   for (TaskOp update : updates) {
     if (hasSeveral)
       builder.setInsertionPoint(update);
@@ -323,9 +324,9 @@ public:
       if (failed(ranks))
         return signalPassFailure();
       StepSynchronizer synchronizer(step, *stages, *ranks, tied == "owner");
-      if (updatesOf(module) == 1)
-        synchronizer.run(replicasOf(module));
-      else if (replicasOf(module) > 1)
+      if (programOf(module).updates == 1)
+        synchronizer.run(programOf(module).replicas);
+      else if (programOf(module).replicas > 1)
         synchronizer.allReduceReplicas();
     }
   }

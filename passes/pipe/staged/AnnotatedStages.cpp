@@ -84,7 +84,7 @@ LogicalResult AnnotatedStages::choose(StringRef name) {
 
 LogicalResult AnnotatedStages::checkSizes() {
   int64_t count = configuration.countStages();
-  auto ranks = module->getAttrOfType<IntegerAttr>(PipeDialect::kRanks);
+  const std::optional<int64_t> ranks = programOf(module).ranks;
   if (count == 0)
     return errorOfChosen() << "gives no node a stage";
   if (count < stages || count % stages != 0) {
@@ -92,16 +92,13 @@ LogicalResult AnnotatedStages::checkSizes() {
                 << "has " << count << (count == 1 ? " stage" : " stages");
     diag << ", which are not shared evenly by " << stages;
     if (ranks)
-      diag << " (" << ranks.getInt() << " ranks with "
-           << stages / std::max<int64_t>(1, ranks.getInt())
+      diag << " (" << *ranks << " ranks with " << stages / *ranks
            << " each): use ranks x loops that divide " << count;
     return diag;
   }
-  if (ranks && configuration.devices > 0 &&
-      configuration.devices < ranks.getInt())
+  if (ranks && configuration.devices > 0 && configuration.devices < *ranks)
     return errorOfChosen() << "is for " << configuration.devices
-                           << " devices, but there are " << ranks.getInt()
-                           << " ranks";
+                           << " devices, but there are " << *ranks << " ranks";
   merged = count / stages;
   return success();
 }

@@ -325,18 +325,15 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
 
   LogicalResult differentiate() {
     ModuleOp module = getOperation();
-    auto microBatches =
-        module->getAttrOfType<IntegerAttr>(PipeDialect::kMicroBatches);
-    if (!microBatches)
-      return module.emitError("pipe-differentiate: expects the module "
-                              "attribute '")
-             << PipeDialect::kMicroBatches << "'";
+    FailureOr<int64_t> microBatches = microBatchesOf(module);
+    if (failed(microBatches))
+      return failure();
     // An update takes the mean over its own micro-batches.
-    int64_t perUpdate = microBatches.getInt() / updatesOf(module);
-    if (perUpdate * updatesOf(module) != microBatches.getInt())
+    int64_t perUpdate = *microBatches / programOf(module).updates;
+    if (perUpdate * programOf(module).updates != *microBatches)
       return module.emitError("pipe-differentiate: expects updates that share "
                               "the micro-batches evenly, but got ")
-             << updatesOf(module) << " updates and " << microBatches.getInt()
+             << programOf(module).updates << " updates and " << *microBatches
              << " micro-batches";
 
     SymbolTableCollection symbolTables;
@@ -360,7 +357,7 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
       llvm::sort(indices);
       if (!stage.getBackward() &&
           failed(StageGradient(stage, values, indices,
-                               perUpdate * replicasOf(module))
+                               perUpdate * programOf(module).replicas)
                      .build()))
         return failure();
       BackwardOp backward = stage.getBackward();

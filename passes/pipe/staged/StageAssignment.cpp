@@ -138,12 +138,11 @@ static StageGraph buildGraph(const ModelOps &model, Method::Kind method,
 
 /// What made it so many stages, where that is known: users think in ranks.
 static std::string whyStages(ModuleOp module, int64_t stages) {
-  auto ranks = module->getAttrOfType<IntegerAttr>(PipeDialect::kRanks);
-  if (!ranks || ranks.getInt() <= 1)
+  const int64_t ranks = programOf(module).ranks.value_or(1);
+  if (ranks <= 1)
     return "";
   return llvm::formatv("; each of {0} ranks needs one: use fewer ranks{1}",
-                       ranks.getInt(),
-                       stages > ranks.getInt() ? " or loops" : "");
+                       ranks, stages > ranks ? " or loops" : "");
 }
 
 static FailureOr<StageOfOp> balanceStages(const ModelOps &model,

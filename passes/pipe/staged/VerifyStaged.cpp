@@ -95,15 +95,15 @@ void StagedVerifier::checkCounts() {
   for (RankOp rank : module.getOps<RankOp>())
     programs += rank.getMode() == StepMode::train;
   module.walk([&](TaskOp) { ++tasks; });
-  auto check = [&](StringRef name, int64_t most, StringRef what) {
-    auto number = module->getAttrOfType<IntegerAttr>(name);
-    if (number && most > 0 && number.getInt() > most)
+  auto check = [&](StringRef name, std::optional<int64_t> number, int64_t most,
+                   StringRef what) {
+    if (number && most > 0 && *number > most)
       error(module) << "expects '" << name << "' to be at most " << most
-                    << ", the number of " << what << ", but got "
-                    << number.getInt();
+                    << ", the number of " << what << ", but got " << *number;
   };
-  check(PipeDialect::kRanks, programs, "ranks with a program");
-  check(PipeDialect::kMicroBatches, tasks, "tasks");
+  ProgramFields program = programOf(module);
+  check("ranks", program.ranks, programs, "ranks with a program");
+  check("micro_batches", program.microBatches, tasks, "tasks");
 }
 
 /// What is compiled as it is: its values go in and out as pointers to tensors

@@ -192,7 +192,7 @@ private:
   /// Several updates in a step mean old weights for some micro-batches.
   static LogicalResult checkUpdates(ModuleOp module, const Stages &stages,
                                     int64_t microBatches) {
-    int64_t updates = updatesOf(module);
+    int64_t updates = programOf(module).updates;
     if (microBatches % (updates * stages.copies()) != 0)
       return module.emitError("expects updates that share the micro-batches "
                               "evenly, but got ")
@@ -206,7 +206,7 @@ private:
                                OpBuilder &builder) {
     createStep(getOperation(), StepMode::train, builder);
     StepBuilder step(stages, builder);
-    int64_t updates = updatesOf(getOperation());
+    int64_t updates = programOf(getOperation()).updates;
     int64_t perUpdate = microBatches / updates;
     for (int64_t m = 0; m < microBatches; ++m) {
       for (int32_t stage = 0; stage < stages.size(); ++stage)

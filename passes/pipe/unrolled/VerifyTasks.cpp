@@ -25,8 +25,8 @@ public:
   TaskVerifier(const Stages &stages, StepMode mode, int64_t microBatches,
                Operation *where, ArrayRef<Operation *> ops)
       : stages(stages), mode(mode), microBatches(microBatches),
-        updates(updatesOf(where->getParentOfType<ModuleOp>())), where(where),
-        ops(ops), summing(stages.size()) {}
+        updates(programOf(where->getParentOfType<ModuleOp>()).updates),
+        where(where), ops(ops), summing(stages.size()) {}
 
   LogicalResult verify() {
     for (Operation *op : ops)
@@ -191,7 +191,7 @@ SmallVector<TaskOp> TaskVerifier::summingTasks(int32_t stage) const {
   // A schedule that sums in its own order says so; then the order of the
   // program is right, and what is left to see is that all are in the chain.
   auto module = where->getParentOfType<ModuleOp>();
-  if (!module->hasAttr(PipeDialect::kSumsInScheduleOrder))
+  if (!programOf(module).sumsInScheduleOrder)
     llvm::sort(chain, [](TaskOp a, TaskOp b) {
       return *a.getMicroBatch() < *b.getMicroBatch();
     });
@@ -349,7 +349,7 @@ void TaskVerifier::verifyReplicas() {
   auto module = where->getParentOfType<ModuleOp>();
   llvm::SmallPtrSet<Operation *, 8> wanted;
   for (auto &[key, task] : tasks) {
-    if (task.getKind() != TaskKind::update || replicasOf(module) == 1)
+    if (task.getKind() != TaskKind::update || programOf(module).replicas == 1)
       continue;
     auto sum = task.getOperand(0).getDefiningOp<CollectiveOp>();
     if (sum && sum.getOver().isOfReplicas() && !sum.getWeight() &&
@@ -357,13 +357,13 @@ void TaskVerifier::verifyReplicas() {
       wanted.insert(sum);
     else
       report(task) << "expects gradients that are summed over all "
-                   << replicasOf(module) << " replicas";
+                   << programOf(module).replicas << " replicas";
   }
   for (Operation *op : ops)
     if (auto together = dyn_cast<CollectiveOp>(op);
         together && together.getOver().isOfReplicas() && !wanted.contains(op))
       report(op) << "is over replicas, but no update is of what it makes";
-  verifyStatistics(replicasOf(module));
+  verifyStatistics(programOf(module).replicas);
 }
 
 /// Replicas make one of the statistics of each stage that has some, once, when

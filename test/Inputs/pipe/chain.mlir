@@ -1,6 +1,5 @@
 // Four stages in a row, one weight each; 4 micro-batches.
-module attributes {pipe.micro_batches = 4 : i64,
-                   pipe.optimizer = #nn.optimizer<adamw>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 4, optimizer = <adamw>>} {
   nn.weight @w0 role = parameter : tensor<4xf32>
   nn.weight @w1 role = parameter : tensor<4xf32>
   nn.weight @w2 role = parameter : tensor<4xf32>

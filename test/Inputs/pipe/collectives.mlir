@@ -4,8 +4,7 @@
 // value. What that makes of the weights is what `pipe-unroll-microbatches` makes
 // of the same stages (all above the step), where the first of them updates for
 // all.
-module attributes {pipe.micro_batches = 2 : i64, pipe.micro_batch_size = 1 : i64,
-                   pipe.ranks = 3 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+module attributes {pipe.program = #pipe.program<ranks = 3, micro_batches = 2, micro_batch_size = 1, optimizer = <sgd>>} {
   nn.weight @w role = parameter {pipe.all_reduced} : tensor<1x4xf32>
   nn.weight @v role = parameter {pipe.all_reduced} : tensor<1x5xf32>
   nn.weight @u role = parameter {pipe.all_reduced} : tensor<1x1xf32>

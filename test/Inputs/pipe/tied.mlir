@@ -1,6 +1,5 @@
 // Two stages with a tied weight (@wte), a stash, and a state; 2 micro-batches.
-module attributes {pipe.micro_batches = 2 : i64,
-                   pipe.optimizer = #nn.optimizer<sgd momentum = 0.9>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2, optimizer = <sgd momentum = 0.9>>} {
   nn.weight @wte role = parameter : tensor<8x4xf32>
   nn.weight @bias role = parameter : tensor<4xf32>
   nn.weight @mask role = constant : tensor<4xf32>

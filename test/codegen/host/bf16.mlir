@@ -32,7 +32,7 @@
 // CHECK: void stage1_backward(
 // CHECK: matmul(rank, {.m = 16, .n = 8, .k = 4, .transposeA = true, .beta = 1.0f,
 // CHECK-NEXT: .type = ElementType::BF16},
-module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 4 : i64, pipe.optimizer = #nn.optimizer<sgd lr = 0.1>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1, micro_batch_size = 4, optimizer = <sgd lr = 0.1>>} {
   nn.weight @table role = parameter : tensor<16x8xf32>
   func.func @model(%tokens: tensor<4xi64> {nn.name = "tokens"}, %labels: tensor<4xi64> {nn.name = "labels"}) -> (tensor<f32> {nn.name = "loss"}) {
     %table = nn.parameter @table : tensor<16x8xf32>

@@ -5,9 +5,7 @@
 // RUN: pipewright-opt %s --print-host=model-name=tiny -o /dev/null \
 // RUN:   | FileCheck %s --match-full-lines --strict-whitespace
 
-module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 2 : i64,
-                   pipe.ranks = 2 : i64,
-                   pipe.optimizer = #nn.optimizer<sgd lr = 1.000000e-01>} {
+module attributes {pipe.program = #pipe.program<ranks = 2, micro_batches = 1, micro_batch_size = 2, optimizer = <sgd lr = 1.000000e-01>>} {
   nn.weight @fc.weight role = parameter : tensor<8x4xf32>
   nn.weight @head.weight role = parameter : tensor<4x3xf32>
 

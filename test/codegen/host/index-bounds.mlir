@@ -16,7 +16,7 @@
 // CHECK-NEXT: {.name = "both", {{.*}} .limit = 5}
 // CHECK-NEXT: {.name = "slices", {{.*}} .limit = 8, .ignored = -100}
 // CHECK-NEXT: {.name = "logits",
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <sgd>>} {
   nn.weight @eight role = constant : tensor<8x4xf32>
   nn.weight @six role = constant : tensor<6x4xf32>
 

@@ -25,7 +25,7 @@
 // CHECK-NEXT:       net_add, scale, net_norm_mean, net_norm_rstd, d_net_norm_x,
 // CHECK-NEXT:       d_net_norm_scale, d_net_norm_bias);
 // CHECK:        accumulate(rank, d_net_norm_scale, d_scale);
-module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 4 : i64, pipe.optimizer = #nn.optimizer<sgd lr = 0.1>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1, micro_batch_size = 4, optimizer = <sgd lr = 0.1>>} {
   nn.weight @w role = parameter : tensor<8x8xf32>
   nn.weight @scale role = parameter : tensor<8xf32>
   nn.weight @bias role = parameter : tensor<8xf32>
@@ -55,7 +55,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 4 : i64
 // CHECK:        const Buffer d_net_relu =
 // CHECK:        matmul(rank, {{.*}}, x,
 // CHECK-NEXT:       d_net_relu, d_w);
-module attributes {pipe.micro_batches = 1 : i64, pipe.micro_batch_size = 4 : i64, pipe.optimizer = #nn.optimizer<sgd lr = 0.1>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1, micro_batch_size = 4, optimizer = <sgd lr = 0.1>>} {
   nn.weight @w role = parameter : tensor<8x8xf32>
   nn.weight @head role = parameter : tensor<8x6xf32>
   func.func @model(%x: tensor<4x8xf32> {nn.name = "x"}, %t: tensor<4x6xf32> {nn.name = "t"}) -> (tensor<f32> {nn.name = "loss"}) {

@@ -1,7 +1,7 @@
 // Stale weights: functions are told which version to read, updates keep what is
 // still needed before they overwrite it.
 
-// RUN: sed 's/micro_batches = 4 : i64/micro_batches = 4 : i64, pipe.updates = 4 : i64/' %inputs/pipe/chain.mlir \
+// RUN: sed 's/micro_batches = 4/micro_batches = 4, updates = 4/' %inputs/pipe/chain.mlir \
 // RUN:   | pipewright-opt --nn-form-kernels --pipewright-unrolled \
 // RUN:   --pipewright-scheduled="policy=pipedream ranks=4" --pipewright-allocated \
 // RUN:   --print-host -o /dev/null | FileCheck %s

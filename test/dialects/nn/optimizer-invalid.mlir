@@ -49,34 +49,34 @@ func.func @update_c3_buffer_without_momentum(%w: tensor<8xf32>, %h: tensor<4xf32
 // An optimizer is one of the table, with the table's hyper-parameters.
 
 // expected-error @below {{expects the optimizer to be sgd, adam, adamw, rmsprop, lamb or lion, but got 'adamax'}}
-module attributes {pipe.optimizer = #nn.optimizer<adamax>} {}
+module attributes {pipe.program = #nn.optimizer<adamax>} {}
 
 // -----
 
 // expected-error @below {{optimizer adam has no 'momentum'; it has lr, beta1, beta2, eps, weight_decay}}
-module attributes {pipe.optimizer = #nn.optimizer<adam momentum = 0.5>} {}
+module attributes {pipe.program = #nn.optimizer<adam momentum = 0.5>} {}
 
 // -----
 
 // expected-error @below {{expects beta2 to be a number from 0 to below 1, but got 1}}
-module attributes {pipe.optimizer = #nn.optimizer<adam beta2 = 1.0>} {}
+module attributes {pipe.program = #nn.optimizer<adam beta2 = 1.0>} {}
 
 // -----
 
 // expected-error @below {{expects lr to be a number of at least 0, but got -1}}
-module attributes {pipe.optimizer = #nn.optimizer<sgd lr = -1.0>} {}
+module attributes {pipe.program = #nn.optimizer<sgd lr = -1.0>} {}
 
 // -----
 
 // expected-error @below {{expects nesterov to be true or false, but got 5}}
-module attributes {pipe.optimizer = #nn.optimizer<sgd nesterov = 0.5>} {}
+module attributes {pipe.program = #nn.optimizer<sgd nesterov = 0.5>} {}
 
 // -----
 
 // expected-error @below {{expects momentum above 0 with nesterov}}
-module attributes {pipe.optimizer = #nn.optimizer<sgd nesterov = true>} {}
+module attributes {pipe.program = #nn.optimizer<sgd nesterov = true>} {}
 
 // -----
 
-// expected-error @below {{expects 'pipe.optimizer' to be an #nn.optimizer, but got "sgd"}}
-module attributes {pipe.optimizer = "sgd"} {}
+// expected-error @below {{expected '<'}}
+module attributes {pipe.program = #nn.optimizer "sgd"} {}

@@ -4,8 +4,8 @@
 // Updates are printed as they are parsed, in both forms. What is not written
 // has its default; what changes from step to step is printed where it differs.
 
-// CHECK: module attributes {pipe.optimizer = #nn.optimizer<sgd lr = 1.250000e-01, momentum = 0.000000e+00, weight_decay = 0.000000e+00, nesterov = false>}
-module attributes {pipe.optimizer = #nn.optimizer<sgd lr = 0.125>} {
+// CHECK: module attributes {pipe.program = #pipe.program<optimizer = <sgd lr = 1.250000e-01, momentum = 0.000000e+00, weight_decay = 0.000000e+00, nesterov = false>>}
+module attributes {pipe.program = #pipe.program<optimizer = <sgd lr = 0.125>>} {
 
 // Plain, and with every option.
 // CHECK-LABEL: func @sgd

@@ -136,7 +136,7 @@ pipe.step train {
 // -----
 
 // collective (C3): the root is a replica.
-module attributes {pipe.replicas = 2 : i64} {
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
   pipe.stage @s0 {
     pipe.forward sources [] {
     }
@@ -226,7 +226,7 @@ pipe.step train {
 // -----
 
 // merge_statistics (C1): ranks of one replica have statistics of other stages.
-module attributes {pipe.replicas = 2 : i64} {
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
 pipe.stage @s0 {
   pipe.forward sources [] {
   }

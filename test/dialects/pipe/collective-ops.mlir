@@ -2,7 +2,7 @@
 // RUN: pipewright-opt %s --mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 // RUN: pipewright-opt %s --emit-bytecode | pipewright-opt | FileCheck %s
 
-module attributes {pipe.replicas = 2 : i64} {
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
 pipe.stage @s0 on rank 0 {
   pipe.forward sources [#pipe.input<"x">] {
   ^bb0(%x: tensor<4xf32>):

@@ -295,21 +295,34 @@ pipe.stage @weight_gradient_c2_stash {
 
 // -----
 
-// A flag has no value.
-// expected-error @below {{expects 'pipe.sums_in_schedule_order' to be a unit attribute, but got true}}
-module attributes {pipe.sums_in_schedule_order = true} {
+// A program is one attribute, of a module.
+// expected-error @below {{expects 'pipe.program' to be a #pipe.program of a module, but got 3 : i64}}
+module attributes {pipe.program = 3 : i64} {
+}
+
+// -----
+
+// A misspelt part is refused.
+// expected-error @below {{duplicate or unknown struct parameter name: micro_bathces}}
+module attributes {pipe.program = #pipe.program<micro_bathces = 4>} {
+}
+
+// -----
+
+// expected-error @below {{expects 'machine' to be the name of a machine or its figures, but got 4 : i64}}
+module attributes {pipe.program = #pipe.program<machine = 4>} {
 }
 
 // -----
 
 // Times are six for each stage, one for each kind of task.
-// expected-error @below {{expects 'pipe.task_times' to be an array of six f64 numbers for each stage}}
-module attributes {pipe.task_times = [array<f64: 1.0, 2.0>]} {
+// expected-error @below {{expects 'task_times' to be an array of six f64 numbers for each stage}}
+module attributes {pipe.program = #pipe.program<task_times = [array<f64: 1.0, 2.0>]>} {
 }
 
 // -----
 
-// A misspelt attribute of the dialect is refused.
+// So is a misspelt attribute of the dialect.
 // expected-error @below {{has an unknown attribute 'pipe.micro_bathces'}}
 module attributes {pipe.micro_bathces = 4 : i64} {
 }
@@ -317,8 +330,8 @@ module attributes {pipe.micro_bathces = 4 : i64} {
 // -----
 
 // Counts are positive.
-// expected-error @below {{expects 'pipe.micro_batches' to be a positive integer, but got 0 : i64}}
-module attributes {pipe.micro_batches = 0 : i64} {
+// expected-error @below {{expects 'micro_batches' to be positive, but got 0}}
+module attributes {pipe.program = #pipe.program<micro_batches = 0>} {
 }
 
 // -----

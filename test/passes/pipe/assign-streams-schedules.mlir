@@ -5,10 +5,10 @@
 // RUN: FileCheck %s --check-prefix=TIED --input-file %t.mlir
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipewright-unrolled --pipewright-scheduled="policy=zb-h1 ranks=2 tied-weights=owner" --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=SPLIT
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipewright-unrolled --pipewright-scheduled="policy=chimera ranks=2 tied-weights=owner" --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=COPIES
-// RUN: sed 's/micro_batches = 4/micro_batches = 2/; s/^module attributes {/&pipe.task_times = [array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>, array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>, array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>, array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>], /' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled --pipewright-scheduled="policy=interleaved ranks=2 tied-weights=owner" --pipewright-allocated=assign-streams -o %t.mlir
+// RUN: sed 's/micro_batches = 4/micro_batches = 2/; s/#pipe.program</&task_times = [array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>, array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>, array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>, array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>], /' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled --pipewright-scheduled="policy=interleaved ranks=2 tied-weights=owner" --pipewright-allocated=assign-streams -o %t.mlir
 // RUN: FileCheck %s --check-prefix=LOOPS --input-file %t.mlir
 // RUN: FileCheck %s --check-prefix=EVALUATE --input-file %t.mlir
-// RUN: sed 's/micro_batches = 4 : i64/micro_batches = 4 : i64, pipe.updates = 4 : i64/' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled --pipewright-scheduled="policy=pipedream ranks=4 tied-weights=owner" --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=STALE
+// RUN: sed 's/micro_batches = 4/micro_batches = 4, updates = 4/' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled --pipewright-scheduled="policy=pipedream ranks=4 tied-weights=owner" --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=STALE
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipewright-unrolled --pipewright-scheduled="policy=1f1b ranks=1 tied-weights=owner" --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=SINGLE
 
 // GPipe: both forwards, then both backwards. Nothing is overwritten, so each

@@ -4,11 +4,11 @@
 
 // One kernel updates the flat range of a stage; the learning rate, which each
 // step has anew, is no part of it.
-// CHECK-LABEL: pipe.optimizer = #nn.optimizer<sgd lr = 5.000000e-01,
+// CHECK-LABEL: optimizer = <sgd lr = 5.000000e-01,
 // CHECK: pipe.optimizer @s0 kernel @kernels::@sgd_32 weights
 // CHECK: func.func private @sgd_32(%{{.*}}: tensor<32xf32> {nn.name = "weights"}, %{{.*}}: tensor<32xf32> {nn.name = "gradient"}, %{{.*}}: tensor<32xf32> {nn.name = "momentum"}, %{{.*}}: tensor<4xf32> {nn.name = "hyper"})
 // CHECK: nn.update {{.*}} by <sgd momentum = 9.000000e-01, weight_decay = 0.000000e+00, nesterov = false>
-module attributes {pipe.optimizer = #nn.optimizer<sgd lr = 0.5, momentum = 0.9>} {
+module attributes {pipe.program = #pipe.program<optimizer = <sgd lr = 0.5, momentum = 0.9>>} {
   nn.weight @a role = parameter : tensor<4x4xf32>
   pipe.arena rank 0 bytes 1024 {
     pipe.place @a in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 128 bytes 64> owner
@@ -21,7 +21,7 @@ module attributes {pipe.optimizer = #nn.optimizer<sgd lr = 0.5, momentum = 0.9>}
 
 // Norms are of whole weights: each has a kernel of its shape, which equal shapes
 // share, and a scalar is a row of one. Frozen weights have none.
-// CHECK-LABEL: pipe.optimizer = #nn.optimizer<lamb beta1
+// CHECK-LABEL: optimizer = <lamb beta1
 // CHECK: pipe.place @a {{.*}} kernel @kernels::@lamb_bf16_4x4 owner
 // CHECK: pipe.place @b {{.*}} kernel @kernels::@lamb_bf16_4x4 owner
 // CHECK: pipe.place @scalar {{.*}} kernel @kernels::@lamb_bf16_1 owner
@@ -29,7 +29,7 @@ module attributes {pipe.optimizer = #nn.optimizer<sgd lr = 0.5, momentum = 0.9>}
 // CHECK: pipe.optimizer @s0 weights
 // CHECK-COUNT-2: func.func private @lamb
 // CHECK-NOT: func.func
-module attributes {pipe.optimizer = #nn.optimizer<lamb>} {
+module attributes {pipe.program = #pipe.program<optimizer = <lamb>>} {
   nn.weight @a role = parameter : tensor<4x4xf32>
   nn.weight @b role = parameter : tensor<4x4xf32>
   nn.weight @scalar role = parameter : tensor<f32>
@@ -47,7 +47,7 @@ module attributes {pipe.optimizer = #nn.optimizer<lamb>} {
 // -----
 
 // ERROR: 'pipe.optimizer' op expects 2 states for adam, but got 0
-module attributes {pipe.optimizer = #nn.optimizer<adam>} {
+module attributes {pipe.program = #pipe.program<optimizer = <adam>>} {
   pipe.arena rank 0 bytes 1024 {
     pipe.optimizer @s0 weights <arena 0 at 0 bytes 128> gradients <arena 0 at 128 bytes 128> states [] hyper <arena 0 at 384 bytes 16>
   }

@@ -1,14 +1,14 @@
 // RUN: pipewright-opt %s --split-input-file --verify-diagnostics --pipe-differentiate
 
 // The number of micro-batches scales the loss.
-// expected-error @below {{pipe-differentiate: expects the module attribute 'pipe.micro_batches'}}
+// expected-error @below {{expects 'pipe.program' to have 'micro_batches'}}
 module {
 }
 
 // -----
 
 // A backward op has no derivative of its own.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<4x8xf32>
 pipe.stage @s0 {
   pipe.forward sources [#pipe.input<"x">] {
@@ -26,7 +26,7 @@ pipe.stage @s0 {
 // -----
 
 // The same op beside the gradient's path does no harm.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<4x8xf32>
 pipe.stage @s0 {
   pipe.forward sources [#pipe.input<"x">] {
@@ -44,7 +44,7 @@ pipe.stage @s0 {
 // -----
 
 // What an op cannot do is said by the op and where it stands.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<4x3xf32>
 pipe.stage @s0 {
   pipe.forward sources [] {

@@ -3,7 +3,7 @@
 
 // The loss is seeded with 1 / M; the relu mask is made from the result that the
 // next product keeps anyway; the input is a model input and gets no gradient.
-module attributes {pipe.micro_batches = 8 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 8>} {
 nn.weight @w0 role = parameter : tensor<8x8xf32>
 nn.weight @w1 role = parameter : tensor<8x2xf32>
 // CHECK-LABEL: pipe.stage @perceptron {
@@ -39,7 +39,7 @@ pipe.stage @perceptron {
 
 // The gradient goes from stage to stage. What the first stage sends is saved as
 // its output; a mask that is sent has no gradient.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<8x8xf32>
 // CHECK-LABEL: pipe.stage @first {
 // CHECK:       pipe.return %{{.*}}, %{{.*}} : tensor<4x8xi1>, tensor<4x8xf32>
@@ -77,7 +77,7 @@ pipe.stage @second {
 
 // A value with several uses: the gradients are added in the reverse order of
 // the uses. Of a weight that is used twice both are accumulated, unsummed.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<8xf32>
 // CHECK-LABEL: pipe.stage @uses {
 // CHECK:       pipe.backward
@@ -109,7 +109,7 @@ pipe.stage @uses {
 
 // Views and mask arithmetic are repeated, so what is saved is the small model
 // input and not the mask, and the value in front of the view only once.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<8xf32>
 // CHECK-LABEL: pipe.stage @cheap {
 // CHECK:       pipe.return stash %{{[^,]*}} : tensor<4x2x8xf32>{{$}}
@@ -137,7 +137,7 @@ pipe.stage @cheap {
 // -----
 
 // Dropout keeps nothing: its gradient draws the same numbers again.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<8xf32>
 // CHECK-LABEL: pipe.stage @dropout {
 // CHECK:       pipe.backward inputs [0] outputs [] gradients_of [] input_gradients [] {
@@ -160,7 +160,7 @@ pipe.stage @dropout {
 
 // A stage in front of all weights has no backward, and none is sent to it;
 // frozen weights get no gradient.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @frozen role = constant : tensor<8xf32>
 nn.weight @w role = parameter : tensor<8xf32>
 // CHECK-LABEL: pipe.stage @input {
@@ -193,7 +193,7 @@ pipe.stage @trained {
 // -----
 
 // The parts of a split get their gradients; the whole gets them side by side.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<8xf32>
 // CHECK-LABEL: pipe.stage @split {
 // CHECK:       pipe.backward
@@ -221,7 +221,7 @@ pipe.stage @split {
 
 // A recurrent layer: the products of its steps become one product of all rows,
 // and what is added to the halves of its weight is added at once.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<16x16xf32>
 // CHECK-LABEL: pipe.stage @recurrent {
 // CHECK:       pipe.backward
@@ -258,7 +258,7 @@ pipe.stage @recurrent {
 // -----
 
 // Products of many rows are not copied together: 12 * (8 + 8) > 8 * 8.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<8x8xf32>
 // CHECK-LABEL: pipe.stage @tall {
 // CHECK:       pipe.backward
@@ -284,7 +284,7 @@ pipe.stage @tall {
 // In bf16 the gradients of weights are f32 all the way: products give f32, sums
 // are of f32 values, and several uses are added in f32. What goes on to other
 // values is rounded. Gradients of pointwise ops are computed in f32.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<8x8xf32>
 nn.weight @b role = parameter : tensor<8xf32>
 // CHECK-LABEL: pipe.stage @rounded {

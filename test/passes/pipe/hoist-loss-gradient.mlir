@@ -23,7 +23,7 @@
 // Recomputation repeats it with the rest of the forward.
 // REMAT-LABEL: pipe.backward inputs [0, 1]
 // REMAT:         nn.softmax_cross_entropy_backward
-module attributes {pipe.micro_batches = 4 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 4>} {
 nn.weight @w role = parameter : tensor<8x8xf32>
 pipe.stage @s0 {
   pipe.forward sources [#pipe.input<"x">, #pipe.input<"t">] {
@@ -47,7 +47,7 @@ pipe.stage @s0 {
 // CHECK:       pipe.backward
 // CHECK-NOT:     nn.softmax_cross_entropy_backward
 // CHECK:         pipe.return
-module attributes {pipe.micro_batches = 4 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 4>} {
 nn.weight @w role = parameter : tensor<8x8xf32>
 pipe.stage @s0 {
   pipe.forward sources [#pipe.input<"x">, #pipe.input<"t">] {

@@ -52,7 +52,7 @@
 // MERGED: pipe.forward
 // MERGED: nn.mul
 // MERGED: pipe.return
-module attributes {pipe.ranks = 3 : i64, nn.configurations = {
+module attributes {pipe.program = #pipe.program<ranks = 3>, nn.configurations = {
     three = {devices = 3 : i64, stages = {a = 0 : i64, b = 1 : i64, d = 2 : i64}},
     four = {devices = 0 : i64, stages = {a = 0 : i64, b = 1 : i64, d = 2 : i64, e = 3 : i64}},
     back = {devices = 0 : i64, stages = {a = 2 : i64, b = 0 : i64, d = 2 : i64}},

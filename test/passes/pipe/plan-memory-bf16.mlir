@@ -2,7 +2,7 @@
 
 // What a stage reads as bf16 has a rounded copy: the stage's flat range at half
 // the size, then the copies that no optimizer writes.
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <sgd>>} {
   nn.weight @a role = parameter : tensor<20xf32>
   nn.weight @b role = parameter : tensor<4xf32>
   nn.weight @loose role = parameter : tensor<8xf32>
@@ -47,7 +47,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<
 
 // Old versions are of the copies, and tasks are told where the newest copies
 // are; evaluation reads those.
-module attributes {pipe.micro_batches = 2 : i64, pipe.updates = 2 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2, updates = 2, optimizer = <sgd>>} {
   nn.weight @w role = parameter : tensor<16xf32>
   // CHECK: pipe.stage @s0
   pipe.stage @s0 on rank 0 {

@@ -1,8 +1,8 @@
 // RUN: pipewright-opt %s --pipe-plan-memory --split-input-file --verify-diagnostics
 
 // The optimizer says how many states there are.
-// expected-error @below {{expects the attribute 'pipe.optimizer' to name an optimizer}}
-module attributes {pipe.micro_batches = 1 : i64} {
+// expected-error @below {{expects 'pipe.program' to have an 'optimizer'}}
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [] {
     }
@@ -15,7 +15,8 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // expected-error @below {{expects the optimizer to be sgd, adam, adamw, rmsprop, lamb or lion, but got 'adamax'}}
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<adamax>} {
+// expected-error @below {{failed to parse Pipe_ProgramAttr parameter 'optimizer'}}
+module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <adamax>>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [] {
     }
@@ -28,13 +29,13 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<
 // -----
 
 // expected-error @below {{expects a program for every rank; run pipe-insert-transfers}}
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 }
 
 // -----
 
 // A running statistic has one writer.
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <sgd>>} {
   // expected-error @below {{is a state that 2 stages use, but only one stage can write it}}
   nn.weight @count role = state : tensor<1xf32>
   pipe.stage @s0 on rank 0 {

@@ -2,7 +2,7 @@
 // RUN: pipewright-opt %s --pipe-plan-memory --pipe-plan-memory --pipe-verify-allocated --split-input-file | FileCheck %s
 
 // Values that leave a body do so once; otherwise they are copied at the end.
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <sgd>>} {
   // CHECK-LABEL: pipe.stage @s0
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -41,7 +41,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<
 
 // Owned parameters are one flat range in weights, gradients and each state;
 // what is not trained is beside them.
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<adamw>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <adamw>>} {
   nn.weight @a role = parameter : tensor<20xf32>
   nn.weight @frozen role = constant : tensor<4xf32>
   nn.weight @b role = parameter : tensor<4xf32>
@@ -86,7 +86,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<
 // -----
 
 // A state that is not read any more when the task writes it needs no copy.
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <sgd>>} {
   nn.weight @count role = state : tensor<1xf32>
   // CHECK-LABEL: pipe.stage @s0
   pipe.stage @s0 on rank 0 {
@@ -112,7 +112,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<
 // -----
 
 // A state is read as it was when the task began, though the task writes it.
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <sgd>>} {
   nn.weight @count role = state : tensor<1xf32>
   // CHECK-LABEL: pipe.stage @s0
   pipe.stage @s0 on rank 0 {
@@ -139,7 +139,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<
 
 // What is received has its bytes from the post on; what is sent, until the
 // wait. Only then are they reused.
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <sgd>>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<16xf32>):
@@ -188,7 +188,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<
 
 // A product that goes nowhere but into a gradient is added there in place, seen
 // through views.
-module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <sgd>>} {
   nn.weight @w role = parameter : tensor<64xf32>
   // CHECK-LABEL: pipe.stage @s0
   pipe.stage @s0 on rank 0 {
@@ -220,7 +220,7 @@ module attributes {pipe.micro_batches = 1 : i64, pipe.optimizer = #nn.optimizer<
 
 // A handover lives from one half to the other; what is both returned and handed
 // over is copied. The whole backward, which nobody runs, gets no buffers.
-module attributes {pipe.micro_batches = 2 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2, optimizer = <sgd>>} {
   // CHECK-LABEL: pipe.stage @s0
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {

@@ -8,7 +8,7 @@
 
 // The whole forward is done again, effects left out: the running statistics
 // advance once, and dropout draws the same numbers.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<8x8xf32>
 nn.weight @scale role = parameter : tensor<8xf32>
 nn.weight @bias role = parameter : tensor<8xf32>
@@ -61,7 +61,7 @@ pipe.stage @s1 {
 // -----
 
 // What the backward does not need is not done again.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<8xf32>
 // CHECK-LABEL: pipe.stage @last {
 // CHECK:       pipe.backward inputs [0] outputs []

@@ -4,7 +4,7 @@
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=%inputs/schedules/looped_bfs_p2_v2_m4.compute.csv ranks=2" --pipe-verify-unrolled | FileCheck %s
 // RUN: not pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=%inputs/schedules/gpipe_p2_v1_m4.compute.csv ranks=2" 2>&1 | FileCheck %s --check-prefix=OTHER
 
-// CHECK: pipe.schedule = "{{.*}}looped_bfs_p2_v2_m4.compute.csv"
+// CHECK: schedule = "{{.*}}looped_bfs_p2_v2_m4.compute.csv"
 // CHECK: pipe.stage @s2 on rank 0
 // CHECK-LABEL: pipe.step train
 // CHECK: backward @s3 micro_batch 3

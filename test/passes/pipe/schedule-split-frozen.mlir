@@ -15,7 +15,7 @@
 // CHECK: pipe.task input_gradient @s2 micro_batch 0()
 // CHECK: pipe.task weight_gradient @s2 micro_batch 0() buffers [] : () -> ()
 // CHECK-NOT: pipe.task update
-module attributes {pipe.micro_batches = 4 : i64, pipe.optimizer = #nn.optimizer<sgd>} {
+module attributes {pipe.program = #pipe.program<micro_batches = 4, optimizer = <sgd>>} {
 nn.weight @a role = constant : tensor<8x8xf32>
 nn.weight @w role = parameter : tensor<8x8xf32>
 pipe.stage @s0 {

@@ -50,7 +50,7 @@
 // MIXED: evaluate @s1 micro_batch 1
 
 // A policy that sums in its own order says so, and is believed.
-// DOWN: module attributes {{.*}}pipe.sums_in_schedule_order
+// DOWN: module attributes {{.*}}sums_in_schedule_order = true
 // DOWN-LABEL: pipe.rank 3 train
 // DOWN: %{{.*}}, %[[G3:.*]] = pipe.task backward @s3 micro_batch 3(%{{[^,]*}}) :
 // DOWN: %{{.*}}, %[[G2:.*]] = pipe.task backward @s3 micro_batch 2(%{{.*}}, %[[G3]])

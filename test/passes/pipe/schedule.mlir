@@ -6,8 +6,8 @@
 // With as many ranks as stages, each stage has a rank, which is noted in the
 // module too.
 // ONE: module attributes
-// ONE-SAME: pipe.ranks = 4
-// ONE-SAME: pipe.schedule = "1f1b"
+// ONE-SAME: ranks = 4
+// ONE-SAME: schedule = "1f1b"
 // ONE: pipe.stage @s0 on rank 0
 // ONE: pipe.stage @s3 on rank 3
 

@@ -42,7 +42,7 @@
 // CHECK-NEXT:    pipe.return
 
 // REMAT-LABEL: pipe.stage @first
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<8x8xf32>
 nn.weight @v role = parameter : tensor<8x8xf32>
 pipe.stage @first {
@@ -93,7 +93,7 @@ pipe.stage @last {
 // CHECK-NEXT:    nn.accumulate_gradient @bias, %[[DBIAS]]
 
 // REMAT-LABEL: pipe.stage @second
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
 nn.weight @a role = parameter : tensor<8x8xf32>
 nn.weight @scale role = parameter : tensor<8xf32>
 nn.weight @bias role = parameter : tensor<8xf32>
@@ -144,7 +144,7 @@ pipe.stage @second {
 // REMAT-NEXT:  ^bb0(%[[R:[^:]*]]: tensor<1x4x6x6xf32>, %[[D:[^:]*]]: tensor<1x4x6x6xf32>):
 // REMAT-NEXT:    %[[DB:.*]] = nn.conv_backward_weight %[[D]], %[[R]]
 // REMAT-NEXT:    nn.accumulate_gradient @b, %[[DB]]
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
 nn.weight @a role = parameter : tensor<4x2x3x3xf32>
 nn.weight @b role = parameter : tensor<4x4x3x3xf32>
 pipe.stage @first {

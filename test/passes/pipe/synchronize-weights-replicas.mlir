@@ -1,7 +1,7 @@
 // Replicas sum what each update uses, behind what is summed within a replica.
 // Then the same programs, broken.
 
-// DEFINE: %{tied} = sed 's/module attributes {/module attributes {pipe.replicas = 3 : i64, /' %inputs/pipe/tied.mlir
+// DEFINE: %{tied} = sed 's/#pipe.program</&replicas = 3, /' %inputs/pipe/tied.mlir
 // DEFINE: %{scheduled} = pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2"
 // DEFINE: %{verify} = not pipewright-opt --pipe-verify-schedule -o /dev/null 2>&1
 // DEFINE: %{allocated} = not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1
@@ -56,9 +56,9 @@
 // SIZE: error: 'pipe.collective' op expects a buffer of 128 bytes, but got #pipe.buffer<arena 0 at {{[0-9]+}} bytes 64>
 
 // Nothing that replicas would not do alike.
-// RUN: sed 's/module attributes {/module attributes {pipe.replicas = 0 : i64, /' %inputs/pipe/tied.mlir | not pipewright-opt -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: sed 's/#pipe.program</&replicas = 0, /' %inputs/pipe/tied.mlir | not pipewright-opt -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE
 // UPDATES: error: --data-parallel 3 with the running statistic 'mean' (batch normalization) expects a schedule with one update in a step, but this one has 2
-// NONE: error: 'builtin.module' op expects 'pipe.replicas' to be a positive integer, but got 0
+// NONE: error: expects 'replicas' to be positive, but got 0
 
 // Running statistics become one behind the last forward of their stage, and
 // before its update. Then the same programs, broken.
@@ -85,9 +85,9 @@
 // RUN: sed 's/.*pipe.merge_statistics.*/&\n&/' %t.ranks | %{verify} | FileCheck %s --check-prefix=TWICE
 // RUN: sed '/pipe.merge_statistics/d; s/^\( *\)%.* = pipe.task *forward @s0 micro_batch 1/\1pipe.merge_statistics in @s0 over replicas\n&/' %t.ranks | %{verify} | FileCheck %s --check-prefix=EARLY
 // RUN: sed 's/merge_statistics in @s0/merge_statistics in @s1/' %t.ranks | %{verify} | FileCheck %s --check-prefix=WITHOUT
-// RUN: sed 's/pipe.replicas = 3 : i64, //' %t.states | not pipewright-opt -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALONE
+// RUN: sed 's/replicas = 3, //' %t.states | not pipewright-opt -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALONE
 // RUN: %{tied} | %{state} | sed 's/ decay = 9.0e-01//' | %{scheduled} > %t.unknown
-// RUN: %{tied} | %{state} | %{scheduled} | sed 's/pipe.replicas = 3 : i64/&, pipe.updates = 2 : i64/' > %t.updates
+// RUN: %{tied} | %{state} | %{scheduled} | sed 's/replicas = 3/&, updates = 2/' > %t.updates
 // RUN: not pipewright-opt %t.updates --pipe-synchronize-weights -o /dev/null 2>&1 | FileCheck %s --check-prefix=UPDATES
 // RUN: not pipewright-opt %t.unknown --pipe-synchronize-weights -o /dev/null 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // NEVER: error: {{.*}}never makes one of the running statistics that 3 replicas have of stage '@s0'

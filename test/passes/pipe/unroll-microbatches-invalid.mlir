@@ -2,13 +2,13 @@
 
 // Without stages there is nothing to unroll.
 // expected-error @below {{expects at least one pipe.stage}}
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 }
 
 // -----
 
 // M must be known.
-// expected-error @below {{expects the module to have the attribute 'pipe.micro_batches'}}
+// expected-error @below {{expects 'pipe.program' to have 'micro_batches'}}
 module {
 pipe.stage @s0 {
   pipe.forward sources [#pipe.input<"x">] {
@@ -22,7 +22,7 @@ pipe.stage @s0 {
 // -----
 
 // A source that names a later stage.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 pipe.stage @s0 {
   // expected-error @below {{'pipe.forward' op expects source 0 to be a result of an earlier stage, but got @s1}}
   pipe.forward sources [#pipe.output<@s1, 0>] {
@@ -35,7 +35,7 @@ pipe.stage @s0 {
 // -----
 
 // A source that names a result that is not there.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 pipe.stage @s0 {
   pipe.forward sources [#pipe.input<"x">] {
   ^bb0(%x: tensor<4xf32>):
@@ -55,7 +55,7 @@ pipe.stage @s1 {
 // -----
 
 // A result with two consumers.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 pipe.stage @s0 {
   pipe.forward sources [#pipe.input<"x">] {
   ^bb0(%x: tensor<4xf32>):
@@ -82,7 +82,7 @@ pipe.stage @s2 {
 // -----
 
 // A gradient that no stage computes.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 pipe.stage @s0 {
   pipe.forward sources [#pipe.input<"x">] {
   ^bb0(%x: tensor<4xf32>):
@@ -99,7 +99,7 @@ pipe.stage @s0 {
 // -----
 
 // A weight that is trained in one stage and used as it is in another.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 // expected-error @below {{'nn.weight' op is trained in some of the stages that use it and not in others, which is not supported}}
 nn.weight @w role = parameter : tensor<4xf32>
 pipe.stage @s0 {

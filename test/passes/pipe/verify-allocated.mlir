@@ -525,7 +525,7 @@ module {
 
 // A handover that is written over before it is read. The whole backward, which
 // nobody runs, needs no buffers.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -561,7 +561,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // A value of a handover that is not in it.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -625,7 +625,7 @@ module {
 // -----
 
 // A body that reads the weight where its bf16 copy should be.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   nn.weight @w role = parameter : tensor<16xf32>
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [] {

@@ -1,7 +1,7 @@
 // RUN: pipewright-opt %s --pipe-verify-schedule --split-input-file --verify-diagnostics
 
 // A program that is right.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -32,7 +32,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // A send that nobody receives.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -63,7 +63,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // The receiver takes the second micro-batch for the first.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -102,7 +102,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // Each rank waits for what the other has not sent yet.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -146,7 +146,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // Only buffering could save this: both ranks wait for their sends first.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -202,7 +202,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // A task that no rank runs.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -235,7 +235,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // A task on the wrong rank.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -256,7 +256,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // A task that runs twice.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -276,7 +276,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // A value that is received for two purposes.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -313,7 +313,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // A task that reads the input of another micro-batch.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -331,7 +331,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // Ranks are counted from 0, without gaps.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   pipe.stage @s0 on rank 1 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -349,7 +349,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // A stage without a rank.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   // expected-error @below {{'pipe.stage' op expects a rank; run pipe-schedule first}}
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {

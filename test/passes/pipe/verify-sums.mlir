@@ -2,7 +2,7 @@
 // member, whole before it is used. Each program below has one mistake, in the step
 // and therefore in the programs of its ranks: both levels refuse it.
 
-// DEFINE: %{step} = sed 's/module attributes {/module attributes {pipe.replicas = 3 : i64, /' %inputs/pipe/tied.mlir | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-synchronize-weights
+// DEFINE: %{step} = sed 's/#pipe.program</&replicas = 3, /' %inputs/pipe/tied.mlir | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-synchronize-weights
 // DEFINE: %{unrolled} = not pipewright-opt %t.wrong --pipe-verify-unrolled -o /dev/null 2>&1 | FileCheck %s
 // DEFINE: %{ranks} = not pipewright-opt %t.wrong --pipe-insert-transfers --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s
 // RUN: %{step} | sed 's/  */ /g' > %t

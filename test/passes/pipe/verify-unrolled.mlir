@@ -1,7 +1,7 @@
 // RUN: pipewright-opt %s --pipe-verify-unrolled --split-input-file --verify-diagnostics
 
 // A step that is right.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -30,7 +30,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // A task that reads what belongs to another micro-batch.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -60,7 +60,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // A task that is missing.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -78,7 +78,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // A micro-batch beyond the last.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -98,7 +98,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // Gradients are summed in ascending order.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -128,7 +128,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // A backward task that forgets the gradients before it.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -158,7 +158,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // An update that does not wait for all gradients.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -188,7 +188,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // An update that is missing.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -214,7 +214,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // A stash of another micro-batch.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -244,7 +244,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // A backward may be there in halves; the second belongs to the sum.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -283,7 +283,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // Half a backward.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -319,7 +319,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // A backward that is done twice, as a whole and in halves.
-module attributes {pipe.micro_batches = 1 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -357,7 +357,7 @@ module attributes {pipe.micro_batches = 1 : i64} {
 // -----
 
 // A handover of another micro-batch.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -398,7 +398,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // Gradients that are summed in another order than that of the micro-batches.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -437,7 +437,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // The same, and the module says so.
-module attributes {pipe.micro_batches = 2 : i64, pipe.sums_in_schedule_order} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2, sums_in_schedule_order = true>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -475,7 +475,7 @@ module attributes {pipe.micro_batches = 2 : i64, pipe.sums_in_schedule_order} {
 // -----
 
 // Even then none may be forgotten.
-module attributes {pipe.micro_batches = 2 : i64, pipe.sums_in_schedule_order} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2, sums_in_schedule_order = true>} {
   nn.weight @w role = parameter : tensor<4xf32>
   pipe.stage @s0 {
     pipe.forward sources [#pipe.input<"x">] {
@@ -514,7 +514,7 @@ module attributes {pipe.micro_batches = 2 : i64, pipe.sums_in_schedule_order} {
 // -----
 
 // Two pairs side by side: each rank has its own next task.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -540,7 +540,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // A pair of which one needs the other.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -568,7 +568,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // Three tasks are no pair.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
@@ -596,7 +596,7 @@ module attributes {pipe.micro_batches = 2 : i64} {
 // -----
 
 // The last task of a rank has no next one, whatever other ranks do.
-module attributes {pipe.micro_batches = 2 : i64} {
+module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):

@@ -1,11 +1,11 @@
 // An update after every micro-batch (PipeDream), or after half of them (2BW).
-// DEFINE: %{dream} = sed 's/micro_batches = 4 : i64/micro_batches = 4 : i64, pipe.updates = 4 : i64/' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled
-// DEFINE: %{twobw} = sed 's/micro_batches = 4 : i64/micro_batches = 8 : i64, pipe.updates = 2 : i64/' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled
+// DEFINE: %{dream} = sed 's/micro_batches = 4/micro_batches = 4, updates = 4/' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled
+// DEFINE: %{twobw} = sed 's/micro_batches = 4/micro_batches = 8, updates = 2/' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled
 // RUN: %{dream} | FileCheck %s --check-prefix=UNROLLED
 // RUN: %{dream} --pipewright-scheduled="policy=pipedream ranks=4" --pipewright-allocated | FileCheck %s --check-prefix=DREAM
 // RUN: %{twobw} --pipewright-scheduled="policy=pipedream-2bw ranks=4" --pipewright-allocated | FileCheck %s --check-prefix=TWOBW
 // One rank and an odd number of updates.
-// RUN: sed 's/micro_batches = 4 : i64/micro_batches = 3 : i64, pipe.updates = 3 : i64/' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled --pipewright-scheduled="policy=pipedream-2bw:batches=3 ranks=1" --pipewright-allocated | FileCheck %s --check-prefix=ODD
+// RUN: sed 's/micro_batches = 4/micro_batches = 3, updates = 3/' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled --pipewright-scheduled="policy=pipedream-2bw:batches=3 ranks=1" --pipewright-allocated | FileCheck %s --check-prefix=ODD
 
 // Gradients pass from an update to the next backward: the update clears them.
 // UNROLLED: %{{.*}}, %[[G0:.*]] = pipe.task backward @s1 micro_batch 0

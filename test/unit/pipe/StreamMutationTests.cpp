@@ -70,12 +70,10 @@ OwningOpRef<ModuleOp> StreamMutation::compile(const schedules::Policy &policy,
       std::string(PIPEWRIGHT_TEST_INPUTS "/pipe/") + model.file, &context);
   if (!module)
     return {};
-  Builder builder(&context);
-  (*module)->setAttr(PipeDialect::kMicroBatches,
-                     builder.getI64IntegerAttr(microBatches));
-  if (policy.updates(options) > 1)
-    (*module)->setAttr(PipeDialect::kUpdates,
-                       builder.getI64IntegerAttr(policy.updates(options)));
+  changeProgram(*module, [&](ProgramFields &program) {
+    program.microBatches = microBatches;
+    program.updates = policy.updates(options);
+  });
   PassManager manager(&context);
   if (policy.splitsBackward())
     manager.addPass(createPipeSplitBackward());

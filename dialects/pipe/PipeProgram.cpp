@@ -1,0 +1,75 @@
+//===- PipeProgram.cpp - What was decided for the whole program -----------===//
+
+#include "dialects/pipe/PipeDialect.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+static LogicalResult verifyTaskTimes(function_ref<InFlightDiagnostic()> error,
+                                     ArrayAttr stages) {
+  // One for each kind of task of a schedule.
+  constexpr int64_t kinds = 6;
+  for (Attribute stage : stages) {
+    auto times = dyn_cast<DenseF64ArrayAttr>(stage);
+    if (!times || times.size() != kinds ||
+        !llvm::all_of(times.asArrayRef(),
+                      [](double time) { return std::isfinite(time); }))
+      return error() << "expects 'task_times' to be an array of six f64 "
+                        "numbers for each stage";
+  }
+  return success();
+}
+
+LogicalResult ProgramAttr::verify(
+    function_ref<InFlightDiagnostic()> error, std::optional<int64_t> ranks,
+    int64_t replicas, std::optional<int64_t> microBatches,
+    std::optional<int64_t> microBatchSize, int64_t updates, StringAttr, bool,
+    Attribute machine, nn::OptimizerAttr, ArrayAttr taskTimes) {
+  const std::pair<StringRef, std::optional<int64_t>> counts[] = {
+      {"ranks", ranks},
+      {"replicas", replicas},
+      {"micro_batches", microBatches},
+      {"micro_batch_size", microBatchSize},
+      {"updates", updates}};
+  for (const auto &[name, number] : counts)
+    if (number && *number < 1)
+      return error() << "expects '" << name << "' to be positive, but got "
+                     << *number;
+  if (machine && !isa<StringAttr, DictionaryAttr>(machine))
+    return error() << "expects 'machine' to be the name of a machine or its "
+                      "figures, but got "
+                   << machine;
+  return taskTimes ? verifyTaskTimes(error, taskTimes) : success();
+}
+
+ProgramFields pipewright::pipe::programOf(ModuleOp module) {
+  auto program = module->getAttrOfType<ProgramAttr>(PipeDialect::kProgram);
+  return program ? ProgramFields(program) : ProgramFields();
+}
+
+void pipewright::pipe::changeProgram(
+    ModuleOp module, function_ref<void(ProgramFields &)> change) {
+  ProgramFields fields = programOf(module);
+  change(fields);
+  module->setAttr(PipeDialect::kProgram, fields.get(module.getContext()));
+}
+
+ProgramFields::ProgramFields(ProgramAttr program)
+    : ranks(program.getRanks()), replicas(program.getReplicas()),
+      microBatches(program.getMicroBatches()),
+      microBatchSize(program.getMicroBatchSize()),
+      updates(program.getUpdates()), schedule(program.getSchedule()),
+      sumsInScheduleOrder(program.getSumsInScheduleOrder()),
+      machine(program.getMachine()), optimizer(program.getOptimizer()),
+      taskTimes(program.getTaskTimes()) {}
+
+ProgramAttr ProgramFields::get(MLIRContext *context) const {
+  return ProgramAttr::get(context, ranks, replicas, microBatches,
+                          microBatchSize, updates, schedule,
+                          sumsInScheduleOrder, machine, optimizer, taskTimes);
+}
