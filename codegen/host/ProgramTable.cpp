@@ -289,7 +289,9 @@ static void writeGroups(llvm::raw_ostream &os, const ProgramLayout &layout) {
   os << "  },\n";
 }
 
-static void writeOptimizer(llvm::raw_ostream &os, nn::OptimizerAttr optimizer) {
+static void writeOptimizer(llvm::raw_ostream &os,
+                           const pipe::ProgramFields &program) {
+  nn::OptimizerAttr optimizer = program.optimizer;
   if (!optimizer)
     return;
   nn::OptimizerChoice choice = optimizer.getChoice();
@@ -298,7 +300,11 @@ static void writeOptimizer(llvm::raw_ostream &os, nn::OptimizerAttr optimizer) {
   };
   os << "  .optimizer = {\n    .name = "
      << text::stringLiteral(choice.row->name)
-     << ",\n    .learningRate = " << number("lr") << ",\n    .scalars = {\n";
+     << ",\n    .learningRate = " << number("lr");
+  if (program.clipNorm)
+    os << ",\n    .clipNorm = "
+       << floatLiteral(static_cast<float>(program.clipNorm.getValueAsDouble()));
+  os << ",\n    .scalars = {\n";
   for (const nn::StepScalar &scalar : choice.row->scalars) {
     os << "      {StepScalar::" << scalar.kind;
     if (choice.get(scalar.of) != 0)
@@ -321,7 +327,7 @@ LogicalResult writeProgramTable(llvm::raw_ostream &os,
      << ",\n";
   if (layout.updates > 1)
     os << "  .updates = " << layout.updates << ",\n";
-  writeOptimizer(os, program.optimizer);
+  writeOptimizer(os, program);
   os << "  .inputs = {\n";
   if (failed(writePorts(os, layout, layout.inputs)))
     return failure();

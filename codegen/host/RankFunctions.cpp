@@ -477,6 +477,11 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         writer.commentBehind({"over all replicas"});
         return success();
       })
+      .Case([&](pipe::ClipGradientsOp) {
+        writer.clipGradients();
+        writer.commentBehind({"by the norm of all"});
+        return success();
+      })
       .Default([](Operation *other) {
         return other->emitOpError("has no place in a rank's program");
       });

@@ -207,6 +207,7 @@ void FunctionWriter::beginStatistics() { callMember("beginStatistics", {}); }
 void FunctionWriter::mergeStatistics(int64_t stage) {
   callMember("mergeStatistics", {std::to_string(stage)});
 }
+void FunctionWriter::clipGradients() { callMember("clipGradients", {}); }
 void FunctionWriter::loadHyper(const Local &destination) {
   callMember("loadHyper", {destination});
 }

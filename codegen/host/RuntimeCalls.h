@@ -74,6 +74,7 @@ public:
   void beginUpdate(int64_t number);
   void beginStatistics();
   void mergeStatistics(int64_t stage);
+  void clipGradients();
   void loadHyper(const Local &destination);
 
   // --- Functions of the generated program itself ---------------------------

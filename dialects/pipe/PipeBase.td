@@ -174,6 +174,8 @@ def Pipe_ProgramAttr : Pipe_Attr<"Program", "program"> {
     - `machine` that is planned for: its name, or the figures of one that was
       measured; a core of a CPU if left out
     - `optimizer`
+    - `clip_norm`: gradients are scaled so that their norm is at most this, an
+      f64 above 0; they are taken as they are if it is left out
     - `task_times` that were measured: for each stage an array of seconds, one
       for each kind of task (F, B, I, W, R, U), negative if unknown
   }];
@@ -187,6 +189,7 @@ def Pipe_ProgramAttr : Pipe_Attr<"Program", "program"> {
     OptionalParameter<"bool">:$sums_in_schedule_order,
     OptionalParameter<"::mlir::Attribute">:$machine,
     OptionalParameter<"::pipewright::nn::OptimizerAttr">:$optimizer,
+    OptionalParameter<"::mlir::FloatAttr">:$clip_norm,
     OptionalParameter<"::mlir::ArrayAttr">:$task_times);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;

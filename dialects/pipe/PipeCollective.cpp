@@ -10,6 +10,7 @@
 #include "runtime/calls/CollectiveParts.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -181,6 +182,36 @@ LogicalResult WaitCollectiveOp::verify() {
   return success();
 }
 
+LogicalResult ClipGradientsOp::verify() {
+  // (C1)
+  ArrayRef<int64_t> over = getOver().getRanks();
+  bool isGroup = !over.empty() && llvm::all_of(over, [&](int64_t rank) {
+    return rank >= 0 && llvm::count(over, rank) == 1;
+  });
+  if (!isGroup)
+    return emitOpError("expects at least one rank, each once, but is over ")
+           << getOver().describe();
+  if (auto rank = dyn_cast<RankOp>((*this)->getParentOp()))
+    if (!llvm::is_contained(over, static_cast<int64_t>(rank.getRank())))
+      return emitOpError("is of ") << getOver().describe()
+                                   << ", but stands on rank " << rank.getRank();
+  // (C2)
+  if (getGradients().getTypes() != getClipped().getTypes())
+    return emitOpError("expects to return the types that it takes");
+  llvm::SmallPtrSet<Type, 4> taken;
+  for (Type type : getGradients().getTypes())
+    if (!taken.insert(type).second)
+      return emitOpError("takes ") << type << " twice";
+  return success();
+}
+
+void ClipGradientsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  for (Value result : getClipped())
+    setName(result, ("clipped_" +
+                     cast<GradientType>(result.getType()).getStage().getValue())
+                        .str());
+}
+
 void CollectiveOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(),
           ((isOfGradients() ? "gradients_" : "updated_") + getStage()).str());
@@ -272,3 +303,37 @@ std::string WaitCollectiveOp::getLabel(const StepContext &) {
   return "wait for a collective";
 }
 ResultBytes WaitCollectiveOp::getResultBytes(OpResult) { return {}; }
+
+FlatSymbolRefAttr ClipGradientsOp::getStageName() { return getStageAttr(); }
+StreamAttr ClipGradientsOp::getWorkStream() {
+  return StreamAttr::compute(getContext());
+}
+bool ClipGradientsOp::isAsynchronous() { return false; }
+std::optional<uint64_t> ClipGradientsOp::getRecordedEvent() {
+  return std::nullopt;
+}
+std::string ClipGradientsOp::getLabel(const StepContext &) {
+  return "norm of the gradients";
+}
+ResultBytes ClipGradientsOp::getResultBytes(OpResult) { return {}; }
+ByteUses ClipGradientsOp::getByteUses() {
+  ByteUses uses;
+  for (Type type : getGradients().getTypes()) {
+    ByteUse &use = uses.emplace_back();
+    use.what = ByteUse::What::Gradient;
+    use.stage = cast<GradientType>(type).getStage();
+  }
+  return uses;
+}
+static Content sumOf(Type gradients) {
+  return {
+      Content::Kind::Sum, cast<GradientType>(gradients).getStage(), 0, 0, {}};
+}
+std::optional<Content> ClipGradientsOp::getContent(OpResult result,
+                                                   const StepContext &) {
+  return sumOf(result.getType());
+}
+std::optional<Content> ClipGradientsOp::getWantedContent(OpOperand &operand,
+                                                         const StepContext &) {
+  return sumOf(operand.get().getType());
+}

@@ -111,4 +111,51 @@ def Pipe_WaitCollectiveOp : Pipe_WaitOp<"wait_collective"> {
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
+def Pipe_ClipGradientsOp : Pipe_Op<"clip_gradients", [
+    ParentOneOf<["StepOp", "RankOp"]>,
+    DeclareOpInterfaceMethods<Pipe_StepOpInterface>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "One rank's part in clipping gradients by their norm";
+  let description = [{
+    The norm is that of the gradients of the whole model, each weight counted
+    once, wherever it is. If it is above the program's `clip_norm`, updates take
+    gradients times `clip_norm / norm`; the sums themselves stay as they are.
+
+    It takes the gradients of all stages of its rank that have an update, behind
+    all that is added to them, and stands where no collective of its rank is
+    under way. It waits for all ranks of its replica, and is over when the
+    program goes on. Replicas have the same gradients, so each finds the same
+    norm. `stage` is one of the rank's.
+
+    Constraints:
+    - (C1) `over` has ranks, each once, and none that is negative; in a rank's
+      program, the rank is one of them.
+    - (C2) returns what it takes: the gradients of different stages.
+
+    Life span: made by `pipe-synchronize-weights`.
+
+    Example:
+    ```mlir
+    %c:2 = pipe.clip_gradients in @s0 (%g0, %g2) over [0, 1]
+        : (!pipe.gradient<@s0>, !pipe.gradient<@s2>)
+        -> (!pipe.gradient<@s0>, !pipe.gradient<@s2>)
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$stage,
+    Variadic<Pipe_GradientType>:$gradients, Pipe_GroupAttr:$over);
+  let results = (outs Variadic<Pipe_GradientType>:$clipped);
+  let assemblyFormat = [{
+    `in` $stage `(` $gradients `)` `over` custom<Group>($over) attr-dict
+    `:` functional-type($gradients, $clipped)
+  }];
+  let extraClassDeclaration = [{
+    /// What one of its results was before.
+    ::mlir::Value getGradientOf(::mlir::Value result) {
+      return getGradients()[::llvm::cast<::mlir::OpResult>(result)
+                                .getResultNumber()];
+    }
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // PIPEWRIGHT_DIALECTS_PIPE_PIPECOLLECTIVE_TD

@@ -61,6 +61,7 @@ struct ProgramFields {
   bool sumsInScheduleOrder = false;
   mlir::Attribute machine;
   nn::OptimizerAttr optimizer;
+  mlir::FloatAttr clipNorm;
   mlir::ArrayAttr taskTimes;
 
   ProgramFields() = default;

@@ -25,11 +25,14 @@ static LogicalResult verifyTaskTimes(function_ref<InFlightDiagnostic()> error,
   return success();
 }
 
-LogicalResult ProgramAttr::verify(
-    function_ref<InFlightDiagnostic()> error, std::optional<int64_t> ranks,
-    int64_t replicas, std::optional<int64_t> microBatches,
-    std::optional<int64_t> microBatchSize, int64_t updates, StringAttr, bool,
-    Attribute machine, nn::OptimizerAttr, ArrayAttr taskTimes) {
+LogicalResult ProgramAttr::verify(function_ref<InFlightDiagnostic()> error,
+                                  std::optional<int64_t> ranks,
+                                  int64_t replicas,
+                                  std::optional<int64_t> microBatches,
+                                  std::optional<int64_t> microBatchSize,
+                                  int64_t updates, StringAttr, bool,
+                                  Attribute machine, nn::OptimizerAttr,
+                                  FloatAttr clipNorm, ArrayAttr taskTimes) {
   const std::pair<StringRef, std::optional<int64_t>> counts[] = {
       {"ranks", ranks},
       {"replicas", replicas},
@@ -44,6 +47,11 @@ LogicalResult ProgramAttr::verify(
     return error() << "expects 'machine' to be the name of a machine or its "
                       "figures, but got "
                    << machine;
+  if (clipNorm && (!clipNorm.getType().isF64() ||
+                   !std::isfinite(clipNorm.getValueAsDouble()) ||
+                   clipNorm.getValueAsDouble() <= 0))
+    return error() << "expects 'clip_norm' to be an f64 above 0, but got "
+                   << clipNorm;
   return taskTimes ? verifyTaskTimes(error, taskTimes) : success();
 }
 
@@ -66,10 +74,10 @@ ProgramFields::ProgramFields(ProgramAttr program)
       updates(program.getUpdates()), schedule(program.getSchedule()),
       sumsInScheduleOrder(program.getSumsInScheduleOrder()),
       machine(program.getMachine()), optimizer(program.getOptimizer()),
-      taskTimes(program.getTaskTimes()) {}
+      clipNorm(program.getClipNorm()), taskTimes(program.getTaskTimes()) {}
 
 ProgramAttr ProgramFields::get(MLIRContext *context) const {
-  return ProgramAttr::get(context, ranks, replicas, microBatches,
-                          microBatchSize, updates, schedule,
-                          sumsInScheduleOrder, machine, optimizer, taskTimes);
+  return ProgramAttr::get(
+      context, ranks, replicas, microBatches, microBatchSize, updates, schedule,
+      sumsInScheduleOrder, machine, optimizer, clipNorm, taskTimes);
 }

@@ -103,8 +103,8 @@ struct ByteUse {
   enum class What {
     /// Those of `value`, an operand or a result.
     Value,
-    /// The copies of `weight`, or its gradient, in the op's stage; null means
-    /// all that the optimizer of the stage updates.
+    /// The copies of `weight`, or its gradient, in `stage`; null means all that
+    /// the optimizer of the stage updates.
     Weight,
     Gradient,
     /// All that the body of a task uses while the task runs it.
@@ -118,12 +118,14 @@ struct ByteUse {
   bool writes = false;
   mlir::Value value = {};
   mlir::FlatSymbolRefAttr weight = {};
+  /// Null: the op's.
+  mlir::FlatSymbolRefAttr stage = {};
 
   static ByteUse read(mlir::Value value) {
-    return {What::Value, /*writes=*/false, value, {}};
+    return {What::Value, /*writes=*/false, value};
   }
   static ByteUse write(mlir::Value value) {
-    return {What::Value, /*writes=*/true, value, {}};
+    return {What::Value, /*writes=*/true, value};
   }
 };
 

@@ -210,7 +210,7 @@ LogicalResult ArenaAccesses::place(StepOpInterface op) {
 }
 
 /// The copies of a weight, or its gradient; without a weight, all that the
-/// optimizer of the op's stage updates.
+/// optimizer of the stage updates.
 LogicalResult ArenaAccesses::addPlace(StepOpInterface op, const ByteUse &use,
                                       Accesses &accesses) {
   bool isGradient = use.what == ByteUse::What::Gradient;
@@ -221,7 +221,7 @@ LogicalResult ArenaAccesses::addPlace(StepOpInterface op, const ByteUse &use,
       if (buffer)
         to.push_back(*buffer);
   };
-  StringRef stage = op.getStageName().getValue();
+  StringRef stage = (use.stage ? use.stage : op.getStageName()).getValue();
   if (PlaceOp place = use.weight ? placeOf(use.weight, stage) : PlaceOp()) {
     if (isGradient)
       add({place.getGradient()});

@@ -82,6 +82,17 @@ void ProgramReader::read(RankOp program) {
   int64_t tasks = 0;
   // What was received since the last task: the next posts may be of that.
   std::vector<int32_t> received;
+  // As one more member of what a group does, which begins and ends here.
+  auto join = [&](GroupAttr group, schedules::Work described) {
+    schedules::RankGroup over = membersOf(group, rank);
+    auto [known, isNew] = groups.insert(
+        {{over, counts[over]++}, static_cast<int32_t>(works.size())});
+    if (isNew)
+      works.push_back(std::move(described));
+    posted[rank].push_back(known->second);
+    works[known->second].members.push_back({rank, tasks, tasks});
+    return known->second;
+  };
   auto begin = [&](Value value, int32_t number, size_t member) {
     works[number].members[member].rank = rank;
     works[number].members[member].posted = tasks;
@@ -105,16 +116,12 @@ void ProgramReader::read(RankOp program) {
               order.begin() + 1;
       received.clear();
     } else if (auto post = dyn_cast<CollectiveOp>(op)) {
-      schedules::RankGroup over = membersOf(post, rank);
-      auto [known, isNew] = groups.insert(
-          {{over, counts[over]++}, static_cast<int32_t>(works.size())});
-      if (isNew)
-        works.push_back(describeWork(stages, post));
-      posted[rank].push_back(known->second);
-      works[known->second].members.emplace_back();
-      begin(post.getResult(), known->second,
-            works[known->second].members.size() - 1);
-      addNeeds(known->second);
+      int32_t number = join(post.getOver(), describeWork(stages, post));
+      begin(post.getResult(), number, works[number].members.size() - 1);
+      addNeeds(number);
+    } else if (auto clip = dyn_cast<ClipGradientsOp>(op)) {
+      int32_t number = join(clip.getOver(), describeWork(stages, clip));
+      addNeeds(number);
     } else if (auto merge = dyn_cast<MergeStatisticsOp>(op)) {
       posted[rank].push_back(static_cast<int32_t>(works.size()));
       works.push_back(describeWork(stages, merge));

@@ -207,18 +207,18 @@ std::vector<schedules::StageEdge> Stages::edges(StepMode mode) const {
 }
 
 /// The bytes of a stage's update: a gradient, the weight and each state are
-/// read, and all but the gradient written.
+/// read, and all but the gradient written. If gradients are clipped, they are
+/// read once more.
 int64_t Stages::updateBytes(int32_t stage) const {
   StageOp op = ops[stage];
-  nn::OptimizerAttr optimizer =
-      programOf(op->getParentOfType<ModuleOp>()).optimizer;
+  ProgramFields program = programOf(op->getParentOfType<ModuleOp>());
   auto states = static_cast<int64_t>(
-      optimizer ? optimizer.getChoice().states().size() : 0);
+      program.optimizer ? program.optimizer.getChoice().states().size() : 0);
   int64_t bytes = 0;
   for (const WeightGroup &group : allWeights)
     if (llvm::is_contained(group.stages, stage) && group.isUpdatedIn(stage))
       bytes += byteSize(group.weight.getTensorType());
-  return bytes * (4 + 2 * states);
+  return bytes * (4 + 2 * states + (program.clipNorm ? 1 : 0));
 }
 
 schedules::TaskCosts Stages::costs(StepMode mode) const {

@@ -55,11 +55,21 @@ schedules::Work pipewright::pipe::describeWork(const Stages &stages,
   return work;
 }
 
-schedules::RankGroup pipewright::pipe::membersOf(CollectiveOp op,
-                                                 int32_t rank) {
-  if (op.getOver().isOfReplicas())
+/// A sum of squares for each weight.
+schedules::Work pipewright::pipe::describeWork(const Stages &stages,
+                                               ClipGradientsOp) {
+  schedules::Work work;
+  work.name = "squares of gradients";
+  for (const WeightGroup &group : stages.weights())
+    if (llvm::is_contained(group.trained, true))
+      work.bytes += sizeof(double);
+  return work;
+}
+
+schedules::RankGroup pipewright::pipe::membersOf(GroupAttr over, int32_t rank) {
+  if (over.isOfReplicas())
     return {rank};
-  ArrayRef<int64_t> ranks = op.getOver().getRanks();
+  ArrayRef<int64_t> ranks = over.getRanks();
   return {ranks.begin(), ranks.end()};
 }
 
@@ -107,7 +117,9 @@ private:
   int64_t neededBy(Operation *op);
   int64_t mostBefore(int32_t rank, bool isOfGradients, int64_t needed) const;
   void readTransfers(Operation &op);
+  int32_t addPart(Operation *op, GroupAttr over, schedules::Work described);
   void readPart(CollectiveOp op);
+  void readPart(ClipGradientsOp op);
 
   StepOp step;
   const Stages &stages;
@@ -172,7 +184,7 @@ Readiness GraphReader::readinessOf(Value value, int32_t rank) {
   }
   if (auto known = readiness.find(value); known != readiness.end())
     return known->second;
-  if (isa<CollectiveOp>(op))
+  if (isa<CollectiveOp, ClipGradientsOp>(op))
     ready.works.push_back(collectives.lookup(op));
   for (Value operand : op->getOperands())
     ready.add(readinessOf(operand, rank));
@@ -248,25 +260,44 @@ void GraphReader::readTransfers(Operation &op) {
   }
 }
 
-void GraphReader::readPart(CollectiveOp op) {
+/// The number of the work that an op is one member's part of.
+int32_t GraphReader::addPart(Operation *op, GroupAttr over,
+                             schedules::Work described) {
   int32_t rank = rankOf(op);
-  schedules::RankGroup over = membersOf(op, rank);
+  schedules::RankGroup members = membersOf(over, rank);
   auto [known, isNew] =
-      groups.insert({{over, counts[{over, rank}]++},
+      groups.insert({{members, counts[{members, rank}]++},
                      static_cast<int32_t>(graph.works.size())});
-  int32_t number = known->second;
   if (isNew) {
-    graph.works.push_back(describeWork(stages, op));
+    graph.works.push_back(std::move(described));
     graph.ops.emplace_back();
   }
+  graph.ops[known->second].parts.push_back(op);
+  return collectives[op] = known->second;
+}
+
+void GraphReader::readPart(CollectiveOp op) {
+  int32_t rank = rankOf(op);
+  schedules::Work &work =
+      graph.works[addPart(op, op.getOver(), describeWork(stages, op))];
   Readiness ready = readinessFor(op, op.getValue(), rank);
-  schedules::Work &work = graph.works[number];
   work.members.push_back(
       {rank, ready.tasks,
        mostBefore(rank, ready.tasks <= firstUpdate[rank], neededBy(op))});
-  work.needs.insert(work.needs.end(), ready.works.begin(), ready.works.end());
-  graph.ops[number].parts.push_back(op);
-  collectives[op] = number;
+  llvm::append_range(work.needs, ready.works);
+}
+
+/// The program stands still in it, so it comes as late as it may.
+void GraphReader::readPart(ClipGradientsOp op) {
+  int32_t rank = rankOf(op);
+  schedules::Work &work =
+      graph.works[addPart(op, op.getOver(), describeWork(stages, op))];
+  Readiness ready;
+  for (Value gradients : op.getGradients())
+    ready.add(readinessOf(gradients, rank));
+  int64_t place = neededBy(op);
+  work.members.push_back({rank, place, place});
+  llvm::append_range(work.needs, ready.works);
 }
 
 LogicalResult GraphReader::read() {
@@ -279,6 +310,8 @@ LogicalResult GraphReader::read() {
     readTransfers(op);
     if (auto collective = dyn_cast<CollectiveOp>(op))
       readPart(collective);
+    else if (auto clip = dyn_cast<ClipGradientsOp>(op))
+      readPart(clip);
   }
   for (schedules::Work &work : graph.works) {
     llvm::sort(work.needs);

@@ -15,10 +15,10 @@
 
 namespace pipewright::pipe {
 
-/// What a work is in the step: the collective of each member, or the value that
-/// is sent.
+/// What a work is in the step: the op of each member, or the value that is
+/// sent.
 struct WorkOps {
-  llvm::SmallVector<CollectiveOp> parts;
+  llvm::SmallVector<mlir::Operation *> parts;
   mlir::Value sent;
 };
 
@@ -38,11 +38,12 @@ mlir::FailureOr<StepGraph> readStepGraph(StepOp step, const Stages &stages);
 /// What a collective of a step or of a program does, without members.
 schedules::Work describeWork(const Stages &stages, CollectiveOp op);
 schedules::Work describeWork(const Stages &stages, MergeStatisticsOp op);
+schedules::Work describeWork(const Stages &stages, ClipGradientsOp op);
 /// A message of no edge, without members.
 schedules::Work describeWork(const Content &content, mlir::Type type);
 
 /// Whom a rank does it with: the ranks of a group, or itself for its replicas.
-schedules::RankGroup membersOf(CollectiveOp op, int32_t rank);
+schedules::RankGroup membersOf(GroupAttr over, int32_t rank);
 
 } // namespace pipewright::pipe
 

@@ -36,6 +36,9 @@ struct OptimizerInfo {
   /// What a summed gradient is multiplied by: 1 / microBatches, unless the
   /// loss gradient was scaled already.
   float gradientScale = 1;
+  /// The largest norm that all gradients of the model together may have, above
+  /// which they are scaled down to it; 0: they are taken as they are.
+  float clipNorm = 0;
   /// In the order in which kernels read them.
   Table<StepScalar> scalars = {};
 };

@@ -109,6 +109,15 @@ private:
 };
 
 /// Destroyed from the last to the first: links and streams go before memory.
+/// Sums of squares of a rank's gradients on their way to the host; nothing
+/// where the program does not clip them.
+struct GradientSquares {
+  GradientSquares(Device &device, const Program &program, int64_t rank);
+
+  DeviceMemory onDevice;
+  PinnedMemory onHost;
+};
+
 struct DeviceRank::Parts {
   /// `number` is the rank's, `process` its number among those of all replicas.
   Parts(const Program &program, int64_t process, int64_t number,
@@ -150,6 +159,7 @@ struct DeviceRank::Parts {
   DeviceMemory memory, stepState, workspace;
   Arena arena;
   Mailbox mailbox;
+  GradientSquares squares;
   /// Inputs of steps, which take turns, and of evaluations.
   Staging steps[2], evaluations;
   size_t turn = 0;

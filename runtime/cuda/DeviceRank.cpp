@@ -35,9 +35,10 @@ DeviceRank::Parts::Parts(const Program &program, int64_t process,
       memory(*device, program.ranks.at(number).arenaBytes, "arena"),
       stepState(*device, sizeof(StepState), "state of the step"),
       arena(reinterpret_cast<void *>(memory.address()), memory.bytes()),
-      mailbox(program), sending(program.ranks.size()),
-      receiving(program.ranks.size()), graphs(settings.graphs),
-      chaos(settings.chaos, process), links(std::move(connected)),
+      mailbox(program), squares(*device, program, number),
+      sending(program.ranks.size()), receiving(program.ranks.size()),
+      graphs(settings.graphs), chaos(settings.chaos, process),
+      links(std::move(connected)),
       watchdog(
           settings.timeout, process, [this] { return inspectPosition(); },
           [this] { links->abort(); }) {
@@ -368,7 +369,8 @@ int64_t DeviceRank::arenaPeak() const { return parts->arena.peak(); }
 int64_t DeviceRank::arenaBytes() const { return parts->arena.bytes(); }
 int64_t DeviceRank::pinnedBytes() const {
   return parts->steps[0].bytes() + parts->steps[1].bytes() +
-         parts->evaluations.bytes() + parts->mailbox.memory.bytes();
+         parts->evaluations.bytes() + parts->mailbox.memory.bytes() +
+         parts->squares.onHost.bytes();
 }
 int64_t DeviceRank::graphs() const { return parts->graphs.count(); }
 

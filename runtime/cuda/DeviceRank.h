@@ -75,6 +75,8 @@ public:
   /// Waits for what `compute` has been given; the replicas' numbers meet on the
   /// hosts.
   void mergeStatistics(int64_t stage) override;
+  /// Waits for what `compute` has been given.
+  void clipGradients() override;
 
   /// Never block. `event` is recorded when the transfer is over.
   void postSend(int64_t peer, Buffer buffer, int64_t event);
@@ -143,6 +145,10 @@ private:
   void refuseIndices();
   void takeGradients();
   void enqueueGradients();
+  void mailScalars();
+  void addSquares();
+  std::vector<double>
+  squaresOf(const std::vector<const TensorInfo *> &gradients) override;
 
   std::unique_ptr<Parts> parts;
   std::string remarkLines;

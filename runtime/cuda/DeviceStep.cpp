@@ -87,8 +87,13 @@ void DeviceRank::reportLoss(int64_t microBatch, Buffer loss) {
 
 void DeviceRank::beginUpdate(int64_t number) {
   Rank::beginUpdate(number);
+  mailScalars();
+}
+
+/// Puts the scalars of the running update where the GPU takes them from.
+void DeviceRank::mailScalars() {
   const int64_t count = wholeProgram().optimizer.scalars.size();
-  std::copy(hyper(), hyper() + count, parts->mailbox.hyper + count * number);
+  std::copy(hyper(), hyper() + count, parts->mailbox.hyper + count * update());
 }
 
 void DeviceRank::loadHyper(Buffer destination) {

@@ -18,13 +18,14 @@ Rank::Rank(const Program &program, Transport &processes)
       groups(std::make_unique<RankGroups>(program, processes)),
       recorder(processes.recorder()),
       arena(program.ranks.at(place.position).arenaBytes),
-      losses(program.updates) {}
+      clipNorm(program.optimizer.clipNorm), losses(program.updates) {}
 
 Rank::Rank(const Program &program, Transport &processes, NoArena)
     : whole(program), place(program.mesh().placeOf(processes.rank())),
       processes(processes),
       groups(std::make_unique<RankGroups>(program, processes)),
-      recorder(processes.recorder()), arena(0), losses(program.updates) {}
+      recorder(processes.recorder()), arena(0),
+      clipNorm(program.optimizer.clipNorm), losses(program.updates) {}
 
 Rank::~Rank() { dropLibraries(); }
 

@@ -58,6 +58,9 @@ public:
   virtual ~LibraryState() = default;
 };
 
+/// Added in an order that follows from the count alone.
+double sumOfSquares(const float *values, int64_t count);
+
 class Rank {
 public:
   /// `processes` has those of all replicas; this is one of them.
@@ -102,6 +105,12 @@ public:
   /// order of the batch. Waits for all replicas, which call it alike; no
   /// collective may be under way.
   virtual void mergeStatistics(int64_t stage);
+
+  /// Scales what updates take of all gradients of the model so that their norm
+  /// is at most the one that is allowed. Waits for all ranks of the replica,
+  /// which call it alike when their gradients are whole; no collective may be
+  /// under way.
+  virtual void clipGradients();
 
   /// Marks the begin of a task ("F", "B", "I", "W", "R", "U") for the trace
   /// and the flight recorder; it ends where the next begins, or a wait for
@@ -196,6 +205,10 @@ public:
   }
   /// One learning rate for each update of the step.
   void beginStep(int64_t step, std::vector<float> learningRates);
+  /// The largest norm of all gradients, where the program clips them.
+  void setClipNorm(double largest) { clipNorm = largest; }
+  /// What the norm was before it was clipped last.
+  double gradientNorm() const { return norm; }
   /// Sum and count of the losses reported since the last call.
   std::pair<double, int64_t> takeLoss();
   /// The same for the micro-batches of each update of a step.
@@ -231,6 +244,9 @@ protected:
   /// Leaves them to the end of the process.
   void leakLibraries() { libraries.clear(); }
   virtual void postCollective(const GroupRequest &request);
+  /// The sum of the squares of each gradient.
+  virtual std::vector<double>
+  squaresOf(const std::vector<const TensorInfo *> &gradients);
   /// Gradients as they were summed, one per tensor of the rank.
   void keepGradients(std::vector<std::vector<float>> sums);
 
@@ -263,6 +279,8 @@ private:
   int64_t version = 0;
   int64_t scratch = 0;
   std::vector<float> rates;
+  double clipNorm;
+  double norm = 0;
   /// The sum and the count of losses of each update.
   std::vector<std::pair<double, int64_t>> losses;
   std::vector<std::vector<float>> captured;

@@ -33,6 +33,8 @@ public:
     Sum,
     Loss,
     Gradient,
+    /// Of all gradients, before it was clipped.
+    Norm,
     /// A weight or a state after the update.
     Tensor
   };

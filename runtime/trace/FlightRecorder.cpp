@@ -113,6 +113,8 @@ pipewright::runtime::nameOf(const FlightRecorder::Operation &operation) {
     return "post-collective." + peer;
   case FlightRecorder::WaitCollective:
     return "collective." + peer;
+  case FlightRecorder::Norm:
+    return "norm";
   case FlightRecorder::EndOfStep:
     return "end-of-step";
   default:
@@ -148,6 +150,8 @@ static Trace::What whatOf(const FlightRecorder::Operation &operation,
     return {Category::Transfer,
             operation.kind == FlightRecorder::PostSend ? "send" : "receive",
             place};
+  if (operation.kind == FlightRecorder::Norm)
+    return {Category::Wait, "norm of the gradients", rank};
   if (operation.kind == FlightRecorder::EndOfStep)
     return {Category::Wait, "end of step", rank};
   return {Category::Wait,

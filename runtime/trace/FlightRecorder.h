@@ -37,6 +37,8 @@ public:
     WaitReceive = 'w',
     PostCollective = 'c',
     WaitCollective = 'g',
+    /// All ranks of the replica meet to add up the norm of the gradients.
+    Norm = 'n',
     EndOfStep = 'e'
   };
 

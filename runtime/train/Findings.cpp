@@ -109,6 +109,8 @@ static std::string wordsOf(const StepDigest::Entry &entry, const Rank &rank) {
     return "the loss of micro-batch " + std::to_string(entry.number);
   case Kind::Gradient:
     return std::string("the gradient of '") + tensor().name + "'";
+  case Kind::Norm:
+    return "the norm of all gradients";
   case Kind::Tensor:
     return (*tensor().state ? "'" + std::string(tensor().state) + "' of '"
                             : std::string("'")) +

@@ -181,6 +181,13 @@ static std::vector<Row> rowsOf(const Platform &platform) {
        [](O &o, const Text &t) { o.learningRate = parseNumber("--lr", t); }},
       {"--warmup", "N", "steps until the full learning rate (0)",
        [](O &o, const Text &t) { o.warmup = parseInteger("--warmup", t, 0); }},
+      {"--clip-norm", "X",
+       "the largest norm of all gradients together (as compiled)",
+       [](O &o, const Text &t) {
+         o.clipNorm = parseNumber("--clip-norm", t);
+         if (o.clipNorm == 0)
+           fail("--clip-norm expects a number above 0, but got '", t, "'");
+       }},
       {"--lr-schedule", "NAME", "constant, or cosine (falls to a tenth)",
        parseSchedule},
       // Its older name.
@@ -456,6 +463,12 @@ Options Options::parse(int argc, char **argv, const Program &program) {
     return options;
   }
   checkBest(options);
+  if (options.clipNorm > 0 && program.optimizer.clipNorm == 0)
+    fail("--clip-norm ", options.clipNorm,
+         ": the program was not compiled with it; pipewright compile "
+         "--clip-norm X puts the norm into its schedule");
+  if (options.clipNorm == 0)
+    options.clipNorm = program.optimizer.clipNorm;
   // Asked for a look at the model only.
   const bool looks = !options.guess.empty() || !options.predict.empty() ||
                      !options.evalData.empty();

@@ -38,6 +38,8 @@ struct Options : RunSettings {
   int64_t epochs = 0;
   double learningRate = 0;
   int64_t warmup = 0;
+  /// The largest norm of all gradients; 0 where the program does not clip them.
+  double clipNorm = 0;
   Schedule schedule = Schedule::Constant;
   uint64_t seed = 0;
   bool shuffle = true;

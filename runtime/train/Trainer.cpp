@@ -367,6 +367,7 @@ void Trainer::runStep(int64_t number, Batches &batches,
                       const std::vector<float> &learningRates) {
   auto run = [&] {
     rank.beginStep(number, learningRates);
+    rank.setClipNorm(options.clipNorm);
     rank.runStep();
   };
   const int64_t done = (number + 1) * program.updates;
@@ -454,11 +455,15 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
     if (update + 1 == together)
       progress.step(step, loss, seconds / together);
     try {
-      log.write({{"step", static_cast<double>(step)},
-                 {"loss", loss},
-                 {"learning_rate", learningRates[update]},
-                 {"seconds", seconds / together},
-                 {"samples_per_second", batches.batchSamples() / seconds}});
+      std::vector<std::pair<const char *, double>> row = {
+          {"step", static_cast<double>(step)},
+          {"loss", loss},
+          {"learning_rate", learningRates[update]},
+          {"seconds", seconds / together},
+          {"samples_per_second", batches.batchSamples() / seconds}};
+      if (options.clipNorm > 0)
+        row.emplace_back("gradient_norm", rank.gradientNorm());
+      log.write(row);
     } catch (const Error &error) {
       trouble = error.what();
     }

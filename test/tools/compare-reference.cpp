@@ -15,6 +15,7 @@
 //   before a normalization).
 // - a final weight: 1e-5 of its norm, or four times what PyTorch's own float32
 //   is off by; training has moved each by 1e-2 at least.
+// - the norm of all gradients of a step: 1e-5 relative.
 // - a loss: 1e-4 relative, or four times PyTorch's own float32 error.
 //
 //===----------------------------------------------------------------------===//
@@ -41,21 +42,22 @@ static double sign(uint64_t index, uint64_t projection) {
   return (z ^ (z >> 31)) & 1 ? 1.0 : -1.0;
 }
 
-static std::vector<double> readLosses(const char *path) {
+/// A number of each step of the log.
+static std::vector<double> readSteps(const char *path, const char *key) {
   std::ifstream file(path);
-  std::vector<double> losses;
+  std::vector<double> numbers;
   for (std::string line; std::getline(file, line);) {
     json record = json::parse(line);
-    if (record.contains("step") && record.contains("loss"))
-      losses.push_back(record["loss"]);
+    if (record.contains("step") && record.contains(key))
+      numbers.push_back(record[key]);
   }
-  return losses;
+  return numbers;
 }
 
-static bool compareLosses(const json &expected, const std::vector<double> &got,
-                          double tolerance) {
+static bool compareSteps(const char *what, const json &expected,
+                         const std::vector<double> &got, double tolerance) {
   if (got.size() < expected.size()) {
-    std::printf("expects %zu losses, but got %zu\n", expected.size(),
+    std::printf("expects %zu %s, but got %zu\n", expected.size(), what,
                 got.size());
     return false;
   }
@@ -65,7 +67,8 @@ static bool compareLosses(const json &expected, const std::vector<double> &got,
     worst = std::max(worst, std::abs(got[step] - reference) /
                                 std::max(1e-30, std::abs(reference)));
   }
-  std::printf("losses: worst relative error %.1e of %.1e\n", worst, tolerance);
+  std::printf("%s: worst relative error %.1e of %.1e\n", what, worst,
+              tolerance);
   return worst <= tolerance;
 }
 
@@ -160,7 +163,11 @@ int main(int argc, char **argv) {
       losses = reference["optimizers"].at(argv[4])["losses"];
     double tolerance =
         std::max(1e-4, 4 * reference["float32_loss_error"].get<double>());
-    bool same = compareLosses(losses, readLosses(argv[2]), tolerance);
+    bool same =
+        compareSteps("losses", losses, readSteps(argv[2], "loss"), tolerance);
+    if (reference.contains("gradient_norms"))
+      same &= compareSteps("norms", reference["gradient_norms"],
+                           readSteps(argv[2], "gradient_norm"), 1e-5);
     if (reference.contains("weights"))
       same &= compareWeights(reference["weights"], argv[3]);
     else if (std::string(argv[3]) != "-")

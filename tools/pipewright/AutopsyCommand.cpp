@@ -191,6 +191,9 @@ std::string Standings::textOf(const Standing &standing) const {
   case Recorder::WaitCollective:
     return behind + ", waits for the others of group " +
            std::to_string(last.place);
+  case Recorder::Norm:
+    return behind + ", waits for all others, to add up the norm of the "
+                    "gradients";
   case Recorder::EndOfStep:
     return "at the end of the step, waits for all others";
   default:

@@ -112,6 +112,8 @@ void Compilation::setAttributes() {
       program.machine = machineAttribute();
     if (anew || !program.microBatchSize)
       program.microBatchSize = samplesPerMicroBatch();
+    if (options.clipNorm)
+      program.clipNorm = builder.getF64FloatAttr(*options.clipNorm);
     if (anew || !program.optimizer || options.choosesOptimizer)
       program.optimizer =
           nn::OptimizerAttr::get(context.get(), options.optimizer);

@@ -143,6 +143,24 @@ static llvm::Error readOptimizer(const OptionSpelling &row, Given given,
   return llvm::Error::success();
 }
 
+static llvm::Error readClipNorm(const OptionSpelling &row, Given given,
+                                CompileOptions &options) {
+  if (given[row.name].empty())
+    return llvm::Error::success();
+  double norm = 0;
+  if (given[row.name].getAsDouble(norm) || !(norm > 0) || !std::isfinite(norm))
+    return fail("--", row.name, " expects a number above 0, but got '",
+                given[row.name], "'");
+  options.clipNorm = norm;
+  if (int64_t updates = options.policy->updates(options.sizes()); updates > 1)
+    return fail("--", row.name,
+                " expects a schedule with one update in a "
+                "step, but '",
+                options.pipelines.scheduled.policy.getValue(), "' has ",
+                updates);
+  return llvm::Error::success();
+}
+
 static llvm::Error readTaskTimes(const OptionSpelling &row, Given given,
                                  CompileOptions &options) {
   llvm::StringRef path = given[row.name];
@@ -463,6 +481,12 @@ static std::vector<CompileRow> trainingRows() {
             "sgd"},
            recordText,
            readOptimizer}),
+      decidedAt(Level::Scheduled,
+                {{"clip-norm", "X",
+                  "Scale gradients down so that the norm of all together is at "
+                  "most X, as torch.nn.utils.clip_grad_norm_ does"},
+                 recordGiven,
+                 readClipNorm}),
       {under(Heading::Expert,
              {"task-times", "TRACE.json",
               "Plan with the times that a program of this model measured (its "

@@ -65,6 +65,8 @@ struct CompileOptions {
   nn::OptimizerChoice optimizer{nn::optimizers().front()};
   /// Whether the user chose it, against the one that text of a level has.
   bool choosesOptimizer = false;
+  /// The largest norm of all gradients; none: they are taken as they are.
+  std::optional<double> clipNorm;
   /// Whether the folder gets its executable.
   bool build = true;
   /// Whether files of others that are in the way are renamed.

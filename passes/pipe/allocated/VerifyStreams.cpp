@@ -67,6 +67,7 @@ private:
   LogicalResult runBodyOp(TaskOp task, Operation &op);
   LogicalResult runUpdate(TaskOp task);
   LogicalResult runCollective(CollectiveOp op);
+  LogicalResult runClipping(ClipGradientsOp op);
   LogicalResult writePlace(Operation *op, FlatSymbolRefAttr weight,
                            StringRef stage, bool weights, bool gradients);
   LogicalResult useInBody(TaskOp task, Operation &op, Value value, bool writes);
@@ -347,6 +348,18 @@ LogicalResult RaceDetector::runCollective(CollectiveOp op) {
   return record(op, op.getEvent());
 }
 
+/// It reads all gradients that updates of its rank will use.
+LogicalResult RaceDetector::runClipping(ClipGradientsOp op) {
+  for (auto optimizer : arena.getBody()->getOps<OptimizerOp>())
+    if (llvm::any_of(op.getGradients().getTypes(), [&](Type type) {
+          return cast<GradientType>(type).getStage().getValue() ==
+                 optimizer.getStage();
+        }))
+      if (failed(use(op, optimizer.getGradients(), /*writes=*/false)))
+        return failure();
+  return success();
+}
+
 LogicalResult RaceDetector::runTask(TaskOp task) {
   if (task.getKind() == TaskKind::update)
     return runUpdate(task);
@@ -436,6 +449,7 @@ LogicalResult RaceDetector::verifyOp(Operation &op) {
         waitedFor.insert(wait.getValue());
         return success();
       })
+      .Case([&](ClipGradientsOp clip) { return runClipping(clip); })
       // The program waits for `compute`, where alone statistics are written.
       .Case([&](MergeStatisticsOp) { return success(); })
       .Case(

@@ -58,7 +58,7 @@ private:
     return instruction.transfer.kind == TransferKind::Work;
   }
   Value valueOf(const RankInstruction &instruction) const;
-  CollectiveOp partOf(int32_t rank, const RankInstruction &instruction) const;
+  Operation *partOf(int32_t rank, const RankInstruction &instruction) const;
   void emit(int32_t rank, const RankInstruction &instruction);
   void copy(int32_t rank, Operation *op);
   void makeReady(int32_t rank, Value value);
@@ -93,7 +93,7 @@ LogicalResult StepSplitter::run() {
       emit(rank, instruction);
   // Nothing has taken what these make.
   for (Operation &op : *step.getBody())
-    if (!isa<InputOp, TaskOp, CollectiveOp>(op) &&
+    if (!isa<InputOp, TaskOp, CollectiveOp, ClipGradientsOp>(op) &&
         (op.getNumResults() == 0 ||
          !ranks[rankOf(&op)].values.contains(op.getResult(0))))
       copy(rankOf(&op), &op);
@@ -119,11 +119,10 @@ Value StepSplitter::valueOf(const RankInstruction &instruction) const {
   return giver.getResult(link.gradientResult);
 }
 
-CollectiveOp StepSplitter::partOf(int32_t rank,
-                                  const RankInstruction &instruction) const {
-  return *llvm::find_if(
-      works[instruction.transfer.edge]->parts,
-      [&](CollectiveOp part) { return rankOf(part) == rank; });
+Operation *StepSplitter::partOf(int32_t rank,
+                                const RankInstruction &instruction) const {
+  return *llvm::find_if(works[instruction.transfer.edge]->parts,
+                        [&](Operation *part) { return rankOf(part) == rank; });
 }
 
 void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
@@ -168,11 +167,16 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
     return;
   }
   case InstructionKind::PostCollective:
-    return copy(rank, partOf(rank, instruction));
+    if (Operation *part = partOf(rank, instruction); isa<CollectiveOp>(part))
+      copy(rank, part);
+    return;
   case InstructionKind::WaitCollective: {
-    CollectiveOp part = partOf(rank, instruction);
-    WaitCollectiveOp::create(builder, part.getLoc(),
-                             state.values.lookup(part.getResult()));
+    Operation *part = partOf(rank, instruction);
+    // Others are over when the program goes on.
+    if (!isa<CollectiveOp>(part))
+      return copy(rank, part);
+    WaitCollectiveOp::create(builder, part->getLoc(),
+                             state.values.lookup(part->getResult(0)));
     return;
   }
   }

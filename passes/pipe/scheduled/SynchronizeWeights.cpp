@@ -16,7 +16,7 @@
 // each replica's own sum is in the order of its micro-batches, which are
 // consecutive ones of the batch. Running statistics become one, too. In a step
 // with several updates, where weights are stale and none has copies, each is
-// preceded by its own sum.
+// preceded by its own sum. Last, gradients are clipped by the norm of all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ public:
         builder(step.getContext()) {}
 
   /// For a step with one update.
-  void run(int64_t replicas);
+  void run(const ProgramFields &program);
   /// For one with several.
   void allReduceReplicas();
 
@@ -66,6 +66,7 @@ private:
   void allReduceTied(ArrayRef<const WeightGroup *> groups);
   void allReduce(Location location, ArrayRef<int32_t> holders,
                  FlatSymbolRefAttr weight);
+  void clipGradients();
   void mergeStatistics();
   CollectiveOp createSum(Location location, int32_t stage, Value gradients,
                          FlatSymbolRefAttr weight, GroupAttr over);
@@ -209,6 +210,17 @@ void StepSynchronizer::allReduceTied(ArrayRef<const WeightGroup *> groups) {
 // Over replicas
 //===----------------------------------------------------------------------===//
 
+/// The norm is that of all gradients of a step, so all have to be there before
+/// the first update.
+static LogicalResult checkClipping(ModuleOp module) {
+  const ProgramFields program = programOf(module);
+  if (!program.clipNorm || program.updates == 1)
+    return success();
+  return module.emitError("--clip-norm expects a schedule with one update in a "
+                          "step, but this one has ")
+         << program.updates;
+}
+
 /// What replicas would not do alike is refused.
 static LogicalResult checkReplicas(ModuleOp module) {
   int64_t replicas = programOf(module).replicas;
@@ -249,6 +261,37 @@ void StepSynchronizer::allReduceReplicas() {
   }
 }
 
+/// On each rank, in front of its first update; a rank without one takes part,
+/// too: the norm is known when all have come.
+void StepSynchronizer::clipGradients() {
+  SmallVector<int64_t> over;
+  for (int32_t stage = 0; stage < stages.size(); ++stage)
+    if (!llvm::is_contained(over, ranks[stage]))
+      over.push_back(ranks[stage]);
+  llvm::sort(over);
+  auto updates = llvm::make_filter_range(
+      step.getBody()->getOps<TaskOp>(),
+      [](TaskOp task) { return task.getKind() == TaskKind::update; });
+  builder.setInsertionPoint(*updates.begin());
+  for (int64_t rank : over) {
+    SmallVector<TaskOp> own;
+    SmallVector<Value> gradients;
+    for (TaskOp update : updates)
+      if (ranks[stages.numberOf(update.getStageAttr())] == rank) {
+        own.push_back(update);
+        gradients.push_back(update.getOperand(0));
+      }
+    const auto *first = llvm::find(ranks, rank);
+    auto stage = static_cast<int32_t>(first - ranks.begin());
+    auto clip = ClipGradientsOp::create(
+        builder, step.getLoc(), ValueRange(gradients).getTypes(),
+        stages.nameOf(stage), gradients,
+        GroupAttr::ofRanks(step.getContext(), over));
+    for (auto [update, clipped] : llvm::zip(own, clip.getClipped()))
+      update.setOperand(0, clipped);
+  }
+}
+
 void StepSynchronizer::mergeStatistics() {
   for (int32_t stage = 0; stage < stages.size(); ++stage)
     if (!decaysOf(stages[stage]).empty())
@@ -261,7 +304,7 @@ void StepSynchronizer::mergeStatistics() {
 // All of a step
 //===----------------------------------------------------------------------===//
 
-void StepSynchronizer::run(int64_t replicas) {
+void StepSynchronizer::run(const ProgramFields &program) {
   auto firstUpdate =
       llvm::find_if(step.getBody()->getOps<TaskOp>(), [](TaskOp task) {
         return task.getKind() == TaskKind::update;
@@ -288,10 +331,12 @@ void StepSynchronizer::run(int64_t replicas) {
   for (auto task : step.getBody()->getOps<TaskOp>())
     if (task.getKind() == TaskKind::update)
       task.setOperand(0, gradientsOf(stages.numberOf(task.getStageAttr())));
-  if (replicas > 1) {
+  if (program.replicas > 1) {
     allReduceReplicas();
     mergeStatistics();
   }
+  if (program.clipNorm)
+    clipGradients();
   for (const WeightGroup *group : owned)
     handBack(*group);
 }
@@ -312,7 +357,8 @@ public:
       return signalPassFailure();
     }
     FailureOr<Stages> stages = Stages::read(module);
-    if (failed(stages) || failed(checkReplicas(module)))
+    if (failed(stages) || failed(checkReplicas(module)) ||
+        failed(checkClipping(module)))
       return signalPassFailure();
     for (StepOp step : module.getOps<StepOp>()) {
       bool isDone = llvm::any_of(*step.getBody(), [](Operation &op) {
@@ -324,9 +370,10 @@ public:
       if (failed(ranks))
         return signalPassFailure();
       StepSynchronizer synchronizer(step, *stages, *ranks, tied == "owner");
-      if (programOf(module).updates == 1)
-        synchronizer.run(programOf(module).replicas);
-      else if (programOf(module).replicas > 1)
+      ProgramFields program = programOf(module);
+      if (program.updates == 1)
+        synchronizer.run(program);
+      else if (program.replicas > 1)
         synchronizer.allReduceReplicas();
     }
   }

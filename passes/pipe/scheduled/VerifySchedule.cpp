@@ -44,6 +44,8 @@ private:
   FailureOr<schedules::Transfer> receivedBy(PostReceiveOp post);
   schedules::Transfer numbered(const std::string &name, int64_t microBatch);
   RankInstruction read(CollectiveOp op, InstructionKind kind);
+  RankInstruction read(ClipGradientsOp op, InstructionKind kind);
+  int32_t groupNumber(schedules::RankGroup members);
   LogicalResult verifyWaited(CollectiveOp op);
 
   const Stages &stages;
@@ -65,6 +67,28 @@ schedules::Transfer ProgramVerifier::numbered(const std::string &name,
     names.push_back(name);
   return {schedules::TransferKind::Work, known->second,
           static_cast<int32_t>(microBatch)};
+}
+
+int32_t ProgramVerifier::groupNumber(schedules::RankGroup members) {
+  auto group = llvm::find(channels.groups, members);
+  auto number = static_cast<int32_t>(group - channels.groups.begin());
+  if (group == channels.groups.end())
+    channels.groups.push_back(std::move(members));
+  return number;
+}
+
+/// Who comes to it waits for all others: a sum that is waited for at once.
+RankInstruction ProgramVerifier::read(ClipGradientsOp op,
+                                      InstructionKind kind) {
+  int64_t weights = 0;
+  for (const WeightGroup &group : stages.weights())
+    weights += llvm::is_contained(group.trained, true);
+  ArrayRef<int64_t> over = op.getOver().getRanks();
+  return RankInstruction::together(
+      kind, runtime::CollectiveKind::AllReduce,
+      numbered("squares of gradients", 0),
+      groupNumber({over.begin(), over.end()}),
+      weights * static_cast<int64_t>(sizeof(double)), /*root=*/-1);
 }
 
 /// Members name what they have in common: a weight, wherever it is used, or all
@@ -93,15 +117,12 @@ RankInstruction ProgramVerifier::read(CollectiveOp op, InstructionKind kind) {
         static_cast<int32_t>(cast<RankOp>(op->getParentOp()).getRank()));
   else
     llvm::append_range(members, op.getOver().getRanks());
-  auto group = llvm::find(channels.groups, members);
-  auto number = static_cast<int32_t>(group - channels.groups.begin());
-  if (group == channels.groups.end())
-    channels.groups.push_back(members);
   int32_t root = op.getRoot() ? static_cast<int32_t>(*op.getRoot()) : -1;
   if (op.getRoot() && op.getOver().isOfReplicas())
     root = members.front();
   return RankInstruction::together(kind, op.getKind(), numbered(name, 0),
-                                   number, bytes, root);
+                                   groupNumber(std::move(members)), bytes,
+                                   root);
 }
 
 /// Whether an op may use what a collective works on.
@@ -128,7 +149,7 @@ LogicalResult ProgramVerifier::verifyWaited(CollectiveOp op) {
   }
   for (Operation *next = op->getNextNode(); wait && next != wait;
        next = next->getNextNode()) {
-    if (isa<MergeStatisticsOp>(next))
+    if (isa<MergeStatisticsOp, ClipGradientsOp>(next))
       return next->emitOpError("stands where a collective is under way, which "
                                "would have to be over first");
     if (mayTouch(next, op)) {
@@ -227,6 +248,9 @@ ProgramVerifier::readList(RankOp program) {
     } else if (auto wait = dyn_cast<WaitCollectiveOp>(op)) {
       list.push_back(read(wait.getValue().getDefiningOp<CollectiveOp>(),
                           InstructionKind::WaitCollective));
+    } else if (auto clip = dyn_cast<ClipGradientsOp>(op)) {
+      list.push_back(read(clip, InstructionKind::PostCollective));
+      list.push_back(read(clip, InstructionKind::WaitCollective));
     }
   }
   return list;

@@ -13,6 +13,7 @@
 #include "llvm/ADT/SmallSet.h"
 
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace pipewright;
@@ -47,11 +48,12 @@ public:
     // Copies of weights are made equal on the way to ranks
     // (pipe-synchronize-weights), all of them at once.
     bool isSynchronized = llvm::any_of(ops, [](Operation *op) {
-      return isa<AddGradientOp, CollectiveOp>(op);
+      return isa<AddGradientOp, CollectiveOp, ClipGradientsOp>(op);
     });
     if (mode == StepMode::train && (isa<RankOp>(where) || isSynchronized)) {
       verifyTiedWeights();
       verifyReplicas();
+      verifyClipping();
     }
     return result;
   }
@@ -72,6 +74,7 @@ private:
   void verifyTiedWeights();
   void verifyReplicas();
   void verifyStatistics(int64_t replicas);
+  void verifyClipping();
   void verifyPair(TaskOp first, ArrayRef<Operation *> behind);
   void expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
                   bool expected);
@@ -253,8 +256,14 @@ void TaskVerifier::verifyChain(int32_t stage) {
       continue;
     Value last = update->second.getOperand(0);
     // What comes between adds the gradients of others.
-    while (isa_and_present<AddGradientOp, CollectiveOp>(last.getDefiningOp()))
-      last = last.getDefiningOp()->getOperand(0);
+    while (Operation *between = last.getDefiningOp()) {
+      if (auto clip = dyn_cast<ClipGradientsOp>(between))
+        last = clip.getGradientOf(last);
+      else if (isa<AddGradientOp, CollectiveOp>(between))
+        last = between->getOperand(0);
+      else
+        break;
+    }
     if (last != previous.getResults().back()) {
       report(update->second)
           << "expects the gradients of all "
@@ -351,7 +360,10 @@ void TaskVerifier::verifyReplicas() {
   for (auto &[key, task] : tasks) {
     if (task.getKind() != TaskKind::update || programOf(module).replicas == 1)
       continue;
-    auto sum = task.getOperand(0).getDefiningOp<CollectiveOp>();
+    Value gradients = task.getOperand(0);
+    if (auto clip = gradients.getDefiningOp<ClipGradientsOp>())
+      gradients = clip.getGradientOf(gradients);
+    auto sum = gradients.getDefiningOp<CollectiveOp>();
     if (sum && sum.getOver().isOfReplicas() && !sum.getWeight() &&
         sum.getKind() == runtime::CollectiveKind::AllReduce)
       wanted.insert(sum);
@@ -364,6 +376,49 @@ void TaskVerifier::verifyReplicas() {
         together && together.getOver().isOfReplicas() && !wanted.contains(op))
       report(op) << "is over replicas, but no update is of what it makes";
   verifyStatistics(programOf(module).replicas);
+}
+
+/// If gradients are clipped, each rank takes part once, with all gradients that
+/// its updates use, as they use them; if not, nobody does.
+void TaskVerifier::verifyClipping() {
+  const bool clips =
+      programOf(where->getParentOfType<ModuleOp>()).clipNorm != nullptr;
+  std::set<int64_t> all, present;
+  for (int32_t stage = 0; stage < stages.size(); ++stage)
+    if (std::optional<uint64_t> rank = stages[stage].getRank())
+      all.insert(static_cast<int64_t>(*rank));
+  for (Operation *op : ops) {
+    auto clip = dyn_cast<ClipGradientsOp>(op);
+    if (!clip)
+      continue;
+    if (!clips)
+      report(op) << "clips gradients, but the program has no 'clip_norm'";
+    int32_t stage = stages.numberOf(clip.getStageAttr());
+    if (stage < 0)
+      report(op) << "is of a stage that the module has not";
+    else if (!present.insert(stages[stage].getRank().value_or(-1)).second)
+      report(op) << "is the second one of its rank";
+    ArrayRef<int64_t> over = clip.getOver().getRanks();
+    if (std::set<int64_t>(over.begin(), over.end()) != all)
+      report(op) << "is over " << clip.getOver().describe()
+                 << ", but expects all " << all.size()
+                 << " ranks, whose gradients the norm is of";
+    for (Value clipped : clip.getClipped())
+      if (llvm::any_of(clipped.getUsers(), [](Operation *user) {
+            return isa<AddGradientOp, CollectiveOp, GradientOfOp>(user);
+          }))
+        report(op) << "is not the last of what happens to " << clipped.getType()
+                   << " before its update";
+  }
+  if (!clips)
+    return;
+  for (auto &[key, task] : tasks)
+    if (task.getKind() == TaskKind::update &&
+        !task.getOperand(0).getDefiningOp<ClipGradientsOp>())
+      report(task) << "expects clipped gradients";
+  if (present != all)
+    report(where) << "clips the gradients of " << present.size() << " of "
+                  << all.size() << " ranks";
 }
 
 /// Replicas make one of the statistics of each stage that has some, once, when

@@ -25,6 +25,9 @@ struct MemberRanges {
   int32_t count;
 };
 
+/// How many values a block of `sum_squares` adds the squares of.
+constexpr int64_t squaresChunk = 1 << 16;
+
 /// One dropout of one micro-batch. The kernel adds seed and step.
 struct DropoutParameters {
   uint32_t id;

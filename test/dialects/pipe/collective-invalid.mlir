@@ -236,3 +236,63 @@ pipe.step train {
   pipe.merge_statistics in @s0 over [0, 1]
 }
 }
+
+// -----
+
+// clip_gradients (C1): somebody clips.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects at least one rank, each once, but is over all replicas}}
+  %c = pipe.clip_gradients in @s0 (%g) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+}
+
+// -----
+
+// clip_gradients (C1): a rank clips with itself.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.rank 2 train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{is of ranks 0, 1, but stands on rank 2}}
+  %c = pipe.clip_gradients in @s0 (%g) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+}
+
+// -----
+
+// clip_gradients (C2): what it takes comes back.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects to return the types that it takes}}
+  pipe.clip_gradients in @s0 (%g) over [0, 1] : (!pipe.gradient<@s0>) -> ()
+}
+
+// -----
+
+// clip_gradients (C2): nothing is taken twice.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{takes '!pipe.gradient<@s0>' twice}}
+  %c:2 = pipe.clip_gradients in @s0 (%g, %g) over [0] : (!pipe.gradient<@s0>, !pipe.gradient<@s0>) -> (!pipe.gradient<@s0>, !pipe.gradient<@s0>)
+}

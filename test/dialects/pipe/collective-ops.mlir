@@ -44,5 +44,10 @@ pipe.rank 0 train {
   // CHECK: pipe.merge_statistics in @s0 over replicas
   pipe.merge_statistics in @s0 over replicas
   pipe.wait_collective %d : !pipe.gradient<@s0>
+  // CHECK: %{{.*}} = pipe.clip_gradients in @s0(%{{.*}}) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  %c = pipe.clip_gradients in @s0 (%d) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  // A rank whose stages have no update takes part as well.
+  // CHECK: pipe.clip_gradients in @s0() over [0, 1] : () -> ()
+  pipe.clip_gradients in @s0 () over [0, 1] : () -> ()
 }
 }

@@ -227,3 +227,104 @@ TEST(Rank, TellsOfReplicasWithOtherWeights) {
         "program");
   });
 }
+
+//===----------------------------------------------------------------------===//
+// Clipping
+//===----------------------------------------------------------------------===//
+
+/// Three ranks with gradients of different sizes; the middle one has none.
+static Program clippingProgram() {
+  Program program;
+  program.optimizer.scalars = {{StepScalar::LearningRate},
+                               {StepScalar::GradientScale}};
+  program.optimizer.gradientScale = 0.5f;
+  program.optimizer.clipNorm = 2;
+  auto gradient = [](const char *name, int64_t offset, int64_t numbers) {
+    TensorInfo tensor;
+    tensor.name = name;
+    tensor.role = Role::Gradient;
+    tensor.buffer = {offset, numbers * int64_t{sizeof(float)}};
+    return tensor;
+  };
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    program.ranks.push_back({});
+    program.ranks.back().arenaBytes = 1024;
+  }
+  program.ranks[0].tensors = {gradient("b", 0, 33), gradient("d", 256, 1)};
+  program.ranks[2].tensors = {gradient("a", 0, 16), gradient("c", 64, 7)};
+  return program;
+}
+
+/// Number i of a gradient.
+static float gradientAt(int64_t i) { return static_cast<float>(i % 7 - 3); }
+
+/// The norm that each rank finds, and what its updates multiply gradients by.
+static std::vector<std::pair<double, float>> clip(const Program &program,
+                                                  float scale, double largest) {
+  std::vector<std::pair<double, float>> found(3);
+  run(program, [&](Rank &rank) {
+    rank.beginStep(0, 0.1f);
+    rank.setClipNorm(largest);
+    for (const TensorInfo &tensor : rank.program().tensors)
+      for (int64_t i = 0; i < tensor.buffer.bytes / 4; ++i)
+        rank.data<float>(tensor.buffer)[i] = scale * gradientAt(i);
+    rank.clipGradients();
+    EXPECT_FLOAT_EQ(rank.hyper()[0], 0.1f);
+    found[rank.number()] = {rank.gradientNorm(), rank.hyper()[1]};
+  });
+  return found;
+}
+
+TEST(Rank, ClipsByTheNormOfAllRanks) {
+  const Program program = clippingProgram();
+  double squares = 0;
+  for (const int64_t numbers : {33, 1, 16, 7})
+    for (int64_t i = 0; i < numbers; ++i)
+      squares += double{gradientAt(i)} * gradientAt(i);
+  const double norm = std::sqrt(squares) / 2;
+  for (const auto &[found, factor] : clip(program, 1, 2)) {
+    EXPECT_DOUBLE_EQ(found, norm);
+    EXPECT_FLOAT_EQ(factor, static_cast<float>(0.5 * 2 / (norm + 1e-6)));
+  }
+  // Below what is allowed nothing is scaled, and zeros divide by nothing.
+  for (const auto &[found, factor] : clip(program, 1, 2 * norm))
+    EXPECT_EQ(factor, 0.5f);
+  for (const auto &[found, factor] : clip(program, 0, 2)) {
+    EXPECT_EQ(found, 0);
+    EXPECT_EQ(factor, 0.5f);
+  }
+  // Squares that float32 has no numbers for.
+  for (const auto &[found, factor] : clip(program, 1e30f, 2)) {
+    EXPECT_NEAR(found / (norm * 1e30f), 1, 1e-7);
+    EXPECT_NEAR(factor / (1 / (norm * 1e30f)), 1, 1e-6);
+  }
+}
+
+TEST(Rank, RefusesGradientsThatAreNoNumbers) {
+  const Program program = clippingProgram();
+  std::vector<std::string> errors(3);
+  run(program, [&](Rank &rank) {
+    rank.beginStep(6, 0.1f);
+    if (rank.number() == 2)
+      rank.data<float>(rank.program().tensors[1].buffer)[6] = NAN;
+    try {
+      rank.clipGradients();
+    } catch (const std::exception &error) {
+      errors[rank.number()] = error.what();
+    }
+  });
+  for (const std::string &error : errors)
+    EXPECT_EQ(error, "the gradient of 'c' has values that are no finite "
+                     "numbers, at step 7: try a smaller --lr, or look for such "
+                     "values in the data; no weights were saved");
+}
+
+TEST(Rank, AddsSquaresOfAnyNumberOfValues) {
+  std::vector<float> values;
+  double sum = 0;
+  for (int64_t i = 0; i < 100; ++i) {
+    EXPECT_DOUBLE_EQ(sumOfSquares(values.data(), i), sum);
+    values.push_back(gradientAt(i));
+    sum += double{values.back()} * values.back();
+  }
+}

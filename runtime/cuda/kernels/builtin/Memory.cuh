@@ -6,6 +6,7 @@
 #include "runtime/cuda/kernels/builtin/Prelude.cuh"
 
 using pipewright::runtime::MemberRanges;
+using pipewright::runtime::squaresChunk;
 using pipewright::runtime::ValueChunk;
 
 /// Writes `bytes` of the chunk, byte by byte: tables are small.
@@ -57,6 +58,29 @@ extern "C" __global__ void convert_bf16(const Bf16 *from, float *to,
   const int64_t i = globalIndex();
   if (i < elements)
     to[i] = toFloat(from[i]);
+}
+
+/// sums[block] = the sum of the squares of the block's values: `squaresChunk` of
+/// them, the last block the rest. The order follows from their number alone.
+extern "C" __global__ void sum_squares(const float *values, double *sums,
+                                       int64_t elements) {
+  constexpr int threads = 256;
+  __shared__ double parts[threads];
+  const int64_t begin = static_cast<int64_t>(blockIndex()) * squaresChunk;
+  const int64_t most = begin + squaresChunk;
+  const int64_t end = most < elements ? most : elements;
+  const auto thread = static_cast<int>(threadIndex());
+  double sum = 0;
+  for (int64_t i = begin + thread; i < end; i += threads)
+    sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  parts[thread] = sum;
+  for (int half = threads / 2; half > 0; half /= 2) {
+    syncBlock();
+    if (thread < half)
+      parts[thread] += parts[thread + half];
+  }
+  if (thread == 0)
+    sums[blockIndex()] = parts[0];
 }
 
 /// y[n, channel, pixel] += bias[channel]
