@@ -304,14 +304,6 @@ std::string WaitCollectiveOp::getLabel(const StepContext &) {
 }
 ResultBytes WaitCollectiveOp::getResultBytes(OpResult) { return {}; }
 
-FlatSymbolRefAttr ClipGradientsOp::getStageName() { return getStageAttr(); }
-StreamAttr ClipGradientsOp::getWorkStream() {
-  return StreamAttr::compute(getContext());
-}
-bool ClipGradientsOp::isAsynchronous() { return false; }
-std::optional<uint64_t> ClipGradientsOp::getRecordedEvent() {
-  return std::nullopt;
-}
 std::string ClipGradientsOp::getLabel(const StepContext &) {
   return "norm of the gradients";
 }

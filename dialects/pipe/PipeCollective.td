@@ -5,9 +5,10 @@
 
 include "dialects/pipe/PipeBase.td"
 include "dialects/pipe/PipeInterfaces.td"
+include "dialects/pipe/PipeTask.td"
 
 def Pipe_CollectiveOp : Pipe_Op<"collective", [
-    ParentOneOf<["StepOp", "RankOp"]>,
+    ParentOneOf<["StepOp", "RankOp"]>, Pipe_GroupOpInterface,
     DeclareOpInterfaceMethods<Pipe_StepOpInterface>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "One member's part in what a group of ranks does together";
@@ -111,10 +112,8 @@ def Pipe_WaitCollectiveOp : Pipe_WaitOp<"wait_collective"> {
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
-def Pipe_ClipGradientsOp : Pipe_Op<"clip_gradients", [
-    ParentOneOf<["StepOp", "RankOp"]>,
-    DeclareOpInterfaceMethods<Pipe_StepOpInterface>,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Pipe_ClipGradientsOp : Pipe_ScheduledOp<"clip_gradients", [
+    Pipe_GroupOpInterface]> {
   let summary = "One rank's part in clipping gradients by their norm";
   let description = [{
     The norm is that of the gradients of the whole model, each weight counted

@@ -90,6 +90,18 @@ def Pipe_StepOpInterface : OpInterface<"StepOpInterface"> {
   }];
 }
 
+def Pipe_GroupOpInterface : OpInterface<"GroupOpInterface"> {
+  let cppNamespace = "::pipewright::pipe";
+  let description = [{
+    One member's part in what a group does together. An op that is asynchronous
+    is over at its `pipe.wait_collective`; in others the rank stands still until
+    all members have come, and no work of its groups is under way.
+  }];
+  let methods = [
+    InterfaceMethod<"Who takes part.", "GroupAttr", "getOver">
+  ];
+}
+
 /// What the two classes below say of their ops.
 defvar Pipe_onlyOrders = [{
     ::mlir::FlatSymbolRefAttr $cppClass::getStageName() { return {}; }

@@ -217,7 +217,8 @@ def Pipe_SetWeightOp : Pipe_ScheduledOp<"set_weight"> {
   }];
 }
 
-def Pipe_MergeStatisticsOp : Pipe_ScheduledOp<"merge_statistics"> {
+def Pipe_MergeStatisticsOp : Pipe_ScheduledOp<"merge_statistics", [
+    Pipe_GroupOpInterface]> {
   let summary = "Make one of what replicas have as a stage's running statistics";
   let description = [{
     Each replica updates the running statistics of its copy of the stage from

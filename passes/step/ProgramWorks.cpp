@@ -83,12 +83,12 @@ void ProgramReader::read(RankOp program) {
   // What was received since the last task: the next posts may be of that.
   std::vector<int32_t> received;
   // As one more member of what a group does, which begins and ends here.
-  auto join = [&](GroupAttr group, schedules::Work described) {
-    schedules::RankGroup over = membersOf(group, rank);
+  auto join = [&](GroupOpInterface part) {
+    schedules::RankGroup over = membersOf(part.getOver(), rank);
     auto [known, isNew] = groups.insert(
         {{over, counts[over]++}, static_cast<int32_t>(works.size())});
     if (isNew)
-      works.push_back(std::move(described));
+      works.push_back(describeWork(stages, part));
     posted[rank].push_back(known->second);
     works[known->second].members.push_back({rank, tasks, tasks});
     return known->second;
@@ -115,17 +115,11 @@ void ProgramReader::read(RankOp program) {
                         plainTask(stages, task)) -
               order.begin() + 1;
       received.clear();
-    } else if (auto post = dyn_cast<CollectiveOp>(op)) {
-      int32_t number = join(post.getOver(), describeWork(stages, post));
-      begin(post.getResult(), number, works[number].members.size() - 1);
+    } else if (auto part = dyn_cast<GroupOpInterface>(op)) {
+      int32_t number = join(part);
+      if (cast<StepOpInterface>(op).isAsynchronous())
+        begin(op.getResult(0), number, works[number].members.size() - 1);
       addNeeds(number);
-    } else if (auto clip = dyn_cast<ClipGradientsOp>(op)) {
-      int32_t number = join(clip.getOver(), describeWork(stages, clip));
-      addNeeds(number);
-    } else if (auto merge = dyn_cast<MergeStatisticsOp>(op)) {
-      posted[rank].push_back(static_cast<int32_t>(works.size()));
-      works.push_back(describeWork(stages, merge));
-      works.back().members = {{rank, tasks, tasks}};
     } else if (auto post = dyn_cast<PostSendOp>(op)) {
       auto value = cast<OpResult>(post.getValue());
       std::optional<Content> content =

@@ -9,6 +9,7 @@
 #include "passes/step/RunningStatistics.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #include <algorithm>
 #include <map>
@@ -17,8 +18,7 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
 
-schedules::Work pipewright::pipe::describeWork(const Stages &stages,
-                                               CollectiveOp op) {
+static schedules::Work describe(const Stages &stages, CollectiveOp op) {
   schedules::Work work;
   work.kind = op.getKind();
   if (op.getOver().isOfReplicas())
@@ -41,8 +41,7 @@ schedules::Work pipewright::pipe::describeWork(const Stages &stages,
   return work;
 }
 
-schedules::Work pipewright::pipe::describeWork(const Stages &stages,
-                                               MergeStatisticsOp op) {
+static schedules::Work describe(const Stages &stages, MergeStatisticsOp op) {
   schedules::Work work;
   work.replicas = op.getOver().size(op->getParentOfType<ModuleOp>());
   int32_t stage = stages.numberOf(op.getStage());
@@ -56,14 +55,20 @@ schedules::Work pipewright::pipe::describeWork(const Stages &stages,
 }
 
 /// A sum of squares for each weight.
-schedules::Work pipewright::pipe::describeWork(const Stages &stages,
-                                               ClipGradientsOp) {
+static schedules::Work describe(const Stages &stages, ClipGradientsOp) {
   schedules::Work work;
   work.name = "squares of gradients";
   for (const WeightGroup &group : stages.weights())
     if (llvm::is_contained(group.trained, true))
       work.bytes += sizeof(double);
   return work;
+}
+
+schedules::Work pipewright::pipe::describeWork(const Stages &stages,
+                                               GroupOpInterface op) {
+  return llvm::TypeSwitch<Operation *, schedules::Work>(op)
+      .Case<CollectiveOp, MergeStatisticsOp, ClipGradientsOp>(
+          [&](auto typed) { return describe(stages, typed); });
 }
 
 schedules::RankGroup pipewright::pipe::membersOf(GroupAttr over, int32_t rank) {
@@ -113,13 +118,11 @@ private:
   void findPositions();
   LogicalResult verify(Operation &op);
   Readiness readinessOf(Value value, int32_t rank);
-  Readiness readinessFor(CollectiveOp taker, Value value, int32_t rank);
+  Readiness readinessFor(Operation *taker, Value value, int32_t rank);
   int64_t neededBy(Operation *op);
   int64_t mostBefore(int32_t rank, bool isOfGradients, int64_t needed) const;
   void readTransfers(Operation &op);
-  int32_t addPart(Operation *op, GroupAttr over, schedules::Work described);
-  void readPart(CollectiveOp op);
-  void readPart(ClipGradientsOp op);
+  void readPart(GroupOpInterface op);
 
   StepOp step;
   const Stages &stages;
@@ -184,7 +187,7 @@ Readiness GraphReader::readinessOf(Value value, int32_t rank) {
   }
   if (auto known = readiness.find(value); known != readiness.end())
     return known->second;
-  if (isa<CollectiveOp, ClipGradientsOp>(op))
+  if (isa<GroupOpInterface>(op))
     ready.works.push_back(collectives.lookup(op));
   for (Value operand : op->getOperands())
     ready.add(readinessOf(operand, rank));
@@ -192,13 +195,14 @@ Readiness GraphReader::readinessOf(Value value, int32_t rank) {
 }
 
 /// Collectives of two weights of one stage may be under way together.
-Readiness GraphReader::readinessFor(CollectiveOp taker, Value value,
+Readiness GraphReader::readinessFor(Operation *taker, Value value,
                                     int32_t rank) {
   auto before = value.getDefiningOp<CollectiveOp>();
-  if (!before)
+  auto collective = dyn_cast<CollectiveOp>(taker);
+  if (!before || !collective)
     return readinessOf(value, rank);
   Readiness ready = readinessFor(taker, before.getValue(), rank);
-  if (!before.isApartFrom(taker))
+  if (!before.isApartFrom(collective))
     ready.works.push_back(collectives.lookup(before));
   return ready;
 }
@@ -260,43 +264,30 @@ void GraphReader::readTransfers(Operation &op) {
   }
 }
 
-/// The number of the work that an op is one member's part of.
-int32_t GraphReader::addPart(Operation *op, GroupAttr over,
-                             schedules::Work described) {
+void GraphReader::readPart(GroupOpInterface op) {
   int32_t rank = rankOf(op);
-  schedules::RankGroup members = membersOf(over, rank);
+  schedules::RankGroup over = membersOf(op.getOver(), rank);
   auto [known, isNew] =
-      groups.insert({{members, counts[{members, rank}]++},
+      groups.insert({{over, counts[{over, rank}]++},
                      static_cast<int32_t>(graph.works.size())});
+  int32_t number = known->second;
   if (isNew) {
-    graph.works.push_back(std::move(described));
+    graph.works.push_back(describeWork(stages, op));
     graph.ops.emplace_back();
   }
-  graph.ops[known->second].parts.push_back(op);
-  return collectives[op] = known->second;
-}
-
-void GraphReader::readPart(CollectiveOp op) {
-  int32_t rank = rankOf(op);
-  schedules::Work &work =
-      graph.works[addPart(op, op.getOver(), describeWork(stages, op))];
-  Readiness ready = readinessFor(op, op.getValue(), rank);
-  work.members.push_back(
-      {rank, ready.tasks,
-       mostBefore(rank, ready.tasks <= firstUpdate[rank], neededBy(op))});
-  llvm::append_range(work.needs, ready.works);
-}
-
-/// The program stands still in it, so it comes as late as it may.
-void GraphReader::readPart(ClipGradientsOp op) {
-  int32_t rank = rankOf(op);
-  schedules::Work &work =
-      graph.works[addPart(op, op.getOver(), describeWork(stages, op))];
+  graph.ops[number].parts.push_back(op);
+  collectives[op] = number;
   Readiness ready;
-  for (Value gradients : op.getGradients())
-    ready.add(readinessOf(gradients, rank));
-  int64_t place = neededBy(op);
-  work.members.push_back({rank, place, place});
+  for (Value operand : op->getOperands())
+    ready.add(readinessFor(op, operand, rank));
+  int64_t posted = ready.tasks;
+  int64_t waited =
+      mostBefore(rank, ready.tasks <= firstUpdate[rank], neededBy(op));
+  // Where the program stands still in it, it comes as late as it may.
+  if (!cast<StepOpInterface>(*op).isAsynchronous())
+    posted = waited = neededBy(op);
+  schedules::Work &work = graph.works[number];
+  work.members.push_back({rank, posted, waited});
   llvm::append_range(work.needs, ready.works);
 }
 
@@ -308,10 +299,8 @@ LogicalResult GraphReader::read() {
     if (isa<InputOp, TaskOp>(op))
       continue;
     readTransfers(op);
-    if (auto collective = dyn_cast<CollectiveOp>(op))
-      readPart(collective);
-    else if (auto clip = dyn_cast<ClipGradientsOp>(op))
-      readPart(clip);
+    if (auto part = dyn_cast<GroupOpInterface>(op))
+      readPart(part);
   }
   for (schedules::Work &work : graph.works) {
     llvm::sort(work.needs);

@@ -18,7 +18,7 @@ namespace pipewright::pipe {
 /// What a work is in the step: the op of each member, or the value that is
 /// sent.
 struct WorkOps {
-  llvm::SmallVector<mlir::Operation *> parts;
+  llvm::SmallVector<GroupOpInterface> parts;
   mlir::Value sent;
 };
 
@@ -35,10 +35,8 @@ struct StepGraph {
 /// rank what cannot be sent.
 mlir::FailureOr<StepGraph> readStepGraph(StepOp step, const Stages &stages);
 
-/// What a collective of a step or of a program does, without members.
-schedules::Work describeWork(const Stages &stages, CollectiveOp op);
-schedules::Work describeWork(const Stages &stages, MergeStatisticsOp op);
-schedules::Work describeWork(const Stages &stages, ClipGradientsOp op);
+/// What a group of a step or of a program does, without members.
+schedules::Work describeWork(const Stages &stages, GroupOpInterface op);
 /// A message of no edge, without members.
 schedules::Work describeWork(const Content &content, mlir::Type type);
 

@@ -33,10 +33,10 @@ public:
     Sum,
     Loss,
     Gradient,
-    /// Of all gradients, before it was clipped.
-    Norm,
     /// A weight or a state after the update.
-    Tensor
+    Tensor,
+    /// Of all gradients, before they were clipped.
+    Norm
   };
 
   struct Entry {

@@ -58,6 +58,7 @@ void Record::begin(int64_t stepsBefore, const Dataset &data,
             .step = stepsBefore,
             .seed = options.seed,
             .learningRates = learningRates,
+            .clipNorm = options.clipNorm,
             .microBatchSize = program.microBatchSize,
             .samples = batches.batchSamples(),
             .threadsPerRank = rank.threads(),
@@ -132,6 +133,14 @@ void pipewright::runtime::followRecord(Options &options,
   if (static_cast<int64_t>(record.learningRates.size()) != program.updates)
     fail("--replay: '", options.replay, "' is of ", record.learningRates.size(),
          " steps that run together, but this program runs ", program.updates);
+  auto clips = [](double norm) {
+    return norm > 0 ? "clips gradients" : "does not clip gradients";
+  };
+  if ((record.clipNorm > 0) != (program.optimizer.clipNorm > 0))
+    fail("--replay: '", options.replay, "' is of a program that ",
+         clips(record.clipNorm), ", but this one ",
+         clips(program.optimizer.clipNorm));
+  options.clipNorm = record.clipNorm;
   for (const StepRecord::Input &input : record.inputs)
     options.data.push_back({input.name, options.replay + "/" + input.file});
   options.seed = record.seed;

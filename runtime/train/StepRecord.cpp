@@ -30,7 +30,7 @@ static Json jsonOf(const std::vector<StepDigest::Entry> &entries) {
 }
 
 static std::vector<StepDigest::Entry> entriesOf(const nlohmann::json &json) {
-  constexpr auto last = static_cast<int64_t>(StepDigest::Kind::Tensor);
+  constexpr auto last = static_cast<int64_t>(StepDigest::Kind::Norm);
   std::vector<StepDigest::Entry> entries;
   for (const auto &row : json.get_ref<const nlohmann::json::array_t &>()) {
     const int64_t kind = wholeNumber(row.at(0));
@@ -72,6 +72,7 @@ static StepRecord parseRecord(const nlohmann::json &json) {
   for (const auto &rate :
        json.at("learning_rates").get_ref<const nlohmann::json::array_t &>())
     record.learningRates.push_back(rate.get<float>());
+  record.clipNorm = json.value("clip_norm", 0.0);
   record.microBatchSize = wholeNumber(json.at("micro_batch_size"));
   record.samples = wholeNumber(json.at("samples"));
   record.threadsPerRank = wholeNumber(json.at("threads_per_rank"));
@@ -111,6 +112,7 @@ void pipewright::runtime::writeStepRecord(const std::string &folder,
                      {"steps_before", record.step},
                      {"seed", record.seed},
                      {"learning_rates", record.learningRates},
+                     {"clip_norm", record.clipNorm},
                      {"micro_batch_size", record.microBatchSize},
                      {"samples", record.samples},
                      {"threads_per_rank", record.threadsPerRank},

@@ -41,6 +41,8 @@ struct StepRecord {
   uint64_t seed = 0;
   /// One for each step that the program runs together.
   std::vector<float> learningRates;
+  /// The largest norm of all gradients; 0 where the program does not clip them.
+  double clipNorm = 0;
   /// Samples of a micro-batch, and of all of them.
   int64_t microBatchSize = 0;
   int64_t samples = 0;

@@ -367,7 +367,6 @@ void Trainer::runStep(int64_t number, Batches &batches,
                       const std::vector<float> &learningRates) {
   auto run = [&] {
     rank.beginStep(number, learningRates);
-    rank.setClipNorm(options.clipNorm);
     rank.runStep();
   };
   const int64_t done = (number + 1) * program.updates;
@@ -563,6 +562,7 @@ int pipewright::runtime::runRank(const Options &options, RankFactory &factory,
   try {
     keepFlight(options, *rank);
     rank->setSeed(options.seed);
+    rank->setClipNorm(options.clipNorm);
     if (rank->program().setUp)
       rank->program().setUp(*rank);
     rank->rehearse();

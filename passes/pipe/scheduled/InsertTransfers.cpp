@@ -58,7 +58,8 @@ private:
     return instruction.transfer.kind == TransferKind::Work;
   }
   Value valueOf(const RankInstruction &instruction) const;
-  Operation *partOf(int32_t rank, const RankInstruction &instruction) const;
+  GroupOpInterface partOf(int32_t rank,
+                          const RankInstruction &instruction) const;
   void emit(int32_t rank, const RankInstruction &instruction);
   void copy(int32_t rank, Operation *op);
   void makeReady(int32_t rank, Value value);
@@ -93,12 +94,17 @@ LogicalResult StepSplitter::run() {
       emit(rank, instruction);
   // Nothing has taken what these make.
   for (Operation &op : *step.getBody())
-    if (!isa<InputOp, TaskOp, CollectiveOp, ClipGradientsOp>(op) &&
+    if (!isa<InputOp, TaskOp, GroupOpInterface>(op) &&
         (op.getNumResults() == 0 ||
          !ranks[rankOf(&op)].values.contains(op.getResult(0))))
       copy(rankOf(&op), &op);
   step.erase();
   return success();
+}
+
+/// Others are over when the program goes on.
+static bool isAsynchronous(GroupOpInterface part) {
+  return cast<StepOpInterface>(*part).isAsynchronous();
 }
 
 /// What a send or a receive moves.
@@ -119,10 +125,11 @@ Value StepSplitter::valueOf(const RankInstruction &instruction) const {
   return giver.getResult(link.gradientResult);
 }
 
-Operation *StepSplitter::partOf(int32_t rank,
-                                const RankInstruction &instruction) const {
-  return *llvm::find_if(works[instruction.transfer.edge]->parts,
-                        [&](Operation *part) { return rankOf(part) == rank; });
+GroupOpInterface
+StepSplitter::partOf(int32_t rank, const RankInstruction &instruction) const {
+  return *llvm::find_if(
+      works[instruction.transfer.edge]->parts,
+      [&](GroupOpInterface part) { return rankOf(part) == rank; });
 }
 
 void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
@@ -167,13 +174,12 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
     return;
   }
   case InstructionKind::PostCollective:
-    if (Operation *part = partOf(rank, instruction); isa<CollectiveOp>(part))
+    if (GroupOpInterface part = partOf(rank, instruction); isAsynchronous(part))
       copy(rank, part);
     return;
   case InstructionKind::WaitCollective: {
-    Operation *part = partOf(rank, instruction);
-    // Others are over when the program goes on.
-    if (!isa<CollectiveOp>(part))
+    GroupOpInterface part = partOf(rank, instruction);
+    if (!isAsynchronous(part))
       return copy(rank, part);
     WaitCollectiveOp::create(builder, part->getLoc(),
                              state.values.lookup(part->getResult(0)));

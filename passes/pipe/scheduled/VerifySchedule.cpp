@@ -149,7 +149,7 @@ LogicalResult ProgramVerifier::verifyWaited(CollectiveOp op) {
   }
   for (Operation *next = op->getNextNode(); wait && next != wait;
        next = next->getNextNode()) {
-    if (isa<MergeStatisticsOp, ClipGradientsOp>(next))
+    if (isa<GroupOpInterface>(next) && !isa<CollectiveOp>(next))
       return next->emitOpError("stands where a collective is under way, which "
                                "would have to be over first");
     if (mayTouch(next, op)) {

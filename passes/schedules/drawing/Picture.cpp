@@ -240,6 +240,8 @@ std::string pipewright::schedules::resultsText(const Picture &picture) {
   if (figures.span < figures.step * (1 - 1e-9))
     text += ", span " + timeText(picture, figures.span);
   text += ", bubble " + numberText(100 * figures.bubble, 1) + " %";
+  if (!picture.simulation.works.empty())
+    text += ", exposed " + timeText(picture, picture.simulation.exposedSeconds);
   if (picture.schedule.forwardOnly)
     return text;
   return text + ", peak " +
