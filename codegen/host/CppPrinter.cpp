@@ -77,7 +77,7 @@ using Pieces = std::vector<Piece>;
 
 } // namespace
 
-static std::string textOf(const Word &word, const Loop *loop) {
+static std::string textOf(const Token &word, const Loop *loop) {
   if (auto *local = std::get_if<Local>(&word))
     return local->name();
   if (auto *counter = std::get_if<Counter>(&word))
@@ -92,10 +92,10 @@ static std::string textOf(const Word &word, const Loop *loop) {
 }
 
 static Piece pieceOf(const CallArgument &argument, const Loop *loop) {
-  if (auto *word = std::get_if<Word>(&argument))
+  if (auto *word = std::get_if<Token>(&argument))
     return {textOf(*word, loop)};
   Piece piece;
-  for (const Word &element : std::get<BracedList>(argument).elements)
+  for (const Token &element : std::get<BracedList>(argument).elements)
     piece.push_back(textOf(element, loop) + ", ");
   if (piece.empty())
     return {"{}"};
@@ -194,9 +194,9 @@ static std::string textOf(const ValueTable &table, size_t indent) {
 }
 
 /// A number in a comment stands for itself, so what is computed has brackets.
-static std::string commentOf(const Words &words, const Loop *loop) {
+static std::string commentOf(const Tokens &words, const Loop *loop) {
   std::string text;
-  for (const Word &word : words) {
+  for (const Token &word : words) {
     std::string part = textOf(word, loop);
     bool isComputed =
         std::holds_alternative<Counter>(word) && StringRef(part).contains(' ');
@@ -209,21 +209,21 @@ static std::string textOf(const CallStatement &statement, size_t indent,
                           const Loop *loop = nullptr) {
   Pieces call = piecesOf(statement.call, ");", loop);
   std::string margin(indent, ' '), lines;
-  if (!statement.around) {
+  if (!statement.wrapper) {
     lines = wrap(call, indent);
   } else {
-    Call around = *statement.around;
+    Call around = *statement.wrapper;
     around.arguments.push_back(std::string("[&] {"));
     std::string opening = margin + textOf(piecesOf(around, "", loop));
     lines = opening + " " + textOf(call) + " });";
     if (lines.size() > lineWidth)
       lines = opening + "\n" + wrap(call, indent + 2) + "\n" + margin + "});";
   }
-  if (statement.behind.empty())
+  if (statement.trailingComment.empty())
     return lines;
   size_t length = lines.size() - (lines.rfind('\n') + 1);
   lines.append(length < commentColumn ? commentColumn - length : 2, ' ');
-  return lines + "// " + commentOf(statement.behind, loop);
+  return lines + "// " + commentOf(statement.trailingComment, loop);
 }
 
 static std::string textOf(const Loop &loop, size_t indent) {

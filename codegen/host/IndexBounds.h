@@ -22,9 +22,8 @@ public:
   mlir::LogicalResult follow(const ProgramLayout &layout,
                              mlir::BlockArgument argument);
 
-  /// Says which values are wrong for certain, whatever becomes of them on their
-  /// way: those that a table has not which gets all of the input, or none of
-  /// the tables which get parts of it.
+  /// Sets the range outside of which every table that a value may reach would
+  /// reject it.
   void apply(Port &port) const;
 
 private:

@@ -29,7 +29,7 @@ static std::string textOf(runtime::ElementType type) {
 
 /// Designated initializers.
 static BracedList listOf(ArrayRef<nn::ShapeField> shape) {
-  Words fields;
+  Tokens fields;
   for (const nn::ShapeField &field : shape)
     fields.push_back(
         "." + field.name.str() + " = " +

@@ -65,7 +65,7 @@ private:
 
 static std::vector<int64_t> countersOf(const CallStatement &statement) {
   std::vector<int64_t> numbers;
-  forEachWord(statement, [&](const Word &word) {
+  forEachWord(statement, [&](const Token &word) {
     if (auto *counter = std::get_if<Counter>(&word))
       numbers.push_back(counter->value.first);
   });
@@ -223,7 +223,7 @@ std::vector<std::vector<int64_t>> LoopWriter::indicesOf(const Run &run,
                                                         size_t offset) {
   std::vector<std::vector<int64_t>> indices;
   for (size_t at = run.begin + offset; at < run.end; at += run.period) {
-    std::vector<const Word *> words = wordsOf(call(at));
+    std::vector<const Token *> words = wordsOf(call(at));
     indices.resize(words.size());
     for (auto [word, numbers] : llvm::zip_equal(words, indices))
       if (arrays.isInFamily(*word))
@@ -295,11 +295,11 @@ Element LoopWriter::inOrder(const std::string &array,
 
 CallStatement LoopWriter::repeat(const Run &run, size_t offset) {
   CallStatement statement = call(run.begin + offset);
-  std::vector<const Word *> second =
+  std::vector<const Token *> second =
       wordsOf(call(run.begin + run.period + offset));
   std::vector<std::vector<int64_t>> indices = indicesOf(run, offset);
   size_t position = 0;
-  forEachWord(statement, [&](Word &word) {
+  forEachWord(statement, [&](Token &word) {
     size_t at = position++;
     if (auto *counter = std::get_if<Counter>(&word)) {
       Progression &value = counter->value;
@@ -309,7 +309,7 @@ CallStatement LoopWriter::repeat(const Run &run, size_t offset) {
     if (!array)
       return;
     std::optional<Progression> simple = progressionOf(indices[at]);
-    bool isComment = at + statement.behind.size() >= second.size();
+    bool isComment = at + statement.trailingComment.size() >= second.size();
     if (simple)
       word = Element(*array, "", *simple);
     else if (isComment)
@@ -326,7 +326,7 @@ Loop LoopWriter::loopOf(const Run &run) {
   bool hasMicroBatch = false;
   for (size_t offset = 0; offset < run.period; ++offset) {
     loop.body.push_back(repeat(run, offset));
-    forEachWord(loop.body.back(), [&](const Word &word) {
+    forEachWord(loop.body.back(), [&](const Token &word) {
       auto *counter = std::get_if<Counter>(&word);
       if (!counter || counter->of != Counter::Of::MicroBatch ||
           counter->value.step <= 0 || hasMicroBatch)

@@ -59,7 +59,7 @@ private:
   Local rangeOf(pipe::CollectiveOp op);
   LogicalResult writeCollective(pipe::CollectiveOp op);
   LogicalResult writeStreamLine(Operation *op);
-  void commentCall(const Words &name, const Words &addition);
+  void commentCall(const Tokens &name, const Tokens &addition);
   bool hasStreams() const { return layout.target->hasStreams(); }
 
   FunctionWriter &writer;
@@ -70,9 +70,9 @@ private:
   std::map<std::tuple<std::string, int64_t, int64_t>, Local> declared;
   llvm::StringMap<int64_t> counts;
   /// What each event says when it has fired, for readers: `F0.1 is done`.
-  llvm::DenseMap<int64_t, Words> eventTexts;
+  llvm::DenseMap<int64_t, Tokens> eventTexts;
   /// The same of what was put on the compute stream last.
-  Words lastWork;
+  Tokens lastWork;
 };
 
 //===----------------------------------------------------------------------===//
@@ -228,10 +228,10 @@ LogicalResult RankWriter::writeBufferTable() {
 //===----------------------------------------------------------------------===//
 
 /// A task's line on a GPU says itself which one it is.
-void RankWriter::commentCall(const Words &name, const Words &addition) {
+void RankWriter::commentCall(const Tokens &name, const Tokens &addition) {
   lastWork = name;
   lastWork.push_back(" is done");
-  Words text = hasStreams() ? Words() : name;
+  Tokens text = hasStreams() ? Tokens() : name;
   if (!text.empty() && !addition.empty())
     text.push_back(", ");
   llvm::append_range(text, addition);
@@ -256,7 +256,7 @@ LogicalResult RankWriter::writeUpdate(pipe::TaskOp task,
   writer.callStage(letterOf(pipe::TaskKind::update), stage.number,
                    stageFunctionName(stage.number, pipe::TaskKind::update),
                    std::nullopt, {});
-  Words name = {"U" + std::to_string(stage.number)};
+  Tokens name = {"U" + std::to_string(stage.number)};
   if (number)
     name.insert(name.end(), {".", Counter::update(number)});
   commentCall(name, {});
@@ -315,7 +315,7 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
   writer.callStage(letterOf(kind), stage->number,
                    stageFunctionName(stage->number, kind), microBatch,
                    arguments);
-  Words version;
+  Tokens version;
   if (task.getVersion())
     version = {"version ", Counter::update(*task.getVersion())};
   commentCall({(letterOf(kind) + Twine(stage->number) + ".").str(),

@@ -59,15 +59,15 @@ std::string nameOfResult(const ProgramLayout &layout, OpResult value) {
   return "received";
 }
 
-Words textWhenOver(pipe::CollectiveOp op, const Local &range) {
+Tokens textWhenOver(pipe::CollectiveOp op, const Local &range) {
   const runtime::CollectiveFacts &facts = op.getKindAttr().getFacts();
-  if (facts.handsOut && (facts.adds || !facts.hasRoot))
+  if (facts.replicates && (facts.reduces || !facts.rooted))
     return {range, " is whole"};
-  if (!facts.hasRoot)
+  if (!facts.rooted)
     return {"a part of ", range, " is whole"};
   std::string root = (op.getOver().isOfReplicas() ? "replica " : "rank ") +
                      std::to_string(*op.getRoot()) + "'s";
-  if (facts.handsOut)
+  if (facts.replicates)
     return {range, " is " + root};
   return {root + " ", range, " is whole"};
 }

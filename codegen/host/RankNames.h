@@ -16,7 +16,7 @@ namespace pipewright::codegen {
 std::string nameOfResult(const ProgramLayout &layout, mlir::OpResult value);
 
 /// What is true of a collective's range when it is over: `d_wte_0 is whole`.
-Words textWhenOver(pipe::CollectiveOp op, const Local &range);
+Tokens textWhenOver(pipe::CollectiveOp op, const Local &range);
 
 } // namespace pipewright::codegen
 

@@ -18,7 +18,7 @@ std::string shapeOf(const CallStatement &statement) {
     shape += kind;
     shape += text;
   };
-  forEachWord(statement, [&](const Word &word) {
+  forEachWord(statement, [&](const Token &word) {
     if (auto *local = std::get_if<Local>(&word))
       local->family().empty() ? add('L', local->name())
                               : add('F', local->family());
@@ -30,9 +30,9 @@ std::string shapeOf(const CallStatement &statement) {
   return shape;
 }
 
-std::vector<const Word *> wordsOf(const CallStatement &statement) {
-  std::vector<const Word *> words;
-  forEachWord(statement, [&](const Word &word) { words.push_back(&word); });
+std::vector<const Token *> wordsOf(const CallStatement &statement) {
+  std::vector<const Token *> words;
+  forEachWord(statement, [&](const Token &word) { words.push_back(&word); });
   return words;
 }
 
@@ -50,35 +50,35 @@ BufferArrays::BufferArrays(const Function &function) {
   }
 }
 
-const BufferArrays::Family *BufferArrays::familyOf(const Word &word) const {
+const BufferArrays::Family *BufferArrays::familyOf(const Token &word) const {
   auto *local = std::get_if<Local>(&word);
   if (!local || local->family().empty())
     return nullptr;
   return &families.find(local->family())->second;
 }
 
-bool BufferArrays::isInFamily(const Word &word) const {
+bool BufferArrays::isInFamily(const Token &word) const {
   return familyOf(word) != nullptr;
 }
 
-int64_t BufferArrays::indexOf(const Word &word) const {
+int64_t BufferArrays::indexOf(const Token &word) const {
   return familyOf(word)->indices.lookup(std::get<Local>(word).name());
 }
 
-void BufferArrays::declareFamily(const Word &word) {
+void BufferArrays::declareFamily(const Token &word) {
   StringRef name = std::get<Local>(word).family();
   Family &family = families[name];
   if (family.array.empty())
     family.array = names.unique((name + "_of").str());
 }
 
-const std::string *BufferArrays::arrayOf(const Word &word) const {
+const std::string *BufferArrays::arrayOf(const Token &word) const {
   const Family *family = familyOf(word);
   return family && !family->array.empty() ? &family->array : nullptr;
 }
 
 CallStatement BufferArrays::withElements(CallStatement statement) const {
-  forEachWord(statement, [&](Word &word) {
+  forEachWord(statement, [&](Token &word) {
     if (const std::string *array = arrayOf(word))
       word = Element(*array, "", {indexOf(word)});
   });

@@ -20,7 +20,7 @@ namespace pipewright::codegen {
 /// of families they name, at most.
 std::string shapeOf(const CallStatement &statement);
 
-std::vector<const Word *> wordsOf(const CallStatement &statement);
+std::vector<const Token *> wordsOf(const CallStatement &statement);
 
 /// The buffers that a function declares, of which families may become arrays.
 class BufferArrays {
@@ -28,13 +28,13 @@ public:
   explicit BufferArrays(const Function &function);
 
   /// Whether the word is a buffer of a family; else it has no index.
-  bool isInFamily(const Word &word) const;
-  int64_t indexOf(const Word &word) const;
+  bool isInFamily(const Token &word) const;
+  int64_t indexOf(const Token &word) const;
   /// Makes an array of the word's family.
-  void declareFamily(const Word &word);
+  void declareFamily(const Token &word);
   /// The array of the word's family; null while it is none, and for all other
   /// words.
-  const std::string *arrayOf(const Word &word) const;
+  const std::string *arrayOf(const Token &word) const;
   /// The statement with elements in place of buffers that are in arrays.
   CallStatement withElements(CallStatement statement) const;
   /// What the function declares, with arrays in place of their buffers.
@@ -50,7 +50,7 @@ private:
     /// The name of the array; empty while there is none.
     std::string array;
   };
-  const Family *familyOf(const Word &word) const;
+  const Family *familyOf(const Token &word) const;
 
   std::vector<BufferDeclaration> declared;
   llvm::StringMap<Family> families;

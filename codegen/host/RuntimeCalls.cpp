@@ -106,15 +106,16 @@ void FunctionWriter::comment(StringRef text) {
   function.body.push_back(Comment{text.str()});
 }
 
-void FunctionWriter::commentBehind(Words comment) {
-  std::get<CallStatement>(function.body.back()).behind = std::move(comment);
+void FunctionWriter::commentBehind(Tokens comment) {
+  std::get<CallStatement>(function.body.back()).trailingComment =
+      std::move(comment);
 }
 
 void FunctionWriter::blankLine() { function.body.push_back(BlankLine()); }
 
 void FunctionWriter::add(CallStatement statement) {
   used.insert(rankName);
-  forEachWord(statement, [&](const Word &word) {
+  forEachWord(statement, [&](const Token &word) {
     if (auto *local = std::get_if<Local>(&word))
       used.insert(local->name());
   });
@@ -223,7 +224,7 @@ void FunctionWriter::callStage(StringRef kind, int64_t stage,
     statement.call.arguments.push_back(number);
   }
   if (style.givesTasks)
-    statement.around = {
+    statement.wrapper = {
         "rank.task",
         {text::stringLiteral(kind), std::to_string(stage), number}};
   llvm::append_range(statement.call.arguments, buffers);
@@ -242,7 +243,7 @@ void FunctionWriter::launch(StringRef kernel, ArrayRef<Local> buffers) {
   std::string function = (names.contains(kernel) ? "::" : "") + kernel.str();
   SmallVector<CallArgument> arguments;
   if (style.hasKernelObjects) {
-    arguments = {function, BracedList(Words(buffers.begin(), buffers.end()))};
+    arguments = {function, BracedList(Tokens(buffers.begin(), buffers.end()))};
   } else {
     arguments = {text::stringLiteral(kernel), function};
     llvm::append_range(arguments, buffers);

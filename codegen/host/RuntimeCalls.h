@@ -46,7 +46,7 @@ public:
 
   void comment(llvm::StringRef text);
   /// Puts a comment behind the statement before.
-  void commentBehind(Words text);
+  void commentBehind(Tokens text);
   void blankLine();
 
   // --- Rank's members ------------------------------------------------------

@@ -83,18 +83,18 @@ public:
 };
 
 /// What an argument or a comment consists of; text stands for itself.
-using Word = std::variant<Local, Counter, Element, std::string>;
-using Words = std::vector<Word>;
+using Token = std::variant<Local, Counter, Element, std::string>;
+using Tokens = std::vector<Token>;
 
 /// A list in braces: buffers, or the fields of a shape.
 struct BracedList {
-  explicit BracedList(Words elements) : elements(std::move(elements)) {}
+  explicit BracedList(Tokens elements) : elements(std::move(elements)) {}
   bool operator==(const BracedList &) const = default;
 
-  Words elements;
+  Tokens elements;
 };
 
-using CallArgument = std::variant<Word, BracedList>;
+using CallArgument = std::variant<Token, BracedList>;
 
 //===----------------------------------------------------------------------===//
 // Statements
@@ -127,9 +127,9 @@ struct CallStatement {
   Call call;
   /// What the call is an argument of, as a function: `rank.task("F", 0, 0, [&]
   /// { ... });`.
-  std::optional<Call> around;
+  std::optional<Call> wrapper;
   /// Comment at the end of the line.
-  Words behind;
+  Tokens trailingComment;
 
   bool operator==(const CallStatement &) const = default;
 };
@@ -171,12 +171,12 @@ void forEachWord(AnyStatement &statement, Visitor visit) {
         for (auto &word : list->elements)
           visit(word);
       else
-        visit(std::get<Word>(argument));
+        visit(std::get<Token>(argument));
   };
-  if (statement.around)
-    inCall(*statement.around);
+  if (statement.wrapper)
+    inCall(*statement.wrapper);
   inCall(statement.call);
-  for (auto &word : statement.behind)
+  for (auto &word : statement.trailingComment)
     visit(word);
 }
 

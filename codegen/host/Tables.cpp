@@ -35,7 +35,7 @@ public:
   std::vector<Statement> write();
 
 private:
-  int64_t numberOf(const Word &word) const;
+  int64_t numberOf(const Token &word) const;
   void findColumns(Case &shape);
   CallStatement statementOf(const Case &shape) const;
 
@@ -56,7 +56,7 @@ TableWriter::TableWriter(const Function &function)
     if (!call)
       continue;
     calls.push_back(*call);
-    calls.back().behind.clear();
+    calls.back().trailingComment.clear();
     size_t number =
         known.emplace(shapeOf(calls.back()), cases.size()).first->second;
     cases.resize(std::max(cases.size(), number + 1));
@@ -65,14 +65,14 @@ TableWriter::TableWriter(const Function &function)
 }
 
 /// What calls of one shape may differ in.
-int64_t TableWriter::numberOf(const Word &word) const {
+int64_t TableWriter::numberOf(const Token &word) const {
   if (auto *counter = std::get_if<Counter>(&word))
     return counter->value.first;
   return arrays.isInFamily(word) ? arrays.indexOf(word) : 0;
 }
 
 void TableWriter::findColumns(Case &shape) {
-  std::vector<const Word *> first = wordsOf(calls[shape.calls.front()]);
+  std::vector<const Token *> first = wordsOf(calls[shape.calls.front()]);
   std::vector<std::vector<int64_t>> numbers(first.size());
   for (size_t call : shape.calls)
     for (auto [word, all] : llvm::zip_equal(wordsOf(calls[call]), numbers))
@@ -94,7 +94,7 @@ void TableWriter::findColumns(Case &shape) {
 CallStatement TableWriter::statementOf(const Case &shape) const {
   CallStatement statement = calls[shape.calls.front()];
   size_t position = 0;
-  forEachWord(statement, [&](Word &word) {
+  forEachWord(statement, [&](Token &word) {
     std::optional<size_t> column = shape.columnOf[position++];
     const std::string *array = arrays.arrayOf(word);
     if (!column)

@@ -89,7 +89,7 @@ llvm::Expected<Manifest> Manifest::parse(llvm::StringRef text) {
     return json.takeError();
   const llvm::json::Object *top = json->getAsObject();
   if (!top || top->getString("mark") != llvm::StringRef(mark))
-    return llvm::createStringError("it has not the mark of pipewright");
+    return llvm::createStringError("it was not written by pipewright");
   if (top->getInteger("format") != format)
     return llvm::createStringError("it is of another version of pipewright");
   const llvm::json::Array *list = top->getArray("files");

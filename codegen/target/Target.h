@@ -80,7 +80,7 @@ struct TargetOption {
   llvm::StringRef name, valueName, help;
   std::vector<llvm::StringRef> choices;
   /// What holds unless it is given.
-  llvm::StringRef standard;
+  llvm::StringRef defaultValue;
 };
 
 /// What is decided for a target before the model is opened. The user's own

@@ -50,7 +50,7 @@ int64_t AttentionOp::getFlops() {
                             nn::kForwardProducts);
 }
 
-nn::Precision AttentionOp::getPrecision(OpOperand &operand) {
+nn::PrecisionRule AttentionOp::getPrecision(OpOperand &operand) {
   return nn::attentionPrecision(*this, operand);
 }
 
@@ -165,7 +165,7 @@ int64_t PackedAttentionOp::getFlops() {
   return nn::attentionFlops(*this, packedSizes(getQkv()), nn::kForwardProducts);
 }
 
-nn::Precision PackedAttentionOp::getPrecision(OpOperand &operand) {
+nn::PrecisionRule PackedAttentionOp::getPrecision(OpOperand &operand) {
   return nn::attentionPrecision(*this, operand);
 }
 

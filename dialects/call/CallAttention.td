@@ -61,7 +61,7 @@ def Call_AttentionOp : Call_Op<"attention", [
 }
 
 def Call_AttentionBackwardOp : Call_Op<"attention_backward", [
-    AttentionOpInterface, NN_Precision<"OfOperands">]> {
+    AttentionOpInterface, NN_Precision<"FollowOperands">]> {
   let summary = "Gradients of attention with rows before heads";
   let description = [{
     `nn.attention_backward` for tensors of `[B, T, H, D]`, `k` and `v` maybe of
@@ -157,7 +157,7 @@ def Call_PackedAttentionOp : Call_Op<"packed_attention", [
 }
 
 def Call_PackedAttentionBackwardOp : Call_Op<"packed_attention_backward", [
-    AttentionOpInterface, NN_Precision<"OfOperands">]> {
+    AttentionOpInterface, NN_Precision<"FollowOperands">]> {
   let summary = "Gradient of packed attention with respect to q, k and v";
   let description = [{
     As `nn.attention_backward`; the three gradients lie in `dqkv` as q, k and v

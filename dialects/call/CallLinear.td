@@ -23,7 +23,7 @@ def Call_MatmulEpilogueAttr
     : EnumAttr<Call_Dialect, Call_MatmulEpilogue, "epilogue">;
 
 def Call_MatmulEpilogueOp : Call_Op<"matmul_epilogue", [
-    AttrSizedOperandSegments, NN_Precision<"OfOperands">]> {
+    AttrSizedOperandSegments, NN_Precision<"FollowOperands">]> {
   let summary = "Multiply matrices and work on the product in the same kernel";
   let description = [{
     As `nn.matmul`, for one right matrix, with what GPU libraries can do to a

@@ -127,9 +127,10 @@ int64_t pipewright::nn::attentionFlops(AttentionOpInterface op,
   return scores * (2 * products * depth + 5);
 }
 
-Precision pipewright::nn::attentionPrecision(AttentionOpInterface op,
-                                             OpOperand &operand) {
-  return operand.get() == op.getMask() ? Precision::F32 : Precision::BF16;
+PrecisionRule pipewright::nn::attentionPrecision(AttentionOpInterface op,
+                                                 OpOperand &operand) {
+  return operand.get() == op.getMask() ? PrecisionRule::F32
+                                       : PrecisionRule::BF16;
 }
 
 LibraryCall pipewright::nn::attentionCall(AttentionOpInterface op,
@@ -202,7 +203,7 @@ int64_t AttentionOp::getFlops() {
   return attentionFlops(*this, headsFirst(getQ(), getK()), kForwardProducts);
 }
 
-Precision AttentionOp::getPrecision(OpOperand &operand) {
+PrecisionRule AttentionOp::getPrecision(OpOperand &operand) {
   return attentionPrecision(*this, operand);
 }
 

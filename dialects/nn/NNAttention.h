@@ -67,7 +67,8 @@ int64_t attentionFlops(AttentionOpInterface op, const AttentionSizes &sizes,
                        int64_t products);
 
 /// Operands are wanted in bf16, but for the mask.
-Precision attentionPrecision(AttentionOpInterface op, mlir::OpOperand &operand);
+PrecisionRule attentionPrecision(AttentionOpInterface op,
+                                 mlir::OpOperand &operand);
 
 /// The call of a function of the runtime, without its buffers. The strides, in
 /// elements, lead from one row of a head to the next in q (k and v are as

@@ -68,7 +68,7 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
 
 def NN_AttentionBackwardOp : NN_InferredOp<"attention_backward", [
     NN_Cost, NN_Library, AttentionOpInterface,
-    NN_Precision<"OfOperands">]> {
+    NN_Precision<"FollowOperands">]> {
   let summary = "Gradients of attention with respect to q, k and v";
   let description = [{
     `grad` is the gradient of `o`. The softmax is recomputed from `stats`, block

@@ -108,10 +108,10 @@ class NN_FlopsPerElement<int flops>
     : TraitList<[CostOpInterface,
                  NN_Fact<"FlopsPerElement", !cast<string>(flops)>]>;
 
-/// All operands are wanted in one precision, an enumerator of Precision.
+/// All operands are wanted in one precision, an enumerator of PrecisionRule.
 class NN_Precision<string precision>
     : TraitList<[PrecisionOpInterface,
-                 NN_Fact<"InPrecision", "::pipewright::nn::Precision::" # precision>]>;
+                 NN_Fact<"InPrecision", "::pipewright::nn::PrecisionRule::" # precision>]>;
 
 /// What becomes of integers, an enumerator of IntegerUse: of an op without
 /// indices.

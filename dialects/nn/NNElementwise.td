@@ -15,7 +15,7 @@ class NN_BinaryOp<string mnemonic, Type type, string walk,
                   list<Trait> traits = []>
     : NN_InferredOp<mnemonic, !listconcat(
           [NN_Elementwise<walk>, NN_FlopsPerElement<1>,
-           NN_Precision<"OfOperands">, NN_Integers<"Computed">], traits)> {
+           NN_Precision<"FollowOperands">, NN_Integers<"Computed">], traits)> {
   let arguments = (ins type:$lhs, type:$rhs);
   let results = (outs type:$result);
   let assemblyFormat =
@@ -206,7 +206,7 @@ def NN_LogicalOrOp : NN_BinaryOp<"logical_or", NN_BoolTensor, "Cheap"> {
 
 def NN_CompareOp : NN_InferredOp<"compare", [
     NN_Elementwise<"Cheap">, NN_FlopsPerElement<1>,
-    NN_Precision<"OfOperands">, NN_Integers<"Computed">]> {
+    NN_Precision<"FollowOperands">, NN_Integers<"Computed">]> {
   let summary = "Compare two tensors, element by element";
   let description = [{
     Ordered comparison with broadcasting: a NaN compares false except for
@@ -234,7 +234,7 @@ def NN_CompareOp : NN_InferredOp<"compare", [
 
 def NN_WhereOp : NN_InferredOp<"where", [
     NN_Differentiable, NN_Elementwise<"Cheap">, NN_FlopsPerElement<1>,
-    NN_Precision<"OfOperands">, NN_Integers<"Computed">]> {
+    NN_Precision<"FollowOperands">, NN_Integers<"Computed">]> {
   let summary = "Choose between two tensors, element by element";
   let description = [{
     The element of `a` where the condition holds, else that of `b`. All three

@@ -101,17 +101,17 @@ RowSpace reductionSpace(mlir::Value x, llvm::ArrayRef<int64_t> axes);
 //===----------------------------------------------------------------------===//
 
 /// What an op wants a float operand to be where a model is lowered to bf16.
-enum class Precision {
+enum class PrecisionRule {
   /// Arithmetic that pays for a conversion of its operands.
   BF16,
   /// Sums of many elements, and what is added to them.
   F32,
   /// bf16 as soon as one of the operands is.
-  OfOperands,
+  FollowOperands,
   /// It takes both, and says by itself what it makes.
-  Either,
+  Any,
   /// It takes both, and computes in f32 to its end.
-  Inside,
+  F32Inside,
 };
 
 //===----------------------------------------------------------------------===//
@@ -177,13 +177,13 @@ struct FlopsPerElement {
 };
 
 /// All operands are wanted in one precision.
-template <Precision precision>
+template <PrecisionRule precision>
 struct InPrecision {
   template <typename ConcreteType>
   class Impl : public mlir::OpTrait::TraitBase<ConcreteType,
                                                InPrecision<precision>::Impl> {
   public:
-    Precision getPrecision(mlir::OpOperand &) { return precision; }
+    PrecisionRule getPrecision(mlir::OpOperand &) { return precision; }
   };
 };
 

@@ -120,7 +120,7 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<"What it wants a float operand to be.",
-      "::pipewright::nn::Precision", "getPrecision",
+      "::pipewright::nn::PrecisionRule", "getPrecision",
       (ins "::mlir::OpOperand &":$operand)>
   ];
 }

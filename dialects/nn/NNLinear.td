@@ -117,7 +117,7 @@ def NN_ConvBackwardDataOp : NN_Op<"conv_backward_data", [
 }
 
 def NN_ConvBackwardWeightOp : NN_Op<"conv_backward_weight", [
-    Pure, NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
+    Pure, NN_Cost, NN_Library, NN_Precision<"FollowOperands">]> {
   let summary = "Gradient of a convolution with respect to its filters";
   let description = [{
     Summed in f32, and left so.

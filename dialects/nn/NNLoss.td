@@ -12,7 +12,7 @@ include "dialects/nn/NNEnums.td"
 
 def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [
     NN_Differentiable, NN_Cost, NN_Kernel, NN_Indexes,
-    NN_Precision<"Inside">]> {
+    NN_Precision<"F32Inside">]> {
   let summary = "Mean negative log-likelihood of the labels under softmax";
   let description = [{
     `loss` is the sum of `ln sum[n] - (logits[n, labels[n]] - largest[n])` over
@@ -61,7 +61,7 @@ def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [
 
 def NN_SoftmaxCrossEntropyBackwardOp
     : NN_InferredOp<"softmax_cross_entropy_backward", [
-          NN_Cost, NN_Kernel, NN_Indexes, NN_Precision<"OfOperands">]> {
+          NN_Cost, NN_Kernel, NN_Indexes, NN_Precision<"FollowOperands">]> {
   let summary = "Gradient of softmax_cross_entropy with respect to the logits";
   let description = [{
     `dloss / count * (e^(logits - largest) / sum - onehot(labels))`, zero in

@@ -12,7 +12,7 @@ include "dialects/nn/NNEnums.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 def NN_LayerNormOp : NN_InferredOp<"layer_norm", [
-    NN_Differentiable, NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
+    NN_Differentiable, NN_Cost, NN_Kernel, NN_Precision<"FollowOperands">]> {
   let summary = "Normalize the last dimension to mean 0 and variance 1";
   let description = [{
     `y = (x - mean) * rstd * scale + bias` with the biased variance and
@@ -42,7 +42,7 @@ def NN_LayerNormOp : NN_InferredOp<"layer_norm", [
 }
 
 def NN_LayerNormBackwardOp : NN_InferredOp<"layer_norm_backward", [
-    NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
+    NN_Cost, NN_Kernel, NN_Precision<"FollowOperands">]> {
   let summary = "Gradients of layer_norm with respect to its operands";
   let description = [{
     Constraints:
@@ -71,7 +71,7 @@ def NN_LayerNormBackwardOp : NN_InferredOp<"layer_norm_backward", [
 
 def NN_BatchNormOp : NN_Op<"batch_norm", [
     InferTypeOpAdaptor, NN_Differentiable, NN_Cost, NN_Kernel,
-    NN_Precision<"OfOperands">,
+    NN_Precision<"FollowOperands">,
     DeclareOpInterfaceMethods<StatefulOpInterface>,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -125,7 +125,7 @@ def NN_BatchNormOp : NN_Op<"batch_norm", [
 }
 
 def NN_BatchNormBackwardOp : NN_InferredOp<"batch_norm_backward", [
-    NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
+    NN_Cost, NN_Kernel, NN_Precision<"FollowOperands">]> {
   let summary = "Gradients of batch_norm with respect to its operands";
   let description = [{
     `mean` and `variance` are those of the micro-batch.
@@ -157,7 +157,7 @@ def NN_BatchNormBackwardOp : NN_InferredOp<"batch_norm_backward", [
 }
 
 def NN_GroupNormOp : NN_InferredOp<"group_norm", [
-    NN_Differentiable, NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
+    NN_Differentiable, NN_Cost, NN_Kernel, NN_Precision<"FollowOperands">]> {
   let summary = "Normalize each sample's groups of channels";
   let description = [{
     Dimension 1 is the channel; its `groups` equal parts are normalized together
@@ -192,7 +192,7 @@ def NN_GroupNormOp : NN_InferredOp<"group_norm", [
 }
 
 def NN_GroupNormBackwardOp : NN_InferredOp<"group_norm_backward", [
-    NN_Cost, NN_Kernel, NN_Precision<"OfOperands">]> {
+    NN_Cost, NN_Kernel, NN_Precision<"FollowOperands">]> {
   let summary = "Gradients of group_norm with respect to its operands";
   let description = [{
     With `h = dy * scale` and the normalized `n`, `sum` and `dot` are the sums of
@@ -230,7 +230,7 @@ def NN_GroupNormBackwardOp : NN_InferredOp<"group_norm_backward", [
 class NN_SoftmaxOpBase<string mnemonic>
     : NN_Op<mnemonic, [
           Pure, SameOperandsAndResultType, NN_Differentiable, NN_Cost,
-          NN_Kernel, NN_Precision<"OfOperands">]> {
+          NN_Kernel, NN_Precision<"FollowOperands">]> {
   let results = (outs NN_FloatTensor:$result);
   let hasVerifier = 1;
   let extraClassDefinition = [{
@@ -292,7 +292,7 @@ def NN_LogSoftmaxOp : NN_SoftmaxOpBase<"log_softmax"> {
 class NN_SoftmaxBackwardOpBase<string mnemonic>
     : NN_Op<mnemonic, [
           Pure, SameOperandsAndResultType, NN_Cost, NN_Kernel,
-          NN_Precision<"OfOperands">]> {
+          NN_Precision<"FollowOperands">]> {
   let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$y);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = "$dy `,` $y attr-dict `:` type($result)";

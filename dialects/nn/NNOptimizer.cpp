@@ -96,7 +96,7 @@ void OptimizerAttr::print(AsmPrinter &printer) const {
   StringRef separator = " ";
   for (auto [parameter, value] :
        llvm::zip_equal(choice.row->hyperParameters, choice.values)) {
-    if (parameter.perStep && value == parameter.standard)
+    if (parameter.perStep && value == parameter.defaultValue)
       continue;
     printer << separator << parameter.name << " = ";
     separator = ", ";

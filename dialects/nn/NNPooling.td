@@ -11,7 +11,7 @@
 include "dialects/nn/NNEnums.td"
 
 def NN_MaxPoolOp : NN_InferredOp<"max_pool", [
-    NN_Differentiable, NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
+    NN_Differentiable, NN_Cost, NN_Library, NN_Precision<"FollowOperands">]> {
   let summary = "Take the largest element of each window of an image";
   let description = [{
     `x[N, C, H, W]`, or `x[N, H, W, C]` with `channels_last`; `pads` is
@@ -49,7 +49,7 @@ def NN_MaxPoolOp : NN_InferredOp<"max_pool", [
 }
 
 def NN_MaxPoolBackwardOp : NN_Op<"max_pool_backward", [
-    Pure, NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
+    Pure, NN_Cost, NN_Library, NN_Precision<"FollowOperands">]> {
   let summary = "Add each gradient to the element that was the maximum";
   let description = [{
     Constraints:
@@ -81,7 +81,7 @@ def NN_MaxPoolBackwardOp : NN_Op<"max_pool_backward", [
 }
 
 def NN_AveragePoolOp : NN_InferredOp<"average_pool", [
-    NN_Differentiable, NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
+    NN_Differentiable, NN_Cost, NN_Library, NN_Precision<"FollowOperands">]> {
   let summary = "Average each window of an image";
   let description = [{
     `x[N, C, H, W]`, or `x[N, H, W, C]` with `channels_last`; `pads` is
@@ -117,7 +117,7 @@ def NN_AveragePoolOp : NN_InferredOp<"average_pool", [
 }
 
 def NN_AveragePoolBackwardOp : NN_Op<"average_pool_backward", [
-    Pure, NN_Cost, NN_Library, NN_Precision<"OfOperands">]> {
+    Pure, NN_Cost, NN_Library, NN_Precision<"FollowOperands">]> {
   let summary = "Spread each gradient over its window";
   let description = [{
     Constraints:

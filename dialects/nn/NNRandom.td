@@ -12,7 +12,7 @@ include "dialects/nn/NNEnums.td"
 
 def NN_DropoutOp : NN_Op<"dropout", [
     Pure, SameOperandsAndResultType, NN_Differentiable, NN_Cost,
-    NN_Library, NN_Precision<"OfOperands">,
+    NN_Library, NN_Precision<"FollowOperands">,
     DeclareOpInterfaceMethods<StatefulOpInterface>]> {
   let summary = "Drop elements by chance and scale the others";
   let description = [{

@@ -73,7 +73,7 @@ def NN_ReduceMeanOp : NN_ReductionOp<"reduce_mean", "F32"> {
   }];
 }
 
-def NN_ReduceMaxOp : NN_ReductionOp<"reduce_max", "OfOperands"> {
+def NN_ReduceMaxOp : NN_ReductionOp<"reduce_max", "FollowOperands"> {
   let summary = "Take the largest over some dimensions";
   let description = [{
     Elements that share the largest value share its gradient equally.

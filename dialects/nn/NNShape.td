@@ -12,7 +12,7 @@ include "dialects/nn/NNEnums.td"
 
 def NN_ReshapeOp : NN_Op<"reshape", [
     Pure, NN_Differentiable, ViewOpInterface, NN_FlopsPerElement<0>,
-    NN_Precision<"OfOperands">, NN_Integers<"Moved">]> {
+    NN_Precision<"FollowOperands">, NN_Integers<"Moved">]> {
   let summary = "See the same elements, in row-major order, under another shape";
   let description = [{
     Constraints:
@@ -34,7 +34,7 @@ def NN_ReshapeOp : NN_Op<"reshape", [
 
 def NN_TransposeOp : NN_InferredOp<"transpose", [
     NN_Differentiable, NN_Kernel, NN_FlopsPerElement<0>,
-    NN_Precision<"OfOperands">, NN_Integers<"Moved">]> {
+    NN_Precision<"FollowOperands">, NN_Integers<"Moved">]> {
   let summary = "Permute the dimensions";
   let description = [{
     Dimension `i` of the result is dimension `permutation[i]` of the operand.
@@ -60,7 +60,7 @@ def NN_TransposeOp : NN_InferredOp<"transpose", [
 
 def NN_SliceOp : NN_InferredOp<"slice", [
     NN_Differentiable, NN_Kernel, NN_FlopsPerElement<0>,
-    NN_Precision<"OfOperands">, NN_Integers<"Picked">]> {
+    NN_Precision<"FollowOperands">, NN_Integers<"Picked">]> {
   let summary = "Take a strided box out of a tensor";
   let description = [{
     Element `i` of the result along a dimension is element
@@ -90,7 +90,7 @@ def NN_SliceOp : NN_InferredOp<"slice", [
 
 def NN_PadOp : NN_InferredOp<"pad", [
     NN_Differentiable, NN_Kernel, NN_FlopsPerElement<0>,
-    NN_Precision<"OfOperands">, NN_Integers<"Moved">]> {
+    NN_Precision<"FollowOperands">, NN_Integers<"Moved">]> {
   let summary = "Put zeros around a tensor";
   let description = [{
     `low[i]` zeros before and `high[i]` zeros after dimension `i`.
@@ -117,7 +117,7 @@ def NN_PadOp : NN_InferredOp<"pad", [
 
 def NN_ConcatOp : NN_InferredOp<"concat", [
     NN_Differentiable, NN_Kernel, NN_FlopsPerElement<0>,
-    NN_Precision<"OfOperands">, NN_Integers<"Moved">]> {
+    NN_Precision<"FollowOperands">, NN_Integers<"Moved">]> {
   let summary = "Put tensors after each other along one dimension";
   let description = [{
     Constraints:
@@ -142,7 +142,7 @@ def NN_ConcatOp : NN_InferredOp<"concat", [
 
 def NN_BroadcastToOp : NN_Op<"broadcast_to", [
     Pure, NN_Differentiable, NN_Elementwise<"Cheap">, NN_FlopsPerElement<0>,
-    NN_Precision<"OfOperands">, NN_Integers<"Moved">]> {
+    NN_Precision<"FollowOperands">, NN_Integers<"Moved">]> {
   let summary = "Repeat a tensor up to a larger shape";
   let description = [{
     Constraints:
@@ -164,7 +164,7 @@ def NN_BroadcastToOp : NN_Op<"broadcast_to", [
 
 def NN_EmbeddingOp : NN_InferredOp<"embedding", [
     NN_Differentiable, NN_Library, NN_Indexes, NN_FlopsPerElement<0>,
-    NN_Precision<"OfOperands">]> {
+    NN_Precision<"FollowOperands">]> {
   let summary = "Look up rows of a table";
   let description = [{
     Row `indices[i]` of the table for each index. Every index must lie in

@@ -103,7 +103,7 @@ def NN_ParameterOp : NN_Op<"parameter", [
 
 def NN_ConstantOp : NN_InferredOp<"constant", [
     ConstantLike, NN_Elementwise<"Leaf">, NN_FlopsPerElement<0>,
-    NN_Precision<"OfOperands">]> {
+    NN_Precision<"FollowOperands">]> {
   let summary = "A small constant or a splat";
   let description = [{
     Constants that are data rather than shape belong into the weights file.
@@ -130,7 +130,7 @@ def NN_ConstantOp : NN_InferredOp<"constant", [
 
 def NN_CausalMaskOp : NN_Op<"causal_mask", [
     Pure, NN_Elementwise<"Leaf">, NN_FlopsPerElement<0>,
-    NN_Precision<"OfOperands">]> {
+    NN_Precision<"FollowOperands">]> {
   let summary = "True where the column is at most the row";
   let description = [{
     Rows and columns are the last two dimensions; the others repeat the mask.

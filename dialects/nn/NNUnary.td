@@ -14,7 +14,7 @@ class NN_UnaryOp<string mnemonic, Type type, string walk>
     : NN_Op<mnemonic, [
           Pure, SameOperandsAndResultType, NN_Differentiable,
           NN_Elementwise<walk>, NN_FlopsPerElement<1>,
-          NN_Precision<"OfOperands">, NN_Integers<"Computed">]> {
+          NN_Precision<"FollowOperands">, NN_Integers<"Computed">]> {
   let arguments = (ins type:$x);
   let results = (outs type:$result);
   let assemblyFormat = "$x attr-dict `:` type($result)";
@@ -260,7 +260,7 @@ def NN_SoftplusOp : NN_UnaryOp<"softplus", NN_FloatTensor, "Costly"> {
 
 def NN_LogicalNotOp : NN_Op<"logical_not", [
     Pure, SameOperandsAndResultType, NN_Elementwise<"Cheap">,
-    NN_FlopsPerElement<1>, NN_Precision<"OfOperands">]> {
+    NN_FlopsPerElement<1>, NN_Precision<"FollowOperands">]> {
   let summary = "Negate each truth value";
   let description = [{
     No gradient flows.
@@ -278,7 +278,7 @@ def NN_LogicalNotOp : NN_Op<"logical_not", [
 
 def NN_GeluOp : NN_Op<"gelu", [
     Pure, SameOperandsAndResultType, NN_Differentiable,
-    NN_Elementwise<"Costly">, NN_Cost, NN_Precision<"OfOperands">]> {
+    NN_Elementwise<"Costly">, NN_Cost, NN_Precision<"FollowOperands">]> {
   let summary = "Apply the Gaussian error linear unit to each element";
   let description = [{
     With `approximate = none`: `x/2 * (1 + erf(x / sqrt 2))`. With
@@ -300,7 +300,7 @@ def NN_GeluOp : NN_Op<"gelu", [
 
 def NN_GeluBackwardOp : NN_Op<"gelu_backward", [
     Pure, SameOperandsAndResultType, NN_Elementwise<"Costly">, NN_Cost,
-    NN_Precision<"OfOperands">]> {
+    NN_Precision<"FollowOperands">]> {
   let summary = "Multiply a gradient by the derivative of gelu at x";
   let description = [{
     Example:
@@ -318,7 +318,7 @@ def NN_GeluBackwardOp : NN_Op<"gelu_backward", [
 
 def NN_CastOp : NN_Op<"cast", [
     Pure, NN_Differentiable, NN_Elementwise<"Cheap">, NN_FlopsPerElement<0>,
-    NN_Precision<"Either">, NN_Integers<"Computed">]> {
+    NN_Precision<"Any">, NN_Integers<"Computed">]> {
   let summary = "Convert each element to another type";
   let description = [{
     To `i1`: whether the element is not zero. From `i1`: 0 or 1. From floats

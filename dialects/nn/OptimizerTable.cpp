@@ -17,12 +17,12 @@ using namespace pipewright::nn;
 // The table
 //===----------------------------------------------------------------------===//
 
-static HyperParameter learningRate(double standard) {
-  return {"lr", standard, HyperRange::AtLeastZero, /*perStep=*/true};
+static HyperParameter learningRate(double defaultValue) {
+  return {"lr", defaultValue, HyperRange::AtLeastZero, /*perStep=*/true};
 }
 
-static HyperParameter fraction(llvm::StringRef name, double standard) {
-  return {name, standard, HyperRange::BelowOne};
+static HyperParameter fraction(llvm::StringRef name, double defaultValue) {
+  return {name, defaultValue, HyperRange::BelowOne};
 }
 
 /// What kernels get at each step; the correction of a beta that an optimizer
@@ -147,7 +147,7 @@ static bool isInRange(const HyperParameter &parameter, double value) {
 
 OptimizerChoice::OptimizerChoice(const Optimizer &row) : row(&row) {
   for (const HyperParameter &parameter : row.hyperParameters)
-    values.push_back(parameter.standard);
+    values.push_back(parameter.defaultValue);
 }
 
 double OptimizerChoice::get(llvm::StringRef name) const {
@@ -196,7 +196,7 @@ OptimizerChoice OptimizerChoice::compiledIn() const {
   for (auto [parameter, value] :
        llvm::zip_equal(row->hyperParameters, fixed.values))
     if (parameter.perStep)
-      value = parameter.standard;
+      value = parameter.defaultValue;
   return fixed;
 }
 

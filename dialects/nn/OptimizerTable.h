@@ -34,7 +34,7 @@ enum class HyperRange { AtLeastZero, BelowOne, Flag };
 
 struct HyperParameter {
   llvm::StringRef name;
-  double standard = 0;
+  double defaultValue = 0;
   HyperRange range = HyperRange::AtLeastZero;
   /// Whether kernels get it anew at each step; the others are compiled in.
   bool perStep = false;

@@ -153,7 +153,7 @@ LogicalResult CollectiveOp::verify() {
                  : verifyRanks(*this, getOver().getRanks())))
     return failure();
   // (C3)
-  bool hasRoot = getKindAttr().getFacts().hasRoot;
+  bool hasRoot = getKindAttr().getFacts().rooted;
   if (hasRoot != getRoot().has_value())
     return emitOpError("expects ")
            << (hasRoot ? "a" : "no") << " root with kind '"

@@ -78,7 +78,7 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
   }];
   let extraClassDeclaration = [{
     /// Whether it works on gradients; on weights otherwise.
-    bool isOfGradients() { return getKindAttr().getFacts().adds; }
+    bool isOfGradients() { return getKindAttr().getFacts().reduces; }
     int64_t countMembers();
     /// The bytes beside the range that its rank needs, which is that of its
     /// program, where the range has so many bytes.

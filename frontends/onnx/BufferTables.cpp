@@ -1,4 +1,4 @@
-//===- BufferTables.cpp - Weights that nobody learns ----------------------===//
+//===- BufferTables.cpp - Buffers that do not train -----------------------===//
 //
 // Name, use and values must all speak for a buffer.
 //

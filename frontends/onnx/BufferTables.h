@@ -1,4 +1,4 @@
-//===- BufferTables.h - Weights that nobody learns -------------*- C++ -*-===//
+//===- BufferTables.h - Buffers that do not train --------------*- C++ -*-===//
 //
 // A file that does not say which of its initializers are buffers still shows
 // it: tables of sines, slopes of attention biases and the ones and zeros of a

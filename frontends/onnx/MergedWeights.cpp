@@ -19,9 +19,9 @@ namespace pipewright::frontend {
 
 namespace {
 
-class Parting {
+class WeightSplitter {
 public:
-  Parting(ModelFile &file, ExporterMetadata &metadata);
+  WeightSplitter(ModelFile &file, ExporterMetadata &metadata);
 
   int64_t run();
 
@@ -62,7 +62,7 @@ static bool mayBeMerged(const onnx::TensorProto &tensor) {
   return true;
 }
 
-Parting::Parting(ModelFile &file, ExporterMetadata &metadata)
+WeightSplitter::WeightSplitter(ModelFile &file, ExporterMetadata &metadata)
     : file(file), metadata(metadata) {
   const onnx::GraphProto &graph = file.graph();
   for (auto [number, tensor] : llvm::enumerate(graph.initializer())) {
@@ -80,7 +80,8 @@ Parting::Parting(ModelFile &file, ExporterMetadata &metadata)
         foldedNames.insert(name);
 }
 
-bool Parting::makeInitializer(const ModuleTensor &tensor, StringRef from) {
+bool WeightSplitter::makeInitializer(const ModuleTensor &tensor,
+                                     StringRef from) {
   auto known = parted.find(tensor.name);
   if (known != parted.end())
     return known->second == from;
@@ -94,7 +95,8 @@ bool Parting::makeInitializer(const ModuleTensor &tensor, StringRef from) {
 }
 
 /// Gives an input of a node the tensor that it was in the module.
-void Parting::part(onnx::NodeProto &node, int input, StringRef placeholder) {
+void WeightSplitter::part(onnx::NodeProto &node, int input,
+                          StringRef placeholder) {
   const ModuleTensor &tensor = metadata.placeholders.find(placeholder)->second;
   if (makeInitializer(tensor, node.input(input)))
     node.set_input(input, tensor.name);
@@ -102,7 +104,7 @@ void Parting::part(onnx::NodeProto &node, int input, StringRef placeholder) {
 
 /// Ones and zeros of a fresh scale and bias are also those of its running
 /// statistics, so a node may read one initializer in two places.
-void Parting::visitBatchNorm(onnx::NodeProto &node) {
+void WeightSplitter::visitBatchNorm(onnx::NodeProto &node) {
   constexpr size_t inputs = 5, statistics = 2, all = 4;
   std::vector<std::string> listed = placeholdersReadBy(node, metadata);
   if (node.input_size() != inputs || node.output_size() == 0 ||
@@ -129,7 +131,8 @@ void Parting::visitBatchNorm(onnx::NodeProto &node) {
 
 /// Whether an initializer was computed from a parameter at export, but not from
 /// this tensor of the module.
-bool Parting::isFoldedFromOthers(StringRef name, StringRef tensor) const {
+bool WeightSplitter::isFoldedFromOthers(StringRef name,
+                                        StringRef tensor) const {
   auto noted = metadata.initializers.find(name);
   return noted != metadata.initializers.end() && noted->second.foldedFrom &&
          llvm::any_of(*noted->second.foldedFrom,
@@ -144,7 +147,7 @@ bool Parting::isFoldedFromOthers(StringRef name, StringRef tensor) const {
 /// Its scale and bias were folded into another shape, [C, 1, 1], and then
 /// merged. The ones and zeros that it is spelt with stand for nothing of the
 /// module.
-void Parting::visitGroupNorm(onnx::NodeProto &node) {
+void WeightSplitter::visitGroupNorm(onnx::NodeProto &node) {
   std::vector<std::string> listed = placeholdersReadBy(node, metadata);
   const bool isShift = node.op_type() == "Add";
   if (listed.size() != 2 || (node.op_type() != "Mul" && !isShift))
@@ -161,7 +164,7 @@ void Parting::visitGroupNorm(onnx::NodeProto &node) {
   }
 }
 
-void Parting::visit(onnx::NodeProto &node) {
+void WeightSplitter::visit(onnx::NodeProto &node) {
   if (node.op_type() == "BatchNormalization")
     return visitBatchNorm(node);
   if (isNotedAsGroupNorm(node))
@@ -192,7 +195,7 @@ void Parting::visit(onnx::NodeProto &node) {
     part(node, input, placeholder);
 }
 
-int64_t Parting::run() {
+int64_t WeightSplitter::run() {
   onnx::GraphProto &graph = *file.proto->mutable_graph();
   for (onnx::NodeProto &node : *graph.mutable_node())
     visit(node);
@@ -202,7 +205,7 @@ int64_t Parting::run() {
 int64_t partMergedWeights(ModelFile &file, ExporterMetadata &metadata) {
   if (metadata.placeholders.empty())
     return 0;
-  return Parting(file, metadata).run();
+  return WeightSplitter(file, metadata).run();
 }
 
 } // namespace pipewright::frontend

@@ -89,7 +89,7 @@ llvm::Error CollectiveChecker::checkPost(int32_t rank,
   if (!llvm::is_contained(group, rank))
     return refuse("rank {0} takes part in the {1}, of which it is no member",
                   rank, nameOf(post));
-  bool hasRoot = runtime::factsOf(post.collective).hasRoot;
+  bool hasRoot = runtime::factsOf(post.collective).rooted;
   if (hasRoot ? !llvm::is_contained(group, post.peer) : post.peer != -1)
     return refuse("rank {0} names rank {1} as the root of the {2}, but expects "
                   "{3}",
@@ -203,9 +203,9 @@ static double secondsAmong(CollectiveKind kind, int64_t bytes, double members,
   // What one member sends: a part to each of the others, or the whole.
   double whole = static_cast<double>(bytes) * (members - 1);
   const runtime::CollectiveFacts &facts = runtime::factsOf(kind);
-  double sent = facts.hasRoot ? whole : whole / members;
+  double sent = facts.rooted ? whole : whole / members;
   double exchange = sent / slowest.bandwidth + slowest.latency;
-  return (facts.adds + facts.handsOut) * exchange;
+  return (facts.reduces + facts.replicates) * exchange;
 }
 
 double pipewright::schedules::secondsOfCollective(CollectiveKind kind,

@@ -71,7 +71,7 @@ int64_t pipewright::schedules::bytesSentBy(const Work &work) {
     return work.bytes;
   int64_t members = std::max<int64_t>(work.replicas, work.members.size());
   const runtime::CollectiveFacts &facts = runtime::factsOf(work.kind);
-  return (facts.adds + facts.handsOut) * (members - 1) * work.bytes;
+  return (facts.reduces + facts.replicates) * (members - 1) * work.bytes;
 }
 
 //===----------------------------------------------------------------------===//

@@ -2,9 +2,10 @@
 //
 // What the members of a group may do together, each with the same range of
 // numbers, in place. Of each number one member is the owner: the member in
-// whose part it is, or, for kinds that have a root, the root. What a collective
-// does follows from two facts: whether owners add up what all members have, and
-// whether they hand out what they own in the end. Whoever needs to know more of
+// whose part it is, or, for kinds that are rooted, the root. What a collective
+// does follows from two facts: whether it reduces (owners add up what all
+// members have), and whether it replicates (all members get what owners have in
+// the end). Whoever needs to know more of
 // a kind than its row says has a list of kinds of its own; there is one, for
 // names of another library (runtime/cuda/NcclGroups.cpp).
 //
@@ -16,7 +17,7 @@
 #include <cstdint>
 
 // KIND(name in C++, call in generated code, name in text,
-//      adds, hands out, has a root)
+//      reduces, replicates, rooted)
 // clang-format off
 #define PIPEWRIGHT_COLLECTIVE_KINDS(KIND)                                      \
   KIND(AllReduce,     allReduce,     "all-reduce",     true,  true,  false)    \
@@ -28,7 +29,8 @@
 
 namespace pipewright::runtime {
 
-#define PIPEWRIGHT_COLLECTIVE_NAME(name, call, text, adds, handsOut, hasRoot)  \
+#define PIPEWRIGHT_COLLECTIVE_NAME(name, call, text, reduces, replicates,      \
+                                   rooted)                                     \
   name,
 enum class CollectiveKind : uint8_t {
   PIPEWRIGHT_COLLECTIVE_KINDS(PIPEWRIGHT_COLLECTIVE_NAME)
@@ -42,15 +44,16 @@ struct CollectiveFacts {
   /// "all-reduce"
   const char *text;
   /// Owners have the sum of what all members have; gradients are added.
-  bool adds;
+  bool reduces;
   /// All members have, in the end, what the owners have.
-  bool handsOut;
+  bool replicates;
   /// The root owns everything; otherwise each member owns its part.
-  bool hasRoot;
+  bool rooted;
 };
 
-#define PIPEWRIGHT_COLLECTIVE_ROW(name, call, text, adds, handsOut, hasRoot)   \
-  {CollectiveKind::name, #call, text, adds, handsOut, hasRoot},
+#define PIPEWRIGHT_COLLECTIVE_ROW(name, call, text, reduces, replicates,       \
+                                  rooted)                                      \
+  {CollectiveKind::name, #call, text, reduces, replicates, rooted},
 /// In the order of their numbers.
 inline constexpr CollectiveFacts allCollectives[] = {
     PIPEWRIGHT_COLLECTIVE_KINDS(PIPEWRIGHT_COLLECTIVE_ROW)};

@@ -39,7 +39,7 @@ struct OwnedNumbers {
 inline OwnedNumbers ownedBy(CollectiveKind kind,
                             const std::vector<int64_t> &bounds, int64_t root,
                             int64_t member) {
-  if (!factsOf(kind).hasRoot)
+  if (!factsOf(kind).rooted)
     return {bounds[member], bounds[member + 1]};
   return {0, member == root ? bounds.back() : 0};
 }
@@ -48,7 +48,7 @@ inline OwnedNumbers ownedBy(CollectiveKind kind,
 inline int64_t numbersFromOthers(CollectiveKind kind,
                                  const std::vector<int64_t> &bounds,
                                  int64_t root, int64_t member) {
-  if (!factsOf(kind).adds)
+  if (!factsOf(kind).reduces)
     return 0;
   const auto members = static_cast<int64_t>(bounds.size()) - 1;
   return (members - 1) * ownedBy(kind, bounds, root, member).count();

@@ -22,13 +22,13 @@ LocalGroups::LocalGroups(LocalPlaces &world, Transport &control)
 
 void LocalGroups::connect(const std::vector<std::vector<int64_t>> &all) {
   checkSameGroups(control, all);
-  std::vector<LocalPlace *> own;
+  std::vector<RendezvousPoint *> own;
   for (const std::vector<int64_t> &members : all) {
     std::lock_guard<std::mutex> lock(world.mutex);
     // Whoever comes first makes it.
     if (world.groups.size() == groups.size())
       world.groups.emplace_back(members);
-    LocalPlace &group = world.groups[groups.size()];
+    RendezvousPoint &group = world.groups[groups.size()];
     const auto found =
         std::find(members.begin(), members.end(), control.rank());
     groups.push_back(found == members.end() ? nullptr : &group);
@@ -45,8 +45,8 @@ void LocalGroups::connect(const std::vector<std::vector<int64_t>> &all) {
     findBuiltin(*device, kernel);
   // Now everyone knows the other ends.
   control.barrier();
-  for (const LocalPlace *group : own)
-    for (const LocalPlace::End &end : group->ends)
+  for (const RendezvousPoint *group : own)
+    for (const RendezvousPoint::End &end : group->ends)
       enablePeerAccess(context, end.context);
   control.barrier();
 }
@@ -82,9 +82,9 @@ void LocalGroups::enqueueSum(const LocalMeeting &meeting,
 }
 
 /// A part of one member's range to all others.
-void LocalGroups::copyPart(const LocalPlace &group, const LocalMeeting &meeting,
-                           int64_t from, int64_t begin, int64_t end,
-                           CUstream stream) {
+void LocalGroups::copyPart(const RendezvousPoint &group,
+                           const LocalMeeting &meeting, int64_t from,
+                           int64_t begin, int64_t end, CUstream stream) {
   const int64_t bytes =
       (end - begin) * byteWidth(meeting.parts[from].what.type);
   for (int64_t m = 0; m < static_cast<int64_t>(group.members.size()); ++m)
@@ -94,21 +94,21 @@ void LocalGroups::copyPart(const LocalPlace &group, const LocalMeeting &meeting,
            stream);
 }
 
-void LocalGroups::enqueue(const LocalPlace &group, const LocalMeeting &meeting,
-                          int64_t member) {
+void LocalGroups::enqueue(const RendezvousPoint &group,
+                          const LocalMeeting &meeting, int64_t member) {
   const CUstream stream = meeting.parts[member].stream;
   const Collective &what = meeting.parts[member].what;
   for (int64_t m = 0; m < what.members(); ++m) {
     const OwnedNumbers owned = what.ownedBy(m);
-    if (what.facts().adds && what.members() > 1)
+    if (what.facts().reduces && what.members() > 1)
       enqueueSum(meeting, what, m, stream);
-    if (what.facts().handsOut)
+    if (what.facts().replicates)
       copyPart(group, meeting, m, owned.begin, owned.end, stream);
   }
 }
 
 /// What a member gives that differs from what the first gives.
-std::string LocalGroups::findDifference(const LocalPlace &group,
+std::string LocalGroups::findDifference(const RendezvousPoint &group,
                                         const LocalMeeting &meeting) const {
   const Collective &first = meeting.parts[0].what;
   for (size_t m = 1; m < meeting.parts.size(); ++m)
@@ -127,7 +127,7 @@ void LocalGroups::collect(int64_t number, const Collective &what, void *data,
   if (number < 0 || number >= static_cast<int64_t>(groups.size()) ||
       !groups[number])
     fail(processName(control.rank()), " is in no group of number ", number);
-  LocalPlace &group = *groups[number];
+  RendezvousPoint &group = *groups[number];
   checkCollective(what, group.members.size());
   const int64_t member =
       std::find(group.members.begin(), group.members.end(), control.rank()) -
@@ -139,6 +139,6 @@ void LocalGroups::collect(int64_t number, const Collective &what, void *data,
     settleAll(deadline);
   lastGroup = number;
   // What is wrong is said where the host waits for it.
-  come(group, member,
-       {reinterpret_cast<CUdeviceptr>(data), stream, done, 0, what});
+  arrive(group, member,
+         {reinterpret_cast<CUdeviceptr>(data), stream, done, 0, what});
 }

@@ -32,9 +32,9 @@ public:
                CUstream stream, CUevent done, double deadline);
 
 protected:
-  std::string findDifference(const LocalPlace &group,
+  std::string findDifference(const RendezvousPoint &group,
                              const LocalMeeting &meeting) const override;
-  void enqueue(const LocalPlace &group, const LocalMeeting &meeting,
+  void enqueue(const RendezvousPoint &group, const LocalMeeting &meeting,
                int64_t member) override;
   std::string textOf(const LocalMeeting &meeting,
                      int64_t member) const override;
@@ -42,12 +42,12 @@ protected:
 private:
   void enqueueSum(const LocalMeeting &meeting, const Collective &what,
                   int64_t owner, CUstream stream);
-  void copyPart(const LocalPlace &group, const LocalMeeting &meeting,
+  void copyPart(const RendezvousPoint &group, const LocalMeeting &meeting,
                 int64_t from, int64_t begin, int64_t end, CUstream stream);
 
   std::shared_ptr<Device> device;
   /// By number; null: this rank is no member.
-  std::vector<LocalPlace *> groups;
+  std::vector<RendezvousPoint *> groups;
   /// The one that this rank's last collective was of; -1: there was none.
   int64_t lastGroup = -1;
 };

@@ -29,9 +29,9 @@ public:
   void post(int64_t peer, End end, LocalMeeting::Part part);
 
 protected:
-  std::string findDifference(const LocalPlace &link,
+  std::string findDifference(const RendezvousPoint &link,
                              const LocalMeeting &meeting) const override;
-  void enqueue(const LocalPlace &link, const LocalMeeting &meeting,
+  void enqueue(const RendezvousPoint &link, const LocalMeeting &meeting,
                int64_t member) override;
   std::string textOf(const LocalMeeting &meeting,
                      int64_t member) const override;
@@ -112,7 +112,7 @@ void Transfers::connect(const std::vector<std::pair<int64_t, int64_t>> &all,
   // Now everyone knows the other ends.
   control.barrier();
   for (const auto &[from, to] : own)
-    for (const LocalPlace::End &end : world.link(from, to).ends)
+    for (const RendezvousPoint::End &end : world.link(from, to).ends)
       enablePeerAccess(context, end.context);
   control.barrier();
   warmUp(own, deadline);
@@ -161,7 +161,7 @@ void Transfers::warmUp(const std::vector<std::pair<int64_t, int64_t>> &own,
 
 // --- Transfers ---------------------------------------------------------------
 
-std::string Transfers::findDifference(const LocalPlace &link,
+std::string Transfers::findDifference(const RendezvousPoint &link,
                                       const LocalMeeting &meeting) const {
   const int64_t sent = meeting.parts[Sending].bytes;
   const int64_t expected = meeting.parts[Receiving].bytes;
@@ -171,8 +171,8 @@ std::string Transfers::findDifference(const LocalPlace &link,
                    expected);
 }
 
-void Transfers::enqueue(const LocalPlace &link, const LocalMeeting &meeting,
-                        int64_t member) {
+void Transfers::enqueue(const RendezvousPoint &link,
+                        const LocalMeeting &meeting, int64_t member) {
   const LocalMeeting::Part &from = meeting.parts[Sending];
   copy(meeting.parts[Receiving].data, link.ends[Receiving].context, from.data,
        link.ends[Sending].context, from.bytes, meeting.parts[member].stream);
@@ -186,12 +186,12 @@ std::string Transfers::textOf(const LocalMeeting &meeting,
 
 void Transfers::post(int64_t peer, End end, LocalMeeting::Part part) {
   const int64_t self = control.rank();
-  LocalPlace &link =
+  RendezvousPoint &link =
       end == Sending ? world.link(self, peer) : world.link(peer, self);
   if (link.ends[end].context == nullptr)
     fail(processName(self), " has no link ", end == Sending ? "to " : "from ",
          processName(peer));
-  const std::string error = come(link, end, std::move(part));
+  const std::string error = arrive(link, end, std::move(part));
   if (!error.empty())
     fail(error);
 }

@@ -18,7 +18,7 @@ void LocalPlaces::abort() {
   aborted = true;
   std::lock_guard<std::mutex> lock(mutex);
   for (auto *places : {&links, &groups})
-    for (LocalPlace &place : *places) {
+    for (RendezvousPoint &place : *places) {
       // Behind this, nobody enqueues any more, and nobody has gone to sleep
       // without having seen it.
       std::lock_guard<std::mutex> placeLock(place.mutex);
@@ -33,14 +33,14 @@ LocalMeetings::LocalMeetings(LocalPlaces &world, Transport &control)
 
 LocalMeetings::~LocalMeetings() {
   const Driver &driver = cudaDriver();
-  for (const LocalPlace::End *end : ends) {
+  for (const RendezvousPoint::End *end : ends) {
     driver.cuEventDestroy(end->enqueued);
     driver.cuStreamDestroy(end->completion);
   }
 }
 
-void LocalMeetings::open(LocalPlace &place, int64_t member) {
-  LocalPlace::End &end = place.ends[member];
+void LocalMeetings::open(RendezvousPoint &place, int64_t member) {
+  RendezvousPoint::End &end = place.ends[member];
   end.context = context;
   PIPEWRIGHT_CUDA(cuEventCreate(&end.enqueued, CU_EVENT_DISABLE_TIMING));
   PIPEWRIGHT_CUDA(cuStreamCreate(&end.completion, CU_STREAM_NON_BLOCKING));
@@ -49,8 +49,8 @@ void LocalMeetings::open(LocalPlace &place, int64_t member) {
 
 // --- Coming ------------------------------------------------------------------
 
-std::string LocalMeetings::come(LocalPlace &place, int64_t member,
-                                LocalMeeting::Part part) {
+std::string LocalMeetings::arrive(RendezvousPoint &place, int64_t member,
+                                  LocalMeeting::Part part) {
   std::lock_guard<std::mutex> lock(place.mutex);
   if (world.aborted)
     failAborted();
@@ -62,8 +62,8 @@ std::string LocalMeetings::come(LocalPlace &place, int64_t member,
   given[part.done] = {&place, meeting, member, numberGiven++};
   LocalMeeting::Part &own = meeting->parts[member];
   own = std::move(part);
-  own.isThere = true;
-  if (++meeting->come < place.members.size()) {
+  own.arrived = true;
+  if (++meeting->arrivals < place.members.size()) {
     own.ready = events.take();
     PIPEWRIGHT_CUDA(cuEventRecord(own.ready, own.stream));
     return "";
@@ -81,9 +81,9 @@ std::string LocalMeetings::come(LocalPlace &place, int64_t member,
 
 /// The last member has come: enqueues the work, and records `done` of all
 /// behind it.
-void LocalMeetings::enqueueForAll(LocalPlace &place,
+void LocalMeetings::enqueueForAll(RendezvousPoint &place,
                                   const LocalMeeting &meeting, int64_t member) {
-  const LocalPlace::End &mine = place.ends[member];
+  const RendezvousPoint::End &mine = place.ends[member];
   const CUstream stream = meeting.parts[member].stream;
   for (const LocalMeeting::Part &part : meeting.parts)
     if (part.ready)
@@ -95,7 +95,7 @@ void LocalMeetings::enqueueForAll(LocalPlace &place,
   PIPEWRIGHT_CUDA(cuEventRecord(mine.enqueued, stream));
   place.last = member;
   for (size_t m = 0; m < place.ends.size(); ++m) {
-    const LocalPlace::End &other = place.ends[m];
+    const RendezvousPoint::End &other = place.ends[m];
     const CUevent done = meeting.parts[m].done;
     if (other.context == context) {
       PIPEWRIGHT_CUDA(cuEventRecord(done, stream));
@@ -139,7 +139,7 @@ void LocalMeetings::waitFor(const Given &wanted, double deadline) {
       failAborted();
     if (std::chrono::steady_clock::now() >= until) {
       size_t missing = 0;
-      while (meeting->parts[missing].isThere)
+      while (meeting->parts[missing].arrived)
         ++missing;
       failDeadline(control.rank(), place->members[missing],
                    textOf(*meeting, member), deadline);

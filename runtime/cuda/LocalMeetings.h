@@ -38,13 +38,13 @@ struct LocalMeeting {
     int64_t bytes = 0;
     /// Of a collective.
     Collective what = {};
-    bool isThere = false;
+    bool arrived = false;
     /// Recorded when this member came, unless it was the last.
     CUevent ready = nullptr;
   };
   /// By member.
   std::vector<Part> parts;
-  size_t come = 0;
+  size_t arrivals = 0;
   /// All have come: it is enqueued, or it never will be.
   std::atomic<bool> met{false};
   /// Why not.
@@ -52,8 +52,8 @@ struct LocalMeeting {
 };
 
 /// A directed link, from its first member to its second, or a group.
-struct LocalPlace {
-  explicit LocalPlace(std::vector<int64_t> ranks)
+struct RendezvousPoint {
+  explicit RendezvousPoint(std::vector<int64_t> ranks)
       : members(std::move(ranks)), begun(members.size()), ends(members.size()) {
   }
 
@@ -86,17 +86,17 @@ struct LocalPlace {
 struct LocalPlaces {
   explicit LocalPlaces(int64_t ranks);
 
-  LocalPlace &link(int64_t from, int64_t to) {
+  RendezvousPoint &link(int64_t from, int64_t to) {
     return links[from * ranks + to];
   }
   void abort();
 
   const int64_t ranks;
-  std::deque<LocalPlace> links;
+  std::deque<RendezvousPoint> links;
   std::atomic<bool> aborted{false};
   /// Guards the list of groups.
   std::mutex mutex;
-  std::deque<LocalPlace> groups;
+  std::deque<RendezvousPoint> groups;
 };
 
 /// What one rank gives to places of a kind, until its peers have come.
@@ -114,17 +114,18 @@ public:
 
 protected:
   /// This rank is `member` there.
-  void open(LocalPlace &place, int64_t member);
+  void open(RendezvousPoint &place, int64_t member);
   /// Comes to the place's next meeting. Returns what is wrong with it, as far
   /// as that is known, or "".
-  std::string come(LocalPlace &place, int64_t member, LocalMeeting::Part part);
+  std::string arrive(RendezvousPoint &place, int64_t member,
+                     LocalMeeting::Part part);
 
   /// What members give that differs; "" if nothing does.
-  virtual std::string findDifference(const LocalPlace &place,
+  virtual std::string findDifference(const RendezvousPoint &place,
                                      const LocalMeeting &meeting) const = 0;
   /// Enqueues the work of all on the stream of `member`, which came last.
-  virtual void enqueue(const LocalPlace &place, const LocalMeeting &meeting,
-                       int64_t member) = 0;
+  virtual void enqueue(const RendezvousPoint &place,
+                       const LocalMeeting &meeting, int64_t member) = 0;
   /// What `member` waits for, in messages.
   virtual std::string textOf(const LocalMeeting &meeting,
                              int64_t member) const = 0;
@@ -141,14 +142,14 @@ protected:
 
 private:
   struct Given {
-    LocalPlace *place;
+    RendezvousPoint *place;
     std::shared_ptr<LocalMeeting> meeting;
     int64_t member;
     /// Counts what this rank has given.
     int64_t number;
   };
 
-  void enqueueForAll(LocalPlace &place, const LocalMeeting &meeting,
+  void enqueueForAll(RendezvousPoint &place, const LocalMeeting &meeting,
                      int64_t member);
   void waitFor(const Given &wanted, double deadline);
 
@@ -157,7 +158,7 @@ private:
   /// Streams that do not have their work in them, with the event behind it;
   /// until settleAll.
   std::vector<std::pair<CUstream, CUevent>> ahead;
-  std::vector<LocalPlace::End *> ends;
+  std::vector<RendezvousPoint::End *> ends;
 };
 
 } // namespace pipewright::runtime

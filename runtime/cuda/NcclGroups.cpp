@@ -155,10 +155,10 @@ void NcclGroups::runFirst(Group &group, const NcclWarmUp &space, size_t place,
     PIPEWRIGHT_CUDA(
         cuMemcpyDtoH(values.data(), space.at(place), members * sizeof(float)));
     const OwnedNumbers mine =
-        facts.handsOut ? OwnedNumbers{0, members} : what.ownedBy(self);
+        facts.replicates ? OwnedNumbers{0, members} : what.ownedBy(self);
     for (int64_t i = mine.begin; i < mine.end; ++i) {
-      const int64_t owner = facts.hasRoot ? what.root : i;
-      if (values[i] != static_cast<float>(facts.adds
+      const int64_t owner = facts.rooted ? what.root : i;
+      if (values[i] != static_cast<float>(facts.reduces
                                               ? members * (members + 1) / 2
                                               : owner + 1))
         fail(processName(control.rank()), ", ", group.communicator->text,

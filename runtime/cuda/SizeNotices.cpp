@@ -4,15 +4,15 @@
 
 using namespace pipewright::runtime;
 
-void SizeNotices::expect(int64_t peer, Conversation &with) {
+void SizeNotices::expect(int64_t peer, PeerSizes &with) {
   Notice &answer = with.expected.emplace_back();
   control.postReceive(peer, &answer, sizeof answer);
 }
 
 int64_t SizeNotices::tell(int64_t peer, bool isSend, int64_t bytes) {
-  Conversation &with = conversations[peer];
+  PeerSizes &with = peers[peer];
   const int64_t number = isSend ? with.sends++ : with.receives++;
-  const Notice &notice = with.told.emplace_back(Notice{isSend, number, bytes});
+  const Notice &notice = with.sent.emplace_back(Notice{isSend, number, bytes});
   if (with.ahead > 0)
     --with.ahead;
   else
@@ -23,9 +23,9 @@ int64_t SizeNotices::tell(int64_t peer, bool isSend, int64_t bytes) {
 
 void SizeNotices::compare(int64_t peer, bool isSend, int64_t number,
                           int64_t bytes) {
-  Conversation &with = conversations[peer];
+  PeerSizes &with = peers[peer];
   const std::pair<bool, int64_t> wanted = {!isSend, number};
-  while (!with.heard.contains(wanted)) {
+  while (!with.received.contains(wanted)) {
     // The peer may have given more than this rank, and what is waited for last.
     if (with.expected.empty()) {
       expect(peer, with);
@@ -33,10 +33,10 @@ void SizeNotices::compare(int64_t peer, bool isSend, int64_t number,
     }
     control.waitReceive(peer);
     const Notice &notice = with.expected.front();
-    with.heard[{notice.isSend != 0, notice.number}] = notice.bytes;
+    with.received[{notice.isSend != 0, notice.number}] = notice.bytes;
     with.expected.pop_front();
   }
-  const int64_t other = with.heard.extract(wanted).mapped();
+  const int64_t other = with.received.extract(wanted).mapped();
   if (other == bytes)
     return;
   if (isSend)
@@ -45,8 +45,8 @@ void SizeNotices::compare(int64_t peer, bool isSend, int64_t number,
 }
 
 void SizeNotices::finish() {
-  for (auto &[peer, with] : conversations)
-    for (; !with.told.empty(); with.told.pop_front())
+  for (auto &[peer, with] : peers)
+    for (; !with.sent.empty(); with.sent.pop_front())
       control.waitSend(peer);
-  conversations.clear();
+  peers.clear();
 }

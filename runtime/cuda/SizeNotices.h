@@ -40,21 +40,21 @@ private:
     int64_t bytes;
   };
   /// What is between this rank and one other.
-  struct Conversation {
+  struct PeerSizes {
     int64_t sends = 0, receives = 0;
     /// Notices that were asked for before this rank gave a transfer itself.
     int64_t ahead = 0;
-    /// Sizes that were told and not confirmed yet, and that are expected and
-    /// not heard yet.
-    std::deque<Notice> told, expected;
-    /// Heard, but not asked for yet: sizes by (isSend of the peer, number).
-    std::map<std::pair<bool, int64_t>, int64_t> heard;
+    /// Sizes that were sent and not confirmed yet, and that are expected and
+    /// not received yet.
+    std::deque<Notice> sent, expected;
+    /// Received, but not asked for yet: sizes by (isSend of the peer, number).
+    std::map<std::pair<bool, int64_t>, int64_t> received;
   };
 
-  void expect(int64_t peer, Conversation &with);
+  void expect(int64_t peer, PeerSizes &with);
 
   Transport &control;
-  std::map<int64_t, Conversation> conversations;
+  std::map<int64_t, PeerSizes> peers;
 };
 
 } // namespace pipewright::runtime

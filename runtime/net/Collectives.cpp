@@ -176,7 +176,7 @@ void Collectives::begin(const Collective &collective, void *data,
   checkCollective(collective, group.size());
   const Begun &op = begun.emplace_back(Begun{
       &collective, static_cast<char *>(data), static_cast<char *>(scratch)});
-  if (collective.facts().adds)
+  if (collective.facts().reduces)
     postToOwners(op);
   else
     postFromOwners(op, Lane::Collectives);
@@ -190,11 +190,11 @@ void Collectives::finish() {
   begun.pop_front();
   const Collective &what = *op.collective;
   const CollectiveFacts &facts = what.facts();
-  wait(what, facts.adds, Lane::Collectives);
-  if (!facts.adds)
+  wait(what, facts.reduces, Lane::Collectives);
+  if (!facts.reduces)
     return;
   addParts(what, group.rank(), op.data, op.scratch);
-  if (!facts.handsOut)
+  if (!facts.replicates)
     return;
   postFromOwners(op, Lane::SecondHalves);
   wait(what, /*toOwners=*/false, Lane::SecondHalves);

@@ -53,7 +53,7 @@ struct Collective {
     return runtime::ownedBy(kind, bounds, root, member);
   }
   bool isOwner(int64_t member) const {
-    return !facts().hasRoot || member == root;
+    return !facts().rooted || member == root;
   }
   const CollectiveFacts &facts() const { return factsOf(kind); }
   /// Whether all parts have the same length.

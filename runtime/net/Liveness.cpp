@@ -23,20 +23,20 @@ static std::string printable(const char *text, size_t most) {
   return clean;
 }
 
-Sign::What pipewright::runtime::waitOf(Lane lane, bool isSend) {
+Sign::WaitReason pipewright::runtime::waitOf(Lane lane, bool isSend) {
   if (lane == Lane::Control)
-    return Sign::TheOthers;
+    return Sign::Barrier;
   if (lane == Lane::Transfers)
-    return isSend ? Sign::ASend : Sign::AReceive;
-  return Sign::APart;
+    return isSend ? Sign::Send : Sign::Receive;
+  return Sign::Collective;
 }
 
 std::string pipewright::runtime::waitText(int64_t what, int64_t bytes) {
-  if (what == Sign::APart)
+  if (what == Sign::Collective)
     return "part of " + std::to_string(bytes) + " bytes of a collective";
-  if (what != Sign::ASend && what != Sign::AReceive)
+  if (what != Sign::Send && what != Sign::Receive)
     return "end of the step";
-  return (what == Sign::ASend ? "send of " : "receive of ") +
+  return (what == Sign::Send ? "send of " : "receive of ") +
          std::to_string(bytes) + " bytes";
 }
 
@@ -46,7 +46,7 @@ std::string pipewright::runtime::describe(int64_t rank, const Sign &sign) {
   if (sign.waits())
     text << " waits for "
          << (sign.peer < 0 ? "all others" : processName(sign.peer)) << ": "
-         << waitText(sign.what, sign.bytes);
+         << waitText(sign.reason, sign.bytes);
   else
     text << " works";
   const std::string operations =
@@ -65,8 +65,8 @@ Liveness::Liveness(int64_t self, int64_t size, Clock::time_point now)
 
 void Liveness::hear(int64_t rank, const Sign &sign, Clock::time_point now) {
   Known &known = ranks[rank];
-  if (sign.progress != known.sign.progress || sign.what != known.sign.what ||
-      sign.peer != known.sign.peer)
+  if (sign.progress != known.sign.progress ||
+      sign.reason != known.sign.reason || sign.peer != known.sign.peer)
     changed = now;
   known.sign = sign;
   known.heard = known.told = now;

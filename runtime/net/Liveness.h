@@ -23,11 +23,19 @@ namespace pipewright::runtime {
 /// reader does with it must hold for any bytes.
 struct Sign {
   /// What a rank waits for.
-  enum What : int64_t { Nothing, ASend, AReceive, TheOthers, Ended, APart };
+  enum WaitReason : int64_t {
+    None,
+    Send,
+    Receive,
+    Barrier,
+    /// The rank has run to its end, and waits for nothing.
+    Finished,
+    Collective
+  };
 
   /// Grows with all that the rank does, and with bytes that it moves.
   int64_t progress = 0;
-  int64_t what = Nothing;
+  int64_t reason = None;
   /// The other end of a send, of a receive, or of a part of a collective.
   int64_t peer = -1;
   int64_t bytes = 0;
@@ -35,11 +43,11 @@ struct Sign {
   /// The last operations, as "F0.1 F0.2 receive<1"; the rest is zero.
   char operations[96] = {};
 
-  bool waits() const { return what != Nothing && what != Ended; }
+  bool waits() const { return reason != None && reason != Finished; }
 };
 
 /// What a wait on a lane is for.
-Sign::What waitOf(Lane lane, bool isSend);
+Sign::WaitReason waitOf(Lane lane, bool isSend);
 
 /// "receive of 64 bytes", "part of 64 bytes of a collective", "end of the
 /// step".

@@ -117,7 +117,7 @@ public:
   void abort(const std::string &message) override;
 
 private:
-  void waitFor(Sign::What what, int64_t peer, int64_t bytes,
+  void waitFor(Sign::WaitReason what, int64_t peer, int64_t bytes,
                const std::function<bool()> &test);
   void beat();
   void failIfBroken();
@@ -132,7 +132,7 @@ private:
 
   /// Guards what follows.
   std::mutex mutex;
-  Sign::What waitsFor = Sign::Nothing;
+  Sign::WaitReason waitsFor = Sign::None;
   int64_t waitsForPeer = -1, waitsForBytes = 0;
   int64_t steps = 0;
   /// What this rank has found to be wrong with others.
@@ -163,7 +163,7 @@ MpiBeats::MpiBeats(MPI_Comm world, bool hasThreads) : threads(hasThreads) {
 
 /// All ranks end together: none leaves before it has heard so from all.
 MpiBeats::~MpiBeats() {
-  last.what = Sign::Ended;
+  last.reason = Sign::Finished;
   const auto start = Clock::now();
   auto isLate = [&] { return Clock::now() - start > std::chrono::seconds(5); };
   send(last);
@@ -183,7 +183,7 @@ void MpiBeats::send(const Sign &sign) {
     int done = 1;
     if (link.sending != MPI_REQUEST_NULL)
       MPI_Test(&link.sending, &done, MPI_STATUS_IGNORE);
-    if (sign.what == Sign::Ended && !done)
+    if (sign.reason == Sign::Finished && !done)
       MPI_Wait(&link.sending, MPI_STATUS_IGNORE);
     else if (!done || r == self)
       continue;
@@ -203,7 +203,7 @@ int MpiBeats::receive() {
       if (!done)
         break;
       liveness->hear(r, link.in, Clock::now());
-      link.ended = link.in.what == Sign::Ended;
+      link.ended = link.in.reason == Sign::Finished;
       if (link.ended)
         liveness->end(r);
       else
@@ -311,11 +311,11 @@ void MpiTransport::postReceive(Line from, void *data, int64_t bytes) {
 
 /// Spins while a hand-over is likely, then leaves the core to others: there
 /// may be more ranks than cores.
-void MpiTransport::waitFor(Sign::What what, int64_t peer, int64_t bytes,
+void MpiTransport::waitFor(Sign::WaitReason what, int64_t peer, int64_t bytes,
                            const std::function<bool()> &test) {
   const auto start = Clock::now();
   bool told = false;
-  auto tell = [&](Sign::What now) {
+  auto tell = [&](Sign::WaitReason now) {
     std::lock_guard<std::mutex> lock(mutex);
     waitsFor = now;
     waitsForPeer = peer;
@@ -337,7 +337,7 @@ void MpiTransport::waitFor(Sign::What what, int64_t peer, int64_t bytes,
     }
   }
   if (told)
-    tell(Sign::Nothing);
+    tell(Sign::None);
 }
 
 static bool isDone(MPI_Request &request) {
@@ -348,7 +348,7 @@ static bool isDone(MPI_Request &request) {
 
 void MpiTransport::waitSend(Line to) {
   const int64_t peer = to.peer;
-  const Sign::What what = waitOf(to.lane, true);
+  const Sign::WaitReason what = waitOf(to.lane, true);
   std::deque<Post> &posts = sends[to.index()];
   if (posts.empty())
     fail(processName(self), " waits for a send that it has not posted");
@@ -363,7 +363,7 @@ void MpiTransport::waitSend(Line to) {
 
 void MpiTransport::waitReceive(Line from) {
   const int64_t peer = from.peer;
-  const Sign::What what = waitOf(from.lane, false);
+  const Sign::WaitReason what = waitOf(from.lane, false);
   std::deque<Post> &posts = receives[from.index()];
   if (posts.empty())
     fail(processName(self), " waits for a receive that it has not posted");

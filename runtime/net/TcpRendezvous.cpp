@@ -11,7 +11,7 @@
 #include "runtime/net/TcpRendezvous.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Text.h"
-#include "runtime/net/TcpDoor.h"
+#include "runtime/net/TcpAcceptor.h"
 #include "runtime/net/TcpHandshake.h"
 
 #include <algorithm>
@@ -115,7 +115,7 @@ private:
   const double seconds;
   const Deadline deadline;
   Socket listener;
-  std::unique_ptr<Door> door;
+  std::unique_ptr<Acceptor> acceptor;
   std::vector<Socket> sockets;
   std::vector<Address> addresses;
   /// What was said of those that could not prove that they are of the job.
@@ -183,7 +183,7 @@ Socket Meeting::join(int64_t to, const std::string &host, int port,
     reached = true;
     if (to == 0 && !listener && place.rank + 1 < place.size) {
       listener = listenAt(socket.localAddress(), 0);
-      door = std::make_unique<Door>(
+      acceptor = std::make_unique<Acceptor>(
           listener, place.rank, place.key,
           [](const std::string &, const Introduction &) {});
     }
@@ -301,13 +301,14 @@ void Meeting::failMissing() {
 void Meeting::gatherAll() {
   listener = listenAt(place.host, place.port);
   addresses.resize(place.size);
-  Door door(listener, place.rank, place.key,
-            [this](const std::string &address, const Introduction &said) {
-              turnAway(address, said);
-            });
+  Acceptor acceptor(
+      listener, place.rank, place.key,
+      [this](const std::string &address, const Introduction &said) {
+        turnAway(address, said);
+      });
   for (int64_t here = 1; here < place.size;) {
     Introduction introduction;
-    if (Socket socket = door.next(introduction, deadline)) {
+    if (Socket socket = acceptor.next(introduction, deadline)) {
       welcome(std::move(socket), introduction);
       ++here;
     } else if (deadline.passed()) {
@@ -332,8 +333,9 @@ void Meeting::goToFirst() {
   Socket first = join(0, place.host, place.port, deadline);
   // Rank 0 may have come later than this one.
   const Deadline patient(seconds + graceSeconds);
-  // Strangers are heard meanwhile, lest they fill the queue before the door.
-  while (door && !patient.passed() && !first.waitFor(POLLIN, 0))
+  // Strangers are heard meanwhile, lest they fill the queue before the
+  // acceptor.
+  while (acceptor && !patient.passed() && !first.waitFor(POLLIN, 0))
     takeIn(Deadline(0.02));
   int64_t length = 0;
   if (!first.receiveAll(&length, sizeof length, patient))
@@ -370,7 +372,7 @@ void Meeting::connectToEarlier() {
 /// One of the later ranks, if one comes.
 void Meeting::takeIn(const Deadline &until) {
   Introduction introduction;
-  Socket socket = door->next(introduction, until);
+  Socket socket = acceptor->next(introduction, until);
   const int64_t rank = introduction.rank;
   if (socket && rank > place.rank && rank < place.size &&
       introduction.size == place.size && !sockets[rank])

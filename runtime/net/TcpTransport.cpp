@@ -54,7 +54,8 @@ private:
   void tell();
   void judge();
 
-  void waitFor(Sign::What what, int64_t peer, int64_t bytes, const Test &test);
+  void waitFor(Sign::WaitReason what, int64_t peer, int64_t bytes,
+               const Test &test);
   int64_t findLost();
   void failIfFailed();
   void failIfBroken(int64_t waitsFor, const std::string &what);
@@ -73,7 +74,7 @@ private:
   std::string problem;
   Liveness liveness;
   /// What this rank waits for, and how many waits are over.
-  Sign::What waitsFor = Sign::Nothing;
+  Sign::WaitReason waitsFor = Sign::None;
   int64_t waitsForPeer = -1, waitsForBytes = 0;
   int64_t waits = 0;
   Clock::time_point lastPoll = Clock::now();
@@ -143,7 +144,7 @@ void TcpTransport::judge() {
   const double seconds = silence();
   if (const int64_t silent = liveness.findSilent(seconds, now); silent >= 0)
     problem = silentText(self, silent, seconds, liveness.describeAll(now));
-  else if (waitsFor != Sign::Nothing && !hasDeadline() &&
+  else if (waitsFor != Sign::None && !hasDeadline() &&
            liveness.isStuck(seconds))
     problem = stuckText(seconds, liveness.describeAll(now));
 }
@@ -281,13 +282,13 @@ void TcpTransport::failIfBroken(int64_t waitsFor, const std::string &what) {
          ", which has ended: ", what);
 }
 
-void TcpTransport::waitFor(Sign::What what, int64_t peer, int64_t bytes,
+void TcpTransport::waitFor(Sign::WaitReason what, int64_t peer, int64_t bytes,
                            const Test &test) {
   const Deadline patience(deadline());
   auto holds = [&] {
     std::lock_guard<std::mutex> lock(mutex);
     const bool isOver = test();
-    waitsFor = isOver ? Sign::Nothing : what;
+    waitsFor = isOver ? Sign::None : what;
     waitsForPeer = peer;
     waitsForBytes = bytes;
     waits += isOver;

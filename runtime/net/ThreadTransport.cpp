@@ -113,7 +113,8 @@ void ThreadTransport::judge(Liveness &liveness, const Sign &own) {
 
 bool ThreadTransport::sleepUntil(std::condition_variable &changed,
                                  std::unique_lock<std::mutex> &lock,
-                                 Sign::What what, int64_t peer, int64_t bytes,
+                                 Sign::WaitReason what, int64_t peer,
+                                 int64_t bytes,
                                  const std::function<bool()> &test) {
   const auto start = Clock::now();
   auto waited = [&] {
@@ -135,7 +136,7 @@ bool ThreadTransport::sleepUntil(std::condition_variable &changed,
   }
   if (told) {
     std::lock_guard<std::mutex> signLock(world.signMutex);
-    world.signs[self] = makeSign(Sign::Nothing, -1, 0, ++steps);
+    world.signs[self] = makeSign(Sign::None, -1, 0, ++steps);
   }
   return test();
 }
@@ -143,7 +144,7 @@ bool ThreadTransport::sleepUntil(std::condition_variable &changed,
 void ThreadTransport::wait(Line line, bool isSend) {
   Link &link = isSend ? outLink(line) : inLink(line);
   auto &[sizes, waited] = (isSend ? sends : receives)[line.index()];
-  const Sign::What what = waitOf(line.lane, isSend);
+  const Sign::WaitReason what = waitOf(line.lane, isSend);
   if (sizes.empty())
     fail(processName(self), " waits for a ", isSend ? "send" : "receive",
          " that it has not posted");

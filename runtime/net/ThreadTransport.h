@@ -98,7 +98,7 @@ private:
   /// Sleeps until `test` holds, which it returns, or until the deadline has
   /// passed. Throws an Error if all ranks wait and none comes further.
   bool sleepUntil(std::condition_variable &changed,
-                  std::unique_lock<std::mutex> &lock, Sign::What what,
+                  std::unique_lock<std::mutex> &lock, Sign::WaitReason what,
                   int64_t peer, int64_t bytes,
                   const std::function<bool()> &test);
   void judge(Liveness &liveness, const Sign &own);

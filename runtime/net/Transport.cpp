@@ -47,11 +47,11 @@ void Transport::sumToAll(double *values, int64_t count) {
 // What they say
 //===----------------------------------------------------------------------===//
 
-Sign Transport::makeSign(Sign::What what, int64_t peer, int64_t bytes,
+Sign Transport::makeSign(Sign::WaitReason what, int64_t peer, int64_t bytes,
                          int64_t progress) const {
   Sign sign;
   sign.progress = progress;
-  sign.what = what;
+  sign.reason = what;
   sign.peer = peer;
   sign.bytes = bytes;
   sign.step = common->flight.step();

@@ -100,7 +100,7 @@ protected:
   }
 
   /// This rank's own, of a wait or of none.
-  Sign makeSign(Sign::What what, int64_t peer, int64_t bytes,
+  Sign makeSign(Sign::WaitReason what, int64_t peer, int64_t bytes,
                 int64_t progress) const;
   bool hasDeadline() const { return std::isfinite(deadline()); }
 

@@ -32,13 +32,13 @@ struct GroupRequest {
 };
 
 template <CollectiveKind kind>
-constexpr bool addsToRoot = factsOf(kind).adds && factsOf(kind).hasRoot;
+constexpr bool addsToRoot = factsOf(kind).reduces && factsOf(kind).rooted;
 template <CollectiveKind kind>
-constexpr bool addsToParts = factsOf(kind).adds && !factsOf(kind).hasRoot;
+constexpr bool addsToParts = factsOf(kind).reduces && !factsOf(kind).rooted;
 template <CollectiveKind kind>
-constexpr bool copiesRoot = !factsOf(kind).adds && factsOf(kind).hasRoot;
+constexpr bool copiesRoot = !factsOf(kind).reduces && factsOf(kind).rooted;
 template <CollectiveKind kind>
-constexpr bool copiesParts = !factsOf(kind).adds && !factsOf(kind).hasRoot;
+constexpr bool copiesParts = !factsOf(kind).reduces && !factsOf(kind).rooted;
 
 template <CollectiveKind kind>
   requires addsToRoot<kind>
@@ -68,7 +68,8 @@ GroupRequest requestOf(int64_t group, ElementType type, Buffer range,
 } // namespace pipewright::runtime
 
 /// The call of one kind, in a class that has `postCollective(request)`.
-#define PIPEWRIGHT_COLLECTIVE_CALL(name, call, text, adds, handsOut, hasRoot)  \
+#define PIPEWRIGHT_COLLECTIVE_CALL(name, call, text, reduces, replicates,      \
+                                   rooted)                                     \
   template <class... Arguments>                                                \
   void call(Arguments... arguments) {                                          \
     postCollective(requestOf<CollectiveKind::name>(arguments...));             \

@@ -128,11 +128,11 @@ void Rank::postCollective(const GroupRequest &request) {
   if (digest) {
     // Where nothing is added, or not all is handed out, a part of the range is
     // what was there before.
-    if (factsOf(request.kind).adds)
+    if (factsOf(request.kind).reduces)
       digest->add(StepDigest::Kind::Addend, request.group,
                   data<void>(request.range), request.range.bytes);
     digest->post(StepDigest::Kind::Sum, request.group,
-                 factsOf(request.kind).handsOut ? request.range : Buffer());
+                 factsOf(request.kind).replicates ? request.range : Buffer());
   }
   groups->begin(request.group, collectiveOf(whole, request),
                 data<void>(request.range), request.scratch,

@@ -14,13 +14,13 @@ Collective pipewright::runtime::collectiveOf(const Program &program,
   const GroupInfo &members = program.groups.at(group);
   const bool isOfReplicas = members.axis == Axis::Data;
   const CollectiveFacts &facts = factsOf(kind);
-  if (facts.hasRoot && !members.has(root))
+  if (facts.rooted && !members.has(root))
     fail("rank ", root, " is the root of the ", facts.text, " of group ", group,
          ", but no member of it");
   return {
       kind, type,
       evenBounds(range.bytes / byteWidth(type), members.size(program.replicas)),
-      !facts.hasRoot ? 0
+      !facts.rooted ? 0
       : isOfReplicas
           ? root
           : std::find(members.ranks.begin(), members.ranks.end(), root) -

@@ -65,8 +65,8 @@ static void printOption(llvm::raw_ostream &os, const OptionSpelling &option) {
   if (option.takesValue())
     left += " " + option.valueName;
   std::string text = option.help;
-  if (!option.standard.empty())
-    text += " (default: " + option.standard + ")";
+  if (!option.defaultValue.empty())
+    text += " (default: " + option.defaultValue + ")";
   printRow(os, left, text);
 }
 

@@ -59,7 +59,7 @@ void OptionValues::add(OptionSpelling spelling, const VerbCommands &commands,
   case OptionSpelling::Value:
   case OptionSpelling::Word:
     cell.value = std::make_shared<cl::opt<std::string>>(
-        form, cl::init(spelling.standard));
+        form, cl::init(spelling.defaultValue));
     break;
   case OptionSpelling::List:
   case OptionSpelling::Words:

@@ -67,7 +67,7 @@ struct OptionSpelling {
   /// Empty for a flag and for words.
   std::string valueName = {}, help = {};
   /// The value that holds unless one is given.
-  std::string standard = {};
+  std::string defaultValue = {};
   Kind kind = Value;
   /// The commands that have it; those of its table unless the row says others.
   unsigned verbs = 0;
@@ -267,7 +267,7 @@ template <class Place>
 auto count(Place place) {
   return [=](const OptionSpelling &row, const OptionValues &given,
              auto &options) -> llvm::Error {
-    if (!given.isGiven(row.name) && row.standard.empty())
+    if (!given.isGiven(row.name) && row.defaultValue.empty())
       return llvm::Error::success();
     int64_t number = 0;
     if (llvm::Error error = readCount(row.name, given[row.name], number))
@@ -282,7 +282,7 @@ template <class Value, class Place>
 auto oneOf(Words<Value> words, Place place) {
   return [words = words.vec(), place](const OptionSpelling &row, Given given,
                                       auto &options) -> llvm::Error {
-    if (!given.isGiven(row.name) && row.standard.empty())
+    if (!given.isGiven(row.name) && row.defaultValue.empty())
       return llvm::Error::success();
     return readWord<Value>(row.name, given[row.name], words,
                            std::invoke(place, options));

@@ -31,7 +31,7 @@ static const codegen::TargetOption *findOption(const codegen::Target &target,
 static llvm::StringRef valueOf(Given given,
                                const codegen::TargetOption &option) {
   llvm::StringRef text = given[option.name];
-  return text.empty() ? option.standard : text;
+  return text.empty() ? option.defaultValue : text;
 }
 
 static llvm::Error readTarget(const OptionSpelling &row, Given given,
@@ -73,7 +73,7 @@ static llvm::Error readTargetOptions(Given given, CompileOptions &options) {
   return llvm::Error::success();
 }
 
-/// What is computed in, by a target that can.
+/// The compute precision, which the target must have.
 static llvm::Error readPrecision(const OptionSpelling &row, Given given,
                                  CompileOptions &options) {
   llvm::StringRef text = given[row.name];
@@ -165,7 +165,7 @@ std::vector<CompileRow> pipewright::tool::targetRows() {
        readTarget},
       decidedAt(Level::Staged,
                 {{"precision", "NAME",
-                  "What is computed in: f32, tf32 (f32 of which matrix "
+                  "Compute precision: f32, tf32 (f32 of which matrix "
                   "products use 10 "
                   "bits; cuda) or bf16 (with f32 weights and sums)",
                   "f32"},

@@ -35,7 +35,7 @@ private:
     explicit Chunk(mlir::OpBuilder builder) : origin(builder) {}
     Scope *row = nullptr;
     int64_t width = 1;
-    /// Null if the chunk always exists; one that does not repeats another.
+    /// Null if always in bounds; a chunk out of bounds recomputes another.
     mlir::Value valid;
     /// Where the column is the first of the chunk.
     Scope origin;

@@ -55,7 +55,7 @@ public:
 private:
   void postCollective(const GroupRequest &request) {
     const CollectiveFacts &facts = factsOf(request.kind);
-    if (facts.hasRoot)
+    if (facts.rooted)
       print(facts.call, request.group, request.range, request.root);
     else
       print(facts.call, request.group, request.range);

@@ -58,9 +58,9 @@ private:
 } // namespace
 
 /// Ops that passes know by name take what they are given.
-static Precision precisionOf(OpOperand &operand) {
+static PrecisionRule precisionOf(OpOperand &operand) {
   auto op = dyn_cast<PrecisionOpInterface>(operand.getOwner());
-  return op ? op.getPrecision(operand) : Precision::Either;
+  return op ? op.getPrecision(operand) : PrecisionRule::Any;
 }
 
 void PrecisionLowering::findLossTail() {
@@ -72,7 +72,7 @@ void PrecisionLowering::findLossTail() {
         !lossTail.insert(op).second)
       continue;
     for (OpOperand &operand : op->getOpOperands())
-      if (precisionOf(operand) != Precision::Inside)
+      if (precisionOf(operand) != PrecisionRule::F32Inside)
         pending.push_back(operand.get());
   }
 }
@@ -80,14 +80,14 @@ void PrecisionLowering::findLossTail() {
 Type PrecisionLowering::elementFor(OpOperand &operand, bool anyBFloat16) const {
   bool isTail = lossTail.contains(operand.getOwner());
   switch (precisionOf(operand)) {
-  case Precision::BF16:
+  case PrecisionRule::BF16:
     return isTail ? f32 : bf16;
-  case Precision::F32:
+  case PrecisionRule::F32:
     return f32;
-  case Precision::OfOperands:
+  case PrecisionRule::FollowOperands:
     return isTail ? f32 : anyBFloat16 ? bf16 : Type();
-  case Precision::Either:
-  case Precision::Inside:
+  case PrecisionRule::Any:
+  case PrecisionRule::F32Inside:
     return Type();
   }
   llvm_unreachable("all precisions are listed");
@@ -180,7 +180,7 @@ LogicalResult PrecisionLowering::inferResults(Operation *op) {
   }
   // The others keep their operand's element type.
   if (op->getNumOperands() == 0 ||
-      precisionOf(op->getOpOperand(0)) == Precision::Either)
+      precisionOf(op->getOpOperand(0)) == PrecisionRule::Any)
     return success();
   Type element = tensorOf(op->getOperand(0)).getElementType();
   for (Value result : op->getResults())

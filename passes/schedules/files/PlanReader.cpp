@@ -439,8 +439,7 @@ llvm::Error Reader::readWork(const Object &object, const Place &place,
       return llvm::Error::success();
     }
     for (const runtime::CollectiveFacts &facts : runtime::allCollectives)
-      if (value.getAsString() == llvm::StringRef(facts.text) &&
-          !facts.hasRoot) {
+      if (value.getAsString() == llvm::StringRef(facts.text) && !facts.rooted) {
         work.kind = facts.kind;
         return llvm::Error::success();
       }

@@ -27,7 +27,7 @@ protected:
     list.body.push_back(CallStatement{
         {"load", {Counter::microBatch(microBatch), buffer(number)}}, {}, {}});
   }
-  void wait(int64_t event, Words comment = {}) {
+  void wait(int64_t event, Tokens comment = {}) {
     list.body.push_back(
         CallStatement{{"wait", {Counter::event(event)}}, {}, comment});
   }

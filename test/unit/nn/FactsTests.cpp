@@ -163,8 +163,8 @@ TEST_F(Facts, MasksOfAttentionStayWide) {
   ASSERT_TRUE(module);
   module->walk([](AttentionOp op) {
     auto fact = cast<PrecisionOpInterface>(op.getOperation());
-    EXPECT_EQ(fact.getPrecision(op->getOpOperand(0)), Precision::BF16);
-    EXPECT_EQ(fact.getPrecision(op->getOpOperand(3)), Precision::F32);
+    EXPECT_EQ(fact.getPrecision(op->getOpOperand(0)), PrecisionRule::BF16);
+    EXPECT_EQ(fact.getPrecision(op->getOpOperand(3)), PrecisionRule::F32);
   });
 }
 

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 static Sign waiting(int64_t progress, int64_t peer) {
   Sign sign;
   sign.progress = progress;
-  sign.what = Sign::AReceive;
+  sign.reason = Sign::Receive;
   sign.peer = peer;
   sign.bytes = 64;
   return sign;

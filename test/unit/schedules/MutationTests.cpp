@@ -246,7 +246,7 @@ void addCollectives(InstructionLists &lists,
         pipewright::runtime::allCollectives[below(
             random, std::size(pipewright::runtime::allCollectives))];
     int root =
-        facts.hasRoot ? groups[group][below(random, groups[group].size())] : -1;
+        facts.rooted ? groups[group][below(random, groups[group].size())] : -1;
     for (int rank : groups[group]) {
       RankInstruction post = RankInstruction::together(
           InstructionKind::PostCollective, facts.kind,

@@ -271,7 +271,7 @@ private:
       return false;
     }
     const RankGroup &group = channels.groups[instruction.group];
-    bool hasRoot = pipewright::runtime::factsOf(instruction.collective).hasRoot;
+    bool hasRoot = pipewright::runtime::factsOf(instruction.collective).rooted;
     wrong |= !llvm::is_contained(group, rank) || instruction.bytes < 0;
     wrong |= hasRoot ? !llvm::is_contained(group, instruction.peer)
                      : instruction.peer != -1;
