@@ -5,9 +5,9 @@
 // whose part it is, or, for kinds that are rooted, the root. What a collective
 // does follows from two facts: whether it reduces (owners add up what all
 // members have), and whether it replicates (all members get what owners have in
-// the end). Whoever needs to know more of
-// a kind than its row says has a list of kinds of its own; there is one, for
-// names of another library (runtime/cuda/NcclGroups.cpp).
+// the end). Whoever needs to know more of a kind than its row says has a list
+// of kinds of its own; there is one, for names of another library
+// (runtime/cuda/NcclGroups.cpp).
 //
 //===----------------------------------------------------------------------===//
 

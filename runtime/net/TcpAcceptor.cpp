@@ -1,5 +1,4 @@
-//===- TcpAcceptor.cpp - Lets in who proves to be of the job
-//------------------===//
+//===- TcpAcceptor.cpp - Accepts authenticated connections ----------------===//
 
 #include "runtime/net/TcpAcceptor.h"
 
@@ -24,7 +23,7 @@ Acceptor::Acceptor(
     : listener(listener), self(self), key(key),
       turnedAway(std::move(turnedAway)), reserve(openReserve()) {}
 
-/// Until somebody comes or speaks, for a while at most.
+/// Until a connection comes or one can be read, for a while at most.
 void Acceptor::sleep(const Deadline &deadline) {
   std::vector<pollfd> entries = {{listener.get(), POLLIN, 0}};
   for (const PendingConnection &connection : pending)
@@ -46,7 +45,7 @@ void Acceptor::dropOne() {
 }
 
 void Acceptor::acceptAll() {
-  // A crowd must not keep those who have come already from being bytesRead.
+  // A crowd must not keep connections that are there already from being read.
   for (size_t accepted = 0; accepted < maxPending / 2; ++accepted) {
     Socket socket = acceptFrom(listener);
     if (!socket && (errno == EMFILE || errno == ENFILE) && !pending.empty()) {
@@ -75,7 +74,7 @@ void Acceptor::acceptAll() {
   }
 }
 
-/// Hears no more than an Introduction, and no more than is there.
+/// Reads no more than an Introduction, and no more than is there.
 Acceptor::Verdict Acceptor::listenTo(PendingConnection &connection) {
   while (connection.bytesRead < sizeof(Introduction)) {
     char *next = reinterpret_cast<char *>(&connection.introduction) +

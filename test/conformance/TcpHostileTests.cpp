@@ -141,7 +141,7 @@ TEST(TcpStrangers, NonsenseAndSilenceAreDropped) {
   });
 }
 
-TEST(TcpStrangers, ASilentGuestGoesAfterFiveSeconds) {
+TEST(TcpStrangers, ASilentConnectionIsDroppedAfterFiveSeconds) {
   expectStrangersKeptOut([&](const TcpPlace &place) {
     const auto start = std::chrono::steady_clock::now();
     const Socket silent = knock(place);
