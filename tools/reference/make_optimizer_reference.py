@@ -24,10 +24,9 @@ import os
 import re
 import sys
 
-import numpy as np
 import torch
 
-from make_reference import MICRO_BATCHES, PROJECTIONS, run_on, signs
+from make_reference import MICRO_BATCHES, compared, recorded_inputs, run_on
 from onnx_in_torch import Graph
 
 MODEL, MICRO_BATCH, FROZEN = "gpt2.train", 2, "wpe"
@@ -105,14 +104,8 @@ def write(case, path, files, data, out):
         "weights": {}}
     moved = []
     for name, value in weights.items():
-        flat = value.numpy().reshape(-1)
-        norm = float(np.linalg.norm(flat))
-        error = weights32[name].double().numpy().reshape(-1) - flat
-        moved.append(float((value - before[name]).norm()) / norm)
-        record["weights"][name] = {
-            "shape": list(value.shape), "norm": norm,
-            "float32_error": float(np.linalg.norm(error)) / norm,
-            "projections": [float(flat @ signs(flat.size, k)) for k in range(PROJECTIONS)]}
+        record["weights"][name] = compared(value.numpy(), weights32[name].double().numpy())
+        moved.append(float((value - before[name]).norm()) / record["weights"][name]["norm"])
     with open(os.path.join(out, f"gpt2.{case}.json"), "w") as file:
         json.dump(record, file, indent=1)
     worst = max(w["float32_error"] for w in record["weights"].values())
@@ -128,9 +121,7 @@ def write(case, path, files, data, out):
 def main():
     models, out = sys.argv[1], sys.argv[2]
     path = os.path.join(models, MODEL + ".onnx")
-    with open(os.path.join(out, MODEL + ".json")) as file:
-        files = json.load(file)["inputs"]
-    data = [np.load(os.path.join(out, name)) for name in files.values()]
+    files, data = recorded_inputs(out, MODEL)
     for case in CASES:
         write(case, path, files, data, out)
 

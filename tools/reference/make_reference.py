@@ -159,6 +159,23 @@ def signs(count, projection):
     return np.where(z & np.uint64(1), 1.0, -1.0)
 
 
+def compared(exact, single):
+    """What is kept of an array to compare others with, and how far float32 is off."""
+    flat = exact.reshape(-1)
+    norm = float(np.linalg.norm(flat))
+    error = float(np.linalg.norm(single.reshape(-1) - flat))
+    return {
+        "shape": list(exact.shape), "norm": norm, "float32_error": error / norm if norm else 0.0,
+        "projections": [float(flat @ signs(flat.size, k)) for k in range(PROJECTIONS)]}
+
+
+def recorded_inputs(out, model):
+    """The files of the inputs that a model's record names, and what is in them."""
+    with open(os.path.join(out, model + ".json")) as file:
+        files = json.load(file)["inputs"]
+    return files, [np.load(os.path.join(out, name)) for name in files.values()]
+
+
 def run(path, data, loss_kind, optimizer, rate, micro_batch, dtype):
     """Losses of the steps, gradients of step 1."""
     graph = Graph(path, dtype)
@@ -223,13 +240,7 @@ def main():
             "gradients": {}, "optimizers": {},
         }
         for key, value in gradients.items():
-            flat = value.reshape(-1)
-            norm = float(np.linalg.norm(flat))
-            error = float(np.linalg.norm(gradients32[key].reshape(-1) - flat))
-            record["gradients"][key] = {
-                "shape": list(value.shape), "norm": norm,
-                "float32_error": error / norm if norm else 0.0,
-                "projections": [float(flat @ signs(flat.size, k)) for k in range(PROJECTIONS)]}
+            record["gradients"][key] = compared(value, gradients32[key])
         if name == "mlp.train":
             for spelling, optimizer in OPTIMIZERS.items():
                 # Small enough that ten steps do not fit eight samples: a

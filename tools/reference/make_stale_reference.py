@@ -17,11 +17,10 @@ import json
 import os
 import sys
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
-from make_reference import PROJECTIONS, signs
+from make_reference import compared, recorded_inputs
 from onnx_in_torch import Graph
 
 MODEL, MICRO_BATCH, RATE, MOMENTUM = "lenet.train", 2, 0.02, 0.9
@@ -94,9 +93,7 @@ RULES = {
 def main():
     models, out = sys.argv[1], sys.argv[2]
     path = os.path.join(models, MODEL + ".onnx")
-    with open(os.path.join(out, MODEL + ".json")) as file:
-        files = json.load(file)["inputs"]
-    data = [np.load(os.path.join(out, name)) for name in files.values()]
+    files, data = recorded_inputs(out, MODEL)
     for schedule, (rule, micro_batches) in RULES.items():
         runs = {}
         for dtype in (torch.float64, torch.float32):
@@ -113,15 +110,9 @@ def main():
             "weights": {},
         }
         for name, value in exact.versions[-1].items():
-            flat = value.double().numpy().reshape(-1)
-            norm = float(np.linalg.norm(flat))
-            error = single.versions[-1][name].double().numpy().reshape(-1) - flat
-            moved = flat - exact.versions[0][name].double().numpy().reshape(-1)
-            record["weights"][name] = {
-                "shape": list(value.shape), "norm": norm,
-                "float32_error": float(np.linalg.norm(error)) / norm,
-                "moved": float(np.linalg.norm(moved)) / norm,
-                "projections": [float(flat @ signs(flat.size, k)) for k in range(PROJECTIONS)]}
+            weight = compared(value.double().numpy(), single.versions[-1][name].double().numpy())
+            moved = value.double() - exact.versions[0][name].double()
+            record["weights"][name] = {**weight, "moved": float(moved.norm()) / weight["norm"]}
         with open(os.path.join(out, f"stale.{schedule}.json"), "w") as file:
             json.dump(record, file, indent=1)
         worst = max(w["float32_error"] for w in record["weights"].values())

@@ -102,11 +102,6 @@ LogicalResult StepSplitter::run() {
   return success();
 }
 
-/// Others are over when the program goes on.
-static bool isAsynchronous(GroupOpInterface part) {
-  return cast<StepOpInterface>(*part).isAsynchronous();
-}
-
 /// What a send or a receive moves.
 Value StepSplitter::valueOf(const RankInstruction &instruction) const {
   const schedules::Transfer &transfer = instruction.transfer;
@@ -174,13 +169,12 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
     return;
   }
   case InstructionKind::PostCollective:
-    if (GroupOpInterface part = partOf(rank, instruction); isAsynchronous(part))
-      copy(rank, part);
-    return;
+    return copy(rank, partOf(rank, instruction));
   case InstructionKind::WaitCollective: {
     GroupOpInterface part = partOf(rank, instruction);
-    if (!isAsynchronous(part))
-      return copy(rank, part);
+    // Others are over when the program goes on.
+    if (!cast<StepOpInterface>(*part).isAsynchronous())
+      return;
     WaitCollectiveOp::create(builder, part->getLoc(),
                              state.values.lookup(part->getResult(0)));
     return;

@@ -31,6 +31,17 @@
 // TWO: pipe.rank 1 train
 // TWO: pipe.clip_gradients in @s1(%{{.*}}, %{{.*}}) over [0, 1]
 
+// A rank that only holds a weight of another's takes part before it waits for the
+// new value, which the norm is needed for.
+// RUN: %{clip} %inputs/pipe/tied.mlir | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-synchronize-weights=tied=owner --pipe-insert-transfers --pipe-verify-schedule > %t.owner
+// RUN: FileCheck %s --check-prefix=HOLDER < %t.owner
+// HOLDER: pipe.rank 1 train
+// HOLDER: pipe.clip_gradients in @s1() over [0, 1] : () -> ()
+// HOLDER: pipe.wait_receive
+// HOLDER-NEXT: pipe.set_weight @wte in @s1
+// RUN: awk '/clip_gradients in @s1/ { held = $0; next } { print } /set_weight/ { print held }' %t.owner | not pipewright-opt --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=CIRCLE
+// CIRCLE: error: deadlock without buffering: rank 0 waits {{.*}} for its all-reduce of squares of gradients over ranks 0 and 1, in which rank 1 takes part later; rank 1 waits {{.*}} for its receive from rank 0 of new value of weight 'wte', whose send rank 0 posts later
+
 // A rank does not come.
 // RUN: sed -e '/clip_gradients in @s1/d; s/%clipped_s1/%gradients_s1_3/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=ALONE && %{ranks} --check-prefix=ALONE
@@ -58,7 +69,7 @@
 // RUN: %{unrolled} --check-prefix=UNASKED && %{ranks} --check-prefix=UNASKED
 // UNASKED: error: 'pipe.clip_gradients' op clips gradients, but the program has no 'clip_norm'
 
-// A sum is under way, or a rank comes to it where another one waits for it first.
+// A sum is under way.
 // RUN: pipewright-opt %t --pipe-insert-transfers | sed 's/  */ /g' > %t.ranks
 // RUN: awk '/wait_collective %gradients_s0_[0-9]+ / { held = $0; next } /rank 0 train/ { first = 1 } { print } /clip_gradients in @s0/ { print held }' %t.ranks > %t.wrong
 // RUN: not pipewright-opt %t.wrong --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=UNDERWAY
