@@ -168,6 +168,9 @@ static std::string textOf(const BufferDeclaration &declared, size_t indent) {
   std::string offset = std::to_string(declared.offset),
               bytes = std::to_string(declared.bytes);
   std::string before = "const Buffer " + declared.buffer.name() + " = ";
+  if (!declared.call.empty())
+    return wrap(join(before + declared.call + "({", {{offset}, {bytes}}, "});"),
+                indent);
   if (!declared.whole)
     return wrap({{before + "{" + offset + ", " + bytes + "};"}}, indent);
   return wrap(

@@ -74,6 +74,9 @@ public:
 private:
   /// What of a running statistic is left after a micro-batch, for replicas.
   std::string decayText();
+  /// What a replica has of what belongs to the weight, where they have a part
+  /// each.
+  std::string shardText(pipe::OptimizerOp optimizer);
   /// A line; `fields` tells it from that of the weight.
   void line(pipe::BufferAttr buffer, const std::string &fields,
             StringRef type = "", const std::string &moreFields = "");
@@ -122,6 +125,15 @@ std::string TensorWriter::decayText() {
          ", .stage = " + std::to_string(stage->number);
 }
 
+std::string TensorWriter::shardText(pipe::OptimizerOp optimizer) {
+  if (!optimizer || !optimizer.getShards())
+    return "";
+  return ", .shard = {" +
+         std::to_string(place.getBuffer().getOffset() -
+                        optimizer.getWeights().getOffset()) +
+         ", " + std::to_string(optimizer.getShardBytes()) + "}";
+}
+
 LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
   place = newPlace;
   weight = layout.weights.find(place.getWeightAttr().getAttr())->second;
@@ -132,19 +144,22 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
   line(place.getBuffer(),
        weight.isLearned() ? "" : ", .role = " + wordFor(weight.getRole()).str(),
        elementType.isF32() ? StringRef() : *element, decayText());
-  if (place.getGradient())
-    line(*place.getGradient(), ", .role = Role::Gradient");
   const StageLayout *stage = layout.findStage(place.getStage());
   pipe::OptimizerOp optimizer;
   if (place.isUpdated())
     optimizer = stage->optimizer;
+  // Clipping takes all gradients.
+  const bool scatters = !pipe::programOf(layout.module).clipNorm;
+  if (place.getGradient())
+    line(*place.getGradient(), ", .role = Role::Gradient", "",
+         scatters ? shardText(optimizer) : "");
   if (optimizer)
     for (auto [state, name] :
          llvm::zip_equal(optimizer.getStates().getAsRange<pipe::BufferAttr>(),
                          layout.stateNames))
       line(optimizer.partOf(state, place.getBuffer()),
            ", .role = Role::OptimizerState", "",
-           ", .state = " + text::stringLiteral(name));
+           ", .state = " + text::stringLiteral(name) + shardText(optimizer));
   auto copy = [&](pipe::BufferAttr buffer, StringRef role,
                   pipe::BufferAttr from) {
     line(buffer, ", .role = " + role.str(),

@@ -102,6 +102,14 @@ Local FunctionWriter::part(StringRef name, const Local &whole, int64_t offset,
   return buffer;
 }
 
+Local FunctionWriter::shard(StringRef name, int64_t offset, int64_t bytes) {
+  Local buffer(names.unique(name));
+  used.insert(rankName);
+  function.body.push_back(
+      BufferDeclaration{buffer, {}, offset, bytes, "rank.shardOf"});
+  return buffer;
+}
+
 void FunctionWriter::comment(StringRef text) {
   function.body.push_back(Comment{text.str()});
 }

@@ -41,6 +41,8 @@ public:
                llvm::StringRef family = {});
   Local part(llvm::StringRef name, const Local &whole, int64_t offset,
              int64_t bytes);
+  /// What this replica updates of a range of the arena.
+  Local shard(llvm::StringRef name, int64_t offset, int64_t bytes);
   /// What stands for an operand that is not there.
   static CallArgument absent() { return std::string("Buffer()"); }
 

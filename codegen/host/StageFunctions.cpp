@@ -266,7 +266,8 @@ static SmallVector<pipe::PlaceOp> updatedPlaces(const ProgramLayout &layout,
 
 /// Kernels that update in place: one over the flat buffers of all the stage's
 /// weights, or one for each weight. They leave zero gradients, as the first
-/// backward after them expects.
+/// backward after them expects. If replicas share the update, the kernel works
+/// on a part, and all gradients are cleared behind it.
 static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
                         const StageLayout &stage, Preparations &preparations) {
   pipe::OptimizerOp optimizer = stage.optimizer;
@@ -275,6 +276,11 @@ static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
                         /*hasMicroBatch=*/false, {});
   auto buffer = [&](StringRef name, pipe::BufferAttr planned) {
     return writer.buffer(name, planned.getOffset(), planned.getBytes());
+  };
+  auto updated = [&](StringRef name, pipe::BufferAttr planned) {
+    return optimizer.getShards()
+               ? writer.shard(name, planned.getOffset(), planned.getBytes())
+               : buffer(name, planned);
   };
   writer.task("U", stage.number, false);
   auto states =
@@ -286,18 +292,19 @@ static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
                     std::optional<pipe::BufferAttr> rounded) {
     std::string prefix = name.empty() ? "" : name + "_";
     SmallVector<Local> arguments = {
-        buffer(name.empty() ? "weights" : name, weights),
-        buffer(name.empty() ? "gradients" : "d_" + name, gradients)};
+        updated(name.empty() ? "weights" : name, weights),
+        updated(name.empty() ? "gradients" : "d_" + name, gradients)};
     for (pipe::BufferAttr state : states)
-      arguments.push_back(
-          buffer(prefix + "state", optimizer.partOf(state, weights)));
+      arguments.push_back(buffer(
+          prefix + "state",
+          optimizer.getShards() ? state : optimizer.partOf(state, weights)));
     if (!hyper) {
       hyper = buffer("hyper", optimizer.getHyper());
       writer.loadHyper(hyper);
     }
     arguments.push_back(hyper);
     if (rounded)
-      arguments.push_back(buffer(prefix + "rounded", *rounded));
+      arguments.push_back(updated(prefix + "rounded", *rounded));
     StringRef called = kernel.getLeafReference().getValue();
     preparations.kernel(called);
     writer.launch(called, arguments);
@@ -309,6 +316,8 @@ static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
     for (pipe::PlaceOp place : updatedPlaces(layout, stage))
       update(makeIdentifier(place.getWeight()), place.getKernelAttr(),
              place.getBuffer(), *place.getGradient(), place.getRounded());
+  if (optimizer.getShards())
+    writer.zero(buffer("allGradients", optimizer.getGradients()));
   printFunction(os, ("Stage " + Twine(stage.number) + ", update").str(),
                 writer.finish());
 }

@@ -112,10 +112,12 @@ struct Comment {
   std::string text;
 };
 struct BlankLine {};
-/// A local buffer: a range of the arena, or of another buffer.
+/// A local buffer: a range of the arena, or of another buffer; or what a call
+/// makes of a range of the arena.
 struct BufferDeclaration {
   Local buffer, whole;
   int64_t offset, bytes;
+  std::string call = {};
 };
 /// A constant array; with columns, values are rows of at most so many.
 struct ValueTable {

@@ -67,6 +67,11 @@ def Pipe_GroupAxis : I32Enum<"GroupAxis", "in what the members of a group differ
   let cppNamespace = "::pipewright::pipe";
 }
 
+def Pipe_ReplicaState : I32Enum<"ReplicaState", "what a replica has of a value", [
+    I32EnumCase<"whole", 0>, I32EnumCase<"partial", 1>, I32EnumCase<"split", 2>]> {
+  let cppNamespace = "::pipewright::pipe";
+}
+
 def Pipe_StreamKind : I32Enum<"StreamKind", "what a rank's stream is for", [
     I32EnumCase<"compute", 0>, I32EnumCase<"send", 1>,
     I32EnumCase<"receive", 2>, I32EnumCase<"collective", 3>]> {
@@ -104,16 +109,37 @@ def Pipe_HandoverType : Pipe_StageType<"Handover", "handover"> {
   }];
 }
 
-def Pipe_GradientType : Pipe_StageType<"Gradient", "gradient"> {
+/// `!pipe.gradient<@s0>`, `!pipe.gradient<@s0, partial>`.
+class Pipe_ReplicatedType<string name, string typeMnemonic>
+    : Pipe_StageType<name, typeMnemonic> {
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$stage,
+    DefaultValuedParameter<"::pipewright::pipe::ReplicaState",
+        "::pipewright::pipe::ReplicaState::whole">:$replica_state);
+  let assemblyFormat = "`<` $stage (`,` $replica_state^)? `>`";
+  let builders = [TypeBuilder<(ins "::mlir::FlatSymbolRefAttr":$stage), [{
+    return $_get($_ctxt, stage, ReplicaState::whole);
+  }]>];
+}
+
+def Pipe_GradientType : Pipe_ReplicatedType<"Gradient", "gradient"> {
   let summary = "The weight gradients of a stage, summed so far";
   let description = [{
     Threads the backward and weight-gradient tasks of a stage: the order in
     which micro-batches are added, and so the rounding, is a use-def chain.
+
+    What a replica has of the sum: if it is `partial`, an addend, that of the
+    replica's own micro-batches; if it is `split`, its own part of the flat
+    range; otherwise all of it, as all others have.
   }];
 }
 
-def Pipe_UpdatedType : Pipe_StageType<"Updated", "updated"> {
+def Pipe_UpdatedType : Pipe_ReplicatedType<"Updated", "updated"> {
   let summary = "The state of a stage after its optimizer update";
+  let description = [{
+    If it is `split`, a replica has new weights in its own part of the flat
+    range, and old ones in those of others. It is never `partial`.
+  }];
+  let genVerifyDecl = 1;
 }
 
 def Pipe_PendingType : Pipe_Type<"Pending", "pending"> {
@@ -174,6 +200,9 @@ def Pipe_ProgramAttr : Pipe_Attr<"Program", "program"> {
     - `machine` that is planned for: its name, or the figures of one that was
       measured; a core of a CPU if left out
     - `optimizer`
+    - `zero`: the level of ZeRO (Rajbhandari et al., 2020): what replicas keep a
+      part each of, 0 for nothing, 1 for the states of the optimizer; 0 if left
+      out
     - `clip_norm`: gradients are scaled so that their norm is at most this, an
       f64 above 0; they are taken as they are if it is left out
     - `task_times` that were measured: for each stage an array of seconds, one
@@ -189,6 +218,7 @@ def Pipe_ProgramAttr : Pipe_Attr<"Program", "program"> {
     OptionalParameter<"bool">:$sums_in_schedule_order,
     OptionalParameter<"::mlir::Attribute">:$machine,
     OptionalParameter<"::pipewright::nn::OptimizerAttr">:$optimizer,
+    DefaultValuedParameter<"int64_t", "0">:$zero,
     OptionalParameter<"::mlir::FloatAttr">:$clip_norm,
     OptionalParameter<"::mlir::ArrayAttr">:$task_times);
   let assemblyFormat = "`<` struct(params) `>`";

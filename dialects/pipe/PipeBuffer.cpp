@@ -52,11 +52,24 @@ LogicalResult OptimizerOp::verify() {
       if (version.getBytes() != getNewest().getBytes())
         return emitOpError("expects versions of the size of ")
                << getNewest() << ", but got " << version;
+  if (!getShards())
+    return success();
+  // (C3)
+  int64_t replicas = programOf((*this)->getParentOfType<ModuleOp>()).replicas;
+  if (static_cast<int64_t>(*getShards()) != replicas)
+    return emitOpError("expects a shard for each of ")
+           << replicas << " replicas, but has " << *getShards();
+  // (C4)
+  if (getWeights().getBytes() % (replicas * kShardAlignment) != 0)
+    return emitOpError("expects a range of shards of a multiple of ")
+           << kShardAlignment << " bytes, but got " << getWeights();
   return success();
 }
 
 BufferAttr OptimizerOp::partOf(BufferAttr range, BufferAttr place) {
-  int64_t ratio = range.getBytes() < getWeights().getBytes() ? 2 : 1;
+  bool isState = llvm::is_contained(getStates(), range);
+  int64_t ratio =
+      !isState && range.getBytes() < getWeights().getBytes() ? 2 : 1;
   int64_t distance = place.getOffset() - getWeights().getOffset();
   return BufferAttr::get(getContext(), BufferSpace::arena,
                          range.getOffset() + distance / ratio,

@@ -78,10 +78,15 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     read bf16 weights read `rounded`, rounded by each update, in the same layout
     and half the size; `versions` are then of these.
 
+    If replicas share the update, each of `shards` has an equal part of the
+    ranges, in their order: it updates that part alone, and `states` are of it.
+
     Constraints:
     - (C1) `rounded` has half of the weights' bytes.
     - (C2) each of `versions` has the size of what tasks read: of `rounded`
       where it is given, else of `weights`.
+    - (C3) there are as many `shards` as replicas.
+    - (C4) a part is a multiple of `kShardAlignment` long.
 
     Example:
     ```mlir
@@ -96,9 +101,10 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     OptionalAttr<SymbolRefAttr>:$kernel,
     Pipe_BufferAttr:$weights, Pipe_BufferAttr:$gradients,
     Pipe_BufferArrayAttr:$states, Pipe_BufferAttr:$hyper,
-    OptionalAttr<Pipe_BufferAttr>:$rounded, Pipe_OptionalBuffers:$versions);
+    OptionalAttr<Pipe_BufferAttr>:$rounded, Pipe_OptionalBuffers:$versions,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$shards);
   let assemblyFormat = [{
-    $stage (`kernel` $kernel^)? `weights` $weights `gradients` $gradients
+    $stage (`kernel` $kernel^)? (`shards` $shards^)? `weights` $weights `gradients` $gradients
     `states` $states `hyper` $hyper (`rounded` $rounded^)?
     (`versions` $versions^)? attr-dict
   }];
@@ -106,8 +112,13 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     /// The newest version of what tasks read.
     BufferAttr getNewest() { return getRounded().value_or(getWeights()); }
     /// The part of a flat range, as large as the weights or half as large, that
-    /// belongs to a weight at `place` among them.
+    /// belongs to a weight at `place` among them. Of states that are sharded:
+    /// where that would be if all of the range were there.
     BufferAttr partOf(BufferAttr range, BufferAttr place);
+    /// The bytes of the range that a replica updates.
+    int64_t getShardBytes() {
+      return getWeights().getBytes() / static_cast<int64_t>(getShards().value_or(1));
+    }
   }];
   let hasVerifier = 1;
 }

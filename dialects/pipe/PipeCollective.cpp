@@ -146,6 +146,20 @@ static LogicalResult verifyReplicas(CollectiveOp op) {
   return success();
 }
 
+/// What replicas must have of a value, and have then. (C6)
+static std::pair<ReplicaState, ReplicaState> statesOf(CollectiveOp op,
+                                                      ReplicaState now) {
+  const runtime::CollectiveFacts &facts = op.getKindAttr().getFacts();
+  if (!op.getOver().isOfReplicas() || facts.rooted || op.getRounded()) {
+    // There are no weights of a part of the micro-batches.
+    const bool isKept = facts.reduces || now != ReplicaState::partial;
+    return isKept ? std::pair(now, now)
+                  : std::pair(ReplicaState::whole, ReplicaState::whole);
+  }
+  return {facts.reduces ? ReplicaState::partial : ReplicaState::split,
+          facts.replicates ? ReplicaState::whole : ReplicaState::split};
+}
+
 LogicalResult CollectiveOp::verify() {
   // (C1), (C2), (C3)
   if (failed(getOver().isOfReplicas()
@@ -158,15 +172,26 @@ LogicalResult CollectiveOp::verify() {
     return emitOpError("expects ")
            << (hasRoot ? "a" : "no") << " root with kind '"
            << getKindAttr().spelling() << "'";
+  // (C6)
+  const ReplicaState given = stateOfReplicas(getValue().getType());
+  const auto [before, after] = statesOf(*this, given);
+  if (given != before)
+    return emitOpError("expects a value that is ")
+           << stringifyReplicaState(before) << " over replicas, but got "
+           << getValue().getType();
   // (C4)
-  Type gradient = GradientType::get(getContext(), getStageAttr());
-  Type updated = UpdatedType::get(getContext(), getStageAttr());
-  Type result = isOfGradients() ? gradient : updated;
+  Type gradient = GradientType::get(getContext(), getStageAttr(), given);
+  Type result =
+      isOfGradients()
+          ? Type(GradientType::get(getContext(), getStageAttr(), after))
+          : Type(UpdatedType::get(getContext(), getStageAttr(), after));
   if (getResult().getType() != result)
     return emitOpError("expects to return ")
            << result << ", but returns " << getResult().getType();
   Type value = getValue().getType();
-  if (value != gradient && (isOfGradients() || value != updated))
+  if (value != gradient &&
+      (isOfGradients() ||
+       value != UpdatedType::get(getContext(), getStageAttr(), given)))
     return emitOpError("expects the state of its stage, ")
            << result << ", but got " << value;
   // (C5)
@@ -202,6 +227,10 @@ LogicalResult ClipGradientsOp::verify() {
   for (Type type : getGradients().getTypes())
     if (!taken.insert(type).second)
       return emitOpError("takes ") << type << " twice";
+  // (C3)
+  for (Type type : getGradients().getTypes())
+    if (stateOfReplicas(type) != ReplicaState::whole)
+      return emitOpError("expects whole gradients, but takes ") << type;
   return success();
 }
 

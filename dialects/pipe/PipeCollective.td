@@ -49,6 +49,10 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     - (C4) kinds that add take and return the stage's `!pipe.gradient`; the
       others take that or its `!pipe.updated`, and return the latter.
     - (C5) only kinds that do not add may be of `rounded` weights.
+    - (C6) over replicas, `all_reduce` makes a `partial` value whole,
+      `reduce_scatter` a `partial` one `split`, and `all_gather` a `split` one
+      whole, of which it then may hand out the `rounded` weights. All others
+      leave what replicas have of the value as it is.
 
     Life span: made by `pipe-synchronize-weights`, in rank programs from
     `pipe-insert-transfers` on.
@@ -130,6 +134,7 @@ def Pipe_ClipGradientsOp : Pipe_ScheduledOp<"clip_gradients", [
     - (C1) `over` has ranks, each once, and none that is negative; in a rank's
       program, the rank is one of them.
     - (C2) returns what it takes: the gradients of different stages.
+    - (C3) replicas have all of the gradients.
 
     Life span: made by `pipe-synchronize-weights`.
 

@@ -61,6 +61,7 @@ struct ProgramFields {
   bool sumsInScheduleOrder = false;
   mlir::Attribute machine;
   nn::OptimizerAttr optimizer;
+  int64_t zero = 0;
   mlir::FloatAttr clipNorm;
   mlir::ArrayAttr taskTimes;
 
@@ -76,6 +77,14 @@ ProgramFields programOf(mlir::ModuleOp module);
 void changeProgram(mlir::ModuleOp module,
                    llvm::function_ref<void(ProgramFields &)> change);
 
+/// Of gradients, or of the state of a stage after its update.
+ReplicaState stateOfReplicas(mlir::Type type);
+
+/// What a task adds its gradients to: with replicas an addend.
+inline ReplicaState stateOfSums(const ProgramFields &program) {
+  return program.replicas > 1 ? ReplicaState::partial : ReplicaState::whole;
+}
+
 /// Bytes of a ranked tensor of static shape (i1 takes one byte an element).
 int64_t byteSize(mlir::RankedTensorType type);
 
@@ -86,6 +95,10 @@ constexpr int64_t kBufferAlignment = 64;
 inline int64_t alignedSize(int64_t bytes) {
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
+
+/// Alignment of the parts into which replicas cut a flat range of f32 weights,
+/// in bytes: that of a range of their bf16 copies, too.
+constexpr int64_t kShardAlignment = 2 * kBufferAlignment;
 
 } // namespace pipewright::pipe
 

@@ -25,14 +25,13 @@ static LogicalResult verifyTaskTimes(function_ref<InFlightDiagnostic()> error,
   return success();
 }
 
-LogicalResult ProgramAttr::verify(function_ref<InFlightDiagnostic()> error,
-                                  std::optional<int64_t> ranks,
-                                  int64_t replicas,
-                                  std::optional<int64_t> microBatches,
-                                  std::optional<int64_t> microBatchSize,
-                                  int64_t updates, StringAttr, bool,
-                                  Attribute machine, nn::OptimizerAttr,
-                                  FloatAttr clipNorm, ArrayAttr taskTimes) {
+LogicalResult
+ProgramAttr::verify(function_ref<InFlightDiagnostic()> error,
+                    std::optional<int64_t> ranks, int64_t replicas,
+                    std::optional<int64_t> microBatches,
+                    std::optional<int64_t> microBatchSize, int64_t updates,
+                    StringAttr, bool, Attribute machine, nn::OptimizerAttr,
+                    int64_t zero, FloatAttr clipNorm, ArrayAttr taskTimes) {
   const std::pair<StringRef, std::optional<int64_t>> counts[] = {
       {"ranks", ranks},
       {"replicas", replicas},
@@ -43,6 +42,10 @@ LogicalResult ProgramAttr::verify(function_ref<InFlightDiagnostic()> error,
     if (number && *number < 1)
       return error() << "expects '" << name << "' to be positive, but got "
                      << *number;
+  if (zero != 0 && zero != 1)
+    return error() << "expects 'zero' to be 0 or 1, but got " << zero;
+  if (zero > 0 && replicas == 1)
+    return error() << "expects 'zero' of 0 with one replica, but got " << zero;
   if (machine && !isa<StringAttr, DictionaryAttr>(machine))
     return error() << "expects 'machine' to be the name of a machine or its "
                       "figures, but got "
@@ -74,10 +77,11 @@ ProgramFields::ProgramFields(ProgramAttr program)
       updates(program.getUpdates()), schedule(program.getSchedule()),
       sumsInScheduleOrder(program.getSumsInScheduleOrder()),
       machine(program.getMachine()), optimizer(program.getOptimizer()),
-      clipNorm(program.getClipNorm()), taskTimes(program.getTaskTimes()) {}
+      zero(program.getZero()), clipNorm(program.getClipNorm()),
+      taskTimes(program.getTaskTimes()) {}
 
 ProgramAttr ProgramFields::get(MLIRContext *context) const {
   return ProgramAttr::get(
       context, ranks, replicas, microBatches, microBatchSize, updates, schedule,
-      sumsInScheduleOrder, machine, optimizer, clipNorm, taskTimes);
+      sumsInScheduleOrder, machine, optimizer, zero, clipNorm, taskTimes);
 }

@@ -12,6 +12,20 @@
 using namespace mlir;
 using namespace pipewright::pipe;
 
+ReplicaState pipewright::pipe::stateOfReplicas(Type type) {
+  if (auto gradient = dyn_cast<GradientType>(type))
+    return gradient.getReplicaState();
+  return cast<UpdatedType>(type).getReplicaState();
+}
+
+LogicalResult UpdatedType::verify(function_ref<InFlightDiagnostic()> error,
+                                  FlatSymbolRefAttr, ReplicaState state) {
+  if (state == ReplicaState::partial)
+    return error() << "expects updated weights to be whole or split over "
+                      "replicas, but got partial ones";
+  return success();
+}
+
 static std::string microBatchName(StringRef prefix, TaskOp task) {
   std::string name = (prefix + "_" + task.getStage()).str();
   if (task.getMicroBatch())
@@ -120,7 +134,9 @@ static void gradientSignature(TaskOp task, GradientBodyInterface body,
     return;
   // The gradients so far are there from the second task of the stage on; an
   // update clears them.
-  auto sum = GradientType::get(context, stage);
+  auto sum = GradientType::get(
+      context, stage,
+      stateOfSums(programOf(task->getParentOfType<ModuleOp>())));
   if (!task.getOperands().empty()) {
     Type last = task.getOperands().back().getType();
     if (isa<GradientType>(last))
@@ -130,6 +146,26 @@ static void gradientSignature(TaskOp task, GradientBodyInterface body,
   }
   if (task.getNumResults() > results.size())
     results.push_back(sum);
+}
+
+/// Until gradients are summed over replicas, an update takes those of one. A
+/// part of them is enough for a part of the weights.
+static void updateSignature(TaskOp task, SmallVectorImpl<Type> &operands,
+                            SmallVectorImpl<Type> &results) {
+  auto stateOf = [](TypeRange types) {
+    return types.size() == 1 && isa<GradientType, UpdatedType>(types.front())
+               ? stateOfReplicas(types.front())
+               : ReplicaState::whole;
+  };
+  ReplicaState sums = stateOf(task.getOperandTypes());
+  ReplicaState weights =
+      sums == ReplicaState::split ? sums : stateOf(task.getResultTypes());
+  if (weights == ReplicaState::partial)
+    weights = ReplicaState::whole;
+  operands.push_back(
+      GradientType::get(task.getContext(), task.getStageAttr(), sums));
+  results.push_back(
+      UpdatedType::get(task.getContext(), task.getStageAttr(), weights));
 }
 
 LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -162,8 +198,7 @@ LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
     break;
   }
   case TaskKind::update:
-    operands.push_back(GradientType::get(getContext(), getStageAttr()));
-    results.push_back(UpdatedType::get(getContext(), getStageAttr()));
+    updateSignature(*this, operands, results);
     break;
   case TaskKind::recompute:
     return emitOpError("of kind 'recompute' is not supported: a backward that "

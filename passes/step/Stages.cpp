@@ -206,9 +206,28 @@ std::vector<schedules::StageEdge> Stages::edges(StepMode mode) const {
   return edges;
 }
 
+bool Stages::readsRounded(int32_t stage, const WeightGroup &group) const {
+  StringRef weight = group.weight.getSymName();
+  return ops[stage]
+      .walk([&](nn::ParameterOp read) {
+        return read.isWorkingCopy() && read.getWeight() == weight
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+bool Stages::readsRounded(int32_t stage) const {
+  return llvm::any_of(allWeights, [&](const WeightGroup &group) {
+    return llvm::is_contained(group.stages, stage) &&
+           group.isUpdatedIn(stage) && readsRounded(stage, group);
+  });
+}
+
 /// The bytes of a stage's update: a gradient, the weight and each state are
 /// read, and all but the gradient written. If gradients are clipped, they are
-/// read once more.
+/// read once more. With ZeRO a replica updates its part, and then clears all
+/// gradients.
 int64_t Stages::updateBytes(int32_t stage) const {
   StageOp op = ops[stage];
   ProgramFields program = programOf(op->getParentOfType<ModuleOp>());
@@ -218,7 +237,9 @@ int64_t Stages::updateBytes(int32_t stage) const {
   for (const WeightGroup &group : allWeights)
     if (llvm::is_contained(group.stages, stage) && group.isUpdatedIn(stage))
       bytes += byteSize(group.weight.getTensorType());
-  return bytes * (4 + 2 * states + (program.clipNorm ? 1 : 0));
+  const int64_t shards = program.zero > 0 ? program.replicas : 1;
+  return bytes * (4 + 2 * states) / shards + (shards > 1 ? bytes : 0) +
+         bytes * (program.clipNorm ? 1 : 0);
 }
 
 schedules::TaskCosts Stages::costs(StepMode mode) const {

@@ -108,6 +108,10 @@ public:
   bool hasGradients(int32_t stage) const { return withGradients[stage]; }
   /// Whether the optimizer of a stage has any weight to update.
   bool hasUpdate(int32_t stage) const { return withUpdate[stage]; }
+  /// Whether any body of a stage reads the bf16 copy of a weight; of any weight
+  /// that its optimizer updates.
+  bool readsRounded(int32_t stage, const WeightGroup &group) const;
+  bool readsRounded(int32_t stage) const;
   bool hasStash(int32_t stage) const {
     return !ops[stage].getForward().getReturn().getStash().empty();
   }

@@ -106,7 +106,7 @@ class GraphReader {
 public:
   GraphReader(StepOp step, const Stages &stages, StepGraph &graph)
       : step(step), stages(stages), graph(graph),
-        firstUpdate(graph.tasks.ranks) {}
+        firstUpdate(graph.tasks.ranks), before(graph.tasks.ranks) {}
 
   LogicalResult read();
 
@@ -135,6 +135,8 @@ private:
   /// collective.
   std::map<std::pair<void *, int32_t>, int32_t> transfers;
   llvm::DenseMap<Operation *, int32_t> collectives;
+  /// By rank: the works of collectives that stand before.
+  std::vector<SmallVector<int32_t>> before;
   /// What was found before, of values on their own ranks.
   llvm::DenseMap<Value, Readiness> readiness;
   llvm::DenseMap<Operation *, int64_t> needs;
@@ -283,9 +285,13 @@ void GraphReader::readPart(GroupOpInterface op) {
   int64_t posted = ready.tasks;
   int64_t waited =
       mostBefore(rank, ready.tasks <= firstUpdate[rank], neededBy(op));
-  // Where the program stands still in it, it comes as late as it may.
-  if (!cast<StepOpInterface>(*op).isAsynchronous())
+  // Where the program stands still in it, it comes as late as it may, and
+  // nothing is under way.
+  if (!cast<StepOpInterface>(*op).isAsynchronous()) {
     posted = waited = neededBy(op);
+    ready.works.append(before[rank]);
+  }
+  before[rank].push_back(number);
   schedules::Work &work = graph.works[number];
   work.members.push_back({rank, posted, waited});
   llvm::append_range(work.needs, ready.works);

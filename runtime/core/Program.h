@@ -40,6 +40,22 @@ enum class Role {
   OldVersion,
 };
 
+/// Where a tensor lies in a flat range that replicas share: the n-th replica
+/// has the n-th part of the range, and parts are equally long.
+struct Sharding {
+  /// Bytes of the range before the tensor.
+  int64_t offset = 0;
+  /// Bytes of a part; 0: each replica has all of the range.
+  int64_t partBytes = 0;
+};
+
+/// What one replica has of a tensor.
+struct TensorPart {
+  /// Bytes of the tensor before it.
+  int64_t begin = 0;
+  Buffer buffer;
+};
+
 /// A tensor that one rank keeps from step to step.
 struct TensorInfo {
   /// The weight's name in weights.safetensors, whatever it is of the weight.
@@ -64,6 +80,29 @@ struct TensorInfo {
   float decay = 1;
   /// The stage whose forwards write it, where they do.
   int64_t stage = -1;
+  /// Of a gradient: replicas have whole sums of their own parts alone. Of the
+  /// optimizer's state: there is nothing else, and `buffer` is where it would
+  /// lie if the first part went on.
+  Sharding shard = {};
+
+  bool isSharded() const { return shard.partBytes > 0; }
+  /// What is right of it on a replica; no bytes if nothing is.
+  TensorPart partOf(int64_t replica) const {
+    if (!isSharded())
+      return {0, buffer};
+    const int64_t before = replica * shard.partBytes;
+    const int64_t begin = std::max(before - shard.offset, int64_t{0});
+    const int64_t end =
+        std::min(before + shard.partBytes - shard.offset, buffer.bytes);
+    if (begin >= end)
+      return {};
+    const int64_t absent = role == Role::OptimizerState ? before : 0;
+    return {begin, {buffer.offset + begin - absent, end - begin}};
+  }
+  /// The replica that has its first byte.
+  int64_t firstReplica() const {
+    return isSharded() ? shard.offset / shard.partBytes : 0;
+  }
 
   /// A tensor that files of weights have.
   bool isWeight() const { return role <= Role::Constant; }

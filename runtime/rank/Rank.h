@@ -106,6 +106,12 @@ public:
   /// collective may be under way.
   virtual void mergeStatistics(int64_t stage);
 
+  /// What this replica updates of a flat range that all replicas share.
+  Buffer shardOf(Buffer range) const {
+    const int64_t bytes = range.bytes / whole.replicas;
+    return range.at(replica() * bytes, bytes);
+  }
+
   /// Scales what updates take of all gradients of the model so that their norm
   /// is at most the one that is allowed. Waits for all ranks of the replica,
   /// which call it alike when their gradients are whole; no collective may be

@@ -8,6 +8,7 @@
 #include "runtime/net/Gather.h"
 #include "runtime/rank/Rank.h"
 #include "runtime/train/FilterLayout.h"
+#include "runtime/train/TensorParts.h"
 #include "runtime/train/WeightFiles.h"
 
 #include <algorithm>
@@ -20,12 +21,19 @@ using namespace pipewright::runtime;
 
 namespace pipewright::runtime {
 
-/// A tensor that a rank writes.
+/// A tensor that a replica of this rank writes: the first one that has any of
+/// it.
 struct Checkpoints::Part {
   std::string name;
   const TensorInfo *tensor;
-  /// In the copy.
+  /// In that replica's copy.
   int64_t begin;
+
+  /// Whether the replica has all of it.
+  bool isThere() const {
+    return tensor->partOf(tensor->firstReplica()).buffer.bytes ==
+           tensor->buffer.bytes;
+  }
 };
 
 } // namespace pipewright::runtime
@@ -85,8 +93,11 @@ static std::map<std::string, int64_t> writersOf(const Program &program) {
   return writers;
 }
 
-static std::string fileNameOf(int64_t position) {
-  return "rank-" + std::to_string(position) + ".safetensors";
+static std::string fileNameOf(const Place &place) {
+  return "rank-" + std::to_string(place.position) +
+         (place.replica > 0 ? "-replica-" + std::to_string(place.replica)
+                            : "") +
+         ".safetensors";
 }
 
 //===----------------------------------------------------------------------===//
@@ -222,37 +233,42 @@ Checkpoints::Checkpoints(const Options &options, Rank &rank,
     folder.open();
   // It clears away what an earlier run left, under names that are used again.
   rank.transport().barrier();
-  // All replicas have the same; the first one's are written.
-  if (rank.replica() != 0)
-    return;
   parts = partsOf(rank.wholeProgram(), rank.number());
-  shadow.resize(checkpointBytes(rank.wholeProgram(), rank.number()));
+  shadow.resize(checkpointBytes(
+      rank.wholeProgram(),
+      rank.wholeProgram().mesh().placeOf(rank.transport().rank())));
 }
 
+/// What all replicas of a position write together.
 std::vector<Checkpoints::Part> Checkpoints::partsOf(const Program &program,
                                                     int64_t position) {
   const auto writers = writersOf(program);
   const RankProgram &rank = program.ranks[position];
   const std::vector<std::string> names = namesOf(rank);
   std::vector<Part> parts;
-  int64_t bytes = 0;
+  std::vector<int64_t> bytes(program.replicas);
   std::set<std::string> taken;
   for (size_t i = 0; i < names.size(); ++i) {
     const TensorInfo &tensor = rank.tensors[i];
     if (names[i].empty() || writers.at(names[i]) != position ||
         !taken.insert(names[i]).second)
       continue;
-    parts.push_back({names[i], &tensor, bytes});
-    bytes += tensor.buffer.bytes;
+    // Where replicas have the same, the first one writes it.
+    int64_t &begin = bytes[tensor.firstReplica()];
+    parts.push_back({names[i], &tensor, begin});
+    begin += tensor.buffer.bytes;
   }
   return parts;
 }
 
 int64_t pipewright::runtime::checkpointBytes(const Program &program,
-                                             int64_t position) {
-  const auto parts = Checkpoints::partsOf(program, position);
-  return parts.empty() ? 0
-                       : parts.back().begin + parts.back().tensor->buffer.bytes;
+                                             const Place &place) {
+  int64_t bytes = 0;
+  for (const Checkpoints::Part &part :
+       Checkpoints::partsOf(program, place.position))
+    if (part.tensor->firstReplica() == place.replica)
+      bytes = part.begin + part.tensor->buffer.bytes;
+  return bytes;
 }
 
 Checkpoints::~Checkpoints() {
@@ -291,10 +307,12 @@ void Checkpoints::begin(Position now) {
   const bool isAside = rank.canBeReadAside();
   const auto isLater = [isAside](const Part &part) {
     return isAside && part.tensor->role != Role::State &&
-           part.tensor->role != Role::OldVersion;
+           part.tensor->role != Role::OldVersion && part.isThere();
   };
   for (const Part &part : parts)
-    if (!isLater(part))
+    if (!part.isThere())
+      collect(part);
+    else if (isOwn(part) && !isLater(part))
       copy(part);
   copied = false;
   rank.setBeforeUpdate([this] { waitForCopy(); });
@@ -306,7 +324,7 @@ void Checkpoints::begin(Position now) {
   thread = std::thread([this, isLater, step = now.step] {
     factory.leaveCores();
     for (const Part &part : parts)
-      if (isLater(part))
+      if (isOwn(part) && isLater(part))
         copy(part);
     {
       const std::lock_guard lock(mutex);
@@ -324,8 +342,24 @@ void Checkpoints::begin(Position now) {
   });
 }
 
+bool Checkpoints::isOwn(const Part &part) const {
+  return part.tensor->firstReplica() == rank.replica();
+}
+
 void Checkpoints::copy(const Part &part) {
-  rank.read(part.tensor->buffer, shadow.data() + part.begin);
+  rank.read(part.tensor->partOf(rank.replica()).buffer,
+            shadow.data() + part.begin);
+}
+
+/// On all replicas, between two steps.
+void Checkpoints::collect(const Part &part) {
+  const Buffer own = part.tensor->partOf(rank.replica()).buffer;
+  collectParts(
+      rank, *part.tensor, part.tensor->firstReplica(),
+      [&](int64_t begin, int64_t bytes, void *destination) {
+        rank.read(own.at(begin, bytes), destination);
+      },
+      isOwn(part) ? shadow.data() + part.begin : nullptr);
 }
 
 void Checkpoints::waitForCopy() {
@@ -334,15 +368,19 @@ void Checkpoints::waitForCopy() {
 }
 
 void Checkpoints::write(int64_t step) {
-  if (parts.empty())
-    return;
   std::vector<TensorHeader> headers;
   for (const Part &part : parts)
-    headers.push_back(
-        {part.name, part.tensor->type, parseShape(part.tensor->shape)});
-  const std::string name = fileNameOf(rank.number());
+    if (isOwn(part))
+      headers.push_back(
+          {part.name, part.tensor->type, parseShape(part.tensor->shape)});
+  if (headers.empty())
+    return;
+  const std::string name =
+      fileNameOf(rank.wholeProgram().mesh().placeOf(rank.transport().rank()));
   SafetensorsWriter writer(folder.begin(step) + "/" + name, headers);
   for (const Part &part : parts) {
+    if (!isOwn(part))
+      continue;
     const char *values = shadow.data() + part.begin;
     if (part.tensor->channelsLast) {
       const std::vector<char> file = filterForFile(*part.tensor, values);
@@ -373,7 +411,7 @@ std::string Checkpoints::finish() {
     for (int64_t r = 0; r < static_cast<int64_t>(rows.size()); ++r)
       if (rows[r][0] > 0)
         manifest.files.push_back(
-            {fileNameOf(rank.wholeProgram().mesh().placeOf(r).position),
+            {fileNameOf(rank.wholeProgram().mesh().placeOf(r)),
              static_cast<int64_t>(rows[r][0]),
              static_cast<uint64_t>(rows[r][1]) << 32 |
                  static_cast<uint64_t>(rows[r][2])});

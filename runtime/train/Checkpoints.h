@@ -29,9 +29,9 @@ namespace pipewright::runtime {
 
 class Rank;
 
-/// Bytes that the process at a position of the pipeline copies for a
-/// checkpoint; only those of the first replica do.
-int64_t checkpointBytes(const Program &program, int64_t position);
+/// Bytes that the process at a place copies for a checkpoint. Of what all
+/// replicas have, the first one does it.
+int64_t checkpointBytes(const Program &program, const Place &place);
 
 /// Throws an Error unless each tensor of a checkpoint is one of the rank's
 /// program, and there; then the rank has them.
@@ -83,7 +83,9 @@ public:
 
 private:
   struct Part;
+  bool isOwn(const Part &part) const;
   void copy(const Part &part);
+  void collect(const Part &part);
   void waitForCopy();
   void write(int64_t step);
   CheckpointManifest manifest(Position at) const;
@@ -98,9 +100,9 @@ private:
   RankFactory &factory;
   CheckpointFolder folder;
   static std::vector<Part> partsOf(const Program &program, int64_t position);
-  friend int64_t checkpointBytes(const Program &program, int64_t position);
+  friend int64_t checkpointBytes(const Program &program, const Place &place);
 
-  /// This rank's tensors, and their copy.
+  /// What all replicas of this rank write, and this one's copy of its own.
   std::vector<Part> parts;
   std::vector<char> shadow;
 

@@ -36,8 +36,9 @@ StepDigest pipewright::runtime::digestOf(Rank &rank,
   std::vector<char> values;
   for (size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].outlastsStep()) {
-      values.resize(tensors[i].buffer.bytes);
-      rank.read(tensors[i].buffer, values.data());
+      const Buffer own = tensors[i].partOf(rank.replica()).buffer;
+      values.resize(own.bytes);
+      rank.read(own, values.data());
       digest.add(Kind::Tensor, i, values.data(), values.size());
     }
   return digest;

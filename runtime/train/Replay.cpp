@@ -12,26 +12,32 @@ bool Replay::isDue(int64_t done) const {
   return every > 0 && done / every != (done - together) / every;
 }
 
+/// What this replica has of a tensor that outlasts steps.
+static Buffer keptOf(const Rank &rank, const TensorInfo &tensor) {
+  return tensor.outlastsStep() ? tensor.partOf(rank.replica()).buffer
+                               : Buffer();
+}
+
 void Replay::copy() {
   int64_t bytes = 0;
   for (const TensorInfo &tensor : rank.program().tensors)
-    bytes += tensor.outlastsStep() ? tensor.buffer.bytes : 0;
+    bytes += keptOf(rank, tensor).bytes;
   before.resize(bytes);
   char *to = before.data();
-  for (const TensorInfo &tensor : rank.program().tensors)
-    if (tensor.outlastsStep()) {
-      rank.read(tensor.buffer, to);
-      to += tensor.buffer.bytes;
-    }
+  for (const TensorInfo &tensor : rank.program().tensors) {
+    const Buffer kept = keptOf(rank, tensor);
+    rank.read(kept, to);
+    to += kept.bytes;
+  }
 }
 
 void Replay::takeBack() {
   const char *from = before.data();
-  for (const TensorInfo &tensor : rank.program().tensors)
-    if (tensor.outlastsStep()) {
-      rank.write(tensor.buffer, from);
-      from += tensor.buffer.bytes;
-    }
+  for (const TensorInfo &tensor : rank.program().tensors) {
+    const Buffer kept = keptOf(rank, tensor);
+    rank.write(kept, from);
+    from += kept.bytes;
+  }
 }
 
 bool Replay::check(const Run &run) {

@@ -31,8 +31,12 @@ static std::vector<int64_t> copiesOf(const Program &program,
                                      const Options &options) {
   std::vector<int64_t> bytes;
   if (!options.checkpoint.empty() && options.steps > 0)
-    for (size_t position = 0; position < program.ranks.size(); ++position)
-      bytes.push_back(checkpointBytes(program, static_cast<int64_t>(position)));
+    for (int64_t process = 0; process < program.mesh().size(); ++process) {
+      const Place place = program.mesh().placeOf(process);
+      const int64_t copied = checkpointBytes(program, place);
+      if (place.replica == 0 || copied > 0)
+        bytes.push_back(copied);
+    }
   return bytes;
 }
 

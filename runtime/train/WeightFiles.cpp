@@ -11,6 +11,7 @@
 #include "runtime/rank/Rank.h"
 #include "runtime/train/FilterLayout.h"
 #include "runtime/train/RandomWeights.h"
+#include "runtime/train/TensorParts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -52,17 +53,20 @@ void pipewright::runtime::loadTensor(Rank &rank, const TensorInfo &tensor,
   if (from.bytes != tensor.buffer.bytes)
     fail("tensor '", tensor.name, "' has ", from.bytes,
          " bytes, but its buffer ", tensor.buffer.bytes);
-  // A filter is reordered as a whole.
-  const int64_t most = tensor.channelsLast ? from.bytes : pieceBytes;
+  const auto [begin, own] = tensor.partOf(rank.replica());
   std::vector<char> piece;
-  for (int64_t at = 0; at < from.bytes; at += most) {
-    const int64_t now = std::min(most, from.bytes - at);
+  // A filter is reordered as a whole.
+  if (tensor.channelsLast) {
+    piece.resize(from.bytes);
+    from.read(0, from.bytes, piece.data());
+    rank.write(own, filterForMemory(tensor, piece.data()).data() + begin);
+    return;
+  }
+  for (int64_t at = 0; at < own.bytes; at += pieceBytes) {
+    const int64_t now = std::min(pieceBytes, own.bytes - at);
     piece.resize(now);
-    from.read(at, now, piece.data());
-    rank.write(tensor.buffer.at(at, now),
-               tensor.channelsLast
-                   ? filterForMemory(tensor, piece.data()).data()
-                   : piece.data());
+    from.read(begin + at, now, piece.data());
+    rank.write(own.at(at, now), piece.data());
   }
 }
 
@@ -410,19 +414,39 @@ Saved pipewright::runtime::saveWeights(Rank &rank, const std::string &path) {
   return saved;
 }
 
+/// The gradients that were captured; whole ones on the first replica, where
+/// replicas have parts.
+static std::vector<std::vector<float>> wholeGradients(Rank &rank) {
+  std::vector<std::vector<float>> gradients = rank.gradients();
+  const Table<TensorInfo> &tensors = rank.program().tensors;
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (tensors[i].isWholeGradient() && tensors[i].isSharded()) {
+      char *values = reinterpret_cast<char *>(gradients[i].data());
+      const char *own = values + tensors[i].partOf(rank.replica()).begin;
+      collectParts(
+          rank, tensors[i], /*home=*/0,
+          [own](int64_t begin, int64_t bytes, void *destination) {
+            std::memmove(destination, own + begin, bytes);
+          },
+          values);
+    }
+  return gradients;
+}
+
 void pipewright::runtime::saveGradients(Rank &rank, const std::string &path) {
+  const std::vector<std::vector<float>> gradients = wholeGradients(rank);
   const std::string trouble = saveTensors(
       rank, path,
       [](const TensorInfo &tensor) { return tensor.isWholeGradient(); },
       [&](size_t i) {
-        if (rank.gradients().size() <= i)
+        if (gradients.size() <= i)
           fail(processName(rank.transport().rank()),
                " had no update task to take gradients at");
         return partsOf(
             rank.program().tensors[i],
-            [&rank, i](int64_t begin, int64_t bytes, void *destination) {
+            [&gradients, i](int64_t begin, int64_t bytes, void *destination) {
               const char *values =
-                  reinterpret_cast<const char *>(rank.gradients()[i].data());
+                  reinterpret_cast<const char *>(gradients[i].data());
               std::memcpy(destination, values + begin, bytes);
             });
       });

@@ -112,6 +112,8 @@ void Compilation::setAttributes() {
       program.machine = machineAttribute();
     if (anew || !program.microBatchSize)
       program.microBatchSize = samplesPerMicroBatch();
+    if (options.zero > 0)
+      program.zero = options.zero;
     if (options.clipNorm)
       program.clipNorm = builder.getF64FloatAttr(*options.clipNorm);
     if (anew || !program.optimizer || options.choosesOptimizer)

@@ -23,8 +23,8 @@ static constexpr llvm::StringLiteral tensorAdvice =
     "there is no tensor parallelism yet; --ranks P cuts layers from layers, "
     "--data-parallel D makes replicas";
 static constexpr llvm::StringLiteral shardAdvice =
-    "states and weights are not sharded yet; --data-parallel D makes replicas "
-    "that hold all of theirs";
+    "gradients and weights are not sharded yet; --data-parallel D --zero 1 "
+    "makes replicas that keep a part each of the optimizer's states";
 
 static constexpr FieldWord words[] = {
     // How many of everything.
@@ -63,8 +63,12 @@ static constexpr FieldWord words[] = {
     {"tp", "", tensorAdvice},
     {"tensor-parallel", "", tensorAdvice},
     {"tensor-model-parallel-size", "", tensorAdvice},
-    {"zero", "", shardAdvice},
-    {"zero-stage", "", shardAdvice},
+    {"zero-stage", "zero"},
+    {"zero-level", "zero"},
+    {"distributed-optimizer", "",
+     "--zero 1 is: replicas keep a part each of the optimizer's states"},
+    {"use-distributed-optimizer", "",
+     "--zero 1 is: replicas keep a part each of the optimizer's states"},
     {"fsdp", "", shardAdvice},
     {"clip-grad", "clip-norm"},
     {"grad-clip", "clip-norm"},

@@ -54,6 +54,8 @@ struct CompileOptions {
   /// What the target decided.
   codegen::TargetDecisions decisions;
   int64_t loops = 1, microBatches = 1, replicas = 1;
+  /// The level of ZeRO.
+  int64_t zero = 0;
   /// Where the schedule is to be chosen: the numbers of stages to choose from.
   std::vector<int64_t> stageChoices;
   /// The schedule, found.
@@ -140,6 +142,8 @@ const std::vector<CompileRow> &compileRows();
 /// Those of them that say what the program runs on, and what is decided for
 /// that.
 std::vector<CompileRow> targetRows();
+/// What a command does with its answer.
+std::vector<CompileRow> outputRows();
 
 /// Checks everything that can be checked without the model, or with its text
 /// (null where it is none). Refuses options that say what the text has decided.

@@ -19,29 +19,27 @@ ArenaLayout::Range ArenaLayout::allocate(int64_t bytes) {
   return range;
 }
 
-/// Padding between weights is part of the flat range: it starts as zero, gets
-/// no gradient, and stays zero under every optimizer.
-static ArenaLayout::Range around(ArenaLayout::Range first,
-                                 ArenaLayout::Range last) {
-  return {first.offset, alignedSize(last.offset + last.bytes) - first.offset};
+/// Padding between weights, and behind the last one to the end of a shard, is
+/// part of the flat range: it starts as zero, gets no gradient, and stays zero
+/// under every optimizer.
+ArenaLayout::Range ArenaLayout::around(Range first, Range last) const {
+  int64_t bytes = last.offset + last.bytes - first.offset;
+  int64_t whole = shards == 1
+                      ? alignedSize(bytes)
+                      : llvm::divideCeil(bytes, shards * kShardAlignment) *
+                            shards * kShardAlignment;
+  return {first.offset, whole};
 }
 
-/// Whether any body of the place's stage reads the weight's bf16 copy.
 static bool isReadRounded(const Stages &stages,
                           const ArenaLayout::Place &place) {
-  StringRef weight = place.group->weight.getSymName();
-  return stages[place.stage]
-      .walk([&](nn::ParameterOp read) {
-        return read.isWorkingCopy() && read.getWeight() == weight
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return stages.readsRounded(place.stage, *place.group);
 }
 
 ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
                          const nn::OptimizerChoice &choice,
-                         ArrayRef<int64_t> oldVersions) {
+                         ArrayRef<int64_t> oldVersions, int64_t shards)
+    : shards(shards) {
   for (int32_t stage : onRank)
     for (const WeightGroup &group : stages.weights())
       if (llvm::is_contained(group.stages, stage))
@@ -60,13 +58,17 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
   auto bytesOf = [](const Place &place) {
     return byteSize(place.group->weight.getTensorType());
   };
-  auto finishRange = [&] { end = alignedSize(end); };
+  auto finishRange = [&](Range first, Range last) {
+    Range range = around(first, last);
+    end = range.offset + range.bytes;
+  };
 
   int64_t begin = end;
   for (ArrayRef<Place *> group : updated) {
     for (Place *place : group)
       place->weight = allocate(bytesOf(*place));
-    finishRange();
+    if (!group.empty())
+      finishRange(group.front()->weight, group.back()->weight);
   }
   for (Place *place : others)
     place->weight = allocate(bytesOf(*place));
@@ -97,7 +99,8 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
   for (ArrayRef<Place *> group : updated) {
     for (Place *place : group)
       place->gradient = allocate(bytesOf(*place));
-    finishRange();
+    if (!group.empty())
+      finishRange(*group.front()->gradient, *group.back()->gradient);
   }
   for (Place *place : others)
     if (place->group->isTrained())
@@ -117,7 +120,7 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
         rounded != roundedOf.end())
       optimizer.rounded = rounded->second;
     for (size_t state = 0, e = choice.states().size(); state < e; ++state)
-      optimizer.states.push_back(allocate(optimizer.weights.bytes));
+      optimizer.states.push_back(allocate(optimizer.weights.bytes / shards));
     optimizers.push_back(std::move(optimizer));
   }
   addRegion("optimizer state", begin, end);
@@ -207,7 +210,8 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         buffer(optimizer.gradients), builder.getArrayAttr(states),
         buffer(optimizer.hyper),
         optimizer.rounded ? buffer(*optimizer.rounded) : BufferAttr(),
-        versions.empty() ? ArrayAttr() : builder.getArrayAttr(versions));
+        versions.empty() ? ArrayAttr() : builder.getArrayAttr(versions),
+        shards == 1 ? IntegerAttr() : builder.getI64IntegerAttr(shards));
   }
   for (const Region &region : regions)
     RegionOp::create(builder, location, region.name, buffer(region.range));

@@ -49,10 +49,11 @@ public:
     Range range;
   };
 
-  /// Lays out the stages on one rank, ascending; `oldVersions` is parallel.
+  /// Lays out the stages on one rank, ascending; `oldVersions` is parallel. Of
+  /// optimizer state there is one of `shards` equal parts.
   ArenaLayout(const Stages &stages, llvm::ArrayRef<int32_t> onRank,
               const nn::OptimizerChoice &choice,
-              llvm::ArrayRef<int64_t> oldVersions);
+              llvm::ArrayRef<int64_t> oldVersions, int64_t shards);
 
   /// The end of the last buffer.
   int64_t bytes() const { return end; }
@@ -74,6 +75,9 @@ public:
 
 private:
   Range allocate(int64_t bytes);
+  Range around(Range first, Range last) const;
+
+  const int64_t shards;
 
   std::vector<Place> allPlaces;
   std::vector<Optimizer> optimizers;

@@ -74,7 +74,7 @@ private:
         attachByWeight(arena, optimizer, spec);
       else
         optimizer.setKernelAttr(referTo(nn::buildUpdateKernel(
-            kernels(), spec, optimizer.getWeights().getBytes() / 4,
+            kernels(), spec, optimizer.getShardBytes() / 4,
             optimizer.getRounded().has_value())));
     }
     return success();

@@ -236,7 +236,9 @@ static LogicalResult planRank(ModuleOp module, const Stages &stages,
     return failure();
   auto oldVersions = llvm::map_to_vector(
       *versions, [](const WeightVersions &of) { return of.slots; });
-  ArenaLayout layout(stages, onRank, optimizer, oldVersions);
+  const ProgramFields program = programOf(module);
+  ArenaLayout layout(stages, onRank, optimizer, oldVersions,
+                     program.zero > 0 ? program.replicas : 1);
   int64_t values = alignedSize(layout.bytes());
   ModePlan train =
       planMode(module, stages, StepMode::train, rank, onRank, layout);

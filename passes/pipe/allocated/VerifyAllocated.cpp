@@ -435,11 +435,15 @@ private:
         if (other && failed(add(place, *other)))
           return failure();
     }
+    const int64_t zero = programOf(arena.op->getParentOfType<ModuleOp>()).zero;
     for (auto optimizer : arena.op.getBody()->getOps<OptimizerOp>()) {
+      if (optimizer.getShards().has_value() != (zero > 0))
+        return optimizer.emitOpError("expects ")
+               << (zero > 0 ? "shards" : "no shards") << ": 'zero' is " << zero;
       for (auto state : optimizer.getStates().getAsRange<BufferAttr>()) {
-        if (state.getBytes() != optimizer.getWeights().getBytes())
-          return optimizer.emitOpError("expects states of the size of ")
-                 << optimizer.getWeights() << ", but got " << state;
+        if (state.getBytes() != optimizer.getShardBytes())
+          return optimizer.emitOpError("expects states of ")
+                 << optimizer.getShardBytes() << " bytes, but got " << state;
         if (failed(add(optimizer, state)))
           return failure();
       }

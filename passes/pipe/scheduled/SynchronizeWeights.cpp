@@ -14,9 +14,11 @@
 // Both add in the order of the stages, so all copies have the same bits. Then
 // the gradients of each stage are summed over all replicas, in their order;
 // each replica's own sum is in the order of its micro-batches, which are
-// consecutive ones of the batch. Running statistics become one, too. In a step
-// with several updates, where weights are stale and none has copies, each is
-// preceded by its own sum. Last, gradients are clipped by the norm of all.
+// consecutive ones of the batch. With ZeRO a replica gets its part of the sums
+// alone, updates its part of the weights, and hands them out. Running
+// statistics become one, too. In a step with several updates, where weights are
+// stale and none has copies, each is preceded by its own sum. Last, gradients
+// are clipped by the norm of all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,6 +40,7 @@ namespace pipewright::pipe {
 using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
+using runtime::CollectiveKind;
 
 namespace {
 
@@ -54,12 +57,15 @@ public:
   /// For a step with one update.
   void run(const ProgramFields &program);
   /// For one with several.
-  void allReduceReplicas();
+  void sumOverReplicas();
 
 private:
   Policy policyOf(const WeightGroup &group) const;
   bool isSharedWhole(int32_t stage) const;
-  Value gradientsOf(int32_t stage);
+  template <class StageType>
+  Value lastOf(int32_t stage);
+  Value gradientsOf(int32_t stage) { return lastOf<GradientType>(stage); }
+  Value updatedOf(int32_t stage) { return lastOf<UpdatedType>(stage); }
   TaskOp updateOf(int32_t stage);
   void addAtOwner(const WeightGroup &group);
   void handBack(const WeightGroup &group);
@@ -70,6 +76,11 @@ private:
   void mergeStatistics();
   CollectiveOp createSum(Location location, int32_t stage, Value gradients,
                          FlatSymbolRefAttr weight, GroupAttr over);
+  CollectiveOp create(Location location, CollectiveKind kind, int32_t stage,
+                      Value value, Type result, GroupAttr over,
+                      FlatSymbolRefAttr weight = {}, bool isRounded = false);
+  void sumOverReplicas(TaskOp update, ReplicaState state);
+  void gatherWeights(TaskOp update);
 
   StepOp step;
   const Stages &stages;
@@ -104,12 +115,13 @@ bool StepSynchronizer::isSharedWhole(int32_t stage) const {
   });
 }
 
-/// What the last op has made of a stage's gradients.
-Value StepSynchronizer::gradientsOf(int32_t stage) {
-  Type type = GradientType::get(step.getContext(), stages.nameOf(stage));
+/// What the last op has made of a stage's gradients, or of its new weights.
+template <class StageType>
+Value StepSynchronizer::lastOf(int32_t stage) {
   for (Operation &op : llvm::reverse(*step.getBody()))
     for (Value result : op.getResults())
-      if (result.getType() == type)
+      if (auto type = dyn_cast<StageType>(result.getType());
+          type && type.getStage() == stages.nameOf(stage))
         return result;
   return {};
 }
@@ -154,7 +166,7 @@ void StepSynchronizer::addAtOwner(const WeightGroup &group) {
 void StepSynchronizer::handBack(const WeightGroup &group) {
   Location location = group.weight.getLoc();
   auto symbol = FlatSymbolRefAttr::get(group.weight.getSymNameAttr());
-  Value updated = updateOf(group.owner()).getResult(0);
+  Value updated = updatedOf(group.owner());
   builder.setInsertionPointToEnd(step.getBody());
   Value weight = WeightOfOp::create(
       builder, location, group.weight.getTensorType(), symbol,
@@ -168,13 +180,20 @@ CollectiveOp StepSynchronizer::createSum(Location location, int32_t stage,
                                          Value gradients,
                                          FlatSymbolRefAttr weight,
                                          GroupAttr over) {
-  return CollectiveOp::create(
-      builder, location, gradients.getType(),
-      CollectiveKindAttr::get(step.getContext(),
-                              runtime::CollectiveKind::AllReduce),
-      /*rounded=*/UnitAttr(), weight, stages.nameOf(stage), gradients, over,
-      /*root=*/IntegerAttr(), /*buffers=*/ArrayAttr(),
-      /*event=*/IntegerAttr());
+  return create(location, CollectiveKind::AllReduce, stage, gradients,
+                gradients.getType(), over, weight);
+}
+
+CollectiveOp StepSynchronizer::create(Location location, CollectiveKind kind,
+                                      int32_t stage, Value value, Type result,
+                                      GroupAttr over, FlatSymbolRefAttr weight,
+                                      bool isRounded) {
+  return CollectiveOp::create(builder, location, result,
+                              CollectiveKindAttr::get(step.getContext(), kind),
+                              isRounded ? builder.getUnitAttr() : UnitAttr(),
+                              weight, stages.nameOf(stage), value, over,
+                              /*root=*/IntegerAttr(),
+                              /*buffers=*/ArrayAttr(), /*event=*/IntegerAttr());
 }
 
 /// The part of each holder, in the order of the stages. Without a weight: of
@@ -223,9 +242,21 @@ static LogicalResult checkClipping(ModuleOp module) {
 
 /// What replicas would not do alike is refused.
 static LogicalResult checkReplicas(ModuleOp module) {
-  int64_t replicas = programOf(module).replicas;
+  const ProgramFields program = programOf(module);
+  int64_t replicas = program.replicas;
   if (replicas == 1)
     return success();
+  if (program.zero > 0 && program.updates > 1)
+    return module.emitError("--zero ")
+           << program.zero
+           << " expects a schedule with one update in a step, but this one has "
+           << program.updates;
+  if (program.zero > 0 && program.optimizer &&
+      program.optimizer.getChoice().row->granularity == nn::Granularity::Weight)
+    return module.emitError("--zero ")
+           << program.zero << " expects an optimizer that works on parts of "
+           << "weights, but " << program.optimizer.getChoice().row->name
+           << " needs whole ones: leave --zero out, or take adamw";
   for (StageOp stage : module.getOps<StageOp>())
     for (auto [weight, decay] : decaysOf(stage))
       if (!decay)
@@ -233,32 +264,63 @@ static LogicalResult checkReplicas(ModuleOp module) {
                << weight.getValue()
                << "', which does not say what of it remains (decay): "
                << replicas << " replicas cannot make one of theirs";
-      else if (programOf(module).updates > 1)
+      else if (program.updates > 1)
         return module.emitError("--data-parallel ")
                << replicas << " with the running statistic '"
                << weight.getValue()
                << "' (batch normalization) expects a schedule with one update "
                   "in a step, but this one has "
-               << programOf(module).updates;
+               << program.updates;
   return success();
 }
 
-void StepSynchronizer::allReduceReplicas() {
+void StepSynchronizer::sumOverReplicas(TaskOp update, ReplicaState state) {
+  FlatSymbolRefAttr stage = update.getStageAttr();
+  update.setOperand(
+      0, create(update.getLoc(),
+                state == ReplicaState::split ? CollectiveKind::ReduceScatter
+                                             : CollectiveKind::AllReduce,
+                stages.numberOf(stage), update.getOperand(0),
+                GradientType::get(step.getContext(), stage, state),
+                GroupAttr::ofReplicas(step.getContext())));
+}
+
+/// Each replica updates its part of the weights, and hands it out; what tasks
+/// read in bf16 behind the weights themselves.
+void StepSynchronizer::gatherWeights(TaskOp update) {
+  FlatSymbolRefAttr stage = update.getStageAttr();
+  const int32_t number = stages.numberOf(stage);
+  auto over = GroupAttr::ofReplicas(step.getContext());
+  Value updated = update.getResult(0);
+  updated.setType(
+      UpdatedType::get(step.getContext(), stage, ReplicaState::split));
+  builder.setInsertionPointAfter(update);
+  auto whole = UpdatedType::get(step.getContext(), stage);
+  Value weights = create(update.getLoc(), CollectiveKind::AllGather, number,
+                         updated, whole, over);
+  if (stages.readsRounded(number))
+    create(update.getLoc(), CollectiveKind::AllGather, number, weights, whole,
+           over, /*weight=*/{}, /*isRounded=*/true);
+}
+
+/// Clipping takes all gradients; else a replica needs those that it updates.
+void StepSynchronizer::sumOverReplicas() {
+  const ProgramFields program = programOf(step->getParentOfType<ModuleOp>());
+  const ReplicaState state = program.zero > 0 && !program.clipNorm
+                                 ? ReplicaState::split
+                                 : ReplicaState::whole;
   SmallVector<TaskOp> updates;
   for (auto task : step.getBody()->getOps<TaskOp>())
     if (task.getKind() == TaskKind::update)
       updates.push_back(task);
-  const bool hasSeveral =
-      programOf(step->getParentOfType<ModuleOp>()).updates > 1;
   for (TaskOp update : updates) {
-    if (hasSeveral)
+    if (program.updates > 1)
       builder.setInsertionPoint(update);
-    CollectiveOp sum =
-        createSum(update.getLoc(), stages.numberOf(update.getStageAttr()),
-                  update.getOperand(0), /*weight=*/FlatSymbolRefAttr(),
-                  GroupAttr::ofReplicas(step.getContext()));
-    update.setOperand(0, sum.getResult());
+    sumOverReplicas(update, state);
   }
+  if (program.zero > 0)
+    for (TaskOp update : updates)
+      gatherWeights(update);
 }
 
 /// On each rank, in front of its first update; a rank without one takes part,
@@ -332,7 +394,7 @@ void StepSynchronizer::run(const ProgramFields &program) {
     if (task.getKind() == TaskKind::update)
       task.setOperand(0, gradientsOf(stages.numberOf(task.getStageAttr())));
   if (program.replicas > 1) {
-    allReduceReplicas();
+    sumOverReplicas();
     mergeStatistics();
   }
   if (program.clipNorm)
@@ -374,7 +436,7 @@ public:
       if (program.updates == 1)
         synchronizer.run(program);
       else if (program.replicas > 1)
-        synchronizer.allReduceReplicas();
+        synchronizer.sumOverReplicas();
     }
   }
 };

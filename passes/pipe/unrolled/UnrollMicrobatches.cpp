@@ -29,7 +29,8 @@ class StepBuilder {
 public:
   StepBuilder(const Stages &stages, OpBuilder &builder)
       : stages(stages), builder(builder), forwards(stages.size()),
-        backwards(stages.size()), gradients(stages.size()) {}
+        backwards(stages.size()), gradients(stages.size()),
+        sums(stateOfSums(programOf(stages[0]->getParentOfType<ModuleOp>()))) {}
 
   LogicalResult addForward(int32_t stage, int64_t microBatch, TaskKind kind);
   LogicalResult addBackward(int32_t stage, int64_t microBatch);
@@ -57,6 +58,7 @@ private:
   /// The gradients of each stage so far, null before the first; or the update
   /// that cleared them.
   SmallVector<Value> gradients;
+  const ReplicaState sums;
 };
 
 LogicalResult StepBuilder::addForward(int32_t stage, int64_t microBatch,
@@ -128,7 +130,7 @@ LogicalResult StepBuilder::addBackward(int32_t stage, int64_t microBatch) {
   SmallVector<Type> results(op.getReturn().getValues().getTypes());
   if (stages.hasGradients(stage))
     results.push_back(
-        GradientType::get(builder.getContext(), stages.nameOf(stage)));
+        GradientType::get(builder.getContext(), stages.nameOf(stage), sums));
   backwards[stage] =
       createTask(TaskKind::backward, stage, microBatch, operands, results);
   if (stages.hasGradients(stage))

@@ -73,6 +73,8 @@ private:
   void verifyAllReduced(const WeightGroup &group);
   void verifyTiedWeights();
   void verifyReplicas();
+  void verifyGathered(TaskOp update, bool isShared,
+                      llvm::SmallPtrSetImpl<Operation *> &wanted);
   void verifyStatistics(int64_t replicas);
   void verifyClipping();
   void verifyPair(TaskOp first, ArrayRef<Operation *> behind);
@@ -122,6 +124,11 @@ void TaskVerifier::collect(Operation *op) {
 }
 
 void TaskVerifier::verifyOperand(OpOperand &operand) {
+  // A view is of any weight, and a replica may have no part of that.
+  Type type = operand.get().getType();
+  if (isa<WeightOfOp, GradientOfOp>(operand.getOwner()) &&
+      stateOfReplicas(type) == ReplicaState::split)
+    report(operand.getOwner()) << "expects a whole range, but takes " << type;
   if (isa<WaitReceiveOp>(operand.get().getDefiningOp()))
     return; // Transfers are compared at both ends.
   auto user = cast<StepOpInterface>(operand.getOwner());
@@ -352,30 +359,76 @@ void TaskVerifier::verifyTiedWeights() {
   }
 }
 
+/// The collective over replicas that is about all that a stage updates.
+static CollectiveOp overReplicas(Operation *op) {
+  auto together = dyn_cast_if_present<CollectiveOp>(op);
+  return together && together.getOver().isOfReplicas() && !together.getWeight()
+             ? together
+             : CollectiveOp();
+}
+
 /// The last thing that happens to gradients before an update is that they are
-/// summed over all replicas, all as one range; and nothing else is.
+/// summed over all replicas, all as one range; and the first thing that happens
+/// to weights behind it is that those of all replicas are put together, if each
+/// updates a part. Nothing else is over replicas. That sums and gathers stand
+/// where they have a meaning, their types say.
 void TaskVerifier::verifyReplicas() {
-  auto module = where->getParentOfType<ModuleOp>();
+  const ProgramFields program = programOf(where->getParentOfType<ModuleOp>());
   llvm::SmallPtrSet<Operation *, 8> wanted;
   for (auto &[key, task] : tasks) {
-    if (task.getKind() != TaskKind::update || programOf(module).replicas == 1)
+    if (task.getKind() != TaskKind::update || program.replicas == 1)
       continue;
     Value gradients = task.getOperand(0);
     if (auto clip = gradients.getDefiningOp<ClipGradientsOp>())
       gradients = clip.getGradientOf(gradients);
-    auto sum = gradients.getDefiningOp<CollectiveOp>();
-    if (sum && sum.getOver().isOfReplicas() && !sum.getWeight() &&
-        sum.getKind() == runtime::CollectiveKind::AllReduce)
+    if (CollectiveOp sum = overReplicas(gradients.getDefiningOp()))
       wanted.insert(sum);
     else
       report(task) << "expects gradients that are summed over all "
-                   << programOf(module).replicas << " replicas";
+                   << program.replicas << " replicas";
+    verifyGathered(task, program.zero > 0, wanted);
   }
   for (Operation *op : ops)
     if (auto together = dyn_cast<CollectiveOp>(op);
         together && together.getOver().isOfReplicas() && !wanted.contains(op))
-      report(op) << "is over replicas, but no update is of what it makes";
-  verifyStatistics(programOf(module).replicas);
+      report(op) << "is over replicas, but no update "
+                 << (together.isOfGradients() ? "is of what it makes"
+                                              : "made what it is of");
+  verifyStatistics(program.replicas);
+}
+
+/// The weights of an update, then their bf16 copies where tasks read those.
+void TaskVerifier::verifyGathered(TaskOp update, bool isShared,
+                                  llvm::SmallPtrSetImpl<Operation *> &wanted) {
+  Value made = update.getResult(0);
+  const bool isSplit = stateOfReplicas(made.getType()) == ReplicaState::split;
+  if (isSplit != isShared) {
+    report(update) << "expects to make "
+                   << (isShared ? "a part of the weights: 'zero' is 1"
+                                : "all weights: 'zero' is 0");
+    return;
+  }
+  if (!isShared)
+    return;
+  const int32_t stage = stages.numberOf(update.getStageAttr());
+  for (bool isRounded : {false, true}) {
+    if (isRounded && !stages.readsRounded(stage))
+      continue;
+    auto gathers = llvm::make_filter_range(made.getUsers(), [&](Operation *op) {
+      CollectiveOp together = overReplicas(op);
+      return together && together.getRounded() == isRounded;
+    });
+    if (!llvm::hasSingleElement(gathers)) {
+      report(update) << "expects its weights"
+                     << (isRounded ? ", rounded to bf16, " : " ")
+                     << "to be put together once, but they are "
+                     << llvm::range_size(gathers) << " times";
+      return;
+    }
+    auto gather = cast<CollectiveOp>(*gathers.begin());
+    wanted.insert(gather);
+    made = gather.getResult();
+  }
 }
 
 /// If gradients are clipped, each rank takes part once, with all gradients that

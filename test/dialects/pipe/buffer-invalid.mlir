@@ -76,3 +76,23 @@ pipe.arena rank 0 bytes 512 {
       states [] hyper <arena 0 at 128 bytes 16> rounded <arena 0 at 192 bytes 32>
       versions [#pipe.buffer<arena 0 at 256 bytes 64>]
 }
+
+// -----
+
+// optimizer (C3): each replica has a part.
+module attributes {pipe.program = #pipe.program<replicas = 3, zero = 1>} {
+  pipe.arena rank 0 bytes 1024 {
+    // expected-error @below {{expects a shard for each of 3 replicas, but has 2}}
+    pipe.optimizer @s0 shards 2 weights #pipe.buffer<arena 0 at 0 bytes 256> gradients #pipe.buffer<arena 0 at 256 bytes 256> states [] hyper #pipe.buffer<arena 0 at 512 bytes 16>
+  }
+}
+
+// -----
+
+// optimizer (C4): parts begin where bf16 copies of them can.
+module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
+  pipe.arena rank 0 bytes 1024 {
+    // expected-error @below {{expects a range of shards of a multiple of 128 bytes, but got #pipe.buffer<arena 0 at 0 bytes 128>}}
+    pipe.optimizer @s0 shards 2 weights #pipe.buffer<arena 0 at 0 bytes 128> gradients #pipe.buffer<arena 0 at 256 bytes 128> states [] hyper #pipe.buffer<arena 0 at 512 bytes 16>
+  }
+}

@@ -296,3 +296,123 @@ pipe.step train {
   // expected-error @below {{takes '!pipe.gradient<@s0>' twice}}
   %c:2 = pipe.clip_gradients in @s0 (%g, %g) over [0] : (!pipe.gradient<@s0>, !pipe.gradient<@s0>) -> (!pipe.gradient<@s0>, !pipe.gradient<@s0>)
 }
+
+// -----
+
+// clip_gradients (C3): the norm of a part of the micro-batches is not that of all.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+  pipe.stage @s0 {
+    pipe.forward sources [] {
+    }
+    pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+    }
+  }
+  pipe.step train {
+    %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0, partial>
+    // expected-error @below {{expects whole gradients, but takes '!pipe.gradient<@s0, partial>'}}
+    %c = pipe.clip_gradients in @s0 (%g) over [0, 1] : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, partial>
+  }
+}
+
+// -----
+
+// collective (C6): what is summed over replicas is not summed again.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+  pipe.stage @s0 {
+    pipe.forward sources [] {
+    }
+    pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+    }
+  }
+  pipe.step train {
+    %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0, partial>
+    %r = pipe.collective reduce_scatter in @s0 (%g) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, split>
+    // expected-error @below {{expects a value that is partial over replicas, but got '!pipe.gradient<@s0, split>'}}
+    %t = pipe.collective all_reduce in @s0 (%r) over replicas : (!pipe.gradient<@s0, split>) -> !pipe.gradient<@s0>
+  }
+}
+
+// -----
+
+// collective (C4): a part is not all.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+  pipe.stage @s0 {
+    pipe.forward sources [] {
+    }
+    pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+    }
+  }
+  pipe.step train {
+    %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0, partial>
+    // expected-error @below {{expects to return '!pipe.gradient<@s0, split>', but returns '!pipe.gradient<@s0>'}}
+    %r = pipe.collective reduce_scatter in @s0 (%g) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0>
+  }
+}
+
+// -----
+
+// collective (C6): there are no weights of a part of the micro-batches.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+  pipe.stage @s0 {
+    pipe.forward sources [] {
+    }
+    pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+    }
+  }
+  pipe.step train {
+    %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0, partial>
+    // expected-error @below {{expects a value that is whole over replicas, but got '!pipe.gradient<@s0, partial>'}}
+    %r = pipe.collective broadcast in @s0 (%g) over [0, 1] root 0 : (!pipe.gradient<@s0, partial>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// collective (C6): whole weights are not gathered.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+  pipe.stage @s0 {
+    pipe.forward sources [] {
+    }
+    pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+    }
+  }
+  pipe.step train {
+    %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0, partial>
+    %r = pipe.collective all_reduce in @s0 (%g) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0>
+    %u = pipe.task update @s0 (%r) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+    // expected-error @below {{expects a value that is split over replicas, but got '!pipe.updated<@s0>'}}
+    %w = pipe.collective all_gather in @s0 (%u) over replicas : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// collective (C4): what replicas have is not changed by ranks.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+  pipe.stage @s0 {
+    pipe.forward sources [] {
+    }
+    pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+    }
+  }
+  pipe.step train {
+    %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0, partial>
+    // expected-error @below {{expects to return '!pipe.gradient<@s0, partial>', but returns '!pipe.gradient<@s0>'}}
+    %r = pipe.collective all_reduce in @s0 (%g) over [0, 1] : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0>
+  }
+}
+
+// -----
+
+// Nobody updates weights by a part of the micro-batches.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects updated weights to be whole or split over replicas, but got partial ones}}
+  %u = pipe.task update @s0 (%g) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0, partial>
+}

@@ -20,27 +20,36 @@ pipe.stage @s0 on rank 0 {
 // CHECK-LABEL: pipe.rank 0 train
 pipe.rank 0 train {
   %x = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
-  %g = pipe.task backward @s0 micro_batch 0 (%x) : (tensor<4xf32>) -> !pipe.gradient<@s0>
-  // CHECK: %[[R:.*]] = pipe.collective reduce_scatter in @s0(%{{.*}}) over [3, 0, 2] buffers [#pipe.buffer<arena 0 at 64 bytes 32>] event 4 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  %g = pipe.task backward @s0 micro_batch 0 (%x) : (tensor<4xf32>) -> !pipe.gradient<@s0, partial>
+  // CHECK: %[[R:.*]] = pipe.collective reduce_scatter in @s0(%{{.*}}) over [3, 0, 2] buffers [#pipe.buffer<arena 0 at 64 bytes 32>] event 4 : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, partial>
   // GENERIC: "pipe.collective"(%{{.*}}) <{buffers = [{{.*}}], event = 4 : i64, kind = #pipe<collective_kind reduce_scatter>, over = #pipe.group<[3, 0, 2]>, stage = @s0}>
-  %r = pipe.collective reduce_scatter in @s0 (%g) over [3, 0, 2] buffers [#pipe.buffer<arena 0 at 64 bytes 32>] event 4 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
-  // CHECK: pipe.wait_collective %[[R]] : !pipe.gradient<@s0>
-  pipe.wait_collective %r : !pipe.gradient<@s0>
-  %u = pipe.task update @s0 (%r) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  %r = pipe.collective reduce_scatter in @s0 (%g) over [3, 0, 2] buffers [#pipe.buffer<arena 0 at 64 bytes 32>] event 4 : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, partial>
+  // CHECK: pipe.wait_collective %[[R]] : !pipe.gradient<@s0, partial>
+  pipe.wait_collective %r : !pipe.gradient<@s0, partial>
+  %u = pipe.task update @s0 (%r) : (!pipe.gradient<@s0, partial>) -> !pipe.updated<@s0>
   // CHECK: pipe.collective all_gather rounded in @s0(%{{.*}}) over [0, 2, 3] : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
   %a = pipe.collective all_gather rounded in @s0 (%u) over [0, 2, 3] : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
   pipe.wait_collective %a : !pipe.updated<@s0>
-  // CHECK: pipe.collective broadcast of @w in @s0(%{{.*}}) over [0, 1] root 1 : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
-  %b = pipe.collective broadcast of @w in @s0 (%r) over [0, 1] root 1 : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  // CHECK: pipe.collective broadcast of @w in @s0(%{{.*}}) over [0, 1] root 1 : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
+  %b = pipe.collective broadcast of @w in @s0 (%u) over [0, 1] root 1 : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
   pipe.wait_collective %b : !pipe.updated<@s0>
   // CHECK: pipe.wait_event 4 on collective
   pipe.wait_event 4 on collective
-  // CHECK: pipe.collective reduce of @w in @s0(%{{.*}}) over [0, 1] root 1 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
-  %s = pipe.collective reduce of @w in @s0 (%g) over [0, 1] root 1 : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
-  pipe.wait_collective %s : !pipe.gradient<@s0>
-  // CHECK: pipe.collective all_reduce in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  // CHECK: pipe.collective reduce of @w in @s0(%{{.*}}) over [0, 1] root 1 : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, partial>
+  %s = pipe.collective reduce of @w in @s0 (%g) over [0, 1] root 1 : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, partial>
+  pipe.wait_collective %s : !pipe.gradient<@s0, partial>
+  // CHECK: pipe.collective all_reduce in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0>
   // GENERIC: "pipe.collective"(%{{.*}}) <{kind = #pipe<collective_kind all_reduce>, over = #pipe.group<replicas>, stage = @s0}>
-  %d = pipe.collective all_reduce in @s0 (%g) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+  %d = pipe.collective all_reduce in @s0 (%g) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0>
+  // CHECK: pipe.collective reduce_scatter in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, split>
+  %p = pipe.collective reduce_scatter in @s0 (%g) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, split>
+  pipe.wait_collective %p : !pipe.gradient<@s0, split>
+  // CHECK: pipe.task update @s0(%{{.*}}) : (!pipe.gradient<@s0, split>) -> !pipe.updated<@s0, split>
+  %v = pipe.task update @s0 (%p) : (!pipe.gradient<@s0, split>) -> !pipe.updated<@s0, split>
+  // CHECK: %[[W:.*]] = pipe.collective all_gather in @s0(%{{.*}}) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>
+  %w = pipe.collective all_gather in @s0 (%v) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>
+  // CHECK: pipe.collective all_gather rounded in @s0(%[[W]]) over replicas : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
+  %q = pipe.collective all_gather rounded in @s0 (%w) over replicas : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
   // CHECK: pipe.merge_statistics in @s0 over replicas
   pipe.merge_statistics in @s0 over replicas
   pipe.wait_collective %d : !pipe.gradient<@s0>

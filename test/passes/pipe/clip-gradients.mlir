@@ -58,8 +58,14 @@
 // RUN: %{unrolled} --check-prefix=FEWER && %{ranks} --check-prefix=FEWER
 // FEWER: error: 'pipe.clip_gradients' op is over ranks 0, but expects all 2 ranks, whose gradients the norm is of
 
-// Replicas add what is clipped already.
-// RUN: sed -e 's/in @s0(%gradients_s0) over replicas/in @s0(%clipped_s0) over replicas/; s/clip_gradients in @s0(%gradients_s0_2)/clip_gradients in @s0(%gradients_s0)/; s/update @s0(%clipped_s0)/update @s0(%gradients_s0_2)/' %t | awk '/all_reduce in @s0/ { held = $0; next } { print } /clip_gradients in @s0/ { print held }' > %t.wrong
+// What replicas have not added yet is clipped.
+// RUN: sed -e '/clip_gradients in @s0/{s/%gradients_s0_2/%gradients_s0/;s/<@s0>/<@s0, partial>/g}; /update @s0/s/(!pipe.gradient<@s0>)/(!pipe.gradient<@s0, partial>)/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=PARTIAL && %{ranks} --check-prefix=PARTIAL
+// PARTIAL: error: 'pipe.clip_gradients' op expects whole gradients, but takes '!pipe.gradient<@s0, partial>'
+
+// Ranks add what is clipped already.
+// RUN: %{clip} %inputs/pipe/tied.mlir | %{step} | sed 's/  */ /g' > %t.one
+// RUN: sed -e 's/in @s0(%gradients_s0_1) over/in @s0(%clipped_s0) over/; s/clip_gradients in @s0(%gradients_s0)/clip_gradients in @s0(%gradients_s0_1)/; s/update @s0(%clipped_s0)/update @s0(%gradients_s0)/' %t.one | awk '/all_reduce of @wte in @s0/ { held = $0; next } { print } /clip_gradients in @s0/ { print held }' > %t.wrong
 // RUN: %{unrolled} --check-prefix=BEHIND && %{ranks} --check-prefix=BEHIND
 // BEHIND-DAG: error: 'pipe.clip_gradients' op is not the last of what happens to '!pipe.gradient<@s0>' before its update
 // BEHIND-DAG: error: 'pipe.task' op expects clipped gradients

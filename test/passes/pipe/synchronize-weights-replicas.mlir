@@ -43,14 +43,11 @@
 // BYTES: pipe.optimizer @s0 {{.*}} gradients <arena 0 at {{[0-9]+}} bytes 192>
 // BYTES: pipe.collective all_reduce in @s0(%{{.*}}) over replicas buffers [#pipe.buffer<arena 0 at {{[0-9]+}} bytes 128>] :
 
-// RUN: sed '/@s0.*over replicas/d; /wait_collective %gradients_s0_3 /d; s/update @s0(%gradients_s0_3)/update @s0(%gradients_s0)/' %t | %{verify} | FileCheck %s --check-prefix=OWN
-// RUN: sed 's/all_reduce in @s0/reduce_scatter in @s0/' %t | %{verify} | FileCheck %s --check-prefix=KIND
+// RUN: sed '/@s0.*over replicas/d; /wait_collective %gradients_s0_3 /d; s/update @s0(%gradients_s0_3) : (!pipe.gradient<@s0>)/update @s0(%gradients_s0) : (!pipe.gradient<@s0, partial>)/' %t | %{verify} | FileCheck %s --check-prefix=OWN
 // RUN: sed 's/all_reduce in @s0/all_reduce of @wte in @s0/' %t | %{verify} | FileCheck %s --check-prefix=PART
 // RUN: sed '/pipe.wait_collective.*s1/d' %t | %{verify} | FileCheck %s --check-prefix=WAIT
 // RUN: sed '/over replicas.*/s/bytes 128>/bytes 64>/' %t.allocated | %{allocated} | FileCheck %s --check-prefix=SIZE
 // OWN: error: 'pipe.task' op expects gradients that are summed over all 3 replicas
-// KIND: error: 'pipe.task' op expects gradients that are summed over all 3 replicas
-// KIND: error: 'pipe.collective' op is over replicas, but no update is of what it makes
 // PART: error: 'pipe.task' op expects gradients that are summed over all 3 replicas
 // WAIT: error: rank 1 never waits for the all-reduce of gradients of weight 'wte' over ranks 0 and 1
 // SIZE: error: 'pipe.collective' op expects a buffer of 128 bytes, but got #pipe.buffer<arena 0 at {{[0-9]+}} bytes 64>

@@ -404,7 +404,7 @@ module {
   }
   pipe.arena rank 0 bytes 1024 {
     pipe.place @w in @s0 weight <arena 0 at 256 bytes 64> gradient <arena 0 at 384 bytes 64> owner
-    // expected-error @below {{'pipe.optimizer' op expects states of the size of #pipe.buffer<arena 0 at 256 bytes 64>, but got #pipe.buffer<arena 0 at 640 bytes 32>}}
+    // expected-error @below {{'pipe.optimizer' op expects states of 64 bytes, but got #pipe.buffer<arena 0 at 640 bytes 32>}}
     pipe.optimizer @s0 weights <arena 0 at 256 bytes 64> gradients <arena 0 at 384 bytes 64> states [#pipe.buffer<arena 0 at 640 bytes 32>] hyper <arena 0 at 512 bytes 16>
   }
   pipe.rank 0 train {

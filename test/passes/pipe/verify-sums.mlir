@@ -18,7 +18,7 @@
 // Replicas add the same twice.
 // RUN: sed -e '/update @s0/{s/%gradients_s0_2/%double/;h;s/.*/ %double = pipe.collective all_reduce in @s0(%gradients_s0_2) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>/;G}' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=TWICE && %{ranks} --check-prefix=TWICE
-// TWICE: error: 'pipe.collective' op is over replicas, but no update is of what it makes
+// TWICE: error: 'pipe.collective' op expects a value that is partial over replicas, but got '!pipe.gradient<@s0>'
 
 // Ranks that share a weight add the same twice.
 // RUN: sed -e '/^ %gradients_s[01] = .*over \[0, 1\]/{p;s/(%gradients_s\([01]\)_1)/(%gradients_s\1)/;s/%gradients_s\([01]\) =/%again_s\1 =/}; /over replicas/s/(%gradients_s\([01]\))/(%again_s\1)/' %t > %t.wrong
@@ -26,19 +26,28 @@
 // AGAIN: error: 'pipe.{{step|rank}}' op adds 4 gradients of the tied weight 'wte' in 2 stages, but expects one in each of its 2 stages
 
 // Replicas add what ranks have not added yet.
-// RUN: sed -e 's/all_reduce of @wte in @s\([01]\)\(.*\) over \[0, 1\]/FIRST in @s\1\2 over replicas/; s/all_reduce in @s\([01]\)\(.*\) over replicas/all_reduce of @wte in @s\1\2 over [0, 1]/; s/FIRST/all_reduce/' %t > %t.wrong
+// RUN: sed -e 's/all_reduce of @wte in @s\([01]\)\(.*\) over \[0, 1\]/FIRST in @s\1\2 over replicas/; s/all_reduce in @s\([01]\)\(.*\) over replicas : (!pipe.gradient<@s., partial>)/all_reduce of @wte in @s\1\2 over [0, 1] : (!pipe.gradient<@s\1>)/; /FIRST/s/, partial>$/>/; s/FIRST/all_reduce/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=WHOLE && %{ranks} --check-prefix=WHOLE
-// A part is used as the whole.
-// RUN: sed -e 's/all_reduce in @s0/reduce_scatter in @s0/' %t > %t.wrong
-// RUN: %{unrolled} --check-prefix=WHOLE && %{ranks} --check-prefix=WHOLE
-// RUN: sed -e 's/update @s0(%gradients_s0_2)/update @s0(%gradients_s0)/' %t > %t.wrong
+// RUN: sed -e 's/update @s0(%gradients_s0_2) : (!pipe.gradient<@s0>)/update @s0(%gradients_s0) : (!pipe.gradient<@s0, partial>)/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=WHOLE && %{ranks} --check-prefix=WHOLE
 // WHOLE: error: 'pipe.task' op expects gradients that are summed over all 3 replicas
 
+// A part is used as the whole: the types say so.
+// RUN: sed -e 's/all_reduce in @s0/reduce_scatter in @s0/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=PART && %{ranks} --check-prefix=PART
+// PART: error: 'pipe.collective' op expects to return '!pipe.gradient<@s0, split>', but returns '!pipe.gradient<@s0>'
+// RUN: sed -e '/reduce in @s0/{s/all_reduce/reduce_scatter/;s/<@s0>$/<@s0, split>/}' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=TYPE && %{ranks} --check-prefix=TYPE
+// TYPE: error: use of value '%gradients_s0_2' expects different type than prior uses: '!pipe.gradient<@s0>' vs '!pipe.gradient<@s0, split>'
+// RUN: sed -e '/reduce in @s0/{s/all_reduce/reduce_scatter/;s/<@s0>$/<@s0, split>/}; /update @s0/s/<@s0>/<@s0, split>/g' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=UPDATED && %{ranks} --check-prefix=UPDATED
+// UPDATED: error: 'pipe.task' op expects to make all weights: 'zero' is 0
+
 // A gradient comes behind the sum, or is not in it.
-// RUN: sed -e '/backward @s0 micro_batch 1/{s/%gradients_s0_0)/%early)/;h;s/.*/ %early = pipe.collective all_reduce in @s0(%gradients_s0_0) over replicas : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>/;G}' %t > %t.wrong
-// RUN: %{unrolled} --check-prefix=EARLY && %{ranks} --check-prefix=EARLY
-// RUN: sed -e '/backward @s0 micro_batch 1/{s/%gradients_s0_0)/%early)/;h;s/.*/ %early = pipe.collective all_reduce of @wte in @s0(%gradients_s0_0) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>/;G}' %t > %t.wrong
+// RUN: sed -e '/backward @s0 micro_batch 1/{s/%gradients_s0_0)/%early)/;h;s/@s0, partial>) ->/@s0>) ->/;h;s/.*/ %early = pipe.collective all_reduce in @s0(%gradients_s0_0) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0>/;G}' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=ADDED && %{ranks} --check-prefix=ADDED
+// ADDED: error: 'pipe.task' op expects operands {{.*}}, '!pipe.gradient<@s0, partial>', but got {{.*}}, '!pipe.gradient<@s0>'
+// RUN: sed -e '/backward @s0 micro_batch 1/{s/%gradients_s0_0)/%early)/;h;s/.*/ %early = pipe.collective all_reduce of @wte in @s0(%gradients_s0_0) over [0, 1] : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, partial>/;G}' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=EARLY && %{ranks} --check-prefix=EARLY
 // EARLY: error: 'pipe.task' op expects the gradients summed up to micro-batch 0
 // RUN: sed -e 's/of @wte in @s0(%gradients_s0_1)/of @wte in @s0(%gradients_s0_0)/' %t > %t.wrong
@@ -66,6 +75,6 @@
 
 // Rank 1 waits before its last backward for what rank 0 takes part in behind its own, which
 // needs that backward's gradient.
-// RUN: sed -e '/of @wte in @s1/d; s/(%gradients_s1) over replicas/(%gradients_s1_1) over replicas/; /backward @s1 micro_batch 1/{s/%gradients_s1_0)/%early)/;h;s/.*/ %early = pipe.collective all_reduce of @wte in @s1(%gradients_s1_0) over [0, 1] : (!pipe.gradient<@s1>) -> !pipe.gradient<@s1>/;G}' %t > %t.wrong
+// RUN: sed -e '/of @wte in @s1/d; s/(%gradients_s1) over replicas/(%gradients_s1_1) over replicas/; /backward @s1 micro_batch 1/{s/%gradients_s1_0)/%early)/;h;s/.*/ %early = pipe.collective all_reduce of @wte in @s1(%gradients_s1_0) over [0, 1] : (!pipe.gradient<@s1, partial>) -> !pipe.gradient<@s1, partial>/;G}' %t > %t.wrong
 // RUN: not pipewright-opt %t.wrong --pipe-insert-transfers -o /dev/null 2>&1 | FileCheck %s --check-prefix=CIRCLE
 // CIRCLE: error: deadlock: rank 0 waits at B0.1 for the gradient of stage 1, micro-batch 1, which rank 1 computes after B1.1, which waits for the all-reduce of gradients of 'wte', which rank 0 begins after B0.1

@@ -45,7 +45,8 @@ protected:
         "cd '" + folder.path("") + "' || exit 1; timeout 300 " + launcher +
         " '" + executableFolder() +
         "/TinyProgram' --weights weights.safetensors " +
-        "--timeout 100 --flight . --save out.safetensors " + arguments + " 2>&1";
+        "--timeout 100 --flight . --save out.safetensors " + arguments +
+        " 2>&1";
     std::FILE *pipe = popen(command.c_str(), "r");
     std::string output;
     std::array<char, 512> piece;
@@ -477,4 +478,41 @@ TEST_F(TinyProgram, PrintsHelpTimetableAndPlan) {
   EXPECT_TRUE(contains(run("--help").second, "tokens  i64 2x8"));
   EXPECT_EQ(run("--timetable").second, "F0 F1 B0 B1\n");
   EXPECT_EQ(run("--plan").second, "{}\n");
+}
+
+/// Of a range of three parts of 128 bytes: every byte of a tensor is on one
+/// replica, and in the state's own memory the parts of all lie at one place.
+TEST(TensorInfo, PartsOfReplicasMakeTheTensor) {
+  for (int64_t offset : {0, 64, 100, 128, 200, 320})
+    for (int64_t bytes : {4, 60, 64, 128, 184, 300}) {
+      if (offset + bytes > 384)
+        continue;
+      const TensorInfo state = {.buffer = {1000 + offset, bytes},
+                                .role = Role::OptimizerState,
+                                .shard = {offset, 128}};
+      const TensorInfo gradient = {.buffer = {5000, bytes},
+                                   .role = Role::Gradient,
+                                   .shard = {offset, 128}};
+      int64_t end = 0;
+      for (int64_t replica = 0; replica < 3; ++replica) {
+        const auto [begin, buffer] = state.partOf(replica);
+        if (!buffer)
+          continue;
+        if (end == 0) {
+          EXPECT_EQ(replica, state.firstReplica());
+        }
+        EXPECT_EQ(begin, end);
+        EXPECT_GE(buffer.offset, 1000);
+        EXPECT_LE(buffer.offset + buffer.bytes, 1128);
+        EXPECT_EQ(buffer.offset - 1000 + 128 * replica, offset + begin);
+        EXPECT_EQ(gradient.partOf(replica).begin, begin);
+        EXPECT_EQ(gradient.partOf(replica).buffer.offset, 5000 + begin);
+        end += buffer.bytes;
+      }
+      EXPECT_EQ(end, bytes);
+    }
+  const TensorInfo whole = {.buffer = {64, 32}};
+  EXPECT_EQ(whole.partOf(2).buffer.offset, 64);
+  EXPECT_EQ(whole.partOf(2).buffer.bytes, 32);
+  EXPECT_EQ(whole.firstReplica(), 0);
 }

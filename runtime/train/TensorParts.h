@@ -1,0 +1,31 @@
+//===- TensorParts.h - Tensors that replicas have parts of -----*- C++ -*-===//
+//
+// With ZeRO a replica has its part of a stage's flat range. Most tensors lie in
+// one part, some begin in one and end in another.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_RUNTIME_TRAIN_TENSORPARTS_H
+#define PIPEWRIGHT_RUNTIME_TRAIN_TENSORPARTS_H
+
+#include "runtime/core/Program.h"
+
+#include <cstdint>
+#include <functional>
+
+namespace pipewright::runtime {
+
+class Rank;
+
+/// Copies bytes of this replica's part, which begins at 0, to memory.
+using ReadOwnPart =
+    std::function<void(int64_t begin, int64_t bytes, void *destination)>;
+
+/// Puts a tensor together in `whole`, on the replica `home`; elsewhere it is
+/// not used. All replicas of the rank call it alike, between steps.
+void collectParts(Rank &rank, const TensorInfo &tensor, int64_t home,
+                  const ReadOwnPart &read, char *whole);
+
+} // namespace pipewright::runtime
+
+#endif // PIPEWRIGHT_RUNTIME_TRAIN_TENSORPARTS_H
