@@ -205,6 +205,13 @@ static Recorded recordLoops(const OptionSpelling &row, Given given,
   return options.loops;
 }
 
+static Recorded recordZero(const OptionSpelling &, Given,
+                           const CompileOptions &options) {
+  if (options.zero == 0)
+    return std::nullopt;
+  return options.zero;
+}
+
 static Recorded recordRoleRules(const OptionSpelling &, Given,
                                 const CompileOptions &options) {
   llvm::json::Array rules;
@@ -287,7 +294,7 @@ static std::vector<CompileRow> sizeRows() {
                    "the states of the optimizer (1): each updates its part of "
                    "the weights, and they gather them",
                    "0"},
-                  recordNumber(&CompileOptions::zero),
+                  recordZero,
                   readZero}),
        // plan.json has it of every model.
        decidedAt(Level::Import,
