@@ -14,14 +14,13 @@
 // RUN: %{scheduled} | not pipewright-opt --pipe-synchronize-weights=tied=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=TIED
 
 // TIED: error: pipe-synchronize-weights expects tied=all-reduce or owner, but got 'all'
-// LEFT: error: 'pipe.rank' op adds 0 gradients of the tied weight 'wte' to the owner's, but 1 other stage has one
+// LEFT: error: 'pipe.task' op lacks the gradient of '@wte' in stage '@s1', micro-batch 0
 // LEFT: error: 'pipe.rank' op never sets the tied weight 'wte' in stage '@s1'
 // PARTS: error: 'pipe.step' op never sets the tied weight 'wte' in stage '@s1'
 // UNIT: error: 'nn.weight' op expects 'pipe.all_reduced' to be a unit attribute, but got 1
 // ONE: error: 'pipe.add_gradient' op is for weights that an owner updates for all, but '@wte' is all-reduced
-// ONE: adds 0 gradients of the tied weight 'wte' in 0 stages, but expects one in each of its 2 stages
-// TWICE: adds 2 gradients of the tied weight 'wte' in 1 stages, but expects one in each of its 2 stages
-// ALONE: adds 1 gradients of the tied weight 'wte' in 1 stages, but expects one in each of its 2 stages
+// TWICE: error: 'pipe.task' op lacks the gradient of '@wte' in stage '@s1', micro-batch 0
+// ALONE: error: 'pipe.task' op lacks the gradient of '@wte' in stage '@s1', micro-batch 0
 // OWN: error: 'pipe.add_gradient' op is for weights that an owner updates for all, but '@wte' is all-reduced
 // UPDATE: error: 'pipe.step' op has no task 'update' of stage '@s1'
 // ORDER: error: 'pipe.collective' op sums gradients of '@wte' over ranks [1, 0], but its holders are on [0, 1]

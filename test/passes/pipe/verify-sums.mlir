@@ -23,7 +23,7 @@
 // Ranks that share a weight add the same twice.
 // RUN: sed -e '/^ %gradients_s[01] = .*over \[0, 1\]/{p;s/(%gradients_s\([01]\)_1)/(%gradients_s\1)/;s/%gradients_s\([01]\) =/%again_s\1 =/}; /over replicas/s/(%gradients_s\([01]\))/(%again_s\1)/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=AGAIN && %{ranks} --check-prefix=AGAIN
-// AGAIN: error: 'pipe.{{step|rank}}' op adds 4 gradients of the tied weight 'wte' in 2 stages, but expects one in each of its 2 stages
+// AGAIN: error: 'pipe.task' op is of the gradient of '@wte' in stage '@s0', micro-batch 0, 2 times
 
 // Replicas add what ranks have not added yet.
 // RUN: sed -e 's/all_reduce of @wte in @s\([01]\)\(.*\) over \[0, 1\]/FIRST in @s\1\2 over replicas/; s/all_reduce in @s\([01]\)\(.*\) over replicas : (!pipe.gradient<@s., partial>)/all_reduce of @wte in @s\1\2 over [0, 1] : (!pipe.gradient<@s\1>)/; /FIRST/s/, partial>$/>/; s/FIRST/all_reduce/' %t > %t.wrong
@@ -52,17 +52,17 @@
 // EARLY: error: 'pipe.task' op expects the gradients summed up to micro-batch 0
 // RUN: sed -e 's/of @wte in @s0(%gradients_s0_1)/of @wte in @s0(%gradients_s0_0)/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=LAST && %{ranks} --check-prefix=LAST
-// LAST: error: 'pipe.task' op expects the gradients of all micro-batches
+// LAST: error: 'pipe.task' op lacks the gradient of '@wte' in stage '@s0', micro-batch 1
 
 // One member is missing, or all are.
 // RUN: sed -e '/of @wte in @s0/d; s/in @s0(%gradients_s0) over replicas/in @s0(%gradients_s0_1) over replicas/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=MEMBER && %{ranks} --check-prefix=MEMBER
-// MEMBER: error: 'pipe.{{step|rank}}' op adds 1 gradients of the tied weight 'wte' in 1 stages, but expects one in each of its 2 stages
+// MEMBER: error: 'pipe.task' op lacks the gradient of '@wte' in stage '@s{{[01]}}', micro-batch 0
 // RUN: sed -e '/of @wte in @s/d; s/(%gradients_s\([01]\)) over replicas/(%gradients_s\1_1) over replicas/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=NOBODY && %{ranks} --check-prefix=NOBODY
 // RUN: sed -e 's/of @wte in @s/of @bias in @s/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=NOBODY && %{ranks} --check-prefix=NOBODY
-// NOBODY: error: 'pipe.{{step|rank}}' op adds 0 gradients of the tied weight 'wte' in 0 stages, but expects one in each of its 2 stages
+// NOBODY: error: 'pipe.task' op lacks the gradient of '@wte' in stage '@s1', micro-batch 0
 
 // The same ranks in another order would add in another order; other ranks have
 // nothing to add.
@@ -78,3 +78,26 @@
 // RUN: sed -e '/of @wte in @s1/d; s/(%gradients_s1) over replicas/(%gradients_s1_1) over replicas/; /backward @s1 micro_batch 1/{s/%gradients_s1_0)/%early)/;h;s/.*/ %early = pipe.collective all_reduce of @wte in @s1(%gradients_s1_0) over [0, 1] : (!pipe.gradient<@s1, partial>) -> !pipe.gradient<@s1, partial>/;G}' %t > %t.wrong
 // RUN: not pipewright-opt %t.wrong --pipe-insert-transfers -o /dev/null 2>&1 | FileCheck %s --check-prefix=CIRCLE
 // CIRCLE: error: deadlock: rank 0 waits at B0.1 for the gradient of stage 1, micro-batch 1, which rank 1 computes after B1.1, which waits for the all-reduce of gradients of 'wte', which rank 0 begins after B0.1
+
+// Sums at the owner of a weight.
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-synchronize-weights=tied=owner | sed 's/  */ /g' > %t.owner
+// RUN: FileCheck %s --check-prefix=OWNER < %t.owner
+// OWNER: %d_wte_s1 = pipe.gradient_of @wte in @s1(%gradients_s1_1)
+// OWNER: %gradients_s0 = pipe.add_gradient @wte in @s0(%gradients_s0_1, %d_wte_s1)
+// RUN: sed -e 's/gradient_of @wte in @s1(%gradients_s1_1)/gradient_of @wte in @s1(%gradients_s1_0)/' %t.owner > %t.wrong
+// RUN: %{unrolled} --check-prefix=SHORT && %{ranks} --check-prefix=SHORT
+// SHORT: error: 'pipe.task' op lacks the gradient of '@wte' in stage '@s1', micro-batch 1
+// RUN: sed -e '/add_gradient @wte/{p;s/%gradients_s0 =/%more =/;s/(%gradients_s0_1,/(%gradients_s0,/}; s/update @s0(%gradients_s0)/update @s0(%more)/' %t.owner > %t.wrong
+// RUN: %{unrolled} --check-prefix=MORE && %{ranks} --check-prefix=MORE
+// MORE: error: 'pipe.task' op is of the gradient of '@wte' in stage '@s1', micro-batch 0, 2 times
+
+// With several updates in a step, each is of its own micro-batches.
+// RUN: sed 's/micro_batches = 4/micro_batches = 4, updates = 4/' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled --pipewright-scheduled="policy=pipedream ranks=4" | sed 's/  */ /g' > %t.stale
+// RUN: pipewright-opt %t.stale --pipe-verify-schedule -o /dev/null
+// RUN: sed -e '/update @s0 number 1/s/(%[a-z0-9_]*)/(%gradients_s0_0)/' %t.stale | not pipewright-opt --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=STALE
+// STALE: error: 'pipe.task' op lacks the gradient of '@{{.*}}' in stage '@s0', micro-batch 1
+
+// Rank 0 adds to what both sum what rank 1 has of that sum.
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-synchronize-weights --pipe-insert-transfers | sed 's/  */ /g' > %t.both
+// RUN: sed -e '/wait_collective %gradients_s1 /s/$/\n%own = pipe.gradient_of @wte in @s1 (%gradients_s1) : (!pipe.gradient<@s1>) -> tensor<8x4xf32>\n%back = pipe.post_send %own to 0 : tensor<8x4xf32>\npipe.wait_send %back to 0 : <tensor<8x4xf32>>/' -e '/collective all_reduce of @wte in @s0/{s/(%gradients_s0_1)/(%more)/;h;s/.*/%back = pipe.post_receive from 1 : <tensor<8x4xf32>>\n%got = pipe.wait_receive %back from 1 : tensor<8x4xf32>\n%more = pipe.add_gradient @wte in @s0 (%gradients_s0_1, %got) : <@s0>, tensor<8x4xf32>/;G}' %t.both | not pipewright-opt --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=ITSELF
+// ITSELF: error: 'pipe.collective' op adds what it makes itself

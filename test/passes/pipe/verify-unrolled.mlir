@@ -180,7 +180,7 @@ module attributes {pipe.program = #pipe.program<micro_batches = 2>} {
     %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4xf32>
     %st1 = pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4xf32>) -> !pipe.stash<@s0>
     %g1 = pipe.task backward @s0 micro_batch 1 (%x1, %st1, %g0) : (tensor<4xf32>, !pipe.stash<@s0>, !pipe.gradient<@s0>) -> !pipe.gradient<@s0>
-    // expected-error @below {{'pipe.task' op expects the gradients of all micro-batches}}
+    // expected-error @below {{'pipe.task' op lacks the gradient of '@w' in stage '@s0', micro-batch 1}}
     %u = pipe.task update @s0 (%g0) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
   }
 }
