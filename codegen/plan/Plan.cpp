@@ -31,8 +31,11 @@ std::string count(int64_t number, StringRef what) {
 
 std::string countRanks(const Plan &plan) {
   std::string ranks = count(plan.ranks.size(), "rank");
-  return plan.replicas == 1 ? ranks
-                            : ranks + " x " + count(plan.replicas, "replica");
+  if (plan.replicas > 1)
+    ranks += " x " + count(plan.replicas, "replica");
+  if (plan.zero > 0)
+    ranks += " (ZeRO-" + std::to_string(plan.zero) + ")";
+  return ranks;
 }
 
 std::string formatBytes(int64_t bytes) {
@@ -146,6 +149,7 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
   plan.microBatches = *microBatches;
   pipe::ProgramFields program = pipe::programOf(module);
   plan.replicas = program.replicas;
+  plan.zero = program.zero;
   plan.microBatchSize = program.microBatchSize.value_or(1);
   if (program.schedule)
     plan.schedule = text::printable(program.schedule);

@@ -54,6 +54,17 @@ static void reportRank(Report &report, const Program &program, int64_t number) {
     report.line(more);
 }
 
+static bool sharesStates(const Program &program) {
+  return std::any_of(
+      program.ranks.begin(), program.ranks.end(), [](const RankProgram &rank) {
+        return std::any_of(rank.tensors.begin(), rank.tensors.end(),
+                           [](const TensorInfo &tensor) {
+                             return tensor.role == Role::OptimizerState &&
+                                    tensor.isSharded();
+                           });
+      });
+}
+
 std::string pipewright::runtime::dryRunText(const Program &program,
                                             const Options &options) {
   Report report;
@@ -69,7 +80,11 @@ std::string pipewright::runtime::dryRunText(const Program &program,
   if (program.replicas > 1)
     report.line("replicas", "each runs these ranks, on " +
                                 groupedText(program.microBatches) +
-                                " of the micro-batches");
+                                " of the micro-batches" +
+                                (sharesStates(program)
+                                     ? ", and keeps its part of the "
+                                       "optimizer's states (ZeRO-1)"
+                                     : ""));
   if (const double seconds = predictedSeconds(program))
     report.line("predicted",
                 secondsText(seconds / program.updates) + " per step");
