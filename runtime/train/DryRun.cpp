@@ -78,13 +78,13 @@ std::string pipewright::runtime::dryRunText(const Program &program,
                      program.optimizer.name;
   report.line("program", std::string(program.name) + ": " + step);
   if (program.replicas > 1)
-    report.line("replicas", "each runs these ranks, on " +
-                                groupedText(program.microBatches) +
-                                " of the micro-batches" +
-                                (sharesStates(program)
-                                     ? ", and keeps its part of the "
-                                       "optimizer's states (ZeRO-1)"
-                                     : ""));
+    report.line("replicas",
+                "each runs these ranks, on " +
+                    groupedText(program.microBatches) +
+                    " of the micro-batches" +
+                    (sharesStates(program) ? ", and keeps its part of the "
+                                             "optimizer's states (ZeRO-1)"
+                                           : ""));
   if (const double seconds = predictedSeconds(program))
     report.line("predicted",
                 secondsText(seconds / program.updates) + " per step");

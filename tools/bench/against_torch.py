@@ -47,12 +47,12 @@ def torch_environment(threads):
 class Peer:
     """A process that trains with PyTorch on some cores when it is asked to."""
 
-    def __init__(self, python, name, threads, mode, folder):
+    def __init__(self, python, name, threads, mode, folder, cores=None, more=()):
         self.process = subprocess.Popen(
-            ["taskset", "-c", cores_of(threads), python,
+            ["taskset", "-c", cores or cores_of(threads), python,
              str(ROOT / "tools/bench/torch_peer.py"), name, str(threads), mode, folder],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=torch_environment(threads))
+            env={**torch_environment(threads), **dict(more)})
         if self.process.stdout.readline().strip() != "ready":
             raise Failure(f"PyTorch ({mode}) does not train {name}")
 

@@ -6,6 +6,8 @@ seed that exports the model.
                                                  MODE: eager or compile
 
 Its inputs and targets are written to FOLDER, as .npy files under their names in the ONNX file.
+With RANK, WORLD_SIZE and so on as torchrun sets them it is one of several replicas
+(DistributedDataParallel over gloo), of which the first reads and answers.
 """
 
 import os
@@ -42,7 +44,14 @@ def main():
     optimizer = (torch.optim.AdamW(model.parameters(), 1e-4) if contest.optimizer == "adamw" else
                  torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9))
 
-    forward = torch.compile(model) if mode == "compile" else model
+    replicas = int(os.environ.get("WORLD_SIZE", "1"))
+    is_first = os.environ.get("RANK", "0") == "0"
+    forward = model
+    if replicas > 1:
+        torch.distributed.init_process_group("gloo")
+        forward = torch.nn.parallel.DistributedDataParallel(model)
+    if mode == "compile":
+        forward = torch.compile(forward)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
@@ -54,16 +63,24 @@ def main():
     # The first step compiles, the second one has what the first one allocated.
     step()
     step()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        count = int(line)
+    if is_first:
+        print("ready", flush=True)
+    while True:
+        count = int(sys.stdin.readline() or 0) if is_first else 0
+        if replicas > 1:
+            agreed = torch.tensor(count)
+            torch.distributed.broadcast(agreed, 0)
+            count = agreed.item()
+        if not count:
+            break
         times = []
         for _ in range(count):
             begin = time.perf_counter(), time.process_time()
             step()
             end = time.perf_counter(), time.process_time()
             times += [1e3 * (b - a) for a, b in zip(begin, end)]
-        print(" ".join(f"{t:.3f}" for t in times), flush=True)
+        if is_first:
+            print(" ".join(f"{t:.3f}" for t in times), flush=True)
 
 
 if __name__ == "__main__":

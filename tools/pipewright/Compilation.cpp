@@ -103,7 +103,7 @@ void Compilation::setAttributes() {
       program.microBatches = options.microBatches;
     if (anew || !program.ranks)
       program.ranks = options.pipelines.scheduled.ranks;
-    if (options.replicas > 1 && (anew || program.replicas == 1))
+    if (anew || (options.replicas > 1 && program.replicas == 1))
       program.replicas = options.replicas;
     if (anew || !program.schedule)
       program.schedule =
@@ -112,7 +112,7 @@ void Compilation::setAttributes() {
       program.machine = machineAttribute();
     if (anew || !program.microBatchSize)
       program.microBatchSize = samplesPerMicroBatch();
-    if (options.zero > 0)
+    if (anew || options.zero > 0)
       program.zero = options.zero;
     if (options.clipNorm)
       program.clipNorm = builder.getF64FloatAttr(*options.clipNorm);

@@ -165,6 +165,22 @@ static llvm::Error readCompare(const OptionSpelling &row,
   return llvm::Error::success();
 }
 
+static llvm::Error readWorkers(const OptionSpelling &row,
+                               const OptionValues &given,
+                               PlanOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  if (!options.compare.empty())
+    return option::fail("--", row.name,
+                        " and --compare are two tables: give one of them");
+  constexpr int64_t most = 1024;
+  if (given[row.name].getAsInteger(10, options.workers) ||
+      options.workers < 1 || options.workers > most)
+    return option::fail("--", row.name, " expects a whole number from 1 to ",
+                        most, ", but got '", given[row.name], "'");
+  return llvm::Error::success();
+}
+
 const std::vector<OptionRow<PlanOptions>> &planRows() {
   static const std::vector<OptionRow<PlanOptions>> rows =
       under<OptionRow<PlanOptions>>(
@@ -174,6 +190,11 @@ const std::vector<OptionRow<PlanOptions>> &planRows() {
            {{"compare", "NAME,NAME,...",
              "One table of these schedules instead; drawings show all of them"},
             readCompare},
+           {{"workers", "N",
+             "One table of all ways to make N workers ranks and replicas, with "
+             "and without --zero 1; --micro-batches are those of the whole "
+             "step then"},
+            readWorkers},
            {{"write-onnx", "OUT.onnx",
              "Write the model with the stage of each node, for compile "
              "--balance annotated:pipewright, people and other tools"},
@@ -269,12 +290,26 @@ static void sortPlans(std::vector<ComparedPlan> &plans) {
   }
 }
 
+/// What all plans have in common.
+static void printHead(llvm::raw_ostream &os, const codegen::Plan &plan,
+                      Compared compared) {
+  os << "model " << plan.model << ": ";
+  if (compared == Compared::Workers)
+    os << codegen::count(plan.ranks.size() * plan.replicas, "worker")
+       << ", schedule " << text::printable(plan.schedule) << ", "
+       << plan.microBatches * plan.replicas << " micro-batches of "
+       << plan.microBatchSize << " in a step";
+  else
+    os << codegen::countRanks(plan) << ", " << plan.microBatches
+       << " micro-batches of " << plan.microBatchSize;
+  os << "; ";
+}
+
 static void printComparison(llvm::raw_ostream &os,
-                            llvm::ArrayRef<ComparedPlan> plans) {
+                            llvm::ArrayRef<ComparedPlan> plans,
+                            Compared compared) {
   const codegen::Plan &first = plans.front().plan;
-  os << "model " << first.model << ": " << codegen::countRanks(first) << ", "
-     << first.microBatches << " micro-batches of " << first.microBatchSize
-     << "; ";
+  printHead(os, first, compared);
   if (StringRef machine = first.target->planWords().machine; !machine.empty())
     os << "predicted with " << machine << "; ";
   os << "stash and arena of the fullest rank, bubble of the idlest";
@@ -292,7 +327,8 @@ static void printComparison(llvm::raw_ostream &os,
     os << llvm::formatv("{0,-18} {1,6} {2,10} {3,10}", cells...);
   };
   os << "\n\n";
-  row("schedule", "stages", "step", "span");
+  row(compared == Compared::Workers ? "ranks x replicas" : "schedule", "stages",
+      "step", "span");
   os << "    bubble      stash      arena       sent";
   if (isShared)
     os << llvm::formatv(" {0,10}", "exposed");
@@ -321,14 +357,14 @@ static void printComparison(llvm::raw_ostream &os,
 }
 
 int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates,
-                 const DrawOptions &drawings) {
+                 Compared compared, const DrawOptions &drawings) {
   std::vector<ComparedPlan> plans;
-  // One import is enough: candidates differ in their schedules alone.
+  // One import is enough: candidates differ in what comes behind it.
   std::optional<Compilation> compilation;
   for (PlanCandidate &candidate : candidates) {
     if (!candidate.options) {
       printMessage("warning",
-                   candidate.schedule + " is left out: " +
+                   candidate.name + " is left out: " +
                        llvm::toString(candidate.options.takeError()));
       continue;
     }
@@ -336,21 +372,27 @@ int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates,
       return 1;
     auto plan = compilation->planUnder(*candidate.options);
     if (succeeded(plan))
-      plans.push_back({candidate.schedule,
-                       candidate.options->policy->isChoice(),
+      plans.push_back({candidate.name, candidate.options->policy->isChoice(),
                        std::move(*plan)});
     else
-      printMessage("warning", candidate.schedule + " is left out");
+      printMessage("warning", candidate.name + " is left out");
   }
   if (plans.empty())
-    return fail("none of the schedules is possible");
+    return fail(compared == Compared::Workers
+                    ? "none of the ways to use the workers is possible"
+                    : "none of the schedules is possible");
   sortPlans(plans);
   std::vector<schedules::Picture> pictures;
   for (const ComparedPlan &each : plans)
     pictures.push_back(each.plan.picture());
   if (llvm::Error error = writeDrawings(pictures, drawings))
     return fail(llvm::toString(std::move(error)));
-  printComparison(llvm::outs(), plans);
+  printComparison(llvm::outs(), plans, compared);
+  if (const codegen::Plan &first = plans.front().plan;
+      compared == Compared::Workers && first.ranks.size() == 1)
+    llvm::outs() << "\nno pipeline is needed where a worker has room for "
+                 << codegen::formatBytes(first.ranks.front().arenaBytes)
+                 << ": replicas of one rank are the fastest\n";
   return 0;
 }
 

@@ -19,6 +19,8 @@ struct PlanOptions {
   std::string annotatedModel;
   /// The schedules to compare; empty for the one that the compilation has.
   std::vector<std::string> compare;
+  /// The workers to make ranks and replicas of, in all ways; 0: as given.
+  int64_t workers = 0;
 };
 
 const std::vector<OptionRow<PlanOptions>> &planRows();
@@ -32,18 +34,21 @@ int compileModel(CompileOptions options, bool isTemporary = false);
 int planModel(const CompileOptions &options, const PlanOptions &planning,
               const DrawOptions &drawings);
 
-/// A schedule by name, and what it makes of the options: some do not allow
-/// every combination.
+/// A schedule by name, or ranks and replicas, and what that makes of the
+/// options: some do not allow every combination.
 struct PlanCandidate {
-  std::string schedule;
+  std::string name;
   llvm::Expected<CompileOptions> options;
 };
 
-/// Plans the model under each schedule, draws all of them, and prints one
-/// table, the fastest first; a schedule that is not possible gets its reason
+/// In what plans differ that are compared.
+enum class Compared { Schedules, Workers };
+
+/// Plans the model under each candidate, draws all of them, and prints one
+/// table, the fastest first; a candidate that is not possible gets its reason
 /// instead. Fails only if none is possible, or if a drawing cannot be written.
 int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates,
-                 const DrawOptions &drawings);
+                 Compared compared, const DrawOptions &drawings);
 
 } // namespace pipewright::tool
 

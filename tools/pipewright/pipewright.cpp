@@ -100,6 +100,7 @@ private:
   int runTrain();
   int comparePlans(llvm::ArrayRef<std::string> schedules,
                    const tool::DrawOptions &drawings);
+  int compareWorkers(int64_t workers, const tool::DrawOptions &drawings);
   /// The options of a model.
   llvm::Expected<tool::CompileOptions> readOptions();
 
@@ -263,7 +264,7 @@ int CommandLine::runPlan(const tool::DrawOptions &drawings) {
       tool::readOptions<tool::PlanOptions>(tool::planRows(), givenToPlan);
   if (!planning)
     return fail(llvm::toString(planning.takeError()));
-  if (planning->compare.empty()) {
+  if (planning->compare.empty() && planning->workers == 0) {
     auto options = readOptions();
     return options ? tool::planModel(*options, *planning, drawings)
                    : fail(options.takeError());
@@ -271,8 +272,10 @@ int CommandLine::runPlan(const tool::DrawOptions &drawings) {
   if (!drawings.trace.empty() || !drawings.measured.empty() ||
       planning->asJson || !planning->annotatedModel.empty())
     return fail("--trace, --measured, --json and --write-onnx show one plan; "
-                "--compare makes several, which --svg, --pdf and --html draw");
-  return comparePlans(planning->compare, drawings);
+                "--compare and --workers make several, which --svg, --pdf and "
+                "--html draw");
+  return planning->workers > 0 ? compareWorkers(planning->workers, drawings)
+                               : comparePlans(planning->compare, drawings);
 }
 
 int CommandLine::comparePlans(llvm::ArrayRef<std::string> schedules,
@@ -287,7 +290,49 @@ int CommandLine::comparePlans(llvm::ArrayRef<std::string> schedules,
   for (const std::string &name : schedules)
     candidates.push_back(
         {name, tool::readCompileOptions(given.with("schedule", name), *text)});
-  return tool::comparePlans(candidates, drawings);
+  return tool::comparePlans(candidates, tool::Compared::Schedules, drawings);
+}
+
+int CommandLine::compareWorkers(int64_t workers,
+                                const tool::DrawOptions &drawings) {
+  for (const char *option : {"ranks", "data-parallel", "zero"})
+    if (given.isGiven(option))
+      return fail("--workers tries all values of --" + std::string(option) +
+                  ": leave that out");
+  auto text = tool::readLevelText(given["model"]);
+  if (!text)
+    return fail(text.takeError());
+  if (*text)
+    return fail("--workers: " + text::printable((*text)->path) +
+                " has decisions already; give the model itself");
+  int64_t microBatches = 0;
+  if (given["micro-batches"].getAsInteger(10, microBatches))
+    return fail(readOptions().takeError());
+  std::vector<tool::PlanCandidate> candidates;
+  for (int64_t ranks = 1; ranks <= workers; ++ranks) {
+    if (workers % ranks != 0)
+      continue;
+    const int64_t replicas = workers / ranks;
+    std::string name = std::to_string(ranks) + " x " + std::to_string(replicas);
+    if (microBatches % replicas != 0) {
+      candidates.push_back({name, tool::option::fail(microBatches,
+                                                     " --micro-batches are not "
+                                                     "shared evenly by ",
+                                                     replicas, " replicas")});
+      continue;
+    }
+    auto shared =
+        given.with("ranks", std::to_string(ranks))
+            .with("data-parallel", std::to_string(replicas))
+            .with("micro-batches", std::to_string(microBatches / replicas));
+    candidates.push_back({name, tool::readCompileOptions(shared, *text)});
+    llvm::Expected<tool::CompileOptions> &options = candidates.back().options;
+    if (replicas > 1 && options && options->canShareStates())
+      candidates.push_back(
+          {name + ", ZeRO-1",
+           tool::readCompileOptions(shared.with("zero", "1"), *text)});
+  }
+  return tool::comparePlans(candidates, tool::Compared::Workers, drawings);
 }
 
 int CommandLine::runTrain() {
