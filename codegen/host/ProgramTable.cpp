@@ -77,6 +77,7 @@ private:
   /// What a replica has of what belongs to the weight, where they have a part
   /// each.
   std::string shardText(pipe::OptimizerOp optimizer);
+  bool gathersWeights();
   /// A line; `fields` tells it from that of the weight.
   void line(pipe::BufferAttr buffer, const std::string &fields,
             StringRef type = "", const std::string &moreFields = "");
@@ -125,6 +126,19 @@ std::string TensorWriter::decayText() {
          ", .stage = " + std::to_string(stage->number);
 }
 
+/// Whether replicas hand out the weights of the stage, and not their bf16
+/// copies alone.
+bool TensorWriter::gathersWeights() {
+  const StageLayout *stage = layout.findStage(place.getStage());
+  pipe::RankOp program = layout.ranks[stage->rank].train;
+  return llvm::any_of(program.getBody()->getOps<pipe::CollectiveOp>(),
+                      [&](pipe::CollectiveOp op) {
+                        return op.getOver().isOfReplicas() &&
+                               !op.isOfGradients() && !op.getRounded() &&
+                               op.getStage() == place.getStage();
+                      });
+}
+
 std::string TensorWriter::shardText(pipe::OptimizerOp optimizer) {
   if (!optimizer || !optimizer.getShards())
     return "";
@@ -141,13 +155,14 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
   auto element = wordFor(weight, elementType);
   if (failed(element))
     return failure();
-  line(place.getBuffer(),
-       weight.isLearned() ? "" : ", .role = " + wordFor(weight.getRole()).str(),
-       elementType.isF32() ? StringRef() : *element, decayText());
   const StageLayout *stage = layout.findStage(place.getStage());
   pipe::OptimizerOp optimizer;
   if (place.isUpdated())
     optimizer = stage->optimizer;
+  line(place.getBuffer(),
+       weight.isLearned() ? "" : ", .role = " + wordFor(weight.getRole()).str(),
+       elementType.isF32() ? StringRef() : *element,
+       decayText() + (gathersWeights() ? "" : shardText(optimizer)));
   // Clipping takes all gradients.
   const bool scatters = !pipe::programOf(layout.module).clipNorm;
   if (place.getGradient())

@@ -150,12 +150,13 @@ static LogicalResult verifyReplicas(CollectiveOp op) {
 static std::pair<ReplicaState, ReplicaState> statesOf(CollectiveOp op,
                                                       ReplicaState now) {
   const runtime::CollectiveFacts &facts = op.getKindAttr().getFacts();
-  if (!op.getOver().isOfReplicas() || facts.rooted || op.getRounded()) {
-    // There are no weights of a part of the micro-batches.
-    const bool isKept = facts.reduces || now != ReplicaState::partial;
-    return isKept ? std::pair(now, now)
-                  : std::pair(ReplicaState::whole, ReplicaState::whole);
-  }
+  // There are no weights of a part of the micro-batches.
+  if (!facts.reduces && now == ReplicaState::partial)
+    return {ReplicaState::whole, ReplicaState::whole};
+  if (!op.getOver().isOfReplicas() || facts.rooted)
+    return {now, now};
+  if (op.getRounded())
+    return {now, ReplicaState::whole};
   return {facts.reduces ? ReplicaState::partial : ReplicaState::split,
           facts.replicates ? ReplicaState::whole : ReplicaState::split};
 }

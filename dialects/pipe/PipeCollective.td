@@ -51,8 +51,8 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     - (C5) only kinds that do not add may be of `rounded` weights.
     - (C6) over replicas, `all_reduce` makes a `partial` value whole,
       `reduce_scatter` a `partial` one `split`, and `all_gather` a `split` one
-      whole, of which it then may hand out the `rounded` weights. All others
-      leave what replicas have of the value as it is.
+      whole; `rounded` weights are gathered of one that is whole, too. All
+      others leave what replicas have of the value as it is.
 
     Life span: made by `pipe-synchronize-weights`, in rank programs from
     `pipe-insert-transfers` on.

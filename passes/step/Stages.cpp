@@ -224,6 +224,23 @@ bool Stages::readsRounded(int32_t stage) const {
   });
 }
 
+bool Stages::readsMasters(int32_t stage) const {
+  return llvm::any_of(allWeights, [&](const WeightGroup &group) {
+    if (!llvm::is_contained(group.stages, stage) || !group.isUpdatedIn(stage))
+      return false;
+    if (group.isTied() && !group.isAllReduced())
+      return true;
+    StringRef weight = group.weight.getSymName();
+    return ops[stage]
+        .walk([&](nn::ParameterOp read) {
+          return !read.isWorkingCopy() && read.getWeight() == weight
+                     ? WalkResult::interrupt()
+                     : WalkResult::advance();
+        })
+        .wasInterrupted();
+  });
+}
+
 /// The bytes of a stage's update: a gradient, the weight and each state are
 /// read, and all but the gradient written. If gradients are clipped, they are
 /// read once more. With ZeRO a replica updates its part, and then clears all

@@ -112,6 +112,9 @@ public:
   /// that its optimizer updates.
   bool readsRounded(int32_t stage, const WeightGroup &group) const;
   bool readsRounded(int32_t stage) const;
+  /// Whether anybody reads a weight itself that the optimizer of a stage
+  /// updates, and not its bf16 copy: a body, or who holds it as well.
+  bool readsMasters(int32_t stage) const;
   bool hasStash(int32_t stage) const {
     return !ops[stage].getForward().getReturn().getStash().empty();
   }

@@ -80,9 +80,10 @@ struct TensorInfo {
   float decay = 1;
   /// The stage whose forwards write it, where they do.
   int64_t stage = -1;
-  /// Of a gradient: replicas have whole sums of their own parts alone. Of the
-  /// optimizer's state: there is nothing else, and `buffer` is where it would
-  /// lie if the first part went on.
+  /// Of a gradient: replicas have whole sums of their own parts alone. Of a
+  /// weight: they have new values of these alone, and tasks read its bf16 copy.
+  /// Of the optimizer's state: there is nothing else, and `buffer` is where it
+  /// would lie if the first part went on.
   Sharding shard = {};
 
   bool isSharded() const { return shard.partBytes > 0; }
@@ -98,6 +99,11 @@ struct TensorInfo {
       return {};
     const int64_t absent = role == Role::OptimizerState ? before : 0;
     return {begin, {buffer.offset + begin - absent, end - begin}};
+  }
+  /// What a replica has room for.
+  TensorPart storedOn(int64_t replica) const {
+    return role == Role::OptimizerState ? partOf(replica)
+                                        : TensorPart{0, buffer};
   }
   /// The replica that has its first byte.
   int64_t firstReplica() const {

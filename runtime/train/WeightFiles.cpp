@@ -53,7 +53,7 @@ void pipewright::runtime::loadTensor(Rank &rank, const TensorInfo &tensor,
   if (from.bytes != tensor.buffer.bytes)
     fail("tensor '", tensor.name, "' has ", from.bytes,
          " bytes, but its buffer ", tensor.buffer.bytes);
-  const auto [begin, own] = tensor.partOf(rank.replica());
+  const auto [begin, own] = tensor.storedOn(rank.replica());
   std::vector<char> piece;
   // A filter is reordered as a whole.
   if (tensor.channelsLast) {
@@ -290,6 +290,7 @@ static ReadPart partsOf(const TensorInfo &tensor, const ReadPart &readMemory) {
 std::string pipewright::runtime::writeWeights(Rank &rank,
                                               const std::string &path,
                                               const Notes &notes) {
+  collectWeights(rank);
   return saveTensors(
       rank, path,
       [](const TensorInfo &tensor) {
@@ -324,8 +325,15 @@ static Hash hashOf(Rank &rank, Buffer buffer) {
 /// each. In 53 bits, which a double has.
 static double hashOfWeight(Rank &rank, const std::string &name) {
   std::optional<double> first;
-  for (const TensorInfo &tensor : rank.program().tensors) {
-    if (!tensor.isWeight() || name != tensor.name)
+  const Table<TensorInfo> &tensors = rank.program().tensors;
+  // Where replicas have a part each of it, they have all of its bf16 copy.
+  const bool isShared =
+      std::any_of(tensors.begin(), tensors.end(), [&](const TensorInfo &each) {
+        return each.isWeight() && each.isSharded() && name == each.name;
+      });
+  for (const TensorInfo &tensor : tensors) {
+    if (name != tensor.name ||
+        !(isShared ? tensor.role == Role::Rounded : tensor.isWeight()))
       continue;
     const auto own =
         static_cast<double>(hashOf(rank, tensor.buffer).value() >> 11);

@@ -285,8 +285,8 @@ void StepSynchronizer::sumOverReplicas(TaskOp update, ReplicaState state) {
                 GroupAttr::ofReplicas(step.getContext())));
 }
 
-/// Each replica updates its part of the weights, and hands it out; what tasks
-/// read in bf16 behind the weights themselves.
+/// Each replica updates its part of the weights, and hands it out: what tasks
+/// read of it, the weights themselves or their bf16 copies.
 void StepSynchronizer::gatherWeights(TaskOp update) {
   FlatSymbolRefAttr stage = update.getStageAttr();
   const int32_t number = stages.numberOf(stage);
@@ -296,11 +296,10 @@ void StepSynchronizer::gatherWeights(TaskOp update) {
       UpdatedType::get(step.getContext(), stage, ReplicaState::split));
   builder.setInsertionPointAfter(update);
   auto whole = UpdatedType::get(step.getContext(), stage);
-  Value weights = create(update.getLoc(), CollectiveKind::AllGather, number,
-                         updated, whole, over);
-  if (stages.readsRounded(number))
-    create(update.getLoc(), CollectiveKind::AllGather, number, weights, whole,
-           over, /*weight=*/{}, /*isRounded=*/true);
+  for (bool isRounded : {false, true})
+    if (isRounded ? stages.readsRounded(number) : stages.readsMasters(number))
+      updated = create(update.getLoc(), CollectiveKind::AllGather, number,
+                       updated, whole, over, /*weight=*/{}, isRounded);
 }
 
 /// Clipping takes all gradients; else a replica needs those that it updates.

@@ -360,7 +360,7 @@ void TaskVerifier::verifyReplicas() {
   verifyStatistics(program.replicas);
 }
 
-/// The weights of an update, then their bf16 copies where tasks read those.
+/// The weights of an update, and their bf16 copies, where somebody reads them.
 void TaskVerifier::verifyGathered(TaskOp update, bool isShared,
                                   llvm::SmallPtrSetImpl<Operation *> &wanted) {
   Value made = update.getResult(0);
@@ -375,7 +375,7 @@ void TaskVerifier::verifyGathered(TaskOp update, bool isShared,
     return;
   const int32_t stage = stages.numberOf(update.getStageAttr());
   for (bool isRounded : {false, true}) {
-    if (isRounded && !stages.readsRounded(stage))
+    if (!(isRounded ? stages.readsRounded(stage) : stages.readsMasters(stage)))
       continue;
     auto gathers = llvm::make_filter_range(made.getUsers(), [&](Operation *op) {
       CollectiveOp together = overReplicas(op);
