@@ -77,7 +77,9 @@ private:
   /// What a replica has of what belongs to the weight, where they have a part
   /// each.
   std::string shardText(pipe::OptimizerOp optimizer);
-  bool gathersWeights();
+  /// Whether replicas do that with what the stage's optimizer updates: the
+  /// weights themselves, or their gradients.
+  bool isDone(runtime::CollectiveKind kind);
   /// A line; `fields` tells it from that of the weight.
   void line(pipe::BufferAttr buffer, const std::string &fields,
             StringRef type = "", const std::string &moreFields = "");
@@ -126,15 +128,13 @@ std::string TensorWriter::decayText() {
          ", .stage = " + std::to_string(stage->number);
 }
 
-/// Whether replicas hand out the weights of the stage, and not their bf16
-/// copies alone.
-bool TensorWriter::gathersWeights() {
+bool TensorWriter::isDone(runtime::CollectiveKind kind) {
   const StageLayout *stage = layout.findStage(place.getStage());
   pipe::RankOp program = layout.ranks[stage->rank].train;
   return llvm::any_of(program.getBody()->getOps<pipe::CollectiveOp>(),
                       [&](pipe::CollectiveOp op) {
                         return op.getOver().isOfReplicas() &&
-                               !op.isOfGradients() && !op.getRounded() &&
+                               op.getKind() == kind && !op.getRounded() &&
                                op.getStage() == place.getStage();
                       });
 }
@@ -159,22 +159,22 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
   pipe::OptimizerOp optimizer;
   if (place.isUpdated())
     optimizer = stage->optimizer;
+  using enum runtime::CollectiveKind;
+  const std::string shard = shardText(optimizer);
   line(place.getBuffer(),
        weight.isLearned() ? "" : ", .role = " + wordFor(weight.getRole()).str(),
        elementType.isF32() ? StringRef() : *element,
-       decayText() + (gathersWeights() ? "" : shardText(optimizer)));
-  // Clipping takes all gradients.
-  const bool scatters = !pipe::programOf(layout.module).clipNorm;
+       decayText() + (!shard.empty() && !isDone(AllGather) ? shard : ""));
   if (place.getGradient())
     line(*place.getGradient(), ", .role = Role::Gradient", "",
-         scatters ? shardText(optimizer) : "");
+         !shard.empty() && isDone(ReduceScatter) ? shard : "");
   if (optimizer)
     for (auto [state, name] :
          llvm::zip_equal(optimizer.getStates().getAsRange<pipe::BufferAttr>(),
                          layout.stateNames))
       line(optimizer.partOf(state, place.getBuffer()),
            ", .role = Role::OptimizerState", "",
-           ", .state = " + text::stringLiteral(name) + shardText(optimizer));
+           ", .state = " + text::stringLiteral(name) + shard);
   auto copy = [&](pipe::BufferAttr buffer, StringRef role,
                   pipe::BufferAttr from) {
     line(buffer, ", .role = " + role.str(),

@@ -343,6 +343,12 @@ def PipeSynchronizeWeights
     statistics, of which each replica has its own, become one behind the sums
     (`pipe.merge_statistics`). Refuses these in steps with several updates.
 
+    With `zero` 1 (ZeRO-1; Rajbhandari et al., 2020) a replica gets the sums of
+    its part of the range, unless gradients are clipped, which takes all of
+    them; it updates that part, and the replicas gather the new weights, or what
+    tasks read of them in bf16. Refuses steps with several updates, and
+    optimizers that need whole weights.
+
     All sums come before all updates; in a step with several updates each sum
     over replicas comes before its own. Gives weights that it all-reduces
     `pipe.all_reduced`. Changes nothing where a step has sums already.
@@ -363,6 +369,10 @@ def PipeSynchronizeWeights
     // over replicas, behind these
     %all0 = pipe.collective all_reduce in @s0 (%sum0) over replicas : ...
     %u0 = pipe.task update @s0 (%all0) : ...
+    // or, with ZeRO-1
+    %part0 = pipe.collective reduce_scatter in @s0 (%sum0) over replicas : ...
+    %new0 = pipe.task update @s0 (%part0) : ...
+    %u0 = pipe.collective all_gather in @s0 (%new0) over replicas : ...
     ```
   }];
   let options = [

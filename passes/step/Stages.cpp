@@ -206,15 +206,20 @@ std::vector<schedules::StageEdge> Stages::edges(StepMode mode) const {
   return edges;
 }
 
-bool Stages::readsRounded(int32_t stage, const WeightGroup &group) const {
+/// Whether any body of a stage reads a weight, or its bf16 copy.
+static bool reads(StageOp stage, const WeightGroup &group, bool isRounded) {
   StringRef weight = group.weight.getSymName();
-  return ops[stage]
+  return stage
       .walk([&](nn::ParameterOp read) {
-        return read.isWorkingCopy() && read.getWeight() == weight
+        return read.isWorkingCopy() == isRounded && read.getWeight() == weight
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })
       .wasInterrupted();
+}
+
+bool Stages::readsRounded(int32_t stage, const WeightGroup &group) const {
+  return reads(ops[stage], group, /*isRounded=*/true);
 }
 
 bool Stages::readsRounded(int32_t stage) const {
@@ -228,16 +233,8 @@ bool Stages::readsMasters(int32_t stage) const {
   return llvm::any_of(allWeights, [&](const WeightGroup &group) {
     if (!llvm::is_contained(group.stages, stage) || !group.isUpdatedIn(stage))
       return false;
-    if (group.isTied() && !group.isAllReduced())
-      return true;
-    StringRef weight = group.weight.getSymName();
-    return ops[stage]
-        .walk([&](nn::ParameterOp read) {
-          return !read.isWorkingCopy() && read.getWeight() == weight
-                     ? WalkResult::interrupt()
-                     : WalkResult::advance();
-        })
-        .wasInterrupted();
+    const bool isHandedOn = group.isTied() && !group.isAllReduced();
+    return isHandedOn || reads(ops[stage], group, /*isRounded=*/false);
   });
 }
 

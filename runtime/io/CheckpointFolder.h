@@ -2,6 +2,7 @@
 //
 //   DIR/step-120/rank-0.safetensors   what each rank has written
 //   DIR/step-120/rank-1.safetensors
+//   DIR/step-120/rank-1-replica-1.safetensors   where replicas share states
 //   DIR/step-120/manifest.json        their sizes and checksums, written last
 //   DIR/step-140.tmp/                 being written, or left by a killed run
 //   DIR/lock                          held by the run that writes here

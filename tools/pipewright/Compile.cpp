@@ -389,7 +389,8 @@ int comparePlans(llvm::MutableArrayRef<PlanCandidate> candidates,
     return fail(llvm::toString(std::move(error)));
   printComparison(llvm::outs(), plans, compared);
   if (const codegen::Plan &first = plans.front().plan;
-      compared == Compared::Workers && first.ranks.size() == 1)
+      compared == Compared::Workers && first.ranks.size() == 1 &&
+      first.replicas > 1)
     llvm::outs() << "\nno pipeline is needed where a worker has room for "
                  << codegen::formatBytes(first.ranks.front().arenaBytes)
                  << ": replicas of one rank are the fastest\n";

@@ -34,6 +34,8 @@ private:
   using Group = std::pair<SmallVector<int64_t>, int64_t>;
 
   bool isAbout(CollectiveOp together, const WeightGroup &weight) const;
+  bool getsAll(CollectiveOp together, const WeightGroup &weight,
+               int64_t rank) const;
   LogicalResult addAll(CollectiveOp together, const WeightGroup &weight,
                        Sum &sum);
   LogicalResult addTensor(Value tensor, const WeightGroup &weight, Sum &sum);
@@ -42,6 +44,8 @@ private:
   /// The n-th collectives of all members of a group of ranks are one.
   std::map<Group, SmallVector<CollectiveOp>> parts;
   llvm::DenseMap<Operation *, Group> groupOf;
+  /// Those of weights.
+  SmallVector<CollectiveOp> handedOut;
   /// The n-th receive of a link gets what the n-th send gives.
   std::map<Link, SmallVector<Value>> sent;
   llvm::DenseMap<Operation *, std::pair<Link, size_t>> received;
@@ -61,6 +65,8 @@ SumReader::SumReader(const Stages &stages, ArrayRef<Operation *> ops)
     if (auto together = dyn_cast<CollectiveOp>(op)) {
       if (together.getOver().isOfReplicas())
         continue;
+      if (!together.isOfGradients())
+        handedOut.push_back(together);
       SmallVector<int64_t> over(together.getOver().getRanks());
       const int64_t member =
           stages[stages.numberOf(together.getStage())].getRank().value_or(-1);
@@ -84,13 +90,37 @@ bool SumReader::isAbout(CollectiveOp together,
   return llvm::is_contained(weight.stages, stage) && weight.isUpdatedIn(stage);
 }
 
-/// What all members have.
+/// Whether a member has the whole sum in the end, or gets the weights that
+/// others make of theirs. Where members do not even do the same, that is told
+/// elsewhere.
+bool SumReader::getsAll(CollectiveOp together, const WeightGroup &weight,
+                        int64_t rank) const {
+  const runtime::CollectiveFacts &facts = together.getKindAttr().getFacts();
+  if (facts.replicates || (facts.rooted && together.getRoot() &&
+                           static_cast<int64_t>(*together.getRoot()) == rank))
+    return true;
+  const bool areAlike =
+      llvm::all_of(parts.at(groupOf.lookup(together)), [&](CollectiveOp part) {
+        return part.getKind() == together.getKind();
+      });
+  return !areAlike || llvm::any_of(handedOut, [&](CollectiveOp weights) {
+    return weights.getStage() == together.getStage() &&
+           weights.getOver() == together.getOver() && isAbout(weights, weight);
+  });
+}
+
+/// What all members have; what is left to one that gets a part is its own.
 LogicalResult SumReader::addAll(CollectiveOp together,
                                 const WeightGroup &weight, Sum &sum) {
+  const auto &members = parts.at(groupOf.lookup(together));
+  const int64_t rank =
+      stages[stages.numberOf(together.getStage())].getRank().value_or(-1);
+  if (!getsAll(together, weight, rank))
+    return add(together.getValue(), weight, sum);
   // Members that wait for each other's sums never come to an end.
   if (!open.insert(together).second)
     return together.emitOpError("adds what it makes itself");
-  for (CollectiveOp part : parts.at(groupOf.lookup(together)))
+  for (CollectiveOp part : members)
     if (failed(add(part.getValue(), weight, sum)))
       return failure();
   open.erase(together);

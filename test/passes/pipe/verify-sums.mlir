@@ -64,6 +64,14 @@
 // RUN: %{unrolled} --check-prefix=NOBODY && %{ranks} --check-prefix=NOBODY
 // NOBODY: error: 'pipe.task' op lacks the gradient of '@wte' in stage '@s1', micro-batch 0
 
+// Ranks get a part of the sum each, or one of them all of it.
+// RUN: sed -e 's/all_reduce of @wte in @s/reduce_scatter of @wte in @s/' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=NOBODY && %{ranks} --check-prefix=NOBODY
+// RUN: sed -e '/all_reduce of @wte in @s/{s/all_reduce/reduce/;s/over \[0, 1\]/over [0, 1] root 0/}' %t > %t.wrong
+// RUN: %{unrolled} --check-prefix=ROOT && %{ranks} --check-prefix=ROOT
+// ROOT-NOT: in stage '@s1'
+// ROOT: error: 'pipe.task' op lacks the gradient of '@wte' in stage '@s0', micro-batch 0
+
 // The same ranks in another order would add in another order; other ranks have
 // nothing to add.
 // RUN: sed -e '/of @wte in @s0/s/over \[0, 1\]/over [1, 0]/' %t > %t.wrong
