@@ -79,7 +79,7 @@ private:
   std::string shardText(pipe::OptimizerOp optimizer);
   /// Whether replicas do that with what the stage's optimizer updates: the
   /// weights themselves, or their gradients.
-  bool isDone(runtime::CollectiveKind kind);
+  bool replicasDo(runtime::CollectiveKind kind);
   /// A line; `fields` tells it from that of the weight.
   void line(pipe::BufferAttr buffer, const std::string &fields,
             StringRef type = "", const std::string &moreFields = "");
@@ -128,7 +128,7 @@ std::string TensorWriter::decayText() {
          ", .stage = " + std::to_string(stage->number);
 }
 
-bool TensorWriter::isDone(runtime::CollectiveKind kind) {
+bool TensorWriter::replicasDo(runtime::CollectiveKind kind) {
   const StageLayout *stage = layout.findStage(place.getStage());
   pipe::RankOp program = layout.ranks[stage->rank].train;
   return llvm::any_of(program.getBody()->getOps<pipe::CollectiveOp>(),
@@ -164,10 +164,10 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
   line(place.getBuffer(),
        weight.isLearned() ? "" : ", .role = " + wordFor(weight.getRole()).str(),
        elementType.isF32() ? StringRef() : *element,
-       decayText() + (!shard.empty() && !isDone(AllGather) ? shard : ""));
+       decayText() + (!shard.empty() && !replicasDo(AllGather) ? shard : ""));
   if (place.getGradient())
     line(*place.getGradient(), ", .role = Role::Gradient", "",
-         !shard.empty() && isDone(ReduceScatter) ? shard : "");
+         !shard.empty() && replicasDo(ReduceScatter) ? shard : "");
   if (optimizer)
     for (auto [state, name] :
          llvm::zip_equal(optimizer.getStates().getAsRange<pipe::BufferAttr>(),

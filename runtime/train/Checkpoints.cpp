@@ -234,9 +234,8 @@ Checkpoints::Checkpoints(const Options &options, Rank &rank,
   // It clears away what an earlier run left, under names that are used again.
   rank.transport().barrier();
   parts = partsOf(rank.wholeProgram(), rank.number());
-  shadow.resize(checkpointBytes(
-      rank.wholeProgram(),
-      rank.wholeProgram().mesh().placeOf(rank.transport().rank())));
+  shadow.resize(
+      checkpointBytes(rank.wholeProgram(), rank.number())[rank.replica()]);
 }
 
 /// What all replicas of a position write together.
@@ -261,13 +260,11 @@ std::vector<Checkpoints::Part> Checkpoints::partsOf(const Program &program,
   return parts;
 }
 
-int64_t pipewright::runtime::checkpointBytes(const Program &program,
-                                             const Place &place) {
-  int64_t bytes = 0;
-  for (const Checkpoints::Part &part :
-       Checkpoints::partsOf(program, place.position))
-    if (part.tensor->firstReplica() == place.replica)
-      bytes = part.begin + part.tensor->buffer.bytes;
+std::vector<int64_t>
+pipewright::runtime::checkpointBytes(const Program &program, int64_t position) {
+  std::vector<int64_t> bytes(program.replicas);
+  for (const Checkpoints::Part &part : Checkpoints::partsOf(program, position))
+    bytes[part.tensor->firstReplica()] = part.begin + part.tensor->buffer.bytes;
   return bytes;
 }
 

@@ -29,9 +29,9 @@ namespace pipewright::runtime {
 
 class Rank;
 
-/// Bytes that the process at a place copies for a checkpoint. Of what all
-/// replicas have, the first one does it.
-int64_t checkpointBytes(const Program &program, const Place &place);
+/// Bytes that each replica of a position of the pipeline copies for a
+/// checkpoint. Of what all replicas have, the first one does it.
+std::vector<int64_t> checkpointBytes(const Program &program, int64_t position);
 
 /// Throws an Error unless each tensor of a checkpoint is one of the rank's
 /// program, and there; then the rank has them.
@@ -100,7 +100,8 @@ private:
   RankFactory &factory;
   CheckpointFolder folder;
   static std::vector<Part> partsOf(const Program &program, int64_t position);
-  friend int64_t checkpointBytes(const Program &program, const Place &place);
+  friend std::vector<int64_t> checkpointBytes(const Program &program,
+                                              int64_t position);
 
   /// What all replicas of this rank write, and this one's copy of its own.
   std::vector<Part> parts;

@@ -31,11 +31,12 @@ static std::vector<int64_t> copiesOf(const Program &program,
                                      const Options &options) {
   std::vector<int64_t> bytes;
   if (!options.checkpoint.empty() && options.steps > 0)
-    for (int64_t process = 0; process < program.mesh().size(); ++process) {
-      const Place place = program.mesh().placeOf(process);
-      const int64_t copied = checkpointBytes(program, place);
-      if (place.replica == 0 || copied > 0)
-        bytes.push_back(copied);
+    for (size_t position = 0; position < program.ranks.size(); ++position) {
+      const auto copied =
+          checkpointBytes(program, static_cast<int64_t>(position));
+      for (size_t replica = 0; replica < copied.size(); ++replica)
+        if (replica == 0 || copied[replica] > 0)
+          bytes.push_back(copied[replica]);
     }
   return bytes;
 }

@@ -76,7 +76,7 @@ def main():
                             *contest.compile_options(), *options)
     cores = f"0-{a.replicas - 1}"
     peers = {f"DDP {mode}": Replicas(a.python, a.model, a.replicas, mode, work) for mode in MODES}
-    # What the first peer has written, once for each replica: the same samples.
+    # Ours and the peers' samples are random ones of the same shape.
     data = [f"{each.split('=')[0]}=random:{contest.batch * a.replicas * 4}"
             for each in contest.data(work)]
     rates = {name: [] for name in (*programs, *peers)}

@@ -174,10 +174,12 @@ static llvm::Error readWorkers(const OptionSpelling &row,
     return option::fail("--", row.name,
                         " and --compare are two tables: give one of them");
   constexpr int64_t most = 1024;
-  if (given[row.name].getAsInteger(10, options.workers) ||
-      options.workers < 1 || options.workers > most)
-    return option::fail("--", row.name, " expects a whole number from 1 to ",
-                        most, ", but got '", given[row.name], "'");
+  if (llvm::Error error =
+          option::readCount(row.name, given[row.name], options.workers))
+    return error;
+  if (options.workers > most)
+    return option::fail("--", row.name, " tries at most ", most,
+                        " workers, but got ", options.workers);
   return llvm::Error::success();
 }
 

@@ -306,8 +306,9 @@ int CommandLine::compareWorkers(int64_t workers,
     return fail("--workers: " + text::printable((*text)->path) +
                 " has decisions already; give the model itself");
   int64_t microBatches = 0;
-  if (given["micro-batches"].getAsInteger(10, microBatches))
-    return fail(readOptions().takeError());
+  if (llvm::Error error = tool::option::readCount(
+          "micro-batches", given["micro-batches"], microBatches))
+    return fail(std::move(error));
   std::vector<tool::PlanCandidate> candidates;
   for (int64_t ranks = 1; ranks <= workers; ++ranks) {
     if (workers % ranks != 0)
