@@ -9,6 +9,6 @@
 
 #include "runtime/calls/Calls.h"
 #include "runtime/core/Program.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/cpu/Rank.h"
 
 #endif // PIPEWRIGHT_RUNTIME_RUNTIME_H

@@ -19,7 +19,7 @@ using llvm::StringRef;
 
 namespace pipewright::codegen {
 
-/// Longer ones are not optimized (runtime/rank/Rank.h).
+/// Longer ones are not optimized (runtime/rank/Worker.h).
 static constexpr size_t longFunction = 1000;
 
 static constexpr size_t lineWidth = 80;

@@ -247,9 +247,7 @@ static LogicalResult writeRank(llvm::raw_ostream &os,
   writeInputs(os, layout, rank);
 
   auto function = [&](RankFunction which) {
-    std::string name = rankFunctionName(rank.number, which);
-    StringRef adapter = layout.target->hostStyle().rankAdapter;
-    return adapter.empty() ? name : (adapter + "<" + name + ">").str();
+    return rankFunctionName(rank.number, which);
   };
   os << "     .step = " << function(RankFunction::Step) << ",\n";
   if (rank.evaluate)

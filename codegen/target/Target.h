@@ -45,9 +45,6 @@ struct HostStyle {
   /// Whether kernels and all calls that have a preparation are prepared before
   /// the first step; otherwise only those that need it everywhere.
   bool preparesCalls = false;
-  /// The template that makes of a rank's function one that `Program` can hold;
-  /// empty where it holds the function itself.
-  llvm::StringRef rankAdapter = {};
   /// What the field `device` of `Program` is; empty where it has none.
   llvm::StringRef deviceProgram = {};
 };

@@ -14,8 +14,7 @@ struct Print : Target {
   const HostStyle &hostStyle() const override {
     static constexpr HostStyle style = {.rankClass = "PrintRank",
                                         .runtimeHeader = "Print.h",
-                                        .hasKernelObjects = true,
-                                        .rankAdapter = "printed"};
+                                        .hasKernelObjects = true};
     return style;
   }
   llvm::ArrayRef<TargetOption> options() const override {

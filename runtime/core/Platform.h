@@ -20,6 +20,7 @@
 namespace pipewright::runtime {
 
 class Transport;
+class Worker;
 struct HostPlace;
 
 /// Makes the ranks of this process, or the one of a process beside others.
@@ -28,7 +29,7 @@ public:
   virtual ~RankFactory() = default;
 
   /// Makes the rank that the transport is of; its own thread calls this.
-  virtual std::unique_ptr<Rank> createRank(Transport &transport) = 0;
+  virtual std::unique_ptr<Worker> createRank(Transport &transport) = 0;
   /// Lets the calling rank compute where the rank `by` further on does, counted
   /// on its host, or, of 0, on its own cores again; where each has cores of its
   /// own.

@@ -20,7 +20,6 @@
 
 namespace pipewright::runtime {
 
-class Rank;
 struct DeviceProgram;
 
 /// What a tensor of a rank is.
@@ -161,18 +160,37 @@ struct MemoryLine {
   int64_t bytes = 0;
 };
 
+/// A function of the program for a rank, which is of the class that the target
+/// has for ranks; null: there is none.
+class EntryPoint {
+public:
+  EntryPoint() = default;
+  template <class AnyRank>
+  EntryPoint(void (*function)(AnyRank &))
+      : function(reinterpret_cast<void (*)()>(function)) {}
+
+  explicit operator bool() const { return function; }
+  template <class AnyRank>
+  void operator()(AnyRank &rank) const {
+    reinterpret_cast<void (*)(AnyRank &)>(function)(rank);
+  }
+
+private:
+  void (*function)() = nullptr;
+};
+
 struct RankProgram {
   int64_t arenaBytes = 0;
   Table<TensorInfo> tensors;
   /// The inputs (by number) that this rank loads.
   Table<int64_t> inputs = {};
   /// One step over all micro-batches.
-  void (*step)(Rank &) = nullptr;
+  EntryPoint step;
   /// Forward only, all micro-batches; reports the loss, stores the outputs.
   /// Null: the program was compiled without evaluation.
-  void (*evaluate)(Rank &) = nullptr;
+  EntryPoint evaluate;
   /// Creates library primitives and scratch; called once. May be null.
-  void (*setUp)(Rank &) = nullptr;
+  EntryPoint setUp;
   Table<MemoryLine> memory = {};
   double predictedStepSeconds = 0;
   // What follows is for ranks that are GPUs.

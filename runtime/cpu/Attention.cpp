@@ -12,7 +12,7 @@
 #include "runtime/cpu/AttentionBFloat16.h"
 #include "runtime/cpu/AttentionRows.h"
 #include "runtime/cpu/Parallel.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/cpu/Rank.h"
 
 #include <cmath>
 #include <cstdlib>

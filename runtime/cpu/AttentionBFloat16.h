@@ -4,7 +4,7 @@
 #define PIPEWRIGHT_RUNTIME_CPU_ATTENTIONBFLOAT16_H
 
 #include "runtime/calls/Attention.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/cpu/Rank.h"
 
 namespace pipewright::runtime {
 

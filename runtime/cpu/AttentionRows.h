@@ -13,8 +13,8 @@
 #include "runtime/calls/Attention.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/RandomFactors.h"
+#include "runtime/cpu/Rank.h"
 #include "runtime/cpu/VectorMath.h"
-#include "runtime/rank/Rank.h"
 
 namespace pipewright::runtime {
 

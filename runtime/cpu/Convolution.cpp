@@ -10,7 +10,7 @@
 
 #include "runtime/calls/Convolution.h"
 #include "runtime/core/Error.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/cpu/Rank.h"
 
 #include <cstdlib>
 #include <cstring>

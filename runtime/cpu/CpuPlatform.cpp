@@ -2,10 +2,10 @@
 
 #include "runtime/cpu/CpuPlatform.h"
 #include "runtime/cpu/CpuFeatures.h"
+#include "runtime/cpu/Rank.h"
 #include "runtime/cpu/Threads.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Transport.h"
-#include "runtime/rank/Rank.h"
 
 using namespace pipewright::runtime;
 
@@ -18,7 +18,7 @@ public:
   CpuRanks(const Program &program, const Placement &placement, int64_t index)
       : program(program), placement(placement), index(index) {}
 
-  std::unique_ptr<Rank> createRank(Transport &transport) override {
+  std::unique_ptr<Worker> createRank(Transport &transport) override {
     placement.apply(index < 0 ? transport.rank() : index);
     auto rank = std::make_unique<Rank>(program, transport);
     rank->setThreads(placement.threadsPerRank);

@@ -4,7 +4,7 @@
 #include "runtime/core/BFloat16.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/RandomFactors.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/cpu/Rank.h"
 
 using namespace pipewright::runtime;
 

@@ -5,7 +5,7 @@
 #include "runtime/calls/Memory.h"
 #include "runtime/core/BFloat16.h"
 #include "runtime/cpu/Parallel.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/cpu/Rank.h"
 
 #include <cstring>
 

@@ -2,7 +2,7 @@
 
 #include "runtime/calls/Labels.h"
 #include "runtime/calls/Indices.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/cpu/Rank.h"
 
 using namespace pipewright::runtime;
 

@@ -13,8 +13,8 @@
 #include "runtime/cpu/FewRows.h"
 #include "runtime/cpu/PaddedProduct.h"
 #include "runtime/cpu/Parallel.h"
+#include "runtime/cpu/Rank.h"
 #include "runtime/cpu/Sgemm.h"
-#include "runtime/rank/Rank.h"
 
 #include <cstdlib>
 #include <dnnl.hpp>

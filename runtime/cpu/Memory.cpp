@@ -2,7 +2,7 @@
 
 #include "runtime/calls/Memory.h"
 #include "runtime/cpu/Parallel.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/cpu/Rank.h"
 
 #include <cstring>
 

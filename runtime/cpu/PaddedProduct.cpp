@@ -3,8 +3,8 @@
 #include "runtime/cpu/PaddedProduct.h"
 #include "runtime/cpu/CpuFeatures.h"
 #include "runtime/cpu/Parallel.h"
+#include "runtime/cpu/Rank.h"
 #include "runtime/cpu/Sgemm.h"
-#include "runtime/rank/Rank.h"
 
 #include <algorithm>
 #include <cstring>

@@ -10,8 +10,8 @@
 #include "runtime/calls/Pooling.h"
 #include "runtime/core/BFloat16.h"
 #include "runtime/cpu/Parallel.h"
+#include "runtime/cpu/Rank.h"
 #include "runtime/cpu/VectorMath.h"
-#include "runtime/rank/Rank.h"
 
 #include <algorithm>
 #include <cstring>

@@ -170,7 +170,7 @@ public:
   CudaRanks(const Program &program, const RunSettings &settings,
             GpuChoice choice, std::vector<int64_t> ranks);
 
-  std::unique_ptr<Rank> createRank(Transport &transport) override;
+  std::unique_ptr<Worker> createRank(Transport &transport) override;
   std::string describe() const override;
 
   const Device &deviceOf(size_t place) const { return *devices[place]; }
@@ -256,7 +256,7 @@ void CudaRanks::checkMemory() const {
   }
 }
 
-std::unique_ptr<Rank> CudaRanks::createRank(Transport &transport) {
+std::unique_ptr<Worker> CudaRanks::createRank(Transport &transport) {
   const int64_t number = transport.rank();
   const size_t place =
       std::find(ranks.begin(), ranks.end(), number) - ranks.begin();

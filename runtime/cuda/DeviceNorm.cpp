@@ -83,6 +83,6 @@ void DeviceRank::clipGradients() {
   // whose messages end in the order in which they began.
   parts->waitForPeer([&] { parts->links->settleGroups(); });
   addSquares();
-  parts->waitForPeer([&] { Rank::clipGradients(); });
+  parts->waitForPeer([&] { scaleToNorm(); });
   mailScalars();
 }

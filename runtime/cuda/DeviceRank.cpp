@@ -1,4 +1,4 @@
-//===- DeviceRank.cpp - One worker of the pipeline, on a GPU --------------===//
+//===- DeviceRank.cpp - A worker that computes on a GPU -------------------===//
 //
 // Its life, streams, events and memory. DeviceStep.cpp has what a step does.
 //
@@ -98,7 +98,7 @@ DeviceRank::DeviceRank(const Program &program, Transport &transport,
                        std::shared_ptr<Device> device,
                        std::unique_ptr<DeviceLinks> links,
                        const DeviceSettings &settings)
-    : Rank(program, transport, NoArena()) {
+    : Worker(program, transport) {
   if (!program.device)
     fail("the program was compiled for CPUs");
   device->makeCurrent();
@@ -306,7 +306,7 @@ void DeviceRank::mergeStatistics(int64_t stage) {
   // whose messages end in the order in which they began.
   parts->waitForPeer([&] { parts->links->settleGroups(); });
   parts->drain({parts->computing}, transport());
-  parts->waitForPeer([&] { Rank::mergeStatistics(stage); });
+  parts->waitForPeer([&] { sumStatistics(stage); });
 }
 
 //===----------------------------------------------------------------------===//

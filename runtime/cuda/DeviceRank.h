@@ -1,4 +1,4 @@
-//===- DeviceRank.h - One worker of the pipeline, on a GPU -----*- C++ -*-===//
+//===- DeviceRank.h - A worker that computes on a GPU ----------*- C++ -*-===//
 //
 // What the generated GPU code of a rank talks to. README.md of this folder has
 // the contract of streams, events and graphs. Nothing here needs a header of
@@ -12,7 +12,8 @@
 #include "runtime/cuda/DeviceKernel.h"
 #include "runtime/cuda/Stream.h"
 #include "runtime/cuda/TaskBody.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/CollectiveCalls.h"
+#include "runtime/rank/Worker.h"
 
 #include <initializer_list>
 #include <memory>
@@ -49,7 +50,7 @@ struct DeviceSettings {
   std::shared_ptr<MatmulAlgorithms> algorithms;
 };
 
-class DeviceRank : public Rank {
+class DeviceRank : public Worker, public CollectiveCalls {
 public:
   /// The calling thread is the rank's from now on, on this GPU. `transport` has
   /// the processes of all replicas; `links` are connected already. Takes the
@@ -59,24 +60,23 @@ public:
              const DeviceSettings &settings = {});
   ~DeviceRank() override;
 
-  // --- What generated code calls -------------------------------------------
+  // --- What generated code calls ---------------------------------------------
 
-  /// Runs one task; its body enqueues on `compute`, and is replayed as a CUDA
-  /// graph from its third run on. Kinds as in Rank::task.
+  /// Runs one task ("F", "B", "I", "W", "R", "U"); its body enqueues on
+  /// `compute`, and is replayed as a CUDA graph from its third run on.
   void task(const char *kind, int64_t stage, int64_t microBatch, TaskBody body);
 
-  void loadInput(int64_t input, int64_t microBatch,
-                 Buffer destination) override;
-  void storeOutput(int64_t output, int64_t microBatch, Buffer source) override;
-  void reportLoss(int64_t microBatch, Buffer loss) override;
-  void loadHyper(Buffer destination) override;
+  /// As those of a CPU's rank (cpu/Rank.h), on `compute`.
+  void loadInput(int64_t input, int64_t microBatch, Buffer destination);
+  void storeOutput(int64_t output, int64_t microBatch, Buffer source);
+  void reportLoss(int64_t microBatch, Buffer loss);
+  void loadHyper(Buffer destination);
   void beginUpdate(int64_t number) override;
-  void beginStatistics() override;
-  /// Waits for what `compute` has been given; the replicas' numbers meet on the
-  /// hosts.
-  void mergeStatistics(int64_t stage) override;
-  /// Waits for what `compute` has been given.
-  void clipGradients() override;
+  void beginStatistics();
+  /// Wait for what `compute` has been given; numbers of other replicas and
+  /// ranks meet on the hosts.
+  void mergeStatistics(int64_t stage);
+  void clipGradients();
 
   /// Never block. `event` is recorded when the transfer is over.
   void postSend(int64_t peer, Buffer buffer, int64_t event);
@@ -87,7 +87,7 @@ public:
   /// Makes the stream wait for the event.
   void wait(Stream stream, int64_t event);
 
-  // --- What kernels call ---------------------------------------------------
+  // --- What kernels call -----------------------------------------------------
 
   /// The stream that kernels and libraries enqueue on.
   CUstream_st *computeStream();
@@ -114,8 +114,9 @@ public:
   /// What measures calls; null unless the running step is profiled.
   DeviceProfile *profile();
 
-  // --- What the training loop calls ----------------------------------------
+  // --- What the training loop calls ------------------------------------------
 
+  void setUp() override;
   void rehearse() override;
   void runStep() override;
   void runEvaluation() override;
@@ -137,7 +138,7 @@ private:
   void post(bool isSend, int64_t peer, Buffer buffer, int64_t event);
   /// With an event like that of a transfer; a GPU needs no scratch memory.
   void postCollective(const GroupRequest &request) override;
-  void run(bool evaluation, void (*function)(Rank &));
+  void run(bool evaluation, const EntryPoint &function);
   void begin(bool evaluation);
   void beginStaging(bool evaluation);
   bool wantsOutputs();
@@ -159,12 +160,6 @@ void launch(DeviceRank &rank, const DeviceKernel &kernel,
             std::initializer_list<Buffer> arguments);
 /// In setUp, once for each kernel: finds its functions, reserves scratch.
 void prepare(DeviceRank &rank, const DeviceKernel &kernel);
-
-/// Makes a RankProgram's function of a generated one.
-template <void (*function)(DeviceRank &)>
-void onDevice(Rank &rank) {
-  function(static_cast<DeviceRank &>(rank));
-}
 
 } // namespace pipewright::runtime
 

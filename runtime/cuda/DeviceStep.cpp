@@ -86,7 +86,7 @@ void DeviceRank::reportLoss(int64_t microBatch, Buffer loss) {
 }
 
 void DeviceRank::beginUpdate(int64_t number) {
-  Rank::beginUpdate(number);
+  Worker::beginUpdate(number);
   mailScalars();
 }
 
@@ -133,10 +133,15 @@ void DeviceRank::enqueueGradients() {
 // Steps
 //===----------------------------------------------------------------------===//
 
+void DeviceRank::setUp() {
+  if (program().setUp)
+    program().setUp(*this);
+}
+
 void DeviceRank::runStep() { run(false, program().step); }
 void DeviceRank::runEvaluation() { run(true, program().evaluate); }
 
-void DeviceRank::run(bool evaluation, void (*function)(Rank &)) {
+void DeviceRank::run(bool evaluation, const EntryPoint &function) {
   Parts &p = *parts;
   // In a rehearsal nobody is waited for, and first uses may take long.
   std::optional<Watched> watched;

@@ -4,7 +4,7 @@
 #define PIPEWRIGHT_RUNTIME_CUDA_STAGING_H
 
 #include "runtime/cuda/Device.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 
 #include <vector>
 

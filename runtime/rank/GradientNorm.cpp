@@ -12,8 +12,8 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/net/Transport.h"
-#include "runtime/rank/Rank.h"
 #include "runtime/rank/StepDigest.h"
+#include "runtime/rank/Worker.h"
 
 #include <algorithm>
 #include <array>
@@ -65,17 +65,7 @@ double pipewright::runtime::sumOfSquares(const float *values, int64_t count) {
   return sum;
 }
 
-std::vector<double>
-Rank::squaresOf(const std::vector<const TensorInfo *> &gradients) {
-  std::vector<double> squares;
-  for (const TensorInfo *tensor : gradients)
-    squares.push_back(
-        sumOfSquares(data<float>(tensor->buffer),
-                     tensor->buffer.bytes / int64_t{sizeof(float)}));
-  return squares;
-}
-
-void Rank::clipGradients() {
+void Worker::scaleToNorm() {
   AllGradients &all = library<AllGradients>();
   if (all.gradients.empty())
     findGradients(whole, all);

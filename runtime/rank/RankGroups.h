@@ -12,7 +12,7 @@
 #include "runtime/core/Program.h"
 #include "runtime/net/Collectives.h"
 #include "runtime/net/GroupTransport.h"
-#include "runtime/rank/GroupRequest.h"
+#include "runtime/rank/CollectiveCalls.h"
 
 #include <chrono>
 #include <deque>

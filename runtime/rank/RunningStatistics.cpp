@@ -13,9 +13,9 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/net/Collectives.h"
-#include "runtime/rank/Rank.h"
 #include "runtime/rank/RankGroups.h"
 #include "runtime/rank/StepDigest.h"
+#include "runtime/rank/Worker.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,18 +37,10 @@ struct MergeSpace : LibraryState {
 
 } // namespace
 
-void Rank::beginStatistics() {
-  if (replica() == 0)
-    return;
-  for (const TensorInfo &tensor : program().tensors)
-    if (tensor.isRunning())
-      std::fill_n(data<char>(tensor.buffer), tensor.buffer.bytes, 0);
-}
-
 /// Calls `visit` with each statistic of a stage, and what those of this rank
 /// count for.
 template <class Visit>
-static void forEachStatistic(const Rank &rank, int64_t stage, Visit visit) {
+static void forEachStatistic(const Worker &rank, int64_t stage, Visit visit) {
   const Program &whole = rank.wholeProgram();
   const auto behind = static_cast<double>(
       whole.microBatches * (whole.replicas - 1 - rank.replica()));
@@ -58,7 +50,7 @@ static void forEachStatistic(const Rank &rank, int64_t stage, Visit visit) {
             static_cast<float>(std::pow(double(tensor.decay), behind)));
 }
 
-void Rank::mergeStatistics(int64_t stage) {
+void Worker::sumStatistics(int64_t stage) {
   if (!groups->isIdle())
     fail("running statistics of stage ", stage,
          " are merged while a collective is under way, which would have to be "
@@ -83,15 +75,13 @@ void Rank::mergeStatistics(int64_t stage) {
                                         ElementType::F32, Buffer{0, bytes}});
   scratch.resize(runtime::scratchBytes(sum, replica()) / sizeof(float));
   countScratch(space.bytes() - before);
-  if (digest) {
+  if (digest)
     digest->add(StepDigest::Kind::Addend, number, numbers.data(), bytes);
-    digest->post(StepDigest::Kind::Sum, number, Buffer());
-  }
   recorder.post(FlightRecorder::PostCollective, number);
   groups->begin(number, std::move(sum), numbers.data(),
                 Buffer{0, static_cast<int64_t>(scratch.size() * sizeof(float))},
                 scratch.data());
-  waitCollective();
+  finishCollective();
   if (digest)
     digest->add(StepDigest::Kind::Sum, number, numbers.data(), bytes);
   const float *next = numbers.data();

@@ -4,7 +4,7 @@
 #define PIPEWRIGHT_RUNTIME_TRAIN_BATCHES_H
 
 #include "runtime/io/Dataset.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 
 #include <functional>
 #include <map>
@@ -19,7 +19,7 @@ struct Share {
   int64_t replica = 0;
   int64_t replicas = 1;
 
-  static Share of(const Rank &rank) {
+  static Share of(const Worker &rank) {
     return {rank.replica(), rank.wholeProgram().replicas};
   }
 };

@@ -33,7 +33,7 @@ static std::string textOf(double value) {
   return text;
 }
 
-BestWeights::BestWeights(const Options &options, Rank &rank, bool resumes)
+BestWeights::BestWeights(const Options &options, Worker &rank, bool resumes)
     : options(options), rank(rank), path(pathOfBest(options.save)) {
   if (!resumes || rank.transport().rank() != 0 ||
       !std::filesystem::exists(path))

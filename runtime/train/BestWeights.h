@@ -9,7 +9,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_BESTWEIGHTS_H
 #define PIPEWRIGHT_RUNTIME_TRAIN_BESTWEIGHTS_H
 
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 #include "runtime/train/Options.h"
 
 #include <optional>
@@ -22,7 +22,7 @@ class BestWeights {
 public:
   /// Reads what a run has reached that this one goes on with: `resumes`. Throws
   /// an Error where it was compared by something else.
-  BestWeights(const Options &options, Rank &rank, bool resumes);
+  BestWeights(const Options &options, Worker &rank, bool resumes);
 
   /// Saves the weights where an evaluation, which rank 0 knows, is the best.
   /// The first of equal ones stays. Returns why they could not be saved, on
@@ -37,7 +37,7 @@ private:
   bool isBetter(double value) const;
 
   const Options &options;
-  Rank &rank;
+  Worker &rank;
   const std::string path;
   /// Of the best; on rank 0.
   std::optional<double> value;

@@ -6,7 +6,7 @@
 #include "runtime/io/Source.h"
 #include "runtime/io/WeightSource.h"
 #include "runtime/net/Gather.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 #include "runtime/train/FilterLayout.h"
 #include "runtime/train/TensorParts.h"
 #include "runtime/train/WeightFiles.h"
@@ -118,7 +118,7 @@ static void checkContents(const WeightSource &contents,
            "', which this program does not have: it is of another model");
 }
 
-void pipewright::runtime::loadCheckpoint(Rank &rank,
+void pipewright::runtime::loadCheckpoint(Worker &rank,
                                          const std::string &folder) {
   const WeightSource contents(folder);
   checkContents(contents, folder, rank.wholeProgram());
@@ -225,7 +225,7 @@ Checkpoints::resume(const std::function<void(const std::string &)> &say) {
 // Writing
 //===----------------------------------------------------------------------===//
 
-Checkpoints::Checkpoints(const Options &options, Rank &rank,
+Checkpoints::Checkpoints(const Options &options, Worker &rank,
                          RankFactory &factory)
     : options(options), rank(rank), factory(factory),
       folder(options.checkpoint), lastTime(std::chrono::steady_clock::now()) {

@@ -27,7 +27,7 @@
 
 namespace pipewright::runtime {
 
-class Rank;
+class Worker;
 
 /// Bytes that each replica of a position of the pipeline copies for a
 /// checkpoint. Of what all replicas have, the first one does it.
@@ -35,12 +35,12 @@ std::vector<int64_t> checkpointBytes(const Program &program, int64_t position);
 
 /// Throws an Error unless each tensor of a checkpoint is one of the rank's
 /// program, and there; then the rank has them.
-void loadCheckpoint(Rank &rank, const std::string &folder);
+void loadCheckpoint(Worker &rank, const std::string &folder);
 
 class Checkpoints {
 public:
   /// Takes the folder, on rank 0.
-  Checkpoints(const Options &options, Rank &rank, RankFactory &factory);
+  Checkpoints(const Options &options, Worker &rank, RankFactory &factory);
   /// Waits until the thread has ended.
   ~Checkpoints();
 
@@ -96,7 +96,7 @@ private:
   std::string prune() const;
 
   const Options &options;
-  Rank &rank;
+  Worker &rank;
   RankFactory &factory;
   CheckpointFolder folder;
   static std::vector<Part> partsOf(const Program &program, int64_t position);

@@ -16,14 +16,14 @@
 using namespace pipewright::runtime;
 
 /// One forward-only step on whatever the rank's BatchIo gives.
-static void runForward(Rank &rank) {
+static void runForward(Worker &rank) {
   // Weights may have changed since packed copies were made.
   rank.beginStep(rank.step(), 0);
   rank.runEvaluation();
 }
 
 /// Sums over all ranks, with the loss's, become what they mean.
-static Evaluation wholeEvaluation(Rank &rank, const Evaluation &counts,
+static Evaluation wholeEvaluation(Worker &rank, const Evaluation &counts,
                                   std::pair<double, double> loss) {
   double totals[] = {loss.first, loss.second, counts.right, counts.amongFive,
                      counts.counted};
@@ -31,7 +31,8 @@ static Evaluation wholeEvaluation(Rank &rank, const Evaluation &counts,
   return {totals[0] / totals[1], totals[2], totals[3], totals[4]};
 }
 
-Evaluation pipewright::runtime::evaluateData(Rank &rank, const Dataset &dataset,
+Evaluation pipewright::runtime::evaluateData(Worker &rank,
+                                             const Dataset &dataset,
                                              const Options &options) {
   const Program &program = rank.wholeProgram();
   const int64_t size = program.batchMicroBatches() * program.microBatchSize;
@@ -113,7 +114,7 @@ static void writeOutputs(const Program &program, const Options &options,
   }
 }
 
-std::string pipewright::runtime::predict(Rank &rank, const Options &options) {
+std::string pipewright::runtime::predict(Worker &rank, const Options &options) {
   const Program &program = rank.wholeProgram();
   const Dataset dataset(program, withGenerated(options, options.predict),
                         "--predict", Dataset::Missing::Zeros);
@@ -273,7 +274,7 @@ static std::string drawGuesses(const std::string &text,
   return drawn;
 }
 
-std::string pipewright::runtime::guess(Rank &rank, const Options &options) {
+std::string pipewright::runtime::guess(Worker &rank, const Options &options) {
   const Program &program = rank.wholeProgram();
   const LanguageModel model = findLanguageModel(program);
   const std::string text =

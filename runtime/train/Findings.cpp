@@ -3,7 +3,7 @@
 #include "runtime/train/Findings.h"
 #include "runtime/core/ProcessName.h"
 #include "runtime/net/Gather.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 
 #include <sstream>
 #include <vector>
@@ -15,7 +15,7 @@ using Kind = StepDigest::Kind;
 // One run
 //===----------------------------------------------------------------------===//
 
-StepDigest pipewright::runtime::digestOf(Rank &rank,
+StepDigest pipewright::runtime::digestOf(Worker &rank,
                                          const std::function<void()> &run) {
   StepDigest digest;
   // Where a step has several updates there is no moment at which all gradients
@@ -44,7 +44,7 @@ StepDigest pipewright::runtime::digestOf(Rank &rank,
   return digest;
 }
 
-bool pipewright::runtime::agree(Rank &rank, const StepDigest &first,
+bool pipewright::runtime::agree(Worker &rank, const StepDigest &first,
                                 const StepDigest &second) {
   double differs = firstDifference(first, second).has_value();
   rank.transport().sumToAll(&differs, 1);
@@ -84,7 +84,7 @@ static Finding findingOf(const std::string &text) {
 }
 
 /// "gradient of 'w'", "what it sends to rank 1, in F0.2"
-static std::string wordsOf(const StepDigest::Entry &entry, const Rank &rank) {
+static std::string wordsOf(const StepDigest::Entry &entry, const Worker &rank) {
   const Program &program = rank.wholeProgram();
   const auto peer = [&] {
     return processName(program.mesh().processAt(
@@ -143,7 +143,7 @@ pipewright::runtime::originsAmong(const std::vector<Finding> &findings,
 }
 
 std::string
-pipewright::runtime::firstDifferenceOfAll(Rank &rank, const StepDigest &first,
+pipewright::runtime::firstDifferenceOfAll(Worker &rank, const StepDigest &first,
                                           const StepDigest &second) {
   Finding own;
   own.sends = differingSends(first, second);
@@ -170,7 +170,7 @@ pipewright::runtime::firstDifferenceOfAll(Rank &rank, const StepDigest &first,
 //===----------------------------------------------------------------------===//
 
 std::map<std::string, uint64_t>
-pipewright::runtime::resultsOf(const Rank &rank, const StepDigest &digest) {
+pipewright::runtime::resultsOf(const Worker &rank, const StepDigest &digest) {
   std::map<std::string, uint64_t> results;
   for (StepDigest::Entry entry : digest.entries()) {
     if (entry.kind == Kind::Loss)

@@ -21,13 +21,13 @@
 
 namespace pipewright::runtime {
 
-class Rank;
+class Worker;
 
 /// Runs a step and returns what this rank took and gave.
-StepDigest digestOf(Rank &rank, const std::function<void()> &run);
+StepDigest digestOf(Worker &rank, const std::function<void()> &run);
 
 /// Whether two runs are the same on all ranks.
-bool agree(Rank &rank, const StepDigest &first, const StepDigest &second);
+bool agree(Worker &rank, const StepDigest &first, const StepDigest &second);
 
 /// What a rank tells of the first thing that differs.
 struct Finding {
@@ -48,12 +48,12 @@ std::vector<int64_t> originsAmong(const std::vector<Finding> &findings,
 
 /// On rank 0: where the difference began, as "rank 0: what it computed in F0.2
 /// and sends to rank 1".
-std::string firstDifferenceOfAll(Rank &rank, const StepDigest &first,
+std::string firstDifferenceOfAll(Worker &rank, const StepDigest &first,
                                  const StepDigest &second);
 
 /// What a step gives whatever the plan: hashes of losses, gradients, weights
 /// and states of this rank by what messages call them.
-std::map<std::string, uint64_t> resultsOf(const Rank &rank,
+std::map<std::string, uint64_t> resultsOf(const Worker &rank,
                                           const StepDigest &digest);
 
 } // namespace pipewright::runtime

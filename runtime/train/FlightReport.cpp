@@ -6,20 +6,21 @@
 
 using namespace pipewright::runtime;
 
-static std::string pathOf(const Options &options, Rank &rank,
+static std::string pathOf(const Options &options, Worker &rank,
                           const char *ending) {
   return options.flight + "/flight-rank" +
          std::to_string(rank.transport().rank()) + ending;
 }
 
-void pipewright::runtime::keepFlight(const Options &options, Rank &rank) {
+void pipewright::runtime::keepFlight(const Options &options, Worker &rank) {
   if (!options.flight.empty() && options.steps > 0)
     rank.flight().keepIn(
         pathOf(options, rank, ".ring"),
         {rank.number(), rank.replica(), rank.wholeProgram().planHash()});
 }
 
-std::string pipewright::runtime::writeFlight(const Options &options, Rank &rank,
+std::string pipewright::runtime::writeFlight(const Options &options,
+                                             Worker &rank,
                                              const std::string &message) {
   const FlightRecorder &flight = rank.flight();
   if (options.flight.empty() || flight.isEmpty())

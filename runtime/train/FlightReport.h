@@ -3,7 +3,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_FLIGHTREPORT_H
 #define PIPEWRIGHT_RUNTIME_TRAIN_FLIGHTREPORT_H
 
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 #include "runtime/train/Options.h"
 
 #include <string>
@@ -12,11 +12,11 @@ namespace pipewright::runtime {
 
 /// From here on whatever ends the process leaves a file that says what the rank
 /// did last (`pipewright autopsy`), unless its recorder removes it.
-void keepFlight(const Options &options, Rank &rank);
+void keepFlight(const Options &options, Worker &rank);
 
 /// Writes what the rank did last, for whoever looks for the reason of a
 /// failure. Returns the error's message, with the file's name.
-std::string writeFlight(const Options &options, Rank &rank,
+std::string writeFlight(const Options &options, Worker &rank,
                         const std::string &message);
 
 } // namespace pipewright::runtime

@@ -7,7 +7,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_METRICS_H
 #define PIPEWRIGHT_RUNTIME_TRAIN_METRICS_H
 
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 
 #include <string>
 #include <utility>

@@ -58,7 +58,7 @@ static void drawNormal(uint64_t key, int64_t first, float deviation,
   }
 }
 
-static void drawWeight(Rank &rank, const TensorInfo &weight) {
+static void drawWeight(Worker &rank, const TensorInfo &weight) {
   const int64_t elements =
       weight.buffer.bytes / static_cast<int64_t>(sizeof(float));
   const std::string_view shape = weight.shape;
@@ -85,7 +85,7 @@ static void drawWeight(Rank &rank, const TensorInfo &weight) {
   }
 }
 
-void pipewright::runtime::drawWeights(Rank &rank) {
+void pipewright::runtime::drawWeights(Worker &rank) {
   for (const TensorInfo &weight : rank.program().tensors)
     if (weight.isWeight())
       drawWeight(rank, weight);

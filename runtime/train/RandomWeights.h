@@ -8,7 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_TRAIN_RANDOMWEIGHTS_H
 #define PIPEWRIGHT_RUNTIME_TRAIN_RANDOMWEIGHTS_H
 
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 
 namespace pipewright::runtime {
 
@@ -20,7 +20,7 @@ void checkRandomWeights(const Program &program);
 /// variance 1 / (elements per output), as in Y. LeCun et al., "Efficient
 /// BackProp" (1998), section 4.6; vectors called "bias" and running means are
 /// 0, other vectors (scales of norms) and running variances are 1.
-void drawWeights(Rank &rank);
+void drawWeights(Worker &rank);
 
 } // namespace pipewright::runtime
 

@@ -5,7 +5,7 @@
 #include "runtime/io/CheckpointFolder.h"
 #include "runtime/io/Npy.h"
 #include "runtime/net/Gather.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 #include "runtime/train/Findings.h"
 #include "runtime/train/Trainer.h"
 
@@ -165,7 +165,7 @@ static void checkEntries(const StepDigest &recorded, const StepDigest &now,
 }
 
 /// On rank 0: what differs of what a step gives whatever the plan.
-static std::string differenceByName(Rank &rank, const StepRecord &record,
+static std::string differenceByName(Worker &rank, const StepRecord &record,
                                     const StepDigest &now) {
   const std::vector<std::string> texts = gatherTexts(
       rank.transport(), textOf(StepResults{resultsOf(rank, now), {}}));
@@ -203,7 +203,7 @@ static std::string lossText(const std::vector<double> &losses) {
 }
 
 int pipewright::runtime::replayRecord(
-    const Options &options, Rank &rank,
+    const Options &options, Worker &rank,
     const std::function<void(const std::string &)> &say) {
   const Program &program = rank.wholeProgram();
   Transport &transport = rank.transport();

@@ -24,7 +24,7 @@ namespace pipewright::runtime {
 
 class Record {
 public:
-  Record(const Options &options, Rank &rank, RankFactory &factory)
+  Record(const Options &options, Worker &rank, RankFactory &factory)
       : options(options), rank(rank), factory(factory) {}
 
   /// Whether the call of the program's step after which `done` steps are done
@@ -44,7 +44,7 @@ private:
   bool anyFailed();
 
   const Options &options;
-  Rank &rank;
+  Worker &rank;
   RankFactory &factory;
   std::string folder;
   StepRecord record;
@@ -59,7 +59,7 @@ void followRecord(Options &options, const Program &program);
 
 /// Runs the step of `options.replay`, and says on rank 0 whether it gave the
 /// same. Returns the exit code.
-int replayRecord(const Options &options, Rank &rank,
+int replayRecord(const Options &options, Worker &rank,
                  const std::function<void(const std::string &)> &say);
 
 } // namespace pipewright::runtime

@@ -1,7 +1,7 @@
 //===- Replay.cpp - Steps that are run twice to be believed ---------------===//
 
 #include "runtime/train/Replay.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 #include "runtime/train/Findings.h"
 
 using namespace pipewright::runtime;
@@ -13,7 +13,7 @@ bool Replay::isDue(int64_t done) const {
 }
 
 /// What this replica has of a tensor that outlasts steps.
-static Buffer keptOf(const Rank &rank, const TensorInfo &tensor) {
+static Buffer keptOf(const Worker &rank, const TensorInfo &tensor) {
   return tensor.outlastsStep() ? tensor.partOf(rank.replica()).buffer
                                : Buffer();
 }

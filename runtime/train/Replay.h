@@ -21,12 +21,12 @@
 
 namespace pipewright::runtime {
 
-class Rank;
+class Worker;
 struct TensorInfo;
 
 class Replay {
 public:
-  Replay(const Options &options, Rank &rank, RankFactory &factory)
+  Replay(const Options &options, Worker &rank, RankFactory &factory)
       : options(options), rank(rank), factory(factory) {}
 
   /// Whether the call of the program's step after which `done` steps are done
@@ -47,7 +47,7 @@ private:
   void takeBack();
 
   const Options &options;
-  Rank &rank;
+  Worker &rank;
   RankFactory &factory;
   std::vector<char> before;
   std::string text;

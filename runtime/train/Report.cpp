@@ -225,7 +225,8 @@ static void logMemory(const Program &program, size_t process, const Row &row,
   log.write(fields);
 }
 
-std::string pipewright::runtime::summaryText(Rank &rank, const Options &options,
+std::string pipewright::runtime::summaryText(Worker &rank,
+                                             const Options &options,
                                              const Launch &launch,
                                              const StepTimes &stepTimes,
                                              bool evaluated, JsonLines &log) {

@@ -4,7 +4,7 @@
 #define PIPEWRIGHT_RUNTIME_TRAIN_REPORT_H
 
 #include "runtime/io/JsonLines.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 #include "runtime/train/Options.h"
 #include "runtime/train/StepTimes.h"
 
@@ -30,7 +30,7 @@ std::string headerText(const Program &program, const Options &options,
 /// Step time and memory, measured beside predicted. Every rank calls it; the
 /// text is for rank 0, which also logs the numbers. `evaluated`: the plan
 /// covers evaluation, but only what ran can be measured.
-std::string summaryText(Rank &rank, const Options &options,
+std::string summaryText(Worker &rank, const Options &options,
                         const Launch &launch, const StepTimes &stepTimes,
                         bool evaluated, JsonLines &log);
 

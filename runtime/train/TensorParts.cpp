@@ -2,7 +2,7 @@
 
 #include "runtime/train/TensorParts.h"
 #include "runtime/net/GroupTransport.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 
 #include <algorithm>
 #include <vector>
@@ -12,7 +12,7 @@ using namespace pipewright::runtime;
 /// Of what one message takes from a replica.
 static constexpr int64_t pieceBytes = int64_t{1} << 24;
 
-void pipewright::runtime::collectParts(Rank &rank, const TensorInfo &tensor,
+void pipewright::runtime::collectParts(Worker &rank, const TensorInfo &tensor,
                                        int64_t home, const ReadOwnPart &read,
                                        char *whole) {
   Transport &processes = rank.transport();
@@ -43,7 +43,7 @@ void pipewright::runtime::collectParts(Rank &rank, const TensorInfo &tensor,
   }
 }
 
-void pipewright::runtime::collectWeights(Rank &rank) {
+void pipewright::runtime::collectWeights(Worker &rank) {
   for (const TensorInfo &tensor : rank.program().tensors) {
     if (!tensor.isWeight() || !tensor.isSharded())
       continue;

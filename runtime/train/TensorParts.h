@@ -15,7 +15,7 @@
 
 namespace pipewright::runtime {
 
-class Rank;
+class Worker;
 
 /// Copies bytes of this replica's part, which begins at 0, to memory.
 using ReadOwnPart =
@@ -23,12 +23,12 @@ using ReadOwnPart =
 
 /// Puts a tensor together in `whole`, on the replica `home`; elsewhere it is
 /// not used. All replicas of the rank call it alike, between steps.
-void collectParts(Rank &rank, const TensorInfo &tensor, int64_t home,
+void collectParts(Worker &rank, const TensorInfo &tensor, int64_t home,
                   const ReadOwnPart &read, char *whole);
 
 /// Gives the first replica's memory what others have of weights. All replicas
 /// of the rank call it alike, between steps.
-void collectWeights(Rank &rank);
+void collectWeights(Worker &rank);
 
 } // namespace pipewright::runtime
 

@@ -44,7 +44,7 @@ namespace {
 /// What the training of one rank goes through, in order.
 class Trainer {
 public:
-  Trainer(const Options &options, Rank &rank, RankFactory &factory,
+  Trainer(const Options &options, Worker &rank, RankFactory &factory,
           const Launch &launch)
       : options(options), rank(rank), launch(launch),
         program(rank.wholeProgram()), speaks(rank.transport().rank() == 0),
@@ -83,7 +83,7 @@ private:
   }
 
   const Options &options;
-  Rank &rank;
+  Worker &rank;
   const Launch launch;
   const Program &program;
   const bool speaks;
@@ -553,7 +553,7 @@ int pipewright::runtime::runRank(const Options &options, RankFactory &factory,
                                  bool processes, Transport &transport) {
   transport.setDeadline(std::max(options.timeout, patientSeconds));
   transport.setSilence(options.timeout);
-  const std::unique_ptr<Rank> rank = factory.createRank(transport);
+  const std::unique_ptr<Worker> rank = factory.createRank(transport);
   // Deadlines of transfers tell more than that some rank does not come to the
   // end of the step.
   const bool hasDeadlines = platformOf(rank->wholeProgram()).hasDeadlines();
@@ -563,8 +563,7 @@ int pipewright::runtime::runRank(const Options &options, RankFactory &factory,
     keepFlight(options, *rank);
     rank->setSeed(options.seed);
     rank->setClipNorm(options.clipNorm);
-    if (rank->program().setUp)
-      rank->program().setUp(*rank);
+    rank->setUp();
     rank->rehearse();
     loadWeights(*rank, options.weights);
     transport.barrier();

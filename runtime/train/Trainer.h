@@ -11,7 +11,7 @@
 #include "runtime/core/ExitCode.h"
 #include "runtime/core/Platform.h"
 #include "runtime/net/Transport.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 #include "runtime/train/Options.h"
 
 #include <exception>

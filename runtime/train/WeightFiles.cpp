@@ -8,7 +8,7 @@
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Source.h"
 #include "runtime/net/Gather.h"
-#include "runtime/rank/Rank.h"
+#include "runtime/rank/Worker.h"
 #include "runtime/train/FilterLayout.h"
 #include "runtime/train/RandomWeights.h"
 #include "runtime/train/TensorParts.h"
@@ -27,7 +27,7 @@ using namespace pipewright::runtime;
 static constexpr int64_t pieceBytes = 32 << 20;
 
 /// Between steps, by way of the host.
-static void copyOnce(Rank &rank, Buffer from, Buffer to) {
+static void copyOnce(Worker &rank, Buffer from, Buffer to) {
   std::vector<char> piece(std::min(from.bytes, pieceBytes));
   for (int64_t at = 0; at < from.bytes; at += pieceBytes) {
     const int64_t now = std::min(pieceBytes, from.bytes - at);
@@ -37,7 +37,7 @@ static void copyOnce(Rank &rank, Buffer from, Buffer to) {
 }
 
 /// Rounds f32 numbers to bf16.
-static void roundOnce(Rank &rank, Buffer from, Buffer to) {
+static void roundOnce(Worker &rank, Buffer from, Buffer to) {
   std::vector<float> piece(std::min(from.bytes, pieceBytes) / sizeof(float));
   std::vector<BFloat16> rounded(piece.size());
   for (int64_t at = 0; at < from.bytes; at += pieceBytes) {
@@ -48,7 +48,7 @@ static void roundOnce(Rank &rank, Buffer from, Buffer to) {
   }
 }
 
-void pipewright::runtime::loadTensor(Rank &rank, const TensorInfo &tensor,
+void pipewright::runtime::loadTensor(Worker &rank, const TensorInfo &tensor,
                                      const TensorView &from) {
   if (from.bytes != tensor.buffer.bytes)
     fail("tensor '", tensor.name, "' has ", from.bytes,
@@ -93,7 +93,7 @@ private:
 };
 } // namespace
 
-void pipewright::runtime::loadWeights(Rank &rank,
+void pipewright::runtime::loadWeights(Worker &rank,
                                       const WeightRequest &request) {
   if (rank.program().tensors.empty())
     return;
@@ -108,7 +108,7 @@ void pipewright::runtime::loadWeights(Rank &rank,
   copyWeights(rank);
 }
 
-void pipewright::runtime::copyWeights(Rank &rank) {
+void pipewright::runtime::copyWeights(Worker &rank) {
   // In their order: a copy of a copy stands behind it.
   for (const TensorInfo &tensor : rank.program().tensors)
     if (tensor.from.bytes > tensor.buffer.bytes)
@@ -223,7 +223,7 @@ static void passTensor(Transport &pipeline, int64_t owner, const ReadPart &read,
 /// of the calling rank, by its index. Returns what went wrong on rank 0, and on
 /// the others only that something did; nothing where all went well.
 static std::string
-saveTensors(Rank &rank, const std::string &path,
+saveTensors(Worker &rank, const std::string &path,
             const std::function<bool(const TensorInfo &)> &selects,
             const std::function<ReadPart(size_t)> &find,
             const Notes &notes = {}) {
@@ -287,7 +287,7 @@ static ReadPart partsOf(const TensorInfo &tensor, const ReadPart &readMemory) {
   };
 }
 
-std::string pipewright::runtime::writeWeights(Rank &rank,
+std::string pipewright::runtime::writeWeights(Worker &rank,
                                               const std::string &path,
                                               const Notes &notes) {
   collectWeights(rank);
@@ -309,7 +309,7 @@ std::string pipewright::runtime::writeWeights(Rank &rank,
 /// In place of a hash.
 static constexpr double differingCopies = -1;
 
-static Hash hashOf(Rank &rank, Buffer buffer) {
+static Hash hashOf(Worker &rank, Buffer buffer) {
   Hash hash;
   std::vector<char> piece;
   for (int64_t at = 0; at < buffer.bytes; at += pieceBytes) {
@@ -323,7 +323,7 @@ static Hash hashOf(Rank &rank, Buffer buffer) {
 
 /// Of each copy that this rank has of a weight; stages of a rank may have one
 /// each. In 53 bits, which a double has.
-static double hashOfWeight(Rank &rank, const std::string &name) {
+static double hashOfWeight(Worker &rank, const std::string &name) {
   std::optional<double> first;
   const Table<TensorInfo> &tensors = rank.program().tensors;
   // Where replicas have a part each of it, they have all of its bf16 copy.
@@ -364,7 +364,7 @@ sharedWeights(const Program &program) {
   return holders;
 }
 
-std::string pipewright::runtime::weightTrouble(Rank &rank) {
+std::string pipewright::runtime::weightTrouble(Worker &rank) {
   const Program &program = rank.wholeProgram();
   const Mesh mesh = program.mesh();
   const auto shared = sharedWeights(program);
@@ -405,7 +405,7 @@ static std::string rescueName(const std::filesystem::path &folder,
   return free;
 }
 
-Saved pipewright::runtime::saveWeights(Rank &rank, const std::string &path) {
+Saved pipewright::runtime::saveWeights(Worker &rank, const std::string &path) {
   Saved saved = {path, writeWeights(rank, path)};
   if (saved.trouble.empty())
     return saved;
@@ -424,7 +424,7 @@ Saved pipewright::runtime::saveWeights(Rank &rank, const std::string &path) {
 
 /// The gradients that were captured; whole ones on the first replica, where
 /// replicas have parts.
-static std::vector<std::vector<float>> wholeGradients(Rank &rank) {
+static std::vector<std::vector<float>> wholeGradients(Worker &rank) {
   std::vector<std::vector<float>> gradients = rank.gradients();
   const Table<TensorInfo> &tensors = rank.program().tensors;
   for (size_t i = 0; i < gradients.size(); ++i)
@@ -441,7 +441,7 @@ static std::vector<std::vector<float>> wholeGradients(Rank &rank) {
   return gradients;
 }
 
-void pipewright::runtime::saveGradients(Rank &rank, const std::string &path) {
+void pipewright::runtime::saveGradients(Worker &rank, const std::string &path) {
   const std::vector<std::vector<float>> gradients = wholeGradients(rank);
   const std::string trouble = saveTensors(
       rank, path,

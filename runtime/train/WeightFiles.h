@@ -16,14 +16,14 @@
 
 namespace pipewright::runtime {
 
-class Rank;
+class Worker;
 
 /// Copies a tensor of a file into the arena, filters as memory has them.
-void loadTensor(Rank &rank, const TensorInfo &tensor, const TensorView &from);
+void loadTensor(Worker &rank, const TensorInfo &tensor, const TensorView &from);
 /// Copies the weights of the rank's program from the file into its arena.
-void loadWeights(Rank &rank, const WeightRequest &request);
+void loadWeights(Worker &rank, const WeightRequest &request);
 /// Makes the copies of weights that tasks read (Rounded, OldVersion) anew.
-void copyWeights(Rank &rank);
+void copyWeights(Worker &rank);
 /// Throws an Error unless what is asked for has every weight that any rank
 /// wants, or may have a part of them and has one.
 void checkWeights(const Program &program, const WeightRequest &request);
@@ -42,19 +42,19 @@ struct Saved {
 /// Rank 0 writes all weights into one file, with notes. Returns what went wrong
 /// on rank 0, and on the others only that something did; nothing where all went
 /// well. Every rank calls it.
-std::string writeWeights(Rank &rank, const std::string &path,
+std::string writeWeights(Worker &rank, const std::string &path,
                          const Notes &notes = {});
 /// Rank 0 writes all weights into one file; should that fail, into a new one in
 /// the folder that it runs in, or else in that of temporary files. Every rank
 /// calls it.
-Saved saveWeights(Rank &rank, const std::string &path);
+Saved saveWeights(Worker &rank, const std::string &path);
 /// Describes how weights that several ranks hold, as replicas or tied, are not
 /// bitwise equal, on all ranks alike; empty where they are. Every rank calls
 /// it, between two steps.
-std::string weightTrouble(Rank &rank);
-/// Rank 0 writes the gradients that Rank::captureGradients kept. Every rank
+std::string weightTrouble(Worker &rank);
+/// Rank 0 writes the gradients that Worker::captureGradients kept. Every rank
 /// calls it.
-void saveGradients(Rank &rank, const std::string &path);
+void saveGradients(Worker &rank, const std::string &path);
 
 } // namespace pipewright::runtime
 

@@ -91,7 +91,6 @@ struct Cuda final : Target {
                                         .givesTasks = true,
                                         .hasKernelObjects = true,
                                         .preparesCalls = true,
-                                        .rankAdapter = "onDevice",
                                         .deviceProgram = "&deviceProgram"};
     return style;
   }

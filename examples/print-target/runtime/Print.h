@@ -14,7 +14,7 @@ struct PrintedKernel {
   const char *name;
 };
 
-class PrintRank {
+class PrintRank : public CollectiveCalls {
 public:
   template <typename... Values>
   void print(const char *call, Values... values) {
@@ -49,11 +49,10 @@ public:
   void postReceive(int64_t peer, Buffer to) { print("postReceive", peer, to); }
   void waitSend(int64_t peer) { print("waitSend", peer); }
   void waitReceive(int64_t peer) { print("waitReceive", peer); }
-  PIPEWRIGHT_COLLECTIVE_KINDS(PIPEWRIGHT_COLLECTIVE_CALL)
   void waitCollective() { print("waitCollective"); }
 
 private:
-  void postCollective(const GroupRequest &request) {
+  void postCollective(const GroupRequest &request) override {
     const CollectiveFacts &facts = factsOf(request.kind);
     if (facts.rooted)
       print(facts.call, request.group, request.range, request.root);
@@ -193,22 +192,15 @@ inline void attentionBackward(PrintRank &rank, const AttentionShape &,
              dk, dv, dMask);
 }
 
-// `Program` holds functions of a Rank, of which this target has none.
-template <void (*function)(PrintRank &)>
-void printed(Rank &rank) {
-  function(reinterpret_cast<PrintRank &>(rank));
-}
-
 inline int runProgram(int, char **, const Program &program) {
   int number = 0;
   for (const RankProgram &rank : program.ranks) {
     PrintRank printer;
-    Rank &place = reinterpret_cast<Rank &>(printer);
     std::printf("rank %d: set-up\n", number);
     if (rank.setUp)
-      rank.setUp(place);
+      rank.setUp(printer);
     std::printf("rank %d: step\n", number++);
-    rank.step(place);
+    rank.step(printer);
   }
   return 0;
 }

@@ -140,8 +140,8 @@ module attributes {pipe.program = #pipe.program<ranks = 2, micro_batches = 1, mi
 //CHECK-NEXT:      {.name = "fc.weight", .buffer = {128, 128}, .shape = "8x4", .role = Role::Gradient},
 //CHECK-NEXT:     },
 //CHECK-NEXT:     .inputs = {0},
-//CHECK-NEXT:     .step = onDevice<rank0_step>,
-//CHECK-NEXT:     .setUp = onDevice<rank0_setUp>,
+//CHECK-NEXT:     .step = rank0_step,
+//CHECK-NEXT:     .setUp = rank0_setUp,
 //CHECK-NEXT:     .memory = {
 //CHECK-NEXT:      {"weights", 128},
 //CHECK-NEXT:     },
@@ -154,8 +154,8 @@ module attributes {pipe.program = #pipe.program<ranks = 2, micro_batches = 1, mi
 //CHECK-NEXT:      {.name = "head.weight", .buffer = {128, 48}, .shape = "4x3", .role = Role::Gradient},
 //CHECK-NEXT:     },
 //CHECK-NEXT:     .inputs = {1},
-//CHECK-NEXT:     .step = onDevice<rank1_step>,
-//CHECK-NEXT:     .setUp = onDevice<rank1_setUp>,
+//CHECK-NEXT:     .step = rank1_step,
+//CHECK-NEXT:     .setUp = rank1_setUp,
 //CHECK-NEXT:     .memory = {
 //CHECK-NEXT:     },
 //CHECK-NEXT:     .predictedStepSeconds = 0,

@@ -206,7 +206,7 @@ private:
     program.updates = 1;
     program.ranks.push_back({});
     program.ranks[0].arenaBytes = bytes;
-    program.ranks[0].step = onDevice<step>;
+    program.ranks[0].step = step;
     return program;
   }
 
