@@ -37,8 +37,8 @@ static llvm::Error check(const struct stat &status, const InputRules &rules) {
     return failure("expects a regular file, but got " +
                    llvm::Twine(kindOf(status.st_mode)));
   auto bytes = static_cast<uint64_t>(status.st_size);
-  if (bytes > rules.mostBytes)
-    return failure("expects at most " + llvm::Twine(rules.mostBytes) +
+  if (bytes > rules.maxBytes)
+    return failure("expects at most " + llvm::Twine(rules.maxBytes) +
                    " bytes, but it has " + llvm::Twine(bytes));
   bool isOurs =
       status.st_uid == geteuid() && !(status.st_mode & (S_IWGRP | S_IWOTH));

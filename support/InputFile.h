@@ -25,7 +25,7 @@ inline constexpr uint64_t kMaxTextBytes = uint64_t(256) << 20;
 
 /// What is asked of a file beside that it is a regular one.
 struct InputRules {
-  uint64_t mostBytes = UINT64_MAX;
+  uint64_t maxBytes = UINT64_MAX;
   /// Whether the path itself may be a link.
   bool followsLinks = true;
   /// Whether only this user may have written it.

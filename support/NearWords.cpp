@@ -55,10 +55,10 @@ text::wordsNear(llvm::StringRef typed, llvm::ArrayRef<llvm::StringRef> words) {
 std::string text::didYouMean(llvm::StringRef typed,
                              llvm::ArrayRef<llvm::StringRef> words,
                              llvm::StringRef before) {
-  constexpr size_t mostShown = 3;
+  constexpr size_t maxShown = 3;
   std::string text;
   std::vector<std::string> near = wordsNear(typed, words);
-  near.resize(std::min(near.size(), mostShown));
+  near.resize(std::min(near.size(), maxShown));
   for (const std::string &word : near)
     text += (text.empty() ? "; did you mean '" : " or '") + before.str() +
             word + "'";

@@ -328,7 +328,7 @@ Loop LoopWriter::loopOf(const Run &run) {
     loop.body.push_back(repeat(run, offset));
     forEachWord(loop.body.back(), [&](const Token &word) {
       auto *counter = std::get_if<Counter>(&word);
-      if (!counter || counter->of != Counter::Of::MicroBatch ||
+      if (!counter || counter->kind != Counter::Kind::MicroBatch ||
           counter->value.step <= 0 || hasMicroBatch)
         return;
       hasMicroBatch = true;

@@ -189,7 +189,7 @@ LogicalResult RankWriter::namePlaces(pipe::StepOpInterface op) {
     return success(static_cast<bool>(rangeOf(together)));
   SmallVector<pipe::PlaceOp> withCopy;
   for (const pipe::ByteUse &use : op.getByteUses()) {
-    bool isGradient = use.what == pipe::ByteUse::What::Gradient;
+    bool isGradient = use.kind == pipe::ByteUse::Kind::Gradient;
     if (!use.weight)
       continue;
     if (!placed(op, op.getStageName(), use.weight, isGradient))

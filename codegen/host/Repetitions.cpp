@@ -23,7 +23,7 @@ std::string shapeOf(const CallStatement &statement) {
       local->family().empty() ? add('L', local->name())
                               : add('F', local->family());
     else if (auto *counter = std::get_if<Counter>(&word))
-      add('C', std::to_string(static_cast<int>(counter->of)));
+      add('C', std::to_string(static_cast<int>(counter->kind)));
     else
       add('T', std::get<std::string>(word));
   });

@@ -57,16 +57,16 @@ struct Progression {
 /// A number that differs from one micro-batch to the next.
 class Counter {
 public:
-  enum class Of { MicroBatch, Event, Update };
-  Counter(Of of, Progression value) : of(of), value(value) {}
+  enum class Kind { MicroBatch, Event, Update };
+  Counter(Kind kind, Progression value) : kind(kind), value(value) {}
   static Counter microBatch(int64_t number) {
-    return {Of::MicroBatch, {number}};
+    return {Kind::MicroBatch, {number}};
   }
-  static Counter event(int64_t number) { return {Of::Event, {number}}; }
-  static Counter update(int64_t number) { return {Of::Update, {number}}; }
+  static Counter event(int64_t number) { return {Kind::Event, {number}}; }
+  static Counter update(int64_t number) { return {Kind::Update, {number}}; }
   bool operator==(const Counter &) const = default;
 
-  Of of;
+  Kind kind;
   Progression value;
 };
 

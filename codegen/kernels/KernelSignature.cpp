@@ -3,6 +3,7 @@
 #include "codegen/kernels/KernelSignature.h"
 
 #include "codegen/kernels/plan/ElementEmitter.h"
+#include "dialects/nn/NNAttributeNames.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
@@ -13,7 +14,7 @@ namespace pipewright::codegen {
 
 /// The argument that result `i` overwrites, or -1.
 static int64_t inPlaceArgument(func::FuncOp kernel, unsigned i) {
-  auto argument = kernel.getResultAttrOfType<IntegerAttr>(i, "nn.in_place");
+  auto argument = kernel.getResultAttrOfType<IntegerAttr>(i, nn::kInPlace);
   return argument ? argument.getInt() : -1;
 }
 

@@ -3,6 +3,7 @@
 #include "codegen/kernels/Kernels.h"
 
 #include "codegen/kernels/Passes.h"
+#include "dialects/nn/NNAttributeNames.h"
 #include "dialects/nn/NNOps.h"
 #include "support/Text.h"
 
@@ -53,7 +54,7 @@ static SmallVector<unsigned> ownResults(func::FuncOp kernel,
                                         llvm::SmallDenseSet<int64_t> &written) {
   SmallVector<unsigned> own;
   for (unsigned i = 0; i < kernel.getNumResults(); ++i) {
-    auto argument = kernel.getResultAttrOfType<IntegerAttr>(i, "nn.in_place");
+    auto argument = kernel.getResultAttrOfType<IntegerAttr>(i, nn::kInPlace);
     if (argument)
       written.insert(argument.getInt());
     else
@@ -66,7 +67,7 @@ static SmallVector<unsigned> ownResults(func::FuncOp kernel,
 static std::string parameterName(DictionaryAttr attributes, char letter,
                                  unsigned number) {
   if (attributes)
-    if (auto name = attributes.getAs<StringAttr>("nn.name"))
+    if (auto name = attributes.getAs<StringAttr>(nn::kName))
       return text::identifier(name);
   return letter + std::to_string(number);
 }
@@ -110,7 +111,7 @@ void writeKernelComment(func::FuncOp kernel, llvm::raw_ostream &os) {
         os << ' ' << op.getName().stripDialect();
     }
   for (unsigned i = 0; i < kernel.getNumResults(); ++i)
-    if (kernel.getResultAttr(i, "nn.added"))
+    if (kernel.getResultAttr(i, nn::kAdded))
       os << ", += " << parameterName(kernel.getResultAttrDict(i), 'y', i);
   os << "\n";
 }

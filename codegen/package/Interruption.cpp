@@ -89,7 +89,7 @@ bool removeTree(const char *path) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-struct FolderPlace {
+struct FolderSlot {
   std::atomic<bool> isTaken{false};
   /// The path is complete.
   std::atomic<bool> isNamed{false};
@@ -97,7 +97,7 @@ struct FolderPlace {
 };
 } // namespace
 
-static FolderPlace folders[4];
+static FolderSlot folders[4];
 static std::atomic<pid_t> tools[16];
 static std::atomic<pid_t> receiver{0};
 static std::atomic<int> deferred{0};
@@ -106,7 +106,7 @@ static std::atomic<int> waiting{0};
 void nameFolder(const std::string &path) {
   if (path.size() >= PATH_MAX)
     return;
-  for (FolderPlace &place : folders)
+  for (FolderSlot &place : folders)
     if (!place.isTaken.exchange(true)) {
       std::memcpy(place.path, path.c_str(), path.size() + 1);
       place.isNamed = true;
@@ -115,7 +115,7 @@ void nameFolder(const std::string &path) {
 }
 
 void forgetFolder(const std::string &path) {
-  for (FolderPlace &place : folders)
+  for (FolderSlot &place : folders)
     if (place.isNamed && path == place.path) {
       place.isNamed = false;
       place.isTaken = false;
@@ -157,7 +157,7 @@ static constexpr std::pair<int, const char *> signals[] = {
     if (pid_t group = tool.load())
       kill(-group, SIGKILL);
   bool isClean = true;
-  for (FolderPlace &place : folders)
+  for (FolderSlot &place : folders)
     if (place.isNamed)
       isClean &= removeTree(place.path);
   llvm::sys::RunInterruptHandlers();

@@ -283,9 +283,9 @@ std::string criticalPathShares(const schedules::Schedule &order,
   llvm::sort(seconds, [](auto &a, auto &b) {
     return std::pair(-a.first, a.second) < std::pair(-b.first, b.second);
   });
-  constexpr size_t mostShown = 6;
+  constexpr size_t maxShown = 6;
   std::string text;
-  for (auto [spent, i] : llvm::ArrayRef(seconds).take_front(mostShown))
+  for (auto [spent, i] : llvm::ArrayRef(seconds).take_front(maxShown))
     if (spent > 0)
       text += llvm::formatv("{0}{1} {2:F1} %", text.empty() ? "" : ", ",
                             i < simulation.times.size()
@@ -294,7 +294,7 @@ std::string criticalPathShares(const schedules::Schedule &order,
                             100 * spent / end);
   double rest = 0;
   for (auto [spent, i] :
-       llvm::ArrayRef(seconds).drop_front(std::min(mostShown, seconds.size())))
+       llvm::ArrayRef(seconds).drop_front(std::min(maxShown, seconds.size())))
     rest += spent;
   if (rest > 0)
     text += llvm::formatv(", others {0:F1} %", 100 * rest / end);

@@ -54,7 +54,7 @@ static std::string withCommas(int64_t number) {
 static void printGroup(llvm::raw_ostream &os, const WeightSummary &summary,
                        nn::WeightRole role, StringRef one, StringRef many,
                        const char *&separator) {
-  constexpr int64_t mostNames = 3;
+  constexpr int64_t maxNames = 3;
   auto isInGroup = [&](const WeightSummary::Untrained &weight) {
     return weight.role == role;
   };
@@ -66,8 +66,8 @@ static void printGroup(llvm::raw_ostream &os, const WeightSummary &summary,
   int64_t shown = 0;
   for (const auto &weight :
        llvm::make_filter_range(summary.untrained, isInGroup)) {
-    os << (shown ? ", " : "") << (shown == mostNames ? "..." : weight.name);
-    if (shown++ == mostNames)
+    os << (shown ? ", " : "") << (shown == maxNames ? "..." : weight.name);
+    if (shown++ == maxNames)
       break;
   }
   os << ")";

@@ -8,11 +8,10 @@
 #ifndef PIPEWRIGHT_DIALECTS_NN_NNWEIGHTNAMES_H
 #define PIPEWRIGHT_DIALECTS_NN_NNWEIGHTNAMES_H
 
+#include "dialects/nn/NNAttributeNames.h"
 #include "dialects/nn/NNOps.h"
 
 namespace pipewright::nn {
-
-inline constexpr llvm::StringLiteral kFileName = "nn.name";
 
 /// A name that files of weights keep for themselves.
 inline constexpr llvm::StringLiteral kMetadataName = "__metadata__";
@@ -26,11 +25,11 @@ inline bool isKeptForPasses(llvm::StringRef symbol) {
 }
 
 inline void setFileName(WeightOp weight, llvm::StringRef name) {
-  weight->setAttr(kFileName, mlir::StringAttr::get(weight.getContext(), name));
+  weight->setAttr(kName, mlir::StringAttr::get(weight.getContext(), name));
 }
 
 inline llvm::StringRef fileNameOf(WeightOp weight) {
-  auto name = weight->getAttrOfType<mlir::StringAttr>(kFileName);
+  auto name = weight->getAttrOfType<mlir::StringAttr>(kName);
   return name ? name.getValue() : weight.getSymName();
 }
 

@@ -244,7 +244,7 @@ def Pipe_BufferAttr : Pipe_Attr<"Buffer", "buffer"> {
     `input` and `output`; in space `stash` it is 0 for the forward's stash and 1
     for what the input gradient hands over; in the spaces `arena` and `weights` it
     is 0. Offsets and sizes are in bytes; those in space `weights` count from
-    the begin of the version of the stage's weights that the task reads.
+    the start of the version of the stage's weights that the task reads.
   }];
   let parameters = (ins
     EnumParameter<Pipe_BufferSpace>:$space,

@@ -304,7 +304,7 @@ ResultBytes CollectiveOp::getResultBytes(OpResult) {
 
 ByteUses CollectiveOp::getByteUses() {
   ByteUses uses = {
-      {isOfGradients() ? ByteUse::What::Gradient : ByteUse::What::Weight,
+      {isOfGradients() ? ByteUse::Kind::Gradient : ByteUse::Kind::Weight,
        /*writes=*/true, Value(), getWeightAttr()}};
   if (isOfGradients())
     uses.push_back(ByteUse::write(getResult()));
@@ -342,7 +342,7 @@ ByteUses ClipGradientsOp::getByteUses() {
   ByteUses uses;
   for (Type type : getGradients().getTypes()) {
     ByteUse &use = uses.emplace_back();
-    use.what = ByteUse::What::Gradient;
+    use.kind = ByteUse::Kind::Gradient;
     use.stage = cast<GradientType>(type).getStage();
   }
   return uses;

@@ -260,7 +260,7 @@ ResultBytes TaskOp::getResultBytes(OpResult result) {
 
 ByteUses TaskOp::getByteUses() {
   bool isUpdate = getKind() == TaskKind::update;
-  return {{isUpdate ? ByteUse::What::Optimizer : ByteUse::What::Body,
+  return {{isUpdate ? ByteUse::Kind::Optimizer : ByteUse::Kind::Body,
            /*writes=*/true}};
 }
 
@@ -387,7 +387,7 @@ std::string AddGradientOp::getLabel(const StepContext &) {
 ResultBytes AddGradientOp::getResultBytes(OpResult) { return {}; }
 ByteUses AddGradientOp::getByteUses() {
   return {ByteUse::read(getAddend()),
-          {ByteUse::What::Gradient, /*writes=*/true, Value(), getWeightAttr()}};
+          {ByteUse::Kind::Gradient, /*writes=*/true, Value(), getWeightAttr()}};
 }
 std::optional<Content> AddGradientOp::getContent(OpResult,
                                                  const StepContext &) {
@@ -435,8 +435,8 @@ std::string SetWeightOp::getLabel(const StepContext &) {
 ResultBytes SetWeightOp::getResultBytes(OpResult) { return {}; }
 ByteUses SetWeightOp::getByteUses() {
   return {ByteUse::read(getValue()),
-          {ByteUse::What::Weight, /*writes=*/true, Value(), getWeightAttr()},
-          {ByteUse::What::Gradient, /*writes=*/true, Value(), getWeightAttr()}};
+          {ByteUse::Kind::Weight, /*writes=*/true, Value(), getWeightAttr()},
+          {ByteUse::Kind::Gradient, /*writes=*/true, Value(), getWeightAttr()}};
 }
 std::optional<Content> SetWeightOp::getContent(OpResult, const StepContext &) {
   return std::nullopt;

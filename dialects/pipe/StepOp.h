@@ -100,7 +100,7 @@ struct ResultBytes {
 /// Bytes that an op reads or writes, in its own terms. What is written may be
 /// read, too.
 struct ByteUse {
-  enum class What {
+  enum class Kind {
     /// Those of `value`, an operand or a result.
     Value,
     /// The copies of `weight`, or its gradient, in `stage`; null means all that
@@ -114,7 +114,7 @@ struct ByteUse {
     Optimizer,
   };
 
-  What what = What::Value;
+  Kind kind = Kind::Value;
   bool writes = false;
   mlir::Value value = {};
   mlir::FlatSymbolRefAttr weight = {};
@@ -122,10 +122,10 @@ struct ByteUse {
   mlir::FlatSymbolRefAttr stage = {};
 
   static ByteUse read(mlir::Value value) {
-    return {What::Value, /*writes=*/false, value};
+    return {Kind::Value, /*writes=*/false, value};
   }
   static ByteUse write(mlir::Value value) {
-    return {What::Value, /*writes=*/true, value};
+    return {Kind::Value, /*writes=*/true, value};
   }
 };
 

@@ -35,15 +35,15 @@ static uint64_t repetitions(StringRef pattern) {
 }
 
 llvm::Error checkRoleRule(const RoleRule &rule) {
-  constexpr size_t mostCharacters = 1000;
-  constexpr uint64_t mostRepetitions = 10'000;
+  constexpr size_t maxCharacters = 1000;
+  constexpr uint64_t maxRepetitions = 10'000;
   auto fail = [&](const llvm::Twine &what) {
     return llvm::createStringError(rule.option() +
                                    " expects a regular expression " + what);
   };
   StringRef pattern = rule.pattern;
-  if (pattern.empty() || pattern.size() > mostCharacters)
-    return fail("of 1 to " + llvm::Twine(mostCharacters) +
+  if (pattern.empty() || pattern.size() > maxCharacters)
+    return fail("of 1 to " + llvm::Twine(maxCharacters) +
                 " characters, but got " + llvm::Twine(pattern.size()));
   // It is repeated in plan.json.
   if (!llvm::json::isUTF8(pattern))
@@ -54,7 +54,7 @@ llvm::Error checkRoleRule(const RoleRule &rule) {
     if (llvm::isDigit(pattern[++i]))
       return fail("without back references, but got '" + pattern + "'");
   }
-  if (repetitions(pattern) > mostRepetitions)
+  if (repetitions(pattern) > maxRepetitions)
     return fail("with fewer repetitions, but got '" + pattern + "'");
   std::string problem;
   if (!llvm::Regex(pattern).isValid(problem))
@@ -93,23 +93,23 @@ std::vector<std::string> nearNames(StringRef pattern,
   for (char c : pattern)
     if (llvm::isAlnum(c) || c == '_' || c == '-')
       literal += c;
-  constexpr unsigned mostLetters = 100;
+  constexpr unsigned maxLetters = 100;
   auto distance = [&](StringRef name) {
     unsigned least = StringRef(literal).edit_distance(
-        name, /*AllowReplacements=*/true, mostLetters);
+        name, /*AllowReplacements=*/true, maxLetters);
     for (StringRef part : llvm::split(name, '.'))
       least =
           std::min(least, StringRef(literal).edit_distance(
-                              part, /*AllowReplacements=*/true, mostLetters));
+                              part, /*AllowReplacements=*/true, maxLetters));
     return least;
   };
   std::vector<std::pair<unsigned, std::string>> all;
   for (const std::string &name : names)
     all.emplace_back(distance(name), name);
   llvm::sort(all);
-  constexpr size_t mostShown = 3;
+  constexpr size_t maxShown = 3;
   std::vector<std::string> nearest;
-  for (auto &[unused, name] : llvm::ArrayRef(all).take_front(mostShown))
+  for (auto &[unused, name] : llvm::ArrayRef(all).take_front(maxShown))
     nearest.push_back(name);
   return nearest;
 }

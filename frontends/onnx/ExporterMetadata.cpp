@@ -111,8 +111,8 @@ static bool isIdentifier(StringRef text) {
 
 /// A name that weights may get: what Python's attributes are made of.
 static bool isPlainName(StringRef text) {
-  constexpr size_t mostCharacters = 250;
-  return !text.empty() && text.size() <= mostCharacters &&
+  constexpr size_t maxCharacters = 250;
+  return !text.empty() && text.size() <= maxCharacters &&
          !text.starts_with("__") && llvm::all_of(text, [](char c) {
            return llvm::isAlnum(c) || StringRef("_.-/").contains(c);
          });

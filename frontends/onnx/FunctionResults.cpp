@@ -7,6 +7,7 @@
 
 #include "frontends/onnx/FunctionResults.h"
 
+#include "dialects/nn/NNAttributeNames.h"
 #include "frontends/common/LossBuilder.h"
 
 using namespace mlir;
@@ -120,7 +121,7 @@ const Output *ResultBuilder::chooseOutput() {
 Value ResultBuilder::addTarget(ArrayRef<int64_t> shape, ElementKind kind) {
   func::FuncOp function = graph.function;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    auto name = function.getArgAttrOfType<StringAttr>(i, "nn.name");
+    auto name = function.getArgAttrOfType<StringAttr>(i, nn::kName);
     if (name && name.getValue() == options.targetInput) {
       b.error() << "the model already has an input '" << options.targetInput
                 << "': choose another name for the targets";
@@ -130,7 +131,7 @@ Value ResultBuilder::addTarget(ArrayRef<int64_t> shape, ElementKind kind) {
   auto type = RankedTensorType::get(shape, elementType(kind, &graph.context));
   StringAttr name = builder.getStringAttr(options.targetInput);
   unsigned index = function.getNumArguments();
-  auto attrs = builder.getDictionaryAttr(builder.getNamedAttr("nn.name", name));
+  auto attrs = builder.getDictionaryAttr(builder.getNamedAttr(nn::kName, name));
   if (failed(function.insertArgument(index, type, attrs, NameLoc::get(name))))
     return Value();
   return function.getArgument(index);
@@ -198,7 +199,7 @@ void ResultBuilder::finish() {
   function.setFunctionType(
       builder.getFunctionType(function.getArgumentTypes(), types));
   for (auto [i, output] : llvm::enumerate(outputs))
-    function.setResultAttr(i, "nn.name", builder.getStringAttr(output.name));
+    function.setResultAttr(i, nn::kName, builder.getStringAttr(output.name));
 }
 
 LogicalResult ResultBuilder::build() {

@@ -55,7 +55,7 @@ void GraphImporter::createModule(ArrayRef<InputBinding> inputs) {
   Block *body = function.addEntryBlock();
   builder.setInsertionPointToEnd(body);
   for (auto [i, input] : llvm::enumerate(inputs)) {
-    function.setArgAttr(i, "nn.name", builder.getStringAttr(input.name));
+    function.setArgAttr(i, nn::kName, builder.getStringAttr(input.name));
     body->getArgument(i).setLoc(
         NameLoc::get(builder.getStringAttr(input.name)));
     define(input.name, body->getArgument(i));

@@ -81,8 +81,8 @@ static bool isMove(const onnx::NodeProto &node) {
 /// Whether a name is an initializer, or one under another shape.
 bool Finder::isInitializer(StringRef name) const {
   // Exporters put one or two nodes in between.
-  constexpr int mostNodes = 4;
-  for (int i = 0; i < mostNodes && !initializers.contains(name); ++i) {
+  constexpr int maxNodes = 4;
+  for (int i = 0; i < maxNodes && !initializers.contains(name); ++i) {
     const onnx::NodeProto *node = producerOf(name);
     if (!node || !isMove(*node) || node->input_size() == 0)
       return false;

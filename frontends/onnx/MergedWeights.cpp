@@ -50,13 +50,13 @@ private:
 
 /// The exporter merges tensors of up to 1024 elements.
 static bool mayBeMerged(const onnx::TensorProto &tensor) {
-  constexpr int64_t mostElements = 4096;
+  constexpr int64_t maxElements = 4096;
   int64_t count = 1;
   for (int64_t size : tensor.dims()) {
-    if (size < 1 || size > mostElements)
+    if (size < 1 || size > maxElements)
       return false;
     count *= size;
-    if (count > mostElements)
+    if (count > maxElements)
       return false;
   }
   return true;

@@ -2,6 +2,7 @@
 
 #include "frontends/onnx/WeightExport.h"
 
+#include "dialects/nn/NNAttributeNames.h"
 #include "frontends/onnx/ExportedTensors.h"
 #include "frontends/onnx/GraphOrder.h"
 #include "frontends/onnx/InferenceMode.h"
@@ -105,7 +106,7 @@ void WeightExport::checkOutput() const {
 static std::string lossOf(ModuleOp imported, const onnx::GraphProto &graph) {
   func::FuncOp function = *imported.getOps<func::FuncOp>().begin();
   auto nameOf = [&](unsigned result) {
-    auto name = function.getResultAttrOfType<StringAttr>(result, "nn.name");
+    auto name = function.getResultAttrOfType<StringAttr>(result, nn::kName);
     return name ? name.getValue() : StringRef();
   };
   auto first = cast<RankedTensorType>(function.getResultTypes().front());

@@ -122,10 +122,10 @@ void TextMeter::close(char bracket) {
 /// dialect, whose name has a dot.
 void TextMeter::readAliasName(StringRef name) {
   // `%a#N`: the parser makes room for so many results.
-  constexpr size_t mostDigits = 4;
-  if (name.size() > mostDigits && llvm::all_of(name, llvm::isDigit))
+  constexpr size_t maxDigits = 4;
+  if (name.size() > maxDigits && llvm::all_of(name, llvm::isDigit))
     return refuse("expects numbers of results of at most " +
-                  llvm::Twine(mostDigits) + " digits, but got '#" +
+                  llvm::Twine(maxDigits) + " digits, but got '#" +
                   name.take_front(32) + "'");
   skipBlanks();
   if (!rest.consume_front("=")) {

@@ -81,7 +81,7 @@ private:
     /// Finds all that there is to know of the entries.
     void measure(int64_t alignment);
   };
-  static constexpr size_t mostInBlock = 1024;
+  static constexpr size_t maxInBlock = 1024;
 
   void split(size_t index);
 
@@ -131,7 +131,7 @@ void PlacedBuffers::add(const Placed &entry) {
                                          }),
                        entry);
   block.measure(alignment);
-  if (block.entries.size() > mostInBlock)
+  if (block.entries.size() > maxInBlock)
     split(after - 1 - blocks.begin());
 }
 

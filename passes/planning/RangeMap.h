@@ -36,7 +36,7 @@ public:
 private:
   using Pieces = std::map<int64_t, Value>;
 
-  /// Makes `at` the begin of a piece.
+  /// Makes `at` the start of a piece.
   typename Pieces::iterator split(int64_t at) {
     auto next = pieces.upper_bound(at);
     auto piece = std::prev(next);

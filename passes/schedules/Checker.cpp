@@ -79,7 +79,7 @@ private:
   /// Where the search for a cycle stands: a rank cannot pass the head of one
   /// of its queues. It waits for it itself, or (`stuck` >= 0) has posted the
   /// next message of that end behind it.
-  struct Place {
+  struct Blockage {
     int32_t queue;
     int32_t stuck;
   };
@@ -87,8 +87,9 @@ private:
   llvm::Error collectPosts(int32_t rank);
   llvm::Error checkPairs(int32_t channel) const;
   std::string describeDeadlock(const Execution &execution) const;
-  Place nextPlace(const Execution &execution, const Place &place) const;
-  std::string tell(const Execution &execution, const Place &place) const;
+  Blockage nextBlockage(const Execution &execution,
+                        const Blockage &blockage) const;
+  std::string tell(const Execution &execution, const Blockage &blockage) const;
 
   std::string nameOfPost(int32_t end, int64_t message) const;
   int32_t rankAcross(int32_t end) const { return index.rankOf(end ^ 1); }
@@ -245,26 +246,27 @@ int32_t InstructionChecker::blockerOf(const Execution &execution,
 
 /// What keeps the head of a queue from moving: at the other end, its partner is
 /// not posted, or stuck in a queue.
-InstructionChecker::Place
-InstructionChecker::nextPlace(const Execution &execution,
-                              const Place &place) const {
-  int32_t other = blockerOf(execution, execution.queue(place.queue).front());
+InstructionChecker::Blockage
+InstructionChecker::nextBlockage(const Execution &execution,
+                                 const Blockage &blockage) const {
+  int32_t other = blockerOf(execution, execution.queue(blockage.queue).front());
   if (!hasNotPosted(execution, other))
     return {index.queueOf(other), other};
   return {index.queueOf(execution.waitOf(index.rankOf(other))), -1};
 }
 
 std::string InstructionChecker::tell(const Execution &execution,
-                                     const Place &place) const {
-  int32_t head = execution.queue(place.queue).front();
+                                     const Blockage &blockage) const {
+  int32_t head = execution.queue(blockage.queue).front();
   int32_t other = blockerOf(execution, head), rank = index.rankOf(head);
   const EndState &state = execution.end(head), &across = execution.end(other);
   std::string headName = nameOfPost(head, state.moved);
   std::string text;
-  if (place.stuck >= 0) {
-    text = formatv("rank {0} has its {1} queued behind its {2}", rank,
-                   nameOfPost(place.stuck, execution.end(place.stuck).moved),
-                   headName);
+  if (blockage.stuck >= 0) {
+    text =
+        formatv("rank {0} has its {1} queued behind its {2}", rank,
+                nameOfPost(blockage.stuck, execution.end(blockage.stuck).moved),
+                headName);
   } else {
     int32_t wait = execution.waitOf(rank);
     int64_t awaited = execution.end(wait).waits;
@@ -277,7 +279,7 @@ std::string InstructionChecker::tell(const Execution &execution,
     text = formatv("rank {0} waits {1} for its {2}", rank, when,
                    nameOfPost(wait, awaited));
     bool isGrouped =
-        llvm::any_of(execution.queue(place.queue).head(),
+        llvm::any_of(execution.queue(blockage.queue).head(),
                      [&](const QueuedPost &post) { return post.end == wait; });
     if (wait != head || awaited != state.moved)
       text += (isGrouped ? ", grouped with its " : ", queued behind its ") +
@@ -311,25 +313,26 @@ InstructionChecker::describeDeadlock(const Execution &execution) const {
   int32_t rank = 0;
   while (execution.waitOf(rank) < 0)
     ++rank;
-  Place place{index.queueOf(execution.waitOf(rank)), -1};
+  Blockage blockage{index.queueOf(execution.waitOf(rank)), -1};
   std::vector<bool> seen(index.numQueues());
-  while (!seen[place.queue]) {
-    seen[place.queue] = true;
-    place = nextPlace(execution, place);
+  while (!seen[blockage.queue]) {
+    seen[blockage.queue] = true;
+    blockage = nextBlockage(execution, blockage);
   }
-  std::vector<Place> cycle;
-  for (int32_t first = place.queue; cycle.empty() || place.queue != first;) {
-    cycle.push_back(place);
-    place = nextPlace(execution, place);
+  std::vector<Blockage> cycle;
+  for (int32_t first = blockage.queue;
+       cycle.empty() || blockage.queue != first;) {
+    cycle.push_back(blockage);
+    blockage = nextBlockage(execution, blockage);
   }
   // Waits are easier to begin with than queues; of those, the lowest rank.
-  auto key = [&](const Place &place) {
-    int32_t rank = index.rankOf(execution.queue(place.queue).front());
-    return std::pair(place.stuck >= 0, rank);
+  auto key = [&](const Blockage &blockage) {
+    int32_t rank = index.rankOf(execution.queue(blockage.queue).front());
+    return std::pair(blockage.stuck >= 0, rank);
   };
   auto begin = std::min_element(
       cycle.begin(), cycle.end(),
-      [&](const Place &a, const Place &b) { return key(a) < key(b); });
+      [&](const Blockage &a, const Blockage &b) { return key(a) < key(b); });
   std::rotate(cycle.begin(), begin, cycle.end());
   return "deadlock " + describe(channels) + ": " +
          joinCycle(cycle.size(), "; ",

@@ -98,6 +98,10 @@ static llvm::Error checkShape(const Schedule &schedule,
   if (static_cast<int64_t>(schedule.order.size()) != schedule.ranks)
     return refuse("expects an order for each of {0} ranks, but got {1}",
                   schedule.ranks, schedule.order.size());
+  if (!schedule.stageTasks.empty() &&
+      static_cast<int64_t>(schedule.stageTasks.size()) != schedule.stages)
+    return refuse("expects the tasks of {0} stages, but got those of {1}",
+                  schedule.stages, schedule.stageTasks.size());
   for (auto [stage, rank] : llvm::enumerate(schedule.rankOfStage))
     if (rank < 0 || rank >= schedule.ranks)
       return refuse("stage {0} is on rank {1}, but there are {2} ranks", stage,
@@ -126,6 +130,12 @@ static llvm::Error checkShape(const Schedule &schedule,
       return refuse("edge {0} goes from stage {1} to stage {2}, which is part "
                     "of the other copy of the model",
                     i, edge.from, edge.to);
+  for (auto [i, edge] : llvm::enumerate(edges))
+    for (int32_t stage : {edge.from, edge.to})
+      if (!schedule.forwardOnly && edge.hasGradient &&
+          !schedule.tasksOf(stage).backward)
+        return refuse("edge {0} has a gradient, but stage {1} has no backward",
+                      i, stage);
   return llvm::Error::success();
 }
 
@@ -149,6 +159,13 @@ llvm::Error Dependences::registerTask(int32_t rank, const Task &task) {
     return refuse("rank {0} runs {1}, but that micro-batch goes through the "
                   "other copy of the model",
                   rank, task.name());
+  const StageTasks has = schedule->tasksOf(task.stage);
+  if (task.kind == TaskKind::Forward  ? !has.forward
+      : task.kind == TaskKind::Update ? !has.update
+                                      : !has.backward)
+    return refuse("rank {0} runs {1}, which the model does not have of this "
+                  "stage",
+                  rank, task.name());
   int32_t home = schedule->rankOfStage[task.stage];
   if (home != rank)
     return refuse("rank {0} runs {1}, but stage {2} is on rank {3}", rank,
@@ -167,19 +184,17 @@ llvm::Error Dependences::findMissingTasks() const {
                   Task{kind, stage, microBatch}.name());
   };
   for (int32_t stage = 0; stage < schedule->stages; ++stage) {
+    const StageTasks has = schedule->tasksOf(stage);
     for (int32_t m = 0; m < schedule->microBatches; ++m) {
       if (!schedule->runs(stage, m))
         continue;
-      if (schedule->forwardOnly) {
-        if (!hasKind(TaskKind::Forward, stage, m))
-          return isMissing(TaskKind::Forward, stage, m);
+      if (has.forward && !hasKind(TaskKind::Forward, stage, m))
+        return isMissing(TaskKind::Forward, stage, m);
+      if (schedule->forwardOnly || !has.backward)
         continue;
-      }
       bool isWhole = hasKind(TaskKind::Backward, stage, m);
       bool hasInput = hasKind(TaskKind::InputGradient, stage, m);
       bool hasWeight = hasKind(TaskKind::WeightGradient, stage, m);
-      if (!hasKind(TaskKind::Forward, stage, m))
-        return isMissing(TaskKind::Forward, stage, m);
       if (isWhole && (hasInput || hasWeight))
         return refuse(
             "rank {0} runs both {1} and {2}, which is part of it",
@@ -194,17 +209,27 @@ llvm::Error Dependences::findMissingTasks() const {
         return isMissing(TaskKind::WeightGradient, stage, m);
     }
     for (int32_t number = 0; number < schedule->updates; ++number)
-      if (!schedule->forwardOnly && !hasKind(TaskKind::Update, stage, number))
+      if (!schedule->forwardOnly && has.update &&
+          !hasKind(TaskKind::Update, stage, number))
         return isMissing(TaskKind::Update, stage, number);
   }
   return llvm::Error::success();
 }
 
+/// Gradients come back as far as stages go backward.
+static std::vector<StageEdge> chainOf(const Schedule &schedule) {
+  std::vector<StageEdge> edges =
+      linearEdges(schedule.stages, 0, schedule.copies);
+  for (StageEdge &edge : edges)
+    edge.hasGradient = schedule.tasksOf(edge.from).backward &&
+                       schedule.tasksOf(edge.to).backward;
+  return edges;
+}
+
 Dependences::Dependences(const Schedule &schedule,
                          llvm::ArrayRef<StageEdge> edges)
     : schedule(&schedule),
-      edgeList(edges.empty() ? linearEdges(schedule.stages, 0, schedule.copies)
-                             : edges.vec()),
+      edgeList(edges.empty() ? chainOf(schedule) : edges.vec()),
       index(schedule.stages, edgeList),
       present(schedule.stages * schedule.microBatches) {}
 

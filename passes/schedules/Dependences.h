@@ -175,7 +175,7 @@ void Dependences::forEachNeed(const Task &task, Visit visit) const {
       if (!visit(Need{TaskKind::Forward, edgeList[edge].from, m, edge}))
         return;
     if (schedule->weightRule == WeightRule::DelayedByOne &&
-        schedule->updateOf(m) >= 2)
+        schedule->updateOf(m) >= 2 && schedule->tasksOf(stage).update)
       visit(Need{TaskKind::Update, stage, schedule->updateOf(m) - 2, -1});
     return;
   case TaskKind::Recompute:
@@ -200,7 +200,7 @@ void Dependences::forEachNeed(const Task &task, Visit visit) const {
     // Its own micro-batches: `m` is the number of the update.
     int64_t each = schedule->microBatches / schedule->updates;
     for (int32_t of = m * each; of < (m + 1) * each; ++of) {
-      if (!schedule->runs(stage, of))
+      if (!schedule->runs(stage, of) || !schedule->tasksOf(stage).backward)
         continue;
       bool isSplit = hasKind(TaskKind::WeightGradient, stage, of);
       if (!visit(Need{isSplit ? TaskKind::WeightGradient : TaskKind::Backward,

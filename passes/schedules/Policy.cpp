@@ -146,6 +146,7 @@ llvm::Expected<Schedule> Policy::shape(const ScheduleOptions &options) const {
   schedule.updates = updates(options);
   schedule.weightRule = weightRule();
   schedule.forwardOnly = !trains();
+  schedule.stageTasks = stageTasks().vec();
   if (schedule.microBatches % (schedule.copies * schedule.updates) != 0)
     return refuse("{0} needs micro-batches that {1} divides, but got {2}",
                   name(), schedule.copies * schedule.updates,
@@ -159,7 +160,8 @@ static std::vector<std::vector<Task>> finalUpdates(const Schedule &shape) {
   std::vector<std::vector<Task>> updates(shape.ranks);
   if (!shape.forwardOnly && shape.weightRule == WeightRule::Synchronous)
     for (int32_t stage = 0; stage < shape.stages; ++stage)
-      updates[shape.rankOfStage[stage]].push_back(Task::update(stage));
+      if (shape.tasksOf(stage).update)
+        updates[shape.rankOfStage[stage]].push_back(Task::update(stage));
   return updates;
 }
 

@@ -91,6 +91,8 @@ public:
   virtual WeightRule weightRule() const { return WeightRule::Synchronous; }
   /// Updates per step.
   virtual int64_t updates(const ScheduleOptions &options) const { return 1; }
+  /// Which tasks stages have, where not all; by stage.
+  virtual llvm::ArrayRef<StageTasks> stageTasks() const { return {}; }
   /// False for policies that only evaluate.
   virtual bool trains() const { return true; }
 

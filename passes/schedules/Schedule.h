@@ -44,6 +44,14 @@ struct ModelCopies {
   }
 };
 
+/// Which tasks a model has of a stage: none goes backward through a stage that
+/// no gradient reaches, and none updates weights that it does not have.
+struct StageTasks {
+  bool forward = true, backward = true, update = true;
+
+  bool isAll() const { return forward && backward && update; }
+};
+
 struct Schedule {
   int64_t ranks = 0;
   /// All copies counted: with two copies of the model, stage s + stages/2 is
@@ -63,8 +71,14 @@ struct Schedule {
   WeightRule weightRule = WeightRule::Synchronous;
   /// No backwards and no updates: evaluation.
   bool forwardOnly = false;
+  /// Indexed by stage; empty: each stage has all of them.
+  std::vector<StageTasks> stageTasks;
   /// What a policy that had a choice chose, for people to read: "zb-v".
   std::string origin;
+
+  StageTasks tasksOf(int32_t stage) const {
+    return stageTasks.empty() ? StageTasks() : stageTasks[stage];
+  }
 
   /// The copy of the model that a stage is part of.
   int64_t copyOf(int32_t stage) const {

@@ -20,7 +20,7 @@ namespace pipewright::schedules {
 class StashMeter {
 public:
   StashMeter(const Schedule &schedule, const TaskCosts &costs)
-      : costs(&costs), keeps(!schedule.forwardOnly) {}
+      : schedule(&schedule), costs(&costs) {}
 
   /// The tasks of the rank, one call for each in turn.
   void run(const Task &task) {
@@ -47,8 +47,12 @@ public:
   int64_t peakInFlight() const { return peakPairs; }
 
 private:
+  bool keeps(const Task &task) const {
+    return !schedule->forwardOnly && schedule->tasksOf(task.stage).backward;
+  }
+
   void begin(const Task &task) {
-    if (!keeps)
+    if (!keeps(task))
       return;
     const StageCosts &stage = costs->stages[task.stage];
     if (task.kind == TaskKind::Forward) {
@@ -63,7 +67,7 @@ private:
   }
 
   void end(const Task &task) {
-    if (!keeps)
+    if (!keeps(task))
       return;
     const StageCosts &stage = costs->stages[task.stage];
     if (task.kind == TaskKind::Backward)
@@ -80,8 +84,8 @@ private:
                                       : stage.weightStashBytes;
   }
 
+  const Schedule *schedule;
   const TaskCosts *costs;
-  bool keeps;
   int64_t bytes = 0, peak = 0, pairs = 0, peakPairs = 0;
 };
 

@@ -213,7 +213,7 @@ LogicalResult ArenaAccesses::place(StepOpInterface op) {
 /// optimizer of the stage updates.
 LogicalResult ArenaAccesses::addPlace(StepOpInterface op, const ByteUse &use,
                                       Accesses &accesses) {
-  bool isGradient = use.what == ByteUse::What::Gradient;
+  bool isGradient = use.kind == ByteUse::Kind::Gradient;
   std::vector<BufferAttr> &to = use.writes ? accesses.writes : accesses.reads;
   size_t before = to.size();
   auto add = [&](std::initializer_list<std::optional<BufferAttr>> buffers) {
@@ -244,20 +244,20 @@ LogicalResult ArenaAccesses::addPlace(StepOpInterface op, const ByteUse &use,
 
 LogicalResult ArenaAccesses::add(StepOpInterface op, const ByteUse &use,
                                  Accesses &accesses) {
-  switch (use.what) {
-  case ByteUse::What::Value: {
+  switch (use.kind) {
+  case ByteUse::Kind::Value: {
     BufferAttr buffer = places.lookup(use.value);
     if (!buffer)
       return op->emitOpError("uses ") << use.value << ", which has no buffer";
     (use.writes ? accesses.writes : accesses.reads).push_back(buffer);
     return success();
   }
-  case ByteUse::What::Weight:
-  case ByteUse::What::Gradient:
+  case ByteUse::Kind::Weight:
+  case ByteUse::Kind::Gradient:
     return addPlace(op, use, accesses);
-  case ByteUse::What::Body:
+  case ByteUse::Kind::Body:
     return addBody(cast<TaskOp>(*op), accesses);
-  case ByteUse::What::Optimizer:
+  case ByteUse::Kind::Optimizer:
     addOptimizer(cast<TaskOp>(*op), accesses);
     return success();
   }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/step/BodyBuffers.h"
+#include "dialects/nn/NNAttributeNames.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -107,7 +108,7 @@ static bool addsByItself(Value product) {
   if (auto library = dyn_cast_if_present<nn::LibraryOpInterface>(op))
     return library.getCall({}).added == product;
   auto added = isa_and_present<nn::LaunchOp>(op)
-                   ? op->getAttrOfType<DenseI64ArrayAttr>(kAddedResults)
+                   ? op->getAttrOfType<DenseI64ArrayAttr>(nn::kAdded)
                    : DenseI64ArrayAttr();
   return added && llvm::is_contained(added.asArrayRef(),
                                      cast<OpResult>(product).getResultNumber());

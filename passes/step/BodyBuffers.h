@@ -61,10 +61,6 @@ BufferAttr bufferOf(mlir::Value value);
 /// The value whose bytes `value` is: views are seen through.
 mlir::Value rootOf(mlir::Value value);
 
-/// On a launch, the results that its kernel adds to what is there; on results
-/// of the kernel, that they are added.
-inline constexpr llvm::StringLiteral kAddedResults = "nn.added";
-
 /// The op that adds a product to a gradient, where the library call or the
 /// kernel that makes the product adds by itself, because nothing else reads it.
 /// Such a value has no bytes of its own: its buffer is the gradient's. Null for

@@ -19,14 +19,13 @@ pipewright::pipe::predictStep(ModuleOp module, const Stages &stages,
       readSchedule(module, stages, StepMode::train);
   if (failed(order))
     return failure();
-  completeSchedule(*order);
   Prediction prediction;
   prediction.order = std::move(*order);
   prediction.edges = stages.edges(StepMode::train);
   prediction.costs = stages.costs(StepMode::train, machine);
   llvm::Expected<schedules::Simulation> simulation =
       schedules::simulate(prediction.order, prediction.costs, prediction.edges,
-                          readWorks(module, stages, prediction.order));
+                          readWorks(module, stages, prediction.order.ranks));
   if (!simulation)
     return module.emitError(llvm::toString(simulation.takeError()));
   prediction.simulation = std::move(*simulation);

@@ -24,8 +24,8 @@ namespace {
 /// Reads the works of one program after the other.
 class ProgramReader {
 public:
-  ProgramReader(const Stages &stages, const schedules::Schedule &schedule)
-      : stages(stages), schedule(schedule), posted(schedule.ranks) {}
+  ProgramReader(const Stages &stages, int64_t ranks)
+      : stages(stages), posted(ranks) {}
 
   void read(RankOp program);
   std::vector<schedules::Work> inOrder() const;
@@ -34,7 +34,6 @@ private:
   int32_t numberOf(const Content &content, Type type, int32_t from, int32_t to);
 
   const Stages &stages;
-  const schedules::Schedule &schedule;
   std::vector<schedules::Work> works;
   /// What each rank posts of collectives, in its order.
   std::vector<std::vector<int32_t>> posted;
@@ -75,7 +74,6 @@ static bool isOfEdge(const std::optional<Content> &content) {
 
 void ProgramReader::read(RankOp program) {
   auto rank = static_cast<int32_t>(program.getRank());
-  const std::vector<schedules::Task> &order = schedule.order[rank];
   std::map<schedules::RankGroup, int64_t> counts;
   // The work and the member that a post or what it makes belongs to.
   llvm::DenseMap<Value, std::pair<int32_t, size_t>> parts;
@@ -109,11 +107,8 @@ void ProgramReader::read(RankOp program) {
     llvm::append_range(works[number].needs, received);
   };
   for (Operation &op : *program.getBody()) {
-    if (auto task = dyn_cast<TaskOp>(op)) {
-      // Behind those before it: `order` has no others but more.
-      tasks = std::find(order.begin() + tasks, order.end(),
-                        plainTask(stages, task)) -
-              order.begin() + 1;
+    if (isa<TaskOp>(op)) {
+      ++tasks;
       received.clear();
     } else if (auto part = dyn_cast<GroupOpInterface>(op)) {
       int32_t number = join(part);
@@ -185,10 +180,10 @@ std::vector<schedules::Work> ProgramReader::inOrder() const {
   return ordered;
 }
 
-std::vector<schedules::Work>
-pipewright::pipe::readWorks(ModuleOp module, const Stages &stages,
-                            const schedules::Schedule &schedule) {
-  ProgramReader reader(stages, schedule);
+std::vector<schedules::Work> pipewright::pipe::readWorks(ModuleOp module,
+                                                         const Stages &stages,
+                                                         int64_t ranks) {
+  ProgramReader reader(stages, ranks);
   for (auto program : module.getOps<RankOp>())
     if (program.getMode() == StepMode::train)
       reader.read(program);

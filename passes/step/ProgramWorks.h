@@ -16,10 +16,9 @@
 namespace pipewright::pipe {
 
 /// Each in its place, collectives in an order that no rank's program
-/// contradicts. `schedule` has all tasks of the programs.
+/// contradicts.
 std::vector<schedules::Work> readWorks(mlir::ModuleOp module,
-                                       const Stages &stages,
-                                       const schedules::Schedule &schedule);
+                                       const Stages &stages, int64_t ranks);
 
 } // namespace pipewright::pipe
 

@@ -124,7 +124,7 @@ public:
   }
 
   /// For schedules with stale weights; fails, with a diagnostic, where a weight
-  /// is tied. It would have to be sent to its replicas after every update, and
+  /// is tied. It would have to be sent to its copies after every update, and
   /// their gradients back before it, between tasks of ranks that do not wait.
   mlir::LogicalResult refuseTiedWeights() const;
 

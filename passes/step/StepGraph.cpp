@@ -148,18 +148,14 @@ private:
 } // namespace
 
 void GraphReader::findPositions() {
-  TaskIndex index;
-  for (auto task : step.getBody()->getOps<TaskOp>())
-    index.add(stages, task);
-  for (auto [rank, order] : llvm::enumerate(graph.tasks.order)) {
+  for (auto [rank, order] : llvm::enumerate(graph.tasks.order))
     firstUpdate[rank] = static_cast<int64_t>(order.size());
-    for (auto [position, task] : llvm::enumerate(order))
-      if (TaskOp op = index.lookup(task)) {
-        auto at = static_cast<int64_t>(position);
-        positions[op] = at;
-        if (op.getKind() == TaskKind::update)
-          firstUpdate[rank] = std::min(firstUpdate[rank], at);
-      }
+  std::vector<int64_t> next(graph.tasks.ranks);
+  for (auto task : step.getBody()->getOps<TaskOp>()) {
+    int32_t rank = rankOf(task);
+    int64_t at = positions[task] = next[rank]++;
+    if (task.getKind() == TaskKind::update)
+      firstUpdate[rank] = std::min(firstUpdate[rank], at);
   }
 }
 
@@ -323,7 +319,6 @@ FailureOr<StepGraph> pipewright::pipe::readStepGraph(StepOp step,
     return failure();
   StepGraph graph;
   graph.tasks = std::move(*schedule);
-  completeSchedule(graph.tasks);
   graph.edges = stages.edges(step.getMode());
   if (failed(GraphReader(step, stages, graph).read()))
     return failure();

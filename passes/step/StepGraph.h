@@ -23,7 +23,6 @@ struct WorkOps {
 };
 
 struct StepGraph {
-  /// With all tasks that the schedules folder expects (completeSchedule).
   schedules::Schedule tasks;
   std::vector<schedules::StageEdge> edges;
   std::vector<schedules::Work> works;

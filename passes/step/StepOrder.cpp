@@ -6,9 +6,6 @@
 
 #include "passes/step/StepOrder.h"
 
-#include <map>
-#include <set>
-
 using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
@@ -49,6 +46,21 @@ static void noteRule(schedules::Schedule &schedule, TaskOp task) {
                             : WeightRule::Newest;
 }
 
+/// Which tasks the model has of each stage, where it has not all.
+static void noteTasks(schedules::Schedule &schedule, const Stages &stages) {
+  for (int32_t stage = 0; stage < stages.size(); ++stage) {
+    StageOp op = stages[stage];
+    if (schedule.forwardOnly)
+      schedule.stageTasks.push_back({.forward = op.getEvaluate() != nullptr});
+    else
+      schedule.stageTasks.push_back({.backward = op.getBackward() != nullptr,
+                                     .update = stages.hasUpdate(stage)});
+  }
+  if (llvm::all_of(schedule.stageTasks,
+                   [](const auto &has) { return has.isAll(); }))
+    schedule.stageTasks.clear();
+}
+
 FailureOr<schedules::Schedule>
 pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
                                StepMode mode) {
@@ -68,6 +80,7 @@ pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
     schedule.updates = programOf(module).updates;
   schedule.forwardOnly = mode == StepMode::evaluate;
   schedule.order.resize(schedule.ranks);
+  noteTasks(schedule, stages);
 
   auto add = [&](std::vector<schedules::Task> &order, TaskOp task) {
     order.push_back(plainTask(stages, task));
@@ -95,72 +108,4 @@ pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
     return module.emitError("has no step of mode '")
            << stringifyStepMode(mode) << "'; run pipe-unroll-microbatches";
   return schedule;
-}
-
-using TaskSet = std::set<std::tuple<schedules::TaskKind, int32_t, int32_t>>;
-
-static TaskSet tasksOf(const schedules::Schedule &schedule) {
-  TaskSet tasks;
-  for (const std::vector<schedules::Task> &order : schedule.order)
-    for (const schedules::Task &task : order)
-      tasks.insert({task.kind, task.stage, task.microBatch});
-  return tasks;
-}
-
-/// Adds the missing gradients and updates of one rank where its stages would
-/// have them: later forwards may have to wait for an update.
-static void completeUpdates(schedules::Schedule &schedule,
-                            std::vector<schedules::Task> &order,
-                            const TaskSet &present) {
-  using schedules::Task, schedules::TaskKind;
-  int64_t share = schedule.microBatches / (schedule.copies * schedule.updates);
-  std::map<std::pair<int32_t, int32_t>, int64_t> summed;
-  auto isMissing = [&](TaskKind kind, int32_t stage, int32_t number) {
-    return !present.count({kind, stage, number});
-  };
-  std::vector<Task> all;
-  for (Task task : order) {
-    all.push_back(task);
-    if (task.kind == TaskKind::Forward &&
-        isMissing(TaskKind::InputGradient, task.stage, task.microBatch) &&
-        isMissing(TaskKind::Backward, task.stage, task.microBatch)) {
-      task = Task::backward(task.stage, task.microBatch);
-      all.push_back(task);
-    }
-    if (!task.endsStash())
-      continue;
-    int32_t update = schedule.updateOf(task.microBatch);
-    if (++summed[{task.stage, update}] == share &&
-        isMissing(TaskKind::Update, task.stage, update))
-      all.push_back(Task::update(task.stage, update));
-  }
-  order = std::move(all);
-}
-
-void pipewright::pipe::completeSchedule(schedules::Schedule &schedule) {
-  using schedules::Task;
-  TaskSet present = tasksOf(schedule);
-  if (schedule.updates > 1 && !schedule.forwardOnly) {
-    for (std::vector<Task> &order : schedule.order)
-      completeUpdates(schedule, order, present);
-    present = tasksOf(schedule);
-  }
-  auto addMissing = [&](Task task) {
-    if (!present.count({task.kind, task.stage, task.microBatch}))
-      schedule.order[schedule.rankOfStage[task.stage]].push_back(task);
-  };
-  for (int32_t stage = 0; stage < schedule.stages; ++stage)
-    for (int32_t m = 0; m < schedule.microBatches; ++m) {
-      if (!schedule.runs(stage, m))
-        continue;
-      addMissing(Task::forward(stage, m));
-      if (!schedule.forwardOnly &&
-          !present.count({schedules::TaskKind::InputGradient, stage, m}))
-        addMissing(Task::backward(stage, m));
-    }
-  if (schedule.forwardOnly)
-    return;
-  for (int32_t stage = 0; stage < schedule.stages; ++stage)
-    for (int32_t number = 0; number < schedule.updates; ++number)
-      addMissing(Task::update(stage, number));
 }

@@ -42,14 +42,6 @@ int64_t numRanks(mlir::ModuleOp module, llvm::ArrayRef<int32_t> rankOfStage);
 mlir::FailureOr<schedules::Schedule>
 readSchedule(mlir::ModuleOp module, const Stages &stages, StepMode mode);
 
-/// Adds the tasks that the schedules folder expects of every stage and that
-/// this model has no need of: evaluation by a second copy, backward tasks of
-/// stages without gradients, updates of stages without weights. They depend on
-/// no message, so whoever works on the completed schedule can skip them. They
-/// stand at the end of each rank's order, or, with several updates in a step,
-/// where other stages have theirs.
-void completeSchedule(schedules::Schedule &schedule);
-
 } // namespace pipewright::pipe
 
 #endif // PIPEWRIGHT_PASSES_STEP_STEPORDER_H

@@ -4,7 +4,7 @@
 // older than the newest. The newest is always in the weights' own place, where
 // the optimizer works, evaluation reads and the runtime saves from; an update
 // copies what it is about to overwrite to a slot, if anybody still needs it.
-// So the slots stand the same at the begin of every step, whatever the number
+// So the slots stand the same at the start of every step, whatever the number
 // of updates in a step and of slots, and nothing has to be rotated.
 //
 //===----------------------------------------------------------------------===//

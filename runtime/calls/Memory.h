@@ -13,7 +13,7 @@ namespace pipewright::runtime {
 
 template <class AnyRank>
 void zero(AnyRank &rank, Buffer buffer);
-/// All of `source`, to the begin of `destination`; they may not overlap.
+/// All of `source`, to the start of `destination`; they may not overlap.
 template <class AnyRank>
 void copy(AnyRank &rank, Buffer source, Buffer destination);
 /// The values of a table of the program. On a GPU they travel with the

@@ -237,6 +237,8 @@ struct Program {
   Table<RankProgram> ranks;
   /// Those that do something together, by number.
   Table<GroupInfo> groups = {};
+  /// By how much what groups do is predicted to lengthen a step.
+  double predictedExposedSeconds = 0;
   /// Printed by --timetable.
   const char *timetable = "";
   /// Printed by --plan.

@@ -21,14 +21,14 @@ static constexpr int64_t unit = 16;
 /// Elements between rows that begin at multiples of 2 KiB.
 static constexpr int64_t period = 512;
 /// With more rows, columns and sums dnnl_sgemm copies operands itself.
-static constexpr int64_t mostRows = 512, mostColumns = 511, mostSums = 32;
+static constexpr int64_t maxRows = 512, maxColumns = 511, maxSums = 32;
 
 bool pipewright::runtime::isFasterPadded(const MatmulShape &s) {
   static const bool isWide = hasCpuFeature("avx512f").value_or(true);
   const bool isAligned = (!s.transposeB && s.n % period == 0) ||
                          (s.transposeA && s.m % period == 0);
   return !isWide && s.batch == 1 && isAligned &&
-         (s.m <= mostRows || s.n <= mostColumns || s.k <= mostSums);
+         (s.m <= maxRows || s.n <= maxColumns || s.k <= maxSums);
 }
 
 namespace {

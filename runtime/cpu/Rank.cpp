@@ -113,12 +113,36 @@ void Rank::postCollective(const GroupRequest &request) {
                       data<void>(request.scratch));
 }
 
+/// Calls `wait`, and adds the seconds that it takes to `sum`.
+template <class Wait>
+static auto addSeconds(double &sum, Wait wait) {
+  struct Stopwatch {
+    double &sum;
+    const Trace::Clock::time_point since = Trace::Clock::now();
+    ~Stopwatch() {
+      sum += std::chrono::duration<double>(Trace::Clock::now() - since).count();
+    }
+  } stopwatch{sum};
+  return wait();
+}
+
 void Rank::waitCollective() {
-  const int64_t group = finishCollective();
+  const int64_t group =
+      addSeconds(exposedSeconds, [&] { return finishCollective(); });
   if (StepDigest *digest = digesting())
     if (const Buffer range = digest->takePosted(StepDigest::Kind::Sum, group))
       digest->add(StepDigest::Kind::Sum, group, data<void>(range), range.bytes);
 }
+
+void Rank::mergeStatistics(int64_t stage) {
+  addSeconds(exposedSeconds, [&] { sumStatistics(stage); });
+}
+
+void Rank::clipGradients() {
+  addSeconds(exposedSeconds, [&] { scaleToNorm(); });
+}
+
+double Rank::takeExposedSeconds() { return std::exchange(exposedSeconds, 0); }
 
 void Rank::poll() { transport().poll(); }
 

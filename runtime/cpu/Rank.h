@@ -49,11 +49,11 @@ public:
   /// step before has left, the others with zeros.
   void beginStatistics();
   /// Worker::sumStatistics.
-  void mergeStatistics(int64_t stage) { sumStatistics(stage); }
+  void mergeStatistics(int64_t stage);
   /// Worker::scaleToNorm.
-  void clipGradients() { scaleToNorm(); }
+  void clipGradients();
 
-  /// Marks the begin of a task ("F", "B", "I", "W", "R", "U") for the trace
+  /// Marks the start of a task ("F", "B", "I", "W", "R", "U") for the trace
   /// and the flight recorder; it ends where the next begins, or a wait for
   /// another rank.
   void task(const char *kind, int64_t stage, int64_t microBatch);
@@ -72,6 +72,7 @@ public:
   void read(Buffer buffer, void *destination) override;
   void write(Buffer buffer, const void *source) override;
   void captureGradients() override { capturing = true; }
+  double takeExposedSeconds() override;
   int64_t arenaPeak() const override { return arena.peak(); }
   int64_t arenaBytes() const override { return arena.bytes(); }
 
@@ -83,6 +84,7 @@ private:
 
   Arena arena;
   bool capturing = false;
+  double exposedSeconds = 0;
 };
 
 /// Becomes a pointer of the type that a kernel's parameter has.

@@ -22,7 +22,7 @@ public:
   /// An event behind what the stream has got.
   CUevent mark(CUstream stream);
   /// Work between two events. Those of transfers were made with times.
-  void add(const Trace::What &what, CUevent begin, CUevent end) {
+  void add(const Trace::Label &what, CUevent begin, CUevent end) {
     spans.push_back({what, begin, end});
   }
   /// All work is done: tells what it was.
@@ -30,7 +30,7 @@ public:
 
 private:
   struct Span {
-    Trace::What what;
+    Trace::Label what;
     CUevent begin, end;
   };
 

@@ -129,7 +129,7 @@ LocalMeetings::recorded(CUevent done) const {
   return {meeting, &meeting->met};
 }
 
-void LocalMeetings::waitFor(const Given &wanted, double deadline) {
+void LocalMeetings::waitFor(const Contribution &wanted, double deadline) {
   const auto &[place, meeting, member, number] = wanted;
   const auto until = std::chrono::steady_clock::now() +
                      std::chrono::duration<double>(deadline);

@@ -141,7 +141,7 @@ protected:
   EventPool events{CU_EVENT_DISABLE_TIMING};
 
 private:
-  struct Given {
+  struct Contribution {
     RendezvousPoint *place;
     std::shared_ptr<LocalMeeting> meeting;
     int64_t member;
@@ -151,9 +151,9 @@ private:
 
   void enqueueForAll(RendezvousPoint &place, const LocalMeeting &meeting,
                      int64_t member);
-  void waitFor(const Given &wanted, double deadline);
+  void waitFor(const Contribution &wanted, double deadline);
 
-  std::unordered_map<CUevent, Given> given;
+  std::unordered_map<CUevent, Contribution> given;
   int64_t numberGiven = 0;
   /// Streams that do not have their work in them, with the event behind it;
   /// until settleAll.

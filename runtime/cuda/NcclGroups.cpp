@@ -260,8 +260,8 @@ static int64_t hashOfBounds(const std::vector<int64_t> &numbers) {
 
 void NcclGroups::tell(Group &group, const Collective &what, CUevent done) {
   const int64_t members = group.transport.size();
-  Told &told =
-      group.told.emplace_back(Told{done, what, std::vector<Notice>(members)});
+  Unconfirmed &told = group.told.emplace_back(
+      Unconfirmed{done, what, std::vector<Notice>(members)});
   told.notices[group.transport.rank()] = {
       static_cast<int64_t>(what.kind), static_cast<int64_t>(what.type),
       what.count(), what.root, hashOfBounds(what.bounds)};
@@ -269,7 +269,7 @@ void NcclGroups::tell(Group &group, const Collective &what, CUevent done) {
 }
 
 void NcclGroups::confirmOldest(Group &group) {
-  Told &told = group.told.front();
+  Unconfirmed &told = group.told.front();
   const int64_t self = group.transport.rank();
   try {
     group.exchange.finish();
@@ -298,7 +298,7 @@ void NcclGroups::settle(CUevent done) {
   for (const auto &group : groups) {
     if (!group)
       continue;
-    auto isWanted = [&](const Told &told) { return told.done == done; };
+    auto isWanted = [&](const Unconfirmed &told) { return told.done == done; };
     while (std::any_of(group->told.begin(), group->told.end(), isWanted))
       confirmOldest(*group);
   }

@@ -45,7 +45,7 @@ private:
     friend bool operator==(const Notice &, const Notice &) = default;
   };
   /// A collective that the others have not confirmed.
-  struct Told {
+  struct Unconfirmed {
     CUevent done;
     Collective what;
     std::vector<Notice> notices;
@@ -60,7 +60,7 @@ private:
     Collectives exchange;
     const Collective notices;
     /// Stays where it is, as its exchange is under way.
-    std::deque<Told> told;
+    std::deque<Unconfirmed> told;
   };
 
   void makeWhole(double deadline);

@@ -28,19 +28,19 @@ void WorkLog::task(CUstream stream, const char *kind, int64_t stage,
                    int64_t microBatch) {
   CUevent marker = markers.take();
   PIPEWRIGHT_CUDA(cuEventRecord(marker, stream));
-  add(compute, {Piece::What::Task, marker, kind, stage, microBatch});
+  add(compute, {Piece::Type::Task, marker, kind, stage, microBatch});
 }
 
 void WorkLog::transfer(Stream stream, int64_t bytes, CUevent done,
                        std::shared_ptr<const std::atomic<bool>> recorded) {
-  add(stream, {.what = Piece::What::Transfer,
+  add(stream, {.type = Piece::Type::Transfer,
                .done = done,
                .bytes = bytes,
                .recorded = std::move(recorded)});
 }
 
 void WorkLog::wait(Stream stream, CUevent done) {
-  add(compute, {.what = Piece::What::Wait, .done = done, .stream = stream});
+  add(compute, {.type = Piece::Type::Wait, .done = done, .stream = stream});
 }
 
 bool WorkLog::advance(std::vector<Row> &rows) {
@@ -82,15 +82,15 @@ std::string WorkLog::position(const std::vector<Row> &rows) {
       continue;
     const Piece &piece = row.pieces[row.finished];
     text += (text.empty() ? "" : ", ") + streamText(row.stream);
-    switch (piece.what) {
-    case Piece::What::Task:
+    switch (piece.type) {
+    case Piece::Type::Task:
       text +=
           " stands at " + taskName(piece.kind, piece.stage, piece.microBatch);
       break;
-    case Piece::What::Wait:
+    case Piece::Type::Wait:
       text += " waits for " + streamText(piece.stream);
       break;
-    case Piece::What::Transfer:
+    case Piece::Type::Transfer:
       text += " stands at transfer " + std::to_string(row.finished + 1) +
               " of " + std::to_string(row.pieces.size()) + " (" +
               std::to_string(piece.bytes) + " bytes)";
@@ -113,6 +113,6 @@ std::string WorkLog::inspect() {
 bool WorkLog::waitsForPeer() const {
   for (const Row &row : rows)
     if (row.stream == compute && row.finished < row.pieces.size())
-      return row.pieces[row.finished].what == Piece::What::Wait;
+      return row.pieces[row.finished].type == Piece::Type::Wait;
   return false;
 }

@@ -46,8 +46,8 @@ public:
 
 private:
   struct Piece {
-    enum class What { Task, Transfer, Wait };
-    What what;
+    enum class Type { Task, Transfer, Wait };
+    Type type;
     CUevent done;
     /// What a task does.
     const char *kind = nullptr;

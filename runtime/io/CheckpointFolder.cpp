@@ -24,7 +24,7 @@ static constexpr const char *prefix = "step-";
 static constexpr const char *temporarySuffix = ".tmp";
 
 /// Of a manifest: one line for each rank.
-static constexpr int64_t mostManifestBytes = 16 << 20;
+static constexpr int64_t maxManifestBytes = 16 << 20;
 
 //===----------------------------------------------------------------------===//
 // One checkpoint
@@ -106,7 +106,7 @@ static void checkFile(const std::string &folder, const CheckpointFile &file) {
 CheckpointManifest
 pipewright::runtime::readManifest(const std::string &folder) {
   return readFormat(folder + "/" + manifestName, "manifest of a checkpoint",
-                    mostManifestBytes, formatName, parseManifest);
+                    maxManifestBytes, formatName, parseManifest);
 }
 
 CheckpointManifest

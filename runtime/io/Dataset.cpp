@@ -279,7 +279,7 @@ void Dataset::checkValues(int64_t input, int64_t sample,
 }
 
 void Dataset::validate() const {
-  constexpr int64_t mostElements = 50'000'000;
+  constexpr int64_t maxElements = 50'000'000;
   for (size_t i = 0; i < slots.size(); ++i) {
     const InputSlot &slot = slots[i];
     if (!sources[i])
@@ -293,7 +293,7 @@ void Dataset::validate() const {
                               : std::max<int64_t>(source.samples, 1);
     std::vector<int64_t> sample(slot.sampleElements);
     int64_t read_ = 0;
-    for (int64_t s = 0; s < bound && read_ < mostElements;) {
+    for (int64_t s = 0; s < bound && read_ < maxElements;) {
       read(i, s, sample.data());
       read_ += slot.sampleElements;
       if (s == bound - 1)

@@ -41,7 +41,7 @@ public:
   /// Sample at a position of the training order: every sample once, shuffled
   /// anew for each pass over the data.
   int64_t shuffled(int64_t position, uint64_t seed) const;
-  /// Sample at a position of the order in the file, again from the begin
+  /// Sample at a position of the order in the file, again from the start
   /// after the end.
   int64_t inOrder(int64_t position) const;
 

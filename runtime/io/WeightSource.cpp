@@ -13,12 +13,12 @@ using namespace pipewright::runtime;
 namespace fs = std::filesystem;
 
 /// Of an index: a line for each tensor.
-static constexpr int64_t mostIndexBytes = 256 << 20;
+static constexpr int64_t maxIndexBytes = 256 << 20;
 
 /// The files that an index names, which are beside it.
 static std::set<std::string> filesOfIndex(const std::string &path) {
   static constexpr char kind[] = "index of safetensors";
-  const auto index = readJson(path, kind, mostIndexBytes);
+  const auto index = readJson(path, kind, maxIndexBytes);
   std::set<std::string> files;
   try {
     for (const auto &[tensor, name] : index.at("weight_map").items())
@@ -53,7 +53,7 @@ WeightSource::WeightSource(const std::string &path,
 void WeightSource::add(const std::string &file) {
   files.push_back(std::make_shared<SafetensorsReader>(file));
   for (const std::string &name : files.back()->names())
-    if (!readers.emplace(name, Place{files.back().get(), name}).second)
+    if (!readers.emplace(name, FileTensor{files.back().get(), name}).second)
       fail("'", path, "' has tensor '", name, "' in two files");
 }
 
@@ -74,7 +74,7 @@ void WeightSource::rename(const std::string &rule) {
   const size_t equals = rule.find('=');
   const std::regex from = parseRegex(rule, equals);
   const std::string to = rule.substr(equals + 1);
-  std::map<std::string, Place> renamed;
+  std::map<std::string, FileTensor> renamed;
   bool matches = false;
   for (const auto &[name, place] : readers) {
     const bool found = name.size() <= longest && std::regex_search(name, from);

@@ -60,7 +60,7 @@ public:
 
 private:
   /// A tensor of a file, under the name that it has there.
-  struct Place {
+  struct FileTensor {
     const SafetensorsReader *reader;
     std::string name;
   };
@@ -69,7 +69,7 @@ private:
 
   const std::string path;
   std::vector<std::shared_ptr<SafetensorsReader>> files;
-  std::map<std::string, Place> readers;
+  std::map<std::string, FileTensor> readers;
 };
 
 } // namespace pipewright::runtime

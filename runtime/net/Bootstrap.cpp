@@ -52,7 +52,7 @@ std::unique_ptr<Transport>
 pipewright::runtime::createProcessTransport(double deadlineSeconds,
                                             std::string_view program) {
   if (findLauncher() == Launcher::Environment)
-    return createTcpTransport(TcpPlace::fromEnvironment(program),
+    return createTcpTransport(TcpJob::fromEnvironment(program),
                               deadlineSeconds);
   return createMpiTransport();
 }

@@ -59,12 +59,12 @@ std::string pipewright::runtime::describe(int64_t rank, const Sign &sign) {
 
 Liveness::Liveness(int64_t self, int64_t size, Clock::time_point now)
     : self(self), ranks(size), changed(now) {
-  for (Known &known : ranks)
+  for (PeerState &known : ranks)
     known.heard = known.told = now;
 }
 
 void Liveness::hear(int64_t rank, const Sign &sign, Clock::time_point now) {
-  Known &known = ranks[rank];
+  PeerState &known = ranks[rank];
   if (sign.progress != known.sign.progress ||
       sign.reason != known.sign.reason || sign.peer != known.sign.peer)
     changed = now;
@@ -82,7 +82,7 @@ int64_t Liveness::findSilent(double seconds, Clock::time_point now) const {
 
 bool Liveness::isStuck(double seconds) const {
   // An old Sign may be of a wait that has ended since.
-  return std::all_of(ranks.begin(), ranks.end(), [&](const Known &known) {
+  return std::all_of(ranks.begin(), ranks.end(), [&](const PeerState &known) {
     return known.ended ||
            (known.sign.waits() && secondsOf(known.told - changed) > seconds);
   });
@@ -91,7 +91,7 @@ bool Liveness::isStuck(double seconds) const {
 std::string Liveness::describeAll(Clock::time_point now) const {
   std::string all = describe(self, ranks[self].sign);
   for (int64_t rank = 0; rank < static_cast<int64_t>(ranks.size()); ++rank) {
-    const Known &known = ranks[rank];
+    const PeerState &known = ranks[rank];
     if (rank == self)
       continue;
     all += "; " + describe(rank, known.sign);

@@ -80,7 +80,7 @@ public:
   std::string describeAll(Clock::time_point now) const;
 
 private:
-  struct Known {
+  struct PeerState {
     Sign sign;
     /// Anything, and a Sign.
     Clock::time_point heard, told;
@@ -88,7 +88,7 @@ private:
   };
 
   int64_t self;
-  std::vector<Known> ranks;
+  std::vector<PeerState> ranks;
   /// When a Sign last differed from the one before.
   Clock::time_point changed;
 };

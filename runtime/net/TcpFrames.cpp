@@ -58,15 +58,15 @@ static std::string findExpectation(const Header &header,
   const int64_t bytes = header.bytes;
   switch (header.kind) {
   case Header::Ready:
-    if (expected.ready >= mostReady)
-      return "at most " + std::to_string(mostReady) + " receives posted ahead";
+    if (expected.ready >= maxReady)
+      return "at most " + std::to_string(maxReady) + " receives posted ahead";
     return bytes < 0 ? "a size of at least 0" : "";
   case Header::Data:
   case Header::WrongSize:
     return findReceiveViolation(header, expected);
   case Header::Failed:
-    return bytes < 0 || bytes > mostFailedBytes
-               ? "at most " + std::to_string(mostFailedBytes) + " bytes"
+    return bytes < 0 || bytes > maxFailedBytes
+               ? "at most " + std::to_string(maxFailedBytes) + " bytes"
                : "";
   case Header::Bye:
     return bytes != 0 ? "0 bytes" : "";

@@ -47,9 +47,9 @@ struct Header {
 static_assert(sizeof(Header) == 16, "it goes over the wire as it is");
 
 /// The most that a frame may bring, whatever its header says.
-constexpr int64_t mostFailedBytes = 64 << 10;
+constexpr int64_t maxFailedBytes = 64 << 10;
 /// How many announcements of a lane may wait for this rank.
-constexpr int64_t mostReady = 1 << 20;
+constexpr int64_t maxReady = 1 << 20;
 
 /// What a rank waits for on one lane from the one at the other end of a
 /// connection.

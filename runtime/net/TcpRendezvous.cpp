@@ -50,8 +50,8 @@ static int64_t numberOf(const char *name, int64_t least, int64_t most) {
   return value;
 }
 
-TcpPlace TcpPlace::fromEnvironment(std::string_view program) {
-  TcpPlace place;
+TcpJob TcpJob::fromEnvironment(std::string_view program) {
+  TcpJob place;
   place.key = JobKey::fromEnvironment(program);
   place.size = numberOf("WORLD_SIZE", 1, 1 << 16);
   place.rank = numberOf("RANK", 0, place.size - 1);
@@ -83,7 +83,7 @@ constexpr double graceSeconds = 5;
 
 class Meeting {
 public:
-  Meeting(const TcpPlace &place, double seconds)
+  Meeting(const TcpJob &place, double seconds)
       : place(place), seconds(seconds), deadline(seconds), sockets(place.size) {
   }
 
@@ -111,7 +111,7 @@ private:
     return place.host + ":" + std::to_string(place.port);
   }
 
-  const TcpPlace &place;
+  const TcpJob &place;
   const double seconds;
   const Deadline deadline;
   Socket listener;
@@ -232,11 +232,11 @@ void Meeting::tellAll(const std::string &problem) {
 /// user who has mixed up two programs sees why nothing goes on.
 void Meeting::turnAway(const std::string &address,
                        const Introduction &introduction) {
-  constexpr int64_t mostNotices = 3;
+  constexpr int64_t maxNotices = 3;
   lastNotice = "a process at " + address + " that calls itself rank " +
                std::to_string(introduction.rank) + " was turned away: " +
                differenceText(place.key.program, introduction.program);
-  if (++noticed > mostNotices)
+  if (++noticed > maxNotices)
     return;
   std::fflush(stdout);
   std::fprintf(stderr, "note: %s\n", printable(lastNotice).c_str());
@@ -404,7 +404,7 @@ std::vector<Socket> Meeting::run() {
   return std::move(sockets);
 }
 
-std::vector<Socket> pipewright::runtime::meet(const TcpPlace &place,
+std::vector<Socket> pipewright::runtime::meet(const TcpJob &place,
                                               double deadlineSeconds) {
   if (place.size == 1)
     return std::vector<Socket>(1);

@@ -12,7 +12,7 @@ namespace pipewright::runtime {
 
 /// One connection to each other rank, by rank; the rank's own is empty. All
 /// ranks throw an Error if one of them does not come within the deadline.
-std::vector<Socket> meet(const TcpPlace &place, double deadlineSeconds);
+std::vector<Socket> meet(const TcpJob &place, double deadlineSeconds);
 
 } // namespace pipewright::runtime
 

@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 class TcpTransport : public Transport {
 public:
-  TcpTransport(const TcpPlace &place, double deadlineSeconds);
+  TcpTransport(const TcpJob &place, double deadlineSeconds);
   ~TcpTransport() override;
 
   int64_t rank() const override { return self; }
@@ -83,7 +83,7 @@ private:
 
 } // namespace
 
-TcpTransport::TcpTransport(const TcpPlace &place, double deadlineSeconds)
+TcpTransport::TcpTransport(const TcpJob &place, double deadlineSeconds)
     : self(place.rank), peers(place.size),
       liveness(place.rank, place.size, Clock::now()) {
   std::vector<Socket> sockets = meet(place, deadlineSeconds);
@@ -390,7 +390,7 @@ void TcpTransport::abort(const std::string &message) {
     while (!peer.outgoing.empty() &&
            (peer.outgoing.size() > 1 || peer.outgoing.back().done == 0))
       peer.outgoing.pop_back();
-    const int64_t length = std::min<int64_t>(message.size(), mostFailedBytes);
+    const int64_t length = std::min<int64_t>(message.size(), maxFailedBytes);
     if (peer.socket && !peer.lost)
       peer.enqueue({Header::Failed, length},
                    {message.begin(), message.begin() + length});
@@ -400,7 +400,7 @@ void TcpTransport::abort(const std::string &message) {
 }
 
 std::unique_ptr<Transport>
-pipewright::runtime::createTcpTransport(const TcpPlace &place,
+pipewright::runtime::createTcpTransport(const TcpJob &place,
                                         double deadlineSeconds) {
   return std::make_unique<TcpTransport>(place, deadlineSeconds);
 }

@@ -20,7 +20,7 @@
 namespace pipewright::runtime {
 
 /// Where the ranks of a program meet, in torchrun's words.
-struct TcpPlace {
+struct TcpJob {
   /// RANK, WORLD_SIZE.
   int64_t rank = 0;
   int64_t size = 1;
@@ -32,7 +32,7 @@ struct TcpPlace {
 
   /// `program` is whatever only copies of the same program have in common.
   /// Throws an Error that names the variable that is missing or wrong.
-  static TcpPlace fromEnvironment(std::string_view program = "");
+  static TcpJob fromEnvironment(std::string_view program = "");
 };
 
 /// Meets all other ranks. Throws an Error if one of them does not come within
@@ -41,7 +41,7 @@ struct TcpPlace {
 /// Its abort tells all others and returns: their next wait or poll throws
 /// Aborted with the message. A process that dies without a word is noticed as
 /// its connections close; then waits and polls throw an Error that names it.
-std::unique_ptr<Transport> createTcpTransport(const TcpPlace &place,
+std::unique_ptr<Transport> createTcpTransport(const TcpJob &place,
                                               double deadlineSeconds = 300);
 
 } // namespace pipewright::runtime

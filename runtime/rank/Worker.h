@@ -110,6 +110,10 @@ public:
   /// The same for the micro-batches of each update of a step.
   std::vector<std::pair<double, int64_t>> takeLosses();
 
+  /// The seconds since the last call in which the rank stood still for what its
+  /// groups do; negative where that is not measured.
+  virtual double takeExposedSeconds() { return -1; }
+
   /// Counts from 0; part of the random numbers' counter.
   int64_t step() const { return stepNumber; }
   /// The other part of it: the number of one of this rank's micro-batches among

@@ -132,8 +132,8 @@ std::string FlightRecorder::lastText(uint64_t most) const {
 }
 
 /// What a trace calls it.
-static Trace::What whatOf(const FlightRecorder::Operation &operation,
-                          int64_t rank) {
+static Trace::Label labelOf(const FlightRecorder::Operation &operation,
+                            int64_t rank) {
   static const char letters[][2] = {"A", "B", "C", "D", "E", "F", "G", "H", "I",
                                     "J", "K", "L", "M", "N", "O", "P", "Q", "R",
                                     "S", "T", "U", "V", "W", "X", "Y", "Z"};
@@ -174,7 +174,7 @@ void FlightRecorder::write(const std::string &path, int64_t rank) const {
       trace.beginStep(step = operation.step);
     const auto begin = timeOf(operation.start);
     const auto end = timeOf(operation.end ? operation.end : now);
-    trace.add(whatOf(operation, rank), begin, end);
+    trace.add(labelOf(operation, rank), begin, end);
   }
   replaceTrace(path, {trace.toJson(rank)});
 }

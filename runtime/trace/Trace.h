@@ -34,7 +34,7 @@ public:
   /// Ends the running task.
   void stop();
   /// A wait for a peer that began at `since` and ends now. Whoever waits does
-  /// not work: the running task ended with its begin.
+  /// not work: the running task ended with its start.
   void wait(const char *verb, int64_t peer, Clock::time_point since);
 
   /// A wait for a collective, which had begun at `begun`.
@@ -44,7 +44,7 @@ public:
   /// Transfers and collectives are from when this rank was ready for them.
   enum class Category { Task, Wait, Transfer, CollectiveWait, Collective };
   /// What something is and is about.
-  struct What {
+  struct Label {
     Category category;
     /// The kind of a task or a collective, or "send" or "receive".
     const char *kind;
@@ -52,7 +52,7 @@ public:
     int64_t first, second = -1;
   };
   /// What a GPU did, known afterwards.
-  void add(const What &what, Clock::time_point begin, Clock::time_point end) {
+  void add(const Label &what, Clock::time_point begin, Clock::time_point end) {
     events.push_back({what, currentStep, begin, end});
   }
 
@@ -61,7 +61,7 @@ public:
 
 private:
   void endTask(Clock::time_point since);
-  struct Event : What {
+  struct Event : Label {
     int64_t step;
     Clock::time_point begin, end;
   };

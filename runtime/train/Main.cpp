@@ -155,7 +155,7 @@ static void checkProcess(const Program &program, const Options &options,
 
 /// The launcher's own words go before names of hosts, which may be the same in
 /// containers. Every process reads what is in its environment.
-static HostPlace launcherPlace(HostPlace found) {
+static HostShare launcherPlace(HostShare found) {
   const std::pair<const char *, const char *> names[] = {
       {"LOCAL_RANK", "LOCAL_WORLD_SIZE"},
       {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
@@ -164,7 +164,7 @@ static HostPlace launcherPlace(HostPlace found) {
     const char *index = std::getenv(rank), *count = std::getenv(size);
     if (!index || !count)
       continue;
-    const HostPlace place = {std::atoll(index), std::atoll(count)};
+    const HostShare place = {std::atoll(index), std::atoll(count)};
     if (place.index >= 0 && place.index < place.count)
       return place;
   }
@@ -185,7 +185,7 @@ static int runProcess(const Program &program, const Options &options) {
     checkProcess(program, options, *transport);
     checked = true;
     factory = platform.createProcess(
-        program, options, launcherPlace(findHostPlace(*transport)), *transport);
+        program, options, launcherPlace(findHostShare(*transport)), *transport);
     return runRank(options, *factory, true, *transport);
   } catch (const Aborted &error) {
     message = error.what();

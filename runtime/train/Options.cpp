@@ -38,11 +38,11 @@ struct Row {
 } // namespace
 
 /// As many cores as a placement can name.
-static constexpr int64_t mostThreads = 1024;
+static constexpr int64_t maxThreads = 1024;
 
 static void checkThreadsPerRank(const Options &options) {
-  if (options.threadsPerRank > mostThreads)
-    fail("--threads-per-rank expects a whole number from 1 to ", mostThreads,
+  if (options.threadsPerRank > maxThreads)
+    fail("--threads-per-rank expects a whole number from 1 to ", maxThreads,
          ", but got '", options.threadsPerRank, "'");
 }
 

@@ -126,8 +126,8 @@ void pipewright::runtime::followRecord(Options &options,
          " micro-batches of ", record.microBatchSize, " samples, but this ",
          "program takes ", program.batchMicroBatches(), " of ",
          program.microBatchSize);
-  constexpr int64_t mostSteps = INT64_MAX / 2;
-  if (record.step > mostSteps || record.step % program.updates != 0)
+  constexpr int64_t maxSteps = INT64_MAX / 2;
+  if (record.step > maxSteps || record.step % program.updates != 0)
     fail("--replay: '", options.replay, "' begins behind step ", record.step,
          ", where this program begins no step");
   if (static_cast<int64_t>(record.learningRates.size()) != program.updates)

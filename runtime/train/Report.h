@@ -23,6 +23,14 @@ struct Launch {
 /// Of one call of the program: the longest that any rank takes.
 double predictedSeconds(const Program &program);
 
+/// What calls of the program have taken on this rank.
+struct MeasuredTimes {
+  const StepTimes &steps;
+  /// Of that, what the rank stood still for what its groups do; negative: not
+  /// measured.
+  const StepTimes &exposed;
+};
+
 /// What is known before the first step.
 std::string headerText(const Program &program, const Options &options,
                        const Launch &launch);
@@ -31,7 +39,7 @@ std::string headerText(const Program &program, const Options &options,
 /// text is for rank 0, which also logs the numbers. `evaluated`: the plan
 /// covers evaluation, but only what ran can be measured.
 std::string summaryText(Worker &rank, const Options &options,
-                        const Launch &launch, const StepTimes &stepTimes,
+                        const Launch &launch, const MeasuredTimes &times,
                         bool evaluated, JsonLines &log);
 
 } // namespace pipewright::runtime

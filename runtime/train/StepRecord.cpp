@@ -15,7 +15,7 @@ static constexpr const char *formatName = "pipewright step 1";
 static constexpr const char *recordName = "/record.json";
 
 /// A line for each message and tensor of a step.
-static constexpr int64_t mostRecordBytes = 256 << 20;
+static constexpr int64_t maxRecordBytes = 256 << 20;
 
 //===----------------------------------------------------------------------===//
 // What a process took and gave
@@ -96,7 +96,7 @@ static StepRecord parseRecord(const nlohmann::json &json) {
 }
 
 StepRecord pipewright::runtime::readStepRecord(const std::string &folder) {
-  return readFormat(folder + recordName, "record of a step", mostRecordBytes,
+  return readFormat(folder + recordName, "record of a step", maxRecordBytes,
                     formatName, parseRecord);
 }
 

@@ -280,7 +280,7 @@ TEST(Bootstrap, HalfAnEnvironmentIsAnError) {
 
 static std::string placeError() {
   try {
-    TcpPlace::fromEnvironment();
+    TcpJob::fromEnvironment();
   } catch (const Error &error) {
     return error.what();
   }
@@ -293,7 +293,7 @@ TEST(Bootstrap, PlacesComeFromTheEnvironment) {
                           {"WORLD_SIZE", "4"},
                           {"MASTER_ADDR", "node-1"},
                           {"MASTER_PORT", "29500"}});
-    const TcpPlace place = TcpPlace::fromEnvironment();
+    const TcpJob place = TcpJob::fromEnvironment();
     EXPECT_EQ(place.rank, 3);
     EXPECT_EQ(place.size, 4);
     EXPECT_EQ(place.host, "node-1");
@@ -305,7 +305,7 @@ TEST(Bootstrap, PlacesComeFromTheEnvironment) {
                               {"MASTER_ADDR", "node-1"},
                               {"MASTER_PORT", "29500"},
                               {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
-    EXPECT_EQ(TcpPlace::fromEnvironment().port, 29501);
+    EXPECT_EQ(TcpJob::fromEnvironment().port, 29501);
   }
   {
     const Variables beyond({{"RANK", "4"},
@@ -343,8 +343,8 @@ TEST(Agreement, GathersNumbersOfAllBits) {
     EXPECT_EQ(
         gatherToAll(t, number),
         (std::vector<uint64_t>{0xfedcba9876543210u, 0xfedcba987654320fu}));
-    EXPECT_EQ(findHostPlace(t).index, t.rank());
-    EXPECT_EQ(findHostPlace(t).count, 2);
+    EXPECT_EQ(findHostShare(t).index, t.rank());
+    EXPECT_EQ(findHostShare(t).count, 2);
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }

@@ -27,8 +27,7 @@
 using namespace pipewright::runtime;
 using namespace pipewright::runtime::tcp;
 
-static TcpPlace withKey(TcpPlace place, const char *secret,
-                        const char *program) {
+static TcpJob withKey(TcpJob place, const char *secret, const char *program) {
   if (secret)
     setenv("PIPEWRIGHT_JOB_KEY", secret, 1);
   place.key = JobKey::fromEnvironment(program);
@@ -36,7 +35,7 @@ static TcpPlace withKey(TcpPlace place, const char *secret,
   return place;
 }
 
-static Socket knock(const TcpPlace &place) {
+static Socket knock(const TcpJob &place) {
   std::string reason;
   return connectTo("127.0.0.1", place.port, Deadline(10), reason);
 }
@@ -53,9 +52,9 @@ static bool hear(const Socket &socket, T &value) {
 
 /// Runs two ranks, of which the second comes once the strangers have acted.
 static void expectStrangersKeptOut(
-    const std::function<void(const TcpPlace &first)> &strangers) {
+    const std::function<void(const TcpJob &first)> &strangers) {
   auto places = placesOf(2);
-  for (TcpPlace &place : places)
+  for (TcpJob &place : places)
     place = withKey(place, "a secret", "program");
   const Body body = [](Transport &t) {
     double one = 1;
@@ -73,7 +72,7 @@ static void expectStrangersKeptOut(
 // --- Strangers ---------------------------------------------------------------
 
 TEST(TcpStrangers, FalseIntroductionsEndNothingAndTakeNoPlace) {
-  expectStrangersKeptOut([](const TcpPlace &place) {
+  expectStrangersKeptOut([](const TcpJob &place) {
     for (const auto &[rank, size] :
          {std::pair<int64_t, int64_t>{1, 2},
           {1, 3},
@@ -98,7 +97,7 @@ TEST(TcpStrangers, FalseIntroductionsEndNothingAndTakeNoPlace) {
 }
 
 TEST(TcpStrangers, ARecordedIntroductionIsWorthNothing) {
-  expectStrangersKeptOut([](const TcpPlace &place) {
+  expectStrangersKeptOut([](const TcpJob &place) {
     // As somebody on the wire has seen it.
     const Socket once = knock(place);
     Challenge first;
@@ -121,7 +120,7 @@ TEST(TcpStrangers, ARecordedIntroductionIsWorthNothing) {
 
 TEST(TcpStrangers, NonsenseAndSilenceAreDropped) {
   std::vector<Socket> silent;
-  expectStrangersKeptOut([&](const TcpPlace &place) {
+  expectStrangersKeptOut([&](const TcpJob &place) {
     for (int i = 0; i < 200; ++i)
       silent.push_back(knock(place));
     const std::string http = "GET / HTTP/1.1\r\nHost: here.example\r\n\r\n";
@@ -142,7 +141,7 @@ TEST(TcpStrangers, NonsenseAndSilenceAreDropped) {
 }
 
 TEST(TcpStrangers, ASilentConnectionIsDroppedAfterFiveSeconds) {
-  expectStrangersKeptOut([&](const TcpPlace &place) {
+  expectStrangersKeptOut([&](const TcpJob &place) {
     const auto start = std::chrono::steady_clock::now();
     const Socket silent = knock(place);
     Challenge challenge;
@@ -227,10 +226,10 @@ TEST(TcpJobKey, WithoutASecretTheProgramIsTheKey) {
 }
 
 TEST(TcpJobKey, TheLaunchersJobIsPartOfTheKey) {
-  const TcpPlace plain = withKey({}, nullptr, "program");
+  const TcpJob plain = withKey({}, nullptr, "program");
   setenv("SLURM_JOB_ID", "4711", 1);
-  const TcpPlace slurm = withKey({}, nullptr, "program");
-  const TcpPlace given = withKey({}, "a secret", "program");
+  const TcpJob slurm = withKey({}, nullptr, "program");
+  const TcpJob given = withKey({}, "a secret", "program");
   unsetenv("SLURM_JOB_ID");
   EXPECT_NE(plain.key.key, slurm.key.key);
   EXPECT_EQ(plain.key.program, slurm.key.program);

@@ -6,7 +6,7 @@
 
 using namespace pipewright::runtime;
 
-std::string pipewright::runtime::runRank(const TcpPlace &place, double seconds,
+std::string pipewright::runtime::runRank(const TcpJob &place, double seconds,
                                          const Body &body) {
   std::unique_ptr<Transport> transport;
   try {
@@ -21,7 +21,7 @@ std::string pipewright::runtime::runRank(const TcpPlace &place, double seconds,
 }
 
 std::vector<std::string>
-pipewright::runtime::runPlaces(const std::vector<TcpPlace> &places,
+pipewright::runtime::runPlaces(const std::vector<TcpJob> &places,
                                double seconds, const Body &body) {
   std::vector<std::string> errors(places.size());
   std::vector<std::thread> threads;
@@ -33,9 +33,9 @@ pipewright::runtime::runPlaces(const std::vector<TcpPlace> &places,
   return errors;
 }
 
-std::vector<TcpPlace> pipewright::runtime::placesOf(int64_t ranks) {
+std::vector<TcpJob> pipewright::runtime::placesOf(int64_t ranks) {
   const int port = freePort();
-  std::vector<TcpPlace> places;
+  std::vector<TcpJob> places;
   for (int64_t r = 0; r < ranks; ++r)
     places.push_back({r, ranks, "127.0.0.1", port, {}});
   return places;

@@ -16,14 +16,14 @@ namespace pipewright::runtime {
 using Body = std::function<void(Transport &)>;
 
 /// What the rank's body threw; "" when it ended well.
-std::string runRank(const TcpPlace &place, double seconds, const Body &body);
+std::string runRank(const TcpJob &place, double seconds, const Body &body);
 
 /// The same of several, each a thread.
-std::vector<std::string> runPlaces(const std::vector<TcpPlace> &places,
+std::vector<std::string> runPlaces(const std::vector<TcpJob> &places,
                                    double seconds, const Body &body);
 
 /// All ranks of a run on this machine.
-std::vector<TcpPlace> placesOf(int64_t ranks);
+std::vector<TcpJob> placesOf(int64_t ranks);
 
 } // namespace pipewright::runtime
 

@@ -20,7 +20,7 @@
 using nlohmann::json;
 using namespace pipewright::runtime;
 
-/// The table of tensors at the begin of a file.
+/// The table of tensors at the start of a file.
 static json readHeader(const char *path) {
   std::ifstream file(path, std::ios::binary);
   uint64_t size = 0;

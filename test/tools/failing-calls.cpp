@@ -62,13 +62,13 @@ const Orders &orders() {
 }
 
 /// Whether a descriptor is of the folder.
-constexpr int mostDescriptors = 4096;
-std::atomic<bool> ours[mostDescriptors];
+constexpr int maxDescriptors = 4096;
+std::atomic<bool> ours[maxDescriptors];
 std::atomic<bool> began, ended;
 std::atomic<long> calls;
 
 bool isOurs(int descriptor) {
-  return descriptor >= 0 && descriptor < mostDescriptors && ours[descriptor];
+  return descriptor >= 0 && descriptor < maxDescriptors && ours[descriptor];
 }
 
 bool isInside(int folder, const char *path) {
@@ -83,7 +83,7 @@ bool isInside(int folder, const char *path) {
 }
 
 void mark(int descriptor, bool value) {
-  if (descriptor >= 0 && descriptor < mostDescriptors)
+  if (descriptor >= 0 && descriptor < maxDescriptors)
     ours[descriptor] = value;
 }
 

@@ -7,7 +7,7 @@
 using namespace pipewright;
 using namespace pipewright::tool;
 
-static constexpr size_t leftWidth = 30, mostWidth = 100;
+static constexpr size_t leftWidth = 30, maxWidth = 100;
 
 void pipewright::tool::printRow(llvm::raw_ostream &os, llvm::StringRef left,
                                 llvm::StringRef text) {
@@ -27,7 +27,7 @@ void pipewright::tool::printRow(llvm::raw_ostream &os, llvm::StringRef left,
   text.split(words, ' ', -1, /*KeepEmpty=*/false);
   bool isFirst = true;
   for (llvm::StringRef word : words) {
-    if (!isFirst && column + 1 + word.size() > mostWidth) {
+    if (!isFirst && column + 1 + word.size() > maxWidth) {
       goTo(leftWidth);
       isFirst = true;
     }

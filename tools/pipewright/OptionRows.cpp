@@ -66,11 +66,11 @@ static llvm::Error readMicroBatches(const OptionSpelling &row, Given given,
   // Some 7 s and 320 MB of planning (tools/bench/planning.py): where many
   // results wait for the next rank, their memory is planned in more than
   // linear time.
-  constexpr int64_t mostPairs = 1 << 16;
+  constexpr int64_t maxPairs = 1 << 16;
   int64_t stages = options.pipelines.staged.stages;
-  if (options.microBatches * stages > mostPairs)
+  if (options.microBatches * stages > maxPairs)
     return fail("--", row.name, " ", options.microBatches, " expects at most ",
-                mostPairs / stages, " with ", stages,
+                maxPairs / stages, " with ", stages,
                 stages == 1 ? " stage" : " stages");
   return options.policy->place(options.sizes()).takeError();
 }

@@ -8,6 +8,7 @@
 #include "codegen/kernels/KernelSignature.h"
 #include "codegen/kernels/Passes.h"
 #include "codegen/kernels/cpu/RowEmitter.h"
+#include "dialects/nn/NNAttributeNames.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -25,7 +26,7 @@ LogicalResult fuse(func::FuncOp func) {
   if (failed(plan.build(func)))
     return failure();
   for (unsigned i = 0; i < func.getNumResults(); ++i)
-    if (func.getResultAttr(i, "nn.added"))
+    if (func.getResultAttr(i, nn::kAdded))
       return func.emitOpError("adds result ")
              << i << " to what is there, which kernels of CPUs do not";
   KernelSignature signature(func);

@@ -1,6 +1,7 @@
 //===- GpuEmitter.cpp - scalars and accesses of a GPU thread --------------===//
 
 #include "codegen/kernels/nvptx/GpuEmitter.h"
+#include "dialects/nn/NNAttributeNames.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -186,7 +187,7 @@ Value GpuEmitter::bufferOf(const Root &root) const {
 }
 
 bool GpuEmitter::isAdded(const Root &root) {
-  return root.result >= 0 && kernel.getResultAttr(root.result, "nn.added");
+  return root.result >= 0 && kernel.getResultAttr(root.result, nn::kAdded);
 }
 
 Type GpuEmitter::elementOf(const Root &root) const {

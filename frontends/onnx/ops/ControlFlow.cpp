@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/nn/NNAttributeNames.h"
 #include "frontends/onnx/Limits.h"
 #include "frontends/onnx/Subgraphs.h"
 #include "frontends/onnx/ops/Parts.h"
@@ -34,7 +35,7 @@ static std::string sourcesOf(NodeContext &n, const ImportedValue &value) {
       sources.push_back(
           "input '" +
           n.graph.function
-              .getArgAttrOfType<StringAttr>(argument.getArgNumber(), "nn.name")
+              .getArgAttrOfType<StringAttr>(argument.getArgNumber(), nn::kName)
               .str() +
           "'");
     else if (auto weight = at.getDefiningOp<nn::ParameterOp>())

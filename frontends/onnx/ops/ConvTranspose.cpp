@@ -53,7 +53,7 @@ static FailureOr<ResultSize> readResultSize(NodeContext &n, size_t count) {
 }
 
 /// Where a result of `out` elements begins in the middle of `full` ones. An odd
-/// one is cut off at the end or, unless `isUpper`, at the begin.
+/// one is cut off at the end or, unless `isUpper`, at the start.
 static int64_t middle(int64_t full, int64_t out, bool isUpper) {
   int64_t total = std::max<int64_t>(full - out, 0);
   return isUpper ? total / 2 : total - total / 2;

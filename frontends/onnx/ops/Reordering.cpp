@@ -238,7 +238,7 @@ static FailureOr<Value> readStarts(NodeContext &n, const CacheForm &form) {
 }
 
 /// The update's elements from each sample's start on, the cache's elsewhere;
-/// a circular cache goes on at its begin.
+/// a circular cache goes on at its start.
 static LogicalResult importTensorScatter(NodeContext &n) {
   FailureOr<CacheForm> form = readCache(n);
   if (failed(form))

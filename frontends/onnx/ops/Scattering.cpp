@@ -191,12 +191,12 @@ static Value joinValues(NodeContext &n, Joining how, Value old, Value update) {
 /// Joins data and updates, those of one row one after the other.
 static Value joinRows(NodeContext &n, Joining how, const Rows &rows, Value data,
                       Value updates) {
-  constexpr int mostOfOneRow = 64;
+  constexpr int maxOfOneRow = 64;
   Value neutral = n.b.splat(neutralOf(how), {1, rows.width});
   Value both =
       n.b.create<nn::ConcatOp>({neutral, updates}, n.b.integer("axis", 0));
   std::vector<bool> isDone(rows.numbers.size());
-  for (int round = 0; round < mostOfOneRow; ++round) {
+  for (int round = 0; round < maxOfOneRow; ++round) {
     std::vector<int64_t> source(rows.rows, 0);
     bool isOver = true, isLast = true;
     for (auto [i, row] : llvm::enumerate(rows.numbers)) {
@@ -215,7 +215,7 @@ static Value joinRows(NodeContext &n, Joining how, const Rows &rows, Value data,
     if (isLast)
       return data;
   }
-  n.error() << "writes more than " << mostOfOneRow << " updates to one place";
+  n.error() << "writes more than " << maxOfOneRow << " updates to one place";
   return Value();
 }
 

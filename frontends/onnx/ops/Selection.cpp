@@ -106,7 +106,7 @@ static Value shifted(NodeContext &n, Value x, int64_t axis, int64_t distance,
 /// Sums over 1, 2, 4, ... neighbours, which are exact for integers; of floats
 /// a product with a triangle of ones, which the library sums.
 static LogicalResult importCumSum(NodeContext &n) {
-  constexpr int64_t mostInProduct = 1024;
+  constexpr int64_t maxInProduct = 1024;
   FailureOr<RunningSum> sum = readRunningSum(n);
   Value x = n.value(0);
   if (failed(sum) || !x)
@@ -116,7 +116,7 @@ static LogicalResult importCumSum(NodeContext &n) {
     x = size == 1 ? n.b.create<nn::SubOp>({x, x})
                   : shifted(n, x, sum->axis, 1, sum->reverse);
   if (n.input(0).element == ElementKind::Float && size > 1 &&
-      size <= mostInProduct) {
+      size <= maxInProduct) {
     ConstantTensor ones(ElementKind::Float, {size, size});
     for (int64_t from = 0; from < size; ++from)
       for (int64_t to = 0; to < size; ++to)

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/nn/clean/CountedLabels.h"
+#include "dialects/nn/NNAttributeNames.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/nn/clean/ConstantFolding.h"
@@ -46,8 +47,8 @@ static LabelPath pathOf(Value labels) {
   }
   auto type = cast<RankedTensorType>(labels.getType());
   // Positions take as much memory as the labels themselves.
-  constexpr int64_t mostLabels = int64_t(1) << 26;
-  if (type.getNumElements() > mostLabels)
+  constexpr int64_t maxLabels = int64_t(1) << 26;
+  if (type.getNumElements() > maxLabels)
     return {};
   SmallVector<int64_t> iota(type.getNumElements());
   std::iota(iota.begin(), iota.end(), 0);
@@ -101,7 +102,7 @@ std::optional<CountedInput> countedLabelsOf(SoftmaxCrossEntropyOp loss) {
   if (!path.argument)
     return std::nullopt;
   auto name = model.getArgAttrOfType<StringAttr>(path.argument.getArgNumber(),
-                                                 "nn.name");
+                                                 nn::kName);
   std::optional<SmallVector<int64_t>> ranges = rangesOf(std::move(path));
   if (!name || !ranges)
     return std::nullopt;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/nn/NNAttributeNames.h"
 #include "passes/nn/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -49,7 +50,7 @@ Value DivideByBatch::argumentFor(func::FuncOp model,
                                  Location location) {
   llvm::StringSet<> names;
   for (unsigned i = 0; i < model.getNumArguments(); ++i)
-    if (auto name = model.getArgAttrOfType<StringAttr>(i, "nn.name")) {
+    if (auto name = model.getArgAttrOfType<StringAttr>(i, nn::kName)) {
       std::optional<CountedInput> known = countedInput(getOperation(), name);
       if (known == counted)
         return model.getArgument(i);
@@ -62,7 +63,7 @@ Value DivideByBatch::argumentFor(func::FuncOp model,
   Builder b(&getContext());
   unsigned position = model.getNumArguments();
   auto attributes =
-      b.getDictionaryAttr(b.getNamedAttr("nn.name", b.getStringAttr(name)));
+      b.getDictionaryAttr(b.getNamedAttr(nn::kName, b.getStringAttr(name)));
   if (failed(model.insertArgument(
           position, RankedTensorType::get({}, b.getF32Type()), attributes,
           NameLoc::get(b.getStringAttr(name)))))

@@ -68,7 +68,7 @@ void ImportedVerifier::checkAttributes(Operation *op,
       error(op) << "has an attribute '" << name
                 << "', which the import level does not have";
     else if (auto text = dyn_cast<StringAttr>(attribute.getValue());
-             !text || (name != kFileName && !text::isPrintable(text)))
+             !text || (name != nn::kName && !text::isPrintable(text)))
       error(op) << "expects '" << name << "' to be printable text, but got "
                 << attribute.getValue();
   }
@@ -81,7 +81,7 @@ void ImportedVerifier::checkName(Operation *op, const Twine &what,
 }
 
 void ImportedVerifier::checkWeight(WeightOp weight) {
-  checkAttributes(weight, {kFileName, "nn.reason"});
+  checkAttributes(weight, {nn::kName, "nn.reason"});
   StringRef symbol = weight.getSymName(), name = fileNameOf(weight);
   checkName(weight, "weight", symbol);
   if (name != symbol)
@@ -108,7 +108,7 @@ void ImportedVerifier::checkPorts(func::FuncOp model) {
       DictionaryAttr attributes =
           isArgument ? model.getArgAttrDict(i) : model.getResultAttrDict(i);
       auto name =
-          attributes ? attributes.getAs<StringAttr>("nn.name") : StringAttr();
+          attributes ? attributes.getAs<StringAttr>(nn::kName) : StringAttr();
       if (!name) {
         error(model) << "expects " << what << " " << i
                      << " to have an 'nn.name'";
@@ -167,7 +167,7 @@ void ImportedVerifier::checkDivisor(func::FuncOp model,
   if (!divisor)
     return;
   auto name =
-      model.getArgAttrOfType<StringAttr>(divisor.getArgNumber(), "nn.name");
+      model.getArgAttrOfType<StringAttr>(divisor.getArgNumber(), nn::kName);
   if (!name)
     return;
   auto module = model->getParentOfType<ModuleOp>();

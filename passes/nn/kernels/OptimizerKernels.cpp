@@ -2,6 +2,7 @@
 
 #include "passes/nn/kernels/OptimizerKernels.h"
 
+#include "dialects/nn/NNAttributeNames.h"
 #include "dialects/nn/NNOps.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -24,11 +25,11 @@ static func::FuncOp createInPlace(ModuleOp kernels, StringRef name,
                                    builder.getFunctionType(arguments, results));
   func.setPrivate();
   for (int64_t i = 0; i < inPlace; ++i)
-    func.setResultAttr(i, "nn.in_place", builder.getI64IntegerAttr(i));
+    func.setResultAttr(i, nn::kInPlace, builder.getI64IntegerAttr(i));
   if (rounded)
-    func.setResultAttr(inPlace, "nn.name", builder.getStringAttr("rounded"));
+    func.setResultAttr(inPlace, nn::kName, builder.getStringAttr("rounded"));
   for (auto [i, argument] : llvm::enumerate(names))
-    func.setArgAttr(i, "nn.name", builder.getStringAttr(argument));
+    func.setArgAttr(i, nn::kName, builder.getStringAttr(argument));
   func.addEntryBlock();
   return func;
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/nn/NNAttributeNames.h"
 #include "passes/pipe/Passes.h"
 #include "passes/step/BodyBuffers.h"
 
@@ -76,7 +77,7 @@ struct AccumulateInKernels
     getOperation().walk([&](nn::LaunchOp launch) {
       auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(
           launch, launch.getKernelAttr());
-      if (kernel && !kernel.isExternal() && !launch->hasAttr(kAddedResults))
+      if (kernel && !kernel.isExternal() && !launch->hasAttr(nn::kAdded))
         launches[kernel]
                 [builder.getDenseI64ArrayAttr(addedResults(launch, kernel))]
                     .push_back(launch);
@@ -98,13 +99,13 @@ private:
       SymbolTable(kernels).insert(kernel);
     }
     for (int64_t number : added.asArrayRef())
-      kernel.setResultAttr(number, kAddedResults, UnitAttr::get(&getContext()));
+      kernel.setResultAttr(number, nn::kAdded, UnitAttr::get(&getContext()));
     for (nn::LaunchOp launch : launches) {
       auto path = launch.getKernelAttr();
       launch.setKernelAttr(
           SymbolRefAttr::get(path.getRootReference(),
                              FlatSymbolRefAttr::get(kernel.getSymNameAttr())));
-      launch->setAttr(kAddedResults, added);
+      launch->setAttr(nn::kAdded, added);
     }
   }
 };

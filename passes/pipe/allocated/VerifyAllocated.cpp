@@ -461,7 +461,7 @@ private:
   }
 
   /// Weight and gradient of every updated parameter lie at the same distance
-  /// from the begin of their flat ranges.
+  /// from the start of their flat ranges.
   static LogicalResult verifyFlat(RankArena &arena, OptimizerOp optimizer) {
     for (auto place : arena.op.getBody()->getOps<PlaceOp>()) {
       if (place.getStage() != optimizer.getStage() || !place.isUpdated())

@@ -136,10 +136,7 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
   builder.setInsertionPointToEnd(state.block);
   switch (instruction.kind) {
   case InstructionKind::Task:
-    // The completed schedule has tasks that the model does not need.
-    if (TaskOp task = index.lookup(instruction.task))
-      copy(rank, task);
-    return;
+    return copy(rank, index.lookup(instruction.task));
   case InstructionKind::PostSend: {
     Value value = valueOf(instruction);
     makeReady(rank, value);

@@ -37,7 +37,6 @@ public:
         readSchedule(getOperation(), *stages, StepMode::train);
     if (failed(schedule))
       return signalPassFailure();
-    completeSchedule(*schedule);
     std::string text = pipewright::schedules::printTimetable(*schedule);
     for (llvm::StringRef line :
          llvm::split(llvm::StringRef(text).rtrim(), '\n'))

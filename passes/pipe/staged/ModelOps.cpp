@@ -3,6 +3,7 @@
 #include "passes/pipe/staged/ModelOps.h"
 
 #include "dialects/call/CallDialect.h"
+#include "dialects/nn/NNAttributeNames.h"
 #include "passes/pipe/staged/CheapOps.h"
 
 using namespace mlir;
@@ -41,7 +42,7 @@ LogicalResult ModelOps::analyze() {
 
   for (BlockArgument argument : block.getArguments()) {
     if (!function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                               "nn.name"))
+                                               nn::kName))
       return function.emitOpError("expects argument ")
              << argument.getArgNumber() << " to have an 'nn.name'";
     origins[argument].readsModelInput = true;

@@ -8,6 +8,7 @@
 
 #include "passes/pipe/staged/StageBodies.h"
 
+#include "dialects/nn/NNAttributeNames.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -103,7 +104,7 @@ Value BodyBuilder::fetch(Value value, int32_t stage) {
     return known;
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto name = model.getFunction().getArgAttrOfType<StringAttr>(
-        argument.getArgNumber(), "nn.name");
+        argument.getArgNumber(), nn::kName);
     return addArgument(value, InputAttr::get(name.getContext(), name), stage);
   }
   Operation *op = value.getDefiningOp();
@@ -252,7 +253,7 @@ LogicalResult buildStages(const ModelOps &model,
       return failure();
   Operation *terminator = function.getBody().front().getTerminator();
   for (auto [number, output] : llvm::enumerate(terminator->getOperands())) {
-    auto name = function.getResultAttrOfType<StringAttr>(number, "nn.name");
+    auto name = function.getResultAttrOfType<StringAttr>(number, nn::kName);
     std::string label = number == 0 ? "loss"
                         : name      ? name.getValue().str()
                                     : "output" + std::to_string(number);

@@ -36,8 +36,8 @@ using namespace pipewright;
 using namespace pipewright::schedules;
 
 /// Some 20 bytes each.
-static constexpr int64_t mostTasks = 1 << 20;
-static constexpr size_t mostTransfers = 1 << 17;
+static constexpr int64_t maxTasks = 1 << 20;
+static constexpr size_t maxTransfers = 1 << 17;
 
 namespace {
 
@@ -145,7 +145,7 @@ void DataWriter::writeTransfers() {
   std::vector<DrawnTransfer> transfers = transfersOf(picture);
   key("transfers");
   out += "[";
-  if (transfers.size() <= mostTransfers)
+  if (transfers.size() <= maxTransfers)
     for (const DrawnTransfer &sent : transfers) {
       value(sent.kind == TransferKind::Forward ? 0 : 1);
       value(sent.fromRank);
@@ -255,11 +255,11 @@ static llvm::Error checkSize(llvm::ArrayRef<Picture> pictures) {
   int64_t tasks = 0;
   for (const Picture &picture : pictures)
     tasks += totalTasks(picture.schedule);
-  if (tasks <= mostTasks)
+  if (tasks <= maxTasks)
     return llvm::Error::success();
   return refuse("a page shows at most {0} tasks, but {1} {2}; a picture "
                 "(--svg) has no limit",
-                mostTasks,
+                maxTasks,
                 pictures.size() == 1 ? "this schedule has"
                                      : "these schedules have",
                 tasks);

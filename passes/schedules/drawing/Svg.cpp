@@ -282,9 +282,9 @@ void SvgWriter::explainStages() {
   }
   if (stages <= 1)
     return;
-  constexpr int64_t mostSwatches = 16, mostStripes = 48;
-  int64_t count = std::min(stages, mostStripes);
-  double swatch = stages <= mostSwatches ? 16 : 3;
+  constexpr int64_t maxSwatches = 16, maxStripes = 48;
+  int64_t count = std::min(stages, maxStripes);
+  double swatch = stages <= maxSwatches ? 16 : 3;
   auto [x, y] = explain(isOne() ? formatv("stage 0 to {0}{1}", stages - 1,
                                           copies > 1 ? " of both copies" : "")
                                       .str()

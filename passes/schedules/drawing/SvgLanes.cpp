@@ -22,9 +22,9 @@ using llvm::formatv;
 /// Numbers in boxes: what fits, between these.
 static constexpr double largestNumber = 10, smallestNumber = 7;
 /// Above this many, tasks are drawn as runs; transfers are left out.
-static constexpr int64_t mostBoxes = 5000;
-static constexpr size_t mostTransfers = 1200;
-static constexpr int64_t mostLanes = 128;
+static constexpr int64_t maxBoxes = 5000;
+static constexpr size_t maxTransfers = 1200;
+static constexpr int64_t maxLanes = 128;
 
 SvgLanes::SvgLanes(const Picture &picture)
     : picture(picture), schedule(picture.schedule),
@@ -51,12 +51,12 @@ SvgLanes::SvgLanes(const Picture &picture)
   wantedBox = std::max(
       14.0,
       widthOf(std::to_string(schedule.microBatches - 1), largestNumber) + 5);
-  int64_t count = std::min(schedule.ranks, mostLanes);
+  int64_t count = std::min(schedule.ranks, maxLanes);
   for (int64_t row = 0; row < count; ++row)
     rows.push_back(count == 1 ? 0
                               : static_cast<int32_t>(
                                     row * (schedule.ranks - 1) / (count - 1)));
-  boxes = totalTasks(schedule) <= mostBoxes;
+  boxes = totalTasks(schedule) <= maxBoxes;
   findLoops();
 }
 
@@ -123,7 +123,7 @@ void SvgLanes::fit(const SvgFrame &chosen) {
   if (!boxes || schedule.ranks > 16)
     return;
   transfers = transfersOf(picture);
-  if (transfers.size() > mostTransfers)
+  if (transfers.size() > maxTransfers)
     transfers.clear();
 }
 

@@ -211,9 +211,9 @@ static llvm::Error readCollective(const llvm::json::Object &event,
                                   size_t number,
                                   MeasuredCollective &collective) {
   int64_t row = 0;
-  constexpr int64_t mostRanks = int64_t(1) << 24;
+  constexpr int64_t maxRanks = int64_t(1) << 24;
   if (!readNumber(event, "tid", row) || rankOfRow(row) < 0 ||
-      rankOfRow(row) >= mostRanks)
+      rankOfRow(row) >= maxRanks)
     return refuse("event {0} expects the row of a rank's collectives (tid), as "
                   "a program's --trace writes them",
                   number);

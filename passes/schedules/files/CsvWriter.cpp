@@ -51,6 +51,11 @@ static llvm::Error checkSayable(const Schedule &schedule,
   if (schedule.forwardOnly)
     return cannotSay("it has forwards only, and PyTorch expects a backward of "
                      "each");
+  for (int32_t stage = 0; stage < schedule.stages; ++stage)
+    if (!schedule.tasksOf(stage).backward)
+      return cannotSay("no gradient reaches stage {0}, and PyTorch expects a "
+                       "backward of each",
+                       stage);
   for (const StageEdge &edge : edges)
     if (edge.to != edge.from + 1)
       return cannotSay("stage {0} feeds stage {1}, and PyTorch sends to the "

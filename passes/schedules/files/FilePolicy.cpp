@@ -60,6 +60,9 @@ public:
   int64_t updates(const ScheduleOptions &options) const override {
     return schedule.updates;
   }
+  llvm::ArrayRef<StageTasks> stageTasks() const override {
+    return schedule.stageTasks;
+  }
   bool trains() const override { return !schedule.forwardOnly; }
 
   int64_t maxInFlight(const ScheduleOptions &options,

@@ -35,7 +35,7 @@ static constexpr std::pair<TaskKind, double StageCosts::*> timesByKind[] = {
 static_assert(std::size(timesByKind) == numTaskKinds);
 
 static constexpr llvm::StringLiteral stageKey = "stage";
-static constexpr size_t mostRows = 1 << 20;
+static constexpr size_t maxRows = 1 << 20;
 
 static std::vector<StringRef> keys() {
   // Letters live as long as the program does.
@@ -59,13 +59,13 @@ std::optional<double> pipewright::schedules::parseTime(StringRef text) {
   constexpr size_t longest = 64;
   double value = 0;
   if (text.size() > longest || text.getAsDouble(value) ||
-      !(value >= 0 && value <= mostSeconds))
+      !(value >= 0 && value <= maxSeconds))
     return std::nullopt;
   return value;
 }
 
 static llvm::Error refuseTime(StringRef text) {
-  return refuse("expects a number from 0 to {0:E0}, but got '{1}'", mostSeconds,
+  return refuse("expects a number from 0 to {0:E0}, but got '{1}'", maxSeconds,
                 text::shortened(text, 48));
 }
 
@@ -179,8 +179,8 @@ llvm::Error CsvTable::readRow(StringRef text) {
   if (cells.size() != columns.size())
     return refuse("expects {0} cells, as in the header, but got {1}",
                   columns.size(), cells.size());
-  if (rows.size() == mostRows)
-    return refuse("expects at most {0} rows", mostRows);
+  if (rows.size() == maxRows)
+    return refuse("expects at most {0} rows", maxRows);
   Row row;
   for (auto [kind, cell] : llvm::zip(columns, cells)) {
     size_t stage = 0;
@@ -224,17 +224,17 @@ static llvm::Expected<std::vector<StageCosts>> readJson(StringRef text,
   llvm::Expected<llvm::json::Value> value = parseJson(text);
   if (!value)
     return refuse("{0}: {1}", path, llvm::toString(value.takeError()));
-  Place root{nullptr, path};
+  JsonPath root{nullptr, path};
   const llvm::json::Array *list = nullptr;
   if (llvm::Error error = readArray(*value, root, list))
     return std::move(error);
-  if (list->size() > mostRows)
-    return refuseAt(root, "expects at most {0} rows", mostRows);
+  if (list->size() > maxRows)
+    return refuseAt(root, "expects at most {0} rows", maxRows);
   std::vector<StageCosts> rows;
   std::vector<StringRef> known = keys();
   known.insert(known.begin(), stageKey);
   for (auto [i, entry] : llvm::enumerate(*list)) {
-    Place place = root.at(i);
+    JsonPath place = root.at(i);
     const llvm::json::Object *object = nullptr;
     if (llvm::Error error = readObject(entry, place, known, object))
       return std::move(error);

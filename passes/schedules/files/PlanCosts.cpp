@@ -14,7 +14,7 @@ using llvm::json::Array;
 using llvm::json::Object;
 using llvm::json::Value;
 
-static llvm::Error readStageCosts(const Value &value, const Place &place,
+static llvm::Error readStageCosts(const Value &value, const JsonPath &place,
                                   StageCosts &stage) {
   struct Seconds {
     llvm::StringRef key;
@@ -33,7 +33,7 @@ static llvm::Error readStageCosts(const Value &value, const Place &place,
         Seconds{"weight_gradient", stage.weightGradient},
         Seconds{"recompute", stage.recompute},
         Seconds{"update", stage.update}}) {
-    auto read = [&seconds = seconds](const Value &v, const Place &at) {
+    auto read = [&seconds = seconds](const Value &v, const JsonPath &at) {
       return readSeconds(v, at, seconds);
     };
     if (llvm::Error error = readIfGiven(*object, place, key, read))
@@ -50,7 +50,7 @@ static llvm::Error readStageCosts(const Value &value, const Place &place,
       });
 }
 
-static llvm::Error readLink(const Value &value, const Place &place,
+static llvm::Error readLink(const Value &value, const JsonPath &place,
                             int64_t numRanks, TaskCosts &costs) {
   const Object *object = nullptr;
   if (llvm::Error error = readObject(
@@ -60,7 +60,7 @@ static llvm::Error readLink(const Value &value, const Place &place,
   for (auto [key, rank] :
        {std::pair<llvm::StringRef, int32_t *>{"from", &ranks.first},
         {"to", &ranks.second}}) {
-    auto read = [&, rank = rank](const Value &v, const Place &at) {
+    auto read = [&, rank = rank](const Value &v, const JsonPath &at) {
       return readInteger(v, at, *rank, {0, numRanks - 1});
     };
     if (llvm::Error error = readRequired(*object, place, key, read))
@@ -78,7 +78,7 @@ static llvm::Error readLink(const Value &value, const Place &place,
 }
 
 llvm::Error pipewright::schedules::plan::readCosts(const Value &value,
-                                                   const Place &place,
+                                                   const JsonPath &place,
                                                    PlanFile &plan) {
   const Schedule &schedule = plan.schedule;
   TaskCosts &costs = plan.costs.emplace();
@@ -88,7 +88,7 @@ llvm::Error pipewright::schedules::plan::readCosts(const Value &value,
           {"stages", "link_latency", "link_bandwidth", "links", "pair_factor"},
           object))
     return error;
-  auto readStages = [&](const Value &value, const Place &at) -> llvm::Error {
+  auto readStages = [&](const Value &value, const JsonPath &at) -> llvm::Error {
     const Array *list = nullptr;
     if (llvm::Error error =
             readArray(value, at, list, schedule.stages, "stages"))
@@ -99,7 +99,7 @@ llvm::Error pipewright::schedules::plan::readCosts(const Value &value,
         return error;
     return llvm::Error::success();
   };
-  auto readLinks = [&](const Value &value, const Place &at) -> llvm::Error {
+  auto readLinks = [&](const Value &value, const JsonPath &at) -> llvm::Error {
     const Array *list = nullptr;
     if (llvm::Error error = readArray(value, at, list))
       return error;
@@ -128,7 +128,7 @@ llvm::Error pipewright::schedules::plan::readCosts(const Value &value,
 }
 
 llvm::Error pipewright::schedules::plan::readTimes(const Value &value,
-                                                   const Place &place,
+                                                   const JsonPath &place,
                                                    PlanFile &plan) {
   const Schedule &schedule = plan.schedule;
   const Array *ranks = nullptr;
@@ -137,14 +137,14 @@ llvm::Error pipewright::schedules::plan::readTimes(const Value &value,
     return error;
   for (auto [rank, entry] : llvm::enumerate(*ranks)) {
     const Array *list = nullptr;
-    Place at = place.at(rank);
+    JsonPath at = place.at(rank);
     if (llvm::Error error =
             readArray(entry, at, list, schedule.order[rank].size(), "tasks"))
       return error;
     std::vector<TaskTime> &times = plan.times.emplace_back(list->size());
     for (auto [i, pair] : llvm::enumerate(*list)) {
       const Array *ends = nullptr;
-      Place atTask = at.at(i);
+      JsonPath atTask = at.at(i);
       if (llvm::Error error =
               readArray(pair, atTask, ends, 2, "times (start and end)"))
         return error;

@@ -13,11 +13,11 @@
 namespace pipewright::schedules::plan {
 
 /// What tasks and links cost, into `plan.costs`; its schedule is read before.
-llvm::Error readCosts(const llvm::json::Value &value, const Place &place,
+llvm::Error readCosts(const llvm::json::Value &value, const JsonPath &place,
                       PlanFile &plan);
 
 /// When each task starts and ends, into `plan.times`.
-llvm::Error readTimes(const llvm::json::Value &value, const Place &place,
+llvm::Error readTimes(const llvm::json::Value &value, const JsonPath &place,
                       PlanFile &plan);
 
 } // namespace pipewright::schedules::plan

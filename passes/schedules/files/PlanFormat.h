@@ -28,6 +28,12 @@ inline constexpr std::pair<WeightRule, llvm::StringLiteral> planWeightRules[] =
      {WeightRule::Newest, "newest"},
      {WeightRule::DelayedByOne, "delayed-by-one"}};
 
+/// The parts of "without": stages that have no such tasks.
+inline constexpr std::pair<llvm::StringLiteral, bool StageTasks::*>
+    planStageTasks[] = {{"forward", &StageTasks::forward},
+                        {"backward", &StageTasks::backward},
+                        {"update", &StageTasks::update}};
+
 inline llvm::StringRef planWeightRule(WeightRule rule) {
   for (const auto &[known, word] : planWeightRules)
     if (known == rule)

@@ -10,6 +10,7 @@
 #include "passes/schedules/files/PlanCosts.h"
 #include "passes/schedules/files/PlanFormat.h"
 #include "passes/schedules/files/PlanValues.h"
+#include "passes/schedules/files/PlanWorks.h"
 #include "support/Json.h"
 #include "support/Text.h"
 
@@ -26,33 +27,32 @@ class Reader {
 public:
   Reader(PlanFile &plan) : plan(plan), schedule(plan.schedule) {}
 
-  llvm::Error read(const Value &value, const Place &place);
+  llvm::Error read(const Value &value, const JsonPath &place);
 
 private:
-  llvm::Error readCounts(const Object &object, const Place &place);
-  llvm::Error readWeightRule(const Object &object, const Place &place);
-  llvm::Error readPlacement(const Value &value, const Place &place);
-  llvm::Error readOrder(const Value &value, const Place &place);
-  llvm::Error readTask(llvm::StringRef text, const Place &place, Task &task);
-  llvm::Error readCell(const Value &value, const Place &place,
+  llvm::Error readCounts(const Object &object, const JsonPath &place);
+  llvm::Error readWeightRule(const Object &object, const JsonPath &place);
+  llvm::Error readPlacement(const Value &value, const JsonPath &place);
+  llvm::Error readStageTasks(const Value &value, const JsonPath &place);
+  llvm::Error readOrder(const Value &value, const JsonPath &place);
+  llvm::Error readTask(llvm::StringRef text, const JsonPath &place, Task &task);
+  llvm::Error readCell(const Value &value, const JsonPath &place,
                        std::vector<Task> &tasks);
-  llvm::Error readEdges(const Value &value, const Place &place);
-  llvm::Error readLists(const Value &value, const Place &place);
-  llvm::Error readInstruction(const Value &value, const Place &place,
+  llvm::Error readEdges(const Value &value, const JsonPath &place);
+  llvm::Error readLists(const Value &value, const JsonPath &place);
+  llvm::Error readInstruction(const Value &value, const JsonPath &place,
                               const PlanMessages &messages, int32_t rank);
-  llvm::Error readSingleInstruction(const Value &value, const Place &place,
+  llvm::Error readSingleInstruction(const Value &value, const JsonPath &place,
                                     const PlanMessages &messages, int32_t rank);
 
-  llvm::Error readWorks(const Value &value, const Place &place);
-  llvm::Error readWork(const Object &object, const Place &place,
-                       TimedWork &timed);
-  llvm::Error readMembers(const Object &object, const Place &place, Work &work);
-
-  llvm::Error readCosts(const Value &value, const Place &place) {
+  llvm::Error readCosts(const Value &value, const JsonPath &place) {
     return plan::readCosts(value, place, plan);
   }
-  llvm::Error readTimes(const Value &value, const Place &place) {
+  llvm::Error readTimes(const Value &value, const JsonPath &place) {
     return plan::readTimes(value, place, plan);
+  }
+  llvm::Error readWorks(const Value &value, const JsonPath &place) {
+    return plan::readWorks(value, place, plan);
   }
 
   PlanFile &plan;
@@ -65,7 +65,7 @@ private:
 // The schedule
 //===----------------------------------------------------------------------===//
 
-llvm::Error Reader::readCounts(const Object &object, const Place &place) {
+llvm::Error Reader::readCounts(const Object &object, const JsonPath &place) {
   int64_t version = 0;
   if (llvm::Error error =
           readRequired(object, place, "version", [&](const auto &v, auto at) {
@@ -89,7 +89,7 @@ llvm::Error Reader::readCounts(const Object &object, const Place &place) {
         Count{"copies", schedule.copies, 2, false},
         Count{"updates", schedule.updates, most, false}}) {
     auto read = [&, &value = value, limit = limit](const Value &v,
-                                                   const Place &at) {
+                                                   const JsonPath &at) {
       return readInteger(v, at, value, {1, limit});
     };
     if (llvm::Error error = isRequired ? readRequired(object, place, key, read)
@@ -107,22 +107,24 @@ llvm::Error Reader::readCounts(const Object &object, const Place &place) {
   return llvm::Error::success();
 }
 
-llvm::Error Reader::readWeightRule(const Object &object, const Place &place) {
-  return readIfGiven(object, place, "weights",
-                     [&](const Value &value, const Place &at) -> llvm::Error {
-                       for (const auto &[rule, word] : planWeightRules)
-                         if (value.getAsString() == llvm::StringRef(word)) {
-                           schedule.weightRule = rule;
-                           return llvm::Error::success();
-                         }
-                       return refuseAt(at,
-                                       "expects \"synchronous\", \"newest\" or "
-                                       "\"delayed-by-one\", found {0}",
-                                       show(value));
-                     });
+llvm::Error Reader::readWeightRule(const Object &object,
+                                   const JsonPath &place) {
+  return readIfGiven(
+      object, place, "weights",
+      [&](const Value &value, const JsonPath &at) -> llvm::Error {
+        for (const auto &[rule, word] : planWeightRules)
+          if (value.getAsString() == llvm::StringRef(word)) {
+            schedule.weightRule = rule;
+            return llvm::Error::success();
+          }
+        return refuseAt(at,
+                        "expects \"synchronous\", \"newest\" or "
+                        "\"delayed-by-one\", found {0}",
+                        show(value));
+      });
 }
 
-llvm::Error Reader::readPlacement(const Value &value, const Place &place) {
+llvm::Error Reader::readPlacement(const Value &value, const JsonPath &place) {
   const Array *list = nullptr;
   if (llvm::Error error =
           readArray(value, place, list, schedule.stages, "stages"))
@@ -135,8 +137,33 @@ llvm::Error Reader::readPlacement(const Value &value, const Place &place) {
   return llvm::Error::success();
 }
 
+llvm::Error Reader::readStageTasks(const Value &value, const JsonPath &place) {
+  const Object *object = nullptr;
+  if (llvm::Error error =
+          readObject(value, place, {"forward", "backward", "update"}, object))
+    return error;
+  schedule.stageTasks.resize(schedule.stages);
+  for (const auto &[key, has] : planStageTasks) {
+    auto read = [&, has = has](const Value &list, const JsonPath &at) {
+      const Array *stages = nullptr;
+      llvm::Error error = readArray(list, at, stages);
+      for (size_t i = 0; !error && i < stages->size(); ++i) {
+        int32_t stage = 0;
+        error = readInteger((*stages)[i], at.at(i), stage,
+                            {0, schedule.stages - 1});
+        if (!error)
+          schedule.stageTasks[stage].*has = false;
+      }
+      return error;
+    };
+    if (llvm::Error error = readIfGiven(*object, place, key, read))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
 /// `F0.3`, `U2` or `U2.1`.
-llvm::Error Reader::readTask(llvm::StringRef text, const Place &place,
+llvm::Error Reader::readTask(llvm::StringRef text, const JsonPath &place,
                              Task &task) {
   llvm::StringRef rest = text;
   task.kind = static_cast<TaskKind>(numTaskKinds);
@@ -165,7 +192,7 @@ llvm::Error Reader::readTask(llvm::StringRef text, const Place &place,
   return llvm::Error::success();
 }
 
-llvm::Error Reader::readCell(const Value &value, const Place &place,
+llvm::Error Reader::readCell(const Value &value, const JsonPath &place,
                              std::vector<Task> &tasks) {
   std::optional<llvm::StringRef> text = value.getAsString();
   if (!text)
@@ -189,7 +216,7 @@ llvm::Error Reader::readCell(const Value &value, const Place &place,
   return llvm::Error::success();
 }
 
-llvm::Error Reader::readOrder(const Value &value, const Place &place) {
+llvm::Error Reader::readOrder(const Value &value, const JsonPath &place) {
   const Array *ranks = nullptr;
   if (llvm::Error error =
           readArray(value, place, ranks, schedule.ranks, "ranks"))
@@ -199,7 +226,7 @@ llvm::Error Reader::readOrder(const Value &value, const Place &place) {
   int64_t tasks = 0;
   for (auto [rank, cells] : llvm::enumerate(*ranks)) {
     const Array *list = nullptr;
-    Place at = place.at(rank);
+    JsonPath at = place.at(rank);
     if (llvm::Error error = readArray(cells, at, list))
       return error;
     std::vector<Task> &order = schedule.order.emplace_back();
@@ -217,7 +244,7 @@ llvm::Error Reader::readOrder(const Value &value, const Place &place) {
   return llvm::Error::success();
 }
 
-llvm::Error Reader::readEdges(const Value &value, const Place &place) {
+llvm::Error Reader::readEdges(const Value &value, const JsonPath &place) {
   const Array *list = nullptr;
   if (llvm::Error error = readArray(value, place, list))
     return error;
@@ -226,7 +253,7 @@ llvm::Error Reader::readEdges(const Value &value, const Place &place) {
                     list->size());
   for (auto [i, entry] : llvm::enumerate(*list)) {
     const Object *object = nullptr;
-    Place at = place.at(i);
+    JsonPath at = place.at(i);
     StageEdge &edge = plan.edges.emplace_back();
     if (llvm::Error error =
             readObject(entry, at, {"from", "to", "bytes", "gradient"}, object))
@@ -281,7 +308,7 @@ static bool readMessage(llvm::StringRef text, RankInstruction &instruction,
          !bytes.getAsInteger(10, instruction.bytes);
 }
 
-llvm::Error Reader::readInstruction(const Value &value, const Place &place,
+llvm::Error Reader::readInstruction(const Value &value, const JsonPath &place,
                                     const PlanMessages &messages,
                                     int32_t rank) {
   std::optional<llvm::StringRef> text = value.getAsString();
@@ -305,7 +332,7 @@ llvm::Error Reader::readInstruction(const Value &value, const Place &place,
 }
 
 llvm::Error Reader::readSingleInstruction(const Value &value,
-                                          const Place &place,
+                                          const JsonPath &place,
                                           const PlanMessages &messages,
                                           int32_t rank) {
   std::vector<RankInstruction> &list = plan.lists[rank];
@@ -360,7 +387,7 @@ static void markPairs(std::vector<RankInstruction> &list,
       instruction.task.overlapsNext = order[next++].overlapsNext;
 }
 
-llvm::Error Reader::readLists(const Value &value, const Place &place) {
+llvm::Error Reader::readLists(const Value &value, const JsonPath &place) {
   const Array *ranks = nullptr;
   if (llvm::Error error =
           readArray(value, place, ranks, schedule.ranks, "ranks"))
@@ -369,7 +396,7 @@ llvm::Error Reader::readLists(const Value &value, const Place &place) {
   plan.lists.resize(schedule.ranks);
   for (auto [rank, entry] : llvm::enumerate(*ranks)) {
     const Array *list = nullptr;
-    Place at = place.at(rank);
+    JsonPath at = place.at(rank);
     if (llvm::Error error = readArray(entry, at, list))
       return error;
     for (auto [i, instruction] : llvm::enumerate(*list))
@@ -381,147 +408,13 @@ llvm::Error Reader::readLists(const Value &value, const Place &place) {
   return llvm::Error::success();
 }
 
-//===----------------------------------------------------------------------===//
-// Works
-//===----------------------------------------------------------------------===//
-
-/// The ranks, and how many tasks of each come before its post and its wait.
-llvm::Error Reader::readMembers(const Object &object, const Place &place,
-                                Work &work) {
-  auto readRank = [&](const Value &value, const Place &at,
-                      Work::Member &member) {
-    return readInteger(value, at, member.rank, {0, schedule.ranks - 1});
-  };
-  auto mostOf = [&](const Work::Member &member) {
-    return static_cast<int64_t>(schedule.order[member.rank].size());
-  };
-  auto readPosted = [&](const Value &value, const Place &at,
-                        Work::Member &member) {
-    return readInteger(value, at, member.posted, {0, mostOf(member)});
-  };
-  auto readWaited = [&](const Value &value, const Place &at,
-                        Work::Member &member) {
-    return readInteger(value, at, member.waited,
-                       {member.posted, mostOf(member)});
-  };
-  auto readEach = [&](llvm::StringRef key, auto read) {
-    return readRequired(
-        object, place, key,
-        [&](const Value &value, const Place &at) -> llvm::Error {
-          const Array *list = nullptr;
-          if (llvm::Error error =
-                  readArray(value, at, list, work.members.size(), "members"))
-            return error;
-          for (auto [i, entry] : llvm::enumerate(*list))
-            if (llvm::Error error = read(entry, at.at(i), work.members[i]))
-              return error;
-          return llvm::Error::success();
-        });
-  };
-  if (const Value *ranks = object.get("ranks"))
-    if (const Array *list = ranks->getAsArray())
-      work.members.resize(list->size());
-  if (work.members.empty())
-    return refuseAt(place.at("ranks"), "expects a list of ranks");
-  if (llvm::Error error = readEach("ranks", readRank))
-    return error;
-  if (llvm::Error error = readEach("posted", readPosted))
-    return error;
-  return readEach("waited", readWaited);
-}
-
-llvm::Error Reader::readWork(const Object &object, const Place &place,
-                             TimedWork &timed) {
-  Work &work = timed.work;
-  auto readKind = [&](const Value &value, const Place &at) -> llvm::Error {
-    if (value.getAsString() == transferWord) {
-      work.on = Resource::Link;
-      return llvm::Error::success();
-    }
-    for (const runtime::CollectiveFacts &facts : runtime::allCollectives)
-      if (value.getAsString() == llvm::StringRef(facts.text) && !facts.rooted) {
-        work.kind = facts.kind;
-        return llvm::Error::success();
-      }
-    return refuseAt(
-        at, "expects a collective without a root, or transfer, found {0}",
-        show(value));
-  };
-  auto readName = [&](const Value &value, const Place &at) -> llvm::Error {
-    if (!value.getAsString())
-      return refuseAt(at, "expects what it is of, found {0}", show(value));
-    work.name = text::printable(text::shortened(*value.getAsString()));
-    return llvm::Error::success();
-  };
-  auto readTime = [&](const Value &value, const Place &at) -> llvm::Error {
-    const Array *ends = nullptr;
-    if (llvm::Error error = readArray(value, at, ends, 2, "ends"))
-      return error;
-    if (llvm::Error error = readSeconds((*ends)[0], at.at(0), timed.time.start))
-      return error;
-    return readSeconds((*ends)[1], at.at(1), timed.time.end);
-  };
-  if (llvm::Error error = readRequired(object, place, "kind", readKind))
-    return error;
-  if (llvm::Error error = readRequired(object, place, "of", readName))
-    return error;
-  if (llvm::Error error =
-          readRequired(object, place, "bytes", [&](auto &v, auto at) {
-            return readInteger(v, at, work.bytes, anySize);
-          }))
-    return error;
-  if (llvm::Error error =
-          readIfGiven(object, place, "replicas", [&](auto &v, auto at) {
-            return readInteger(v, at, work.replicas, {1, int64_t(1) << 20});
-          }))
-    return error;
-  if (llvm::Error error = readIfGiven(object, place, "time", readTime))
-    return error;
-  if (llvm::Error error = readMembers(object, place, work))
-    return error;
-  if (work.on == Resource::Link &&
-      (work.members.size() != 2 || work.replicas > 1 ||
-       work.members[0].rank == work.members[1].rank))
-    return refuseAt(place, "expects a transfer between two ranks");
-  if (work.replicas > 1 && work.members.size() > 1)
-    return refuseAt(place, "expects several ranks or several replicas of one, "
-                           "found both");
-  int64_t replicas = plan.replicas();
-  if (work.replicas > 1 && replicas != work.replicas)
-    return refuseAt(place.at("replicas"), "expects {0}, as before, found {1}",
-                    replicas, work.replicas);
-  return llvm::Error::success();
-}
-
-llvm::Error Reader::readWorks(const Value &value, const Place &place) {
-  if (!plan.lists.empty())
-    return refuseAt(place, "their places are between tasks, and instructions "
-                           "have messages there too: leave out one of both");
-  const Array *list = nullptr;
-  if (llvm::Error error = readArray(value, place, list))
-    return error;
-  for (auto [i, entry] : llvm::enumerate(*list)) {
-    const Object *object = nullptr;
-    Place at = place.at(i);
-    if (llvm::Error error = readObject(entry, at,
-                                       {"kind", "of", "bytes", "ranks",
-                                        "posted", "waited", "time", "replicas"},
-                                       object))
-      return error;
-    if (llvm::Error error =
-            readWork(*object, at, plan.timedWorks.emplace_back()))
-      return error;
-  }
-  return llvm::Error::success();
-}
-
-llvm::Error Reader::read(const Value &value, const Place &place) {
+llvm::Error Reader::read(const Value &value, const JsonPath &place) {
   const Object *object = nullptr;
   if (llvm::Error error = readObject(
           value, place,
           {"version", "ranks", "stages", "micro_batches", "copies", "updates",
-           "weights", "forward_only", "placement", "order", "edges", "costs",
-           "instructions", "times", "works"},
+           "weights", "forward_only", "placement", "without", "order", "edges",
+           "costs", "instructions", "times", "works"},
           object))
     return error;
   if (llvm::Error error = readCounts(*object, place))
@@ -535,19 +428,20 @@ llvm::Error Reader::read(const Value &value, const Place &place) {
     return error;
   struct Part {
     llvm::StringRef key;
-    llvm::Error (Reader::*read)(const Value &, const Place &);
+    llvm::Error (Reader::*read)(const Value &, const JsonPath &);
     bool isRequired;
   };
   // Each stands on those before it.
   for (auto [key, read, isRequired] :
        {Part{"placement", &Reader::readPlacement, true},
+        Part{"without", &Reader::readStageTasks, false},
         Part{"order", &Reader::readOrder, true},
         Part{"edges", &Reader::readEdges, false},
         Part{"costs", &Reader::readCosts, false},
         Part{"instructions", &Reader::readLists, false},
         Part{"times", &Reader::readTimes, false},
         Part{"works", &Reader::readWorks, false}}) {
-    auto call = [this, read = read](const Value &v, const Place &at) {
+    auto call = [this, read = read](const Value &v, const JsonPath &at) {
       return (this->*read)(v, at);
     };
     if (llvm::Error error = isRequired ? readRequired(*object, place, key, call)
@@ -563,9 +457,9 @@ pipewright::schedules::parsePlan(llvm::StringRef text,
   llvm::Expected<Value> value = parseJson(text);
   if (!value)
     return refuse("{0}: {1}", fileName, llvm::toString(value.takeError()));
-  Place root{nullptr, fileName};
+  JsonPath root{nullptr, fileName};
   const Value *schedule = &*value;
-  Place place = root;
+  JsonPath place = root;
   if (const Object *object = value->getAsObject())
     if (const Value *inner = object->get(scheduleKey)) {
       schedule = inner;

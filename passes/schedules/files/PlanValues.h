@@ -25,8 +25,8 @@
 namespace pipewright::schedules::plan {
 
 /// A place in the file. Its text is only made when something is wrong there.
-struct Place {
-  const Place *parent = nullptr;
+struct JsonPath {
+  const JsonPath *parent = nullptr;
   llvm::StringRef key;
   size_t index = 0;
 
@@ -38,8 +38,8 @@ struct Place {
       return before + "[" + std::to_string(index) + "]";
     return before + (parent->parent ? "." : ": ") + key.str();
   }
-  Place at(llvm::StringRef key) const { return {this, key, 0}; }
-  Place at(size_t index) const { return {this, "", index}; }
+  JsonPath at(llvm::StringRef key) const { return {this, key, 0}; }
+  JsonPath at(size_t index) const { return {this, "", index}; }
 };
 
 struct Range {
@@ -48,7 +48,7 @@ struct Range {
 };
 /// Bounds that keep sums over all tasks of a step far from overflow.
 inline constexpr Range anySize = {0, int64_t(1) << 40};
-inline constexpr double mostSeconds = 1e9, leastBandwidth = 1e-9;
+inline constexpr double maxSeconds = 1e9, leastBandwidth = 1e-9;
 
 /// A value as text, short enough for a message.
 inline std::string show(const llvm::json::Value &value) {
@@ -57,14 +57,15 @@ inline std::string show(const llvm::json::Value &value) {
 }
 
 template <typename... Args>
-llvm::Error refuseAt(const Place &place, const char *format, Args &&...args) {
+llvm::Error refuseAt(const JsonPath &place, const char *format,
+                     Args &&...args) {
   return refuse("{0}: {1}", place.path(),
                 llvm::formatv(format, std::forward<Args>(args)...).str());
 }
 
 /// Each key of the object is one of `keys`.
 inline llvm::Error readObject(const llvm::json::Value &value,
-                              const Place &place,
+                              const JsonPath &place,
                               llvm::ArrayRef<llvm::StringRef> keys,
                               const llvm::json::Object *&object) {
   object = value.getAsObject();
@@ -78,7 +79,8 @@ inline llvm::Error readObject(const llvm::json::Value &value,
   return llvm::Error::success();
 }
 
-inline llvm::Error readArray(const llvm::json::Value &value, const Place &place,
+inline llvm::Error readArray(const llvm::json::Value &value,
+                             const JsonPath &place,
                              const llvm::json::Array *&array, int64_t size = -1,
                              llvm::StringRef what = "") {
   array = value.getAsArray();
@@ -91,7 +93,7 @@ inline llvm::Error readArray(const llvm::json::Value &value, const Place &place,
 }
 
 template <typename T>
-llvm::Error readInteger(const llvm::json::Value &value, const Place &place,
+llvm::Error readInteger(const llvm::json::Value &value, const JsonPath &place,
                         T &out, Range range = {}) {
   std::optional<int64_t> number = value.getAsInteger();
   if (!number || *number < range.least || *number > range.most)
@@ -102,18 +104,18 @@ llvm::Error readInteger(const llvm::json::Value &value, const Place &place,
 }
 
 inline llvm::Error readSeconds(const llvm::json::Value &value,
-                               const Place &place, double &out) {
+                               const JsonPath &place, double &out) {
   std::optional<double> number = value.getAsNumber();
   // Written so that NaN is refused too.
-  if (!number || !(*number >= 0 && *number <= mostSeconds))
+  if (!number || !(*number >= 0 && *number <= maxSeconds))
     return refuseAt(place, "expects a number from 0 to {0:E0}, found {1}",
-                    mostSeconds, show(value));
+                    maxSeconds, show(value));
   out = *number;
   return llvm::Error::success();
 }
 
 inline llvm::Error readBandwidth(const llvm::json::Value &value,
-                                 const Place &place, double &out) {
+                                 const JsonPath &place, double &out) {
   if (value.getAsNull()) {
     out = std::numeric_limits<double>::infinity();
     return llvm::Error::success();
@@ -128,8 +130,8 @@ inline llvm::Error readBandwidth(const llvm::json::Value &value,
   return llvm::Error::success();
 }
 
-inline llvm::Error readFlag(const llvm::json::Value &value, const Place &place,
-                            bool &out) {
+inline llvm::Error readFlag(const llvm::json::Value &value,
+                            const JsonPath &place, bool &out) {
   std::optional<bool> flag = value.getAsBoolean();
   if (!flag)
     return refuseAt(place, "expects true or false, found {0}", show(value));
@@ -139,15 +141,16 @@ inline llvm::Error readFlag(const llvm::json::Value &value, const Place &place,
 
 /// `read(value, place)` of a key, if it is there.
 template <typename Read>
-llvm::Error readIfGiven(const llvm::json::Object &object, const Place &place,
+llvm::Error readIfGiven(const llvm::json::Object &object, const JsonPath &place,
                         llvm::StringRef key, Read read) {
   const llvm::json::Value *value = object.get(key);
   return value ? read(*value, place.at(key)) : llvm::Error::success();
 }
 
 template <typename Read>
-llvm::Error readRequired(const llvm::json::Object &object, const Place &place,
-                         llvm::StringRef key, Read read) {
+llvm::Error readRequired(const llvm::json::Object &object,
+                         const JsonPath &place, llvm::StringRef key,
+                         Read read) {
   const llvm::json::Value *value = object.get(key);
   if (!value)
     return refuseAt(place, "lacks '{0}'", key);

@@ -147,6 +147,19 @@ static Value worksToJson(llvm::ArrayRef<TimedWork> works) {
   return list;
 }
 
+static Object stageTasksToJson(const Schedule &schedule) {
+  Object without;
+  for (const auto &[key, has] : planStageTasks) {
+    Array stages;
+    for (auto [stage, tasks] : llvm::enumerate(schedule.stageTasks))
+      if (!(tasks.*has))
+        stages.push_back(static_cast<int64_t>(stage));
+    if (!stages.empty())
+      without[key] = std::move(stages);
+  }
+  return without;
+}
+
 int64_t PlanFile::replicas() const {
   for (const TimedWork &timed : timedWorks)
     if (timed.work.replicas > 1)
@@ -182,6 +195,8 @@ Value pipewright::schedules::planToJson(const PlanFile &plan) {
     object["weights"] = planWeightRule(schedule.weightRule);
   if (schedule.forwardOnly)
     object["forward_only"] = true;
+  if (Object without = stageTasksToJson(schedule); !without.empty())
+    object["without"] = std::move(without);
   if (!plan.edges.empty())
     object["edges"] = edgesToJson(plan.edges);
   if (plan.costs)

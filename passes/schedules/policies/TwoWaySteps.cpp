@@ -18,23 +18,23 @@ class StepWriter {
 public:
   explicit StepWriter(const TwoWaySteps &steps) : ways{steps.near, steps.far} {}
 
-  enum Way { Near, Far };
+  enum Side { Near, Far };
 
-  void forward(Way way) {
+  void forward(Side way) {
     tasks.push_back(Task::forward(ways[way].stage,
                                   ways[way].firstMicroBatch + forwards[way]++));
   }
-  void backward(Way way) {
+  void backward(Side way) {
     tasks.push_back(Task::backward(ways[way].stage, nextBackward(way)));
   }
   /// I now, W when `weightGradient` comes to it.
-  void inputGradient(Way way) {
+  void inputGradient(Side way) {
     int32_t stage = ways[way].stage, microBatch = nextBackward(way);
     tasks.push_back(Task::inputGradient(stage, microBatch));
     postponed.push_back(Task::weightGradient(stage, microBatch));
   }
   void weightGradient() { tasks.push_back(postponed[nextPostponed++]); }
-  void overlappedPair(Way ofForward, Way ofBackward) {
+  void overlappedPair(Side ofForward, Side ofBackward) {
     forward(ofForward);
     tasks.back().overlapsNext = true;
     backward(ofBackward);
@@ -43,11 +43,11 @@ public:
   std::vector<Task> tasks;
 
 private:
-  int32_t nextBackward(Way way) {
+  int32_t nextBackward(Side way) {
     return ways[way].firstMicroBatch + backwards[way]++;
   }
 
-  TwoWaySteps::Way ways[2];
+  TwoWaySteps::Direction ways[2];
   int32_t forwards[2] = {}, backwards[2] = {};
   std::vector<Task> postponed;
   size_t nextPostponed = 0;
@@ -56,7 +56,7 @@ private:
 } // namespace
 
 std::vector<Task> TwoWaySteps::order() const {
-  constexpr StepWriter::Way Near = StepWriter::Near, Far = StepWriter::Far;
+  constexpr StepWriter::Side Near = StepWriter::Near, Far = StepWriter::Far;
   StepWriter writer(*this);
   // 1, 2: fill the pipeline, first with the near stage alone.
   for (int32_t i = 0; i < 2 * toTurn; ++i)
@@ -89,7 +89,7 @@ std::vector<Task> TwoWaySteps::order() const {
     writer.overlappedPair(Far, Near);
   }
   for (int32_t i = 0; i <= 2 * fromStart + 1; ++i) {
-    StepWriter::Way way = i % 2 == 0 ? Far : Near;
+    StepWriter::Side way = i % 2 == 0 ? Far : Near;
     if (i <= fromStart)
       writer.backward(way);
     else

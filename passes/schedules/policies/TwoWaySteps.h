@@ -15,11 +15,11 @@ namespace pipewright::schedules {
 
 struct TwoWaySteps {
   /// A stage of the rank, and the first micro-batch that it runs.
-  struct Way {
+  struct Direction {
     int32_t stage = 0;
     int32_t firstMicroBatch = 0;
   };
-  Way near, far;
+  Direction near, far;
   /// Ranks between this one and the turn, or the middle of the pipeline.
   int32_t toTurn = 0;
   /// Ranks between this one and the first of the near way.

@@ -12,7 +12,7 @@ using namespace pipewright::runtime;
 
 static constexpr const char *formatName = "pipewright algorithms 1";
 /// Of a file: some hundred products of 300 bytes.
-static constexpr int64_t mostBytes = 16 << 20;
+static constexpr int64_t maxBytes = 16 << 20;
 static constexpr size_t words =
     sizeof(cublasLtMatmulAlgo_t::data) / sizeof(uint64_t);
 
@@ -51,7 +51,7 @@ void MatmulAlgorithms::read() {
     return wholeNumber(json.at("cublaslt"));
   };
   const int64_t version =
-      readFormat(path, "list of algorithms", mostBytes, formatName, parse);
+      readFormat(path, "list of algorithms", maxBytes, formatName, parse);
   if (version != static_cast<int64_t>(cublasLt().cublasLtGetVersion()))
     fail("--algorithms: '", path, "' is of cuBLASLt ", version,
          ", but this is ", cublasLt().cublasLtGetVersion(),

@@ -57,7 +57,7 @@ static void rank0Step(DeviceRank &rank) {
               [&] { launch(rank, tiny::dot, {received[m], x[m], gradient}); });
   };
   if (std::getenv("TINY_ALTERNATING")) {
-    // What rank 1 waits for from the begin on comes after its own first task.
+    // What rank 1 waits for from the start on comes after its own first task.
     for (int64_t m = 0; m < 2; ++m) {
       forward(m);
       rank.postReceive(1, received[m], 4 + m);

@@ -131,11 +131,11 @@ TEST(TcpFrames, MayBeCutAnywhere) {
 TEST(TcpFrames, PromisesTakeNoMemory) {
   Peer peer;
   Stream stream;
-  stream.add(Header::Failed, mostFailedBytes, std::string(100, 'x'));
+  stream.add(Header::Failed, maxFailedBytes, std::string(100, 'x'));
   peer.feed(stream.text.data(), stream.text.size());
   EXPECT_FALSE(peer.failure);
   stream.text.clear();
-  stream.add(Header::Failed, mostFailedBytes + 1);
+  stream.add(Header::Failed, maxFailedBytes + 1);
   Peer other;
   EXPECT_THROW(other.feed(stream.text.data(), stream.text.size()), Error);
 }

@@ -165,3 +165,57 @@ TEST(MessageOrder, RefusesWhatCannotRun) {
   EXPECT_EQ("rank 0 runs B0.0 before F0.0, which it needs",
             messageOf(orderMessages(schedule, TaskCosts::uniform(2))));
 }
+
+/// The same order for a model whose first stages no gradient reaches, and whose
+/// last stage has no weights.
+static Schedule withoutTasks(Schedule schedule, int32_t frozen) {
+  schedule.stageTasks.resize(schedule.stages);
+  for (int32_t stage = 0; stage < frozen; ++stage)
+    schedule.stageTasks[stage] = {.backward = false, .update = false};
+  schedule.stageTasks.back().update = false;
+  for (std::vector<Task> &order : schedule.order) {
+    llvm::erase_if(order, [&](const Task &task) {
+      const StageTasks has = schedule.tasksOf(task.stage);
+      return task.kind == TaskKind::Update    ? !has.update
+             : task.kind == TaskKind::Forward ? false
+                                              : !has.backward;
+    });
+    for (Task &task : order)
+      task.overlapsNext = false;
+  }
+  return schedule;
+}
+
+TEST(MessageOrder, StagesMayLackTasks) {
+  forEachCase([&](const Policy &policy, const ScheduleOptions &options) {
+    Schedule whole = valueOf(policy.build(options));
+    if (whole.copies > 1 || whole.forwardOnly || whole.stages < 2)
+      return;
+    for (int32_t frozen : {1, static_cast<int32_t>(whole.stages - 1)}) {
+      Schedule schedule = withoutTasks(whole, frozen);
+      std::vector<StageEdge> edges = linearEdges(schedule.stages, 8);
+      for (StageEdge &edge : edges)
+        edge.hasGradient = edge.to >= frozen;
+      TaskCosts costs = TaskCosts::uniform(schedule.stages);
+      EXPECT_NE("", messageOf(simulate(schedule, costs, edges)));
+      for (StageEdge &edge : edges)
+        edge.hasGradient = edge.from >= frozen;
+      expectSafe(schedule, costs, edges);
+      Simulation simulation = valueOf(simulate(schedule, costs, edges));
+      EXPECT_LE(simulation.globalStepTime,
+                valueOf(simulate(whole, costs, edges)).globalStepTime);
+    }
+  });
+}
+
+TEST(MessageOrder, TellsOfTasksThatAStageLacks) {
+  Schedule schedule = buildSchedule("1f1b", 2, 2, 2);
+  schedule.stageTasks = {{.backward = false}, {}};
+  StageEdge edge = {0, 1, 8, /*hasGradient=*/false};
+  EXPECT_EQ("rank 0 runs B0.0, which the model does not have of this stage",
+            messageOf(simulate(schedule, TaskCosts::uniform(2), edge)));
+  schedule.stageTasks = {{}, {.backward = false}};
+  edge.hasGradient = true;
+  EXPECT_EQ("edge 0 has a gradient, but stage 1 has no backward",
+            messageOf(simulate(schedule, TaskCosts::uniform(2), edge)));
+}

@@ -133,7 +133,7 @@ Schedule randomPairs(std::mt19937 &random) {
 /// that have begun, but for what ended in an earlier task or pair.
 std::pair<int64_t, int64_t> plainPeaks(const std::vector<Task> &tasks,
                                        const TaskCosts &costs) {
-  int64_t pairs = 0, bytes = 0, mostPairs = 0, mostBytes = 0;
+  int64_t pairs = 0, bytes = 0, maxPairs = 0, maxBytes = 0;
   for (size_t i = 0; i < tasks.size();) {
     size_t end = i + 1 + tasks[i].overlapsNext;
     int64_t endedPairs = 0, endedBytes = 0;
@@ -149,12 +149,12 @@ std::pair<int64_t, int64_t> plainPeaks(const std::vector<Task> &tasks,
         endedBytes += stash;
       }
     }
-    mostPairs = std::max(mostPairs, pairs);
-    mostBytes = std::max(mostBytes, bytes);
+    maxPairs = std::max(maxPairs, pairs);
+    maxBytes = std::max(maxBytes, bytes);
     pairs -= endedPairs;
     bytes -= endedBytes;
   }
-  return {mostPairs, mostBytes};
+  return {maxPairs, maxBytes};
 }
 
 TEST(Pairs, CheckerAndSimulatorsReadThemAlike) {

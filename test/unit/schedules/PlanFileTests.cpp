@@ -89,6 +89,18 @@ TEST(PlanFile, OfEveryPolicyIsReadAsItWasWritten) {
   }
 }
 
+TEST(PlanFile, SaysWhichTasksStagesLack) {
+  PlanFile plan = fullPlan();
+  plan.schedule.stageTasks = {{.backward = false}, {.update = false}};
+  EXPECT_NE(textOf(plan).find(R"("backward": [)"), std::string::npos);
+  PlanFile again = valueOf(parsePlan(textOf(plan), "plan.json"));
+  EXPECT_EQ(textOf(plan), textOf(again));
+  EXPECT_FALSE(again.schedule.tasksOf(0).backward);
+  EXPECT_TRUE(again.schedule.tasksOf(0).update);
+  EXPECT_TRUE(again.schedule.tasksOf(1).backward);
+  EXPECT_FALSE(again.schedule.tasksOf(1).update);
+}
+
 TEST(PlanFile, StandsInsideOfAnother) {
   PlanFile plan = fullPlan();
   llvm::json::Object outer{{"model", "m.onnx"},
@@ -156,6 +168,12 @@ TEST(PlanFile, ErrorsNameThePath) {
            Case{"[0, 1]", "[0]",
                 "plan.json: placement: expects one entry for each of 2 "
                 "stages, found 1"},
+           Case{R"("order")", R"("without": {"update": [2]}, "order")",
+                "plan.json: without.update[0]: expects a whole number from 0 "
+                "to 1, found 2"},
+           Case{R"("order")", R"("without": {"loss": []}, "order")",
+                "plan.json: without: does not know the key 'loss'; expects "
+                "forward, backward, update"},
            Case{R"("B1.0")", R"("X1.0")",
                 "plan.json: order[1][1]: expects a task such as F0.3 (one of "
                 "F, B, I, W, R, the stage, the micro-batch) or U0, found "
@@ -188,8 +206,8 @@ TEST(PlanFile, ErrorsNameThePath) {
            Case{R"("placement")", R"("placment")",
                 "plan.json: does not know the key 'placment'; expects "
                 "version, ranks, stages, micro_batches, copies, updates, "
-                "weights, forward_only, placement, order, edges, costs, "
-                "instructions, times, works"},
+                "weights, forward_only, placement, without, order, edges, "
+                "costs, instructions, times, works"},
            Case{R"("to": 1)", R"("to": 0)",
                 "plan.json: edges[0].to: expects a whole number from 1 to 1, "
                 "found 0"},

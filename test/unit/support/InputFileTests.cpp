@@ -64,9 +64,9 @@ TEST_F(InputFileTest, NothingElseIsOpenedForLong) {
 }
 
 TEST_F(InputFileTest, RulesAreAskedOfTheOpenFile) {
-  EXPECT_EQ(errorOf(readRegularFile(path("file"), {.mostBytes = 3})),
+  EXPECT_EQ(errorOf(readRegularFile(path("file"), {.maxBytes = 3})),
             "expects at most 3 bytes, but it has 4");
-  EXPECT_EQ(errorOf(readRegularFile(path("file"), {.mostBytes = 4})), "");
+  EXPECT_EQ(errorOf(readRegularFile(path("file"), {.maxBytes = 4})), "");
   EXPECT_NE(errorOf(readRegularFile(path("link"), {.followsLinks = false})),
             "");
   EXPECT_EQ(errorOf(readRegularFile(path("file"), {.isOurs = true})), "");
