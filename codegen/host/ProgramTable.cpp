@@ -167,7 +167,10 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
        decayText() + (!shard.empty() && !replicasDo(AllGather) ? shard : ""));
   if (place.getGradient())
     line(*place.getGradient(), ", .role = Role::Gradient", "",
-         !shard.empty() && replicasDo(ReduceScatter) ? shard : "");
+         (pipe::programOf(layout.module).zero == 2 && optimizer
+              ? ", .stage = " + std::to_string(stage->number)
+              : std::string()) +
+             (!shard.empty() && replicasDo(ReduceScatter) ? shard : ""));
   if (optimizer)
     for (auto [state, name] :
          llvm::zip_equal(optimizer.getStates().getAsRange<pipe::BufferAttr>(),

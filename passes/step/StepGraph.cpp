@@ -129,7 +129,8 @@ private:
   StepGraph &graph;
   /// Where tasks stand in the order of their rank.
   llvm::DenseMap<Operation *, int64_t> positions;
-  /// By rank: the position of its first update, or the number of its tasks.
+  /// By rank: the position of the first update behind its last backward, or the
+  /// number of its tasks.
   std::vector<int64_t> firstUpdate;
   /// The number of the transfer that takes a value to a rank, of the work of a
   /// collective.
@@ -154,7 +155,9 @@ void GraphReader::findPositions() {
   for (auto task : step.getBody()->getOps<TaskOp>()) {
     int32_t rank = rankOf(task);
     int64_t at = positions[task] = next[rank]++;
-    if (task.getKind() == TaskKind::update)
+    if (plainTask(stages, task).endsStash())
+      firstUpdate[rank] = static_cast<int64_t>(graph.tasks.order[rank].size());
+    else if (task.getKind() == TaskKind::update)
       firstUpdate[rank] = std::min(firstUpdate[rank], at);
   }
 }
@@ -219,8 +222,8 @@ int64_t GraphReader::neededBy(Operation *op) {
 }
 
 /// How many tasks may come before a wait. Where each stage has one update, all
-/// gradients of a rank are whole before its first, and none is still on its way
-/// when an update clears it.
+/// gradients of a rank are whole before the updates that end it, and none is
+/// still on its way when one of these clears it.
 int64_t GraphReader::mostBefore(int32_t rank, bool isOfGradients,
                                 int64_t needed) const {
   return isOfGradients && graph.tasks.updates == 1

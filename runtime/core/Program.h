@@ -77,7 +77,9 @@ struct TensorInfo {
   /// The share of a running statistic that is left after a micro-batch; 1: it
   /// does not change.
   float decay = 1;
-  /// The stage whose forwards write it, where they do.
+  /// The stage whose forwards write it, where they do. Of a gradient: the stage
+  /// whose update makes room for others; -1: it is there until the rank's first
+  /// update, at least.
   int64_t stage = -1;
   /// Of a gradient: replicas have whole sums of their own parts alone. Of a
   /// weight: they have new values of these alone, and tasks read its bf16 copy.
@@ -115,8 +117,8 @@ struct TensorInfo {
   bool outlastsStep() const { return role != Role::Gradient; }
   /// A running statistic, as opposed to a state that steps leave alone.
   bool isRunning() const { return role == Role::State && decay != 1; }
-  /// A gradient that is whole when the rank's first "U" task begins: the sum
-  /// over micro-batches.
+  /// A gradient that is whole when a "U" task of the rank begins, the first one
+  /// or its stage's: the sum over micro-batches.
   bool isWholeGradient() const { return role == Role::Gradient && owner; }
 };
 

@@ -157,25 +157,36 @@ void Rank::task(const char *kind, int64_t stage, int64_t microBatch) {
   flight().task(kind[0], stage, microBatch);
   if (isUpdate)
     callBeforeUpdate();
-  if (isUpdate && capturing)
-    copyGradients();
+  if (isUpdate && !capturing.empty())
+    copyGradients(stage);
   if (StepDigest *digest = digesting())
     digest->beginTask(kind, stage, microBatch);
   if (Trace *trace = tracing())
     trace->task(kind, stage, microBatch);
 }
 
-void Rank::copyGradients() {
-  std::vector<std::vector<float>> sums;
-  for (const TensorInfo &tensor : program().tensors) {
-    std::vector<float> &values = sums.emplace_back();
-    if (!tensor.isWholeGradient())
-      continue;
-    values.resize(tensor.buffer.bytes / sizeof(float));
-    read(tensor.buffer, values.data());
+void Rank::captureGradients() {
+  const Table<TensorInfo> &tensors = program().tensors;
+  copied.assign(tensors.size(), {});
+  for (const TensorInfo &tensor : tensors)
+    capturing.push_back(tensor.isWholeGradient());
+}
+
+void Rank::copyGradients(int64_t stageOfUpdate) {
+  bool isAll = true;
+  for (size_t i = 0; i < capturing.size(); ++i) {
+    const TensorInfo &tensor = program().tensors[i];
+    if (capturing[i] && (tensor.stage < 0 || tensor.stage == stageOfUpdate)) {
+      copied[i].resize(tensor.buffer.bytes / sizeof(float));
+      read(tensor.buffer, copied[i].data());
+      capturing[i] = false;
+    }
+    isAll &= !capturing[i];
   }
-  keepGradients(std::move(sums));
-  capturing = false;
+  if (!isAll)
+    return;
+  capturing.clear();
+  keepGradients(std::exchange(copied, {}));
 }
 
 std::vector<double>

@@ -71,7 +71,7 @@ public:
   void runEvaluation() override { program().evaluate(*this); }
   void read(Buffer buffer, void *destination) override;
   void write(Buffer buffer, const void *source) override;
-  void captureGradients() override { capturing = true; }
+  void captureGradients() override;
   double takeExposedSeconds() override;
   int64_t arenaPeak() const override { return arena.peak(); }
   int64_t arenaBytes() const override { return arena.bytes(); }
@@ -80,10 +80,13 @@ private:
   void postCollective(const GroupRequest &request) override;
   std::vector<double>
   squaresOf(const std::vector<const TensorInfo *> &gradients) override;
-  void copyGradients();
+  /// Those that are whole now, and will not be there later.
+  void copyGradients(int64_t stageOfUpdate);
 
   Arena arena;
-  bool capturing = false;
+  /// Gradients that are still to be copied, one per tensor of the rank.
+  std::vector<bool> capturing;
+  std::vector<std::vector<float>> copied;
   double exposedSeconds = 0;
 };
 

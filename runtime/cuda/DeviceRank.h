@@ -145,7 +145,7 @@ private:
   void finish();
   void refuseIndices();
   void takeGradients();
-  void enqueueGradients();
+  void enqueueGradients(int64_t stageOfUpdate);
   void mailScalars();
   void addSquares();
   std::vector<double>

@@ -17,8 +17,8 @@ void DeviceRank::task(const char *kind, int64_t stage, int64_t microBatch,
                       TaskBody body) {
   Parts &p = *parts;
   const bool isUpdate = kind[0] == 'U';
-  if (isUpdate && p.capturing && !p.captured)
-    enqueueGradients();
+  if (isUpdate && p.capturing)
+    enqueueGradients(stage);
   if (isUpdate)
     microBatch = update();
   {
@@ -116,14 +116,15 @@ void DeviceRank::captureGradients() {
   transport().barrier();
 }
 
-void DeviceRank::enqueueGradients() {
+void DeviceRank::enqueueGradients(int64_t stageOfUpdate) {
   char *to = parts->gradients.data();
   for (const TensorInfo &tensor : program().tensors) {
     if (!tensor.isWholeGradient())
       continue;
-    PIPEWRIGHT_CUDA(cuMemcpyDtoHAsync(to,
-                                      addressOf(device<float>(tensor.buffer)),
-                                      tensor.buffer.bytes, parts->computing));
+    if (tensor.stage < 0 ? !parts->captured : tensor.stage == stageOfUpdate)
+      PIPEWRIGHT_CUDA(cuMemcpyDtoHAsync(to,
+                                        addressOf(device<float>(tensor.buffer)),
+                                        tensor.buffer.bytes, parts->computing));
     to += tensor.buffer.bytes;
   }
   parts->captured = true;

@@ -83,7 +83,7 @@ std::string pipewright::runtime::dryRunText(const Program &program,
                     groupedText(program.microBatches) +
                     " of the micro-batches" +
                     (sharesStates(program) ? ", and keeps its part of the "
-                                             "optimizer's states (ZeRO-1)"
+                                             "optimizer's states (ZeRO)"
                                            : ""));
   if (const double seconds = predictedSeconds(program))
     report.line("predicted",

@@ -23,8 +23,9 @@ static constexpr llvm::StringLiteral tensorAdvice =
     "there is no tensor parallelism yet; --ranks P cuts layers from layers, "
     "--data-parallel D makes replicas";
 static constexpr llvm::StringLiteral shardAdvice =
-    "gradients and weights are not sharded yet; --data-parallel D --zero 1 "
-    "makes replicas that keep a part each of the optimizer's states";
+    "weights are whole on each replica yet; --data-parallel D --zero 2 makes "
+    "replicas that keep a part each of the optimizer's states, and gradients "
+    "of few stages";
 
 static constexpr FieldWord words[] = {
     // How many of everything.

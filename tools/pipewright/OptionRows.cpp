@@ -146,14 +146,14 @@ static llvm::Error readOptimizer(const OptionSpelling &row, Given given,
 static llvm::Error readZero(const OptionSpelling &row, Given given,
                             CompileOptions &options) {
   llvm::StringRef text = given[row.name];
-  if (text == "2" || text == "3")
+  if (text == "3")
     return fail("--", row.name, " ", text,
-                " is not there yet: what replicas can keep a part each of are "
-                "the states of the optimizer, --",
-                row.name, " 1");
-  if (text != "0" && text != "1")
-    return fail("--", row.name, " expects 0 or 1, but got '", text, "'");
-  options.zero = text == "1" ? 1 : 0;
+                " is not there yet: weights are whole on each replica; the "
+                "highest level is --",
+                row.name, " 2");
+  if (text != "0" && text != "1" && text != "2")
+    return fail("--", row.name, " expects 0, 1 or 2, but got '", text, "'");
+  options.zero = text[0] - '0';
   if (options.zero > 0 && options.replicas == 1)
     return fail("--", row.name, " ", text,
                 " expects replicas that share the states of the optimizer: "
@@ -170,6 +170,10 @@ static llvm::Error readClipNorm(const OptionSpelling &row, Given given,
     return fail("--", row.name, " expects a number above 0, but got '",
                 given[row.name], "'");
   options.clipNorm = norm;
+  if (options.zero == 2)
+    return fail("--", row.name,
+                " keeps all gradients until their norm is known, but --zero 2 "
+                "does not: use --zero 1");
   if (int64_t updates = options.policy->updates(options.sizes()); updates > 1)
     return fail("--", row.name,
                 " expects a schedule with one update in a "
@@ -292,7 +296,9 @@ static std::vector<CompileRow> sizeRows() {
                  {{"zero", "LEVEL",
                    "What replicas keep a part each of (ZeRO): nothing (0), or "
                    "the states of the optimizer (1): each updates its part of "
-                   "the weights, and they gather them",
+                   "the weights, and they gather them; with 2, a rank keeps "
+                   "the gradients of no more stages than it must, two with "
+                   "breadth-first",
                    "0"},
                   recordZero,
                   readZero}),

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/allocated/ArenaLayout.h"
+#include "passes/planning/MemoryPlanner.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -36,9 +37,29 @@ static bool isReadRounded(const Stages &stages,
   return stages.readsRounded(place.stage, *place.group);
 }
 
+int64_t ArenaLayout::shareGradients(ArrayRef<std::vector<Place *>> ofStages,
+                                    ArrayRef<Life> lives, int64_t begin) const {
+  std::vector<BufferLife> ranges;
+  for (auto [places, life] : llvm::zip_equal(ofStages, lives))
+    ranges.push_back({life.begin, life.end,
+                      places.empty() ? 0
+                                     : around(*places.front()->gradient,
+                                              *places.back()->gradient)
+                                           .bytes});
+  MemoryPlan plan = planMemory(ranges, kBufferAlignment);
+  for (auto [places, offset] : llvm::zip_equal(ofStages, plan.offsets)) {
+    int64_t by =
+        places.empty() ? 0 : begin + offset - places.front()->gradient->offset;
+    for (Place *place : places)
+      place->gradient->offset += by;
+  }
+  return plan.bytes;
+}
+
 ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
                          const nn::OptimizerChoice &choice,
-                         ArrayRef<int64_t> oldVersions, int64_t shards)
+                         ArrayRef<int64_t> oldVersions,
+                         ArrayRef<Life> gradientLives, int64_t shards)
     : shards(shards) {
   for (int32_t stage : onRank)
     for (const WeightGroup &group : stages.weights())
@@ -102,6 +123,8 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     if (!group.empty())
       finishRange(*group.front()->gradient, *group.back()->gradient);
   }
+  if (!gradientLives.empty())
+    end = begin + shareGradients(updated, gradientLives, begin);
   for (Place *place : others)
     if (place->group->isTrained())
       place->gradient = allocate(bytesOf(*place));

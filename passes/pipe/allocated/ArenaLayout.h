@@ -49,11 +49,20 @@ public:
     Range range;
   };
 
-  /// Lays out the stages on one rank, ascending; `oldVersions` is parallel. Of
-  /// optimizer state there is one of `shards` equal parts.
+  /// From when to when the gradients of a stage are in use, both included.
+  struct Life {
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+
+  /// Lays out the stages on one rank, ascending; `oldVersions` is parallel, and
+  /// so is `gradientLives`, unless empty: gradients that are not in use at one
+  /// time may have the same bytes. Of optimizer state there is one of `shards`
+  /// equal parts.
   ArenaLayout(const Stages &stages, llvm::ArrayRef<int32_t> onRank,
               const nn::OptimizerChoice &choice,
-              llvm::ArrayRef<int64_t> oldVersions, int64_t shards);
+              llvm::ArrayRef<int64_t> oldVersions,
+              llvm::ArrayRef<Life> gradientLives, int64_t shards);
 
   /// The end of the last buffer.
   int64_t bytes() const { return end; }
@@ -76,6 +85,10 @@ public:
 private:
   Range allocate(int64_t bytes);
   Range around(Range first, Range last) const;
+  /// Moves the gradients of stages, each in one piece, to places behind `begin`
+  /// that may be those of others; the bytes of all.
+  int64_t shareGradients(llvm::ArrayRef<std::vector<Place *>> ofStages,
+                         llvm::ArrayRef<Life> lives, int64_t begin) const;
 
   const int64_t shards;
 

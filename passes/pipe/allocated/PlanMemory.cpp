@@ -224,6 +224,32 @@ static void writeVersions(RankOp program, FlatSymbolRefAttr stage,
   }
 }
 
+/// When the rank's training uses the gradients of each stage: from its first
+/// backward to its update, and to the end if it has none.
+static std::vector<ArenaLayout::Life> gradientLives(ModuleOp module,
+                                                    const Stages &stages,
+                                                    int64_t rank,
+                                                    ArrayRef<int32_t> onRank) {
+  std::vector<ArenaLayout::Life> lives(onRank.size());
+  for (RankOp program : module.getOps<RankOp>()) {
+    if (program.getMode() != StepMode::train ||
+        static_cast<int64_t>(program.getRank()) != rank)
+      continue;
+    std::vector<schedules::Task> tasks;
+    for (auto task : program.getBody()->getOps<TaskOp>())
+      tasks.push_back(plainTask(stages, task));
+    auto number = [&](auto found) { return found - tasks.begin(); };
+    for (auto [stage, life] : llvm::zip_equal(onRank, lives)) {
+      life.begin = number(llvm::find_if(tasks, [&](const auto &task) {
+        return task.stage == stage && task.endsStash();
+      }));
+      life.end = number(llvm::find(tasks, schedules::Task::update(stage)));
+      life.begin = std::min(life.begin, life.end);
+    }
+  }
+  return lives;
+}
+
 /// Plans all programs of one rank and emits its arena. Training and evaluation
 /// never run at once: both begin behind the fixed part.
 static LogicalResult planRank(ModuleOp module, const Stages &stages,
@@ -237,7 +263,10 @@ static LogicalResult planRank(ModuleOp module, const Stages &stages,
   auto oldVersions = llvm::map_to_vector(
       *versions, [](const WeightVersions &of) { return of.slots; });
   const ProgramFields program = programOf(module);
-  ArenaLayout layout(stages, onRank, optimizer, oldVersions,
+  std::vector<ArenaLayout::Life> lives;
+  if (program.zero == 2)
+    lives = gradientLives(module, stages, rank, onRank);
+  ArenaLayout layout(stages, onRank, optimizer, oldVersions, lives,
                      program.zero > 0 ? program.replicas : 1);
   int64_t values = alignedSize(layout.bytes());
   ModePlan train =

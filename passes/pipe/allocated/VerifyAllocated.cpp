@@ -414,11 +414,26 @@ public:
 
 private:
   /// Ranges of the fixed part: none may overlap, except that a flat range of
-  /// an optimizer consists of places.
+  /// an optimizer consists of places, and that with ZeRO-2 gradients of two
+  /// stages may: verifyGradients says when.
   static LogicalResult collectFixed(RankArena &arena) {
+    const int64_t zero = programOf(arena.op->getParentOfType<ModuleOp>()).zero;
+    auto gradientOf = [](Operation *op, BufferAttr buffer) {
+      auto place = dyn_cast<PlaceOp>(op);
+      return place && place.isUpdated() && place.getGradient() == buffer
+                 ? place.getStage()
+                 : StringRef();
+    };
+    auto mayShare = [&](Operation *op, BufferAttr buffer, Operation *other,
+                        BufferAttr range) {
+      StringRef stage = gradientOf(op, buffer);
+      StringRef otherStage = gradientOf(other, range);
+      return zero == 2 && !stage.empty() && !otherStage.empty() &&
+             stage != otherStage;
+    };
     auto add = [&](Operation *op, BufferAttr buffer) -> LogicalResult {
       for (auto [owner, range] : arena.fixed)
-        if (overlap(range, buffer)) {
+        if (overlap(range, buffer) && !mayShare(op, buffer, owner, range)) {
           InFlightDiagnostic diagnostic =
               op->emitOpError("has ") << buffer << ", which overlaps " << range;
           diagnostic.attachNote(owner->getLoc()) << "here";
@@ -435,7 +450,6 @@ private:
         if (other && failed(add(place, *other)))
           return failure();
     }
-    const int64_t zero = programOf(arena.op->getParentOfType<ModuleOp>()).zero;
     for (auto optimizer : arena.op.getBody()->getOps<OptimizerOp>()) {
       if (optimizer.getShards().has_value() != (zero > 0))
         return optimizer.emitOpError("expects ")
@@ -485,6 +499,34 @@ private:
         return place.emitOpError("has a rounded copy at ")
                << *place.getRounded() << ", which the optimizer writes at "
                << optimizer.getRounded()->getOffset() + weight / 2;
+    }
+    return success();
+  }
+
+  /// Gradients of a stage are in use from its first backward to its update,
+  /// which leaves zeros: nobody else may use the bytes meanwhile.
+  static LogicalResult verifyGradients(RankArena &arena, RankOp program) {
+    std::map<StringRef, TaskOp> inUse;
+    for (auto task : program.getBody()->getOps<TaskOp>()) {
+      OptimizerOp optimizer = arena.optimizerOf(task.getStage());
+      if (task.getKind() == TaskKind::update)
+        inUse.erase(task.getStage());
+      if (!optimizer || (task.getKind() != TaskKind::backward &&
+                         task.getKind() != TaskKind::weight_gradient))
+        continue;
+      for (auto [stage, since] : inUse) {
+        BufferAttr other = arena.optimizerOf(stage).getGradients();
+        if (stage == task.getStage() ||
+            !overlap(other, optimizer.getGradients()))
+          continue;
+        InFlightDiagnostic diagnostic =
+            task.emitOpError("adds to ")
+            << optimizer.getGradients() << ", which overlaps " << other
+            << " of stage '@" << stage << "', before that one's update";
+        diagnostic.attachNote(since.getLoc()) << "in use since here";
+        return failure();
+      }
+      inUse.insert({task.getStage(), task});
     }
     return success();
   }
@@ -541,7 +583,8 @@ private:
       }
     }
     for (RankOp program : programs)
-      if (failed(ProgramBuffersVerifier(arena, writes).verify(program)))
+      if (failed(verifyGradients(arena, program)) ||
+          failed(ProgramBuffersVerifier(arena, writes).verify(program)))
         return failure();
     return success();
   }

@@ -1,0 +1,199 @@
+//===- Passes.td - passes that make the scheduled level -----*- tablegen -*-===//
+//
+// Part of passes/pipe/Passes.td.
+//
+//===----------------------------------------------------------------------===//
+
+def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
+  let summary = "Place the stages and order the tasks of each rank";
+  let description = [{
+    Asks the policy for the rank of each stage and the order of each rank's
+    tasks. Writes `on rank` of the stages and sorts the ops of each step: those
+    of one rank stand in the order in which that rank runs them. Under a
+    schedule with stale weights tasks get the `version` that they read, and
+    updates stand where the schedule has them; the first task of a pair that the
+    schedule means to run together gets `overlaps_next`. In evaluation each rank prefers
+    its deepest stage that has something to do, so that few results wait.
+
+    Where the schedule has an I and a W task, they replace the backward task;
+    `pipe-split-backward` must have run. Gradients of a stage stay summed in
+    ascending order of micro-batches, unless the policy says that it does not
+    keep to that: then they are summed in the order of the schedule, and the
+    module gets `sums_in_schedule_order`.
+
+    Idempotent. Refuses modules whose steps are split into ranks already, and
+    whole backwards where an earlier run split them.
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", "\"\"",
+           "Name of the schedule (default: the module's, else 1f1b)">,
+    Option<"ranks", "ranks", "int64_t", "0",
+           "Number of ranks (default: the module's, else 1)">
+  ];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
+def PipeAdvanceUpdates
+    : Pass<"pipe-advance-updates", "::mlir::ModuleOp"> {
+  let summary = "Make updates where other stages want their gradients' memory";
+  let description = [{
+    Changes steps of modules with `zero` 2 alone (ZeRO-2; Rajbhandari et al.,
+    2020). There the stages of a rank share `ranges` ranges for their gradients:
+    a stage that begins to add to its own, while as many others have such
+    ranges, makes one of these update first whose backwards are over, the one
+    that has had its range longest. Its sum over replicas has run beside tasks
+    until then. If none is done with its backwards, there is one range more.
+    `pipe-plan-memory` gives stages the same bytes that are not in use at one
+    time.
+
+    So breadth-first schedules keep the gradients of two stages, whatever the
+    number of stages. Others keep what they have in use at one time. Each stage
+    is summed over replicas once, with the bits that it has without.
+
+    Stages that hold a weight together with others have ranges of their own and
+    update at the end; so do all with two copies of the model.
+
+    ```mlir
+    %r2 = pipe.collective reduce_scatter in @s2 (%g2) over replicas : ...
+    %u2 = pipe.task update @s2 (%r2) : ...                // moved here
+    %dx, %g0 = pipe.task backward @s0 micro_batch 0 (...)
+    ```
+  }];
+  let options = [
+    Option<"ranges", "ranges", "int64_t", /*default=*/"2",
+           "gradients of how many stages a rank keeps, where the schedule "
+           "allows it">,
+  ];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
+def PipeSynchronizeWeights
+    : Pass<"pipe-synchronize-weights", "::mlir::ModuleOp"> {
+  let summary = "Keep all copies of a weight equal";
+  let description = [{
+    Unrolling lets each stage update from its own gradients alone. A weight that
+    several stages hold gets a policy here:
+
+    - `owner`: its gradients are sent to the first of them and added to that
+      one's, in the order of the stages; it updates and sends the new value
+      back.
+    - `all-reduce`: stages on different ranks sum its gradients together
+      (`pipe.collective`) and update a copy each: one sum's time between the
+      last backward and the next step, in place of that of the gradients to the
+      owner, the owner's update, and the new weight back. Costs each holder the
+      optimizer's state of the weight. All bits are those of the owner's way.
+
+    Option `tied` says which of them. Weights keep their owner where a rank
+    holds several copies of one: there is nothing to send between these, and
+    with copies elsewhere the order of the stages is no order of ranks. Stages
+    of two copies of the model sum their gradients as one range, where the
+    copies are all that holds their weights.
+
+    Where a module has several `replicas`, all gradients that an
+    update uses are summed over them, as one range, behind whatever is summed
+    within a replica. So all replicas do the same update, to the bit. Running
+    statistics, of which each replica has its own, become one behind the sums
+    (`pipe.merge_statistics`). Refuses these in steps with several updates.
+
+    With `zero` 1 (ZeRO-1; Rajbhandari et al., 2020) a replica gets the sums of
+    its part of the range, unless gradients are clipped, which takes all of
+    them; it updates that part, and the replicas gather the new weights, or what
+    tasks read of them in bf16. Refuses steps with several updates, and
+    optimizers that need whole weights. With `zero` 2, `pipe-advance-updates`
+    goes on from there.
+
+    All sums come before all updates; in a step with several updates each sum
+    over replicas comes before its own. Gives weights that it all-reduces
+    `pipe.all_reduced`. Changes nothing where a step has sums already.
+
+    ```mlir
+    %u0 = pipe.task update @s0 (%g0) : ...
+    // owner
+    %t1 = pipe.gradient_of @wte in @s1 (%g1) : ...
+    %sum = pipe.add_gradient @wte in @s0 (%g0, %t1) : ...
+    %u0 = pipe.task update @s0 (%sum) : ...
+    %new = pipe.weight_of @wte in @s0 (%u0) : ...
+    pipe.set_weight @wte in @s1 (%new, %g1) : ...
+    // all-reduce
+    %sum0 = pipe.collective all_reduce of @wte in @s0 (%g0) over [0, 1] : ...
+    %sum1 = pipe.collective all_reduce of @wte in @s1 (%g1) over [0, 1] : ...
+    %u0 = pipe.task update @s0 (%sum0) : ...
+    %u1 = pipe.task update @s1 (%sum1) : ...
+    // over replicas, behind these
+    %all0 = pipe.collective all_reduce in @s0 (%sum0) over replicas : ...
+    %u0 = pipe.task update @s0 (%all0) : ...
+    // or, with ZeRO-1
+    %part0 = pipe.collective reduce_scatter in @s0 (%sum0) over replicas : ...
+    %new0 = pipe.task update @s0 (%part0) : ...
+    %u0 = pipe.collective all_gather in @s0 (%new0) over replicas : ...
+    ```
+  }];
+  let options = [
+    Option<"tied", "tied", "std::string", /*default=*/"\"all-reduce\"",
+           "all-reduce or owner: how weights that stages share are kept equal">
+  ];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
+def PipePrintTimetable : Pass<"pipe-print-timetable", "::mlir::ModuleOp"> {
+  let summary = "Draw the order of a training step";
+  let description = [{
+    Prints one comment line per rank, with one column per slot, all forwards
+    and backwards taking one slot. Changes nothing.
+
+    ```
+    // rank 0 | F0 F1    B0    B1
+    // rank 1 |    F0 B0 F1 B1
+    ```
+  }];
+}
+
+def PipeInsertTransfers : Pass<"pipe-insert-transfers", "::mlir::ModuleOp"> {
+  let summary = "Split steps into one program per rank, with transfers";
+  let description = [{
+    Replaces each `pipe.step` by `pipe.rank` ops. A value that another rank
+    needs is posted, received and waited for, and each part of a
+    `pipe.collective` posted and waited for, where `schedules::orderWork` says:
+    posted as soon as what it takes is there, in one order for all ranks, and
+    waited for before the first task that takes what it makes. Where each stage
+    has one update, that is no later than the rank's first: all its gradients
+    are whole then, and none is on its way when it is cleared. Ops that neither
+    take time nor wait for another rank stand before what takes what they make.
+
+    Tasks may wait for collectives whoever needs them. Where tasks and
+    collectives wait for each other the step is refused, with the ranks that
+    would wait.
+
+    Idempotent: without steps there is nothing to do.
+
+    ```mlir
+    %h = pipe.task forward @s0 micro_batch 0 (%x) : ...
+    %g = pipe.task forward @s1 micro_batch 0 (%h) : ...
+    // becomes
+    pipe.rank 0 train {
+      %h = pipe.task forward @s0 micro_batch 0 (%x) : ...
+      %p = pipe.post_send %h to 1 : ...
+      pipe.wait_send %p to 1 : ...
+    }
+    pipe.rank 1 train {
+      %p = pipe.post_receive from 0 : ...
+      %h = pipe.wait_receive %p from 0 : ...
+      %g = pipe.task forward @s1 micro_batch 0 (%h) : ...
+    }
+    ```
+  }];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
+def PipeVerifySchedule : Pass<"pipe-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "Check the contract of the scheduled level";
+  let description = [{
+    Contract: every task is run once, on the rank of its stage; gradients are
+    summed as `pipe-verify-unrolled` demands; on each directed link sends and
+    receives are the same tensors in the same order; all members of a group do
+    the same together in the same order, and use what they make only when it is
+    there; and all ranks reach their end even if no send is ever buffered.
+
+    A refusal tells which rank waits where, for what, from whom.
+  }];
+}
