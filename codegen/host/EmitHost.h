@@ -28,7 +28,7 @@ struct HostOptions {
   std::string modelName = "model";
   std::string timetable;
   std::string planJson;
-  double predictedStepSeconds = 0, predictedExposedSeconds = 0;
+  double predictedStepSeconds = 0, predictedCollectiveWait = 0;
   ListLengths lengths;
 };
 

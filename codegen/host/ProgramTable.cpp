@@ -371,9 +371,9 @@ LogicalResult writeProgramTable(llvm::raw_ostream &os,
       return failure();
   os << "  },\n";
   writeGroups(os, layout);
-  if (options.predictedExposedSeconds > 0)
-    os << "  .predictedExposedSeconds = "
-       << llvm::format("%.6g", options.predictedExposedSeconds) << ",\n";
+  if (options.predictedCollectiveWait > 0)
+    os << "  .predictedCollectiveWait = "
+       << llvm::format("%.6g", options.predictedCollectiveWait) << ",\n";
   os << "  .timetable = " << text::rawLiteral(options.timetable)
      << ",\n  .planJson = " << text::rawLiteral(options.planJson) << ",\n";
   if (StringRef device = layout.target->hostStyle().deviceProgram;

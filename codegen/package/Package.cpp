@@ -59,7 +59,7 @@ static llvm::Error writeHostCode(OutputFolder &folder, ModuleOp module,
   options.timetable = plan.timetable;
   options.planJson = planText;
   options.predictedStepSeconds = plan.simulation.globalStepTime;
-  options.predictedExposedSeconds = plan.simulation.exposedSeconds;
+  options.predictedCollectiveWait = plan.simulation.longestWorkWait();
   FailureOr<HostFiles> files = emitHost(module, options);
   if (failed(files))
     return diagnosed();

@@ -241,23 +241,25 @@ llvm::json::Value Plan::toJson() const {
   // All that `pipewright check` needs to prove it again.
   schedules::PlanFile file{order,           edges, costs, {}, simulation.times,
                            simulation.works};
-  Object plan{{"compiler", "pipewright 0.1.0"},
-              {"model", model},
-              {"target", target->name()},
-              {"precision", nameOf(precision)},
-              {"options", Object(options)},
-              {"schedule", schedule},
-              {"optimizer", optimizer},
-              {"replicas", replicas},
-              {"micro_batches", microBatches},
-              {"micro_batch_size", microBatchSize},
-              {"weights", weights.toJson()},
-              {"stages", std::move(stageList)},
-              {"ranks", std::move(rankList)},
-              {schedules::scheduleKey, schedules::planToJson(file)},
-              {"timetable", timetable},
-              {"predicted_step_seconds", simulation.globalStepTime},
-              {"predicted_exposed_seconds", simulation.exposedSeconds}};
+  Object plan{
+      {"compiler", "pipewright 0.1.0"},
+      {"model", model},
+      {"target", target->name()},
+      {"precision", nameOf(precision)},
+      {"options", Object(options)},
+      {"schedule", schedule},
+      {"optimizer", optimizer},
+      {"replicas", replicas},
+      {"micro_batches", microBatches},
+      {"micro_batch_size", microBatchSize},
+      {"weights", weights.toJson()},
+      {"stages", std::move(stageList)},
+      {"ranks", std::move(rankList)},
+      {schedules::scheduleKey, schedules::planToJson(file)},
+      {"timetable", timetable},
+      {"predicted_step_seconds", simulation.globalStepTime},
+      {"predicted_exposed_seconds", simulation.exposedSeconds},
+      {"predicted_collective_wait_seconds", simulation.longestWorkWait()}};
   if (!chosen.empty())
     plan["chosen"] = chosen;
   return plan;

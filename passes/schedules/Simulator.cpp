@@ -80,6 +80,13 @@ std::string PathStep::describe() const {
   return step;
 }
 
+double Simulation::longestWorkWait() const {
+  double longest = 0;
+  for (const RankSummary &rank : ranks)
+    longest = std::max(longest, rank.workWaitSeconds);
+  return longest;
+}
+
 std::vector<PathStep> Simulation::criticalPath(const Schedule &schedule,
                                                int32_t rank) const {
   std::vector<PathStep> path;
@@ -343,6 +350,7 @@ void Timeline::visit(int32_t rank, int64_t position) {
   }
   double free = rankFree[rank];
   time.start = std::max({free, latest.ready, wait.over});
+  result.ranks[rank].workWaitSeconds += std::max(0.0, wait.over - free);
   time.end = time.start + seconds;
   rankFree[rank] = time.end;
   if (time.start > free) {
@@ -410,10 +418,12 @@ Timeline::WorkWait Timeline::takeWaits(int32_t rank, int64_t position) {
 }
 
 Simulation Timeline::finish() {
-  for (int32_t rank = 0; rank < schedule.ranks; ++rank)
-    rankFree[rank] =
-        std::max(rankFree[rank],
-                 takeWaits(rank, std::numeric_limits<int64_t>::max()).over);
+  for (int32_t rank = 0; rank < schedule.ranks; ++rank) {
+    const double over =
+        takeWaits(rank, std::numeric_limits<int64_t>::max()).over;
+    result.ranks[rank].workWaitSeconds += std::max(0.0, over - rankFree[rank]);
+    rankFree[rank] = std::max(rankFree[rank], over);
+  }
   // Some task needs nothing, so the step always begins at time 0.
   auto last = std::max_element(rankFree.begin(), rankFree.end());
   result.globalStepTime = *last;

@@ -118,6 +118,8 @@ struct TimedWork {
 
 struct RankSummary {
   double busySeconds = 0;
+  /// In which it has nothing to do before a work is over, whoever is late.
+  double workWaitSeconds = 0;
   /// Idle share of the global step time.
   double bubbleFraction = 0;
   int64_t peakStashBytes = 0;
@@ -139,6 +141,9 @@ struct Simulation {
   /// Sorted by rank, then by time.
   std::vector<IdleInterval> idle;
   std::vector<TimedWork> works;
+
+  /// Of the rank that waits longest for works.
+  double longestWorkWait() const;
 
   /// Why a rank ends when it does: the chain of tasks and messages from the
   /// begin of the step to its last task, in order and without a gap. Where

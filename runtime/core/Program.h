@@ -239,8 +239,9 @@ struct Program {
   Table<RankProgram> ranks;
   /// Those that do something together, by number.
   Table<GroupInfo> groups = {};
-  /// By how much what groups do is predicted to lengthen a step.
-  double predictedExposedSeconds = 0;
+  /// How many seconds the rank that waits longest for its groups is predicted
+  /// to stand still for them.
+  double predictedCollectiveWait = 0;
   /// Printed by --timetable.
   const char *timetable = "";
   /// Printed by --plan.

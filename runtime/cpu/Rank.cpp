@@ -128,21 +128,21 @@ static auto addSeconds(double &sum, Wait wait) {
 
 void Rank::waitCollective() {
   const int64_t group =
-      addSeconds(exposedSeconds, [&] { return finishCollective(); });
+      addSeconds(collectiveWait, [&] { return finishCollective(); });
   if (StepDigest *digest = digesting())
     if (const Buffer range = digest->takePosted(StepDigest::Kind::Sum, group))
       digest->add(StepDigest::Kind::Sum, group, data<void>(range), range.bytes);
 }
 
 void Rank::mergeStatistics(int64_t stage) {
-  addSeconds(exposedSeconds, [&] { sumStatistics(stage); });
+  addSeconds(collectiveWait, [&] { sumStatistics(stage); });
 }
 
 void Rank::clipGradients() {
-  addSeconds(exposedSeconds, [&] { scaleToNorm(); });
+  addSeconds(collectiveWait, [&] { scaleToNorm(); });
 }
 
-double Rank::takeExposedSeconds() { return std::exchange(exposedSeconds, 0); }
+double Rank::takeCollectiveWait() { return std::exchange(collectiveWait, 0); }
 
 void Rank::poll() { transport().poll(); }
 

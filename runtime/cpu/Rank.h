@@ -72,7 +72,7 @@ public:
   void read(Buffer buffer, void *destination) override;
   void write(Buffer buffer, const void *source) override;
   void captureGradients() override;
-  double takeExposedSeconds() override;
+  double takeCollectiveWait() override;
   int64_t arenaPeak() const override { return arena.peak(); }
   int64_t arenaBytes() const override { return arena.bytes(); }
 
@@ -87,7 +87,7 @@ private:
   /// Gradients that are still to be copied, one per tensor of the rank.
   std::vector<bool> capturing;
   std::vector<std::vector<float>> copied;
-  double exposedSeconds = 0;
+  double collectiveWait = 0;
 };
 
 /// Becomes a pointer of the type that a kernel's parameter has.

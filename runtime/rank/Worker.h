@@ -112,7 +112,7 @@ public:
 
   /// The seconds since the last call in which the rank stood still for what its
   /// groups do; negative where that is not measured.
-  virtual double takeExposedSeconds() { return -1; }
+  virtual double takeCollectiveWait() { return -1; }
 
   /// Counts from 0; part of the random numbers' counter.
   int64_t step() const { return stepNumber; }

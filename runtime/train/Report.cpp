@@ -119,7 +119,7 @@ static std::string residentText(const std::string &who,
 }
 
 /// What each rank tells of its memory, in bytes.
-enum RowOf { Planned, Peak, Scratch, All, Files, Pinned, Graphs, Exposed };
+enum RowOf { Planned, Peak, Scratch, All, Files, Pinned, Graphs, Wait };
 using Row = std::vector<double>;
 
 /// "17.2 MB + 13.1 MB", or the least and the most of many.
@@ -226,18 +226,19 @@ static void logMemory(const Program &program, size_t process, const Row &row,
 }
 
 /// How long the rank that waits longest stands still for what groups do.
-static std::string exposedText(const Program &program,
-                               const std::vector<Row> &rows, JsonLines &log) {
+static std::string collectiveWaitText(const Program &program,
+                            const std::vector<Row> &rows, JsonLines &log) {
   double measured = -1;
   for (const Row &row : rows)
-    measured = std::max(measured, row[Exposed] / program.updates);
-  const double predicted = program.predictedExposedSeconds / program.updates;
+    measured = std::max(measured, row[Wait] / program.updates);
+  const double predicted = program.predictedCollectiveWait / program.updates;
   if (measured < 0 || (measured == 0 && predicted == 0))
     return "";
-  log.write({{"measured_exposed_seconds", measured},
-             {"predicted_exposed_seconds", predicted}});
-  return "exposed    measured " + secondsText(measured) +
-         " (median of the rank that waits longest for sums), predicted " +
+  log.write({{"measured_collective_wait_seconds", measured},
+             {"predicted_collective_wait_seconds", predicted}});
+  return "waits      measured " + secondsText(measured) +
+         " for collectives (median of the rank that waits longest), "
+         "predicted " +
          secondsText(predicted) + "\n";
 }
 
@@ -247,14 +248,14 @@ std::string pipewright::runtime::summaryText(Worker &rank,
                                              const MeasuredTimes &times,
                                              bool evaluated, JsonLines &log) {
   const Resident own = readResident();
-  const auto rows =
-      gatherNumbers(rank.transport(),
-                    {static_cast<double>(rank.arenaBytes()),
-                     static_cast<double>(rank.arenaPeak()),
-                     static_cast<double>(rank.scratchBytes()), own.all,
-                     own.files, static_cast<double>(rank.pinnedBytes()),
-                     static_cast<double>(rank.graphs()),
-                     times.exposed.isEmpty() ? -1 : times.exposed.median()});
+  const auto rows = gatherNumbers(
+      rank.transport(),
+      {static_cast<double>(rank.arenaBytes()),
+       static_cast<double>(rank.arenaPeak()),
+       static_cast<double>(rank.scratchBytes()), own.all, own.files,
+       static_cast<double>(rank.pinnedBytes()),
+       static_cast<double>(rank.graphs()),
+       times.collectiveWaits.isEmpty() ? -1 : times.collectiveWaits.median()});
   const Program &program = rank.wholeProgram();
   std::string text;
   if (!times.steps.isEmpty()) {
@@ -267,7 +268,7 @@ std::string pipewright::runtime::summaryText(Worker &rank,
     text += "\n";
     log.write({{"measured_step_seconds", measured},
                {"predicted_step_seconds", predicted}});
-    text += exposedText(program, rows, log);
+    text += collectiveWaitText(program, rows, log);
   }
   text += options.memory
               ? memoryTable(program, options, launch, rows, own, evaluated)

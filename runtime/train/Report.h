@@ -26,9 +26,9 @@ double predictedSeconds(const Program &program);
 /// What calls of the program have taken on this rank.
 struct MeasuredTimes {
   const StepTimes &steps;
-  /// Of that, what the rank stood still for what its groups do; negative: not
-  /// measured.
-  const StepTimes &exposed;
+  /// Of that, how long the rank stood still for what its groups do; negative:
+  /// not measured.
+  const StepTimes &collectiveWaits;
 };
 
 /// What is known before the first step.

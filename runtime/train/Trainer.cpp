@@ -105,7 +105,7 @@ private:
   bool disagrees = false;
   /// How weights that several ranks hold differ; the same on all of them.
   std::string difference;
-  StepTimes stepTimes, exposedTimes;
+  StepTimes stepTimes, collectiveWaits;
   bool evaluated = false;
   /// What this rank cannot go on with; it ends with this when all have saved.
   std::string trouble;
@@ -440,7 +440,7 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
     profile.endSteps(together, seconds);
   else
     stepTimes.add(seconds);
-  exposedTimes.add(rank.takeExposedSeconds());
+  collectiveWaits.add(rank.takeCollectiveWait());
   std::vector<double> losses;
   for (int64_t update = 0; update < together; ++update)
     losses.push_back(totals[2 * update] / totals[2 * update + 1]);
@@ -502,7 +502,7 @@ void Trainer::keepLastCheckpoint(int64_t done) {
 void Trainer::finish() {
   Transport &transport = rank.transport();
   const std::string summary = summaryText(
-      rank, options, launch, {stepTimes, exposedTimes}, evaluated, log);
+      rank, options, launch, {stepTimes, collectiveWaits}, evaluated, log);
   if (options.steps > 0)
     say(summary);
   if (platformOf(program).hasDeadlines())

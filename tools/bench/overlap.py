@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Sums of gradients beside backwards: what of them lengthens a step, predicted and measured.
+"""Sums of gradients beside backwards: how long ranks stand still for them, predicted and measured.
 
     tools/bench/overlap.py [--model MODEL.onnx] [--before PIPEWRIGHT] [--rounds 7] [--cases ...]
 
@@ -50,14 +50,14 @@ def beside(path):
 
 
 def train(out, steps, cores, *options):
-    """Median seconds of a step, and of those that sums lengthen it by, or None."""
+    """Median seconds of a step, and in which the rank that waits longest stands still, or None."""
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as log:
         bench.train(out, steps, cores, 1, log.name, options=options)
         lines = [json.loads(line) for line in Path(log.name).read_text().splitlines()]
-        exposed = [line["measured_exposed_seconds"] for line in lines
-                   if "measured_exposed_seconds" in line]
+        waits = [line["measured_collective_wait_seconds"] for line in lines
+                   if "measured_collective_wait_seconds" in line]
         seconds = statistics.median(read_seconds(log.name)[WARM_UP:steps])
-        return seconds, exposed[0] if exposed else None
+        return seconds, waits[0] if waits else None
 
 
 def main():
@@ -71,7 +71,7 @@ def main():
     a = parser.parse_args()
     work = tempfile.mkdtemp()
     cores = f"0-{os.cpu_count() - 1}"
-    print("| case | step ms | exposed ms | predicted exposed ms | beside | step / step before |")
+    print("| case | step ms | waits ms | predicted | beside | step / step before |")
     print("|---|---|---|---|---|---|")
     for case in a.cases.split(","):
         mesh, schedule, loops, micro_batches = case.split(":")
@@ -85,18 +85,18 @@ def main():
         call([find_pipewright(), "compile", *options, "-o", out])
         if a.before:
             call([a.before, "compile", *options, "-o", old])
-        steps, exposed, predicted, parts, ratios = [], [], [], [], []
+        steps, waits, predicted, parts, ratios = [], [], [], [], []
         for _ in range(a.rounds):
             train(out, a.steps, cores, "--trace", trace, "--trace-steps", str(a.steps - WARM_UP))
             plan = json.loads(call([find_pipewright(), "plan", *options, "--task-times", trace, "--json"]))
-            seconds, waits = train(out, a.steps, cores)
+            seconds, waited = train(out, a.steps, cores)
             steps.append(1e3 * seconds)
-            exposed.append(1e3 * waits)
-            predicted.append(1e3 * plan["predicted_exposed_seconds"])
+            waits.append(1e3 * waited)
+            predicted.append(1e3 * plan["predicted_collective_wait_seconds"])
             parts.append(beside(trace))
             if a.before:
                 ratios.append(seconds / train(old, a.steps, cores)[0])
-        print(f"| {case} | {statistics.median(steps):.1f} | {with_range(exposed, 2)} | "
+        print(f"| {case} | {statistics.median(steps):.1f} | {with_range(waits, 2)} | "
               f"{with_range(predicted, 2)} | {statistics.median(parts):.0%} | "
               f"{with_range(ratios, 3) if ratios else ''} |", flush=True)
 

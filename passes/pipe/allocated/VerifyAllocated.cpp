@@ -186,8 +186,8 @@ LogicalResult ProgramBuffersVerifier::verifyInArena(Operation &op,
   return isFixed ? success() : arena.verifyWrite(&op, buffer);
 }
 
-/// What a member gets from the others: their numbers for its part of the range.
-/// Every part but the last ones has as many numbers as there are members for
+/// What a member gets from the others: their numbers for its part of the range,
+/// or, of a root, for all of it. Every part but the last ones has as many numbers as there are members for
 /// the whole range, rounded up.
 FailureOr<int64_t> ProgramBuffersVerifier::scratchOf(CollectiveOp op) {
   std::optional<BufferAttr> range;
@@ -216,6 +216,12 @@ FailureOr<int64_t> ProgramBuffersVerifier::scratchOf(CollectiveOp op) {
            static_cast<int64_t>(arena.op.getRank()))
       ++number;
   int64_t numbers = range->getBytes() / 4;
+  // A root gets the whole range from each of them, and nobody else anything.
+  if (op.getRoot()) {
+    bool isRoot = op.getOver().isOfReplicas() ||
+                  *op.getRoot() == static_cast<uint64_t>(arena.op.getRank());
+    return isRoot ? (members - 1) * numbers * 4 : 0;
+  }
   int64_t longest = numbers / members + (numbers % members != 0);
   int64_t before = std::min(numbers, number * longest);
   int64_t part = std::min(longest, numbers - before);

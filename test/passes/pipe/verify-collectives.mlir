@@ -61,3 +61,9 @@
 // FIXED: error: 'pipe.collective' op writes #pipe.buffer<arena 0 at 0 bytes 64>
 // SIZE: error: 'pipe.collective' op expects a buffer of 64 bytes, but got #pipe.buffer<arena 0 at {{[0-9]+}} bytes 60>
 // NONE: error: 'pipe.collective' op has no buffers; run pipe-plan-memory
+
+// A root that is not the first member has room for what the others send.
+// RUN: sed 's/root 0/root 1/' %inputs/pipe/collectives.mlir | pipewright-opt --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=ROOT
+// ROOT: pipe.collective reduce of @u in @s0{{.*}} root 1 {{.*}} bytes 0>]
+// ROOT: pipe.collective reduce of @u in @s1{{.*}} root 1 {{.*}} bytes 8>]
+// ROOT: pipe.collective reduce of @u in @s2{{.*}} root 1 {{.*}} bytes 0>]

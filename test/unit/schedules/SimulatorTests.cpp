@@ -70,6 +70,7 @@ TEST(Simulator, SumsOfReplicasMayStandBetweenTasks) {
   EXPECT_EQ(6, simulation.works[1].time.start);
   EXPECT_EQ(8, simulation.globalStepTime);
   EXPECT_EQ(4, simulation.exposedSeconds);
+  EXPECT_EQ(4, simulation.longestWorkWait());
   ASSERT_EQ(2u, simulation.idle.size());
   EXPECT_EQ(0, simulation.idle[0].work);
   EXPECT_EQ(1, simulation.idle[1].work);
@@ -104,6 +105,8 @@ TEST(Simulator, WorksRunBesideTasksUntilItsWait) {
   EXPECT_EQ(8, simulation.globalStepTime);
   // Without them the updates end at 5.
   EXPECT_EQ(3, simulation.exposedSeconds);
+  EXPECT_EQ(3, simulation.ranks[0].workWaitSeconds);
+  EXPECT_EQ(4, simulation.ranks[1].workWaitSeconds);
 
   // Both wait for the rank that comes last.
   std::vector<std::string> waits;
