@@ -106,19 +106,19 @@ static std::atomic<int> waiting{0};
 void nameFolder(const std::string &path) {
   if (path.size() >= PATH_MAX)
     return;
-  for (FolderSlot &place : folders)
-    if (!place.isTaken.exchange(true)) {
-      std::memcpy(place.path, path.c_str(), path.size() + 1);
-      place.isNamed = true;
+  for (FolderSlot &slot : folders)
+    if (!slot.isTaken.exchange(true)) {
+      std::memcpy(slot.path, path.c_str(), path.size() + 1);
+      slot.isNamed = true;
       return;
     }
 }
 
 void forgetFolder(const std::string &path) {
-  for (FolderSlot &place : folders)
-    if (place.isNamed && path == place.path) {
-      place.isNamed = false;
-      place.isTaken = false;
+  for (FolderSlot &slot : folders)
+    if (slot.isNamed && path == slot.path) {
+      slot.isNamed = false;
+      slot.isTaken = false;
     }
 }
 
@@ -157,9 +157,9 @@ static constexpr std::pair<int, const char *> signals[] = {
     if (pid_t group = tool.load())
       kill(-group, SIGKILL);
   bool isClean = true;
-  for (FolderSlot &place : folders)
-    if (place.isNamed)
-      isClean &= removeTree(place.path);
+  for (FolderSlot &slot : folders)
+    if (slot.isNamed)
+      isClean &= removeTree(slot.path);
   llvm::sys::RunInterruptHandlers();
   writeText("error: ended by ");
   for (const auto &[known, name] : signals)

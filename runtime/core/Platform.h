@@ -21,7 +21,7 @@ namespace pipewright::runtime {
 
 class Transport;
 class Worker;
-struct HostShare;
+struct RankOnHost;
 
 /// Makes the ranks of this process, or the one of a process beside others.
 class RankFactory {
@@ -112,7 +112,7 @@ public:
   /// For a process that is one rank; all processes call it together.
   virtual std::unique_ptr<RankFactory>
   createProcess(const Program &program, const RunSettings &settings,
-                HostShare place, Transport &transport) const = 0;
+                RankOnHost place, Transport &transport) const = 0;
 
   // --- The text of --dry-run, as lines with their headings ------------------
 

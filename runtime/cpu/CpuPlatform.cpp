@@ -73,7 +73,7 @@ public:
 
   std::unique_ptr<RankFactory> createProcess(const Program &program,
                                              const RunSettings &settings,
-                                             HostShare place,
+                                             RankOnHost place,
                                              Transport &) const override {
     const Placement placement(place.count, settings.threadsPerRank, true);
     checkThreads(placement.threadsPerRank);

@@ -168,6 +168,8 @@ void Rank::task(const char *kind, int64_t stage, int64_t microBatch) {
 void Rank::captureGradients() {
   const Table<TensorInfo> &tensors = program().tensors;
   copied.assign(tensors.size(), {});
+  // A rank that updates nothing still has what it was told before.
+  capturing.clear();
   for (const TensorInfo &tensor : tensors)
     capturing.push_back(tensor.isWholeGradient());
 }

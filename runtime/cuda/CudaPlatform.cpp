@@ -356,7 +356,7 @@ public:
                 const RunSettings &settings) const override;
   std::unique_ptr<RankFactory>
   createProcess(const Program &program, const RunSettings &settings,
-                HostShare place, Transport &transport) const override;
+                RankOnHost place, Transport &transport) const override;
 
   std::string besideArena(double libraryBytes, double pinnedBytes,
                           double graphs) const override;
@@ -393,7 +393,7 @@ CudaPlatform::createThreads(const Program &program,
 
 std::unique_ptr<RankFactory>
 CudaPlatform::createProcess(const Program &program, const RunSettings &settings,
-                            HostShare place, Transport &transport) const {
+                            RankOnHost place, Transport &transport) const {
   GpuChoice choice = chooseGpus(program.mesh().size(), place.count, true,
                                 Device::count(), CudaOptions::of(settings));
   choice.gpus = {choice.gpus.at(place.index)};

@@ -47,11 +47,11 @@ void pipewright::runtime::checkSameGroups(
   checkAgreement(transport, text, "groups");
 }
 
-HostShare pipewright::runtime::findHostShare(Transport &transport) {
+RankOnHost pipewright::runtime::findRankOnHost(Transport &transport) {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   const uint64_t own = hashOf(name);
-  HostShare place = {0, 0};
+  RankOnHost place = {0, 0};
   const std::vector<uint64_t> hosts = gatherToAll(transport, own);
   for (int64_t r = 0; r < transport.size(); ++r) {
     if (hosts[r] != own)

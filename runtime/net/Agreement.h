@@ -35,11 +35,11 @@ void checkSameGroups(Transport &transport,
                      const std::vector<std::vector<int64_t>> &groups);
 
 /// Which one of the ranks of its host a rank is, in their order.
-struct HostShare {
+struct RankOnHost {
   int64_t index = 0;
   int64_t count = 1;
 };
-HostShare findHostShare(Transport &transport);
+RankOnHost findRankOnHost(Transport &transport);
 
 } // namespace pipewright::runtime
 

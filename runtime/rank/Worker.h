@@ -133,7 +133,8 @@ public:
   /// Whether another thread may call `read` while a step runs, of what the step
   /// does not change meanwhile.
   virtual bool canBeReadAside() const { return true; }
-  /// Calls this once, when the next update task begins.
+  /// Calls this once, when the next update task begins; where it can be read
+  /// aside.
   void setBeforeUpdate(std::function<void()> wait) {
     beforeUpdate = std::move(wait);
   }
@@ -142,7 +143,8 @@ public:
     const int64_t bytes = range.bytes / whole.replicas;
     return range.at(replica() * bytes, bytes);
   }
-  /// Keeps a copy of all gradients at the next "U" task.
+  /// Keeps a copy of all gradients of the next step, each when it is whole: at
+  /// the first "U" task, or at its stage's.
   virtual void captureGradients() = 0;
   /// What was captured, one per tensor of the rank (empty: no gradient),
   /// scaled to the mean over the batch.

@@ -155,7 +155,7 @@ static void checkProcess(const Program &program, const Options &options,
 
 /// The launcher's own words go before names of hosts, which may be the same in
 /// containers. Every process reads what is in its environment.
-static HostShare launcherPlace(HostShare found) {
+static RankOnHost launcherPlace(RankOnHost found) {
   const std::pair<const char *, const char *> names[] = {
       {"LOCAL_RANK", "LOCAL_WORLD_SIZE"},
       {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
@@ -164,7 +164,7 @@ static HostShare launcherPlace(HostShare found) {
     const char *index = std::getenv(rank), *count = std::getenv(size);
     if (!index || !count)
       continue;
-    const HostShare place = {std::atoll(index), std::atoll(count)};
+    const RankOnHost place = {std::atoll(index), std::atoll(count)};
     if (place.index >= 0 && place.index < place.count)
       return place;
   }
@@ -184,8 +184,9 @@ static int runProcess(const Program &program, const Options &options) {
     transport->setSilence(options.timeout);
     checkProcess(program, options, *transport);
     checked = true;
-    factory = platform.createProcess(
-        program, options, launcherPlace(findHostShare(*transport)), *transport);
+    factory = platform.createProcess(program, options,
+                                     launcherPlace(findRankOnHost(*transport)),
+                                     *transport);
     return runRank(options, *factory, true, *transport);
   } catch (const Aborted &error) {
     message = error.what();

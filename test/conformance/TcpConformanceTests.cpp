@@ -343,8 +343,8 @@ TEST(Agreement, GathersNumbersOfAllBits) {
     EXPECT_EQ(
         gatherToAll(t, number),
         (std::vector<uint64_t>{0xfedcba9876543210u, 0xfedcba987654320fu}));
-    EXPECT_EQ(findHostShare(t).index, t.rank());
-    EXPECT_EQ(findHostShare(t).count, 2);
+    EXPECT_EQ(findRankOnHost(t).index, t.rank());
+    EXPECT_EQ(findRankOnHost(t).count, 2);
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }

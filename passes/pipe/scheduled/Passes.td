@@ -156,8 +156,9 @@ def PipeInsertTransfers : Pass<"pipe-insert-transfers", "::mlir::ModuleOp"> {
     `pipe.collective` posted and waited for, where `schedules::orderWork` says:
     posted as soon as what it takes is there, in one order for all ranks, and
     waited for before the first task that takes what it makes. Where each stage
-    has one update, that is no later than the rank's first: all its gradients
-    are whole then, and none is on its way when it is cleared. Ops that neither
+    has one update, that is no later than the first of those that end the rank's
+    step: all its gradients are whole then, and none is on its way when it is
+    cleared. Ops that neither
     take time nor wait for another rank stand before what takes what they make.
 
     Tasks may wait for collectives whoever needs them. Where tasks and

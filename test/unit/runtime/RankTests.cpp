@@ -138,6 +138,47 @@ TEST(Rank, TalksToTheRanksOfItsReplica) {
   });
 }
 
+TEST(Rank, TellsHowLongItWaitsForItsGroups) {
+  runSix([](Rank &rank) {
+    const Buffer range = {0, 8}, scratch = {64, 16};
+    EXPECT_EQ(rank.takeCollectiveWait(), 0);
+    rank.allReduce(0, ElementType::F32, range, scratch);
+    rank.waitCollective();
+    EXPECT_GT(rank.takeCollectiveWait(), 0);
+    EXPECT_EQ(rank.takeCollectiveWait(), 0);
+  });
+}
+
+/// Gradients of stages with memory of their own are copied at the first update,
+/// others at their stage's; a step that updated nothing changes nothing.
+TEST(Rank, CopiesGradientsBeforeTheirMemoryIsOthers) {
+  Program program;
+  program.ranks.resize(1);
+  program.ranks[0].arenaBytes = 64;
+  program.ranks[0].tensors = {
+      {.name = "a", .buffer = {0, 4}, .role = Role::Gradient},
+      {.name = "b", .buffer = {8, 4}, .role = Role::Gradient, .stage = 1},
+      {.name = "c", .buffer = {8, 4}, .role = Role::Gradient, .stage = 0}};
+  program.optimizer.gradientScale = 0.5;
+  run(program, [](Rank &rank) {
+    float *const values = rank.data<float>({0, 16});
+    rank.captureGradients();
+    rank.captureGradients();
+    values[0] = 2;
+    values[2] = 4;
+    rank.task("U", 1, 0);
+    values[0] = 0;
+    values[2] = 6;
+    EXPECT_TRUE(rank.gradients().empty());
+    rank.task("U", 0, 0);
+    values[2] = 0;
+    const std::vector<std::vector<float>> expected = {{1}, {2}, {3}};
+    EXPECT_EQ(rank.gradients(), expected);
+    rank.task("U", 0, 0);
+    EXPECT_EQ(rank.gradients(), expected);
+  });
+}
+
 TEST(Rank, AddsUpWithItsReplicasAndWithinThem) {
   runSix([](Rank &rank) {
     const Buffer range = {0, 8}, scratch = {64, 16};
