@@ -76,7 +76,7 @@ private:
   std::string decayText();
   /// What a replica has of what belongs to the weight, where they have a part
   /// each.
-  std::string shardText(pipe::OptimizerOp optimizer);
+  std::string shardText(pipe::OptimizerOp optimizer, bool isAlone);
   /// Whether replicas do that with what the stage's optimizer updates: the
   /// weights themselves, or their gradients.
   bool replicasDo(runtime::CollectiveKind kind);
@@ -139,13 +139,14 @@ bool TensorWriter::replicasDo(runtime::CollectiveKind kind) {
                       });
 }
 
-std::string TensorWriter::shardText(pipe::OptimizerOp optimizer) {
+std::string TensorWriter::shardText(pipe::OptimizerOp optimizer, bool isAlone) {
   if (!optimizer || !optimizer.getShards())
     return "";
   return ", .shard = {" +
          std::to_string(place.getBuffer().getOffset() -
                         optimizer.getWeights().getOffset()) +
-         ", " + std::to_string(optimizer.getShardBytes()) + "}";
+         ", " + std::to_string(optimizer.getShardBytes()) +
+         (isAlone ? ", true}" : "}");
 }
 
 LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
@@ -160,24 +161,34 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
   if (place.isUpdated())
     optimizer = stage->optimizer;
   using enum runtime::CollectiveKind;
-  const std::string shard = shardText(optimizer);
+  const std::string shard = shardText(optimizer, /*isAlone=*/false);
   line(place.getBuffer(),
        weight.isLearned() ? "" : ", .role = " + wordFor(weight.getRole()).str(),
        elementType.isF32() ? StringRef() : *element,
        decayText() + (!shard.empty() && !replicasDo(AllGather) ? shard : ""));
-  if (place.getGradient())
-    line(*place.getGradient(), ", .role = Role::Gradient", "",
+  if (place.getGradient()) {
+    std::string part;
+    if (optimizer && optimizer.getKept())
+      part = shardText(optimizer, /*isAlone=*/true);
+    else if (!shard.empty() && replicasDo(ReduceScatter))
+      part = shard;
+    line(optimizer && optimizer.getKept()
+             ? optimizer.partOf(*optimizer.getKept(), place.getBuffer())
+             : *place.getGradient(),
+         ", .role = Role::Gradient", "",
          (pipe::programOf(layout.module).zero == 2 && optimizer
               ? ", .stage = " + std::to_string(stage->number)
               : std::string()) +
-             (!shard.empty() && replicasDo(ReduceScatter) ? shard : ""));
+             part);
+  }
   if (optimizer)
     for (auto [state, name] :
          llvm::zip_equal(optimizer.getStates().getAsRange<pipe::BufferAttr>(),
                          layout.stateNames))
       line(optimizer.partOf(state, place.getBuffer()),
            ", .role = Role::OptimizerState", "",
-           ", .state = " + text::stringLiteral(name) + shard);
+           ", .state = " + text::stringLiteral(name) +
+               shardText(optimizer, /*isAlone=*/true));
   auto copy = [&](pipe::BufferAttr buffer, StringRef role,
                   pipe::BufferAttr from) {
     line(buffer, ", .role = " + role.str(),

@@ -1,13 +1,14 @@
 //===- RankFunctions.cpp - One straight program per rank ------------------===//
 //
-// Two walks over a rank's list: the first names the buffers (values that the
-// plan puts into the same bytes share a name), the second writes the lines.
+// Two walks over a rank's list: the first names the buffers (RankBuffers.h),
+// the second writes the lines.
 //
 //===----------------------------------------------------------------------===//
 
 #include "codegen/host/RankFunctions.h"
 
 #include "codegen/host/Loops.h"
+#include "codegen/host/RankBuffers.h"
 #include "codegen/host/RankNames.h"
 #include "codegen/host/Tables.h"
 
@@ -31,32 +32,20 @@ class RankWriter {
 public:
   RankWriter(FunctionWriter &writer, const ProgramLayout &layout,
              pipe::RankOp rank)
-      : writer(writer), layout(layout), rank(rank) {}
+      : writer(writer), layout(layout), rank(rank),
+        buffers(writer, layout, rank) {}
 
-  LogicalResult writeBufferTable();
+  LogicalResult writeBufferTable() { return buffers.writeTable(); }
   LogicalResult writeLines();
 
 private:
-  LogicalResult nameBuffers(pipe::StepOpInterface op);
-  LogicalResult namePlaces(pipe::StepOpInterface op);
   LogicalResult writeLine(Operation *op);
   LogicalResult writeTask(pipe::TaskOp task);
-  Local declare(StringRef base, pipe::BufferAttr planned);
-  Local bufferOf(Operation *user, Value value);
-  Local placed(Operation *op, FlatSymbolRefAttr stage, FlatSymbolRefAttr weight,
-               bool gradient);
-  /// Null where the stage has no such weight.
-  pipe::PlaceOp placeOf(FlatSymbolRefAttr stage,
-                        FlatSymbolRefAttr weight) const;
-  Local roundedCopy(pipe::PlaceOp place);
   LogicalResult writeRounding(pipe::SetWeightOp set);
-  /// All weights of a stage, in one of their versions.
-  Local weightsAt(const StageLayout &stage, pipe::BufferAttr place);
   LogicalResult writeUpdate(pipe::TaskOp task, const StageLayout &stage);
   LogicalResult writeTransfer(Operation *op, Value value, int64_t peer,
                               std::optional<int64_t> event);
   LogicalResult verifyEvent(Operation *op, std::optional<int64_t> event) const;
-  Local rangeOf(pipe::CollectiveOp op);
   LogicalResult writeCollective(pipe::CollectiveOp op);
   LogicalResult writeStreamLine(Operation *op);
   void commentCall(const Tokens &name, const Tokens &addition);
@@ -65,163 +54,12 @@ private:
   FunctionWriter &writer;
   const ProgramLayout &layout;
   pipe::RankOp rank;
-  llvm::DenseMap<Value, Local> buffers;
-  /// What was declared, by name and place, and how many of each name.
-  std::map<std::tuple<std::string, int64_t, int64_t>, Local> declared;
-  llvm::StringMap<int64_t> counts;
+  RankBuffers buffers;
   /// What each event says when it has fired, for readers: `F0.1 is done`.
   llvm::DenseMap<int64_t, Tokens> eventTexts;
   /// The same of what was put on the compute stream last.
   Tokens lastWork;
 };
-
-//===----------------------------------------------------------------------===//
-// Buffers
-//===----------------------------------------------------------------------===//
-
-Local RankWriter::declare(StringRef base, pipe::BufferAttr planned) {
-  auto key =
-      std::make_tuple(base.str(), planned.getOffset(), planned.getBytes());
-  Local &buffer = declared[key];
-  if (!buffer)
-    buffer = writer.buffer((base + "_" + Twine(counts[base]++)).str(),
-                           planned.getOffset(), planned.getBytes(), base);
-  return buffer;
-}
-
-/// Only tensors, stashes and handovers have bytes of their own in a rank's
-/// list.
-static bool hasBytes(Value value) {
-  return isa<RankedTensorType, pipe::StashType, pipe::HandoverType,
-             pipe::PendingType>(value.getType());
-}
-
-LogicalResult RankWriter::nameBuffers(pipe::StepOpInterface op) {
-  ArrayAttr planned = op.getPlannedBuffers();
-  if (!planned)
-    return success();
-  if (planned.size() < op->getNumResults() &&
-      llvm::any_of(op->getResults().drop_front(planned.size()), hasBytes))
-    return op->emitOpError()
-           << "expects a buffer for each of its " << op->getNumResults()
-           << " results, but got " << planned.size();
-  for (auto [result, attribute] : llvm::zip(op->getResults(), planned)) {
-    auto buffer = cast<pipe::BufferAttr>(attribute);
-    if (!hasBytes(result) && !isa<pipe::CollectiveOp>(*op))
-      continue;
-    if (buffer.getSpace() != pipe::BufferSpace::arena)
-      return op->emitOpError()
-             << "expects buffers in the arena, but got " << buffer;
-    buffers[result] = declare(nameOfResult(layout, result), buffer);
-  }
-  return success();
-}
-
-Local RankWriter::bufferOf(Operation *user, Value value) {
-  if (Local known = buffers.lookup(value))
-    return known;
-  if (auto wait = value.getDefiningOp<pipe::WaitReceiveOp>())
-    return bufferOf(user, wait.getPending());
-  user->emitOpError() << "expects a planned buffer for its operand " << value;
-  return {};
-}
-
-Local RankWriter::placed(Operation *op, FlatSymbolRefAttr stage,
-                         FlatSymbolRefAttr weight, bool gradient) {
-  pipe::PlaceOp place = placeOf(stage, weight);
-  if (!place || (gradient && !place.getGradient())) {
-    op->emitOpError() << "expects a place for "
-                      << (gradient ? "the gradient of " : "") << "weight @"
-                      << weight.getValue() << " in stage @" << stage.getValue();
-    return {};
-  }
-  std::string name = makeIdentifier(weight.getValue());
-  return gradient ? declare("d_" + name, *place.getGradient())
-                  : declare(name, place.getBuffer());
-}
-
-pipe::PlaceOp RankWriter::placeOf(FlatSymbolRefAttr stage,
-                                  FlatSymbolRefAttr weight) const {
-  const StageLayout *layoutOfStage = layout.findStage(stage.getValue());
-  return layoutOfStage ? layoutOfStage->places.lookup(weight.getAttr())
-                       : pipe::PlaceOp();
-}
-
-Local RankWriter::roundedCopy(pipe::PlaceOp place) {
-  return declare(makeIdentifier(place.getWeight()) + "_bf16",
-                 *place.getRounded());
-}
-
-Local RankWriter::weightsAt(const StageLayout &stage, pipe::BufferAttr place) {
-  bool isNewest = pipe::OptimizerOp(stage.optimizer).getNewest() == place;
-  return declare(((isNewest ? "weights" : "old") + Twine(stage.number)).str(),
-                 place);
-}
-
-/// What all members of a group have in common: a weight, its copy in bf16, or
-/// its gradient; or all that a stage's optimizer updates.
-Local RankWriter::rangeOf(pipe::CollectiveOp op) {
-  bool isOfGradients = op.isOfGradients();
-  const StageLayout *stage = layout.findStage(op.getStage());
-  if (op.getWeight() && !op.getRounded())
-    return placed(op, op.getStageAttr(), op.getWeightAttr(), isOfGradients);
-  if (op.getWeight()) {
-    pipe::PlaceOp place = placeOf(op.getStageAttr(), op.getWeightAttr());
-    if (place && place.getRounded())
-      return roundedCopy(place);
-  } else if (stage && stage->optimizer) {
-    pipe::OptimizerOp optimizer = stage->optimizer;
-    std::string number = std::to_string(stage->number);
-    if (isOfGradients)
-      return declare("gradients" + number, optimizer.getGradients());
-    if (!op.getRounded())
-      return declare("weights" + number, optimizer.getWeights());
-    if (optimizer.getRounded())
-      return declare("rounded" + number, *optimizer.getRounded());
-  }
-  op.emitOpError("is about what its stage has no place for");
-  return {};
-}
-
-/// The places of weights that an op works on.
-LogicalResult RankWriter::namePlaces(pipe::StepOpInterface op) {
-  if (auto together = dyn_cast<pipe::CollectiveOp>(*op))
-    return success(static_cast<bool>(rangeOf(together)));
-  SmallVector<pipe::PlaceOp> withCopy;
-  for (const pipe::ByteUse &use : op.getByteUses()) {
-    bool isGradient = use.kind == pipe::ByteUse::Kind::Gradient;
-    if (!use.weight)
-      continue;
-    if (!placed(op, op.getStageName(), use.weight, isGradient))
-      return failure();
-    pipe::PlaceOp place = placeOf(op.getStageName(), use.weight);
-    if (!isGradient && place.getRounded())
-      withCopy.push_back(place);
-  }
-  for (pipe::PlaceOp place : withCopy)
-    roundedCopy(place);
-  return success();
-}
-
-LogicalResult RankWriter::writeBufferTable() {
-  auto ops = rank.getBody()->getOps<pipe::StepOpInterface>();
-  for (pipe::StepOpInterface op : ops)
-    if (failed(nameBuffers(op)))
-      return failure();
-  // Places of weights are looked up now, so that the table is whole.
-  for (pipe::StepOpInterface op : ops) {
-    if (failed(namePlaces(op)))
-      return failure();
-    auto task = dyn_cast<pipe::TaskOp>(*op);
-    const StageLayout *stage =
-        task ? layout.findStage(task.getStage()) : nullptr;
-    if (!task || !task.getWeights() || !stage->hasVersions())
-      continue;
-    weightsAt(*stage, *task.getWeights());
-    weightsAt(*stage, pipe::OptimizerOp(stage->optimizer).getNewest());
-  }
-  return success();
-}
 
 //===----------------------------------------------------------------------===//
 // Lines
@@ -248,9 +86,9 @@ LogicalResult RankWriter::writeUpdate(pipe::TaskOp task,
     if (!stage.hasVersions())
       return task.emitOpError("expects a place for old weights in stage @")
              << task.getStage();
-    writer.copy(
-        weightsAt(stage, pipe::OptimizerOp(stage.optimizer).getNewest()),
-        weightsAt(stage, *kept));
+    writer.copy(buffers.weightsAt(
+                    stage, pipe::OptimizerOp(stage.optimizer).getNewest()),
+                buffers.weightsAt(stage, *kept));
     writer.commentBehind({"keeps version ", Counter::update(number)});
   }
   writer.callStage(letterOf(pipe::TaskKind::update), stage.number,
@@ -265,15 +103,17 @@ LogicalResult RankWriter::writeUpdate(pipe::TaskOp task,
 
 /// Rounds a tied weight again that the owner has updated.
 LogicalResult RankWriter::writeRounding(pipe::SetWeightOp set) {
-  pipe::PlaceOp place = placeOf(set.getStageAttr(), set.getWeightAttr());
+  pipe::PlaceOp place =
+      buffers.placeOf(set.getStageAttr(), set.getWeightAttr());
   if (!place.getRounded())
     return success();
   if (!place.getKernelAttr())
     return place.emitOpError("has no kernel; expects a module after "
                              "pipe-attach-optimizer-kernels");
-  writer.launch(place.getKernelAttr().getLeafReference().getValue(),
-                {placed(set, set.getStageAttr(), set.getWeightAttr(), false),
-                 roundedCopy(place)});
+  writer.launch(
+      place.getKernelAttr().getLeafReference().getValue(),
+      {buffers.placed(set, set.getStageAttr(), set.getWeightAttr(), false),
+       buffers.roundedCopy(place)});
   return success();
 }
 
@@ -288,7 +128,7 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
   auto add = [&](Value value) -> LogicalResult {
     if (!hasBytes(value))
       return success();
-    Local buffer = bufferOf(task, value);
+    Local buffer = buffers.of(task, value);
     if (!buffer)
       return failure();
     bool isTensor = isa<RankedTensorType>(value.getType());
@@ -305,7 +145,7 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
   if (stage->hasVersions() && kind != pipe::TaskKind::evaluate) {
     if (!task.getWeights())
       return task.emitOpError("expects the place of its weights");
-    arguments.push_back(weightsAt(*stage, *task.getWeights()));
+    arguments.push_back(buffers.weightsAt(*stage, *task.getWeights()));
   }
   size_t expected = stageParameters(layout, *stage, kind).size();
   if (arguments.size() != expected)
@@ -338,14 +178,14 @@ LogicalResult RankWriter::verifyEvent(Operation *op,
 
 LogicalResult RankWriter::writeCollective(pipe::CollectiveOp op) {
   std::optional<int64_t> event = op.getEvent();
-  Local range = rangeOf(op);
+  Local range = buffers.rangeOf(op);
   if (!range || failed(verifyEvent(op, event)))
     return failure();
   std::string type = op.getRounded() ? "ElementType::BF16" : "ElementType::F32";
   SmallVector<CallArgument> arguments = {std::to_string(layout.groupNumber(op)),
                                          type, range};
   if (op.isOfGradients()) {
-    Local scratch = bufferOf(op, op.getResult());
+    Local scratch = buffers.of(op, op.getResult());
     if (!scratch)
       return failure();
     arguments.push_back(scratch);
@@ -363,7 +203,7 @@ LogicalResult RankWriter::writeCollective(pipe::CollectiveOp op) {
 LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
                                         int64_t peer,
                                         std::optional<int64_t> event) {
-  Local buffer = bufferOf(op, value);
+  Local buffer = buffers.of(op, value);
   if (!buffer || failed(verifyEvent(op, event)))
     return failure();
   bool sends = isa<pipe::PostSendOp>(op);
@@ -401,7 +241,7 @@ LogicalResult RankWriter::writeStreamLine(Operation *op) {
 LogicalResult RankWriter::writeLine(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](pipe::InputOp input) -> LogicalResult {
-        Local buffer = bufferOf(op, input.getResult());
+        Local buffer = buffers.of(op, input.getResult());
         int64_t number = layout.inputNumber(input.getName());
         if (!buffer)
           return failure();
@@ -444,14 +284,24 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         auto post = wait.getValue().getDefiningOp<pipe::CollectiveOp>();
         if (!hasStreams()) {
           writer.waitCollective();
-          writer.commentBehind(textWhenOver(post, rangeOf(post)));
+          writer.commentBehind(textWhenOver(post, buffers.rangeOf(post)));
         }
         return success();
       })
+      .Case([&](pipe::KeepGradientsOp keep) -> LogicalResult {
+        std::optional<RankBuffers::KeptGradients> gradients =
+            buffers.keptGradients(keep);
+        if (!gradients)
+          return failure();
+        writer.accumulate(gradients->part, gradients->kept);
+        writer.zero(gradients->all);
+        lastWork = {gradients->kept, " is kept"};
+        return success();
+      })
       .Case([&](pipe::AddGradientOp add) -> LogicalResult {
-        Local source = bufferOf(op, add.getAddend());
+        Local source = buffers.of(op, add.getAddend());
         Local gradient =
-            placed(op, add.getStageAttr(), add.getWeightAttr(), true);
+            buffers.placed(op, add.getStageAttr(), add.getWeightAttr(), true);
         if (!source || !gradient)
           return failure();
         writer.accumulate(source, gradient);
@@ -460,15 +310,16 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         return success();
       })
       .Case([&](pipe::SetWeightOp set) -> LogicalResult {
-        Local source = bufferOf(op, set.getValue());
+        Local source = buffers.of(op, set.getValue());
         if (!source)
           return failure();
-        writer.copy(source,
-                    placed(op, set.getStageAttr(), set.getWeightAttr(), false));
+        writer.copy(source, buffers.placed(op, set.getStageAttr(),
+                                           set.getWeightAttr(), false));
         writer.commentBehind({"tied weight"});
         if (failed(writeRounding(set)))
           return failure();
-        writer.zero(placed(op, set.getStageAttr(), set.getWeightAttr(), true));
+        writer.zero(
+            buffers.placed(op, set.getStageAttr(), set.getWeightAttr(), true));
         lastWork = {makeIdentifier(set.getWeight()) + " is set"};
         return success();
       })

@@ -267,7 +267,8 @@ static SmallVector<pipe::PlaceOp> updatedPlaces(const ProgramLayout &layout,
 /// Kernels that update in place: one over the flat buffers of all the stage's
 /// weights, or one for each weight. They leave zero gradients, as the first
 /// backward after them expects. If replicas share the update, the kernel works
-/// on a part, and all gradients are cleared behind it.
+/// on a part, and all gradients are cleared behind it, unless they were when
+/// the part was kept.
 static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
                         const StageLayout &stage, Preparations &preparations) {
   pipe::OptimizerOp optimizer = stage.optimizer;
@@ -291,9 +292,11 @@ static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
                     pipe::BufferAttr weights, pipe::BufferAttr gradients,
                     std::optional<pipe::BufferAttr> rounded) {
     std::string prefix = name.empty() ? "" : name + "_";
+    const std::string sums = name.empty() ? "gradients" : "d_" + name;
     SmallVector<Local> arguments = {
         updated(name.empty() ? "weights" : name, weights),
-        updated(name.empty() ? "gradients" : "d_" + name, gradients)};
+        optimizer.getKept() ? buffer(sums, *optimizer.getKept())
+                            : updated(sums, gradients)};
     for (pipe::BufferAttr state : states)
       arguments.push_back(buffer(
           prefix + "state",
@@ -316,7 +319,7 @@ static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
     for (pipe::PlaceOp place : updatedPlaces(layout, stage))
       update(makeIdentifier(place.getWeight()), place.getKernelAttr(),
              place.getBuffer(), *place.getGradient(), place.getRounded());
-  if (optimizer.getShards())
+  if (optimizer.getShards() && !optimizer.getKept())
     writer.zero(buffer("allGradients", optimizer.getGradients()));
   printFunction(os, ("Stage " + Twine(stage.number) + ", update").str(),
                 writer.finish());

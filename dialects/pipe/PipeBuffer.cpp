@@ -52,6 +52,10 @@ LogicalResult OptimizerOp::verify() {
       if (version.getBytes() != getNewest().getBytes())
         return emitOpError("expects versions of the size of ")
                << getNewest() << ", but got " << version;
+  // (C5)
+  if (getKept() && (!getShards() || getKept()->getBytes() != getShardBytes()))
+    return emitOpError("expects no kept gradients but those of a shard of ")
+           << getShardBytes() << " bytes, and got " << *getKept();
   if (!getShards())
     return success();
   // (C3)
@@ -67,9 +71,9 @@ LogicalResult OptimizerOp::verify() {
 }
 
 BufferAttr OptimizerOp::partOf(BufferAttr range, BufferAttr place) {
-  bool isState = llvm::is_contained(getStates(), range);
+  bool isShard = range == getKept() || llvm::is_contained(getStates(), range);
   int64_t ratio =
-      !isState && range.getBytes() < getWeights().getBytes() ? 2 : 1;
+      !isShard && range.getBytes() < getWeights().getBytes() ? 2 : 1;
   int64_t distance = place.getOffset() - getWeights().getOffset();
   return BufferAttr::get(getContext(), BufferSpace::arena,
                          range.getOffset() + distance / ratio,

@@ -80,6 +80,9 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
 
     If replicas share the update, each of `shards` has an equal part of the
     ranges, in their order: it updates that part alone, and `states` are of it.
+    So is `kept`: where a stage's gradients are summed over replicas more than
+    once in a step, the sums of that part are added there, and the update takes
+    them from there.
 
     Constraints:
     - (C1) `rounded` has half of the weights' bytes.
@@ -87,6 +90,7 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
       where it is given, else of `weights`.
     - (C3) there are as many `shards` as replicas.
     - (C4) a part is a multiple of `kShardAlignment` long.
+    - (C5) `kept` is of shards, and has the size of a part.
 
     Example:
     ```mlir
@@ -102,9 +106,11 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     Pipe_BufferAttr:$weights, Pipe_BufferAttr:$gradients,
     Pipe_BufferArrayAttr:$states, Pipe_BufferAttr:$hyper,
     OptionalAttr<Pipe_BufferAttr>:$rounded, Pipe_OptionalBuffers:$versions,
-    OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$shards);
+    OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$shards,
+    OptionalAttr<Pipe_BufferAttr>:$kept);
   let assemblyFormat = [{
     $stage (`kernel` $kernel^)? (`shards` $shards^)? `weights` $weights `gradients` $gradients
+    (`kept` $kept^)?
     `states` $states `hyper` $hyper (`rounded` $rounded^)?
     (`versions` $versions^)? attr-dict
   }];
@@ -112,8 +118,9 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     /// The newest version of what tasks read.
     BufferAttr getNewest() { return getRounded().value_or(getWeights()); }
     /// The part of a flat range, as large as the weights or half as large, that
-    /// belongs to a weight at `place` among them. Of states that are sharded:
-    /// where that would be if all of the range were there.
+    /// belongs to a weight at `place` among them. Of states that are sharded,
+    /// and of kept gradients: where that would be if all of the range were
+    /// there.
     BufferAttr partOf(BufferAttr range, BufferAttr place);
     /// The bytes of the range that a replica updates.
     int64_t getShardBytes() {

@@ -208,6 +208,20 @@ LogicalResult WaitCollectiveOp::verify() {
   return success();
 }
 
+LogicalResult KeepGradientsOp::verify() {
+  // (C1)
+  Type split =
+      GradientType::get(getContext(), getStageAttr(), ReplicaState::split);
+  if (getGradients().getType() != split)
+    return emitOpError("expects ")
+           << split << ", but takes " << getGradients().getType();
+  return success();
+}
+
+void KeepGradientsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), ("kept_" + getStage()).str());
+}
+
 LogicalResult ClipGradientsOp::verify() {
   // (C1)
   ArrayRef<int64_t> over = getOver().getRanks();
@@ -333,6 +347,22 @@ std::string WaitCollectiveOp::getLabel(const StepContext &) {
   return "wait for a collective";
 }
 ResultBytes WaitCollectiveOp::getResultBytes(OpResult) { return {}; }
+
+std::string KeepGradientsOp::getLabel(const StepContext &) {
+  return "kept gradients of stage '@" + getStage().str() + "'";
+}
+ResultBytes KeepGradientsOp::getResultBytes(OpResult) { return {}; }
+ByteUses KeepGradientsOp::getByteUses() {
+  return {{ByteUse::Kind::Gradient, /*writes=*/true}};
+}
+std::optional<Content> KeepGradientsOp::getContent(OpResult,
+                                                   const StepContext &) {
+  return Content{Content::Kind::Sum, getStageAttr(), 0, 0, {}};
+}
+std::optional<Content> KeepGradientsOp::getWantedContent(OpOperand &,
+                                                         const StepContext &) {
+  return Content{Content::Kind::Sum, getStageAttr(), 0, 0, {}};
+}
 
 std::string ClipGradientsOp::getLabel(const StepContext &) {
   return "norm of the gradients";

@@ -116,6 +116,42 @@ def Pipe_WaitCollectiveOp : Pipe_WaitOp<"wait_collective"> {
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
+def Pipe_KeepGradientsOp : Pipe_ScheduledOp<"keep_gradients", [
+    AllTypesMatch<["gradients", "result"]>]> {
+  let summary = "Add a replica's part of a sum to what it keeps, and clear the rest";
+  let description = [{
+    Takes what a `reduce_scatter` over replicas has made of a stage's gradients,
+    adds this replica's part of it to what earlier ones of the step have left
+    (`kept` of `pipe.optimizer`), and clears the whole range: other stages may
+    use its bytes, until the next backward of this stage adds to it again. That
+    one takes the result in place of the gradients summed so far, and so does
+    the update, which then works on what was kept.
+
+    In a step it stands in front of the task that needs the bytes, and comes
+    before that in its rank's program.
+
+    Constraints:
+    - (C1) takes and returns the stage's gradients, `split` over replicas.
+
+    Life span: made by `pipe-share-gradients`.
+
+    Example:
+    ```mlir
+    %k = pipe.keep_gradients in @s0 (%r) : !pipe.gradient<@s0, split>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$stage, Pipe_GradientType:$gradients);
+  let results = (outs Pipe_GradientType:$result);
+  let assemblyFormat = [{
+    `in` $stage `(` $gradients `)` attr-dict `:` type($gradients)
+  }];
+  let extraClassDeclaration = [{
+    /// The collective that made what it takes; null where none did.
+    CollectiveOp getSum() { return getGradients().getDefiningOp<CollectiveOp>(); }
+  }];
+  let hasVerifier = 1;
+}
+
 def Pipe_ClipGradientsOp : Pipe_ScheduledOp<"clip_gradients", [
     Pipe_GroupOpInterface]> {
   let summary = "One rank's part in clipping gradients by their norm";

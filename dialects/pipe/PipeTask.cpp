@@ -133,13 +133,16 @@ static void gradientSignature(TaskOp task, GradientBodyInterface body,
   if (isa<InputGradientOp>(body))
     return;
   // The gradients so far are there from the second task of the stage on; an
-  // update clears them.
+  // update clears them, and so does what keeps a part of them.
   auto sum = GradientType::get(
       context, stage,
       stateOfSums(programOf(task->getParentOfType<ModuleOp>())));
   if (!task.getOperands().empty()) {
     Type last = task.getOperands().back().getType();
-    if (isa<GradientType>(last))
+    if (task.getOperands().back().getDefiningOp<KeepGradientsOp>())
+      operands.push_back(
+          GradientType::get(context, stage, ReplicaState::split));
+    else if (isa<GradientType>(last))
       operands.push_back(sum);
     else if (isa<UpdatedType>(last))
       operands.push_back(UpdatedType::get(context, stage));

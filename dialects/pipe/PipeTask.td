@@ -77,7 +77,8 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     gradients of the outputs, and the gradients summed so far (absent on the
     first backward task of a stage, and on stages without parameters; where a
     step has several updates, the first backward task after an update takes what
-    that update made, `!pipe.updated`, since it cleared the gradients).
+    that update made, `!pipe.updated`, since it cleared the gradients; behind a
+    `pipe.keep_gradients` it takes what that made).
     `input_gradient`, `weight_gradient`: the same of the half's own lists, the
     stash only if the half reads any of it; no gradients summed so far on
     `input_gradient`; on `weight_gradient` the handover (if there is one) before

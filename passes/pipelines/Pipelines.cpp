@@ -90,7 +90,7 @@ void buildScheduledPipeline(OpPassManager &pm,
   pipe::PipeSynchronizeWeightsOptions synchronize;
   synchronize.tied = options.tiedWeights;
   pm.addPass(pipe::createPipeSynchronizeWeights(synchronize));
-  pm.addPass(pipe::createPipeAdvanceUpdates());
+  pm.addPass(pipe::createPipeShareGradients());
   pm.addPass(pipe::createPipeInsertTransfers());
   pm.addPass(pipe::createPipeVerifySchedule());
 }

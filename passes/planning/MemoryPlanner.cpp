@@ -179,6 +179,41 @@ MemoryPlan pipewright::planMemory(llvm::ArrayRef<BufferLife> lives,
   return plan;
 }
 
+static bool meet(const BufferTurns &a, const BufferTurns &b) {
+  return llvm::any_of(a.turns, [&](const BufferTurns::Turn &turn) {
+    return llvm::any_of(b.turns, [&](const BufferTurns::Turn &other) {
+      return turn.begin <= other.end && other.begin <= turn.end;
+    });
+  });
+}
+
+MemoryPlan pipewright::planTurns(llvm::ArrayRef<BufferTurns> buffers,
+                                 int64_t alignment) {
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](size_t a, size_t b) {
+    return buffers[a].bytes != buffers[b].bytes
+               ? buffers[a].bytes > buffers[b].bytes
+               : a < b;
+  });
+  MemoryPlan plan;
+  plan.offsets.resize(buffers.size());
+  for (auto [number, index] : llvm::enumerate(order)) {
+    if (buffers[index].bytes == 0)
+      continue;
+    PlacedBuffers together(alignment);
+    for (size_t other : llvm::ArrayRef(order).take_front(number))
+      if (buffers[other].bytes > 0 && meet(buffers[index], buffers[other]))
+        together.add({plan.offsets[other],
+                      plan.offsets[other] + buffers[other].bytes, 0, 0});
+    const int64_t offset =
+        bestFit(together, {0, 0, buffers[index].bytes}, alignment);
+    plan.offsets[index] = offset;
+    plan.bytes = std::max(plan.bytes, offset + buffers[index].bytes);
+  }
+  return plan;
+}
+
 int64_t pipewright::leastBytes(llvm::ArrayRef<BufferLife> lives,
                                int64_t alignment) {
   std::map<int64_t, int64_t> changes;

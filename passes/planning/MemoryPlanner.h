@@ -23,6 +23,17 @@ struct BufferLife {
   int64_t bytes = 0;
 };
 
+/// A buffer that is in use several times, each time anew; the points of each
+/// time are both included.
+struct BufferTurns {
+  struct Turn {
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+  std::vector<Turn> turns;
+  int64_t bytes = 0;
+};
+
 struct MemoryPlan {
   /// Parallel to the lives; multiples of the alignment.
   std::vector<int64_t> offsets;
@@ -35,6 +46,9 @@ struct MemoryPlan {
 /// equal output. Takes time in proportion to n times the buffers in use at a
 /// time.
 MemoryPlan planMemory(llvm::ArrayRef<BufferLife> lives, int64_t alignment);
+
+/// The same of a few buffers: takes time in proportion to n squared.
+MemoryPlan planTurns(llvm::ArrayRef<BufferTurns> buffers, int64_t alignment);
 
 /// The most bytes in use at any one point: no plan can be smaller.
 int64_t leastBytes(llvm::ArrayRef<BufferLife> lives, int64_t alignment);

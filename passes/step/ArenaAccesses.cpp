@@ -232,7 +232,7 @@ LogicalResult ArenaAccesses::addPlace(StepOpInterface op, const ByteUse &use,
     if (use.weight || optimizer.getStage() != stage)
       continue;
     if (isGradient)
-      add({optimizer.getGradients()});
+      add({optimizer.getGradients(), optimizer.getKept()});
     else
       add({optimizer.getWeights(), optimizer.getRounded()});
   }

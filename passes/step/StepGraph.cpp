@@ -127,7 +127,7 @@ private:
   StepOp step;
   const Stages &stages;
   StepGraph &graph;
-  /// Where tasks stand in the order of their rank.
+  /// Where tasks stand in the order of their rank, and what is done before one.
   llvm::DenseMap<Operation *, int64_t> positions;
   /// By rank: the position of the first update behind its last backward, or the
   /// number of its tasks.
@@ -152,8 +152,18 @@ void GraphReader::findPositions() {
   for (auto [rank, order] : llvm::enumerate(graph.tasks.order))
     firstUpdate[rank] = static_cast<int64_t>(order.size());
   std::vector<int64_t> next(graph.tasks.ranks);
-  for (auto task : step.getBody()->getOps<TaskOp>()) {
+  std::vector<SmallVector<Operation *, 1>> waiting(graph.tasks.ranks);
+  for (Operation &op : *step.getBody()) {
+    if (auto keep = dyn_cast<KeepGradientsOp>(op)) {
+      positions[keep] = next[rankOf(keep)];
+      waiting[rankOf(keep)].push_back(keep);
+    }
+    auto task = dyn_cast<TaskOp>(op);
+    if (!task)
+      continue;
     int32_t rank = rankOf(task);
+    if (!waiting[rank].empty())
+      graph.before[task] = std::exchange(waiting[rank], {});
     int64_t at = positions[task] = next[rank]++;
     if (plainTask(stages, task).endsStash())
       firstUpdate[rank] = static_cast<int64_t>(graph.tasks.order[rank].size());
@@ -216,8 +226,9 @@ int64_t GraphReader::neededBy(Operation *op) {
   auto needed = static_cast<int64_t>(graph.tasks.order[rank].size());
   for (Operation *user : op->getUsers())
     if (rankOf(user) == rank)
-      needed = std::min(needed, isa<TaskOp>(user) ? positions.lookup(user)
-                                                  : neededBy(user));
+      needed = std::min(needed, isa<TaskOp, KeepGradientsOp>(user)
+                                    ? positions.lookup(user)
+                                    : neededBy(user));
   return needs[op] = needed;
 }
 

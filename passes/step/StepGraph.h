@@ -28,6 +28,9 @@ struct StepGraph {
   std::vector<schedules::Work> works;
   /// Parallel to `works`.
   std::vector<WorkOps> ops;
+  /// By task: what its rank does right before it, other than works.
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *, 1>>
+      before;
 };
 
 /// Fails, with a diagnostic, on an op of no stage, or that takes from another

@@ -46,6 +46,9 @@ struct Sharding {
   int64_t offset = 0;
   /// Bytes of a part; 0: each replica has all of the range.
   int64_t partBytes = 0;
+  /// A replica has room for its part alone; the tensor's buffer is where it
+  /// would lie if that of the first replica went on.
+  bool isAlone = false;
 };
 
 /// What one replica has of a tensor.
@@ -83,8 +86,8 @@ struct TensorInfo {
   int64_t stage = -1;
   /// Of a gradient: replicas have whole sums of their own parts alone. Of a
   /// weight: they have new values of these alone, and tasks read its bf16 copy.
-  /// Of the optimizer's state: there is nothing else, and `buffer` is where it
-  /// would lie if the first part went on.
+  /// Of the optimizer's state, and of gradients that are kept in parts: there
+  /// is nothing else.
   Sharding shard = {};
 
   bool isSharded() const { return shard.partBytes > 0; }
@@ -98,13 +101,12 @@ struct TensorInfo {
         std::min(before + shard.partBytes - shard.offset, buffer.bytes);
     if (begin >= end)
       return {};
-    const int64_t absent = role == Role::OptimizerState ? before : 0;
+    const int64_t absent = shard.isAlone ? before : 0;
     return {begin, {buffer.offset + begin - absent, end - begin}};
   }
   /// What a replica has room for.
   TensorPart storedOn(int64_t replica) const {
-    return role == Role::OptimizerState ? partOf(replica)
-                                        : TensorPart{0, buffer};
+    return shard.isAlone ? partOf(replica) : TensorPart{0, buffer};
   }
   /// The replica that has its first byte.
   int64_t firstReplica() const {

@@ -180,7 +180,8 @@ void Rank::copyGradients(int64_t stageOfUpdate) {
     const TensorInfo &tensor = program().tensors[i];
     if (capturing[i] && (tensor.stage < 0 || tensor.stage == stageOfUpdate)) {
       copied[i].resize(tensor.buffer.bytes / sizeof(float));
-      read(tensor.buffer, copied[i].data());
+      const TensorPart part = tensor.storedOn(replica());
+      read(part.buffer, copied[i].data() + part.begin / sizeof(float));
       capturing[i] = false;
     }
     isAll &= !capturing[i];

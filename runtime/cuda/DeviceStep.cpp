@@ -121,10 +121,12 @@ void DeviceRank::enqueueGradients(int64_t stageOfUpdate) {
   for (const TensorInfo &tensor : program().tensors) {
     if (!tensor.isWholeGradient())
       continue;
-    if (tensor.stage < 0 ? !parts->captured : tensor.stage == stageOfUpdate)
-      PIPEWRIGHT_CUDA(cuMemcpyDtoHAsync(to,
-                                        addressOf(device<float>(tensor.buffer)),
-                                        tensor.buffer.bytes, parts->computing));
+    const TensorPart part = tensor.storedOn(replica());
+    if (part.buffer.bytes > 0 &&
+        (tensor.stage < 0 ? !parts->captured : tensor.stage == stageOfUpdate))
+      PIPEWRIGHT_CUDA(cuMemcpyDtoHAsync(to + part.begin,
+                                        addressOf(device<float>(part.buffer)),
+                                        part.buffer.bytes, parts->computing));
     to += tensor.buffer.bytes;
   }
   parts->captured = true;

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/allocated/ArenaLayout.h"
-#include "passes/planning/MemoryPlanner.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -38,15 +37,16 @@ static bool isReadRounded(const Stages &stages,
 }
 
 int64_t ArenaLayout::shareGradients(ArrayRef<std::vector<Place *>> ofStages,
-                                    ArrayRef<Life> lives, int64_t begin) const {
-  std::vector<BufferLife> ranges;
-  for (auto [places, life] : llvm::zip_equal(ofStages, lives))
-    ranges.push_back({life.begin, life.end,
-                      places.empty() ? 0
+                                    ArrayRef<GradientUse> uses,
+                                    int64_t begin) const {
+  std::vector<BufferTurns> ranges;
+  for (auto [places, use] : llvm::zip_equal(ofStages, uses))
+    ranges.push_back({use.turns, places.empty()
+                                     ? 0
                                      : around(*places.front()->gradient,
                                               *places.back()->gradient)
                                            .bytes});
-  MemoryPlan plan = planMemory(ranges, kBufferAlignment);
+  MemoryPlan plan = planTurns(ranges, kBufferAlignment);
   for (auto [places, offset] : llvm::zip_equal(ofStages, plan.offsets)) {
     int64_t by =
         places.empty() ? 0 : begin + offset - places.front()->gradient->offset;
@@ -59,7 +59,7 @@ int64_t ArenaLayout::shareGradients(ArrayRef<std::vector<Place *>> ofStages,
 ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
                          const nn::OptimizerChoice &choice,
                          ArrayRef<int64_t> oldVersions,
-                         ArrayRef<Life> gradientLives, int64_t shards)
+                         ArrayRef<GradientUse> gradientUses, int64_t shards)
     : shards(shards) {
   for (int32_t stage : onRank)
     for (const WeightGroup &group : stages.weights())
@@ -123,11 +123,16 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     if (!group.empty())
       finishRange(*group.front()->gradient, *group.back()->gradient);
   }
-  if (!gradientLives.empty())
-    end = begin + shareGradients(updated, gradientLives, begin);
+  if (!gradientUses.empty())
+    end = begin + shareGradients(updated, gradientUses, begin);
   for (Place *place : others)
     if (place->group->isTrained())
       place->gradient = allocate(bytesOf(*place));
+  llvm::SmallDenseMap<int32_t, Range> keptOf;
+  for (auto [stage, group, use] : llvm::zip(onRank, updated, gradientUses))
+    if (use.isKept)
+      keptOf[stage] = allocate(
+          around(group.front()->weight, group.back()->weight).bytes / shards);
   addRegion("gradients", begin, end);
 
   begin = end = alignedSize(end);
@@ -142,6 +147,8 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     if (auto rounded = roundedOf.find(optimizer.stage);
         rounded != roundedOf.end())
       optimizer.rounded = rounded->second;
+    if (auto kept = keptOf.find(optimizer.stage); kept != keptOf.end())
+      optimizer.kept = kept->second;
     for (size_t state = 0, e = choice.states().size(); state < e; ++state)
       optimizer.states.push_back(allocate(optimizer.weights.bytes / shards));
     optimizers.push_back(std::move(optimizer));
@@ -234,7 +241,8 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         buffer(optimizer.hyper),
         optimizer.rounded ? buffer(*optimizer.rounded) : BufferAttr(),
         versions.empty() ? ArrayAttr() : builder.getArrayAttr(versions),
-        shards == 1 ? IntegerAttr() : builder.getI64IntegerAttr(shards));
+        shards == 1 ? IntegerAttr() : builder.getI64IntegerAttr(shards),
+        optimizer.kept ? buffer(*optimizer.kept) : BufferAttr());
   }
   for (const Region &region : regions)
     RegionOp::create(builder, location, region.name, buffer(region.range));

@@ -9,6 +9,7 @@
 #ifndef PIPEWRIGHT_PASSES_PIPE_ALLOCATED_ARENALAYOUT_H
 #define PIPEWRIGHT_PASSES_PIPE_ALLOCATED_ARENALAYOUT_H
 
+#include "passes/planning/MemoryPlanner.h"
 #include "passes/step/Stages.h"
 
 #include <optional>
@@ -40,6 +41,8 @@ public:
     std::optional<Range> rounded;
     /// Room for old versions of what the stage reads.
     llvm::SmallVector<Range> versions;
+    /// Where a replica adds its part of sums, if there are several.
+    std::optional<Range> kept;
 
     /// The newest version of what the stage reads.
     Range newest() const { return rounded.value_or(weights); }
@@ -49,20 +52,21 @@ public:
     Range range;
   };
 
-  /// From when to when the gradients of a stage are in use, both included.
-  struct Life {
-    int64_t begin = 0;
-    int64_t end = 0;
+  /// When the gradients of a stage are in use, and whether parts of sums are
+  /// kept elsewhere in between.
+  struct GradientUse {
+    std::vector<BufferTurns::Turn> turns;
+    bool isKept = false;
   };
 
   /// Lays out the stages on one rank, ascending; `oldVersions` is parallel, and
-  /// so is `gradientLives`, unless empty: gradients that are not in use at one
+  /// so is `gradientUses`, unless empty: gradients that are not in use at one
   /// time may have the same bytes. Of optimizer state there is one of `shards`
   /// equal parts.
   ArenaLayout(const Stages &stages, llvm::ArrayRef<int32_t> onRank,
               const nn::OptimizerChoice &choice,
               llvm::ArrayRef<int64_t> oldVersions,
-              llvm::ArrayRef<Life> gradientLives, int64_t shards);
+              llvm::ArrayRef<GradientUse> gradientUses, int64_t shards);
 
   /// The end of the last buffer.
   int64_t bytes() const { return end; }
@@ -88,7 +92,7 @@ private:
   /// Moves the gradients of stages, each in one piece, to places behind `begin`
   /// that may be those of others; the bytes of all.
   int64_t shareGradients(llvm::ArrayRef<std::vector<Place *>> ofStages,
-                         llvm::ArrayRef<Life> lives, int64_t begin) const;
+                         llvm::ArrayRef<GradientUse> uses, int64_t begin) const;
 
   const int64_t shards;
 

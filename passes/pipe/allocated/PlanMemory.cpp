@@ -224,30 +224,46 @@ static void writeVersions(RankOp program, FlatSymbolRefAttr stage,
   }
 }
 
-/// When the rank's training uses the gradients of each stage: from its first
-/// backward to its update, and to the end if it has none.
-static std::vector<ArenaLayout::Life> gradientLives(ModuleOp module,
-                                                    const Stages &stages,
-                                                    int64_t rank,
-                                                    ArrayRef<int32_t> onRank) {
-  std::vector<ArenaLayout::Life> lives(onRank.size());
+/// When the rank's training uses the gradients of each stage: from a backward
+/// to where they are kept or to the update, and to the end if there is none.
+static std::vector<ArenaLayout::GradientUse>
+gradientUses(ModuleOp module, const Stages &stages, int64_t rank,
+             ArrayRef<int32_t> onRank) {
+  std::vector<ArenaLayout::GradientUse> uses(onRank.size());
   for (RankOp program : module.getOps<RankOp>()) {
     if (program.getMode() != StepMode::train ||
         static_cast<int64_t>(program.getRank()) != rank)
       continue;
-    std::vector<schedules::Task> tasks;
-    for (auto task : program.getBody()->getOps<TaskOp>())
-      tasks.push_back(plainTask(stages, task));
-    auto number = [&](auto found) { return found - tasks.begin(); };
-    for (auto [stage, life] : llvm::zip_equal(onRank, lives)) {
-      life.begin = number(llvm::find_if(tasks, [&](const auto &task) {
-        return task.stage == stage && task.endsStash();
-      }));
-      life.end = number(llvm::find(tasks, schedules::Task::update(stage)));
-      life.begin = std::min(life.begin, life.end);
+    std::map<int32_t, int64_t> begins;
+    for (auto [point, op] : llvm::enumerate(*program.getBody())) {
+      auto task = dyn_cast<TaskOp>(op);
+      auto keep = dyn_cast<KeepGradientsOp>(op);
+      if (!task && !keep)
+        continue;
+      const int32_t stage =
+          stages.numberOf(task ? task.getStageAttr() : keep.getStageAttr());
+      ArenaLayout::GradientUse &use =
+          uses[llvm::find(onRank, stage) - onRank.begin()];
+      if (task && plainTask(stages, task).endsStash())
+        begins.insert({stage, point});
+      if (!keep && task.getKind() != TaskKind::update)
+        continue;
+      use.isKept |= static_cast<bool>(keep);
+      auto end = static_cast<int64_t>(point);
+      if (auto begin = begins.find(stage); begin != begins.end()) {
+        use.turns.push_back({begin->second, end});
+        begins.erase(begin);
+      } else if (!use.isKept) {
+        use.turns.push_back({end, end});
+      }
     }
+    const auto end =
+        static_cast<int64_t>(program.getBody()->getOperations().size());
+    for (auto [stage, begin] : begins)
+      uses[llvm::find(onRank, stage) - onRank.begin()].turns.push_back(
+          {begin, end});
   }
-  return lives;
+  return uses;
 }
 
 /// Plans all programs of one rank and emits its arena. Training and evaluation
@@ -263,10 +279,10 @@ static LogicalResult planRank(ModuleOp module, const Stages &stages,
   auto oldVersions = llvm::map_to_vector(
       *versions, [](const WeightVersions &of) { return of.slots; });
   const ProgramFields program = programOf(module);
-  std::vector<ArenaLayout::Life> lives;
+  std::vector<ArenaLayout::GradientUse> uses;
   if (program.zero == 2)
-    lives = gradientLives(module, stages, rank, onRank);
-  ArenaLayout layout(stages, onRank, optimizer, oldVersions, lives,
+    uses = gradientUses(module, stages, rank, onRank);
+  ArenaLayout layout(stages, onRank, optimizer, oldVersions, uses,
                      program.zero > 0 ? program.replicas : 1);
   int64_t values = alignedSize(layout.bytes());
   ModePlan train =

@@ -98,6 +98,8 @@ private:
         if (failed(add(optimizer, state)))
           return failure();
       }
+      if (optimizer.getKept() && failed(add(optimizer, *optimizer.getKept())))
+        return failure();
       SmallVector<BufferAttr> oldVersions;
       if (ArrayAttr given = optimizer.getVersionsAttr())
         llvm::append_range(oldVersions, given.getAsRange<BufferAttr>());
@@ -140,14 +142,31 @@ private:
     return success();
   }
 
-  /// Gradients of a stage are in use from its first backward to its update,
-  /// which leaves zeros: nobody else may use the bytes meanwhile.
+  /// Gradients of a stage are in use from a backward to where they are kept, or
+  /// to its update; both leave zeros. Nobody else may use the bytes meanwhile.
+  /// An update takes what is kept, and only that.
   static LogicalResult verifyGradients(RankArena &arena, RankOp program) {
     std::map<StringRef, TaskOp> inUse;
-    for (auto task : program.getBody()->getOps<TaskOp>()) {
+    std::set<StringRef> kept;
+    for (Operation &op : *program.getBody()) {
+      if (auto keep = dyn_cast<KeepGradientsOp>(op)) {
+        OptimizerOp optimizer = arena.optimizerOf(keep.getStage());
+        if (!optimizer || !optimizer.getKept())
+          return keep.emitOpError("has no place for what it keeps; run "
+                                  "pipe-plan-memory");
+        inUse.erase(keep.getStage());
+        kept.insert(keep.getStage());
+      }
+      auto task = dyn_cast<TaskOp>(op);
+      if (!task)
+        continue;
       OptimizerOp optimizer = arena.optimizerOf(task.getStage());
-      if (task.getKind() == TaskKind::update)
+      if (task.getKind() == TaskKind::update) {
+        if (optimizer && optimizer.getKept() && !kept.contains(task.getStage()))
+          return task.emitOpError("takes ")
+                 << *optimizer.getKept() << ", where nothing is kept";
         inUse.erase(task.getStage());
+      }
       if (!optimizer || (task.getKind() != TaskKind::backward &&
                          task.getKind() != TaskKind::weight_gradient))
         continue;
@@ -159,7 +178,8 @@ private:
         InFlightDiagnostic diagnostic =
             task.emitOpError("adds to ")
             << optimizer.getGradients() << ", which overlaps " << other
-            << " of stage '@" << stage << "', before that one's update";
+            << " of stage '@" << stage
+            << "', before that one's are kept or updated from";
         diagnostic.attachNote(since.getLoc()) << "in use since here";
         return failure();
       }

@@ -67,6 +67,7 @@ private:
   LogicalResult runBodyOp(TaskOp task, Operation &op);
   LogicalResult runUpdate(TaskOp task);
   LogicalResult runCollective(CollectiveOp op);
+  LogicalResult runKeep(KeepGradientsOp op);
   LogicalResult runClipping(ClipGradientsOp op);
   LogicalResult writePlace(Operation *op, FlatSymbolRefAttr weight,
                            StringRef stage, bool weights, bool gradients);
@@ -313,6 +314,8 @@ LogicalResult RaceDetector::runUpdate(TaskOp task) {
     llvm::append_range(written, optimizer.getStates().getAsRange<BufferAttr>());
     if (optimizer.getRounded())
       written.push_back(*optimizer.getRounded());
+    if (optimizer.getKept())
+      written.push_back(*optimizer.getKept());
   }
   for (BufferAttr buffer : written)
     if (failed(use(task, buffer, /*writes=*/true)))
@@ -346,6 +349,21 @@ LogicalResult RaceDetector::runCollective(CollectiveOp op) {
       if (failed(use(op, scratch, /*writes=*/true)))
         return failure();
   return record(op, op.getEvent());
+}
+
+/// It adds what it keeps, and clears all of the range.
+LogicalResult RaceDetector::runKeep(KeepGradientsOp op) {
+  for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
+    if (optimizer.getStage() != op.getStage())
+      continue;
+    if (!optimizer.getKept())
+      return op.emitOpError("has no place for what it keeps; run "
+                            "pipe-plan-memory");
+    for (BufferAttr buffer : {optimizer.getGradients(), *optimizer.getKept()})
+      if (failed(use(op, buffer, /*writes=*/true)))
+        return failure();
+  }
+  return success();
 }
 
 /// It reads all gradients that updates of its rank will use.
@@ -449,6 +467,7 @@ LogicalResult RaceDetector::verifyOp(Operation &op) {
         waitedFor.insert(wait.getValue());
         return success();
       })
+      .Case([&](KeepGradientsOp keep) { return runKeep(keep); })
       .Case([&](ClipGradientsOp clip) { return runClipping(clip); })
       // The program waits for `compute`, where alone statistics are written.
       .Case([&](MergeStatisticsOp) { return success(); })

@@ -135,8 +135,12 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
   };
   builder.setInsertionPointToEnd(state.block);
   switch (instruction.kind) {
-  case InstructionKind::Task:
-    return copy(rank, index.lookup(instruction.task));
+  case InstructionKind::Task: {
+    TaskOp task = index.lookup(instruction.task);
+    for (Operation *op : graph.before.lookup(task))
+      copy(rank, op);
+    return copy(rank, task);
+  }
   case InstructionKind::PostSend: {
     Value value = valueOf(instruction);
     makeReady(rank, value);

@@ -33,22 +33,28 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 
-def PipeAdvanceUpdates
-    : Pass<"pipe-advance-updates", "::mlir::ModuleOp"> {
-  let summary = "Make updates where other stages want their gradients' memory";
+def PipeShareGradients
+    : Pass<"pipe-share-gradients", "::mlir::ModuleOp"> {
+  let summary = "Let stages of a rank take turns in the memory of gradients";
   let description = [{
     Changes steps of modules with `zero` 2 alone (ZeRO-2; Rajbhandari et al.,
-    2020). There the stages of a rank share `ranges` ranges for their gradients:
-    a stage that begins to add to its own, while as many others have such
-    ranges, makes one of these update first whose backwards are over, the one
-    that has had its range longest. Its sum over replicas has run beside tasks
-    until then. If none is done with its backwards, there is one range more.
-    `pipe-plan-memory` gives stages the same bytes that are not in use at one
-    time.
+    2020). There the stages of a rank take turns in `ranges` ranges for their
+    gradients: the n-th one to go backward has range n modulo `ranges`. When
+    another stage begins to add to the range of a stage, that one
 
-    So breadth-first schedules keep the gradients of two stages, whatever the
-    number of stages. Others keep what they have in use at one time. Each stage
-    is summed over replicas once, with the bits that it has without.
+    - updates first, if its backwards are over, so that breadth-first schedules
+      sum each stage over replicas once, with the bits that it has without;
+    - otherwise has what it has so far summed over replicas, and keeps its part
+      of the sum (`pipe.keep_gradients`): interleaved schedules do so once for
+      each group of micro-batches that they run together. Sums then round
+      differently, as those of a group are added over replicas before the next
+      group's.
+
+    Between its last backward of a turn and there its sum runs beside tasks.
+    `pipe-plan-memory` gives stages the same bytes that are not in use at one
+    time. A rank is left as it is if that saves nothing: if it has no more stages
+    than `ranges`, or if parts that are kept, and what others send to add to
+    them, take as many bytes.
 
     Stages that hold a weight together with others have ranges of their own and
     update at the end; so do all with two copies of the model.
@@ -58,11 +64,16 @@ def PipeAdvanceUpdates
     %u2 = pipe.task update @s2 (%r2) : ...                // moved here
     %dx, %g0 = pipe.task backward @s0 micro_batch 0 (...)
     ```
+    ```mlir
+    %r2 = pipe.collective reduce_scatter in @s2 (%g2) over replicas : ...
+    %k2 = pipe.keep_gradients in @s2 (%r2) : !pipe.gradient<@s2, split>
+    %dx, %g0 = pipe.task backward @s0 micro_batch 0 (...)
+    %dy, %h2 = pipe.task backward @s2 micro_batch 2 (..., %k2)
+    ```
   }];
   let options = [
     Option<"ranges", "ranges", "int64_t", /*default=*/"2",
-           "gradients of how many stages a rank keeps, where the schedule "
-           "allows it">,
+           "gradients of how many stages a rank keeps">,
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
@@ -99,7 +110,7 @@ def PipeSynchronizeWeights
     its part of the range, unless gradients are clipped, which takes all of
     them; it updates that part, and the replicas gather the new weights, or what
     tasks read of them in bf16. Refuses steps with several updates, and
-    optimizers that need whole weights. With `zero` 2, `pipe-advance-updates`
+    optimizers that need whole weights. With `zero` 2, `pipe-share-gradients`
     goes on from there.
 
     All sums come before all updates; in a step with several updates each sum

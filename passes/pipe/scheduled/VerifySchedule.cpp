@@ -131,6 +131,12 @@ static bool mayTouch(Operation *op, CollectiveOp underWay) {
   if (stage != underWay.getStageAttr() ||
       isa<InputOp, GradientOfOp, WeightOfOp>(op))
     return false;
+  // These read weights, and use no gradients.
+  if (auto task = dyn_cast<TaskOp>(op);
+      task && underWay.isOfGradients() &&
+      (task.getKind() == TaskKind::forward ||
+       task.getKind() == TaskKind::input_gradient))
+    return false;
   // Two collectives may be under way if they are of two different weights.
   auto other = dyn_cast<CollectiveOp>(op);
   return !other || !other.isApartFrom(underWay);

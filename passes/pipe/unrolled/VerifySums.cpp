@@ -160,6 +160,8 @@ LogicalResult SumReader::add(Value gradients, const WeightGroup &weight,
           !isa<GradientType>(task.getOperands().back().getType()))
         return success();
       gradients = task.getOperands().back();
+    } else if (auto keep = dyn_cast<KeepGradientsOp>(op)) {
+      gradients = keep.getGradients();
     } else if (auto clip = dyn_cast<ClipGradientsOp>(op)) {
       gradients = clip.getGradientOf(gradients);
     } else if (auto added = dyn_cast<AddGradientOp>(op)) {

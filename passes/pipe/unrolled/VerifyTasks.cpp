@@ -227,8 +227,25 @@ void TaskVerifier::verifyVersion(TaskOp task, int32_t stage,
                << versionOf(forward->second) << ", but got " << versionOf(task);
 }
 
+/// The collective over replicas that is about all that a stage updates.
+static CollectiveOp overReplicas(Operation *op) {
+  auto together = dyn_cast_if_present<CollectiveOp>(op);
+  return together && together.getOver().isOfReplicas() && !together.getWeight()
+             ? together
+             : CollectiveOp();
+}
+
+/// The gradients that were summed and kept to make `sum`; itself if they were
+/// not.
+static Value keptOf(Value sum) {
+  auto keep = sum ? sum.getDefiningOp<KeepGradientsOp>() : KeepGradientsOp();
+  CollectiveOp together = keep ? overReplicas(keep.getSum()) : CollectiveOp();
+  return together ? together.getValue() : sum;
+}
+
 /// The gradients of a stage pass through all its backward and weight-gradient
-/// tasks, in order, and through the updates between them.
+/// tasks, in order, and through the updates between them; or through sums over
+/// replicas, a part of which is kept.
 void TaskVerifier::verifyChain(int32_t stage) {
   if (!stages.hasGradients(stage))
     return;
@@ -249,7 +266,7 @@ void TaskVerifier::verifyChain(int32_t stage) {
       return;
     }
     Value expected = previous ? previous.getResults().back() : Value();
-    if (sum != expected) {
+    if (keptOf(sum) != expected) {
       if (!previous)
         report(task) << "is the first of its stage, and expects no gradients";
       else if (previous.getKind() == TaskKind::update)
@@ -322,29 +339,35 @@ void TaskVerifier::verifyTiedWeights() {
   }
 }
 
-/// The collective over replicas that is about all that a stage updates.
-static CollectiveOp overReplicas(Operation *op) {
-  auto together = dyn_cast_if_present<CollectiveOp>(op);
-  return together && together.getOver().isOfReplicas() && !together.getWeight()
-             ? together
-             : CollectiveOp();
-}
-
 /// The last thing that happens to gradients before an update is that they are
-/// summed over all replicas, all as one range; and the first thing that happens
-/// to weights behind it is that those of all replicas are put together, if each
-/// updates a part. Nothing else is over replicas. That sums and gathers stand
-/// where they have a meaning, their types say.
+/// summed over all replicas, all as one range, or that a part of such a sum is
+/// kept; and the first thing that happens to weights behind it is that those of
+/// all replicas are put together, if each updates a part. Nothing else is over
+/// replicas. That sums and gathers stand where they have a meaning, their types
+/// say.
 void TaskVerifier::verifyReplicas() {
   const ProgramFields program = programOf(where->getParentOfType<ModuleOp>());
   llvm::SmallPtrSet<Operation *, 8> wanted;
+  std::set<StringRef> keeping;
+  for (Operation *op : ops)
+    if (auto keep = dyn_cast<KeepGradientsOp>(op)) {
+      keeping.insert(keep.getStage());
+      if (CollectiveOp sum = overReplicas(keep.getSum()))
+        wanted.insert(sum);
+      else
+        report(keep) << "expects a sum over all replicas";
+    }
   for (auto &[key, task] : tasks) {
     if (task.getKind() != TaskKind::update || program.replicas == 1)
       continue;
     Value gradients = task.getOperand(0);
     if (auto clip = gradients.getDefiningOp<ClipGradientsOp>())
       gradients = clip.getGradientOf(gradients);
-    if (CollectiveOp sum = overReplicas(gradients.getDefiningOp()))
+    if (keeping.contains(task.getStage())) {
+      if (!gradients.getDefiningOp<KeepGradientsOp>())
+        report(task) << "expects gradients that are kept, as some of its stage "
+                        "are";
+    } else if (CollectiveOp sum = overReplicas(gradients.getDefiningOp()))
       wanted.insert(sum);
     else
       report(task) << "expects gradients that are summed over all "

@@ -96,3 +96,23 @@ module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
     pipe.optimizer @s0 shards 2 weights #pipe.buffer<arena 0 at 0 bytes 128> gradients #pipe.buffer<arena 0 at 256 bytes 128> states [] hyper #pipe.buffer<arena 0 at 512 bytes 16>
   }
 }
+
+// -----
+
+// optimizer (C5): a replica keeps sums of its own part.
+module attributes {pipe.program = #pipe.program<replicas = 2, zero = 2>} {
+  pipe.arena rank 0 bytes 1024 {
+    // expected-error @below {{expects no kept gradients but those of a shard of 128 bytes, and got #pipe.buffer<arena 0 at 512 bytes 256>}}
+    pipe.optimizer @s0 shards 2 weights #pipe.buffer<arena 0 at 0 bytes 256> gradients #pipe.buffer<arena 0 at 256 bytes 256> kept #pipe.buffer<arena 0 at 512 bytes 256> states [] hyper #pipe.buffer<arena 0 at 768 bytes 16>
+  }
+}
+
+// -----
+
+// optimizer (C5): one that is alone keeps nothing.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+  pipe.arena rank 0 bytes 1024 {
+    // expected-error @below {{expects no kept gradients but those of a shard of 256 bytes, and got #pipe.buffer<arena 0 at 512 bytes 256>}}
+    pipe.optimizer @s0 weights #pipe.buffer<arena 0 at 0 bytes 256> gradients #pipe.buffer<arena 0 at 256 bytes 256> kept #pipe.buffer<arena 0 at 512 bytes 256> states [] hyper #pipe.buffer<arena 0 at 768 bytes 16>
+  }
+}

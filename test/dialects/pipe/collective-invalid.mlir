@@ -416,3 +416,20 @@ pipe.step train {
   // expected-error @below {{expects updated weights to be whole or split over replicas, but got partial ones}}
   %u = pipe.task update @s0 (%g) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0, partial>
 }
+
+// -----
+
+// keep_gradients (C1): a replica keeps its own part of a sum.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0, partial>
+  // expected-error @below {{'pipe.keep_gradients' op expects '!pipe.gradient<@s0, split>', but takes '!pipe.gradient<@s0, partial>'}}
+  %k = pipe.keep_gradients in @s0 (%g) : !pipe.gradient<@s0, partial>
+}
+}

@@ -49,6 +49,27 @@ TEST(MemoryPlanner, TheSmallestGapIsTaken) {
   EXPECT_EQ((std::vector<int64_t>{0, 320, 448, 576, 640, 576}), plan.offsets);
 }
 
+TEST(MemoryPlanner, BuffersTakeTurnsSeveralTimes) {
+  // The first two are in use in turn, the third with each of them once.
+  BufferTurns buffers[] = {{{{0, 1}, {4, 5}}, 100},
+                           {{{2, 3}, {6, 7}}, 60},
+                           {{{1, 2}}, 80},
+                           {{}, 40},
+                           {{{0, 9}}, 0}};
+  MemoryPlan plan = planTurns(buffers, 64);
+  EXPECT_EQ((std::vector<int64_t>{0, 0, 128, 0, 0}), plan.offsets);
+  EXPECT_EQ(208, plan.bytes);
+}
+
+TEST(MemoryPlanner, OneTurnIsALife) {
+  BufferLife lives[] = {{0, 9, 300}, {0, 4, 128}, {0, 9, 120},
+                        {0, 4, 64},  {0, 9, 60},  {5, 9, 50}};
+  std::vector<BufferTurns> buffers;
+  for (const BufferLife &life : lives)
+    buffers.push_back({{{life.begin, life.end}}, life.bytes});
+  EXPECT_EQ(planMemory(lives, 64).offsets, planTurns(buffers, 64).offsets);
+}
+
 TEST(MemoryPlanner, LeastBytesIsTheLargestSum) {
   BufferLife lives[] = {{0, 2, 64}, {1, 3, 100}, {3, 4, 64}};
   EXPECT_EQ(64 + 128, leastBytes(lives, 64));

@@ -489,7 +489,7 @@ TEST(TensorInfo, PartsOfReplicasMakeTheTensor) {
         continue;
       const TensorInfo state = {.buffer = {1000 + offset, bytes},
                                 .role = Role::OptimizerState,
-                                .shard = {offset, 128}};
+                                .shard = {offset, 128, true}};
       const TensorInfo gradient = {.buffer = {5000, bytes},
                                    .role = Role::Gradient,
                                    .shard = {offset, 128}};
@@ -507,6 +507,9 @@ TEST(TensorInfo, PartsOfReplicasMakeTheTensor) {
         EXPECT_EQ(buffer.offset - 1000 + 128 * replica, offset + begin);
         EXPECT_EQ(gradient.partOf(replica).begin, begin);
         EXPECT_EQ(gradient.partOf(replica).buffer.offset, 5000 + begin);
+        EXPECT_EQ(gradient.storedOn(replica).buffer.bytes, bytes);
+        EXPECT_EQ(state.storedOn(replica).begin, begin);
+        EXPECT_EQ(state.storedOn(replica).buffer.bytes, buffer.bytes);
         end += buffer.bytes;
       }
       EXPECT_EQ(end, bytes);

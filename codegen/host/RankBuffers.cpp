@@ -1,0 +1,181 @@
+//===- RankBuffers.cpp - The buffers that a rank's list names -------------===//
+//
+// See RankBuffers.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/RankBuffers.h"
+
+#include "codegen/host/RankNames.h"
+
+using namespace mlir;
+
+namespace pipewright::codegen {
+
+/// Only tensors, stashes and handovers have bytes of their own in a rank's
+/// list.
+bool hasBytes(Value value) {
+  return isa<RankedTensorType, pipe::StashType, pipe::HandoverType,
+             pipe::PendingType>(value.getType());
+}
+
+Local RankBuffers::declare(StringRef base, pipe::BufferAttr planned) {
+  auto key =
+      std::make_tuple(base.str(), planned.getOffset(), planned.getBytes());
+  Local &buffer = declared[key];
+  if (!buffer)
+    buffer = writer.buffer((base + "_" + Twine(counts[base]++)).str(),
+                           planned.getOffset(), planned.getBytes(), base);
+  return buffer;
+}
+
+LogicalResult RankBuffers::nameBuffers(pipe::StepOpInterface op) {
+  ArrayAttr planned = op.getPlannedBuffers();
+  if (!planned)
+    return success();
+  if (planned.size() < op->getNumResults() &&
+      llvm::any_of(op->getResults().drop_front(planned.size()), hasBytes))
+    return op->emitOpError()
+           << "expects a buffer for each of its " << op->getNumResults()
+           << " results, but got " << planned.size();
+  for (auto [result, attribute] : llvm::zip(op->getResults(), planned)) {
+    auto buffer = cast<pipe::BufferAttr>(attribute);
+    if (!hasBytes(result) && !isa<pipe::CollectiveOp>(*op))
+      continue;
+    if (buffer.getSpace() != pipe::BufferSpace::arena)
+      return op->emitOpError()
+             << "expects buffers in the arena, but got " << buffer;
+    buffers[result] = declare(nameOfResult(layout, result), buffer);
+  }
+  return success();
+}
+
+Local RankBuffers::of(Operation *user, Value value) {
+  if (Local known = buffers.lookup(value))
+    return known;
+  if (auto wait = value.getDefiningOp<pipe::WaitReceiveOp>())
+    return of(user, wait.getPending());
+  user->emitOpError() << "expects a planned buffer for its operand " << value;
+  return {};
+}
+
+Local RankBuffers::placed(Operation *op, FlatSymbolRefAttr stage,
+                          FlatSymbolRefAttr weight, bool gradient) {
+  pipe::PlaceOp place = placeOf(stage, weight);
+  if (!place || (gradient && !place.getGradient())) {
+    op->emitOpError() << "expects a place for "
+                      << (gradient ? "the gradient of " : "") << "weight @"
+                      << weight.getValue() << " in stage @" << stage.getValue();
+    return {};
+  }
+  std::string name = makeIdentifier(weight.getValue());
+  return gradient ? declare("d_" + name, *place.getGradient())
+                  : declare(name, place.getBuffer());
+}
+
+pipe::PlaceOp RankBuffers::placeOf(FlatSymbolRefAttr stage,
+                                   FlatSymbolRefAttr weight) const {
+  const StageLayout *layoutOfStage = layout.findStage(stage.getValue());
+  return layoutOfStage ? layoutOfStage->places.lookup(weight.getAttr())
+                       : pipe::PlaceOp();
+}
+
+Local RankBuffers::roundedCopy(pipe::PlaceOp place) {
+  return declare(makeIdentifier(place.getWeight()) + "_bf16",
+                 *place.getRounded());
+}
+
+Local RankBuffers::weightsAt(const StageLayout &stage, pipe::BufferAttr place) {
+  bool isNewest = pipe::OptimizerOp(stage.optimizer).getNewest() == place;
+  return declare(((isNewest ? "weights" : "old") + Twine(stage.number)).str(),
+                 place);
+}
+
+/// What all members of a group have in common: a weight, its copy in bf16, or
+/// its gradient; or all that a stage's optimizer updates.
+Local RankBuffers::rangeOf(pipe::CollectiveOp op) {
+  bool isOfGradients = op.isOfGradients();
+  const StageLayout *stage = layout.findStage(op.getStage());
+  if (op.getWeight() && !op.getRounded())
+    return placed(op, op.getStageAttr(), op.getWeightAttr(), isOfGradients);
+  if (op.getWeight()) {
+    pipe::PlaceOp place = placeOf(op.getStageAttr(), op.getWeightAttr());
+    if (place && place.getRounded())
+      return roundedCopy(place);
+  } else if (stage && stage->optimizer) {
+    pipe::OptimizerOp optimizer = stage->optimizer;
+    std::string number = std::to_string(stage->number);
+    if (isOfGradients)
+      return declare("gradients" + number, optimizer.getGradients());
+    if (!op.getRounded())
+      return declare("weights" + number, optimizer.getWeights());
+    if (optimizer.getRounded())
+      return declare("rounded" + number, *optimizer.getRounded());
+  }
+  op.emitOpError("is about what its stage has no place for");
+  return {};
+}
+
+/// All gradients of the op's stage, this replica's part of them, and where that
+/// is kept.
+std::optional<RankBuffers::KeptGradients>
+RankBuffers::keptGradients(pipe::KeepGradientsOp op) {
+  const StageLayout *stage = layout.findStage(op.getStage());
+  if (!stage || !stage->optimizer ||
+      !pipe::OptimizerOp(stage->optimizer).getKept()) {
+    op.emitOpError("has no place for what it keeps");
+    return std::nullopt;
+  }
+  pipe::OptimizerOp optimizer = stage->optimizer;
+  pipe::BufferAttr all = optimizer.getGradients();
+  std::string number = std::to_string(stage->number);
+  Local &part = parts[stage->number];
+  if (!part)
+    part = writer.shard("part" + number, all.getOffset(), all.getBytes());
+  return KeptGradients{declare("gradients" + number, all), part,
+                       declare("kept" + number, *optimizer.getKept())};
+}
+
+/// The places of weights that an op works on.
+LogicalResult RankBuffers::namePlaces(pipe::StepOpInterface op) {
+  if (auto together = dyn_cast<pipe::CollectiveOp>(*op))
+    return success(static_cast<bool>(rangeOf(together)));
+  if (auto keep = dyn_cast<pipe::KeepGradientsOp>(*op))
+    return success(keptGradients(keep).has_value());
+  SmallVector<pipe::PlaceOp> withCopy;
+  for (const pipe::ByteUse &use : op.getByteUses()) {
+    bool isGradient = use.kind == pipe::ByteUse::Kind::Gradient;
+    if (!use.weight)
+      continue;
+    if (!placed(op, op.getStageName(), use.weight, isGradient))
+      return failure();
+    pipe::PlaceOp place = placeOf(op.getStageName(), use.weight);
+    if (!isGradient && place.getRounded())
+      withCopy.push_back(place);
+  }
+  for (pipe::PlaceOp place : withCopy)
+    roundedCopy(place);
+  return success();
+}
+
+LogicalResult RankBuffers::writeTable() {
+  auto ops = rank.getBody()->getOps<pipe::StepOpInterface>();
+  for (pipe::StepOpInterface op : ops)
+    if (failed(nameBuffers(op)))
+      return failure();
+  // Places of weights are looked up now, so that the table is whole.
+  for (pipe::StepOpInterface op : ops) {
+    if (failed(namePlaces(op)))
+      return failure();
+    auto task = dyn_cast<pipe::TaskOp>(*op);
+    const StageLayout *stage =
+        task ? layout.findStage(task.getStage()) : nullptr;
+    if (!task || !task.getWeights() || !stage->hasVersions())
+      continue;
+    weightsAt(*stage, *task.getWeights());
+    weightsAt(*stage, pipe::OptimizerOp(stage->optimizer).getNewest());
+  }
+  return success();
+}
+
+} // namespace pipewright::codegen
