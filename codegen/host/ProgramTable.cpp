@@ -176,7 +176,7 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
              ? optimizer.partOf(*optimizer.getKept(), place.getBuffer())
              : *place.getGradient(),
          ", .role = Role::Gradient", "",
-         (pipe::programOf(layout.module).zero == 2 && optimizer
+         (pipe::programOf(layout.module).zero > 0 && optimizer
               ? ", .stage = " + std::to_string(stage->number)
               : std::string()) +
              part);

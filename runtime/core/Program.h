@@ -81,8 +81,8 @@ struct TensorInfo {
   /// does not change.
   float decay = 1;
   /// The stage whose forwards write it, where they do. Of a gradient: the stage
-  /// whose update makes room for others; -1: it is there until the rank's first
-  /// update, at least.
+  /// whose update comes when its own are whole; -1: all of the rank's are when
+  /// its first update begins.
   int64_t stage = -1;
   /// Of a gradient: replicas have whole sums of their own parts alone. Of a
   /// weight: they have new values of these alone, and tasks read its bf16 copy.

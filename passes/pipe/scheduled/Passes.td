@@ -37,8 +37,8 @@ def PipeShareGradients
     : Pass<"pipe-share-gradients", "::mlir::ModuleOp"> {
   let summary = "Let stages of a rank take turns in the memory of gradients";
   let description = [{
-    Changes steps of modules with `zero` 2 alone (ZeRO-2; Rajbhandari et al.,
-    2020). There the stages of a rank take turns in `ranges` ranges for their
+    Changes steps of modules with `zero`. With 2 (ZeRO-2; Rajbhandari et al.,
+    2020) the stages of a rank take turns in `ranges` ranges for their
     gradients: the n-th one to go backward has range n modulo `ranges`. When
     another stage begins to add to the range of a stage, that one
 
@@ -56,8 +56,13 @@ def PipeShareGradients
     than `ranges`, or if parts that are kept, and what others send to add to
     them, take as many bytes.
 
+    With 1 no memory is shared, but those that would update first do: the weights
+    that replicas have updated are gathered beside backwards of other stages,
+    not all at the end of the step.
+
     Stages that hold a weight together with others have ranges of their own and
-    update at the end; so do all with two copies of the model.
+    update at the end; so do all with two copies of the model, and where
+    gradients are clipped.
 
     ```mlir
     %r2 = pipe.collective reduce_scatter in @s2 (%g2) over replicas : ...

@@ -4,7 +4,8 @@
 // done with its backwards when another wants its range updates first; one that
 // is not has what it has summed over replicas, keeps its part of that, and
 // begins anew later. Where that takes as much memory as the ranges save,
-// nothing is changed.
+// is changed. With ZeRO-1 no memory is shared, but updates move likewise: their
+// weights are gathered beside what follows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,6 +53,8 @@ public:
               int64_t ranges);
 
   void run();
+  /// Lets those that are done when another wants their range update first.
+  void advanceUpdates();
 
 private:
   bool savesMemory();
@@ -191,6 +194,13 @@ bool RangeSharer::savesMemory() {
   return shared < apart;
 }
 
+void RangeSharer::advanceUpdates() {
+  forEachTurn([](StageUse &use, TaskOp task) {
+    if (use.isDoneBefore(task))
+      moveBefore(use.update, task);
+  });
+}
+
 void RangeSharer::run() {
   if (!savesMemory())
     return;
@@ -220,7 +230,8 @@ public:
           << ranges;
       return signalPassFailure();
     }
-    if (programOf(module).zero < 2)
+    const ProgramFields program = programOf(module);
+    if (program.zero == 0 || program.clipNorm)
       return;
     FailureOr<Stages> stages = Stages::read(module);
     if (failed(stages))
@@ -237,8 +248,13 @@ public:
       std::map<int32_t, SmallVector<TaskOp>> tasks;
       for (auto task : step.getBody()->getOps<TaskOp>())
         tasks[(*rankOf)[stages->numberOf(task.getStage())]].push_back(task);
-      for (auto &[rank, ofRank] : tasks)
-        RangeSharer(module, *stages, ofRank, ranges).run();
+      for (auto &[rank, ofRank] : tasks) {
+        RangeSharer sharer(module, *stages, ofRank, ranges);
+        if (program.zero == 1)
+          sharer.advanceUpdates();
+        else
+          sharer.run();
+      }
     }
   }
 };

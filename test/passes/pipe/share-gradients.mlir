@@ -24,6 +24,15 @@
 // BYTES: pipe.optimizer @s2 {{.*}} gradients [[ONE]]
 // BYTES: pipe.optimizer @s3 {{.*}} gradients [[OTHER]]
 
+// ZeRO-1: updates stand where they would, and memory is that of each stage.
+// RUN: %{zero} | sed 's/zero = 2/zero = 1/' | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=breadth-first ranks=1" %{sums} > %t.one
+// RUN: sed 's/  */ /g' %t.one | grep -oE 'pipe.task (backward|update) @s[0-9]( micro_batch 0)?|pipe.collective .* over' | FileCheck %s
+// RUN: pipewright-opt %t.one --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=APART
+// APART: pipe.optimizer @s1 {{.*}} gradients <arena 0 at 1280 bytes 256>
+// APART: pipe.optimizer @s3 {{.*}} gradients <arena 0 at 1792 bytes 256>
+// RUN: %{zero} | sed 's/zero = 2/zero = 1, clip_norm = 1.0 : f64/' | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=breadth-first ranks=1" --pipe-synchronize-weights > %t.clipped
+// RUN: pipewright-opt %t.clipped --pipe-share-gradients | diff %t.clipped -
+
 // One range: the sum of a stage has no time.
 // RUN: %{zero} | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=breadth-first ranks=1" --pipe-synchronize-weights --pipe-share-gradients=ranges=1 --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated | FileCheck %s --check-prefix=SINGLE
 // SINGLE: pipe.optimizer @s0 {{.*}} gradients [[ONLY:<arena 0 at [0-9]+ bytes [0-9]+>]]
